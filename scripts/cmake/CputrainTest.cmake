@@ -1,0 +1,32 @@
+# cputrain_add_test(name
+#   SOURCES file...          one GoogleTest program
+#   LABELS unit|data|...     for ctest -L
+#   [LIBRARIES target...]    besides core, backends and datasets
+#   [RANKS n...]             run under mpirun once for each n, instead of directly
+#   [TIMEOUT seconds]        default 120
+#   [ENVIRONMENT VAR=value...])
+function(cputrain_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LABELS;LIBRARIES;RANKS;ENVIRONMENT")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(test_${name} ${arg_SOURCES})
+  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(test_${name} PRIVATE cputrain_core cputrain_backends cputrain_datasets
+                        cputrain_options GTest::gtest ${arg_LIBRARIES})
+  if(NOT arg_RANKS)
+    target_link_libraries(test_${name} PRIVATE GTest::gtest_main)
+    add_test(NAME ${name} COMMAND test_${name})
+    set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+                         ENVIRONMENT "${arg_ENVIRONMENT}")
+    return()
+  endif()
+  foreach(ranks IN LISTS arg_RANKS)
+    add_test(NAME ${name}_np${ranks}
+      COMMAND ${MPIEXEC_EXECUTABLE} --allow-run-as-root --oversubscribe --bind-to none
+              -np ${ranks} $<TARGET_FILE:test_${name}>)
+    set_tests_properties(${name}_np${ranks} PROPERTIES LABELS "${arg_LABELS}"
+                         TIMEOUT ${arg_TIMEOUT} PROCESSORS ${ranks}
+                         ENVIRONMENT "OMP_NUM_THREADS=1;${arg_ENVIRONMENT}")
+  endforeach()
+endfunction()

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "compute/backend.h"
+#include "core/placement.h"
+#include "data/pipeline.h"
+
+namespace cputrain {
+
+struct BackendRequest {
+  std::string name;  ///< "cpu", "reference"
+  DType precision = DType::f32;
+  int threads = 1;
+  bool winograd = true;  ///< may be used where it pays
+};
+
+/// What main() built the program from. Commands know these functions and no concrete type.
+struct Services {
+  std::vector<std::string> backends;  ///< names that this build has, the default first
+  std::function<std::unique_ptr<Backend>(const BackendRequest&)> make_backend;
+  /// Starts communication; called once, after the command line proved right.
+  std::function<std::unique_ptr<Communicator>()> make_communicator;
+  DataPipeline data;
+  std::function<Machine()> machine;
+  std::vector<std::string> libraries;  ///< "oneDNN 2.6.3", for `info` and environment.json
+  /// What the launcher's environment says, before communication has started.
+  int launcher_rank = 0;
+  int launcher_size = 1;
+};
+
+}  // namespace cputrain

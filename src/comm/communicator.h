@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/exchange.h"
+#include "comm/node.h"
+#include "core/array.h"
+
+namespace cputrain {
+
+/// A fixed set of ranks. Every rank makes the same calls in the same order. One rank is a real,
+/// working communicator (solo.h), so nobody asks whether there is more than one.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// "one process", "Open MPI 4.1.4", "threads": for the log.
+  virtual std::string describe() const = 0;
+
+  /// Element by element, in place: the sum over ranks, the same bits on every rank.
+  virtual void sum(Array values) = 0;
+  virtual void broadcast(std::span<std::byte> data, int root) = 0;
+  /// Everybody's text, by rank, on every rank.
+  virtual std::vector<std::string> gather(std::string_view text) = 0;
+  virtual void barrier() = 0;
+
+  virtual NodeMemory& node_memory() = 0;
+  virtual NodeBarrier& node_barrier() = 0;
+
+  virtual std::unique_ptr<GradientExchange> make_exchange(const ExchangePlan&) = 0;
+
+  /// Ends all ranks with this exit code, so that none waits for ever for one that failed.
+  [[noreturn]] virtual void abort(int code) = 0;
+};
+
+}  // namespace cputrain

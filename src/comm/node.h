@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+namespace cputrain {
+
+/// Memory that all ranks of a node see; freed with the object. Zeroed; 64-byte aligned.
+class SharedBlock {
+ public:
+  virtual ~SharedBlock() = default;
+  virtual std::span<std::byte> bytes() const = 0;
+};
+
+/// The node's shared memory. A simulated cluster supplies its own.
+class NodeMemory {
+ public:
+  virtual ~NodeMemory() = default;
+  virtual int local_rank() const = 0;
+  virtual int local_size() const = 0;
+  /// Collective over the node's ranks, which all ask for the same size.
+  virtual std::unique_ptr<SharedBlock> allocate(std::size_t bytes) = 0;
+};
+
+/// Nobody of the node goes on before all have arrived; writes to shared memory before it are seen
+/// after it.
+class NodeBarrier {
+ public:
+  virtual ~NodeBarrier() = default;
+  virtual void wait() = 0;
+};
+
+}  // namespace cputrain

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compute/program.h"
+#include "train/update_rule.h"
+
+namespace cputrain {
+
+struct CompileOptions {
+  Phase phase = Phase::train;      ///< `evaluate`: no gradients, no memory for backward
+  std::vector<int> micro_batches;  ///< every number of images that will be run at once, >= 1
+};
+
+/// Makes the arenas once the backend knows how many elements its layout takes.
+using ArenaSource = std::function<Arenas(const ParameterLayout&)>;
+
+/// What the machine can do, measured with this backend's threads: the denominators of efficiency.
+struct Limits {
+  double fma_gflops = 0;  ///< multiply-adds from registers, 2 FLOPs each
+  double triad_gbs = 0;   ///< a[i] = b[i] + s * c[i], 24 bytes an element pair of doubles (STREAM)
+};
+
+/// A device and the kernels for it.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string_view name() const = 0;
+  /// One line for the log: library, version, instruction set, threads.
+  virtual std::string describe() const = 0;
+  virtual DType dtype() const = 0;
+
+  virtual std::unique_ptr<Program> compile(const Graph&, const CompileOptions&,
+                                           const ArenaSource&) = 0;
+
+  /// Applies the rule to equally long slices of weights, gradients and state.
+  virtual void update(const UpdateRule&, const UpdateSlice&) = 0;
+
+  /// Takes about half a second.
+  virtual Limits measure_limits() = 0;
+};
+
+}  // namespace cputrain

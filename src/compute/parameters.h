@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "core/array.h"
+#include "model/graph.h"
+
+namespace cputrain {
+
+/// Where one parameter lies in the flat arenas of weights, gradients and optimizer state (the same
+/// offsets in all of them).
+struct Parameter {
+  std::string name;          ///< "conv2d/kernel"
+  std::vector<int> extents;  ///< canonical (Keras) extents
+  std::size_t count;         ///< product of the extents
+  Range range;               ///< elements of the arena; may hold more than `count` where a backend
+                             ///< pads its blocked layout (padding stays zero)
+  bool decays;
+};
+
+/// Parameters in model order; their ranges run backwards through the arena (the last layer lies
+/// first), because that is the order in which backward finishes gradients: buckets of gradients
+/// are then slices of one array. Every range starts on a 64-byte boundary.
+struct ParameterLayout {
+  std::vector<Parameter> parameters;
+  std::size_t arena_size = 0;
+  DType dtype = DType::f32;
+};
+
+/// Lays out the graph's parameters; `stored[i]` is the number of elements that parameter i (in
+/// model order) takes in the backend's own layout.
+ParameterLayout lay_out(const Graph&, DType, const std::vector<std::size_t>& stored);
+/// The same where every parameter is stored as it is, without padding.
+ParameterLayout lay_out(const Graph&, DType);
+
+/// The two arenas of a replica. The communicator owns them (a node may hold one copy of the
+/// weights); both start on 64-byte boundaries. A program that only infers has no gradients.
+struct Arenas {
+  Array weights;
+  Array gradients;
+};
+
+}  // namespace cputrain

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compute/parameters.h"
+#include "report/tally.h"
+
+namespace cputrain {
+
+enum class Phase { train, evaluate };
+
+/// What one call of a program works on: a few images of this rank's share. Borrowed memory that
+/// stays valid until the batch source is asked for the next one.
+struct MicroBatch {
+  std::span<const std::uint8_t* const> images;  ///< one pointer an image: H*W*3 bytes, RGB
+  std::span<const std::int32_t> labels;
+  std::span<const std::uint32_t> samples;  ///< identities, for randomness that is f(sample)
+
+  int size() const { return static_cast<int>(images.size()); }
+};
+
+/// What a forward pass must know besides its images.
+struct Pass {
+  Phase phase = Phase::evaluate;
+  std::uint64_t seed = 0;
+  std::uint64_t step = 0;  ///< counts from 0 over the whole training; dropout hangs on it
+};
+
+/// How backward writes gradients: the first micro-batch of a step overwrites, the others add.
+enum class Accumulate { overwrite, add };
+
+/// Called with n when gradients [0, n) of the arena are final and weights [0, n) will not be read
+/// again in this step. n only grows; the last call has n = the arena's size.
+using ReadySink = std::function<void(std::size_t n)>;
+
+/// Time that one node of the program took since the program was made.
+struct LayerTime {
+  std::string name;
+  std::string algorithm;  ///< what runs it, in the library's own words
+  double forward = 0;     ///< seconds
+  double backward_data = 0;
+  double backward_weights = 0;
+  double macs = 0;  ///< of one image, forward
+};
+
+/// A graph compiled for one backend: layouts, fusion, algorithms and memory are decided; running it
+/// allocates nothing. The sizes it can run were named when it was compiled; 0 images always work.
+class Program {
+ public:
+  virtual ~Program() = default;
+
+  virtual const ParameterLayout& layout() const = 0;
+
+  /// Runs the images and returns the sums over them of loss, correct answers and images.
+  virtual Tally forward(const MicroBatch&, const Pass&) = 0;
+
+  /// Gradients of `loss_scale` times the summed loss of the last forward pass (which must have been
+  /// one of Phase::train). With no images, overwrite clears the gradients and add does nothing.
+  virtual void backward(double loss_scale, Accumulate, const ReadySink& ready) = 0;
+
+  /// Class probabilities of the last forward pass, images x classes (one column: of class 1).
+  virtual std::span<const float> probabilities() const = 0;
+
+  /// Converts between the backend's layout in an arena (weights, gradients or optimizer state) and
+  /// the canonical one. `parameter` indexes layout().parameters.
+  virtual std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const = 0;
+  virtual void from_canonical(std::size_t parameter, std::span<const double> values,
+                              const Array& arena) const = 0;
+
+  virtual std::vector<LayerTime> layer_times() const = 0;
+
+  /// Bytes of activations, workspaces and scratchpads that the program allocated.
+  virtual std::size_t workspace_bytes() const = 0;
+};
+
+}  // namespace cputrain

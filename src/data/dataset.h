@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/shape.h"
+
+namespace cputrain {
+
+/// How reading one sample went. The reasons are those `data check` counts.
+enum class ReadStatus { ok, unreadable, empty, not_an_image, truncated, too_large, unsupported };
+std::string_view status_name(ReadStatus);
+
+struct ReadResult {
+  ReadStatus status = ReadStatus::ok;
+  std::string detail;   ///< the decoder's own words, when not ok
+  bool warned = false;  ///< decoded, but the decoder complained
+};
+
+/// Random access to labelled pictures. Reading is const and safe from many threads, and its outcome
+/// depends on the sample alone, so every rank decides alike which files are bad.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual std::size_t size() const = 0;
+  virtual const std::vector<std::string>& classes() const = 0;
+  virtual int label(std::size_t index) const = 0;
+  /// A name a person can find again: a path, or "t10k-images-idx3-ubyte.gz[17]".
+  virtual std::string name(std::size_t index) const = 0;
+  /// Decodes, converts to RGB, resizes to `image` and writes H*W*3 bytes to dst.
+  virtual ReadResult read(std::size_t index, Shape image, std::span<std::uint8_t> dst) const = 0;
+  /// A hash of what the data set consists of (names, sizes, labels), compared between ranks.
+  virtual std::uint64_t fingerprint() const = 0;
+};
+
+/// A data set and which of its samples are for training and for validation.
+struct DataSource {
+  std::unique_ptr<Dataset> dataset;
+  std::vector<std::uint32_t> train, validation;  ///< indices, ascending
+  std::string description;  ///< for the log: what was found and how it is split
+};
+
+/// Pictures decoded to one size, in memory that all ranks of a node share; damaged ones left out.
+struct ImageSet {
+  Shape image;
+  std::vector<const std::uint8_t*> pixels;  ///< one pointer an image, H*W*3 bytes
+  std::vector<std::int32_t> labels;
+  std::vector<std::uint32_t> samples;  ///< index in the data set
+  std::size_t size() const { return pixels.size(); }
+};
+
+}  // namespace cputrain

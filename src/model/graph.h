@@ -1,0 +1,50 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/layer.h"
+
+namespace cputrain {
+
+/// Layers in execution order. A node's inputs exist before it, so the list is sorted
+/// topologically by construction and cannot contain a cycle. Node 0 is the Input; the last node is
+/// a cross-entropy once the model is complete.
+class Graph {
+ public:
+  struct Node {
+    std::string name;  ///< unique; Keras' names ("conv2d_1", "dense")
+    Layer layer;
+    std::vector<int> src;                   ///< nodes it reads; empty for the Input
+    Shape dst;                              ///< output extents of one sample
+    std::vector<ParameterSpec> parameters;  ///< names are whole: "conv2d_1/kernel"
+    int origin = 0;                         ///< index in the graph as the model function built it;
+                                            ///< rewrites keep it (dropout's randomness hangs on it)
+  };
+
+  explicit Graph(Shape image, Input input = {});
+
+  /// Appends a layer that reads the last node (or `src`) and returns its index. Without a name it
+  /// gets Keras' next one for its type. Throws Error(usage) where shapes do not fit.
+  int add(Layer layer, std::string name = {});
+  int add(Layer layer, std::string name, std::vector<int> src);
+
+  std::span<const Node> nodes() const { return nodes_; }
+  const Node& back() const { return nodes_.back(); }
+  Shape image() const { return nodes_.front().dst; }
+  /// Extents of what node `index` reads (its only input).
+  Shape src_shape(int index) const { return nodes_[nodes_[index].src.front()].dst; }
+
+  std::size_t parameter_count() const;
+  /// FLOPs of one image in a training step, counting direct convolution: 2 * MACs * (forward,
+  /// backward-weights, and backward-data except for the first layer that has weights).
+  double training_flops() const;
+
+ private:
+  friend class GraphEditor;
+  std::string next_name(const Layer&) const;
+  std::vector<Node> nodes_;
+};
+
+}  // namespace cputrain

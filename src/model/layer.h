@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/shape.h"
+
+/// A layer is data: a description without memory, device or state. Backends turn a graph of them
+/// into a program. Adding a type to the variant fails to compile until every backend handles it.
+namespace cputrain {
+
+/// The picture: uint8 RGB, as number `pixel * scale + offset`.
+struct Input {
+  float scale = 1.0f / 255.0f;
+  float offset = 0.0f;
+};
+
+/// Keras' words: `valid` pads nothing, `same` pads to ceil(n / stride) outputs, more at the end.
+enum class Padding { valid, same };
+
+/// 2-D convolution, square kernel, weights HWIO (kernel, kernel, in, out).
+struct Convolution {
+  int filters;
+  int kernel;
+  int stride = 1;
+  Padding padding = Padding::valid;
+  bool bias = true;
+};
+struct MaxPool {
+  int size = 2;
+  int stride = 2;
+  Padding padding = Padding::valid;
+};
+/// Means over windows; with `same` padding the padding does not count (as in Keras).
+struct AveragePool {
+  int size = 2;
+  int stride = 2;
+  Padding padding = Padding::valid;
+};
+struct GlobalAveragePool {};
+/// weights (in, out); the input is read in the order height, width, channel.
+struct Dense {
+  int units;
+  bool bias = true;
+};
+struct Relu {};
+/// Inverted dropout: training keeps with probability 1 - rate and divides by 1 - rate.
+struct Dropout {
+  float rate;
+};
+struct Flatten {};
+
+/// Last nodes: activation and its cross-entropy in one, computed from the logits.
+/// One logit z; probability of class 1 is sigmoid(z).
+struct SigmoidCrossEntropy {};
+/// One logit a class.
+struct SoftmaxCrossEntropy {};
+
+using Layer = std::variant<Input, Convolution, MaxPool, AveragePool, GlobalAveragePool, Dense, Relu,
+                           Dropout, Flatten, SigmoidCrossEntropy, SoftmaxCrossEntropy>;
+
+/// One array of numbers that a layer learns, in Keras' layout.
+struct ParameterSpec {
+  std::string name;          ///< "kernel" or "bias"; the graph puts the layer's name before it
+  std::vector<int> extents;  ///< HWIO, (in, out) or (out)
+  bool decays = false;       ///< weight decay applies: kernels, not biases
+
+  std::size_t size() const;
+};
+
+/// The word used in summaries, JSON and weight files: "convolution", "dense", ...
+std::string_view type_name(const Layer&);
+
+/// Extents of the output for the given input; throws Error(usage) where no output would be left,
+/// naming the sizes.
+Shape output_shape(const Layer&, const Shape& src);
+
+std::vector<ParameterSpec> parameters(const Layer&, const Shape& src);
+
+/// Multiply-accumulates of one image in the forward pass; 0 for layers that do none.
+double macs(const Layer&, const Shape& src);
+
+/// Rows or columns of zeros before the first and after the last: what `padding` means for n values.
+struct PadAmount {
+  int before;
+  int after;
+};
+PadAmount pad_amount(Padding, int n, int kernel, int stride);
+
+/// Helper for std::visit with one lambda a layer type.
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+}  // namespace cputrain
