@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "compute/program.h"
+#include "core/random.h"
+#include "model/layer.h"
+
+/// What each layer computes, as plain loops over dense arrays: activations N x H x W x C, kernels
+/// HWIO or (in, out). Backward functions add to what they are given: gradients start at zero.
+namespace cputrain::reference {
+
+/// One layer's place in the program; null pointers where something is absent or not wanted.
+template <class T>
+struct LayerArgs {
+  int images;
+  Shape src_shape, dst_shape;
+  const T* src;
+  T* dst;
+  const T* weights;
+  const T* bias;
+  // backward
+  const T* diff_dst;
+  T* diff_src;  ///< null: not wanted (the first layer that learns)
+  T* diff_weights;
+  T* diff_bias;
+};
+
+template <class T>
+void forward(const Convolution&, const LayerArgs<T>&);
+template <class T>
+void backward(const Convolution&, const LayerArgs<T>&);
+
+template <class T>
+void forward(const MaxPool&, const LayerArgs<T>&);
+/// The gradient goes to the first largest value of a window, in row order.
+template <class T>
+void backward(const MaxPool&, const LayerArgs<T>&);
+
+template <class T>
+void forward(const AveragePool&, const LayerArgs<T>&);
+template <class T>
+void backward(const AveragePool&, const LayerArgs<T>&);
+
+template <class T>
+void forward(const GlobalAveragePool&, const LayerArgs<T>&);
+template <class T>
+void backward(const GlobalAveragePool&, const LayerArgs<T>&);
+
+template <class T>
+void forward(const Dense&, const LayerArgs<T>&);
+template <class T>
+void backward(const Dense&, const LayerArgs<T>&);
+
+template <class T>
+void forward(const Relu&, const LayerArgs<T>&);
+template <class T>
+void backward(const Relu&, const LayerArgs<T>&);
+
+template <class T>
+void forward(const Flatten&, const LayerArgs<T>&);
+template <class T>
+void backward(const Flatten&, const LayerArgs<T>&);
+
+/// Which elements of which images dropout keeps.
+struct DropoutDraw {
+  float rate;
+  std::uint64_t seed, step;
+  std::uint32_t layer;
+  std::span<const std::uint32_t> samples;
+};
+/// from -> to times mask / (1 - rate); the same for values and for gradients. `add` adds to `to`.
+template <class T>
+void apply_dropout(const DropoutDraw&, std::size_t elements, const T* from, T* to, bool add);
+
+/// Sums of loss and correct answers over the images; fills probabilities (images x logits).
+template <class T>
+Tally cross_entropy(const SigmoidCrossEntropy&, int logits, std::span<const std::int32_t> labels,
+                    const T* z, T* probabilities);
+template <class T>
+Tally cross_entropy(const SoftmaxCrossEntropy&, int logits, std::span<const std::int32_t> labels,
+                    const T* z, T* probabilities);
+/// diff_z += scale * (probability - target), the gradient of both.
+template <class T>
+void cross_entropy_gradient(int logits, std::span<const std::int32_t> labels,
+                            const T* probabilities, T scale, T* diff_z);
+
+}  // namespace cputrain::reference

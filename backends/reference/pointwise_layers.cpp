@@ -1,0 +1,178 @@
+// Layers without a window: dense, element by element, and the losses.
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/reference/layers.h"
+
+namespace cputrain::reference {
+
+template <class T>
+void forward(const GlobalAveragePool&, const LayerArgs<T>& a) {
+  const std::size_t pixels = a.src_shape.size() / a.src_shape.channels;
+  const int channels = a.src_shape.channels;
+  std::fill_n(a.dst, static_cast<std::size_t>(a.images) * channels, T{0});
+  for (int n = 0; n < a.images; ++n) {
+    for (std::size_t p = 0; p < pixels; ++p) {
+      for (int c = 0; c < channels; ++c) {
+        a.dst[n * channels + c] += a.src[(n * pixels + p) * channels + c] / static_cast<T>(pixels);
+      }
+    }
+  }
+}
+
+template <class T>
+void backward(const GlobalAveragePool&, const LayerArgs<T>& a) {
+  if (!a.diff_src) return;
+  const std::size_t pixels = a.src_shape.size() / a.src_shape.channels;
+  const int channels = a.src_shape.channels;
+  for (int n = 0; n < a.images; ++n) {
+    for (std::size_t p = 0; p < pixels; ++p) {
+      for (int c = 0; c < channels; ++c) {
+        a.diff_src[(n * pixels + p) * channels + c] +=
+            a.diff_dst[n * channels + c] / static_cast<T>(pixels);
+      }
+    }
+  }
+}
+
+template <class T>
+void forward(const Dense& l, const LayerArgs<T>& a) {
+  const std::size_t in = a.src_shape.size(), out = static_cast<std::size_t>(l.units);
+  for (int n = 0; n < a.images; ++n) {
+    T* dst = a.dst + n * out;
+    for (std::size_t o = 0; o < out; ++o) dst[o] = a.bias ? a.bias[o] : T{0};
+    for (std::size_t i = 0; i < in; ++i) {
+      const T value = a.src[n * in + i];
+      for (std::size_t o = 0; o < out; ++o) dst[o] += value * a.weights[i * out + o];
+    }
+  }
+}
+
+template <class T>
+void backward(const Dense& l, const LayerArgs<T>& a) {
+  const std::size_t in = a.src_shape.size(), out = static_cast<std::size_t>(l.units);
+  for (int n = 0; n < a.images; ++n) {
+    const T* diff_dst = a.diff_dst + n * out;
+    if (a.diff_bias) {
+      for (std::size_t o = 0; o < out; ++o) a.diff_bias[o] += diff_dst[o];
+    }
+    for (std::size_t i = 0; i < in; ++i) {
+      const T value = a.src[n * in + i];
+      T* diff_weights = a.diff_weights + i * out;
+      for (std::size_t o = 0; o < out; ++o) diff_weights[o] += value * diff_dst[o];
+      if (!a.diff_src) continue;
+      T sum = 0;
+      for (std::size_t o = 0; o < out; ++o) sum += a.weights[i * out + o] * diff_dst[o];
+      a.diff_src[n * in + i] += sum;
+    }
+  }
+}
+
+template <class T>
+void forward(const Relu&, const LayerArgs<T>& a) {
+  const std::size_t count = a.images * a.src_shape.size();
+  for (std::size_t i = 0; i < count; ++i) a.dst[i] = std::max(a.src[i], T{0});
+}
+
+template <class T>
+void backward(const Relu&, const LayerArgs<T>& a) {
+  if (!a.diff_src) return;
+  const std::size_t count = a.images * a.src_shape.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (a.src[i] > 0) a.diff_src[i] += a.diff_dst[i];
+  }
+}
+
+template <class T>
+void forward(const Flatten&, const LayerArgs<T>& a) {
+  std::copy_n(a.src, a.images * a.src_shape.size(), a.dst);
+}
+
+template <class T>
+void backward(const Flatten&, const LayerArgs<T>& a) {
+  if (!a.diff_src) return;
+  const std::size_t count = a.images * a.src_shape.size();
+  for (std::size_t i = 0; i < count; ++i) a.diff_src[i] += a.diff_dst[i];
+}
+
+template <class T>
+void apply_dropout(const DropoutDraw& draw, std::size_t elements, const T* from, T* to, bool add) {
+  const T scale = T{1} / (T{1} - static_cast<T>(draw.rate));
+  for (std::size_t n = 0; n < draw.samples.size(); ++n) {
+    const DropoutMask mask(draw.rate, draw.seed, draw.step, draw.layer, draw.samples[n]);
+    for (std::size_t e = 0; e < elements; ++e) {
+      const bool keep = mask.keeps(static_cast<std::uint32_t>(e / 4))[e % 4];
+      const std::size_t i = n * elements + e;
+      const T value = keep ? from[i] * scale : T{0};
+      to[i] = add ? to[i] + value : value;
+    }
+  }
+}
+
+template <class T>
+Tally cross_entropy(const SigmoidCrossEntropy&, int logits, std::span<const std::int32_t> labels,
+                    const T* z, T* probabilities) {
+  Tally tally;
+  for (std::size_t n = 0; n < labels.size() * logits; ++n) {
+    const double logit = z[n], target = labels[n];
+    probabilities[n] = static_cast<T>(1 / (1 + std::exp(-logit)));
+    tally.loss += std::max(logit, 0.0) - logit * target + std::log1p(std::exp(-std::abs(logit)));
+    tally.correct += (probabilities[n] > T{0.5}) == (labels[n] == 1);
+    tally.images += 1;
+  }
+  return tally;
+}
+
+template <class T>
+Tally cross_entropy(const SoftmaxCrossEntropy&, int logits, std::span<const std::int32_t> labels,
+                    const T* z, T* probabilities) {
+  Tally tally;
+  for (std::size_t n = 0; n < labels.size(); ++n) {
+    const T* row = z + n * logits;
+    const T largest = *std::max_element(row, row + logits);
+    double sum = 0;
+    for (int k = 0; k < logits; ++k) sum += std::exp(static_cast<double>(row[k] - largest));
+    for (int k = 0; k < logits; ++k) {
+      probabilities[n * logits + k] =
+          static_cast<T>(std::exp(static_cast<double>(row[k] - largest)) / sum);
+    }
+    tally.loss += std::log(sum) - static_cast<double>(row[labels[n]] - largest);
+    tally.correct += std::max_element(row, row + logits) - row == labels[n];
+    tally.images += 1;
+  }
+  return tally;
+}
+
+template <class T>
+void cross_entropy_gradient(int logits, std::span<const std::int32_t> labels,
+                            const T* probabilities, T scale, T* diff_z) {
+  for (std::size_t n = 0; n < labels.size(); ++n) {
+    for (int k = 0; k < logits; ++k) {
+      // One logit is the sigmoid of class 1, whose target is the label itself.
+      const T target = logits == 1 ? static_cast<T>(labels[n]) : static_cast<T>(labels[n] == k);
+      diff_z[n * logits + k] += scale * (probabilities[n * logits + k] - target);
+    }
+  }
+}
+
+#define CPUTRAIN_POINTWISE_LAYERS(T)                                                           \
+  template void forward(const GlobalAveragePool&, const LayerArgs<T>&);                        \
+  template void backward(const GlobalAveragePool&, const LayerArgs<T>&);                       \
+  template void forward(const Dense&, const LayerArgs<T>&);                                    \
+  template void backward(const Dense&, const LayerArgs<T>&);                                   \
+  template void forward(const Relu&, const LayerArgs<T>&);                                     \
+  template void backward(const Relu&, const LayerArgs<T>&);                                    \
+  template void forward(const Flatten&, const LayerArgs<T>&);                                  \
+  template void backward(const Flatten&, const LayerArgs<T>&);                                 \
+  template void apply_dropout(const DropoutDraw&, std::size_t, const T*, T*, bool);            \
+  template Tally cross_entropy(const SigmoidCrossEntropy&, int, std::span<const std::int32_t>, \
+                               const T*, T*);                                                  \
+  template Tally cross_entropy(const SoftmaxCrossEntropy&, int, std::span<const std::int32_t>, \
+                               const T*, T*);                                                  \
+  template void cross_entropy_gradient(int, std::span<const std::int32_t>, const T*, T, T*);
+CPUTRAIN_POINTWISE_LAYERS(float)
+CPUTRAIN_POINTWISE_LAYERS(double)
+#undef CPUTRAIN_POINTWISE_LAYERS
+
+}  // namespace cputrain::reference

@@ -1,0 +1,191 @@
+#include "backends/reference/program.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "core/clock.h"
+
+namespace cputrain::reference {
+
+template <class T>
+ReferenceProgram<T>::ReferenceProgram(const Graph& graph, const CompileOptions& options,
+                                      const ArenaSource& arenas)
+    : graph_(graph), layout_(lay_out(graph, dtype_of<T>())), arenas_(arenas(layout_)) {
+  const auto nodes = graph_.nodes();
+  const int images =
+      options.micro_batches.empty()
+          ? 0
+          : *std::max_element(options.micro_batches.begin(), options.micro_batches.end());
+  values_.resize(nodes.size());
+  int parameter = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    Values& values = values_[i];
+    const auto count = static_cast<std::size_t>(images) * nodes[i].dst.size();
+    values.wants_diff = !nodes[i].parameters.empty();
+    for (const int src : nodes[i].src) values.wants_diff |= values_[src].wants_diff;
+    values.dst.resize(count);
+    if (options.phase == Phase::train && values.wants_diff) values.diff.resize(count);
+    if (!nodes[i].parameters.empty()) {
+      values.parameter = parameter;
+      parameter += static_cast<int>(nodes[i].parameters.size());
+    }
+    const double work = i > 0 ? macs(nodes[i].layer, graph_.src_shape(static_cast<int>(i))) : 0;
+    times_.push_back({.name = nodes[i].name, .algorithm = "plain loops", .macs = work});
+  }
+}
+
+template <class T>
+void ReferenceProgram<T>::load_images(const MicroBatch& batch, const Input& input) {
+  const std::size_t elements = graph_.image().size();
+  T* dst = values_[0].dst.data();
+  for (const std::uint8_t* image : batch.images) {
+    for (std::size_t i = 0; i < elements; ++i) {
+      *dst++ =
+          static_cast<T>(image[i]) * static_cast<T>(input.scale) + static_cast<T>(input.offset);
+    }
+  }
+}
+
+template <class T>
+LayerArgs<T> ReferenceProgram<T>::args(int index) {
+  const auto& node = graph_.nodes()[index];
+  Values& own = values_[index];
+  Values& src = values_[node.src.front()];
+  const auto in_arena = [&](const Array& arena, int parameter) {
+    return arena.as<T>().data() + layout_.parameters[parameter].range.begin;
+  };
+  LayerArgs<T> a{static_cast<int>(labels_.size()),
+                 graph_.src_shape(index),
+                 node.dst,
+                 src.dst.data(),
+                 own.dst.data(),
+                 nullptr,
+                 nullptr,
+                 own.diff.data(),
+                 src.wants_diff ? src.diff.data() : nullptr,
+                 nullptr,
+                 nullptr};
+  if (own.parameter < 0) return a;
+  a.weights = in_arena(arenas_.weights, own.parameter);
+  if (has_bias(index)) a.bias = in_arena(arenas_.weights, own.parameter + 1);
+  if (own.diff.empty()) return a;
+  a.diff_weights = in_arena(arenas_.gradients, own.parameter);
+  if (has_bias(index)) a.diff_bias = in_arena(arenas_.gradients, own.parameter + 1);
+  return a;
+}
+
+template <class T>
+DropoutDraw ReferenceProgram<T>::dropout(int node, float rate) const {
+  return {rate, pass_.seed, pass_.step, static_cast<std::uint32_t>(graph_.nodes()[node].origin),
+          samples_};
+}
+
+template <class T>
+void ReferenceProgram<T>::forward_node(int index) {
+  const LayerArgs<T> a = args(index);
+  const auto loss = [&](const auto& layer) {
+    tally_ = cross_entropy(layer, a.src_shape.channels, labels_, a.src, a.dst);
+    probabilities_.assign(a.dst, a.dst + labels_.size() * a.src_shape.size());
+  };
+  std::visit(Overloaded{
+                 [](const Input&) { assert(!"the input has no source"); },
+                 [&](const Dropout& l) {
+                   if (pass_.phase == Phase::train && l.rate > 0) {
+                     apply_dropout(dropout(index, l.rate), a.src_shape.size(), a.src, a.dst, false);
+                   } else {
+                     reference::forward(Flatten{}, a);  // the identity
+                   }
+                 },
+                 [&](const SigmoidCrossEntropy& l) { loss(l); },
+                 [&](const SoftmaxCrossEntropy& l) { loss(l); },
+                 [&](const auto& l) { reference::forward(l, a); },
+             },
+             graph_.nodes()[index].layer);
+}
+
+template <class T>
+Tally ReferenceProgram<T>::forward(const MicroBatch& batch, const Pass& pass) {
+  pass_ = pass;
+  tally_ = {};
+  labels_.assign(batch.labels.begin(), batch.labels.end());
+  samples_.assign(batch.samples.begin(), batch.samples.end());
+  if (batch.size() == 0) return tally_;
+  assert(batch.size() * graph_.image().size() <= values_[0].dst.size());
+  load_images(batch, std::get<Input>(graph_.nodes()[0].layer));
+  for (int i = 1; i < static_cast<int>(values_.size()); ++i) {
+    const Stopwatch watch;
+    forward_node(i);
+    times_[i].forward += watch.seconds();
+  }
+  return tally_;
+}
+
+template <class T>
+void ReferenceProgram<T>::backward_node(int index, T loss_scale) {
+  const LayerArgs<T> a = args(index);
+  const auto loss = [&](const auto&) {
+    if (a.diff_src) {
+      cross_entropy_gradient(a.src_shape.channels, labels_, a.dst, loss_scale, a.diff_src);
+    }
+  };
+  std::visit(Overloaded{
+                 [](const Input&) {},
+                 [&](const Dropout& l) {
+                   if (!a.diff_src) return;
+                   apply_dropout(dropout(index, l.rate), a.src_shape.size(), a.diff_dst, a.diff_src,
+                                 true);
+                 },
+                 [&](const SigmoidCrossEntropy& l) { loss(l); },
+                 [&](const SoftmaxCrossEntropy& l) { loss(l); },
+                 [&](const auto& l) { reference::backward(l, a); },
+             },
+             graph_.nodes()[index].layer);
+}
+
+template <class T>
+void ReferenceProgram<T>::backward(double loss_scale, Accumulate accumulate,
+                                   const ReadySink& ready) {
+  if (accumulate == Accumulate::overwrite) {
+    std::ranges::fill(arenas_.gradients.as<T>(), T{0});
+  }
+  for (auto& values : values_) std::ranges::fill(values.diff, T{0});
+  for (int i = static_cast<int>(values_.size()) - 1; i > 0; --i) {
+    if (!values_[i].wants_diff) continue;
+    const Stopwatch watch;
+    if (!labels_.empty()) backward_node(i, static_cast<T>(loss_scale));
+    times_[i].backward_weights += watch.seconds();  // both directions run in one loop
+    if (values_[i].parameter >= 0) {
+      ready(layout_.parameters[values_[i].parameter].range.end);
+    }
+  }
+  ready(layout_.arena_size);
+}
+
+template <class T>
+std::vector<double> ReferenceProgram<T>::to_canonical(std::size_t parameter,
+                                                      const Array& arena) const {
+  const auto& p = layout_.parameters[parameter];
+  const auto values = arena.as<T>().subspan(p.range.begin, p.count);
+  return {values.begin(), values.end()};
+}
+
+template <class T>
+void ReferenceProgram<T>::from_canonical(std::size_t parameter, std::span<const double> values,
+                                         const Array& arena) const {
+  const auto& p = layout_.parameters[parameter];
+  assert(values.size() == p.count);
+  std::ranges::transform(values, arena.as<T>().begin() + static_cast<std::ptrdiff_t>(p.range.begin),
+                         [](double value) { return static_cast<T>(value); });
+}
+
+template <class T>
+std::size_t ReferenceProgram<T>::workspace_bytes() const {
+  std::size_t elements = 0;
+  for (const auto& values : values_) elements += values.dst.size() + values.diff.size();
+  return elements * sizeof(T);
+}
+
+template class ReferenceProgram<float>;
+template class ReferenceProgram<double>;
+
+}  // namespace cputrain::reference

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <vector>
+
+#include "backends/reference/layers.h"
+#include "compute/backend.h"
+
+namespace cputrain::reference {
+
+/// A graph run node by node; every node keeps its output, and its gradient when training.
+template <class T>
+class ReferenceProgram final : public Program {
+ public:
+  ReferenceProgram(const Graph&, const CompileOptions&, const ArenaSource&);
+
+  const ParameterLayout& layout() const override { return layout_; }
+  Tally forward(const MicroBatch&, const Pass&) override;
+  void backward(double loss_scale, Accumulate, const ReadySink&) override;
+  std::span<const float> probabilities() const override { return probabilities_; }
+  std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override;
+  void from_canonical(std::size_t parameter, std::span<const double> values,
+                      const Array& arena) const override;
+  std::vector<LayerTime> layer_times() const override { return times_; }
+  std::size_t workspace_bytes() const override;
+
+ private:
+  struct Values {
+    std::vector<T> dst, diff;  ///< images x elements of the node's output
+    int parameter = -1;        ///< index of the kernel in the layout; the bias follows it
+    bool wants_diff = false;   ///< something that learns lies at or before this node
+  };
+
+  void load_images(const MicroBatch&, const Input&);
+  LayerArgs<T> args(int node);
+  void forward_node(int node);
+  void backward_node(int node, T loss_scale);
+  bool has_bias(int node) const { return graph_.nodes()[node].parameters.size() > 1; }
+  DropoutDraw dropout(int node, float rate) const;
+
+  Graph graph_;
+  ParameterLayout layout_;
+  Arenas arenas_;
+  std::vector<Values> values_;
+  std::vector<LayerTime> times_;
+  std::vector<float> probabilities_;
+
+  // of the last forward pass
+  Pass pass_;
+  Tally tally_;
+  std::vector<std::int32_t> labels_;
+  std::vector<std::uint32_t> samples_;
+};
+
+}  // namespace cputrain::reference

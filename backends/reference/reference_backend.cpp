@@ -1,0 +1,81 @@
+#include "backends/reference/reference_backend.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "backends/reference/program.h"
+#include "core/clock.h"
+#include "train/update_math.h"
+
+namespace cputrain {
+namespace {
+
+template <class T>
+UpdatePointers<T> pointers(const UpdateSlice& slice) {
+  UpdatePointers<T> p{
+      slice.weights.as<T>().data(), slice.gradients.as<T>().data(), {}, slice.weights.size};
+  for (int i = 0; i < kMaxStateArrays; ++i) {
+    p.state[i] = slice.state[i].data ? slice.state[i].as<T>().data() : nullptr;
+  }
+  return p;
+}
+
+/// Multiply-adds of one thread as this compiler makes them from plain loops, in 1e9 FLOP/s.
+template <class T>
+double multiply_add_rate() {
+  constexpr int kChains = 64, kRounds = 2'000'000;
+  std::vector<T> sums(kChains, T{1});
+  const volatile T factor = static_cast<T>(0.999), addend = static_cast<T>(1e-3);
+  const T f = factor, a = addend;
+  const Stopwatch watch;
+  for (int round = 0; round < kRounds; ++round) {
+    for (T& sum : sums) sum = sum * f + a;
+  }
+  const volatile T keep = sums[kRounds % kChains];
+  static_cast<void>(keep);
+  return 2.0 * kChains * kRounds / watch.seconds() / 1e9;
+}
+
+double triad_rate() {
+  constexpr std::size_t kElements = 16 << 20;
+  std::vector<double> a(kElements, 0.0), b(kElements, 1.0), c(kElements, 2.0);
+  double best = 0;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const Stopwatch watch;
+    for (std::size_t i = 0; i < kElements; ++i) a[i] = b[i] + 3.0 * c[i];
+    best = std::max(best, 24.0 * kElements / watch.seconds() / 1e9);
+  }
+  const volatile double keep = a[kElements / 2];
+  static_cast<void>(keep);
+  return best;
+}
+
+template <class T>
+class ReferenceBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "reference"; }
+  std::string describe() const override {
+    return std::string("plain loops, ") + (sizeof(T) == 8 ? "double" : "float") + ", 1 thread";
+  }
+  DType dtype() const override { return dtype_of<T>(); }
+
+  std::unique_ptr<Program> compile(const Graph& graph, const CompileOptions& options,
+                                   const ArenaSource& arenas) override {
+    return std::make_unique<reference::ReferenceProgram<T>>(graph, options, arenas);
+  }
+
+  void update(const UpdateRule& rule, const UpdateSlice& slice) override {
+    update_elements(rule, pointers<T>(slice), slice.learning_rate, slice.weight_decay, slice.step);
+  }
+
+  Limits measure_limits() override { return {multiply_add_rate<T>(), triad_rate()}; }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_reference_backend(DType precision) {
+  if (precision == DType::f64) return std::make_unique<ReferenceBackend<double>>();
+  return std::make_unique<ReferenceBackend<float>>();
+}
+
+}  // namespace cputrain

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <memory>
+
+#include "compute/backend.h"
+
+namespace cputrain {
+
+/// Plain loops on dense NHWC arrays, one thread, in float or double: the oracle for every other
+/// backend, and the place to read what each layer means.
+std::unique_ptr<Backend> make_reference_backend(DType precision);
+
+}  // namespace cputrain

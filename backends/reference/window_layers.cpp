@@ -1,0 +1,196 @@
+// Layers that slide a window over the image.
+
+#include <limits>
+
+#include "backends/reference/layers.h"
+
+namespace cputrain::reference {
+namespace {
+
+/// Position of (image, row, column, channel 0) in an N x H x W x C array.
+std::size_t at(const Shape& shape, int image, int row, int column) {
+  return ((static_cast<std::size_t>(image) * shape.height + row) * shape.width + column) *
+         shape.channels;
+}
+
+/// Where a window's first row and column lie in the source; padding makes them negative.
+struct Origin {
+  int row, column;
+};
+
+struct Window {
+  int kernel, stride;
+  PadAmount rows, columns;
+  Origin origin(int row, int column) const {
+    return {row * stride - rows.before, column * stride - columns.before};
+  }
+};
+
+Window window_of(Padding padding, int kernel, int stride, const Shape& src) {
+  return {kernel, stride, pad_amount(padding, src.height, kernel, stride),
+          pad_amount(padding, src.width, kernel, stride)};
+}
+
+/// Calls f(image, row, column) for every output position.
+template <class F>
+void for_outputs(int images, const Shape& dst, F f) {
+  for (int n = 0; n < images; ++n) {
+    for (int row = 0; row < dst.height; ++row) {
+      for (int column = 0; column < dst.width; ++column) f(n, row, column);
+    }
+  }
+}
+
+/// Calls f(kernel row, kernel column, source row, source column) for the window's positions that
+/// lie inside the source.
+template <class F>
+void for_taps(const Window& window, const Shape& src, int row, int column, F f) {
+  const Origin origin = window.origin(row, column);
+  for (int i = 0; i < window.kernel; ++i) {
+    for (int j = 0; j < window.kernel; ++j) {
+      const int y = origin.row + i, x = origin.column + j;
+      if (y >= 0 && y < src.height && x >= 0 && x < src.width) f(i, j, y, x);
+    }
+  }
+}
+
+}  // namespace
+
+template <class T>
+void forward(const Convolution& l, const LayerArgs<T>& a) {
+  const Window window = window_of(l.padding, l.kernel, l.stride, a.src_shape);
+  const int in = a.src_shape.channels, out = l.filters;
+  for_outputs(a.images, a.dst_shape, [&](int n, int row, int column) {
+    T* dst = a.dst + at(a.dst_shape, n, row, column);
+    for (int o = 0; o < out; ++o) dst[o] = a.bias ? a.bias[o] : T{0};
+    for_taps(window, a.src_shape, row, column, [&](int i, int j, int y, int x) {
+      const T* src = a.src + at(a.src_shape, n, y, x);
+      const T* weights = a.weights + static_cast<std::size_t>(i * l.kernel + j) * in * out;
+      for (int c = 0; c < in; ++c) {
+        for (int o = 0; o < out; ++o) dst[o] += src[c] * weights[c * out + o];
+      }
+    });
+  });
+}
+
+template <class T>
+void backward(const Convolution& l, const LayerArgs<T>& a) {
+  const Window window = window_of(l.padding, l.kernel, l.stride, a.src_shape);
+  const int in = a.src_shape.channels, out = l.filters;
+  for_outputs(a.images, a.dst_shape, [&](int n, int row, int column) {
+    const T* diff_dst = a.diff_dst + at(a.dst_shape, n, row, column);
+    if (a.diff_bias) {
+      for (int o = 0; o < out; ++o) a.diff_bias[o] += diff_dst[o];
+    }
+    for_taps(window, a.src_shape, row, column, [&](int i, int j, int y, int x) {
+      const std::size_t tap = static_cast<std::size_t>(i * l.kernel + j) * in * out;
+      const T* src = a.src + at(a.src_shape, n, y, x);
+      for (int c = 0; c < in; ++c) {
+        T* diff_weights = a.diff_weights + tap + static_cast<std::size_t>(c) * out;
+        for (int o = 0; o < out; ++o) diff_weights[o] += src[c] * diff_dst[o];
+      }
+      if (!a.diff_src) return;
+      T* diff_src = a.diff_src + at(a.src_shape, n, y, x);
+      for (int c = 0; c < in; ++c) {
+        const T* weights = a.weights + tap + static_cast<std::size_t>(c) * out;
+        T sum = 0;
+        for (int o = 0; o < out; ++o) sum += weights[o] * diff_dst[o];
+        diff_src[c] += sum;
+      }
+    });
+  });
+}
+
+namespace {
+
+/// Position in the source of the largest value of a channel's window.
+template <class T>
+std::size_t winner(const Window& window, const LayerArgs<T>& a, int n, int row, int column,
+                   int channel) {
+  std::size_t best = 0;
+  T largest = -std::numeric_limits<T>::infinity();
+  for_taps(window, a.src_shape, row, column, [&](int, int, int y, int x) {
+    const std::size_t position = at(a.src_shape, n, y, x) + channel;
+    if (a.src[position] > largest || largest == -std::numeric_limits<T>::infinity()) {
+      largest = a.src[position];
+      best = position;
+    }
+  });
+  return best;
+}
+
+}  // namespace
+
+template <class T>
+void forward(const MaxPool& l, const LayerArgs<T>& a) {
+  const Window window = window_of(l.padding, l.size, l.stride, a.src_shape);
+  for_outputs(a.images, a.dst_shape, [&](int n, int row, int column) {
+    T* dst = a.dst + at(a.dst_shape, n, row, column);
+    for (int c = 0; c < a.dst_shape.channels; ++c) {
+      dst[c] = a.src[winner(window, a, n, row, column, c)];
+    }
+  });
+}
+
+template <class T>
+void backward(const MaxPool& l, const LayerArgs<T>& a) {
+  if (!a.diff_src) return;
+  const Window window = window_of(l.padding, l.size, l.stride, a.src_shape);
+  for_outputs(a.images, a.dst_shape, [&](int n, int row, int column) {
+    const T* diff_dst = a.diff_dst + at(a.dst_shape, n, row, column);
+    for (int c = 0; c < a.dst_shape.channels; ++c) {
+      a.diff_src[winner(window, a, n, row, column, c)] += diff_dst[c];
+    }
+  });
+}
+
+namespace {
+
+int taps_inside(const Window& window, const Shape& src, int row, int column) {
+  int count = 0;
+  for_taps(window, src, row, column, [&](int, int, int, int) { ++count; });
+  return count;
+}
+
+}  // namespace
+
+template <class T>
+void forward(const AveragePool& l, const LayerArgs<T>& a) {
+  const Window window = window_of(l.padding, l.size, l.stride, a.src_shape);
+  for_outputs(a.images, a.dst_shape, [&](int n, int row, int column) {
+    T* dst = a.dst + at(a.dst_shape, n, row, column);
+    const T count = static_cast<T>(taps_inside(window, a.src_shape, row, column));
+    for (int c = 0; c < a.dst_shape.channels; ++c) dst[c] = 0;
+    for_taps(window, a.src_shape, row, column, [&](int, int, int y, int x) {
+      const T* src = a.src + at(a.src_shape, n, y, x);
+      for (int c = 0; c < a.dst_shape.channels; ++c) dst[c] += src[c] / count;
+    });
+  });
+}
+
+template <class T>
+void backward(const AveragePool& l, const LayerArgs<T>& a) {
+  if (!a.diff_src) return;
+  const Window window = window_of(l.padding, l.size, l.stride, a.src_shape);
+  for_outputs(a.images, a.dst_shape, [&](int n, int row, int column) {
+    const T* diff_dst = a.diff_dst + at(a.dst_shape, n, row, column);
+    const T count = static_cast<T>(taps_inside(window, a.src_shape, row, column));
+    for_taps(window, a.src_shape, row, column, [&](int, int, int y, int x) {
+      T* diff_src = a.diff_src + at(a.src_shape, n, y, x);
+      for (int c = 0; c < a.dst_shape.channels; ++c) diff_src[c] += diff_dst[c] / count;
+    });
+  });
+}
+
+#define CPUTRAIN_WINDOW_LAYERS(T)                                  \
+  template void forward(const Convolution&, const LayerArgs<T>&);  \
+  template void backward(const Convolution&, const LayerArgs<T>&); \
+  template void forward(const MaxPool&, const LayerArgs<T>&);      \
+  template void backward(const MaxPool&, const LayerArgs<T>&);     \
+  template void forward(const AveragePool&, const LayerArgs<T>&);  \
+  template void backward(const AveragePool&, const LayerArgs<T>&);
+CPUTRAIN_WINDOW_LAYERS(float)
+CPUTRAIN_WINDOW_LAYERS(double)
+#undef CPUTRAIN_WINDOW_LAYERS
+
+}  // namespace cputrain::reference

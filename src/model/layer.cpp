@@ -1,0 +1,113 @@
+#include "model/layer.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/error.h"
+
+namespace cputrain {
+namespace {
+
+/// Outputs along one axis; at least 1, else Error(usage).
+int windows(const char* what, Padding padding, int n, int kernel, int stride) {
+  if (padding == Padding::same) return (n + stride - 1) / stride;
+  if (n < kernel) {
+    fail(ExitCode::usage, std::string("a ") + what + " of size " + std::to_string(kernel) +
+                              " does not fit an input of " + std::to_string(n) +
+                              " (nothing would be left of the image); use a larger --image-size");
+  }
+  return (n - kernel) / stride + 1;
+}
+
+Shape window_shape(const char* what, Padding padding, const Shape& src, int kernel, int stride,
+                   int channels) {
+  return {windows(what, padding, src.height, kernel, stride),
+          windows(what, padding, src.width, kernel, stride), channels};
+}
+
+}  // namespace
+
+std::size_t ParameterSpec::size() const {
+  std::size_t count = 1;
+  for (const int extent : extents) count *= static_cast<std::size_t>(extent);
+  return count;
+}
+
+std::string_view type_name(const Layer& layer) {
+  return std::visit(Overloaded{
+                        [](const Input&) { return "input"; },
+                        [](const Convolution&) { return "convolution"; },
+                        [](const MaxPool&) { return "max_pool"; },
+                        [](const AveragePool&) { return "average_pool"; },
+                        [](const GlobalAveragePool&) { return "global_average_pool"; },
+                        [](const Dense&) { return "dense"; },
+                        [](const Relu&) { return "relu"; },
+                        [](const Dropout&) { return "dropout"; },
+                        [](const Flatten&) { return "flatten"; },
+                        [](const SigmoidCrossEntropy&) { return "sigmoid"; },
+                        [](const SoftmaxCrossEntropy&) { return "softmax"; },
+                    },
+                    layer);
+}
+
+Shape output_shape(const Layer& layer, const Shape& src) {
+  return std::visit(
+      Overloaded{
+          [&](const Convolution& l) {
+            return window_shape("convolution", l.padding, src, l.kernel, l.stride, l.filters);
+          },
+          [&](const MaxPool& l) {
+            return window_shape("max pool", l.padding, src, l.size, l.stride, src.channels);
+          },
+          [&](const AveragePool& l) {
+            return window_shape("average pool", l.padding, src, l.size, l.stride, src.channels);
+          },
+          [&](const GlobalAveragePool&) {
+            return Shape{1, 1, src.channels};
+          },
+          [&](const Dense& l) {
+            return Shape{1, 1, l.units};
+          },
+          [&](const Flatten&) {
+            return Shape{1, 1, static_cast<int>(src.size())};
+          },
+          [&](const auto&) { return src; },
+      },
+      layer);
+}
+
+std::vector<ParameterSpec> parameters(const Layer& layer, const Shape& src) {
+  const auto with_bias = [](ParameterSpec kernel, int outputs, bool bias) {
+    std::vector<ParameterSpec> specs{std::move(kernel)};
+    if (bias) specs.push_back({"bias", {outputs}, false});
+    return specs;
+  };
+  if (const auto* l = std::get_if<Convolution>(&layer)) {
+    return with_bias({"kernel", {l->kernel, l->kernel, src.channels, l->filters}, true}, l->filters,
+                     l->bias);
+  }
+  if (const auto* l = std::get_if<Dense>(&layer)) {
+    return with_bias({"kernel", {static_cast<int>(src.size()), l->units}, true}, l->units, l->bias);
+  }
+  return {};
+}
+
+double macs(const Layer& layer, const Shape& src) {
+  if (const auto* l = std::get_if<Convolution>(&layer)) {
+    return static_cast<double>(output_shape(layer, src).size()) * l->kernel * l->kernel *
+           src.channels;
+  }
+  if (const auto* l = std::get_if<Dense>(&layer)) {
+    return static_cast<double>(src.size()) * l->units;
+  }
+  return 0;
+}
+
+PadAmount pad_amount(Padding padding, int n, int kernel, int stride) {
+  if (padding == Padding::valid) return {0, 0};
+  const int outputs = (n + stride - 1) / stride;
+  const int total = std::max((outputs - 1) * stride + kernel - n, 0);
+  return {total / 2, total - total / 2};
+}
+
+}  // namespace cputrain

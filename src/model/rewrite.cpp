@@ -1,0 +1,67 @@
+#include "model/rewrite.h"
+
+#include <utility>
+
+namespace cputrain {
+
+/// Builds a changed copy of a graph and keeps names and origins.
+class GraphEditor {
+ public:
+  explicit GraphEditor(const Graph& graph) : graph_(graph.image()) {
+    graph_.nodes_.front() = graph.nodes().front();
+  }
+
+  /// Appends `node` reading `src` (an index in the new graph) and returns its new index.
+  int append(const Graph::Node& node, std::vector<int> src) {
+    const int index = graph_.add(node.layer, node.name, std::move(src));
+    graph_.nodes_[index].origin = node.origin;
+    return index;
+  }
+
+  Graph take() { return std::move(graph_); }
+
+ private:
+  Graph graph_;
+};
+
+namespace {
+
+int readers(const Graph& graph, int index) {
+  int count = 0;
+  for (const auto& node : graph.nodes()) {
+    for (const int src : node.src) count += src == index;
+  }
+  return count;
+}
+
+/// Whether node `index` is a ReLU that only a max pool reads, which is the next node.
+bool relu_before_pool(const Graph& graph, int index) {
+  const auto nodes = graph.nodes();
+  if (index + 1 >= static_cast<int>(nodes.size())) return false;
+  const auto& pool = nodes[index + 1];
+  return std::holds_alternative<Relu>(nodes[index].layer) &&
+         std::holds_alternative<MaxPool>(pool.layer) && pool.src == std::vector<int>{index} &&
+         readers(graph, index) == 1;
+}
+
+}  // namespace
+
+Graph pool_before_relu(const Graph& graph) {
+  GraphEditor editor(graph);
+  const auto nodes = graph.nodes();
+  std::vector<int> moved(nodes.size());  // old index -> index of the same value in the new graph
+  for (int i = 1; i < static_cast<int>(nodes.size()); ++i) {
+    std::vector<int> src;
+    for (const int s : nodes[i].src) src.push_back(moved[s]);
+    if (relu_before_pool(graph, i)) {
+      const int pooled = editor.append(nodes[i + 1], std::move(src));
+      moved[i + 1] = editor.append(nodes[i], {pooled});
+      ++i;  // the pool is done; nobody else reads the ReLU's full-size output
+    } else {
+      moved[i] = editor.append(nodes[i], std::move(src));
+    }
+  }
+  return editor.take();
+}
+
+}  // namespace cputrain
