@@ -64,4 +64,14 @@ Graph pool_before_relu(const Graph& graph) {
   return editor.take();
 }
 
+Graph with_dropout(const Graph& graph, float rate) {
+  GraphEditor editor(graph);
+  for (std::size_t i = 1; i < graph.nodes().size(); ++i) {
+    Graph::Node node = graph.nodes()[i];
+    if (auto* dropout = std::get_if<Dropout>(&node.layer)) dropout->rate = rate;
+    editor.append(node, node.src);
+  }
+  return editor.take();
+}
+
 }  // namespace cputrain

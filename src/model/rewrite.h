@@ -10,4 +10,7 @@ namespace cputrain {
 /// parameters and `origin` stay.
 Graph pool_before_relu(const Graph&);
 
+/// Sets the rate of every dropout layer.
+Graph with_dropout(const Graph&, float rate);
+
 }  // namespace cputrain

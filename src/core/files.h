@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+/// Writing so that a file is whole or absent: Error(output) says what could not be written.
+namespace cputrain {
+
+/// A file that grows under a temporary name and appears under its own when commit() is called,
+/// after everything reached the disk. Without commit() nothing is left behind.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  void commit();
+
+ private:
+  std::filesystem::path path_, temporary_;
+  int descriptor_ = -1;
+};
+
+void write_file(const std::filesystem::path&, std::string_view text);
+
+/// One line after another, each with a single write() at the end of the file, so that a killed
+/// program leaves whole lines.
+class LineFile {
+ public:
+  explicit LineFile(std::filesystem::path path);
+  ~LineFile();
+  LineFile(const LineFile&) = delete;
+  LineFile& operator=(const LineFile&) = delete;
+  void write_line(std::string line);
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+/// Makes the folder and its parents. Error(output).
+void make_folder(const std::filesystem::path&);
+
+}  // namespace cputrain

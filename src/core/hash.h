@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace cputrain {
+
+/// 64-bit FNV-1a over bytes: for fingerprints and equality checks, not against an adversary.
+class Fnv1a {
+ public:
+  Fnv1a& add(std::span<const std::byte> bytes) {
+    for (const std::byte byte : bytes) {
+      hash_ = (hash_ ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3u;
+    }
+    return *this;
+  }
+  Fnv1a& add(std::string_view text) {
+    return add(std::as_bytes(std::span(text))).add_number(text.size());
+  }
+  Fnv1a& add_number(std::uint64_t number) { return add(std::as_bytes(std::span(&number, 1))); }
+  std::uint64_t value() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 0xcbf29ce484222325u;
+};
+
+}  // namespace cputrain

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cputrain {
+
+std::string join(std::span<const std::string> parts, std::string_view separator);
+
+/// "; did you mean X?" where one of the words is near, else nothing.
+std::string did_you_mean(std::string_view word, std::span<const std::string> words);
+
+/// 13217985 -> "13,217,985".
+std::string with_commas(std::size_t number);
+
+/// "52.9 MB", "4.42 GB": powers of ten.
+std::string bytes_text(double bytes);
+
+/// "3:04", "1:02:03" or "42s": what is left, as Keras prints it.
+std::string eta_text(double seconds);
+
+}  // namespace cputrain

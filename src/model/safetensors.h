@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+/// The safetensors format: 8 bytes with the header's length, a JSON header, one buffer. Files from
+/// users are hostile until checked: every rule of the format is verified before a number is read.
+namespace cputrain::safetensors {
+
+using Metadata = std::map<std::string, std::string>;
+
+/// A float32 tensor to write; `values` is called once, when its turn comes.
+struct OutTensor {
+  std::string name;
+  std::vector<std::size_t> extents;
+  std::function<std::vector<double>()> values;
+};
+
+/// Writes F32 tensors, sorted by name; the file is whole or absent. Error(output).
+void write(const std::filesystem::path&, const Metadata&, std::vector<OutTensor> tensors);
+
+struct TensorInfo {
+  std::string name, dtype;
+  std::vector<std::size_t> extents;
+  std::size_t begin = 0, end = 0;  ///< bytes in the buffer
+  std::size_t count() const;
+};
+
+/// An opened file whose header was checked. Error(data) names what is wrong.
+class File {
+ public:
+  explicit File(std::filesystem::path path);
+
+  const Metadata& metadata() const { return metadata_; }
+  const std::vector<TensorInfo>& tensors() const { return tensors_; }
+  /// Null where there is none of that name.
+  const TensorInfo* find(const std::string& name) const;
+  /// The numbers of an F32 or F64 tensor.
+  std::vector<double> read(const TensorInfo&) const;
+
+ private:
+  [[noreturn]] void wrong(const std::string& what) const;
+  void parse(const std::string& header, std::size_t buffer_bytes);
+
+  std::filesystem::path path_;
+  std::size_t buffer_start_ = 0;
+  Metadata metadata_;
+  std::vector<TensorInfo> tensors_;  ///< in the order of the buffer
+};
+
+}  // namespace cputrain::safetensors

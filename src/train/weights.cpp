@@ -1,0 +1,117 @@
+#include "train/weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "model/init.h"
+#include "model/model_json.h"
+#include "model/safetensors.h"
+
+namespace cputrain {
+namespace {
+
+constexpr const char* kFormat = "cputrain";
+constexpr const char* kFormatVersion = "1";
+
+std::string extents_text(const auto& extents) { return fmt::format("{}", fmt::join(extents, "x")); }
+
+}  // namespace
+
+void initialise_weights(const Graph& graph, const Program& program, std::uint64_t seed,
+                        const Array& weights) {
+  std::size_t parameter = 0;
+  for (const auto& node : graph.nodes()) {
+    for (const auto& spec : node.parameters) {
+      program.from_canonical(parameter++, initial_values(node, spec, seed), weights);
+    }
+  }
+}
+
+std::string weights_hash(const Program& program, const Array& weights) {
+  Fnv1a hash;
+  for (std::size_t p = 0; p < program.layout().parameters.size(); ++p) {
+    const std::vector<double> values = program.to_canonical(p, weights);
+    const std::vector<float> floats(values.begin(), values.end());
+    hash.add(std::as_bytes(std::span(floats)));
+  }
+  return fmt::format("{:016x}", hash.value());
+}
+
+void save_weights(const std::filesystem::path& path, const ModelDescription& description,
+                  const Program& program, const Array& weights) {
+  const Input& input = std::get<Input>(description.graph.nodes()[0].layer);
+  const safetensors::Metadata metadata{
+      {"format", kFormat},
+      {"format_version", kFormatVersion},
+      {"layout", "keras"},
+      {"model", description.model},
+      {"classes", nlohmann::json(description.classes).dump()},
+      {"graph", to_json(description.graph).dump()},
+      {"preprocessing", fmt::format("RGB, bilinear resize without antialias, x * {:.9g} + {:.9g}",
+                                    input.scale, input.offset)},
+      {"seed", std::to_string(description.seed)}};
+  std::vector<safetensors::OutTensor> tensors;
+  const auto& parameters = program.layout().parameters;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    tensors.push_back({parameters[p].name,
+                       {parameters[p].extents.begin(), parameters[p].extents.end()},
+                       [&program, &weights, p] { return program.to_canonical(p, weights); }});
+  }
+  safetensors::write(path, metadata, std::move(tensors));
+}
+
+ModelDescription read_description(const std::filesystem::path& path) {
+  const safetensors::File file(path);
+  const auto& metadata = file.metadata();
+  const auto wrong = [&](const std::string& what) {
+    fail(ExitCode::data, fmt::format("weight file {} {} (the model cannot be rebuilt from it); use "
+                                     "a weights.safetensors that cputrain wrote",
+                                     path.string(), what));
+  };
+  for (const char* key : {"format", "format_version", "model", "classes", "graph", "seed"}) {
+    if (!metadata.contains(key)) wrong(fmt::format("does not say its {}", key));
+  }
+  if (metadata.at("format") != kFormat || metadata.at("format_version") != kFormatVersion) {
+    wrong("has another format version");
+  }
+  try {
+    auto graph = graph_from_json(nlohmann::json::parse(metadata.at("graph")), path.string());
+    ModelDescription description{metadata.at("model"),
+                                 nlohmann::json::parse(metadata.at("classes")), std::move(graph),
+                                 std::stoull(metadata.at("seed"))};
+    const int outputs = description.graph.back().dst.channels;
+    const std::size_t classes = description.classes.size();
+    if (classes != static_cast<std::size_t>(outputs == 1 ? 2 : outputs)) {
+      wrong(fmt::format("names {} classes for {} outputs", classes, outputs));
+    }
+    return description;
+  } catch (const nlohmann::json::exception& error) {
+    wrong(std::string("has a damaged description: ") + error.what());
+  } catch (const std::logic_error&) {  // stoull
+    wrong("has a seed that is not a number");
+  }
+  throw;  // not reached: wrong() throws
+}
+
+void load_weights(const std::filesystem::path& path, const Program& program, const Array& weights) {
+  const safetensors::File file(path);
+  const auto& parameters = program.layout().parameters;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    const auto* tensor = file.find(parameters[p].name);
+    if (!tensor || !std::ranges::equal(tensor->extents, parameters[p].extents)) {
+      fail(ExitCode::data,
+           fmt::format("weight file {}: {} is {} where the model needs {} (the weights belong to "
+                       "another model); check --weights",
+                       path.string(), parameters[p].name,
+                       tensor ? extents_text(tensor->extents) : "missing",
+                       extents_text(parameters[p].extents)));
+    }
+    program.from_canonical(p, file.read(*tensor), weights);
+  }
+}
+
+}  // namespace cputrain

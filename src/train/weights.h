@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "compute/program.h"
+#include "model/graph.h"
+
+/// Weights between programs, files and initial values.
+namespace cputrain {
+
+/// Keras' initial values, f(seed, layer), into the arena.
+void initialise_weights(const Graph&, const Program&, std::uint64_t seed, const Array& weights);
+
+/// 64-bit hash of all parameters as float32 in canonical layout and model order, without padding:
+/// 16 hexadecimal digits.
+std::string weights_hash(const Program&, const Array& weights);
+
+/// What a weight file says about itself, so that eval and predict need no other word.
+struct ModelDescription {
+  std::string model;                 ///< "dogcat"
+  std::vector<std::string> classes;  ///< by label
+  Graph graph;                       ///< with the picture's size and scale
+  std::uint64_t seed = 0;            ///< of the training, which also chose the validation part
+};
+
+/// weights.safetensors in Keras' names and layout. Error(output).
+void save_weights(const std::filesystem::path&, const ModelDescription&, const Program&,
+                  const Array& weights);
+
+/// Error(data) where the file is damaged or does not describe a model.
+ModelDescription read_description(const std::filesystem::path&);
+
+/// Fills the arena by name. Error(data) names the first parameter that is missing or has another
+/// shape.
+void load_weights(const std::filesystem::path&, const Program&, const Array& weights);
+
+}  // namespace cputrain
