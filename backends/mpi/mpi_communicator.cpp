@@ -1,0 +1,144 @@
+#include "backends/mpi/mpi_communicator.h"
+
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+
+#include "backends/mpi/check.h"
+#include "backends/mpi/node.h"
+#include "backends/mpi/pieces.h"
+#include "backends/mpi/sums.h"
+
+namespace cputrain {
+
+namespace {
+
+/// MPI itself, from MPI_Init to MPI_Finalize.
+class MpiSession final {
+ public:
+  MpiSession() {
+    int provided = 0;
+    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+    check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    if (provided < MPI_THREAD_FUNNELED) {
+      fail(ExitCode::internal,
+           "this MPI cannot serve a program with threads (MPI_THREAD_FUNNELED is missing); use an "
+           "MPI built with thread support");
+    }
+  }
+  ~MpiSession() {
+    if (may_clean_up()) MPI_Finalize();
+  }
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+};
+
+class MpiCommunicator final : public Communicator {
+ public:
+  MpiCommunicator() : memory_(node_), barrier_(node_) {
+    check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::string describe() const override { return mpi_library_version(); }
+
+  void sum(Array values) override;
+  void broadcast(std::span<std::byte> data, int root) override;
+  std::vector<std::string> gather(std::string_view text) override;
+  void barrier() override { check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"); }
+
+  NodeMemory& node_memory() override { return memory_; }
+  NodeBarrier& node_barrier() override { return barrier_; }
+
+  std::unique_ptr<GradientExchange> make_exchange(const ExchangePlan& plan) override {
+    return make_allreduce_exchange(plan, std::make_unique<MpiSums>(MPI_COMM_WORLD));
+  }
+
+  [[noreturn]] void abort(int code) override {
+    std::fflush(nullptr);
+    MPI_Abort(MPI_COMM_WORLD, code);
+    std::_Exit(code);
+  }
+
+ private:
+  MpiSession session_;  // first: everything below needs MPI, also to be destroyed
+  NodeRanks node_;
+  MpiNodeMemory memory_;
+  MpiNodeBarrier barrier_;
+  int rank_ = 0, size_ = 1;
+};
+
+/// Reduce and broadcast rather than allreduce, whose result MPI does not promise to be the same
+/// bits everywhere: decisions hang on these sums (is the loss a number? shall we stop?), and ranks
+/// that decide differently would wait for each other for ever. They are few numbers, so it costs
+/// little.
+void MpiCommunicator::sum(Array values) {
+  for_pieces(values.size, kMaxCount, [&](Range piece) {
+    const Array part = values.slice(piece.begin, piece.end);
+    const int count = static_cast<int>(part.size);
+    const void* const src = rank_ == 0 ? MPI_IN_PLACE : part.data;
+    check(MPI_Reduce(src, part.data, count, mpi_type(part.dtype), MPI_SUM, 0, MPI_COMM_WORLD),
+          "MPI_Reduce");
+    check(MPI_Bcast(part.data, count, mpi_type(part.dtype), 0, MPI_COMM_WORLD), "MPI_Bcast");
+  });
+}
+
+void MpiCommunicator::broadcast(std::span<std::byte> data, int root) {
+  for_pieces(data.size(), kMaxCount, [&](Range piece) {
+    check(MPI_Bcast(data.data() + piece.begin, static_cast<int>(piece.size()), MPI_BYTE, root,
+                    MPI_COMM_WORLD),
+          "MPI_Bcast");
+  });
+}
+
+std::vector<std::string> MpiCommunicator::gather(std::string_view text) {
+  const unsigned long long length = text.size();
+  std::vector<unsigned long long> lengths(size_);
+  check(MPI_Allgather(&length, 1, MPI_UNSIGNED_LONG_LONG, lengths.data(), 1, MPI_UNSIGNED_LONG_LONG,
+                      MPI_COMM_WORLD),
+        "MPI_Allgather");
+  std::vector<std::string> texts(size_);
+  if (std::accumulate(lengths.begin(), lengths.end(), 0ull) > INT_MAX) {
+    for (int root = 0; root < size_; ++root) {  // too long for one call: one after the other
+      texts[root].assign(root == rank_ ? text : std::string_view());
+      texts[root].resize(lengths[root]);
+      broadcast(std::as_writable_bytes(std::span(texts[root])), root);
+    }
+    return texts;
+  }
+  const std::vector<int> counts(lengths.begin(), lengths.end());
+  std::vector<int> offsets(size_, 0);
+  std::partial_sum(counts.begin(), counts.end() - 1, offsets.begin() + 1);
+  std::string all(offsets.back() + counts.back(), '\0');
+  check(MPI_Allgatherv(text.data(), counts[rank_], MPI_CHAR, all.data(), counts.data(),
+                       offsets.data(), MPI_CHAR, MPI_COMM_WORLD),
+        "MPI_Allgatherv");
+  for (int rank = 0; rank < size_; ++rank) {
+    texts[rank] = all.substr(offsets[rank], counts[rank]);
+  }
+  return texts;
+}
+
+}  // namespace
+
+bool mpi_available() { return true; }
+
+std::string mpi_library_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  check(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
+  // "Open MPI v4.1.4, package: Debian OpenMPI, ident: ...": the first words say it.
+  std::string version(text, length);
+  version = version.substr(0, version.find_first_of(",\n"));
+  if (const std::size_t at = version.find(" v"); at != std::string::npos) version.erase(at + 1, 1);
+  return version;
+}
+
+std::unique_ptr<Communicator> make_mpi_communicator() {
+  return std::make_unique<MpiCommunicator>();
+}
+
+}  // namespace cputrain

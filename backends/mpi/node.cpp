@@ -1,0 +1,116 @@
+#include "backends/mpi/node.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "backends/mpi/check.h"
+#include "comm/pages.h"
+
+namespace cputrain {
+
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+/// Makes the kernel supply the pages of `bytes` now. A shared file whose file system is full has
+/// none left, and the first write would kill the process with SIGBUS: asked like this the kernel
+/// says so instead. Kernels before 5.14 do not know the question and leave it at that.
+void claim_pages(std::span<std::byte> bytes) {
+#ifdef MADV_POPULATE_WRITE
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto start = reinterpret_cast<std::uintptr_t>(bytes.data()) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size());
+  if (end == start) return;
+  if (madvise(reinterpret_cast<void*>(start), end - start, MADV_POPULATE_WRITE) != 0 &&
+      errno != EINVAL) {
+    fail(ExitCode::internal, "no room for memory shared by the ranks of this machine (" +
+                                 std::string(std::strerror(errno)) +
+                                 "); free space in /dev/shm or enlarge it (containers: "
+                                 "--shm-size), or use fewer images or smaller ones");
+  }
+#endif
+}
+
+/// One window; all of its memory belongs to the node's first rank, so that it is one run.
+class SharedWindow final : public SharedBlock {
+ public:
+  SharedWindow(const NodeRanks& node, std::size_t bytes) {
+    // MPI promises no alignment of the base, so we ask for more and align it ourselves: by its
+    // distance from the page, which is the same in all processes.
+    const auto mine = static_cast<MPI_Aint>(node.rank() == 0 ? bytes + kAlignment : 0);
+    void* base = nullptr;
+    check(
+        MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, node.comm(), &base, &window_),
+        "MPI_Win_allocate_shared (memory shared by the ranks of this machine; is /dev/shm full?)");
+    check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
+    MPI_Aint size = 0;
+    int unit = 0;
+    check(MPI_Win_shared_query(window_, 0, &size, &unit, &base), "MPI_Win_shared_query");
+    const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(base);
+    const std::size_t skip = (kAlignment - address % kAlignment) % kAlignment;
+    bytes_ = {static_cast<std::byte*>(base) + skip, bytes};
+  }
+
+  ~SharedWindow() override {
+    if (may_clean_up()) MPI_Win_free(&window_);
+  }
+  SharedWindow(const SharedWindow&) = delete;
+  SharedWindow& operator=(const SharedWindow&) = delete;
+
+  std::span<std::byte> bytes() const override { return bytes_; }
+
+ private:
+  MPI_Win window_ = MPI_WIN_NULL;
+  std::span<std::byte> bytes_;
+};
+
+/// The whole pages of a block that this rank touches first: pages then lie on the NUMA nodes of
+/// all ranks, not only of the first.
+std::span<std::byte> share_to_touch(std::span<std::byte> bytes, const NodeRanks& node) {
+  constexpr std::size_t kPage = 4096;
+  const std::size_t pages = (bytes.size() + kPage - 1) / kPage;
+  const auto position = [&](std::size_t rank) {
+    return std::min(bytes.size(), pages * rank / node.size() * kPage);
+  };
+  const std::size_t begin = position(node.rank());
+  return bytes.subspan(begin, position(node.rank() + 1) - begin);
+}
+
+}  // namespace
+
+NodeRanks::NodeRanks() {
+  check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comm_),
+        "MPI_Comm_split_type");
+  check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+  check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+}
+
+NodeRanks::~NodeRanks() {
+  if (may_clean_up()) MPI_Comm_free(&comm_);
+}
+
+std::unique_ptr<SharedBlock> MpiNodeMemory::allocate(std::size_t bytes) {
+  if (node_.size() == 1) return std::make_unique<Pages>(bytes);
+  auto block = std::make_unique<SharedWindow>(node_, bytes);
+  const std::span<std::byte> mine = share_to_touch(block->bytes(), node_);
+  claim_pages(mine);
+  if (!mine.empty()) std::memset(mine.data(), 0, mine.size());
+  MpiNodeBarrier(node_).wait();
+  return block;
+}
+
+void MpiNodeBarrier::wait() {
+  // MPI_Barrier says nothing about plain stores to shared memory. The fences keep compiler and
+  // processor from moving them over it; MPI_Win_sync would do the same for one window.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  check(MPI_Barrier(node_.comm()), "MPI_Barrier");
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+}  // namespace cputrain

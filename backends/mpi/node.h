@@ -1,0 +1,48 @@
+#pragma once
+
+#include <mpi.h>
+
+#include "comm/node.h"
+
+namespace cputrain {
+
+/// The ranks of MPI_COMM_WORLD that can share memory with this one; frees the group at its end.
+class NodeRanks final {
+ public:
+  NodeRanks();
+  ~NodeRanks();
+  NodeRanks(const NodeRanks&) = delete;
+  NodeRanks& operator=(const NodeRanks&) = delete;
+
+  MPI_Comm comm() const { return comm_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+ private:
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0, size_ = 1;
+};
+
+/// Windows that all ranks of the node map (MPI_Win_allocate_shared, in files of /dev/shm); plain
+/// private pages, which may be huge ones, where the node has one rank.
+class MpiNodeMemory final : public NodeMemory {
+ public:
+  explicit MpiNodeMemory(const NodeRanks& node) : node_(node) {}
+  int local_rank() const override { return node_.rank(); }
+  int local_size() const override { return node_.size(); }
+  std::unique_ptr<SharedBlock> allocate(std::size_t bytes) override;
+
+ private:
+  const NodeRanks& node_;
+};
+
+class MpiNodeBarrier final : public NodeBarrier {
+ public:
+  explicit MpiNodeBarrier(const NodeRanks& node) : node_(node) {}
+  void wait() override;
+
+ private:
+  const NodeRanks& node_;
+};
+
+}  // namespace cputrain

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <vector>
+
+namespace cputrain {
+
+/// What one rank brings to a collective call.
+struct Call {
+  const char* name = "";   ///< must be the same on all ranks,
+  std::size_t shape = 0;   ///< and so must this: a size or a root
+  void* data = nullptr;    ///< memory of this rank that the others read or write
+  std::size_t length = 0;  ///< of the data, may differ
+};
+
+/// Thrown on ranks that had to stop because another one failed.
+struct Stopped {};
+
+/// What the ranks of one run share: a barrier at which they show each other their memory.
+class Team {
+ public:
+  explicit Team(int size) : size_(size), calls_(size), shown_(size) {}
+
+  int size() const { return size_; }
+
+  /// Waits for all ranks; then calls() shows what each of them brought, until this rank's next
+  /// meet().
+  /// Throws Stopped when a rank failed, Error(internal) when ranks make different calls.
+  void meet(int rank, const Call& call);
+  const std::vector<Call>& calls() const { return shown_; }
+
+  /// The rank will make no more calls. With an exception: everybody else stops, too.
+  void leave(std::exception_ptr failure);
+  /// The first failure; only after all threads have ended.
+  std::exception_ptr failure() const { return failure_; }
+
+ private:
+  void stop(std::exception_ptr failure);  // with mutex_ held
+  void check_calls();                     // with mutex_ held, all ranks waiting
+
+  const int size_;
+  std::vector<Call> calls_;
+  std::vector<Call> shown_;  // calls_ of the last meeting: read while others come to the next one
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int waiting_ = 0;
+  int left_ = 0;
+  unsigned long meeting_ = 0;  // counts completed meetings
+  bool stopped_ = false;
+  std::exception_ptr failure_;
+};
+
+}  // namespace cputrain

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "comm/node.h"
+
+namespace cputrain {
+
+/// Zeroed memory of this process alone: whole pages from the kernel, in huge ones (2 MiB, fewer
+/// misses of the address translation) where the area is large enough for them. A page lies on the
+/// NUMA node of the thread that writes it first. Throws Error(internal) when there is no memory.
+class Pages final : public SharedBlock {
+ public:
+  explicit Pages(std::size_t bytes);
+  ~Pages() override;
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+
+  std::span<std::byte> bytes() const override { return bytes_; }
+
+ private:
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace cputrain

@@ -1,0 +1,68 @@
+#include "comm/solo.h"
+
+#include <cassert>
+#include <cstdio>
+#include <cstdlib>
+
+#include "comm/allreduce_exchange.h"
+#include "comm/pages.h"
+
+namespace cputrain {
+
+namespace {
+
+class SoloSums final : public TravellingSums {
+ public:
+  void start(Array) override {}
+  void progress() override {}
+  void meet() override {}
+  void wait() override {}
+};
+
+class SoloNodeMemory final : public NodeMemory {
+ public:
+  int local_rank() const override { return 0; }
+  int local_size() const override { return 1; }
+  std::unique_ptr<SharedBlock> allocate(std::size_t bytes) override {
+    return std::make_unique<Pages>(bytes);
+  }
+};
+
+class SoloNodeBarrier final : public NodeBarrier {
+ public:
+  void wait() override {}
+};
+
+class SoloCommunicator final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  std::string describe() const override { return "one process"; }
+
+  void sum(Array) override {}
+  void broadcast(std::span<std::byte>, [[maybe_unused]] int root) override { assert(root == 0); }
+  std::vector<std::string> gather(std::string_view text) override { return {std::string(text)}; }
+  void barrier() override {}
+
+  NodeMemory& node_memory() override { return memory_; }
+  NodeBarrier& node_barrier() override { return barrier_; }
+
+  std::unique_ptr<GradientExchange> make_exchange(const ExchangePlan& plan) override {
+    return make_allreduce_exchange(plan, std::make_unique<SoloSums>());
+  }
+
+  [[noreturn]] void abort(int code) override {
+    std::fflush(nullptr);
+    std::_Exit(code);  // other threads may still run: no destructors
+  }
+
+ private:
+  SoloNodeMemory memory_;
+  SoloNodeBarrier barrier_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_solo() { return std::make_unique<SoloCommunicator>(); }
+
+}  // namespace cputrain
