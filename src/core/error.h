@@ -14,6 +14,7 @@ enum class ExitCode : int {
   data = 65,          ///< bad data, model or weight file
   internal = 70,      ///< a library call failed or the program is wrong
   output = 74,        ///< results cannot be written
+  stopped = 75,       ///< SIGTERM: the last completed weights were saved
   interrupted = 130,  ///< stopped by Ctrl-C after the step was finished and saved
 };
 

@@ -84,7 +84,14 @@ LineFile::~LineFile() { ::close(descriptor_); }
 
 void LineFile::write_line(std::string line) {
   line += '\n';
-  write_all(descriptor_, std::as_bytes(std::span(line)), path_);
+  const off_t whole = ::lseek(descriptor_, 0, SEEK_END);
+  try {
+    write_all(descriptor_, std::as_bytes(std::span(line)), path_);
+  } catch (const Error&) {
+    // Half a line would make the file unreadable; if even this fails, the error says enough.
+    static_cast<void>(::ftruncate(descriptor_, whole) == 0);
+    throw;
+  }
 }
 
 void make_folder(const std::filesystem::path& path) {

@@ -19,6 +19,12 @@ constexpr const char* kFormatVersion = "1";
 
 std::string extents_text(const auto& extents) { return fmt::format("{}", fmt::join(extents, "x")); }
 
+[[noreturn]] void wrong(const std::filesystem::path& path, const std::string& what) {
+  fail(ExitCode::data, fmt::format("weight file {} {} (the model cannot be rebuilt from it); use a "
+                                   "weights.safetensors that cputrain wrote",
+                                   path.string(), what));
+}
+
 }  // namespace
 
 void initialise_weights(const Graph& graph, const Program& program, std::uint64_t seed,
@@ -67,16 +73,11 @@ void save_weights(const std::filesystem::path& path, const ModelDescription& des
 ModelDescription read_description(const std::filesystem::path& path) {
   const safetensors::File file(path);
   const auto& metadata = file.metadata();
-  const auto wrong = [&](const std::string& what) {
-    fail(ExitCode::data, fmt::format("weight file {} {} (the model cannot be rebuilt from it); use "
-                                     "a weights.safetensors that cputrain wrote",
-                                     path.string(), what));
-  };
   for (const char* key : {"format", "format_version", "model", "classes", "graph", "seed"}) {
-    if (!metadata.contains(key)) wrong(fmt::format("does not say its {}", key));
+    if (!metadata.contains(key)) wrong(path, fmt::format("does not say its {}", key));
   }
   if (metadata.at("format") != kFormat || metadata.at("format_version") != kFormatVersion) {
-    wrong("has another format version");
+    wrong(path, "has another format version");
   }
   try {
     auto graph = graph_from_json(nlohmann::json::parse(metadata.at("graph")), path.string());
@@ -86,15 +87,14 @@ ModelDescription read_description(const std::filesystem::path& path) {
     const int outputs = description.graph.back().dst.channels;
     const std::size_t classes = description.classes.size();
     if (classes != static_cast<std::size_t>(outputs == 1 ? 2 : outputs)) {
-      wrong(fmt::format("names {} classes for {} outputs", classes, outputs));
+      wrong(path, fmt::format("names {} classes for {} outputs", classes, outputs));
     }
     return description;
   } catch (const nlohmann::json::exception& error) {
-    wrong(std::string("has a damaged description: ") + error.what());
+    wrong(path, std::string("has a damaged description: ") + error.what());
   } catch (const std::logic_error&) {  // stoull
-    wrong("has a seed that is not a number");
+    wrong(path, "has a seed that is not a number");
   }
-  throw;  // not reached: wrong() throws
 }
 
 void load_weights(const std::filesystem::path& path, const Program& program, const Array& weights) {

@@ -1,0 +1,102 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/files.h"
+#include "report/reporters.h"
+
+namespace cputrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// NaN and infinities are not JSON: null, and a mark beside it.
+void put(Json& object, const char* key, double value) {
+  if (std::isfinite(value)) {
+    object[key] = value;
+  } else {
+    object[key] = nullptr;
+    object["nan"] = true;
+  }
+}
+
+Json budget_json(const Budget& b) {
+  return {{"input_wait", b.input_wait},
+          {"forward", b.forward},
+          {"backward", b.backward},
+          {"allreduce_exposed", b.allreduce_exposed},
+          {"straggler_wait", b.straggler_wait},
+          {"optimizer", b.optimizer},
+          {"other", b.other}};
+}
+
+Json epoch_json(const EpochRecord& r) {
+  Json line{{"type", "epoch"},
+            {"epoch", r.epoch},
+            {"steps", r.steps},
+            {"images", static_cast<std::uint64_t>(r.train.images)},
+            {"seconds", r.seconds},
+            {"images_per_second", r.seconds > 0 ? r.train.images / r.seconds : 0}};
+  put(line, "loss", r.train.mean_loss());
+  line["accuracy"] = r.train.accuracy();
+  if (r.validation) {
+    put(line, "val_loss", r.validation->mean_loss());
+    line["val_accuracy"] = r.validation->accuracy();
+    line["val_seconds"] = r.validation_seconds;
+  }
+  line["lr"] = r.learning_rate;
+  line["budget"] = budget_json(r.budget);
+  return line;
+}
+
+class JsonLines final : public Reporter {
+ public:
+  JsonLines(const std::filesystem::path& path, std::size_t log_every)
+      : file_(path), log_every_(log_every) {}
+
+  void begin_epoch(const EpochStart&) override {}
+
+  void step(const StepRecord& r) override {
+    if (log_every_ == 0 || r.step % log_every_ != 0) return;
+    Json line{{"type", "step"},
+              {"step", r.step},
+              {"epoch", r.epoch},
+              {"images", static_cast<std::uint64_t>(r.tally.images)}};
+    put(line, "loss", r.tally.mean_loss());
+    line["accuracy"] = r.tally.accuracy();
+    line["lr"] = r.learning_rate;
+    line["seconds"] = r.seconds;
+    file_.write_line(line.dump());
+  }
+
+  void epoch(const EpochRecord& r) override { file_.write_line(epoch_json(r).dump()); }
+
+  void summary(const SummaryRecord& r) override {
+    Json line{{"type", "summary"},
+              {"outcome", r.outcome},
+              {"steps", r.steps},
+              {"epochs", r.epochs},
+              {"seconds", r.seconds}};
+    if (r.last) {
+      const Json last = epoch_json(*r.last);
+      for (const char* key : {"loss", "accuracy", "val_loss", "val_accuracy"}) {
+        if (last.contains(key)) line[key] = last[key];
+      }
+    }
+    line["weights_hash"] = r.weights_hash;
+    line["weights"] = r.weights_file;
+    file_.write_line(line.dump());
+  }
+
+ private:
+  LineFile file_;
+  std::size_t log_every_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reporter> json_lines_reporter(const std::filesystem::path& path,
+                                              std::size_t log_every) {
+  return std::make_unique<JsonLines>(path, log_every);
+}
+
+}  // namespace cputrain

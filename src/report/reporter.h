@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "report/budget.h"
+#include "report/tally.h"
+
+namespace cputrain {
+
+struct EpochStart {
+  int epoch = 1;              ///< counts from 1
+  std::optional<int> epochs;  ///< nothing where --steps ends the training
+  std::size_t steps = 0;      ///< of this epoch
+};
+
+struct StepRecord {
+  std::uint64_t step = 0;         ///< counts from 1 over the whole training
+  int epoch = 0;                  ///< counts from 1
+  std::size_t step_in_epoch = 0;  ///< counts from 1
+  Tally tally;                    ///< of this step, over all ranks
+  Tally epoch_tally;              ///< of the epoch so far
+  double learning_rate = 0;
+  double seconds = 0;
+};
+
+struct EpochRecord {
+  int epoch = 0;
+  std::size_t steps = 0;
+  Tally train{};                      ///< sums during the epoch, while the weights changed
+  std::optional<Tally> validation{};  ///< after it
+  double learning_rate = 0;
+  double seconds = 0;  ///< of training; evaluation is not in it
+  double validation_seconds = 0;
+  Budget budget;  ///< mean over ranks; adds up to `seconds`
+};
+
+struct SummaryRecord {
+  std::string outcome;  ///< "finished", "interrupted"
+  std::uint64_t steps = 0;
+  int epochs = 0;
+  double seconds = 0;  ///< of training and evaluation
+  std::optional<EpochRecord> last;
+  std::string weights_hash;
+  std::string weights_file;
+};
+
+/// Hears what happens. The loop emits records; who prints what is decided where it is built.
+class Reporter {
+ public:
+  virtual ~Reporter() = default;
+  virtual void begin_epoch(const EpochStart&) = 0;
+  virtual void step(const StepRecord&) = 0;
+  virtual void epoch(const EpochRecord&) = 0;
+  virtual void summary(const SummaryRecord&) = 0;
+};
+
+}  // namespace cputrain

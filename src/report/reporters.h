@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "report/reporter.h"
+
+namespace cputrain {
+
+enum class Verbosity { silent = 0, bar = 1, lines = 2 };
+
+/// Keras' `fit` lines on a stream: a bar with ETA that is redrawn, or one line an epoch.
+std::unique_ptr<Reporter> console_reporter(std::FILE*, Verbosity);
+
+/// metrics.jsonl: one object a line; a step line every `log_every` steps (0: none).
+std::unique_ptr<Reporter> json_lines_reporter(const std::filesystem::path&, std::size_t log_every);
+
+/// Passes every record on, in order. None at all is silence: what ranks other than 0 get.
+std::unique_ptr<Reporter> all_of(std::vector<std::unique_ptr<Reporter>>);
+
+}  // namespace cputrain

@@ -1,0 +1,60 @@
+#include "train/step.h"
+
+#include <array>
+
+#include "core/clock.h"
+
+namespace cputrain {
+namespace {
+
+/// Adds up over ranks what every rank must know after a step.
+void agree(Communicator& communicator, StepResult& result) {
+  std::array<double, 4> sums{result.tally.loss, result.tally.correct, result.tally.images,
+                             result.stop ? 1.0 : 0.0};
+  communicator.sum(Array::of<double>(sums));
+  result.tally = {sums[0], sums[1], sums[2]};
+  result.stop = sums[3] > 0;
+}
+
+}  // namespace
+
+StepResult run_step(const TrainingParts& parts, std::size_t step_in_epoch, std::uint64_t step,
+                    std::uint64_t seed, bool want_stop) {
+  const Stopwatch whole;
+  Stopwatch watch;
+  StepResult result{.stop = want_stop};
+  const Pass pass{Phase::train, seed, step};
+  const double loss_scale = 1.0 / static_cast<double>(parts.plan.images(step_in_epoch));
+  const int micro_batches = parts.plan.micro_batches(step_in_epoch);
+
+  for (int k = 0; k < micro_batches; ++k) {
+    const MicroBatch& batch = parts.batches.next();
+    result.budget.input_wait += watch.lap();
+    result.tally += parts.program.forward(batch, pass);
+    result.budget.forward += watch.lap();
+    const bool last = k + 1 == micro_batches;
+    parts.program.backward(loss_scale, k == 0 ? Accumulate::overwrite : Accumulate::add,
+                           [&](std::size_t n) {
+                             if (last) parts.exchange.ready(n);
+                           });
+    result.budget.backward += watch.lap();
+  }
+
+  // Taken when the first weights change, not while waiting for other ranks, which may be gone.
+  std::unique_lock weights_change(parts.weights_mutex, std::defer_lock);
+  const ExchangeTimes times = parts.exchange.finish([&](Range owned) {
+    if (!weights_change.owns_lock()) weights_change.lock();
+    parts.optimizer.update(owned, parts.exchange.arenas(), step);
+  });
+  if (weights_change.owns_lock()) weights_change.unlock();
+  result.budget.straggler_wait = times.straggler_wait;
+  result.budget.allreduce_exposed = times.allreduce_exposed;
+  result.budget.optimizer = times.optimizer;
+
+  agree(parts.communicator, result);
+  result.seconds = whole.seconds();
+  result.budget.other = result.seconds - result.budget.known();
+  return result;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "comm/communicator.h"
+#include "compute/backend.h"
+#include "data/batch_plan.h"
+#include "data/batch_source.h"
+#include "report/budget.h"
+#include "train/optimizer.h"
+
+namespace cputrain {
+
+/// What a training works on; all borrowed.
+struct TrainingParts {
+  Program& program;
+  GradientExchange& exchange;
+  Optimizer& optimizer;
+  Communicator& communicator;
+  BatchSource& batches;
+  const BatchPlan& plan;
+  /// Held while the weights change: whoever holds it sees those of a completed step.
+  std::mutex& weights_mutex;
+};
+
+struct StepResult {
+  Tally tally;    ///< over all ranks
+  Budget budget;  ///< of this rank; adds up to `seconds`
+  double seconds = 0;
+  bool stop = false;  ///< some rank asked to stop after this step; all ranks see the same
+};
+
+/// One synchronous step of the whole training: forward and backward by micro-batch, one reduction,
+/// one update. `step` counts from 0 over the training, `step_in_epoch` from 0 in the epoch.
+StepResult run_step(const TrainingParts&, std::size_t step_in_epoch, std::uint64_t step,
+                    std::uint64_t seed, bool want_stop);
+
+}  // namespace cputrain

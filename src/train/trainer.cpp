@@ -1,0 +1,103 @@
+#include "train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "core/clock.h"
+#include "core/error.h"
+
+namespace cputrain {
+namespace {
+
+/// The mean over ranks, so that one line speaks for all of them.
+void average_over_ranks(Communicator& communicator, EpochRecord& record) {
+  Budget& b = record.budget;
+  std::array<double, 8> sums{b.input_wait,     b.forward,   b.backward, b.allreduce_exposed,
+                             b.straggler_wait, b.optimizer, b.other,    record.seconds};
+  communicator.sum(Array::of<double>(sums));
+  for (double& sum : sums) sum /= communicator.size();
+  b = {sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6]};
+  record.seconds = sums[7];
+}
+
+void check_loss(const StepRecord& record) {
+  if (std::isfinite(record.tally.loss)) return;
+  fail(
+      ExitCode::failed,
+      fmt::format("Batch {}: Invalid loss, terminating training (it is no longer a number in epoch "
+                  "{}); try a smaller --lr",
+                  record.step_in_epoch - 1, record.epoch));
+}
+
+/// One pass over the data, or less of it.
+class Epoch {
+ public:
+  Epoch(const TrainingParts& parts, const TrainOptions& options, Reporter& reporter)
+      : parts_(parts), options_(options), reporter_(reporter) {}
+
+  EpochRecord run(TrainResult& result, const std::function<bool()>& stop_requested) {
+    EpochRecord record{.epoch = ++result.epochs, .learning_rate = parts_.optimizer.learning_rate()};
+    reporter_.begin_epoch({record.epoch,
+                           options_.steps ? std::nullopt : std::optional(options_.epochs),
+                           parts_.plan.steps()});
+    parts_.batches.seek(record.epoch - 1, 0);
+    const Stopwatch watch;
+    while (record.steps < parts_.plan.steps() && !done(result)) {
+      const StepResult step =
+          run_step(parts_, record.steps, result.steps, options_.seed, stop_requested());
+      ++record.steps;
+      record.train += step.tally;
+      record.budget += step.budget;
+      result.stopped = step.stop;
+      report(record, step, ++result.steps);
+    }
+    record.seconds = watch.seconds();
+    record.budget.other = record.seconds - record.budget.known();
+    average_over_ranks(parts_.communicator, record);
+    return record;
+  }
+
+  bool done(const TrainResult& result) const {
+    if (result.stopped) return true;
+    return options_.steps && result.steps >= *options_.steps;
+  }
+
+ private:
+  void report(const EpochRecord& epoch, const StepResult& step, std::uint64_t steps) {
+    const StepRecord record{steps,       epoch.epoch,         epoch.steps, step.tally,
+                            epoch.train, epoch.learning_rate, step.seconds};
+    reporter_.step(record);
+    check_loss(record);
+  }
+
+  const TrainingParts& parts_;
+  const TrainOptions& options_;
+  Reporter& reporter_;
+};
+
+}  // namespace
+
+TrainResult train(const TrainingParts& parts, const std::optional<Validation>& validation,
+                  const TrainOptions& options, Reporter& reporter,
+                  const std::function<bool()>& stop_requested) {
+  const Stopwatch whole;
+  TrainResult result;
+  Epoch epoch(parts, options, reporter);
+  while (!epoch.done(result) && (options.steps || result.epochs < options.epochs)) {
+    EpochRecord record = epoch.run(result, stop_requested);
+    if (validation && !result.stopped) {
+      const Stopwatch watch;
+      record.validation =
+          evaluate(parts.program, validation->batches, validation->plan, parts.communicator);
+      record.validation_seconds = watch.seconds();
+    }
+    reporter.epoch(record);
+    result.last = record;
+  }
+  result.seconds = whole.seconds();
+  return result;
+}
+
+}  // namespace cputrain

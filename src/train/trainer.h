@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "report/reporter.h"
+#include "train/evaluate.h"
+#include "train/step.h"
+
+namespace cputrain {
+
+struct TrainOptions {
+  int epochs = 1;
+  std::optional<std::uint64_t> steps;  ///< ends the training after so many, whatever `epochs` says
+  std::uint64_t seed = 0;
+};
+
+/// What is evaluated after every epoch; nothing with --limit-val 0.
+struct Validation {
+  BatchSource& batches;
+  const BatchPlan& plan;
+};
+
+struct TrainResult {
+  std::uint64_t steps = 0;
+  int epochs = 0;        ///< begun
+  bool stopped = false;  ///< on request, before the end
+  double seconds = 0;    ///< training and evaluation
+  std::optional<EpochRecord> last;
+};
+
+/// Synchronous SGD over epochs. `stop_requested` is asked once a step; all ranks then stop after
+/// the same step. Throws Error(failed) when the loss is no longer a number.
+TrainResult train(const TrainingParts&, const std::optional<Validation>&, const TrainOptions&,
+                  Reporter&, const std::function<bool()>& stop_requested);
+
+}  // namespace cputrain
