@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/shape.h"
@@ -12,12 +13,21 @@ namespace cputrain {
 
 /// How reading one sample went. The reasons are those `data check` counts.
 enum class ReadStatus { ok, unreadable, empty, not_an_image, truncated, too_large, unsupported };
+constexpr int kReadStatuses = 7;
+/// "ok", "not an image", "too large", ...: for people and as a key in JSON.
 std::string_view status_name(ReadStatus);
 
 struct ReadResult {
   ReadStatus status = ReadStatus::ok;
   std::string detail;   ///< the decoder's own words, when not ok
   bool warned = false;  ///< decoded, but the decoder complained
+};
+
+/// What `data check` wants to know of one sample beyond whether it can be read.
+struct SampleFacts {
+  ReadResult result;
+  std::uint64_t content = 0;     ///< hash of the bytes as stored: equal for copies of one picture
+  bool wrong_extension = false;  ///< named as another format than it is
 };
 
 /// Random access to labelled pictures. Reading is const and safe from many threads, and its outcome
@@ -32,6 +42,8 @@ class Dataset {
   virtual std::string name(std::size_t index) const = 0;
   /// Decodes, converts to RGB, resizes to `image` and writes H*W*3 bytes to dst.
   virtual ReadResult read(std::size_t index, Shape image, std::span<std::uint8_t> dst) const = 0;
+  /// Decodes at the stored size and looks closer than read() does.
+  virtual SampleFacts inspect(std::size_t index) const = 0;
   /// A hash of what the data set consists of (names, sizes, labels), compared between ranks.
   virtual std::uint64_t fingerprint() const = 0;
 };
@@ -40,6 +52,7 @@ class Dataset {
 struct DataSource {
   std::unique_ptr<Dataset> dataset;
   std::vector<std::uint32_t> train, validation;  ///< indices, ascending
+  std::size_t ignored = 0;  ///< files that are not pictures by their names, and links
   std::string description;  ///< for the log: what was found and how it is split
 };
 

@@ -9,6 +9,7 @@
 #include "comm/node.h"
 #include "data/batch_plan.h"
 #include "data/batch_source.h"
+#include "data/check_report.h"
 #include "data/dataset.h"
 
 /// The data side as the commands see it; `datasets/` implements it.
@@ -39,7 +40,7 @@ struct DecodedData {
   double seconds = 0;
 };
 
-/// How far a long task has come; called now and then, on one thread.
+/// How far a long task has come; called at least every second, on the caller's thread.
 using Progress = std::function<void(std::size_t done, std::size_t total)>;
 
 struct DecodeRequest {
@@ -68,6 +69,8 @@ struct DataPipeline {
   /// Reads one picture file for `predict`.
   std::function<ReadResult(const std::string& path, Shape image, std::span<std::uint8_t> dst)>
       read_image;
+  /// Decodes every sample on `threads` threads and reports what is wrong with the data.
+  std::function<CheckReport(const DataSource&, int threads, const Progress&)> check;
 };
 
 }  // namespace cputrain

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace cputrain {
+
+/// What `data check` found, for printing and for JSON.
+struct CheckReport {
+  struct BadFile {
+    std::string path;
+    ReadStatus reason = ReadStatus::ok;
+    std::string detail;
+  };
+  struct ClassCount {
+    std::string name;
+    std::size_t train = 0, validation = 0;  ///< samples listed, damaged ones included
+  };
+
+  std::size_t samples = 0;
+  std::array<std::size_t, kReadStatuses> by_status{};  ///< indexed by ReadStatus; [0] can be read
+  std::vector<BadFile> bad;                            ///< in the data set's order
+  std::vector<std::string> wrong_extension;            ///< readable, but named as another format
+  std::vector<std::string> warned;                     ///< readable, but the decoder complained
+  std::size_t ignored = 0;  ///< files that are not pictures by their names, and links
+  /// Samples with the same content, each group in the data set's order.
+  std::vector<std::vector<std::string>> duplicates;
+  /// Those of the groups that are in training and in validation both: accuracy is too good.
+  std::vector<std::vector<std::string>> leaks;
+  std::vector<ClassCount> classes;
+};
+
+}  // namespace cputrain
