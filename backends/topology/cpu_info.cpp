@@ -1,0 +1,72 @@
+#include "backends/topology/cpu_info.h"
+
+#include <set>
+#include <sstream>
+#include <vector>
+
+namespace cputrain {
+
+namespace {
+
+/// The value of the first line "name : value".
+std::string value_of(std::string_view cpuinfo, std::string_view name) {
+  std::istringstream in{std::string(cpuinfo)};
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos || !line.starts_with(name)) continue;
+    if (line.find_last_not_of(" \t", colon - 1) + 1 != name.size()) continue;  // a longer name
+    const std::size_t begin = line.find_first_not_of(" \t", colon + 1);
+    return begin == std::string::npos ? "" : line.substr(begin);
+  }
+  return "";
+}
+
+struct Extra {
+  const char* flag;
+  const char* word;
+};
+
+/// "AVX-512 (bf16, VNNI)": the extras that are among the flags, after the name.
+std::string with_extras(std::string name, const std::set<std::string>& flags,
+                        std::initializer_list<Extra> extras) {
+  std::string list;
+  for (const Extra& extra : extras) {
+    if (flags.contains(extra.flag)) list += (list.empty() ? "" : ", ") + std::string(extra.word);
+  }
+  return list.empty() ? name : name + " (" + list + ")";
+}
+
+}  // namespace
+
+std::string instruction_set(std::string_view cpuinfo) {
+  std::istringstream words(value_of(cpuinfo, "flags") + " " + value_of(cpuinfo, "Features"));
+  std::set<std::string> flags;
+  for (std::string word; words >> word;) flags.insert(word);
+
+  std::string text;
+  if (flags.contains("avx512f")) {
+    text = with_extras("AVX-512", flags,
+                       {{"avx512_bf16", "bf16"}, {"avx512_fp16", "fp16"}, {"avx512_vnni", "VNNI"}});
+  } else if (flags.contains("avx2")) {
+    text = with_extras("AVX2", flags, {{"fma", "FMA"}, {"avx_vnni", "VNNI"}});
+  } else if (flags.contains("avx")) {
+    text = "AVX";
+  } else if (flags.contains("sse4_2")) {
+    text = "SSE4.2";
+  } else if (flags.contains("sve")) {  // Arm
+    text = "SVE";
+  } else if (flags.contains("asimd")) {
+    text = "NEON";
+  }
+  if (flags.contains("amx_tile")) {
+    text += ", " + with_extras("AMX", flags, {{"amx_bf16", "bf16"}, {"amx_int8", "int8"}});
+  }
+  return text;
+}
+
+std::string cpu_model(std::string_view cpuinfo) {
+  const std::string model = value_of(cpuinfo, "model name");
+  return model.empty() ? "unknown" : model;
+}
+
+}  // namespace cputrain

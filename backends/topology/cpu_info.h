@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace cputrain {
+
+/// The vector instructions that matter to training, in words: "AVX-512 (bf16, VNNI), AMX (bf16,
+/// int8)". Takes /proc/cpuinfo's text, which is cpuid less what the kernel has switched off; ""
+/// where it names none.
+std::string instruction_set(std::string_view cpuinfo);
+
+/// "Intel(R) Xeon(R) CPU @ 2.80GHz"; "unknown" where /proc/cpuinfo has no such line.
+std::string cpu_model(std::string_view cpuinfo);
+
+}  // namespace cputrain
