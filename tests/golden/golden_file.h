@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compute/program.h"
+#include "model/graph.h"
+#include "train/update_rule.h"
+
+/// What make_golden.py wrote (PyTorch, double), and the pictures and networks that go with it.
+namespace cputrain::golden {
+
+/// Stands for a whole tensor: an error in any element shows in the norm or the dot product.
+struct Digest {
+  std::string name;
+  double norm;                  ///< Euclidean
+  double dot;                   ///< with noise of mean 0 in [-0.5, 0.5)
+  std::vector<std::size_t> at;  ///< positions in the canonical layout
+  std::vector<double> values;   ///< the elements there
+};
+
+/// Five steps with one update rule.
+struct Training {
+  std::string name;
+  UpdateRule rule;
+  double rate;
+  std::vector<double> losses, correct;  ///< mean loss and number of correct answers of each step
+  std::vector<Digest> last;             ///< gradients of the last step
+  std::vector<Digest> weights;          ///< after it
+};
+
+/// PyTorch's own error in float for one batch, by tensor: norm of the difference from double over
+/// the norm.
+using FloatErrors = std::map<std::string, double>;
+
+struct File {
+  Graph graph;
+  int classes, batch;
+  std::uint64_t seed;
+  std::vector<Digest> start;  ///< initial weights
+  std::vector<Digest> first;  ///< gradients of the first step
+  std::vector<Training> trainings;
+  int float_batch;  ///< images of each batch of float_errors; batch i starts with image i times it
+  std::vector<FloatErrors> float_errors;
+};
+
+/// `name` is "dogcat" (64x64, dropout rates 0) or "layers" (every kind of layer).
+File load(const std::string& name);
+
+/// Digest of a tensor that is number `index` in model order.
+Digest digest(const Digest& like, const std::vector<double>& tensor, std::uint64_t seed, int index);
+
+/// Owns images first .. first+count-1 and their labels.
+class Pictures {
+ public:
+  Pictures(const File&, int first, int count);
+  /// Images begin .. end-1 of these.
+  MicroBatch piece(int begin, int end) const;
+
+ private:
+  std::vector<std::vector<std::uint8_t>> pixels_;
+  std::vector<const std::uint8_t*> pointers_;
+  std::vector<std::int32_t> labels_;
+  std::vector<std::uint32_t> samples_;
+};
+
+}  // namespace cputrain::golden
