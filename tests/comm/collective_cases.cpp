@@ -1,0 +1,167 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "comm/cases.h"
+
+namespace cputrain {
+
+namespace {
+
+template <class T>
+void expect_exact_sums(Communicator& comm) {
+  const T ranks = static_cast<T>(comm.size());
+  for (const std::size_t size : {0u, 1u, 2u, 7u, 1000u, 100003u}) {
+    std::vector<T> values(size);
+    for (std::size_t i = 0; i < size; ++i) {
+      values[i] = static_cast<T>((comm.rank() + 1) * (static_cast<int>(i % 97) - 48));
+    }
+    comm.sum(Array::of(std::span(values)));
+    for (std::size_t i = 0; i < size; ++i) {
+      const T expected = ranks * (ranks + 1) / 2 * static_cast<T>(static_cast<int>(i % 97) - 48);
+      ASSERT_EQ(values[i], expected) << "element " << i << " of " << size;
+    }
+  }
+}
+
+void sums_of_float(Communicator& comm) { expect_exact_sums<float>(comm); }
+void sums_of_double(Communicator& comm) { expect_exact_sums<double>(comm); }
+
+/// Numbers whose sum depends on the order of the additions: still the same bits everywhere.
+void sums_have_the_same_bits(Communicator& comm) {
+  std::vector<float> values(4099);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = std::sin(static_cast<float>(i + 1) * static_cast<float>(comm.rank() + 1)) *
+                std::pow(10.0f, static_cast<float>((i + comm.rank()) % 7));
+  }
+  comm.sum(Array::of(std::span(values)));
+  const auto bytes = std::as_bytes(std::span(values));
+  const auto texts = comm.gather({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  for (const std::string& text : texts) ASSERT_EQ(text, texts[0]);
+}
+
+void broadcast_from_each_root(Communicator& comm) {
+  for (int root = 0; root < comm.size(); ++root) {
+    for (const std::size_t size : {0u, 1u, 1000u, 1u << 20}) {
+      const auto expected = [&](std::size_t i) {
+        return static_cast<std::byte>((i * 31 + root * 7 + 1) % 251);
+      };
+      std::vector<std::byte> data(size, std::byte{0xff});
+      if (comm.rank() == root) {
+        for (std::size_t i = 0; i < size; ++i) data[i] = expected(i);
+      }
+      comm.broadcast(data, root);
+      for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(data[i], expected(i)) << "root " << root;
+    }
+  }
+}
+
+void gather_of_unequal_texts(Communicator& comm) {
+  constexpr std::size_t kLengths[] = {0, 1, 100000, 17};  // the third does not fit in 64 KiB
+  const auto text_of = [&](int rank, int round) {
+    return std::string(kLengths[(rank + round) % 4], static_cast<char>('a' + rank % 26));
+  };
+  for (int round = 0; round < 4; ++round) {
+    const auto texts = comm.gather(text_of(comm.rank(), round));
+    ASSERT_EQ(texts.size(), static_cast<std::size_t>(comm.size()));
+    for (int rank = 0; rank < comm.size(); ++rank) {
+      ASSERT_TRUE(texts[rank] == text_of(rank, round)) << "rank " << rank << " round " << round;
+    }
+  }
+  for (const std::string& text : comm.gather({})) EXPECT_EQ(text, "");
+}
+
+void gather_keeps_zero_bytes(Communicator& comm) {
+  const std::string text("a\0b", 3);
+  for (const std::string& other : comm.gather(text)) EXPECT_EQ(other, text);
+}
+
+void ranks_are_numbered(Communicator& comm) {
+  std::set<std::string> names;
+  for (const std::string& text : comm.gather(std::to_string(comm.rank()))) names.insert(text);
+  std::set<std::string> expected;
+  for (int rank = 0; rank < comm.size(); ++rank) expected.insert(std::to_string(rank));
+  EXPECT_EQ(names, expected);
+  EXPECT_FALSE(comm.describe().empty());
+}
+
+/// All tests run on one machine, so every rank shares memory with all others.
+void node_memory_is_seen_by_all(Communicator& comm) {
+  NodeMemory& memory = comm.node_memory();
+  ASSERT_EQ(memory.local_size(), comm.size());
+  const auto numbers = comm.gather(std::to_string(memory.local_rank()));
+  EXPECT_EQ(std::set<std::string>(numbers.begin(), numbers.end()).size(), numbers.size());
+
+  for (const std::size_t size : {1u, 63u, 4096u, 4097u, (3u << 20) + 13}) {
+    const auto first = memory.allocate(size), second = memory.allocate(size);
+    for (const auto* block : {first.get(), second.get()}) {
+      ASSERT_EQ(block->bytes().size(), size);
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block->bytes().data()) % 64, 0u);
+      for (std::byte byte : block->bytes()) ASSERT_EQ(byte, std::byte{0});
+    }
+    comm.node_barrier().wait();  // all have seen the zeros
+    // every rank writes every size()th byte; together they fill the block
+    const auto ranks = static_cast<std::size_t>(memory.local_size());
+    for (std::size_t i = memory.local_rank(); i < size; i += ranks) {
+      first->bytes()[i] = static_cast<std::byte>(i % 250 + 1);
+    }
+    comm.node_barrier().wait();
+    for (std::size_t i = 0; i < size; ++i) {
+      ASSERT_EQ(first->bytes()[i], static_cast<std::byte>(i % 250 + 1)) << "byte " << i;
+      ASSERT_EQ(second->bytes()[i], std::byte{0}) << "blocks overlap at " << i;
+    }
+    comm.node_barrier().wait();  // nobody lets go of a block that others read
+  }
+}
+
+void empty_node_memory(Communicator& comm) {
+  EXPECT_EQ(comm.node_memory().allocate(0)->bytes().size(), 0u);
+}
+
+/// Ranks take turns in writing one number; without the barrier's promise some would see an old one.
+void node_barrier_orders_writes(Communicator& comm) {
+  const auto block = comm.node_memory().allocate(sizeof(int));
+  int& shared = *reinterpret_cast<int*>(block->bytes().data());
+  for (int turn = 0; turn < 50; ++turn) {
+    if (turn % comm.size() == comm.node_memory().local_rank()) shared = turn + 1;
+    comm.node_barrier().wait();
+    ASSERT_EQ(shared, turn + 1);
+    comm.node_barrier().wait();
+  }
+}
+
+void barrier_waits_for_all(Communicator& comm) {
+  const auto block = comm.node_memory().allocate(sizeof(int));
+  const std::atomic_ref<int> arrived(*reinterpret_cast<int*>(block->bytes().data()));
+  for (int round = 1; round <= 20; ++round) {
+    arrived.fetch_add(1);
+    comm.barrier();
+    ASSERT_EQ(arrived.load(), round * comm.size());
+    comm.barrier();
+  }
+}
+
+constexpr CommCase kCases[] = {
+    {"sums_of_float", sums_of_float},
+    {"sums_of_double", sums_of_double},
+    {"sums_have_the_same_bits", sums_have_the_same_bits},
+    {"broadcast_from_each_root", broadcast_from_each_root},
+    {"gather_of_unequal_texts", gather_of_unequal_texts},
+    {"gather_keeps_zero_bytes", gather_keeps_zero_bytes},
+    {"ranks_are_numbered", ranks_are_numbered},
+    {"node_memory_is_seen_by_all", node_memory_is_seen_by_all},
+    {"empty_node_memory", empty_node_memory},
+    {"node_barrier_orders_writes", node_barrier_orders_writes},
+    {"barrier_waits_for_all", barrier_waits_for_all},
+};
+
+}  // namespace
+
+std::span<const CommCase> collective_cases() { return kCases; }
+
+}  // namespace cputrain
