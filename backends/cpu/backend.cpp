@@ -1,0 +1,54 @@
+#include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/limits.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/program.h"
+#include "backends/cpu/update.h"
+
+namespace cputrain {
+namespace {
+
+std::string instruction_set() { return preferred_block() == 16 ? "AVX-512" : "AVX2 or less"; }
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(int threads, bool winograd) : threads_(threads), winograd_(winograd) {}
+
+  std::string_view name() const override { return "cpu"; }
+  std::string describe() const override {
+    return cpu_library_versions() + ", " + instruction_set() + ", " + std::to_string(threads_) +
+           (threads_ == 1 ? " thread" : " threads") + (winograd_ ? ", Winograd where it pays" : "");
+  }
+  DType dtype() const override { return DType::f32; }
+
+  std::unique_ptr<Program> compile(const Graph& graph, const CompileOptions& options,
+                                   const ArenaSource& arenas) override {
+    return std::make_unique<CpuProgram>(graph, options, arenas, threads_, winograd_);
+  }
+
+  void update(const UpdateRule& rule, const UpdateSlice& slice) override {
+    const ThreadCount scope(threads_);
+    update_in_parallel(rule, slice);
+  }
+
+  Limits measure_limits() override { return measure_machine(threads_); }
+
+ private:
+  int threads_;
+  bool winograd_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(int threads, bool winograd) {
+  return std::make_unique<CpuBackend>(threads, winograd);
+}
+
+bool cpu_backend_available() { return true; }
+
+std::string cpu_library_versions() {
+  const dnnl_version_t* version = dnnl_version();
+  return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+         std::to_string(version->patch);
+}
+
+}  // namespace cputrain

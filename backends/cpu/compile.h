@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/cpu/step.h"
+#include "model/graph.h"
+
+namespace cputrain {
+
+/// The steps of a graph whose pools come before their ReLUs. Throws Error(usage) where a node reads
+/// anything but the node before it.
+std::vector<std::unique_ptr<Step>> make_steps(const Graph&, const Planning&);
+
+}  // namespace cputrain

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "backends/cpu/dnnl_primitives.h"
+
+/// Decisions about a convolution that are made by rule, not by timing: the same command gives the
+/// same bits every time.
+namespace cputrain {
+
+enum class Direction { forward, backward_data, backward_weights };
+
+/// Whether Winograd F(4x4, 3x3) pays for this many images. From measurements of oneDNN 2.6.3 on one
+/// Zen 5 core, 1 to 32 images, maps of 6 to 127 pixels: few tiles cannot pay for the transformed
+/// weights, and backward-data, whose tiles cover the larger source, wants the most.
+ConvolutionAlgorithm choose_algorithm(const ConvolutionProblem&, Direction);
+
+/// A run of images that one primitive works on.
+struct Piece {
+  int first;
+  int count;
+};
+
+/// Cuts a micro-batch into pieces whose maps stay in the cache between a convolution, the pooling
+/// behind it and their backward passes: the large map then exists for a few images only. All pieces
+/// have one of two sizes, which differ by one. `bytes` is of one image's source and destination.
+std::vector<Piece> cut_into_pieces(int images, std::size_t bytes, int threads);
+
+}  // namespace cputrain

@@ -1,0 +1,92 @@
+#include "backends/cpu/convolution_operations.h"
+
+namespace cputrain {
+
+std::optional<std::size_t> KernelCopies::copy_for(const Planning& planning,
+                                                  const dnnl::memory::desc& layout) {
+  if (layout == arena_layout_) return std::nullopt;
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    if (copies_[i].layout == layout) return i;
+  }
+  copies_.push_back({layout,
+                     planning.memory.add(layout.get_size(), time_),
+                     reorder(planning.dnnl, arena_layout_, layout),
+                     nullptr,
+                     {}});
+  return copies_.size() - 1;
+}
+
+void KernelCopies::bind(const Bindings& bindings, float* arena_kernel) {
+  arena_kernel_ = arena_kernel;
+  for (Copy& copy : copies_) {
+    copy.data = bindings.at(copy.block);
+    copy.call =
+        Call(bindings.dnnl, copy.reorder, nullptr,
+             {{DNNL_ARG_FROM, arena_layout_, arena_kernel}, {DNNL_ARG_TO, copy.layout, copy.data}});
+  }
+}
+
+float* KernelCopies::kernel(std::optional<std::size_t> index) const {
+  return index ? copies_[*index].data : arena_kernel_;
+}
+
+PoolProblem pool_problem(const Layer& layer, int images, const SampleLayout& src,
+                         const SampleLayout& dst) {
+  const Shape& from = src.shape;
+  const auto windows = [&](int size, int stride, Padding padding) {
+    return PoolProblem{images,
+                       src,
+                       dst,
+                       size,
+                       size,
+                       stride,
+                       pad_amount(padding, from.height, size, stride),
+                       pad_amount(padding, from.width, size, stride)};
+  };
+  if (const auto* l = std::get_if<MaxPool>(&layer)) return windows(l->size, l->stride, l->padding);
+  if (const auto* l = std::get_if<AveragePool>(&layer)) {
+    return windows(l->size, l->stride, l->padding);
+  }
+  return {images, src, dst, from.height, from.width, 1, {0, 0}, {0, 0}};  // the whole map
+}
+
+ConvolutionOperations make_operations(const Planning& planning, const ConvolutionBlock& block,
+                                      int images, const SampleLayout& src, const SampleLayout& wide,
+                                      const SampleLayout& dst, bool wants_diff_src) {
+  const auto& layer = std::get<Convolution>(block.convolution->layer);
+  const ConvolutionProblem problem{
+      images,
+      src,
+      wide,
+      layer.kernel,
+      layer.stride,
+      pad_amount(layer.padding, src.shape.height, layer.kernel, layer.stride),
+      pad_amount(layer.padding, src.shape.width, layer.kernel, layer.stride),
+      layer.bias};
+  const auto algorithm = [&](Direction direction) {
+    return planning.winograd ? choose_algorithm(problem, direction) : ConvolutionAlgorithm::direct;
+  };
+  ConvolutionOperations made{
+      .problem = problem,
+      .forward = convolution_forward(planning.dnnl, problem, algorithm(Direction::forward),
+                                     block.relu ? Activation::relu : Activation::none),
+      .backward_data = {},
+      .backward_weights = {},
+      .pool = {},
+      .unpool = {}};
+  if (block.pool) {
+    const PoolProblem pool = pool_problem(block.pool->layer, images, wide, dst);
+    made.pool = pool_forward(planning.dnnl, pool, PoolKind::max, planning.training());
+    if (planning.training()) made.unpool = pool_backward(planning.dnnl, pool, PoolKind::max);
+  }
+  if (!planning.training()) return made;
+  made.backward_weights =
+      convolution_backward_weights(planning.dnnl, problem, algorithm(Direction::backward_weights));
+  if (wants_diff_src) {
+    made.backward_data =
+        convolution_backward_data(planning.dnnl, problem, algorithm(Direction::backward_data));
+  }
+  return made;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "backends/cpu/convolution_choice.h"
+#include "backends/cpu/step.h"
+
+namespace cputrain {
+
+/// Nodes that run as one: a convolution, its ReLU fused; or a convolution, the max pool behind it
+/// and the ReLU on the pooled map.
+struct ConvolutionBlock {
+  const Graph::Node* convolution;
+  Shape src_shape;
+  bool relu = false;                  ///< right behind the convolution; never with a pool
+  const Graph::Node* pool = nullptr;  ///< a MaxPool
+  bool pooled_relu = false;
+};
+
+/// Primitives of a block for one number of images.
+struct ConvolutionOperations {
+  ConvolutionProblem problem;
+  Operation forward, backward_data, backward_weights;
+  Operation pool, unpool;
+};
+
+/// Copies of the kernel in layouts that some primitives want and the arena does not have: only
+/// weights are ever reordered, and only where a direct backward-data convolution asks for it.
+class KernelCopies {
+ public:
+  KernelCopies(const dnnl::memory::desc& arena_layout, int time)
+      : arena_layout_(arena_layout), time_(time) {}
+
+  /// Index of the copy in this layout, made when first asked for; none if the arena has it.
+  std::optional<std::size_t> copy_for(const Planning&, const dnnl::memory::desc&);
+  void bind(const Bindings&, float* arena_kernel);
+  /// The kernel in the layout of copy `index`, or in the arena.
+  float* kernel(std::optional<std::size_t> index) const;
+  void refresh(std::size_t index) const { copies_[index].call.run(); }
+
+ private:
+  struct Copy {
+    dnnl::memory::desc layout;
+    MemoryPlan::Block block;
+    Operation reorder;
+    float* data;
+    Call call;
+  };
+  dnnl::memory::desc arena_layout_;
+  int time_;
+  float* arena_kernel_ = nullptr;
+  std::vector<Copy> copies_;
+};
+
+PoolProblem pool_problem(const Layer&, int images, const SampleLayout& src,
+                         const SampleLayout& dst);
+
+/// `wide` is the layout of the convolution's output, `dst` that of the block's.
+ConvolutionOperations make_operations(const Planning&, const ConvolutionBlock&, int images,
+                                      const SampleLayout& src, const SampleLayout& wide,
+                                      const SampleLayout& dst, bool wants_diff_src);
+
+}  // namespace cputrain

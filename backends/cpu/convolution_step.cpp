@@ -1,0 +1,320 @@
+#include "backends/cpu/convolution_step.h"
+
+#include <algorithm>
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/parallel.h"
+
+namespace cputrain {
+namespace {
+
+/// Any layout of the library: its own reorder converts. Only used outside of training steps.
+class KernelFormat final : public ParameterFormat {
+ public:
+  KernelFormat(const dnnl::memory::desc& stored, const Convolution& layer, int in)
+      : context_(make_dnnl_context()),
+        stored_(stored),
+        keras_(keras_kernel_desc(layer.kernel, in, layer.filters)) {}
+
+  std::size_t stored() const override { return stored_.get_size() / sizeof(float); }
+  void to_keras(const float* stored, float* keras) const override {
+    convert(stored_, stored, keras_, keras);
+  }
+  void from_keras(const float* keras, float* stored) const override {
+    convert(keras_, keras, stored_, stored);
+  }
+
+ private:
+  void convert(const dnnl::memory::desc& from, const float* src, const dnnl::memory::desc& to,
+               float* dst) const {
+    const Operation operation = reorder(context_, from, to);
+    std::vector<std::byte> scratchpad(operation.scratchpad);
+    Call(context_, operation, scratchpad.data(),
+         {{DNNL_ARG_FROM, from, const_cast<float*>(src)}, {DNNL_ARG_TO, to, dst}})
+        .run();
+  }
+
+  DnnlContext context_;
+  dnnl::memory::desc stored_, keras_;
+};
+
+/// A vector as it is.
+class VectorFormat final : public ParameterFormat {
+ public:
+  explicit VectorFormat(std::size_t size) : size_(size) {}
+  std::size_t stored() const override { return size_; }
+  void to_keras(const float* stored, float* keras) const override {
+    std::copy_n(stored, size_, keras);
+  }
+  void from_keras(const float* keras, float* stored) const override {
+    std::copy_n(keras, size_, stored);
+  }
+
+ private:
+  std::size_t size_;
+};
+
+void note(std::vector<std::size_t>& list, std::optional<std::size_t> index) {
+  if (index && std::find(list.begin(), list.end(), *index) == list.end()) list.push_back(*index);
+}
+
+std::size_t floats(const dnnl::memory::desc& desc) { return desc.get_size() / sizeof(float); }
+
+}  // namespace
+
+ConvolutionStep::ConvolutionStep(const Planning& planning, int step, const ConvolutionBlock& block,
+                                 const Map& src, const Map& dst, std::size_t first_parameter)
+    : block_(block),
+      src_(src),
+      dst_(dst),
+      wide_{block.convolution->dst, dst.layout.block},
+      first_parameter_(first_parameter),
+      bias_(std::get<Convolution>(block.convolution->layer).bias),
+      training_(planning.training()) {
+  const int forward = planning.forward_time(step), backward = planning.backward_time(step);
+  plan_pieces(planning, step);
+  MemoryPlan& memory = planning.memory;
+  memory.use(src.value, forward);
+  memory.use(dst.value, forward);
+  if (!training_) return;
+  memory.use(src.value, backward);
+  if (block.relu || block.pooled_relu) memory.use(dst.value, backward);
+  memory.use(dst.diff, backward);
+  if (src.wants_diff) memory.use(src.diff, backward);
+  time_.macs = macs(block.convolution->layer, block.src_shape);
+}
+
+void ConvolutionStep::plan_pieces(const Planning& planning, int step) {
+  const int forward = planning.forward_time(step), backward = planning.backward_time(step);
+  const std::size_t bytes = (src_.layout.size() + wide_.size()) * sizeof(float);
+  std::size_t forward_scratch = 0, backward_scratch = 0, foreign = 0;
+  int largest = 0;
+  for (const int images : planning.sizes) {
+    Prepared& prepared = prepared_.emplace_back();
+    for (const Piece& piece : cut_into_pieces(images, bytes, planning.threads)) {
+      auto found = operations_.find(piece.count);
+      if (found == operations_.end()) {
+        found =
+            operations_
+                .emplace(piece.count, make_operations(planning, block_, piece.count, src_.layout,
+                                                      wide_, dst_.layout, src_.wants_diff))
+                .first;
+      }
+      const ConvolutionOperations& made = found->second;
+      if (largest == 0) {  // the first piece of the largest size decides the arena's layout
+        kernel_layout_ = made.forward.weights;
+        forward_copies_.emplace(kernel_layout_, forward);
+        data_copies_.emplace(kernel_layout_, backward);
+      }
+      PieceCalls calls;
+      calls.piece = piece;
+      calls.forward_copy = forward_copies_->copy_for(planning, made.forward.weights);
+      note(prepared.forward_copies, calls.forward_copy);
+      if (src_.wants_diff) {
+        calls.data_copy = data_copies_->copy_for(planning, made.backward_data.weights);
+        note(prepared.data_copies, calls.data_copy);
+      }
+      prepared.pieces.push_back(std::move(calls));
+      largest = std::max(largest, piece.count);
+      forward_scratch = std::max({forward_scratch, made.forward.scratchpad, made.pool.scratchpad});
+      backward_scratch = std::max({backward_scratch, made.backward_weights.scratchpad,
+                                   made.backward_data.scratchpad, made.unpool.scratchpad});
+      if (training_) foreign = std::max(foreign, made.backward_weights.weights.get_size());
+    }
+  }
+  MemoryPlan& memory = planning.memory;
+  const std::size_t wide_bytes = wide_.size() * static_cast<std::size_t>(largest) * sizeof(float);
+  forward_scratch_ = memory.add(forward_scratch, forward);
+  if (block_.pool) wide_value_ = memory.add(wide_bytes, forward);
+  if (!training_) return;
+  backward_scratch_ = memory.add(backward_scratch, backward);
+  kernel_gradient_ = memory.add(kernel_layout_.get_size(), backward);
+  foreign_gradient_ = memory.add(foreign, backward);
+  bias_gradient_ =
+      memory.add(static_cast<std::size_t>(wide_.shape.channels) * sizeof(float), backward);
+  if (!block_.pool) return;
+  wide_diff_ = memory.add(wide_bytes, backward);
+  const auto& [count, made] = *operations_.begin();
+  workspace_bytes_ = made.pool.workspace.get_size() / static_cast<std::size_t>(count);
+  workspace_ = memory.add(workspace_bytes_ * static_cast<std::size_t>(planning.largest()), forward);
+  memory.use(workspace_, backward);
+}
+
+std::vector<std::unique_ptr<ParameterFormat>> ConvolutionStep::formats() const {
+  const auto& layer = std::get<Convolution>(block_.convolution->layer);
+  std::vector<std::unique_ptr<ParameterFormat>> formats;
+  formats.push_back(
+      std::make_unique<KernelFormat>(kernel_layout_, layer, block_.src_shape.channels));
+  if (bias_) {
+    formats.push_back(std::make_unique<VectorFormat>(static_cast<std::size_t>(layer.filters)));
+  }
+  return formats;
+}
+
+void ConvolutionStep::bind(const Bindings& bindings) {
+  dst_value_ = bindings.at(dst_.value);
+  float* kernel = bindings.weights(first_parameter_);
+  forward_copies_->bind(bindings, kernel);
+  data_copies_->bind(bindings, kernel);
+  if (training_) {
+    dst_diff_ = bindings.at(dst_.diff);
+    kernel_sum_ = bindings.gradients(first_parameter_);
+    kernel_part_ = bindings.at(kernel_gradient_);
+    bias_sum_ = bias_ ? bindings.gradients(first_parameter_ + 1) : nullptr;
+    bias_part_ = bindings.at(bias_gradient_);
+  }
+  for (Prepared& prepared : prepared_) {
+    for (PieceCalls& calls : prepared.pieces) bind_piece(bindings, calls);
+  }
+}
+
+void ConvolutionStep::bind_piece(const Bindings& bindings, PieceCalls& calls) const {
+  const Piece& piece = calls.piece;
+  const ConvolutionOperations& made = operations_.at(piece.count);
+  const auto src_desc = activation_desc(src_.layout, piece.count);
+  const auto wide_desc = activation_desc(wide_, piece.count);
+  const auto dst_desc = activation_desc(dst_.layout, piece.count);
+  float* src = piece_of(bindings.at(src_.value), src_.layout, piece);
+  float* dst = piece_of(dst_value_, dst_.layout, piece);
+  float* wide = block_.pool ? bindings.at(wide_value_) : dst;
+  std::byte* workspace = block_.pool && training_
+                             ? bindings.at<std::byte>(workspace_) +
+                                   workspace_bytes_ * static_cast<std::size_t>(piece.first)
+                             : nullptr;
+  std::vector<Call::Argument> arguments{
+      {DNNL_ARG_SRC, src_desc, src},
+      {DNNL_ARG_WEIGHTS, made.forward.weights, forward_copies_->kernel(calls.forward_copy)},
+      {DNNL_ARG_DST, wide_desc, wide}};
+  if (bias_) {
+    arguments.push_back(
+        {DNNL_ARG_BIAS, vector_desc(wide_.shape.channels), bindings.weights(first_parameter_ + 1)});
+  }
+  void* forward_scratch = bindings.at<std::byte>(forward_scratch_);
+  calls.convolve = Call(bindings.dnnl, made.forward, forward_scratch, arguments);
+  if (block_.pool) {
+    arguments = {{DNNL_ARG_SRC, wide_desc, wide}, {DNNL_ARG_DST, dst_desc, dst}};
+    if (training_) arguments.push_back({DNNL_ARG_WORKSPACE, made.pool.workspace, workspace});
+    calls.pool = Call(bindings.dnnl, made.pool, forward_scratch, arguments);
+  }
+  if (!training_) return;
+
+  void* scratch = bindings.at<std::byte>(backward_scratch_);
+  float* diff_dst = piece_of(dst_diff_, dst_.layout, piece);
+  float* diff = block_.pool ? bindings.at(wide_diff_) : diff_dst;
+  if (block_.pool) {
+    calls.unpool = Call(bindings.dnnl, made.unpool, scratch,
+                        {{DNNL_ARG_DIFF_DST, dst_desc, diff_dst},
+                         {DNNL_ARG_WORKSPACE, made.unpool.workspace, workspace},
+                         {DNNL_ARG_DIFF_SRC, wide_desc, diff}});
+  }
+  bind_weight_gradients(bindings, calls, made, src, diff);
+  if (!src_.wants_diff) return;
+  calls.data =
+      Call(bindings.dnnl, made.backward_data, scratch,
+           {{DNNL_ARG_DIFF_DST, wide_desc, diff},
+            {DNNL_ARG_WEIGHTS, made.backward_data.weights, data_copies_->kernel(calls.data_copy)},
+            {DNNL_ARG_DIFF_SRC, src_desc, piece_of(bindings.at(src_.diff), src_.layout, piece)}});
+}
+
+void ConvolutionStep::bind_weight_gradients(const Bindings& bindings, PieceCalls& calls,
+                                            const ConvolutionOperations& made, const float* src,
+                                            const float* diff) const {
+  const Operation& operation = made.backward_weights;
+  const bool foreign = operation.weights != kernel_layout_;
+  const auto call = [&](float* kernel, float* bias) {
+    std::vector<Call::Argument> arguments{
+        {DNNL_ARG_SRC, activation_desc(src_.layout, calls.piece.count), const_cast<float*>(src)},
+        {DNNL_ARG_DIFF_DST, activation_desc(wide_, calls.piece.count), const_cast<float*>(diff)},
+        {DNNL_ARG_DIFF_WEIGHTS, operation.weights, kernel}};
+    if (bias_) {
+      arguments.push_back({DNNL_ARG_DIFF_BIAS, vector_desc(wide_.shape.channels), bias});
+    }
+    return Call(bindings.dnnl, operation, bindings.at<std::byte>(backward_scratch_), arguments);
+  };
+  float* other = bindings.at(foreign_gradient_);
+  calls.weights_to_arena = call(foreign ? other : kernel_sum_, bias_sum_);
+  calls.weights_to_scratch = call(foreign ? other : kernel_part_, bias_part_);
+  if (!foreign) return;
+  const Operation convert = reorder(bindings.dnnl, operation.weights, kernel_layout_);
+  const auto from_foreign = [&](float* kernel) {
+    return Call(bindings.dnnl, convert, nullptr,
+                {{DNNL_ARG_FROM, operation.weights, other}, {DNNL_ARG_TO, kernel_layout_, kernel}});
+  };
+  calls.from_foreign_to_arena = from_foreign(kernel_sum_);
+  calls.from_foreign_to_scratch = from_foreign(kernel_part_);
+}
+
+void ConvolutionStep::forward(const Execution& execution) {
+  Stopwatch watch;
+  const Prepared& prepared = prepared_[execution.size];
+  for (const std::size_t copy : prepared.forward_copies) forward_copies_->refresh(copy);
+  for (const PieceCalls& calls : prepared.pieces) {
+    calls.convolve.run();
+    time_.forward += watch.lap();
+    if (!block_.pool) continue;
+    calls.pool.run();
+    if (block_.pooled_relu) {
+      float* dst = piece_of(dst_value_, dst_.layout, calls.piece);
+      parallel_ranges(dst_.layout.size() * static_cast<std::size_t>(calls.piece.count),
+                      [&](std::size_t b, std::size_t e) { kernels::relu(dst + b, e - b); });
+    }
+    pool_time_.forward += watch.lap();
+  }
+}
+
+void ConvolutionStep::add_weight_gradients(const PieceCalls& calls, bool overwrite) {
+  (overwrite ? calls.weights_to_arena : calls.weights_to_scratch).run();
+  const Call& convert = overwrite ? calls.from_foreign_to_arena : calls.from_foreign_to_scratch;
+  if (convert) convert.run();
+  if (overwrite) return;
+  parallel_ranges(floats(kernel_layout_), [&](std::size_t b, std::size_t e) {
+    kernels::add(kernel_part_ + b, kernel_sum_ + b, e - b);
+  });
+  if (bias_) kernels::add(bias_part_, bias_sum_, static_cast<std::size_t>(wide_.shape.channels));
+}
+
+void ConvolutionStep::backward(const Execution& execution) {
+  Stopwatch watch;
+  const Prepared& prepared = prepared_[execution.size];
+  for (const std::size_t copy : prepared.data_copies) data_copies_->refresh(copy);
+  bool overwrite = execution.accumulate == Accumulate::overwrite;
+  for (const PieceCalls& calls : prepared.pieces) {
+    if (block_.relu || block_.pooled_relu) {
+      const float* dst = piece_of(dst_value_, dst_.layout, calls.piece);
+      float* diff = piece_of(dst_diff_, dst_.layout, calls.piece);
+      parallel_ranges(
+          dst_.layout.size() * static_cast<std::size_t>(calls.piece.count),
+          [&](std::size_t b, std::size_t e) { kernels::relu_backward(dst + b, diff + b, e - b); });
+    }
+    if (block_.pool) {
+      calls.unpool.run();
+      pool_time_.backward_data += watch.lap();
+    }
+    add_weight_gradients(calls, overwrite);
+    overwrite = false;
+    time_.backward_weights += watch.lap();
+    if (calls.data) {
+      calls.data.run();
+      time_.backward_data += watch.lap();
+    }
+  }
+}
+
+void ConvolutionStep::append_times(std::vector<LayerTime>& times) const {
+  const ConvolutionOperations& made = operations_.at(prepared_.front().pieces.front().piece.count);
+  LayerTime time = time_;
+  time.name = block_.convolution->name;
+  time.algorithm = made.forward.implementation;
+  if (training_) {
+    time.algorithm += ", weights " + made.backward_weights.implementation;
+    if (src_.wants_diff) time.algorithm += ", data " + made.backward_data.implementation;
+  }
+  times.push_back(time);
+  if (!block_.pool) return;
+  LayerTime pool = pool_time_;
+  pool.name = block_.pool->name;
+  pool.algorithm = made.pool.implementation;
+  times.push_back(pool);
+}
+
+}  // namespace cputrain

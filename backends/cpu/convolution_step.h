@@ -1,0 +1,66 @@
+#pragma once
+
+#include <map>
+
+#include "backends/cpu/convolution_operations.h"
+
+namespace cputrain {
+
+/// A ConvolutionBlock, run in pieces of a few images: each piece is convolved into a map that stays
+/// in the cache and is pooled at once; going back, its gradient is unpooled there and used at once.
+class ConvolutionStep final : public Step {
+ public:
+  ConvolutionStep(const Planning&, int step, const ConvolutionBlock&, const Map& src,
+                  const Map& dst, std::size_t first_parameter);
+
+  std::vector<std::unique_ptr<ParameterFormat>> formats() const override;
+  void bind(const Bindings&) override;
+  void forward(const Execution&) override;
+  void backward(const Execution&) override;
+  void append_times(std::vector<LayerTime>&) const override;
+
+ private:
+  struct PieceCalls {
+    Piece piece{};
+    Call convolve, pool, unpool;
+    Call weights_to_arena, weights_to_scratch, data;
+    Call from_foreign_to_arena,
+        from_foreign_to_scratch;  ///< where the library wants another layout
+    std::optional<std::size_t> forward_copy, data_copy;
+  };
+  /// What one number of images needs.
+  struct Prepared {
+    std::vector<PieceCalls> pieces;
+    std::vector<std::size_t> forward_copies, data_copies;  ///< to refresh first
+  };
+
+  void plan_pieces(const Planning&, int step);
+  void bind_piece(const Bindings&, PieceCalls&) const;
+  void bind_weight_gradients(const Bindings&, PieceCalls&, const ConvolutionOperations&,
+                             const float* src, const float* diff) const;
+  void add_weight_gradients(const PieceCalls&, bool overwrite);
+  float* piece_of(float* map, const SampleLayout& layout, const Piece& piece) const {
+    return map + layout.size() * static_cast<std::size_t>(piece.first);
+  }
+
+  ConvolutionBlock block_;
+  Map src_, dst_;
+  SampleLayout wide_;  ///< the convolution's output
+  std::size_t first_parameter_;
+  bool bias_, training_;
+  dnnl::memory::desc kernel_layout_;
+  std::map<int, ConvolutionOperations> operations_;  ///< by number of images
+  std::vector<Prepared> prepared_;                   ///< as Planning::sizes
+  std::optional<KernelCopies> forward_copies_, data_copies_;
+
+  MemoryPlan::Block wide_value_{}, wide_diff_{}, workspace_{}, forward_scratch_{},
+      backward_scratch_{}, foreign_gradient_{}, kernel_gradient_{}, bias_gradient_{};
+  std::size_t workspace_bytes_ = 0;  ///< of one image
+
+  float *dst_value_ = nullptr, *dst_diff_ = nullptr;
+  float *kernel_sum_ = nullptr, *bias_sum_ = nullptr;  ///< gradients in the arena
+  float *kernel_part_ = nullptr, *bias_part_ = nullptr;
+  LayerTime time_, pool_time_;
+};
+
+}  // namespace cputrain

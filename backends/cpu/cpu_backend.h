@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "compute/backend.h"
+
+namespace cputrain {
+
+/// The backend for x86 CPUs: oneDNN's convolutions and matrix products on OpenMP threads, 32-bit
+/// floats. `winograd` allows Winograd's algorithm where it pays (its rounding is about ten times
+/// that of direct convolution). Throws Error(usage) where this build has no oneDNN.
+std::unique_ptr<Backend> make_cpu_backend(int threads, bool winograd);
+
+bool cpu_backend_available();
+/// "oneDNN 2.6.3", or "" where this build has none.
+std::string cpu_library_versions();
+
+}  // namespace cputrain

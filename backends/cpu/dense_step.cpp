@@ -1,0 +1,106 @@
+#include "backends/cpu/dense_step.h"
+
+#include <algorithm>
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/parallel.h"
+
+namespace cputrain {
+namespace {
+
+/// Rows of (in, out) weights permuted from the order height, width, channel to the source's.
+class RowsFormat final : public ParameterFormat {
+ public:
+  RowsFormat(const SampleLayout& src, std::size_t out) : src_(src), out_(out) {}
+
+  std::size_t stored() const override { return src_.size() * out_; }
+  void to_keras(const float* stored, float* keras) const override {
+    for (std::size_t row = 0; row < src_.shape.size(); ++row) {
+      std::copy_n(stored + src_.position(row) * out_, out_, keras + row * out_);
+    }
+  }
+  void from_keras(const float* keras, float* stored) const override {
+    if (src_.padded()) std::fill_n(stored, this->stored(), 0.0f);
+    for (std::size_t row = 0; row < src_.shape.size(); ++row) {
+      std::copy_n(keras + row * out_, out_, stored + src_.position(row) * out_);
+    }
+  }
+
+ private:
+  SampleLayout src_;
+  std::size_t out_;
+};
+
+}  // namespace
+
+DenseStep::DenseStep(const Planning& planning, int step, const Graph::Node& node, const Map& src,
+                     const Map& dst, std::size_t first_parameter)
+    : src_(src),
+      dst_(dst),
+      first_parameter_(first_parameter),
+      in_(src.layout.size()),
+      out_(dst.layout.size()),
+      bias_(std::get<Dense>(node.layer).bias),
+      training_(planning.training()) {
+  const int forward = planning.forward_time(step), backward = planning.backward_time(step);
+  planning.memory.use(src.value, forward);
+  planning.memory.use(dst.value, forward);
+  if (training_) {
+    planning.memory.use(src.value, backward);
+    planning.memory.use(dst.diff, backward);
+    if (src.wants_diff) planning.memory.use(src.diff, backward);
+  }
+  time_.name = node.name;
+  time_.algorithm = "sgemm";
+  time_.macs = static_cast<double>(src.layout.shape.size()) * static_cast<double>(out_);
+}
+
+std::vector<std::unique_ptr<ParameterFormat>> DenseStep::formats() const {
+  std::vector<std::unique_ptr<ParameterFormat>> formats;
+  formats.push_back(std::make_unique<RowsFormat>(src_.layout, out_));
+  const SampleLayout one{{1, 1, 1}, 1};
+  if (bias_) formats.push_back(std::make_unique<RowsFormat>(one, out_));
+  return formats;
+}
+
+void DenseStep::bind(const Bindings& bindings) {
+  src_data_ = bindings.at(src_.value);
+  dst_data_ = bindings.at(dst_.value);
+  weights_ = bindings.weights(first_parameter_);
+  if (bias_) bias_data_ = bindings.weights(first_parameter_ + 1);
+  if (!training_) return;
+  dst_diff_ = bindings.at(dst_.diff);
+  if (src_.wants_diff) src_diff_ = bindings.at(src_.diff);
+  weights_sum_ = bindings.gradients(first_parameter_);
+  if (bias_) bias_sum_ = bindings.gradients(first_parameter_ + 1);
+}
+
+void DenseStep::forward(const Execution& execution) {
+  const TimeSpan span(time_.forward);
+  const auto images = static_cast<std::size_t>(execution.images);
+  if (bias_) {
+    for (std::size_t n = 0; n < images; ++n) std::copy_n(bias_data_, out_, dst_data_ + n * out_);
+  }
+  multiply({false, false, images, out_, in_}, src_data_, weights_, bias_ ? 1.0f : 0.0f, dst_data_);
+}
+
+void DenseStep::add_bias_gradient(std::size_t images, bool overwrite) {
+  if (overwrite) std::fill_n(bias_sum_, out_, 0.0f);
+  for (std::size_t n = 0; n < images; ++n) kernels::add(dst_diff_ + n * out_, bias_sum_, out_);
+}
+
+void DenseStep::backward(const Execution& execution) {
+  const auto images = static_cast<std::size_t>(execution.images);
+  const bool overwrite = execution.accumulate == Accumulate::overwrite;
+  {
+    const TimeSpan span(time_.backward_weights);
+    multiply({true, false, in_, out_, images}, src_data_, dst_diff_, overwrite ? 0.0f : 1.0f,
+             weights_sum_);
+    if (bias_) add_bias_gradient(images, overwrite);
+  }
+  if (!src_.wants_diff) return;
+  const TimeSpan span(time_.backward_data);
+  multiply({false, true, images, in_, out_}, dst_diff_, weights_, 0.0f, src_diff_);
+}
+
+}  // namespace cputrain

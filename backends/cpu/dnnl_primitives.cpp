@@ -1,0 +1,296 @@
+#include "backends/cpu/dnnl_primitives.h"
+
+#include "core/error.h"
+
+namespace cputrain {
+namespace {
+
+using dnnl::memory;
+using dnnl::prop_kind;
+using Dims = memory::dims;
+constexpr auto kFloat = memory::data_type::f32;
+
+/// Runs library code and turns its exceptions into ours.
+template <class F>
+auto checked(const char* what, const F& f) {
+  try {
+    return f();
+  } catch (const dnnl::error& error) {
+    fail(ExitCode::internal, std::string("oneDNN: ") + what + ": " + error.what() +
+                                 " (the layer cannot run); try --backend reference");
+  }
+}
+
+dnnl::primitive_attr attributes(Activation activation = Activation::none) {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (activation == Activation::relu) {
+    dnnl::post_ops ops;
+#if DNNL_VERSION_MAJOR >= 3
+    ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
+#else
+    ops.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+#endif
+    attr.set_post_ops(ops);
+  }
+  return attr;
+}
+
+template <class PrimitiveDesc>
+Operation describe(const PrimitiveDesc& desc, dnnl::primitive primitive) {
+  Operation operation;
+  operation.primitive = std::move(primitive);
+  operation.implementation = desc.impl_info_str();
+  operation.scratchpad = desc.scratchpad_desc().get_size();
+  return operation;
+}
+
+/// The pieces that every direction of a convolution is described by.
+struct ConvolutionDescs {
+  explicit ConvolutionDescs(const ConvolutionProblem& p)
+      : src(activation_desc(p.src, p.images)),
+        weights({p.dst.shape.channels, p.src.shape.channels, p.kernel, p.kernel}, kFloat,
+                memory::format_tag::any),
+        bias(p.bias ? vector_desc(p.dst.shape.channels) : memory::desc()),
+        dst(activation_desc(p.dst, p.images)),
+        strides{p.stride, p.stride},
+        before{p.rows.before, p.columns.before},
+        after{p.rows.after, p.columns.after} {}
+
+  memory::desc src, weights, bias, dst;
+  Dims strides, before, after;
+};
+
+dnnl::algorithm library_name(ConvolutionAlgorithm algorithm) {
+  return algorithm == ConvolutionAlgorithm::winograd ? dnnl::algorithm::convolution_winograd
+                                                     : dnnl::algorithm::convolution_direct;
+}
+
+dnnl::convolution_forward::primitive_desc forward_desc(const DnnlContext& context,
+                                                       const ConvolutionDescs& d,
+                                                       dnnl::algorithm algorithm,
+                                                       Activation activation) {
+#if DNNL_VERSION_MAJOR >= 3
+  return {context.engine,
+          prop_kind::forward_training,
+          algorithm,
+          d.src,
+          d.weights,
+          d.bias,
+          d.dst,
+          d.strides,
+          d.before,
+          d.after,
+          attributes(activation)};
+#else
+  return {{prop_kind::forward_training, algorithm, d.src, d.weights, d.bias, d.dst, d.strides,
+           d.before, d.after},
+          attributes(activation),
+          context.engine};
+#endif
+}
+
+Operation make_forward(const DnnlContext& context, const ConvolutionProblem& problem,
+                       dnnl::algorithm algorithm, Activation activation) {
+  const ConvolutionDescs d(problem);
+  const auto desc = forward_desc(context, d, algorithm, activation);
+  Operation operation = describe(desc, dnnl::convolution_forward(desc));
+  operation.weights = desc.weights_desc();
+  return operation;
+}
+
+Operation make_backward_data(const DnnlContext& context, const ConvolutionProblem& problem,
+                             dnnl::algorithm algorithm) {
+  const ConvolutionDescs d(problem);
+  const auto forward = forward_desc(context, d, algorithm, Activation::none);
+#if DNNL_VERSION_MAJOR >= 3
+  const dnnl::convolution_backward_data::primitive_desc desc(context.engine, algorithm, d.src,
+                                                             d.weights, d.dst, d.strides, d.before,
+                                                             d.after, forward, attributes());
+#else
+  const dnnl::convolution_backward_data::primitive_desc desc(
+      {algorithm, d.src, d.weights, d.dst, d.strides, d.before, d.after}, attributes(),
+      context.engine, forward);
+#endif
+  Operation operation = describe(desc, dnnl::convolution_backward_data(desc));
+  operation.weights = desc.weights_desc();
+  return operation;
+}
+
+Operation make_backward_weights(const DnnlContext& context, const ConvolutionProblem& problem,
+                                dnnl::algorithm algorithm) {
+  const ConvolutionDescs d(problem);
+  const auto forward = forward_desc(context, d, algorithm, Activation::none);
+#if DNNL_VERSION_MAJOR >= 3
+  const dnnl::convolution_backward_weights::primitive_desc desc(
+      context.engine, algorithm, d.src, d.weights, d.bias, d.dst, d.strides, d.before, d.after,
+      forward, attributes());
+#else
+  const dnnl::convolution_backward_weights::primitive_desc desc(
+      {algorithm, d.src, d.weights, d.bias, d.dst, d.strides, d.before, d.after}, attributes(),
+      context.engine, forward);
+#endif
+  Operation operation = describe(desc, dnnl::convolution_backward_weights(desc));
+  operation.weights = desc.diff_weights_desc();
+  return operation;
+}
+
+/// Tries Winograd where it is wanted; the library says by an error that it has no such kernel.
+template <class Make>
+Operation with_fallback(const char* what, ConvolutionAlgorithm algorithm, const Make& make) {
+  if (algorithm == ConvolutionAlgorithm::winograd) {
+    try {
+      return make(library_name(algorithm));
+    } catch (const dnnl::error& error) {
+      if (error.status != dnnl_unimplemented) throw;
+    }
+  }
+  return checked(what, [&] { return make(library_name(ConvolutionAlgorithm::direct)); });
+}
+
+dnnl::pooling_forward::primitive_desc pool_desc(const DnnlContext& context, const PoolProblem& p,
+                                                PoolKind kind, bool training) {
+  const auto algorithm = kind == PoolKind::max ? dnnl::algorithm::pooling_max
+                                               : dnnl::algorithm::pooling_avg_exclude_padding;
+  const auto prop = training ? prop_kind::forward_training : prop_kind::forward_inference;
+  const auto src = activation_desc(p.src, p.images), dst = activation_desc(p.dst, p.images);
+  const Dims strides{p.stride, p.stride}, window{p.height, p.width};
+  const Dims before{p.rows.before, p.columns.before}, after{p.rows.after, p.columns.after};
+#if DNNL_VERSION_MAJOR >= 3
+  return {context.engine, prop,       algorithm, src,   dst,         strides,
+          window,         Dims{0, 0}, before,    after, attributes()};
+#else
+  return {
+      {prop, algorithm, src, dst, strides, window, before, after}, attributes(), context.engine};
+#endif
+}
+
+}  // namespace
+
+DnnlContext make_dnnl_context() {
+  return checked("starting", [] {
+    dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+    return DnnlContext{engine, dnnl::stream(engine)};
+  });
+}
+
+int preferred_block() {
+  const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  const auto avx512 = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
+  return (isa & avx512) == avx512 ? 16 : 8;
+}
+
+Operation convolution_forward(const DnnlContext& context, const ConvolutionProblem& problem,
+                              ConvolutionAlgorithm algorithm, Activation activation) {
+  return with_fallback("convolution, forward", algorithm, [&](dnnl::algorithm name) {
+    return make_forward(context, problem, name, activation);
+  });
+}
+
+Operation convolution_backward_data(const DnnlContext& context, const ConvolutionProblem& problem,
+                                    ConvolutionAlgorithm algorithm) {
+  return with_fallback("convolution, backward data", algorithm, [&](dnnl::algorithm name) {
+    return make_backward_data(context, problem, name);
+  });
+}
+
+Operation convolution_backward_weights(const DnnlContext& context,
+                                       const ConvolutionProblem& problem,
+                                       ConvolutionAlgorithm algorithm) {
+  return with_fallback("convolution, backward weights", algorithm, [&](dnnl::algorithm name) {
+    return make_backward_weights(context, problem, name);
+  });
+}
+
+Operation pool_forward(const DnnlContext& context, const PoolProblem& problem, PoolKind kind,
+                       bool training) {
+  return checked("pooling, forward", [&] {
+    const auto desc = pool_desc(context, problem, kind, training);
+    Operation operation = describe(desc, dnnl::pooling_forward(desc));
+    operation.workspace = desc.workspace_desc();
+    return operation;
+  });
+}
+
+Operation pool_backward(const DnnlContext& context, const PoolProblem& p, PoolKind kind) {
+  return checked("pooling, backward", [&] {
+    const auto forward = pool_desc(context, p, kind, true);
+    const auto algorithm = kind == PoolKind::max ? dnnl::algorithm::pooling_max
+                                                 : dnnl::algorithm::pooling_avg_exclude_padding;
+    const auto src = activation_desc(p.src, p.images), dst = activation_desc(p.dst, p.images);
+    const Dims strides{p.stride, p.stride}, window{p.height, p.width};
+    const Dims before{p.rows.before, p.columns.before}, after{p.rows.after, p.columns.after};
+#if DNNL_VERSION_MAJOR >= 3
+    const dnnl::pooling_backward::primitive_desc desc(context.engine, algorithm, src, dst, strides,
+                                                      window, Dims{0, 0}, before, after, forward,
+                                                      attributes());
+#else
+    const dnnl::pooling_backward::primitive_desc desc(
+        {algorithm, src, dst, strides, window, before, after}, attributes(), context.engine,
+        forward);
+#endif
+    Operation operation = describe(desc, dnnl::pooling_backward(desc));
+    operation.workspace = forward.workspace_desc();
+    return operation;
+  });
+}
+
+Operation reorder(const DnnlContext& context, const memory::desc& from, const memory::desc& to) {
+  return checked("reorder of weights", [&] {
+    const dnnl::reorder::primitive_desc desc(context.engine, from, context.engine, to,
+                                             attributes());
+    return describe(desc, dnnl::reorder(desc));
+  });
+}
+
+memory::desc activation_desc(const SampleLayout& layout, int images) {
+  const Dims dims{images, layout.shape.channels, layout.shape.height, layout.shape.width};
+  const auto tag = layout.block == 16  ? memory::format_tag::nChw16c
+                   : layout.block == 8 ? memory::format_tag::nChw8c
+                                       : memory::format_tag::nchw;
+  return {dims, kFloat, tag};
+}
+
+memory::desc vector_desc(int size) { return {Dims{size}, kFloat, memory::format_tag::a}; }
+
+memory::desc keras_kernel_desc(int kernel, int in, int out) {
+  return {Dims{out, in, kernel, kernel}, kFloat, memory::format_tag::hwio};
+}
+
+Call::Call(const DnnlContext& context, const Operation& operation, void* scratchpad,
+           const std::vector<Argument>& arguments)
+    : primitive_(operation.primitive), stream_(context.stream.get()) {
+  const auto add = [&](int name, const memory::desc& desc, void* data) {
+    memory_.push_back(
+        checked("binding memory", [&] { return memory(desc, context.engine, data); }));
+    arguments_.push_back({name, memory_.back().get()});
+  };
+  for (const Argument& a : arguments) add(a.name, a.desc, a.data);
+  if (operation.scratchpad > 0) {
+    const memory::desc bytes(Dims{static_cast<memory::dim>(operation.scratchpad)},
+                             memory::data_type::u8, memory::format_tag::a);
+    add(DNNL_ARG_SCRATCHPAD, bytes, scratchpad);
+  }
+}
+
+void Call::run() const {
+  const dnnl_status_t status = dnnl_primitive_execute(
+      primitive_.get(), stream_, static_cast<int>(arguments_.size()), arguments_.data());
+  if (status != dnnl_success) {
+    fail(ExitCode::internal, "oneDNN: a primitive failed with status " + std::to_string(status) +
+                                 " (the step is lost); try --backend reference");
+  }
+}
+
+void multiply(const MatrixProduct& p, const float* a, const float* b, float beta, float* c) {
+  const auto dim = [](std::size_t n) { return static_cast<dnnl_dim_t>(n); };
+  const dnnl_status_t status = dnnl_sgemm(
+      p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', dim(p.m), dim(p.n), dim(p.k), 1.0f, a,
+      dim(p.transpose_a ? p.m : p.k), b, dim(p.transpose_b ? p.k : p.n), beta, c, dim(p.n));
+  if (status != dnnl_success) {
+    fail(ExitCode::internal, "oneDNN: sgemm failed with status " + std::to_string(status) +
+                                 " (the step is lost); try --backend reference");
+  }
+}
+
+}  // namespace cputrain

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstddef>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/sample_layout.h"
+#include "model/layer.h"
+
+/// Everything that differs between oneDNN's versions 2 and 3, and the one checked way into the
+/// library: its errors leave here as Error(internal).
+namespace cputrain {
+
+struct DnnlContext {
+  dnnl::engine engine;
+  dnnl::stream stream;
+};
+DnnlContext make_dnnl_context();
+
+/// Channels in a block of the layout that the library's kernels like on this CPU: 16 or 8.
+int preferred_block();
+
+/// A primitive that was created, and what it wants to be given.
+struct Operation {
+  dnnl::primitive primitive;
+  std::string implementation;    ///< the library's words: "jit_wino_4x3:avx512_core"
+  dnnl::memory::desc weights;    ///< convolution: of weights or their gradients
+  dnnl::memory::desc workspace;  ///< max pool, training: where the winners are noted
+  std::size_t scratchpad = 0;    ///< bytes
+};
+
+struct ConvolutionProblem {
+  int images;
+  SampleLayout src, dst;
+  int kernel, stride;
+  PadAmount rows, columns;
+  bool bias;
+};
+enum class ConvolutionAlgorithm { direct, winograd };
+enum class Activation { none, relu };
+
+/// The library chooses the layout of the weights. Where it has no Winograd kernel for the problem
+/// the operation is a direct one.
+Operation convolution_forward(const DnnlContext&, const ConvolutionProblem&, ConvolutionAlgorithm,
+                              Activation);
+Operation convolution_backward_data(const DnnlContext&, const ConvolutionProblem&,
+                                    ConvolutionAlgorithm);
+Operation convolution_backward_weights(const DnnlContext&, const ConvolutionProblem&,
+                                       ConvolutionAlgorithm);
+
+struct PoolProblem {
+  int images;
+  SampleLayout src, dst;
+  int height, width;  ///< of a window
+  int stride;
+  PadAmount rows, columns;
+};
+enum class PoolKind { max, average };
+
+/// For training the winners of a max pool are kept in a workspace.
+Operation pool_forward(const DnnlContext&, const PoolProblem&, PoolKind, bool training);
+Operation pool_backward(const DnnlContext&, const PoolProblem&, PoolKind);
+
+/// Copies weights from one layout to another.
+Operation reorder(const DnnlContext&, const dnnl::memory::desc& from, const dnnl::memory::desc& to);
+
+dnnl::memory::desc activation_desc(const SampleLayout&, int images);
+dnnl::memory::desc vector_desc(int size);
+/// Keras' order of a kernel: height, width, in, out.
+dnnl::memory::desc keras_kernel_desc(int kernel, int in, int out);
+
+/// An operation with its memory: running it allocates nothing.
+class Call {
+ public:
+  struct Argument {
+    int name;  ///< DNNL_ARG_SRC and so on
+    dnnl::memory::desc desc;
+    void* data;
+  };
+  Call() = default;
+  Call(const DnnlContext&, const Operation&, void* scratchpad,
+       const std::vector<Argument>& arguments);
+
+  void run() const;
+  explicit operator bool() const { return !arguments_.empty(); }
+
+ private:
+  dnnl::primitive primitive_;
+  dnnl_stream_t stream_ = nullptr;
+  std::vector<dnnl::memory> memory_;
+  std::vector<dnnl_exec_arg_t> arguments_;
+};
+
+/// C (m x n) = op(A) (m x k) * op(B) (k x n) + beta * C; all row by row without gaps.
+struct MatrixProduct {
+  bool transpose_a, transpose_b;
+  std::size_t m, n, k;
+};
+void multiply(const MatrixProduct&, const float* a, const float* b, float beta, float* c);
+
+}  // namespace cputrain

@@ -1,0 +1,147 @@
+#include "backends/cpu/limits.h"
+
+#include <immintrin.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "backends/cpu/clones.h"
+#include "backends/cpu/huge_memory.h"
+#include "backends/cpu/parallel.h"
+#include "core/clock.h"
+
+namespace cputrain {
+namespace {
+
+// Sixteen independent sums hide the latency of any core known (4 to 5 cycles, two a cycle).
+constexpr int kSums = 16;
+constexpr std::int64_t kRounds = 1'000'000;
+
+// Attributes of the instruction set do not reach into lambdas or templates, so each set has its own
+// plain loop; the empty asm keeps the compiler from folding it, and unrolling the sums in
+// registers. They return a number that depends on all sums, so that none is dropped.
+[[gnu::target("avx512f")]] float multiply_add_512(std::int64_t rounds) {
+  __m512 sums[kSums];
+#pragma GCC unroll 16
+  for (int i = 0; i < kSums; ++i) sums[i] = _mm512_set1_ps(static_cast<float>(i));
+  const __m512 factor = _mm512_set1_ps(0.999f), term = _mm512_set1_ps(1e-3f);
+  for (std::int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kSums; ++i) {
+      sums[i] = _mm512_fmadd_ps(sums[i], factor, term);
+      asm volatile("" : "+v"(sums[i]));
+    }
+  }
+  __m512 total = sums[0];
+#pragma GCC unroll 16
+  for (int i = 1; i < kSums; ++i) total = _mm512_add_ps(total, sums[i]);
+  return _mm512_cvtss_f32(total);
+}
+
+[[gnu::target("avx2,fma")]] float multiply_add_256(std::int64_t rounds) {
+  constexpr int kRegisters = 12;  // of 16; two hold the factor and the term
+  __m256 sums[kRegisters];
+#pragma GCC unroll 12
+  for (int i = 0; i < kRegisters; ++i) sums[i] = _mm256_set1_ps(static_cast<float>(i));
+  const __m256 factor = _mm256_set1_ps(0.999f), term = _mm256_set1_ps(1e-3f);
+  for (std::int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kRegisters; ++i) {
+      sums[i] = _mm256_fmadd_ps(sums[i], factor, term);
+      asm volatile("" : "+x"(sums[i]));
+    }
+  }
+  __m256 total = sums[0];
+#pragma GCC unroll 12
+  for (int i = 1; i < kRegisters; ++i) total = _mm256_add_ps(total, sums[i]);
+  return _mm256_cvtss_f32(total);
+}
+
+float multiply_add_128(std::int64_t rounds) {
+  constexpr int kRegisters = 12;
+  __m128 sums[kRegisters];
+#pragma GCC unroll 12
+  for (int i = 0; i < kRegisters; ++i) sums[i] = _mm_set1_ps(static_cast<float>(i));
+  const __m128 factor = _mm_set1_ps(0.999f), term = _mm_set1_ps(1e-3f);
+  for (std::int64_t r = 0; r < rounds; ++r) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kRegisters; ++i) {
+      sums[i] = _mm_add_ps(_mm_mul_ps(sums[i], factor), term);
+      asm volatile("" : "+x"(sums[i]));
+    }
+  }
+  __m128 total = sums[0];
+#pragma GCC unroll 12
+  for (int i = 1; i < kRegisters; ++i) total = _mm_add_ps(total, sums[i]);
+  return _mm_cvtss_f32(total);
+}
+
+struct Kernel {
+  float (*run)(std::int64_t rounds);
+  double flops;  ///< of one round
+};
+
+Kernel widest_kernel() {
+  if (__builtin_cpu_supports("avx512f")) return {multiply_add_512, 16.0 * 16 * 2};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    return {multiply_add_256, 12.0 * 8 * 2};
+  }
+  return {multiply_add_128, 12.0 * 4 * 2};
+}
+
+double measure_fma(int threads) {
+  const Kernel kernel = widest_kernel();
+  const auto count = static_cast<std::size_t>(threads);
+  double best = 0;
+  volatile float sink = 0;
+  for (int repeat = 0; repeat < 8; ++repeat) {
+    const Stopwatch watch;
+    parallel_for(count, [&](std::size_t) {
+      const float total = kernel.run(kRounds);
+      if (total == 0) sink = total;
+    });
+    best = std::max(best, static_cast<double>(kRounds) * kernel.flops * threads / watch.seconds());
+  }
+  return best / 1e9;
+}
+
+CPUTRAIN_CLONES
+void triad(double* __restrict a, const double* __restrict b, const double* __restrict c,
+           std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) a[i] = b[i] + 3.0 * c[i];
+}
+
+double measure_triad() {
+  constexpr std::size_t kLeast = 64 << 20, kMost = 256 << 20;  // bytes of one array
+  const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  const std::size_t bytes =
+      std::clamp(4 * static_cast<std::size_t>(std::max(cache, 0L)), kLeast, kMost);
+  const std::size_t n = bytes / sizeof(double);
+  const HugeMemory memory = allocate_huge(3 * bytes);
+  auto* a = reinterpret_cast<double*>(memory.get());
+  double *b = a + n, *c = b + n;
+  parallel_ranges(n, [&](std::size_t begin, std::size_t end) {  // first touch, as it will be used
+    std::fill(a + begin, a + end, 0.0);
+    std::fill(b + begin, b + end, 1.0);
+    std::fill(c + begin, c + end, 2.0);
+  });
+  double best = 0;
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    const Stopwatch watch;
+    parallel_ranges(n, [&](std::size_t begin, std::size_t end) {
+      triad(a + begin, b + begin, c + begin, end - begin);
+    });
+    best = std::max(best, 3.0 * static_cast<double>(bytes) / watch.seconds());
+  }
+  return best / 1e9;
+}
+
+}  // namespace
+
+Limits measure_machine(int threads) {
+  const ThreadCount scope(threads);
+  return {.fma_gflops = measure_fma(threads), .triad_gbs = measure_triad()};
+}
+
+}  // namespace cputrain

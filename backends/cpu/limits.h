@@ -1,0 +1,11 @@
+#pragma once
+
+#include "compute/backend.h"
+
+namespace cputrain {
+
+/// What this machine can do with so many threads: multiply-adds from registers in the widest
+/// instructions, and STREAM's triad (McCalpin) over arrays that no cache holds. Best of several.
+Limits measure_machine(int threads);
+
+}  // namespace cputrain

@@ -1,0 +1,16 @@
+#include "backends/cpu/cpu_backend.h"
+#include "core/error.h"
+
+namespace cputrain {
+
+std::unique_ptr<Backend> make_cpu_backend(int, bool) {
+  fail(ExitCode::usage,
+       "this build has no cpu backend (it was configured with -DCPUTRAIN_ONEDNN=OFF); build with "
+       "-DCPUTRAIN_ONEDNN=ON or use --backend reference");
+}
+
+bool cpu_backend_available() { return false; }
+
+std::string cpu_library_versions() { return {}; }
+
+}  // namespace cputrain

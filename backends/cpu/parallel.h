@@ -1,0 +1,48 @@
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstddef>
+
+/// The only place that starts threads in this backend. oneDNN uses the same OpenMP pool.
+namespace cputrain {
+
+/// While it lives, parallel regions that the calling thread starts (ours and oneDNN's) have
+/// `threads` threads. OpenMP keeps this number per calling thread, so each entry into the backend
+/// says it again: ranks may be threads of one process.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int threads) : before_(omp_get_max_threads()) {
+    omp_set_num_threads(threads);
+  }
+  ~ThreadCount() { omp_set_num_threads(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int before_;
+};
+
+/// Calls f(i) for every i in [0, n).
+template <class F>
+void parallel_for(std::size_t n, const F& f) {
+#pragma omp parallel for schedule(static) if (n > 1)
+  for (std::size_t i = 0; i < n; ++i) f(i);
+}
+
+/// Cuts [0, n) into one piece a thread, each a multiple of a cache line of floats but the last, and
+/// calls f(begin, end). Arrays too short to be worth waking the threads stay in one piece.
+template <class F>
+void parallel_ranges(std::size_t n, const F& f) {
+  constexpr std::size_t kLine = 16, kWorthwhile = 1 << 14;
+  const std::size_t pieces =
+      n < kWorthwhile ? 1 : static_cast<std::size_t>(std::max(1, omp_get_max_threads()));
+  const std::size_t piece = ((n + pieces - 1) / pieces + kLine - 1) / kLine * kLine;
+  parallel_for(pieces, [&](std::size_t i) {
+    const std::size_t begin = std::min(n, i * piece), end = std::min(n, begin + piece);
+    if (begin < end) f(begin, end);
+  });
+}
+
+}  // namespace cputrain

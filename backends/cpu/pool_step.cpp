@@ -1,0 +1,74 @@
+#include "backends/cpu/pool_step.h"
+
+#include <algorithm>
+
+#include "backends/cpu/convolution_operations.h"
+
+namespace cputrain {
+
+PoolStep::PoolStep(const Planning& planning, int step, const Graph::Node& node, const Map& src,
+                   const Map& dst)
+    : src_(src),
+      dst_(dst),
+      max_(std::holds_alternative<MaxPool>(node.layer)),
+      training_(planning.training()) {
+  const PoolKind kind = max_ ? PoolKind::max : PoolKind::average;
+  std::size_t workspace = 0, forward_scratch = 0, backward_scratch = 0;
+  for (const int images : planning.sizes) {
+    const PoolProblem problem = pool_problem(node.layer, images, src.layout, dst.layout);
+    Prepared& made = prepared_.emplace_back();
+    made.images = images;
+    made.forward = pool_forward(planning.dnnl, problem, kind, training_);
+    forward_scratch = std::max(forward_scratch, made.forward.scratchpad);
+    if (max_ && training_) workspace = std::max(workspace, made.forward.workspace.get_size());
+    if (!src.wants_diff) continue;
+    made.backward = pool_backward(planning.dnnl, problem, kind);
+    backward_scratch = std::max(backward_scratch, made.backward.scratchpad);
+  }
+  const int forward = planning.forward_time(step), backward = planning.backward_time(step);
+  MemoryPlan& memory = planning.memory;
+  memory.use(src.value, forward);
+  memory.use(dst.value, forward);
+  workspace_ = memory.add(workspace, forward);
+  forward_scratch_ = memory.add(forward_scratch, forward);
+  if (src.wants_diff) {
+    memory.use(workspace_, backward);
+    memory.use(src.diff, backward);
+    memory.use(dst.diff, backward);
+    backward_scratch_ = memory.add(backward_scratch, backward);
+  }
+  time_.name = node.name;
+  time_.algorithm = prepared_.front().forward.implementation;
+}
+
+void PoolStep::bind(const Bindings& bindings) {
+  for (Prepared& made : prepared_) {
+    const auto src = activation_desc(src_.layout, made.images);
+    const auto dst = activation_desc(dst_.layout, made.images);
+    std::vector<Call::Argument> arguments{{DNNL_ARG_SRC, src, bindings.at(src_.value)},
+                                          {DNNL_ARG_DST, dst, bindings.at(dst_.value)}};
+    const Call::Argument workspace{DNNL_ARG_WORKSPACE, made.forward.workspace,
+                                   bindings.at<std::byte>(workspace_)};
+    if (max_ && training_) arguments.push_back(workspace);
+    made.pool =
+        Call(bindings.dnnl, made.forward, bindings.at<std::byte>(forward_scratch_), arguments);
+    if (!src_.wants_diff) continue;
+    arguments = {{DNNL_ARG_DIFF_DST, dst, bindings.at(dst_.diff)},
+                 {DNNL_ARG_DIFF_SRC, src, bindings.at(src_.diff)}};
+    if (max_) arguments.push_back(workspace);
+    made.unpool =
+        Call(bindings.dnnl, made.backward, bindings.at<std::byte>(backward_scratch_), arguments);
+  }
+}
+
+void PoolStep::forward(const Execution& execution) {
+  const TimeSpan span(time_.forward);
+  prepared_[execution.size].pool.run();
+}
+
+void PoolStep::backward(const Execution& execution) {
+  const TimeSpan span(time_.backward_data);
+  if (src_.wants_diff) prepared_[execution.size].unpool.run();
+}
+
+}  // namespace cputrain

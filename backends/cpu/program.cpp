@@ -1,0 +1,132 @@
+#include "backends/cpu/program.h"
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+
+#include "backends/cpu/compile.h"
+#include "backends/cpu/parallel.h"
+#include "core/error.h"
+#include "model/rewrite.h"
+
+namespace cputrain {
+namespace {
+
+std::vector<int> distinct_descending(std::vector<int> sizes) {
+  std::sort(sizes.begin(), sizes.end(), std::greater<>());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  assert(!sizes.empty() && sizes.back() >= 1);
+  return sizes;
+}
+
+}  // namespace
+
+CpuProgram::CpuProgram(const Graph& graph, const CompileOptions& options, const ArenaSource& arenas,
+                       int threads, bool winograd)
+    : graph_(pool_before_relu(graph)),
+      threads_(threads),
+      phase_(options.phase),
+      dnnl_(make_dnnl_context()),
+      sizes_(distinct_descending(options.micro_batches)) {
+  const ThreadCount scope(threads_);
+  const Planning planning{.dnnl = dnnl_,
+                          .memory = memory_,
+                          .sizes = sizes_,
+                          .phase = phase_,
+                          .threads = threads_,
+                          .winograd = winograd,
+                          .steps = static_cast<int>(graph_.nodes().size())};
+  steps_ = make_steps(graph_, planning);
+  loss_ = dynamic_cast<LossStep*>(steps_.back().get());
+  if (!loss_) {
+    fail(ExitCode::usage, "the model ends in " + graph.back().name +
+                              " (training and evaluation need a loss); end it in a cross-entropy");
+  }
+  std::vector<std::size_t> stored, last_parameter;
+  for (const auto& step : steps_) {
+    for (auto& format : step->formats()) {
+      stored.push_back(format->stored());
+      formats_.push_back(std::move(format));
+    }
+    last_parameter.push_back(formats_.size());
+  }
+  layout_ = lay_out(graph, DType::f32, stored);
+  // Ranges run backwards: behind a step's backward everything up to its first parameter is final.
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const std::size_t first = i == 0 ? 0 : last_parameter[i - 1];
+    const bool none = first == layout_.parameters.size();
+    ready_after_.push_back(none ? 0 : layout_.parameters[first].range.end);
+  }
+  memory_.place();
+  arena_ = allocate_huge(memory_.peak());
+  arenas_ = arenas(layout_);
+  const Bindings bindings{dnnl_, memory_, arena_.get(), layout_, arenas_};
+  for (const auto& step : steps_) step->bind(bindings);
+}
+
+std::size_t CpuProgram::size_index(int images) const {
+  const auto found = std::find(sizes_.begin(), sizes_.end(), images);
+  assert(found != sizes_.end() && "a micro-batch that the program was not compiled for");
+  return static_cast<std::size_t>(found - sizes_.begin());
+}
+
+Tally CpuProgram::forward(const MicroBatch& batch, const Pass& pass) {
+  Tally tally;
+  last_ = {.size = 0, .images = batch.size(), .batch = nullptr, .pass = pass};
+  if (batch.size() == 0) {
+    loss_->forget();
+    return tally;
+  }
+  const ThreadCount scope(threads_);
+  last_.size = size_index(batch.size());
+  Execution execution = last_;
+  execution.batch = &batch;
+  execution.tally = &tally;
+  for (const auto& step : steps_) step->forward(execution);
+  return tally;
+}
+
+void CpuProgram::backward_of_nothing(Accumulate accumulate, const ReadySink& ready) {
+  if (accumulate == Accumulate::overwrite) {
+    std::ranges::fill(arenas_.gradients.as<float>(), 0.0f);
+  }
+  ready(layout_.arena_size);
+}
+
+void CpuProgram::backward(double loss_scale, Accumulate accumulate, const ReadySink& ready) {
+  assert(phase_ == Phase::train && last_.pass.phase == Phase::train);
+  const ThreadCount scope(threads_);
+  if (last_.images == 0) return backward_of_nothing(accumulate, ready);
+  Execution execution = last_;
+  execution.loss_scale = loss_scale;
+  execution.accumulate = accumulate;
+  std::size_t told = 0;
+  for (std::size_t i = steps_.size(); i-- > 1;) {  // pixels have no gradient
+    steps_[i]->backward(execution);
+    if (ready_after_[i] > told) ready(told = ready_after_[i]);
+  }
+  if (told < layout_.arena_size || told == 0) ready(layout_.arena_size);
+}
+
+std::vector<double> CpuProgram::to_canonical(std::size_t parameter, const Array& arena) const {
+  const Parameter& p = layout_.parameters[parameter];
+  std::vector<float> keras(p.count);
+  formats_[parameter]->to_keras(arena.as<float>().data() + p.range.begin, keras.data());
+  return {keras.begin(), keras.end()};
+}
+
+void CpuProgram::from_canonical(std::size_t parameter, std::span<const double> values,
+                                const Array& arena) const {
+  const Parameter& p = layout_.parameters[parameter];
+  assert(values.size() == p.count);
+  const std::vector<float> keras(values.begin(), values.end());
+  formats_[parameter]->from_keras(keras.data(), arena.as<float>().data() + p.range.begin);
+}
+
+std::vector<LayerTime> CpuProgram::layer_times() const {
+  std::vector<LayerTime> times;
+  for (const auto& step : steps_) step->append_times(times);
+  return times;
+}
+
+}  // namespace cputrain

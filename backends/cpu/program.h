@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/cpu/huge_memory.h"
+#include "backends/cpu/loss_step.h"
+#include "backends/cpu/step.h"
+#include "compute/backend.h"
+
+namespace cputrain {
+
+/// Steps in execution order and the memory they share.
+class CpuProgram final : public Program {
+ public:
+  /// `graph` is what compile() was given. Throws Error(usage) for graphs that are not chains.
+  CpuProgram(const Graph& graph, const CompileOptions&, const ArenaSource&, int threads,
+             bool winograd);
+
+  const ParameterLayout& layout() const override { return layout_; }
+  Tally forward(const MicroBatch&, const Pass&) override;
+  void backward(double loss_scale, Accumulate, const ReadySink& ready) override;
+  std::span<const float> probabilities() const override { return loss_->probabilities(); }
+  std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override;
+  void from_canonical(std::size_t parameter, std::span<const double> values,
+                      const Array& arena) const override;
+  std::vector<LayerTime> layer_times() const override;
+  std::size_t workspace_bytes() const override { return memory_.peak(); }
+
+ private:
+  std::size_t size_index(int images) const;
+  void backward_of_nothing(Accumulate, const ReadySink&);
+
+  Graph graph_;  ///< rewritten; steps refer to its nodes
+  int threads_;
+  Phase phase_;
+  DnnlContext dnnl_;
+  std::vector<int> sizes_;  ///< descending
+  MemoryPlan memory_;
+  std::vector<std::unique_ptr<Step>> steps_;
+  LossStep* loss_ = nullptr;                               ///< the last step
+  std::vector<std::unique_ptr<ParameterFormat>> formats_;  ///< in model order
+  std::vector<std::size_t> ready_after_;                   ///< by step: gradients final behind it
+  ParameterLayout layout_;
+  Arenas arenas_;
+  HugeMemory arena_{nullptr, {0}};
+  Execution last_{};  ///< of the last forward pass
+};
+
+}  // namespace cputrain

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/dnnl_primitives.h"
+#include "backends/cpu/memory_plan.h"
+#include "compute/program.h"
+#include "core/clock.h"
+#include "model/graph.h"
+
+/// A program of this backend is a list of steps, each one node of the graph or a few that run as
+/// one. A step is made in two phases: its constructor creates primitives and tells the memory plan
+/// what it needs and when; bind() then learns the addresses, which never change afterwards.
+namespace cputrain {
+
+/// One activation between steps, and its gradient.
+struct Map {
+  SampleLayout layout;
+  MemoryPlan::Block value{}, diff{};
+  bool wants_diff = false;  ///< something that learns lies before it
+};
+
+/// What a step's constructor reads and fills.
+struct Planning {
+  const DnnlContext& dnnl;
+  MemoryPlan& memory;
+  std::span<const int> sizes;  ///< numbers of images, descending, all different
+  Phase phase;
+  int threads;
+  bool winograd;
+  int steps;  ///< in the schedule: forward of step i is at time i, then backward the other way
+
+  int largest() const { return sizes.front(); }
+  bool training() const { return phase == Phase::train; }
+  int forward_time(int step) const { return step; }
+  int backward_time(int step) const { return 2 * steps - 1 - step; }
+  Map add_map(const SampleLayout& layout, bool wants_diff) const {
+    const std::size_t bytes = layout.size() * static_cast<std::size_t>(largest()) * sizeof(float);
+    return {layout, memory.add(bytes), memory.add(bytes), training() && wants_diff};
+  }
+};
+
+/// Where everything lies once memory has been planned.
+struct Bindings {
+  const DnnlContext& dnnl;
+  const MemoryPlan& memory;
+  std::byte* arena;
+  const ParameterLayout& layout;
+  Arenas parameters;
+
+  template <class T = float>
+  T* at(MemoryPlan::Block block) const {
+    return reinterpret_cast<T*>(arena + memory.offset(block));
+  }
+  float* weights(std::size_t parameter) const {
+    return parameters.weights.as<float>().data() + layout.parameters[parameter].range.begin;
+  }
+  float* gradients(std::size_t parameter) const {
+    return parameters.gradients.as<float>().data() + layout.parameters[parameter].range.begin;
+  }
+};
+
+/// One call of the program.
+struct Execution {
+  std::size_t size;  ///< index in Planning::sizes
+  int images;        ///< that many; never 0
+  const MicroBatch* batch = nullptr;
+  Pass pass;
+  Tally* tally = nullptr;  ///< forward: the loss adds to it
+  double loss_scale = 1;   ///< backward
+  Accumulate accumulate = Accumulate::overwrite;
+};
+
+/// A converter between Keras' layout of one parameter and the stored one.
+class ParameterFormat {
+ public:
+  virtual ~ParameterFormat() = default;
+  virtual std::size_t stored() const = 0;  ///< floats
+  virtual void to_keras(const float* stored, float* keras) const = 0;
+  virtual void from_keras(const float* keras, float* stored) const = 0;
+};
+
+class Step {
+ public:
+  virtual ~Step() = default;
+  /// One for each of the nodes' parameters, in model order.
+  virtual std::vector<std::unique_ptr<ParameterFormat>> formats() const = 0;
+  virtual void bind(const Bindings&) = 0;
+  virtual void forward(const Execution&) = 0;
+  virtual void backward(const Execution&) = 0;
+  virtual void append_times(std::vector<LayerTime>&) const = 0;
+};
+
+/// Adds the time it lived to a total.
+class TimeSpan {
+ public:
+  explicit TimeSpan(double& total) : total_(total) {}
+  ~TimeSpan() { total_ += watch_.seconds(); }
+  TimeSpan(const TimeSpan&) = delete;
+  TimeSpan& operator=(const TimeSpan&) = delete;
+
+ private:
+  double& total_;
+  Stopwatch watch_;
+};
+
+}  // namespace cputrain
