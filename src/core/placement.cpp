@@ -110,7 +110,8 @@ std::string cores_shared(const Crowd& crowd, const std::vector<int>& threads, in
 /// Open MPI binds each of one or two ranks to one core, which nobody expects of a program with
 /// threads: the rest of the machine idles.
 std::string cores_idle(const Crowd& crowd, int ranks) {
-  return counted(ranks, "rank") + " bound to one core each of " +
+  return (ranks == 1 ? "the rank is bound to one core of "
+                     : "two ranks are bound to one core each of ") +
          std::to_string(crowd.machine_cores) +
          " (the other cores idle; Open MPI binds like this where there are one or two ranks); try "
          "mpirun --bind-to none, or --map-by ppr:" +
