@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "data/pipeline.h"
+
+namespace cputrain {
+
+/// Micro-batches made by a thread of their own, one ahead of the one in use. Without augmentation
+/// they point into the set and no pixel is copied. Error(usage) for an augmentation that the
+/// pictures' shape does not allow.
+std::unique_ptr<BatchSource> make_batch_loader(const ImageSet&, const BatchPlan&,
+                                               const BatchRequest&);
+
+}  // namespace cputrain

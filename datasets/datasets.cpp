@@ -1,0 +1,19 @@
+#include "datasets/datasets.h"
+
+#include "datasets/batch_loader.h"
+#include "datasets/check_data.h"
+#include "datasets/file_dataset.h"
+#include "datasets/image_cache.h"
+#include "datasets/open.h"
+
+namespace cputrain {
+
+DataPipeline make_data_pipeline() {
+  return {.open = open_data,
+          .decode = decode_into_cache,
+          .batches = make_batch_loader,
+          .read_image = read_picture,
+          .check = check_data};
+}
+
+}  // namespace cputrain

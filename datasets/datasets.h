@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/pipeline.h"
+
+namespace cputrain {
+
+/// Everything of datasets/ as the commands see it.
+DataPipeline make_data_pipeline();
+
+/// "libjpeg-turbo 2.1.5", "oneTBB 2021.8", ...: what reads the data, for `info` and
+/// environment.json.
+std::vector<std::string> data_libraries();
+
+}  // namespace cputrain

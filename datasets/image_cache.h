@@ -1,0 +1,16 @@
+#pragma once
+
+#include "data/pipeline.h"
+
+namespace cputrain {
+
+/// Decodes all samples of the source to one size into memory that the node's ranks share: each
+/// rank a slice, on `threads` threads. Whether a sample could be read, and why not, stands in the
+/// shared memory too, so all ranks leave out the same ones. Error(data) when a part or a class has
+/// nothing left, Error(usage) when the memory cannot be had.
+DecodedData decode_into_cache(const DataSource&, const DecodeRequest&, NodeMemory&, NodeBarrier&);
+
+/// Bytes that decode_into_cache() asks the node for.
+std::size_t cache_bytes(std::size_t samples, Shape image);
+
+}  // namespace cputrain

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/shape.h"
+#include "datasets/decode.h"
+
+namespace cputrain {
+
+/// Bilinear resize as tf.image.resize of TensorFlow 2 does it by default: pixel centres at
+/// half-integers (src = (dst + 0.5) * in / out - 0.5), neighbours clamped to the picture, no
+/// smoothing before shrinking, the aspect ratio not kept. Computed in float and rounded to the
+/// nearest byte (TensorFlow keeps the float; half a grey level is the price of a cache in bytes).
+/// The same size gives the same bytes. `dst` has image.height * image.width * 3 bytes.
+void resize_bilinear(const Picture&, Shape image, std::span<std::uint8_t> dst);
+
+}  // namespace cputrain

@@ -1,0 +1,79 @@
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "datasets/decode.h"
+#include "datasets/limits.h"
+#include "datasets/outline.h"
+
+namespace {
+
+/// stb_image 2.27 inflates a PNG without asking how much it will be; this is what stops it.
+void* limited_allocate(std::size_t bytes) {
+  return bytes <= cputrain::kMaxDecoderBytes ? std::malloc(bytes) : nullptr;
+}
+void* limited_reallocate(void* block, std::size_t bytes) {
+  return bytes <= cputrain::kMaxDecoderBytes ? std::realloc(block, bytes) : nullptr;
+}
+
+}  // namespace
+
+#define STBI_MALLOC(size) limited_allocate(size)
+#define STBI_REALLOC(block, size) limited_reallocate(block, size)
+#define STBI_FREE(block) std::free(block)
+#define STBI_MAX_DIMENSIONS 16384
+#define STBI_ONLY_PNG
+#define STBI_ONLY_BMP
+#define STBI_ONLY_GIF
+#define STBI_NO_STDIO
+#define STBI_NO_LINEAR
+#define STB_IMAGE_STATIC
+#define STB_IMAGE_IMPLEMENTATION
+#include <stb/stb_image.h>
+
+namespace cputrain {
+namespace {
+
+static_assert(STBI_MAX_DIMENSIONS == kMaxSide);
+
+struct FreePixels {
+  void operator()(stbi_uc* pixels) const { stbi_image_free(pixels); }
+};
+
+/// stb's reasons are a few words each; these are the ones that do not mean "damaged".
+ReadStatus reason(std::string_view words) {
+  if (words == "outofmem" || words == "too large") return ReadStatus::too_large;
+  for (const std::string_view part :
+       {"RLE", "bad compression", "monochrome", "bad BMP", "bad bpp", "1/2/4/8/16-bit only"}) {
+    if (words.find(part) != std::string_view::npos) return ReadStatus::unsupported;
+  }
+  return ReadStatus::not_an_image;
+}
+
+}  // namespace
+
+Decoded decode_with_stb(std::span<const std::uint8_t> file, Format format) {
+  const Outline outline = outline_of(file, format);
+  if (outline.width > 0 && outline.height > 0 && exceeds_limits(outline.width, outline.height)) {
+    return {{ReadStatus::too_large,
+             std::to_string(outline.width) + "x" + std::to_string(outline.height)},
+            {}};
+  }
+  if (!outline.valid) return {{ReadStatus::not_an_image, outline.problem}, {}};
+  if (!outline.complete) return {{ReadStatus::truncated, outline.problem}, {}};
+  if (outline.width < 1 || outline.height < 1) {
+    return {{ReadStatus::not_an_image, "a side of the picture is 0"}, {}};
+  }
+  int width = 0, height = 0, channels = 0;
+  const std::unique_ptr<stbi_uc, FreePixels> pixels(stbi_load_from_memory(
+      file.data(), static_cast<int>(file.size()), &width, &height, &channels, 3));
+  if (!pixels) return {{reason(stbi_failure_reason()), stbi_failure_reason()}, {}};
+  Decoded decoded;
+  decoded.picture = {width, height, {}};
+  decoded.picture.rgb.assign(pixels.get(), pixels.get() + static_cast<std::size_t>(width) *
+                                                              static_cast<std::size_t>(height) * 3);
+  return decoded;
+}
+
+}  // namespace cputrain
