@@ -8,6 +8,8 @@ Weights and pictures are not stored. Both sides draw them from Philox4x32-10 (sr
 src/model/init.cpp), written here a second time and checked against Random123's known answers. The
 update rules are those of tf.keras' OptimizerV2 (TensorFlow 2.1 to 2.10), written out in full because
 PyTorch's own differ in where epsilon goes; where they agree, they are checked against torch.optim.
+Compared once by hand with tf_keras 2.21 and its `legacy` optimizers in double: losses of the five
+steps within 7e-8 for every rule (Keras keeps rates and betas as floats).
 """
 import json
 import math
