@@ -5,6 +5,7 @@
 #include <exception>
 #include <string>
 
+#include "core/array.h"
 #include "core/error.h"
 
 namespace cputrain {
@@ -20,6 +21,8 @@ inline void check(int code, const char* call) {
                                " (ranks cannot go on without it); look above for MPI's own "
                                "message, and check the network and free memory of the hosts");
 }
+
+inline MPI_Datatype mpi_type(DType type) { return type == DType::f32 ? MPI_FLOAT : MPI_DOUBLE; }
 
 /// Whether MPI can still be asked to clean up: an exception on its way to main means that the other
 /// ranks will not take part, and after MPI_Finalize there is nothing to do.

@@ -54,7 +54,8 @@ class MpiCommunicator final : public Communicator {
   NodeBarrier& node_barrier() override { return barrier_; }
 
   std::unique_ptr<GradientExchange> make_exchange(const ExchangePlan& plan) override {
-    return make_allreduce_exchange(plan, std::make_unique<MpiSums>(MPI_COMM_WORLD));
+    return make_allreduce_exchange(
+        plan, node_.size() == size_ ? make_sums_after_backward() : make_sums_during_backward());
   }
 
   [[noreturn]] void abort(int code) override {

@@ -5,11 +5,15 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
+#include <span>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "backends/mpi/mpi_communicator.h"
+#include "backends/mpi/sums.h"
+#include "comm/allreduce_exchange.h"
 #include "comm/cases.h"
 
 namespace cputrain {
@@ -66,6 +70,31 @@ class CaseTest : public testing::Test {
   Watchdog& watchdog_;
 };
 
+/// The same ranks with the exchange that is otherwise made for ranks on several nodes.
+class OverlappingCommunicator final : public Communicator {
+ public:
+  explicit OverlappingCommunicator(Communicator& comm) : comm_(comm) {}
+  int rank() const override { return comm_.rank(); }
+  int size() const override { return comm_.size(); }
+  std::string describe() const override { return comm_.describe(); }
+  void sum(Array values) override { comm_.sum(values); }
+  void broadcast(std::span<std::byte> data, int root) override { comm_.broadcast(data, root); }
+  std::vector<std::string> gather(std::string_view text) override { return comm_.gather(text); }
+  void barrier() override { comm_.barrier(); }
+  NodeMemory& node_memory() override { return comm_.node_memory(); }
+  NodeBarrier& node_barrier() override { return comm_.node_barrier(); }
+  std::unique_ptr<GradientExchange> make_exchange(const ExchangePlan& plan) override {
+    return make_allreduce_exchange(plan, make_sums_during_backward());
+  }
+  [[noreturn]] void abort(int code) override {
+    comm_.abort(code);
+    std::_Exit(code);
+  }
+
+ private:
+  Communicator& comm_;
+};
+
 /// What ranks other than the first print: failures only.
 class FailurePrinter final : public testing::EmptyTestEventListener {
  public:
@@ -81,16 +110,22 @@ class FailurePrinter final : public testing::EmptyTestEventListener {
   int rank_;
 };
 
+void add_tests(const char* suite, std::span<const CommCase> cases, Communicator& comm,
+               Watchdog& watchdog) {
+  for (const CommCase& comm_case : cases) {
+    testing::RegisterTest(suite, comm_case.name, nullptr, nullptr, __FILE__, __LINE__,
+                          [&comm, &watchdog, comm_case]() -> testing::Test* {
+                            return new CaseTest(comm_case, comm, watchdog);
+                          });
+  }
+}
+
 int run_all(Communicator& comm) {
   Watchdog watchdog(comm.rank());
-  for (const auto cases : {collective_cases(), exchange_cases()}) {
-    for (const CommCase& comm_case : cases) {
-      testing::RegisterTest("Mpi", comm_case.name, nullptr, nullptr, __FILE__, __LINE__,
-                            [&comm, &watchdog, comm_case]() -> testing::Test* {
-                              return new CaseTest(comm_case, comm, watchdog);
-                            });
-    }
-  }
+  OverlappingCommunicator overlapping(comm);
+  add_tests("Mpi", collective_cases(), comm, watchdog);
+  add_tests("Mpi", exchange_cases(), comm, watchdog);
+  add_tests("MpiDuringBackward", exchange_cases(), overlapping, watchdog);
   if (comm.rank() != 0) {
     auto& listeners = testing::UnitTest::GetInstance()->listeners();
     delete listeners.Release(listeners.default_result_printer());
