@@ -67,12 +67,12 @@ std::uint32_t word(const RandomStream& stream, std::size_t i) {
 /// make_golden.py.
 std::vector<std::uint8_t> picture(Shape image, std::uint64_t seed, std::uint32_t index) {
   const RandomStream colours(seed, Purpose::noise, index), noise(seed, Purpose::pixels, index);
-  const int columns = (image.width + 7) / 8;
+  const std::size_t columns = (static_cast<std::size_t>(image.width) + 7) / 8;
   std::vector<std::uint8_t> pixels;
   for (int y = 0; y < image.height; ++y) {
     for (int x = 0; x < image.width; ++x) {
       for (int c = 0; c < image.channels; ++c) {
-        const auto patch = static_cast<std::size_t>((y / 8 * columns + x / 8) * image.channels + c);
+        const std::size_t patch = (y / 8 * columns + x / 8) * image.channels + c;
         const std::uint32_t colour = word(colours, patch) & 255;
         pixels.push_back(
             static_cast<std::uint8_t>((3 * colour + (word(noise, pixels.size()) & 255)) / 4));

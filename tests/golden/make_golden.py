@@ -323,8 +323,7 @@ def write(name, net, image, classes, batch):
         float_errors=float_errors(net, names, start, 30, 4, image, classes))
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".json")
     with open(path, "w") as file:
-        json.dump(content, file, indent=0)
-        file.write("\n")
+        file.write(json.dumps(content).replace('{"name"', '\n{"name"') + "\n")
     worst = [f"{row['worst']:.1e}" for row in content["float_errors"]["batches"]]
     print(f"{path}: {os.path.getsize(path)} bytes; PyTorch's float errors {', '.join(worst)}")
     for run in content["runs"]:
