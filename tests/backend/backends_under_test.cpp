@@ -1,0 +1,19 @@
+#include "backend/backends_under_test.h"
+
+#include "backends/cpu/cpu_backend.h"
+#include "backends/reference/reference_backend.h"
+
+namespace cputrain::testing {
+
+std::vector<BackendUnderTest> backends_under_test() {
+  std::vector<BackendUnderTest> list{
+      {"reference_float", [] { return make_reference_backend(DType::f32); }, 1e-5}};
+  if (!cpu_backend_available()) return list;
+  list.push_back({"cpu_direct", [] { return make_cpu_backend(1, false); }, 1e-5});
+  list.push_back({"cpu_direct_2_threads", [] { return make_cpu_backend(2, false); }, 1e-5});
+  list.push_back({"cpu_winograd", [] { return make_cpu_backend(1, true); }, 1e-4});
+  list.push_back({"cpu_winograd_3_threads", [] { return make_cpu_backend(3, true); }, 1e-4});
+  return list;
+}
+
+}  // namespace cputrain::testing

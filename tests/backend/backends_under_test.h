@@ -1,0 +1,22 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compute/backend.h"
+
+namespace cputrain::testing {
+
+/// A backend that must compute what `reference` computes, and how closely.
+struct BackendUnderTest {
+  std::string name;
+  std::function<std::unique_ptr<Backend>()> make;
+  double tolerance;  ///< relative distance of a tensor from the reference in double
+};
+
+/// Those that this build and this machine have. `reference` in float is always among them.
+std::vector<BackendUnderTest> backends_under_test();
+
+}  // namespace cputrain::testing

@@ -1,0 +1,153 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/backends_under_test.h"
+#include "backend/trial.h"
+#include "backends/reference/reference_backend.h"
+
+/// Every layer, in many shapes, on every backend, against plain loops in double. A convolution
+/// stands before the layer (so that its source's gradient shows in that convolution's weights) and
+/// a dense layer with a loss behind it.
+namespace cputrain::testing {
+namespace {
+
+struct Case {
+  std::string name;
+  Shape image;
+  std::vector<Layer> layers;
+  int classes = 3;
+  int images = 3;
+};
+
+std::vector<Layer> behind(int filters, std::vector<Layer> layers) {
+  layers.insert(layers.begin(), Convolution{.filters = filters, .kernel = 3});
+  return layers;
+}
+
+Convolution same(int filters, int kernel, int stride = 1, bool bias = true) {
+  return {filters, kernel, stride, Padding::same, bias};
+}
+Convolution valid(int filters, int kernel, int stride = 1, bool bias = true) {
+  return {filters, kernel, stride, Padding::valid, bias};
+}
+
+std::vector<Case> cases() {
+  const Shape small{11, 13, 3}, square{18, 18, 3};
+  return {
+      {"conv_of_pixels", small, {valid(16, 3)}},
+      {"conv_of_pixels_same_stride2", small, {same(16, 3, 2)}},
+      {"conv_of_pixels_5x5_odd_filters", small, {same(5, 5)}},
+      {"conv_of_pixels_7x7_stride2", {29, 31, 3}, {valid(32, 7, 2)}},
+      {"conv_1x1_of_pixels", small, {valid(16, 1)}},
+      {"conv_valid", small, behind(16, {valid(32, 3)})},
+      {"conv_same", small, behind(16, {same(32, 3)})},
+      {"conv_same_stride2", small, behind(16, {same(16, 3, 2)})},
+      {"conv_1x1", small, behind(16, {same(48, 1)})},
+      {"conv_1x1_stride2", small, behind(32, {valid(16, 1, 2)})},
+      {"conv_odd_channels", small, behind(20, {same(7, 3)})},
+      {"conv_one_filter", small, behind(16, {valid(1, 3)})},
+      {"conv_no_bias", small, behind(16, {valid(16, 3, 1, false)})},
+      {"conv_relu", square, behind(16, {Relu{}, same(32, 3), Relu{}})},
+      {"conv_relu_dropout", square, behind(16, {Relu{}, Dropout{0.3f}, same(16, 3)})},
+      {"conv_pool_relu", square, behind(16, {Relu{}, MaxPool{}, same(32, 3), Relu{}, MaxPool{}})},
+      {"conv_pool_relu_wide",
+       {62, 62, 3},
+       behind(32, {Relu{}, MaxPool{}, valid(64, 3), Relu{}, MaxPool{}, valid(32, 3), Relu{}})},
+      {"relu_average_pool", square, behind(16, {Relu{}, AveragePool{}})},
+      {"max_pool_odd", small, behind(16, {MaxPool{}})},
+      {"max_pool_odd_channels", small, behind(9, {MaxPool{}, Relu{}})},
+      {"max_pool_3x3_stride2", small, behind(16, {MaxPool{3, 2}})},
+      {"max_pool_3x3_stride2_same", small, behind(16, {MaxPool{3, 2, Padding::same}})},
+      {"max_pool_3x3_stride1_same", small, behind(16, {MaxPool{3, 1, Padding::same}})},
+      {"max_pool_twice", square, behind(16, {MaxPool{}, MaxPool{}})},
+      {"max_pool_of_pixels", square, {MaxPool{}, valid(16, 3)}},
+      {"average_pool", small, behind(16, {AveragePool{}})},
+      {"average_pool_3x3_stride2_same", small, behind(24, {AveragePool{3, 2, Padding::same}})},
+      {"average_pool_of_pixels", square, {AveragePool{}, valid(16, 3)}},
+      {"global_average_pool", small, behind(16, {GlobalAveragePool{}})},
+      {"global_average_pool_odd", small, behind(21, {Relu{}, GlobalAveragePool{}, Dropout{0.5f}})},
+      {"dense_of_pixels", small, {Flatten{}, Dense{19}, Relu{}}},
+      {"dense_chain", small,
+       behind(16, {Flatten{}, Dense{33}, Relu{}, Dropout{0.5f}, Dense{5}, Relu{}})},
+      {"dense_no_bias", small, behind(16, {Flatten{}, Dense{8, false}})},
+      {"dense_one_unit", small, behind(16, {Flatten{}, Dense{1}})},
+      {"dense_of_padded_channels", small, behind(10, {Relu{}, Flatten{}, Dense{12}})},
+      {"dropout_of_odd_channels", small, behind(7, {Dropout{0.4f}})},
+      {"dropout_before_relu", small, behind(16, {Dropout{0.4f}, Relu{}})},
+      {"dropout_of_flat", small, behind(11, {Flatten{}, Dropout{0.25f}})},
+      {"one_logit", small, behind(16, {Relu{}}), 2},
+      {"ten_classes", small, behind(16, {Relu{}}), 10},
+      {"image_larger_than_a_cache",
+       {300, 310, 3},
+       {valid(16, 3), Relu{}, MaxPool{}, valid(8, 3), Relu{}, MaxPool{4, 4}}},
+      {"one_image", square, behind(16, {Relu{}, MaxPool{}, same(16, 3)}), 3, 1},
+      {"five_images", square, behind(16, {Relu{}, MaxPool{}, same(16, 3)}), 3, 5},
+  };
+}
+
+Graph build(const Case& c) {
+  Graph graph(c.image);
+  for (const Layer& layer : c.layers) graph.add(layer);
+  graph.add(Flatten{});
+  graph.add(Dense{c.classes == 2 ? 1 : c.classes});
+  if (c.classes == 2) {
+    graph.add(SigmoidCrossEntropy{});
+  } else {
+    graph.add(SoftmaxCrossEntropy{});
+  }
+  return graph;
+}
+
+using Parameters = std::tuple<BackendUnderTest, Case>;
+class Layers : public ::testing::TestWithParam<Parameters> {};
+
+TEST_P(Layers, AgreeWithPlainLoopsInDouble) {
+  const auto& [under_test, c] = GetParam();
+  const Graph graph = build(c);
+  const Pictures pictures = make_pictures(c.images, c.image, c.classes);
+  const auto reference = make_reference_backend(DType::f64);
+  const auto backend = under_test.make();
+  Trial expected(*reference, graph, {c.images}), actual(*backend, graph, {c.images});
+  const Outcome e = expected.train(pictures, {c.images}, 4);
+  const Outcome a = actual.train(pictures, {c.images}, 4);
+
+  EXPECT_NEAR(a.tally.loss, e.tally.loss, under_test.tolerance * e.tally.loss);
+  EXPECT_EQ(a.tally.correct, e.tally.correct);
+  EXPECT_EQ(a.tally.images, c.images);
+  ASSERT_EQ(a.probabilities.size(), e.probabilities.size());
+  for (std::size_t i = 0; i < a.probabilities.size(); ++i) {
+    EXPECT_NEAR(a.probabilities[i], e.probabilities[i], under_test.tolerance);
+  }
+  ASSERT_EQ(a.gradients.size(), e.gradients.size());
+  for (std::size_t p = 0; p < a.gradients.size(); ++p) {
+    EXPECT_LE(relative_distance(a.gradients[p], e.gradients[p]), under_test.tolerance)
+        << actual.program().layout().parameters[p].name;
+  }
+}
+
+TEST_P(Layers, EvaluateWithoutGradients) {
+  const auto& [under_test, c] = GetParam();
+  const Graph graph = build(c);
+  const Pictures pictures = make_pictures(c.images, c.image, c.classes);
+  const auto reference = make_reference_backend(DType::f64);
+  const auto backend = under_test.make();
+  Trial expected(*reference, graph, {c.images}, Phase::evaluate);
+  Trial actual(*backend, graph, {c.images}, Phase::evaluate);
+  const Outcome e = expected.evaluate(pictures, {c.images});
+  const Outcome a = actual.evaluate(pictures, {c.images});
+  EXPECT_NEAR(a.tally.loss, e.tally.loss, under_test.tolerance * e.tally.loss);
+  EXPECT_EQ(a.tally.correct, e.tally.correct);
+}
+
+std::string case_name(const ::testing::TestParamInfo<Parameters>& info) {
+  return std::get<0>(info.param).name + "_" + std::get<1>(info.param).name;
+}
+INSTANTIATE_TEST_SUITE_P(AllBackends, Layers,
+                         ::testing::Combine(::testing::ValuesIn(backends_under_test()),
+                                            ::testing::ValuesIn(cases())),
+                         case_name);
+
+}  // namespace
+}  // namespace cputrain::testing
