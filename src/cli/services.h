@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "core/placement.h"
+#include "core/signals.h"
 #include "data/pipeline.h"
 
 namespace cputrain {
@@ -29,9 +30,7 @@ struct Services {
   DataPipeline data;
   std::function<Machine()> machine;
   std::vector<std::string> libraries;  ///< "oneDNN 2.6.3", for `info` and environment.json
-  /// What the launcher's environment says, before communication has started.
-  int launcher_rank = 0;
-  int launcher_size = 1;
+  SignalWatch* signals = nullptr;      ///< never null; borrowed
 };
 
 }  // namespace cputrain

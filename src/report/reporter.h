@@ -34,7 +34,7 @@ struct EpochRecord {
   double learning_rate = 0;
   double seconds = 0;  ///< of training; evaluation is not in it
   double validation_seconds = 0;
-  Budget budget;  ///< mean over ranks; adds up to `seconds`
+  Budget budget{};  ///< mean over ranks; adds up to `seconds`
 };
 
 struct SummaryRecord {

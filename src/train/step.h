@@ -25,8 +25,8 @@ struct TrainingParts {
 };
 
 struct StepResult {
-  Tally tally;    ///< over all ranks
-  Budget budget;  ///< of this rank; adds up to `seconds`
+  Tally tally{};    ///< over all ranks
+  Budget budget{};  ///< of this rank; adds up to `seconds`
   double seconds = 0;
   bool stop = false;  ///< some rank asked to stop after this step; all ranks see the same
 };

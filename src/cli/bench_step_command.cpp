@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/training_setup.h"
+#include "core/error.h"
+#include "core/text.h"
+
+namespace cputrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Spread {
+  double median, min, max;
+};
+
+Spread spread_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t n = values.size();
+  const double median = n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+  return {median, values.front(), values.back()};
+}
+
+Json json_of(const Spread& s) { return {{"median", s.median}, {"min", s.min}, {"max", s.max}}; }
+
+/// Seconds of `repeat` steps after one that warms up; each is the slowest rank's, since a step ends
+/// for all ranks together.
+std::vector<double> time_steps(const TrainingParts& parts, int repeat, std::uint64_t seed) {
+  std::vector<double> seconds;
+  for (int i = 0; i <= repeat; ++i) {
+    parts.batches.seek(i, 0);
+    parts.communicator.barrier();
+    const StepResult step = run_step(parts, 0, static_cast<std::uint64_t>(i), seed, false);
+    if (i > 0) seconds.push_back(step.seconds);
+  }
+  return seconds;
+}
+
+/// All ranks at once, since they share the machine; before and after the steps, and the better of
+/// both counts, because a disturbed measurement of the limit would flatter the program.
+Limits measure_together(const Session& session) {
+  session.communicator->barrier();
+  Limits limits = session.backend->measure_limits();
+  std::array<double, 2> sums{limits.fma_gflops, limits.triad_gbs};
+  session.communicator->sum(Array::of<double>(sums));
+  return {sums[0], sums[1]};
+}
+
+Limits best(const Limits& a, const Limits& b) {
+  return {std::max(a.fma_gflops, b.fma_gflops), std::max(a.triad_gbs, b.triad_gbs)};
+}
+
+double gflops(double macs, double images, double seconds) {
+  return seconds > 0 ? 2e-9 * macs * images / seconds : 0;
+}
+
+Json layers_json(const std::vector<LayerTime>& layers, double images, int steps) {
+  Json list = Json::array();
+  for (const LayerTime& layer : layers) {
+    list.push_back(
+        {{"name", layer.name},
+         {"algorithm", layer.algorithm},
+         {"forward_seconds", layer.forward / steps},
+         {"backward_data_seconds", layer.backward_data / steps},
+         {"backward_weights_seconds", layer.backward_weights / steps},
+         {"forward_gflops", gflops(layer.macs, images, layer.forward / steps)},
+         {"backward_data_gflops", gflops(layer.macs, images, layer.backward_data / steps)},
+         {"backward_weights_gflops", gflops(layer.macs, images, layer.backward_weights / steps)}});
+  }
+  return list;
+}
+
+void print_layers(const std::vector<LayerTime>& layers, double images, int steps) {
+  fmt::print(
+      "\nms a step on rank 0, and GFLOP/s of direct convolution\n{:<22}{:>10}{:>8}{:>10}{:>8}"
+      "{:>10}{:>8}  {}\n",
+      "layer", "forward", "", "bwd data", "", "bwd wei.", "", "algorithm");
+  for (const LayerTime& layer : layers) {
+    const auto cell = [&](double seconds) {
+      const double rate = gflops(layer.macs, images, seconds / steps);
+      return seconds == 0 ? fmt::format("{:>10}{:>8}", "", "")
+                          : fmt::format("{:>10.2f}{:>8}", 1e3 * seconds / steps,
+                                        rate > 0 ? fmt::format("{:.0f}", rate) : "");
+    };
+    fmt::print("{:<22}{}{}{}  {}\n", layer.name, cell(layer.forward), cell(layer.backward_data),
+               cell(layer.backward_weights), layer.algorithm);
+  }
+}
+
+}  // namespace
+
+int run_bench_step(const Config& config, const Services& services) {
+  const TrainingChoices choices = choose_training(config);
+  const Session session = start_session(config, services);
+  DataRequest request = config.data_request(choices.seed);
+  // One step needs one batch; the pictures' content plays no part in the speed of these kernels.
+  if (config.data.empty()) request.spec = fmt::format("synthetic:{}", choices.batch * 2);
+  request.limit_train = config.limit_train.value_or(choices.batch);
+  DataSource source = services.data.open(request);
+  source.validation.clear();
+  const DecodedData data = decode_with_progress(session, services, config, source, choices.image);
+  const int ranks = session.communicator->size();
+  const BatchPlan plan(data.train.size(), choices.batch, micro_batch_size(config, session),
+                       session.communicator->rank(), ranks);
+  const int classes = config.classes.value_or(static_cast<int>(source.dataset->classes().size()));
+  const Graph graph = build_graph(config, choices, classes);
+  const auto training =
+      make_training(session, services, config, choices, graph, data.train, plan, plan.sizes());
+
+  const Limits before = measure_together(session);
+  std::vector<double> seconds =
+      time_steps({*training->program, *training->exchange, *training->optimizer,
+                  *session.communicator, *training->batches, plan, training->weights_mutex},
+                 config.repeat, choices.seed);
+  const Limits limits = best(before, measure_together(session));
+
+  const double images = static_cast<double>(plan.images(0));
+  for (double& s : seconds) s = images / s;
+  const Spread rate = spread_of(seconds);
+  const double achieved = rate.median * graph.training_flops() / 1e9;
+  const double fraction = achieved / limits.fma_gflops;
+  // Of rank 0, over all steps, the first included.
+  const auto layers = training->program->layer_times();
+  const double own_images = static_cast<double>(share(plan.images(0), 0, ranks).size());
+  if (session.leads() && config.json != "-") {
+    fmt::print(
+        "{} at {}x{}, batch {}, {} rank{} x {} thread{}, micro-batch {}: {:.1f} images/s "
+        "(median of {}; {:.1f} to {:.1f})\n",
+        choices.model->name, choices.image.height, choices.image.width, images, ranks,
+        ranks == 1 ? "" : "s", session.threads, session.threads == 1 ? "" : "s", plan.micro_batch(),
+        rate.median, config.repeat, rate.min, rate.max);
+    fmt::print(
+        "{:.0f} GFLOP/s counting direct convolution = {:.2f} of {:.0f} GFLOP/s, the FMA peak "
+        "measured in this run; triad {:.1f} GB/s; workspace {}\n",
+        achieved, fraction, limits.fma_gflops, limits.triad_gbs,
+        bytes_text(static_cast<double>(training->program->workspace_bytes())));
+    print_layers(layers, own_images, config.repeat + 1);
+  }
+  const Json result{{"bench", "step"},
+                    {"model", choices.model->name},
+                    {"image_size", choices.image.height},
+                    {"batch", plan.images(0)},
+                    {"micro_batch", plan.micro_batch()},
+                    {"ranks", ranks},
+                    {"threads", session.threads},
+                    {"density", nullptr},  // no kernel's speed depends on the data yet
+                    {"repeats", config.repeat},
+                    {"images_per_second", json_of(rate)},
+                    {"gflops", achieved},
+                    {"limit", {{"fma_gflops", limits.fma_gflops}, {"triad_gbs", limits.triad_gbs}}},
+                    {"fraction_of_peak", fraction},
+                    {"workspace_bytes", training->program->workspace_bytes()},
+                    {"backend", session.backend->describe()},
+                    {"cpu", session.machine.cpu_model},
+                    {"layers", layers_json(layers, own_images, config.repeat + 1)}};
+  write_result(session, config.json, result.dump() + "\n");
+  return static_cast<int>(ExitCode::ok);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "cli/config.h"
+#include "cli/services.h"
+
+/// One function a command. Each returns the exit code; bad news comes as Error.
+namespace cputrain {
+
+int run_train(const Config&, const Services&);
+int run_eval(const Config&, const Services&);
+int run_predict(const Config&, const Services&);
+int run_info(const Config&, const Services&);
+int run_bench_step(const Config&, const Services&);
+int run_data_check(const Config&, const Services&);
+int run_data_info(const Config&, const Services&);
+
+}  // namespace cputrain

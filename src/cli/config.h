@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/pipeline.h"
+
+namespace cputrain {
+
+/// What a person asked for, one member a flag. Nothing here means "not said": the model's recipe,
+/// the weight file or the machine decides then.
+struct Config {
+  std::string command = "train";
+  std::string topic;               ///< second word of `bench` and `data`
+  std::vector<std::string> files;  ///< of `predict`; the data of `data`
+
+  // model
+  std::string model = "dogcat";
+  std::optional<int> image_size, classes;
+  std::optional<double> dropout;
+  std::string weights;
+
+  // data
+  std::string data;
+  double validation_split = 0.1;
+  std::optional<std::size_t> limit_train, limit_val;
+  Augment augment = Augment::none;
+
+  // training
+  std::optional<std::size_t> batch;
+  std::optional<int> micro_batch, epochs;
+  std::optional<std::uint64_t> steps, seed;
+  std::string optimizer;
+  std::optional<double> lr, momentum, rho, epsilon;
+  bool nesterov = false, centered = false;
+  double weight_decay = 0;
+
+  // machine
+  std::string backend, precision = "float";
+  std::optional<int> threads, io_threads;
+  bool winograd = true;
+  double bucket_mb = 25;
+
+  // output
+  std::string out, json;
+  bool overwrite = false;
+  std::optional<int> verbose;
+  std::size_t log_every = 10;
+  int repeat = 5;
+
+  /// The flags as they were given, wherever that was, for config.json: {"batch", "32"}.
+  std::vector<std::pair<std::string, std::string>> given;
+
+  DataRequest data_request(std::uint64_t split_seed) const {
+    return {data.empty() ? "synthetic" : data, validation_split, split_seed, limit_train,
+            limit_val};
+  }
+};
+
+}  // namespace cputrain

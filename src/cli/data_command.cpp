@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/session.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "data/check_report.h"
+
+namespace cputrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json classes_json(const std::vector<CheckReport::ClassCount>& classes) {
+  Json list = Json::array();
+  for (const auto& c : classes) {
+    list.push_back({{"name", c.name}, {"train", c.train}, {"validation", c.validation}});
+  }
+  return list;
+}
+
+Json report_json(const CheckReport& report) {
+  Json counts = Json::object(), bad = Json::array();
+  for (int status = 0; status < kReadStatuses; ++status) {
+    counts[std::string(status_name(static_cast<ReadStatus>(status)))] =
+        report.by_status[static_cast<std::size_t>(status)];
+  }
+  for (const auto& file : report.bad) {
+    bad.push_back(
+        {{"path", file.path}, {"reason", status_name(file.reason)}, {"detail", file.detail}});
+  }
+  return {{"samples", report.samples},
+          {"counts", std::move(counts)},
+          {"ignored", report.ignored},
+          {"bad", std::move(bad)},
+          {"wrong_extension", report.wrong_extension},
+          {"warned", report.warned},
+          {"duplicates", report.duplicates},
+          {"in_training_and_validation", report.leaks},
+          {"classes", classes_json(report.classes)}};
+}
+
+/// The first few of a list, and how many more there are.
+void print_some(const char* title, const std::vector<std::string>& items) {
+  constexpr std::size_t kShown = 10;
+  if (items.empty()) return;
+  fmt::print("{}: {}\n", title, with_commas(items.size()));
+  for (std::size_t i = 0; i < std::min(kShown, items.size()); ++i) fmt::print("  {}\n", items[i]);
+  if (items.size() > kShown)
+    fmt::print("  ... and {} more (--json lists all)\n", items.size() - kShown);
+}
+
+std::vector<std::string> joined(const std::vector<std::vector<std::string>>& groups) {
+  std::vector<std::string> lines;
+  for (const auto& group : groups) lines.push_back(join(group, " = "));
+  return lines;
+}
+
+void print_report(const CheckReport& report) {
+  fmt::print("{} pictures listed, {} can be used, {} other files ignored\n",
+             with_commas(report.samples), with_commas(report.by_status[0]),
+             with_commas(report.ignored));
+  for (const auto& file : report.bad) {  // every one: this is what the command is for
+    fmt::print("  {}: {} ({})\n", file.path, status_name(file.reason), file.detail);
+  }
+  print_some("Named as another format (used all the same)", report.wrong_extension);
+  print_some("Decoded with complaints (used all the same)", report.warned);
+  print_some("The same content more than once", joined(report.duplicates));
+  print_some("In training and in validation, so accuracy will look too good", joined(report.leaks));
+  for (const auto& c : report.classes) {
+    fmt::print("Class {}: {} for training, {} for validation\n", c.name, with_commas(c.train),
+               with_commas(c.validation));
+  }
+}
+
+}  // namespace
+
+int run_data_check(const Config& config, const Services& services) {
+  const Session session = start_session(config, services);
+  if (!session.leads()) return static_cast<int>(ExitCode::ok);
+  const DataSource source = services.data.open(config.data_request(config.seed.value_or(0)));
+  say(session, source.description);
+  const CheckReport report = services.data.check(
+      source, config.io_threads.value_or(session.threads), progress_line(session, "Checking"));
+  if (config.json != "-") print_report(report);
+  write_result(session, config.json, report_json(report).dump() + "\n");
+  return static_cast<int>(report.bad.empty() ? ExitCode::ok : ExitCode::data);
+}
+
+int run_data_info(const Config& config, const Services& services) {
+  const Session session = start_session(config, services);
+  if (!session.leads()) return static_cast<int>(ExitCode::ok);
+  const DataSource source = services.data.open(config.data_request(config.seed.value_or(0)));
+  std::vector<CheckReport::ClassCount> classes;
+  for (const std::string& name : source.dataset->classes()) classes.push_back({name});
+  const auto at = [&](std::uint32_t sample) -> CheckReport::ClassCount& {
+    return classes[static_cast<std::size_t>(source.dataset->label(sample))];
+  };
+  for (const std::uint32_t sample : source.train) ++at(sample).train;
+  for (const std::uint32_t sample : source.validation) ++at(sample).validation;
+  if (config.json != "-") {
+    fmt::print("{}\n", source.description);
+    for (const auto& c : classes) {
+      fmt::print("Class {}: {} for training, {} for validation\n", c.name, with_commas(c.train),
+                 with_commas(c.validation));
+    }
+    fmt::print("Fingerprint {:016x}\n", source.dataset->fingerprint());
+  }
+  const Json result{{"data", config.data},
+                    {"samples", source.dataset->size()},
+                    {"train", source.train.size()},
+                    {"validation", source.validation.size()},
+                    {"ignored", source.ignored},
+                    {"fingerprint", fmt::format("{:016x}", source.dataset->fingerprint())},
+                    {"classes", classes_json(classes)}};
+  write_result(session, config.json, result.dump() + "\n");
+  return static_cast<int>(ExitCode::ok);
+}
+
+}  // namespace cputrain

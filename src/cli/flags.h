@@ -1,0 +1,67 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cputrain {
+
+/// The flags of one command on a CLI::App: every value arrives as text and is checked here, so that
+/// all messages read alike: "--batch 0: must be a whole number from 1 to 16777216".
+class Flags {
+ public:
+  explicit Flags(CLI::App& app) : app_(app) {}
+
+  void group(std::string name) { group_ = std::move(name); }
+
+  template <class T>
+  void whole(const std::string& name, T& target, std::int64_t min, std::int64_t max,
+             const std::string& help) {
+    add(name, "N", help, [this, name, &target, min, max](const std::string& text) {
+      target = static_cast<std::int64_t>(parse_whole(name, text, min, max));
+    });
+  }
+
+  template <class T>
+  void real(const std::string& name, T& target, double min, double max, const std::string& help) {
+    add(name, "X", help, [this, name, &target, min, max](const std::string& text) {
+      target = parse_real(name, text, min, max);
+    });
+  }
+
+  void text(const std::string& name, std::string& target, const std::string& meta,
+            const std::string& help) {
+    add(name, meta, help, [&target](const std::string& text) { target = text; });
+  }
+
+  void choice(const std::string& name, const std::vector<std::string>& choices,
+              const std::string& help, std::function<void(const std::string&)> set);
+
+  void yes(const std::string& name, bool& target, const std::string& help);
+  /// --no-NAME
+  void no(const std::string& name, bool& target, const std::string& help);
+
+  const std::set<std::string>& names() const { return names_; }
+  bool takes_value(const std::string& name) const { return with_value_.contains(name); }
+  /// Flags as they were given: name and value.
+  const std::vector<std::pair<std::string, std::string>>& given() const { return given_; }
+
+ private:
+  void add(const std::string& name, const std::string& meta, const std::string& help,
+           std::function<void(const std::string&)> set);
+  static std::int64_t parse_whole(const std::string& name, const std::string& text,
+                                  std::int64_t min, std::int64_t max);
+  static double parse_real(const std::string& name, const std::string& text, double min,
+                           double max);
+
+  CLI::App& app_;
+  std::string group_ = "Options";
+  std::set<std::string> names_, with_value_;
+  std::vector<std::pair<std::string, std::string>> given_;
+};
+
+}  // namespace cputrain

@@ -1,0 +1,71 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/session.h"
+#include "cli/training_setup.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "core/version.h"
+#include "model/summary.h"
+
+namespace cputrain {
+namespace {
+
+std::string machine_text(const Machine& m) {
+  return fmt::format(
+      "Host {}: {}\n  {} socket{}, {} NUMA node{}, {} cores, {} hardware threads; this process may "
+      "use {} cores ({} hardware threads)\n  {}; {}; {:.1f} GB of memory\n",
+      m.host, m.cpu_model, m.sockets, m.sockets == 1 ? "" : "s", m.numa_nodes,
+      m.numa_nodes == 1 ? "" : "s", m.cores, m.hardware_threads, m.allowed_cores,
+      m.allowed_cpus.size(), m.instruction_set, join(m.caches, ", "), m.memory_gb);
+}
+
+nlohmann::ordered_json machine_json(const Machine& m) {
+  return {{"host", m.host},
+          {"cpu", m.cpu_model},
+          {"instruction_set", m.instruction_set},
+          {"sockets", m.sockets},
+          {"numa_nodes", m.numa_nodes},
+          {"cores", m.cores},
+          {"hardware_threads", m.hardware_threads},
+          {"allowed_cores", m.allowed_cores},
+          {"allowed_hardware_threads", m.allowed_cpus.size()},
+          {"caches", m.caches},
+          {"memory_gb", m.memory_gb}};
+}
+
+}  // namespace
+
+int run_info(const Config& config, const Services& services) {
+  const TrainingChoices choices = choose_training(config);
+  const Graph graph = build_graph(config, choices, config.classes.value_or(2));
+  const Session session = start_session(config, services);
+  if (session.leads() && config.json != "-") {
+    fmt::print("cputrain {}\n{}Placement: {}\nBackend: {}\nRanks: {}\nLibraries: {}\n\n", kVersion,
+               machine_text(session.machine), join(session.placement, "\n  "),
+               session.backend->describe(), session.communicator->describe(),
+               join(services.libraries, ", "));
+    fmt::print("Model {}: {}\n{}", choices.model->name, choices.model->description,
+               summary_text(graph));
+    fmt::print("Recipe: {}, batch {}, {} (learning rate {:g}), {} epochs; from the {}\n",
+               fmt::format("{0}x{0}", choices.image.height), choices.batch,
+               rule_name(choices.optimizer.rule), choices.optimizer.learning_rate, choices.epochs,
+               choices.model->recipe.source);
+  }
+  nlohmann::ordered_json model = summary_json(graph);
+  model["name"] = choices.model->name;
+  const nlohmann::ordered_json result{{"cputrain", kVersion},
+                                      {"model", std::move(model)},
+                                      {"machine", machine_json(session.machine)},
+                                      {"placement", session.placement},
+                                      {"threads", session.threads},
+                                      {"ranks", session.communicator->size()},
+                                      {"backend", session.backend->describe()},
+                                      {"libraries", services.libraries}};
+  write_result(session, config.json, result.dump() + "\n");
+  return static_cast<int>(ExitCode::ok);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "cli/config.h"
+#include "cli/session.h"
+#include "cli/training_setup.h"
+
+namespace cputrain {
+
+/// Makes the folder of this run (on rank 0): --out, or runs/<date>-<model>-np<ranks>-b<batch>.
+/// Error(usage) where --out holds a run already and --overwrite was not given; Error(output) where
+/// it cannot be written.
+std::filesystem::path make_run_folder(const Config&, const TrainingChoices&, int ranks);
+
+/// Every figure that the run works with, as flags: `--config config.json` repeats it.
+nlohmann::ordered_json effective_flags(const Config&, const TrainingChoices&, int micro_batch);
+
+/// Where and with what the run was made: host, processor, libraries, ranks and threads, time.
+nlohmann::ordered_json environment_json(const Session&, const Services&);
+
+}  // namespace cputrain

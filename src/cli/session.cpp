@@ -1,0 +1,147 @@
+#include "cli/session.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+#include "comm/pages.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
+
+namespace cputrain {
+namespace {
+
+/// --threads, else OMP_NUM_THREADS ("4" or "4,2": the outer level counts).
+std::optional<int> asked_threads(const Config& config) {
+  if (config.threads) return config.threads;
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  const int threads = text ? std::atoi(text) : 0;
+  return threads >= 1 ? std::optional(threads) : std::nullopt;
+}
+
+}  // namespace
+
+Session start_session(const Config& config, const Services& services) {
+  Session session;
+  session.communicator = services.make_communicator();
+  session.machine = services.machine();
+  const int rank = session.communicator->rank();
+  const auto places = session.communicator->gather(to_text(place_of(rank, session.machine)));
+  const JobPlacement plan = plan_job(places, asked_threads(config));
+  session.threads = plan.threads[static_cast<std::size_t>(rank)];
+  session.placement = plan.lines;
+  for (const std::string& warning : plan.warnings) {
+    session.placement.push_back("warning: " + warning);
+  }
+  session.backend =
+      services.make_backend({config.backend, config.precision == "double" ? DType::f64 : DType::f32,
+                             session.threads, config.winograd});
+  return session;
+}
+
+void say(const Session& session, const std::string& line) {
+  if (session.leads()) fmt::print(stderr, "{}\n", line);
+}
+
+Progress progress_line(const Session& session, const std::string& verb) {
+  if (!session.leads()) return {};
+  const bool terminal = isatty(STDERR_FILENO);
+  return [verb, terminal, whole = Stopwatch(), since = Stopwatch()](std::size_t done,
+                                                                    std::size_t total) mutable {
+    constexpr double kLineSeconds = 10;
+    if (!terminal && since.seconds() < kLineSeconds) return;
+    since = {};
+    const double left =
+        done ? whole.seconds() * static_cast<double>(total - done) / static_cast<double>(done) : 0;
+    fmt::print(stderr, "{}{} {}/{} - ETA: {}{}", terminal ? "\r" : "", verb, with_commas(done),
+               with_commas(total), eta_text(left), terminal && done < total ? "   " : "\n");
+  };
+}
+
+namespace {
+
+void say_bad_samples(const Session& session, const DecodedData& data) {
+  constexpr std::size_t kNamed = 20;
+  std::map<ReadStatus, int> by_reason;
+  for (const BadSample& bad : data.bad) ++by_reason[bad.result.status];
+  for (std::size_t i = 0; i < std::min(kNamed, data.bad.size()); ++i) {
+    const BadSample& bad = data.bad[i];
+    say(session, fmt::format("warning: skipping {}: {} ({})", bad.name,
+                             status_name(bad.result.status), bad.result.detail));
+  }
+  if (data.bad.empty()) return;
+  std::vector<std::string> counts;
+  for (const auto& [status, count] : by_reason) {
+    counts.push_back(fmt::format("{} {}", count, status_name(status)));
+  }
+  say(session, fmt::format("Skipped {} damaged file{}: {}; `cputrain data check` lists them all",
+                           data.bad.size(), data.bad.size() == 1 ? "" : "s", join(counts, ", ")));
+}
+
+}  // namespace
+
+DecodedData decode_with_progress(const Session& session, const Services& services,
+                                 const Config& config, const DataSource& source, Shape image) {
+  const DecodeRequest request{image, config.io_threads.value_or(session.threads),
+                              progress_line(session, "Decoding")};
+  Communicator& communicator = *session.communicator;
+  DecodedData data = services.data.decode(source, request, communicator.node_memory(),
+                                          communicator.node_barrier());
+  const std::size_t count = data.train.size() + data.validation.size();
+  say(session, fmt::format("{} images at {}x{} ready in {:.1f} s ({} in memory, once a node)",
+                           with_commas(count), image.height, image.width, data.seconds,
+                           bytes_text(static_cast<double>(count * image.size()))));
+  say_bad_samples(session, data);
+  return data;
+}
+
+int micro_batch_size(const Config& config, const Session& session) {
+  constexpr int kImages = 32;  // Winograd's weight transforms are small change from here on
+  return config.micro_batch.value_or(std::max(kImages, 2 * session.threads));
+}
+
+Inference make_inference(const Session& session, const Graph& graph, std::vector<int> sizes) {
+  Inference inference;
+  const auto arenas = [&](const ParameterLayout& layout) {
+    inference.memory = std::make_unique<Pages>(layout.arena_size * size_of(layout.dtype));
+    inference.weights = {inference.memory->bytes().data(), layout.arena_size, layout.dtype};
+    return Arenas{inference.weights, {}};
+  };
+  inference.program = session.backend->compile(graph, {Phase::evaluate, std::move(sizes)}, arenas);
+  return inference;
+}
+
+void check_agreement(const Session& session, const std::string& what, const std::string& mine) {
+  const std::vector<std::string> all = session.communicator->gather(mine);
+  if (std::ranges::all_of(all, [&](const std::string& other) { return other == all.front(); })) {
+    return;
+  }
+  std::map<std::string, std::vector<std::string>> ranks;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    ranks[all[rank]].push_back(std::to_string(rank));
+  }
+  std::string table;
+  for (const auto& [value, who] : ranks) {
+    table += fmt::format("\n  ranks {}: {}", join(who, ","), value);
+  }
+  fail(ExitCode::disagree,
+       fmt::format("ranks differ in {} (they would train different things); start all of them with "
+                   "the same program, flags and data:{}",
+                   what, table));
+}
+
+void write_result(const Session& session, const std::string& file, const std::string& text) {
+  if (!session.leads() || file.empty()) return;
+  if (file != "-") return write_file(file, text);
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    fail(ExitCode::output, "cannot write to standard output (the result would be lost)");
+  }
+}
+
+}  // namespace cputrain

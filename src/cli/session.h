@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cli/config.h"
+#include "cli/services.h"
+
+namespace cputrain {
+
+/// What every command that computes works with: ranks, their threads and a backend.
+struct Session {
+  std::unique_ptr<Communicator> communicator;
+  Machine machine;
+  int threads = 1;
+  std::vector<std::string> placement;  ///< the plan, a line a kind of host; warnings after it
+  std::unique_ptr<Backend> backend;
+
+  bool leads() const { return communicator->rank() == 0; }
+};
+
+Session start_session(const Config&, const Services&);
+
+/// Text on standard error from rank 0: standard output is for results.
+void say(const Session&, const std::string& line);
+
+/// A line on standard error such as "Decoding 12,000/22,500 - ETA: 0:21", redrawn on a terminal,
+/// else every ten seconds. Silent on ranks other than 0.
+Progress progress_line(const Session&, const std::string& verb);
+
+/// Decodes with a progress line on standard error; damaged files are named there.
+DecodedData decode_with_progress(const Session&, const Services&, const Config&, const DataSource&,
+                                 Shape image);
+
+/// How many images a rank computes at once: what was asked, else 32 or twice the threads.
+int micro_batch_size(const Config&, const Session&);
+
+/// A program for evaluation only, with its weights (zeros at first) in memory of this process.
+struct Inference {
+  std::unique_ptr<SharedBlock> memory;
+  Array weights;
+  std::unique_ptr<Program> program;
+};
+
+Inference make_inference(const Session&, const Graph&, std::vector<int> sizes);
+
+/// Throws Error(disagree) with a table where the ranks' texts differ.
+void check_agreement(const Session&, const std::string& what, const std::string& mine);
+
+/// Writes text to FILE, or to standard output for "-". Rank 0 only.
+void write_result(const Session&, const std::string& file, const std::string& text);
+
+}  // namespace cputrain

@@ -1,0 +1,195 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/run_folder.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
+#include "core/version.h"
+#include "report/reporters.h"
+#include "train/trainer.h"
+#include "train/weights.h"
+
+namespace cputrain {
+namespace {
+
+Verbosity verbosity(const Config& config) {
+  const int standard = isatty(STDOUT_FILENO) ? 1 : 2;
+  return static_cast<Verbosity>(config.verbose.value_or(standard));
+}
+
+/// Everything that must be the same on all ranks before the first step.
+std::string identity(const Config& config, const TrainingChoices& choices, const DataSource& source,
+                     const Graph& graph, int micro_batch) {
+  return fmt::format("cputrain {}, {} parameters, data {:016x} ({} + {} samples), {}", kVersion,
+                     graph.parameter_count(), source.dataset->fingerprint(), source.train.size(),
+                     source.validation.size(),
+                     effective_flags(config, choices, micro_batch).dump());
+}
+
+int classes_of(const Config& config, const DataSource& source) {
+  const auto& names = source.dataset->classes();
+  const int found = static_cast<int>(names.size());
+  const int classes = config.classes.value_or(found);
+  if (classes < found) {
+    fail(ExitCode::usage, fmt::format("--classes {} is less than the {} classes of the data ({}); "
+                                      "leave it out, or use other data",
+                                      classes, found, join(names, ", ")));
+  }
+  return classes;
+}
+
+std::vector<std::string> class_names(const DataSource& source, int classes) {
+  std::vector<std::string> names = source.dataset->classes();
+  for (int label = static_cast<int>(names.size()); label < classes; ++label) {
+    names.push_back(fmt::format("class {}", label));
+  }
+  return names;
+}
+
+/// What a person should know before the first step.
+void say_plan(const Session& session, const Config& config, const TrainingChoices& choices,
+              const Graph& graph, const BatchPlan& plan) {
+  for (const std::string& line : session.placement) say(session, line);
+  say(session, fmt::format("Backend: {}; ranks: {}", session.backend->describe(),
+                           session.communicator->describe()));
+  say(session, fmt::format("Model {}: {} parameters, {:.3g} GFLOP an image and training step "
+                           "(`cputrain info --model {}` lists the layers)",
+                           choices.model->name, with_commas(graph.parameter_count()),
+                           graph.training_flops() / 1e9, choices.model->name));
+  const std::size_t ranks = static_cast<std::size_t>(session.communicator->size());
+  const std::size_t least = plan.images(0) / ranks, most = (plan.images(0) + ranks - 1) / ranks;
+  say(session,
+      fmt::format("Batch {} over {} rank{}: {} images a rank, {} steps an epoch; {} {:g}, seed {}",
+                  choices.batch, ranks, ranks == 1 ? "" : "s",
+                  least == most ? fmt::format("{}", most) : fmt::format("{} or {}", least, most),
+                  plan.steps(), rule_name(choices.optimizer.rule), choices.optimizer.learning_rate,
+                  choices.seed));
+  if (choices.batch > plan.samples()) {
+    say(session,
+        fmt::format("warning: --batch {} is larger than the {} training images (every epoch "
+                    "is one step); a smaller batch learns more in the same time",
+                    choices.batch, plan.samples()));
+  }
+  if (config.data.empty()) {
+    say(session, "No --data: training on synthetic pictures in the paper's shape");
+  }
+}
+
+std::unique_ptr<Reporter> make_reporter(const Session& session, const Config& config,
+                                        const std::filesystem::path& folder) {
+  std::vector<std::unique_ptr<Reporter>> reporters;
+  if (session.leads()) {
+    reporters.push_back(console_reporter(stdout, verbosity(config)));
+    reporters.push_back(json_lines_reporter(folder / "metrics.jsonl", config.log_every));
+  }
+  return all_of(std::move(reporters));
+}
+
+/// The run's results: weights on disk, and the lines that say so.
+class Results {
+ public:
+  Results(const Session& session, std::filesystem::path folder, const ModelDescription& model,
+          Training& training)
+      : session_(session), folder_(std::move(folder)), model_(model), training_(training) {}
+
+  std::filesystem::path weights_path() const { return folder_ / "weights.safetensors"; }
+
+  /// Saves the weights of the last completed step, from any thread.
+  void save() const {
+    const std::lock_guard lock(training_.weights_mutex);
+    save_weights(weights_path(), model_, *training_.program, training_.exchange->arenas().weights);
+  }
+
+  /// The answer to SIGTERM.
+  int save_and_say() const {
+    if (!session_.leads()) return static_cast<int>(ExitCode::stopped);
+    try {
+      save();
+      fmt::print(stderr, "cputrain: terminated; weights of the last completed step are in {}\n",
+                 weights_path().string());
+      return static_cast<int>(ExitCode::stopped);
+    } catch (const Error& error) {
+      fmt::print(stderr, "cputrain: {}\n", error.what());
+      return static_cast<int>(error.code());
+    }
+  }
+
+  void finish(const TrainResult& result, Reporter& reporter) const {
+    if (!session_.leads()) return;
+    save();
+    reporter.summary(
+        {.outcome = result.stopped ? "interrupted" : "finished",
+         .steps = result.steps,
+         .epochs = result.epochs,
+         .seconds = result.seconds,
+         .last = result.last,
+         .weights_hash = weights_hash(*training_.program, training_.exchange->arenas().weights),
+         .weights_file = weights_path().string()});
+    say(session_,
+        fmt::format("Weights: {}\nRun folder: {}", weights_path().string(), folder_.string()));
+  }
+
+ private:
+  const Session& session_;
+  std::filesystem::path folder_;
+  const ModelDescription& model_;
+  Training& training_;
+};
+
+std::filesystem::path open_run_folder(const Session& session, const Services& services,
+                                      const Config& config, const TrainingChoices& choices,
+                                      int micro_batch) {
+  if (!session.leads()) return {};
+  const auto folder = make_run_folder(config, choices, session.communicator->size());
+  write_file(folder / "config.json", effective_flags(config, choices, micro_batch).dump(2) + "\n");
+  write_file(folder / "environment.json", environment_json(session, services).dump(2) + "\n");
+  return folder;
+}
+
+}  // namespace
+
+int run_train(const Config& config, const Services& services) {
+  const TrainingChoices choices = choose_training(config);
+  const Session session = start_session(config, services);
+  const int micro_batch = micro_batch_size(config, session);
+  const DataSource source = services.data.open(config.data_request(choices.seed));
+  say(session, source.description);
+  const int classes = classes_of(config, source);
+  const Graph graph = build_graph(config, choices, classes);
+  check_agreement(session, "program, flags or data",
+                  identity(config, choices, source, graph, micro_batch));
+  // The folder before the long work: a full disk or a wrong --out shows at once.
+  const auto folder = open_run_folder(session, services, config, choices, micro_batch);
+  const DecodedData data = decode_with_progress(session, services, config, source, choices.image);
+
+  const int rank = session.communicator->rank(), ranks = session.communicator->size();
+  const BatchPlan plan(data.train.size(), choices.batch, micro_batch, rank, ranks);
+  const auto evaluated_at_once = static_cast<std::size_t>(micro_batch) * ranks;
+  const BatchPlan val_plan(data.validation.size(), evaluated_at_once, micro_batch, rank, ranks);
+  say_plan(session, config, choices, graph, plan);
+  const auto training = make_training(session, services, config, choices, graph, data.train, plan,
+                                      sizes_of(plan, val_plan));
+  const auto val_batches = services.data.batches(data.validation, val_plan, {.shuffle = false});
+  const std::optional<Validation> validation =
+      data.validation.size() ? std::optional(Validation{*val_batches, val_plan}) : std::nullopt;
+
+  const ModelDescription model{choices.model->name, class_names(source, classes), graph,
+                               choices.seed};
+  const Results results(session, folder, model, *training);
+  const auto reporter = make_reporter(session, config, folder);
+  const auto armed = services.signals->arm([&] { return results.save_and_say(); });
+  const TrainResult result =
+      train({*training->program, *training->exchange, *training->optimizer, *session.communicator,
+             *training->batches, plan, training->weights_mutex},
+            validation, {choices.epochs, config.steps, choices.seed}, *reporter,
+            [&] { return services.signals->stop_requested(); });
+  results.finish(result, *reporter);
+  session.communicator->barrier();  // nobody leaves before the weights are on disk
+  return static_cast<int>(result.stopped ? ExitCode::interrupted : ExitCode::ok);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,134 @@
+#include "cli/training_setup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "model/rewrite.h"
+#include "train/weights.h"
+
+namespace cputrain {
+namespace {
+
+UpdateRule default_rule(const std::string& name, const UpdateRule& recipe) {
+  if (name.empty() || name == rule_name(recipe)) return recipe;
+  if (name == "sgd") return Sgd{};
+  if (name == "adam") return Adam{};
+  return RmsProp{};
+}
+
+/// Sets a rule's figure where its flag was given.
+template <class T>
+void set_if(T& figure, const std::optional<double>& flag) {
+  if (flag) figure = *flag;
+}
+
+[[noreturn]] void not_for(const char* flag, const UpdateRule& rule) {
+  fail(ExitCode::usage, fmt::format("--{} does not go with --optimizer {} (that rule has no such "
+                                    "figure); leave it out or choose another optimizer",
+                                    flag, rule_name(rule)));
+}
+
+UpdateRule choose_rule(const Config& config, const UpdateRule& recipe) {
+  UpdateRule rule = default_rule(config.optimizer, recipe);
+  if (auto* sgd = std::get_if<Sgd>(&rule)) {
+    set_if(sgd->momentum, config.momentum);
+    sgd->nesterov = config.nesterov;
+    if (config.rho) not_for("rho", rule);
+    if (config.epsilon) not_for("epsilon", rule);
+  }
+  if (auto* rmsprop = std::get_if<RmsProp>(&rule)) {
+    set_if(rmsprop->momentum, config.momentum);
+    set_if(rmsprop->rho, config.rho);
+    set_if(rmsprop->epsilon, config.epsilon);
+    rmsprop->centered = config.centered;
+  }
+  if (auto* adam = std::get_if<Adam>(&rule)) {
+    set_if(adam->epsilon, config.epsilon);
+    if (config.momentum) not_for("momentum", rule);
+    if (config.rho) not_for("rho", rule);
+  }
+  if (config.nesterov && !std::holds_alternative<Sgd>(rule)) not_for("nesterov", rule);
+  if (config.centered && !std::holds_alternative<RmsProp>(rule)) not_for("centered", rule);
+  return rule;
+}
+
+}  // namespace
+
+TrainingChoices choose_training(const Config& config) {
+  const ModelEntry& model = find_model(config.model);
+  const Recipe& recipe = model.recipe;
+  const int size = config.image_size.value_or(recipe.image_size);
+  const UpdateRule rule = choose_rule(config, recipe.rule);
+  const bool as_recipe = rule.index() == recipe.rule.index();
+  const double rate = as_recipe ? recipe.learning_rate : default_learning_rate(rule);
+  TrainingChoices choices{&model,
+                          {size, size, 3},
+                          config.batch.value_or(recipe.batch),
+                          config.epochs.value_or(recipe.epochs),
+                          config.seed.value_or(0),
+                          {rule, config.lr.value_or(rate), config.weight_decay}};
+  build_graph(config, choices, 2);  // says early, on every rank alike, that a picture is too small
+  return choices;
+}
+
+Graph build_graph(const Config& config, const TrainingChoices& choices, int classes) {
+  try {
+    Graph graph = choices.model->build(choices.image, classes);
+    if (config.dropout) graph = with_dropout(graph, static_cast<float>(*config.dropout));
+    return graph;
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::usage) throw;
+    fail(ExitCode::usage, fmt::format("--image-size {} is too small for {}: {}",
+                                      choices.image.height, choices.model->name, error.what()));
+  }
+}
+
+std::vector<int> sizes_of(const BatchPlan& a, const BatchPlan& b) {
+  std::set<int> sizes;
+  for (const int size : a.sizes()) sizes.insert(size);
+  for (const int size : b.sizes()) sizes.insert(size);
+  return {sizes.begin(), sizes.end()};
+}
+
+namespace {
+
+/// Rank 0 makes or loads the weights, the others get them from it; a hash proves that they did.
+void start_weights(const Session& session, const Config& config, const TrainingChoices& choices,
+                   const Graph& graph, const Training& training) {
+  const Array weights = training.exchange->arenas().weights;
+  if (session.leads() && config.weights.empty()) {
+    initialise_weights(graph, *training.program, choices.seed, weights);
+  } else if (session.leads()) {
+    load_weights(config.weights, *training.program, weights);
+  }
+  session.communicator->broadcast(weights.bytes(), 0);
+  check_agreement(session, "their first weights",
+                  fmt::format("{:016x}", Fnv1a().add(weights.bytes()).value()));
+}
+
+}  // namespace
+
+std::unique_ptr<Training> make_training(const Session& session, const Services& services,
+                                        const Config& config, const TrainingChoices& choices,
+                                        const Graph& graph, const ImageSet& images,
+                                        const BatchPlan& plan, std::vector<int> sizes) {
+  auto training = std::make_unique<Training>();
+  const auto arenas = [&](const ParameterLayout& layout) {
+    const auto bucket = static_cast<std::size_t>(config.bucket_mb * 1e6);
+    training->exchange = session.communicator->make_exchange({layout, bucket});
+    return training->exchange->arenas();
+  };
+  training->program = session.backend->compile(graph, {Phase::train, std::move(sizes)}, arenas);
+  training->optimizer = std::make_unique<Optimizer>(
+      choices.optimizer, *session.backend, *training->exchange, training->program->layout());
+  training->batches = services.data.batches(
+      images, plan, {choices.seed, true, config.augment, config.io_threads.value_or(1)});
+  start_weights(session, config, choices, graph, *training);
+  return training;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+
+#include "cli/config.h"
+#include "cli/session.h"
+#include "model/zoo.h"
+#include "train/optimizer.h"
+#include "train/step.h"
+
+/// From flags and a recipe to the parts of a training: shared by `train` and `bench step`.
+namespace cputrain {
+
+/// The recipe with everything that the flags change.
+struct TrainingChoices {
+  const ModelEntry* model;
+  Shape image;
+  std::size_t batch;
+  int epochs;
+  std::uint64_t seed;
+  OptimizerOptions optimizer;
+};
+
+/// Throws Error(usage) on combinations that make no sense (--rho with Adam), before any rank waits
+/// for another.
+TrainingChoices choose_training(const Config&);
+
+/// The network for these classes. Error(usage) where the picture is too small for it.
+Graph build_graph(const Config&, const TrainingChoices&, int classes);
+
+/// Everything that one training owns, in the order it is made.
+struct Training {
+  std::unique_ptr<GradientExchange> exchange;  ///< owns the arenas that the program works on
+  std::unique_ptr<Program> program;
+  std::unique_ptr<Optimizer> optimizer;
+  std::unique_ptr<BatchSource> batches;
+  std::mutex weights_mutex;
+};
+
+/// Compiles for the plans' sizes, and starts every rank from the same weights: those of
+/// `weights_file`, else initial ones.
+std::unique_ptr<Training> make_training(const Session&, const Services&, const Config&,
+                                        const TrainingChoices&, const Graph&, const ImageSet&,
+                                        const BatchPlan& plan, std::vector<int> sizes);
+
+/// Sizes of both plans, each once.
+std::vector<int> sizes_of(const BatchPlan&, const BatchPlan&);
+
+}  // namespace cputrain

@@ -1,0 +1,101 @@
+// The composition root: the only place that knows concrete types and ends the process.
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "backends/cpu/cpu_backend.h"
+#include "backends/mpi/launcher.h"
+#include "backends/mpi/mpi_communicator.h"
+#include "backends/reference/reference_backend.h"
+#include "backends/topology/topology.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "comm/solo.h"
+#include "core/error.h"
+#include "datasets/datasets.h"
+
+namespace cputrain {
+namespace {
+
+std::vector<std::string> backend_names() {
+  if (cpu_backend_available()) return {"cpu", "reference"};
+  return {"reference"};
+}
+
+std::unique_ptr<Backend> make_backend(const BackendRequest& request) {
+  if (request.name == "cpu") return make_cpu_backend(request.threads, request.winograd);
+  return make_reference_backend(request.precision);
+}
+
+std::vector<std::string> library_versions() {
+  std::vector<std::string> libraries;
+  if (cpu_backend_available()) libraries.push_back(cpu_library_versions());
+  libraries.push_back(mpi_library_version());
+  return libraries;
+}
+
+Services make_services(const Launcher& launcher, SignalWatch& signals) {
+  return {
+      .backends = backend_names(),
+      .make_backend = make_backend,
+      .make_communicator =
+          [present = launcher.present] { return present ? make_mpi_communicator() : make_solo(); },
+      .data = make_data_pipeline(),
+      .machine = read_machine,
+      .libraries = library_versions(),
+      .signals = &signals};
+}
+
+int run_command(const Config& config, const Services& services) {
+  if (config.command == "train") return run_train(config, services);
+  if (config.command == "eval") return run_eval(config, services);
+  if (config.command == "predict") return run_predict(config, services);
+  if (config.command == "info") return run_info(config, services);
+  if (config.command == "bench") return run_bench_step(config, services);
+  if (config.topic == "check") return run_data_check(config, services);
+  return run_data_info(config, services);
+}
+
+/// Most mistakes meet all ranks alike: rank 0 says them once. The others wait a moment, in which
+/// its abort ends them; a rank that fails alone gets its word after that.
+void say_failure(const Launcher& launcher, const std::string& message) {
+  if (launcher.rank == 0) {
+    fmt::print(stderr, "cputrain: {}\n", message);
+    return;
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  fmt::print(stderr, "cputrain: rank {}: {}\n", launcher.rank, message);
+}
+
+int run(int argc, char** argv) {
+  block_signals();
+  SignalWatch signals;
+  const Launcher launcher = launcher_environment();
+  try {
+    const auto parsed = parse_command_line({argv + 1, argv + argc}, std::getenv, {backend_names()});
+    if (const auto* help = std::get_if<HelpText>(&parsed)) {
+      if (launcher.rank == 0) fmt::print("{}", help->text);
+      return static_cast<int>(ExitCode::ok);
+    }
+    if (!launcher.warning.empty()) fmt::print(stderr, "warning: {}\n", launcher.warning);
+    return run_command(std::get<Config>(parsed), make_services(launcher, signals));
+  } catch (const Error& error) {
+    say_failure(launcher, error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    say_failure(launcher,
+                fmt::format("internal error: {} (this should not happen); please report it "
+                            "with the command line",
+                            error.what()));
+    return static_cast<int>(ExitCode::internal);
+  }
+}
+
+}  // namespace
+}  // namespace cputrain
+
+int main(int argc, char** argv) { return cputrain::run(argc, argv); }
