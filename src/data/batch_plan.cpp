@@ -69,6 +69,7 @@ std::vector<int> BatchPlan::sizes() const {
     }
   }
   sizes.erase(0);
+  if (sizes.empty()) sizes.insert(1);
   return {sizes.begin(), sizes.end()};
 }
 

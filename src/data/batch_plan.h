@@ -32,7 +32,8 @@ class BatchPlan {
   int micro_batches(std::size_t step) const;
   /// Positions in the epoch's order that are micro-batch k of this rank's share in the step.
   Range piece(std::size_t step, int k) const;
-  /// Every number of images that this rank will run at once, ascending, without 0.
+  /// Every number of images that this rank will run at once, ascending, without 0; {1} for a rank
+  /// that never has an image, since it needs a program all the same to take part in every step.
   std::vector<int> sizes() const;
 
  private:
