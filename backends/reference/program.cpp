@@ -107,6 +107,7 @@ template <class T>
 Tally ReferenceProgram<T>::forward(const MicroBatch& batch, const Pass& pass) {
   pass_ = pass;
   tally_ = {};
+  probabilities_.clear();
   labels_.assign(batch.labels.begin(), batch.labels.end());
   samples_.assign(batch.samples.begin(), batch.samples.end());
   if (batch.size() == 0) return tally_;
