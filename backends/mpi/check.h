@@ -12,14 +12,16 @@ namespace cputrain {
 
 /// Every MPI call of ours goes through here: check(MPI_Barrier(comm), "MPI_Barrier"). The error
 /// handlers of all our handles are MPI_ERRORS_RETURN, so failures arrive as codes.
-inline void check(int code, const char* call) {
+inline void check(
+    int code, const char* call,
+    const char* remedy =
+        "look above for MPI's own message, and check the network and the other ranks") {
   if (code == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(code, text, &length);
   fail(ExitCode::internal, std::string(call) + " failed: " + std::string(text, length) +
-                               " (ranks cannot go on without it); look above for MPI's own "
-                               "message, and check the network and free memory of the hosts");
+                               " (the ranks cannot go on without it); " + remedy);
 }
 
 inline MPI_Datatype mpi_type(DType type) { return type == DType::f32 ? MPI_FLOAT : MPI_DOUBLE; }

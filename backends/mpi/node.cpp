@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 #include "backends/mpi/check.h"
 #include "comm/pages.h"
@@ -16,6 +17,8 @@ namespace cputrain {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
+constexpr const char* kRoom =
+    "free space in /dev/shm or enlarge it (containers: --shm-size), or use fewer or smaller images";
 
 /// Makes the kernel supply the pages of `bytes` now. A shared file whose file system is full has
 /// none left, and the first write would kill the process with SIGBUS: asked like this the kernel
@@ -28,10 +31,10 @@ void claim_pages(std::span<std::byte> bytes) {
   if (end == start) return;
   if (madvise(reinterpret_cast<void*>(start), end - start, MADV_POPULATE_WRITE) != 0 &&
       errno != EINVAL) {
-    fail(ExitCode::internal, "no room for memory shared by the ranks of this machine (" +
-                                 std::string(std::strerror(errno)) +
-                                 "); free space in /dev/shm or enlarge it (containers: "
-                                 "--shm-size), or use fewer images or smaller ones");
+    // EFAULT stands for the SIGBUS that a write would have met.
+    const std::string why = errno == EFAULT ? "its file system is full" : std::strerror(errno);
+    fail(ExitCode::internal, "no room for memory shared by the ranks of this machine: " + why +
+                                 " (they keep one copy of what all of them read); " + kRoom);
   }
 #endif
 }
@@ -44,9 +47,8 @@ class SharedWindow final : public SharedBlock {
     // distance from the page, which is the same in all processes.
     const auto mine = static_cast<MPI_Aint>(node.rank() == 0 ? bytes + kAlignment : 0);
     void* base = nullptr;
-    check(
-        MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, node.comm(), &base, &window_),
-        "MPI_Win_allocate_shared (memory shared by the ranks of this machine; is /dev/shm full?)");
+    check(MPI_Win_allocate_shared(mine, 1, MPI_INFO_NULL, node.comm(), &base, &window_),
+          ("MPI_Win_allocate_shared of " + std::to_string(bytes >> 20) + " MiB").c_str(), kRoom);
     check(MPI_Win_set_errhandler(window_, MPI_ERRORS_RETURN), "MPI_Win_set_errhandler");
     MPI_Aint size = 0;
     int unit = 0;
