@@ -1,0 +1,60 @@
+#include "backends/cpu/convolution_choice.h"
+
+#include <gtest/gtest.h>
+
+namespace cputrain {
+namespace {
+
+TEST(Pieces, CoverEveryImageOnceWithTwoSizesAtMost) {
+  for (int images = 1; images <= 70; ++images) {
+    for (const std::size_t megabytes : {0, 1, 3, 100}) {
+      const auto pieces = cut_into_pieces(images, (megabytes << 20) + 1000, 2);
+      int next = 0;
+      for (const Piece& piece : pieces) {
+        EXPECT_EQ(piece.first, next);
+        EXPECT_GE(piece.count, 1);
+        EXPECT_LE(piece.count, pieces.front().count);
+        EXPECT_GE(piece.count, pieces.front().count - 1);
+        next += piece.count;
+      }
+      EXPECT_EQ(next, images);
+    }
+  }
+}
+
+TEST(Pieces, OneImageAThreadWhereMapsAreLarge) {
+  EXPECT_EQ(cut_into_pieces(32, 100 << 20, 1).size(), 32u);
+  EXPECT_EQ(cut_into_pieces(32, 100 << 20, 4).size(), 8u);
+  EXPECT_EQ(cut_into_pieces(3, 100 << 20, 4).size(), 1u);
+  EXPECT_EQ(cut_into_pieces(32, 1000, 1).size(), 1u);
+}
+
+ConvolutionProblem problem(int images, int size, int channels, int kernel = 3, int stride = 1) {
+  const int dst = (size - kernel) / stride + 1;
+  return {
+      images, {{size, size, channels}, 16}, {{dst, dst, 64}, 16}, kernel, stride, {0, 0}, {0, 0},
+      true};
+}
+
+TEST(Algorithm, WinogradNeedsItsShapes) {
+  const auto forward = [](const ConvolutionProblem& p) {
+    return choose_algorithm(p, Direction::forward);
+  };
+  EXPECT_EQ(forward(problem(8, 62, 64)), ConvolutionAlgorithm::winograd);
+  EXPECT_EQ(forward(problem(8, 62, 64, 5)), ConvolutionAlgorithm::direct);
+  EXPECT_EQ(forward(problem(8, 62, 64, 3, 2)), ConvolutionAlgorithm::direct);
+  EXPECT_EQ(forward(problem(8, 62, 3)), ConvolutionAlgorithm::direct);
+  EXPECT_EQ(forward(problem(8, 62, 40)), ConvolutionAlgorithm::direct);
+  EXPECT_EQ(forward(problem(1, 6, 64)), ConvolutionAlgorithm::direct);
+}
+
+TEST(Algorithm, BackwardDataAvoidsSmallMaps) {
+  const auto data = [](const ConvolutionProblem& p) {
+    return choose_algorithm(p, Direction::backward_data);
+  };
+  EXPECT_EQ(data(problem(8, 62, 64)), ConvolutionAlgorithm::winograd);
+  EXPECT_EQ(data(problem(64, 10, 64)), ConvolutionAlgorithm::direct);
+}
+
+}  // namespace
+}  // namespace cputrain
