@@ -2,9 +2,11 @@
 // limit.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "backends/threads/threads_communicator.h"
@@ -54,6 +56,16 @@ TEST_P(FailureWhileOthersWait, isRethrown) {
       EXPECT_EQ(error.what(), "rank " + std::to_string(failing));
     }
   }
+}
+
+TEST_P(FailureWhileOthersWait, aRankThatReturnsLateIsAnError) {
+  EXPECT_THROW(run_ranks(3,
+                         [&](Communicator& comm) {
+                           if (comm.rank() != 1) return GetParam().wait(comm);
+                           // the others wait already (if not, this is the test below)
+                           std::this_thread::sleep_for(std::chrono::milliseconds(20));
+                         }),
+               Error);
 }
 
 TEST_P(FailureWhileOthersWait, aRankThatReturnsEarlyIsAnError) {
