@@ -41,14 +41,15 @@ struct FreePixels {
   void operator()(stbi_uc* pixels) const { stbi_image_free(pixels); }
 };
 
-/// stb's reasons are a few words each; these are the ones that do not mean "damaged".
-ReadStatus reason(std::string_view words) {
-  if (words == "outofmem" || words == "too large") return ReadStatus::too_large;
-  for (const std::string_view part :
-       {"RLE", "bad compression", "monochrome", "bad BMP", "bad bpp", "1/2/4/8/16-bit only"}) {
-    if (words.find(part) != std::string_view::npos) return ReadStatus::unsupported;
+/// Call only after stb_image failed on this thread. Its reasons are a few words each, and none at
+/// all for a GIF without a picture.
+ReadResult failure() {
+  const std::string words = stbi_failure_reason();
+  for (const std::string_view kind : {"BMP RLE", "BMP JPEG/PNG", "unknown BMP", "bad bpp"}) {
+    if (words == kind) return {ReadStatus::unsupported, words};
   }
-  return ReadStatus::not_an_image;
+  if (words == "outofmem" || words == "too large") return {ReadStatus::too_large, words};
+  return {ReadStatus::not_an_image, words.empty() ? "there is no picture in it" : words};
 }
 
 }  // namespace
@@ -68,7 +69,7 @@ Decoded decode_with_stb(std::span<const std::uint8_t> file, Format format) {
   int width = 0, height = 0, channels = 0;
   const std::unique_ptr<stbi_uc, FreePixels> pixels(stbi_load_from_memory(
       file.data(), static_cast<int>(file.size()), &width, &height, &channels, 3));
-  if (!pixels) return {{reason(stbi_failure_reason()), stbi_failure_reason()}, {}};
+  if (!pixels) return {failure(), {}};
   Decoded decoded;
   decoded.picture = {width, height, {}};
   decoded.picture.rgb.assign(pixels.get(), pixels.get() + static_cast<std::size_t>(width) *

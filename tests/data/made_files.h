@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "datasets/decode.h"
+
+/// Tiny picture files made for tests, none of them by the code under test.
+namespace cputrain {
+
+using Bytes = std::vector<std::uint8_t>;
+
+/// A smooth picture in which no two rows, columns or channels are alike.
+Picture smooth_picture(int width, int height);
+
+/// Value of channel c of pixel (y, x) in any picture.
+int pixel(const Picture&, int y, int x, int c);
+
+enum class JpegKind { rgb, progressive, grey, cmyk_adobe, ycck_adobe, cmyk_plain };
+
+/// JPEG of quality 95 through libjpeg. The kinds with four inks store the channels as the first
+/// three inks as they are and 200 as the fourth; grey stores the red channel.
+Bytes jpeg_of(const Picture&, JpegKind = JpegKind::rgb);
+
+/// PNG with 3 channels of 8 bits.
+Bytes png_of(const Picture&);
+/// BMP with 24 bits a pixel.
+Bytes bmp_of(const Picture&);
+/// GIF of a picture whose channels are all below 128 and equal: its palette is a ramp of grey.
+Bytes gif_of(const Picture&);
+Bytes gzip_of(const Bytes&);
+
+/// Header and data of an IDX file.
+Bytes idx_of(const std::vector<std::uint32_t>& extents, const Bytes& values);
+
+/// The file with `value` in `count` bytes at `at`, the most significant byte first.
+Bytes patched(Bytes file, std::size_t at, std::uint32_t value, int count);
+/// Where a run of bytes begins in a file.
+std::size_t position_of(const Bytes& file, std::string_view bytes);
+/// Sets the checksums of all chunks that are complete.
+Bytes with_png_checksums(Bytes png);
+Bytes prefix(const Bytes& file, std::size_t size);
+
+/// Makes the folders of the path, too.
+void write_bytes(const std::filesystem::path&, const Bytes&);
+Bytes bytes_of(std::string_view text);
+
+}  // namespace cputrain
