@@ -42,9 +42,9 @@ struct SummaryRecord {
   std::uint64_t steps = 0;
   int epochs = 0;
   double seconds = 0;  ///< of training and evaluation
-  std::optional<EpochRecord> last;
-  std::string weights_hash;
-  std::string weights_file;
+  std::optional<EpochRecord> last{};
+  std::string weights_hash{};
+  std::string weights_file{};
 };
 
 /// Hears what happens. The loop emits records; who prints what is decided where it is built.

@@ -1,0 +1,82 @@
+#include "train/made_training.h"
+
+#include "backends/reference/reference_backend.h"
+#include "core/random.h"
+#include "datasets/datasets.h"
+#include "train/weights.h"
+
+namespace cputrain {
+namespace {
+
+constexpr Shape kImage{8, 8, 3};
+
+Graph network() {
+  Graph graph(kImage);
+  graph.add(Convolution{4, 3});
+  graph.add(Relu{});
+  graph.add(MaxPool{});
+  graph.add(Flatten{});
+  graph.add(Dense{8});
+  graph.add(Relu{});
+  graph.add(Dropout{0.5f});
+  graph.add(Dense{1});
+  graph.add(SigmoidCrossEntropy{});
+  return graph;
+}
+
+/// Random pictures; those of class 1 are brighter.
+struct MadeSet {
+  MadeSet(std::size_t count, std::uint32_t first) {
+    for (std::uint32_t n = 0; n < count; ++n) {
+      const RandomStream stream(2, Purpose::pixels, first + n);
+      std::vector<std::uint8_t> image(kImage.size());
+      for (std::size_t i = 0; i < image.size(); ++i) {
+        image[i] = static_cast<std::uint8_t>(stream.at(static_cast<std::uint32_t>(i))[0] % 200 +
+                                             (n % 2) * 40);
+      }
+      pixels.push_back(std::move(image));
+      set.labels.push_back(static_cast<std::int32_t>(n % 2));
+      set.samples.push_back(first + n);
+    }
+    set.image = kImage;
+    for (const auto& image : pixels) set.pixels.push_back(image.data());
+  }
+  std::vector<std::vector<std::uint8_t>> pixels;
+  ImageSet set;
+};
+
+}  // namespace
+
+MadeResult train_made(Communicator& communicator, const MadeOptions& options) {
+  const DataPipeline data = make_data_pipeline();
+  const MadeSet training(options.samples, 0), validation(options.validation, 1000);
+  const int rank = communicator.rank(), size = communicator.size();
+  const BatchPlan plan(options.samples, options.batch, options.micro_batch, rank, size);
+  const BatchPlan val_plan(options.validation, 2 * static_cast<std::size_t>(size), 2, rank, size);
+
+  const auto backend = make_reference_backend(DType::f64);
+  const Graph graph = network();
+  std::unique_ptr<GradientExchange> exchange;
+  const auto program =
+      backend->compile(graph, {Phase::train, {1, 2}}, [&](const ParameterLayout& layout) {
+        exchange = communicator.make_exchange({layout, options.bucket_bytes});
+        return exchange->arenas();
+      });
+  initialise_weights(graph, *program, 4, exchange->arenas().weights);
+  Optimizer optimizer({options.rule, options.learning_rate, 0}, *backend, *exchange,
+                      program->layout());
+  const auto batches =
+      data.batches(training.set, plan, {options.train.seed, true, Augment::flip, 1});
+  const auto val_batches = data.batches(validation.set, val_plan, {.shuffle = false});
+  std::mutex weights_mutex;
+
+  MadeResult made;
+  const auto val =
+      options.validation ? std::optional(Validation{*val_batches, val_plan}) : std::nullopt;
+  made.result = train({*program, *exchange, optimizer, communicator, *batches, plan, weights_mutex},
+                      val, options.train, made.recorder, options.stop);
+  made.weights_hash = weights_hash(*program, exchange->arenas().weights);
+  return made;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "report/reporter.h"
+#include "train/trainer.h"
+
+namespace cputrain {
+
+/// Keeps what it hears.
+class Recorder final : public Reporter {
+ public:
+  void begin_epoch(const EpochStart& r) override { starts.push_back(r); }
+  void step(const StepRecord& r) override { steps.push_back(r); }
+  void epoch(const EpochRecord& r) override { epochs.push_back(r); }
+  void summary(const SummaryRecord&) override {}
+
+  std::vector<EpochStart> starts;
+  std::vector<StepRecord> steps;
+  std::vector<EpochRecord> epochs;
+};
+
+struct MadeOptions {
+  std::size_t samples = 22, validation = 5, batch = 5;
+  int micro_batch = 2;
+  UpdateRule rule = RmsProp{};
+  double learning_rate = 0.01;
+  std::size_t bucket_bytes = 1000;
+  TrainOptions train{.epochs = 2, .steps = {}, .seed = 3};
+  std::function<bool()> stop = [] { return false; };
+};
+
+struct MadeResult {
+  Recorder recorder;
+  TrainResult result;
+  std::string weights_hash;
+};
+
+/// A whole training of a small network with dropout, in double on the reference backend, through
+/// the real loader, on this rank of the communicator. Pictures are made, 2 classes.
+MadeResult train_made(Communicator&, const MadeOptions&);
+
+}  // namespace cputrain

@@ -1,0 +1,140 @@
+#include "cli/command_line.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+
+#include "core/error.h"
+#include "support/temporary_folder.h"
+
+namespace cputrain {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+std::variant<Config, HelpText> parse(const std::vector<std::string>& words,
+                                     const Variables& variables = {}) {
+  const auto environment = [&](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+  return parse_command_line(words, environment, {{"cpu", "reference"}});
+}
+
+Config config_of(const std::vector<std::string>& words, const Variables& variables = {}) {
+  return std::get<Config>(parse(words, variables));
+}
+
+/// The message of a refusal with exit code 2.
+std::string refusal(const std::vector<std::string>& words, const Variables& variables = {}) {
+  try {
+    parse(words, variables);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted";
+  return "";
+}
+
+TEST(CommandLine, TrainsWhenNoCommandIsNamed) {
+  const Config config = config_of({"--batch", "1024"});
+  EXPECT_EQ(config.command, "train");
+  EXPECT_EQ(config.batch, 1024u);
+  EXPECT_EQ(config_of({}).command, "train");
+}
+
+TEST(CommandLine, TakesHyphensUnderscoresAndEqualSignsAlike) {
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {"--image-size", "64"}, {"--image_size=64"}, {"--image-size=64"}}) {
+    EXPECT_EQ(config_of(words).image_size, 64);
+  }
+}
+
+TEST(CommandLine, TheLastOfTwoFlagsCounts) {
+  EXPECT_EQ(config_of({"--batch", "8", "--batch", "16"}).batch, 16u);
+}
+
+TEST(CommandLine, NamesFlagValueAndWhatIsAllowed) {
+  for (const auto& [words, parts] :
+       std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>>{
+           {{"--batch", "0"}, {"batch", "0", "1 to"}},
+           {{"--batch", "-4"}, {"batch", "-4"}},
+           {{"--batch", "twelve"}, {"batch", "twelve"}},
+           {{"--batch", "1e3"}, {"batch", "1e3"}},
+           {{"--batch"}, {"batch", "value"}},
+           {{"--lr", "nan"}, {"lr", "nan"}},
+           {{"--lr=inf"}, {"lr", "inf"}},
+           {{"--dropout", "1"}, {"dropout", "0.999"}},
+           {{"--optimizer", "rmsprob"}, {"rmsprob", "rmsprop"}},
+           {{"--backend", "tpu"}, {"tpu", "reference"}},
+           {{"--bacth", "32"}, {"bacth", "batch"}},
+           {{"-b", "32"}, {"-b"}},
+           {{"trian"}, {"trian", "did you mean train"}},
+           {{"train", "extra"}, {"extra"}},
+           {{"bench"}, {"bench", "step"}},
+           {{"bench", "stepp"}, {"stepp", "step"}},
+           {{"data", "check"}, {"data check"}},
+           {{"eval", "--data", "x"}, {"--weights"}},
+           {{"predict", "--weights", "w"}, {"picture"}},
+           {{"--precision", "double"}, {"double", "reference"}},
+           {{"--nesterov"}, {"momentum"}},
+           {{"--config", "/nowhere.json"}, {"/nowhere.json"}}}) {
+    const std::string message = refusal(words);
+    for (const std::string& part : parts) {
+      EXPECT_NE(message.find(part), std::string::npos) << message << " lacks " << part;
+    }
+  }
+}
+
+TEST(CommandLine, FlagsOfOtherCommandsAreUnknown) {
+  EXPECT_NE(refusal({"predict", "--weights", "w", "--batch", "3", "a.jpg"}).find("--batch"),
+            std::string::npos);
+}
+
+TEST(CommandLine, AFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "config.json").string();
+  std::ofstream(path) << R"({"batch": 8, "epochs": "3", "image_size": 96, "overwrite": true})";
+  const Config config = config_of({"--config", path, "--batch", "32"},
+                                  {{"CPUTRAIN_BATCH", "16"}, {"CPUTRAIN_EPOCHS", "5"}});
+  EXPECT_EQ(config.batch, 32u);
+  EXPECT_EQ(config.epochs, 5);
+  EXPECT_EQ(config.image_size, 96);
+  EXPECT_TRUE(config.overwrite);
+}
+
+TEST(CommandLine, ChecksTheEnvironmentAndTheFileAsStrictly) {
+  EXPECT_NE(refusal({}, {{"CPUTRAIN_BATCH", "many"}}).find("many"), std::string::npos);
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "config.json").string();
+  for (const char* text : {"", "[1]", "{", R"({"bacth": 8})", R"({"batch": 0})",
+                           R"({"batch": [8]})", R"({"overwrite": "perhaps"})"}) {
+    std::ofstream(path, std::ios::trunc) << text;
+    EXPECT_NE(refusal({"--config", path}), "") << text;
+  }
+}
+
+TEST(CommandLine, HelpIsTextAndListsEveryFlagOfTheCommand) {
+  const auto help = [](const std::vector<std::string>& words) {
+    return std::get<HelpText>(parse(words)).text;
+  };
+  EXPECT_NE(help({"--help"}).find("predict"), std::string::npos);
+  EXPECT_NE(help({"--version"}).find("cputrain "), std::string::npos);
+  const std::string train = help({"train", "--help"});
+  for (const char* flag : {"--batch", "--limit-train", "--threads", "--overwrite", "--config"}) {
+    EXPECT_NE(train.find(flag), std::string::npos) << flag;
+  }
+  EXPECT_EQ(help({"predict", "-h"}).find("--batch"), std::string::npos);
+  EXPECT_NE(help({"bench", "--help"}).find("--repeat"), std::string::npos);
+}
+
+TEST(CommandLine, RemembersWhatWasGiven) {
+  const Config config = config_of({"--batch", "8", "--no-winograd"});
+  EXPECT_FALSE(config.winograd);
+  EXPECT_EQ(config.given.size(), 2u);
+}
+
+}  // namespace
+}  // namespace cputrain

@@ -1,0 +1,86 @@
+#include "core/files.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "core/error.h"
+#include "support/temporary_folder.h"
+
+namespace cputrain {
+namespace {
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::size_t entries(const std::filesystem::path& folder) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+TEST(AtomicFile, AppearsWithCommitAndNotBefore) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "weights";
+  {
+    AtomicFile file(path);
+    file.write("half");
+    EXPECT_FALSE(std::filesystem::exists(path));
+  }
+  EXPECT_EQ(entries(folder.path()), 0u);  // nothing is left of a file that was given up
+  AtomicFile file(path);
+  file.write("who");
+  file.write("le");
+  file.commit();
+  EXPECT_EQ(text_of(path), "whole");
+  EXPECT_EQ(entries(folder.path()), 1u);
+}
+
+TEST(AtomicFile, KeepsTheOldFileUntilTheNewOneIsWhole) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "weights";
+  write_file(path, "old");
+  {
+    AtomicFile file(path);
+    file.write("new");
+  }
+  EXPECT_EQ(text_of(path), "old");
+}
+
+TEST(Files, WhatCannotBeWrittenIsAnOutputError) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "file", "");
+  const auto below_a_file = folder.path() / "file" / "x";
+  const auto code = [](auto&& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("file/x"), std::string::npos) << error.what();
+      return error.code();
+    }
+    return ExitCode::ok;
+  };
+  EXPECT_EQ(code([&] { write_file(below_a_file, "text"); }), ExitCode::output);
+  EXPECT_EQ(code([&] { make_folder(below_a_file); }), ExitCode::output);
+  EXPECT_EQ(code([&] { LineFile line(below_a_file); }), ExitCode::output);
+}
+
+// /dev/full accepts an open and fails every write: a disk without space.
+TEST(LineFile, AFullDiskIsAnOutputError) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
+  LineFile file("/dev/full");
+  EXPECT_THROW(file.write_line("text"), Error);
+}
+
+TEST(LineFile, WritesWholeLines) {
+  const TemporaryFolder folder;
+  LineFile file(folder.path() / "lines");
+  file.write_line("one");
+  file.write_line("two");
+  EXPECT_EQ(text_of(folder.path() / "lines"), "one\ntwo\n");
+}
+
+}  // namespace
+}  // namespace cputrain

@@ -1,0 +1,78 @@
+#include "model/model_json.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "model/zoo.h"
+
+namespace cputrain {
+namespace {
+
+using nlohmann::json;
+
+Graph every_layer() {
+  Graph graph({16, 16, 3}, {0.5f, -1.0f});
+  const int first = graph.add(Convolution{4, 3, 2, Padding::same, false}, "first");
+  graph.add(Relu{});
+  graph.add(MaxPool{3, 2, Padding::same});
+  graph.add(AveragePool{2, 1, Padding::valid});
+  graph.add(Dropout{0.25f}, "drop", {first});
+  graph.add(GlobalAveragePool{});
+  graph.add(Flatten{});
+  graph.add(Dense{3, false});
+  graph.add(SoftmaxCrossEntropy{});
+  return graph;
+}
+
+TEST(ModelJson, ARoundTripKeepsEverything) {
+  const Graph graph = every_layer();
+  const Graph back = graph_from_json(json::parse(to_json(graph).dump()), "test");
+  EXPECT_EQ(to_json(back), to_json(graph));
+  ASSERT_EQ(back.nodes().size(), graph.nodes().size());
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    EXPECT_EQ(back.nodes()[i].name, graph.nodes()[i].name);
+    EXPECT_EQ(back.nodes()[i].dst, graph.nodes()[i].dst);
+    EXPECT_EQ(back.nodes()[i].src, graph.nodes()[i].src);
+    EXPECT_EQ(back.nodes()[i].layer.index(), graph.nodes()[i].layer.index());
+  }
+  EXPECT_EQ(std::get<Input>(back.nodes()[0].layer).offset, -1.0f);
+}
+
+/// The message for a description changed by `change`.
+std::string refused(const std::function<void(json&)>& change) {
+  json model = to_json(every_layer());
+  change(model);
+  try {
+    graph_from_json(model, "test.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::data);
+    EXPECT_NE(std::string(error.what()).find("test.json"), std::string::npos) << error.what();
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ModelJson, HostileDescriptionsAreRefusedByName) {
+  EXPECT_NE(refused([](json& m) { m = json::array(); }), "");
+  EXPECT_NE(refused([](json& m) { m.erase("input"); }), "");
+  EXPECT_NE(refused([](json& m) { m["input"]["height"] = 0; }), "");
+  EXPECT_NE(refused([](json& m) { m["input"]["height"] = 1e9; }), "");
+  EXPECT_NE(refused([](json& m) { m["layers"] = json::array(); }), "");
+  EXPECT_NE(refused([](json& m) { m["layers"][0] = 7; }), "");
+  EXPECT_NE(refused([](json& m) { m["layers"][0]["filters"] = -4; }), "");
+  EXPECT_NE(refused([](json& m) { m["layers"][0]["filters"] = "many"; }), "");
+  EXPECT_NE(refused([](json& m) { m["layers"][0]["padding"] = "some"; }), "");
+  EXPECT_NE(refused([](json& m) { m["layers"][0].erase("kernel"); }), "");
+  EXPECT_NE(refused([](json& m) { m["layers"][4]["rate"] = 1.0; }), "");
+  EXPECT_NE(refused([](json& m) { m["layers"][4]["from"] = {"nobody"}; }), "");
+  EXPECT_NE(refused([](json& m) { m["layers"][1]["name"] = "first"; }), "");
+  EXPECT_NE(refused([](json& m) { m["layers"].erase(m["layers"].size() - 1); }), "");
+  const std::string message = refused([](json& m) { m["layers"][0]["type"] = "convolutoin"; });
+  EXPECT_NE(message.find("convolutoin"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace cputrain

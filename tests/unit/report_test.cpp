@@ -1,0 +1,114 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "report/reporters.h"
+#include "support/temporary_folder.h"
+
+namespace cputrain {
+namespace {
+
+EpochRecord epoch_record() {
+  EpochRecord record{.epoch = 1, .steps = 196, .learning_rate = 0.01, .seconds = 42.2};
+  record.train = {2.0179 * 50000, 0.2585 * 50000, 50000};
+  record.budget = {1, 2, 3, 4, 5, 6, 21.2};
+  return record;
+}
+
+/// What a console reporter prints for these records.
+std::string printed(Verbosity verbosity, const std::function<void(Reporter&)>& records) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "console";
+  std::FILE* stream = std::fopen(path.c_str(), "w");
+  records(*console_reporter(stream, verbosity));
+  std::fclose(stream);
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// The line of the published Keras log, then our own field.
+TEST(Console, PrintsKerasLineOfAnEpoch) {
+  const std::string text = printed(Verbosity::lines, [](Reporter& r) {
+    r.begin_epoch({1, 5, 196});
+    r.epoch(epoch_record());
+  });
+  EXPECT_EQ(text, "Epoch 1/5\n196/196 - 42s - loss: 2.0179 - accuracy: 0.2585 - img/s: 1184.8\n");
+}
+
+TEST(Console, PrintsValidationAndTinyValuesAsKerasDoes) {
+  const std::string text = printed(Verbosity::lines, [](Reporter& r) {
+    EpochRecord record{.epoch = 1, .steps = 5, .seconds = 2};
+    record.train = {0.0005, 1, 1};
+    record.validation = Tally{2, 1, 4};
+    r.begin_epoch({1, std::nullopt, 12});
+    r.epoch(record);
+  });
+  EXPECT_EQ(text,
+            "Epoch 1\n 5/12 - 2s - loss: 5.0000e-04 - accuracy: 1.0000 - val_loss: 0.5000 - "
+            "val_accuracy: 0.2500 - img/s: 0.5\n");
+}
+
+TEST(Console, DrawsKerasBar) {
+  const std::string text = printed(Verbosity::bar, [](Reporter& r) {
+    r.begin_epoch({1, 1, 196});
+    r.epoch(epoch_record());
+  });
+  EXPECT_NE(text.find("196/196 [==============================] - 42s "), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("/step - loss: 2.0179 - accuracy: 0.2585"), std::string::npos) << text;
+  EXPECT_TRUE(printed(Verbosity::silent, [](Reporter& r) {
+                r.begin_epoch({1, 1, 196});
+                r.epoch(epoch_record());
+              }).empty());
+}
+
+std::vector<nlohmann::json> lines(std::size_t log_every,
+                                  const std::function<void(Reporter&)>& records) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "metrics.jsonl";
+  records(*json_lines_reporter(path, log_every));
+  std::vector<nlohmann::json> list;
+  std::ifstream stream(path);
+  for (std::string line; std::getline(stream, line);) list.push_back(nlohmann::json::parse(line));
+  return list;
+}
+
+TEST(JsonLines, HasTheDocumentedKeys) {
+  const auto list = lines(2, [](Reporter& r) {
+    r.begin_epoch({1, 1, 3});
+    for (std::uint64_t step = 1; step <= 3; ++step) {
+      r.step({step, 1, step, {0.1 + 0.2, 1, 2}, {}, 0.01, 1.5});
+    }
+    r.epoch(epoch_record());
+    r.summary({.outcome = "finished", .steps = 3, .epochs = 1, .weights_hash = "00ff"});
+  });
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0]["type"], "step");
+  EXPECT_EQ(list[0]["step"], 2);
+  EXPECT_EQ(list[0]["images"], 2);
+  EXPECT_EQ(list[0]["loss"].get<double>(), (0.1 + 0.2) / 2);  // every digit survives
+  EXPECT_EQ(list[0]["accuracy"], 0.5);
+  EXPECT_EQ(list[1]["type"], "epoch");
+  EXPECT_EQ(list[1]["budget"].size(), 7u);
+  EXPECT_EQ(list[1]["budget"]["other"], 21.2);
+  EXPECT_FALSE(list[1].contains("val_loss"));
+  EXPECT_EQ(list[2]["type"], "summary");
+  EXPECT_EQ(list[2]["weights_hash"], "00ff");
+}
+
+TEST(JsonLines, WritesNullForWhatIsNotANumber) {
+  const auto list = lines(1, [](Reporter& r) {
+    r.step({1, 1, 1, {std::nan(""), 0, 1}, {}, 0.1, 1});
+  });
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_TRUE(list[0]["loss"].is_null());
+  EXPECT_EQ(list[0]["nan"], true);
+}
+
+}  // namespace
+}  // namespace cputrain

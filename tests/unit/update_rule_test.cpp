@@ -1,0 +1,94 @@
+#include "train/update_rule.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "train/update_math.h"
+
+namespace cputrain {
+namespace {
+
+/// Weight after each step of minimising w^2 / 2 (the gradient is w itself) or with a fixed
+/// gradient.
+std::vector<double> follow(const UpdateRule& rule, double weight, double rate, int steps,
+                           std::optional<double> gradient = {}, double decay = 0) {
+  std::array<double, kMaxStateArrays> state{};
+  std::vector<double> path;
+  for (int step = 0; step < steps; ++step) {
+    const double g = gradient.value_or(weight);
+    const UpdatePointers<double> p{&weight, &g, {&state[0], &state[1], &state[2]}, 1};
+    update_elements(rule, p, rate, decay, static_cast<std::uint64_t>(step));
+    path.push_back(weight);
+  }
+  return path;
+}
+
+TEST(Sgd, IsTheClosedForm) {
+  EXPECT_NEAR(follow(Sgd{}, 1, 0.1, 10).back(), std::pow(0.9, 10), 1e-15);
+  // With momentum 0.9 the first steps are 0.1 and 0.9 * 0.1 + 0.1 * 0.9 = 0.18.
+  const auto path = follow(Sgd{.momentum = 0.9}, 1, 0.1, 2);
+  EXPECT_NEAR(path[0], 0.9, 1e-15);
+  EXPECT_NEAR(path[1], 0.9 - 0.18, 1e-15);
+}
+
+TEST(Sgd, NesterovLooksAhead) {
+  // velocity = -0.1; the step is 0.9 * velocity - 0.1.
+  EXPECT_NEAR(follow({Sgd{0.9, true}}, 1, 0.1, 1)[0], 1 - 0.09 - 0.1, 1e-15);
+}
+
+// Keras' documented check: lr 0.1, w 10, gradient 10 -> 9.683772.
+TEST(RmsProp, AddsEpsilonOutsideTheRootWithoutMomentum) {
+  EXPECT_NEAR(follow(RmsProp{}, 10, 0.1, 1, 10)[0], 10 - 0.1 * 10 / (std::sqrt(10.0) + 1e-7),
+              1e-14);
+  EXPECT_NEAR(follow(RmsProp{}, 10, 0.1, 1, 10)[0], 9.683772, 1e-6);
+  // A gradient far below epsilon shows where it is added: 1e-9 / (sqrt(1e-19) + 1e-7).
+  EXPECT_NEAR(follow(RmsProp{}, 1, 1, 1, 1e-9)[0], 1 - 1e-9 / (std::sqrt(1e-19) + 1e-7), 1e-15);
+}
+
+TEST(RmsProp, AddsEpsilonInsideTheRootWithMomentum) {
+  const double step = 1e-9 / std::sqrt(1e-19 + 1e-7);
+  EXPECT_NEAR(follow(RmsProp{.momentum = 0.5}, 1, 1, 1, 1e-9)[0], 1 - step, 1e-15);
+  const auto path = follow(RmsProp{.momentum = 0.5}, 0, 0.1, 2, 3);
+  const double first = 0.1 * 3 / std::sqrt(0.9 + 1e-7);
+  const double second = 0.5 * first + 0.1 * 3 / std::sqrt(0.9 * 0.9 + 0.9 + 1e-7);
+  EXPECT_NEAR(path[1], -first - second, 1e-14);
+}
+
+TEST(RmsProp, CentredSubtractsTheMean) {
+  const double variance = 0.9 - 0.3 * 0.3;  // mean square 0.1 * 9, mean 0.1 * 3
+  EXPECT_NEAR(follow(RmsProp{.centered = true}, 0, 0.1, 1, 3)[0],
+              -0.3 / (std::sqrt(variance) + 1e-7), 1e-14);
+  EXPECT_NEAR(follow(RmsProp{.momentum = 0.5, .centered = true}, 0, 0.1, 1, 3)[0],
+              -0.3 / std::sqrt(variance + 1e-7), 1e-14);
+}
+
+// With a constant gradient both moments are exact after bias correction, so every step is
+// rate * g / (|g| + epsilon hat / sqrt(1 - beta2^t)).
+TEST(Adam, IsTheClosedFormForAConstantGradient) {
+  double expected = 1;
+  const auto path = follow(Adam{}, 1, 0.01, 5, -2.0);
+  for (int t = 1; t <= 5; ++t) {
+    expected += 0.01 * 2 / (2 + 1e-7 / std::sqrt(1 - std::pow(0.999, t)));
+    EXPECT_NEAR(path[static_cast<std::size_t>(t) - 1], expected, 1e-12);
+  }
+}
+
+TEST(WeightDecay, IsDecoupled) {
+  EXPECT_NEAR(follow(Adam{}, 1, 0.1, 1, 0.0, 0.5)[0], 1 - 0.1 * 0.5, 1e-15);
+  EXPECT_NEAR(follow(Sgd{}, 1, 0.1, 1, 2.0, 0.5)[0], 0.95 - 0.2, 1e-15);
+}
+
+TEST(StateArrays, AreAsManyAsTheRuleKeeps) {
+  EXPECT_EQ(state_arrays(Sgd{}), 0);
+  EXPECT_EQ(state_arrays(Sgd{.momentum = 0.9}), 1);
+  EXPECT_EQ(state_arrays(RmsProp{}), 1);
+  EXPECT_EQ(state_arrays(RmsProp{.momentum = 0.9, .centered = true}), 3);
+  EXPECT_EQ(state_arrays(Adam{}), 2);
+}
+
+}  // namespace
+}  // namespace cputrain

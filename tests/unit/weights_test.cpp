@@ -1,0 +1,116 @@
+#include "train/weights.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "backends/reference/reference_backend.h"
+#include "core/error.h"
+#include "model/init.h"
+#include "model/model_json.h"
+#include "model/safetensors.h"
+#include "support/own_program.h"
+#include "support/temporary_folder.h"
+
+namespace cputrain {
+namespace {
+
+Graph graph_with(int units) {
+  Graph graph({8, 8, 3});
+  graph.add(Convolution{4, 3});
+  graph.add(Flatten{});
+  graph.add(Dense{units});
+  graph.add(SoftmaxCrossEntropy{});
+  return graph;
+}
+
+TEST(Weights, SurviveAFile) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "weights.safetensors";
+  const Graph graph = graph_with(3);
+  const auto backend = make_reference_backend(DType::f32);
+  const OwnProgram saved(*backend, graph, {1}), loaded(*backend, graph, {1});
+  initialise_weights(graph, saved.program(), 11, saved.arenas().weights);
+  save_weights(path, {"mine", {"a", "b", "c"}, graph, 11}, saved.program(), saved.arenas().weights);
+
+  const ModelDescription description = read_description(path);
+  EXPECT_EQ(description.model, "mine");
+  EXPECT_EQ(description.classes, (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(description.seed, 11u);
+  EXPECT_EQ(to_json(description.graph), to_json(graph));
+
+  EXPECT_NE(weights_hash(loaded.program(), loaded.arenas().weights),
+            weights_hash(saved.program(), saved.arenas().weights));
+  load_weights(path, loaded.program(), loaded.arenas().weights);
+  EXPECT_EQ(weights_hash(loaded.program(), loaded.arenas().weights),
+            weights_hash(saved.program(), saved.arenas().weights));
+}
+
+TEST(Weights, AreStoredInKerasNamesAndLayout) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "weights.safetensors";
+  const Graph graph = graph_with(3);
+  const auto backend = make_reference_backend(DType::f64);
+  const OwnProgram own(*backend, graph, {1});
+  initialise_weights(graph, own.program(), 11, own.arenas().weights);
+  save_weights(path, {"mine", {"a", "b", "c"}, graph, 11}, own.program(), own.arenas().weights);
+  const safetensors::File file(path);
+  const auto* kernel = file.find("conv2d/kernel");
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(kernel->extents, (std::vector<std::size_t>{3, 3, 3, 4}));
+  const auto& node = graph.nodes()[1];
+  EXPECT_EQ(file.read(*kernel), initial_values(node, node.parameters[0], 11));
+  ASSERT_NE(file.find("dense/bias"), nullptr);
+  EXPECT_EQ(file.find("dense/bias")->extents, std::vector<std::size_t>{3});
+}
+
+TEST(Weights, OfAnotherModelAreRefusedByName) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "weights.safetensors";
+  const auto backend = make_reference_backend(DType::f32);
+  const OwnProgram three(*backend, graph_with(3), {1}), four(*backend, graph_with(4), {1});
+  save_weights(path, {"mine", {"a", "b", "c"}, graph_with(3), 0}, three.program(),
+               three.arenas().weights);
+  try {
+    load_weights(path, four.program(), four.arenas().weights);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::data);
+    EXPECT_NE(std::string(error.what()).find("dense/kernel is 144x3"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "weights.safetensors";
+  const auto refused = [&](const safetensors::Metadata& metadata) {
+    safetensors::write(path, metadata, {});
+    try {
+      read_description(path);
+      return false;
+    } catch (const Error& error) {
+      return error.code() == ExitCode::data;
+    }
+  };
+  safetensors::Metadata good{{"format", "cputrain"}, {"format_version", "1"},
+                             {"model", "m"},         {"classes", R"(["a","b","c"])"},
+                             {"seed", "1"},          {"graph", to_json(graph_with(3)).dump()}};
+  EXPECT_FALSE(refused(good));
+  EXPECT_TRUE(refused({}));
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, std::string>>{{"format", "pt"},
+                                                        {"format_version", "9"},
+                                                        {"classes", "[1,2,3]"},
+                                                        {"classes", R"(["a","b"])"},
+                                                        {"classes", "{"},
+                                                        {"graph", "{"},
+                                                        {"seed", "one"}}) {
+    auto bad = good;
+    bad[key] = value;
+    EXPECT_TRUE(refused(bad)) << key << " " << value;
+  }
+}
+
+}  // namespace
+}  // namespace cputrain
