@@ -17,11 +17,11 @@ namespace cputrain {
 
 /// Which samples a command wants.
 struct DataRequest {
-  std::string spec;                        ///< --data: folder, list file, idx:DIR, synthetic[:N]
-  double validation_split = 0.1;           ///< where the data has no part of its own for it
-  std::uint64_t seed = 0;                  ///< chooses the split and what the limits keep
-  std::optional<std::size_t> limit_train;  ///< at most so many; chosen by seed
-  std::optional<std::size_t> limit_validation;
+  std::string spec;                          ///< --data: folder, list file, idx:DIR, synthetic[:N]
+  double validation_split = 0.1;             ///< where the data has no part of its own for it
+  std::uint64_t seed = 0;                    ///< chooses the split and what the limits keep
+  std::optional<std::size_t> limit_train{};  ///< at most so many; chosen by seed
+  std::optional<std::size_t> limit_validation{};
 };
 
 enum class Augment { none, flip, six };
