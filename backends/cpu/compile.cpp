@@ -44,6 +44,11 @@ class StepMaker {
     return node_ + 1 < nodes_.size() && std::holds_alternative<L>(nodes_[node_ + 1].layer);
   }
 
+  bool small_max_pool_is_next() const {
+    return next_is<MaxPool>() &&
+           std::get<MaxPool>(nodes_[node_ + 1].layer).size <= MaxPoolShape::kLargestSize;
+  }
+
   void make_step() {
     std::visit(Overloaded{
                    [&](const Convolution&) { convolution(); },
@@ -68,7 +73,7 @@ class StepMaker {
     if (next_is<Relu>()) {
       ++node_;
       block.relu = true;
-    } else if (next_is<MaxPool>()) {
+    } else if (small_max_pool_is_next()) {
       ++node_;
       block.pool = &node();
       if (next_is<Relu>()) {

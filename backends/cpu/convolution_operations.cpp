@@ -30,29 +30,9 @@ float* KernelCopies::kernel(std::optional<std::size_t> index) const {
   return index ? copies_[*index].data : arena_kernel_;
 }
 
-PoolProblem pool_problem(const Layer& layer, int images, const SampleLayout& src,
-                         const SampleLayout& dst) {
-  const Shape& from = src.shape;
-  const auto windows = [&](int size, int stride, Padding padding) {
-    return PoolProblem{images,
-                       src,
-                       dst,
-                       size,
-                       size,
-                       stride,
-                       pad_amount(padding, from.height, size, stride),
-                       pad_amount(padding, from.width, size, stride)};
-  };
-  if (const auto* l = std::get_if<MaxPool>(&layer)) return windows(l->size, l->stride, l->padding);
-  if (const auto* l = std::get_if<AveragePool>(&layer)) {
-    return windows(l->size, l->stride, l->padding);
-  }
-  return {images, src, dst, from.height, from.width, 1, {0, 0}, {0, 0}};  // the whole map
-}
-
 ConvolutionOperations make_operations(const Planning& planning, const ConvolutionBlock& block,
                                       int images, const SampleLayout& src, const SampleLayout& wide,
-                                      const SampleLayout& dst, bool wants_diff_src) {
+                                      bool wants_diff_src) {
   const auto& layer = std::get<Convolution>(block.convolution->layer);
   const ConvolutionProblem problem{
       images,
@@ -71,14 +51,7 @@ ConvolutionOperations make_operations(const Planning& planning, const Convolutio
       .forward = convolution_forward(planning.dnnl, problem, algorithm(Direction::forward),
                                      block.relu ? Activation::relu : Activation::none),
       .backward_data = {},
-      .backward_weights = {},
-      .pool = {},
-      .unpool = {}};
-  if (block.pool) {
-    const PoolProblem pool = pool_problem(block.pool->layer, images, wide, dst);
-    made.pool = pool_forward(planning.dnnl, pool, PoolKind::max, planning.training());
-    if (planning.training()) made.unpool = pool_backward(planning.dnnl, pool, PoolKind::max);
-  }
+      .backward_weights = {}};
   if (!planning.training()) return made;
   made.backward_weights =
       convolution_backward_weights(planning.dnnl, problem, algorithm(Direction::backward_weights));

@@ -15,15 +15,14 @@ struct ConvolutionBlock {
   const Graph::Node* convolution;
   Shape src_shape;
   bool relu = false;                  ///< right behind the convolution; never with a pool
-  const Graph::Node* pool = nullptr;  ///< a MaxPool
+  const Graph::Node* pool = nullptr;  ///< a MaxPool of at most MaxPoolShape::kLargestSize
   bool pooled_relu = false;
 };
 
-/// Primitives of a block for one number of images.
+/// Primitives of a block's convolution for one number of images.
 struct ConvolutionOperations {
   ConvolutionProblem problem;
   Operation forward, backward_data, backward_weights;
-  Operation pool, unpool;
 };
 
 /// Copies of the kernel in layouts that some primitives want and the arena does not have: only
@@ -54,12 +53,9 @@ class KernelCopies {
   std::vector<Copy> copies_;
 };
 
-PoolProblem pool_problem(const Layer&, int images, const SampleLayout& src,
-                         const SampleLayout& dst);
-
-/// `wide` is the layout of the convolution's output, `dst` that of the block's.
+/// `wide` is the layout of the convolution's output.
 ConvolutionOperations make_operations(const Planning&, const ConvolutionBlock&, int images,
                                       const SampleLayout& src, const SampleLayout& wide,
-                                      const SampleLayout& dst, bool wants_diff_src);
+                                      bool wants_diff_src);
 
 }  // namespace cputrain

@@ -60,6 +60,23 @@ void note(std::vector<std::size_t>& list, std::optional<std::size_t> index) {
 
 std::size_t floats(const dnnl::memory::desc& desc) { return desc.get_size() / sizeof(float); }
 
+std::size_t start(const SampleLayout& layout, const Piece& piece) {
+  return layout.size() * static_cast<std::size_t>(piece.first);
+}
+
+std::optional<MaxPoolShape> pool_shape(const ConvolutionBlock& block, const SampleLayout& src,
+                                       const SampleLayout& dst) {
+  if (!block.pool) return std::nullopt;
+  const auto& layer = std::get<MaxPool>(block.pool->layer);
+  return MaxPoolShape{src,
+                      dst,
+                      layer.size,
+                      layer.stride,
+                      pad_amount(layer.padding, src.shape.height, layer.size, layer.stride),
+                      pad_amount(layer.padding, src.shape.width, layer.size, layer.stride),
+                      block.pooled_relu};
+}
+
 }  // namespace
 
 ConvolutionStep::ConvolutionStep(const Planning& planning, int step, const ConvolutionBlock& block,
@@ -68,11 +85,14 @@ ConvolutionStep::ConvolutionStep(const Planning& planning, int step, const Convo
       src_(src),
       dst_(dst),
       wide_{block.convolution->dst, dst.layout.block},
+      pool_(pool_shape(block, wide_, dst.layout)),
       first_parameter_(first_parameter),
       bias_(std::get<Convolution>(block.convolution->layer).bias),
       training_(planning.training()) {
   const int forward = planning.forward_time(step), backward = planning.backward_time(step);
   plan_pieces(planning, step);
+  plan_scratch(planning, step);
+  time_.macs = macs(block.convolution->layer, block.src_shape);
   MemoryPlan& memory = planning.memory;
   memory.use(src.value, forward);
   memory.use(dst.value, forward);
@@ -81,30 +101,27 @@ ConvolutionStep::ConvolutionStep(const Planning& planning, int step, const Convo
   if (block.relu || block.pooled_relu) memory.use(dst.value, backward);
   memory.use(dst.diff, backward);
   if (src.wants_diff) memory.use(src.diff, backward);
-  time_.macs = macs(block.convolution->layer, block.src_shape);
+}
+
+const ConvolutionOperations& ConvolutionStep::operations_for(const Planning& planning, int images) {
+  const auto found = operations_.find(images);
+  if (found != operations_.end()) return found->second;
+  return operations_
+      .emplace(images,
+               make_operations(planning, block_, images, src_.layout, wide_, src_.wants_diff))
+      .first->second;
 }
 
 void ConvolutionStep::plan_pieces(const Planning& planning, int step) {
-  const int forward = planning.forward_time(step), backward = planning.backward_time(step);
   const std::size_t bytes = (src_.layout.size() + wide_.size()) * sizeof(float);
-  std::size_t forward_scratch = 0, backward_scratch = 0, foreign = 0;
-  int largest = 0;
   for (const int images : planning.sizes) {
     Prepared& prepared = prepared_.emplace_back();
     for (const Piece& piece : cut_into_pieces(images, bytes, planning.threads)) {
-      auto found = operations_.find(piece.count);
-      if (found == operations_.end()) {
-        found =
-            operations_
-                .emplace(piece.count, make_operations(planning, block_, piece.count, src_.layout,
-                                                      wide_, dst_.layout, src_.wants_diff))
-                .first;
-      }
-      const ConvolutionOperations& made = found->second;
-      if (largest == 0) {  // the first piece of the largest size decides the arena's layout
+      const ConvolutionOperations& made = operations_for(planning, piece.count);
+      if (!forward_copies_) {  // the first piece of the largest size decides the arena's layout
         kernel_layout_ = made.forward.weights;
-        forward_copies_.emplace(kernel_layout_, forward);
-        data_copies_.emplace(kernel_layout_, backward);
+        forward_copies_.emplace(kernel_layout_, planning.forward_time(step));
+        data_copies_.emplace(kernel_layout_, planning.backward_time(step));
       }
       PieceCalls calls;
       calls.piece = piece;
@@ -115,29 +132,36 @@ void ConvolutionStep::plan_pieces(const Planning& planning, int step) {
         note(prepared.data_copies, calls.data_copy);
       }
       prepared.pieces.push_back(std::move(calls));
-      largest = std::max(largest, piece.count);
-      forward_scratch = std::max({forward_scratch, made.forward.scratchpad, made.pool.scratchpad});
-      backward_scratch = std::max({backward_scratch, made.backward_weights.scratchpad,
-                                   made.backward_data.scratchpad, made.unpool.scratchpad});
-      if (training_) foreign = std::max(foreign, made.backward_weights.weights.get_size());
     }
   }
+}
+
+void ConvolutionStep::plan_scratch(const Planning& planning, int step) {
+  const int forward = planning.forward_time(step), backward = planning.backward_time(step);
+  std::size_t forward_scratch = 0, backward_scratch = 0, foreign = 0;
+  for (const auto& [images, made] : operations_) {
+    forward_scratch = std::max(forward_scratch, made.forward.scratchpad);
+    if (!training_) continue;
+    backward_scratch = std::max(
+        {backward_scratch, made.backward_weights.scratchpad, made.backward_data.scratchpad});
+    foreign = std::max(foreign, made.backward_weights.weights.get_size());
+  }
   MemoryPlan& memory = planning.memory;
-  const std::size_t wide_bytes = wide_.size() * static_cast<std::size_t>(largest) * sizeof(float);
+  const auto largest_piece = static_cast<std::size_t>(operations_.rbegin()->first);
+  const std::size_t wide_bytes = wide_.size() * largest_piece * sizeof(float);
   forward_scratch_ = memory.add(forward_scratch, forward);
-  if (block_.pool) wide_value_ = memory.add(wide_bytes, forward);
+  if (pool_) wide_value_ = memory.add(wide_bytes, forward);
   if (!training_) return;
   backward_scratch_ = memory.add(backward_scratch, backward);
   kernel_gradient_ = memory.add(kernel_layout_.get_size(), backward);
   foreign_gradient_ = memory.add(foreign, backward);
   bias_gradient_ =
       memory.add(static_cast<std::size_t>(wide_.shape.channels) * sizeof(float), backward);
-  if (!block_.pool) return;
+  if (!pool_) return;
   wide_diff_ = memory.add(wide_bytes, backward);
-  const auto& [count, made] = *operations_.begin();
-  workspace_bytes_ = made.pool.workspace.get_size() / static_cast<std::size_t>(count);
-  workspace_ = memory.add(workspace_bytes_ * static_cast<std::size_t>(planning.largest()), forward);
-  memory.use(workspace_, backward);
+  winners_block_ =
+      memory.add(dst_.layout.size() * static_cast<std::size_t>(planning.largest()), forward);
+  memory.use(winners_block_, backward);
 }
 
 std::vector<std::unique_ptr<ParameterFormat>> ConvolutionStep::formats() const {
@@ -153,6 +177,7 @@ std::vector<std::unique_ptr<ParameterFormat>> ConvolutionStep::formats() const {
 
 void ConvolutionStep::bind(const Bindings& bindings) {
   dst_value_ = bindings.at(dst_.value);
+  if (pool_) wide_data_ = bindings.at(wide_value_);
   float* kernel = bindings.weights(first_parameter_);
   forward_copies_->bind(bindings, kernel);
   data_copies_->bind(bindings, kernel);
@@ -160,8 +185,10 @@ void ConvolutionStep::bind(const Bindings& bindings) {
     dst_diff_ = bindings.at(dst_.diff);
     kernel_sum_ = bindings.gradients(first_parameter_);
     kernel_part_ = bindings.at(kernel_gradient_);
-    bias_sum_ = bias_ ? bindings.gradients(first_parameter_ + 1) : nullptr;
+    if (bias_) bias_sum_ = bindings.gradients(first_parameter_ + 1);
     bias_part_ = bindings.at(bias_gradient_);
+    if (pool_) wide_diff_data_ = bindings.at(wide_diff_);
+    if (pool_) winners_ = bindings.at<std::uint8_t>(winners_block_);
   }
   for (Prepared& prepared : prepared_) {
     for (PieceCalls& calls : prepared.pieces) bind_piece(bindings, calls);
@@ -173,47 +200,28 @@ void ConvolutionStep::bind_piece(const Bindings& bindings, PieceCalls& calls) co
   const ConvolutionOperations& made = operations_.at(piece.count);
   const auto src_desc = activation_desc(src_.layout, piece.count);
   const auto wide_desc = activation_desc(wide_, piece.count);
-  const auto dst_desc = activation_desc(dst_.layout, piece.count);
-  float* src = piece_of(bindings.at(src_.value), src_.layout, piece);
-  float* dst = piece_of(dst_value_, dst_.layout, piece);
-  float* wide = block_.pool ? bindings.at(wide_value_) : dst;
-  std::byte* workspace = block_.pool && training_
-                             ? bindings.at<std::byte>(workspace_) +
-                                   workspace_bytes_ * static_cast<std::size_t>(piece.first)
-                             : nullptr;
+  float* src = bindings.at(src_.value) + start(src_.layout, piece);
   std::vector<Call::Argument> arguments{
       {DNNL_ARG_SRC, src_desc, src},
       {DNNL_ARG_WEIGHTS, made.forward.weights, forward_copies_->kernel(calls.forward_copy)},
-      {DNNL_ARG_DST, wide_desc, wide}};
+      {DNNL_ARG_DST, wide_desc, pool_ ? wide_data_ : dst_value_ + start(dst_.layout, piece)}};
   if (bias_) {
     arguments.push_back(
         {DNNL_ARG_BIAS, vector_desc(wide_.shape.channels), bindings.weights(first_parameter_ + 1)});
   }
-  void* forward_scratch = bindings.at<std::byte>(forward_scratch_);
-  calls.convolve = Call(bindings.dnnl, made.forward, forward_scratch, arguments);
-  if (block_.pool) {
-    arguments = {{DNNL_ARG_SRC, wide_desc, wide}, {DNNL_ARG_DST, dst_desc, dst}};
-    if (training_) arguments.push_back({DNNL_ARG_WORKSPACE, made.pool.workspace, workspace});
-    calls.pool = Call(bindings.dnnl, made.pool, forward_scratch, arguments);
-  }
+  calls.convolve =
+      Call(bindings.dnnl, made.forward, bindings.at<std::byte>(forward_scratch_), arguments);
   if (!training_) return;
 
-  void* scratch = bindings.at<std::byte>(backward_scratch_);
-  float* diff_dst = piece_of(dst_diff_, dst_.layout, piece);
-  float* diff = block_.pool ? bindings.at(wide_diff_) : diff_dst;
-  if (block_.pool) {
-    calls.unpool = Call(bindings.dnnl, made.unpool, scratch,
-                        {{DNNL_ARG_DIFF_DST, dst_desc, diff_dst},
-                         {DNNL_ARG_WORKSPACE, made.unpool.workspace, workspace},
-                         {DNNL_ARG_DIFF_SRC, wide_desc, diff}});
-  }
+  float* diff = pool_ ? wide_diff_data_ : dst_diff_ + start(dst_.layout, piece);
   bind_weight_gradients(bindings, calls, made, src, diff);
   if (!src_.wants_diff) return;
+  float* diff_src = bindings.at(src_.diff) + start(src_.layout, piece);
   calls.data =
-      Call(bindings.dnnl, made.backward_data, scratch,
+      Call(bindings.dnnl, made.backward_data, bindings.at<std::byte>(backward_scratch_),
            {{DNNL_ARG_DIFF_DST, wide_desc, diff},
             {DNNL_ARG_WEIGHTS, made.backward_data.weights, data_copies_->kernel(calls.data_copy)},
-            {DNNL_ARG_DIFF_SRC, src_desc, piece_of(bindings.at(src_.diff), src_.layout, piece)}});
+            {DNNL_ARG_DIFF_SRC, src_desc, diff_src}});
 }
 
 void ConvolutionStep::bind_weight_gradients(const Bindings& bindings, PieceCalls& calls,
@@ -244,6 +252,26 @@ void ConvolutionStep::bind_weight_gradients(const Bindings& bindings, PieceCalls
   calls.from_foreign_to_scratch = from_foreign(kernel_part_);
 }
 
+void ConvolutionStep::pool_piece(const Piece& piece) {
+  const std::size_t first = start(dst_.layout, piece);
+  max_pool(*pool_, piece.count, wide_data_, dst_value_ + first,
+           winners_ ? winners_ + first : nullptr);
+}
+
+void ConvolutionStep::unpool_piece(const Piece& piece) {
+  const std::size_t first = start(dst_.layout, piece);
+  if (pool_) {
+    max_pool_backward(*pool_, piece.count, dst_value_ + first, winners_ + first, dst_diff_ + first,
+                      wide_diff_data_);
+  } else if (block_.relu) {
+    const float* dst = dst_value_ + first;
+    float* diff = dst_diff_ + first;
+    parallel_ranges(
+        dst_.layout.size() * static_cast<std::size_t>(piece.count),
+        [&](std::size_t b, std::size_t e) { kernels::relu_backward(dst + b, diff + b, e - b); });
+  }
+}
+
 void ConvolutionStep::forward(const Execution& execution) {
   Stopwatch watch;
   const Prepared& prepared = prepared_[execution.size];
@@ -251,13 +279,8 @@ void ConvolutionStep::forward(const Execution& execution) {
   for (const PieceCalls& calls : prepared.pieces) {
     calls.convolve.run();
     time_.forward += watch.lap();
-    if (!block_.pool) continue;
-    calls.pool.run();
-    if (block_.pooled_relu) {
-      float* dst = piece_of(dst_value_, dst_.layout, calls.piece);
-      parallel_ranges(dst_.layout.size() * static_cast<std::size_t>(calls.piece.count),
-                      [&](std::size_t b, std::size_t e) { kernels::relu(dst + b, e - b); });
-    }
+    if (!pool_) continue;
+    pool_piece(calls.piece);
     pool_time_.forward += watch.lap();
   }
 }
@@ -279,17 +302,8 @@ void ConvolutionStep::backward(const Execution& execution) {
   for (const std::size_t copy : prepared.data_copies) data_copies_->refresh(copy);
   bool overwrite = execution.accumulate == Accumulate::overwrite;
   for (const PieceCalls& calls : prepared.pieces) {
-    if (block_.relu || block_.pooled_relu) {
-      const float* dst = piece_of(dst_value_, dst_.layout, calls.piece);
-      float* diff = piece_of(dst_diff_, dst_.layout, calls.piece);
-      parallel_ranges(
-          dst_.layout.size() * static_cast<std::size_t>(calls.piece.count),
-          [&](std::size_t b, std::size_t e) { kernels::relu_backward(dst + b, diff + b, e - b); });
-    }
-    if (block_.pool) {
-      calls.unpool.run();
-      pool_time_.backward_data += watch.lap();
-    }
+    unpool_piece(calls.piece);
+    (pool_ ? pool_time_ : time_).backward_data += watch.lap();
     add_weight_gradients(calls, overwrite);
     overwrite = false;
     time_.backward_weights += watch.lap();
@@ -310,10 +324,10 @@ void ConvolutionStep::append_times(std::vector<LayerTime>& times) const {
     if (src_.wants_diff) time.algorithm += ", data " + made.backward_data.implementation;
   }
   times.push_back(time);
-  if (!block_.pool) return;
+  if (!pool_) return;
   LayerTime pool = pool_time_;
   pool.name = block_.pool->name;
-  pool.algorithm = made.pool.implementation;
+  pool.algorithm = block_.pooled_relu ? "own, with ReLU" : "own";
   times.push_back(pool);
 }
 

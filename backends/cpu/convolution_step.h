@@ -3,6 +3,7 @@
 #include <map>
 
 #include "backends/cpu/convolution_operations.h"
+#include "backends/cpu/max_pool.h"
 
 namespace cputrain {
 
@@ -22,8 +23,7 @@ class ConvolutionStep final : public Step {
  private:
   struct PieceCalls {
     Piece piece{};
-    Call convolve, pool, unpool;
-    Call weights_to_arena, weights_to_scratch, data;
+    Call convolve, weights_to_arena, weights_to_scratch, data;
     Call from_foreign_to_arena,
         from_foreign_to_scratch;  ///< where the library wants another layout
     std::optional<std::size_t> forward_copy, data_copy;
@@ -35,17 +35,20 @@ class ConvolutionStep final : public Step {
   };
 
   void plan_pieces(const Planning&, int step);
+  const ConvolutionOperations& operations_for(const Planning&, int images);
+  void plan_scratch(const Planning&, int step);
+  void pool_piece(const Piece&);
+  /// Turns the gradient of the block's output into that of the convolution's.
+  void unpool_piece(const Piece&);
   void bind_piece(const Bindings&, PieceCalls&) const;
   void bind_weight_gradients(const Bindings&, PieceCalls&, const ConvolutionOperations&,
                              const float* src, const float* diff) const;
   void add_weight_gradients(const PieceCalls&, bool overwrite);
-  float* piece_of(float* map, const SampleLayout& layout, const Piece& piece) const {
-    return map + layout.size() * static_cast<std::size_t>(piece.first);
-  }
 
   ConvolutionBlock block_;
   Map src_, dst_;
   SampleLayout wide_;  ///< the convolution's output
+  std::optional<MaxPoolShape> pool_;
   std::size_t first_parameter_;
   bool bias_, training_;
   dnnl::memory::desc kernel_layout_;
@@ -53,11 +56,12 @@ class ConvolutionStep final : public Step {
   std::vector<Prepared> prepared_;                   ///< as Planning::sizes
   std::optional<KernelCopies> forward_copies_, data_copies_;
 
-  MemoryPlan::Block wide_value_{}, wide_diff_{}, workspace_{}, forward_scratch_{},
-      backward_scratch_{}, foreign_gradient_{}, kernel_gradient_{}, bias_gradient_{};
-  std::size_t workspace_bytes_ = 0;  ///< of one image
+  MemoryPlan::Block wide_value_{}, wide_diff_{}, forward_scratch_{}, backward_scratch_{},
+      winners_block_{}, foreign_gradient_{}, kernel_gradient_{}, bias_gradient_{};
 
   float *dst_value_ = nullptr, *dst_diff_ = nullptr;
+  float *wide_data_ = nullptr, *wide_diff_data_ = nullptr;  ///< of one piece
+  std::uint8_t* winners_ = nullptr;
   float *kernel_sum_ = nullptr, *bias_sum_ = nullptr;  ///< gradients in the arena
   float *kernel_part_ = nullptr, *bias_part_ = nullptr;
   LayerTime time_, pool_time_;

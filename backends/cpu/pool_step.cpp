@@ -1,10 +1,30 @@
 #include "backends/cpu/pool_step.h"
 
 #include <algorithm>
-
-#include "backends/cpu/convolution_operations.h"
-
 namespace cputrain {
+namespace {
+
+PoolProblem pool_problem(const Layer& layer, int images, const SampleLayout& src,
+                         const SampleLayout& dst) {
+  const Shape& from = src.shape;
+  const auto windows = [&](int size, int stride, Padding padding) {
+    return PoolProblem{images,
+                       src,
+                       dst,
+                       size,
+                       size,
+                       stride,
+                       pad_amount(padding, from.height, size, stride),
+                       pad_amount(padding, from.width, size, stride)};
+  };
+  if (const auto* l = std::get_if<MaxPool>(&layer)) return windows(l->size, l->stride, l->padding);
+  if (const auto* l = std::get_if<AveragePool>(&layer)) {
+    return windows(l->size, l->stride, l->padding);
+  }
+  return {images, src, dst, from.height, from.width, 1, {0, 0}, {0, 0}};  // the whole map
+}
+
+}  // namespace
 
 PoolStep::PoolStep(const Planning& planning, int step, const Graph::Node& node, const Map& src,
                    const Map& dst)
