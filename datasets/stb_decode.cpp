@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -9,12 +10,15 @@
 
 namespace {
 
-/// stb_image 2.27 inflates a PNG without asking how much it will be; this is what stops it.
+/// The largest block that the picture being decoded may ask for. stb_image 2.27 inflates a PNG
+/// without asking how much it will be and has no parameter for a limit, hence the variable.
+thread_local std::size_t largest_block = 0;
+
 void* limited_allocate(std::size_t bytes) {
-  return bytes <= cputrain::kMaxDecoderBytes ? std::malloc(bytes) : nullptr;
+  return bytes <= largest_block ? std::malloc(bytes) : nullptr;
 }
 void* limited_reallocate(void* block, std::size_t bytes) {
-  return bytes <= cputrain::kMaxDecoderBytes ? std::realloc(block, bytes) : nullptr;
+  return bytes <= largest_block ? std::realloc(block, bytes) : nullptr;
 }
 
 }  // namespace
@@ -66,6 +70,10 @@ Decoded decode_with_stb(std::span<const std::uint8_t> file, Format format) {
   if (outline.width < 1 || outline.height < 1) {
     return {{ReadStatus::not_an_image, "a side of the picture is 0"}, {}};
   }
+  // Compressed data in a buffer that doubles; four channels of 16 bits; and room for any overhead.
+  const auto pixels_claimed = static_cast<std::size_t>(outline.width * outline.height);
+  largest_block =
+      std::min(kMaxDecoderBytes, 2 * file.size() + 32 * pixels_claimed + (std::size_t{1} << 20));
   int width = 0, height = 0, channels = 0;
   const std::unique_ptr<stbi_uc, FreePixels> pixels(stbi_load_from_memory(
       file.data(), static_cast<int>(file.size()), &width, &height, &channels, 3));

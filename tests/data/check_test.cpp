@@ -1,0 +1,79 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "data/made_files.h"
+#include "datasets/datasets.h"
+#include "support/temporary_folder.h"
+
+namespace cputrain {
+namespace {
+
+std::size_t count(const CheckReport& report, ReadStatus status) {
+  return report.by_status[static_cast<std::size_t>(status)];
+}
+
+TEST(Check, counts_and_names_everything) {
+  TemporaryFolder folder;
+  const auto path = [&](const std::string& name) { return (folder.path() / name).string(); };
+  const auto write = [&](const std::string& name, const Bytes& bytes) {
+    write_bytes(path(name), bytes);
+  };
+  const auto picture = [](int width) { return jpeg_of(smooth_picture(width, 20)); };
+  write("train/cat/1.jpg", picture(21)), write("train/cat/2.jpg", picture(22));
+  write("train/cat/copy.jpg", picture(21));
+  write("train/dog/1.jpg", png_of(smooth_picture(9, 9)));
+  write("train/dog/zero.jpg", {}), write("train/dog/zero2.jpg", {});
+  write("train/dog/text.jpg", bytes_of("text")), write("train/dog/Thumbs.db", bytes_of("x"));
+  write("train/dog/cut.jpg", prefix(picture(200), 300));
+  write("val/dog/1.jpg", picture(22)), write("val/dog/2.gif", bytes_of("more text"));
+  Bytes odd = picture(30);
+  odd.insert(odd.end() - 2, {1, 2, 3, 4, 5});
+  write("val/cat/odd.jpg", odd);
+
+  const DataPipeline pipeline = make_data_pipeline();
+  std::size_t last = 0;
+  const DataSource source = pipeline.open({.spec = folder.path().string()});
+  const CheckReport report =
+      pipeline.check(source, 2, [&](std::size_t done, std::size_t) { last = done; });
+  EXPECT_EQ(last, 11u);
+  EXPECT_EQ(report.samples, 11u);
+  EXPECT_EQ(count(report, ReadStatus::ok), 6u);
+  EXPECT_EQ(count(report, ReadStatus::empty), 2u);
+  EXPECT_EQ(count(report, ReadStatus::not_an_image), 2u) << "text.jpg and 2.gif";
+  EXPECT_EQ(count(report, ReadStatus::truncated), 1u);
+  EXPECT_EQ(report.ignored, 1u);
+  ASSERT_EQ(report.bad.size(), 5u);
+  EXPECT_EQ(report.bad[0].path, path("train/dog/cut.jpg"));
+  EXPECT_EQ(report.bad[0].reason, ReadStatus::truncated);
+  EXPECT_FALSE(report.bad[0].detail.empty());
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(report.wrong_extension, Names{path("train/dog/1.jpg")});
+  EXPECT_EQ(report.warned, Names{path("val/cat/odd.jpg")});
+  EXPECT_EQ(report.duplicates,
+            (std::vector<Names>{{path("train/cat/1.jpg"), path("train/cat/copy.jpg")},
+                                {path("train/cat/2.jpg"), path("val/dog/1.jpg")}}));
+  EXPECT_EQ(report.leaks, (std::vector<Names>{{path("train/cat/2.jpg"), path("val/dog/1.jpg")}}));
+  ASSERT_EQ(report.classes.size(), 2u);
+  EXPECT_EQ(report.classes[0].name, "cat");
+  EXPECT_EQ(report.classes[0].train, 3u);
+  EXPECT_EQ(report.classes[0].validation, 1u);
+  EXPECT_EQ(report.classes[1].train, 5u);
+  EXPECT_EQ(report.classes[1].validation, 2u);
+}
+
+TEST(Check, made_pictures_are_all_right_and_all_different) {
+  const DataPipeline pipeline = make_data_pipeline();
+  const CheckReport report = pipeline.check(pipeline.open({.spec = "synthetic:200"}), 1, {});
+  EXPECT_EQ(count(report, ReadStatus::ok), 200u);
+  EXPECT_TRUE(report.duplicates.empty());
+}
+
+TEST(DataLibraries, are_named) {
+  const auto names = data_libraries();
+  EXPECT_EQ(names.size(), 4u);
+  EXPECT_TRUE(names[0].starts_with("libjpeg"));
+}
+
+}  // namespace
+}  // namespace cputrain
