@@ -8,52 +8,6 @@
 namespace cputrain {
 namespace {
 
-/// Any layout of the library: its own reorder converts. Only used outside of training steps.
-class KernelFormat final : public ParameterFormat {
- public:
-  KernelFormat(const dnnl::memory::desc& stored, const Convolution& layer, int in)
-      : context_(make_dnnl_context()),
-        stored_(stored),
-        keras_(keras_kernel_desc(layer.kernel, in, layer.filters)) {}
-
-  std::size_t stored() const override { return stored_.get_size() / sizeof(float); }
-  void to_keras(const float* stored, float* keras) const override {
-    convert(stored_, stored, keras_, keras);
-  }
-  void from_keras(const float* keras, float* stored) const override {
-    convert(keras_, keras, stored_, stored);
-  }
-
- private:
-  void convert(const dnnl::memory::desc& from, const float* src, const dnnl::memory::desc& to,
-               float* dst) const {
-    const Operation operation = reorder(context_, from, to);
-    std::vector<std::byte> scratchpad(operation.scratchpad);
-    Call(context_, operation, scratchpad.data(),
-         {{DNNL_ARG_FROM, from, const_cast<float*>(src)}, {DNNL_ARG_TO, to, dst}})
-        .run();
-  }
-
-  DnnlContext context_;
-  dnnl::memory::desc stored_, keras_;
-};
-
-/// A vector as it is.
-class VectorFormat final : public ParameterFormat {
- public:
-  explicit VectorFormat(std::size_t size) : size_(size) {}
-  std::size_t stored() const override { return size_; }
-  void to_keras(const float* stored, float* keras) const override {
-    std::copy_n(stored, size_, keras);
-  }
-  void from_keras(const float* keras, float* stored) const override {
-    std::copy_n(keras, size_, stored);
-  }
-
- private:
-  std::size_t size_;
-};
-
 void note(std::vector<std::size_t>& list, std::optional<std::size_t> index) {
   if (index && std::find(list.begin(), list.end(), *index) == list.end()) list.push_back(*index);
 }
@@ -168,10 +122,8 @@ std::vector<std::unique_ptr<ParameterFormat>> ConvolutionStep::formats() const {
   const auto& layer = std::get<Convolution>(block_.convolution->layer);
   std::vector<std::unique_ptr<ParameterFormat>> formats;
   formats.push_back(
-      std::make_unique<KernelFormat>(kernel_layout_, layer, block_.src_shape.channels));
-  if (bias_) {
-    formats.push_back(std::make_unique<VectorFormat>(static_cast<std::size_t>(layer.filters)));
-  }
+      make_kernel_format(kernel_layout_, layer.kernel, block_.src_shape.channels, layer.filters));
+  if (bias_) formats.push_back(make_vector_format(static_cast<std::size_t>(layer.filters)));
   return formats;
 }
 

@@ -6,32 +6,6 @@
 #include "backends/cpu/parallel.h"
 
 namespace cputrain {
-namespace {
-
-/// Rows of (in, out) weights permuted from the order height, width, channel to the source's.
-class RowsFormat final : public ParameterFormat {
- public:
-  RowsFormat(const SampleLayout& src, std::size_t out) : src_(src), out_(out) {}
-
-  std::size_t stored() const override { return src_.size() * out_; }
-  void to_keras(const float* stored, float* keras) const override {
-    for (std::size_t row = 0; row < src_.shape.size(); ++row) {
-      std::copy_n(stored + src_.position(row) * out_, out_, keras + row * out_);
-    }
-  }
-  void from_keras(const float* keras, float* stored) const override {
-    if (src_.padded()) std::fill_n(stored, this->stored(), 0.0f);
-    for (std::size_t row = 0; row < src_.shape.size(); ++row) {
-      std::copy_n(keras + row * out_, out_, stored + src_.position(row) * out_);
-    }
-  }
-
- private:
-  SampleLayout src_;
-  std::size_t out_;
-};
-
-}  // namespace
 
 DenseStep::DenseStep(const Planning& planning, int step, const Graph::Node& node, const Map& src,
                      const Map& dst, std::size_t first_parameter)
@@ -57,9 +31,8 @@ DenseStep::DenseStep(const Planning& planning, int step, const Graph::Node& node
 
 std::vector<std::unique_ptr<ParameterFormat>> DenseStep::formats() const {
   std::vector<std::unique_ptr<ParameterFormat>> formats;
-  formats.push_back(std::make_unique<RowsFormat>(src_.layout, out_));
-  const SampleLayout one{{1, 1, 1}, 1};
-  if (bias_) formats.push_back(std::make_unique<RowsFormat>(one, out_));
+  formats.push_back(make_rows_format(src_.layout, out_));
+  if (bias_) formats.push_back(make_vector_format(out_));
   return formats;
 }
 

@@ -8,6 +8,7 @@
 
 #include "backends/cpu/dnnl_primitives.h"
 #include "backends/cpu/memory_plan.h"
+#include "backends/cpu/parameter_formats.h"
 #include "compute/program.h"
 #include "core/clock.h"
 #include "model/graph.h"
@@ -73,15 +74,6 @@ struct Execution {
   Tally* tally = nullptr;  ///< forward: the loss adds to it
   double loss_scale = 1;   ///< backward
   Accumulate accumulate = Accumulate::overwrite;
-};
-
-/// A converter between Keras' layout of one parameter and the stored one.
-class ParameterFormat {
- public:
-  virtual ~ParameterFormat() = default;
-  virtual std::size_t stored() const = 0;  ///< floats
-  virtual void to_keras(const float* stored, float* keras) const = 0;
-  virtual void from_keras(const float* keras, float* stored) const = 0;
 };
 
 class Step {

@@ -1,0 +1,73 @@
+#include "backends/cpu/parameter_formats.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace cputrain {
+namespace {
+
+class KernelFormat final : public ParameterFormat {
+ public:
+  KernelFormat(const dnnl::memory::desc& stored, const dnnl::memory::desc& keras)
+      : context_(make_dnnl_context()), stored_(stored), keras_(keras) {}
+
+  std::size_t stored() const override { return stored_.get_size() / sizeof(float); }
+  void to_keras(const float* stored, float* keras) const override {
+    convert(stored_, stored, keras_, keras);
+  }
+  void from_keras(const float* keras, float* stored) const override {
+    convert(keras_, keras, stored_, stored);
+  }
+
+ private:
+  void convert(const dnnl::memory::desc& from, const float* src, const dnnl::memory::desc& to,
+               float* dst) const {
+    const Operation operation = reorder(context_, from, to);
+    std::vector<std::byte> scratchpad(operation.scratchpad);
+    Call(context_, operation, scratchpad.data(),
+         {{DNNL_ARG_FROM, from, const_cast<float*>(src)}, {DNNL_ARG_TO, to, dst}})
+        .run();
+  }
+
+  DnnlContext context_;
+  dnnl::memory::desc stored_, keras_;
+};
+
+class RowsFormat final : public ParameterFormat {
+ public:
+  RowsFormat(const SampleLayout& src, std::size_t out) : src_(src), out_(out) {}
+
+  std::size_t stored() const override { return src_.size() * out_; }
+  void to_keras(const float* stored, float* keras) const override {
+    for (std::size_t row = 0; row < src_.shape.size(); ++row) {
+      std::copy_n(stored + src_.position(row) * out_, out_, keras + row * out_);
+    }
+  }
+  void from_keras(const float* keras, float* stored) const override {
+    if (src_.padded()) std::fill_n(stored, this->stored(), 0.0f);
+    for (std::size_t row = 0; row < src_.shape.size(); ++row) {
+      std::copy_n(keras + row * out_, out_, stored + src_.position(row) * out_);
+    }
+  }
+
+ private:
+  SampleLayout src_;
+  std::size_t out_;
+};
+
+}  // namespace
+
+std::unique_ptr<ParameterFormat> make_kernel_format(const dnnl::memory::desc& stored, int kernel,
+                                                    int in, int out) {
+  return std::make_unique<KernelFormat>(stored, keras_kernel_desc(kernel, in, out));
+}
+
+std::unique_ptr<ParameterFormat> make_rows_format(const SampleLayout& src, std::size_t out) {
+  return std::make_unique<RowsFormat>(src, out);
+}
+
+std::unique_ptr<ParameterFormat> make_vector_format(std::size_t size) {
+  return make_rows_format({{1, 1, 1}, 1}, size);  // one row
+}
+
+}  // namespace cputrain
