@@ -28,7 +28,7 @@ TEST(Trainer, RunsTheEpochsAndCountsEverything) {
 TEST(Trainer, LearnsTheMadePictures) {
   MadeOptions options;
   options.samples = 60;
-  options.train.epochs = 15;
+  options.train.epochs = 60;
   const MadeResult made = made_alone(options);
   EXPECT_LT(made.recorder.epochs.back().train.mean_loss(),
             0.8 * made.recorder.epochs.front().train.mean_loss());
