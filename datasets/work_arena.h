@@ -6,7 +6,8 @@
 
 namespace cputrain {
 
-/// Threads for input work, apart from those that compute: a TBB arena of its own size.
+/// Threads for input work, apart from those that compute: a TBB arena of its own size (plain
+/// threads under ThreadSanitizer).
 class WorkArena {
  public:
   explicit WorkArena(int threads);

@@ -1,0 +1,52 @@
+#include "datasets/work_arena.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace cputrain {
+namespace {
+
+TEST(WorkArena, does_everything_once) {
+  for (const int threads : {1, 2, 5}) {
+    WorkArena arena(threads);
+    for (const std::size_t count : {0u, 1u, 3u, 1000u}) {
+      std::vector<std::atomic<int>> times(count);
+      arena.for_each(count, [&](std::size_t i) { ++times[i]; });
+      for (const auto& one : times) EXPECT_EQ(one, 1);
+    }
+  }
+}
+
+TEST(WorkArena, passes_an_exception_on) {
+  WorkArena arena(2);
+  const auto body = [](std::size_t i) {
+    if (i == 50) throw std::runtime_error("fifty");
+  };
+  EXPECT_THROW(arena.for_each(100, body), std::runtime_error);
+  EXPECT_THROW(arena.for_each(100, body, [] {}), std::runtime_error);
+}
+
+TEST(WorkArena, reports_on_the_callers_thread_and_can_be_stopped_there) {
+  WorkArena arena(2);
+  const auto caller = std::this_thread::get_id();
+  int reports = 0;
+  std::atomic<int> done{0};
+  arena.for_each(
+      100, [&](std::size_t) { ++done; },
+      [&] {
+        EXPECT_TRUE(std::this_thread::get_id() == caller);
+        ++reports;
+      });
+  EXPECT_EQ(done, 100);
+  EXPECT_GE(reports, 1);
+  EXPECT_THROW(arena.for_each(
+                   100, [&](std::size_t) { ++done; }, [] { throw std::logic_error("enough"); }),
+               std::logic_error);
+}
+
+}  // namespace
+}  // namespace cputrain
