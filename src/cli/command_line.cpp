@@ -120,9 +120,11 @@ void add_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   const bool trains = command == "train" || command == "bench";
   const bool reads_weights = command == "eval" || command == "predict";
   if (trains || command == "info") add_model_flags(f, c);
-  if (reads_weights || command == "bench") {
+  if (trains || reads_weights) {
     f.group("Model");
-    f.text("weights", c.weights, "FILE", "weights.safetensors that training wrote");
+    f.text("weights", c.weights, "FILE",
+           trains ? "start from these weights of the same model [initial ones, by seed]"
+                  : "weights.safetensors that training wrote");
   }
   if (command != "predict" && command != "info") add_data_flags(f, c);
   if (trains) add_training_flags(f, c);

@@ -99,16 +99,17 @@ class Results {
   std::filesystem::path weights_path() const { return folder_ / "weights.safetensors"; }
 
   /// Saves the weights of the last completed step, from any thread.
-  void save() const {
+  void save(Durability durability) const {
     const std::lock_guard lock(training_.weights_mutex);
-    save_weights(weights_path(), model_, *training_.program, training_.exchange->arenas().weights);
+    save_weights(weights_path(), model_, *training_.program, training_.exchange->arenas().weights,
+                 durability);
   }
 
   /// The answer to SIGTERM.
   int save_and_say() const {
     if (!session_.leads()) return static_cast<int>(ExitCode::stopped);
     try {
-      save();
+      save(Durability::process);  // mpirun leaves a second; a busy disk may take longer
       fmt::print(stderr, "cputrain: terminated; weights of the last completed step are in {}\n",
                  weights_path().string());
       return static_cast<int>(ExitCode::stopped);
@@ -120,7 +121,7 @@ class Results {
 
   void finish(const TrainResult& result, Reporter& reporter) const {
     if (!session_.leads()) return;
-    save();
+    save(Durability::disk);
     reporter.summary(
         {.outcome = result.stopped ? "interrupted" : "finished",
          .steps = result.steps,

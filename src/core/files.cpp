@@ -54,8 +54,9 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::write(std::span<const std::byte> bytes) { write_all(descriptor_, bytes, path_); }
 
-void AtomicFile::commit() {
-  if (::fsync(descriptor_) != 0 && errno != EINVAL) cannot_write(path_, errno);
+void AtomicFile::commit(Durability durability) {
+  if (durability == Durability::disk && ::fsync(descriptor_) != 0 && errno != EINVAL)
+    cannot_write(path_, errno);
   if (::close(std::exchange(descriptor_, -1)) != 0) {
     const int error = errno;
     ::unlink(temporary_.c_str());
@@ -66,7 +67,7 @@ void AtomicFile::commit() {
     ::unlink(temporary_.c_str());
     cannot_write(path_, error);
   }
-  sync_folder(path_.parent_path());
+  if (durability == Durability::disk) sync_folder(path_.parent_path());
 }
 
 void write_file(const std::filesystem::path& path, std::string_view text) {

@@ -9,8 +9,12 @@
 /// Writing so that a file is whole or absent: Error(output) says what could not be written.
 namespace cputrain {
 
-/// A file that grows under a temporary name and appears under its own when commit() is called,
-/// after everything reached the disk. Without commit() nothing is left behind.
+/// What commit() waits for. `process`: the file survives the death of this process, which is quick;
+/// `disk`: a power cut, too.
+enum class Durability { process, disk };
+
+/// A file that grows under a temporary name and appears whole under its own with commit(). Without
+/// commit() nothing is left behind.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -20,7 +24,7 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  void commit();
+  void commit(Durability = Durability::disk);
 
  private:
   std::filesystem::path path_, temporary_;

@@ -11,7 +11,6 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/files.h"
 
 namespace cputrain::safetensors {
 namespace {
@@ -58,7 +57,7 @@ std::string header_text(const Metadata& metadata, const std::vector<OutTensor>& 
 }  // namespace
 
 void write(const std::filesystem::path& path, const Metadata& metadata,
-           std::vector<OutTensor> tensors) {
+           std::vector<OutTensor> tensors, Durability durability) {
   std::ranges::sort(tensors, {}, &OutTensor::name);
   const std::string header = header_text(metadata, tensors);
   const std::uint64_t length = header.size();
@@ -70,7 +69,7 @@ void write(const std::filesystem::path& path, const Metadata& metadata,
     const std::vector<float> floats(values.begin(), values.end());
     file.write(std::as_bytes(std::span(floats)));
   }
-  file.commit();
+  file.commit(durability);
 }
 
 std::size_t TensorInfo::count() const { return product(extents); }

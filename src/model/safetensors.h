@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/files.h"
+
 /// The safetensors format: 8 bytes with the header's length, a JSON header, one buffer. Files from
 /// users are hostile until checked: every rule of the format is verified before a number is read.
 namespace cputrain::safetensors {
@@ -21,7 +23,8 @@ struct OutTensor {
 };
 
 /// Writes F32 tensors, sorted by name; the file is whole or absent. Error(output).
-void write(const std::filesystem::path&, const Metadata&, std::vector<OutTensor> tensors);
+void write(const std::filesystem::path&, const Metadata&, std::vector<OutTensor> tensors,
+           Durability = Durability::disk);
 
 struct TensorInfo {
   std::string name, dtype;

@@ -48,7 +48,7 @@ std::string weights_hash(const Program& program, const Array& weights) {
 }
 
 void save_weights(const std::filesystem::path& path, const ModelDescription& description,
-                  const Program& program, const Array& weights) {
+                  const Program& program, const Array& weights, Durability durability) {
   const Input& input = std::get<Input>(description.graph.nodes()[0].layer);
   const safetensors::Metadata metadata{
       {"format", kFormat},
@@ -67,7 +67,7 @@ void save_weights(const std::filesystem::path& path, const ModelDescription& des
                        {parameters[p].extents.begin(), parameters[p].extents.end()},
                        [&program, &weights, p] { return program.to_canonical(p, weights); }});
   }
-  safetensors::write(path, metadata, std::move(tensors));
+  safetensors::write(path, metadata, std::move(tensors), durability);
 }
 
 ModelDescription read_description(const std::filesystem::path& path) {

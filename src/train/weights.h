@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compute/program.h"
+#include "core/files.h"
 #include "model/graph.h"
 
 /// Weights between programs, files and initial values.
@@ -28,7 +29,7 @@ struct ModelDescription {
 
 /// weights.safetensors in Keras' names and layout. Error(output).
 void save_weights(const std::filesystem::path&, const ModelDescription&, const Program&,
-                  const Array& weights);
+                  const Array& weights, Durability = Durability::disk);
 
 /// Error(data) where the file is damaged or does not describe a model.
 ModelDescription read_description(const std::filesystem::path&);

@@ -1,0 +1,99 @@
+"""What a run leaves on disk, and what happens when it cannot."""
+import json
+import os
+import subprocess
+import unittest
+
+from program import SMALL, ProgramTest
+
+
+class RunFolder(ProgramTest):
+    def test_holds_what_is_documented(self):
+        self.train("run", "--epochs", "2")
+        self.assertEqual(sorted(os.listdir(self.path("run"))),
+                         ["config.json", "environment.json", "metrics.jsonl", "weights.safetensors"])
+        with open(self.path("run/config.json")) as f:
+            self.assertEqual(json.load(f)["batch"], 20)
+        with open(self.path("run/environment.json")) as f:
+            self.assertIn("host", json.load(f))
+        self.assertEqual(len(self.metrics("run", "epoch")), 2)
+        self.assertEqual(self.metrics("run", "summary")[0]["outcome"], "finished")
+
+    def test_without_out_it_names_itself(self):
+        self.expect(0, *SMALL, "--steps", "1")
+        names = os.listdir(self.path("runs"))
+        self.assertEqual(len(names), 1)
+        self.assertRegex(names[0], r"^\d{8}-\d{6}-dogcat-np1-b20$")
+
+    def test_an_earlier_run_is_safe_unless_overwritten(self):
+        self.train("run", "--steps", "1")
+        self.expect(2, *SMALL, "--steps", "1", "--out", "run", says=["run holds a run", "--overwrite"])
+        self.train("run", "--steps", "2", "--overwrite")
+        self.assertEqual(len(self.metrics("run", "step")), 2)
+
+    def test_a_place_that_cannot_be_written_ends_with_74(self):
+        open(self.path("file"), "w").close()
+        self.expect(74, *SMALL, "--steps", "1", "--out", "file/run", says=["file/run"])
+
+    def test_a_full_disk_ends_with_74_and_leaves_nothing_half_written(self):
+        disk = self.path("disk")
+        os.mkdir(disk)
+        mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk],
+                               stderr=subprocess.PIPE, text=True)
+        if mount.returncode != 0:
+            self.skipTest("cannot mount a small file system: " + mount.stderr.strip())
+        self.addCleanup(subprocess.run, ["umount", disk])
+        # The weights are 2.5 MB, the disk has 1.
+        self.expect(74, *SMALL, "--steps", "1", "--out", disk + "/run", says=["weights.safetensors"])
+        self.assertEqual(sorted(os.listdir(disk + "/run")),
+                         ["config.json", "environment.json", "metrics.jsonl"])
+        with open(disk + "/run/metrics.jsonl") as lines:
+            for line in lines:
+                json.loads(line)
+
+
+class Weights(ProgramTest):
+    def test_eval_repeats_the_figures_of_training(self):
+        self.train("run", "--epochs", "2")
+        last = self.metrics("run", "epoch")[-1]
+        done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data",
+                           "synthetic:60", "--json", "-")
+        result = json.loads(done.stdout)
+        self.assertEqual(result["accuracy"], last["val_accuracy"])
+        self.assertAlmostEqual(result["loss"], last["val_loss"], delta=1e-5 * last["val_loss"])
+        self.assertEqual(result["images"], 6)
+
+    def test_training_goes_on_from_weights(self):
+        self.train("a", "--epochs", "3")
+        last = self.metrics("a", "epoch")[-1]
+        self.train("b", "--steps", "1", "--lr", "0", "--weights", "a/weights.safetensors")
+        self.assertAlmostEqual(self.metrics("b", "epoch")[-1]["val_loss"], last["val_loss"],
+                               delta=1e-5 * last["val_loss"])
+
+    def test_a_damaged_file_ends_with_65(self):
+        self.train("run", "--steps", "1")
+        path = self.path("run/weights.safetensors")
+        with open(path, "r+b") as f:
+            f.truncate(os.path.getsize(path) - 1)
+        self.expect(65, "eval", "--weights", path, "--data", "synthetic:60",
+                    says=["weights.safetensors"])
+        self.expect(65, "eval", "--weights", "missing", "--data", "synthetic:60", says=["missing"])
+
+    def test_predict_names_classes_and_unreadable_files(self):
+        self.train("run", "--steps", "2")
+        with open(self.path("p.ppm"), "w") as f:
+            f.write("no picture")
+        with open(self.path("dot.bmp"), "wb") as f:  # one blue pixel, by the format's description
+            f.write(b"BM" + bytes.fromhex("3a000000 00000000 36000000 28000000 01000000 01000000"
+                                          "01001800 00000000 04000000 00000000 00000000 00000000"
+                                          "00000000 ff000000"))
+        done = self.expect(65, "predict", "--weights", "run/weights.safetensors", "--json", "-",
+                           "dot.bmp", "p.ppm", says=["p.ppm"])
+        good, bad = json.loads(done.stdout)["predictions"]
+        self.assertAlmostEqual(sum(good["probabilities"].values()), 1, places=5)
+        self.assertIn(good["class"], good["probabilities"])
+        self.assertIn("error", bad)
+
+
+if __name__ == "__main__":
+    unittest.main()
