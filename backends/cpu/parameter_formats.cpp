@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "backends/cpu/parallel.h"
+
 namespace cputrain {
 namespace {
 
@@ -22,6 +24,8 @@ class KernelFormat final : public ParameterFormat {
  private:
   void convert(const dnnl::memory::desc& from, const float* src, const dnnl::memory::desc& to,
                float* dst) const {
+    const ThreadCount alone(
+        1);  // small work that SIGTERM may ask for on a machine overfull of threads
     const Operation operation = reorder(context_, from, to);
     std::vector<std::byte> scratchpad(operation.scratchpad);
     Call(context_, operation, scratchpad.data(),
