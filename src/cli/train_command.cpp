@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "cli/commands.h"
 #include "cli/run_folder.h"
@@ -107,7 +109,11 @@ class Results {
 
   /// The answer to SIGTERM.
   int save_and_say() const {
-    if (!session_.leads()) return static_cast<int>(ExitCode::stopped);
+    if (!session_.leads()) {
+      // Open MPI kills the others as soon as one rank is gone: let rank 0 save first.
+      std::this_thread::sleep_for(std::chrono::seconds(3));
+      return static_cast<int>(ExitCode::stopped);
+    }
     try {
       save(Durability::process);  // mpirun leaves a second; a busy disk may take longer
       fmt::print(stderr, "cputrain: terminated; weights of the last completed step are in {}\n",
