@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/machine_json.h"
 #include "cli/session.h"
 #include "cli/training_setup.h"
 #include "core/error.h"
@@ -20,20 +21,6 @@ std::string machine_text(const Machine& m) {
       m.host, m.cpu_model, m.sockets, m.sockets == 1 ? "" : "s", m.numa_nodes,
       m.numa_nodes == 1 ? "" : "s", m.cores, m.hardware_threads, m.allowed_cores,
       m.allowed_cpus.size(), m.instruction_set, join(m.caches, ", "), m.memory_gb);
-}
-
-nlohmann::ordered_json machine_json(const Machine& m) {
-  return {{"host", m.host},
-          {"cpu", m.cpu_model},
-          {"instruction_set", m.instruction_set},
-          {"sockets", m.sockets},
-          {"numa_nodes", m.numa_nodes},
-          {"cores", m.cores},
-          {"hardware_threads", m.hardware_threads},
-          {"allowed_cores", m.allowed_cores},
-          {"allowed_hardware_threads", m.allowed_cpus.size()},
-          {"caches", m.caches},
-          {"memory_gb", m.memory_gb}};
 }
 
 }  // namespace

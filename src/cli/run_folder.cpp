@@ -6,6 +6,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "cli/machine_json.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/version.h"
@@ -63,18 +64,9 @@ nlohmann::ordered_json effective_flags(const Config& config, const TrainingChoic
 }
 
 nlohmann::ordered_json environment_json(const Session& session, const Services& services) {
-  const Machine& machine = session.machine;
   return {{"cputrain", kVersion},
           {"started", time_text("{:%Y-%m-%dT%H:%M:%S%z}")},
-          {"host", machine.host},
-          {"cpu", machine.cpu_model},
-          {"instruction_set", machine.instruction_set},
-          {"sockets", machine.sockets},
-          {"numa_nodes", machine.numa_nodes},
-          {"cores", machine.cores},
-          {"hardware_threads", machine.hardware_threads},
-          {"memory_gb", machine.memory_gb},
-          {"caches", machine.caches},
+          {"machine", machine_json(session.machine)},
           {"ranks", session.communicator->size()},
           {"threads_of_rank_0", session.threads},
           {"communication", session.communicator->describe()},

@@ -15,7 +15,7 @@ class RunFolder(ProgramTest):
         with open(self.path("run/config.json")) as f:
             self.assertEqual(json.load(f)["batch"], 20)
         with open(self.path("run/environment.json")) as f:
-            self.assertIn("host", json.load(f))
+            self.assertIn("host", json.load(f)["machine"])
         self.assertEqual(len(self.metrics("run", "epoch")), 2)
         self.assertEqual(self.metrics("run", "summary")[0]["outcome"], "finished")
 

@@ -1,0 +1,108 @@
+// Every flag of every command, with its limits and its line of help.
+
+#include "cli/command_flags.h"
+
+#include "core/text.h"
+#include "model/zoo.h"
+
+namespace cputrain {
+namespace {
+
+void add_model_flags(Flags& f, Config& c) {
+  f.group("Model");
+  std::vector<std::string> names;
+  for (const auto& entry : model_zoo()) names.push_back(entry.name);
+  f.text("model", c.model, "NAME", "network: " + join(names, ", ") + " [dogcat]");
+  f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [the model's]");
+  f.whole("classes", c.classes, 2, 65536, "outputs of the last layer [those of the data]");
+  f.real("dropout", c.dropout, 0, 0.999, "rate of every dropout layer [the model's]");
+}
+
+void add_data_flags(Flags& f, Config& c) {
+  f.group("Data");
+  f.text("data", c.data, "DATA",
+         "folder of class folders, folder of cat.N.jpg files, list file, idx:DIR, or synthetic[:N] "
+         "[synthetic]");
+  f.real("validation-split", c.validation_split, 0, 0.99,
+         "part kept for validation where the data has none of its own [0.1]");
+  f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training pictures");
+  f.whole("limit-val", c.limit_val, 0, 1'000'000'000,
+          "use at most N validation pictures; 0: do not evaluate");
+  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
+          "order, split, initial weights, dropout and augmentation are functions of it [0]");
+}
+
+void add_training_flags(Flags& f, Config& c) {
+  f.group("Training");
+  f.whole("batch", c.batch, 1, 16'777'216, "images in a step, over all ranks [the model's]");
+  f.whole("micro-batch", c.micro_batch, 1, 65536,
+          "images that a rank computes at once [32, or more with many threads]");
+  f.whole("epochs", c.epochs, 1, 1'000'000, "times through the data [the model's]");
+  f.whole("steps", c.steps, 1, 1'000'000'000'000, "end after N steps, whatever --epochs says");
+  f.choice(
+      "augment", {"none", "flip", "six"},
+      "flip: left-right at random; six: flips and quarter turns at random [none]",
+      [&c](const std::string& name) {
+        c.augment = name == "flip" ? Augment::flip : name == "six" ? Augment::six : Augment::none;
+      });
+  f.choice("optimizer", {"sgd", "rmsprop", "adam"}, "update rule, as in Keras [the model's]",
+           [&c](const std::string& name) { c.optimizer = name; });
+  f.real("lr", c.lr, 0, 1e6, "learning rate [the model's, or Keras' default for --optimizer]");
+  f.real("momentum", c.momentum, 0, 0.9999, "of sgd and rmsprop [0]");
+  f.yes("nesterov", c.nesterov, "sgd: look ahead along the momentum");
+  f.real("rho", c.rho, 0, 0.999999, "rmsprop: decay of the mean square [0.9]");
+  f.yes("centered", c.centered, "rmsprop: subtract the squared mean gradient");
+  f.real("epsilon", c.epsilon, 0, 1e3, "of rmsprop and adam [1e-7]");
+  f.real("weight-decay", c.weight_decay, 0, 1e3,
+         "each step also takes lr * X * weight off every kernel [0]");
+}
+
+void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
+  f.group("Machine");
+  f.choice("backend", choices.backends, "what computes [" + choices.backends.front() + "]",
+           [&c](const std::string& name) { c.backend = name; });
+  f.choice("precision", {"float", "double"}, "double: reference backend only [float]",
+           [&c](const std::string& name) { c.precision = name; });
+  f.whole("threads", c.threads, 1, 4096, "of each rank [the cores it was given]");
+  f.whole("io-threads", c.io_threads, 1, 4096, "for decoding pictures [as --threads]");
+  f.no("winograd", c.winograd,
+       "compute 3x3 convolutions directly: slower, with smaller rounding errors");
+  f.real("bucket-mb", c.bucket_mb, 0, 1e6,
+         "gradients travel in pieces of at least so many MB while backward runs [25]");
+}
+
+}  // namespace
+
+void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
+  const std::string& command = c.command;
+  const bool trains = command == "train" || command == "bench";
+  const bool reads_weights = command == "eval" || command == "predict";
+  if (trains || command == "info") add_model_flags(f, c);
+  if (trains || reads_weights) {
+    f.group("Model");
+    f.text("weights", c.weights, "FILE",
+           trains ? "start from these weights of the same model [initial ones, by seed]"
+                  : "weights.safetensors that training wrote");
+  }
+  if (command != "predict" && command != "info") add_data_flags(f, c);
+  if (trains) add_training_flags(f, c);
+  if (reads_weights) {
+    f.group("Machine");
+    f.whole("micro-batch", c.micro_batch, 1, 65536, "images computed at once [32]");
+  }
+  add_machine_flags(f, c, choices);
+  f.group("Output");
+  if (command == "train") {
+    f.text("out", c.out, "DIR", "folder of this run [runs/<date>-<model>-np<ranks>-b<batch>]");
+    f.yes("overwrite", c.overwrite, "--out may hold an earlier run");
+    f.whole("verbose", c.verbose, 0, 2,
+            "0: silent, 1: a bar, 2: a line an epoch [1 on a terminal, else 2]");
+    f.whole("log-every", c.log_every, 0, 1'000'000'000,
+            "step lines in metrics.jsonl [10]; 0: none");
+  } else {
+    f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");
+  }
+  if (command == "bench") f.whole("repeat", c.repeat, 1, 1000, "measured steps [5]");
+}
+
+}  // namespace cputrain

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "core/placement.h"
+
+namespace cputrain {
+
+/// The facts of a machine, for `info` and environment.json.
+nlohmann::ordered_json machine_json(const Machine&);
+
+}  // namespace cputrain
