@@ -38,7 +38,8 @@ Decoded decode(std::span<const std::uint8_t> file);
 /// `truncated`; other complaints of libjpeg set `warned`.
 Decoded decode_jpeg(std::span<const std::uint8_t> file);
 
-/// PNG, BMP and GIF through stb_image; alpha is dropped, 16 bits become 8.
+/// PNG, BMP and GIF through stb_image; alpha is dropped, 16 bits become 8; transparent pixels of a
+/// GIF are black.
 Decoded decode_with_stb(std::span<const std::uint8_t> file, Format);
 
 }  // namespace cputrain

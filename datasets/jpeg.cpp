@@ -40,7 +40,8 @@ struct Decoder {
 ErrorState& state_of(j_common_ptr info) { return *reinterpret_cast<ErrorState*>(info->err); }
 
 [[noreturn]] void on_error(j_common_ptr info) {
-  info->err->format_message(info, state_of(info).message);
+  // After the end of the file, errors are only consequences; the complaint about it says more.
+  if (!state_of(info).file_ended) info->err->format_message(info, state_of(info).message);
   std::longjmp(state_of(info).jump, 1);
 }
 

@@ -190,6 +190,25 @@ std::vector<std::uint32_t> indices(std::size_t begin, std::size_t end) {
   return result;
 }
 
+/// For the log, beginning with the words that Keras uses.
+std::string describe(const Found& found, const DataSource& source, const Division& parts,
+                     const std::string& validation_name) {
+  std::string text =
+      fmt::format("Found {} {} belonging to {} classes. Using {} for training",
+                  found.dataset->size(), found.things, found.dataset->classes().size(),
+                  of_available(source.train.size(), parts.rest.size()));
+  if (!parts.chosen.empty()) {
+    text +=
+        fmt::format(" and {} for validation ({})",
+                    of_available(source.validation.size(), parts.chosen.size()), validation_name);
+  }
+  text += ".";
+  if (found.ignored > 0) {
+    text += fmt::format(" Ignored {} other file{}.", found.ignored, found.ignored == 1 ? "" : "s");
+  }
+  return text;
+}
+
 }  // namespace
 
 DataSource open_data(const DataRequest& request) {
@@ -212,21 +231,7 @@ DataSource open_data(const DataRequest& request) {
   source.train = limited(parts.rest, request.limit_train, Choice::limit_train);
   source.validation = limited(parts.chosen, request.limit_validation, Choice::limit_validation);
   source.ignored = found.ignored;
-  source.description =
-      fmt::format("Found {} {} belonging to {} classes. Using {} for training", data.size(),
-                  found.things, classes, of_available(source.train.size(), parts.rest.size()));
-  if (!parts.chosen.empty()) {
-    source.description +=
-        fmt::format(" and {} for validation ({})",
-                    of_available(source.validation.size(), parts.chosen.size()), validation_name);
-  }
-  source.description += ".";
-  if (source.ignored > 0) {
-    source.description +=
-        fmt::format(" Ignored {} that {} not pictures by name.",
-                    source.ignored == 1 ? "1 file" : fmt::format("{} files", source.ignored),
-                    source.ignored == 1 ? "is" : "are");
-  }
+  source.description = describe(found, source, parts, validation_name);
   source.dataset = std::move(found.dataset);
   return source;
 }

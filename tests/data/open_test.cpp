@@ -71,6 +71,8 @@ TEST_F(Open, class_folders) {
   EXPECT_EQ(source.ignored, 2u);
   EXPECT_EQ(source.train.size(), 4u);
   EXPECT_TRUE(source.validation.empty());
+  EXPECT_EQ(source.description,
+            "Found 4 files belonging to 2 classes. Using 4 for training. Ignored 2 other files.");
   EXPECT_TRUE(source.description.starts_with("Found 4 files belonging to 2 classes."))
       << source.description;
 }
