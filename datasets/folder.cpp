@@ -1,5 +1,7 @@
 #include "datasets/folder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -50,7 +52,7 @@ void list_class(const fs::path& root, const std::string& below, const std::strin
   listing.links += content.links;
   for (const std::string& name : content.files) {
     if (is_picture_name(name)) {
-      listing.files.push_back({below + "/" + name, label});
+      listing.files.push_back({fmt::format("{}/{}", below, name), label});
     } else {
       ++listing.ignored;
     }
@@ -60,7 +62,7 @@ void list_class(const fs::path& root, const std::string& below, const std::strin
                              " pictures (indices have 32 bits); split the data set");
   }
   for (const std::string& name : content.folders) {
-    list_class(root, below + "/" + name, label, listing);
+    list_class(root, fmt::format("{}/{}", below, name), label, listing);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "datasets/idx.h"
 
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -32,7 +33,7 @@ struct IdxPart {
 std::string find_file(const std::string& folder, const std::string& stem, const std::string& kind) {
   for (const char* separator : {"-", "."}) {
     for (const char* ending : {"", ".gz"}) {
-      const std::string path = folder + "/" + stem + separator + kind + ending;
+      std::string path = fmt::format("{}/{}{}{}{}", folder, stem, separator, kind, ending);
       std::error_code missing;
       if (std::filesystem::exists(path, missing)) return path;
     }

@@ -60,6 +60,8 @@ void resize_bilinear(const Picture& picture, Shape image, std::span<std::uint8_t
     stretch_row(picture.rgb.data() + tap.high * src_row, columns, lower);
     for (std::size_t i = 0; i < dst_row; ++i) {
       const float value = upper[i] + (lower[i] - upper[i]) * tap.fraction;
+      // Never negative and below 256, so this rounds.
+      // NOLINTNEXTLINE(bugprone-incorrect-roundings)
       *out++ = static_cast<std::uint8_t>(value + 0.5f);
     }
   }

@@ -19,7 +19,7 @@ struct Spot {
 
 struct Scene {
   std::vector<Spot> spots;
-  std::array<float, 3> mean, contrast, slope_x, slope_y;
+  std::array<float, 3> mean{}, contrast{}, slope_x{}, slope_y{};
   std::uint64_t noise_key = 0;
 };
 
@@ -95,7 +95,7 @@ std::uint64_t split_mix(std::uint64_t key, std::uint64_t counter) {
 
 /// Adds noise of up to kNoise to eight samples and rounds them to bytes.
 void finish_eight(const float* values, std::uint64_t noise, std::uint8_t* dst) {
-  std::array<float, 8> sums;
+  std::array<float, 8> sums{};
   for (std::size_t k = 0; k < 8; ++k) {
     const auto byte = static_cast<int>(noise >> (8 * k) & 0xFF);
     // 0.5 rounds; the clamp is for the rare ground that spots of 90 levels made black.

@@ -93,7 +93,7 @@ TEST_F(Cache, holds_what_the_data_set_reads) {
   EXPECT_EQ(data.train.samples, source.train);
   EXPECT_EQ(data.validation.samples, source.validation);
   EXPECT_TRUE(data.bad.empty());
-  std::vector<std::uint8_t> expected(8 * 10 * 3);
+  std::vector<std::uint8_t> expected(Shape{8, 10, 3}.size());
   for (const ImageSet* set : {&data.train, &data.validation}) {
     EXPECT_EQ(set->image, (Shape{8, 10, 3}));
     for (std::size_t i = 0; i < set->size(); ++i) {
@@ -213,7 +213,7 @@ TEST_F(Cache, progress_may_stop_it) {
 
 TEST_F(Cache, one_picture_for_predict) {
   write("a.jpg", png_of(smooth_picture(10, 8)));
-  std::vector<std::uint8_t> pixels(8 * 10 * 3);
+  std::vector<std::uint8_t> pixels(Shape{8, 10, 3}.size());
   const auto read = [&](const std::string& name) {
     return pipeline_.read_image((folder_.path() / name).string(), {8, 10, 3}, pixels);
   };

@@ -92,7 +92,7 @@ Bytes jpeg_of(const Picture& picture, JpegKind kind) {
   }
   jpeg_finish_compress(&info);
   jpeg_destroy_compress(&info);
-  const Bytes file(memory, memory + size);
+  Bytes file(memory, memory + size);
   std::free(memory);
   return file;
 }
@@ -204,7 +204,8 @@ std::size_t position_of(const Bytes& file, std::string_view bytes) {
   return static_cast<std::size_t>(found - file.begin());
 }
 
-Bytes with_png_checksums(Bytes png) {
+Bytes with_png_checksums(const Bytes& file) {
+  Bytes png = file;
   std::size_t at = 8;
   while (at + 12 <= png.size()) {
     std::size_t length = 0;

@@ -41,7 +41,7 @@ Bytes patched(Bytes file, std::size_t at, std::uint32_t value, int count);
 /// Where a run of bytes begins in a file.
 std::size_t position_of(const Bytes& file, std::string_view bytes);
 /// Sets the checksums of all chunks that are complete.
-Bytes with_png_checksums(Bytes png);
+Bytes with_png_checksums(const Bytes& png);
 Bytes prefix(const Bytes& file, std::size_t size);
 
 /// Makes the folders of the path, too.

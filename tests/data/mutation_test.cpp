@@ -32,10 +32,11 @@ Bytes mutated(Bytes file, std::uint32_t kind, std::uint32_t number) {
   return file;
 }
 
-using Repair = Bytes (*)(Bytes);
+using Repair = Bytes (*)(const Bytes&);
 
-void decode_mutations(
-    const Bytes& file, std::uint32_t kind, Repair repair = [](Bytes bytes) { return bytes; }) {
+Bytes unchanged(const Bytes& file) { return file; }
+
+void decode_mutations(const Bytes& file, std::uint32_t kind, Repair repair = unchanged) {
   std::size_t decoded_well = 0;
   for (std::uint32_t number = 0; number < kCases; ++number) {
     const Decoded decoded = decode(repair(mutated(file, kind, number)));

@@ -49,7 +49,7 @@ TEST(Synthetic, edges_tell_the_classes_apart_and_the_mean_colour_does_not) {
     const auto pixels = picture(*data, i, image);
     std::array<double, 3> sum{};
     double edges = 0;
-    for (std::size_t p = 0; p < 64 * 64; ++p) {
+    for (std::size_t p = 0; p < std::size_t{64} * 64; ++p) {
       for (std::size_t c = 0; c < 3; ++c) sum[c] += pixels[p * 3 + c];
       if (p % 64 != 63) edges += std::abs(pixels[p * 3 + 1] - pixels[p * 3 + 4]) > 30 ? 1 : 0;
     }
