@@ -174,7 +174,7 @@ namespace {
 template <class T>
 std::vector<double> to_doubles(const std::vector<char>& bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());  // null is not allowed
   return {values.begin(), values.end()};
 }
 
