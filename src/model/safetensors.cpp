@@ -11,6 +11,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/json_text.h"
 
 namespace cputrain::safetensors {
 namespace {
@@ -49,7 +50,7 @@ std::string header_text(const Metadata& metadata, const std::vector<OutTensor>& 
         {"dtype", "F32"}, {"shape", tensor.extents}, {"data_offsets", {offset, offset + bytes}}};
     offset += bytes;
   }
-  std::string text = header.dump();
+  std::string text = json_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   return text;
 }
@@ -174,7 +175,8 @@ namespace {
 template <class T>
 std::vector<double> to_doubles(const std::vector<char>& bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
-  if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());  // null is not allowed
+  if (!values.empty())
+    std::memcpy(values.data(), bytes.data(), bytes.size());  // null is not allowed
   return {values.begin(), values.end()};
 }
 
