@@ -35,6 +35,8 @@ std::vector<std::string> library_versions() {
   std::vector<std::string> libraries;
   if (cpu_backend_available()) libraries.push_back(cpu_library_versions());
   libraries.push_back(mpi_library_version());
+  const std::vector<std::string> data = data_libraries();
+  libraries.insert(libraries.end(), data.begin(), data.end());
   return libraries;
 }
 

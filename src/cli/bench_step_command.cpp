@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/training_setup.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/text.h"
 
 namespace cputrain {
@@ -157,7 +158,7 @@ int run_bench_step(const Config& config, const Services& services) {
                     {"backend", session.backend->describe()},
                     {"cpu", session.machine.cpu_model},
                     {"layers", layers_json(layers, own_images, config.repeat + 1)}};
-  write_result(session, config.json, result.dump() + "\n");
+  write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/text.h"
 #include "data/check_report.h"
 
@@ -86,7 +87,7 @@ int run_data_check(const Config& config, const Services& services) {
   const CheckReport report = services.data.check(
       source, config.io_threads.value_or(session.threads), progress_line(session, "Checking"));
   if (config.json != "-") print_report(report);
-  write_result(session, config.json, report_json(report).dump() + "\n");
+  write_result(session, config.json, json_text(report_json(report)) + "\n");
   return static_cast<int>(report.bad.empty() ? ExitCode::ok : ExitCode::data);
 }
 
@@ -116,7 +117,7 @@ int run_data_info(const Config& config, const Services& services) {
                     {"ignored", source.ignored},
                     {"fingerprint", fmt::format("{:016x}", source.dataset->fingerprint())},
                     {"classes", classes_json(classes)}};
-  write_result(session, config.json, result.dump() + "\n");
+  write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 

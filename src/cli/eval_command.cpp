@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/text.h"
 #include "train/evaluate.h"
 #include "train/weights.h"
@@ -55,7 +56,7 @@ int run_eval(const Config& config, const Services& services) {
       {"images", images},           {"correct", static_cast<std::uint64_t>(tally.correct)},
       {"skipped", data.bad.size()}, {"model", model.model},
       {"weights", config.weights},  {"data", config.data}};
-  write_result(session, config.json, result.dump() + "\n");
+  write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 

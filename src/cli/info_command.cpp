@@ -7,6 +7,7 @@
 #include "cli/session.h"
 #include "cli/training_setup.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "model/summary.h"
@@ -51,7 +52,7 @@ int run_info(const Config& config, const Services& services) {
                                       {"ranks", session.communicator->size()},
                                       {"backend", session.backend->describe()},
                                       {"libraries", services.libraries}};
-  write_result(session, config.json, result.dump() + "\n");
+  write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "train/weights.h"
 
 namespace cputrain {
@@ -107,7 +108,7 @@ int run_predict(const Config& config, const Services& services) {
       predictions.push_back(std::move(entry));
     }
   }
-  write_result(session, config.json, Json{{"predictions", predictions}}.dump() + "\n");
+  write_result(session, config.json, json_text(Json{{"predictions", predictions}}) + "\n");
   session.communicator->barrier();
   return static_cast<int>(errors ? ExitCode::data : ExitCode::ok);
 }

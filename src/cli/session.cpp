@@ -12,6 +12,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/hash.h"
 #include "core/text.h"
 
 namespace cputrain {
@@ -98,6 +99,10 @@ DecodedData decode_with_progress(const Session& session, const Services& service
                            with_commas(count), image.height, image.width, data.seconds,
                            bytes_text(static_cast<double>(count * image.size()))));
   say_bad_samples(session, data);
+  Fnv1a left_out;  // a file that one node alone cannot read would shift its order of samples
+  for (const BadSample& bad : data.bad) left_out.add(bad.name);
+  check_agreement(session, "the pictures that they can read",
+                  fmt::format("{} damaged ({:016x})", data.bad.size(), left_out.value()));
   return data;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/run_folder.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "report/reporters.h"
@@ -29,7 +30,7 @@ std::string identity(const Config& config, const TrainingChoices& choices, const
   return fmt::format("cputrain {}, {} parameters, data {:016x} ({} + {} samples), {}", kVersion,
                      graph.parameter_count(), source.dataset->fingerprint(), source.train.size(),
                      source.validation.size(),
-                     effective_flags(config, choices, micro_batch).dump());
+                     json_text(effective_flags(config, choices, micro_batch)));
 }
 
 int classes_of(const Config& config, const DataSource& source) {
@@ -152,8 +153,9 @@ std::filesystem::path open_run_folder(const Session& session, const Services& se
                                       int micro_batch) {
   if (!session.leads()) return {};
   const auto folder = make_run_folder(config, choices, session.communicator->size());
-  write_file(folder / "config.json", effective_flags(config, choices, micro_batch).dump(2) + "\n");
-  write_file(folder / "environment.json", environment_json(session, services).dump(2) + "\n");
+  write_file(folder / "config.json",
+             json_text(effective_flags(config, choices, micro_batch), 2) + "\n");
+  write_file(folder / "environment.json", json_text(environment_json(session, services), 2) + "\n");
   return folder;
 }
 

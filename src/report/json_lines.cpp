@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/files.h"
+#include "core/json_text.h"
 #include "report/reporters.h"
 
 namespace cputrain {
@@ -65,10 +66,10 @@ class JsonLines final : public Reporter {
     line["accuracy"] = r.tally.accuracy();
     line["lr"] = r.learning_rate;
     line["seconds"] = r.seconds;
-    file_.write_line(line.dump());
+    file_.write_line(json_text(line));
   }
 
-  void epoch(const EpochRecord& r) override { file_.write_line(epoch_json(r).dump()); }
+  void epoch(const EpochRecord& r) override { file_.write_line(json_text(epoch_json(r))); }
 
   void summary(const SummaryRecord& r) override {
     Json line{{"type", "summary"},
@@ -84,7 +85,7 @@ class JsonLines final : public Reporter {
     }
     line["weights_hash"] = r.weights_hash;
     line["weights"] = r.weights_file;
-    file_.write_line(line.dump());
+    file_.write_line(json_text(line));
   }
 
  private:

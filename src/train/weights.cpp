@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/hash.h"
+#include "core/json_text.h"
 #include "model/init.h"
 #include "model/model_json.h"
 #include "model/safetensors.h"
@@ -55,8 +56,8 @@ void save_weights(const std::filesystem::path& path, const ModelDescription& des
       {"format_version", kFormatVersion},
       {"layout", "keras"},
       {"model", description.model},
-      {"classes", nlohmann::json(description.classes).dump()},
-      {"graph", to_json(description.graph).dump()},
+      {"classes", json_text(nlohmann::json(description.classes))},
+      {"graph", json_text(to_json(description.graph))},
       {"preprocessing", fmt::format("RGB, bilinear resize without antialias, x * {:.9g} + {:.9g}",
                                     input.scale, input.offset)},
       {"seed", std::to_string(description.seed)}};
