@@ -134,7 +134,8 @@ Found open_list(const std::string& path) {
 }
 
 Found open_idx_folder(const std::string& folder) {
-  if (!fs::is_directory(folder)) {
+  std::error_code ignored;  // what cannot be looked into is not there for us
+  if (!fs::is_directory(folder, ignored)) {
     fail(ExitCode::data, "folder '" + folder +
                              "' does not exist (idx: needs the folder of MNIST's "
                              "files); check the path");

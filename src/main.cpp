@@ -1,5 +1,6 @@
 // The composition root: the only place that knows concrete types and ends the process.
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <chrono>
@@ -16,6 +17,7 @@
 #include "cli/commands.h"
 #include "comm/solo.h"
 #include "core/error.h"
+#include "core/tell.h"
 #include "datasets/datasets.h"
 
 namespace cputrain {
@@ -66,25 +68,42 @@ int run_command(const Config& config, const Services& services) {
 /// its abort ends them; a rank that fails alone gets its word after that.
 void say_failure(const Launcher& launcher, const std::string& message) {
   if (launcher.rank == 0) {
-    fmt::print(stderr, "cputrain: {}\n", message);
+    tell(fmt::format("cputrain: {}", message));
     return;
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-  fmt::print(stderr, "cputrain: rank {}: {}\n", launcher.rank, message);
+  tell(fmt::format("cputrain: rank {}: {}", launcher.rank, message));
+}
+
+/// A file opened later must not get the number of a closed standard stream and its output.
+void open_standard_streams() {
+  for (int descriptor = 0; descriptor <= 2; ++descriptor) {
+    if (::fcntl(descriptor, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
+  }
+}
+
+/// The exit code, unless results on standard output were lost on the way (a full disk).
+int with_output_checked(int code) {
+  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout);
+  if (!lost || code != static_cast<int>(ExitCode::ok)) return code;
+  tell("cputrain: standard output cannot be written (the results are not whole)");
+  return static_cast<int>(ExitCode::output);
 }
 
 int run(int argc, char** argv) {
+  open_standard_streams();
   block_signals();
   SignalWatch signals;
   const Launcher launcher = launcher_environment();
   try {
     const auto parsed = parse_command_line({argv + 1, argv + argc}, std::getenv, {backend_names()});
     if (const auto* help = std::get_if<HelpText>(&parsed)) {
-      if (launcher.rank == 0) fmt::print("{}", help->text);
-      return static_cast<int>(ExitCode::ok);
+      if (launcher.rank == 0) std::fputs(help->text.c_str(), stdout);
+      return with_output_checked(static_cast<int>(ExitCode::ok));
     }
-    if (!launcher.warning.empty()) fmt::print(stderr, "warning: {}\n", launcher.warning);
-    return run_command(std::get<Config>(parsed), make_services(launcher, signals));
+    if (!launcher.warning.empty()) tell(fmt::format("warning: {}", launcher.warning));
+    return with_output_checked(
+        run_command(std::get<Config>(parsed), make_services(launcher, signals)));
   } catch (const Error& error) {
     say_failure(launcher, error.what());
     return static_cast<int>(error.code());

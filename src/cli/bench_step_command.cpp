@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/print.h"
 #include "cli/training_setup.h"
 #include "core/error.h"
 #include "core/json_text.h"
@@ -35,7 +36,8 @@ std::vector<double> time_steps(const TrainingParts& parts, int repeat, std::uint
   for (int i = 0; i <= repeat; ++i) {
     parts.batches.seek(i, 0);
     parts.communicator.barrier();
-    const StepResult step = run_step(parts, 0, static_cast<std::uint64_t>(i), seed, false);
+    const StepResult step =
+        run_step(parts, 0, static_cast<std::uint64_t>(i), seed, [] { return false; });
     if (i > 0) seconds.push_back(step.seconds);
   }
   return seconds;
@@ -76,7 +78,7 @@ Json layers_json(const std::vector<LayerTime>& layers, double images, int steps)
 }
 
 void print_layers(const std::vector<LayerTime>& layers, double images, int steps) {
-  fmt::print(
+  print(
       "\nms a step on rank 0, and GFLOP/s of direct convolution\n{:<22}{:>10}{:>8}{:>10}{:>8}"
       "{:>10}{:>8}  {}\n",
       "layer", "forward", "", "bwd data", "", "bwd wei.", "", "algorithm");
@@ -87,8 +89,8 @@ void print_layers(const std::vector<LayerTime>& layers, double images, int steps
                           : fmt::format("{:>10.2f}{:>8}", 1e3 * seconds / steps,
                                         rate > 0 ? fmt::format("{:.0f}", rate) : "");
     };
-    fmt::print("{:<22}{}{}{}  {}\n", layer.name, cell(layer.forward), cell(layer.backward_data),
-               cell(layer.backward_weights), layer.algorithm);
+    print("{:<22}{}{}{}  {}\n", layer.name, cell(layer.forward), cell(layer.backward_data),
+          cell(layer.backward_weights), layer.algorithm);
   }
 }
 
@@ -107,8 +109,7 @@ int run_bench_step(const Config& config, const Services& services) {
   const int ranks = session.communicator->size();
   const BatchPlan plan(data.train.size(), choices.batch, micro_batch_size(config, session),
                        session.communicator->rank(), ranks);
-  const int classes = config.classes.value_or(static_cast<int>(source.dataset->classes().size()));
-  const Graph graph = build_graph(config, choices, classes);
+  const Graph graph = build_graph(config, choices, classes_of(config, source));
   const auto training =
       make_training(session, services, config, choices, graph, data.train, plan, plan.sizes());
 
@@ -128,13 +129,13 @@ int run_bench_step(const Config& config, const Services& services) {
   const auto layers = training->program->layer_times();
   const double own_images = static_cast<double>(share(plan.images(0), 0, ranks).size());
   if (session.leads() && config.json != "-") {
-    fmt::print(
+    print(
         "{} at {}x{}, batch {}, {} rank{} x {} thread{}, micro-batch {}: {:.1f} images/s "
         "(median of {}; {:.1f} to {:.1f})\n",
         choices.model->name, choices.image.height, choices.image.width, images, ranks,
         ranks == 1 ? "" : "s", session.threads, session.threads == 1 ? "" : "s", plan.micro_batch(),
         rate.median, config.repeat, rate.min, rate.max);
-    fmt::print(
+    print(
         "{:.0f} GFLOP/s counting direct convolution = {:.2f} of {:.0f} GFLOP/s, the FMA peak "
         "measured in this run; triad {:.1f} GB/s; workspace {}\n",
         achieved, fraction, limits.fma_gflops, limits.triad_gbs,

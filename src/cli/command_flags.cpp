@@ -36,9 +36,11 @@ void add_training_flags(Flags& f, Config& c) {
   f.group("Training");
   f.whole("batch", c.batch, 1, 16'777'216, "images in a step, over all ranks [the model's]");
   f.whole("micro-batch", c.micro_batch, 1, 65536,
-          "images that a rank computes at once [32, or more with many threads]");
-  f.whole("epochs", c.epochs, 1, 1'000'000, "times through the data [the model's]");
-  f.whole("steps", c.steps, 1, 1'000'000'000'000, "end after N steps, whatever --epochs says");
+          "images that a rank computes at once [32, or twice the threads]");
+  if (c.command == "train") {
+    f.whole("epochs", c.epochs, 1, 1'000'000, "times through the data [the model's]");
+    f.whole("steps", c.steps, 1, 1'000'000'000'000, "end after N steps, whatever --epochs says");
+  }
   f.choice(
       "augment", {"none", "flip", "six"},
       "flip: left-right at random; six: flips and quarter turns at random [none]",
@@ -88,7 +90,8 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   if (trains) add_training_flags(f, c);
   if (reads_weights) {
     f.group("Machine");
-    f.whole("micro-batch", c.micro_batch, 1, 65536, "images computed at once [32]");
+    f.whole("micro-batch", c.micro_batch, 1, 65536,
+            "images computed at once [32, or twice the threads]");
   }
   add_machine_flags(f, c, choices);
   f.group("Output");

@@ -40,7 +40,7 @@ std::string overview() {
   std::string text =
       "cputrain " + std::string(kVersion) +
       ": trains image classifiers with synchronous allreduce SGD on all your cores\n\n"
-      "Usage: cputrain [COMMAND] [FLAGS]\n"
+      "Usage: cputrain [COMMAND] [FLAGS]        (or --help, --version)\n"
       "       mpirun -np 96 ./cputrain --batch 1024\n\nCommands:\n";
   for (const Command& command : commands()) {
     text += fmt::format("  {:<10}{}\n", command.name, command.help);
@@ -58,11 +58,13 @@ std::string hyphens(std::string name) {
 
 /// --batch_size=4 -> --batch-size=4; "--batch -4" -> "--batch=-4", so that a value is never taken
 /// for a flag. Unknown flags end here, with the nearest one that exists.
-std::vector<std::string> normalised(const std::vector<std::string>& words, const Flags& flags) {
+/// Words that are no flags become `files`.
+std::vector<std::string> normalised(const std::vector<std::string>& words, const Flags& flags,
+                                    std::vector<std::string>& files) {
   std::vector<std::string> result;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!words[i].starts_with("-") || words[i] == "-") {
-      result.push_back(words[i]);
+      files.push_back(words[i]);
       continue;
     }
     const std::size_t equals = words[i].find('=');
@@ -85,6 +87,7 @@ std::vector<std::string> normalised(const std::vector<std::string>& words, const
       if (i + 1 == words.size()) fail(ExitCode::usage, "--" + name + " needs a value (see --help)");
       word += "=" + words[++i];
     }
+    if (word.ends_with("=")) fail(ExitCode::usage, "--" + name + " needs a value (see --help)");
     result.push_back(word);
   }
   return result;
@@ -201,6 +204,9 @@ void check_combinations(Config& config) {
                               " needs --weights FILE, a weights.safetensors that "
                               "training wrote");
   }
+  if (config.command == "eval" && config.limit_val == 0u) {
+    fail(ExitCode::usage, "--limit-val 0: eval needs at least one picture");
+  }
   check_files(config);
   if (config.command == "data" && !config.files.empty()) config.data = config.files.front();
   if (config.command == "data" && config.data.empty()) {
@@ -236,13 +242,12 @@ std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>
   Flags flags(app);
   add_command_flags(flags, config, choices);
   app.get_formatter()->column_width(34);
-  app.add_option("files", config.files)->group("");
   app.add_option("--config")
       ->type_name("FILE")
       ->group("Output")
       ->description("JSON object of flags and values, such as a run's config.json");
 
-  words = normalised(words, flags);
+  words = normalised(words, flags, config.files);
   const std::string config_file = take_config(words, environment);
   if (is_given(words, "help")) return HelpText{app.help()};
   add_environment(words, flags, environment);

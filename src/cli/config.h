@@ -9,6 +9,8 @@
 
 namespace cputrain {
 
+inline constexpr double kValidationSplit = 0.1;
+
 /// What a person asked for, one member a flag. Nothing here means "not said": the model's recipe,
 /// the weight file or the machine decides then.
 struct Config {
@@ -24,7 +26,7 @@ struct Config {
 
   // data
   std::string data;
-  double validation_split = 0.1;
+  std::optional<double> validation_split;
   std::optional<std::size_t> limit_train, limit_val;
   Augment augment = Augment::none;
 
@@ -54,8 +56,8 @@ struct Config {
   std::vector<std::pair<std::string, std::string>> given;
 
   DataRequest data_request(std::uint64_t split_seed) const {
-    return {data.empty() ? "synthetic" : data, validation_split, split_seed, limit_train,
-            limit_val};
+    return {data.empty() ? "synthetic" : data, validation_split.value_or(kValidationSplit),
+            split_seed, limit_train, limit_val};
   }
 };
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/print.h"
 #include "cli/session.h"
 #include "core/error.h"
 #include "core/json_text.h"
@@ -48,10 +49,9 @@ Json report_json(const CheckReport& report) {
 void print_some(const char* title, const std::vector<std::string>& items) {
   constexpr std::size_t kShown = 10;
   if (items.empty()) return;
-  fmt::print("{}: {}\n", title, with_commas(items.size()));
-  for (std::size_t i = 0; i < std::min(kShown, items.size()); ++i) fmt::print("  {}\n", items[i]);
-  if (items.size() > kShown)
-    fmt::print("  ... and {} more (--json lists all)\n", items.size() - kShown);
+  print("{}: {}\n", title, with_commas(items.size()));
+  for (std::size_t i = 0; i < std::min(kShown, items.size()); ++i) print("  {}\n", items[i]);
+  if (items.size() > kShown) print("  ... and {} more (--json lists all)\n", items.size() - kShown);
 }
 
 std::vector<std::string> joined(const std::vector<std::vector<std::string>>& groups) {
@@ -61,19 +61,18 @@ std::vector<std::string> joined(const std::vector<std::vector<std::string>>& gro
 }
 
 void print_report(const CheckReport& report) {
-  fmt::print("{} pictures listed, {} can be used, {} other files ignored\n",
-             with_commas(report.samples), with_commas(report.by_status[0]),
-             with_commas(report.ignored));
+  print("{} pictures listed, {} can be used, {} other files ignored\n", with_commas(report.samples),
+        with_commas(report.by_status[0]), with_commas(report.ignored));
   for (const auto& file : report.bad) {  // every one: this is what the command is for
-    fmt::print("  {}: {} ({})\n", file.path, status_name(file.reason), file.detail);
+    print("  {}: {} ({})\n", file.path, status_name(file.reason), file.detail);
   }
   print_some("Named as another format (used all the same)", report.wrong_extension);
   print_some("Decoded with complaints (used all the same)", report.warned);
   print_some("The same content more than once", joined(report.duplicates));
   print_some("In training and in validation, so accuracy will look too good", joined(report.leaks));
   for (const auto& c : report.classes) {
-    fmt::print("Class {}: {} for training, {} for validation\n", c.name, with_commas(c.train),
-               with_commas(c.validation));
+    print("Class {}: {} for training, {} for validation\n", c.name, with_commas(c.train),
+          with_commas(c.validation));
   }
 }
 
@@ -103,12 +102,12 @@ int run_data_info(const Config& config, const Services& services) {
   for (const std::uint32_t sample : source.train) ++at(sample).train;
   for (const std::uint32_t sample : source.validation) ++at(sample).validation;
   if (config.json != "-") {
-    fmt::print("{}\n", source.description);
+    print("{}\n", source.description);
     for (const auto& c : classes) {
-      fmt::print("Class {}: {} for training, {} for validation\n", c.name, with_commas(c.train),
-                 with_commas(c.validation));
+      print("Class {}: {} for training, {} for validation\n", c.name, with_commas(c.train),
+            with_commas(c.validation));
     }
-    fmt::print("Fingerprint {:016x}\n", source.dataset->fingerprint());
+    print("Fingerprint {:016x}\n", source.dataset->fingerprint());
   }
   const Json result{{"data", config.data},
                     {"samples", source.dataset->size()},

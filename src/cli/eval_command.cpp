@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/print.h"
 #include "cli/session.h"
 #include "core/error.h"
 #include "core/json_text.h"
@@ -13,9 +15,11 @@
 namespace cputrain {
 namespace {
 
-/// Labels must mean the same in the data and in the weights.
+/// Labels must mean the same in the data and in the weights; the network may know more classes.
 void check_classes(const ModelDescription& model, const DataSource& source) {
-  if (model.classes == source.dataset->classes()) return;
+  const auto& known = model.classes;
+  const auto& found = source.dataset->classes();
+  if (found.size() <= known.size() && std::equal(found.begin(), found.end(), known.begin())) return;
   fail(ExitCode::data,
        fmt::format("the data has the classes {} where the weights know {} (accuracy would mean "
                    "nothing); use data with the same class names",
@@ -27,7 +31,9 @@ void check_classes(const ModelDescription& model, const DataSource& source) {
 int run_eval(const Config& config, const Services& services) {
   const ModelDescription model = read_description(config.weights);
   const Session session = start_session(config, services);
-  DataSource source = services.data.open(config.data_request(config.seed.value_or(model.seed)));
+  DataRequest request = config.data_request(config.seed.value_or(model.seed));
+  request.validation_split = config.validation_split.value_or(model.validation_split);
+  DataSource source = services.data.open(request);
   check_classes(model, source);
   const bool all = source.validation.empty();
   if (all) std::swap(source.validation, source.train);
@@ -48,8 +54,8 @@ int run_eval(const Config& config, const Services& services) {
   const Tally tally = evaluate(*inference.program, *batches, plan, *session.communicator);
   const auto images = static_cast<std::uint64_t>(tally.images);
   if (session.leads() && config.json != "-") {
-    fmt::print("{} images - loss: {:.4f} - accuracy: {:.4f}\n", images, tally.mean_loss(),
-               tally.accuracy());
+    print("{} images - loss: {:.4f} - accuracy: {:.4f}\n", images, tally.mean_loss(),
+          tally.accuracy());
   }
   const nlohmann::ordered_json result{
       {"loss", tally.mean_loss()},  {"accuracy", tally.accuracy()},

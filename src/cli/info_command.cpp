@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/machine_json.h"
+#include "cli/print.h"
 #include "cli/session.h"
 #include "cli/training_setup.h"
 #include "core/error.h"
@@ -31,16 +32,15 @@ int run_info(const Config& config, const Services& services) {
   const Graph graph = build_graph(config, choices, config.classes.value_or(2));
   const Session session = start_session(config, services);
   if (session.leads() && config.json != "-") {
-    fmt::print("cputrain {}\n{}Placement: {}\nBackend: {}\nRanks: {}\nLibraries: {}\n\n", kVersion,
-               machine_text(session.machine), join(session.placement, "\n  "),
-               session.backend->describe(), session.communicator->describe(),
-               join(services.libraries, ", "));
-    fmt::print("Model {}: {}\n{}", choices.model->name, choices.model->description,
-               summary_text(graph));
-    fmt::print("Recipe: {}, batch {}, {} (learning rate {:g}), {} epochs; from the {}\n",
-               fmt::format("{0}x{0}", choices.image.height), choices.batch,
-               rule_name(choices.optimizer.rule), choices.optimizer.learning_rate, choices.epochs,
-               choices.model->recipe.source);
+    print("cputrain {}\n{}Placement: {}\nBackend: {}\nRanks: {}\nLibraries: {}\n\n", kVersion,
+          machine_text(session.machine), join(session.placement, "\n  "),
+          session.backend->describe(), session.communicator->describe(),
+          join(services.libraries, ", "));
+    print("Model {}: {}\n{}", choices.model->name, choices.model->description, summary_text(graph));
+    print("Recipe: {}, batch {}, {} (learning rate {:g}), {} epochs; from the {}\n",
+          fmt::format("{0}x{0}", choices.image.height), choices.batch,
+          rule_name(choices.optimizer.rule), choices.optimizer.learning_rate, choices.epochs,
+          choices.model->recipe.source);
   }
   nlohmann::ordered_json model = summary_json(graph);
   model["name"] = choices.model->name;

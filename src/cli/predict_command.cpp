@@ -4,9 +4,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
+#include "cli/print.h"
 #include "cli/session.h"
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/tell.h"
 #include "train/weights.h"
 
 namespace cputrain {
@@ -74,11 +76,11 @@ void run_pictures(Pictures& pictures, std::size_t at_once, Program& program,
 void print_answer(const Json& entry) {
   const std::string file = entry["file"];
   if (entry.contains("error")) {
-    fmt::print(stderr, "cputrain: {}: {}\n", file, entry["error"].get<std::string>());
+    tell(fmt::format("cputrain: {}: {}", file, entry["error"].get<std::string>()));
     return;
   }
   const std::string name = entry["class"];
-  fmt::print("{}: {} ({:.1f} %)\n", file, name, 100 * entry["probabilities"][name].get<double>());
+  print("{}: {} ({:.1f} %)\n", file, name, 100 * entry["probabilities"][name].get<double>());
 }
 
 }  // namespace

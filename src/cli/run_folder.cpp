@@ -9,6 +9,7 @@
 #include "cli/machine_json.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/overloaded.h"
 #include "core/version.h"
 
 namespace cputrain {
@@ -17,6 +18,13 @@ namespace {
 std::string time_text(const char* format) {
   const std::time_t now = std::time(nullptr);
   return fmt::format(fmt::runtime(format), fmt::localtime(now));
+}
+
+/// Figures or weights; a run that failed before its first step left neither.
+bool holds_run(const std::filesystem::path& folder) {
+  std::error_code ignored;  // a folder that cannot be looked into shows when it is written
+  return std::filesystem::exists(folder / "metrics.jsonl", ignored) ||
+         std::filesystem::exists(folder / kWeightsName, ignored);
 }
 
 }  // namespace
@@ -28,16 +36,16 @@ std::filesystem::path make_run_folder(const Config& config, const TrainingChoice
     const std::string name = fmt::format("runs/{}-{}-np{}-b{}", time_text("{:%Y%m%d-%H%M%S}"),
                                          choices.model->name, ranks, choices.batch);
     folder = name;
-    for (int n = 2; std::filesystem::exists(folder); ++n) folder = fmt::format("{}-{}", name, n);
-  } else if (std::filesystem::exists(folder / "config.json") && !config.overwrite) {
+    std::error_code ignored;
+    for (int n = 2; std::filesystem::exists(folder, ignored); ++n)
+      folder = fmt::format("{}-{}", name, n);
+  } else if (holds_run(folder) && !config.overwrite) {
     fail(ExitCode::usage,
          fmt::format("--out {} holds a run already (it would be lost); name another "
                      "folder or add --overwrite",
                      config.out));
   }
   make_folder(folder);
-  std::error_code ignored;  // of a run that is being overwritten: must not outlive its figures
-  std::filesystem::remove(folder / "weights.safetensors", ignored);
   return folder;
 }
 
@@ -50,13 +58,25 @@ nlohmann::ordered_json effective_flags(const Config& config, const TrainingChoic
   flags["model"] = choices.model->name;
   flags["image-size"] = choices.image.height;
   flags["data"] = config.data.empty() ? "synthetic" : config.data;
-  flags["validation-split"] = config.validation_split;
+  flags["validation-split"] = config.validation_split.value_or(kValidationSplit);
   flags["batch"] = choices.batch;
   flags["micro-batch"] = micro_batch;
   flags["epochs"] = choices.epochs;
   flags["seed"] = choices.seed;
   flags["optimizer"] = rule_name(choices.optimizer.rule);
   flags["lr"] = choices.optimizer.learning_rate;
+  std::visit(Overloaded{[&](const Sgd& r) {
+                          flags["momentum"] = r.momentum;
+                          flags["nesterov"] = r.nesterov;
+                        },
+                        [&](const RmsProp& r) {
+                          flags["momentum"] = r.momentum;
+                          flags["rho"] = r.rho;
+                          flags["epsilon"] = r.epsilon;
+                          flags["centered"] = r.centered;
+                        },
+                        [&](const Adam& r) { flags["epsilon"] = r.epsilon; }},
+             choices.optimizer.rule);
   flags["weight-decay"] = choices.optimizer.weight_decay;
   flags["backend"] = config.backend;
   flags["precision"] = config.precision;

@@ -10,6 +10,8 @@
 
 namespace cputrain {
 
+inline constexpr const char* kWeightsName = "weights.safetensors";
+
 /// Makes the folder of this run (on rank 0): --out, or runs/<date>-<model>-np<ranks>-b<batch>.
 /// Error(usage) where --out holds a run already and --overwrite was not given; Error(output) where
 /// it cannot be written.

@@ -13,17 +13,20 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/hash.h"
+#include "core/tell.h"
 #include "core/text.h"
 
 namespace cputrain {
 namespace {
+
+constexpr int kMostThreads = 4096;  // as --threads
 
 /// --threads, else OMP_NUM_THREADS ("4" or "4,2": the outer level counts).
 std::optional<int> asked_threads(const Config& config) {
   if (config.threads) return config.threads;
   const char* text = std::getenv("OMP_NUM_THREADS");
   const int threads = text ? std::atoi(text) : 0;
-  return threads >= 1 ? std::optional(threads) : std::nullopt;
+  return threads >= 1 ? std::optional(std::min(threads, kMostThreads)) : std::nullopt;
 }
 
 }  // namespace
@@ -31,10 +34,16 @@ std::optional<int> asked_threads(const Config& config) {
 Session start_session(const Config& config, const Services& services) {
   Session session;
   session.communicator = services.make_communicator();
+  check_agreement(session, "their command", config.command + " " + config.topic);
   session.machine = services.machine();
   const int rank = session.communicator->rank();
   const auto places = session.communicator->gather(to_text(place_of(rank, session.machine)));
-  const JobPlacement plan = plan_job(places, asked_threads(config));
+  // What rank 0 was asked counts for all: variables need not be set alike on every host.
+  const int asked = asked_threads(config).value_or(0);
+  const int asked_of_all = std::stoi(session.communicator->gather(std::to_string(asked)).front());
+  const JobPlacement plan =
+      plan_job(places, asked_of_all ? std::optional(asked_of_all) : std::nullopt);
+  session.most_threads = std::ranges::max(plan.threads);
   session.threads = plan.threads[static_cast<std::size_t>(rank)];
   session.placement = plan.lines;
   for (const std::string& warning : plan.warnings) {
@@ -47,7 +56,7 @@ Session start_session(const Config& config, const Services& services) {
 }
 
 void say(const Session& session, const std::string& line) {
-  if (session.leads()) fmt::print(stderr, "{}\n", line);
+  if (session.leads()) tell(line);
 }
 
 Progress progress_line(const Session& session, const std::string& verb) {
@@ -60,8 +69,10 @@ Progress progress_line(const Session& session, const std::string& verb) {
     since = {};
     const double left =
         done ? whole.seconds() * static_cast<double>(total - done) / static_cast<double>(done) : 0;
-    fmt::print(stderr, "{}{} {}/{} - ETA: {}{}", terminal ? "\r" : "", verb, with_commas(done),
-               with_commas(total), eta_text(left), terminal && done < total ? "   " : "\n");
+    const std::string text =
+        fmt::format("{}{} {}/{} - ETA: {}{}", terminal ? "\r" : "", verb, with_commas(done),
+                    with_commas(total), eta_text(left), terminal && done < total ? "   " : "\n");
+    std::fputs(text.c_str(), stderr);
   };
 }
 
@@ -89,6 +100,9 @@ void say_bad_samples(const Session& session, const DecodedData& data) {
 
 DecodedData decode_with_progress(const Session& session, const Services& services,
                                  const Config& config, const DataSource& source, Shape image) {
+  check_agreement(session, "the data that they see",
+                  fmt::format("{:016x}, {} + {} samples", source.dataset->fingerprint(),
+                              source.train.size(), source.validation.size()));
   const DecodeRequest request{image, config.io_threads.value_or(session.threads),
                               progress_line(session, "Decoding")};
   Communicator& communicator = *session.communicator;
@@ -108,7 +122,7 @@ DecodedData decode_with_progress(const Session& session, const Services& service
 
 int micro_batch_size(const Config& config, const Session& session) {
   constexpr int kImages = 32;  // Winograd's weight transforms are small change from here on
-  return config.micro_batch.value_or(std::max(kImages, 2 * session.threads));
+  return config.micro_batch.value_or(std::max(kImages, 2 * session.most_threads));
 }
 
 Inference make_inference(const Session& session, const Graph& graph, std::vector<int> sizes) {

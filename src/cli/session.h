@@ -14,7 +14,8 @@ namespace cputrain {
 struct Session {
   std::unique_ptr<Communicator> communicator;
   Machine machine;
-  int threads = 1;
+  int threads = 1;                     ///< of this rank
+  int most_threads = 1;                ///< of any rank: for choices that all make alike
   std::vector<std::string> placement;  ///< the plan, a line a kind of host; warnings after it
   std::unique_ptr<Backend> backend;
 

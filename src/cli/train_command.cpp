@@ -9,7 +9,9 @@
 #include "cli/run_folder.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/hash.h"
 #include "core/json_text.h"
+#include "core/tell.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "report/reporters.h"
@@ -27,22 +29,11 @@ Verbosity verbosity(const Config& config) {
 /// Everything that must be the same on all ranks before the first step.
 std::string identity(const Config& config, const TrainingChoices& choices, const DataSource& source,
                      const Graph& graph, int micro_batch) {
+  nlohmann::ordered_json flags = effective_flags(config, choices, micro_batch);
+  for (const char* own : {"threads", "io-threads", "verbose"}) flags.erase(own);  // may differ
   return fmt::format("cputrain {}, {} parameters, data {:016x} ({} + {} samples), {}", kVersion,
                      graph.parameter_count(), source.dataset->fingerprint(), source.train.size(),
-                     source.validation.size(),
-                     json_text(effective_flags(config, choices, micro_batch)));
-}
-
-int classes_of(const Config& config, const DataSource& source) {
-  const auto& names = source.dataset->classes();
-  const int found = static_cast<int>(names.size());
-  const int classes = config.classes.value_or(found);
-  if (classes < found) {
-    fail(ExitCode::usage, fmt::format("--classes {} is less than the {} classes of the data ({}); "
-                                      "leave it out, or use other data",
-                                      classes, found, join(names, ", ")));
-  }
-  return classes;
+                     source.validation.size(), json_text(flags));
 }
 
 std::vector<std::string> class_names(const DataSource& source, int classes) {
@@ -99,7 +90,7 @@ class Results {
           Training& training)
       : session_(session), folder_(std::move(folder)), model_(model), training_(training) {}
 
-  std::filesystem::path weights_path() const { return folder_ / "weights.safetensors"; }
+  std::filesystem::path weights_path() const { return folder_ / kWeightsName; }
 
   /// Saves the weights of the last completed step, from any thread.
   void save(Durability durability) const {
@@ -117,11 +108,11 @@ class Results {
     }
     try {
       save(Durability::process);  // mpirun leaves a second; a busy disk may take longer
-      fmt::print(stderr, "cputrain: terminated; weights of the last completed step are in {}\n",
-                 weights_path().string());
+      tell(fmt::format("cputrain: terminated; weights of the last completed step are in {}",
+                       weights_path().string()));
       return static_cast<int>(ExitCode::stopped);
     } catch (const Error& error) {
-      fmt::print(stderr, "cputrain: {}\n", error.what());
+      tell(fmt::format("cputrain: {}", error.what()));
       return static_cast<int>(error.code());
     }
   }
@@ -187,9 +178,13 @@ int run_train(const Config& config, const Services& services) {
       data.validation.size() ? std::optional(Validation{*val_batches, val_plan}) : std::nullopt;
 
   const ModelDescription model{choices.model->name, class_names(source, classes), graph,
-                               choices.seed};
+                               choices.seed, config.validation_split.value_or(kValidationSplit)};
   const Results results(session, folder, model, *training);
   const auto reporter = make_reporter(session, config, folder);
+  if (session.leads()) {  // weights of a run that is overwritten must not outlive its figures
+    std::error_code ignored;
+    std::filesystem::remove(results.weights_path(), ignored);
+  }
   const auto armed = services.signals->arm([&] { return results.save_and_say(); });
   const TrainResult result =
       train({*training->program, *training->exchange, *training->optimizer, *session.communicator,
@@ -197,6 +192,10 @@ int run_train(const Config& config, const Services& services) {
             validation, {choices.epochs, config.steps, choices.seed}, *reporter,
             [&] { return services.signals->stop_requested(); });
   results.finish(result, *reporter);
+  // Replicas that drifted apart (other processors, a damaged memory) must not pass for one model.
+  check_agreement(
+      session, "their weights after training",
+      fmt::format("{:016x}", Fnv1a().add(training->exchange->arenas().weights.bytes()).value()));
   session.communicator->barrier();  // nobody leaves before the weights are on disk
   return static_cast<int>(result.stopped ? ExitCode::interrupted : ExitCode::ok);
 }

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/hash.h"
+#include "core/text.h"
 #include "model/rewrite.h"
 #include "train/weights.h"
 
@@ -85,6 +86,18 @@ Graph build_graph(const Config& config, const TrainingChoices& choices, int clas
     fail(ExitCode::usage, fmt::format("--image-size {} is too small for {}: {}",
                                       choices.image.height, choices.model->name, error.what()));
   }
+}
+
+int classes_of(const Config& config, const DataSource& source) {
+  const auto& names = source.dataset->classes();
+  const int found = static_cast<int>(names.size());
+  const int classes = config.classes.value_or(found);
+  if (classes < found) {
+    fail(ExitCode::usage, fmt::format("--classes {} is less than the {} classes of the data ({}); "
+                                      "leave it out, or use other data",
+                                      classes, found, join(names, ", ")));
+  }
+  return classes;
 }
 
 std::vector<int> sizes_of(const BatchPlan& a, const BatchPlan& b) {

@@ -25,6 +25,10 @@ struct TrainingChoices {
 /// for another.
 TrainingChoices choose_training(const Config&);
 
+/// Outputs of the last layer: --classes, or those of the data. Error(usage) where the data has
+/// more.
+int classes_of(const Config&, const DataSource&);
+
 /// The network for these classes. Error(usage) where the picture is too small for it.
 Graph build_graph(const Config&, const TrainingChoices&, int classes);
 

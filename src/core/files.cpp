@@ -29,6 +29,12 @@ void write_all(int descriptor, std::span<const std::byte> bytes,
   }
 }
 
+/// Closes a descriptor at the end of its scope.
+struct Closing {
+  int descriptor;
+  ~Closing() { ::close(descriptor); }
+};
+
 /// So that a rename survives a power cut too. Some file systems refuse it, which is no error.
 void sync_folder(const std::filesystem::path& folder) {
   const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY);
@@ -71,7 +77,15 @@ void AtomicFile::commit(Durability durability) {
 }
 
 void write_file(const std::filesystem::path& path, std::string_view text) {
-  AtomicFile file(path);
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);  // a pipe or a device
+    if (descriptor < 0) cannot_write(path, errno);
+    const Closing closing{descriptor};
+    return write_all(descriptor, std::as_bytes(std::span(text)), path);
+  }
+  const auto target = std::filesystem::weakly_canonical(path, ignored);  // where a link leads
+  AtomicFile file(target.empty() ? path : target);
   file.write(text);
   file.commit();
 }

@@ -31,6 +31,7 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+/// Whole or absent; what is no regular file (a pipe, a device) is written to as it is.
 void write_file(const std::filesystem::path&, std::string_view text);
 
 /// One line after another, each with a single write() at the end of the file, so that a killed

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 
 #include "core/error.h"
@@ -18,6 +19,7 @@ sigset_t watched_signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGHUP);
   return set;
 }
 
@@ -26,6 +28,7 @@ sigset_t watched_signals() {
 void block_signals() {
   const sigset_t set = watched_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // `| head` may close our output; training goes on
 }
 
 SignalWatch::SignalWatch() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
@@ -45,7 +48,7 @@ void SignalWatch::run(const std::stop_token& stop) {
   const timespec patience{.tv_sec = 0, .tv_nsec = 100'000'000};  // to notice the end of the watch
   while (!stop.stop_requested()) {
     const int signal = sigtimedwait(&set, nullptr, &patience);
-    if (signal == SIGTERM) terminated();
+    if (signal == SIGTERM || signal == SIGHUP) terminated();
     if (signal == SIGINT) interrupted();
   }
 }

@@ -7,17 +7,17 @@
 
 namespace cputrain {
 
-/// Blocks SIGINT and SIGTERM for this thread and all it starts: call first thing in main, before
-/// any library makes threads. A SignalWatch then receives them.
+/// Blocks SIGINT, SIGTERM and SIGHUP for this thread and all it starts: call first thing in main,
+/// before any library makes threads. A SignalWatch then receives them. SIGPIPE is ignored.
 void block_signals();
 
-/// Receives SIGINT and SIGTERM on a thread of its own, so that work may be done in answer to them
-/// (a handler could do next to nothing). Unarmed, both end the process at once.
+/// Receives these signals on a thread of its own, so that work may be done in answer to them
+/// (a handler could do next to nothing). Unarmed, each ends the process at once.
 ///
 /// Armed, while there is something to save: the first SIGINT (Ctrl-C) asks for a stop after the
-/// running step; the second ends the process with 130. SIGTERM calls the function given and ends
-/// the process with the code it returns: under mpirun this signal comes a second before SIGKILL,
-/// which no step would survive.
+/// running step; the second ends the process with 130. SIGTERM and SIGHUP (a
+/// lost terminal) call the function given and end the process with the code it returns: under
+/// mpirun SIGTERM comes a second before SIGKILL, which no step would survive.
 class SignalWatch {
  public:
   SignalWatch();

@@ -1,6 +1,7 @@
 #include "model/layer.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "core/error.h"
@@ -23,6 +24,16 @@ Shape window_shape(const char* what, Padding padding, const Shape& src, int kern
                    int channels) {
   return {windows(what, padding, src.height, kernel, stride),
           windows(what, padding, src.width, kernel, stride), channels};
+}
+
+/// Numbers of a flattened map, as an extent.
+int flat_size(const Shape& src) {
+  if (src.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    fail(ExitCode::usage, std::to_string(src.size()) +
+                              " features are too many for one layer; use a "
+                              "smaller --image-size");
+  }
+  return static_cast<int>(src.size());
 }
 
 }  // namespace
@@ -69,7 +80,7 @@ Shape output_shape(const Layer& layer, const Shape& src) {
             return Shape{1, 1, l.units};
           },
           [&](const Flatten&) {
-            return Shape{1, 1, static_cast<int>(src.size())};
+            return Shape{1, 1, flat_size(src)};
           },
           [&](const auto&) { return src; },
       },
@@ -87,7 +98,7 @@ std::vector<ParameterSpec> parameters(const Layer& layer, const Shape& src) {
                      l->bias);
   }
   if (const auto* l = std::get_if<Dense>(&layer)) {
-    return with_bias({"kernel", {static_cast<int>(src.size()), l->units}, true}, l->units, l->bias);
+    return with_bias({"kernel", {flat_size(src), l->units}, true}, l->units, l->bias);
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/overloaded.h"
 #include "core/shape.h"
 
 /// A layer is data: a description without memory, device or state. Backends turn a graph of them
@@ -90,13 +91,5 @@ struct PadAmount {
   int after;
 };
 PadAmount pad_amount(Padding, int n, int kernel, int stride);
-
-/// Helper for std::visit with one lambda a layer type.
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-Overloaded(F...) -> Overloaded<F...>;
 
 }  // namespace cputrain

@@ -111,6 +111,21 @@ Layer read_layer(const Reader& r) {
   r.wrong("type " + type + " is not known");
 }
 
+/// What backends rely on: RGB pictures, and one loss, at the end, on flat logits.
+void check_shape(const Graph& graph, const Reader& top) {
+  if (graph.image().channels != 3) top.wrong("channels must be 3");
+  for (std::size_t i = 1; i < graph.nodes().size(); ++i) {
+    const Layer& layer = graph.nodes()[i].layer;
+    const bool sigmoid = std::holds_alternative<SigmoidCrossEntropy>(layer);
+    if (!sigmoid && !std::holds_alternative<SoftmaxCrossEntropy>(layer)) continue;
+    const Shape logits = graph.nodes()[i].dst;
+    if (i + 1 != graph.nodes().size()) top.wrong("sigmoid and softmax must come last");
+    if (logits.height != 1 || logits.width != 1 || (sigmoid && logits.channels != 1)) {
+      top.wrong("sigmoid must read one number, softmax a list of numbers");
+    }
+  }
+}
+
 }  // namespace
 
 json to_json(const Graph& graph) {
@@ -164,6 +179,7 @@ Graph graph_from_json(const json& model, const std::string& where) {
       fail(ExitCode::data, where + ": " + error.what());
     }
   }
+  check_shape(graph, top);
   const Layer& last = graph.back().layer;
   if (!std::holds_alternative<SigmoidCrossEntropy>(last) &&
       !std::holds_alternative<SoftmaxCrossEntropy>(last)) {

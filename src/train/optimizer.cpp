@@ -29,7 +29,7 @@ std::vector<Optimizer::Segment> Optimizer::segments_of(Range range,
   return segments;  // gaps between parameters are padding and stay zero
 }
 
-UpdateSlice Optimizer::slice_of(const Owned& owned, const Segment& segment, const Arenas& arenas,
+UpdateSlice Optimizer::slice_of(Owned& owned, const Segment& segment, const Arenas& arenas,
                                 std::uint64_t step) {
   const Range r = segment.range;
   UpdateSlice slice{.weights = arenas.weights.slice(r.begin, r.end),
@@ -39,7 +39,7 @@ UpdateSlice Optimizer::slice_of(const Owned& owned, const Segment& segment, cons
                     .weight_decay = segment.decays ? options_.weight_decay : 0,
                     .step = step};
   for (std::size_t i = 0; i < owned.state.size(); ++i) {
-    const Array whole{const_cast<std::byte*>(owned.state[i].data()), owned.range.size(), dtype_};
+    const Array whole{owned.state[i].data(), owned.range.size(), dtype_};
     slice.state[i] = whole.slice(r.begin - owned.range.begin, r.end - owned.range.begin);
   }
   return slice;

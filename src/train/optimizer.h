@@ -40,7 +40,7 @@ class Optimizer {
   };
 
   std::vector<Segment> segments_of(Range, const ParameterLayout&) const;
-  UpdateSlice slice_of(const Owned&, const Segment&, const Arenas&, std::uint64_t step);
+  UpdateSlice slice_of(Owned&, const Segment&, const Arenas&, std::uint64_t step);
 
   OptimizerOptions options_;
   Backend& backend_;

@@ -19,10 +19,10 @@ void agree(Communicator& communicator, StepResult& result) {
 }  // namespace
 
 StepResult run_step(const TrainingParts& parts, std::size_t step_in_epoch, std::uint64_t step,
-                    std::uint64_t seed, bool want_stop) {
+                    std::uint64_t seed, const std::function<bool()>& stop_requested) {
   const Stopwatch whole;
   Stopwatch watch;
-  StepResult result{.stop = want_stop};
+  StepResult result;
   const Pass pass{Phase::train, seed, step};
   const double loss_scale = 1.0 / static_cast<double>(parts.plan.images(step_in_epoch));
   const int micro_batches = parts.plan.micro_batches(step_in_epoch);
@@ -51,6 +51,7 @@ StepResult run_step(const TrainingParts& parts, std::size_t step_in_epoch, std::
   result.budget.allreduce_exposed = times.allreduce_exposed;
   result.budget.optimizer = times.optimizer;
 
+  result.stop = stop_requested();
   agree(parts.communicator, result);
   result.seconds = whole.seconds();
   result.budget.other = result.seconds - result.budget.known();

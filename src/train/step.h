@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 
 #include "comm/communicator.h"
@@ -33,7 +34,8 @@ struct StepResult {
 
 /// One synchronous step of the whole training: forward and backward by micro-batch, one reduction,
 /// one update. `step` counts from 0 over the training, `step_in_epoch` from 0 in the epoch.
+/// `stop_requested` is asked once, when the weights are updated.
 StepResult run_step(const TrainingParts&, std::size_t step_in_epoch, std::uint64_t step,
-                    std::uint64_t seed, bool want_stop);
+                    std::uint64_t seed, const std::function<bool()>& stop_requested);
 
 }  // namespace cputrain

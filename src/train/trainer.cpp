@@ -22,6 +22,12 @@ void average_over_ranks(Communicator& communicator, EpochRecord& record) {
   record.seconds = sums[7];
 }
 
+bool any_rank(Communicator& communicator, bool mine) {
+  double count = mine ? 1 : 0;
+  communicator.sum(Array::of<double>({&count, 1}));
+  return count > 0;
+}
+
 void check_loss(const StepRecord& record) {
   if (std::isfinite(record.tally.loss)) return;
   fail(
@@ -46,7 +52,7 @@ class Epoch {
     const Stopwatch watch;
     while (record.steps < parts_.plan.steps() && !done(result)) {
       const StepResult step =
-          run_step(parts_, record.steps, result.steps, options_.seed, stop_requested());
+          run_step(parts_, record.steps, result.steps, options_.seed, stop_requested);
       ++record.steps;
       record.train += step.tally;
       record.budget += step.budget;
@@ -92,6 +98,7 @@ TrainResult train(const TrainingParts& parts, const std::optional<Validation>& v
       record.validation =
           evaluate(parts.program, validation->batches, validation->plan, parts.communicator);
       record.validation_seconds = watch.seconds();
+      result.stopped = any_rank(parts.communicator, stop_requested());
     }
     reporter.epoch(record);
     result.last = record;

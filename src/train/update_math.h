@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 
@@ -60,7 +61,8 @@ inline void update_math(const RmsProp& rule, const UpdatePointers<T>& p, T rate,
     const T g = p.gradients[i];
     square[i] = rho * square[i] + (1 - rho) * g * g;
     if (mean) mean[i] = rho * mean[i] + (1 - rho) * g;
-    const T variance = mean ? square[i] - mean[i] * mean[i] : square[i];
+    // Steady gradients make both alike, and rounding must not push the difference below zero.
+    const T variance = mean ? std::max(T{0}, square[i] - mean[i] * mean[i]) : square[i];
     if (moment) {
       moment[i] = momentum * moment[i] + rate * g / std::sqrt(variance + epsilon);
       p.weights[i] -= moment[i];

@@ -1,6 +1,6 @@
 #include "train/update_rule.h"
 
-#include "model/layer.h"  // Overloaded
+#include "core/overloaded.h"
 
 namespace cputrain {
 

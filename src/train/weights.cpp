@@ -60,7 +60,8 @@ void save_weights(const std::filesystem::path& path, const ModelDescription& des
       {"graph", json_text(to_json(description.graph))},
       {"preprocessing", fmt::format("RGB, bilinear resize without antialias, x * {:.9g} + {:.9g}",
                                     input.scale, input.offset)},
-      {"seed", std::to_string(description.seed)}};
+      {"seed", std::to_string(description.seed)},
+      {"validation_split", fmt::format("{}", description.validation_split)}};
   std::vector<safetensors::OutTensor> tensors;
   const auto& parameters = program.layout().parameters;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
@@ -74,7 +75,8 @@ void save_weights(const std::filesystem::path& path, const ModelDescription& des
 ModelDescription read_description(const std::filesystem::path& path) {
   const safetensors::File file(path);
   const auto& metadata = file.metadata();
-  for (const char* key : {"format", "format_version", "model", "classes", "graph", "seed"}) {
+  for (const char* key :
+       {"format", "format_version", "model", "classes", "graph", "seed", "validation_split"}) {
     if (!metadata.contains(key)) wrong(path, fmt::format("does not say its {}", key));
   }
   if (metadata.at("format") != kFormat || metadata.at("format_version") != kFormatVersion) {
@@ -82,9 +84,9 @@ ModelDescription read_description(const std::filesystem::path& path) {
   }
   try {
     auto graph = graph_from_json(nlohmann::json::parse(metadata.at("graph")), path.string());
-    ModelDescription description{metadata.at("model"),
-                                 nlohmann::json::parse(metadata.at("classes")), std::move(graph),
-                                 std::stoull(metadata.at("seed"))};
+    ModelDescription description{
+        metadata.at("model"), nlohmann::json::parse(metadata.at("classes")), std::move(graph),
+        std::stoull(metadata.at("seed")), std::stod(metadata.at("validation_split"))};
     const int outputs = description.graph.back().dst.channels;
     const std::size_t classes = description.classes.size();
     if (classes != static_cast<std::size_t>(outputs == 1 ? 2 : outputs)) {
@@ -93,8 +95,8 @@ ModelDescription read_description(const std::filesystem::path& path) {
     return description;
   } catch (const nlohmann::json::exception& error) {
     wrong(path, std::string("has a damaged description: ") + error.what());
-  } catch (const std::logic_error&) {  // stoull
-    wrong(path, "has a seed that is not a number");
+  } catch (const std::logic_error&) {  // stoull, stod
+    wrong(path, "has a seed or a validation split that is not a number");
   }
 }
 

@@ -25,6 +25,7 @@ struct ModelDescription {
   std::vector<std::string> classes;  ///< by label
   Graph graph;                       ///< with the picture's size and scale
   std::uint64_t seed = 0;            ///< of the training, which also chose the validation part
+  double validation_split = 0;       ///< how large that was, where the data had none of its own
 };
 
 /// weights.safetensors in Keras' names and layout. Error(output).

@@ -137,14 +137,18 @@ TEST_P(Layers, AgreeWithPlainLoopsInDouble) {
   const auto& [under_test, c] = GetParam();
   const auto backend = under_test.make();
   // Rounding that turns one number's sign before a ReLU, or the winner of a window, moves a
-  // gradient by a percent. That hangs on the CPU's instructions and the pictures; a mistake in a
-  // kernel shows with any pictures.
-  Comparison last;
+  // gradient by a percent or two, on one set of pictures out of many. A mistake in a kernel shows
+  // with most of them.
+  int flips = 0;
   for (std::uint64_t seed = 2; seed < 5; ++seed) {
-    last = compare(*backend, c, seed);
-    if (last.worst <= under_test.tolerance) return;
+    const Comparison found = compare(*backend, c, seed);
+    if (found.worst <= under_test.tolerance) continue;
+    ++flips;
+    constexpr double kFlip = 0.05;
+    EXPECT_LE(found.worst, kFlip) << found.tensor << ", pictures of seed " << seed;
+    EXPECT_LE(flips, 1) << found.tensor << " is off by " << found.worst << ", more than "
+                        << under_test.tolerance << ", pictures of seed " << seed;
   }
-  FAIL() << last.tensor << " is off by " << last.worst << ", more than " << under_test.tolerance;
 }
 
 TEST_P(Layers, EvaluateWithoutGradients) {

@@ -45,7 +45,9 @@ double relative_error(const std::vector<double>& values, const std::vector<doubl
     error += (values[i] - exact[i]) * (values[i] - exact[i]);
     norm += exact[i] * exact[i];
   }
-  return std::sqrt(error / norm);
+  const double relative = std::sqrt(error / norm);
+  EXPECT_TRUE(std::isfinite(relative));  // NaN would pass for the best of all in a maximum
+  return relative;
 }
 
 class FloatError : public testing::TestWithParam<std::string> {

@@ -93,9 +93,13 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
       return error.code() == ExitCode::data;
     }
   };
-  safetensors::Metadata good{{"format", "cputrain"}, {"format_version", "1"},
-                             {"model", "m"},         {"classes", R"(["a","b","c"])"},
-                             {"seed", "1"},          {"graph", to_json(graph_with(3)).dump()}};
+  safetensors::Metadata good{{"format", "cputrain"},
+                             {"format_version", "1"},
+                             {"model", "m"},
+                             {"classes", R"(["a","b","c"])"},
+                             {"seed", "1"},
+                             {"validation_split", "0.1"},
+                             {"graph", to_json(graph_with(3)).dump()}};
   EXPECT_FALSE(refused(good));
   EXPECT_TRUE(refused({}));
   for (const auto& [key, value] :
@@ -105,7 +109,8 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
                                                         {"classes", R"(["a","b"])"},
                                                         {"classes", "{"},
                                                         {"graph", "{"},
-                                                        {"seed", "one"}}) {
+                                                        {"seed", "one"},
+                                                        {"validation_split", "none"}}) {
     auto bad = good;
     bad[key] = value;
     EXPECT_TRUE(refused(bad)) << key << " " << value;
