@@ -92,9 +92,8 @@ class Results {
 
   std::filesystem::path weights_path() const { return folder_ / kWeightsName; }
 
-  /// Saves the weights of the last completed step, from any thread.
+  /// Saves the weights; the caller sees to it that they do not change meanwhile.
   void save(Durability durability) const {
-    const std::lock_guard lock(training_.weights_mutex);
     save_weights(weights_path(), model_, *training_.program, training_.exchange->arenas().weights,
                  durability);
   }
@@ -106,6 +105,7 @@ class Results {
       std::this_thread::sleep_for(std::chrono::seconds(3));
       return static_cast<int>(ExitCode::stopped);
     }
+    training_.weights_mutex.lock();  // for good: no later step may be made and told before the exit
     try {
       save(Durability::process);  // mpirun leaves a second; a busy disk may take longer
       tell(fmt::format("cputrain: terminated; weights of the last completed step are in {}",
@@ -119,7 +119,10 @@ class Results {
 
   void finish(const TrainResult& result, Reporter& reporter) const {
     if (!session_.leads()) return;
-    save(Durability::disk);
+    {
+      const std::lock_guard lock(training_.weights_mutex);  // SIGTERM may come now, too
+      save(Durability::disk);
+    }
     reporter.summary(
         {.outcome = result.stopped ? "interrupted" : "finished",
          .steps = result.steps,
