@@ -21,14 +21,14 @@ class Flags {
   template <class T>
   void whole(const std::string& name, T& target, std::int64_t min, std::int64_t max,
              const std::string& help) {
-    add(name, "N", help, [this, name, &target, min, max](const std::string& text) {
+    add(name, "N", help, [name, &target, min, max](const std::string& text) {
       target = static_cast<std::int64_t>(parse_whole(name, text, min, max));
     });
   }
 
   template <class T>
   void real(const std::string& name, T& target, double min, double max, const std::string& help) {
-    add(name, "X", help, [this, name, &target, min, max](const std::string& text) {
+    add(name, "X", help, [name, &target, min, max](const std::string& text) {
       target = parse_real(name, text, min, max);
     });
   }

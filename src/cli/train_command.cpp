@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -21,8 +22,15 @@
 namespace cputrain {
 namespace {
 
+/// A terminal that somebody looks at: mpirun gives ranks one without a width and copies what they
+/// write there into its own output, which may be a file.
+bool on_a_screen() {
+  winsize size{};
+  return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+}
+
 Verbosity verbosity(const Config& config) {
-  const int standard = isatty(STDOUT_FILENO) ? 1 : 2;
+  const int standard = on_a_screen() ? 1 : 2;
   return static_cast<Verbosity>(config.verbose.value_or(standard));
 }
 
