@@ -24,12 +24,15 @@ void add_data_flags(Flags& f, Config& c) {
          "folder of class folders, folder of cat.N.jpg files, list file, idx:DIR, or synthetic[:N] "
          "[synthetic]");
   f.real("validation-split", c.validation_split, 0, 0.99,
-         "part kept for validation where the data has none of its own [0.1]");
+         std::string("part kept for validation where the data has none of its own ") +
+             (c.command == "eval" ? "[as in training]" : "[0.1]"));
   f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training pictures");
   f.whole("limit-val", c.limit_val, 0, 1'000'000'000,
           "use at most N validation pictures; 0: do not evaluate");
   f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
-          "order, split, initial weights, dropout and augmentation are functions of it [0]");
+          c.command == "eval"
+              ? "chooses the validation part [that of training]"
+              : "order, split, initial weights, dropout and augmentation are functions of it [0]");
 }
 
 void add_training_flags(Flags& f, Config& c) {
@@ -69,8 +72,10 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.whole("io-threads", c.io_threads, 1, 4096, "for decoding pictures [as --threads]");
   f.no("winograd", c.winograd,
        "compute 3x3 convolutions directly: slower, with smaller rounding errors");
-  f.real("bucket-mb", c.bucket_mb, 0, 1e6,
-         "gradients travel in pieces of at least so many MB while backward runs [25]");
+  if (c.command == "train" || c.command == "bench") {
+    f.real("bucket-mb", c.bucket_mb, 0, 1e6,
+           "gradients travel in pieces of at least so many MB while backward runs [25]");
+  }
 }
 
 }  // namespace
