@@ -1,30 +1,47 @@
 #include "backends/cpu/compile.h"
 
+#include <algorithm>
+
+#include "backends/cpu/batch_norm_step.h"
 #include "backends/cpu/convolution_step.h"
 #include "backends/cpu/dense_step.h"
 #include "backends/cpu/elementwise_steps.h"
 #include "backends/cpu/input_step.h"
 #include "backends/cpu/loss_step.h"
+#include "backends/cpu/map_steps.h"
 #include "backends/cpu/pool_step.h"
 #include "core/error.h"
 
 namespace cputrain {
 namespace {
 
-/// Walks the nodes and keeps the map that the next one reads. Flatten needs no step: a dense layer
-/// knows the layout of what it reads.
+/// A map and what the steps made so far do to it.
+struct TrackedMap {
+  Map map;
+  int unread = 0;             ///< readers that have no step yet
+  bool shared = false;        ///< has several readers
+  bool diff_changes = false;  ///< its gradient is changed in place on the way back
+  int producer = 0;           ///< step that writes it
+  int last_touch = -1;        ///< last step that changes it in place, or reads it and adds to its
+                              ///< gradient
+};
+
+/// Walks the nodes and keeps, for each, the map that holds its output. Flatten needs no step: a
+/// dense layer knows the layout of what it reads.
 class StepMaker {
  public:
   StepMaker(const Graph& graph, const Planning& planning)
-      : nodes_(graph.nodes()), planning_(planning), block_(preferred_block()) {}
+      : graph_(graph),
+        nodes_(graph.nodes()),
+        planning_(planning),
+        block_(preferred_block()),
+        map_of_(nodes_.size(), -1),
+        flat_(nodes_.size()) {}
 
   std::vector<std::unique_ptr<Step>> make() {
-    map_ = planning_.add_map({nodes_[0].dst, 1}, false);
-    steps_.push_back(std::make_unique<InputStep>(planning_, nodes_[0], map_));
-    for (node_ = 1; node_ < nodes_.size(); ++node_) {
-      check_chain();
-      make_step();
-    }
+    const Map pixels = new_map({nodes_[0].dst, 1}, false);
+    steps_.push_back(std::make_unique<InputStep>(planning_, nodes_[0], pixels));
+    for (node_ = 1; node_ < nodes_.size(); ++node_) make_step();
     return std::move(steps_);
   }
 
@@ -32,35 +49,77 @@ class StepMaker {
   const Graph::Node& node() const { return nodes_[node_]; }
   int next_step() const { return static_cast<int>(steps_.size()); }
 
-  void check_chain() const {
-    if (node().src == std::vector<int>{static_cast<int>(node_) - 1}) return;
-    fail(ExitCode::usage, "layer " + node().name +
-                              " does not read the layer before it (the cpu "
-                              "backend runs chains of layers); use --backend reference");
+  /// The map that input number `i` of the node lies in.
+  TrackedMap& input(std::size_t i = 0) { return maps_[map_of_[node().src[i]]]; }
+
+  /// Steps that will read the output of a node.
+  int count_readers(int index) const {
+    int count = 0;
+    for (int i = index + 1; i < static_cast<int>(nodes_.size()); ++i) {
+      const auto times = std::ranges::count(nodes_[i].src, index);
+      const bool passes_on = std::holds_alternative<Flatten>(nodes_[i].layer);
+      count += static_cast<int>(times) * (passes_on ? count_readers(i) : 1);
+    }
+    return count;
   }
 
+  /// The map of the node's output, which the step made next will write.
+  Map new_map(const SampleLayout& layout, bool wants_diff) {
+    TrackedMap tracked{.map = planning_.add_map(layout, wants_diff), .producer = next_step()};
+    tracked.unread = count_readers(static_cast<int>(node_));
+    tracked.shared = tracked.unread > 1;
+    map_of_[node_] = static_cast<int>(maps_.size());
+    maps_.push_back(tracked);
+    return maps_.back().map;
+  }
+
+  /// The step made next reads the map.
+  Source read(TrackedMap& tracked) {
+    --tracked.unread;
+    const bool adds = tracked.unread > 0;
+    if (adds) tracked.last_touch = next_step();
+    return {tracked.map, adds};
+  }
+
+  /// The only node that reads this one, if it is the next and of type L.
   template <class L>
-  bool next_is() const {
-    return node_ + 1 < nodes_.size() && std::holds_alternative<L>(nodes_[node_ + 1].layer);
+  bool only_next_is() const {
+    return node_ + 1 < nodes_.size() && std::holds_alternative<L>(nodes_[node_ + 1].layer) &&
+           nodes_[node_ + 1].src == std::vector<int>{static_cast<int>(node_)} &&
+           graph_.readers(static_cast<int>(node_)) == 1;
   }
 
   bool small_max_pool_is_next() const {
-    return next_is<MaxPool>() &&
+    return only_next_is<MaxPool>() &&
            std::get<MaxPool>(nodes_[node_ + 1].layer).size <= MaxPoolShape::kLargestSize;
   }
 
+  /// Steps that work channel by channel need the map's own shape.
+  void check_not_flattened(std::size_t i = 0) const {
+    if (!flat_[node().src[i]]) return;
+    fail(ExitCode::usage, "layer " + node().name + " reads a flattened map (the cpu backend lets " +
+                              "dense layers, ReLU and dropout do that); use --backend reference");
+  }
+
   void make_step() {
+    const Shape read = graph_.src_shape(static_cast<int>(node_));
     std::visit(Overloaded{
-                   [&](const Convolution&) { convolution(); },
+                   [&](const Convolution& l) {
+                     convolution(node(), pad_amount(l.padding, read.height, l.kernel, l.stride),
+                                 pad_amount(l.padding, read.width, l.kernel, l.stride));
+                   },
+                   [&](const ZeroPad& l) { zero_pad(l); },
                    [&](const Dense& l) { dense(l); },
                    [&](const MaxPool&) { pool(); },
                    [&](const AveragePool&) { pool(); },
                    [&](const GlobalAveragePool&) { pool(); },
+                   [&](const BatchNorm&) { batch_norm(); },
+                   [&](const Add&) { add(); },
                    [&](const Relu&) { in_place<ReluStep>(); },
                    [&](const Dropout&) { in_place<DropoutStep>(); },
-                   [&](const Flatten&) {},
-                   [&](const SigmoidCrossEntropy&) { in_place<LossStep>(); },
-                   [&](const SoftmaxCrossEntropy&) { in_place<LossStep>(); },
+                   [&](const Flatten&) { flatten(); },
+                   [&](const SigmoidCrossEntropy&) { loss(); },
+                   [&](const SoftmaxCrossEntropy&) { loss(); },
                    [&](const Input&) {
                      fail(ExitCode::usage, "a second input (only the first node may be one)");
                    },
@@ -68,49 +127,166 @@ class StepMaker {
                node().layer);
   }
 
-  void convolution() {
-    ConvolutionBlock block{.convolution = &node(), .src_shape = map_.layout.shape};
-    if (next_is<Relu>()) {
+  /// `first` is this node, or the one before it whose padding the convolution does as well.
+  void convolution(const Graph::Node& first, const PadAmount& rows, const PadAmount& columns) {
+    check_not_flattened();
+    TrackedMap& from = maps_[map_of_[first.src.front()]];
+    ConvolutionBlock block{.convolution = &node(),
+                           .src_shape = from.map.layout.shape,
+                           .rows = rows,
+                           .columns = columns,
+                           .macs = macs(node().layer, graph_.src_shape(static_cast<int>(node_)))};
+    if (only_next_is<Relu>()) {
       ++node_;
       block.relu = true;
     } else if (small_max_pool_is_next()) {
       ++node_;
       block.pool = &node();
-      if (next_is<Relu>()) {
+      if (only_next_is<Relu>()) {
         ++node_;
         block.pooled_relu = true;
       }
     }
-    const Map src = map_;
-    map_ = planning_.add_map({node().dst, block_}, true);
+    const Source src = read(from);
+    const bool wants_diff = src.map.wants_diff || !block.convolution->frozen;
+    const Map dst = new_map({node().dst, block_}, wants_diff);
+    maps_.back().diff_changes = block.relu;
     steps_.push_back(
-        std::make_unique<ConvolutionStep>(planning_, next_step(), block, src, map_, parameter_));
+        std::make_unique<ConvolutionStep>(planning_, next_step(), block, src, dst, parameter_));
     parameter_ += block.convolution->parameters.size();
   }
 
-  void dense(const Dense& layer) {
-    const Map src = map_;
-    map_ = planning_.add_map({{1, 1, layer.units}, 1}, true);
+  /// A convolution behind the zeros can see to them itself.
+  void zero_pad(const ZeroPad& pad) {
+    check_not_flattened();
+    if (only_next_is<Convolution>()) {
+      const auto& next = std::get<Convolution>(nodes_[node_ + 1].layer);
+      const int most = std::max({pad.top, pad.bottom, pad.left, pad.right});
+      if (next.padding == Padding::valid && most < next.kernel) {
+        const Graph::Node& first = node();
+        ++node_;
+        return convolution(first, {pad.top, pad.bottom}, {pad.left, pad.right});
+      }
+    }
+    const Source src = read(input());
+    const Map dst = new_map({node().dst, src.map.layout.block}, src.map.wants_diff);
+    steps_.push_back(std::make_unique<PadStep>(planning_, next_step(), node(), src, dst));
+  }
+
+  void batch_norm() {
+    check_not_flattened();
+    const Graph::Node& own = node();
+    TrackedMap& from = input();
+    const bool relu = only_next_is<Relu>();
+    if (relu) ++node_;
+    const Source src = read(from);
+    const Map dst = new_map(src.map.layout, src.map.wants_diff || !own.frozen);
     steps_.push_back(
-        std::make_unique<DenseStep>(planning_, next_step(), node(), src, map_, parameter_));
+        std::make_unique<BatchNormStep>(planning_, next_step(), own, relu, src, dst, parameter_));
+    parameter_ += own.parameters.size();
+  }
+
+  void dense(const Dense& layer) {
+    const Source src = read(input());
+    const Map dst = new_map({{1, 1, layer.units}, 1}, src.map.wants_diff || !node().frozen);
+    steps_.push_back(
+        std::make_unique<DenseStep>(planning_, next_step(), node(), src, dst, parameter_));
     parameter_ += node().parameters.size();
   }
 
   void pool() {
-    const Map src = map_;
-    map_ = planning_.add_map({node().dst, src.layout.block}, src.wants_diff);
-    steps_.push_back(std::make_unique<PoolStep>(planning_, next_step(), node(), src, map_));
+    check_not_flattened();
+    const Source src = read(input());
+    const Map dst = new_map({node().dst, src.map.layout.block}, src.map.wants_diff);
+    steps_.push_back(std::make_unique<PoolStep>(planning_, next_step(), node(), src, dst));
   }
 
+  void add() {
+    std::vector<int> inputs;
+    std::vector<AddStep::Part> parts;
+    bool wants_diff = false;
+    for (std::size_t i = 0; i < node().src.size(); ++i) {
+      check_not_flattened(i);
+      inputs.push_back(map_of_[node().src[i]]);
+      parts.push_back({read(input(i))});
+      wants_diff |= parts.back().src.map.wants_diff;
+      check_same_memory(parts.front().src.map.layout, parts.back().src.map.layout);
+    }
+    const Map dst = new_map(parts.front().src.map.layout, wants_diff);
+    share_gradient(inputs, parts);
+    steps_.push_back(
+        std::make_unique<AddStep>(planning_, next_step(), node().name, std::move(parts), dst));
+  }
+
+  void check_same_memory(const SampleLayout& a, const SampleLayout& b) const {
+    const bool vectors = a.shape.height == 1 && a.shape.width == 1 && !a.padded() && !b.padded();
+    if (a.block == b.block || vectors) return;
+    fail(ExitCode::usage, "layer " + node().name +
+                              " adds maps that lie differently in memory (one " +
+                              "is the picture, or a dense layer's); use --backend reference");
+  }
+
+  /// The gradient of a sum is that of every part, so they can share one piece of memory: no copy is
+  /// made, and along the shortcuts of a residual network it is one for a whole stack. One part (the
+  /// keeper) may have other readers, which add to the shared gradient, or be changed in place; then
+  /// every other part must have been read by its own producer before that, on the way back.
+  void share_gradient(const std::vector<int>& inputs, std::vector<AddStep::Part>& parts) {
+    const auto changes = [&](std::size_t i) {
+      return maps_[inputs[i]].shared || maps_[inputs[i]].diff_changes;
+    };
+    const auto may = [&](std::size_t i) {
+      return parts[i].src.map.wants_diff && !parts[i].src.adds &&
+             std::ranges::count(inputs, inputs[i]) == 1;
+    };
+    std::size_t keeper = 0;
+    while (keeper < parts.size() && !(may(keeper) && changes(keeper))) ++keeper;
+    const int touched = keeper < parts.size() ? maps_[inputs[keeper]].last_touch : -1;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const bool quiet = !changes(i) && maps_[inputs[i]].producer > touched;
+      parts[i].shares_diff = may(i) && (i == keeper || quiet);
+      if (!parts[i].shares_diff) continue;
+      planning_.memory.merge(maps_.back().map.diff, parts[i].src.map.diff);
+      maps_.back().diff_changes |= changes(i);
+    }
+  }
+
+  /// Only the map's single reader may change it; where there are others it changes a copy.
   template <class S>
   void in_place() {
-    steps_.push_back(std::make_unique<S>(planning_, next_step(), node(), map_));
+    flat_[node_] = flat_[node().src.front()];
+    if (input().shared) {
+      const Source src = read(input());
+      const Map copy = new_map(src.map.layout, src.map.wants_diff);
+      steps_.push_back(std::make_unique<AddStep>(planning_, next_step(), node().name + " (copy)",
+                                                 std::vector{AddStep::Part{src}}, copy));
+    } else {
+      map_of_[node_] = map_of_[node().src.front()];
+    }
+    TrackedMap& tracked = maps_[map_of_[node_]];
+    tracked.unread = count_readers(static_cast<int>(node_));
+    tracked.shared = tracked.unread > 1;
+    tracked.diff_changes = true;
+    tracked.last_touch = next_step();
+    steps_.push_back(std::make_unique<S>(planning_, next_step(), node(), tracked.map));
   }
 
+  void flatten() {
+    map_of_[node_] = map_of_[node().src.front()];
+    const Shape read = graph_.src_shape(static_cast<int>(node_));
+    flat_[node_] = flat_[node().src.front()] || read.height > 1 || read.width > 1;
+  }
+
+  void loss() {
+    steps_.push_back(std::make_unique<LossStep>(planning_, next_step(), node(), input().map));
+  }
+
+  const Graph& graph_;
   std::span<const Graph::Node> nodes_;
   const Planning& planning_;
   int block_;
-  Map map_;
+  std::vector<int> map_of_;  ///< by node: index of a tracked map
+  std::vector<bool> flat_;   ///< by node: a vector by its shape, still blocked in memory
+  std::vector<TrackedMap> maps_;
   std::size_t node_ = 0, parameter_ = 0;
   std::vector<std::unique_ptr<Step>> steps_;
 };

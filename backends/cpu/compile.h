@@ -8,8 +8,8 @@
 
 namespace cputrain {
 
-/// The steps of a graph whose pools come before their ReLUs. Throws Error(usage) where a node reads
-/// anything but the node before it.
+/// The steps of a graph whose pools come before their ReLUs. Throws Error(usage) where a layer
+/// reads a flattened map and cannot, naming it.
 std::vector<std::unique_ptr<Step>> make_steps(const Graph&, const Planning&);
 
 }  // namespace cputrain

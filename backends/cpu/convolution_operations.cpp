@@ -34,15 +34,8 @@ ConvolutionOperations make_operations(const Planning& planning, const Convolutio
                                       int images, const SampleLayout& src, const SampleLayout& wide,
                                       bool wants_diff_src) {
   const auto& layer = std::get<Convolution>(block.convolution->layer);
-  const ConvolutionProblem problem{
-      images,
-      src,
-      wide,
-      layer.kernel,
-      layer.stride,
-      pad_amount(layer.padding, src.shape.height, layer.kernel, layer.stride),
-      pad_amount(layer.padding, src.shape.width, layer.kernel, layer.stride),
-      layer.bias};
+  const ConvolutionProblem problem{images,       src,        wide,          layer.kernel,
+                                   layer.stride, block.rows, block.columns, layer.bias};
   const auto algorithm = [&](Direction direction) {
     return planning.winograd ? choose_algorithm(problem, direction) : ConvolutionAlgorithm::direct;
   };
@@ -52,9 +45,10 @@ ConvolutionOperations make_operations(const Planning& planning, const Convolutio
                                      block.relu ? Activation::relu : Activation::none),
       .backward_data = {},
       .backward_weights = {}};
-  if (!planning.training()) return made;
-  made.backward_weights =
-      convolution_backward_weights(planning.dnnl, problem, algorithm(Direction::backward_weights));
+  if (planning.training() && !block.convolution->frozen) {
+    made.backward_weights = convolution_backward_weights(planning.dnnl, problem,
+                                                         algorithm(Direction::backward_weights));
+  }
   if (wants_diff_src) {
     made.backward_data =
         convolution_backward_data(planning.dnnl, problem, algorithm(Direction::backward_data));

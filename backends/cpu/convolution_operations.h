@@ -14,6 +14,8 @@ namespace cputrain {
 struct ConvolutionBlock {
   const Graph::Node* convolution;
   Shape src_shape;
+  PadAmount rows, columns;            ///< its own padding, or that of a ZeroPad before it
+  double macs;                        ///< of one image, forward
   bool relu = false;                  ///< right behind the convolution; never with a pool
   const Graph::Node* pool = nullptr;  ///< a MaxPool of at most MaxPoolShape::kLargestSize
   bool pooled_relu = false;

@@ -34,27 +34,25 @@ std::optional<MaxPoolShape> pool_shape(const ConvolutionBlock& block, const Samp
 }  // namespace
 
 ConvolutionStep::ConvolutionStep(const Planning& planning, int step, const ConvolutionBlock& block,
-                                 const Map& src, const Map& dst, std::size_t first_parameter)
+                                 const Source& src, const Map& dst, std::size_t first_parameter)
     : block_(block),
-      src_(src),
+      source_(src),
+      src_(src.map),
       dst_(dst),
       wide_{block.convolution->dst, dst.layout.block},
       pool_(pool_shape(block, wide_, dst.layout)),
       first_parameter_(first_parameter),
       bias_(std::get<Convolution>(block.convolution->layer).bias),
-      training_(planning.training()) {
-  const int forward = planning.forward_time(step), backward = planning.backward_time(step);
+      learns_(planning.training() && !block.convolution->frozen) {
   plan_pieces(planning, step);
   plan_scratch(planning, step);
-  time_.macs = macs(block.convolution->layer, block.src_shape);
-  MemoryPlan& memory = planning.memory;
-  memory.use(src.value, forward);
-  memory.use(dst.value, forward);
-  if (!training_) return;
-  memory.use(src.value, backward);
-  if (block.relu || block.pooled_relu) memory.use(dst.value, backward);
-  memory.use(dst.diff, backward);
-  if (src.wants_diff) memory.use(src.diff, backward);
+  time_.macs = block.macs;
+  planning.use_forward(step, src, dst);
+  planning.use_backward(step, src, dst);
+  const int backward = planning.backward_time(step);
+  if (learns_) planning.memory.use(src_.value, backward);
+  if (dst_.wants_diff && (block.relu || block.pooled_relu))
+    planning.memory.use(dst.value, backward);
 }
 
 const ConvolutionOperations& ConvolutionStep::operations_for(const Planning& planning, int images) {
@@ -95,22 +93,26 @@ void ConvolutionStep::plan_scratch(const Planning& planning, int step) {
   std::size_t forward_scratch = 0, backward_scratch = 0, foreign = 0;
   for (const auto& [images, made] : operations_) {
     forward_scratch = std::max(forward_scratch, made.forward.scratchpad);
-    if (!training_) continue;
     backward_scratch = std::max(
         {backward_scratch, made.backward_weights.scratchpad, made.backward_data.scratchpad});
-    foreign = std::max(foreign, made.backward_weights.weights.get_size());
+    if (learns_) foreign = std::max(foreign, made.backward_weights.weights.get_size());
   }
   MemoryPlan& memory = planning.memory;
   const auto largest_piece = static_cast<std::size_t>(operations_.rbegin()->first);
   const std::size_t wide_bytes = wide_.size() * largest_piece * sizeof(float);
   forward_scratch_ = memory.add(forward_scratch, forward);
   if (pool_) wide_value_ = memory.add(wide_bytes, forward);
-  if (!training_) return;
+  if (!dst_.wants_diff) return;
   backward_scratch_ = memory.add(backward_scratch, backward);
-  kernel_gradient_ = memory.add(kernel_layout_.get_size(), backward);
-  foreign_gradient_ = memory.add(foreign, backward);
-  bias_gradient_ =
-      memory.add(static_cast<std::size_t>(wide_.shape.channels) * sizeof(float), backward);
+  if (learns_) {
+    kernel_gradient_ = memory.add(kernel_layout_.get_size(), backward);
+    foreign_gradient_ = memory.add(foreign, backward);
+    bias_gradient_ =
+        memory.add(static_cast<std::size_t>(wide_.shape.channels) * sizeof(float), backward);
+  }
+  if (source_.adds) {
+    piece_diff_ = memory.add(src_.layout.size() * largest_piece * sizeof(float), backward);
+  }
   if (!pool_) return;
   wide_diff_ = memory.add(wide_bytes, backward);
   winners_block_ =
@@ -133,12 +135,16 @@ void ConvolutionStep::bind(const Bindings& bindings) {
   float* kernel = bindings.weights(first_parameter_);
   forward_copies_->bind(bindings, kernel);
   data_copies_->bind(bindings, kernel);
-  if (training_) {
-    dst_diff_ = bindings.at(dst_.diff);
+  if (learns_) {
     kernel_sum_ = bindings.gradients(first_parameter_);
     kernel_part_ = bindings.at(kernel_gradient_);
     if (bias_) bias_sum_ = bindings.gradients(first_parameter_ + 1);
     bias_part_ = bindings.at(bias_gradient_);
+  }
+  if (dst_.wants_diff) {
+    dst_diff_ = bindings.at(dst_.diff);
+    if (src_.wants_diff) src_diff_ = bindings.at(src_.diff);
+    if (source_.adds) piece_diff_data_ = bindings.at(piece_diff_);
     if (pool_) wide_diff_data_ = bindings.at(wide_diff_);
     if (pool_) winners_ = bindings.at<std::uint8_t>(winners_block_);
   }
@@ -163,12 +169,12 @@ void ConvolutionStep::bind_piece(const Bindings& bindings, PieceCalls& calls) co
   }
   calls.convolve =
       Call(bindings.dnnl, made.forward, bindings.at<std::byte>(forward_scratch_), arguments);
-  if (!training_) return;
+  if (!dst_.wants_diff) return;
 
   float* diff = pool_ ? wide_diff_data_ : dst_diff_ + start(dst_.layout, piece);
-  bind_weight_gradients(bindings, calls, made, src, diff);
+  if (learns_) bind_weight_gradients(bindings, calls, made, src, diff);
   if (!src_.wants_diff) return;
-  float* diff_src = bindings.at(src_.diff) + start(src_.layout, piece);
+  float* diff_src = source_.adds ? piece_diff_data_ : src_diff_ + start(src_.layout, piece);
   calls.data =
       Call(bindings.dnnl, made.backward_data, bindings.at<std::byte>(backward_scratch_),
            {{DNNL_ARG_DIFF_DST, wide_desc, diff},
@@ -248,7 +254,18 @@ void ConvolutionStep::add_weight_gradients(const PieceCalls& calls, bool overwri
   if (bias_) kernels::add(bias_part_, bias_sum_, static_cast<std::size_t>(wide_.shape.channels));
 }
 
+/// The library cannot add to a gradient; a piece of it is still in the cache when this adds it.
+void ConvolutionStep::add_source_gradient(const PieceCalls& calls) {
+  calls.data.run();
+  if (!source_.adds) return;
+  float* sum = src_diff_ + start(src_.layout, calls.piece);
+  parallel_ranges(
+      src_.layout.size() * static_cast<std::size_t>(calls.piece.count),
+      [&](std::size_t b, std::size_t e) { kernels::add(piece_diff_data_ + b, sum + b, e - b); });
+}
+
 void ConvolutionStep::backward(const Execution& execution) {
+  if (!dst_.wants_diff) return;
   Stopwatch watch;
   const Prepared& prepared = prepared_[execution.size];
   for (const std::size_t copy : prepared.data_copies) data_copies_->refresh(copy);
@@ -256,11 +273,11 @@ void ConvolutionStep::backward(const Execution& execution) {
   for (const PieceCalls& calls : prepared.pieces) {
     unpool_piece(calls.piece);
     (pool_ ? pool_time_ : time_).backward_data += watch.lap();
-    add_weight_gradients(calls, overwrite);
+    if (learns_) add_weight_gradients(calls, overwrite);
     overwrite = false;
     time_.backward_weights += watch.lap();
     if (calls.data) {
-      calls.data.run();
+      add_source_gradient(calls);
       time_.backward_data += watch.lap();
     }
   }
@@ -271,10 +288,8 @@ void ConvolutionStep::append_times(std::vector<LayerTime>& times) const {
   LayerTime time = time_;
   time.name = block_.convolution->name;
   time.algorithm = made.forward.implementation;
-  if (training_) {
-    time.algorithm += ", weights " + made.backward_weights.implementation;
-    if (src_.wants_diff) time.algorithm += ", data " + made.backward_data.implementation;
-  }
+  if (learns_) time.algorithm += ", weights " + made.backward_weights.implementation;
+  if (src_.wants_diff) time.algorithm += ", data " + made.backward_data.implementation;
   times.push_back(time);
   if (!pool_) return;
   LayerTime pool = pool_time_;

@@ -11,7 +11,7 @@ namespace cputrain {
 /// in the cache and is pooled at once; going back, its gradient is unpooled there and used at once.
 class ConvolutionStep final : public Step {
  public:
-  ConvolutionStep(const Planning&, int step, const ConvolutionBlock&, const Map& src,
+  ConvolutionStep(const Planning&, int step, const ConvolutionBlock&, const Source& src,
                   const Map& dst, std::size_t first_parameter);
 
   std::vector<std::unique_ptr<ParameterFormat>> formats() const override;
@@ -44,22 +44,26 @@ class ConvolutionStep final : public Step {
   void bind_weight_gradients(const Bindings&, PieceCalls&, const ConvolutionOperations&,
                              const float* src, const float* diff) const;
   void add_weight_gradients(const PieceCalls&, bool overwrite);
+  void add_source_gradient(const PieceCalls&);
 
   ConvolutionBlock block_;
+  Source source_;
   Map src_, dst_;
   SampleLayout wide_;  ///< the convolution's output
   std::optional<MaxPoolShape> pool_;
   std::size_t first_parameter_;
-  bool bias_, training_;
+  bool bias_;
+  bool learns_;  ///< computes gradients of its weights
   dnnl::memory::desc kernel_layout_;
   std::map<int, ConvolutionOperations> operations_;  ///< by number of images
   std::vector<Prepared> prepared_;                   ///< as Planning::sizes
   std::optional<KernelCopies> forward_copies_, data_copies_;
 
   MemoryPlan::Block wide_value_{}, wide_diff_{}, forward_scratch_{}, backward_scratch_{},
-      winners_block_{}, foreign_gradient_{}, kernel_gradient_{}, bias_gradient_{};
+      winners_block_{}, foreign_gradient_{}, kernel_gradient_{}, bias_gradient_{}, piece_diff_{};
 
   float *dst_value_ = nullptr, *dst_diff_ = nullptr;
+  float *src_diff_ = nullptr, *piece_diff_data_ = nullptr;  ///< of the source; of one piece of it
   float *wide_data_ = nullptr, *wide_diff_data_ = nullptr;  ///< of one piece
   std::uint8_t* winners_ = nullptr;
   float *kernel_sum_ = nullptr, *bias_sum_ = nullptr;  ///< gradients in the arena

@@ -7,43 +7,39 @@
 
 namespace cputrain {
 
-DenseStep::DenseStep(const Planning& planning, int step, const Graph::Node& node, const Map& src,
+DenseStep::DenseStep(const Planning& planning, int step, const Graph::Node& node, const Source& src,
                      const Map& dst, std::size_t first_parameter)
     : src_(src),
       dst_(dst),
       first_parameter_(first_parameter),
-      in_(src.layout.size()),
+      in_(src.map.layout.size()),
       out_(dst.layout.size()),
       bias_(std::get<Dense>(node.layer).bias),
-      training_(planning.training()) {
-  const int forward = planning.forward_time(step), backward = planning.backward_time(step);
-  planning.memory.use(src.value, forward);
-  planning.memory.use(dst.value, forward);
-  if (training_) {
-    planning.memory.use(src.value, backward);
-    planning.memory.use(dst.diff, backward);
-    if (src.wants_diff) planning.memory.use(src.diff, backward);
-  }
+      learns_(planning.training() && !node.frozen) {
+  planning.use_forward(step, src, dst);
+  planning.use_backward(step, src, dst);
+  if (learns_) planning.memory.use(src.map.value, planning.backward_time(step));
   time_.name = node.name;
   time_.algorithm = "sgemm";
-  time_.macs = static_cast<double>(src.layout.shape.size()) * static_cast<double>(out_);
+  time_.macs = static_cast<double>(src.map.layout.shape.size()) * static_cast<double>(out_);
 }
 
 std::vector<std::unique_ptr<ParameterFormat>> DenseStep::formats() const {
   std::vector<std::unique_ptr<ParameterFormat>> formats;
-  formats.push_back(make_rows_format(src_.layout, out_));
+  formats.push_back(make_rows_format(src_.map.layout, out_));
   if (bias_) formats.push_back(make_vector_format(out_));
   return formats;
 }
 
 void DenseStep::bind(const Bindings& bindings) {
-  src_data_ = bindings.at(src_.value);
+  src_data_ = bindings.at(src_.map.value);
   dst_data_ = bindings.at(dst_.value);
   weights_ = bindings.weights(first_parameter_);
   if (bias_) bias_data_ = bindings.weights(first_parameter_ + 1);
-  if (!training_) return;
+  if (!dst_.wants_diff) return;
   dst_diff_ = bindings.at(dst_.diff);
-  if (src_.wants_diff) src_diff_ = bindings.at(src_.diff);
+  if (src_.map.wants_diff) src_diff_ = bindings.at(src_.map.diff);
+  if (!learns_) return;
   weights_sum_ = bindings.gradients(first_parameter_);
   if (bias_) bias_sum_ = bindings.gradients(first_parameter_ + 1);
 }
@@ -65,15 +61,16 @@ void DenseStep::add_bias_gradient(std::size_t images, bool overwrite) {
 void DenseStep::backward(const Execution& execution) {
   const auto images = static_cast<std::size_t>(execution.images);
   const bool overwrite = execution.accumulate == Accumulate::overwrite;
-  {
+  if (learns_) {
     const TimeSpan span(time_.backward_weights);
     multiply({true, false, in_, out_, images}, src_data_, dst_diff_, overwrite ? 0.0f : 1.0f,
              weights_sum_);
     if (bias_) add_bias_gradient(images, overwrite);
   }
-  if (!src_.wants_diff) return;
+  if (!src_diff_) return;
   const TimeSpan span(time_.backward_data);
-  multiply({false, true, images, in_, out_}, dst_diff_, weights_, 0.0f, src_diff_);
+  multiply({false, true, images, in_, out_}, dst_diff_, weights_, src_.adds ? 1.0f : 0.0f,
+           src_diff_);
 }
 
 }  // namespace cputrain

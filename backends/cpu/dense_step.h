@@ -9,7 +9,7 @@ namespace cputrain {
 /// channels that only fill a block are zero.
 class DenseStep final : public Step {
  public:
-  DenseStep(const Planning&, int step, const Graph::Node&, const Map& src, const Map& dst,
+  DenseStep(const Planning&, int step, const Graph::Node&, const Source& src, const Map& dst,
             std::size_t first_parameter);
 
   std::vector<std::unique_ptr<ParameterFormat>> formats() const override;
@@ -21,9 +21,10 @@ class DenseStep final : public Step {
  private:
   void add_bias_gradient(std::size_t images, bool overwrite);
 
-  Map src_, dst_;
+  Source src_;
+  Map dst_;
   std::size_t first_parameter_, in_, out_;  ///< in_ counts the filling
-  bool bias_, training_;
+  bool bias_, learns_;
   float *src_data_ = nullptr, *src_diff_ = nullptr, *dst_data_ = nullptr, *dst_diff_ = nullptr;
   float *weights_ = nullptr, *weights_sum_ = nullptr, *bias_data_ = nullptr, *bias_sum_ = nullptr;
   LayerTime time_;

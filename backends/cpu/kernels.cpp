@@ -34,6 +34,12 @@ void keep(const std::uint8_t* __restrict kept, float scale, float* __restrict va
 }
 
 CPUTRAIN_CLONES
+void sum(const float* __restrict a, const float* __restrict b, float* __restrict dst,
+         std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) dst[i] = a[i] + b[i];
+}
+
+CPUTRAIN_CLONES
 void add(const float* __restrict values, float* __restrict sums, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) sums[i] += values[i];
 }

@@ -19,6 +19,8 @@ void relu(float* values, std::size_t n);
 void relu_backward(const float* dst, float* diff, std::size_t n);
 /// values *= kept ? scale : 0
 void keep(const std::uint8_t* kept, float scale, float* values, std::size_t n);
+/// dst = a + b
+void sum(const float* a, const float* b, float* dst, std::size_t n);
 /// sums += values
 void add(const float* values, float* sums, std::size_t n);
 

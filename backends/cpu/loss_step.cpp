@@ -9,6 +9,8 @@ LossStep::LossStep(const Planning& planning, int step, const Graph::Node& node, 
     : logits_(logits),
       classes_(logits.layout.shape.size()),
       sigmoid_(std::holds_alternative<SigmoidCrossEntropy>(node.layer)),
+      smoothing_(sigmoid_ ? std::get<SigmoidCrossEntropy>(node.layer).smoothing
+                          : std::get<SoftmaxCrossEntropy>(node.layer).smoothing),
       probabilities_(classes_ * static_cast<std::size_t>(planning.largest())),
       slopes_(probabilities_.size()) {
   planning.memory.use(logits.value, planning.forward_time(step));
@@ -22,8 +24,8 @@ void LossStep::bind(const Bindings& bindings) {
   if (logits_.wants_diff) diff_ = bindings.at(logits_.diff);
 }
 
-void LossStep::sigmoid(std::size_t image, std::int32_t label, Tally& tally) {
-  const double z = logit(image, 0), target = label;
+void LossStep::sigmoid(std::size_t image, std::int32_t label, double smoothing, Tally& tally) {
+  const double z = logit(image, 0), target = label * (1 - smoothing) + smoothing / 2;
   const double tail = std::exp(-std::abs(z));
   const double probability = z >= 0 ? 1 / (1 + tail) : tail / (1 + tail);
   tally.loss += std::max(z, 0.0) - z * target + std::log1p(tail);
@@ -32,30 +34,37 @@ void LossStep::sigmoid(std::size_t image, std::int32_t label, Tally& tally) {
   slopes_[image] = probability - target;
 }
 
-void LossStep::softmax(std::size_t image, std::int32_t label, Tally& tally) {
+void LossStep::softmax(std::size_t image, std::int32_t label, double smoothing, Tally& tally) {
   std::size_t best = 0;
   for (std::size_t c = 1; c < classes_; ++c) {
     if (logit(image, c) > logit(image, best)) best = c;
   }
   const double top = logit(image, best);
-  double sum = 0;
-  for (std::size_t c = 0; c < classes_; ++c) sum += std::exp(logit(image, c) - top);
+  double sum = 0, mean = 0;
+  for (std::size_t c = 0; c < classes_; ++c) {
+    sum += std::exp(logit(image, c) - top);
+    mean += logit(image, c) / static_cast<double>(classes_);
+  }
   const auto truth = static_cast<std::size_t>(label);
-  tally.loss += std::log(sum) + top - logit(image, truth);
+  tally.loss += std::log(sum) + top - (1 - smoothing) * logit(image, truth) - smoothing * mean;
   tally.correct += best == truth;
   for (std::size_t c = 0; c < classes_; ++c) {
     const double probability = std::exp(logit(image, c) - top) / sum;
     probabilities_[image * classes_ + c] = static_cast<float>(probability);
-    slopes_[image * classes_ + c] = probability - (c == truth ? 1 : 0);
+    const double target =
+        (c == truth ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes_);
+    slopes_[image * classes_ + c] = probability - target;
   }
 }
 
 void LossStep::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
   images_ = static_cast<std::size_t>(execution.images);
+  const double smoothing = execution.pass.phase == Phase::train ? smoothing_ : 0;
   for (std::size_t image = 0; image < images_; ++image) {
     const std::int32_t label = execution.batch->labels[image];
-    sigmoid_ ? sigmoid(image, label, *execution.tally) : softmax(image, label, *execution.tally);
+    sigmoid_ ? sigmoid(image, label, smoothing, *execution.tally)
+             : softmax(image, label, smoothing, *execution.tally);
   }
   execution.tally->images += static_cast<double>(images_);
 }

@@ -26,12 +26,13 @@ class LossStep final : public Step {
     return static_cast<double>(
         logits_data_[image * logits_.layout.size() + logits_.layout.position(column)]);
   }
-  void sigmoid(std::size_t image, std::int32_t label, Tally&);
-  void softmax(std::size_t image, std::int32_t label, Tally&);
+  void sigmoid(std::size_t image, std::int32_t label, double smoothing, Tally&);
+  void softmax(std::size_t image, std::int32_t label, double smoothing, Tally&);
 
   Map logits_;
   std::size_t classes_;  ///< columns; 1 for the sigmoid
   bool sigmoid_;
+  double smoothing_;  ///< of the targets, in training
   std::size_t images_ = 0;
   std::vector<float> probabilities_;
   std::vector<double> slopes_;  ///< d loss / d logit

@@ -21,6 +21,9 @@ class MemoryPlan {
     return block;
   }
 
+  /// The two become one block, as large as the larger, alive while either is.
+  void merge(Block, Block);
+
   /// Gives every used block an offset: largest first, each at the lowest place that is free during
   /// its whole life ("greedy by size", Pisarchyk and Lee, arXiv 2001.03288).
   void place();
@@ -34,7 +37,9 @@ class MemoryPlan {
     std::size_t bytes = 0;
     int from = 0, until = -1;  ///< until < from: never used
     std::size_t offset = 0;
+    std::size_t merged_into;  ///< index of an entry; its own where it stands for itself
   };
+  std::size_t root(Block) const;
   std::size_t lowest_offset(const Entry&, const std::vector<const Entry*>& placed) const;
 
   std::vector<Entry> entries_;

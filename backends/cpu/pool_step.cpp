@@ -1,6 +1,10 @@
 #include "backends/cpu/pool_step.h"
 
 #include <algorithm>
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/parallel.h"
+
 namespace cputrain {
 namespace {
 
@@ -26,42 +30,48 @@ PoolProblem pool_problem(const Layer& layer, int images, const SampleLayout& src
 
 }  // namespace
 
-PoolStep::PoolStep(const Planning& planning, int step, const Graph::Node& node, const Map& src,
-                   const Map& dst)
-    : src_(src),
+PoolStep::PoolStep(const Planning& planning, int step, const Graph::Node& node,
+                   const Source& source, const Map& dst)
+    : source_(source),
+      src_(source.map),
       dst_(dst),
       max_(std::holds_alternative<MaxPool>(node.layer)),
       training_(planning.training()) {
   const PoolKind kind = max_ ? PoolKind::max : PoolKind::average;
   std::size_t workspace = 0, forward_scratch = 0, backward_scratch = 0;
   for (const int images : planning.sizes) {
-    const PoolProblem problem = pool_problem(node.layer, images, src.layout, dst.layout);
+    const PoolProblem problem = pool_problem(node.layer, images, src_.layout, dst.layout);
     Prepared& made = prepared_.emplace_back();
     made.images = images;
     made.forward = pool_forward(planning.dnnl, problem, kind, training_);
     forward_scratch = std::max(forward_scratch, made.forward.scratchpad);
     if (max_ && training_) workspace = std::max(workspace, made.forward.workspace.get_size());
-    if (!src.wants_diff) continue;
+    if (!src_.wants_diff) continue;
     made.backward = pool_backward(planning.dnnl, problem, kind);
     backward_scratch = std::max(backward_scratch, made.backward.scratchpad);
   }
   const int forward = planning.forward_time(step), backward = planning.backward_time(step);
   MemoryPlan& memory = planning.memory;
-  memory.use(src.value, forward);
-  memory.use(dst.value, forward);
+  planning.use_forward(step, source, dst);
+  planning.use_backward(step, source, dst);
   workspace_ = memory.add(workspace, forward);
   forward_scratch_ = memory.add(forward_scratch, forward);
-  if (src.wants_diff) {
+  if (src_.wants_diff) {
     memory.use(workspace_, backward);
-    memory.use(src.diff, backward);
-    memory.use(dst.diff, backward);
     backward_scratch_ = memory.add(backward_scratch, backward);
+    if (source.adds) {
+      part_block_ = memory.add(
+          src_.layout.size() * static_cast<std::size_t>(planning.largest()) * sizeof(float),
+          backward);
+    }
   }
   time_.name = node.name;
   time_.algorithm = prepared_.front().forward.implementation;
 }
 
 void PoolStep::bind(const Bindings& bindings) {
+  if (src_.wants_diff) src_diff_ = bindings.at(src_.diff);
+  if (source_.adds && src_.wants_diff) part_ = bindings.at(part_block_);
   for (Prepared& made : prepared_) {
     const auto src = activation_desc(src_.layout, made.images);
     const auto dst = activation_desc(dst_.layout, made.images);
@@ -74,7 +84,7 @@ void PoolStep::bind(const Bindings& bindings) {
         Call(bindings.dnnl, made.forward, bindings.at<std::byte>(forward_scratch_), arguments);
     if (!src_.wants_diff) continue;
     arguments = {{DNNL_ARG_DIFF_DST, dst, bindings.at(dst_.diff)},
-                 {DNNL_ARG_DIFF_SRC, src, bindings.at(src_.diff)}};
+                 {DNNL_ARG_DIFF_SRC, src, part_ ? part_ : src_diff_}};
     if (max_) arguments.push_back(workspace);
     made.unpool =
         Call(bindings.dnnl, made.backward, bindings.at<std::byte>(backward_scratch_), arguments);
@@ -88,7 +98,12 @@ void PoolStep::forward(const Execution& execution) {
 
 void PoolStep::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
-  if (src_.wants_diff) prepared_[execution.size].unpool.run();
+  if (!src_.wants_diff) return;
+  prepared_[execution.size].unpool.run();
+  if (!part_) return;
+  parallel_ranges(
+      src_.layout.size() * static_cast<std::size_t>(execution.images),
+      [&](std::size_t b, std::size_t e) { kernels::add(part_ + b, src_diff_ + b, e - b); });
 }
 
 }  // namespace cputrain

@@ -35,6 +35,7 @@ CpuProgram::CpuProgram(const Graph& graph, const CompileOptions& options, const 
                           .phase = phase_,
                           .threads = threads_,
                           .winograd = winograd,
+                          .synchronise = options.synchronise,
                           .steps = static_cast<int>(graph_.nodes().size())};
   steps_ = make_steps(graph_, planning);
   loss_ = dynamic_cast<LossStep*>(steps_.back().get());
@@ -52,10 +53,9 @@ CpuProgram::CpuProgram(const Graph& graph, const CompileOptions& options, const 
   }
   layout_ = lay_out(graph, DType::f32, stored);
   // Ranges run backwards: behind a step's backward everything up to its first parameter is final.
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
-    const std::size_t first = i == 0 ? 0 : last_parameter[i - 1];
-    const bool none = first == layout_.parameters.size();
-    ready_after_.push_back(none ? 0 : layout_.parameters[first].range.end);
+  for (std::size_t i = 0, first = 0; i < steps_.size(); first = last_parameter[i++]) {
+    const bool learns = first < last_parameter[i] && layout_.parameters[first].learnt;
+    ready_after_.push_back(learns ? layout_.parameters[first].range.end : 0);
   }
   memory_.place();
   arena_ = allocate_huge(memory_.peak());
@@ -73,11 +73,12 @@ std::size_t CpuProgram::size_index(int images) const {
 Tally CpuProgram::forward(const MicroBatch& batch, const Pass& pass) {
   Tally tally;
   last_ = {.size = 0, .images = batch.size(), .batch = nullptr, .pass = pass};
+  const ThreadCount scope(threads_);
   if (batch.size() == 0) {
     loss_->forget();
+    for (const auto& step : steps_) step->forward_of_nothing(last_);
     return tally;
   }
-  const ThreadCount scope(threads_);
   last_.size = size_index(batch.size());
   Execution execution = last_;
   execution.batch = &batch;
@@ -90,7 +91,8 @@ void CpuProgram::backward_of_nothing(Accumulate accumulate, const ReadySink& rea
   if (accumulate == Accumulate::overwrite) {
     std::ranges::fill(arenas_.gradients.as<float>(), 0.0f);
   }
-  ready(layout_.arena_size);
+  for (std::size_t i = steps_.size(); i-- > 1;) steps_[i]->backward_of_nothing();
+  ready(layout_.gradient_size);
 }
 
 void CpuProgram::backward(double loss_scale, Accumulate accumulate, const ReadySink& ready) {
@@ -105,7 +107,7 @@ void CpuProgram::backward(double loss_scale, Accumulate accumulate, const ReadyS
     steps_[i]->backward(execution);
     if (ready_after_[i] > told) ready(told = ready_after_[i]);
   }
-  if (told < layout_.arena_size || told == 0) ready(layout_.arena_size);
+  if (told < layout_.gradient_size || told == 0) ready(layout_.gradient_size);
 }
 
 std::vector<double> CpuProgram::to_canonical(std::size_t parameter, const Array& arena) const {

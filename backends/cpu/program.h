@@ -13,7 +13,8 @@ namespace cputrain {
 /// Steps in execution order and the memory they share.
 class CpuProgram final : public Program {
  public:
-  /// `graph` is what compile() was given. Throws Error(usage) for graphs that are not chains.
+  /// `graph` is what compile() was given. Throws Error(usage) for the rare graphs that only the
+  /// reference backend runs (a layer other than dense that reads a flattened map).
   CpuProgram(const Graph& graph, const CompileOptions&, const ArenaSource&, int threads,
              bool winograd);
 

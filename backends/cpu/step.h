@@ -18,11 +18,20 @@
 /// what it needs and when; bind() then learns the addresses, which never change afterwards.
 namespace cputrain {
 
+class Communicator;
+
 /// One activation between steps, and its gradient.
 struct Map {
   SampleLayout layout;
   MemoryPlan::Block value{}, diff{};
   bool wants_diff = false;  ///< something that learns lies before it
+};
+
+/// A map that a step reads. Where later steps of the schedule read it too, they have written its
+/// gradient when this step's backward runs, so it adds to that.
+struct Source {
+  Map map;
+  bool adds = false;
 };
 
 /// What a step's constructor reads and fills.
@@ -33,6 +42,7 @@ struct Planning {
   Phase phase;
   int threads;
   bool winograd;
+  Communicator* synchronise;  ///< of batch normalization's statistics, or null
   int steps;  ///< in the schedule: forward of step i is at time i, then backward the other way
 
   int largest() const { return sizes.front(); }
@@ -42,6 +52,15 @@ struct Planning {
   Map add_map(const SampleLayout& layout, bool wants_diff) const {
     const std::size_t bytes = layout.size() * static_cast<std::size_t>(largest()) * sizeof(float);
     return {layout, memory.add(bytes), memory.add(bytes), training() && wants_diff};
+  }
+  /// Notes when a step reads its source and writes its destination, and their gradients.
+  void use_forward(int step, const Source& src, const Map& dst) const {
+    memory.use(src.map.value, forward_time(step));
+    memory.use(dst.value, forward_time(step));
+  }
+  void use_backward(int step, const Source& src, const Map& dst) const {
+    if (dst.wants_diff) memory.use(dst.diff, backward_time(step));
+    if (src.map.wants_diff) memory.use(src.map.diff, backward_time(step));
   }
 };
 
@@ -84,6 +103,9 @@ class Step {
   virtual void bind(const Bindings&) = 0;
   virtual void forward(const Execution&) = 0;
   virtual void backward(const Execution&) = 0;
+  /// Takes part in what all ranks do together although this one has no images.
+  virtual void forward_of_nothing(const Execution&) {}
+  virtual void backward_of_nothing() {}
   virtual void append_times(std::vector<LayerTime>&) const = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "compute/program.h"
@@ -64,6 +65,35 @@ void forward(const Flatten&, const LayerArgs<T>&);
 template <class T>
 void backward(const Flatten&, const LayerArgs<T>&);
 
+template <class T>
+void forward(const ZeroPad&, const LayerArgs<T>&);
+template <class T>
+void backward(const ZeroPad&, const LayerArgs<T>&);
+
+/// One batch normalization's place in the program.
+template <class T>
+struct BatchNormArgs {
+  int images;
+  Shape shape;
+  const T* src;
+  T* dst;
+  const T *gamma, *beta;
+  T *moving_mean, *moving_variance;
+  bool learns;  ///< training with the images' own statistics; else the moving ones are used
+  std::function<void(std::span<double>)> sum_over_ranks;  ///< the identity unless synchronised
+  std::span<double> mean, inverse_deviation;              ///< a number a channel: kept for backward
+  double& count;  ///< values a channel, over all ranks: kept, too
+  // backward
+  const T* diff_dst;
+  T* diff_src;                ///< null: not wanted
+  T *diff_gamma, *diff_beta;  ///< null where the layer is frozen
+};
+
+template <class T>
+void forward(const BatchNorm&, const BatchNormArgs<T>&);
+template <class T>
+void backward(const BatchNorm&, const BatchNormArgs<T>&);
+
 /// Which elements of which images dropout keeps.
 struct DropoutDraw {
   float rate;
@@ -76,15 +106,16 @@ template <class T>
 void apply_dropout(const DropoutDraw&, std::size_t elements, const T* from, T* to, bool add);
 
 /// Sums of loss and correct answers over the images; fills probabilities (images x logits).
+/// `smoothing` moves so much of the target from the label to all classes alike.
 template <class T>
 Tally cross_entropy(const SigmoidCrossEntropy&, int logits, std::span<const std::int32_t> labels,
-                    const T* z, T* probabilities);
+                    double smoothing, const T* z, T* probabilities);
 template <class T>
 Tally cross_entropy(const SoftmaxCrossEntropy&, int logits, std::span<const std::int32_t> labels,
-                    const T* z, T* probabilities);
+                    double smoothing, const T* z, T* probabilities);
 /// diff_z += scale * (probability - target), the gradient of both.
 template <class T>
-void cross_entropy_gradient(int logits, std::span<const std::int32_t> labels,
+void cross_entropy_gradient(int logits, std::span<const std::int32_t> labels, double smoothing,
                             const T* probabilities, T scale, T* diff_z);
 
 }  // namespace cputrain::reference

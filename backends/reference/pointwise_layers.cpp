@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "backends/reference/layers.h"
 
@@ -58,9 +59,11 @@ void backward(const Dense& l, const LayerArgs<T>& a) {
       for (std::size_t o = 0; o < out; ++o) a.diff_bias[o] += diff_dst[o];
     }
     for (std::size_t i = 0; i < in; ++i) {
-      const T value = a.src[n * in + i];
-      T* diff_weights = a.diff_weights + i * out;
-      for (std::size_t o = 0; o < out; ++o) diff_weights[o] += value * diff_dst[o];
+      if (a.diff_weights) {
+        const T value = a.src[n * in + i];
+        T* diff_weights = a.diff_weights + i * out;
+        for (std::size_t o = 0; o < out; ++o) diff_weights[o] += value * diff_dst[o];
+      }
       if (!a.diff_src) continue;
       T sum = 0;
       for (std::size_t o = 0; o < out; ++o) sum += a.weights[i * out + o] * diff_dst[o];
@@ -112,10 +115,10 @@ void apply_dropout(const DropoutDraw& draw, std::size_t elements, const T* from,
 
 template <class T>
 Tally cross_entropy(const SigmoidCrossEntropy&, int logits, std::span<const std::int32_t> labels,
-                    const T* z, T* probabilities) {
+                    double smoothing, const T* z, T* probabilities) {
   Tally tally;
   for (std::size_t n = 0; n < labels.size() * logits; ++n) {
-    const double logit = z[n], target = labels[n];
+    const double logit = z[n], target = labels[n] * (1 - smoothing) + smoothing / 2;
     probabilities[n] = static_cast<T>(1 / (1 + std::exp(-logit)));
     tally.loss += std::max(logit, 0.0) - logit * target + std::log1p(std::exp(-std::abs(logit)));
     tally.correct += (probabilities[n] > T{0.5}) == (labels[n] == 1);
@@ -126,7 +129,7 @@ Tally cross_entropy(const SigmoidCrossEntropy&, int logits, std::span<const std:
 
 template <class T>
 Tally cross_entropy(const SoftmaxCrossEntropy&, int logits, std::span<const std::int32_t> labels,
-                    const T* z, T* probabilities) {
+                    double smoothing, const T* z, T* probabilities) {
   Tally tally;
   for (std::size_t n = 0; n < labels.size(); ++n) {
     const T* row = z + n * logits;
@@ -137,7 +140,10 @@ Tally cross_entropy(const SoftmaxCrossEntropy&, int logits, std::span<const std:
       probabilities[n * logits + k] =
           static_cast<T>(std::exp(static_cast<double>(row[k] - largest)) / sum);
     }
-    tally.loss += std::log(sum) - static_cast<double>(row[labels[n]] - largest);
+    const double mean = std::accumulate(row, row + logits, 0.0) / logits;
+    const double expected =
+        (1 - smoothing) * static_cast<double>(row[labels[n]]) + smoothing * mean;
+    tally.loss += std::log(sum) + static_cast<double>(largest) - expected;
     tally.correct += std::max_element(row, row + logits) - row == labels[n];
     tally.images += 1;
   }
@@ -145,12 +151,14 @@ Tally cross_entropy(const SoftmaxCrossEntropy&, int logits, std::span<const std:
 }
 
 template <class T>
-void cross_entropy_gradient(int logits, std::span<const std::int32_t> labels,
+void cross_entropy_gradient(int logits, std::span<const std::int32_t> labels, double smoothing,
                             const T* probabilities, T scale, T* diff_z) {
+  const int classes = std::max(logits, 2);
   for (std::size_t n = 0; n < labels.size(); ++n) {
     for (int k = 0; k < logits; ++k) {
       // One logit is the sigmoid of class 1, whose target is the label itself.
-      const T target = logits == 1 ? static_cast<T>(labels[n]) : static_cast<T>(labels[n] == k);
+      const double hit = logits == 1 ? labels[n] : labels[n] == k;
+      const T target = static_cast<T>(hit * (1 - smoothing) + smoothing / classes);
       diff_z[n * logits + k] += scale * (probabilities[n * logits + k] - target);
     }
   }
@@ -167,10 +175,10 @@ void cross_entropy_gradient(int logits, std::span<const std::int32_t> labels,
   template void backward(const Flatten&, const LayerArgs<T>&);                                 \
   template void apply_dropout(const DropoutDraw&, std::size_t, const T*, T*, bool);            \
   template Tally cross_entropy(const SigmoidCrossEntropy&, int, std::span<const std::int32_t>, \
-                               const T*, T*);                                                  \
+                               double, const T*, T*);                                          \
   template Tally cross_entropy(const SoftmaxCrossEntropy&, int, std::span<const std::int32_t>, \
-                               const T*, T*);                                                  \
-  template void cross_entropy_gradient(int, std::span<const std::int32_t>, const T*, T, T*);
+                               double, const T*, T*);                                          \
+  template void cross_entropy_gradient(int, std::span<const std::int32_t>, double, const T*, T, T*);
 CPUTRAIN_POINTWISE_LAYERS(float)
 CPUTRAIN_POINTWISE_LAYERS(double)
 #undef CPUTRAIN_POINTWISE_LAYERS

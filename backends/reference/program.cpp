@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "comm/communicator.h"
 #include "core/clock.h"
 
 namespace cputrain::reference {
@@ -10,7 +11,10 @@ namespace cputrain::reference {
 template <class T>
 ReferenceProgram<T>::ReferenceProgram(const Graph& graph, const CompileOptions& options,
                                       const ArenaSource& arenas)
-    : graph_(graph), layout_(lay_out(graph, dtype_of<T>())), arenas_(arenas(layout_)) {
+    : graph_(graph),
+      synchronise_(options.synchronise),
+      layout_(lay_out(graph, dtype_of<T>())),
+      arenas_(arenas(layout_)) {
   const auto nodes = graph_.nodes();
   const int images =
       options.micro_batches.empty()
@@ -21,13 +25,18 @@ ReferenceProgram<T>::ReferenceProgram(const Graph& graph, const CompileOptions& 
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     Values& values = values_[i];
     const auto count = static_cast<std::size_t>(images) * nodes[i].dst.size();
-    values.wants_diff = !nodes[i].parameters.empty();
+    values.learns = !nodes[i].parameters.empty() && nodes[i].parameters.front().learnt;
+    values.wants_diff = values.learns;
     for (const int src : nodes[i].src) values.wants_diff |= values_[src].wants_diff;
     values.dst.resize(count);
     if (options.phase == Phase::train && values.wants_diff) values.diff.resize(count);
     if (!nodes[i].parameters.empty()) {
       values.parameter = parameter;
       parameter += static_cast<int>(nodes[i].parameters.size());
+    }
+    if (std::holds_alternative<BatchNorm>(nodes[i].layer)) {
+      values.mean.resize(static_cast<std::size_t>(nodes[i].dst.channels));
+      values.inverse_deviation.resize(values.mean.size());
     }
     const double work = i > 0 ? macs(nodes[i].layer, graph_.src_shape(static_cast<int>(i))) : 0;
     times_.push_back({.name = nodes[i].name, .algorithm = "plain loops", .macs = work});
@@ -47,13 +56,22 @@ void ReferenceProgram<T>::load_images(const MicroBatch& batch, const Input& inpu
 }
 
 template <class T>
+T* ReferenceProgram<T>::weights(int parameter) const {
+  return arenas_.weights.as<T>().data() + layout_.parameters[parameter].range.begin;
+}
+
+/// Null where the node learns nothing or the program was compiled for evaluation only.
+template <class T>
+T* ReferenceProgram<T>::gradients(int node, int parameter) const {
+  if (!values_[node].learns || values_[node].diff.empty()) return nullptr;
+  return arenas_.gradients.as<T>().data() + layout_.parameters[parameter].range.begin;
+}
+
+template <class T>
 LayerArgs<T> ReferenceProgram<T>::args(int index) {
   const auto& node = graph_.nodes()[index];
   Values& own = values_[index];
   Values& src = values_[node.src.front()];
-  const auto in_arena = [&](const Array& arena, int parameter) {
-    return arena.as<T>().data() + layout_.parameters[parameter].range.begin;
-  };
   LayerArgs<T> a{static_cast<int>(labels_.size()),
                  graph_.src_shape(index),
                  node.dst,
@@ -66,12 +84,38 @@ LayerArgs<T> ReferenceProgram<T>::args(int index) {
                  nullptr,
                  nullptr};
   if (own.parameter < 0) return a;
-  a.weights = in_arena(arenas_.weights, own.parameter);
-  if (has_bias(index)) a.bias = in_arena(arenas_.weights, own.parameter + 1);
-  if (own.diff.empty()) return a;
-  a.diff_weights = in_arena(arenas_.gradients, own.parameter);
-  if (has_bias(index)) a.diff_bias = in_arena(arenas_.gradients, own.parameter + 1);
+  a.weights = weights(own.parameter);
+  a.diff_weights = gradients(index, own.parameter);
+  if (!has_bias(index)) return a;
+  a.bias = weights(own.parameter + 1);
+  a.diff_bias = gradients(index, own.parameter + 1);
   return a;
+}
+
+template <class T>
+BatchNormArgs<T> ReferenceProgram<T>::batch_norm_args(int index) {
+  const LayerArgs<T> a = args(index);
+  Values& own = values_[index];
+  const auto sum = [this](std::span<double> values) {
+    if (synchronise_) synchronise_->sum(Array::of<double>(values));
+  };
+  return {a.images,
+          a.src_shape,
+          a.src,
+          a.dst,
+          a.weights,
+          a.bias,
+          weights(own.parameter + 2),
+          weights(own.parameter + 3),
+          pass_.phase == Phase::train && !graph_.nodes()[index].frozen,
+          sum,
+          own.mean,
+          own.inverse_deviation,
+          own.count,
+          a.diff_dst,
+          a.diff_src,
+          a.diff_weights,
+          a.diff_bias};
 }
 
 template <class T>
@@ -81,10 +125,21 @@ DropoutDraw ReferenceProgram<T>::dropout(int node, float rate) const {
 }
 
 template <class T>
+void ReferenceProgram<T>::add(int index) {
+  const std::size_t count = labels_.size() * graph_.nodes()[index].dst.size();
+  T* dst = values_[index].dst.data();
+  std::fill_n(dst, count, T{0});
+  for (const int src : graph_.nodes()[index].src) {
+    for (std::size_t i = 0; i < count; ++i) dst[i] += values_[src].dst[i];
+  }
+}
+
+template <class T>
 void ReferenceProgram<T>::forward_node(int index) {
   const LayerArgs<T> a = args(index);
   const auto loss = [&](const auto& layer) {
-    tally_ = cross_entropy(layer, a.src_shape.channels, labels_, a.src, a.dst);
+    const double smoothing = pass_.phase == Phase::train ? layer.smoothing : 0;
+    tally_ = cross_entropy(layer, a.src_shape.channels, labels_, smoothing, a.src, a.dst);
     probabilities_.assign(a.dst, a.dst + labels_.size() * a.src_shape.size());
   };
   std::visit(Overloaded{
@@ -98,6 +153,8 @@ void ReferenceProgram<T>::forward_node(int index) {
                  },
                  [&](const SigmoidCrossEntropy& l) { loss(l); },
                  [&](const SoftmaxCrossEntropy& l) { loss(l); },
+                 [&](const BatchNorm& l) { reference::forward(l, batch_norm_args(index)); },
+                 [&](const Add&) { add(index); },
                  [&](const auto& l) { reference::forward(l, a); },
              },
              graph_.nodes()[index].layer);
@@ -110,7 +167,7 @@ Tally ReferenceProgram<T>::forward(const MicroBatch& batch, const Pass& pass) {
   probabilities_.clear();
   labels_.assign(batch.labels.begin(), batch.labels.end());
   samples_.assign(batch.samples.begin(), batch.samples.end());
-  if (batch.size() == 0) return tally_;
+  if (batch.size() == 0 && !synchronise_) return tally_;
   assert(batch.size() * graph_.image().size() <= values_[0].dst.size());
   load_images(batch, std::get<Input>(graph_.nodes()[0].layer));
   for (int i = 1; i < static_cast<int>(values_.size()); ++i) {
@@ -124,9 +181,17 @@ Tally ReferenceProgram<T>::forward(const MicroBatch& batch, const Pass& pass) {
 template <class T>
 void ReferenceProgram<T>::backward_node(int index, T loss_scale) {
   const LayerArgs<T> a = args(index);
-  const auto loss = [&](const auto&) {
+  const auto loss = [&](const auto& l) {
     if (a.diff_src) {
-      cross_entropy_gradient(a.src_shape.channels, labels_, a.dst, loss_scale, a.diff_src);
+      cross_entropy_gradient(a.src_shape.channels, labels_, l.smoothing, a.dst, loss_scale,
+                             a.diff_src);
+    }
+  };
+  const auto spread = [&] {  // the gradient of a sum goes to all of its parts
+    for (const int src : graph_.nodes()[index].src) {
+      auto& diff_src = values_[src].diff;
+      if (!values_[src].wants_diff) continue;
+      for (std::size_t i = 0; i < diff_src.size(); ++i) diff_src[i] += a.diff_dst[i];
     }
   };
   std::visit(Overloaded{
@@ -138,6 +203,8 @@ void ReferenceProgram<T>::backward_node(int index, T loss_scale) {
                  },
                  [&](const SigmoidCrossEntropy& l) { loss(l); },
                  [&](const SoftmaxCrossEntropy& l) { loss(l); },
+                 [&](const BatchNorm& l) { reference::backward(l, batch_norm_args(index)); },
+                 [&](const Add&) { spread(); },
                  [&](const auto& l) { reference::backward(l, a); },
              },
              graph_.nodes()[index].layer);
@@ -153,13 +220,11 @@ void ReferenceProgram<T>::backward(double loss_scale, Accumulate accumulate,
   for (int i = static_cast<int>(values_.size()) - 1; i > 0; --i) {
     if (!values_[i].wants_diff) continue;
     const Stopwatch watch;
-    if (!labels_.empty()) backward_node(i, static_cast<T>(loss_scale));
+    backward_node(i, static_cast<T>(loss_scale));
     times_[i].backward_weights += watch.seconds();  // both directions run in one loop
-    if (values_[i].parameter >= 0) {
-      ready(layout_.parameters[values_[i].parameter].range.end);
-    }
+    if (values_[i].learns) ready(layout_.parameters[values_[i].parameter].range.end);
   }
-  ready(layout_.arena_size);
+  ready(layout_.gradient_size);
 }
 
 template <class T>

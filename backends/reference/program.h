@@ -26,18 +26,26 @@ class ReferenceProgram final : public Program {
  private:
   struct Values {
     std::vector<T> dst, diff;  ///< images x elements of the node's output
-    int parameter = -1;        ///< index of the kernel in the layout; the bias follows it
+    int parameter = -1;        ///< index of the first one in the layout; the others follow it
+    bool learns = false;       ///< its parameters have gradients
     bool wants_diff = false;   ///< something that learns lies at or before this node
+    std::vector<double> mean, inverse_deviation;  ///< batch norm: of the last forward pass
+    double count = 0;                             ///< batch norm: values a channel in it
   };
 
   void load_images(const MicroBatch&, const Input&);
+  T* weights(int parameter) const;
+  T* gradients(int node, int parameter) const;
   LayerArgs<T> args(int node);
+  BatchNormArgs<T> batch_norm_args(int node);
+  void add(int node);
   void forward_node(int node);
   void backward_node(int node, T loss_scale);
   bool has_bias(int node) const { return graph_.nodes()[node].parameters.size() > 1; }
   DropoutDraw dropout(int node, float rate) const;
 
   Graph graph_;
+  Communicator* synchronise_;
   ParameterLayout layout_;
   Arenas arenas_;
   std::vector<Values> values_;

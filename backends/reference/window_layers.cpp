@@ -1,5 +1,6 @@
 // Layers that slide a window over the image.
 
+#include <algorithm>
 #include <limits>
 
 #include "backends/reference/layers.h"
@@ -85,7 +86,7 @@ void backward(const Convolution& l, const LayerArgs<T>& a) {
     for_taps(window, a.src_shape, row, column, [&](int i, int j, int y, int x) {
       const std::size_t tap = static_cast<std::size_t>(i * l.kernel + j) * in * out;
       const T* src = a.src + at(a.src_shape, n, y, x);
-      for (int c = 0; c < in; ++c) {
+      for (int c = 0; a.diff_weights && c < in; ++c) {
         T* diff_weights = a.diff_weights + tap + static_cast<std::size_t>(c) * out;
         for (int o = 0; o < out; ++o) diff_weights[o] += src[c] * diff_dst[o];
       }
@@ -99,6 +100,31 @@ void backward(const Convolution& l, const LayerArgs<T>& a) {
       }
     });
   });
+}
+
+template <class T>
+void forward(const ZeroPad& l, const LayerArgs<T>& a) {
+  std::fill_n(a.dst, a.images * a.dst_shape.size(), T{0});
+  const std::size_t row = static_cast<std::size_t>(a.src_shape.width) * a.src_shape.channels;
+  for (int n = 0; n < a.images; ++n) {
+    for (int y = 0; y < a.src_shape.height; ++y) {
+      std::copy_n(a.src + at(a.src_shape, n, y, 0), row,
+                  a.dst + at(a.dst_shape, n, y + l.top, l.left));
+    }
+  }
+}
+
+template <class T>
+void backward(const ZeroPad& l, const LayerArgs<T>& a) {
+  if (!a.diff_src) return;
+  const std::size_t row = static_cast<std::size_t>(a.src_shape.width) * a.src_shape.channels;
+  for (int n = 0; n < a.images; ++n) {
+    for (int y = 0; y < a.src_shape.height; ++y) {
+      const T* diff_dst = a.diff_dst + at(a.dst_shape, n, y + l.top, l.left);
+      T* diff_src = a.diff_src + at(a.src_shape, n, y, 0);
+      for (std::size_t i = 0; i < row; ++i) diff_src[i] += diff_dst[i];
+    }
+  }
 }
 
 namespace {
@@ -185,6 +211,8 @@ void backward(const AveragePool& l, const LayerArgs<T>& a) {
 #define CPUTRAIN_WINDOW_LAYERS(T)                                  \
   template void forward(const Convolution&, const LayerArgs<T>&);  \
   template void backward(const Convolution&, const LayerArgs<T>&); \
+  template void forward(const ZeroPad&, const LayerArgs<T>&);      \
+  template void backward(const ZeroPad&, const LayerArgs<T>&);     \
   template void forward(const MaxPool&, const LayerArgs<T>&);      \
   template void backward(const MaxPool&, const LayerArgs<T>&);     \
   template void forward(const AveragePool&, const LayerArgs<T>&);  \

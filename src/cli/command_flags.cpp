@@ -12,7 +12,7 @@ void add_model_flags(Flags& f, Config& c) {
   f.group("Model");
   std::vector<std::string> names;
   for (const auto& entry : model_zoo()) names.push_back(entry.name);
-  f.text("model", c.model, "NAME", "network: " + join(names, ", ") + " [dogcat]");
+  f.text("model", c.model, "NAME", "network: " + join(names, ", ") + ", or a model file (.json) [dogcat]");
   f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [the model's]");
   f.whole("classes", c.classes, 2, 65536, "outputs of the last layer [those of the data]");
   f.real("dropout", c.dropout, 0, 0.999, "rate of every dropout layer [the model's]");

@@ -60,19 +60,20 @@ UpdateRule choose_rule(const Config& config, const UpdateRule& recipe) {
 }  // namespace
 
 TrainingChoices choose_training(const Config& config) {
-  const ModelEntry& model = find_model(config.model);
-  const Recipe& recipe = model.recipe;
+  const auto model = find_model(config.model);
+  const Recipe& recipe = model->recipe;
   const int size = config.image_size.value_or(recipe.image_size);
   const UpdateRule rule = choose_rule(config, recipe.rule);
   const bool as_recipe = rule.index() == recipe.rule.index();
   const double rate = as_recipe ? recipe.learning_rate : default_learning_rate(rule);
-  TrainingChoices choices{&model,
+  TrainingChoices choices{model,
                           {size, size, 3},
                           config.batch.value_or(recipe.batch),
                           config.epochs.value_or(recipe.epochs),
                           config.seed.value_or(0),
                           {rule, config.lr.value_or(rate), config.weight_decay}};
-  build_graph(config, choices, 2);  // says early, on every rank alike, that a picture is too small
+  // Says early, on every rank alike, that a picture is too small.
+  build_graph(config, choices, config.classes.value_or(recipe.classes));
   return choices;
 }
 

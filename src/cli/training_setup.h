@@ -13,7 +13,7 @@ namespace cputrain {
 
 /// The recipe with everything that the flags change.
 struct TrainingChoices {
-  const ModelEntry* model;
+  std::shared_ptr<const ModelEntry> model;
   Shape image;
   std::size_t batch;
   int epochs;

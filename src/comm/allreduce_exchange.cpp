@@ -14,12 +14,11 @@ namespace {
 class AllreduceExchange final : public GradientExchange {
  public:
   AllreduceExchange(const ExchangePlan& plan, std::unique_ptr<TravellingSums> sums)
-      : bytes_(plan.layout.arena_size * size_of(plan.layout.dtype)),
-        weights_(bytes_),
-        gradients_(bytes_),
+      : weights_(plan.layout.arena_size * size_of(plan.layout.dtype)),
+        gradients_(plan.layout.gradient_size * size_of(plan.layout.dtype)),
         arenas_{{weights_.bytes().data(), plan.layout.arena_size, plan.layout.dtype},
-                {gradients_.bytes().data(), plan.layout.arena_size, plan.layout.dtype}},
-        owned_{Range{0, plan.layout.arena_size}},
+                {gradients_.bytes().data(), plan.layout.gradient_size, plan.layout.dtype}},
+        owned_{Range{0, plan.layout.gradient_size}},
         ends_(bucket_ends(plan)),
         sums_(std::move(sums)) {}
 
@@ -52,7 +51,6 @@ class AllreduceExchange final : public GradientExchange {
   }
 
  private:
-  std::size_t bytes_;
   Pages weights_, gradients_;
   Arenas arenas_;
   std::array<Range, 1> owned_;

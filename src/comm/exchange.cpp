@@ -7,7 +7,9 @@ namespace cputrain {
 std::vector<std::size_t> bucket_ends(const ExchangePlan& plan) {
   const ParameterLayout& layout = plan.layout;
   std::vector<Range> ranges;
-  for (const Parameter& parameter : layout.parameters) ranges.push_back(parameter.range);
+  for (const Parameter& parameter : layout.parameters) {
+    if (parameter.learnt) ranges.push_back(parameter.range);
+  }
   std::ranges::sort(ranges, {}, &Range::begin);
 
   // A bucket ends where its last parameter ends; padding up to the next one travels with the next
@@ -20,7 +22,7 @@ std::vector<std::size_t> bucket_ends(const ExchangePlan& plan) {
       begin = range.end;
     }
   }
-  if (begin < layout.arena_size) ends.push_back(layout.arena_size);
+  if (begin < layout.gradient_size) ends.push_back(layout.gradient_size);
   return ends;
 }
 

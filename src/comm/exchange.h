@@ -36,7 +36,7 @@ class GradientExchange {
   virtual void ready(std::size_t n) = 0;
 
   /// Waits until the sums are there, calls update for every owned range, and returns when this
-  /// rank's weights are those of all ranks. `ready(arena size)` must have been called.
+  /// rank's weights are those of all ranks. `ready(size of the gradients)` must have been called.
   virtual ExchangeTimes finish(const std::function<void(Range)>& update) = 0;
 };
 

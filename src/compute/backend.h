@@ -11,9 +11,14 @@
 
 namespace cputrain {
 
+class Communicator;
+
 struct CompileOptions {
   Phase phase = Phase::train;      ///< `evaluate`: no gradients, no memory for backward
   std::vector<int> micro_batches;  ///< every number of images that will be run at once, >= 1
+  /// Where batch normalization takes its statistics from the images of all ranks: every training
+  /// step is then one micro-batch on every rank, empty ones included. Borrowed by the program.
+  Communicator* synchronise = nullptr;
 };
 
 /// Makes the arenas once the backend knows how many elements its layout takes.

@@ -26,14 +26,20 @@ ParameterLayout lay_out(const Graph& graph, DType dtype, const std::vector<std::
   ParameterLayout layout;
   layout.dtype = dtype;
   for (const auto& spec : specs) {
-    layout.parameters.push_back({spec.name, spec.extents, spec.size(), {}, spec.decays});
+    layout.parameters.push_back(
+        {spec.name, spec.extents, spec.size(), {}, spec.decays, spec.learnt, spec.l2});
   }
   std::size_t offset = 0;
-  for (std::size_t i = specs.size(); i-- > 0;) {
-    layout.parameters[i].range = {offset, offset + stored[i]};
-    offset = round_up(offset + stored[i], kAlignment / size_of(dtype));
-  }
-  layout.arena_size = offset;
+  const auto place = [&](bool learnt) {
+    for (std::size_t i = specs.size(); i-- > 0;) {
+      if (specs[i].learnt != learnt) continue;
+      layout.parameters[i].range = {offset, offset + stored[i]};
+      offset = round_up(offset + stored[i], kAlignment / size_of(dtype));
+    }
+    return offset;
+  };
+  layout.gradient_size = place(true);
+  layout.arena_size = place(false);
   return layout;
 }
 

@@ -18,14 +18,19 @@ struct Parameter {
   Range range;               ///< elements of the arena; may hold more than `count` where a backend
                              ///< pads its blocked layout (padding stays zero)
   bool decays;
+  bool learnt;  ///< has a gradient
+  float l2;     ///< the loss grows by l2 * sum of squares
 };
 
-/// Parameters in model order; their ranges run backwards through the arena (the last layer lies
-/// first), because that is the order in which backward finishes gradients: buckets of gradients
-/// are then slices of one array. Every range starts on a 64-byte boundary.
+/// Parameters in model order. Ranges of those that are learnt run backwards through the arena (the
+/// last layer lies first), because that is the order in which backward finishes gradients: buckets
+/// of gradients are then slices of one array. Behind them, in [gradient_size, arena_size), lies
+/// what is not learnt (moving statistics, frozen layers): no rule updates it, nobody reduces it,
+/// and ranks may differ in it. Every range starts on a 64-byte boundary.
 struct ParameterLayout {
   std::vector<Parameter> parameters;
-  std::size_t arena_size = 0;
+  std::size_t gradient_size = 0;  ///< elements of the gradient arena
+  std::size_t arena_size = 0;     ///< elements of the weights arena
   DType dtype = DType::f32;
 };
 

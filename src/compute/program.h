@@ -34,7 +34,7 @@ struct Pass {
 enum class Accumulate { overwrite, add };
 
 /// Called with n when gradients [0, n) of the arena are final and weights [0, n) will not be read
-/// again in this step. n only grows; the last call has n = the arena's size.
+/// again in this step. n only grows; the last call has n = ParameterLayout::gradient_size.
 using ReadySink = std::function<void(std::size_t n)>;
 
 /// Time that one node of the program took since the program was made.

@@ -46,6 +46,11 @@ std::string with_commas(std::size_t number) {
   return digits;
 }
 
+std::string shape_text(const Shape& shape) {
+  if (shape.height == 1 && shape.width == 1) return fmt::format("{}", shape.channels);
+  return fmt::format("{}x{}x{}", shape.height, shape.width, shape.channels);
+}
+
 std::string bytes_text(double bytes) {
   constexpr const char* kUnits[] = {"bytes", "kB", "MB", "GB", "TB"};
   int unit = 0;

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/shape.h"
+
 namespace cputrain {
 
 std::string join(std::span<const std::string> parts, std::string_view separator);
@@ -18,6 +20,9 @@ std::string with_commas(std::size_t number);
 
 /// "52.9 MB", "4.42 GB": powers of ten.
 std::string bytes_text(double bytes);
+
+/// "126x126x32"; "512" for a vector.
+std::string shape_text(const Shape&);
 
 /// "3:04", "1:02:03" or "42s": what is left, as Keras prints it.
 std::string eta_text(double seconds);

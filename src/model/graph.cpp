@@ -16,6 +16,8 @@ std::string keras_name(const Layer& layer) {
   if (type == "average_pool") return "average_pooling2d";
   if (type == "global_average_pool") return "global_average_pooling2d";
   if (type == "relu") return "re_lu";
+  if (type == "zero_pad") return "zero_padding2d";
+  if (type == "batch_norm") return "batch_normalization";
   return std::string(type);
 }
 
@@ -23,6 +25,7 @@ std::string keras_name(const Layer& layer) {
 
 Graph::Graph(Shape image, Input input) {
   nodes_.push_back({.name = "input", .layer = input, .src = {}, .dst = image, .parameters = {}});
+  names_.insert("input");
 }
 
 int Graph::add(Layer layer, std::string name) {
@@ -31,34 +34,60 @@ int Graph::add(Layer layer, std::string name) {
 
 int Graph::add(Layer layer, std::string name, std::vector<int> src) {
   const int index = static_cast<int>(nodes_.size());
-  assert(!src.empty() && src.front() >= 0 && src.front() < index);
   if (name.empty()) name = next_name(layer);
-  const Shape from = nodes_[src.front()].dst;
+  std::vector<Shape> from;
+  for (const int s : src) {
+    assert(s >= 0 && s < index);
+    from.push_back(nodes_[s].dst);
+  }
   Node node{.name = name,
             .layer = layer,
             .src = std::move(src),
             .dst = {},
-            .parameters = cputrain::parameters(layer, from),
+            .parameters = {},
             .origin = index};
   try {
     node.dst = output_shape(layer, from);
+    node.parameters = cputrain::parameters(layer, from.front());
   } catch (const Error& error) {
     fail(error.code(), "layer " + name + ": " + error.what());
   }
   for (auto& parameter : node.parameters) parameter.name = name + "/" + parameter.name;
+  names_.insert(node.name);
   nodes_.push_back(std::move(node));
   return index;
 }
 
-std::string Graph::next_name(const Layer& layer) const {
+std::string Graph::next_name(const Layer& layer) {
   const std::string base = keras_name(layer);
-  const auto taken = [&](const std::string& name) {
-    return std::any_of(nodes_.begin(), nodes_.end(), [&](const Node& n) { return n.name == name; });
-  };
-  if (!taken(base)) return base;
-  int number = 1;
-  while (taken(base + "_" + std::to_string(number))) ++number;
-  return base + "_" + std::to_string(number);
+  std::string name;
+  do {
+    const int number = next_number_[base]++;
+    name = number == 0 ? base : base + "_" + std::to_string(number);
+  } while (names_.contains(name));
+  return name;
+}
+
+int Graph::readers(int index) const {
+  int count = 0;
+  for (const Node& node : nodes_) {
+    count += static_cast<int>(std::count(node.src.begin(), node.src.end(), index));
+  }
+  return count;
+}
+
+bool Graph::has_batch_norm() const {
+  return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
+    return std::holds_alternative<BatchNorm>(node.layer) && !node.frozen;
+  });
+}
+
+std::size_t Graph::learnt_count() const {
+  std::size_t count = 0;
+  for (const Node& node : nodes_) {
+    for (const auto& parameter : node.parameters) count += parameter.learnt ? parameter.size() : 0;
+  }
+  return count;
 }
 
 std::size_t Graph::parameter_count() const {

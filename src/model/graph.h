@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +23,8 @@ class Graph {
     std::vector<ParameterSpec> parameters;  ///< names are whole: "conv2d_1/kernel"
     int origin = 0;                         ///< index in the graph as the model function built it;
                                             ///< rewrites keep it (dropout's randomness hangs on it)
+    bool frozen = false;                    ///< learns nothing; a BatchNorm then always uses its
+                                            ///< moving statistics
   };
 
   explicit Graph(Shape image, Input input = {});
@@ -33,18 +37,26 @@ class Graph {
   std::span<const Node> nodes() const { return nodes_; }
   const Node& back() const { return nodes_.back(); }
   Shape image() const { return nodes_.front().dst; }
-  /// Extents of what node `index` reads (its only input).
+  /// Extents of what node `index` reads (its first input).
   Shape src_shape(int index) const { return nodes_[nodes_[index].src.front()].dst; }
 
+  /// Nodes that read node `index`, counted as often as they do.
+  int readers(int index) const;
+
   std::size_t parameter_count() const;
+  std::size_t learnt_count() const;
+  /// Whether images of a training step depend on each other.
+  bool has_batch_norm() const;
   /// FLOPs of one image in a training step, counting direct convolution: 2 * MACs * (forward,
   /// backward-weights, and backward-data except for the first layer that has weights).
   double training_flops() const;
 
  private:
   friend class GraphEditor;
-  std::string next_name(const Layer&) const;
+  std::string next_name(const Layer&);
   std::vector<Node> nodes_;
+  std::set<std::string> names_;
+  std::map<std::string, int> next_number_;  ///< by Keras' name of a type
 };
 
 }  // namespace cputrain

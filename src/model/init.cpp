@@ -18,8 +18,8 @@ double fans(const ParameterSpec& kernel) {
 
 std::vector<double> initial_values(const Graph::Node& node, const ParameterSpec& parameter,
                                    std::uint64_t seed) {
-  std::vector<double> values(parameter.size(), 0.0);
-  if (parameter.extents.size() < 2) return values;  // a bias
+  std::vector<double> values(parameter.size(), parameter.fill);
+  if (parameter.extents.size() < 2) return values;  // a bias, or batch norm's vectors
   const double limit = std::sqrt(6.0 / fans(parameter));
   const RandomStream stream(seed, Purpose::weights, static_cast<std::uint32_t>(node.origin));
   for (std::size_t group = 0; group * 4 < values.size(); ++group) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/text.h"
 
 namespace cputrain {
 namespace {
@@ -24,6 +25,23 @@ Shape window_shape(const char* what, Padding padding, const Shape& src, int kern
                    int channels) {
   return {windows(what, padding, src.height, kernel, stride),
           windows(what, padding, src.width, kernel, stride), channels};
+}
+
+/// Every layer but Add reads one input.
+void check_inputs(const Layer& layer, std::span<const Shape> src) {
+  if (!std::holds_alternative<Add>(layer)) {
+    if (src.size() != 1) {
+      fail(ExitCode::usage, "a layer of type " + std::string(type_name(layer)) +
+                                " reads one layer, not " + std::to_string(src.size()));
+    }
+    return;
+  }
+  if (src.size() < 2) fail(ExitCode::usage, "add reads two or more layers");
+  for (const Shape& other : src) {
+    if (other == src.front()) continue;
+    fail(ExitCode::usage, "add reads layers of different shapes, " + shape_text(src.front()) +
+                              " and " + shape_text(other));
+  }
 }
 
 /// Numbers of a flattened map, as an extent.
@@ -48,10 +66,13 @@ std::string_view type_name(const Layer& layer) {
   return std::visit(Overloaded{
                         [](const Input&) { return "input"; },
                         [](const Convolution&) { return "convolution"; },
+                        [](const ZeroPad&) { return "zero_pad"; },
                         [](const MaxPool&) { return "max_pool"; },
                         [](const AveragePool&) { return "average_pool"; },
                         [](const GlobalAveragePool&) { return "global_average_pool"; },
                         [](const Dense&) { return "dense"; },
+                        [](const BatchNorm&) { return "batch_norm"; },
+                        [](const Add&) { return "add"; },
                         [](const Relu&) { return "relu"; },
                         [](const Dropout&) { return "dropout"; },
                         [](const Flatten&) { return "flatten"; },
@@ -61,11 +82,16 @@ std::string_view type_name(const Layer& layer) {
                     layer);
 }
 
-Shape output_shape(const Layer& layer, const Shape& src) {
+Shape output_shape(const Layer& layer, std::span<const Shape> inputs) {
+  check_inputs(layer, inputs);
+  const Shape& src = inputs.front();
   return std::visit(
       Overloaded{
           [&](const Convolution& l) {
             return window_shape("convolution", l.padding, src, l.kernel, l.stride, l.filters);
+          },
+          [&](const ZeroPad& l) {
+            return Shape{src.height + l.top + l.bottom, src.width + l.left + l.right, src.channels};
           },
           [&](const MaxPool& l) {
             return window_shape("max pool", l.padding, src, l.size, l.stride, src.channels);
@@ -88,17 +114,25 @@ Shape output_shape(const Layer& layer, const Shape& src) {
 }
 
 std::vector<ParameterSpec> parameters(const Layer& layer, const Shape& src) {
-  const auto with_bias = [](ParameterSpec kernel, int outputs, bool bias) {
-    std::vector<ParameterSpec> specs{std::move(kernel)};
-    if (bias) specs.push_back({"bias", {outputs}, false});
+  const auto with_bias = [](std::vector<int> kernel, float l2, bool bias) {
+    std::vector<ParameterSpec> specs;
+    const int outputs = kernel.back();
+    specs.push_back({.name = "kernel", .extents = std::move(kernel), .decays = true, .l2 = l2});
+    if (bias) specs.push_back({.name = "bias", .extents = {outputs}});
     return specs;
   };
   if (const auto* l = std::get_if<Convolution>(&layer)) {
-    return with_bias({"kernel", {l->kernel, l->kernel, src.channels, l->filters}, true}, l->filters,
-                     l->bias);
+    return with_bias({l->kernel, l->kernel, src.channels, l->filters}, l->l2, l->bias);
   }
   if (const auto* l = std::get_if<Dense>(&layer)) {
-    return with_bias({"kernel", {flat_size(src), l->units}, true}, l->units, l->bias);
+    return with_bias({flat_size(src), l->units}, l->l2, l->bias);
+  }
+  if (std::holds_alternative<BatchNorm>(layer)) {
+    const std::vector<int> channels{src.channels};
+    return {{.name = "gamma", .extents = channels, .fill = 1},
+            {.name = "beta", .extents = channels},
+            {.name = "moving_mean", .extents = channels, .learnt = false},
+            {.name = "moving_variance", .extents = channels, .learnt = false, .fill = 1}};
   }
   return {};
 }

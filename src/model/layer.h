@@ -23,13 +23,19 @@ struct Input {
 /// Keras' words: `valid` pads nothing, `same` pads to ceil(n / stride) outputs, more at the end.
 enum class Padding { valid, same };
 
-/// 2-D convolution, square kernel, weights HWIO (kernel, kernel, in, out).
+/// 2-D convolution, square kernel, weights HWIO (kernel, kernel, in, out). The loss grows by `l2`
+/// times the sum of the squared weights (Keras' kernel regulariser).
 struct Convolution {
   int filters;
   int kernel;
   int stride = 1;
   Padding padding = Padding::valid;
   bool bias = true;
+  float l2 = 0;
+};
+/// Rows and columns of zeros around the image.
+struct ZeroPad {
+  int top, bottom, left, right;
 };
 struct MaxPool {
   int size = 2;
@@ -43,11 +49,22 @@ struct AveragePool {
   Padding padding = Padding::valid;
 };
 struct GlobalAveragePool {};
-/// weights (in, out); the input is read in the order height, width, channel.
+/// weights (in, out); the input is read in the order height, width, channel. `l2` as above.
 struct Dense {
   int units;
   bool bias = true;
+  float l2 = 0;
 };
+/// Keras' batch normalization of each channel: training uses mean and (biased) variance of the
+/// images at hand and moves the moving ones towards them: moving += (batch - moving) *
+/// (1 - momentum), the variance times N / (N - 1) as in TensorFlow's fused kernel; evaluation uses
+/// the moving ones.
+struct BatchNorm {
+  float epsilon = 1e-3f;
+  float momentum = 0.99f;
+};
+/// The sum of two or more inputs of one shape.
+struct Add {};
 struct Relu {};
 /// Inverted dropout: training keeps with probability 1 - rate and divides by 1 - rate.
 struct Dropout {
@@ -55,20 +72,29 @@ struct Dropout {
 };
 struct Flatten {};
 
-/// Last nodes: activation and its cross-entropy in one, computed from the logits.
+/// Last nodes: activation and its cross-entropy in one, computed from the logits. In training the
+/// targets are smoothed: target * (1 - smoothing) + smoothing / classes.
 /// One logit z; probability of class 1 is sigmoid(z).
-struct SigmoidCrossEntropy {};
+struct SigmoidCrossEntropy {
+  float smoothing = 0;
+};
 /// One logit a class.
-struct SoftmaxCrossEntropy {};
+struct SoftmaxCrossEntropy {
+  float smoothing = 0;
+};
 
-using Layer = std::variant<Input, Convolution, MaxPool, AveragePool, GlobalAveragePool, Dense, Relu,
-                           Dropout, Flatten, SigmoidCrossEntropy, SoftmaxCrossEntropy>;
+using Layer =
+    std::variant<Input, Convolution, ZeroPad, MaxPool, AveragePool, GlobalAveragePool, Dense,
+                 BatchNorm, Add, Relu, Dropout, Flatten, SigmoidCrossEntropy, SoftmaxCrossEntropy>;
 
-/// One array of numbers that a layer learns, in Keras' layout.
+/// One array of numbers that belongs to a layer, in Keras' layout.
 struct ParameterSpec {
-  std::string name;          ///< "kernel" or "bias"; the graph puts the layer's name before it
+  std::string name;  ///< "kernel", "bias", "gamma", ...; the graph puts the layer's before it
   std::vector<int> extents;  ///< HWIO, (in, out) or (out)
   bool decays = false;       ///< weight decay applies: kernels, not biases
+  bool learnt = true;        ///< has a gradient; moving statistics have none
+  float l2 = 0;              ///< the loss grows by l2 * sum of squares
+  float fill = 0;            ///< what a vector's values are at first; kernels are drawn
 
   std::size_t size() const;
 };
@@ -76,9 +102,12 @@ struct ParameterSpec {
 /// The word used in summaries, JSON and weight files: "convolution", "dense", ...
 std::string_view type_name(const Layer&);
 
-/// Extents of the output for the given input; throws Error(usage) where no output would be left,
-/// naming the sizes.
-Shape output_shape(const Layer&, const Shape& src);
+/// Extents of the output for the given inputs; throws Error(usage) where their number or shapes do
+/// not fit or no output would be left, naming the sizes.
+Shape output_shape(const Layer&, std::span<const Shape> src);
+inline Shape output_shape(const Layer& layer, const Shape& src) {
+  return output_shape(layer, std::span(&src, 1));
+}
 
 std::vector<ParameterSpec> parameters(const Layer&, const Shape& src);
 

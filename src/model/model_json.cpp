@@ -6,136 +6,242 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "model/json_reader.h"
 
 namespace cputrain {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 /// The most a model description may ask for; beyond it is a damaged or hostile file.
-constexpr int kMaxExtent = 65536, kMaxLayers = 10000;
+constexpr int kMaxExtent = 65536;
+constexpr std::size_t kMaxLayers = 10000;
+constexpr double kMaxNumbers = 1e10;  // of one layer's output or of all parameters
 
 const char* padding_name(Padding padding) { return padding == Padding::same ? "same" : "valid"; }
 
-json layer_fields(const Layer& layer) {
-  const auto pool = [](const auto& l) {
-    return json{{"size", l.size}, {"stride", l.stride}, {"padding", padding_name(l.padding)}};
-  };
-  return std::visit(Overloaded{
-                        [](const Convolution& l) {
-                          return json{{"filters", l.filters},
-                                      {"kernel", l.kernel},
-                                      {"stride", l.stride},
-                                      {"padding", padding_name(l.padding)},
-                                      {"bias", l.bias}};
-                        },
-                        [&](const MaxPool& l) { return pool(l); },
-                        [&](const AveragePool& l) { return pool(l); },
-                        [](const Dense& l) {
-                          return json{{"units", l.units}, {"bias", l.bias}};
-                        },
-                        [](const Dropout& l) {
-                          return json{{"rate", l.rate}};
-                        },
-                        [](const auto&) { return json::object(); },
-                    },
-                    layer);
+ordered_json window_fields(const char* size_name, int size, int stride, Padding padding) {
+  return {{size_name, size}, {"stride", stride}, {"padding", padding_name(padding)}};
 }
 
-/// Reads one object's fields, with the place of a mistake in the message.
-class Reader {
+/// "l2" is written only where there is one.
+ordered_json with_l2(ordered_json fields, float l2) {
+  if (l2 != 0) fields["l2"] = l2;
+  return fields;
+}
+
+ordered_json layer_fields(const Layer& layer) {
+  return std::visit(
+      Overloaded{
+          [](const Convolution& l) {
+            ordered_json fields{{"filters", l.filters}};
+            fields.update(window_fields("kernel", l.kernel, l.stride, l.padding));
+            fields["bias"] = l.bias;
+            return with_l2(fields, l.l2);
+          },
+          [](const ZeroPad& l) {
+            return ordered_json{
+                {"top", l.top}, {"bottom", l.bottom}, {"left", l.left}, {"right", l.right}};
+          },
+          [](const MaxPool& l) { return window_fields("size", l.size, l.stride, l.padding); },
+          [](const AveragePool& l) { return window_fields("size", l.size, l.stride, l.padding); },
+          [](const Dense& l) {
+            return with_l2({{"units", l.units}, {"bias", l.bias}}, l.l2);
+          },
+          [](const BatchNorm& l) {
+            return ordered_json{{"epsilon", l.epsilon}, {"momentum", l.momentum}};
+          },
+          [](const Dropout& l) {
+            return ordered_json{{"rate", l.rate}};
+          },
+          [](const auto&) { return ordered_json::object(); },
+      },
+      layer);
+}
+
+Padding read_padding(const JsonReader& r) {
+  const std::string name = r.text("padding", "valid");
+  if (name != "same" && name != "valid") r.wrong("padding must be same or valid");
+  return name == "same" ? Padding::same : Padding::valid;
+}
+
+Convolution read_convolution(const JsonReader& r) {
+  r.allow({"filters", "kernel", "stride", "padding", "bias", "l2"});
+  return {r.whole("filters", 1, kMaxExtent),
+          r.whole("kernel", 1, kMaxExtent),
+          r.whole("stride", 1, kMaxExtent, 1),
+          read_padding(r),
+          r.flag("bias", true),
+          static_cast<float>(r.real("l2", 0, 1e6, 0))};
+}
+
+template <class Pool>
+Pool read_pool(const JsonReader& r) {
+  r.allow({"size", "stride", "padding"});
+  const int size = r.whole("size", 1, kMaxExtent);
+  return {size, r.whole("stride", 1, kMaxExtent, size), read_padding(r)};
+}
+
+Dense read_dense(const JsonReader& r, const std::optional<ModelSize>& size) {
+  r.allow({"units", "bias", "l2"});
+  const bool open = r.has("units") && r.field("units") == "classes";
+  if (open && !size) r.wrong("units must be a number here");
+  return {open ? size->classes : r.whole("units", 1, kMaxExtent), r.flag("bias", true),
+          static_cast<float>(r.real("l2", 0, 1e6, 0))};
+}
+
+ZeroPad read_zero_pad(const JsonReader& r) {
+  r.allow({"top", "bottom", "left", "right"});
+  const auto side = [&](const char* name) { return r.whole(name, 0, kMaxExtent, 0); };
+  return {side("top"), side("bottom"), side("left"), side("right")};
+}
+
+BatchNorm read_batch_norm(const JsonReader& r) {
+  r.allow({"epsilon", "momentum"});
+  const BatchNorm standard;
+  return {static_cast<float>(r.real("epsilon", 1e-12, 1, standard.epsilon)),
+          static_cast<float>(r.real("momentum", 0, 1, standard.momentum))};
+}
+
+Dropout read_dropout(const JsonReader& r) {
+  r.allow({"rate"});
+  return {static_cast<float>(r.real("rate", 0, 0.999))};
+}
+
+/// Layers without figures.
+Layer read_plain_layer(const std::string& type, const JsonReader& r) {
+  static const std::map<std::string, Layer> layers{{"global_average_pool", GlobalAveragePool{}},
+                                                   {"add", Add{}},
+                                                   {"relu", Relu{}},
+                                                   {"flatten", Flatten{}},
+                                                   {"sigmoid", SigmoidCrossEntropy{}},
+                                                   {"softmax", SoftmaxCrossEntropy{}}};
+  const auto found = layers.find(type);
+  if (found == layers.end()) r.wrong("type " + type + " is not known");
+  r.allow({});
+  return found->second;
+}
+
+Layer read_layer(const JsonReader& r, const std::optional<ModelSize>& size) {
+  const std::string type = r.text("type");
+  if (type == "convolution") return read_convolution(r);
+  if (type == "max_pool") return read_pool<MaxPool>(r);
+  if (type == "average_pool") return read_pool<AveragePool>(r);
+  if (type == "dense") return read_dense(r, size);
+  if (type == "zero_pad") return read_zero_pad(r);
+  if (type == "batch_norm") return read_batch_norm(r);
+  if (type == "dropout") return read_dropout(r);
+  return read_plain_layer(type, r);
+}
+
+bool is_loss(const Layer& layer) {
+  return std::holds_alternative<SigmoidCrossEntropy>(layer) ||
+         std::holds_alternative<SoftmaxCrossEntropy>(layer);
+}
+
+/// What backends rely on: RGB pictures, no layer without a reader but the last, which is the only
+/// loss and reads flat logits.
+void check_shape(const Graph& graph, const JsonReader& top) {
+  if (graph.image().channels != 3) top.wrong("channels must be 3");
+  const int last = static_cast<int>(graph.nodes().size()) - 1;
+  for (int i = 0; i < last; ++i) {
+    const auto& node = graph.nodes()[i];
+    if (is_loss(node.layer)) top.wrong("sigmoid and softmax must come last");
+    if (graph.readers(i) == 0) top.wrong("layer " + node.name + " is read by no other");
+  }
+  if (!is_loss(graph.back().layer)) top.wrong("the last layer must be sigmoid or softmax");
+  const Shape logits = graph.back().dst;
+  const bool sigmoid = std::holds_alternative<SigmoidCrossEntropy>(graph.back().layer);
+  if (logits.height != 1 || logits.width != 1 || (sigmoid && logits.channels != 1) ||
+      (!sigmoid && logits.channels < 2)) {
+    top.wrong("sigmoid must read one number, softmax a list of two or more");
+  }
+}
+
+/// Sizes that memory cannot hold, before anything is allocated for them.
+void check_numbers(const Graph& graph, const JsonReader& top) {
+  double parameters = 0;
+  for (const auto& node : graph.nodes()) {
+    const double numbers =
+        static_cast<double>(node.dst.height) * node.dst.width * node.dst.channels;
+    for (const auto& spec : node.parameters) {
+      double product = 1;
+      for (const int extent : spec.extents) product *= extent;
+      parameters += product;
+    }
+    if (numbers > kMaxNumbers || parameters > kMaxNumbers) {
+      top.wrong("layer " + node.name + " is larger than any machine's memory");
+    }
+  }
+}
+
+/// Builds the graph layer by layer and knows the names given so far.
+class GraphReader {
  public:
-  Reader(const json& object, std::string where) : object_(object), where_(std::move(where)) {
-    if (!object.is_object()) wrong("is not an object");
+  GraphReader(Graph graph, const std::string& where, const std::optional<ModelSize>& size)
+      : graph_(std::move(graph)), where_(where), size_(size) {}
+
+  void add(const json& entry, std::size_t number) {
+    const JsonReader r(entry, fmt::format("{}, layer {}", where_, number));
+    const std::string name = r.text("name", "");
+    if (by_name_.contains(name)) r.wrong("name " + name + " is used twice");
+    const Layer layer = read_layer(r, size_);
+    std::vector<int> src = sources(r);
+    try {
+      const int index = graph_.add(layer, name, std::move(src));
+      by_name_[graph_.back().name] = index;
+    } catch (const Error& error) {
+      // A picture too small for the network is not the file's mistake.
+      fail(size_ ? error.code() : ExitCode::data, where_ + ": " + error.what());
+    }
   }
 
-  int extent(const char* key) const {
-    const json& value = field(key);
-    if (!value.is_number_integer() || value < 1 || value > kMaxExtent) {
-      wrong(fmt::format("{} must be a whole number from 1 to {}", key, kMaxExtent));
-    }
-    return value.get<int>();
-  }
-  float number(const char* key) const {
-    if (!field(key).is_number()) wrong(fmt::format("{} must be a number", key));
-    return field(key).get<float>();
-  }
-  bool flag(const char* key) const {
-    if (!field(key).is_boolean()) wrong(fmt::format("{} must be true or false", key));
-    return field(key).get<bool>();
-  }
-  std::string text(const char* key) const {
-    if (!field(key).is_string()) wrong(fmt::format("{} must be text", key));
-    return field(key).get<std::string>();
-  }
-  Padding padding() const {
-    const std::string name = text("padding");
-    if (name != "same" && name != "valid") wrong("padding must be same or valid");
-    return name == "same" ? Padding::same : Padding::valid;
-  }
-  [[noreturn]] void wrong(const std::string& what) const {
-    fail(ExitCode::data, fmt::format("{}: {} (the model cannot be rebuilt); use a file that this "
-                                     "program wrote",
-                                     where_, what));
-  }
-  const json& field(const char* key) const {
-    if (!object_.contains(key)) wrong(fmt::format("{} is missing", key));
-    return object_.at(key);
-  }
-  bool has(const char* key) const { return object_.contains(key); }
+  const Graph& graph() const { return graph_; }
 
  private:
-  const json& object_;
-  std::string where_;
+  std::vector<int> sources(const JsonReader& r) const {
+    if (!r.has("from")) return {static_cast<int>(graph_.nodes().size()) - 1};
+    const json& from = r.field("from");
+    std::vector<int> src;
+    for (const json& name : from.is_string() ? json::array({from}) : from) {
+      if (!name.is_string() || !by_name_.contains(name)) r.wrong("from must name earlier layers");
+      src.push_back(by_name_.at(name));
+    }
+    if (src.empty()) r.wrong("from must name earlier layers");
+    return src;
+  }
+
+  Graph graph_;
+  const std::string& where_;
+  const std::optional<ModelSize>& size_;
+  std::map<std::string, int> by_name_{{"input", 0}};
 };
 
-Layer read_layer(const Reader& r) {
-  const std::string type = r.text("type");
-  if (type == "convolution") {
-    return Convolution{r.extent("filters"), r.extent("kernel"), r.extent("stride"), r.padding(),
-                       r.flag("bias")};
-  }
-  if (type == "max_pool") return MaxPool{r.extent("size"), r.extent("stride"), r.padding()};
-  if (type == "average_pool") return AveragePool{r.extent("size"), r.extent("stride"), r.padding()};
-  if (type == "global_average_pool") return GlobalAveragePool{};
-  if (type == "dense") return Dense{r.extent("units"), r.flag("bias")};
-  if (type == "relu") return Relu{};
-  if (type == "flatten") return Flatten{};
-  if (type == "sigmoid") return SigmoidCrossEntropy{};
-  if (type == "softmax") return SoftmaxCrossEntropy{};
-  if (type == "dropout") {
-    const float rate = r.number("rate");
-    if (!(rate >= 0 && rate < 1)) r.wrong("rate must be from 0 to below 1");
-    return Dropout{rate};
-  }
-  r.wrong("type " + type + " is not known");
-}
-
-/// What backends rely on: RGB pictures, and one loss, at the end, on flat logits.
-void check_shape(const Graph& graph, const Reader& top) {
-  if (graph.image().channels != 3) top.wrong("channels must be 3");
-  for (std::size_t i = 1; i < graph.nodes().size(); ++i) {
-    const Layer& layer = graph.nodes()[i].layer;
-    const bool sigmoid = std::holds_alternative<SigmoidCrossEntropy>(layer);
-    if (!sigmoid && !std::holds_alternative<SoftmaxCrossEntropy>(layer)) continue;
-    const Shape logits = graph.nodes()[i].dst;
-    if (i + 1 != graph.nodes().size()) top.wrong("sigmoid and softmax must come last");
-    if (logits.height != 1 || logits.width != 1 || (sigmoid && logits.channels != 1)) {
-      top.wrong("sigmoid must read one number, softmax a list of numbers");
-    }
-  }
+/// The input node: what the file says of the pixels, and the size that is asked for.
+Graph read_input(const JsonReader& top, const std::string& where,
+                 const std::optional<ModelSize>& size) {
+  static const json nothing = json::object();
+  const JsonReader r(top.has("input") ? top.field("input") : nothing, where + ", input");
+  r.allow({"height", "width", "channels", "scale", "offset"});
+  const Input standard;
+  const Input input{static_cast<float>(r.real("scale", -1e6, 1e6, standard.scale)),
+                    static_cast<float>(r.real("offset", -1e6, 1e6, standard.offset))};
+  if (size) return Graph(size->image, input);
+  return Graph({r.whole("height", 1, kMaxExtent), r.whole("width", 1, kMaxExtent),
+                r.whole("channels", 1, kMaxExtent)},
+               input);
 }
 
 }  // namespace
 
-json to_json(const Graph& graph) {
+ordered_json to_json(const Graph& graph) {
   const auto nodes = graph.nodes();
   const auto& input = std::get<Input>(nodes[0].layer);
-  json layers = json::array();
+  ordered_json layers = ordered_json::array();
   for (std::size_t i = 1; i < nodes.size(); ++i) {
-    json layer = layer_fields(nodes[i].layer);
-    layer["name"] = nodes[i].name;
-    layer["type"] = type_name(nodes[i].layer);
+    ordered_json layer{{"name", nodes[i].name}, {"type", type_name(nodes[i].layer)}};
+    layer.update(layer_fields(nodes[i].layer));
     if (nodes[i].src != std::vector<int>{static_cast<int>(i) - 1}) {
       for (const int src : nodes[i].src) layer["from"].push_back(nodes[src].name);
     }
@@ -150,42 +256,20 @@ json to_json(const Graph& graph) {
           {"layers", std::move(layers)}};
 }
 
-Graph graph_from_json(const json& model, const std::string& where) {
-  const Reader top(model, where);
-  const Reader input(top.field("input"), where + ", input");
-  Graph graph({input.extent("height"), input.extent("width"), input.extent("channels")},
-              {input.number("scale"), input.number("offset")});
+Graph graph_from_json(const json& model, const std::string& where,
+                      const std::optional<ModelSize>& size) {
+  const JsonReader top(model, where);
+  GraphReader reader(read_input(top, where, size), where, size);
   const json& layers = top.field("layers");
   if (!layers.is_array() || layers.empty() || layers.size() > kMaxLayers) {
     top.wrong(fmt::format("layers must be a list of 1 to {} layers", kMaxLayers));
   }
-  std::map<std::string, int> by_name{{"input", 0}};
-  for (const json& entry : layers) {
-    const Reader r(entry, fmt::format("{}, layer {}", where, by_name.size()));
-    const std::string name = r.text("name");
-    std::vector<int> src{static_cast<int>(by_name.size()) - 1};
-    if (r.has("from")) {
-      if (!r.field("from").is_array() || r.field("from").size() != 1) {
-        r.wrong("from must name one earlier layer");
-      }
-      const json& from = r.field("from").front();
-      if (!from.is_string() || !by_name.contains(from)) r.wrong("from must name an earlier layer");
-      src = {by_name.at(from)};
-    }
-    if (name.empty() || by_name.contains(name)) r.wrong("name is empty or used twice");
-    try {
-      by_name[name] = graph.add(read_layer(r), name, std::move(src));
-    } catch (const Error& error) {
-      fail(ExitCode::data, where + ": " + error.what());
-    }
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    reader.add(layers[i], i + 1);
+    check_numbers(reader.graph(), top);
   }
-  check_shape(graph, top);
-  const Layer& last = graph.back().layer;
-  if (!std::holds_alternative<SigmoidCrossEntropy>(last) &&
-      !std::holds_alternative<SoftmaxCrossEntropy>(last)) {
-    top.wrong("the last layer must be sigmoid or softmax");
-  }
-  return graph;
+  check_shape(reader.graph(), top);
+  return reader.graph();
 }
 
 }  // namespace cputrain

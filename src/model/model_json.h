@@ -1,19 +1,29 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "model/graph.h"
 
-/// A graph as JSON, so that a weight file says what it belongs to:
-/// {"input": {"height":256, "width":256, "channels":3, "scale":..., "offset":...},
-///  "layers": [{"name":"conv2d", "type":"convolution", "filters":32, ...}, ...]}
-/// A layer reads the one before it unless "from" names others.
+/// A graph as JSON, in weight files and in model files:
+/// {"input": {"height": 256, "width": 256, "channels": 3, "scale": ..., "offset": ...},
+///  "layers": [{"type": "convolution", "filters": 32, "kernel": 3}, ...]}
+/// Fields of a layer that are left out have the defaults of model/layer.h. A layer reads the one
+/// before it unless "from" names others; "name" may be left out, too. README.md has the table.
 namespace cputrain {
 
-nlohmann::json to_json(const Graph&);
+nlohmann::ordered_json to_json(const Graph&);
 
-/// Checks every figure; Error(data) names `where` and the entry that is wrong.
-Graph graph_from_json(const nlohmann::json&, const std::string& where);
+/// What a model file leaves open.
+struct ModelSize {
+  Shape image;
+  int classes;  ///< what "units": "classes" stands for
+};
+
+/// Checks every figure; Error(data) names `where` and the entry that is wrong. Without a size the
+/// description must say its own.
+Graph graph_from_json(const nlohmann::json&, const std::string& where,
+                      const std::optional<ModelSize>& = std::nullopt);
 
 }  // namespace cputrain

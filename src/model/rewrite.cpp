@@ -1,5 +1,6 @@
 #include "model/rewrite.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace cputrain {
@@ -15,6 +16,8 @@ class GraphEditor {
   int append(const Graph::Node& node, std::vector<int> src) {
     const int index = graph_.add(node.layer, node.name, std::move(src));
     graph_.nodes_[index].origin = node.origin;
+    graph_.nodes_[index].frozen = node.frozen;
+    for (auto& parameter : graph_.nodes_[index].parameters) parameter.learnt &= !node.frozen;
     return index;
   }
 
@@ -26,14 +29,6 @@ class GraphEditor {
 
 namespace {
 
-int readers(const Graph& graph, int index) {
-  int count = 0;
-  for (const auto& node : graph.nodes()) {
-    for (const int src : node.src) count += src == index;
-  }
-  return count;
-}
-
 /// Whether node `index` is a ReLU that only a max pool reads, which is the next node.
 bool relu_before_pool(const Graph& graph, int index) {
   const auto nodes = graph.nodes();
@@ -41,7 +36,7 @@ bool relu_before_pool(const Graph& graph, int index) {
   const auto& pool = nodes[index + 1];
   return std::holds_alternative<Relu>(nodes[index].layer) &&
          std::holds_alternative<MaxPool>(pool.layer) && pool.src == std::vector<int>{index} &&
-         readers(graph, index) == 1;
+         graph.readers(index) == 1;
 }
 
 }  // namespace
@@ -64,14 +59,39 @@ Graph pool_before_relu(const Graph& graph) {
   return editor.take();
 }
 
-Graph with_dropout(const Graph& graph, float rate) {
+namespace {
+
+/// A copy in which `change` may alter every node, but neither its inputs nor its shape.
+template <class Change>
+Graph changed(const Graph& graph, const Change& change) {
   GraphEditor editor(graph);
   for (std::size_t i = 1; i < graph.nodes().size(); ++i) {
     Graph::Node node = graph.nodes()[i];
-    if (auto* dropout = std::get_if<Dropout>(&node.layer)) dropout->rate = rate;
+    change(node);
     editor.append(node, node.src);
   }
   return editor.take();
+}
+
+}  // namespace
+
+Graph with_dropout(const Graph& graph, float rate) {
+  return changed(graph, [&](Graph::Node& node) {
+    if (auto* dropout = std::get_if<Dropout>(&node.layer)) dropout->rate = rate;
+  });
+}
+
+Graph with_label_smoothing(const Graph& graph, float smoothing) {
+  return changed(graph, [&](Graph::Node& node) {
+    if (auto* loss = std::get_if<SigmoidCrossEntropy>(&node.layer)) loss->smoothing = smoothing;
+    if (auto* loss = std::get_if<SoftmaxCrossEntropy>(&node.layer)) loss->smoothing = smoothing;
+  });
+}
+
+Graph with_frozen(const Graph& graph, std::span<const std::string> layers) {
+  return changed(graph, [&](Graph::Node& node) {
+    node.frozen |= std::ranges::find(layers, node.name) != layers.end();
+  });
 }
 
 }  // namespace cputrain

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <span>
+#include <string>
+
 #include "model/graph.h"
 
 namespace cputrain {
@@ -12,5 +15,12 @@ Graph pool_before_relu(const Graph&);
 
 /// Sets the rate of every dropout layer.
 Graph with_dropout(const Graph&, float rate);
+
+/// Sets the smoothing of the loss.
+Graph with_label_smoothing(const Graph&, float smoothing);
+
+/// The named layers learn nothing: their parameters have no gradients, are not reduced over ranks
+/// and keep their values.
+Graph with_frozen(const Graph&, std::span<const std::string> layers);
 
 }  // namespace cputrain

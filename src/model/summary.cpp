@@ -9,11 +9,6 @@
 namespace cputrain {
 namespace {
 
-std::string output_text(const Shape& shape) {
-  if (shape.height == 1 && shape.width == 1) return fmt::format("{}", shape.channels);
-  return fmt::format("{}x{}x{}", shape.height, shape.width, shape.channels);
-}
-
 struct Row {
   const Graph::Node* node;
   std::size_t parameters;
@@ -47,19 +42,21 @@ std::string summary_text(const Graph& graph) {
   text += std::string(102, '=') + "\n";
   for (const Row& row : rows_of(graph)) {
     text +=
-        fmt::format(kLine, row.node->name, type_name(row.node->layer), output_text(row.node->dst),
+        fmt::format(kLine, row.node->name, type_name(row.node->layer), shape_text(row.node->dst),
                     with_commas(row.parameters), with_commas(static_cast<std::size_t>(row.macs)),
                     with_commas(row.node->dst.size() * sizeof(float)));
   }
   text += std::string(102, '=') + "\n";
   const std::size_t parameters = graph.parameter_count();
-  text += fmt::format("Total params: {}\nTrainable params: {}\nNon-trainable params: 0\n",
-                      with_commas(parameters), with_commas(parameters));
+  const std::size_t learnt = graph.learnt_count();
+  text +=
+      fmt::format("Total params: {}\nTrainable params: {}\nNon-trainable params: {}\n",
+                  with_commas(parameters), with_commas(learnt), with_commas(parameters - learnt));
   text += fmt::format("MACs an image, forward: {}; FLOPs an image and training step: {}\n",
                       with_commas(static_cast<std::size_t>(total_macs(graph))),
                       with_commas(static_cast<std::size_t>(graph.training_flops())));
   text += fmt::format("Gradients reduced over the ranks in a step: {}\n",
-                      bytes_text(static_cast<double>(parameters * sizeof(float))));
+                      bytes_text(static_cast<double>(learnt * sizeof(float))));
   return text;
 }
 
@@ -77,7 +74,8 @@ nlohmann::ordered_json summary_json(const Graph& graph) {
   return {{"parameters", graph.parameter_count()},
           {"macs_per_image", total_macs(graph)},
           {"training_flops_per_image", graph.training_flops()},
-          {"bytes_reduced_per_step", graph.parameter_count() * sizeof(float)},
+          {"trainable_parameters", graph.learnt_count()},
+          {"bytes_reduced_per_step", graph.learnt_count() * sizeof(float)},
           {"layers", std::move(layers)}};
 }
 

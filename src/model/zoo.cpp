@@ -4,72 +4,102 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "model/rewrite.h"
+#include "model/model_file.h"
+#include "model/networks.h"
 
 namespace cputrain {
 namespace {
 
-/// The Dogs-vs-Cats CNN of the paper (its Table I): 13,217,985 parameters at 256x256x3 with two
-/// classes. Padding, initial values and the order of classes are not stated there: Keras' defaults
-/// and cat 0, dog 1.
-Graph dogcat(Shape image, int classes) {
-  Graph graph(image);
-  for (const int filters : {32, 64, 128, 128}) {
-    graph.add(Convolution{.filters = filters, .kernel = 3});
-    graph.add(Relu{});
-    graph.add(MaxPool{.size = 2, .stride = 2});
-  }
-  graph.add(Flatten{});
-  graph.add(Dense{512});
-  graph.add(Relu{});
-  graph.add(Dropout{0.25f});
-  graph.add(Dense{256});
-  graph.add(Relu{});
-  graph.add(Dropout{0.5f});
-  add_classifier(graph, classes);
-  return graph;
+ModelEntry resnet_entry(const std::string& name, const StackDepths& depths) {
+  return {
+      .name = name,
+      .aliases = {},
+      .description = "residual network with pre-activation, as in Keras",
+      .recipe = {.image_size = 128,
+                 .classes = 1000,
+                 .batch = 256,
+                 .epochs = 5,
+                 .rule = Sgd{},
+                 .learning_rate = 0.01,
+                 .source = "supercomputing post on CIFAR-10 at 128x128; network of Keras"},
+      .build = [depths](Shape image, int classes) { return resnet_v2(image, classes, depths); }};
 }
 
-}  // namespace
-
-void add_classifier(Graph& graph, int classes) {
-  if (classes == 2) {
-    graph.add(Dense{1});
-    graph.add(SigmoidCrossEntropy{});
-  } else {
-    graph.add(Dense{classes});
-    graph.add(SoftmaxCrossEntropy{});
-  }
-}
-
-const std::vector<ModelEntry>& model_zoo() {
-  static const std::vector<ModelEntry> zoo{
+std::vector<ModelEntry> plain_entries() {
+  return {
       {.name = "dogcat",
        .aliases = {"paper"},
        .description = "Dogs-vs-Cats CNN: 4 convolutions with max pooling, 3 dense layers",
        .recipe = {.image_size = 256,
+                  .classes = 2,
                   .batch = 128,
                   .epochs = 10,
                   .rule = RmsProp{},
                   .learning_rate = 0.001,
                   .source = "paper on synchronous SGD with large batches, Table I"},
        .build = dogcat},
+      {.name = "nature7",
+       .aliases = {},
+       .description = "iNaturalist CNN: 5 convolutions with max pooling, 2 dense layers",
+       .recipe = {.image_size = 299,
+                  .classes = 10,
+                  .batch = 32,
+                  .epochs = 50,
+                  .rule = Adam{},
+                  .learning_rate = 0.001,
+                  .source = "W&B report on distributed training in Keras"},
+       .build = nature7},
+      {.name = "chips",
+       .aliases = {},
+       .description = "potato chip CNN: 5 convolutions, 4 of them pooled, 2 dense layers, L2",
+       .recipe = {.image_size = 500,
+                  .classes = 2,
+                  .batch = 64,
+                  .epochs = 50,
+                  .rule = Adam{},
+                  .learning_rate = 0.0005,
+                  .source = "post on training with Horovod"},
+       .build = chips},
+      {.name = "vgg16",
+       .aliases = {},
+       .description = "VGG configuration D: 13 convolutions, 3 dense layers",
+       .recipe = {.image_size = 224,
+                  .classes = 1000,
+                  .batch = 64,
+                  .epochs = 10,
+                  .rule = Sgd{.momentum = 0.9},
+                  .learning_rate = 0.01,
+                  .source = "network of Keras; the recipe is ours"},
+       .build = vgg16},
   };
+}
+
+}  // namespace
+
+const std::vector<ModelEntry>& model_zoo() {
+  static const std::vector<ModelEntry> zoo = [] {
+    auto entries = plain_entries();
+    entries.push_back(resnet_entry("resnet50v2", {3, 4, 6, 3}));
+    entries.push_back(resnet_entry("resnet101v2", {3, 4, 23, 3}));
+    entries.push_back(resnet_entry("resnet152v2", {3, 8, 36, 3}));
+    return entries;
+  }();
   return zoo;
 }
 
-const ModelEntry& find_model(std::string_view name) {
+std::shared_ptr<const ModelEntry> find_model(const std::string& name) {
+  if (name.ends_with(".json")) return std::make_shared<ModelEntry>(read_model_file(name));
   std::vector<std::string> names;
   for (const ModelEntry& entry : model_zoo()) {
     const auto& aliases = entry.aliases;
     if (entry.name == name || std::find(aliases.begin(), aliases.end(), name) != aliases.end()) {
-      return entry;
+      return {std::shared_ptr<void>(), &entry};  // the zoo lives as long as the program
     }
     names.push_back(entry.name);
     names.insert(names.end(), aliases.begin(), aliases.end());
   }
-  fail(ExitCode::usage, "--model " + std::string(name) + " is not known; models are " +
-                            join(names, ", ") + did_you_mean(name, names));
+  fail(ExitCode::usage, "--model " + name + " is not known; models are " + join(names, ", ") +
+                            ", or a model file (.json)" + did_you_mean(name, names));
 }
 
 }  // namespace cputrain

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
+#include <functional>
+#include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "model/graph.h"
@@ -14,6 +14,7 @@ namespace cputrain {
 /// What the source of a model trained it with; every flag of the command line goes before it.
 struct Recipe {
   int image_size;
+  int classes;  ///< of the source's data; training takes those of the data at hand
   std::size_t batch;
   int epochs;
   UpdateRule rule;
@@ -21,22 +22,20 @@ struct Recipe {
   std::string source;  ///< where the network and these figures come from
 };
 
-/// A built-in model is a function from the picture's size and the number of classes to a graph.
+/// A model is a function from the picture's size and the number of classes to a graph.
 struct ModelEntry {
   std::string name;
   std::vector<std::string> aliases;
   std::string description;
   Recipe recipe;
-  Graph (*build)(Shape image, int classes);
+  std::function<Graph(Shape image, int classes)> build;
 };
 
+/// The built-in models.
 const std::vector<ModelEntry>& model_zoo();
 
-/// By name or alias; Error(usage) lists the names and the nearest one.
-const ModelEntry& find_model(std::string_view name);
-
-/// Ends the network with the head for this many classes: two give one logit with a sigmoid (class
-/// 1 against class 0), more give a softmax.
-void add_classifier(Graph&, int classes);
+/// By name or alias, or a model file by its path (a name that ends in .json). Error(usage) lists
+/// the names and the nearest one; Error(data) says what is wrong with a file.
+std::shared_ptr<const ModelEntry> find_model(const std::string& name);
 
 }  // namespace cputrain

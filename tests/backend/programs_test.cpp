@@ -94,7 +94,7 @@ TEST_P(Programs, NoImagesClearOrKeepGradients) {
     EXPECT_TRUE(program.probabilities().empty());
     std::size_t ready = 0;
     program.backward(1, accumulate, [&](std::size_t n) { ready = n; });
-    EXPECT_EQ(ready, program.layout().arena_size);
+    EXPECT_EQ(ready, program.layout().gradient_size);
   };
   backward(Accumulate::add);
   EXPECT_EQ(program.to_canonical(0, trial.gradients()), full.gradients[0]);
@@ -122,7 +122,7 @@ TEST_P(Programs, ReadyGradientsAreFinal) {
                         bytes.begin() + n * element);
   });
   ASSERT_GE(calls.size(), 4u);  // every layer with weights tells
-  EXPECT_EQ(calls.back(), program.layout().arena_size);
+  EXPECT_EQ(calls.back(), program.layout().gradient_size);
   EXPECT_TRUE(std::equal(at_that_time.begin(), at_that_time.end(), bytes.begin(), bytes.end()));
 }
 

@@ -54,7 +54,7 @@ void* Trial::Arena::data() {
 Trial::Trial(Backend& backend, const Graph& graph, std::vector<int> sizes, Phase phase) {
   program_ = backend.compile(graph, {phase, std::move(sizes)}, [&](const ParameterLayout& layout) {
     weights_.resize(layout.arena_size, layout.dtype);
-    if (phase == Phase::train) gradients_.resize(layout.arena_size, layout.dtype);
+    if (phase == Phase::train) gradients_.resize(layout.gradient_size, layout.dtype);
     return Arenas{weights_.array(layout.dtype), gradients_.array(layout.dtype)};
   });
   std::size_t parameter = 0;

@@ -50,7 +50,7 @@ int main() {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const Shape image{64, 64, 3};
   for (const bool winograd : {false, true}) {
-    run(find_model("dogcat").build(image, 2), winograd);
+    run(find_model("dogcat")->build(image, 2), winograd);
     run(without_pools(image), winograd);
   }
 }

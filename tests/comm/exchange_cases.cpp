@@ -26,8 +26,10 @@ ParameterLayout layout_of(const std::vector<std::size_t>& counts, DType dtype) {
                             {static_cast<int>(counts[i])},
                             counts[i],
                             Range{begin, begin + counts[i]},
-                            true};
-    layout.arena_size = (begin + counts[i] + step - 1) / step * step;
+                            true,
+                            true,
+                            0};
+    layout.gradient_size = layout.arena_size = (begin + counts[i] + step - 1) / step * step;
   }
   return layout;
 }

@@ -55,7 +55,8 @@ Graph layers_net(Shape image, int classes) {
   graph.add(GlobalAveragePool{});
   graph.add(Dense{7});
   graph.add(Relu{});
-  add_classifier(graph, classes);
+  graph.add(Dense{classes});
+  graph.add(SoftmaxCrossEntropy{});
   return graph;
 }
 
@@ -90,7 +91,7 @@ File load(const std::string& name) {
   const auto& size = json.at("image");
   const Shape image{size[0], size[1], size[2]};
   const int classes = json.at("classes");
-  File file{.graph = name == "dogcat" ? without_dropout(find_model(name).build(image, classes))
+  File file{.graph = name == "dogcat" ? without_dropout(find_model(name)->build(image, classes))
                                       : layers_net(image, classes),
             .classes = classes,
             .batch = json.at("batch"),

@@ -24,7 +24,7 @@ class OwnProgram {
     const std::size_t bytes = layout.arena_size * size_of(layout.dtype);
     for (auto* pages : {&weights_, &gradients_}) *pages = std::make_unique<Pages>(bytes);
     arenas_ = {{weights_->bytes().data(), layout.arena_size, layout.dtype},
-               {gradients_->bytes().data(), layout.arena_size, layout.dtype}};
+               {gradients_->bytes().data(), layout.gradient_size, layout.dtype}};
     return arenas_;
   }
 

@@ -15,14 +15,17 @@ using nlohmann::json;
 
 Graph every_layer() {
   Graph graph({16, 16, 3}, {0.5f, -1.0f});
-  const int first = graph.add(Convolution{4, 3, 2, Padding::same, false}, "first");
-  graph.add(Relu{});
-  graph.add(MaxPool{3, 2, Padding::same});
+  const int first = graph.add(Convolution{4, 3, 2, Padding::same, false, 0.25f}, "first");
+  const int relu = graph.add(Relu{});
+  graph.add(MaxPool{3, 1, Padding::same});
+  const int dropped = graph.add(Dropout{0.25f}, "drop", {first});
+  graph.add(Add{}, "sum", {relu, 3, dropped});
+  graph.add(BatchNorm{0.01f, 0.9f});
+  graph.add(ZeroPad{1, 2, 3, 4});
   graph.add(AveragePool{2, 1, Padding::valid});
-  graph.add(Dropout{0.25f}, "drop", {first});
   graph.add(GlobalAveragePool{});
   graph.add(Flatten{});
-  graph.add(Dense{3, false});
+  graph.add(Dense{3, false, 0.5f});
   graph.add(SoftmaxCrossEntropy{});
   return graph;
 }
@@ -66,7 +69,7 @@ TEST(ModelJson, HostileDescriptionsAreRefusedByName) {
   EXPECT_NE(refused([](json& m) { m["layers"][0]["filters"] = "many"; }), "");
   EXPECT_NE(refused([](json& m) { m["layers"][0]["padding"] = "some"; }), "");
   EXPECT_NE(refused([](json& m) { m["layers"][0].erase("kernel"); }), "");
-  EXPECT_NE(refused([](json& m) { m["layers"][4]["rate"] = 1.0; }), "");
+  EXPECT_NE(refused([](json& m) { m["layers"][3]["rate"] = 1.0; }), "");
   EXPECT_NE(refused([](json& m) { m["layers"][4]["from"] = {"nobody"}; }), "");
   EXPECT_NE(refused([](json& m) { m["layers"][1]["name"] = "first"; }), "");
   EXPECT_NE(refused([](json& m) { m["layers"].erase(m["layers"].size() - 1); }), "");

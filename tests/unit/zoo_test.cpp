@@ -12,7 +12,7 @@ namespace {
 
 // The paper's Table I; parameters and MACs worked out by hand from it.
 TEST(Dogcat, IsThePapersNetwork) {
-  const Graph graph = find_model("dogcat").build({256, 256, 3}, 2);
+  const Graph graph = find_model("dogcat")->build({256, 256, 3}, 2);
   EXPECT_EQ(graph.parameter_count(), 13'217'985u);
   std::vector<Shape> pooled;
   for (const auto& node : graph.nodes()) {
@@ -28,18 +28,18 @@ TEST(Dogcat, IsThePapersNetwork) {
 }
 
 TEST(Dogcat, TakesMoreClassesAndOtherSizes) {
-  const Graph ten = find_model("paper").build({64, 64, 3}, 10);
+  const Graph ten = find_model("paper")->build({64, 64, 3}, 10);
   EXPECT_TRUE(std::holds_alternative<SoftmaxCrossEntropy>(ten.back().layer));
   EXPECT_EQ(ten.back().dst.channels, 10);
   // 64 -> 62/31 -> 29/14 -> 12/6 -> 4/2: the dense layer reads 2x2x128.
   EXPECT_EQ(ten.parameter_count(),
             896u + 18496 + 73856 + 147584 + 512 * 512 + 512 + 512 * 256 + 256 + 256 * 10 + 10);
-  EXPECT_NO_THROW(find_model("dogcat").build({46, 46, 3}, 2));  // the smallest that leaves a pixel
-  EXPECT_THROW(find_model("dogcat").build({45, 45, 3}, 2), Error);
+  EXPECT_NO_THROW(find_model("dogcat")->build({46, 46, 3}, 2));  // the smallest that leaves a pixel
+  EXPECT_THROW(find_model("dogcat")->build({45, 45, 3}, 2), Error);
 }
 
 TEST(WithDropout, ChangesEveryRateAndNothingElse) {
-  const Graph graph = with_dropout(find_model("dogcat").build({64, 64, 3}, 2), 0.0f);
+  const Graph graph = with_dropout(find_model("dogcat")->build({64, 64, 3}, 2), 0.0f);
   int layers = 0;
   for (const auto& node : graph.nodes()) {
     if (const auto* dropout = std::get_if<Dropout>(&node.layer)) {
@@ -61,7 +61,7 @@ TEST(FindModel, NamesTheNearest) {
 }
 
 TEST(SummaryText, ListsEveryLayerAndTheTotal) {
-  const Graph graph = find_model("dogcat").build({256, 256, 3}, 2);
+  const Graph graph = find_model("dogcat")->build({256, 256, 3}, 2);
   const std::string text = summary_text(graph);
   for (const auto& node : graph.nodes()) EXPECT_NE(text.find(node.name), std::string::npos);
   EXPECT_NE(text.find("Total params: 13,217,985"), std::string::npos);
