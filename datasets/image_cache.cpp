@@ -12,7 +12,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "datasets/available_memory.h"
+#include "core/available_memory.h"
 #include "datasets/work_arena.h"
 
 namespace cputrain {

@@ -107,9 +107,10 @@ int run_bench_step(const Config& config, const Services& services) {
   source.validation.clear();
   const DecodedData data = decode_with_progress(session, services, config, source, choices.image);
   const int ranks = session.communicator->size();
-  const BatchPlan plan(data.train.size(), choices.batch, micro_batch_size(config, session),
-                       session.communicator->rank(), ranks);
   const Graph graph = build_graph(config, choices, classes_of(config, source));
+  const BatchPlan plan(data.train.size(), choices.batch,
+                       training_micro_batch(config, session, graph, choices.batch),
+                       session.communicator->rank(), ranks);
   const auto training =
       make_training(session, services, config, choices, graph, data.train, plan, plan.sizes());
 

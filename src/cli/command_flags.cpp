@@ -12,7 +12,8 @@ void add_model_flags(Flags& f, Config& c) {
   f.group("Model");
   std::vector<std::string> names;
   for (const auto& entry : model_zoo()) names.push_back(entry.name);
-  f.text("model", c.model, "NAME", "network: " + join(names, ", ") + ", or a model file (.json) [dogcat]");
+  f.text("model", c.model, "NAME",
+         "network: " + join(names, ", ") + ", or a model file (.json) [dogcat]");
   f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [the model's]");
   f.whole("classes", c.classes, 2, 65536, "outputs of the last layer [those of the data]");
   f.real("dropout", c.dropout, 0, 0.999, "rate of every dropout layer [the model's]");
@@ -39,7 +40,10 @@ void add_training_flags(Flags& f, Config& c) {
   f.group("Training");
   f.whole("batch", c.batch, 1, 16'777'216, "images in a step, over all ranks [the model's]");
   f.whole("micro-batch", c.micro_batch, 1, 65536,
-          "images that a rank computes at once [32, or twice the threads]");
+          "images that a rank computes at once [32, or twice the threads; with batch normalization "
+          "the rank's whole share]");
+  f.yes("sync-bn", c.sync_bn,
+        "batch normalization takes its statistics from the images of all ranks");
   if (c.command == "train") {
     f.whole("epochs", c.epochs, 1, 1'000'000, "times through the data [the model's]");
     f.whole("steps", c.steps, 1, 1'000'000'000'000, "end after N steps, whatever --epochs says");

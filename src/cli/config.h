@@ -38,6 +38,7 @@ struct Config {
   std::optional<double> lr, momentum, rho, epsilon;
   bool nesterov = false, centered = false;
   double weight_decay = 0;
+  bool sync_bn = false;
 
   // machine
   std::string backend, precision = "float";

@@ -29,7 +29,8 @@ std::string machine_text(const Machine& m) {
 
 int run_info(const Config& config, const Services& services) {
   const TrainingChoices choices = choose_training(config);
-  const Graph graph = build_graph(config, choices, config.classes.value_or(choices.model->recipe.classes));
+  const Graph graph =
+      build_graph(config, choices, config.classes.value_or(choices.model->recipe.classes));
   const Session session = start_session(config, services);
   if (session.leads() && config.json != "-") {
     print("cputrain {}\n{}Placement: {}\nBackend: {}\nRanks: {}\nLibraries: {}\n\n", kVersion,

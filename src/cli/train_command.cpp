@@ -15,6 +15,7 @@
 #include "core/tell.h"
 #include "core/text.h"
 #include "core/version.h"
+#include "model/model_json.h"
 #include "report/reporters.h"
 #include "train/trainer.h"
 #include "train/weights.h"
@@ -39,9 +40,10 @@ std::string identity(const Config& config, const TrainingChoices& choices, const
                      const Graph& graph, int micro_batch) {
   nlohmann::ordered_json flags = effective_flags(config, choices, micro_batch);
   for (const char* own : {"threads", "io-threads", "verbose"}) flags.erase(own);  // may differ
-  return fmt::format("cputrain {}, {} parameters, data {:016x} ({} + {} samples), {}", kVersion,
-                     graph.parameter_count(), source.dataset->fingerprint(), source.train.size(),
-                     source.validation.size(), json_text(flags));
+  const std::uint64_t network = Fnv1a().add(json_text(to_json(graph))).value();
+  return fmt::format("cputrain {}, {} parameters ({:016x}), data {:016x} ({} + {} samples), {}",
+                     kVersion, graph.parameter_count(), network, source.dataset->fingerprint(),
+                     source.train.size(), source.validation.size(), json_text(flags));
 }
 
 std::vector<std::string> class_names(const DataSource& source, int classes) {
@@ -50,6 +52,19 @@ std::vector<std::string> class_names(const DataSource& source, int classes) {
     names.push_back(fmt::format("class {}", label));
   }
   return names;
+}
+
+/// Which images batch normalization's statistics are of.
+std::string batch_norm_line(const Config& config, const BatchPlan& plan, std::size_t ranks) {
+  const std::size_t share = (plan.images(0) + ranks - 1) / ranks;
+  if (config.sync_bn) {
+    return fmt::format("Batch normalization: statistics of all {} images of a step, over all ranks",
+                       plan.images(0));
+  }
+  return fmt::format(
+      "Batch normalization: statistics of up to {} images of one rank (the curve depends on the "
+      "number of ranks; --sync-bn takes all images); moving statistics are averaged over ranks",
+      std::min(share, static_cast<std::size_t>(plan.micro_batch())));
 }
 
 /// What a person should know before the first step.
@@ -70,6 +85,7 @@ void say_plan(const Session& session, const Config& config, const TrainingChoice
                   least == most ? fmt::format("{}", most) : fmt::format("{} or {}", least, most),
                   plan.steps(), rule_name(choices.optimizer.rule), choices.optimizer.learning_rate,
                   choices.seed));
+  if (graph.has_batch_norm()) say(session, batch_norm_line(config, plan, ranks));
   if (choices.batch > plan.samples()) {
     say(session,
         fmt::format("warning: --batch {} is larger than the {} training images (every epoch "
@@ -166,11 +182,11 @@ std::filesystem::path open_run_folder(const Session& session, const Services& se
 int run_train(const Config& config, const Services& services) {
   const TrainingChoices choices = choose_training(config);
   const Session session = start_session(config, services);
-  const int micro_batch = micro_batch_size(config, session);
   const DataSource source = services.data.open(config.data_request(choices.seed));
   say(session, source.description);
   const int classes = classes_of(config, source);
   const Graph graph = build_graph(config, choices, classes);
+  const int micro_batch = training_micro_batch(config, session, graph, choices.batch);
   check_agreement(session, "program, flags or data",
                   identity(config, choices, source, graph, micro_batch));
   // The folder before the long work: a full disk or a wrong --out shows at once.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/available_memory.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/text.h"
@@ -108,7 +109,42 @@ std::vector<int> sizes_of(const BatchPlan& a, const BatchPlan& b) {
   return {sizes.begin(), sizes.end()};
 }
 
+int training_micro_batch(const Config& config, const Session& session, const Graph& graph,
+                         std::size_t batch) {
+  const auto ranks = static_cast<std::size_t>(session.communicator->size());
+  const auto share = static_cast<int>(std::min<std::size_t>((batch + ranks - 1) / ranks, 1 << 30));
+  if (config.sync_bn && !graph.has_batch_norm()) {
+    fail(ExitCode::usage, fmt::format("--sync-bn: {} has no batch normalization that learns (there "
+                                      "is nothing to synchronise); leave it out",
+                                      config.model));
+  }
+  if (config.sync_bn && config.micro_batch && *config.micro_batch < share) {
+    fail(ExitCode::usage,
+         fmt::format(
+             "--sync-bn with --micro-batch {}: a rank's share is {} images (their statistics "
+             "need all of them at once); leave --micro-batch out, or use more ranks",
+             *config.micro_batch, share));
+  }
+  if (graph.has_batch_norm() && !config.micro_batch) return share;
+  return micro_batch_size(config, session);
+}
+
 namespace {
+
+/// A program takes its memory page by page as it runs: better to say now that it will not fit.
+void check_memory(const Session& session, const Program& program, int micro_batch) {
+  const auto available = available_memory();
+  const auto ranks = static_cast<std::size_t>(session.communicator->node_memory().local_size());
+  const std::size_t needed = program.workspace_bytes() * ranks;
+  if (!available || needed <= *available) return;
+  fail(ExitCode::usage,
+       fmt::format("{} images at once need {} on each of {} rank{} of this node, {} are available "
+                   "(with batch normalization a rank's whole share is computed at once); use a "
+                   "smaller --batch{}, or more nodes",
+                   micro_batch, bytes_text(static_cast<double>(program.workspace_bytes())), ranks,
+                   ranks == 1 ? "" : "s", bytes_text(static_cast<double>(*available)),
+                   " or --micro-batch (without --sync-bn)"));
+}
 
 /// Rank 0 makes or loads the weights, the others get them from it; a hash proves that they did.
 void start_weights(const Session& session, const Config& config, const TrainingChoices& choices,
@@ -136,7 +172,11 @@ std::unique_ptr<Training> make_training(const Session& session, const Services& 
     training->exchange = session.communicator->make_exchange({layout, bucket});
     return training->exchange->arenas();
   };
-  training->program = session.backend->compile(graph, {Phase::train, std::move(sizes)}, arenas);
+  Communicator* synchronise = config.sync_bn ? session.communicator.get() : nullptr;
+  const int largest = sizes.empty() ? 0 : std::ranges::max(sizes);
+  training->program =
+      session.backend->compile(graph, {Phase::train, std::move(sizes), synchronise}, arenas);
+  check_memory(session, *training->program, largest);
   training->optimizer = std::make_unique<Optimizer>(
       choices.optimizer, *session.backend, *training->exchange, training->program->layout());
   training->batches = services.data.batches(

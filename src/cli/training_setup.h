@@ -32,6 +32,11 @@ int classes_of(const Config&, const DataSource&);
 /// The network for these classes. Error(usage) where the picture is too small for it.
 Graph build_graph(const Config&, const TrainingChoices&, int classes);
 
+/// How many images a rank computes at once in training: what was asked; with batch normalization
+/// else the whole share, since statistics cover a micro-batch. Error(usage) where --sync-bn cannot
+/// be had.
+int training_micro_batch(const Config&, const Session&, const Graph&, std::size_t batch);
+
 /// Everything that one training owns, in the order it is made.
 struct Training {
   std::unique_ptr<GradientExchange> exchange;  ///< owns the arenas that the program works on

@@ -27,7 +27,7 @@ ParameterLayout lay_out(const Graph& graph, DType dtype, const std::vector<std::
   layout.dtype = dtype;
   for (const auto& spec : specs) {
     layout.parameters.push_back(
-        {spec.name, spec.extents, spec.size(), {}, spec.decays, spec.learnt, spec.l2});
+        {spec.name, spec.extents, spec.size(), {}, spec.decays, spec.learnt, spec.averaged, spec.l2});
   }
   std::size_t offset = 0;
   const auto place = [&](bool learnt) {

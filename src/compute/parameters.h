@@ -18,7 +18,8 @@ struct Parameter {
   Range range;               ///< elements of the arena; may hold more than `count` where a backend
                              ///< pads its blocked layout (padding stays zero)
   bool decays;
-  bool learnt;  ///< has a gradient
+  bool learnt;    ///< has a gradient
+  bool averaged;  ///< each rank moves its own: what counts is the mean over ranks
   float l2;     ///< the loss grows by l2 * sum of squares
 };
 

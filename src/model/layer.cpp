@@ -131,8 +131,8 @@ std::vector<ParameterSpec> parameters(const Layer& layer, const Shape& src) {
     const std::vector<int> channels{src.channels};
     return {{.name = "gamma", .extents = channels, .fill = 1},
             {.name = "beta", .extents = channels},
-            {.name = "moving_mean", .extents = channels, .learnt = false},
-            {.name = "moving_variance", .extents = channels, .learnt = false, .fill = 1}};
+            {.name = "moving_mean", .extents = channels, .learnt = false, .averaged = true},
+            {.name = "moving_variance", .extents = channels, .learnt = false, .averaged = true, .fill = 1}};
   }
   return {};
 }

@@ -93,6 +93,7 @@ struct ParameterSpec {
   std::vector<int> extents;  ///< HWIO, (in, out) or (out)
   bool decays = false;       ///< weight decay applies: kernels, not biases
   bool learnt = true;        ///< has a gradient; moving statistics have none
+  bool averaged = false;     ///< each rank moves its own: what counts is the mean over ranks
   float l2 = 0;              ///< the loss grows by l2 * sum of squares
   float fill = 0;            ///< what a vector's values are at first; kernels are drawn
 

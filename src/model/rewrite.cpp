@@ -17,7 +17,10 @@ class GraphEditor {
     const int index = graph_.add(node.layer, node.name, std::move(src));
     graph_.nodes_[index].origin = node.origin;
     graph_.nodes_[index].frozen = node.frozen;
-    for (auto& parameter : graph_.nodes_[index].parameters) parameter.learnt &= !node.frozen;
+    for (auto& parameter : graph_.nodes_[index].parameters) {
+      parameter.learnt &= !node.frozen;
+      parameter.averaged &= !node.frozen;
+    }
     return index;
   }
 

@@ -51,6 +51,7 @@ StepResult run_step(const TrainingParts& parts, std::size_t step_in_epoch, std::
   result.budget.allreduce_exposed = times.allreduce_exposed;
   result.budget.optimizer = times.optimizer;
 
+  result.own_images = result.tally.images;
   result.stop = stop_requested();
   agree(parts.communicator, result);
   result.seconds = whole.seconds();

@@ -29,7 +29,8 @@ struct StepResult {
   Tally tally{};    ///< over all ranks
   Budget budget{};  ///< of this rank; adds up to `seconds`
   double seconds = 0;
-  bool stop = false;  ///< some rank asked to stop after this step; all ranks see the same
+  double own_images = 0;  ///< of this rank
+  bool stop = false;      ///< some rank asked to stop after this step; all ranks see the same
 };
 
 /// One synchronous step of the whole training: forward and backward by micro-batch, one reduction,

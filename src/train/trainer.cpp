@@ -4,9 +4,11 @@
 
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "train/statistics.h"
 
 namespace cputrain {
 namespace {
@@ -56,9 +58,12 @@ class Epoch {
       ++record.steps;
       record.train += step.tally;
       record.budget += step.budget;
+      own_images_ += step.own_images;
       result.stopped = step.stop;
       report(record, step, ++result.steps);
     }
+    average_statistics(parts_.program.layout(), parts_.exchange.arenas().weights,
+                       std::exchange(own_images_, 0.0), parts_.communicator);
     record.seconds = watch.seconds();
     record.budget.other = record.seconds - record.budget.known();
     average_over_ranks(parts_.communicator, record);
@@ -81,6 +86,7 @@ class Epoch {
   const TrainingParts& parts_;
   const TrainOptions& options_;
   Reporter& reporter_;
+  double own_images_ = 0;  ///< trained on since statistics were averaged
 };
 
 }  // namespace

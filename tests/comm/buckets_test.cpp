@@ -10,9 +10,9 @@ namespace {
 /// Three parameters in model order; in the arena the last lies first: [0,10) pad [16,17) pad
 /// [32,132) pad to 144.
 ParameterLayout three(DType dtype) {
-  return {{{"a", {100}, 100, {32, 132}, true, true, 0},
-           {"b", {1}, 1, {16, 17}, false, true, 0},
-           {"c", {10}, 10, {0, 10}, true, true, 0}},
+  return {{{"a", {100}, 100, {32, 132}, true, true, false, 0},
+           {"b", {1}, 1, {16, 17}, false, true, false, 0},
+           {"c", {10}, 10, {0, 10}, true, true, false, 0}},
           144,
           144,
           dtype};

@@ -28,6 +28,7 @@ ParameterLayout layout_of(const std::vector<std::size_t>& counts, DType dtype) {
                             Range{begin, begin + counts[i]},
                             true,
                             true,
+                            false,
                             0};
     layout.gradient_size = layout.arena_size = (begin + counts[i] + step - 1) / step * step;
   }

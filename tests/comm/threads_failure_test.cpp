@@ -21,7 +21,8 @@ struct Waiting {
 };
 
 void wait_in_exchange(Communicator& comm) {
-  const ParameterLayout layout{{{"p", {8}, 8, Range{0, 8}, true, true, 0}}, 16, 16, DType::f32};
+  const ParameterLayout layout{
+      {{"p", {8}, 8, Range{0, 8}, true, true, false, 0}}, 16, 16, DType::f32};
   const auto exchange = comm.make_exchange({layout, 0});
   exchange->ready(16);
   exchange->finish([](Range) {});

@@ -1,4 +1,4 @@
-#include "datasets/available_memory.h"
+#include "core/available_memory.h"
 
 #include <algorithm>
 #include <fstream>

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "comm/communicator.h"
+#include "compute/parameters.h"
+
+namespace cputrain {
+
+/// Makes moving statistics (batch normalization's) the same on every rank: their mean, weighted by
+/// the images that each rank trained on since the last call. Collective. With no images at all, or
+/// none of such parameters, nothing changes.
+void average_statistics(const ParameterLayout&, const Array& weights, double own_images,
+                        Communicator&);
+
+}  // namespace cputrain
