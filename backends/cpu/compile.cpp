@@ -1,6 +1,7 @@
 #include "backends/cpu/compile.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "backends/cpu/batch_norm_step.h"
 #include "backends/cpu/convolution_step.h"
@@ -23,7 +24,7 @@ struct TrackedMap {
   bool diff_changes = false;  ///< its gradient is changed in place on the way back
   int producer = 0;           ///< step that writes it
   int last_touch = -1;        ///< last step that changes it in place, or reads it and adds to its
-                              ///< gradient
+                              ///< gradient; of the maps that share the gradient, too
 };
 
 /// Walks the nodes and keeps, for each, the map that holds its output. Flatten needs no step: a
@@ -42,6 +43,7 @@ class StepMaker {
     const Map pixels = new_map({nodes_[0].dst, 1}, false);
     steps_.push_back(std::make_unique<InputStep>(planning_, nodes_[0], pixels));
     for (node_ = 1; node_ < nodes_.size(); ++node_) make_step();
+    assert(next_step() <= planning_.most_steps);
     return std::move(steps_);
   }
 
@@ -247,6 +249,7 @@ class StepMaker {
       if (!parts[i].shares_diff) continue;
       planning_.memory.merge(maps_.back().map.diff, parts[i].src.map.diff);
       maps_.back().diff_changes |= changes(i);
+      maps_.back().last_touch = std::max(maps_.back().last_touch, maps_[inputs[i]].last_touch);
     }
   }
 

@@ -47,7 +47,8 @@ void AddStep::forward(const Execution& execution) {
 void AddStep::backward(const Execution& execution) {
   const TimeSpan span(time_.backward_data);
   const std::size_t count = dst_.layout.size() * static_cast<std::size_t>(execution.images);
-  for (std::size_t i = 0; i < parts_.size(); ++i) {
+  // Of one map that is added twice the last part writes first.
+  for (std::size_t i = parts_.size(); i-- > 0;) {
     float* diff = src_diff_[i];
     if (!diff) continue;
     parallel_ranges(count, [&](std::size_t begin, std::size_t end) {

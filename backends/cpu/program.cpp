@@ -36,7 +36,7 @@ CpuProgram::CpuProgram(const Graph& graph, const CompileOptions& options, const 
                           .threads = threads_,
                           .winograd = winograd,
                           .synchronise = options.synchronise,
-                          .steps = static_cast<int>(graph_.nodes().size())};
+                          .most_steps = 2 * static_cast<int>(graph_.nodes().size())};
   steps_ = make_steps(graph_, planning);
   loss_ = dynamic_cast<LossStep*>(steps_.back().get());
   if (!loss_) {

@@ -43,12 +43,14 @@ struct Planning {
   int threads;
   bool winograd;
   Communicator* synchronise;  ///< of batch normalization's statistics, or null
-  int steps;  ///< in the schedule: forward of step i is at time i, then backward the other way
+  /// At least as many as the schedule will have (a node may need a copy of what it reads): forward
+  /// of step i is at time i, backward the other way behind them.
+  int most_steps;
 
   int largest() const { return sizes.front(); }
   bool training() const { return phase == Phase::train; }
   int forward_time(int step) const { return step; }
-  int backward_time(int step) const { return 2 * steps - 1 - step; }
+  int backward_time(int step) const { return 2 * most_steps - 1 - step; }
   Map add_map(const SampleLayout& layout, bool wants_diff) const {
     const std::size_t bytes = layout.size() * static_cast<std::size_t>(largest()) * sizeof(float);
     return {layout, memory.add(bytes), memory.add(bytes), training() && wants_diff};

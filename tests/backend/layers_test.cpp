@@ -26,6 +26,12 @@ std::vector<Layer> behind(int filters, std::vector<Layer> layers) {
   return layers;
 }
 
+/// Without a bias, whose gradient behind a batch norm is nothing but rounding.
+std::vector<Layer> behind_bare(int filters, std::vector<Layer> layers) {
+  layers.insert(layers.begin(), Convolution{.filters = filters, .kernel = 3, .bias = false});
+  return layers;
+}
+
 Convolution same(int filters, int kernel, int stride = 1, bool bias = true) {
   return {filters, kernel, stride, Padding::same, bias};
 }
@@ -68,6 +74,22 @@ std::vector<Case> cases() {
       {"average_pool_of_pixels", square, {AveragePool{}, valid(16, 3)}},
       {"global_average_pool", small, behind(16, {GlobalAveragePool{}})},
       {"global_average_pool_odd", small, behind(21, {Relu{}, GlobalAveragePool{}, Dropout{0.5f}})},
+      {"zero_pad", small, behind(16, {ZeroPad{1, 2, 0, 3}, Relu{}})},
+      {"zero_pad_of_pixels_conv_7x7", {29, 31, 3}, {ZeroPad{3, 3, 3, 3}, valid(16, 7, 2)}},
+      {"zero_pad_conv_stride2", square, behind(16, {ZeroPad{1, 1, 1, 1}, valid(16, 3, 2)})},
+      {"zero_pad_wider_than_the_kernel", small, behind(16, {ZeroPad{4, 1, 0, 5}, valid(16, 3)})},
+      {"zero_pad_max_pool", small, behind(16, {ZeroPad{1, 1, 1, 1}, MaxPool{3, 2}})},
+      {"max_pool_1x1_stride2", small, behind(16, {MaxPool{1, 2}})},
+      {"batch_norm", small, behind_bare(16, {BatchNorm{}})},
+      {"batch_norm_relu", square, behind_bare(32, {BatchNorm{1e-3f, 0.9f}, Relu{}, same(16, 3)})},
+      {"batch_norm_odd_channels", small, behind_bare(21, {BatchNorm{}, Relu{}})},
+      {"batch_norm_dropout", small, behind_bare(16, {BatchNorm{}, Relu{}, Dropout{0.3f}})},
+      {"batch_norm_of_pixels", small, {BatchNorm{}, same(16, 3)}},
+      {"batch_norm_of_vectors", small, {Flatten{}, Dense{21, false}, BatchNorm{}, Relu{}}, 3, 9},
+      {"batch_norm_many_images", {9, 9, 3}, behind_bare(16, {BatchNorm{}, Relu{}}), 3, 19},
+      {"batch_norm_large_maps", {60, 61, 3}, behind_bare(16, {BatchNorm{}, Relu{}, MaxPool{}})},
+      {"l2_is_the_optimizers", small,
+       behind(16, {Convolution{.filters = 8, .kernel = 3, .l2 = 1}})},
       {"dense_of_pixels", small, {Flatten{}, Dense{19}, Relu{}}},
       {"dense_chain", small,
        behind(16, {Flatten{}, Dense{33}, Relu{}, Dropout{0.5f}, Dense{5}, Relu{}})},

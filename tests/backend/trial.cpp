@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::uint64_t kSeed = 7;
 
-/// Keras' initial values, except that biases are small numbers, since zeros would hide mistakes.
+/// Keras' initial values, except that vectors are off them by small numbers: zeros and ones would
+/// hide mistakes.
 std::vector<double> test_weights(const Graph::Node& node, std::size_t index) {
   const ParameterSpec& spec = node.parameters[index];
   std::vector<double> values = initial_values(node, spec, kSeed);
@@ -19,9 +20,13 @@ std::vector<double> test_weights(const Graph::Node& node, std::size_t index) {
   const RandomStream stream(kSeed, Purpose::weights, static_cast<std::uint32_t>(node.origin), 99);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const float unit = unit_float(stream.at(static_cast<std::uint32_t>(i))[0]);
-    values[i] = static_cast<double>(0.2f * unit - 0.1f);
+    values[i] += static_cast<double>(0.2f * unit - 0.1f);
   }
   return values;
+}
+
+int total(const std::vector<int>& pieces) {
+  return std::accumulate(pieces.begin(), pieces.end(), 0);
 }
 
 }  // namespace
@@ -51,12 +56,14 @@ void* Trial::Arena::data() {
   return bytes_.data() + (64 - address % 64) % 64;
 }
 
-Trial::Trial(Backend& backend, const Graph& graph, std::vector<int> sizes, Phase phase) {
-  program_ = backend.compile(graph, {phase, std::move(sizes)}, [&](const ParameterLayout& layout) {
+Trial::Trial(Backend& backend, const Graph& graph, std::vector<int> sizes, Phase phase,
+             Communicator* synchronise) {
+  const auto arenas = [&](const ParameterLayout& layout) {
     weights_.resize(layout.arena_size, layout.dtype);
     if (phase == Phase::train) gradients_.resize(layout.gradient_size, layout.dtype);
     return Arenas{weights_.array(layout.dtype), gradients_.array(layout.dtype)};
-  });
+  };
+  program_ = backend.compile(graph, {phase, std::move(sizes), synchronise}, arenas);
   std::size_t parameter = 0;
   for (const auto& node : graph.nodes()) {
     for (std::size_t i = 0; i < node.parameters.size(); ++i) {
@@ -65,11 +72,12 @@ Trial::Trial(Backend& backend, const Graph& graph, std::vector<int> sizes, Phase
   }
 }
 
-Outcome Trial::run(const Pictures& pictures, const std::vector<int>& pieces, const Pass& pass) {
+Outcome Trial::run(const Pictures& pictures, const std::vector<int>& pieces, const Pass& pass,
+                   int batch_size) {
   Outcome outcome;
   std::vector<const std::uint8_t*> images;
   for (const auto& image : pictures.images) images.push_back(image.data());
-  const double scale = 1.0 / std::accumulate(pieces.begin(), pieces.end(), 0);
+  const double scale = 1.0 / batch_size;
   std::size_t first = 0;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto count = static_cast<std::size_t>(pieces[i]);
@@ -89,16 +97,19 @@ Outcome Trial::run(const Pictures& pictures, const std::vector<int>& pieces, con
   return outcome;
 }
 
-Outcome Trial::train(const Pictures& pictures, const std::vector<int>& pieces, std::uint64_t step) {
-  Outcome outcome = run(pictures, pieces, {Phase::train, kSeed, step});
+Outcome Trial::train(const Pictures& pictures, const std::vector<int>& pieces, std::uint64_t step,
+                     std::optional<int> batch) {
+  Outcome outcome =
+      run(pictures, pieces, {Phase::train, kSeed, step}, batch.value_or(total(pieces)));
   for (std::size_t p = 0; p < program_->layout().parameters.size(); ++p) {
-    outcome.gradients.push_back(program_->to_canonical(p, gradients()));
+    const bool learnt = program_->layout().parameters[p].learnt;
+    outcome.gradients.push_back(program_->to_canonical(p, learnt ? gradients() : weights()));
   }
   return outcome;
 }
 
 Outcome Trial::evaluate(const Pictures& pictures, const std::vector<int>& pieces) {
-  return run(pictures, pieces, {Phase::evaluate, kSeed, 0});
+  return run(pictures, pieces, {Phase::evaluate, kSeed, 0}, total(pieces));
 }
 
 double relative_distance(const std::vector<double>& a, const std::vector<double>& b) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,18 +21,22 @@ Pictures make_pictures(int count, Shape image, int classes, std::uint64_t seed =
 
 struct Outcome {
   Tally tally;
-  std::vector<float> probabilities;            ///< of all images, in order
-  std::vector<std::vector<double>> gradients;  ///< canonical, by parameter
+  std::vector<float> probabilities;  ///< of all images, in order
+  /// Canonical, by parameter; of parameters that are not learnt their values after the step.
+  std::vector<std::vector<double>> gradients;
 };
 
 /// A compiled graph with its arenas and reproducible weights, biases included.
 class Trial {
  public:
-  Trial(Backend&, const Graph&, std::vector<int> sizes, Phase phase = Phase::train);
+  Trial(Backend&, const Graph&, std::vector<int> sizes, Phase phase = Phase::train,
+        Communicator* synchronise = nullptr);
 
   /// One step: each piece forward and backward, the first overwriting. `pieces` are numbers of
   /// images, one after another.
-  Outcome train(const Pictures&, const std::vector<int>& pieces, std::uint64_t step = 0);
+  /// `batch`: images of all ranks where there are others.
+  Outcome train(const Pictures&, const std::vector<int>& pieces, std::uint64_t step = 0,
+                std::optional<int> batch = std::nullopt);
   Outcome evaluate(const Pictures&, const std::vector<int>& pieces);
 
   Program& program() { return *program_; }
@@ -51,7 +56,7 @@ class Trial {
     std::vector<std::byte> bytes_;
   };
 
-  Outcome run(const Pictures&, const std::vector<int>& pieces, const Pass&);
+  Outcome run(const Pictures&, const std::vector<int>& pieces, const Pass&, int batch);
   std::unique_ptr<Program> program_;
   Arena weights_, gradients_;
 };

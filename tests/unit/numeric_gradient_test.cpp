@@ -10,6 +10,7 @@
 
 #include "backends/reference/reference_backend.h"
 #include "core/random.h"
+#include "model/rewrite.h"
 #include "support/own_program.h"
 #include "train/weights.h"
 
@@ -69,6 +70,7 @@ void check_gradients(const Graph& graph, int classes) {
   for (const double g : gradients) largest = std::max(largest, std::abs(g));
   ASSERT_GT(largest, 0);
   for (const Parameter& parameter : program.layout().parameters) {
+    if (!parameter.learnt) continue;
     for (std::size_t i = parameter.range.begin; i < parameter.range.end; ++i) {
       const auto slope = [&](double h) {
         const double kept = weights[i];
@@ -115,6 +117,8 @@ TEST(NumericGradient, Dense) { check_layer(Dense{6}); }
 TEST(NumericGradient, DenseWithoutBias) { check_layer(Dense{6, false}); }
 TEST(NumericGradient, Relu) { check_layer(Relu{}); }
 TEST(NumericGradient, Dropout) { check_layer(Dropout{0.4f}); }
+TEST(NumericGradient, ZeroPad) { check_layer(ZeroPad{1, 0, 2, 3}); }
+TEST(NumericGradient, BatchNorm) { check_layer(BatchNorm{}); }
 TEST(NumericGradient, Flatten) { check_layer(Flatten{}); }
 
 TEST(NumericGradient, SigmoidCrossEntropy) {
@@ -123,6 +127,40 @@ TEST(NumericGradient, SigmoidCrossEntropy) {
   graph.add(Dense{1});
   graph.add(SigmoidCrossEntropy{});
   check_gradients(graph, 2);
+}
+
+TEST(NumericGradient, SmoothedTargets) {
+  for (const int classes : {2, 3}) {
+    Graph graph(kImage);
+    graph.add(Convolution{4, 2});
+    graph.add(Dense{classes == 2 ? 1 : classes});
+    if (classes == 2) {
+      graph.add(SigmoidCrossEntropy{0.2f});
+    } else {
+      graph.add(SoftmaxCrossEntropy{0.2f});
+    }
+    check_gradients(graph, classes);
+  }
+}
+
+TEST(NumericGradient, Add) {
+  Graph graph(kImage);
+  const int trunk = graph.add(Convolution{4, 2});
+  const int branch = graph.add(Convolution{4, 3, 1, Padding::same});
+  graph.add(Add{}, "", {trunk, branch, trunk});
+  graph.add(Dense{3});
+  graph.add(SoftmaxCrossEntropy{});
+  check_gradients(graph, 3);
+}
+
+TEST(NumericGradient, FrozenLayersPassGradientsOn) {
+  Graph graph(kImage);
+  graph.add(Convolution{4, 2});
+  graph.add(BatchNorm{}, "frozen_norm");
+  graph.add(Convolution{4, 2}, "frozen");
+  graph.add(Dense{3});
+  graph.add(SoftmaxCrossEntropy{});
+  check_gradients(with_frozen(graph, std::vector<std::string>{"frozen_norm", "frozen"}), 3);
 }
 
 TEST(NumericGradient, StopsBelowTheFirstLayerThatLearns) {

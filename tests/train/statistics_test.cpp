@@ -1,0 +1,48 @@
+#include "train/statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "backends/threads/threads_communicator.h"
+
+namespace cputrain {
+namespace {
+
+/// Two elements that are learnt, a gap, two moving statistics, one frozen parameter.
+ParameterLayout layout() {
+  ParameterLayout layout;
+  layout.dtype = DType::f64;
+  layout.gradient_size = 8;
+  layout.arena_size = 24;
+  layout.parameters = {{"kernel", {2}, 2, {0, 2}, true, true, false, 0},
+                       {"moving_mean", {2}, 2, {8, 10}, false, false, true, 0},
+                       {"frozen", {1}, 1, {16, 17}, false, false, false, 0}};
+  return layout;
+}
+
+TEST(AverageStatistics, WeighsRanksByTheirImages) {
+  constexpr double kImages[] = {5, 0, 3};
+  run_ranks(3, [&](Communicator& communicator) {
+    const int rank = communicator.rank();
+    std::vector<double> weights(24, 7.0 + rank);
+    weights[8] = 10.0 * rank;  // 0, 10, 20
+    weights[9] = 1.0 / 3;
+    average_statistics(layout(), Array::of<double>(weights), kImages[rank], communicator);
+    EXPECT_DOUBLE_EQ(weights[8], (5 * 0.0 + 0 * 10.0 + 3 * 20.0) / 8);
+    EXPECT_NEAR(weights[9], 1.0 / 3, 1e-16);
+    EXPECT_EQ(weights[0], 7.0 + rank);   // learnt
+    EXPECT_EQ(weights[16], 7.0 + rank);  // frozen
+  });
+}
+
+TEST(AverageStatistics, WithoutImagesNothingChanges) {
+  run_ranks(2, [&](Communicator& communicator) {
+    std::vector<double> weights(24, 1.0 + communicator.rank());
+    average_statistics(layout(), Array::of<double>(weights), 0, communicator);
+    EXPECT_EQ(weights[8], 1.0 + communicator.rank());
+  });
+}
+
+}  // namespace
+}  // namespace cputrain
