@@ -97,11 +97,11 @@ TEST(Loader, goes_on_into_the_next_epoch_and_seeks_anywhere) {
   const auto source = make_batch_loader(made.set(), plan, {.seed = 4});
   const auto expect_piece = [&](int epoch, std::size_t step, int k) {
     const auto order = epoch_order(10, 4, epoch);
-    const Range piece = plan.piece(step, k);
+    const Piece piece = plan.piece(step, k);
     const MicroBatch& batch = source->next();
     ASSERT_EQ(batch.samples.size(), piece.size());
     for (std::size_t i = 0; i < piece.size(); ++i) {
-      EXPECT_EQ(MadeSet::index_of(batch.samples[i]), order[piece.begin + i]);
+      EXPECT_EQ(MadeSet::index_of(batch.samples[i]), order[piece.at(i)]);
     }
   };
   for (int epoch = 0; epoch < 3; ++epoch) {

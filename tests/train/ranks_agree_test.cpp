@@ -49,7 +49,7 @@ TEST_P(RanksAgree, OnLossesWeightsAndEvaluation) {
   for (const UpdateRule& rule :
        std::vector<UpdateRule>{RmsProp{}, Adam{}, Sgd{.momentum = 0.9, .nesterov = true}}) {
     MadeOptions options;
-    options.rule = rule;
+    options.optimizer.rule = rule;
     const auto alone = make_solo();
     const MadeResult one = train_made(*alone, options);
     ASSERT_EQ(one.recorder.steps.size(), 10u);

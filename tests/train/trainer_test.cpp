@@ -71,8 +71,8 @@ TEST(Trainer, ARequestStopsAllRanksAfterTheSameStep) {
 
 TEST(Trainer, EndsWhenTheLossIsNoNumber) {
   MadeOptions options;
-  options.rule = Sgd{};
-  options.learning_rate = 1e300;
+  options.optimizer.rule = Sgd{};
+  options.rate.base = 1e300;
   try {
     made_alone(options);
     FAIL() << "went on";

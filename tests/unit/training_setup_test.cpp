@@ -17,15 +17,15 @@ TEST(ChooseTraining, FollowsTheRecipe) {
   ASSERT_NE(rule, nullptr);
   EXPECT_EQ(rule->rho, 0.9);
   EXPECT_EQ(rule->epsilon, 1e-7);
-  EXPECT_EQ(choices.optimizer.learning_rate, 0.001);
+  EXPECT_EQ(choices.learning_rate.base, 0.001);
 }
 
 TEST(ChooseTraining, AnotherOptimizerBringsKerasDefaultRate) {
   Config config;
   config.optimizer = "sgd";
-  EXPECT_EQ(choose_training(config).optimizer.learning_rate, 0.01);
+  EXPECT_EQ(choose_training(config).learning_rate.base, 0.01);
   config.lr = 0.5;
-  EXPECT_EQ(choose_training(config).optimizer.learning_rate, 0.5);
+  EXPECT_EQ(choose_training(config).learning_rate.base, 0.5);
 }
 
 TEST(ChooseTraining, RefusesFiguresThatTheRuleDoesNotHave) {
