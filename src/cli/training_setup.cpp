@@ -60,6 +60,9 @@ Graph build_graph(const Config& config, const TrainingChoices& choices, int clas
   try {
     Graph graph = choices.model->build(choices.image, classes);
     if (config.dropout) graph = with_dropout(graph, static_cast<float>(*config.dropout));
+    if (config.label_smoothing > 0) {
+      graph = with_label_smoothing(graph, static_cast<float>(config.label_smoothing));
+    }
     return graph;
   } catch (const Error& error) {
     if (error.code() != ExitCode::usage) throw;

@@ -10,15 +10,15 @@ namespace {
 
 constexpr Shape kImage{8, 8, 3};
 
-Graph network() {
+Graph network(const MadeOptions& options) {
   Graph graph(kImage);
   graph.add(Convolution{4, 3});
   graph.add(Relu{});
   graph.add(MaxPool{});
   graph.add(Flatten{});
-  graph.add(Dense{8});
+  graph.add(Dense{.units = 8, .l2 = options.l2});
   graph.add(Relu{});
-  graph.add(Dropout{0.5f});
+  graph.add(Dropout{options.dropout});
   graph.add(Dense{1});
   graph.add(SigmoidCrossEntropy{});
   return graph;
@@ -56,7 +56,7 @@ MadeResult train_made(Communicator& communicator, const MadeOptions& options) {
   const BatchPlan val_plan(options.validation, 2 * static_cast<std::size_t>(size), 2, rank, size);
 
   const auto backend = make_reference_backend(DType::f64);
-  const Graph graph = network();
+  const Graph graph = network(options);
   std::unique_ptr<GradientExchange> exchange;
   const auto program =
       backend->compile(graph, {Phase::train, {1, 2}}, [&](const ParameterLayout& layout) {

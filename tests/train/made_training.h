@@ -28,6 +28,8 @@ class Recorder final : public Reporter {
 struct MadeOptions {
   std::size_t samples = 22, validation = 5, batch = 5;
   int micro_batch = 2;
+  float dropout = 0.5f;
+  float l2 = 0;  ///< of the first dense layer
   PlanOptions plan{};
   OptimizerOptions optimizer{RmsProp{}};
   LearningRateOptions rate{.base = 0.01};
