@@ -47,7 +47,8 @@ class Assembler {
 
   void fill(const Position& at, Slot& slot) {
     enter(at.epoch);
-    const Piece piece = epoch_plan_.steps() > 0 ? epoch_plan_.piece(at.step, at.piece) : Piece{};
+    const StridedRange piece =
+        epoch_plan_.steps() > 0 ? epoch_plan_.piece(at.step, at.piece) : StridedRange{};
     const std::size_t count = piece.size();
     slot.images.resize(count);
     slot.labels.resize(count);

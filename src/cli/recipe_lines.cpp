@@ -68,12 +68,8 @@ void add_batch_lines(const TrainingChoices& choices, const BatchPlan& plan,
   }
   if (!choices.shuffle) lines.push_back("Images come in the data's own order in every epoch");
   if (choices.plan.drop_last) {
-    std::size_t used = 0;
-    for (std::size_t step = 0; step < plan.steps(); ++step) used += plan.images(step);
-    lines.push_back(
-        fmt::format("Each epoch leaves out the last {} of {} images, which fill no "
-                    "whole step",
-                    plan.samples() - std::min(used, plan.samples()), plan.samples()));
+    lines.push_back(fmt::format("Each epoch leaves out {} of {} images, which fill no whole step",
+                                plan.samples() - plan.steps() * plan.images(0), plan.samples()));
   }
 }
 

@@ -70,7 +70,7 @@ std::size_t BatchPlan::steps() const {
   return divide_up(batches(), static_cast<std::size_t>(options_.accumulate));
 }
 
-Piece BatchPlan::share_of(std::size_t batch, int rank) const {
+StridedRange BatchPlan::share_of(std::size_t batch, int rank) const {
   const auto ranks = static_cast<std::size_t>(size_), r = static_cast<std::size_t>(rank);
   const std::size_t begin = std::min(samples_, batch * global_batch_);
   const std::size_t count = std::min(global_batch_, samples_ - begin);
@@ -81,7 +81,7 @@ Piece BatchPlan::share_of(std::size_t batch, int rank) const {
     }
     case Sharding::strided:
     case Sharding::shard_then_batch: {
-      // Positions p of the batch with p mod n = rank: element k, k + n, ... of the whole order.
+      // StridedRange p of the batch with p mod n = rank: element k, k + n, ... of the whole order.
       const std::size_t first = begin + (r + ranks - begin % ranks) % ranks;
       const std::size_t end = begin + count;
       return {first, first < end ? divide_up(end - first, ranks) : 0, ranks};
@@ -127,14 +127,14 @@ int BatchPlan::micro_batches(std::size_t step) const {
   return pieces;
 }
 
-Piece BatchPlan::micro_batch_of(std::size_t batch, int k) const {
-  const Piece mine = share_of(batch, rank_);
+StridedRange BatchPlan::micro_batch_of(std::size_t batch, int k) const {
+  const StridedRange mine = share_of(batch, rank_);
   const auto micro = static_cast<std::size_t>(micro_batch_);
   const std::size_t begin = std::min(mine.count, static_cast<std::size_t>(k) * micro);
   return {mine.at(begin), std::min(micro, mine.count - begin), mine.stride};
 }
 
-Piece BatchPlan::piece(std::size_t step, int k) const {
+StridedRange BatchPlan::piece(std::size_t step, int k) const {
   std::size_t batch = step * static_cast<std::size_t>(options_.accumulate);
   for (int pieces = micro_batches_of(batch); k >= pieces; pieces = micro_batches_of(batch)) {
     k -= pieces;

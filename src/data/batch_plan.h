@@ -37,13 +37,13 @@ struct BatchGrowth {
 
 struct PlanOptions {
   Sharding sharding = Sharding::slices;
-  bool drop_last = false;           ///< samples that fill no whole step are left out
-  int accumulate = 1;               ///< batches whose gradients make one step
+  bool drop_last = false;             ///< samples that fill no whole step are left out
+  int accumulate = 1;                 ///< batches whose gradients make one step
   std::vector<BatchGrowth> growth{};  ///< epochs ascend
 };
 
 /// Positions in the epoch's order: begin, begin + stride, ...
-struct Piece {
+struct StridedRange {
   std::size_t begin = 0;
   std::size_t count = 0;
   std::size_t stride = 1;
@@ -77,7 +77,7 @@ class BatchPlan {
   /// Number of micro-batches that every rank runs in the step: at least 1.
   int micro_batches(std::size_t step) const;
   /// Micro-batch k of this rank's shares in the step.
-  Piece piece(std::size_t step, int k) const;
+  StridedRange piece(std::size_t step, int k) const;
   /// Every number of images that this rank will run at once in any epoch, ascending, without 0; {1}
   /// for a rank that never has an image, since it needs a program all the same to take part in
   /// every step.
@@ -85,11 +85,11 @@ class BatchPlan {
 
  private:
   std::size_t batches() const;
-  Piece share_of(std::size_t batch, int rank) const;
+  StridedRange share_of(std::size_t batch, int rank) const;
   std::size_t batch_images(std::size_t batch) const;
   int micro_batches_of(std::size_t batch) const;
   std::size_t last_batch(std::size_t step) const;
-  Piece micro_batch_of(std::size_t batch, int k) const;
+  StridedRange micro_batch_of(std::size_t batch, int k) const;
 
   std::size_t samples_, global_batch_;
   int micro_batch_, rank_, size_;

@@ -140,7 +140,7 @@ TEST(Loader, goes_on_into_the_next_epoch_and_seeks_anywhere) {
   const auto source = make_batch_loader(made.set(), plan, {.seed = 4});
   const auto expect_piece = [&](int epoch, std::size_t step, int k) {
     const auto order = epoch_order(10, 4, epoch);
-    const Piece piece = plan.piece(step, k);
+    const StridedRange piece = plan.piece(step, k);
     const MicroBatch& batch = source->next();
     ASSERT_EQ(batch.samples.size(), piece.size());
     for (std::size_t i = 0; i < piece.size(); ++i) {

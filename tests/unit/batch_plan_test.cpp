@@ -70,7 +70,7 @@ TEST(BatchPlan, CoversEverySampleOnceAndTellsEverySize) {
           EXPECT_EQ(plan.micro_batches(step), plans[0].micro_batches(step));
           std::size_t mine = 0;
           for (int k = 0; k < plan.micro_batches(step); ++k) {
-            const Piece piece = plan.piece(step, k);
+            const StridedRange piece = plan.piece(step, k);
             for (std::size_t i = 0; i < piece.size(); ++i) ++used[piece.at(i)];
             mine += piece.size();
             EXPECT_LE(piece.size(), static_cast<std::size_t>(micro));

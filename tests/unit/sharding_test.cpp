@@ -21,7 +21,7 @@ std::vector<List> batches_of(const BatchPlan& plan, const List& order) {
   for (std::size_t step = 0; step < plan.steps(); ++step) {
     List batch;
     for (int k = 0; k < plan.micro_batches(step); ++k) {
-      const Piece piece = plan.piece(step, k);
+      const StridedRange piece = plan.piece(step, k);
       for (std::size_t i = 0; i < piece.size(); ++i) batch.push_back(order[piece.at(i)]);
     }
     batches.push_back(batch);
@@ -107,7 +107,7 @@ std::vector<List> steps_of(std::size_t samples, std::size_t batch, int micro, in
       if (rank == 0) micro_batches[step] = plan.micro_batches(step);
       EXPECT_EQ(plan.micro_batches(step), micro_batches[step]) << "ranks must stay in step";
       for (int k = 0; k < plan.micro_batches(step); ++k) {
-        const Piece piece = plan.piece(step, k);
+        const StridedRange piece = plan.piece(step, k);
         EXPECT_LE(piece.size(), static_cast<std::size_t>(micro));
         EXPECT_TRUE(piece.size() == 0 || std::ranges::count(sizes, static_cast<int>(piece.size())))
             << "no program for " << piece.size();
