@@ -9,6 +9,8 @@ LAMB: You et al., "Large Batch Optimization for Deep Learning: Training BERT in 
 algorithm 2, phi(x) = x. In both, biases have neither decay nor a rate of their own.
 Clipping: g = clip(g, -c, c), then g * min(1, n / |all of g|) as tf.clip_by_global_norm.
 Momentum: v = m v - lr g; w += v (Keras); correction as in Horovod, m * lr / (lr before).
+Compared once by hand with optax 0.2.8 in double: LARS without decay (optax has another one in the
+ratio), LAMB, decay and both clippings agree within 3e-16.
 """
 import json
 import os

@@ -95,7 +95,9 @@ std::map<std::string, MadeOptions> recipes() {
 TEST_P(RanksAgree, OnEveryRecipe) {
   for (const auto& [name, options] : recipes()) {
     const MadeResult one = train_made(*make_solo(), options);
-    for (const auto& [rank, made] : train_ranks(GetParam(), options)) {
+    const auto many = train_ranks(GetParam(), options);
+    for (const auto& [rank, made] : many) {
+      EXPECT_EQ(made.weights_hash, many.at(0).weights_hash) << name;
       expect_near(losses(one), losses(made), name + ", rank " + std::to_string(rank));
       ASSERT_EQ(made.recorder.steps.size(), one.recorder.steps.size()) << name;
       for (std::size_t i = 0; i < made.recorder.steps.size(); ++i) {

@@ -75,8 +75,8 @@ TEST(Schedule, Step) {
     const double expected = i < 6 ? 0.5 : i < 12 ? 0.05 : 0.005;
     EXPECT_NEAR(list[i], expected, 1e-16) << i;
   }
-  // Ten thirds of tenths of an epoch are an epoch, whatever the rounding.
-  EXPECT_NEAR(rates(with("step:0.3:0.5"), 1, 10)[3], 0.25, 1e-16);
+  // 0.3 / 0.1 is a little less than 3, but three tenths of an epoch are done.
+  EXPECT_NEAR(rates(with("step:0.1:0.5"), 1, 10)[3], 0.5 * 0.125, 1e-16);
 }
 
 TEST(Schedule, Piecewise) {
