@@ -37,20 +37,25 @@ struct Slot {
 class Assembler {
  public:
   Assembler(const ImageSet& set, const BatchPlan& plan, const BatchRequest& request)
-      : set_(set), plan_(plan), request_(request), arena_(request.threads) {
+      : set_(set),
+        plan_(plan),
+        epoch_plan_(plan.in_epoch(0)),
+        request_(request),
+        arena_(request.threads) {
     assert(plan.samples() == set.size());
   }
 
   void fill(const Position& at, Slot& slot) {
     enter(at.epoch);
-    const Range piece = plan_.steps() > 0 ? plan_.piece(at.step, at.piece) : Range{};
+    const StridedRange piece =
+        epoch_plan_.steps() > 0 ? epoch_plan_.piece(at.step, at.piece) : StridedRange{};
     const std::size_t count = piece.size();
     slot.images.resize(count);
     slot.labels.resize(count);
     slot.samples.resize(count);
     if (request_.augment != Augment::none) slot.turned.resize(count * set_.image.size());
     for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t index = order_[piece.begin + i];
+      const std::size_t index = order_[piece.at(i)];
       slot.labels[i] = set_.labels[index];
       slot.samples[i] = set_.samples[index];
       slot.images[i] = set_.pixels[index];
@@ -59,11 +64,12 @@ class Assembler {
     slot.batch = {slot.images, slot.labels, slot.samples};
   }
 
+  /// Of the position that was filled last.
   Position after(Position at) const {
-    if (plan_.steps() == 0) return at;
-    if (++at.piece < plan_.micro_batches(at.step)) return at;
+    if (epoch_plan_.steps() == 0) return at;
+    if (++at.piece < epoch_plan_.micro_batches(at.step)) return at;
     at.piece = 0;
-    if (++at.step < plan_.steps()) return at;
+    if (++at.step < epoch_plan_.steps()) return at;
     return {at.epoch + 1, 0, 0};
   }
 
@@ -76,6 +82,7 @@ class Assembler {
       order_.resize(set_.size());
       std::iota(order_.begin(), order_.end(), 0u);
     }
+    epoch_plan_ = plan_.in_epoch(epoch);
     epoch_ = epoch;
   }
 
@@ -92,6 +99,7 @@ class Assembler {
 
   const ImageSet& set_;
   const BatchPlan plan_;
+  BatchPlan epoch_plan_;  // of the epoch that was entered
   const BatchRequest request_;
   WorkArena arena_;
   std::vector<std::uint32_t> order_;
@@ -103,7 +111,7 @@ class Assembler {
 class BatchLoader final : public BatchSource {
  public:
   BatchLoader(const ImageSet& set, const BatchPlan& plan, const BatchRequest& request)
-      : steps_(plan.steps()), assembler_(set, plan, request), producer_([this] { produce(); }) {}
+      : plan_(plan), assembler_(set, plan, request), producer_([this] { produce(); }) {}
 
   ~BatchLoader() override {
     {
@@ -115,7 +123,7 @@ class BatchLoader final : public BatchSource {
   }
 
   void seek(int epoch, std::size_t step) override {
-    assert(step == 0 || step < steps_);
+    assert(step == 0 || step < plan_.in_epoch(epoch).steps());
     {
       const std::lock_guard lock(mutex_);
       target_ = {epoch, step, 0};
@@ -171,7 +179,7 @@ class BatchLoader final : public BatchSource {
     }
   }
 
-  const std::size_t steps_;
+  const BatchPlan plan_;
   Assembler assembler_;  // the producer's alone
   std::array<Slot, 2> slots_;
   std::mutex mutex_;

@@ -30,6 +30,16 @@ class CpuBackend final : public Backend {
     update_in_parallel(rule, slice);
   }
 
+  void change_gradients(const GradientOperation& operation, const UpdateSlice& slice) override {
+    const ThreadCount scope(threads_);
+    change_gradients_in_parallel(operation, slice);
+  }
+
+  double sum_of_squares(const Array& array) override {
+    const ThreadCount scope(threads_);
+    return sum_of_squares_in_parallel(array);
+  }
+
   Limits measure_limits() override { return measure_machine(threads_); }
 
  private:

@@ -20,6 +20,12 @@ UpdatePointers<T> pointers(const UpdateSlice& slice) {
   return p;
 }
 
+template <class T>
+GradientPointers<T> gradient_pointers(const UpdateSlice& slice) {
+  const UpdatePointers<T> p = pointers<T>(slice);
+  return {p.weights, slice.gradients.as<T>().data(), {p.state[0], p.state[1], p.state[2]}, p.size};
+}
+
 /// Multiply-adds of one thread as this compiler makes them from plain loops, in 1e9 FLOP/s.
 template <class T>
 double multiply_add_rate() {
@@ -66,6 +72,21 @@ class ReferenceBackend final : public Backend {
 
   void update(const UpdateRule& rule, const UpdateSlice& slice) override {
     update_elements(rule, pointers<T>(slice), slice.learning_rate, slice.weight_decay, slice.step);
+  }
+
+  void change_gradients(const GradientOperation& operation, const UpdateSlice& slice) override {
+    std::visit([&](const auto& op) { gradient_math(op, gradient_pointers<T>(slice), slice.step); },
+               operation);
+  }
+
+  double sum_of_squares(const Array& array) override {
+    const auto values = array.as<T>();
+    double sum = 0;
+    for (std::size_t begin = 0; begin < values.size(); begin += kNormBlock) {
+      const auto block = values.subspan(begin, std::min(kNormBlock, values.size() - begin));
+      sum += block_sum_of_squares(block.data(), block.size());
+    }
+    return sum;
   }
 
   Limits measure_limits() override { return {multiply_add_rate<T>(), triad_rate()}; }

@@ -36,8 +36,10 @@ std::vector<double> time_steps(const TrainingParts& parts, int repeat, std::uint
   for (int i = 0; i <= repeat; ++i) {
     parts.batches.seek(i, 0);
     parts.communicator.barrier();
+    const auto number = static_cast<std::uint64_t>(i);
+    const double rate = parts.learning_rate.at({i, 0, parts.plan.steps(), number});
     const StepResult step =
-        run_step(parts, 0, static_cast<std::uint64_t>(i), seed, [] { return false; });
+        run_step(parts, {parts.plan, 0, number, seed, rate}, [] { return false; });
     if (i > 0) seconds.push_back(step.seconds);
   }
   return seconds;
@@ -97,27 +99,33 @@ void print_layers(const std::vector<LayerTime>& layers, double images, int steps
 }  // namespace
 
 int run_bench_step(const Config& config, const Services& services) {
-  const TrainingChoices choices = choose_training(config);
+  TrainingChoices choices = choose_training(config);
+  choices.plan.growth.clear();  // every step of a measurement is like the first
   const Session session = start_session(config, services);
+  const int ranks = session.communicator->size();
+  fit_to_ranks(choices, config, ranks);
+  const std::size_t images_of_a_step =
+      choices.batch * static_cast<std::size_t>(choices.plan.accumulate);
   DataRequest request = config.data_request(choices.seed);
   // One step needs one batch; the pictures' content plays no part in the speed of these kernels.
-  if (config.data.empty()) request.spec = fmt::format("synthetic:{}", choices.batch * 2);
-  request.limit_train = config.limit_train.value_or(choices.batch);
+  if (config.data.empty()) request.spec = fmt::format("synthetic:{}", images_of_a_step * 2);
+  request.limit_train = config.limit_train.value_or(images_of_a_step);
   DataSource source = services.data.open(request);
   source.validation.clear();
   const DecodedData data = decode_with_progress(session, services, config, source, choices.image);
-  const int ranks = session.communicator->size();
   const Graph graph = build_graph(config, choices, classes_of(config, source));
   const BatchPlan plan(data.train.size(), choices.batch,
                        training_micro_batch(config, session, graph, choices.batch),
-                       session.communicator->rank(), ranks);
+                       session.communicator->rank(), ranks, choices.plan);
+  check_steps(choices, plan);
   const auto training =
       make_training(session, services, config, choices, graph, data.train, plan, plan.sizes());
 
   const Limits before = measure_together(session);
   std::vector<double> seconds =
-      time_steps({*training->program, *training->exchange, *training->optimizer,
-                  *session.communicator, *training->batches, plan, training->weights_mutex},
+      time_steps({*session.backend, *training->program, *training->exchange, *training->optimizer,
+                  *training->learning_rate, *session.communicator, *training->batches, plan,
+                  training->weights_mutex},
                  config.repeat, choices.seed);
   const Limits limits = best(before, measure_together(session));
 

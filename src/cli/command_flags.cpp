@@ -2,6 +2,10 @@
 
 #include "cli/command_flags.h"
 
+#include <algorithm>
+#include <cstdio>
+
+#include "core/error.h"
 #include "core/text.h"
 #include "model/zoo.h"
 
@@ -36,17 +40,110 @@ void add_data_flags(Flags& f, Config& c) {
               : "order, split, initial weights, dropout and augmentation are functions of it [0]");
 }
 
-void add_training_flags(Flags& f, Config& c) {
+/// "30:2,60:4": after 30 epochs twice the batch, after 60 four times.
+std::vector<BatchGrowth> parse_growth(const std::string& text) {
+  std::vector<BatchGrowth> growth;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    int epochs = 0, factor = 0, used = 0;
+    const bool read = std::sscanf(part.c_str(), "%7d:%7d%n", &epochs, &factor, &used) == 2 &&
+                      static_cast<std::size_t>(used) == part.size();
+    const int least = growth.empty() ? 1 : growth.back().epochs + 1;
+    if (!read || epochs < least || epochs > 1'000'000 || factor < 1 || factor > 65536) {
+      fail(ExitCode::usage,
+           "--batch-growth " + text +
+               ": must be EPOCHS:FACTOR[,...], whole numbers from 1, epochs ascending: 30:2,60:4 "
+               "has twice the batch after 30 epochs and four times after 60");
+    }
+    growth.push_back({epochs, factor});
+    begin = end + 1;
+  }
+  return growth;
+}
+
+void add_batch_flags(Flags& f, Config& c) {
   f.group("Training");
   f.whole("batch", c.batch, 1, 16'777'216, "images in a step, over all ranks [the model's]");
+  f.alias("batch-size", "batch");
+  f.whole("batch-per-rank", c.batch_per_rank, 1, 16'777'216,
+          "instead of --batch: images in a step of each rank");
+  f.exclusive("batch", "batch-per-rank");
   f.whole("micro-batch", c.micro_batch, 1, 65536,
           "images that a rank computes at once [32, or twice the threads; with batch normalization "
           "the rank's whole share]");
   f.yes("sync-bn", c.sync_bn,
         "batch normalization takes its statistics from the images of all ranks");
+  f.whole("accumulate", c.accumulate, 1, 65536,
+          "batches whose gradients are added up for one update [1]");
+  f.choice("sharding", {"slices", "strided", "shard-then-batch", "generator"},
+           "how ranks share the images: slices of the shuffled batch, every n-th of the shuffled "
+           "order, every n-th of the data's own order, or the same images on all [slices]",
+           [&c](const std::string& name) {
+             c.sharding = name == "strided"            ? Sharding::strided
+                          : name == "shard-then-batch" ? Sharding::shard_then_batch
+                          : name == "generator"        ? Sharding::generator
+                                                       : Sharding::slices;
+           });
+  f.yes_or_no("shuffle", c.shuffle, "a new order of the images each epoch [the model's: yes]");
+  f.yes_or_no("drop-last", c.drop_last,
+              "leave out images that fill no whole step at the end of an epoch [the model's: no]");
+  f.parsed("batch-growth", "EPOCHS:FACTOR,...",
+           "times the batch by FACTOR after EPOCHS epochs: 30:2,60:4 [never]",
+           [&c](const std::string& text) { c.batch_growth = parse_growth(text); });
+}
+
+void add_rule_flags(Flags& f, Config& c) {
+  f.group("Update rule");
+  f.choice("optimizer", {"sgd", "rmsprop", "adam", "lars", "lamb"},
+           "update rule, as in Keras; lars and lamb for large batches [the model's]",
+           [&c](const std::string& name) { c.optimizer = name; });
+  f.real("momentum", c.momentum, 0, 0.9999, "of sgd and rmsprop [0], and lars [0.9]");
+  f.yes("nesterov", c.nesterov, "sgd: look ahead along the momentum");
+  f.real("rho", c.rho, 0, 0.999999, "rmsprop: decay of the mean square [0.9]");
+  f.yes("centered", c.centered, "rmsprop: subtract the squared mean gradient");
+  f.real("epsilon", c.epsilon, 0, 1e3, "of rmsprop and adam [1e-7], and lamb [1e-6]");
+  f.real("trust", c.trust, 1e-9, 1e3, "lars: trust coefficient of a layer's rate [0.001]");
+  f.real("weight-decay", c.weight_decay, 0, 1e3,
+         "each step also takes lr * X * weight off every kernel; in lars and lamb as in their "
+         "papers [the model's: 0]");
+  f.real("clip-value", c.clip_value, 1e-30, 1e30,
+         "keep every element of the gradient within -X and X");
+  f.real("clip-norm", c.clip_norm, 1e-30, 1e30, "keep the norm of the whole gradient within X");
+  f.real("label-smoothing", c.label_smoothing, 0, 0.999,
+         "train towards labels mixed with X of all classes [0]");
+}
+
+void add_rate_flags(Flags& f, Config& c) {
+  f.group("Learning rate");
+  f.real("lr", c.lr, 0, 1e6, "learning rate [the model's, or Keras' default for --optimizer]");
+  f.choice("lr-scale", {"none", "linear", "sqrt", "pow23"},
+           "times the rate by n, its root or its power 2/3, n the number of ranks (the curve then "
+           "depends on it) or batch / --base-batch [none]",
+           [&c](const std::string& name) {
+             c.lr_scale = name == "linear"  ? RateScale::linear
+                          : name == "sqrt"  ? RateScale::sqrt
+                          : name == "pow23" ? RateScale::pow23
+                                            : RateScale::none;
+           });
+  f.whole("base-batch", c.base_batch, 1, 16'777'216,
+          "the batch that --lr is meant for: n is batch / N, whatever the ranks");
+  f.real("warmup-epochs", c.warmup_epochs, 0, 1e6,
+         "rise from rate / n to the rate over X epochs, as Horovod does; from 0 without a scaling "
+         "[0]");
+  f.parsed("schedule", "FORM", std::string(kScheduleForms) + " [the model's: constant]",
+           [&c](const std::string& text) { c.schedule = parse_schedule(text); });
+  f.yes("momentum-correction", c.momentum_correction,
+        "where the rate changes, momentum changes with it for a step");
+}
+
+void add_training_flags(Flags& f, Config& c) {
+  add_batch_flags(f, c);
   if (c.command == "train") {
     f.whole("epochs", c.epochs, 1, 1'000'000, "times through the data [the model's]");
     f.whole("steps", c.steps, 1, 1'000'000'000'000, "end after N steps, whatever --epochs says");
+    f.real("target-accuracy", c.target_accuracy, 0, 1,
+           "end when the accuracy of validation reaches X; the summary has the time it took");
   }
   f.choice(
       "augment", {"none", "flip", "six"},
@@ -54,16 +151,8 @@ void add_training_flags(Flags& f, Config& c) {
       [&c](const std::string& name) {
         c.augment = name == "flip" ? Augment::flip : name == "six" ? Augment::six : Augment::none;
       });
-  f.choice("optimizer", {"sgd", "rmsprop", "adam"}, "update rule, as in Keras [the model's]",
-           [&c](const std::string& name) { c.optimizer = name; });
-  f.real("lr", c.lr, 0, 1e6, "learning rate [the model's, or Keras' default for --optimizer]");
-  f.real("momentum", c.momentum, 0, 0.9999, "of sgd and rmsprop [0]");
-  f.yes("nesterov", c.nesterov, "sgd: look ahead along the momentum");
-  f.real("rho", c.rho, 0, 0.999999, "rmsprop: decay of the mean square [0.9]");
-  f.yes("centered", c.centered, "rmsprop: subtract the squared mean gradient");
-  f.real("epsilon", c.epsilon, 0, 1e3, "of rmsprop and adam [1e-7]");
-  f.real("weight-decay", c.weight_decay, 0, 1e3,
-         "each step also takes lr * X * weight off every kernel [0]");
+  add_rule_flags(f, c);
+  add_rate_flags(f, c);
 }
 
 void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {

@@ -71,6 +71,7 @@ std::vector<std::string> normalised(const std::vector<std::string>& words, const
     const std::size_t dashes = words[i].find_first_not_of('-');
     std::string name =
         dashes == std::string::npos ? "" : hyphens(words[i].substr(dashes, equals - dashes));
+    name = flags.resolved(name);
     if (name == "help" || words[i] == "-h") {
       result.push_back("--help");
       continue;
@@ -99,6 +100,23 @@ bool is_given(const std::vector<std::string>& words, const std::string& name) {
   });
 }
 
+/// The flag itself, or the one that excludes it.
+bool is_decided(const std::vector<std::string>& words, const Flags& flags,
+                const std::string& name) {
+  const std::string rival = flags.rival(name);
+  return is_given(words, name) || (!rival.empty() && is_given(words, rival));
+}
+
+void check_rivals(const std::vector<std::string>& words, const Flags& flags) {
+  for (const std::string& name : flags.names()) {
+    const std::string rival = flags.rival(name);
+    if (!rival.empty() && is_given(words, name) && is_given(words, rival)) {
+      fail(ExitCode::usage,
+           fmt::format("--{} and --{} exclude each other; leave one out", name, rival));
+    }
+  }
+}
+
 void add_word(std::vector<std::string>& words, const Flags& flags, const std::string& name,
               const std::string& value, const std::string& where) {
   if (flags.takes_value(name)) {
@@ -113,18 +131,22 @@ void add_word(std::vector<std::string>& words, const Flags& flags, const std::st
 /// CPUTRAIN_BATCH=32 for --batch 32, where the command line does not say it.
 void add_environment(std::vector<std::string>& words, const Flags& flags,
                      const Environment& environment) {
-  for (const std::string& name : flags.names()) {
-    std::string variable = "CPUTRAIN_" + name;
+  const std::vector<std::string> given = words;
+  const auto read = [&](const std::string& word, const std::string& name) {
+    std::string variable = "CPUTRAIN_" + word;
     std::ranges::transform(variable, variable.begin(), [](unsigned char c) {
       return c == '-' ? '_' : static_cast<char>(std::toupper(c));
     });
     const char* value = environment(variable.c_str());
-    if (value && !is_given(words, name)) add_word(words, flags, name, value, variable);
-  }
+    if (value && !is_decided(given, flags, name)) add_word(words, flags, name, value, variable);
+  };
+  for (const auto& [word, name] : flags.aliases()) read(word, name);
+  for (const std::string& name : flags.names()) read(name, name);
 }
 
 /// {"batch": 32, "model": "dogcat"}, where neither the command line nor the environment says it.
 void add_config_file(std::vector<std::string>& words, const Flags& flags, const std::string& path) {
+  const std::vector<std::string> given = words;
   std::ifstream stream(path);
   if (!stream) fail(ExitCode::usage, "--config " + path + ": cannot be read");
   const auto settings = nlohmann::json::parse(stream, nullptr, false);
@@ -133,13 +155,13 @@ void add_config_file(std::vector<std::string>& words, const Flags& flags, const 
          "--config " + path + ": must hold a JSON object of flags and values, as config.json does");
   }
   for (const auto& [key, value] : settings.items()) {
-    const std::string name = hyphens(key);
+    const std::string name = flags.resolved(hyphens(key));
     if (!flags.names().contains(name)) {
       const std::vector<std::string> known(flags.names().begin(), flags.names().end());
       fail(ExitCode::usage, fmt::format("--config {}: {} is not a flag of this command{}", path,
                                         key, did_you_mean(name, known)));
     }
-    if (is_given(words, name)) continue;
+    if (is_decided(given, flags, name)) continue;
     add_word(words, flags, name, value.is_string() ? value.get<std::string>() : value.dump(), path);
   }
 }
@@ -215,6 +237,10 @@ void check_combinations(Config& config) {
   if (config.precision == "double" && config.backend != "reference") {
     fail(ExitCode::usage, "--precision double needs --backend reference");
   }
+  if (config.target_accuracy && config.limit_val == 0u) {
+    fail(ExitCode::usage,
+         "--target-accuracy needs an evaluation after each epoch; leave out --limit-val 0");
+  }
   if (config.nesterov && config.momentum.value_or(0) == 0) {
     fail(ExitCode::usage, "--nesterov needs --momentum above 0");
   }
@@ -252,6 +278,7 @@ std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>
   if (is_given(words, "help")) return HelpText{app.help()};
   add_environment(words, flags, environment);
   if (!config_file.empty()) add_config_file(words, flags, config_file);
+  check_rivals(words, flags);
   try {
     std::ranges::reverse(words);  // CLI11 takes them from the back
     app.parse(words);

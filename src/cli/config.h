@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/pipeline.h"
+#include "train/learning_rate.h"
 
 namespace cputrain {
 
@@ -31,13 +32,23 @@ struct Config {
   Augment augment = Augment::none;
 
   // training
-  std::optional<std::size_t> batch;
+  std::optional<std::size_t> batch, batch_per_rank, base_batch;
   std::optional<int> micro_batch, epochs;
   std::optional<std::uint64_t> steps, seed;
+  std::optional<double> target_accuracy;
+  Sharding sharding = Sharding::slices;
+  std::optional<bool> shuffle, drop_last;
+  int accumulate = 1;
+  std::vector<BatchGrowth> batch_growth;
+
+  // update rule and learning rate
   std::string optimizer;
-  std::optional<double> lr, momentum, rho, epsilon;
-  bool nesterov = false, centered = false;
-  double weight_decay = 0;
+  std::optional<double> lr, momentum, rho, epsilon, trust, weight_decay, clip_norm, clip_value;
+  bool nesterov = false, centered = false, momentum_correction = false;
+  RateScale lr_scale = RateScale::none;
+  double warmup_epochs = 0;
+  std::optional<Schedule> schedule;
+  double label_smoothing = 0;
   bool sync_bn = false;
 
   // machine

@@ -10,6 +10,7 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "train/evaluate.h"
+#include "train/penalty.h"
 #include "train/weights.h"
 
 namespace cputrain {
@@ -51,7 +52,9 @@ int run_eval(const Config& config, const Services& services) {
   if (session.leads()) load_weights(config.weights, *inference.program, inference.weights);
   session.communicator->broadcast(inference.weights.bytes(), 0);
   const auto batches = services.data.batches(data.validation, plan, {.shuffle = false});
-  const Tally tally = evaluate(*inference.program, *batches, plan, *session.communicator);
+  Tally tally = evaluate(*inference.program, *batches, plan, *session.communicator);
+  tally.loss +=
+      tally.images * l2_penalty(*session.backend, inference.program->layout(), inference.weights);
   const auto images = static_cast<std::uint64_t>(tally.images);
   if (session.leads() && config.json != "-") {
     print("{} images - loss: {:.4f} - accuracy: {:.4f}\n", images, tally.mean_loss(),

@@ -86,4 +86,37 @@ void Flags::no(const std::string& name, bool& target, const std::string& help) {
       ->group(group_);
 }
 
+void Flags::yes_or_no(const std::string& name, std::optional<bool>& target,
+                      const std::string& help) {
+  const auto option = [&](const std::string& flag, bool value, const std::string& text) {
+    names_.insert(flag);
+    app_.add_flag_callback(
+            "--" + flag,
+            [this, flag, value, &target] {
+              target = value;
+              given_.emplace_back(flag, "true");
+            },
+            text)
+        ->group(group_);
+  };
+  option(name, true, help);
+  option("no-" + name, false, "the opposite");
+  exclusive(name, "no-" + name);
+}
+
+void Flags::exclusive(const std::string& a, const std::string& b) {
+  rivals_[a] = b;
+  rivals_[b] = a;
+}
+
+std::string Flags::resolved(const std::string& word) const {
+  const auto found = aliases_.find(word);
+  return found == aliases_.end() ? word : found->second;
+}
+
+std::string Flags::rival(const std::string& name) const {
+  const auto found = rivals_.find(name);
+  return found == rivals_.end() ? "" : found->second;
+}
+
 }  // namespace cputrain

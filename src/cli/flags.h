@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -41,11 +42,31 @@ class Flags {
   void choice(const std::string& name, const std::vector<std::string>& choices,
               const std::string& help, std::function<void(const std::string&)> set);
 
+  /// A value that `set` reads, or refuses with Error(usage).
+  void parsed(const std::string& name, const std::string& meta, const std::string& help,
+              std::function<void(const std::string&)> set) {
+    add(name, meta, help, std::move(set));
+  }
+
   void yes(const std::string& name, bool& target, const std::string& help);
   /// --no-NAME
   void no(const std::string& name, bool& target, const std::string& help);
+  /// --NAME and --no-NAME, for what a recipe may turn on or off; `help` says what NAME means.
+  void yes_or_no(const std::string& name, std::optional<bool>& target, const std::string& help);
+
+  /// Two flags that cannot both be given; one that is given keeps the other out of the environment
+  /// and of configuration files.
+  void exclusive(const std::string& a, const std::string& b);
+  /// Another word for a flag.
+  void alias(const std::string& word, const std::string& name) { aliases_[word] = name; }
 
   const std::set<std::string>& names() const { return names_; }
+  /// Words for the flags' names, and what they stand for.
+  const std::map<std::string, std::string>& aliases() const { return aliases_; }
+  /// The flag's name, where the word is an alias.
+  std::string resolved(const std::string& word) const;
+  /// The flag that excludes this one, or "".
+  std::string rival(const std::string& name) const;
   bool takes_value(const std::string& name) const { return with_value_.contains(name); }
   /// Flags as they were given: name and value.
   const std::vector<std::pair<std::string, std::string>>& given() const { return given_; }
@@ -61,6 +82,7 @@ class Flags {
   CLI::App& app_;
   std::string group_ = "Options";
   std::set<std::string> names_, with_value_;
+  std::map<std::string, std::string> aliases_, rivals_;
   std::vector<std::pair<std::string, std::string>> given_;
 };
 

@@ -40,7 +40,7 @@ int run_info(const Config& config, const Services& services) {
     print("Model {}: {}\n{}", choices.model->name, choices.model->description, summary_text(graph));
     print("Recipe: {}, batch {}, {} (learning rate {:g}), {} epochs; from the {}\n",
           fmt::format("{0}x{0}", choices.image.height), choices.batch,
-          rule_name(choices.optimizer.rule), choices.optimizer.learning_rate, choices.epochs,
+          rule_name(choices.optimizer.rule), choices.learning_rate.base, choices.epochs,
           choices.model->recipe.source);
   }
   nlohmann::ordered_json model = summary_json(graph);

@@ -27,6 +27,45 @@ bool holds_run(const std::filesystem::path& folder) {
          std::filesystem::exists(folder / kWeightsName, ignored);
 }
 
+void put_batches(nlohmann::ordered_json& flags, const TrainingChoices& choices) {
+  flags["sharding"] = sharding_name(choices.plan.sharding);
+  flags[choices.shuffle ? "shuffle" : "no-shuffle"] = true;
+  flags[choices.plan.drop_last ? "drop-last" : "no-drop-last"] = true;
+  flags["accumulate"] = choices.plan.accumulate;
+  if (!choices.plan.growth.empty()) flags["batch-growth"] = growth_text(choices.plan.growth);
+}
+
+void put_rule(nlohmann::ordered_json& flags, const OptimizerOptions& optimizer) {
+  flags["optimizer"] = rule_name(optimizer.rule);
+  std::visit(Overloaded{[&](const Sgd& r) {
+                          flags["momentum"] = r.momentum;
+                          flags["nesterov"] = r.nesterov;
+                        },
+                        [&](const RmsProp& r) {
+                          flags["momentum"] = r.momentum;
+                          flags["rho"] = r.rho;
+                          flags["epsilon"] = r.epsilon;
+                          flags["centered"] = r.centered;
+                        },
+                        [&](const Adam& r) { flags["epsilon"] = r.epsilon; },
+                        [&](const Lars& r) {
+                          flags["momentum"] = r.momentum;
+                          flags["trust"] = r.trust;
+                        },
+                        [&](const Lamb& r) { flags["epsilon"] = r.epsilon; }},
+             optimizer.rule);
+  flags["weight-decay"] = optimizer.weight_decay;
+}
+
+void put_learning_rate(nlohmann::ordered_json& flags, const Config& config,
+                       const LearningRateOptions& rate) {
+  flags["lr"] = rate.base;
+  flags["lr-scale"] = scale_name(rate.scale);
+  flags["warmup-epochs"] = rate.warmup_epochs;
+  flags["schedule"] = schedule_text(rate.schedule);
+  flags["label-smoothing"] = config.label_smoothing;
+}
+
 }  // namespace
 
 std::filesystem::path make_run_folder(const Config& config, const TrainingChoices& choices,
@@ -53,7 +92,10 @@ nlohmann::ordered_json effective_flags(const Config& config, const TrainingChoic
                                        int micro_batch) {
   nlohmann::ordered_json flags;
   for (const auto& [name, value] : config.given) {
-    if (name != "out" && name != "overwrite") flags[name] = value;
+    // What excludes a flag below is said by that flag.
+    const bool replaced =
+        name == "batch-per-rank" || name.ends_with("shuffle") || name.ends_with("drop-last");
+    if (name != "out" && name != "overwrite" && !replaced) flags[name] = value;
   }
   flags["model"] = choices.model->name;
   flags["image-size"] = choices.image.height;
@@ -63,21 +105,9 @@ nlohmann::ordered_json effective_flags(const Config& config, const TrainingChoic
   flags["micro-batch"] = micro_batch;
   flags["epochs"] = choices.epochs;
   flags["seed"] = choices.seed;
-  flags["optimizer"] = rule_name(choices.optimizer.rule);
-  flags["lr"] = choices.optimizer.learning_rate;
-  std::visit(Overloaded{[&](const Sgd& r) {
-                          flags["momentum"] = r.momentum;
-                          flags["nesterov"] = r.nesterov;
-                        },
-                        [&](const RmsProp& r) {
-                          flags["momentum"] = r.momentum;
-                          flags["rho"] = r.rho;
-                          flags["epsilon"] = r.epsilon;
-                          flags["centered"] = r.centered;
-                        },
-                        [&](const Adam& r) { flags["epsilon"] = r.epsilon; }},
-             choices.optimizer.rule);
-  flags["weight-decay"] = choices.optimizer.weight_decay;
+  put_batches(flags, choices);
+  put_rule(flags, choices.optimizer);
+  put_learning_rate(flags, config, choices.learning_rate);
   flags["backend"] = config.backend;
   flags["precision"] = config.precision;
   return flags;

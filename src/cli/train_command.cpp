@@ -2,11 +2,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "cli/commands.h"
+#include "cli/recipe_lines.h"
 #include "cli/run_folder.h"
 #include "core/error.h"
 #include "core/files.h"
@@ -78,13 +80,15 @@ void say_plan(const Session& session, const Config& config, const TrainingChoice
                            choices.model->name, with_commas(graph.parameter_count()),
                            graph.training_flops() / 1e9, choices.model->name));
   const std::size_t ranks = static_cast<std::size_t>(session.communicator->size());
-  const std::size_t least = plan.images(0) / ranks, most = (plan.images(0) + ranks - 1) / ranks;
+  const std::size_t images = std::min(plan.images(0), plan.global_batch());
+  const std::size_t least = images / ranks, most = (images + ranks - 1) / ranks;
   say(session,
       fmt::format("Batch {} over {} rank{}: {} images a rank, {} steps an epoch; {} {:g}, seed {}",
                   choices.batch, ranks, ranks == 1 ? "" : "s",
                   least == most ? fmt::format("{}", most) : fmt::format("{} or {}", least, most),
-                  plan.steps(), rule_name(choices.optimizer.rule), choices.optimizer.learning_rate,
+                  plan.steps(), rule_name(choices.optimizer.rule), full_rate(choices),
                   choices.seed));
+  for (const std::string& line : recipe_lines(config, choices, plan)) say(session, line);
   if (graph.has_batch_norm()) say(session, batch_norm_line(config, plan, ranks));
   if (choices.batch > plan.samples()) {
     say(session,
@@ -111,8 +115,12 @@ std::unique_ptr<Reporter> make_reporter(const Session& session, const Config& co
 class Results {
  public:
   Results(const Session& session, std::filesystem::path folder, const ModelDescription& model,
-          Training& training)
-      : session_(session), folder_(std::move(folder)), model_(model), training_(training) {}
+          Training& training, std::optional<double> target_accuracy)
+      : session_(session),
+        folder_(std::move(folder)),
+        model_(model),
+        training_(training),
+        target_accuracy_(target_accuracy) {}
 
   std::filesystem::path weights_path() const { return folder_ / kWeightsName; }
 
@@ -152,9 +160,13 @@ class Results {
          .steps = result.steps,
          .epochs = result.epochs,
          .seconds = result.seconds,
+         .training_seconds = result.training_seconds,
          .last = result.last,
+         .target_accuracy = target_accuracy_,
+         .reached = result.reached,
          .weights_hash = weights_hash(*training_.program, training_.exchange->arenas().weights),
          .weights_file = weights_path().string()});
+    if (target_accuracy_) say(session_, accuracy_line(result, *target_accuracy_));
     say(session_,
         fmt::format("Weights: {}\nRun folder: {}", weights_path().string(), folder_.string()));
   }
@@ -164,6 +176,7 @@ class Results {
   std::filesystem::path folder_;
   const ModelDescription& model_;
   Training& training_;
+  std::optional<double> target_accuracy_;
 };
 
 std::filesystem::path open_run_folder(const Session& session, const Services& services,
@@ -180,8 +193,9 @@ std::filesystem::path open_run_folder(const Session& session, const Services& se
 }  // namespace
 
 int run_train(const Config& config, const Services& services) {
-  const TrainingChoices choices = choose_training(config);
+  TrainingChoices choices = choose_training(config);
   const Session session = start_session(config, services);
+  fit_to_ranks(choices, config, session.communicator->size());
   const DataSource source = services.data.open(config.data_request(choices.seed));
   say(session, source.description);
   const int classes = classes_of(config, source);
@@ -194,7 +208,8 @@ int run_train(const Config& config, const Services& services) {
   const DecodedData data = decode_with_progress(session, services, config, source, choices.image);
 
   const int rank = session.communicator->rank(), ranks = session.communicator->size();
-  const BatchPlan plan(data.train.size(), choices.batch, micro_batch, rank, ranks);
+  const BatchPlan plan(data.train.size(), choices.batch, micro_batch, rank, ranks, choices.plan);
+  check_steps(choices, plan);
   const auto evaluated_at_once = static_cast<std::size_t>(micro_batch) * ranks;
   const BatchPlan val_plan(data.validation.size(), evaluated_at_once, micro_batch, rank, ranks);
   say_plan(session, config, choices, graph, plan);
@@ -206,7 +221,7 @@ int run_train(const Config& config, const Services& services) {
 
   const ModelDescription model{choices.model->name, class_names(source, classes), graph,
                                choices.seed, config.validation_split.value_or(kValidationSplit)};
-  const Results results(session, folder, model, *training);
+  const Results results(session, folder, model, *training, config.target_accuracy);
   const auto reporter = make_reporter(session, config, folder);
   if (session.leads()) {  // weights of a run that is overwritten must not outlive its figures
     std::error_code ignored;
@@ -214,10 +229,11 @@ int run_train(const Config& config, const Services& services) {
   }
   const auto armed = services.signals->arm([&] { return results.save_and_say(); });
   const TrainResult result =
-      train({*training->program, *training->exchange, *training->optimizer, *session.communicator,
-             *training->batches, plan, training->weights_mutex},
-            validation, {choices.epochs, config.steps, choices.seed}, *reporter,
-            [&] { return services.signals->stop_requested(); });
+      train({*session.backend, *training->program, *training->exchange, *training->optimizer,
+             *training->learning_rate, *session.communicator, *training->batches, plan,
+             training->weights_mutex},
+            validation, {choices.epochs, config.steps, choices.seed, config.target_accuracy},
+            *reporter, [&] { return services.signals->stop_requested(); });
   results.finish(result, *reporter);
   // Replicas that drifted apart (other processors, a damaged memory) must not pass for one model.
   check_agreement(

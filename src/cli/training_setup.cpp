@@ -13,75 +13,56 @@
 #include "train/weights.h"
 
 namespace cputrain {
-namespace {
-
-UpdateRule default_rule(const std::string& name, const UpdateRule& recipe) {
-  if (name.empty() || name == rule_name(recipe)) return recipe;
-  if (name == "sgd") return Sgd{};
-  if (name == "adam") return Adam{};
-  return RmsProp{};
-}
-
-/// Sets a rule's figure where its flag was given.
-template <class T>
-void set_if(T& figure, const std::optional<double>& flag) {
-  if (flag) figure = *flag;
-}
-
-[[noreturn]] void not_for(const char* flag, const UpdateRule& rule) {
-  fail(ExitCode::usage, fmt::format("--{} does not go with --optimizer {} (that rule has no such "
-                                    "figure); leave it out or choose another optimizer",
-                                    flag, rule_name(rule)));
-}
-
-UpdateRule choose_rule(const Config& config, const UpdateRule& recipe) {
-  UpdateRule rule = default_rule(config.optimizer, recipe);
-  if (auto* sgd = std::get_if<Sgd>(&rule)) {
-    set_if(sgd->momentum, config.momentum);
-    sgd->nesterov = config.nesterov;
-    if (config.rho) not_for("rho", rule);
-    if (config.epsilon) not_for("epsilon", rule);
-  }
-  if (auto* rmsprop = std::get_if<RmsProp>(&rule)) {
-    set_if(rmsprop->momentum, config.momentum);
-    set_if(rmsprop->rho, config.rho);
-    set_if(rmsprop->epsilon, config.epsilon);
-    rmsprop->centered = config.centered;
-  }
-  if (auto* adam = std::get_if<Adam>(&rule)) {
-    set_if(adam->epsilon, config.epsilon);
-    if (config.momentum) not_for("momentum", rule);
-    if (config.rho) not_for("rho", rule);
-  }
-  if (config.nesterov && !std::holds_alternative<Sgd>(rule)) not_for("nesterov", rule);
-  if (config.centered && !std::holds_alternative<RmsProp>(rule)) not_for("centered", rule);
-  return rule;
-}
-
-}  // namespace
 
 TrainingChoices choose_training(const Config& config) {
   const auto model = find_model(config.model);
   const Recipe& recipe = model->recipe;
   const int size = config.image_size.value_or(recipe.image_size);
-  const UpdateRule rule = choose_rule(config, recipe.rule);
-  const bool as_recipe = rule.index() == recipe.rule.index();
-  const double rate = as_recipe ? recipe.learning_rate : default_learning_rate(rule);
+  const OptimizerOptions optimizer = choose_optimizer(config, recipe);
   TrainingChoices choices{model,
                           {size, size, 3},
                           config.batch.value_or(recipe.batch),
                           config.epochs.value_or(recipe.epochs),
                           config.seed.value_or(0),
-                          {rule, config.lr.value_or(rate), config.weight_decay}};
+                          optimizer,
+                          choose_learning_rate(config, recipe, optimizer.rule),
+                          choose_plan(config, recipe),
+                          choose_shuffle(config, recipe)};
   // Says early, on every rank alike, that a picture is too small.
   build_graph(config, choices, config.classes.value_or(recipe.classes));
   return choices;
+}
+
+void fit_to_ranks(TrainingChoices& choices, const Config& config, int ranks) {
+  if (config.batch_per_rank) {
+    choices.batch = *config.batch_per_rank * static_cast<std::size_t>(ranks);
+  }
+  const auto accumulate = static_cast<std::size_t>(choices.plan.accumulate);
+  choices.learning_rate.n = scaling_of(config, choices.batch * accumulate, ranks);
+}
+
+void check_steps(const TrainingChoices& choices, const BatchPlan& plan) {
+  int last = 0;
+  for (const BatchGrowth& growth : choices.plan.growth) last = growth.epochs;
+  for (const int epoch : {0, last}) {
+    const BatchPlan of_epoch = plan.in_epoch(epoch);
+    if (of_epoch.steps() > 0) continue;
+    fail(ExitCode::usage,
+         fmt::format("batches of {} leave no step of the {} training images ({}); use a smaller "
+                     "--batch",
+                     of_epoch.global_batch(), plan.samples(),
+                     choices.plan.drop_last ? "--drop-last leaves out what fills no whole step"
+                                            : "--sharding generator stops after 1/ranks of them"));
+  }
 }
 
 Graph build_graph(const Config& config, const TrainingChoices& choices, int classes) {
   try {
     Graph graph = choices.model->build(choices.image, classes);
     if (config.dropout) graph = with_dropout(graph, static_cast<float>(*config.dropout));
+    if (config.label_smoothing > 0) {
+      graph = with_label_smoothing(graph, static_cast<float>(config.label_smoothing));
+    }
     return graph;
   } catch (const Error& error) {
     if (error.code() != ExitCode::usage) throw;
@@ -179,8 +160,10 @@ std::unique_ptr<Training> make_training(const Session& session, const Services& 
   check_memory(session, *training->program, largest);
   training->optimizer = std::make_unique<Optimizer>(
       choices.optimizer, *session.backend, *training->exchange, training->program->layout());
+  training->learning_rate = std::make_unique<LearningRate>(
+      choices.learning_rate, training_epochs(plan, choices.epochs, config.steps));
   training->batches = services.data.batches(
-      images, plan, {choices.seed, true, config.augment, config.io_threads.value_or(1)});
+      images, plan, {choices.seed, choices.shuffle, config.augment, config.io_threads.value_or(1)});
   start_weights(session, config, choices, graph, *training);
   return training;
 }

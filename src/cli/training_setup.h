@@ -2,10 +2,8 @@
 
 #include <optional>
 
-#include "cli/config.h"
+#include "cli/recipe_choices.h"
 #include "cli/session.h"
-#include "model/zoo.h"
-#include "train/optimizer.h"
 #include "train/step.h"
 
 /// From flags and a recipe to the parts of a training: shared by `train` and `bench step`.
@@ -15,15 +13,25 @@ namespace cputrain {
 struct TrainingChoices {
   std::shared_ptr<const ModelEntry> model;
   Shape image;
-  std::size_t batch;
+  std::size_t batch;  ///< over all ranks, once their number is known
   int epochs;
   std::uint64_t seed;
   OptimizerOptions optimizer;
+  LearningRateOptions learning_rate;
+  PlanOptions plan;
+  bool shuffle = true;
 };
 
 /// Throws Error(usage) on combinations that make no sense (--rho with Adam), before any rank waits
 /// for another.
 TrainingChoices choose_training(const Config&);
+
+/// Completes what hangs on the number of ranks: --batch-per-rank, scaling by ranks.
+void fit_to_ranks(TrainingChoices&, const Config&, int ranks);
+
+/// Error(usage) where no step would be left: --drop-last with a batch larger than the data, or a
+/// generator that stops before its first batch.
+void check_steps(const TrainingChoices&, const BatchPlan&);
 
 /// Outputs of the last layer: --classes, or those of the data. Error(usage) where the data has
 /// more.
@@ -42,6 +50,7 @@ struct Training {
   std::unique_ptr<GradientExchange> exchange;  ///< owns the arenas that the program works on
   std::unique_ptr<Program> program;
   std::unique_ptr<Optimizer> optimizer;
+  std::unique_ptr<LearningRate> learning_rate;
   std::unique_ptr<BatchSource> batches;
   std::mutex weights_mutex;
 };

@@ -15,6 +15,11 @@ struct ExchangeTimes {
   double optimizer = 0;
 };
 
+/// Looks at the reduced gradients of all owned ranges, changes them if need be, and returns numbers
+/// to be summed over the owners of ranges: norms of the whole, which must be known before the first
+/// weight changes. The exchange puts the sums into the same memory.
+using Measure = std::function<std::span<double>()>;
+
 /// Gradients in, new weights out: reduces gradients over all ranks, has the owned ranges updated
 /// and publishes the new weights. Owns the arenas, since where the sum is formed and how many
 /// copies of the weights a node keeps is the implementation's secret (an allreduce with a replica
@@ -35,9 +40,14 @@ class GradientExchange {
   /// are complete start to travel while backward goes on.
   virtual void ready(std::size_t n) = 0;
 
-  /// Waits until the sums are there, calls update for every owned range, and returns when this
-  /// rank's weights are those of all ranks. `ready(size of the gradients)` must have been called.
-  virtual ExchangeTimes finish(const std::function<void(Range)>& update) = 0;
+  /// Waits until the sums are there, calls the measures one after the other, each with the sums of
+  /// the one before at hand, then update for every owned range, and returns when this rank's
+  /// weights are those of all ranks. Where every rank owns everything, a measure is whole already;
+  /// where ranks own different ranges, the exchange adds the numbers up over ranks. `ready(size of the
+  /// gradients)` must have been called.
+  virtual ExchangeTimes finish(std::span<const Measure> measures,
+                               const std::function<void(Range)>& update) = 0;
+  ExchangeTimes finish(const std::function<void(Range)>& update) { return finish({}, update); }
 };
 
 /// What an exchange must know when it is made.

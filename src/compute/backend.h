@@ -46,6 +46,12 @@ class Backend {
   /// Applies the rule to equally long slices of weights, gradients and state.
   virtual void update(const UpdateRule&, const UpdateSlice&) = 0;
 
+  /// Changes the slice's gradients (and state) in place, before the rule is applied.
+  virtual void change_gradients(const GradientOperation&, const UpdateSlice&) = 0;
+
+  /// Sum of x^2 in double; the same bits at any number of threads.
+  virtual double sum_of_squares(const Array&) = 0;
+
   /// Takes about half a second.
   virtual Limits measure_limits() = 0;
 };

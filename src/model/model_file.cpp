@@ -10,7 +10,6 @@
 
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/overloaded.h"
 #include "core/strict_json.h"
 #include "model/json_reader.h"
 #include "model/model_json.h"
@@ -46,16 +45,30 @@ json read_json(const std::filesystem::path& path) {
 
 UpdateRule read_rule(const JsonReader& r) {
   const std::string name = r.text("optimizer", "sgd");
-  const double momentum = r.real("momentum", 0, 0.9999, 0);
-  if (name == "sgd") return Sgd{.momentum = momentum};
-  if (name == "rmsprop") return RmsProp{.momentum = momentum};
-  if (name != "adam") r.wrong("optimizer must be sgd, rmsprop or adam");
-  if (momentum != 0) r.wrong("momentum does not go with adam");
+  const auto momentum = [&](double standard) { return r.real("momentum", 0, 0.9999, standard); };
+  if (name == "sgd") return Sgd{.momentum = momentum(0)};
+  if (name == "rmsprop") return RmsProp{.momentum = momentum(0)};
+  if (name == "lars") return Lars{.momentum = momentum(0.9)};
+  if (name != "adam" && name != "lamb") {
+    r.wrong("optimizer must be sgd, rmsprop, adam, lars or lamb");
+  }
+  if (r.has("momentum")) r.wrong("momentum does not go with " + name);
+  if (name == "lamb") return Lamb{};
   return Adam{};
 }
 
+Schedule read_schedule(const JsonReader& r) {
+  try {
+    return parse_schedule(r.text("schedule", "constant"));
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::usage) r.wrong(error.what());
+    throw;
+  }
+}
+
 Recipe read_recipe(const JsonReader& r, const std::string& source) {
-  r.allow({"image_size", "classes", "batch", "epochs", "optimizer", "learning_rate", "momentum"});
+  r.allow({"image_size", "classes", "batch", "epochs", "optimizer", "learning_rate", "momentum",
+           "weight_decay", "schedule", "shuffle", "drop_last"});
   const UpdateRule rule = read_rule(r);
   return {.image_size = r.whole("image_size", 1, 16384, 224),
           .classes = r.whole("classes", 2, 65536, 10),
@@ -63,6 +76,10 @@ Recipe read_recipe(const JsonReader& r, const std::string& source) {
           .epochs = r.whole("epochs", 1, 1'000'000, 10),
           .rule = rule,
           .learning_rate = r.real("learning_rate", 0, 1e6, default_learning_rate(rule)),
+          .weight_decay = r.real("weight_decay", 0, 1e3, 0),
+          .schedule = read_schedule(r),
+          .shuffle = r.flag("shuffle", true),
+          .drop_last = r.flag("drop_last", false),
           .source = source};
 }
 
@@ -73,11 +90,11 @@ ordered_json recipe_json(const Recipe& recipe) {
                       {"epochs", recipe.epochs},
                       {"optimizer", rule_name(recipe.rule)},
                       {"learning_rate", recipe.learning_rate}};
-  std::visit(Overloaded{[](const Adam&) {},
-                        [&](const auto& rule) {
-                          if (rule.momentum != 0) fields["momentum"] = rule.momentum;
-                        }},
-             recipe.rule);
+  if (momentum_of(recipe.rule) != 0) fields["momentum"] = momentum_of(recipe.rule);
+  if (recipe.weight_decay != 0) fields["weight_decay"] = recipe.weight_decay;
+  if (recipe.schedule != Schedule{}) fields["schedule"] = schedule_text(recipe.schedule);
+  if (!recipe.shuffle) fields["shuffle"] = false;
+  if (recipe.drop_last) fields["drop_last"] = true;
   return fields;
 }
 

@@ -8,7 +8,8 @@
 /// Networks of one's own in files, for `--model my.json`:
 /// {"format": "cputrain model 1", "name": "small", "description": "...",
 ///  "recipe": {"image_size": 32, "classes": 10, "batch": 128, "epochs": 20,
-///             "optimizer": "sgd", "learning_rate": 0.1, "momentum": 0.9},
+///             "optimizer": "sgd", "learning_rate": 0.1, "momentum": 0.9,
+///             "weight_decay": 0, "schedule": "cosine", "shuffle": true, "drop_last": false},
 ///  "input": {"scale": 0.00392, "offset": 0}, "layers": [... as in model_json.h ...]}
 /// "units": "classes" stands for the number of classes of the data. Pictures have the size that
 /// the command line or the recipe says.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/graph.h"
+#include "train/schedule.h"
 #include "train/update_rule.h"
 
 namespace cputrain {
@@ -19,6 +20,10 @@ struct Recipe {
   int epochs;
   UpdateRule rule;
   double learning_rate;
+  double weight_decay = 0;
+  Schedule schedule = ConstantRate{};
+  bool shuffle = true;
+  bool drop_last = false;
   std::string source;  ///< where the network and these figures come from
 };
 

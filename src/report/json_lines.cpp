@@ -72,16 +72,22 @@ class JsonLines final : public Reporter {
   void epoch(const EpochRecord& r) override { file_.write_line(json_text(epoch_json(r))); }
 
   void summary(const SummaryRecord& r) override {
-    Json line{{"type", "summary"},
-              {"outcome", r.outcome},
-              {"steps", r.steps},
-              {"epochs", r.epochs},
-              {"seconds", r.seconds}};
+    Json line{{"type", "summary"},    {"outcome", r.outcome},
+              {"steps", r.steps},     {"epochs", r.epochs},
+              {"seconds", r.seconds}, {"training_seconds", r.training_seconds}};
     if (r.last) {
       const Json last = epoch_json(*r.last);
       for (const char* key : {"loss", "accuracy", "val_loss", "val_accuracy"}) {
         if (last.contains(key)) line[key] = last[key];
       }
+    }
+    if (r.target_accuracy) line["target_accuracy"] = *r.target_accuracy;
+    if (r.reached) {
+      line["time_to_accuracy"] = {{"accuracy", r.reached->accuracy},
+                                  {"epoch", r.reached->epoch},
+                                  {"seconds", r.reached->seconds}};
+    } else if (r.target_accuracy) {
+      line["time_to_accuracy"] = nullptr;
     }
     line["weights_hash"] = r.weights_hash;
     line["weights"] = r.weights_file;

@@ -31,10 +31,18 @@ struct EpochRecord {
   std::size_t steps = 0;
   Tally train{};                      ///< sums during the epoch, while the weights changed
   std::optional<Tally> validation{};  ///< after it
-  double learning_rate = 0;
-  double seconds = 0;  ///< of training; evaluation is not in it
+  double learning_rate = 0;           ///< of the last step
+  double seconds = 0;                 ///< of training; evaluation is not in it
   double validation_seconds = 0;
   Budget budget{};  ///< mean over ranks; adds up to `seconds`
+};
+
+/// When the accuracy of validation first was what a person asked for.
+struct TimeToAccuracy {
+  double target = 0;
+  double accuracy = 0;
+  int epoch = 0;
+  double seconds = 0;  ///< of training until then, evaluations left out
 };
 
 struct SummaryRecord {
@@ -42,7 +50,10 @@ struct SummaryRecord {
   std::uint64_t steps = 0;
   int epochs = 0;
   double seconds = 0;  ///< of training and evaluation
+  double training_seconds = 0;
   std::optional<EpochRecord> last{};
+  std::optional<double> target_accuracy{};
+  std::optional<TimeToAccuracy> reached{};
   std::string weights_hash{};
   std::string weights_file{};
 };

@@ -2,12 +2,25 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 namespace cputrain {
 
 Optimizer::Optimizer(const OptimizerOptions& options, Backend& backend,
                      const GradientExchange& exchange, const ParameterLayout& layout)
-    : options_(options), backend_(backend), dtype_(layout.dtype) {
+    : options_(options),
+      backend_(backend),
+      exchange_(exchange),
+      dtype_(layout.dtype),
+      rule_(options.rule) {
+  if (options.clip_norm) {
+    gradient_norm_.resize(1);
+    measures_.push_back([this] { return measure_gradient(); });
+  }
+  if (is_layer_wise(options.rule)) {
+    layer_norms_.resize(2 * layout.parameters.size());
+    measures_.push_back([this] { return measure_layers(); });
+  }
   for (const Range range : exchange.owned()) {
     Owned owned{range, segments_of(range, layout), {}};
     for (int i = 0; i < state_arrays(options.rule); ++i) {
@@ -17,27 +30,47 @@ Optimizer::Optimizer(const OptimizerOptions& options, Backend& backend,
   }
 }
 
-std::vector<Optimizer::Segment> Optimizer::segments_of(Range range,
-                                                       const ParameterLayout& layout) const {
-  if (options_.weight_decay == 0) return {{range, false}};
+std::vector<Optimizer::Segment> Optimizer::segments_of(Range range, const ParameterLayout& layout) {
   std::vector<Segment> segments;
-  for (const Parameter& parameter : layout.parameters) {
+  // Backwards through the parameters is forwards through the arena.
+  for (std::size_t p = layout.parameters.size(); p-- > 0;) {
+    const Parameter& parameter = layout.parameters[p];
     const Range part{std::max(range.begin, parameter.range.begin),
                      std::min(range.end, parameter.range.end)};
-    if (part.begin < part.end) segments.push_back({part, parameter.decays});
+    if (part.begin >= part.end) continue;
+    Segment segment{part, parameter.decays && options_.weight_decay > 0, parameter.l2, {}};
+    if (is_layer_wise(options_.rule) && parameter.decays) segment.layer = p;
+    if (!segments.empty()) {
+      Segment& before = segments.back();
+      assert(before.range.end <= part.begin);
+      const bool alike = before.decays == segment.decays && before.l2 == segment.l2;
+      if (alike && !before.layer && !segment.layer) {
+        before.range.end = part.end;  // the gap between parameters is padding and stays zero
+        continue;
+      }
+    }
+    segments.push_back(segment);
   }
-  return segments;  // gaps between parameters are padding and stay zero
+  return segments;
 }
 
-UpdateSlice Optimizer::slice_of(Owned& owned, const Segment& segment, const Arenas& arenas,
-                                std::uint64_t step) {
+void Optimizer::begin_step(std::uint64_t step, double learning_rate) {
+  const bool corrects = options_.momentum_correction && learning_rate_ > 0 && learning_rate > 0;
+  rule_ =
+      corrects ? with_momentum_times(options_.rule, learning_rate / learning_rate_) : options_.rule;
+  step_ = step;
+  learning_rate_ = learning_rate;
+}
+
+UpdateSlice Optimizer::slice_of(Owned& owned, const Segment& segment) {
   const Range r = segment.range;
+  const Arenas arenas = exchange_.arenas();
   UpdateSlice slice{.weights = arenas.weights.slice(r.begin, r.end),
                     .gradients = arenas.gradients.slice(r.begin, r.end),
                     .state = {},
-                    .learning_rate = options_.learning_rate,
+                    .learning_rate = learning_rate_,
                     .weight_decay = segment.decays ? options_.weight_decay : 0,
-                    .step = step};
+                    .step = step_};
   for (std::size_t i = 0; i < owned.state.size(); ++i) {
     const Array whole{owned.state[i].data(), owned.range.size(), dtype_};
     slice.state[i] = whole.slice(r.begin - owned.range.begin, r.end - owned.range.begin);
@@ -45,11 +78,81 @@ UpdateSlice Optimizer::slice_of(Owned& owned, const Segment& segment, const Aren
   return slice;
 }
 
-void Optimizer::update(Range range, const Arenas& arenas, std::uint64_t step) {
+/// From the gradient of the loss to that of the loss with penalties, each element within limits.
+void Optimizer::complete_gradient(Owned& owned, const Segment& segment) {
+  if (segment.l2 > 0) {
+    backend_.change_gradients(AddWeights{2.0 * static_cast<double>(segment.l2)},
+                              slice_of(owned, segment));
+  }
+  if (options_.clip_value) {
+    backend_.change_gradients(ClipValues{*options_.clip_value}, slice_of(owned, segment));
+  }
+}
+
+void Optimizer::clip_by_norm(Owned& owned, const Segment& segment) {
+  if (!options_.clip_norm) return;
+  const double norm = std::sqrt(gradient_norm_[0]);
+  if (norm > *options_.clip_norm) {
+    backend_.change_gradients(ScaleGradients{*options_.clip_norm / norm}, slice_of(owned, segment));
+  }
+}
+
+std::span<double> Optimizer::measure_gradient() {
+  gradient_norm_[0] = 0;
+  for (Owned& owned : owned_) {
+    for (const Segment& segment : owned.segments) {
+      complete_gradient(owned, segment);
+      gradient_norm_[0] += backend_.sum_of_squares(slice_of(owned, segment).gradients);
+    }
+  }
+  return gradient_norm_;
+}
+
+std::span<double> Optimizer::measure_layers() {
+  std::ranges::fill(layer_norms_, 0.0);
+  for (Owned& owned : owned_) {
+    for (const Segment& segment : owned.segments) {
+      if (!options_.clip_norm) complete_gradient(owned, segment);
+      clip_by_norm(owned, segment);
+      const UpdateSlice slice = slice_of(owned, segment);
+      if (const auto* lamb = std::get_if<Lamb>(&rule_)) {
+        backend_.change_gradients(LambDirection{*lamb, slice.weight_decay}, slice);
+      }
+      if (!segment.layer) continue;
+      layer_norms_[2 * *segment.layer] += backend_.sum_of_squares(slice.weights);
+      layer_norms_[2 * *segment.layer + 1] += backend_.sum_of_squares(slice.gradients);
+    }
+  }
+  return layer_norms_;
+}
+
+/// What a layer's rate is multiplied by: 1 where a norm is zero, and a ratio would say nothing.
+double Optimizer::trust(const Segment& segment) const {
+  if (!segment.layer) return 1;
+  const double weights = std::sqrt(layer_norms_[2 * *segment.layer]);
+  const double gradients = std::sqrt(layer_norms_[2 * *segment.layer + 1]);
+  if (weights == 0 || gradients == 0) return 1;
+  const auto* lars = std::get_if<Lars>(&rule_);
+  if (!lars) return weights / gradients;
+  return lars->trust * weights / (gradients + options_.weight_decay * weights);
+}
+
+void Optimizer::update(Range range) {
   const auto owned = std::ranges::find(owned_, range, &Owned::range);
   assert(owned != owned_.end());
+  const bool layer_wise = is_layer_wise(rule_);
   for (const Segment& segment : owned->segments) {
-    backend_.update(options_.rule, slice_of(*owned, segment, arenas, step));
+    if (measures_.empty()) complete_gradient(*owned, segment);
+    if (!layer_wise) clip_by_norm(*owned, segment);
+    UpdateSlice slice = slice_of(*owned, segment);
+    if (layer_wise) {
+      if (std::holds_alternative<Lars>(rule_) && slice.weight_decay > 0) {
+        backend_.change_gradients(AddWeights{slice.weight_decay}, slice);
+      }
+      slice.learning_rate *= trust(segment);
+      slice.weight_decay = 0;
+    }
+    backend_.update(rule_, slice);
   }
 }
 

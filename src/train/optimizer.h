@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "comm/exchange.h"
@@ -11,27 +12,39 @@ namespace cputrain {
 
 struct OptimizerOptions {
   UpdateRule rule;
-  double learning_rate = 0.001;
-  double weight_decay = 0;  ///< applied to kernels, not to biases
+  double weight_decay = 0;             ///< of kernels, not of biases
+  std::optional<double> clip_value{};  ///< every element of the gradient is kept within this
+  std::optional<double> clip_norm{};   ///< and then the norm of the whole gradient within that
+  bool momentum_correction = false;    ///< momentum follows the rate: Goyal et al. 2017, remark 2
 };
 
-/// An update rule with its state for the ranges of the arena that this rank owns.
+/// An update rule with its state for the ranges of the arena that this rank owns. From the reduced
+/// gradient of the loss it goes: plus the gradient of the layers' L2 penalty (2 * l2 * w), clipped
+/// by value, clipped by the norm of the whole, then the rule. That is Keras' order.
 class Optimizer {
  public:
   Optimizer(const OptimizerOptions&, Backend&, const GradientExchange&, const ParameterLayout&);
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
 
+  /// `step` counts from 0. Momentum correction multiplies the momentum of a step at which the rate
+  /// changes by new rate / old rate, as Horovod does, since the velocity holds the old rate.
+  void begin_step(std::uint64_t step, double learning_rate);
+  /// What must be summed over owners before update() may be called; none for most rules.
+  std::span<const Measure> measures() const { return measures_; }
   /// Updates the weights of one owned range from its reduced gradients.
-  void update(Range owned, const Arenas&, std::uint64_t step);
+  void update(Range owned);
 
-  double learning_rate() const { return options_.learning_rate; }
   const OptimizerOptions& options() const { return options_; }
   std::size_t state_bytes() const;
 
  private:
-  /// A run of elements of one owned range that weight decay treats alike.
+  /// A run of elements of one owned range that is treated alike.
   struct Segment {
     Range range;
     bool decays;
+    float l2;
+    std::optional<std::size_t> layer;  ///< its place in layer_norms_, for rates of its own
   };
   struct Owned {
     Range range;
@@ -39,13 +52,25 @@ class Optimizer {
     std::vector<std::vector<std::byte>> state;  ///< one block of zeros a state array
   };
 
-  std::vector<Segment> segments_of(Range, const ParameterLayout&) const;
-  UpdateSlice slice_of(Owned&, const Segment&, const Arenas&, std::uint64_t step);
+  std::vector<Segment> segments_of(Range, const ParameterLayout&);
+  UpdateSlice slice_of(Owned&, const Segment&);
+  void complete_gradient(Owned&, const Segment&);
+  void clip_by_norm(Owned&, const Segment&);
+  std::span<double> measure_gradient();
+  std::span<double> measure_layers();
+  double trust(const Segment&) const;
 
   OptimizerOptions options_;
   Backend& backend_;
+  const GradientExchange& exchange_;
   DType dtype_;
   std::vector<Owned> owned_;
+  std::vector<Measure> measures_;
+  UpdateRule rule_;  ///< of this step
+  std::uint64_t step_ = 0;
+  double learning_rate_ = 0;
+  std::vector<double> gradient_norm_;  ///< squared; one number, where it is needed
+  std::vector<double> layer_norms_;    ///< squared, of weights and gradient by turns, each kernel
 };
 
 }  // namespace cputrain

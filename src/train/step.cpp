@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/clock.h"
+#include "train/penalty.h"
 
 namespace cputrain {
 namespace {
@@ -16,17 +17,13 @@ void agree(Communicator& communicator, StepResult& result) {
   result.stop = sums[3] > 0;
 }
 
-}  // namespace
-
-StepResult run_step(const TrainingParts& parts, std::size_t step_in_epoch, std::uint64_t step,
-                    std::uint64_t seed, const std::function<bool()>& stop_requested) {
-  const Stopwatch whole;
+/// Gradients of this rank's share, micro-batch by micro-batch; they begin to travel during the
+/// last.
+void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepResult& result) {
   Stopwatch watch;
-  StepResult result;
-  const Pass pass{Phase::train, seed, step};
-  const double loss_scale = 1.0 / static_cast<double>(parts.plan.images(step_in_epoch));
-  const int micro_batches = parts.plan.micro_batches(step_in_epoch);
-
+  const Pass pass{Phase::train, todo.seed, todo.step};
+  const double loss_scale = 1.0 / static_cast<double>(todo.plan.images(todo.in_epoch));
+  const int micro_batches = todo.plan.micro_batches(todo.in_epoch);
   for (int k = 0; k < micro_batches; ++k) {
     const MicroBatch& batch = parts.batches.next();
     result.budget.input_wait += watch.lap();
@@ -39,21 +36,40 @@ StepResult run_step(const TrainingParts& parts, std::size_t step_in_epoch, std::
                            });
     result.budget.backward += watch.lap();
   }
+}
 
+/// Sums over ranks, what must be known of all of them, and new weights.
+void exchange_and_update(const TrainingParts& parts, StepResult& result) {
   // Taken when the first weights change, not while waiting for other ranks, which may be gone.
   std::unique_lock weights_change(parts.weights_mutex, std::defer_lock);
-  const ExchangeTimes times = parts.exchange.finish([&](Range owned) {
+  const ExchangeTimes times = parts.exchange.finish(parts.optimizer.measures(), [&](Range owned) {
     if (!weights_change.owns_lock()) weights_change.lock();
-    parts.optimizer.update(owned, parts.exchange.arenas(), step);
+    parts.optimizer.update(owned);
   });
-  if (weights_change.owns_lock()) weights_change.unlock();
   result.budget.straggler_wait = times.straggler_wait;
   result.budget.allreduce_exposed = times.allreduce_exposed;
-  result.budget.optimizer = times.optimizer;
+  result.budget.optimizer += times.optimizer;
+}
+
+}  // namespace
+
+StepResult run_step(const TrainingParts& parts, const StepToDo& todo,
+                    const std::function<bool()>& stop_requested) {
+  const Stopwatch whole;
+  StepResult result;
+  compute_gradients(parts, todo, result);
+
+  Stopwatch watch;
+  const double penalty =
+      l2_penalty(parts.backend, parts.program.layout(), parts.exchange.arenas().weights);
+  parts.optimizer.begin_step(todo.step, todo.learning_rate);
+  result.budget.optimizer = watch.lap();
+  exchange_and_update(parts, result);
 
   result.own_images = result.tally.images;
   result.stop = stop_requested();
   agree(parts.communicator, result);
+  result.tally.loss += penalty * result.tally.images;
   result.seconds = whole.seconds();
   result.budget.other = result.seconds - result.budget.known();
   return result;

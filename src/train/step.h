@@ -9,15 +9,18 @@
 #include "data/batch_plan.h"
 #include "data/batch_source.h"
 #include "report/budget.h"
+#include "train/learning_rate.h"
 #include "train/optimizer.h"
 
 namespace cputrain {
 
 /// What a training works on; all borrowed.
 struct TrainingParts {
+  Backend& backend;
   Program& program;
   GradientExchange& exchange;
   Optimizer& optimizer;
+  LearningRate& learning_rate;
   Communicator& communicator;
   BatchSource& batches;
   const BatchPlan& plan;
@@ -25,8 +28,17 @@ struct TrainingParts {
   std::mutex& weights_mutex;
 };
 
+/// Which step of the training is to be made.
+struct StepToDo {
+  const BatchPlan& plan;  ///< of this epoch
+  std::size_t in_epoch;   ///< from 0
+  std::uint64_t step;     ///< from 0, over the training
+  std::uint64_t seed;
+  double learning_rate;
+};
+
 struct StepResult {
-  Tally tally{};    ///< over all ranks
+  Tally tally{};    ///< over all ranks; the loss has the L2 penalty in it
   Budget budget{};  ///< of this rank; adds up to `seconds`
   double seconds = 0;
   double own_images = 0;  ///< of this rank
@@ -34,9 +46,8 @@ struct StepResult {
 };
 
 /// One synchronous step of the whole training: forward and backward by micro-batch, one reduction,
-/// one update. `step` counts from 0 over the training, `step_in_epoch` from 0 in the epoch.
-/// `stop_requested` is asked once, when the weights are updated.
-StepResult run_step(const TrainingParts&, std::size_t step_in_epoch, std::uint64_t step,
-                    std::uint64_t seed, const std::function<bool()>& stop_requested);
+/// one update. `stop_requested` is asked once, when the weights are updated.
+StepResult run_step(const TrainingParts&, const StepToDo&,
+                    const std::function<bool()>& stop_requested);
 
 }  // namespace cputrain

@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "train/penalty.h"
 #include "train/statistics.h"
 
 namespace cputrain {
@@ -46,15 +47,19 @@ class Epoch {
       : parts_(parts), options_(options), reporter_(reporter) {}
 
   EpochRecord run(TrainResult& result, const std::function<bool()>& stop_requested) {
-    EpochRecord record{.epoch = ++result.epochs, .learning_rate = parts_.optimizer.learning_rate()};
+    EpochRecord record{.epoch = ++result.epochs};
+    const BatchPlan plan = parts_.plan.in_epoch(record.epoch - 1);
     reporter_.begin_epoch({record.epoch,
                            options_.steps ? std::nullopt : std::optional(options_.epochs),
-                           parts_.plan.steps()});
+                           plan.steps()});
     parts_.batches.seek(record.epoch - 1, 0);
     const Stopwatch watch;
-    while (record.steps < parts_.plan.steps() && !done(result)) {
+    while (record.steps < plan.steps() && !done(result)) {
+      record.learning_rate =
+          parts_.learning_rate.at({record.epoch - 1, record.steps, plan.steps(), result.steps});
       const StepResult step =
-          run_step(parts_, record.steps, result.steps, options_.seed, stop_requested);
+          run_step(parts_, {plan, record.steps, result.steps, options_.seed, record.learning_rate},
+                   stop_requested);
       ++record.steps;
       record.train += step.tally;
       record.budget += step.budget;
@@ -67,11 +72,12 @@ class Epoch {
     record.seconds = watch.seconds();
     record.budget.other = record.seconds - record.budget.known();
     average_over_ranks(parts_.communicator, record);
+    result.training_seconds += record.seconds;
     return record;
   }
 
   bool done(const TrainResult& result) const {
-    if (result.stopped) return true;
+    if (result.stopped || result.reached) return true;
     return options_.steps && result.steps >= *options_.steps;
   }
 
@@ -89,6 +95,23 @@ class Epoch {
   double own_images_ = 0;  ///< trained on since statistics were averaged
 };
 
+void validate(const TrainingParts& parts, const Validation& validation, EpochRecord& record) {
+  const Stopwatch watch;
+  Tally tally = evaluate(parts.program, validation.batches, validation.plan, parts.communicator);
+  tally.loss += tally.images *
+                l2_penalty(parts.backend, parts.program.layout(), parts.exchange.arenas().weights);
+  record.validation = tally;
+  record.validation_seconds = watch.seconds();
+}
+
+std::optional<TimeToAccuracy> reached(const EpochRecord& record, const TrainOptions& options,
+                                      double training_seconds) {
+  if (!record.validation || !options.target_accuracy) return {};
+  const double accuracy = record.validation->accuracy();
+  if (accuracy < *options.target_accuracy) return {};
+  return TimeToAccuracy{*options.target_accuracy, accuracy, record.epoch, training_seconds};
+}
+
 }  // namespace
 
 TrainResult train(const TrainingParts& parts, const std::optional<Validation>& validation,
@@ -100,12 +123,12 @@ TrainResult train(const TrainingParts& parts, const std::optional<Validation>& v
   while (!epoch.done(result) && (options.steps || result.epochs < options.epochs)) {
     EpochRecord record = epoch.run(result, stop_requested);
     if (validation && !result.stopped) {
-      const Stopwatch watch;
-      record.validation =
-          evaluate(parts.program, validation->batches, validation->plan, parts.communicator);
-      record.validation_seconds = watch.seconds();
+      validate(parts, *validation, record);
       result.stopped = any_rank(parts.communicator, stop_requested());
     }
+    parts.learning_rate.epoch_ended(
+        (record.validation ? *record.validation : record.train).mean_loss());
+    result.reached = reached(record, options, result.training_seconds);
     reporter.epoch(record);
     result.last = record;
   }

@@ -13,6 +13,7 @@ struct TrainOptions {
   int epochs = 1;
   std::optional<std::uint64_t> steps;  ///< ends the training after so many, whatever `epochs` says
   std::uint64_t seed = 0;
+  std::optional<double> target_accuracy{};  ///< of validation: ends the training when reached
 };
 
 /// What is evaluated after every epoch; nothing with --limit-val 0.
@@ -26,6 +27,8 @@ struct TrainResult {
   int epochs = 0;        ///< begun
   bool stopped = false;  ///< on request, before the end
   double seconds = 0;    ///< training and evaluation
+  double training_seconds = 0;
+  std::optional<TimeToAccuracy> reached{};  ///< the target accuracy
   std::optional<EpochRecord> last;
 };
 

@@ -6,8 +6,9 @@
 
 #include "train/update_rule.h"
 
-/// The arithmetic of the update rules, one plain loop each, after tf.keras' OptimizerV2 (TensorFlow
-/// 2.1 to 2.10). Header-only so that a backend can compile it for its own instruction sets.
+/// The arithmetic of the update rules and of what comes before them, one plain loop each, after
+/// tf.keras' OptimizerV2 (TensorFlow 2.1 to 2.10). Header-only so that a backend can compile it for
+/// its own instruction sets.
 namespace cputrain {
 
 /// Pointers into equally long arrays; `state` as in UpdateSlice.
@@ -89,6 +90,84 @@ inline void update_math(const Adam& rule, const UpdatePointers<T>& p, T rate, st
     v[i] += (g * g - v[i]) * keep2;
     p.weights[i] -= alpha * m[i] / (std::sqrt(v[i]) + epsilon);
   }
+}
+
+/// `rate` is the layer's own, and decay is in the gradients.
+template <class T>
+inline void update_math(const Lars& rule, const UpdatePointers<T>& p, T rate, std::uint64_t step) {
+  update_math(Sgd{.momentum = rule.momentum}, p, rate, step);
+}
+
+/// The gradients are directions already (LambDirection), `rate` is the layer's own.
+template <class T>
+inline void update_math(const Lamb&, const UpdatePointers<T>& p, T rate, std::uint64_t step) {
+  update_math(Sgd{}, p, rate, step);
+}
+
+/// Pointers into equally long arrays; `gradients` are changed, `state` is as in UpdateSlice.
+template <class T>
+struct GradientPointers {
+  const T* __restrict weights;
+  T* __restrict gradients;
+  T* __restrict state[kMaxStateArrays];
+  std::size_t size;
+};
+
+template <class T>
+inline void gradient_math(const AddWeights& add, const GradientPointers<T>& p, std::uint64_t) {
+  const T factor = static_cast<T>(add.factor);
+  for (std::size_t i = 0; i < p.size; ++i) p.gradients[i] += factor * p.weights[i];
+}
+
+/// A gradient that is no number stays so: the run must end, not go on with the limit.
+template <class T>
+inline void gradient_math(const ClipValues& clip, const GradientPointers<T>& p, std::uint64_t) {
+  const T limit = static_cast<T>(clip.limit);
+  for (std::size_t i = 0; i < p.size; ++i) {
+    const T g = p.gradients[i];
+    p.gradients[i] = g > limit ? limit : g < -limit ? -limit : g;
+  }
+}
+
+template <class T>
+inline void gradient_math(const ScaleGradients& scale, const GradientPointers<T>& p,
+                          std::uint64_t) {
+  const T factor = static_cast<T>(scale.factor);
+  for (std::size_t i = 0; i < p.size; ++i) p.gradients[i] *= factor;
+}
+
+template <class T>
+inline void gradient_math(const LambDirection& lamb, const GradientPointers<T>& p,
+                          std::uint64_t step) {
+  const double t = static_cast<double>(step) + 1;
+  const T correct1 = static_cast<T>(1 / (1 - std::pow(lamb.rule.beta1, t)));
+  const T correct2 = static_cast<T>(1 / (1 - std::pow(lamb.rule.beta2, t)));
+  const T keep1 = static_cast<T>(1 - lamb.rule.beta1), keep2 = static_cast<T>(1 - lamb.rule.beta2);
+  const T epsilon = static_cast<T>(lamb.rule.epsilon), decay = static_cast<T>(lamb.decay);
+  T* __restrict m = p.state[0];
+  T* __restrict v = p.state[1];
+  for (std::size_t i = 0; i < p.size; ++i) {
+    const T g = p.gradients[i];
+    m[i] += (g - m[i]) * keep1;
+    v[i] += (g * g - v[i]) * keep2;
+    p.gradients[i] =
+        correct1 * m[i] / (std::sqrt(correct2 * v[i]) + epsilon) + decay * p.weights[i];
+  }
+}
+
+/// Sums of squares of blocks of this many elements are formed first, whoever computes them, so that
+/// their sum has the same bits at any number of threads.
+inline constexpr std::size_t kNormBlock = 4096;
+
+template <class T>
+inline double block_sum_of_squares(const T* values, std::size_t n) {
+  constexpr std::size_t kChains = 8;  // independent sums, so that they can be vectorised
+  double sums[kChains] = {};
+  for (std::size_t i = 0; i < n; ++i) {
+    const double x = static_cast<double>(values[i]);
+    sums[i % kChains] += x * x;
+  }
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
 /// Decoupled weight decay, then the rule.

@@ -7,8 +7,8 @@
 
 #include "core/array.h"
 
-/// Keras' update rules (tf.keras OptimizerV2 of TensorFlow 2.1 to 2.10) as data. The formulas are
-/// in update_math.h. State starts at zero.
+/// Keras' update rules (tf.keras OptimizerV2 of TensorFlow 2.1 to 2.10) and two for large batches,
+/// as data. The formulas are in update_math.h. State starts at zero.
 namespace cputrain {
 
 struct Sgd {
@@ -29,14 +29,38 @@ struct Adam {
   double epsilon = 1e-7;
 };
 
-using UpdateRule = std::variant<Sgd, RmsProp, Adam>;
+/// You, Gitman and Ginsburg, "Large Batch Training of Convolutional Networks" (2017), algorithm 1:
+/// each kernel's rate is multiplied by trust * |w| / (|g| + decay * |w|), and g + decay * w goes
+/// into the momentum. Biases and batch norm's parameters have the plain rate and no decay, as in
+/// MLPerf's reference.
+struct Lars {
+  double momentum = 0.9;
+  double trust = 0.001;
+};
+
+/// You et al., "Large Batch Optimization for Deep Learning" (2020), algorithm 2 with phi(x) = x:
+/// Adam's direction with both bias corrections, plus decay * w; each kernel's rate is multiplied by
+/// |w| / |direction|. Biases and batch norm's parameters have the plain rate and no decay.
+struct Lamb {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-6;
+};
+
+using UpdateRule = std::variant<Sgd, RmsProp, Adam, Lars, Lamb>;
 
 /// Arrays of state, each as long as the weights, that the rule keeps: 0 to 3.
 int state_arrays(const UpdateRule&);
-/// "sgd", "rmsprop" or "adam".
+/// "sgd", "rmsprop", "adam", "lars" or "lamb".
 std::string_view rule_name(const UpdateRule&);
-/// Keras' default: 0.01 for SGD, else 0.001.
+/// Keras' default: 0.01 for SGD, else 0.001; 1 for LARS, whose trust is the small figure.
 double default_learning_rate(const UpdateRule&);
+/// Whether kernels have rates of their own, which hang on norms.
+bool is_layer_wise(const UpdateRule&);
+/// 0 where the rule has none.
+double momentum_of(const UpdateRule&);
+/// The rule with its momentum multiplied; it must have one.
+UpdateRule with_momentum_times(const UpdateRule&, double factor);
 
 inline constexpr int kMaxStateArrays = 3;
 
@@ -45,8 +69,32 @@ struct UpdateSlice {
   Array weights, gradients;
   std::array<Array, kMaxStateArrays> state;  ///< the first state_arrays(rule) of them are used
   double learning_rate = 0;
-  double weight_decay = 0;  ///< decoupled, as Keras' argument: w -= learning_rate * decay * w
-  std::uint64_t step = 0;   ///< counts from 0
+  /// Decoupled, as Keras' argument: w -= learning_rate * decay * w. Not for layer-wise rules, in
+  /// whose gradients it is already.
+  double weight_decay = 0;
+  std::uint64_t step = 0;  ///< counts from 0
 };
+
+/// What is done to reduced gradients before the rule, in place. Slices as above.
+
+/// g += factor * w: the gradient of L2, or LARS' weight decay.
+struct AddWeights {
+  double factor;
+};
+/// g = min(max(g, -limit), limit)
+struct ClipValues {
+  double limit;
+};
+/// g *= factor
+struct ScaleGradients {
+  double factor;
+};
+/// Adam's moments (the state), then g = m^ / (sqrt(v^) + epsilon) + decay * w.
+struct LambDirection {
+  Lamb rule;
+  double decay;
+};
+
+using GradientOperation = std::variant<AddWeights, ClipValues, ScaleGradients, LambDirection>;
 
 }  // namespace cputrain

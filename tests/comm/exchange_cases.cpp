@@ -191,6 +191,40 @@ void weights_have_the_same_bits(Communicator& comm) {
   for (const std::string& text : texts) ASSERT_TRUE(text == texts[0]);
 }
 
+/// Measures come after the sums and before the updates, each with what the one before found; their
+/// numbers are sums over owners, so the same on every rank.
+void measures_before_updates(Communicator& comm) {
+  const ParameterLayout layout = layout_of({100, 7}, DType::f64);
+  const auto exchange = comm.make_exchange({layout, 100});
+  const auto gradients = exchange->arenas().gradients.as<double>();
+  std::vector<double> first(1), second(2);
+  std::vector<std::string> calls;
+  const std::vector<Measure> measures{[&]() -> std::span<double> {
+                                        calls.push_back("first");
+                                        for (const Range range : exchange->owned()) {
+                                          for (std::size_t i = range.begin; i < range.end; ++i)
+                                            first[0] += gradients[i];
+                                        }
+                                        return first;
+                                      },
+                                      [&]() -> std::span<double> {
+                                        calls.push_back("second");
+                                        for (const Range range : exchange->owned()) {
+                                          second[0] += first[0] * static_cast<double>(range.size());
+                                        }
+                                        return second;
+                                      }};
+  for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] = 1;
+  exchange->ready(gradients.size());
+  exchange->finish(measures, [&](Range) { calls.push_back("update"); });
+  const auto elements = static_cast<double>(gradients.size());
+  EXPECT_EQ(first[0], elements * comm.size());
+  EXPECT_EQ(second[0], elements * elements * comm.size());
+  std::vector<std::string> expected{"first", "second"};
+  expected.resize(2 + exchange->owned().size(), "update");
+  EXPECT_EQ(calls, expected);
+}
+
 constexpr CommCase kCases[] = {
     {"a_bucket_a_parameter", a_bucket_a_parameter},
     {"buckets_of_one_element", buckets_of_one_element},
@@ -200,6 +234,7 @@ constexpr CommCase kCases[] = {
     {"no_parameters", no_parameters},
     {"two_exchanges", two_exchanges},
     {"weights_have_the_same_bits", weights_have_the_same_bits},
+    {"measures_before_updates", measures_before_updates},
 };
 
 }  // namespace

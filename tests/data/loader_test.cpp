@@ -20,6 +20,7 @@ struct Layout {
   int ranks;
   std::size_t samples, global_batch;
   int micro_batch;
+  PlanOptions options{};
 };
 
 /// The samples of an epoch in the order in which a single rank would have seen them: step by step,
@@ -28,9 +29,10 @@ std::vector<std::uint32_t> samples_of_epoch(const ImageSet& set, const Layout& l
                                             const BatchRequest& request, int epoch) {
   std::vector<std::vector<std::uint32_t>> by_step;
   for (int rank = 0; rank < layout.ranks; ++rank) {
-    const BatchPlan plan(layout.samples, layout.global_batch, layout.micro_batch, rank,
-                         layout.ranks);
-    const auto source = make_batch_loader(set, plan, request);
+    const BatchPlan whole(layout.samples, layout.global_batch, layout.micro_batch, rank,
+                          layout.ranks, layout.options);
+    const BatchPlan plan = whole.in_epoch(epoch);
+    const auto source = make_batch_loader(set, whole, request);
     source->seek(epoch, 0);
     by_step.resize(plan.steps());
     for (std::size_t step = 0; step < plan.steps(); ++step) {
@@ -66,6 +68,47 @@ TEST(Loader, every_sample_once_an_epoch_in_one_order_at_any_rank_count) {
   }
 }
 
+TEST(Loader, strided_ranks_have_every_nth_image_of_the_same_order) {
+  const MadeSet made(203, {2, 2, 3});
+  const auto sorted_steps = [&](int ranks, const PlanOptions& options, int epoch) {
+    auto all = samples_of_epoch(made.set(), {ranks, 203, 20, 3, options}, {.seed = 9}, epoch);
+    for (std::size_t begin = 0; begin < all.size(); begin += 20) {
+      std::sort(all.begin() + begin, all.begin() + std::min<std::size_t>(all.size(), begin + 20));
+    }
+    return all;
+  };
+  for (const int ranks : {1, 2, 3, 7, 96}) {
+    EXPECT_EQ(sorted_steps(ranks, {.sharding = Sharding::strided}, 2), sorted_steps(1, {}, 2));
+  }
+}
+
+TEST(Loader, generators_draw_the_same_images_on_every_rank) {
+  const MadeSet made(100, {1, 1, 3});
+  const auto all = samples_of_epoch(made.set(), {2, 100, 8, 4, {.sharding = Sharding::generator}},
+                                    {.seed = 3}, 0);
+  ASSERT_EQ(all.size(), 96u);
+  EXPECT_EQ(std::set<std::uint32_t>(all.begin(), all.end()).size(), 48u);
+  for (std::size_t step = 0; step < 12; ++step) {
+    EXPECT_TRUE(
+        std::equal(all.begin() + 8 * step, all.begin() + 8 * step + 4, all.begin() + 8 * step + 4));
+  }
+}
+
+TEST(Loader, the_batch_grows_between_epochs) {
+  const MadeSet made(50, {1, 1, 3});
+  const BatchPlan plan(50, 8, 64, 0, 1, {.accumulate = 2, .growth = {{1, 3}}});
+  const auto source = make_batch_loader(made.set(), plan, {.seed = 4});
+  const auto expect_sizes = [&](const std::vector<int>& sizes) {
+    for (const int size : sizes) EXPECT_EQ(source->next().size(), size);
+  };
+  source->seek(0, 0);
+  expect_sizes({8, 8, 8, 8, 8, 8, 2, 24, 24, 2, 24});
+  source->seek(1, 1);
+  expect_sizes({2, 24});
+  source->seek(0, 3);
+  expect_sizes({2, 24});
+}
+
 TEST(Loader, order_hangs_on_seed_and_epoch) {
   const MadeSet made(50, {1, 1, 3});
   const Layout layout{1, 50, 7, 7};
@@ -97,11 +140,11 @@ TEST(Loader, goes_on_into_the_next_epoch_and_seeks_anywhere) {
   const auto source = make_batch_loader(made.set(), plan, {.seed = 4});
   const auto expect_piece = [&](int epoch, std::size_t step, int k) {
     const auto order = epoch_order(10, 4, epoch);
-    const Range piece = plan.piece(step, k);
+    const StridedRange piece = plan.piece(step, k);
     const MicroBatch& batch = source->next();
     ASSERT_EQ(batch.samples.size(), piece.size());
     for (std::size_t i = 0; i < piece.size(); ++i) {
-      EXPECT_EQ(MadeSet::index_of(batch.samples[i]), order[piece.begin + i]);
+      EXPECT_EQ(MadeSet::index_of(batch.samples[i]), order[piece.at(i)]);
     }
   };
   for (int epoch = 0; epoch < 3; ++epoch) {

@@ -10,15 +10,15 @@ namespace {
 
 constexpr Shape kImage{8, 8, 3};
 
-Graph network() {
+Graph network(const MadeOptions& options) {
   Graph graph(kImage);
   graph.add(Convolution{4, 3});
   graph.add(Relu{});
   graph.add(MaxPool{});
   graph.add(Flatten{});
-  graph.add(Dense{8});
+  graph.add(Dense{.units = 8, .l2 = options.l2});
   graph.add(Relu{});
-  graph.add(Dropout{0.5f});
+  graph.add(Dropout{options.dropout});
   graph.add(Dense{1});
   graph.add(SigmoidCrossEntropy{});
   return graph;
@@ -51,11 +51,12 @@ MadeResult train_made(Communicator& communicator, const MadeOptions& options) {
   const DataPipeline data = make_data_pipeline();
   const MadeSet training(options.samples, 0), validation(options.validation, 1000);
   const int rank = communicator.rank(), size = communicator.size();
-  const BatchPlan plan(options.samples, options.batch, options.micro_batch, rank, size);
+  const BatchPlan plan(options.samples, options.batch, options.micro_batch, rank, size,
+                       options.plan);
   const BatchPlan val_plan(options.validation, 2 * static_cast<std::size_t>(size), 2, rank, size);
 
   const auto backend = make_reference_backend(DType::f64);
-  const Graph graph = network();
+  const Graph graph = network(options);
   std::unique_ptr<GradientExchange> exchange;
   const auto program =
       backend->compile(graph, {Phase::train, {1, 2}}, [&](const ParameterLayout& layout) {
@@ -63,18 +64,19 @@ MadeResult train_made(Communicator& communicator, const MadeOptions& options) {
         return exchange->arenas();
       });
   initialise_weights(graph, *program, 4, exchange->arenas().weights);
-  Optimizer optimizer({options.rule, options.learning_rate, 0}, *backend, *exchange,
-                      program->layout());
+  Optimizer optimizer(options.optimizer, *backend, *exchange, program->layout());
+  LearningRate rate(options.rate, training_epochs(plan, options.train.epochs, options.train.steps));
   const auto batches =
-      data.batches(training.set, plan, {options.train.seed, true, Augment::flip, 1});
+      data.batches(training.set, plan, {options.train.seed, options.shuffle, Augment::flip, 1});
   const auto val_batches = data.batches(validation.set, val_plan, {.shuffle = false});
   std::mutex weights_mutex;
 
   MadeResult made;
   const auto val =
       options.validation ? std::optional(Validation{*val_batches, val_plan}) : std::nullopt;
-  made.result = train({*program, *exchange, optimizer, communicator, *batches, plan, weights_mutex},
-                      val, options.train, made.recorder, options.stop);
+  made.result = train(
+      {*backend, *program, *exchange, optimizer, rate, communicator, *batches, plan, weights_mutex},
+      val, options.train, made.recorder, options.stop);
   made.weights_hash = weights_hash(*program, exchange->arenas().weights);
   return made;
 }

@@ -28,10 +28,14 @@ class Recorder final : public Reporter {
 struct MadeOptions {
   std::size_t samples = 22, validation = 5, batch = 5;
   int micro_batch = 2;
-  UpdateRule rule = RmsProp{};
-  double learning_rate = 0.01;
+  float dropout = 0.5f;
+  float l2 = 0;  ///< of the first dense layer
+  PlanOptions plan{};
+  OptimizerOptions optimizer{RmsProp{}};
+  LearningRateOptions rate{.base = 0.01};
+  bool shuffle = true;
   std::size_t bucket_bytes = 1000;
-  TrainOptions train{.epochs = 2, .steps = {}, .seed = 3};
+  TrainOptions train{.epochs = 2, .steps = {}, .seed = 3, .target_accuracy = {}};
   std::function<bool()> stop = [] { return false; };
 };
 

@@ -49,7 +49,7 @@ TEST_P(RanksAgree, OnLossesWeightsAndEvaluation) {
   for (const UpdateRule& rule :
        std::vector<UpdateRule>{RmsProp{}, Adam{}, Sgd{.momentum = 0.9, .nesterov = true}}) {
     MadeOptions options;
-    options.rule = rule;
+    options.optimizer.rule = rule;
     const auto alone = make_solo();
     const MadeResult one = train_made(*alone, options);
     ASSERT_EQ(one.recorder.steps.size(), 10u);
@@ -65,7 +65,82 @@ TEST_P(RanksAgree, OnLossesWeightsAndEvaluation) {
   }
 }
 
+/// Recipes for large batches, each with everything that looks at the gradient as a whole.
+std::map<std::string, MadeOptions> recipes() {
+  std::map<std::string, MadeOptions> list;
+  MadeOptions accumulate;
+  accumulate.plan.accumulate = 3;
+  accumulate.optimizer.clip_norm = 0.05;
+  list["accumulation and clipping"] = accumulate;
+  MadeOptions lars;
+  lars.optimizer = {Lars{.trust = 0.02}, 0.1, 0.3};
+  lars.rate = {.base = 1, .warmup_epochs = 1, .schedule = PolynomialDecay{2, 0}};
+  list["LARS with warm-up"] = lars;
+  MadeOptions lamb;
+  lamb.optimizer = {Lamb{}, 0.1, {}, 1.0};
+  lamb.plan.growth = {{1, 3}};
+  list["LAMB with a growing batch"] = lamb;
+  MadeOptions strided;
+  strided.plan = {.sharding = Sharding::strided, .drop_last = true};
+  strided.optimizer = {Sgd{.momentum = 0.9}, 0, {}, {}, true};
+  strided.rate.schedule = StepDecay{1, 0.5};
+  list["strided, momentum corrected"] = strided;
+  MadeOptions penalty;
+  penalty.l2 = 0.01f;
+  penalty.rate.schedule = Plateau{1, 0.5};
+  list["L2 and a plateau"] = penalty;
+  return list;
+}
+
+TEST_P(RanksAgree, OnEveryRecipe) {
+  for (const auto& [name, options] : recipes()) {
+    const MadeResult one = train_made(*make_solo(), options);
+    const auto many = train_ranks(GetParam(), options);
+    for (const auto& [rank, made] : many) {
+      EXPECT_EQ(made.weights_hash, many.at(0).weights_hash) << name;
+      expect_near(losses(one), losses(made), name + ", rank " + std::to_string(rank));
+      ASSERT_EQ(made.recorder.steps.size(), one.recorder.steps.size()) << name;
+      for (std::size_t i = 0; i < made.recorder.steps.size(); ++i) {
+        EXPECT_EQ(made.recorder.steps[i].learning_rate, one.recorder.steps[i].learning_rate);
+        EXPECT_EQ(made.recorder.steps[i].tally.images, one.recorder.steps[i].tally.images) << name;
+      }
+    }
+  }
+}
+
+// Ranks that draw the same images cannot make the curve of one that draws them all.
+TEST(Generator, MakesAnotherCurveAndSeesLessOfTheData) {
+  MadeOptions options;
+  options.plan.sharding = Sharding::generator;
+  options.batch = 4;
+  const MadeResult one = train_made(*make_solo(), options);
+  EXPECT_EQ(one.recorder.epochs[0].train.images, 22);
+  const auto two = train_ranks(2, options);
+  EXPECT_EQ(two.at(0).recorder.epochs[0].steps, 5u);  // 11 local batches of 2, the half of them
+  EXPECT_EQ(two.at(0).recorder.epochs[0].train.images, 20);
+  EXPECT_GT(std::abs(two.at(0).recorder.steps[1].tally.mean_loss() -
+                     one.recorder.steps[1].tally.mean_loss()),
+            1e-3);
+  // In one step both ranks see the same two images: twice the loss of the half.
+  options.batch = 2;
+  const MadeResult half = train_made(*make_solo(), options);
+  EXPECT_NEAR(two.at(0).recorder.steps[0].tally.loss, 2 * half.recorder.steps[0].tally.loss, 1e-9);
+}
+
 INSTANTIATE_TEST_SUITE_P(Ranks, RanksAgree, testing::Values(1, 2, 3, 7));
+
+// Gradients of several batches are those of one batch as large, but for dropout's step.
+TEST(Accumulation, IsALargerBatch) {
+  MadeOptions options;
+  options.dropout = 0;
+  options.batch = 6;
+  const MadeResult large = train_made(*make_solo(), options);
+  options.batch = 2;
+  options.plan.accumulate = 3;
+  const MadeResult several = train_made(*make_solo(), options);
+  ASSERT_EQ(several.recorder.steps.size(), 8u);
+  expect_near(losses(large), losses(several), "three batches of 2");
+}
 
 TEST(MicroBatches, DoNotChangeTheCurve) {
   const auto alone = make_solo();

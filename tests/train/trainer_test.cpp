@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "backends/threads/threads_communicator.h"
 #include "comm/solo.h"
 #include "core/error.h"
@@ -71,8 +73,8 @@ TEST(Trainer, ARequestStopsAllRanksAfterTheSameStep) {
 
 TEST(Trainer, EndsWhenTheLossIsNoNumber) {
   MadeOptions options;
-  options.rule = Sgd{};
-  options.learning_rate = 1e300;
+  options.optimizer.rule = Sgd{};
+  options.rate.base = 1e300;
   try {
     made_alone(options);
     FAIL() << "went on";
@@ -81,6 +83,96 @@ TEST(Trainer, EndsWhenTheLossIsNoNumber) {
     EXPECT_NE(std::string(error.what()).find("Invalid loss, terminating training"),
               std::string::npos);
   }
+}
+
+TEST(Trainer, TellsTheRateOfEachStep) {
+  MadeOptions options;
+  options.rate = {.base = 0.01, .warmup_epochs = 1, .schedule = StepDecay{1, 0.1}};
+  const MadeResult made = made_alone(options);
+  for (std::size_t i = 0; i < 5; ++i) {
+    EXPECT_NEAR(made.recorder.steps[i].learning_rate, 0.01 * (i + 1.0) / 5, 1e-15);
+    EXPECT_NEAR(made.recorder.steps[5 + i].learning_rate, 0.001, 1e-15);
+  }
+  EXPECT_EQ(made.recorder.epochs[0].learning_rate, made.recorder.steps[4].learning_rate);
+}
+
+TEST(Trainer, GrowsTheBatch) {
+  MadeOptions options;
+  options.plan.growth = {{1, 2}, {2, 100}};
+  options.train.epochs = 4;
+  const MadeResult made = made_alone(options);
+  ASSERT_EQ(made.result.steps, 5u + 3 + 1 + 1);
+  EXPECT_EQ(made.recorder.starts[1].steps, 3u);
+  EXPECT_EQ(made.recorder.steps[5].tally.images, 10);
+  EXPECT_EQ(made.recorder.steps[8].tally.images, 22);
+}
+
+TEST(Trainer, PlateauWatchesTheValidation) {
+  MadeOptions options;
+  options.rate = {.base = 0, .schedule = Plateau{1, 0.5}};  // nothing is learnt, nothing improves
+  options.rate.base = 1e-12;
+  options.train.epochs = 4;
+  const MadeResult made = made_alone(options);
+  for (std::size_t epoch = 0; epoch < 4; ++epoch) {
+    EXPECT_NEAR(made.recorder.epochs[epoch].learning_rate,
+                1e-12 * std::pow(0.5, epoch < 2 ? 0 : epoch - 1), 1e-20);
+  }
+}
+
+TEST(Trainer, EndsAtTheTargetAccuracy) {
+  MadeOptions options;
+  options.train.epochs = 50;
+  options.train.target_accuracy = 0;
+  const MadeResult made = made_alone(options);
+  EXPECT_EQ(made.result.epochs, 1);
+  ASSERT_TRUE(made.result.reached);
+  EXPECT_EQ(made.result.reached->epoch, 1);
+  EXPECT_EQ(made.result.reached->accuracy, made.recorder.epochs[0].validation->accuracy());
+  EXPECT_EQ(made.result.reached->seconds, made.recorder.epochs[0].seconds);
+  EXPECT_EQ(made.result.training_seconds, made.recorder.epochs[0].seconds);
+
+  options.train.epochs = 2;
+  options.rate.base = 0;
+  options.train.target_accuracy = 1;
+  EXPECT_FALSE(made_alone(options).result.reached);
+}
+
+// Without a step nothing changes, so the printed losses differ by l2 * sum of squares exactly.
+TEST(Trainer, PrintsTheL2PenaltyWithTheLoss) {
+  MadeOptions options;
+  options.rate.base = 0;
+  options.optimizer.rule = Sgd{};
+  const MadeResult plain = made_alone(options);
+  const auto penalty = [&](float l2) {
+    options.l2 = l2;
+    const MadeResult made = made_alone(options);
+    const double train =
+        made.recorder.steps[3].tally.mean_loss() - plain.recorder.steps[3].tally.mean_loss();
+    const EpochRecord &epoch = made.recorder.epochs[1], &without = plain.recorder.epochs[1];
+    EXPECT_NEAR(epoch.train.mean_loss() - without.train.mean_loss(), train, 1e-12);
+    EXPECT_NEAR(epoch.validation->mean_loss() - without.validation->mean_loss(), train, 1e-12);
+    EXPECT_EQ(epoch.validation->correct, without.validation->correct);
+    return train;
+  };
+  // Glorot's uniform values of a 36 x 8 kernel have variance 2 / (36 + 8).
+  EXPECT_NEAR(penalty(0.5f), 0.5 * 36 * 8 * 2.0 / 44, 0.15 * 0.5 * 36 * 8 * 2.0 / 44);
+  EXPECT_NEAR(penalty(0.25f) / penalty(0.5f), 0.5, 1e-12);
+}
+
+// One step of plain SGD: the penalty's gradient takes 2 * l2 * rate of every weight off.
+TEST(Trainer, TheL2PenaltyShrinksTheWeights) {
+  MadeOptions options;
+  options.optimizer.rule = Sgd{};
+  options.rate.base = 0.5;
+  options.batch = 22;
+  options.train.epochs = 30;
+  const auto penalty_of_last = [&](float l2) {
+    options.l2 = l2;
+    const MadeResult made = made_alone(options);
+    options.l2 = 0;
+    return made.recorder.epochs.back().train.mean_loss();
+  };
+  EXPECT_LT(penalty_of_last(0.2f), 1.0);  // began above 2.5; each step multiplies its root by 0.8
 }
 
 TEST(Trainer, TheSameSeedGivesTheSameWeights) {

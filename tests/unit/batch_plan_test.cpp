@@ -70,8 +70,8 @@ TEST(BatchPlan, CoversEverySampleOnceAndTellsEverySize) {
           EXPECT_EQ(plan.micro_batches(step), plans[0].micro_batches(step));
           std::size_t mine = 0;
           for (int k = 0; k < plan.micro_batches(step); ++k) {
-            const Range piece = plan.piece(step, k);
-            for (std::size_t i = piece.begin; i < piece.end; ++i) ++used[i];
+            const StridedRange piece = plan.piece(step, k);
+            for (std::size_t i = 0; i < piece.size(); ++i) ++used[piece.at(i)];
             mine += piece.size();
             EXPECT_LE(piece.size(), static_cast<std::size_t>(micro));
             if (piece.size() > 0) {

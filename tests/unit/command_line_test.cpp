@@ -80,6 +80,24 @@ TEST(CommandLine, NamesFlagValueAndWhatIsAllowed) {
            {{"predict", "--weights", "w"}, {"picture"}},
            {{"--precision", "double"}, {"double", "reference"}},
            {{"--nesterov"}, {"momentum"}},
+           {{"--sharding", "shards"}, {"sharding", "shards", "shard-then-batch"}},
+           {{"--schedule", "cosin"}, {"schedule", "cosin", "cosine[:FLOOR]"}},
+           {{"--lr-scale", "log"}, {"lr-scale", "log", "pow23"}},
+           {{"--batch-growth", "30"}, {"batch-growth", "30", "EPOCHS:FACTOR"}},
+           {{"--batch-growth", "30:2,30:4"}, {"30:2,30:4", "ascending"}},
+           {{"--batch-growth", "30:0"}, {"30:0"}},
+           {{"--batch-growth", "30:2x"}, {"30:2x"}},
+           {{"--batch-growth", "0:2"}, {"0:2"}},
+           {{"--batch-growth", "2:99999999999"}, {"2:99999999999"}},
+           {{"--accumulate", "0"}, {"accumulate", "0"}},
+           {{"--clip-norm", "0"}, {"clip-norm", "0"}},
+           {{"--clip-value=-1"}, {"clip-value", "-1"}},
+           {{"--target-accuracy", "90"}, {"target-accuracy", "90", "0 to 1"}},
+           {{"--target-accuracy", "0.9", "--limit-val", "0"}, {"target-accuracy", "limit-val"}},
+           {{"--label-smoothing", "1"}, {"label-smoothing", "1"}},
+           {{"--batch", "8", "--batch-per-rank", "4"}, {"--batch ", "--batch-per-rank"}},
+           {{"--batch-size", "8", "--batch-per-rank", "4"}, {"--batch ", "--batch-per-rank"}},
+           {{"--drop-last", "--no-drop-last"}, {"--drop-last", "--no-drop-last"}},
            {{"--config", "/nowhere.json"}, {"/nowhere.json"}}}) {
     const std::string message = refusal(words);
     for (const std::string& part : parts) {
@@ -128,6 +146,40 @@ TEST(CommandLine, HelpIsTextAndListsEveryFlagOfTheCommand) {
   }
   EXPECT_EQ(help({"predict", "-h"}).find("--batch"), std::string::npos);
   EXPECT_NE(help({"bench", "--help"}).find("--repeat"), std::string::npos);
+}
+
+TEST(CommandLine, BatchSizeIsBatch) {
+  EXPECT_EQ(config_of({"--batch-size", "8"}).batch, 8u);
+  EXPECT_EQ(config_of({"--batch_size=8"}).batch, 8u);
+  EXPECT_EQ(config_of({"--batch-size", "8", "--batch", "16"}).batch, 16u);
+  EXPECT_EQ(config_of({}, {{"CPUTRAIN_BATCH_SIZE", "8"}}).batch, 8u);
+  EXPECT_EQ(config_of({"--batch", "4"}, {{"CPUTRAIN_BATCH_SIZE", "8"}}).batch, 4u);
+  EXPECT_EQ(config_of({"--batch-size", "4"}, {{"CPUTRAIN_BATCH", "8"}}).batch, 4u);
+}
+
+TEST(CommandLine, AFlagKeepsItsRivalOutOfEnvironmentAndFile) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "config.json").string();
+  std::ofstream(path) << R"({"batch": 8, "no-shuffle": true, "drop-last": true})";
+  const Config config = config_of({"--config", path, "--batch-per-rank", "4", "--shuffle"}, {});
+  EXPECT_FALSE(config.batch);
+  EXPECT_EQ(config.batch_per_rank, 4u);
+  EXPECT_EQ(config.shuffle, true);
+  EXPECT_EQ(config.drop_last, true);
+  EXPECT_EQ(config_of({"--config", path}).shuffle, false);
+  EXPECT_FALSE(config_of({"--batch-per-rank", "4"}, {{"CPUTRAIN_BATCH", "8"}}).batch);
+  EXPECT_FALSE(config_of({}).shuffle);
+}
+
+TEST(CommandLine, ReadsRecipes) {
+  const Config config =
+      config_of({"--sharding", "strided", "--batch-growth", "30:2,60:4", "--schedule",
+                 "step:30:0.1", "--lr-scale", "pow23", "--accumulate", "4"});
+  EXPECT_EQ(config.sharding, Sharding::strided);
+  EXPECT_EQ(config.batch_growth, (std::vector<BatchGrowth>{{30, 2}, {60, 4}}));
+  EXPECT_EQ(config.schedule, Schedule(StepDecay{30, 0.1}));
+  EXPECT_EQ(config.lr_scale, RateScale::pow23);
+  EXPECT_EQ(config.accumulate, 4);
 }
 
 TEST(CommandLine, RemembersWhatWasGiven) {

@@ -17,15 +17,15 @@ TEST(ChooseTraining, FollowsTheRecipe) {
   ASSERT_NE(rule, nullptr);
   EXPECT_EQ(rule->rho, 0.9);
   EXPECT_EQ(rule->epsilon, 1e-7);
-  EXPECT_EQ(choices.optimizer.learning_rate, 0.001);
+  EXPECT_EQ(choices.learning_rate.base, 0.001);
 }
 
 TEST(ChooseTraining, AnotherOptimizerBringsKerasDefaultRate) {
   Config config;
   config.optimizer = "sgd";
-  EXPECT_EQ(choose_training(config).optimizer.learning_rate, 0.01);
+  EXPECT_EQ(choose_training(config).learning_rate.base, 0.01);
   config.lr = 0.5;
-  EXPECT_EQ(choose_training(config).optimizer.learning_rate, 0.5);
+  EXPECT_EQ(choose_training(config).learning_rate.base, 0.5);
 }
 
 TEST(ChooseTraining, RefusesFiguresThatTheRuleDoesNotHave) {
@@ -46,6 +46,63 @@ TEST(ChooseTraining, RefusesFiguresThatTheRuleDoesNotHave) {
   EXPECT_TRUE(refused("adam", [](Config& c) { c.centered = true; }));
   EXPECT_TRUE(refused("rmsprop", [](Config& c) { c.nesterov = true; }));
   EXPECT_FALSE(refused("rmsprop", [](Config& c) { c.momentum = 0.5; }));
+  EXPECT_TRUE(refused("sgd", [](Config& c) { c.trust = 0.5; }));
+  EXPECT_TRUE(refused("lamb", [](Config& c) { c.momentum = 0.5; }));
+  EXPECT_TRUE(refused("lars", [](Config& c) { c.epsilon = 0.5; }));
+  EXPECT_FALSE(refused("lars", [](Config& c) { c.trust = c.momentum = 0.5; }));
+  EXPECT_TRUE(refused("sgd", [](Config& c) { c.momentum_correction = true; }));
+  EXPECT_TRUE(refused("adam", [](Config& c) { c.momentum_correction = true; }));
+  EXPECT_FALSE(refused("lars", [](Config& c) { c.momentum_correction = true; }));
+  EXPECT_TRUE(refused("sgd", [](Config& c) { c.base_batch = 32; }));
+  EXPECT_FALSE(refused("sgd", [](Config& c) { c.base_batch = 32, c.warmup_epochs = 1; }));
+  EXPECT_TRUE(
+      refused("sgd", [](Config& c) { c.shuffle = true, c.sharding = Sharding::shard_then_batch; }));
+}
+
+TrainingChoices fitted(const Config& config, int ranks) {
+  TrainingChoices choices = choose_training(config);
+  fit_to_ranks(choices, config, ranks);
+  return choices;
+}
+
+TEST(FitToRanks, ScalesByRanksOrByTheBatch) {
+  Config config;
+  EXPECT_FALSE(fitted(config, 4).learning_rate.n);
+  config.lr_scale = RateScale::linear;
+  EXPECT_EQ(fitted(config, 4).learning_rate.n, 4);
+  config.batch = 256;
+  config.base_batch = 64;
+  EXPECT_EQ(fitted(config, 3).learning_rate.n, 4);
+  config.accumulate = 2;
+  EXPECT_EQ(fitted(config, 3).learning_rate.n, 8);
+}
+
+TEST(FitToRanks, KeepsTheBatchOfARank) {
+  Config config;
+  config.batch_per_rank = 10;
+  EXPECT_EQ(fitted(config, 7).batch, 70u);
+  config.base_batch = 35;
+  config.lr_scale = RateScale::sqrt;
+  EXPECT_EQ(fitted(config, 7).learning_rate.n, 2);
+}
+
+TEST(CheckSteps, RefusesAnEpochWithoutSteps) {
+  const auto refused = [](const PlanOptions& options, std::size_t samples, std::size_t batch,
+                          int ranks) {
+    TrainingChoices choices = choose_training({});
+    choices.plan = options;
+    try {
+      check_steps(choices, {samples, batch, 8, 0, ranks, options});
+      return false;
+    } catch (const Error& error) {
+      return error.code() == ExitCode::usage;
+    }
+  };
+  EXPECT_FALSE(refused({}, 10, 100, 3));
+  EXPECT_TRUE(refused({.drop_last = true}, 10, 100, 3));
+  EXPECT_FALSE(refused({.drop_last = true}, 100, 100, 3));
+  EXPECT_TRUE(refused({.drop_last = true, .growth = {{5, 2}}}, 100, 100, 3));
+  EXPECT_TRUE(refused({.sharding = Sharding::generator}, 10, 100, 3));
 }
 
 TEST(ChooseTraining, SaysThatThePictureIsTooSmall) {

@@ -82,12 +82,62 @@ TEST(WeightDecay, IsDecoupled) {
   EXPECT_NEAR(follow(Sgd{}, 1, 0.1, 1, 2.0, 0.5)[0], 0.95 - 0.2, 1e-15);
 }
 
+/// The gradient of one element after each of some steps with the same gradient.
+std::vector<double> directions(const GradientOperation& operation, double weight, double gradient,
+                               int steps) {
+  std::array<double, kMaxStateArrays> state{};
+  std::vector<double> list;
+  for (int step = 0; step < steps; ++step) {
+    double g = gradient;
+    const GradientPointers<double> p{&weight, &g, {&state[0], &state[1], &state[2]}, 1};
+    std::visit([&](const auto& op) { gradient_math(op, p, static_cast<std::uint64_t>(step)); },
+               operation);
+    list.push_back(g);
+  }
+  return list;
+}
+
+TEST(GradientOperation, IsItsFormula) {
+  EXPECT_NEAR(directions(AddWeights{0.2}, 3, 1, 1)[0], 1 + 0.6, 1e-15);
+  EXPECT_NEAR(directions(ScaleGradients{0.2}, 3, 5, 1)[0], 1, 1e-15);
+  EXPECT_EQ(directions(ClipValues{0.5}, 3, 0.75, 1)[0], 0.5);
+  EXPECT_EQ(directions(ClipValues{0.5}, 3, -0.75, 1)[0], -0.5);
+  EXPECT_EQ(directions(ClipValues{0.5}, 3, -0.25, 1)[0], -0.25);
+  EXPECT_EQ(directions(ClipValues{0.5}, 3, -INFINITY, 1)[0], -0.5);
+  EXPECT_TRUE(std::isnan(directions(ClipValues{0.5}, 3, NAN, 1)[0]));
+}
+
+// With a constant gradient both corrected moments are exact: g / (|g| + epsilon) + decay * w.
+TEST(Lamb, DirectionIsTheClosedFormForAConstantGradient) {
+  for (const double g : {-2.0, 1e-3}) {
+    for (const double direction : directions(LambDirection{Lamb{}, 0.1}, 3, g, 5)) {
+      EXPECT_NEAR(direction, g / (std::abs(g) + 1e-6) + 0.3, 1e-12);
+    }
+  }
+}
+
+TEST(LargeBatchRules, EndInPlainSteps) {
+  EXPECT_NEAR(follow(Lamb{}, 1, 0.1, 1, 2.0)[0], 0.8, 1e-15);
+  EXPECT_EQ(follow(Lars{.momentum = 0.9}, 1, 0.1, 4), follow(Sgd{.momentum = 0.9}, 1, 0.1, 4));
+}
+
+TEST(MomentumCorrection, ChangesTheMomentumAlone) {
+  EXPECT_EQ(momentum_of(with_momentum_times(Sgd{.momentum = 0.5}, 0.5)), 0.25);
+  EXPECT_EQ(momentum_of(with_momentum_times(Lars{.momentum = 0.5}, 3)), 1.5);
+  const auto rule = with_momentum_times(RmsProp{.rho = 0.7, .momentum = 0.5}, 0.5);
+  EXPECT_EQ(std::get<RmsProp>(rule).rho, 0.7);
+  EXPECT_EQ(momentum_of(Adam{}), 0);
+}
+
 TEST(StateArrays, AreAsManyAsTheRuleKeeps) {
   EXPECT_EQ(state_arrays(Sgd{}), 0);
   EXPECT_EQ(state_arrays(Sgd{.momentum = 0.9}), 1);
   EXPECT_EQ(state_arrays(RmsProp{}), 1);
   EXPECT_EQ(state_arrays(RmsProp{.momentum = 0.9, .centered = true}), 3);
   EXPECT_EQ(state_arrays(Adam{}), 2);
+  EXPECT_EQ(state_arrays(Lars{}), 1);
+  EXPECT_EQ(state_arrays(Lars{.momentum = 0}), 0);
+  EXPECT_EQ(state_arrays(Lamb{}), 2);
 }
 
 }  // namespace

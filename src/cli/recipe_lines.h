@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/training_setup.h"
+#include "train/trainer.h"
+
+/// What the start-up lines say about batches and learning rate, and the last line about accuracy.
+namespace cputrain {
+
+/// After warm-up, before any schedule.
+double full_rate(const TrainingChoices&);
+
+/// One line each for whatever is not plain: how the rate comes about, gradients of several batches,
+/// growing batches, another sharding. Warnings begin with "warning: ".
+std::vector<std::string> recipe_lines(const Config&, const TrainingChoices&, const BatchPlan&);
+
+/// Whether and when the target accuracy was reached.
+std::string accuracy_line(const TrainResult&, double target);
+
+}  // namespace cputrain

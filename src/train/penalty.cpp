@@ -1,0 +1,15 @@
+#include "train/penalty.h"
+
+namespace cputrain {
+
+double l2_penalty(Backend& backend, const ParameterLayout& layout, const Array& weights) {
+  double penalty = 0;
+  for (const Parameter& parameter : layout.parameters) {
+    if (parameter.l2 == 0) continue;
+    const Array values = weights.slice(parameter.range.begin, parameter.range.end);
+    penalty += static_cast<double>(parameter.l2) * backend.sum_of_squares(values);
+  }
+  return penalty;
+}
+
+}  // namespace cputrain

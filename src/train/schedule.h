@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+/// How the learning rate changes during training, as data. Epochs are those completed, with
+/// fractions: 0 at the first step, 30 when thirty are done.
+namespace cputrain {
+
+struct ConstantRate {
+  bool operator==(const ConstantRate&) const = default;
+};
+
+/// Times `factor` after every `epochs` epochs.
+struct StepDecay {
+  double epochs = 30;
+  double factor = 0.1;
+  bool operator==(const StepDecay&) const = default;
+};
+
+/// From each piece's epoch on `factor` times the full rate (not times the rate before).
+struct PiecewiseRate {
+  struct Piece {
+    double epoch;
+    double factor;
+    bool operator==(const Piece&) const = default;
+  };
+  std::vector<Piece> pieces;  ///< epochs ascend
+  bool operator==(const PiecewiseRate&) const = default;
+};
+
+/// Half a cosine from the full rate to `floor` times it at the end (Loshchilov and Hutter, "SGDR",
+/// without restarts; Keras' CosineDecay with alpha = floor).
+struct CosineDecay {
+  double floor = 0;
+  bool operator==(const CosineDecay&) const = default;
+};
+
+/// (1 - progress)^power, from the full rate to `floor` times it (Keras' PolynomialDecay; the LARS
+/// paper has power 2).
+struct PolynomialDecay {
+  double power = 1;
+  double floor = 0;
+  bool operator==(const PolynomialDecay&) const = default;
+};
+
+/// Times `factor` whenever the loss has not fallen by 0.0001 for `patience` epochs (Keras'
+/// ReduceLROnPlateau): the only schedule that hangs on how the training goes.
+struct Plateau {
+  int patience = 10;
+  double factor = 0.1;
+  bool operator==(const Plateau&) const = default;
+};
+
+/// The full rate / (1 + decay * steps done): Keras' optimizer argument `decay`.
+struct InverseTimeDecay {
+  double decay = 0;
+  bool operator==(const InverseTimeDecay&) const = default;
+};
+
+using Schedule = std::variant<ConstantRate, StepDecay, PiecewiseRate, CosineDecay, PolynomialDecay,
+                              Plateau, InverseTimeDecay>;
+
+/// How far a training has come when a step begins.
+struct TrainingProgress {
+  double epochs = 0;        ///< done
+  double fraction = 0;      ///< 0 where warm-up ends, 1 at the end of the training
+  std::uint64_t steps = 0;  ///< done
+};
+
+/// What the full rate is multiplied by; 1 for a plateau, which its keeper works out.
+double schedule_factor(const Schedule&, const TrainingProgress&);
+
+/// The value of --schedule: "constant", "step:30:0.1", "piecewise:30:0.1,60:0.01", "cosine[:0.01]",
+/// "poly[:2[:0.01]]", "plateau[:10[:0.1]]", "decay:1e-6". Error(usage) names the text and the
+/// forms.
+Schedule parse_schedule(std::string_view text);
+/// The same text again, with all figures.
+std::string schedule_text(const Schedule&);
+
+/// What the text of --help says about the forms.
+inline constexpr const char* kScheduleForms =
+    "constant, step:EPOCHS:FACTOR, piecewise:EPOCH:FACTOR[,...], cosine[:FLOOR], "
+    "poly[:POWER[:FLOOR]], plateau[:PATIENCE[:FACTOR]], decay:X";
+
+}  // namespace cputrain

@@ -1,0 +1,187 @@
+// Whole updates, from reduced gradients to new weights, against make_updates.py, which has the
+// formulas of the papers in plain Python.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "backends/cpu/cpu_backend.h"
+#include "backends/reference/reference_backend.h"
+#include "backends/threads/threads_communicator.h"
+#include "comm/solo.h"
+#include "support/sliced_exchange.h"
+#include "train/optimizer.h"
+
+namespace cputrain {
+namespace {
+
+using Json = nlohmann::json;
+
+const Json& golden() {
+  static const Json file = Json::parse(std::ifstream(CPUTRAIN_GOLDEN_DIR "/updates.json"));
+  return file;
+}
+
+/// As in make_updates.py.
+double number(std::size_t i, std::size_t salt) {
+  return static_cast<double>((i * 7919 + salt * 104729) % 2000) / 1000 - 1;
+}
+
+/// The last tensor first, each on a 64-byte boundary; a frozen one behind them all.
+ParameterLayout layout_of(DType dtype) {
+  ParameterLayout layout;
+  layout.dtype = dtype;
+  const auto place = [&](std::size_t count) {
+    const std::size_t begin = layout.arena_size, step = 64 / size_of(dtype);
+    layout.arena_size = (begin + count + step - 1) / step * step;
+    return Range{begin, begin + count};
+  };
+  const Json& tensors = golden()["tensors"];
+  for (std::size_t k = tensors.size(); k-- > 0;) {
+    const std::size_t count = tensors[k]["count"];
+    layout.parameters.insert(layout.parameters.begin(),
+                             {tensors[k]["name"],
+                              {static_cast<int>(count)},
+                              count,
+                              place(count),
+                              tensors[k]["kernel"].get<bool>(),
+                              true,
+                              tensors[k]["l2"].get<float>()});
+  }
+  layout.gradient_size = layout.arena_size;
+  layout.parameters.push_back({"frozen/kernel", {11}, 11, place(11), true, false, 0.5f});
+  return layout;
+}
+
+OptimizerOptions options_of(const Json& golden_case) {
+  const auto optional = [&](const char* key) {
+    return golden_case.contains(key) ? std::optional(golden_case[key].get<double>()) : std::nullopt;
+  };
+  const double momentum = golden_case.value("momentum", 0.0);
+  const std::string rule = golden_case["rule"];
+  OptimizerOptions options{Sgd{.momentum = momentum}, golden_case.value("decay", 0.0),
+                           optional("clip_value"), optional("clip_norm"),
+                           golden_case.value("correct", false)};
+  if (rule == "lars") options.rule = Lars{momentum, golden_case.value("trust", 0.001)};
+  if (rule == "lamb") options.rule = Lamb{};
+  return options;
+}
+
+template <class T>
+void fill_gradients(const ParameterLayout& layout, const Arenas& arenas, std::size_t step,
+                    double part) {
+  const auto weights = arenas.weights.as<T>(), gradients = arenas.gradients.as<T>();
+  for (std::size_t k = 0; k < layout.parameters.size(); ++k) {
+    const Parameter& parameter = layout.parameters[k];
+    if (!parameter.learnt) continue;
+    for (std::size_t i = 0; i < parameter.count; ++i) {
+      const T w = weights[parameter.range.begin + i];
+      gradients[parameter.range.begin + i] =
+          static_cast<T>(part * (number(i, 10 + 5 * step + k) + 0.25 * static_cast<double>(w)));
+    }
+  }
+}
+
+/// Largest difference from the golden weights after all steps; `part` is this rank's share of the
+/// gradient.
+template <class T>
+double worst_error(Backend& backend, GradientExchange& exchange, const ParameterLayout& layout,
+                   const Json& golden_case, double part) {
+  const auto weights = exchange.arenas().weights.as<T>();
+  for (std::size_t k = 0; k < layout.parameters.size(); ++k) {
+    const Range range = layout.parameters[k].range;
+    for (std::size_t i = 0; i < range.size(); ++i) {
+      weights[range.begin + i] = static_cast<T>(number(i, k));
+    }
+  }
+  Optimizer optimizer(options_of(golden_case), backend, exchange, layout);
+  const std::vector<double> rates = golden()["rates"];
+  for (std::size_t step = 0; step < rates.size(); ++step) {
+    fill_gradients<T>(layout, exchange.arenas(), step, part);
+    exchange.ready(layout.gradient_size);
+    optimizer.begin_step(step, rates[step]);
+    exchange.finish(optimizer.measures(), [&](Range range) { optimizer.update(range); });
+  }
+  double worst = 0;
+  for (std::size_t k = 0; k < layout.parameters.size(); ++k) {
+    const Parameter& parameter = layout.parameters[k];
+    for (std::size_t i = 0; i < parameter.count; ++i) {
+      const double expected = parameter.learnt
+                                  ? golden_case["weights"][parameter.name][i].get<double>()
+                                  : static_cast<double>(static_cast<T>(number(i, k)));
+      const double error = static_cast<double>(weights[parameter.range.begin + i]) - expected;
+      worst = std::isfinite(error) ? std::max(worst, std::abs(error)) : INFINITY;
+    }
+  }
+  return worst;
+}
+
+class WholeUpdate : public testing::TestWithParam<std::size_t> {
+ protected:
+  const Json& golden_case() const { return golden()["cases"][GetParam()]; }
+};
+
+TEST_P(WholeUpdate, IsThatOfThePapers) {
+  const auto backend = make_reference_backend(DType::f64);
+  const ParameterLayout layout = layout_of(DType::f64);
+  const auto alone = make_solo();
+  for (const std::size_t bucket : {0, 1 << 20}) {
+    const auto exchange = alone->make_exchange({layout, bucket});
+    EXPECT_LE(worst_error<double>(*backend, *exchange, layout, golden_case(), 1), 1e-13);
+  }
+}
+
+TEST_P(WholeUpdate, IsTheSameInFloat) {
+  const ParameterLayout layout = layout_of(DType::f32);
+  const auto alone = make_solo();
+  std::vector<std::unique_ptr<Backend>> backends;
+  backends.push_back(make_reference_backend(DType::f32));
+  if (cpu_backend_available()) backends.push_back(make_cpu_backend(2, true));
+  for (const auto& backend : backends) {
+    const auto exchange = alone->make_exchange({layout, 0});
+    EXPECT_LE(worst_error<float>(*backend, *exchange, layout, golden_case(), 1), 2e-5)
+        << backend->describe();
+  }
+}
+
+// Norms of tensors that are cut between owners, or lie with others altogether.
+TEST_P(WholeUpdate, IsTheSameWhereRanksOwnSlices) {
+  const ParameterLayout layout = layout_of(DType::f64);
+  for (const int ranks : {2, 3, 7}) {
+    run_ranks(ranks, [&](Communicator& communicator) {
+      const auto backend = make_reference_backend(DType::f64);
+      SlicedExchange exchange(communicator, layout);
+      const double part = 1.0 / communicator.size();
+      EXPECT_LE(worst_error<double>(*backend, exchange, layout, golden_case(), part), 1e-12);
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, WholeUpdate,
+                         testing::Range<std::size_t>(0, golden()["cases"].size()),
+                         [](const auto& test) {
+                           return golden()["cases"][test.param]["name"].template get<std::string>();
+                         });
+
+// A tensor of zeros has no norm to compare with: its rate is the plain one.
+TEST(LayerWise, ATensorOfZerosStillLearns) {
+  const ParameterLayout layout = layout_of(DType::f64);
+  const auto backend = make_reference_backend(DType::f64);
+  for (const UpdateRule& rule : std::vector<UpdateRule>{Lars{}, Lamb{}}) {
+    const auto exchange = make_solo()->make_exchange({layout, 0});
+    Optimizer optimizer({rule}, *backend, *exchange, layout);
+    fill_gradients<double>(layout, exchange->arenas(), 0, 1);
+    exchange->ready(layout.gradient_size);
+    optimizer.begin_step(0, 0.1);
+    exchange->finish(optimizer.measures(), [&](Range range) { optimizer.update(range); });
+    const auto weights = exchange->arenas().weights.as<double>();
+    const double g = number(3, 12);  // tensor 2, "b/kernel"
+    const double step = std::holds_alternative<Lars>(rule) ? g : g / (std::abs(g) + 1e-6);
+    EXPECT_NEAR(weights[layout.parameters[2].range.begin + 3], -0.1 * step, 1e-12);
+  }
+}
+
+}  // namespace
+}  // namespace cputrain
