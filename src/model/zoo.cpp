@@ -47,6 +47,7 @@ std::vector<ModelEntry> plain_entries() {
                   .epochs = 50,
                   .rule = Adam{},
                   .learning_rate = 0.001,
+                  .drop_last = true,
                   .source = "W&B report on distributed training in Keras"},
        .build = nature7},
       {.name = "chips",
