@@ -115,7 +115,7 @@ int run_bench_step(const Config& config, const Services& services) {
   const DecodedData data = decode_with_progress(session, services, config, source, choices.image);
   const Graph graph = build_graph(config, choices, classes_of(config, source));
   const BatchPlan plan(data.train.size(), choices.batch,
-                       training_micro_batch(config, session, graph, choices.batch),
+                       training_micro_batch(config, session, graph, choices),
                        session.communicator->rank(), ranks, choices.plan);
   check_steps(choices, plan);
   const auto training =

@@ -58,10 +58,11 @@ std::vector<std::string> class_names(const DataSource& source, int classes) {
 
 /// Which images batch normalization's statistics are of.
 std::string batch_norm_line(const Config& config, const BatchPlan& plan, std::size_t ranks) {
-  const std::size_t share = (plan.images(0) + ranks - 1) / ranks;
+  const std::size_t images = std::min(plan.images(0), plan.global_batch());
+  const std::size_t share = (images + ranks - 1) / ranks;
   if (config.sync_bn) {
-    return fmt::format("Batch normalization: statistics of all {} images of a step, over all ranks",
-                       plan.images(0));
+    return fmt::format(
+        "Batch normalization: statistics of all {} images of a batch, over all ranks", images);
   }
   return fmt::format(
       "Batch normalization: statistics of up to {} images of one rank (the curve depends on the "
@@ -200,7 +201,7 @@ int run_train(const Config& config, const Services& services) {
   say(session, source.description);
   const int classes = classes_of(config, source);
   const Graph graph = build_graph(config, choices, classes);
-  const int micro_batch = training_micro_batch(config, session, graph, choices.batch);
+  const int micro_batch = training_micro_batch(config, session, graph, choices);
   check_agreement(session, "program, flags or data",
                   identity(config, choices, source, graph, micro_batch));
   // The folder before the long work: a full disk or a wrong --out shows at once.

@@ -90,8 +90,21 @@ std::vector<int> sizes_of(const BatchPlan& a, const BatchPlan& b) {
   return {sizes.begin(), sizes.end()};
 }
 
+namespace {
+
+std::size_t largest_growth(const PlanOptions& plan) {
+  int factor = 1;
+  for (const BatchGrowth& growth : plan.growth) factor = std::max(factor, growth.factor);
+  return static_cast<std::size_t>(factor);
+}
+
+}  // namespace
+
 int training_micro_batch(const Config& config, const Session& session, const Graph& graph,
-                         std::size_t batch) {
+                         const TrainingChoices& choices) {
+  // Synchronised statistics are of all images of a batch, also of one that has grown.
+  std::size_t batch = choices.batch;
+  if (config.sync_bn) batch *= largest_growth(choices.plan);
   const auto ranks = static_cast<std::size_t>(session.communicator->size());
   const auto share = static_cast<int>(std::min<std::size_t>((batch + ranks - 1) / ranks, 1 << 30));
   if (config.sync_bn && !graph.has_batch_norm()) {

@@ -43,7 +43,7 @@ Graph build_graph(const Config&, const TrainingChoices&, int classes);
 /// How many images a rank computes at once in training: what was asked; with batch normalization
 /// else the whole share, since statistics cover a micro-batch. Error(usage) where --sync-bn cannot
 /// be had.
-int training_micro_batch(const Config&, const Session&, const Graph&, std::size_t batch);
+int training_micro_batch(const Config&, const Session&, const Graph&, const TrainingChoices&);
 
 /// Everything that one training owns, in the order it is made.
 struct Training {

@@ -13,6 +13,7 @@ constexpr Shape kImage{8, 8, 3};
 Graph network(const MadeOptions& options) {
   Graph graph(kImage);
   graph.add(Convolution{4, 3});
+  if (options.batch_norm) graph.add(BatchNorm{});
   graph.add(Relu{});
   graph.add(MaxPool{});
   graph.add(Flatten{});
@@ -58,11 +59,12 @@ MadeResult train_made(Communicator& communicator, const MadeOptions& options) {
   const auto backend = make_reference_backend(DType::f64);
   const Graph graph = network(options);
   std::unique_ptr<GradientExchange> exchange;
-  const auto program =
-      backend->compile(graph, {Phase::train, {1, 2}}, [&](const ParameterLayout& layout) {
-        exchange = communicator.make_exchange({layout, options.bucket_bytes});
-        return exchange->arenas();
-      });
+  const CompileOptions compile{Phase::train, plan.sizes(),
+                               options.batch_norm ? &communicator : nullptr};
+  const auto program = backend->compile(graph, compile, [&](const ParameterLayout& layout) {
+    exchange = communicator.make_exchange({layout, options.bucket_bytes});
+    return exchange->arenas();
+  });
   initialise_weights(graph, *program, 4, exchange->arenas().weights);
   Optimizer optimizer(options.optimizer, *backend, *exchange, program->layout());
   LearningRate rate(options.rate, training_epochs(plan, options.train.epochs, options.train.steps));

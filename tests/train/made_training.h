@@ -29,7 +29,8 @@ struct MadeOptions {
   std::size_t samples = 22, validation = 5, batch = 5;
   int micro_batch = 2;
   float dropout = 0.5f;
-  float l2 = 0;  ///< of the first dense layer
+  float l2 = 0;             ///< of the first dense layer
+  bool batch_norm = false;  ///< after the convolution, synchronised: give micro_batch the share
   PlanOptions plan{};
   OptimizerOptions optimizer{RmsProp{}};
   LearningRateOptions rate{.base = 0.01};

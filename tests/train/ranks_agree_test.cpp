@@ -89,6 +89,11 @@ std::map<std::string, MadeOptions> recipes() {
   penalty.l2 = 0.01f;
   penalty.rate.schedule = Plateau{1, 0.5};
   list["L2 and a plateau"] = penalty;
+  MadeOptions batch_norm;
+  batch_norm.batch_norm = true;
+  batch_norm.micro_batch = 22;
+  batch_norm.plan = {.accumulate = 2, .growth = {{1, 2}}};
+  list["synchronised batch norm of batches that accumulate and grow"] = batch_norm;
   return list;
 }
 
