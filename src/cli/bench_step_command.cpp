@@ -96,6 +96,75 @@ void print_layers(const std::vector<LayerTime>& layers, double images, int steps
   }
 }
 
+/// What was measured, with what it was measured against.
+struct Measurement {
+  Spread images_per_second;
+  Limits limits;
+  double achieved;  ///< GFLOP/s, counting direct convolution
+  std::vector<LayerTime> layers;
+  double fraction() const { return achieved / limits.fma_gflops; }
+};
+
+Measurement measure(const Session& session, const TrainingParts& parts, const Graph& graph,
+                    int repeat, std::uint64_t seed) {
+  const Limits before = measure_together(session);
+  std::vector<double> seconds = time_steps(parts, repeat, seed);
+  const Limits limits = best(before, measure_together(session));
+  const auto images = static_cast<double>(parts.plan.images(0));
+  for (double& s : seconds) s = images / s;
+  const Spread rate = spread_of(seconds);
+  return {rate, limits, rate.median * graph.training_flops() / 1e9, parts.program.layer_times()};
+}
+
+void print_measurement(const Session& session, const TrainingChoices& choices,
+                       const TrainingParts& parts, const Measurement& m, int repeat) {
+  const int ranks = session.communicator->size();
+  const Spread& rate = m.images_per_second;
+  print(
+      "{} at {}x{}, batch {}, {} rank{} x {} thread{}, micro-batch {}: {:.1f} images/s "
+      "(median of {}; {:.1f} to {:.1f})\n",
+      choices.model->name, choices.image.height, choices.image.width, parts.plan.images(0), ranks,
+      ranks == 1 ? "" : "s", session.threads, session.threads == 1 ? "" : "s",
+      parts.plan.micro_batch(), rate.median, repeat, rate.min, rate.max);
+  print(
+      "{:.0f} GFLOP/s counting direct convolution = {:.2f} of {:.0f} GFLOP/s, the FMA peak "
+      "measured in this run; triad {:.1f} GB/s; workspace {}\n",
+      m.achieved, m.fraction(), m.limits.fma_gflops, m.limits.triad_gbs,
+      bytes_text(static_cast<double>(parts.program.workspace_bytes())));
+}
+
+Json measurement_json(const Session& session, const TrainingChoices& choices,
+                      const TrainingParts& parts, const Measurement& m) {
+  return {{"bench", "step"},
+          {"model", choices.model->name},
+          {"image_size", choices.image.height},
+          {"batch", parts.plan.images(0)},
+          {"micro_batch", parts.plan.micro_batch()},
+          {"ranks", session.communicator->size()},
+          {"threads", session.threads},
+          {"density", nullptr},  // no kernel's speed depends on the data yet
+          {"images_per_second", json_of(m.images_per_second)},
+          {"gflops", m.achieved},
+          {"limit", {{"fma_gflops", m.limits.fma_gflops}, {"triad_gbs", m.limits.triad_gbs}}},
+          {"fraction_of_peak", m.fraction()},
+          {"workspace_bytes", parts.program.workspace_bytes()},
+          {"backend", session.backend->describe()},
+          {"cpu", session.machine.cpu_model}};
+}
+
+/// One step needs one batch; the pictures' content plays no part in the speed of these kernels.
+DecodedData pictures_of_a_step(const Session& session, const Services& services,
+                               const Config& config, const TrainingChoices& choices,
+                               DataSource& source) {
+  const std::size_t images = choices.batch * static_cast<std::size_t>(choices.plan.accumulate);
+  DataRequest request = config.data_request(choices.seed);
+  if (config.data.empty()) request.spec = fmt::format("synthetic:{}", images * 2);
+  request.limit_train = config.limit_train.value_or(images);
+  source = services.data.open(request);
+  source.validation.clear();
+  return decode_with_progress(session, services, config, source, choices.image);
+}
+
 }  // namespace
 
 int run_bench_step(const Config& config, const Services& services) {
@@ -104,15 +173,8 @@ int run_bench_step(const Config& config, const Services& services) {
   const Session session = start_session(config, services);
   const int ranks = session.communicator->size();
   fit_to_ranks(choices, config, ranks);
-  const std::size_t images_of_a_step =
-      choices.batch * static_cast<std::size_t>(choices.plan.accumulate);
-  DataRequest request = config.data_request(choices.seed);
-  // One step needs one batch; the pictures' content plays no part in the speed of these kernels.
-  if (config.data.empty()) request.spec = fmt::format("synthetic:{}", images_of_a_step * 2);
-  request.limit_train = config.limit_train.value_or(images_of_a_step);
-  DataSource source = services.data.open(request);
-  source.validation.clear();
-  const DecodedData data = decode_with_progress(session, services, config, source, choices.image);
+  DataSource source;
+  const DecodedData data = pictures_of_a_step(session, services, config, choices, source);
   const Graph graph = build_graph(config, choices, classes_of(config, source));
   const BatchPlan plan(data.train.size(), choices.batch,
                        training_micro_batch(config, session, graph, choices),
@@ -120,54 +182,21 @@ int run_bench_step(const Config& config, const Services& services) {
   check_steps(choices, plan);
   const auto training =
       make_training(session, services, config, choices, graph, data.train, plan, plan.sizes());
+  const TrainingParts parts{
+      *session.backend,         *training->program,    *training->exchange, *training->optimizer,
+      *training->learning_rate, *session.communicator, *training->batches,  plan,
+      training->weights_mutex};
+  const Measurement measured = measure(session, parts, graph, config.repeat, choices.seed);
 
-  const Limits before = measure_together(session);
-  std::vector<double> seconds =
-      time_steps({*session.backend, *training->program, *training->exchange, *training->optimizer,
-                  *training->learning_rate, *session.communicator, *training->batches, plan,
-                  training->weights_mutex},
-                 config.repeat, choices.seed);
-  const Limits limits = best(before, measure_together(session));
-
-  const double images = static_cast<double>(plan.images(0));
-  for (double& s : seconds) s = images / s;
-  const Spread rate = spread_of(seconds);
-  const double achieved = rate.median * graph.training_flops() / 1e9;
-  const double fraction = achieved / limits.fma_gflops;
-  // Of rank 0, over all steps, the first included.
-  const auto layers = training->program->layer_times();
+  // Times of layers are rank 0's, over all steps, the first included.
   const double own_images = static_cast<double>(share(plan.images(0), 0, ranks).size());
   if (session.leads() && config.json != "-") {
-    print(
-        "{} at {}x{}, batch {}, {} rank{} x {} thread{}, micro-batch {}: {:.1f} images/s "
-        "(median of {}; {:.1f} to {:.1f})\n",
-        choices.model->name, choices.image.height, choices.image.width, images, ranks,
-        ranks == 1 ? "" : "s", session.threads, session.threads == 1 ? "" : "s", plan.micro_batch(),
-        rate.median, config.repeat, rate.min, rate.max);
-    print(
-        "{:.0f} GFLOP/s counting direct convolution = {:.2f} of {:.0f} GFLOP/s, the FMA peak "
-        "measured in this run; triad {:.1f} GB/s; workspace {}\n",
-        achieved, fraction, limits.fma_gflops, limits.triad_gbs,
-        bytes_text(static_cast<double>(training->program->workspace_bytes())));
-    print_layers(layers, own_images, config.repeat + 1);
+    print_measurement(session, choices, parts, measured, config.repeat);
+    print_layers(measured.layers, own_images, config.repeat + 1);
   }
-  const Json result{{"bench", "step"},
-                    {"model", choices.model->name},
-                    {"image_size", choices.image.height},
-                    {"batch", plan.images(0)},
-                    {"micro_batch", plan.micro_batch()},
-                    {"ranks", ranks},
-                    {"threads", session.threads},
-                    {"density", nullptr},  // no kernel's speed depends on the data yet
-                    {"repeats", config.repeat},
-                    {"images_per_second", json_of(rate)},
-                    {"gflops", achieved},
-                    {"limit", {{"fma_gflops", limits.fma_gflops}, {"triad_gbs", limits.triad_gbs}}},
-                    {"fraction_of_peak", fraction},
-                    {"workspace_bytes", training->program->workspace_bytes()},
-                    {"backend", session.backend->describe()},
-                    {"cpu", session.machine.cpu_model},
-                    {"layers", layers_json(layers, own_images, config.repeat + 1)}};
+  Json result = measurement_json(session, choices, parts, measured);
+  result["repeats"] = config.repeat;
+  result["layers"] = layers_json(measured.layers, own_images, config.repeat + 1);
   write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
