@@ -48,10 +48,11 @@ ParameterLayout layout_of(DType dtype) {
                               place(count),
                               tensors[k]["kernel"].get<bool>(),
                               true,
+                              false,
                               tensors[k]["l2"].get<float>()});
   }
   layout.gradient_size = layout.arena_size;
-  layout.parameters.push_back({"frozen/kernel", {11}, 11, place(11), true, false, 0.5f});
+  layout.parameters.push_back({"frozen/kernel", {11}, 11, place(11), true, false, false, 0.5f});
   return layout;
 }
 
