@@ -59,8 +59,9 @@ MadeResult train_made(Communicator& communicator, const MadeOptions& options) {
   const auto backend = make_reference_backend(DType::f64);
   const Graph graph = network(options);
   std::unique_ptr<GradientExchange> exchange;
-  const CompileOptions compile{Phase::train, plan.sizes(),
-                               options.batch_norm ? &communicator : nullptr};
+  std::vector<int> sizes = plan.sizes();
+  for (const int images : val_plan.sizes()) sizes.push_back(images);
+  const CompileOptions compile{Phase::train, sizes, options.batch_norm ? &communicator : nullptr};
   const auto program = backend->compile(graph, compile, [&](const ParameterLayout& layout) {
     exchange = communicator.make_exchange({layout, options.bucket_bytes});
     return exchange->arenas();
