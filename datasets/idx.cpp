@@ -126,13 +126,14 @@ class IdxDataset final : public Dataset {
     return part->images_name + "[" + std::to_string(at) + "]";
   }
 
-  ReadResult read(std::size_t index, Shape image, std::span<std::uint8_t> dst) const override {
+  ReadResult read(std::size_t index, Shape image, Resize resize,
+                  std::span<std::uint8_t> dst) const override {
     const auto [part, at] = locate(index);
     const auto grey = part->image(at);
     Picture picture{part->width, part->height, {}};
     picture.rgb.reserve(grey.size() * 3);
     for (const std::uint8_t value : grey) picture.rgb.insert(picture.rgb.end(), 3, value);
-    resize_bilinear(picture, image, dst);
+    resize_picture(picture, image, resize, dst);
     return {};
   }
 

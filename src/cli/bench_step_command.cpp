@@ -112,7 +112,8 @@ int run_bench_step(const Config& config, const Services& services) {
   request.limit_train = config.limit_train.value_or(images_of_a_step);
   DataSource source = services.data.open(request);
   source.validation.clear();
-  const DecodedData data = decode_with_progress(session, services, config, source, choices.image);
+  const DecodedData data =
+      decode_with_progress(session, services, config, source, choices.image, choices.resize);
   const Graph graph = build_graph(config, choices, classes_of(config, source));
   const BatchPlan plan(data.train.size(), choices.batch,
                        training_micro_batch(config, session, graph, choices),

@@ -120,4 +120,46 @@ int run_data_info(const Config& config, const Services& services) {
   return static_cast<int>(ExitCode::ok);
 }
 
+int run_data_pack(const Config& config, const Services& services) {
+  constexpr int kSide = 256;
+  const Session session = start_session(config, services);
+  if (!session.leads()) return static_cast<int>(ExitCode::ok);
+  const DataSource source = services.data.open(config.data_request(config.seed.value_or(0)));
+  say(session, source.description);
+  const int side = config.image_size.value_or(kSide);
+  const PackReport report = services.data.pack(source, {config.files[1],
+                                                        {side, side, 3},
+                                                        config.resize.value_or(Resize::bilinear),
+                                                        config.io_threads.value_or(session.threads),
+                                                        progress_line(session, "Packing")});
+  for (const BadSample& bad : report.bad) {
+    say(session, fmt::format("warning: left out {}: {} ({})", bad.name,
+                             status_name(bad.result.status), bad.result.detail));
+  }
+  if (config.json != "-") {
+    print("{} pictures of {}x{} packed into {} ({}); train with --data {} --image-size {}\n",
+          with_commas(report.pictures), side, side, config.files[1],
+          bytes_text(static_cast<double>(report.bytes)), config.files[1], side);
+  }
+  const Json result{{"file", config.files[1]},
+                    {"pictures", report.pictures},
+                    {"left_out", report.bad.size()},
+                    {"bytes", report.bytes}};
+  write_result(session, config.json, json_text(result) + "\n");
+  return static_cast<int>(ExitCode::ok);
+}
+
+int run_data_synth(const Config& config, const Services& services) {
+  constexpr int kSide = 64;
+  const Session session = start_session(config, services);
+  if (!session.leads()) return static_cast<int>(ExitCode::ok);
+  const int side = config.image_size.value_or(kSide);
+  const std::string& folder = config.files.front();
+  services.data.synth(
+      {folder, config.images, {side, side, 3}, config.format, config.seed.value_or(0)});
+  print("{} made-up pictures of two classes in {}; train with --data {} --image-size {}\n",
+        with_commas(config.images), folder, folder, side);
+  return static_cast<int>(ExitCode::ok);
+}
+
 }  // namespace cputrain
