@@ -182,10 +182,18 @@ class Reader final : public nlohmann::json_sax<Json> {
       {"images", false}, {"categories", false}, {"annotations", false}};
 };
 
+/// For a message: without control characters, and not endless.
+std::string printable(const std::string& text) {
+  std::string result = text.substr(0, 200);
+  std::ranges::replace_if(
+      result, [](unsigned char c) { return c < 32 || c == 127; }, '?');
+  return result;
+}
+
 /// Relative, and every part a plain name.
 void check_path(const std::string& name) {
   const auto refuse = [&](const char* why) {
-    throw Wrong{fmt::format("names the file '{}', {}", name.substr(0, 200), why)};
+    throw Wrong{fmt::format("names the file '{}', {}", printable(name), why)};
   };
   if (name.empty() || name.size() > kMaxNameBytes) refuse("whose length is not possible");
   if (name.find('\0') != std::string::npos) refuse("with a zero byte in it");
@@ -225,8 +233,8 @@ Annotations join_tables(Tables tables, LabelBy by) {
     if (name == names.end())
       throw Wrong{fmt::format("uses category {}, which is not there", category)};
     if (label->second && *label->second != name->second) {
-      throw Wrong{
-          fmt::format("says that image {} is '{}' and '{}'", image, *label->second, name->second)};
+      throw Wrong{fmt::format("says that image {} is '{}' and '{}'", image,
+                              printable(*label->second), printable(name->second))};
     }
     label->second = &name->second;
   }
