@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 
+#include "datasets/published.h"
 #include "datasets/views.h"
 #include "datasets/work_arena.h"
 
@@ -87,6 +88,9 @@ CheckReport check_data(const DataSource& source, int threads, const Progress& pr
   }
   find_duplicates(source, samples, facts, report);
   count_classes(source, report);
+  for (const std::string& path : source.containers) {
+    if (auto known = compare_with_published(path)) report.known.push_back(std::move(*known));
+  }
   return report;
 }
 

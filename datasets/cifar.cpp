@@ -222,15 +222,21 @@ CifarData open_cifar(Cifar cifar, const std::string& named) {
   const Kind kind = kind_of(cifar);
   const std::string folder = folder_of_files(cifar, kind, named);
   std::vector<CifarFile> files;
-  for (const std::string& path : training_files(cifar, folder)) files.emplace_back(path, kind);
   CifarData data;
+  data.paths = training_files(cifar, folder);
+  for (const std::string& path : data.paths) files.emplace_back(path, kind);
   for (const CifarFile& file : files) data.train += file.count();
   if (cifar == Cifar::ten) {
-    data.files = fmt::format("{} of the {} training files", files.size(), kTrainingFiles);
+    data.remark = fmt::format("It has {} of the {} training files.", files.size(), kTrainingFiles);
   }
   const std::string test = folder + "/" + kind.test;
   data.has_test = exists(test);
-  if (data.has_test) files.emplace_back(test, kind);
+  if (data.has_test) {
+    files.emplace_back(test, kind);
+    data.paths.push_back(test);
+  } else {
+    data.remark += fmt::format("{}There is no {}.", data.remark.empty() ? "" : " ", kind.test);
+  }
   data.dataset = std::make_unique<CifarDataset>(std::move(files), class_names(folder, kind));
   return data;
 }

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "data/dataset.h"
 
@@ -15,7 +16,8 @@ struct CifarData {
   std::unique_ptr<Dataset> dataset;
   std::size_t train = 0;
   bool has_test = false;
-  std::string files;  ///< "1 of the 5 training files", for the log
+  std::vector<std::string> paths;  ///< of the files read, the test file last
+  std::string remark;              ///< for the log: how many files there are
 };
 
 /// Reads the official binary version: records of one label byte (CIFAR-100: coarse and fine) and

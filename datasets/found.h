@@ -18,7 +18,8 @@ struct Found {
   std::string validation_name;                   ///< of its own part; empty when it has none
   std::string things = "files";
   std::size_t ignored = 0;
-  std::string remark;  ///< one more sentence for the log
+  std::string remark;                     ///< one more sentence for the log
+  std::vector<std::string> containers{};  ///< files that hold many pictures each
 };
 
 /// begin, begin + 1, ..., end - 1.

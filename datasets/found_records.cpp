@@ -44,7 +44,9 @@ Found find_idx(const std::string& folder) {
   check_folder("idx:", folder);
   IdxData idx = open_idx(folder);
   check_classes(folder, idx.dataset->classes(), {});
-  return divided(std::move(idx.dataset), idx.train, "its t10k files");
+  Found found = divided(std::move(idx.dataset), idx.train, "its t10k files");
+  found.containers = std::move(idx.paths);
+  return found;
 }
 
 Found find_cifar(const std::string& spec) {
@@ -53,10 +55,8 @@ Found find_cifar(const std::string& spec) {
   check_folder(spec.substr(0, spec.find(':') + 1), folder);
   CifarData data = open_cifar(cifar, folder);
   Found found = divided(std::move(data.dataset), data.train, "its test file");
-  found.remark = data.files.empty() ? "" : fmt::format("It has {}.", data.files);
-  if (!data.has_test) {
-    found.remark += fmt::format("{}There is no test file.", found.remark.empty() ? "" : " ");
-  }
+  found.remark = std::move(data.remark);
+  found.containers = std::move(data.paths);
   return found;
 }
 

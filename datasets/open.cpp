@@ -142,6 +142,7 @@ DataSource open_data(const DataRequest& request) {
   source.validation =
       limited(data, parts.chosen, request.limit_validation, Choice::limit_validation, request);
   source.ignored = found.ignored;
+  source.containers = std::move(found.containers);
   source.description = describe(found, source, parts, validation_name, request.expand);
   source.dataset = std::move(found.dataset);
   return source;

@@ -25,7 +25,11 @@ Json classes_json(const std::vector<CheckReport::ClassCount>& classes) {
 }
 
 Json report_json(const CheckReport& report) {
-  Json counts = Json::object(), bad = Json::array();
+  Json counts = Json::object(), bad = Json::array(), known = Json::array();
+  for (const auto& file : report.known) {
+    known.push_back(
+        {{"path", file.path}, {"as_published", file.as_published}, {"verdict", file.verdict}});
+  }
   for (int status = 0; status < kReadStatuses; ++status) {
     counts[std::string(status_name(static_cast<ReadStatus>(status)))] =
         report.by_status[static_cast<std::size_t>(status)];
@@ -42,7 +46,8 @@ Json report_json(const CheckReport& report) {
           {"warned", report.warned},
           {"duplicates", report.duplicates},
           {"in_training_and_validation", report.leaks},
-          {"classes", classes_json(report.classes)}};
+          {"classes", classes_json(report.classes)},
+          {"known_files", std::move(known)}};
 }
 
 /// The first few of a list, and how many more there are.
@@ -70,6 +75,7 @@ void print_report(const CheckReport& report) {
   print_some("Decoded with complaints (used all the same)", report.warned);
   print_some("The same content more than once", joined(report.duplicates));
   print_some("In training and in validation, so accuracy will look too good", joined(report.leaks));
+  for (const auto& file : report.known) print("{}: {}\n", file.path, file.verdict);
   for (const auto& c : report.classes) {
     print("Class {}: {} for training, {} for validation\n", c.name, with_commas(c.train),
           with_commas(c.validation));

@@ -79,8 +79,9 @@ class Dataset {
 struct DataSource {
   std::unique_ptr<Dataset> dataset;
   std::vector<std::uint32_t> train, validation;  ///< indices, ascending
-  std::size_t ignored = 0;  ///< files that are not pictures by their names, and links
-  std::string description;  ///< for the log: what was found and how it is split
+  std::size_t ignored = 0;              ///< files that are not pictures by their names, and links
+  std::vector<std::string> containers;  ///< paths of files that hold many pictures each
+  std::string description;              ///< for the log: what was found and how it is split
 };
 
 /// Pictures decoded to one size, in memory that all ranks of a node share; damaged ones left out.

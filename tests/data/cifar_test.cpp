@@ -105,7 +105,7 @@ TEST_F(CifarTest, without_test_file_it_is_split) {
   const DataSource source =
       open_data({.spec = "cifar10:" + path(), .validation_split = 0, .seed = 1});
   EXPECT_EQ(source.train.size(), 5u);
-  EXPECT_NE(source.description.find("no test file"), std::string::npos);
+  EXPECT_NE(source.description.find("no test_batch.bin"), std::string::npos);
 }
 
 TEST_F(CifarTest, names_are_known_where_the_file_is_missing_and_checked_where_it_is_not) {
