@@ -31,7 +31,7 @@ std::vector<std::string> classes_of(const std::vector<PictureFile>& files) {
 std::string spec_of(const std::string& folder) {
   constexpr std::array<std::array<const char*, 2>, 6> kSigns{{{"data_batch_1.bin", "cifar10"},
                                                               {"test_batch.bin", "cifar10"},
-       {"cifar-10-batches-bin", "cifar10"},
+                                                              {"cifar-10-batches-bin", "cifar10"},
                                                               {"fine_label_names.txt", "cifar100"},
                                                               {"cifar-100-binary", "cifar100"},
                                                               {"train2017.json", "inat"}}};

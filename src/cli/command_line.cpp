@@ -221,6 +221,9 @@ void check_files(const Config& config) {
          fmt::format("{} is one word too many: data {} takes {}", config.files[most], config.topic,
                      most == 2 ? "a data set and a file" : "one folder or data set"));
   }
+  if (config.topic == "synth" && config.files.empty()) {
+    fail(ExitCode::usage, "data synth needs a new folder: cputrain data synth FOLDER");
+  }
   if (config.topic == "pack" && config.files.size() < 2) {
     fail(ExitCode::usage,
          "data pack needs a data set and a file: cputrain data pack FOLDER "
