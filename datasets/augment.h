@@ -4,22 +4,33 @@
 #include <span>
 
 #include "core/shape.h"
-#include "data/pipeline.h"
+#include "data/augment.h"
+#include "data/turn.h"
+#include "datasets/colour.h"
+#include "datasets/pixel_map.h"
 
 namespace cputrain {
 
-/// Ways to turn a picture that move pixels and compute none. Turns are anticlockwise.
-enum class Turn { none, flip_vertical, flip_horizontal, by_90, by_180, by_270 };
+/// What happens to one sample in one epoch, in the order in which it stands here.
+struct Change {
+  Warp warp{};
+  bool flip = false, vflip = false;
+  Turn turn = Turn::none;               ///< of `six`
+  int crop_rows = 0, crop_columns = 0;  ///< where the crop lies, from the picture's own place
+  ColourChange colour{};
+  bool operator==(const Change&) const = default;
+};
 
-/// What happens to a sample in an epoch: f(seed, epoch, sample). `flip`: left and right swapped
-/// with probability 1/2. `six`: the six with equal probability, the potato chips program's set
-/// ("original, vertical flip, horizontal flip, three 90-degree rotations").
-Turn choose_turn(Augment, std::uint64_t seed, int epoch, std::uint32_t sample);
+/// f(seed, epoch, sample).
+Change choose_change(const Augment&, Shape image, std::uint64_t seed, int epoch,
+                     std::uint32_t sample);
 
-/// Whether the result of the augmentation always has the picture's shape.
-bool fits(Augment, Shape image);
+/// Error(usage) where the augmentation cannot be done with pictures of this shape.
+void check_fits(const Augment&, Shape image);
 
-/// Writes the turned picture; by_90 and by_270 need a square one.
-void turn_picture(const std::uint8_t* src, Shape image, Turn, std::span<std::uint8_t> dst);
+/// Writes the picture, first turned as its sample is and then changed, in one pass over its pixels
+/// and one over its colours.
+void change_picture(const std::uint8_t* src, Shape image, Turn, const Change&,
+                    std::span<std::uint8_t> dst);
 
 }  // namespace cputrain

@@ -9,7 +9,6 @@
 #include <optional>
 #include <thread>
 
-#include "core/error.h"
 #include "datasets/augment.h"
 #include "datasets/work_arena.h"
 
@@ -28,7 +27,8 @@ struct Slot {
   std::vector<const std::uint8_t*> images;
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> samples;
-  std::vector<std::uint8_t> turned;  // pixels of augmented images
+  std::vector<Turn> turns;
+  std::vector<std::uint8_t> changed;  // pixels of turned and augmented images
   MicroBatch batch;
   bool ready = false;  // guarded by the loader's mutex, as is who may touch the rest
 };
@@ -53,14 +53,15 @@ class Assembler {
     slot.images.resize(count);
     slot.labels.resize(count);
     slot.samples.resize(count);
-    if (request_.augment != Augment::none) slot.turned.resize(count * set_.image.size());
+    slot.turns.assign(count, Turn::none);
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t index = order_[piece.at(i)];
       slot.labels[i] = set_.labels[index];
       slot.samples[i] = set_.samples[index];
       slot.images[i] = set_.pixels[index];
+      if (!set_.turns.empty()) slot.turns[i] = set_.turns[index];
     }
-    if (request_.augment != Augment::none) turn_all(at.epoch, slot);
+    if (request_.augment != Augment{} || !set_.turns.empty()) change_all(at.epoch, slot);
     slot.batch = {slot.images, slot.labels, slot.samples};
   }
 
@@ -86,13 +87,15 @@ class Assembler {
     epoch_ = epoch;
   }
 
-  void turn_all(int epoch, Slot& slot) {
+  void change_all(int epoch, Slot& slot) {
     const std::size_t bytes = set_.image.size();
+    slot.changed.resize(slot.images.size() * bytes);
     arena_.for_each(slot.images.size(), [&](std::size_t i) {
-      const Turn turn = choose_turn(request_.augment, request_.seed, epoch, slot.samples[i]);
-      if (turn == Turn::none) return;
-      const auto dst = std::span(slot.turned).subspan(i * bytes, bytes);
-      turn_picture(slot.images[i], set_.image, turn, dst);
+      const Change change =
+          choose_change(request_.augment, set_.image, request_.seed, epoch, slot.samples[i]);
+      if (slot.turns[i] == Turn::none && change == Change{}) return;
+      const auto dst = std::span(slot.changed).subspan(i * bytes, bytes);
+      change_picture(slot.images[i], set_.image, slot.turns[i], change, dst);
       slot.images[i] = dst.data();
     });
   }
@@ -196,13 +199,7 @@ class BatchLoader final : public BatchSource {
 
 std::unique_ptr<BatchSource> make_batch_loader(const ImageSet& set, const BatchPlan& plan,
                                                const BatchRequest& request) {
-  if (!fits(request.augment, set.image)) {
-    fail(ExitCode::usage, "--augment six needs square images, not " +
-                              std::to_string(set.image.height) + "x" +
-                              std::to_string(set.image.width) +
-                              " (two of its six are turns by 90 degrees); use "
-                              "--augment flip or a square --image-size");
-  }
+  check_fits(request.augment, set.image);
   return std::make_unique<BatchLoader>(set, plan, request);
 }
 

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <map>
 
+#include "datasets/published.h"
+#include "datasets/views.h"
 #include "datasets/work_arena.h"
 
 namespace cputrain {
@@ -30,14 +32,14 @@ std::vector<SampleFacts> inspect_all(const DataSource& source,
 /// Damaged copies count as duplicates too, empty files do not: they have no content.
 void find_duplicates(const DataSource& source, const std::vector<std::uint32_t>& samples,
                      const std::vector<SampleFacts>& facts, CheckReport& report) {
+  const auto shown_in_train = pictures_of(*source.dataset, source.train);
+  const auto shown_in_validation = pictures_of(*source.dataset, source.validation);
   std::map<std::uint64_t, std::vector<std::uint32_t>> by_content;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (facts[i].content != 0) by_content[facts[i].content].push_back(samples[i]);
   }
   std::vector<std::vector<std::uint32_t>> groups;
-  for (auto& [content, group] : by_content) {
-    if (group.size() > 1) groups.push_back(std::move(group));
-  }
+  for (auto& [content, group] : by_content) groups.push_back(std::move(group));
   std::ranges::sort(groups);
   const auto in = [](const std::vector<std::uint32_t>& part, std::uint32_t sample) {
     return std::ranges::binary_search(part, sample);
@@ -47,10 +49,10 @@ void find_duplicates(const DataSource& source, const std::vector<std::uint32_t>&
     bool train = false, validation = false;
     for (const std::uint32_t sample : group) {
       names.push_back(source.dataset->name(sample));
-      train |= in(source.train, sample);
-      validation |= in(source.validation, sample);
+      train |= in(shown_in_train, sample);
+      validation |= in(shown_in_validation, sample);
     }
-    report.duplicates.push_back(names);
+    if (group.size() > 1) report.duplicates.push_back(names);
     if (train && validation) report.leaks.push_back(std::move(names));
   }
 }
@@ -69,7 +71,7 @@ void count_classes(const DataSource& source, CheckReport& report) {
 CheckReport check_data(const DataSource& source, int threads, const Progress& progress) {
   std::vector<std::uint32_t> samples = source.train;
   samples.insert(samples.end(), source.validation.begin(), source.validation.end());
-  std::ranges::sort(samples);
+  samples = pictures_of(*source.dataset, samples);
   const auto facts = inspect_all(source, samples, threads, progress);
   CheckReport report;
   report.samples = samples.size();
@@ -86,6 +88,9 @@ CheckReport check_data(const DataSource& source, int threads, const Progress& pr
   }
   find_duplicates(source, samples, facts, report);
   count_classes(source, report);
+  for (const std::string& path : source.containers) {
+    if (auto known = compare_with_published(path)) report.known.push_back(std::move(*known));
+  }
   return report;
 }
 

@@ -5,6 +5,8 @@
 #include "datasets/file_dataset.h"
 #include "datasets/image_cache.h"
 #include "datasets/open.h"
+#include "datasets/packed.h"
+#include "datasets/synth.h"
 
 namespace cputrain {
 
@@ -13,7 +15,9 @@ DataPipeline make_data_pipeline() {
           .decode = decode_into_cache,
           .batches = make_batch_loader,
           .read_image = read_picture,
-          .check = check_data};
+          .check = check_data,
+          .pack = write_packed,
+          .synth = write_synthetic};
 }
 
 }  // namespace cputrain

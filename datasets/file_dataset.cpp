@@ -46,8 +46,9 @@ class FileDataset final : public Dataset {
   std::string name(std::size_t index) const override { return path_below(root_, paths_[index]); }
   std::uint64_t fingerprint() const override { return fingerprint_; }
 
-  ReadResult read(std::size_t index, Shape image, std::span<std::uint8_t> dst) const override {
-    return read_picture(name(index), image, dst);
+  ReadResult read(std::size_t index, Shape image, Resize resize,
+                  std::span<std::uint8_t> dst) const override {
+    return read_picture(name(index), image, resize, dst);
   }
 
   SampleFacts inspect(std::size_t index) const override {
@@ -71,11 +72,12 @@ class FileDataset final : public Dataset {
 
 }  // namespace
 
-ReadResult read_picture(const std::string& path, Shape image, std::span<std::uint8_t> dst) {
+ReadResult read_picture(const std::string& path, Shape image, Resize resize,
+                        std::span<std::uint8_t> dst) {
   const FileContent file = read_file(path, kMaxFileBytes);
   if (file.result.status != ReadStatus::ok) return file.result;
   const Decoded decoded = decode(file.bytes);
-  if (decoded.result.status == ReadStatus::ok) resize_bilinear(decoded.picture, image, dst);
+  if (decoded.result.status == ReadStatus::ok) resize_picture(decoded.picture, image, resize, dst);
   return decoded.result;
 }
 

@@ -15,7 +15,7 @@ struct PictureFile {
 };
 
 /// Reads, decodes and resizes one picture file, for data sets and for `predict`.
-ReadResult read_picture(const std::string& path, Shape image, std::span<std::uint8_t> dst);
+ReadResult read_picture(const std::string& path, Shape image, Resize, std::span<std::uint8_t> dst);
 
 /// Whether the name ends in .bmp, .gif, .jpeg, .jpg or .png, any case: Keras' list.
 bool is_picture_name(std::string_view name);

@@ -18,7 +18,7 @@ namespace {
 
 /// Pictures and labels of one part.
 struct IdxPart {
-  std::string images_name;
+  std::string images_path, labels_path, images_name;
   std::size_t count = 0;
   int height = 0, width = 0;
   std::vector<std::uint8_t> pixels, labels;
@@ -67,7 +67,9 @@ IdxPart read_part(const std::string& folder, const std::string& part) {
                              std::to_string(height) + " are not possible (sides must be 1 to " +
                              std::to_string(kMaxSide) + "); fetch it again");
   }
-  return {std::filesystem::path(images).filename().string(),
+  return {images,
+          labels,
+          std::filesystem::path(images).filename().string(),
           pictures.extents[0],
           static_cast<int>(height),
           static_cast<int>(width),
@@ -126,13 +128,14 @@ class IdxDataset final : public Dataset {
     return part->images_name + "[" + std::to_string(at) + "]";
   }
 
-  ReadResult read(std::size_t index, Shape image, std::span<std::uint8_t> dst) const override {
+  ReadResult read(std::size_t index, Shape image, Resize resize,
+                  std::span<std::uint8_t> dst) const override {
     const auto [part, at] = locate(index);
     const auto grey = part->image(at);
     Picture picture{part->width, part->height, {}};
     picture.rgb.reserve(grey.size() * 3);
     for (const std::uint8_t value : grey) picture.rgb.insert(picture.rgb.end(), 3, value);
-    resize_bilinear(picture, image, dst);
+    resize_picture(picture, image, resize, dst);
     return {};
   }
 
@@ -166,7 +169,11 @@ IdxData open_idx(const std::string& folder) {
                              "' holds no images: the training part is empty (there is "
                              "nothing to train on); fetch the files again");
   }
-  return {std::make_unique<IdxDataset>(std::move(parts)), train, has_test};
+  std::vector<std::string> paths;
+  for (const IdxPart& part : parts) {
+    paths.insert(paths.end(), {part.images_path, part.labels_path});
+  }
+  return {std::make_unique<IdxDataset>(std::move(parts)), train, has_test, std::move(paths)};
 }
 
 }  // namespace cputrain

@@ -9,10 +9,11 @@
 #include <cstring>
 #include <map>
 
+#include "core/available_memory.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "core/available_memory.h"
+#include "datasets/views.h"
 #include "datasets/work_arena.h"
 
 namespace cputrain {
@@ -68,18 +69,26 @@ ReadResult load(const SharedResult& shared) {
   return {static_cast<ReadStatus>(shared.status), shared.detail.data(), shared.warned != 0};
 }
 
+/// What the two parts show, every picture once, ascending.
+std::vector<std::uint32_t> pictures_of(const DataSource& source) {
+  std::vector<std::uint32_t> samples = source.train;
+  samples.insert(samples.end(), source.validation.begin(), source.validation.end());
+  return pictures_of(*source.dataset, samples);
+}
+
 /// Says what would fit when the cache does not.
-void check_memory(const DataSource& source, Shape image) {
+void check_memory(const DataSource& source, std::size_t pictures, Shape image) {
   const auto available = available_memory();
-  const std::size_t samples = source.train.size() + source.validation.size();
-  const std::size_t needed = cache_bytes(samples, image);
+  const std::size_t needed = cache_bytes(pictures, image);
   if (!available || needed <= *available) return;
   const double room = static_cast<double>(*available - std::min(*available, kHeaderBytes + 64));
-  const double overhead = static_cast<double>(samples * sizeof(SharedResult));
+  const double overhead = static_cast<double>(pictures * sizeof(SharedResult));
   const auto side = static_cast<int>(
-      std::sqrt(std::max(0.0, room - overhead) / (3.0 * static_cast<double>(samples))));
+      std::sqrt(std::max(0.0, room - overhead) / (3.0 * static_cast<double>(pictures))));
+  const std::size_t samples = source.train.size() + source.validation.size();
   const auto fitting =
-      static_cast<std::size_t>(room / static_cast<double>(image.size() + sizeof(SharedResult)));
+      static_cast<std::size_t>(room / static_cast<double>(image.size() + sizeof(SharedResult))) *
+      (samples / pictures);  // six samples may show one picture
   std::string remedy = fmt::format("--image-size {}", side);
   if (fitting > source.validation.size()) {
     remedy = fmt::format("--limit-train {} or {}", fitting - source.validation.size(), remedy);
@@ -87,42 +96,74 @@ void check_memory(const DataSource& source, Shape image) {
   fail(ExitCode::usage,
        fmt::format("{} images at {}x{} need {} of memory, {} are available (they are decoded once "
                    "and kept, so that later epochs read nothing); the largest that fit: {}",
-                   with_commas(samples), image.height, image.width,
+                   with_commas(pictures), image.height, image.width,
                    bytes_text(static_cast<double>(needed)),
                    bytes_text(static_cast<double>(*available)), remedy));
 }
 
-void decode_slice(const Dataset& data, std::span<const std::uint32_t> samples, Range mine,
-                  const DecodeRequest& request, const CacheView& view) {
+/// Pictures that lie ready are only looked at: a damaged one is found before the first step, and
+/// its pages are in memory then.
+void read_slice(const Dataset& data, std::span<const std::uint32_t> pictures, Range mine,
+                const DecodeRequest& request, const CacheView& view) {
+  const bool ready = data.ready_form().has_value();
   WorkArena arena(request.threads);
-  const auto decode_one = [&](std::size_t i) {
+  const auto read_one = [&](std::size_t i) {
     const std::size_t position = mine.begin + i;
-    store(data.read(samples[position], request.image, view.pixels(position)),
+    const std::uint32_t picture = pictures[position];
+    store(ready ? data.check_ready(picture)
+                : data.read(picture, request.image, request.resize, view.pixels(position)),
           view.result(position));
     view.done().fetch_add(1, std::memory_order_acq_rel);
   };
-  arena.for_each(mine.size(), decode_one, [&] {
+  arena.for_each(mine.size(), read_one, [&] {
     if (request.progress) {
-      request.progress(view.done().load(std::memory_order_acquire), samples.size());
+      request.progress(view.done().load(std::memory_order_acquire), pictures.size());
     }
   });
 }
 
 /// Sorts what the shared memory says into good and bad; the same on every rank.
-void collect(const Dataset& data, std::span<const std::uint32_t> samples, std::size_t first,
-             const CacheView& view, ImageSet& set, DecodedData& decoded) {
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    const ReadResult result = load(view.result(first + i));
-    if (result.status != ReadStatus::ok) {
-      decoded.bad.push_back({data.name(samples[i]), result});
-      continue;
+class Collector {
+ public:
+  Collector(const Dataset& data, std::span<const std::uint32_t> pictures, const CacheView& view,
+            DecodedData& decoded)
+      : data_(data), pictures_(pictures), view_(view), decoded_(decoded), told_(pictures.size()) {}
+
+  void collect(std::span<const std::uint32_t> samples, ImageSet& set) {
+    for (const std::uint32_t sample : samples) {
+      const View shown = data_.view(sample);
+      const auto found = std::ranges::lower_bound(pictures_, shown.picture);
+      const auto position = static_cast<std::size_t>(found - pictures_.begin());
+      const ReadResult result = load(view_.result(position));
+      tell(position, result);
+      if (result.status != ReadStatus::ok) continue;
+      set.pixels.push_back(decoded_.mapped ? data_.ready_pixels(shown.picture)
+                                           : view_.pixels(position).data());
+      set.labels.push_back(data_.label(sample));
+      set.samples.push_back(sample);
+      set.turns.push_back(shown.turn);
     }
-    decoded.warnings += result.warned ? 1 : 0;
-    set.pixels.push_back(view.pixels(first + i).data());
-    set.labels.push_back(data.label(samples[i]));
-    set.samples.push_back(samples[i]);
+    const auto turned = [](Turn turn) { return turn != Turn::none; };
+    if (std::ranges::none_of(set.turns, turned)) set.turns.clear();
   }
-}
+
+ private:
+  /// Once for each picture, however many samples show it.
+  void tell(std::size_t position, const ReadResult& result) {
+    if (told_[position]) return;
+    told_[position] = true;
+    decoded_.warnings += result.warned ? 1 : 0;
+    if (result.status != ReadStatus::ok) {
+      decoded_.bad.push_back({data_.name(pictures_[position]), result});
+    }
+  }
+
+  const Dataset& data_;
+  std::span<const std::uint32_t> pictures_;
+  const CacheView& view_;
+  DecodedData& decoded_;
+  std::vector<bool> told_;
+};
 
 std::string first_bad(const DecodedData& decoded) {
   const BadSample& bad = decoded.bad.front();
@@ -153,6 +194,22 @@ void check_what_is_left(const DataSource& source, const DecodedData& decoded) {
 
 }  // namespace
 
+namespace {
+
+void check_form(const ReadyForm& form, const DecodeRequest& request) {
+  if (form.image == request.image && form.resize == request.resize) return;
+  const auto text = [](Shape image, Resize resize) {
+    return fmt::format("{}x{}, {}", image.height, image.width, resize_name(resize));
+  };
+  fail(ExitCode::usage,
+       fmt::format("the pictures of --data are ready at {}, not at {} (a packed file holds one "
+                   "size); use --image-size {} --resize {}, or pack the data again",
+                   text(form.image, form.resize), text(request.image, request.resize),
+                   form.image.height, resize_name(form.resize)));
+}
+
+}  // namespace
+
 std::size_t cache_bytes(std::size_t samples, Shape image) {
   return kHeaderBytes + results_bytes(samples) + samples * image.size();
 }
@@ -160,20 +217,25 @@ std::size_t cache_bytes(std::size_t samples, Shape image) {
 DecodedData decode_into_cache(const DataSource& source, const DecodeRequest& request,
                               NodeMemory& memory, NodeBarrier& barrier) {
   const Stopwatch watch;
-  std::vector<std::uint32_t> samples = source.train;
-  samples.insert(samples.end(), source.validation.begin(), source.validation.end());
-  check_memory(source, request.image);
+  const std::vector<std::uint32_t> pictures = pictures_of(source);
+  const auto ready = source.dataset->ready_form();
+  if (ready) check_form(*ready, request);
+  // Of pictures that lie ready only the results are shared.
+  const Shape stored = ready ? Shape{0, 0, 0} : request.image;
+  if (!ready) check_memory(source, pictures.size(), request.image);
   barrier.wait();  // everybody has looked before anybody takes
   DecodedData decoded;
-  decoded.memory = memory.allocate(cache_bytes(samples.size(), request.image));
-  const CacheView view(*decoded.memory, samples.size(), request.image);
-  const Range mine = share(samples.size(), memory.local_rank(), memory.local_size());
-  decode_slice(*source.dataset, samples, mine, request, view);
+  decoded.mapped = ready.has_value();
+  decoded.bytes = pictures.size() * request.image.size();
+  decoded.memory = memory.allocate(cache_bytes(pictures.size(), stored));
+  const CacheView view(*decoded.memory, pictures.size(), stored);
+  const Range mine = share(pictures.size(), memory.local_rank(), memory.local_size());
+  read_slice(*source.dataset, pictures, mine, request, view);
   barrier.wait();
   decoded.train.image = decoded.validation.image = request.image;
-  collect(*source.dataset, source.train, 0, view, decoded.train, decoded);
-  collect(*source.dataset, source.validation, source.train.size(), view, decoded.validation,
-          decoded);
+  Collector collector(*source.dataset, pictures, view, decoded);
+  collector.collect(source.train, decoded.train);
+  collector.collect(source.validation, decoded.validation);
   check_what_is_left(source, decoded);
   decoded.seconds = watch.seconds();
   return decoded;

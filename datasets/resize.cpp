@@ -41,6 +41,18 @@ void stretch_row(const std::uint8_t* src, std::span<const Tap> columns, std::vec
   }
 }
 
+/// Pillow's sums, not i * step: rounding would choose other pixels here and there.
+std::vector<std::size_t> nearest_positions(int in, int out) {
+  std::vector<std::size_t> result;
+  result.reserve(static_cast<std::size_t>(out));
+  const double step = static_cast<double>(in) / out;
+  double position = step * 0.5;
+  for (int i = 0; i < out; ++i, position += step) {
+    result.push_back(static_cast<std::size_t>(std::clamp(static_cast<int>(position), 0, in - 1)));
+  }
+  return result;
+}
+
 }  // namespace
 
 void resize_bilinear(const Picture& picture, Shape image, std::span<std::uint8_t> dst) {
@@ -65,6 +77,24 @@ void resize_bilinear(const Picture& picture, Shape image, std::span<std::uint8_t
       *out++ = static_cast<std::uint8_t>(value + 0.5f);
     }
   }
+}
+
+void resize_nearest(const Picture& picture, Shape image, std::span<std::uint8_t> dst) {
+  assert(image.channels == 3 && dst.size() == image.size());
+  const auto rows = nearest_positions(picture.height, image.height);
+  const auto columns = nearest_positions(picture.width, image.width);
+  const std::size_t src_row = static_cast<std::size_t>(picture.width) * 3;
+  std::uint8_t* out = dst.data();
+  for (const std::size_t row : rows) {
+    const std::uint8_t* from = picture.rgb.data() + row * src_row;
+    for (const std::size_t column : columns) out = std::copy_n(from + column * 3, 3, out);
+  }
+}
+
+void resize_picture(const Picture& picture, Shape image, Resize resize,
+                    std::span<std::uint8_t> dst) {
+  if (resize == Resize::nearest) return resize_nearest(picture, image, dst);
+  resize_bilinear(picture, image, dst);
 }
 
 }  // namespace cputrain

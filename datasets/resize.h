@@ -4,6 +4,7 @@
 #include <span>
 
 #include "core/shape.h"
+#include "data/resize.h"
 #include "datasets/decode.h"
 
 namespace cputrain {
@@ -14,5 +15,11 @@ namespace cputrain {
 /// nearest byte (TensorFlow keeps the float; half a grey level is the price of a cache in bytes).
 /// The same size gives the same bytes. `dst` has image.height * image.width * 3 bytes.
 void resize_bilinear(const Picture&, Shape image, std::span<std::uint8_t> dst);
+
+/// Nearest neighbour exactly as Pillow's Image.resize(size, NEAREST): along each axis the position
+/// begins at half a step and steps are added up in double, as ImagingScaleAffine does.
+void resize_nearest(const Picture&, Shape image, std::span<std::uint8_t> dst);
+
+void resize_picture(const Picture&, Shape image, Resize, std::span<std::uint8_t> dst);
 
 }  // namespace cputrain

@@ -72,6 +72,30 @@ Division choose_stratified(std::span<const std::uint32_t> samples, const Labels&
   return draw(std::move(groups), quotas, seed, use);
 }
 
+std::vector<std::size_t> level(std::size_t total, std::span<const std::size_t> counts) {
+  std::vector<std::size_t> parts(counts.size()), order(counts.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  // Smallest first: what they cannot take is shared by those that come after them. Of equal ones
+  // the last index comes first, since shares are rounded down as long as others follow.
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    return counts[a] != counts[b] ? counts[a] < counts[b] : a > b;
+  });
+  std::size_t left = total;
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    const std::size_t part = std::min(counts[order[k]], left / (order.size() - k));
+    parts[order[k]] = part;
+    left -= part;
+  }
+  return parts;
+}
+
+Division choose_balanced(std::span<const std::uint32_t> samples, const Labels& label_of,
+                         int classes, std::size_t total, std::uint64_t seed, Choice use) {
+  ByClass groups = group(samples, label_of, classes);
+  const auto quotas = level(std::min(total, samples.size()), sizes_of(groups));
+  return draw(std::move(groups), quotas, seed, use);
+}
+
 Division split_validation(std::span<const std::uint32_t> samples, const Labels& label_of,
                           int classes, double split, std::uint64_t seed) {
   ByClass groups = group(samples, label_of, classes);

@@ -24,6 +24,15 @@ Division choose_stratified(std::span<const std::uint32_t> samples,
                            const std::function<int(std::uint32_t)>& label_of, int classes,
                            std::size_t total, std::uint64_t seed, Choice use);
 
+/// `total` things shared out as equally as `counts` allow, at most counts[i] to i; what does not
+/// divide goes to the lower indices.
+std::vector<std::size_t> level(std::size_t total, std::span<const std::size_t> counts);
+
+/// Chooses `total` of the samples, as many of every class as it has and equality allows.
+Division choose_balanced(std::span<const std::uint32_t> samples,
+                         const std::function<int(std::uint32_t)>& label_of, int classes,
+                         std::size_t total, std::uint64_t seed, Choice use);
+
 /// The validation part: round(split * samples), but every class keeps one sample for training.
 Division split_validation(std::span<const std::uint32_t> samples,
                           const std::function<int(std::uint32_t)>& label_of, int classes,

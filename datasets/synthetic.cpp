@@ -161,7 +161,9 @@ class SyntheticDataset final : public Dataset {
     return "synthetic[" + std::to_string(index) + "]";
   }
 
-  ReadResult read(std::size_t index, Shape image, std::span<std::uint8_t> dst) const override {
+  /// Drawn at the size asked for, so there is nothing to resize.
+  ReadResult read(std::size_t index, Shape image, Resize,
+                  std::span<std::uint8_t> dst) const override {
     assert(image.channels == 3 && dst.size() == image.size());
     draw(make_scene(seed_, index, label(index)), image, dst);
     return {};
@@ -170,7 +172,7 @@ class SyntheticDataset final : public Dataset {
   SampleFacts inspect(std::size_t index) const override {
     constexpr Shape kSmall{32, 32, 3};
     std::vector<std::uint8_t> pixels(kSmall.size());
-    read(index, kSmall, pixels);
+    read(index, kSmall, Resize::bilinear, pixels);
     return {{}, ContentHash().add(pixels).value(), false};
   }
 

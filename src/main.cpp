@@ -61,6 +61,8 @@ int run_command(const Config& config, const Services& services) {
   if (config.command == "info") return run_info(config, services);
   if (config.command == "bench") return run_bench_step(config, services);
   if (config.topic == "check") return run_data_check(config, services);
+  if (config.topic == "pack") return run_data_pack(config, services);
+  if (config.topic == "synth") return run_data_synth(config, services);
   return run_data_info(config, services);
 }
 

@@ -162,7 +162,7 @@ DecodedData pictures_of_a_step(const Session& session, const Services& services,
   request.limit_train = config.limit_train.value_or(images);
   source = services.data.open(request);
   source.validation.clear();
-  return decode_with_progress(session, services, config, source, choices.image);
+  return decode_with_progress(session, services, config, source, choices.image, choices.resize);
 }
 
 }  // namespace

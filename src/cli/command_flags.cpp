@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/augment.h"
 #include "model/zoo.h"
 
 namespace cputrain {
@@ -23,17 +24,40 @@ void add_model_flags(Flags& f, Config& c) {
   f.real("dropout", c.dropout, 0, 0.999, "rate of every dropout layer [the model's]");
 }
 
+void add_resize_flag(Flags& f, Config& c) {
+  f.choice(
+      "resize", {"bilinear", "nearest"},
+      "how pictures come to --image-size: as TensorFlow, or as Keras' older loaders [bilinear]",
+      [&c](const std::string& name) { c.resize = resize_of(name); });
+}
+
+void add_expand_flag(Flags& f, Config& c) {
+  f.choice(
+      "expand", {"none", "six", "six-leaky"},
+      "six: each picture becomes six samples, flipped and turned; six-leaky: split after that, "
+      "so that turns of training pictures are in validation [none]",
+      [&c](const std::string& name) {
+        c.expand = name == "six"         ? Expand::six
+                   : name == "six-leaky" ? Expand::six_leaky
+                                         : Expand::none;
+      });
+}
+
 void add_data_flags(Flags& f, Config& c) {
   f.group("Data");
-  f.text("data", c.data, "DATA",
-         "folder of class folders, folder of cat.N.jpg files, list file, idx:DIR, or synthetic[:N] "
-         "[synthetic]");
+  f.text(
+      "data", c.data, "DATA",
+      "folder of class folders, folder of cat.N.jpg files, list file, cifar10:DIR, cifar100:DIR, "
+      "idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], FILE.ctpack, or synthetic[:N] [synthetic]");
   f.real("validation-split", c.validation_split, 0, 0.99,
          std::string("part kept for validation where the data has none of its own ") +
              (c.command == "eval" ? "[as in training]" : "[0.1]"));
   f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training pictures");
   f.whole("limit-val", c.limit_val, 0, 1'000'000'000,
           "use at most N validation pictures; 0: do not evaluate");
+  f.yes("balanced", c.balanced, "the limits keep as many of each class [the classes' proportions]");
+  add_expand_flag(f, c);
+  if (c.command == "train" || c.command == "bench" || c.topic == "pack") add_resize_flag(f, c);
   f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
           c.command == "eval"
               ? "chooses the validation part [that of training]"
@@ -145,12 +169,10 @@ void add_training_flags(Flags& f, Config& c) {
     f.real("target-accuracy", c.target_accuracy, 0, 1,
            "end when the accuracy of validation reaches X; the summary has the time it took");
   }
-  f.choice(
-      "augment", {"none", "flip", "six"},
-      "flip: left-right at random; six: flips and quarter turns at random [none]",
-      [&c](const std::string& name) {
-        c.augment = name == "flip" ? Augment::flip : name == "six" ? Augment::six : Augment::none;
-      });
+  f.parsed("augment", "LIST",
+           "random changes, none or some of " + augment_forms() +
+               ", such as flip,shear:0.2 [the model's]",
+           [&c](const std::string& text) { c.augment = parse_augment(text); });
   add_rule_flags(f, c);
   add_rate_flags(f, c);
 }
@@ -171,10 +193,20 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   }
 }
 
+void add_synth_flags(Flags& f, Config& c) {
+  f.group("Data");
+  f.whole("images", c.images, 2, 1'000'000, "number of pictures, half of each class [200]");
+  f.whole("image-size", c.image_size, 1, 16384, "sides of the pictures [64]");
+  f.choice("format", {"jpeg", "png", "bmp"}, "of the files [jpeg]",
+           [&c](const std::string& name) { c.format = name; });
+  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000, "the pictures are a function of it [0]");
+}
+
 }  // namespace
 
 void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   const std::string& command = c.command;
+  if (command == "data" && c.topic == "synth") return add_synth_flags(f, c);
   const bool trains = command == "train" || command == "bench";
   const bool reads_weights = command == "eval" || command == "predict";
   if (trains || command == "info") add_model_flags(f, c);
@@ -185,6 +217,9 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
                   : "weights.safetensors that training wrote");
   }
   if (command != "predict" && command != "info") add_data_flags(f, c);
+  if (command == "data" && c.topic == "pack") {
+    f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [256]");
+  }
   if (trains) add_training_flags(f, c);
   if (reads_weights) {
     f.group("Machine");

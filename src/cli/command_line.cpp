@@ -26,8 +26,9 @@ const std::vector<Command>& commands() {
       {"eval", "loss and accuracy of saved weights on a data set", {}},
       {"predict", "classes of picture files", {}},
       {"data",
-       "check: find damaged and doubled pictures; info: what a data set holds",
-       {"check", "info"}},
+       "check: find damaged and doubled pictures; info: what a data set holds; pack: one file that "
+       "is mapped instead of decoded; synth: made-up pictures to try things with",
+       {"check", "info", "pack", "synth"}},
       {"bench",
        "step: images/s and GFLOP/s of a training step beside this machine's limits",
        {"step"}},
@@ -214,8 +215,19 @@ void check_files(const Config& config) {
     fail(ExitCode::usage,
          "predict needs picture files: cputrain predict --weights FILE PICTURE...");
   }
-  if (config.command == "data" && config.files.size() > 1) {
-    fail(ExitCode::usage, config.files[1] + " is one word too many: data looks at one data set");
+  const std::size_t most = config.topic == "pack" ? 2 : 1;
+  if (config.command == "data" && config.files.size() > most) {
+    fail(ExitCode::usage,
+         fmt::format("{} is one word too many: data {} takes {}", config.files[most], config.topic,
+                     most == 2 ? "a data set and a file" : "one folder or data set"));
+  }
+  if (config.topic == "synth" && config.files.empty()) {
+    fail(ExitCode::usage, "data synth needs a new folder: cputrain data synth FOLDER");
+  }
+  if (config.topic == "pack" && config.files.size() < 2) {
+    fail(ExitCode::usage,
+         "data pack needs a data set and a file: cputrain data pack FOLDER "
+         "FILE.ctpack");
   }
 }
 

@@ -13,5 +13,7 @@ int run_info(const Config&, const Services&);
 int run_bench_step(const Config&, const Services&);
 int run_data_check(const Config&, const Services&);
 int run_data_info(const Config&, const Services&);
+int run_data_pack(const Config&, const Services&);
+int run_data_synth(const Config&, const Services&);
 
 }  // namespace cputrain

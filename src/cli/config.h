@@ -17,7 +17,7 @@ inline constexpr double kValidationSplit = 0.1;
 struct Config {
   std::string command = "train";
   std::string topic;               ///< second word of `bench` and `data`
-  std::vector<std::string> files;  ///< of `predict`; the data of `data`
+  std::vector<std::string> files;  ///< of `predict`; data and file of `data`
 
   // model
   std::string model = "dogcat";
@@ -29,7 +29,10 @@ struct Config {
   std::string data;
   std::optional<double> validation_split;
   std::optional<std::size_t> limit_train, limit_val;
-  Augment augment = Augment::none;
+  std::optional<Resize> resize;
+  std::optional<Augment> augment;
+  bool balanced = false;
+  Expand expand = Expand::none;
 
   // training
   std::optional<std::size_t> batch, batch_per_rank, base_batch;
@@ -63,13 +66,20 @@ struct Config {
   std::optional<int> verbose;
   std::size_t log_every = 10;
   int repeat = 5;
+  std::size_t images = 200;     ///< of `data synth`
+  std::string format = "jpeg";  ///< of `data synth`
 
   /// The flags as they were given, wherever that was, for config.json: {"batch", "32"}.
   std::vector<std::pair<std::string, std::string>> given;
 
   DataRequest data_request(std::uint64_t split_seed) const {
-    return {data.empty() ? "synthetic" : data, validation_split.value_or(kValidationSplit),
-            split_seed, limit_train, limit_val};
+    return {data.empty() ? "synthetic" : data,
+            validation_split.value_or(kValidationSplit),
+            split_seed,
+            limit_train,
+            limit_val,
+            balanced,
+            expand};
   }
 };
 

@@ -25,7 +25,11 @@ Json classes_json(const std::vector<CheckReport::ClassCount>& classes) {
 }
 
 Json report_json(const CheckReport& report) {
-  Json counts = Json::object(), bad = Json::array();
+  Json counts = Json::object(), bad = Json::array(), known = Json::array();
+  for (const auto& file : report.known) {
+    known.push_back(
+        {{"path", file.path}, {"as_published", file.as_published}, {"verdict", file.verdict}});
+  }
   for (int status = 0; status < kReadStatuses; ++status) {
     counts[std::string(status_name(static_cast<ReadStatus>(status)))] =
         report.by_status[static_cast<std::size_t>(status)];
@@ -42,7 +46,8 @@ Json report_json(const CheckReport& report) {
           {"warned", report.warned},
           {"duplicates", report.duplicates},
           {"in_training_and_validation", report.leaks},
-          {"classes", classes_json(report.classes)}};
+          {"classes", classes_json(report.classes)},
+          {"known_files", std::move(known)}};
 }
 
 /// The first few of a list, and how many more there are.
@@ -70,6 +75,7 @@ void print_report(const CheckReport& report) {
   print_some("Decoded with complaints (used all the same)", report.warned);
   print_some("The same content more than once", joined(report.duplicates));
   print_some("In training and in validation, so accuracy will look too good", joined(report.leaks));
+  for (const auto& file : report.known) print("{}: {}\n", file.path, file.verdict);
   for (const auto& c : report.classes) {
     print("Class {}: {} for training, {} for validation\n", c.name, with_commas(c.train),
           with_commas(c.validation));
@@ -117,6 +123,48 @@ int run_data_info(const Config& config, const Services& services) {
                     {"fingerprint", fmt::format("{:016x}", source.dataset->fingerprint())},
                     {"classes", classes_json(classes)}};
   write_result(session, config.json, json_text(result) + "\n");
+  return static_cast<int>(ExitCode::ok);
+}
+
+int run_data_pack(const Config& config, const Services& services) {
+  constexpr int kSide = 256;
+  const Session session = start_session(config, services);
+  if (!session.leads()) return static_cast<int>(ExitCode::ok);
+  const DataSource source = services.data.open(config.data_request(config.seed.value_or(0)));
+  say(session, source.description);
+  const int side = config.image_size.value_or(kSide);
+  const PackReport report = services.data.pack(source, {config.files[1],
+                                                        {side, side, 3},
+                                                        config.resize.value_or(Resize::bilinear),
+                                                        config.io_threads.value_or(session.threads),
+                                                        progress_line(session, "Packing")});
+  for (const BadSample& bad : report.bad) {
+    say(session, fmt::format("warning: left out {}: {} ({})", bad.name,
+                             status_name(bad.result.status), bad.result.detail));
+  }
+  if (config.json != "-") {
+    print("{} pictures of {}x{} packed into {} ({}); train with --data {} --image-size {}\n",
+          with_commas(report.pictures), side, side, config.files[1],
+          bytes_text(static_cast<double>(report.bytes)), config.files[1], side);
+  }
+  const Json result{{"file", config.files[1]},
+                    {"pictures", report.pictures},
+                    {"left_out", report.bad.size()},
+                    {"bytes", report.bytes}};
+  write_result(session, config.json, json_text(result) + "\n");
+  return static_cast<int>(ExitCode::ok);
+}
+
+int run_data_synth(const Config& config, const Services& services) {
+  constexpr int kSide = 64;
+  const Session session = start_session(config, services);
+  if (!session.leads()) return static_cast<int>(ExitCode::ok);
+  const int side = config.image_size.value_or(kSide);
+  const std::string& folder = config.files.front();
+  services.data.synth(
+      {folder, config.images, {side, side, 3}, config.format, config.seed.value_or(0)});
+  print("{} made-up pictures of two classes in {}; train with --data {} --image-size {}\n",
+        with_commas(config.images), folder, folder, side);
   return static_cast<int>(ExitCode::ok);
 }
 

@@ -42,7 +42,7 @@ int run_eval(const Config& config, const Services& services) {
   say(session, fmt::format("{}; evaluating {} {} images", source.description,
                            with_commas(source.validation.size()), all ? "(all)" : "validation"));
   const DecodedData data =
-      decode_with_progress(session, services, config, source, model.graph.image());
+      decode_with_progress(session, services, config, source, model.graph.image(), model.resize);
 
   const int rank = session.communicator->rank(), ranks = session.communicator->size();
   const int micro_batch = micro_batch_size(config, session);

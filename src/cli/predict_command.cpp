@@ -22,11 +22,12 @@ struct Pictures {
   std::vector<Json> answers;  ///< one a file, in order; an "error" for unreadable ones
 };
 
-Pictures read_pictures(std::span<const std::string> files, const Services& services, Shape image) {
+Pictures read_pictures(std::span<const std::string> files, const Services& services, Shape image,
+                       Resize resize) {
   Pictures pictures;
   for (const std::string& file : files) {
     std::vector<std::uint8_t> pixels(image.size());
-    const ReadResult read = services.data.read_image(file, image, pixels);
+    const ReadResult read = services.data.read_image(file, image, resize, pixels);
     Json answer{{"file", file}};
     if (read.status == ReadStatus::ok) {
       pictures.pixels.push_back(std::move(pixels));
@@ -102,7 +103,7 @@ int run_predict(const Config& config, const Services& services) {
   std::size_t errors = 0;
   for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
     const auto some = files.subspan(begin, std::min(at_once, files.size() - begin));
-    Pictures pictures = read_pictures(some, services, model.graph.image());
+    Pictures pictures = read_pictures(some, services, model.graph.image(), model.resize);
     run_pictures(pictures, at_once, *inference.program, model);
     for (Json& entry : pictures.answers) {
       if (config.json != "-" || entry.contains("error")) print_answer(entry);

@@ -101,6 +101,8 @@ nlohmann::ordered_json effective_flags(const Config& config, const TrainingChoic
   flags["image-size"] = choices.image.height;
   flags["data"] = config.data.empty() ? "synthetic" : config.data;
   flags["validation-split"] = config.validation_split.value_or(kValidationSplit);
+  flags["resize"] = resize_name(choices.resize);
+  flags["augment"] = to_text(choices.augment);
   flags["batch"] = choices.batch;
   flags["micro-batch"] = micro_batch;
   flags["epochs"] = choices.epochs;

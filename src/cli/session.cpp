@@ -99,19 +99,21 @@ void say_bad_samples(const Session& session, const DecodedData& data) {
 }  // namespace
 
 DecodedData decode_with_progress(const Session& session, const Services& services,
-                                 const Config& config, const DataSource& source, Shape image) {
+                                 const Config& config, const DataSource& source, Shape image,
+                                 Resize resize) {
   check_agreement(session, "the data that they see",
                   fmt::format("{:016x}, {} + {} samples", source.dataset->fingerprint(),
                               source.train.size(), source.validation.size()));
   const DecodeRequest request{image, config.io_threads.value_or(session.threads),
-                              progress_line(session, "Decoding")};
+                              progress_line(session, "Decoding"), resize};
   Communicator& communicator = *session.communicator;
   DecodedData data = services.data.decode(source, request, communicator.node_memory(),
                                           communicator.node_barrier());
   const std::size_t count = data.train.size() + data.validation.size();
-  say(session, fmt::format("{} images at {}x{} ready in {:.1f} s ({} in memory, once a node)",
+  say(session, fmt::format("{} images at {}x{} ready in {:.1f} s ({} {}, once a node)",
                            with_commas(count), image.height, image.width, data.seconds,
-                           bytes_text(static_cast<double>(count * image.size()))));
+                           bytes_text(static_cast<double>(data.bytes)),
+                           data.mapped ? "mapped" : "in memory"));
   say_bad_samples(session, data);
   Fnv1a left_out;  // a file that one node alone cannot read would shift its order of samples
   for (const BadSample& bad : data.bad) left_out.add(bad.name);

@@ -33,7 +33,7 @@ Progress progress_line(const Session&, const std::string& verb);
 
 /// Decodes with a progress line on standard error; damaged files are named there.
 DecodedData decode_with_progress(const Session&, const Services&, const Config&, const DataSource&,
-                                 Shape image);
+                                 Shape image, Resize);
 
 /// How many images a rank computes at once: what was asked, else 32 or twice the threads.
 int micro_batch_size(const Config&, const Session&);

@@ -206,7 +206,8 @@ int run_train(const Config& config, const Services& services) {
                   identity(config, choices, source, graph, micro_batch));
   // The folder before the long work: a full disk or a wrong --out shows at once.
   const auto folder = open_run_folder(session, services, config, choices, micro_batch);
-  const DecodedData data = decode_with_progress(session, services, config, source, choices.image);
+  const DecodedData data =
+      decode_with_progress(session, services, config, source, choices.image, choices.resize);
 
   const int rank = session.communicator->rank(), ranks = session.communicator->size();
   const BatchPlan plan(data.train.size(), choices.batch, micro_batch, rank, ranks, choices.plan);
@@ -220,8 +221,12 @@ int run_train(const Config& config, const Services& services) {
   const std::optional<Validation> validation =
       data.validation.size() ? std::optional(Validation{*val_batches, val_plan}) : std::nullopt;
 
-  const ModelDescription model{choices.model->name, class_names(source, classes), graph,
-                               choices.seed, config.validation_split.value_or(kValidationSplit)};
+  const ModelDescription model{choices.model->name,
+                               class_names(source, classes),
+                               graph,
+                               choices.seed,
+                               config.validation_split.value_or(kValidationSplit),
+                               choices.resize};
   const Results results(session, folder, model, *training, config.target_accuracy);
   const auto reporter = make_reporter(session, config, folder);
   if (session.leads()) {  // weights of a run that is overwritten must not outlive its figures

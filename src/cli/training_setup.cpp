@@ -28,6 +28,8 @@ TrainingChoices choose_training(const Config& config) {
                           choose_learning_rate(config, recipe, optimizer.rule),
                           choose_plan(config, recipe),
                           choose_shuffle(config, recipe)};
+  choices.resize = config.resize.value_or(Resize::bilinear);
+  choices.augment = config.augment.value_or(recipe.augment);
   // Says early, on every rank alike, that a picture is too small.
   build_graph(config, choices, config.classes.value_or(recipe.classes));
   return choices;
@@ -176,7 +178,8 @@ std::unique_ptr<Training> make_training(const Session& session, const Services& 
   training->learning_rate = std::make_unique<LearningRate>(
       choices.learning_rate, training_epochs(plan, choices.epochs, config.steps));
   training->batches = services.data.batches(
-      images, plan, {choices.seed, choices.shuffle, config.augment, config.io_threads.value_or(1)});
+      images, plan,
+      {choices.seed, choices.shuffle, choices.augment, config.io_threads.value_or(1)});
   start_weights(session, config, choices, graph, *training);
   return training;
 }

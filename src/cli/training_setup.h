@@ -20,6 +20,8 @@ struct TrainingChoices {
   LearningRateOptions learning_rate;
   PlanOptions plan;
   bool shuffle = true;
+  Resize resize = Resize::bilinear;
+  Augment augment{};
 };
 
 /// Throws Error(usage) on combinations that make no sense (--rho with Adam), before any rank waits

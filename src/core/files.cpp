@@ -60,6 +60,17 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::write(std::span<const std::byte> bytes) { write_all(descriptor_, bytes, path_); }
 
+void AtomicFile::write_at(std::size_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written =
+        ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) cannot_write(path_, errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::size_t>(written);
+  }
+}
+
 void AtomicFile::commit(Durability durability) {
   if (durability == Durability::disk && ::fsync(descriptor_) != 0 && errno != EINVAL)
     cannot_write(path_, errno);

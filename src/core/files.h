@@ -24,6 +24,8 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// Writes at a place of its own; write() goes on where it was.
+  void write_at(std::size_t offset, std::span<const std::byte> bytes);
   void commit(Durability = Durability::disk);
 
  private:

@@ -21,6 +21,12 @@ struct CheckReport {
     std::size_t train = 0, validation = 0;  ///< samples listed, damaged ones included
   };
 
+  struct KnownFile {
+    std::string path;
+    bool as_published = false;
+    std::string verdict;
+  };
+
   std::size_t samples = 0;
   std::array<std::size_t, kReadStatuses> by_status{};  ///< indexed by ReadStatus; [0] can be read
   std::vector<BadFile> bad;                            ///< in the data set's order
@@ -32,6 +38,7 @@ struct CheckReport {
   /// Those of the groups that are in training and in validation both: accuracy is too good.
   std::vector<std::vector<std::string>> leaks;
   std::vector<ClassCount> classes;
+  std::vector<KnownFile> known;  ///< files of a set whose sizes or checksums are known
 };
 
 }  // namespace cputrain

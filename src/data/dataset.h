@@ -2,12 +2,15 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/shape.h"
+#include "data/resize.h"
+#include "data/turn.h"
 
 namespace cputrain {
 
@@ -30,6 +33,18 @@ struct SampleFacts {
   bool wrong_extension = false;  ///< named as another format than it is
 };
 
+/// What a sample shows: the picture of a sample that is not turned, and how it is turned.
+struct View {
+  std::uint32_t picture = 0;
+  Turn turn = Turn::none;
+};
+
+/// The one form in which a data set has pictures that need no decoding.
+struct ReadyForm {
+  Shape image;
+  Resize resize = Resize::bilinear;
+};
+
 /// Random access to labelled pictures. Reading is const and safe from many threads, and its outcome
 /// depends on the sample alone, so every rank decides alike which files are bad.
 class Dataset {
@@ -41,25 +56,39 @@ class Dataset {
   /// A name a person can find again: a path, or "t10k-images-idx3-ubyte.gz[17]".
   virtual std::string name(std::size_t index) const = 0;
   /// Decodes, converts to RGB, resizes to `image` and writes H*W*3 bytes to dst.
-  virtual ReadResult read(std::size_t index, Shape image, std::span<std::uint8_t> dst) const = 0;
+  virtual ReadResult read(std::size_t index, Shape image, Resize resize,
+                          std::span<std::uint8_t> dst) const = 0;
   /// Decodes at the stored size and looks closer than read() does.
   virtual SampleFacts inspect(std::size_t index) const = 0;
   /// A hash of what the data set consists of (names, sizes, labels), compared between ranks.
   virtual std::uint64_t fingerprint() const = 0;
+
+  /// Several samples may show one picture; then it is read once.
+  virtual View view(std::size_t index) const {
+    return {static_cast<std::uint32_t>(index), Turn::none};
+  }
+  /// Set where the pixels lie in memory, as long as the data set does, in one form only.
+  virtual std::optional<ReadyForm> ready_form() const { return std::nullopt; }
+  /// Those of a sample's picture, H*W*3 bytes, not turned; only where ready_form() is set.
+  virtual const std::uint8_t* ready_pixels(std::size_t) const { return nullptr; }
+  /// Whether they are whole.
+  virtual ReadResult check_ready(std::size_t) const { return {}; }
 };
 
 /// A data set and which of its samples are for training and for validation.
 struct DataSource {
   std::unique_ptr<Dataset> dataset;
   std::vector<std::uint32_t> train, validation;  ///< indices, ascending
-  std::size_t ignored = 0;  ///< files that are not pictures by their names, and links
-  std::string description;  ///< for the log: what was found and how it is split
+  std::size_t ignored = 0;              ///< files that are not pictures by their names, and links
+  std::vector<std::string> containers;  ///< paths of files that hold many pictures each
+  std::string description;              ///< for the log: what was found and how it is split
 };
 
 /// Pictures decoded to one size, in memory that all ranks of a node share; damaged ones left out.
 struct ImageSet {
   Shape image;
-  std::vector<const std::uint8_t*> pixels;  ///< one pointer an image, H*W*3 bytes
+  std::vector<const std::uint8_t*> pixels;  ///< one pointer an image, H*W*3 bytes, not turned
+  std::vector<Turn> turns;                  ///< one an image; empty where none is turned
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> samples;  ///< index in the data set
   std::size_t size() const { return pixels.size(); }

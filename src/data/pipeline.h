@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/node.h"
+#include "data/augment.h"
 #include "data/batch_plan.h"
 #include "data/batch_source.h"
 #include "data/check_report.h"
@@ -15,16 +16,21 @@
 /// The data side as the commands see it; `datasets/` implements it.
 namespace cputrain {
 
+/// Whether each picture of the data becomes six samples, one a Turn. `six`: split into training and
+/// validation first, so that no picture is in both; `six_leaky`: split afterwards, as the potato
+/// chips program does, with turns of training pictures in validation.
+enum class Expand { none, six, six_leaky };
+
 /// Which samples a command wants.
 struct DataRequest {
-  std::string spec;                          ///< --data: folder, list file, idx:DIR, synthetic[:N]
+  std::string spec;                          ///< --data, in one of the forms of README.md
   double validation_split = 0.1;             ///< where the data has no part of its own for it
   std::uint64_t seed = 0;                    ///< chooses the split and what the limits keep
   std::optional<std::size_t> limit_train{};  ///< at most so many; chosen by seed
   std::optional<std::size_t> limit_validation{};
+  bool balanced = false;  ///< the limits keep as many of each class, not the classes' proportions
+  Expand expand = Expand::none;
 };
-
-enum class Augment { none, flip, six };
 
 struct BadSample {
   std::string name;
@@ -36,7 +42,9 @@ struct DecodedData {
   ImageSet train, validation;
   std::vector<BadSample> bad;           ///< left out, the same on every rank
   std::size_t warnings = 0;             ///< decoded although the decoder complained
-  std::unique_ptr<SharedBlock> memory;  ///< what the sets point into
+  std::unique_ptr<SharedBlock> memory;  ///< what the sets point into, unless `mapped`
+  bool mapped = false;                  ///< they point into the data set, which must outlive them
+  std::size_t bytes = 0;                ///< of pixels, once a node
   double seconds = 0;
 };
 
@@ -47,13 +55,37 @@ struct DecodeRequest {
   Shape image;
   int threads = 1;
   Progress progress;
+  Resize resize = Resize::bilinear;
 };
 
 struct BatchRequest {
   std::uint64_t seed = 0;
   bool shuffle = true;  ///< false: in the data's own order (evaluation)
-  Augment augment = Augment::none;
+  Augment augment{};
   int threads = 1;
+};
+
+/// What `data pack` is to do.
+struct PackRequest {
+  std::string file;
+  Shape image;
+  Resize resize = Resize::bilinear;
+  int threads = 1;
+  Progress progress;
+};
+
+struct PackReport {
+  std::size_t pictures = 0, bytes = 0;  ///< in the file; bytes of the whole file
+  std::vector<BadSample> bad;           ///< left out
+};
+
+/// What `data synth` is to do: made-up pictures in class folders.
+struct SynthRequest {
+  std::string folder;
+  std::size_t images = 200;
+  Shape image;
+  std::string format = "jpeg";  ///< "jpeg", "png" or "bmp"
+  std::uint64_t seed = 0;
 };
 
 struct DataPipeline {
@@ -67,10 +99,15 @@ struct DataPipeline {
                                              const BatchRequest&)>
       batches;
   /// Reads one picture file for `predict`.
-  std::function<ReadResult(const std::string& path, Shape image, std::span<std::uint8_t> dst)>
+  std::function<ReadResult(const std::string& path, Shape image, Resize,
+                           std::span<std::uint8_t> dst)>
       read_image;
   /// Decodes every sample on `threads` threads and reports what is wrong with the data.
   std::function<CheckReport(const DataSource&, int threads, const Progress&)> check;
+  /// Decodes into one file that a node maps instead of decoding. Error(data, usage, output).
+  std::function<PackReport(const DataSource&, const PackRequest&)> pack;
+  /// Error(usage) where the folder holds something, Error(output).
+  std::function<void(const SynthRequest&)> synth;
 };
 
 }  // namespace cputrain

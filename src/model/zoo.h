@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/augment.h"
 #include "model/graph.h"
 #include "train/schedule.h"
 #include "train/update_rule.h"
@@ -25,6 +26,7 @@ struct Recipe {
   bool shuffle = true;
   bool drop_last = false;
   std::string source;  ///< where the network and these figures come from
+  Augment augment{};
 };
 
 /// A model is a function from the picture's size and the number of classes to a graph.

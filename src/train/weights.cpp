@@ -58,8 +58,9 @@ void save_weights(const std::filesystem::path& path, const ModelDescription& des
       {"model", description.model},
       {"classes", json_text(nlohmann::json(description.classes))},
       {"graph", json_text(to_json(description.graph))},
-      {"preprocessing", fmt::format("RGB, bilinear resize without antialias, x * {:.9g} + {:.9g}",
-                                    input.scale, input.offset)},
+      {"preprocessing", fmt::format("RGB, {} resize without antialias, x * {:.9g} + {:.9g}",
+                                    resize_name(description.resize), input.scale, input.offset)},
+      {"resize", std::string(resize_name(description.resize))},
       {"seed", std::to_string(description.seed)},
       {"validation_split", fmt::format("{}", description.validation_split)}};
   std::vector<safetensors::OutTensor> tensors;
@@ -87,6 +88,11 @@ ModelDescription read_description(const std::filesystem::path& path) {
     ModelDescription description{
         metadata.at("model"), nlohmann::json::parse(metadata.at("classes")), std::move(graph),
         std::stoull(metadata.at("seed")), std::stod(metadata.at("validation_split"))};
+    if (metadata.contains("resize")) {  // files of earlier versions do not say
+      const auto resize = resize_of(metadata.at("resize"));
+      if (!resize) wrong(path, "names no way to resize pictures that is known");
+      description.resize = *resize;
+    }
     const int outputs = description.graph.back().dst.channels;
     const std::size_t classes = description.classes.size();
     if (classes != static_cast<std::size_t>(outputs == 1 ? 2 : outputs)) {

@@ -7,6 +7,7 @@
 
 #include "compute/program.h"
 #include "core/files.h"
+#include "data/resize.h"
 #include "model/graph.h"
 
 /// Weights between programs, files and initial values.
@@ -26,6 +27,7 @@ struct ModelDescription {
   Graph graph;                       ///< with the picture's size and scale
   std::uint64_t seed = 0;            ///< of the training, which also chose the validation part
   double validation_split = 0;       ///< how large that was, where the data had none of its own
+  Resize resize = Resize::bilinear;  ///< how pictures came to the input's size
 };
 
 /// weights.safetensors in Keras' names and layout. Error(output).

@@ -98,7 +98,9 @@ TEST_F(Cache, holds_what_the_data_set_reads) {
     EXPECT_EQ(set->image, (Shape{8, 10, 3}));
     for (std::size_t i = 0; i < set->size(); ++i) {
       EXPECT_EQ(set->labels[i], source.dataset->label(set->samples[i]));
-      ASSERT_EQ(source.dataset->read(set->samples[i], set->image, expected).status, ReadStatus::ok);
+      ASSERT_EQ(
+          source.dataset->read(set->samples[i], set->image, Resize::bilinear, expected).status,
+          ReadStatus::ok);
       EXPECT_TRUE(std::equal(expected.begin(), expected.end(), set->pixels[i]));
     }
   }
@@ -215,7 +217,8 @@ TEST_F(Cache, one_picture_for_predict) {
   write("a.jpg", png_of(smooth_picture(10, 8)));
   std::vector<std::uint8_t> pixels(Shape{8, 10, 3}.size());
   const auto read = [&](const std::string& name) {
-    return pipeline_.read_image((folder_.path() / name).string(), {8, 10, 3}, pixels);
+    return pipeline_.read_image((folder_.path() / name).string(), {8, 10, 3}, Resize::bilinear,
+                                pixels);
   };
   EXPECT_EQ(read("a.jpg").status, ReadStatus::ok);
   EXPECT_EQ(pixels, smooth_picture(10, 8).rgb);

@@ -4,6 +4,7 @@
 
 #include "data/made_files.h"
 #include "datasets/datasets.h"
+#include "datasets/published.h"
 #include "support/temporary_folder.h"
 
 namespace cputrain {
@@ -67,6 +68,32 @@ TEST(Check, made_pictures_are_all_right_and_all_different) {
   const CheckReport report = pipeline.check(pipeline.open({.spec = "synthetic:200"}), 1, {});
   EXPECT_EQ(count(report, ReadStatus::ok), 200u);
   EXPECT_TRUE(report.duplicates.empty());
+}
+
+/// MD5 of md5sum; the sizes are those of the formats.
+TEST(Check, files_of_known_sets_are_compared_with_what_was_published) {
+  TemporaryFolder folder;
+  const auto path = folder.path().string();
+  write_bytes(folder.path() / "data_batch_1.bin", Bytes(3073 * 10'000, 1));
+  write_bytes(folder.path() / "test_batch.bin", Bytes(3073 * 3, 2));
+  const DataPipeline pipeline = make_data_pipeline();
+  const auto known =
+      pipeline.check(pipeline.open({.spec = "cifar10:" + path, .limit_train = 20}), 1, {}).known;
+  ASSERT_EQ(known.size(), 2u);
+  EXPECT_TRUE(known[0].as_published);
+  EXPECT_FALSE(known[1].as_published);
+  EXPECT_NE(known[1].verdict.find("9,219 bytes instead of 30,730,000"), std::string::npos);
+  write_bytes(folder.path() / "train-images-idx3-ubyte", idx_of({2, 1, 1}, {1, 2}));
+  write_bytes(folder.path() / "train-labels-idx1-ubyte.gz", gzip_of(idx_of({2}, {0, 1})));
+  const auto idx = pipeline.check(pipeline.open({.spec = "idx:" + path}), 1, {}).known;
+  ASSERT_EQ(idx.size(), 2u);
+  EXPECT_NE(idx[0].verdict.find("MNIST or Fashion-MNIST (18 bytes"), std::string::npos);
+  EXPECT_NE(idx[1].verdict.find("MNIST or Fashion-MNIST (MD5 "), std::string::npos);
+  const std::string made = path + "/t10k-labels-idx1-ubyte.gz";
+  write_bytes(made, bytes_of("abc"));  // RFC 1321, A.5
+  EXPECT_NE(compare_with_published(made)->verdict.find("900150983cd24fb0d6963f7d28e17f72"),
+            std::string::npos);
+  EXPECT_FALSE(compare_with_published(path + "/none"));
 }
 
 TEST(DataLibraries, are_named) {

@@ -68,7 +68,7 @@ TEST_F(Idx, parts_labels_and_pixels) {
   EXPECT_EQ(data.label(4), 1);
   EXPECT_EQ(data.name(5), std::string(kTestImages) + "[1]");
   Bytes pixels(18);
-  ASSERT_EQ(data.read(1, {3, 2, 3}, pixels).status, ReadStatus::ok);
+  ASSERT_EQ(data.read(1, {3, 2, 3}, Resize::bilinear, pixels).status, ReadStatus::ok);
   for (int i = 0; i < 6; ++i) {
     for (int c = 0; c < 3; ++c) EXPECT_EQ(pixels[static_cast<std::size_t>(i * 3 + c)], 60 + 10 * i);
   }

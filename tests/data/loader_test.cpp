@@ -16,6 +16,9 @@
 namespace cputrain {
 namespace {
 
+constexpr const char* kEverything =
+    "six,flip,vflip,rotate:20,shift:0.2,shear:10,zoom:0.2,crop:1,colour:0.3";
+
 struct Layout {
   int ranks;
   std::size_t samples, global_batch;
@@ -177,7 +180,7 @@ TEST(Loader, may_be_destroyed_at_any_time) {
   const MadeSet made(64, {16, 16, 3});
   for (int i = 0; i < 200; ++i) {
     const auto source =
-        make_batch_loader(made.set(), BatchPlan(64, 16, 8, 0, 1), {.augment = Augment::six});
+        make_batch_loader(made.set(), BatchPlan(64, 16, 8, 0, 1), {.augment = {.six = true}});
     for (int k = 0; k < i % 5; ++k) source->next();
     if (i % 7 == 0) source->seek(i, 2);
     if (i % 11 == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -187,12 +190,14 @@ TEST(Loader, may_be_destroyed_at_any_time) {
 TEST(Loader, augmentation_is_a_function_of_seed_epoch_and_sample) {
   const MadeSet made(40, {4, 4, 3});
   // What every sample looks like in an epoch, by sample.
-  const auto pictures = [&](int ranks, std::size_t batch, int epoch, std::uint64_t seed) {
+  const auto pictures = [&](int ranks, std::size_t batch, int epoch, std::uint64_t seed,
+                            int threads = 1) {
     std::vector<std::vector<std::uint8_t>> seen(40);
     for (int rank = 0; rank < ranks; ++rank) {
       const BatchPlan plan(40, batch, 3, rank, ranks);
-      const auto source = make_batch_loader(made.set(), plan,
-                                            {.seed = seed, .augment = Augment::six, .threads = 2});
+      const auto source = make_batch_loader(
+          made.set(), plan,
+          {.seed = seed, .augment = parse_augment(kEverything), .threads = threads});
       source->seek(epoch, 0);
       for (std::size_t step = 0; step < plan.steps(); ++step) {
         for (int k = 0; k < plan.micro_batches(step); ++k) {
@@ -206,23 +211,43 @@ TEST(Loader, augmentation_is_a_function_of_seed_epoch_and_sample) {
     return seen;
   };
   const auto base = pictures(1, 40, 2, 6);
-  EXPECT_EQ(pictures(3, 7, 2, 6), base);
+  EXPECT_EQ(pictures(1, 40, 2, 6, 4), base);
+  EXPECT_EQ(pictures(3, 7, 2, 6, 2), base);
   EXPECT_EQ(pictures(7, 40, 2, 6), base);
   EXPECT_NE(pictures(1, 40, 3, 6), base);
   EXPECT_NE(pictures(1, 40, 2, 7), base);
 }
 
+TEST(Loader, samples_come_as_the_set_turns_them) {
+  const MadeSet made(6, {2, 2, 3});
+  ImageSet set = made.set();
+  set.pixels.assign(6, made.set().pixels[0]);  // one picture, six samples
+  for (std::uint8_t turn = 0; turn < 6; ++turn) set.turns.push_back(static_cast<Turn>(turn));
+  const auto source =
+      make_batch_loader(set, BatchPlan(6, 6, 6, 0, 1), {.seed = 1, .shuffle = false});
+  // The pixels of the picture, row by row, in the order in which each sample shows them.
+  const std::vector<std::vector<std::size_t>> order{{0, 1, 2, 3}, {2, 3, 0, 1}, {1, 0, 3, 2},
+                                                    {1, 3, 0, 2}, {3, 2, 1, 0}, {2, 0, 3, 1}};
+  const MicroBatch& batch = source->next();
+  EXPECT_EQ(batch.images[0], set.pixels[0]) << "no copy of what is not turned";
+  for (std::size_t i = 0; i < 6; ++i) {
+    for (std::size_t k = 0; k < 12; ++k) {
+      EXPECT_EQ(batch.images[i][k], set.pixels[0][order[i][k / 3] * 3 + k % 3]) << i << " " << k;
+    }
+  }
+}
+
 TEST(Loader, turns_by_90_degrees_need_square_pictures) {
   const MadeSet made(4, {4, 6, 3});
   try {
-    make_batch_loader(made.set(), BatchPlan(4, 4, 4, 0, 1), {.augment = Augment::six});
+    make_batch_loader(made.set(), BatchPlan(4, 4, 4, 0, 1), {.augment = {.six = true}});
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     EXPECT_NE(std::string(error.what()).find("4x6"), std::string::npos);
   }
   EXPECT_NO_THROW(
-      make_batch_loader(made.set(), BatchPlan(4, 4, 4, 0, 1), {.augment = Augment::flip}));
+      make_batch_loader(made.set(), BatchPlan(4, 4, 4, 0, 1), {.augment = {.flip = true}}));
 }
 
 }  // namespace

@@ -218,12 +218,26 @@ Bytes with_png_checksums(const Bytes& file) {
   return png;
 }
 
+Bytes with_packed_checksum(const Bytes& file) {
+  Bytes packed = file;
+  if (packed.size() < 80) return packed;
+  std::uint64_t end = 0;
+  for (std::size_t i = 8; i-- > 0;) end = end << 8 | packed[56 + i];
+  if (end < 16 || end > packed.size()) return packed;
+  const auto sum = crc32(0, packed.data() + 16, static_cast<uInt>(end - 16));
+  for (std::size_t i = 0; i < 4; ++i) {
+    packed[12 + i] = static_cast<std::uint8_t>(sum >> (8 * i));
+  }
+  return packed;
+}
+
 Bytes prefix(const Bytes& file, std::size_t size) {
   return {file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size)};
 }
 
 void write_bytes(const std::filesystem::path& path, const Bytes& bytes) {
   std::filesystem::create_directories(path.parent_path());
+  std::filesystem::remove(path);  // some file systems flush a file that is cut and written again
   std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char*>(bytes.data()),
              static_cast<std::streamsize>(bytes.size()));

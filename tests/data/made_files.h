@@ -42,6 +42,8 @@ Bytes patched(Bytes file, std::size_t at, std::uint32_t value, int count);
 std::size_t position_of(const Bytes& file, std::string_view bytes);
 /// Sets the checksums of all chunks that are complete.
 Bytes with_png_checksums(const Bytes& png);
+/// Sets the checksum of everything before the pixels of a packed file, where there is room for one.
+Bytes with_packed_checksum(const Bytes&);
 Bytes prefix(const Bytes& file, std::size_t size);
 
 /// Makes the folders of the path, too.

@@ -3,17 +3,24 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
+#include <functional>
 #include <string>
 
+#include "core/error.h"
 #include "core/random.h"
 #include "data/made_files.h"
 #include "datasets/decode.h"
 #include "datasets/limits.h"
+#include "datasets/open.h"
+#include "datasets/packed.h"
+#include "support/temporary_folder.h"
 
 namespace cputrain {
 namespace {
 
 constexpr std::uint32_t kCases = 20'000;  // a file
+constexpr std::uint32_t kPackedKind = 10;
 
 /// Changes one to eight bytes, and sometimes cuts the end; f(file, number).
 Bytes mutated(Bytes file, std::uint32_t kind, std::uint32_t number) {
@@ -77,6 +84,72 @@ TEST(Mutation, gif) { decode_mutations(gif_of(small_picture()), 5); }
 /// A wrong checksum ends most of the cases of `png` early; here all are set right again.
 TEST(Mutation, png_with_right_checksums) {
   decode_mutations(png_of(small_picture()), 6, with_png_checksums);
+}
+
+/// Opens mutations of a file as a data set: refused with Error(data), or a data set that can be
+/// read and checked. `write` puts a mutation in its place.
+void open_mutations(const std::string& spec, const Bytes& file, std::uint32_t kind,
+                    const std::function<void(const Bytes&)>& write, Repair repair = unchanged) {
+  std::size_t opened = 0;
+  constexpr std::uint32_t kFiles = 5000;
+  for (std::uint32_t number = 0; number < kFiles; ++number) {
+    write(repair(mutated(file, kind, number)));
+    try {
+      const DataSource source = open_data({.spec = spec, .validation_split = 0});
+      const Shape image = source.dataset->ready_form().value_or(ReadyForm{{8, 8, 3}}).image;
+      Bytes pixels(image.size());
+      for (const std::uint32_t sample : source.train) {
+        ASSERT_GE(source.dataset->label(sample), 0);
+        ASSERT_LT(static_cast<std::size_t>(source.dataset->label(sample)),
+                  source.dataset->classes().size());
+        EXPECT_FALSE(source.dataset->name(sample).empty() && kind != kPackedKind);
+        source.dataset->read(sample, image, Resize::bilinear, pixels);
+      }
+      ++opened;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::data) << error.what();
+    }
+  }
+  EXPECT_GT(opened, 0u);
+  EXPECT_LT(opened, kFiles);
+}
+
+TEST(Mutation, annotations) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "a.json").string();
+  const Bytes json = bytes_of(
+      R"({"images":[{"id":1,"file_name":"a/1.jpg"},{"id":2,"file_name":"a/2.jpg","x":[{"y":[]}]}],)"
+      R"("categories":[{"id":3,"name":"b","supercategory":"c"},{"id":4,"name":"d"}],)"
+      R"("annotations":[{"id":1,"image_id":1,"category_id":3},{"image_id":2,"category_id":4}]})");
+  open_mutations("coco:" + path, json, 7, [&](const Bytes& bytes) { write_bytes(path, bytes); });
+}
+
+TEST(Mutation, cifar) {
+  const TemporaryFolder folder;
+  Bytes file(2 * 3073, 5);
+  open_mutations("cifar10:" + folder.path().string(), file, 8, [&](const Bytes& bytes) {
+    write_bytes(folder.path() / "data_batch_2.bin", bytes);
+  });
+}
+
+TEST(Mutation, cifar_class_names) {
+  const TemporaryFolder folder;
+  write_bytes(folder.path() / "data_batch_1.bin", Bytes(3073, 5));
+  open_mutations(
+      "cifar10:" + folder.path().string(), bytes_of("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"), 9,
+      [&](const Bytes& bytes) { write_bytes(folder.path() / "batches.meta.txt", bytes); });
+}
+
+/// The checksum is set right again, so that the checks behind it are met.
+TEST(Mutation, packed) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "p.ctpack").string();
+  write_packed(open_data({.spec = "synthetic:6"}), {path, {4, 4, 3}, Resize::bilinear, 1, {}});
+  std::ifstream stream(path, std::ios::binary);
+  const Bytes file{std::istreambuf_iterator<char>(stream), {}};
+  open_mutations(
+      path, file, kPackedKind, [&](const Bytes& bytes) { write_bytes(path, bytes); },
+      with_packed_checksum);
 }
 
 }  // namespace

@@ -98,8 +98,8 @@ TEST_F(Open, list_file) {
     const DataSource source = open(path(list), 0);
     EXPECT_EQ(names(source), (Names{"pictures/a.png zebra", "b.png ant"})) << list;
     std::vector<std::uint8_t> pixels(48);
-    EXPECT_EQ(source.dataset->read(0, {4, 4, 3}, pixels).status, ReadStatus::ok);
-    EXPECT_EQ(source.dataset->read(1, {4, 4, 3}, pixels).status, ReadStatus::ok);
+    EXPECT_EQ(source.dataset->read(0, {4, 4, 3}, Resize::bilinear, pixels).status, ReadStatus::ok);
+    EXPECT_EQ(source.dataset->read(1, {4, 4, 3}, Resize::bilinear, pixels).status, ReadStatus::ok);
   }
   write_bytes(path("bad.tsv"), bytes_of("a.png\tx\nb.png x\n"));
   EXPECT_NE(error(path("bad.tsv")).find("line 2"), std::string::npos);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "data/golden_pictures.h"
 #include "data/made_files.h"
 
 namespace cputrain {
@@ -91,6 +92,38 @@ TEST(Resize, halving_takes_the_mean_of_two_neighbours) {
   }
   const auto bytes = resized(picture, 1, 4);
   for (int x = 0; x < 4; ++x) EXPECT_EQ(bytes[static_cast<std::size_t>(x) * 3], 40 * x + 10);
+}
+
+/// Column x of a wide picture is 256 r + g; the same along the other axis.
+TEST(ResizeNearest, shows_the_pixels_that_pillow_shows) {
+  for (const auto& one : golden_pictures().at("nearest")) {
+    const int side = one.at("side"), count = one.at("new");
+    const std::vector<int> expected = one.at("shows");
+    for (const bool tall : {false, true}) {
+      Picture picture{tall ? 1 : side, tall ? side : 1, {}};
+      for (int i = 0; i < side; ++i) {
+        for (const int value : {i / 256, i % 256, 0}) {
+          picture.rgb.push_back(static_cast<std::uint8_t>(value));
+        }
+      }
+      const Shape image{tall ? count : 1, tall ? 1 : count, 3};
+      std::vector<std::uint8_t> bytes(image.size());
+      resize_picture(picture, image, Resize::nearest, bytes);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_EQ(bytes[3 * i] * 256 + bytes[3 * i + 1], expected[i])
+            << side << " to " << count << ", " << i;
+      }
+    }
+  }
+}
+
+TEST(ResizeNearest, a_picture_as_pillow_makes_it) {
+  const auto& golden = golden_pictures().at("nearest_picture");
+  const Shape image{golden.at("new_height"), golden.at("new_width"), 3};
+  std::vector<std::uint8_t> bytes(image.size());
+  resize_picture(golden_picture(golden.at("height"), golden.at("width")), image, Resize::nearest,
+                 bytes);
+  EXPECT_EQ(bytes, golden.at("pixels").get<std::vector<std::uint8_t>>());
 }
 
 }  // namespace

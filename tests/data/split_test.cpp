@@ -74,5 +74,15 @@ TEST(SplitValidation, keeps_one_of_every_class_for_training) {
   EXPECT_EQ(split_validation(numbers(25000), thirds, 3, 0.1, 1).chosen.size(), 2500u);
 }
 
+TEST(Level, is_as_equal_as_the_counts_allow) {
+  using Counts = std::vector<std::size_t>;
+  EXPECT_EQ(level(9, Counts{5, 5, 5}), (Counts{3, 3, 3}));
+  EXPECT_EQ(level(11, Counts{5, 5, 5}), (Counts{4, 4, 3}));
+  EXPECT_EQ(level(11, Counts{50, 2, 5}), (Counts{5, 2, 4}));
+  EXPECT_EQ(level(12, Counts{5, 2, 5}), (Counts{5, 2, 5}));
+  EXPECT_EQ(level(0, Counts{5, 2}), (Counts{0, 0}));
+  EXPECT_EQ(level(2, Counts{0, 0, 9, 1}), (Counts{0, 0, 1, 1}));
+}
+
 }  // namespace
 }  // namespace cputrain

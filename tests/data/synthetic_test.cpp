@@ -11,7 +11,7 @@ namespace {
 
 std::vector<std::uint8_t> picture(const Dataset& data, std::size_t index, Shape image) {
   std::vector<std::uint8_t> pixels(image.size());
-  EXPECT_EQ(data.read(index, image, pixels).status, ReadStatus::ok);
+  EXPECT_EQ(data.read(index, image, Resize::bilinear, pixels).status, ReadStatus::ok);
   return pixels;
 }
 

@@ -70,7 +70,7 @@ MadeResult train_made(Communicator& communicator, const MadeOptions& options) {
   Optimizer optimizer(options.optimizer, *backend, *exchange, program->layout());
   LearningRate rate(options.rate, training_epochs(plan, options.train.epochs, options.train.steps));
   const auto batches =
-      data.batches(training.set, plan, {options.train.seed, options.shuffle, Augment::flip, 1});
+      data.batches(training.set, plan, {options.train.seed, options.shuffle, {.flip = true}, 1});
   const auto val_batches = data.batches(validation.set, val_plan, {.shuffle = false});
   std::mutex weights_mutex;
 

@@ -76,6 +76,15 @@ TEST(CommandLine, NamesFlagValueAndWhatIsAllowed) {
            {{"bench"}, {"bench", "step"}},
            {{"bench", "stepp"}, {"stepp", "step"}},
            {{"data", "check"}, {"data check"}},
+           {{"data", "pack", "x"}, {"data pack", "FILE.ctpack"}},
+           {{"data", "pack", "x", "y.ctpack", "z"}, {"z is one word too many"}},
+           {{"data", "synth"}, {"data synth"}},
+           {{"data", "synth", "d", "--format", "gif"}, {"gif", "png"}},
+           {{"data", "check", "x", "--resize", "nearest"}, {"--resize"}},
+           {{"--augment", "flip,zom:0.1"}, {"--augment flip,zom:0.1", "did you mean zoom"}},
+           {{"--augment", "crop:-1"}, {"crop:PIXELS", "0 to 1024"}},
+           {{"--resize", "cubic"}, {"resize", "cubic", "nearest"}},
+           {{"--expand", "seven"}, {"expand", "six-leaky"}},
            {{"eval", "--data", "x"}, {"--weights"}},
            {{"predict", "--weights", "w"}, {"picture"}},
            {{"--precision", "double"}, {"double", "reference"}},
@@ -104,6 +113,22 @@ TEST(CommandLine, NamesFlagValueAndWhatIsAllowed) {
       EXPECT_NE(message.find(part), std::string::npos) << message << " lacks " << part;
     }
   }
+}
+
+TEST(CommandLine, DataFlagsReachTheRequest) {
+  const Config config =
+      config_of({"--data", "inat:d", "--limit-train", "50", "--balanced", "--expand", "six-leaky",
+                 "--resize", "nearest", "--augment", "crop:4,flip"});
+  const DataRequest request = config.data_request(7);
+  EXPECT_EQ(request.spec, "inat:d");
+  EXPECT_EQ(request.seed, 7u);
+  EXPECT_TRUE(request.balanced);
+  EXPECT_EQ(request.expand, Expand::six_leaky);
+  EXPECT_EQ(config.resize, Resize::nearest);
+  EXPECT_EQ(config.augment, (Augment{.flip = true, .crop = 4}));
+  const Config pack = config_of({"data", "pack", "in", "out.ctpack", "--image-size", "64"});
+  EXPECT_EQ(pack.data, "in");
+  EXPECT_EQ(pack.files.back(), "out.ctpack");
 }
 
 TEST(CommandLine, FlagsOfOtherCommandsAreUnknown) {

@@ -21,6 +21,19 @@ std::size_t entries(const std::filesystem::path& folder) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
 
+TEST(AtomicFile, WritesAtAnyPlace) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "packed";
+  const auto bytes = [](std::string_view text) { return std::as_bytes(std::span(text)); };
+  AtomicFile file(path);
+  file.write_at(3, bytes("end"));
+  file.write("b");
+  file.write_at(0, bytes("B"));
+  file.write("e");
+  file.commit();
+  EXPECT_EQ(text_of(path), std::string("Be\0end", 6));
+}
+
 TEST(AtomicFile, AppearsWithCommitAndNotBefore) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "weights";

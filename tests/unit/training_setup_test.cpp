@@ -28,6 +28,15 @@ TEST(ChooseTraining, AnotherOptimizerBringsKerasDefaultRate) {
   EXPECT_EQ(choose_training(config).learning_rate.base, 0.5);
 }
 
+TEST(ChooseTraining, AugmentationIsTheRecipesUnlessAskedFor) {
+  Config config;
+  EXPECT_EQ(choose_training(config).augment, Augment{});
+  config.model = "nature7";
+  EXPECT_EQ(to_text(choose_training(config).augment), "shear:0.2,zoom:0.2,flip");
+  config.augment = parse_augment("none");
+  EXPECT_EQ(choose_training(config).augment, Augment{});
+}
+
 TEST(ChooseTraining, RefusesFiguresThatTheRuleDoesNotHave) {
   const auto refused = [](const char* optimizer, const std::function<void(Config&)>& change) {
     Config config;

@@ -101,6 +101,10 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
                              {"validation_split", "0.1"},
                              {"graph", to_json(graph_with(3)).dump()}};
   EXPECT_FALSE(refused(good));
+  EXPECT_EQ(read_description(path).resize, Resize::bilinear) << "files of old do not say";
+  good["resize"] = "nearest";
+  EXPECT_FALSE(refused(good));
+  EXPECT_EQ(read_description(path).resize, Resize::nearest);
   EXPECT_TRUE(refused({}));
   for (const auto& [key, value] :
        std::vector<std::pair<std::string, std::string>>{{"format", "pt"},
@@ -109,6 +113,7 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
                                                         {"classes", R"(["a","b"])"},
                                                         {"classes", "{"},
                                                         {"graph", "{"},
+                                                        {"resize", "cubic"},
                                                         {"seed", "one"},
                                                         {"validation_split", "none"}}) {
     auto bad = good;

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/pipeline.h"
+
+/// The forms in which --data may name a data set. Each function lists one and decodes nothing;
+/// Error(data) where it is not usable.
+namespace cputrain {
+
+/// A data set before it is split.
+struct Found {
+  std::unique_ptr<Dataset> dataset;
+  std::vector<std::uint32_t> train, validation;  ///< ascending; the first may be divided further
+  std::string validation_name;                   ///< of its own part; empty when it has none
+  std::string things = "files";
+  std::size_t ignored = 0;
+  std::string remark;                     ///< one more sentence for the log
+  std::vector<std::string> containers{};  ///< files that hold many pictures each
+};
+
+/// begin, begin + 1, ..., end - 1.
+std::vector<std::uint32_t> indices(std::size_t begin, std::size_t end);
+
+/// At least two classes, `empty` being class folders without a picture. Error(data).
+void check_classes(const std::string& path, const std::vector<std::string>& classes,
+                   const std::vector<std::string>& empty);
+
+Found find_folder(const std::string& path);
+Found find_list(const std::string& path);
+/// inat:DIR, by super category, and coco:TRAIN.json[,VALIDATION.json], by category.
+Found find_inat(const std::string& folder);
+Found find_coco(const std::string& files);
+Found find_idx(const std::string& folder);
+/// cifar10:DIR and cifar100:DIR, with the whole text as `spec`.
+Found find_cifar(const std::string& spec);
+Found find_packed(const std::string& path);
+Found find_synthetic(const std::string& spec, std::uint64_t seed);
+
+}  // namespace cputrain

@@ -1,0 +1,102 @@
+// Data sets whose pictures and labels stand in COCO-like JSON files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "core/error.h"
+#include "datasets/annotations.h"
+#include "datasets/found.h"
+
+namespace cputrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A training file and, where there is one, a validation file; paths in them are below `folder`.
+struct Files {
+  std::string folder, train, validation;
+};
+
+Found open_annotated(const Files& files, LabelBy by) {
+  Annotations train = read_annotations(files.train, by);
+  if (train.files.empty()) {
+    fail(ExitCode::data, fmt::format("'{}' labels no image (there is nothing to train on); its "
+                                     "'annotations' must name its 'images'",
+                                     files.train));
+  }
+  std::set<std::string> names;
+  for (const PictureFile& file : train.files) names.insert(file.label);
+  const std::vector<std::string> classes(names.begin(), names.end());
+  check_classes(files.train, classes, {});
+  Found found;
+  found.train = indices(0, train.files.size());
+  found.ignored = train.unlabelled;
+  if (!files.validation.empty()) {
+    Annotations validation = read_annotations(files.validation, by);
+    for (PictureFile& file : validation.files) {
+      if (!names.contains(file.label)) {
+        fail(ExitCode::data,
+             fmt::format("'{}' has images of class '{}', of which '{}' has none (it cannot be "
+                         "learnt); use files that belong together",
+                         files.validation, file.label, files.train));
+      }
+      train.files.push_back(std::move(file));
+    }
+    found.validation = indices(found.train.size(), train.files.size());
+    found.ignored += validation.unlabelled;
+    found.validation_name = fs::path(files.validation).filename().string();
+  }
+  found.dataset = make_file_dataset(files.folder, std::move(train.files), classes);
+  return found;
+}
+
+/// The file named like train2017.json in the folder or in its folder `annotations`; of several
+/// years the last.
+std::string find_json(const std::string& folder, const std::string& part) {
+  std::string newest;
+  for (const std::string& place : {folder, folder + "/annotations"}) {
+    std::error_code error;
+    for (fs::directory_iterator entry(place, error), end; !error && entry != end;
+         entry.increment(error)) {
+      const std::string name = entry->path().filename().string();
+      const bool fits = name.size() == part.size() + 9 && name.starts_with(part) &&
+                        name.ends_with(".json") &&
+                        std::all_of(name.begin() + static_cast<std::ptrdiff_t>(part.size()),
+                                    name.end() - 5, [](char c) { return c >= '0' && c <= '9'; });
+      if (fits) newest = std::max(newest, entry->path().string());
+    }
+    if (!newest.empty()) break;
+  }
+  return newest;
+}
+
+std::string folder_of(const std::string& file) {
+  const std::string folder = fs::path(file).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+}  // namespace
+
+Found find_inat(const std::string& folder) {
+  const std::string train = find_json(folder, "train");
+  if (train.empty()) {
+    fail(ExitCode::data,
+         fmt::format("'{}' holds no train2017.json (inat: reads the annotations of iNaturalist "
+                     "beside its folder train_val_images); name the folder that holds both, or "
+                     "use coco:FILE.json",
+                     folder));
+  }
+  return open_annotated({folder, train, find_json(folder, "val")}, LabelBy::super_category);
+}
+
+Found find_coco(const std::string& files) {
+  const std::size_t comma = files.find(',');
+  const std::string train = files.substr(0, comma);
+  const std::string validation = comma == std::string::npos ? "" : files.substr(comma + 1);
+  return open_annotated({folder_of(train), train, validation}, LabelBy::category);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/pipeline.h"
+
+/// A packed file: pictures decoded to one size, with names, classes and split, that is mapped
+/// instead of being decoded. The layout is in packed_format.h.
+namespace cputrain {
+
+struct PackedData {
+  std::unique_ptr<Dataset> dataset;
+  std::vector<std::uint32_t> train, validation;  ///< as they were when it was packed
+};
+
+/// Whether the name ends in .ctpack.
+bool is_packed(const std::string& path);
+
+/// Maps a packed file. Everything but the pixels is checked here, they in inspect(). Error(data).
+PackedData open_packed(const std::string& path);
+
+/// Decodes the samples of the source into a packed file, a few at a time; damaged pictures are left
+/// out and named. Error(data) where none is left of a part, Error(output), Error(usage) for a name
+/// that would not be recognised.
+PackReport write_packed(const DataSource&, const PackRequest&);
+
+}  // namespace cputrain

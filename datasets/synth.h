@@ -1,0 +1,11 @@
+#pragma once
+
+#include "data/pipeline.h"
+
+namespace cputrain {
+
+/// Writes the pictures of `--data synthetic:N` as files, FOLDER/CLASS/000017.jpg: something to try
+/// everything with. Error(usage) where the folder holds something, Error(output).
+void write_synthetic(const SynthRequest&);
+
+}  // namespace cputrain

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace cputrain {
+
+/// The pictures that samples show, each once, ascending.
+std::vector<std::uint32_t> pictures_of(const Dataset&, std::span<const std::uint32_t> samples);
+
+}  // namespace cputrain

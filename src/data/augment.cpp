@@ -1,0 +1,120 @@
+#include "data/augment.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <vector>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace cputrain {
+namespace {
+
+/// One word of --augment: a member that is switched on, or one that gets a number.
+struct Part {
+  std::string_view name, unit;  ///< the unit stands in the help; empty for switches
+  bool Augment::*on = nullptr;
+  double Augment::*amount = nullptr;
+  int Augment::*pixels = nullptr;
+  double most = 0;
+};
+
+constexpr std::array<Part, 9> kParts{{
+    {.name = "rotate", .unit = "DEGREES", .amount = &Augment::rotate, .most = 180},
+    {.name = "shift", .unit = "PART", .amount = &Augment::shift, .most = 1},
+    {.name = "shear", .unit = "DEGREES", .amount = &Augment::shear, .most = 80},
+    {.name = "zoom", .unit = "PART", .amount = &Augment::zoom, .most = 0.9},
+    {.name = "flip", .unit = "", .on = &Augment::flip},
+    {.name = "vflip", .unit = "", .on = &Augment::vflip},
+    {.name = "six", .unit = "", .on = &Augment::six},
+    {.name = "crop", .unit = "PIXELS", .pixels = &Augment::crop, .most = 1024},
+    {.name = "colour", .unit = "PART", .amount = &Augment::colour, .most = 1},
+}};
+
+[[noreturn]] void refuse(std::string_view text, std::string_view part, const std::string& why) {
+  fail(ExitCode::usage, fmt::format("--augment {}: {} {}", text, part, why));
+}
+
+const Part& find_part(std::string_view text, std::string_view name) {
+  if (name == "color") name = "colour";
+  std::vector<std::string> names;
+  for (const Part& part : kParts) {
+    if (part.name == name) return part;
+    names.emplace_back(part.name);
+  }
+  refuse(text, fmt::format("'{}'", name),
+         fmt::format("must be none or some of {}{}", augment_forms(), did_you_mean(name, names)));
+}
+
+bool is_set(const Augment& augment, const Part& part) {
+  if (part.on) return augment.*part.on;
+  return part.amount ? augment.*part.amount != 0 : augment.*part.pixels != 0;
+}
+
+template <class T>
+T number(std::string_view text, std::string_view word, std::string_view digits, const Part& part) {
+  T value{};
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, value);
+  if (error != std::errc{} || stop != end || !(value >= 0 && value <= static_cast<T>(part.most))) {
+    refuse(text, word,
+           fmt::format("must be {}:{} with a {}number from 0 to {}", part.name, part.unit,
+                       part.pixels ? "whole " : "", part.most));
+  }
+  return value;
+}
+
+void set_part(Augment& augment, std::string_view text, std::string_view word) {
+  const std::size_t colon = word.find(':');
+  const Part& part = find_part(text, word.substr(0, colon));
+  if (is_set(augment, part)) refuse(text, part.name, "is there twice");
+  const bool has_number = colon != std::string_view::npos;
+  if (part.on && has_number) refuse(text, part.name, "takes no number");
+  if (!part.on && !has_number)
+    refuse(text, part.name, fmt::format("needs a number, {}:{}", part.name, part.unit));
+  if (part.on) {
+    augment.*part.on = true;
+  } else if (part.amount) {
+    augment.*part.amount = number<double>(text, word, word.substr(colon + 1), part);
+  } else {
+    augment.*part.pixels = number<int>(text, word, word.substr(colon + 1), part);
+  }
+}
+
+}  // namespace
+
+Augment parse_augment(std::string_view text) {
+  Augment augment;
+  if (text == "none") return augment;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    set_part(augment, text, text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return augment;
+}
+
+std::string to_text(const Augment& augment) {
+  std::vector<std::string> words;
+  for (const Part& part : kParts) {
+    if (!is_set(augment, part)) continue;
+    std::string word(part.name);
+    if (part.amount) word += fmt::format(":{}", augment.*part.amount);
+    if (part.pixels) word += fmt::format(":{}", augment.*part.pixels);
+    words.push_back(std::move(word));
+  }
+  return words.empty() ? "none" : join(words, ",");
+}
+
+std::string augment_forms() {
+  std::vector<std::string> forms;
+  for (const Part& part : kParts) {
+    forms.push_back(part.unit.empty() ? std::string(part.name)
+                                      : fmt::format("{}:{}", part.name, part.unit));
+  }
+  return join(forms, ", ");
+}
+
+}  // namespace cputrain

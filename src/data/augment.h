@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace cputrain {
+
+/// Random changes to training pictures, each f(seed, epoch, sample). 0 and false leave a picture as
+/// it is. They are made in the order in which they stand here; rotation, shift, shear and zoom are
+/// one warp with the formulas of Keras' ImageDataGenerator (edges repeated, bilinear).
+struct Augment {
+  double rotate = 0;   ///< degrees, drawn from [-x, x]
+  double shift = 0;    ///< part of each side, drawn from [-x, x]
+  double shear = 0;    ///< degrees, drawn from [-x, x]
+  double zoom = 0;     ///< each axis by a factor from [1 - x, 1 + x]
+  bool flip = false;   ///< left and right swapped, with probability 1/2
+  bool vflip = false;  ///< top and bottom swapped, with probability 1/2
+  bool six = false;    ///< one of the six of Turn, each with probability 1/6
+  int crop = 0;        ///< a crop of the picture's size after padding with so many black pixels
+  double colour = 0;  ///< brightness, contrast and saturation, each by a factor from [1 - x, 1 + x]
+
+  bool operator==(const Augment&) const = default;
+};
+
+/// Reads "flip,shear:0.2,zoom:0.2" or "none"; recipes of models may use it, too. Error(usage) names
+/// --augment, the part and what is allowed.
+Augment parse_augment(std::string_view text);
+
+/// The inverse, in one order: "shear:0.2,zoom:0.2,flip"; "none" where nothing changes.
+std::string to_text(const Augment&);
+
+/// The parts that parse_augment() knows, for help: "flip, vflip, ..., rotate:DEGREES, ...".
+std::string augment_forms();
+
+}  // namespace cputrain

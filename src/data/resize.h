@@ -1,0 +1,18 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace cputrain {
+
+/// How a picture comes to the size of the network's input. `bilinear`: as tf.image.resize does
+/// (half-pixel centres, no smoothing); `nearest`: as Pillow's NEAREST, the default of Keras'
+/// flow_from_directory.
+enum class Resize { bilinear, nearest };
+
+/// "bilinear", "nearest": for flags and for the description in weight files.
+std::string_view resize_name(Resize);
+/// The inverse; nothing for another word.
+std::optional<Resize> resize_of(std::string_view name);
+
+}  // namespace cputrain

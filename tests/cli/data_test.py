@@ -1,0 +1,123 @@
+"""Data sets through the program: made-up folders, packed files, CIFAR, six-fold pictures, augmentation."""
+import json
+import os
+import unittest
+
+from program import ProgramTest, needs_mpi
+
+FLAGS = ["--image-size", "48", "--batch", "10", "--threads", "1", "--seed", "3"]
+
+
+class Data(ProgramTest):
+    def synth(self, folder, images=40):
+        self.expect(0, "data", "synth", folder, "--images", str(images), "--image-size", "48",
+                    "--format", "png", says=["made-up pictures"])
+
+    def losses(self, run, *words, **options):
+        self.expect(0, *FLAGS, "--out", run, "--log-every", "1", *words, **options)
+        return [s["loss"] for s in self.metrics(run, "step")]
+
+    def test_a_packed_file_trains_to_the_same_losses_as_the_folder(self):
+        self.synth("s")
+        words = ["--epochs", "2", "--augment", "flip,rotate:10,zoom:0.1,colour:0.2"]
+        folder = self.losses("a", "--data", "s", *words)
+        self.expect(0, "data", "pack", "s", "s.ctpack", "--image-size", "48", "--seed", "3",
+                    says=["40 pictures of 48x48"])
+        self.assertEqual(folder, self.losses("b", "--data", "s.ctpack", *words))
+        with open(self.path("b/config.json")) as f:
+            self.assertEqual(json.load(f)["augment"], "rotate:10,zoom:0.1,flip,colour:0.2")
+        self.assertNotEqual(folder, self.losses("c", "--data", "s", "--epochs", "2"))
+
+    @needs_mpi
+    def test_augmented_and_expanded_curves_do_not_depend_on_ranks(self):
+        self.synth("s")
+        words = ["--data", "s", "--expand", "six", "--augment", "flip,shear:9,crop:3", "--steps", "4",
+                 "--optimizer", "sgd", "--io-threads", "2"]
+        alone = self.losses("1", *words)
+        for ranks in (2, 3):
+            for x, y in zip(alone, self.losses(str(ranks), *words, ranks=ranks)):
+                self.assertAlmostEqual(x, y, delta=1e-3 * x)
+
+    def test_another_size_than_the_packed_one_ends_with_2(self):
+        self.synth("s", 10)
+        self.expect(0, "data", "pack", "s", "s.ctpack", "--image-size", "48")
+        self.expect(2, "--data", "s.ctpack", "--image-size", "64", says=["--image-size 48"])
+        self.expect(2, "--data", "s.ctpack", "--image-size", "48", "--resize", "nearest",
+                    says=["--resize bilinear"])
+        self.expect(2, "data", "pack", "s", "s.bin", says=["s.bin.ctpack"])
+        self.expect(2, "data", "pack", "s", says=["data pack needs"])
+        with open(self.path("s.ctpack"), "r+b") as f:
+            f.truncate(os.path.getsize(f.name) - 1)
+        self.expect(65, "--data", "s.ctpack", "--image-size", "48", says=["s.ctpack", "bytes"])
+
+    def test_the_resize_is_kept_with_the_weights(self):
+        self.synth("s", 20)
+        self.losses("n", "--data", "s", "--steps", "4", "--resize", "nearest", "--image-size", "53")
+        last = self.metrics("n", "epoch")[-1]
+        done = self.expect(0, "eval", "--weights", "n/weights.safetensors", "--data", "s", "--json", "-")
+        self.assertAlmostEqual(json.loads(done.stdout)["loss"], last["val_loss"],
+                               delta=1e-5 * last["val_loss"])
+
+    def test_six_fold_data(self):
+        self.synth("s", 20)
+        done = self.expect(0, "data", "info", "s", "--expand", "six", "--json", "-")
+        info = json.loads(done.stdout)
+        self.assertEqual((info["samples"], info["train"], info["validation"]), (120, 108, 12))
+        done = self.expect(0, "data", "check", "s", "--expand", "six-leaky", "--json", "-",
+                           says=["accuracy is too good"])
+        self.assertGreater(len(json.loads(done.stdout)["in_training_and_validation"]), 0)
+
+    def test_cifar(self):
+        def records(count, seed):
+            return b"".join(bytes([i % 10]) + bytes((i * 7 + k * seed) % 256 for k in range(3072))
+                            for i in range(count))
+        os.mkdir(self.path("c"))
+        for name, count, seed in [("data_batch_2.bin", 40, 3), ("test_batch.bin", 20, 5)]:
+            with open(self.path("c", name), "wb") as f:
+                f.write(records(count, seed))
+        done = self.expect(0, *FLAGS, "--data", "cifar10:c", "--steps", "2", "--out", "run",
+                           says=["1 of the 5 training files", "20 for validation (its test file)"])
+        self.assertIn("val_loss", done.stdout)
+        done = self.expect(0, "data", "check", "cifar10:c", "--json", "-")
+        self.assertFalse(json.loads(done.stdout)["known_files"][0]["as_published"])
+        self.expect(65, "--data", "c", says=["--data cifar10:c"])
+        with open(self.path("c/data_batch_2.bin"), "ab") as f:
+            f.write(b"x")
+        self.expect(65, "--data", "cifar10:c", says=["data_batch_2.bin", "1 more than 40 records"])
+        os.mkdir(self.path("p"))
+        with open(self.path("p/data_batch_1"), "wb") as f:
+            f.write(b"\x80\x02}")
+        self.expect(65, "--data", "cifar10:p", says=["p/data_batch_1", "pickle", "scripts/datasets/cifar10"])
+
+    def test_annotations(self):
+        self.synth("train_val_images", 20)
+        names = sorted(os.path.join(place, name) for place, _, names in os.walk(self.path("train_val_images"))
+                       for name in names)
+        super_of = {"large_spots": "Aves", "small_spots": "Insecta"}
+        data = {"images": [], "annotations": [], "categories": [
+            {"id": n, "name": f"species {n}", "supercategory": s} for n, s in enumerate(super_of.values())]}
+        for n, name in enumerate(names):
+            kind = list(super_of).index(os.path.basename(os.path.dirname(name)))
+            data["images"].append({"id": n, "file_name": os.path.relpath(name, self.folder)})
+            data["annotations"].append({"id": n, "image_id": n, "category_id": kind})
+        with open(self.path("train2017.json"), "w") as f:
+            json.dump(data, f)
+        done = self.expect(0, "data", "info", "inat:.", "--balanced", "--limit-train", "6", "--json", "-")
+        info = json.loads(done.stdout)
+        self.assertEqual([(c["name"], c["train"]) for c in info["classes"]], [("Aves", 3), ("Insecta", 3)])
+        with open(self.path("bad.json"), "w") as f:
+            f.write(json.dumps(data)[:-1])
+        self.expect(65, "--data", "coco:bad.json", says=["bad.json"])
+
+    @needs_mpi
+    def test_wrong_values_are_said_once(self):
+        for words, says in [(["--augment", "zoom:2"], "zoom:PART"), (["--augment", "spin"], "must be none or some of"),
+                            (["--expand", "seven"], "six-leaky"), (["--resize", "cubic"], "nearest"),
+                            (["--augment", "crop:500", "--image-size", "48", "--data", "synthetic:20"],
+                             "crop:500")]:
+            done = self.expect(2, *words, says=[says], ranks=2)
+            self.assertEqual(done.stderr.count("cputrain: "), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

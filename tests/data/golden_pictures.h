@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "datasets/decode.h"
+
+namespace cputrain {
+
+/// pictures.json, which make_pictures.py writes with Pillow and SciPy.
+const nlohmann::json& golden_pictures();
+
+/// The picture of that script.
+Picture golden_picture(int height, int width);
+
+}  // namespace cputrain
