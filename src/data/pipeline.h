@@ -69,6 +69,9 @@ struct DataPipeline {
   /// Reads one picture file for `predict`.
   std::function<ReadResult(const std::string& path, Shape image, std::span<std::uint8_t> dst)>
       read_image;
+  /// Paths of all pictures (by their names) below a folder, sorted; links and hidden files stay
+  /// out.
+  std::function<std::vector<std::string>(const std::string& folder)> list_pictures;
   /// Decodes every sample on `threads` threads and reports what is wrong with the data.
   std::function<CheckReport(const DataSource&, int threads, const Progress&)> check;
 };
