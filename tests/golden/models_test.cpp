@@ -1,0 +1,224 @@
+// Every built-in model against PyTorch: `reference` in double against double, and the float error
+// of the cpu backend beside PyTorch's own, for the same pictures and weights. Dropout is off; L2 is
+// not in a program's gradients.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "backends/cpu/cpu_backend.h"
+#include "backends/reference/reference_backend.h"
+#include "golden/model_figures.h"
+#include "golden/replica.h"
+#include "model/rewrite.h"
+
+namespace cputrain::golden {
+namespace {
+
+constexpr double kTolerance = 1e-8;  // of a loss, or of a tensor's norm
+/// Where the truth is 0 (a bias whose shift the next batch norm removes), rounding is left: this
+/// much of the whole gradient's norm.
+constexpr double kNoise = 1e-13;
+/// Tensors this small beside the whole gradient are such noise in float. make_models.py leaves them
+/// out, too.
+constexpr double kNegligible = 1e-9;
+/// Probabilities are floats on every backend: what that does to logits.
+constexpr double kFloatProbability = 5e-7;
+
+Pictures pictures(const ModelFigures& model, int first, int count) {
+  return {model.graph.image(), model.classes, model.seed, first, count};
+}
+
+/// Gradients of what is learnt, and moving statistics after the pass.
+void expect_tensors(const ModelFigures& model, const TrainingPass& pass, const Replica& replica) {
+  const auto& parameters = replica.parameters();
+  ASSERT_EQ(pass.tensors.size(), parameters.size());
+  double square = 0;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].learnt) square += std::pow(pass.tensors[i].value().norm, 2);
+  }
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    SCOPED_TRACE(parameters[i].name);
+    if (!pass.tensors[i]) {
+      EXPECT_FALSE(parameters[i].learnt);
+      continue;
+    }
+    const auto values = parameters[i].learnt ? replica.gradients(i) : replica.weights(i);
+    const Sums ours = sums(values, model.seed, name_key(parameters[i].name));
+    const Sums theirs = *pass.tensors[i];
+    const double tolerance = kTolerance * theirs.norm + kNoise * std::sqrt(square);
+    EXPECT_NEAR(ours.norm, theirs.norm, tolerance);
+    EXPECT_NEAR(ours.dot, theirs.dot, tolerance);
+  }
+}
+
+/// What `replica`'s gradients are off those of `exact`, which has run the same batch.
+FloatError gradient_error(const Replica& replica, const Replica& exact) {
+  std::vector<Difference> tensors;
+  Difference square{0, 0};
+  for (std::size_t i = 0; i < exact.parameters().size(); ++i) {
+    if (!exact.parameters()[i].learnt) continue;
+    tensors.push_back(difference(replica.gradients(i), exact.gradients(i)));
+    square.error += std::pow(tensors.back().error, 2);
+    square.norm += std::pow(tensors.back().norm, 2);
+  }
+  FloatError error{};
+  error.whole = std::sqrt(square.error / square.norm);
+  for (const Difference& tensor : tensors) {
+    if (tensor.norm <= kNegligible * std::sqrt(square.norm)) continue;
+    error.worst = std::max(error.worst, tensor.relative());
+  }
+  return error;
+}
+
+FloatError float_error(Replica& replica, const ModelFigures& model, const TrainingPass& pass,
+                       const Replica& exact) {
+  const Pictures images = pictures(model, pass.first, pass.batch);
+  const double loss = replica.step(images, nullptr, 0).mean_loss();
+  FloatError error = gradient_error(replica, exact);
+  error.loss = std::abs(loss - pass.loss) / pass.loss;
+  const auto logits = logits_from(replica.probabilities(), pass.batch, model.classes);
+  error.logits = difference(logits, pass.logits).relative();
+  return error;
+}
+
+/// A backend in float, and how many times PyTorch's error it may have.
+struct Contender {
+  std::string name;
+  double times;
+  std::unique_ptr<Backend> backend;
+  std::vector<FloatError> errors;
+};
+
+std::vector<Contender> contenders(const std::string& model) {
+  std::vector<Contender> all;
+  if (!cpu_backend_available()) return all;
+  all.push_back({"direct", 2, make_cpu_backend(1, false), {}});
+  // The deeper residual networks have the blocks of resnet50v2, only more of them.
+  if (model == "resnet101v2" || model == "resnet152v2") return all;
+  all.push_back({"winograd allowed", 5, make_cpu_backend(1, true), {}});
+  return all;
+}
+
+void expect_pass(const ModelFigures& model, const TrainingPass& pass, Replica& exact) {
+  const Tally tally = exact.step(pictures(model, pass.first, pass.batch), nullptr, 0);
+  EXPECT_NEAR(tally.mean_loss(), pass.loss, kTolerance * pass.loss);
+  EXPECT_EQ(tally.correct, pass.correct);
+  const auto logits = logits_from(exact.probabilities(), pass.batch, model.classes);
+  EXPECT_LE(difference(logits, pass.logits).relative(), kFloatProbability);
+  if (!pass.tensors.empty()) expect_tensors(model, pass, exact);
+}
+
+/// The passes with the same frozen layers, all with the same first weights.
+void run_passes(const ModelFigures& model, const std::vector<TrainingPass>& passes,
+                std::vector<Contender>& contenders) {
+  const Graph graph = with_frozen(model.graph, passes.front().frozen);
+  const auto replica = [&](Backend& backend) {
+    return Replica(backend, graph, varied_start(model.seed), {passes.front().batch});
+  };
+  const auto exact_backend = make_reference_backend(DType::f64);
+  Replica exact = replica(*exact_backend);
+  std::vector<Replica> replicas;
+  for (const Contender& contender : contenders) replicas.push_back(replica(*contender.backend));
+  for (const TrainingPass& pass : passes) {
+    SCOPED_TRACE("from image " + std::to_string(pass.first));
+    expect_pass(model, pass, exact);
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      contenders[i].errors.push_back(float_error(replicas[i], model, pass, exact));
+    }
+  }
+}
+
+/// In each figure the worst pass is at most `times` PyTorch's worst one (a changed winner of a pool
+/// is a jump, and a matter of luck), and the best pass at most so much worse than its best one
+/// (which shows the level of rounding).
+void expect_near_pytorch(const std::vector<TrainingPass>& passes, const Contender& contender) {
+  const auto compare = [&](const char* figure, double FloatError::*member, double floor) {
+    std::vector<double> ours, theirs;
+    for (const FloatError& error : contender.errors) ours.push_back(error.*member);
+    for (const TrainingPass& pass : passes) theirs.push_back(pass.pytorch.*member);
+    const auto [our_best, our_worst] = std::ranges::minmax(ours);
+    const auto [their_best, their_worst] = std::ranges::minmax(theirs);
+    std::printf("  %s %.1e to %.1e (PyTorch %.1e to %.1e)", figure, our_best, our_worst, their_best,
+                their_worst);
+    EXPECT_LE(our_best, contender.times * their_best + floor) << figure;
+    EXPECT_LE(our_worst, contender.times * their_worst + floor) << figure;
+  };
+  SCOPED_TRACE(contender.name);
+  std::printf("%s:", contender.name.c_str());
+  compare("loss", &FloatError::loss, kFloatProbability);
+  compare("logits", &FloatError::logits, kFloatProbability);
+  compare("whole gradient", &FloatError::whole, 0);
+  compare("worst tensor", &FloatError::worst, 0);
+  std::printf("\n");
+}
+
+class Models : public testing::TestWithParam<std::string> {};
+
+TEST_P(Models, ParametersHaveKerasNamesAndOrder) {
+  const ModelFigures model = load_model(GetParam());
+  std::vector<std::string> names;
+  for (const auto& node : model.graph.nodes()) {
+    for (const auto& parameter : node.parameters) names.push_back(parameter.name);
+  }
+  EXPECT_EQ(names, model.parameters);
+}
+
+TEST_P(Models, TrainingPassesArePyTorchs) {
+  const ModelFigures model = load_model(GetParam());
+  std::vector<Contender> rivals = contenders(GetParam());
+  std::vector<TrainingPass> all_learn, some_frozen;
+  for (const TrainingPass& pass : model.passes) {
+    (pass.frozen.empty() ? all_learn : some_frozen).push_back(pass);
+  }
+  run_passes(model, all_learn, rivals);
+  if (!some_frozen.empty()) {
+    SCOPED_TRACE("with frozen layers");
+    run_passes(model, some_frozen, rivals);
+  }
+  for (const Contender& contender : rivals) expect_near_pytorch(model.passes, contender);
+}
+
+/// In double, through the losses of every image with every label.
+TEST_P(Models, LogitsInEvaluationArePyTorchs) {
+  const ModelFigures model = load_model(GetParam());
+  const auto& evaluation = model.evaluation;
+  const auto backend = make_reference_backend(DType::f64);
+  Evaluator evaluator(*backend, model.graph, varied_start(model.seed), {1});
+  Pictures images = pictures(model, evaluation.first, evaluation.batch);
+  std::vector<double> logits;
+  for (int image = 0; image < evaluation.batch; ++image) {
+    for (int label = 0; label < model.classes; ++label) {
+      logits.push_back(-evaluator.run(images.labelled(image, label)).loss);
+    }
+  }
+  centre(logits, model.classes);
+  EXPECT_LE(difference(logits, evaluation.logits).relative(), kTolerance);
+}
+
+TEST_P(Models, FloatLogitsInEvaluationAreNearPyTorchs) {
+  const ModelFigures model = load_model(GetParam());
+  const auto& evaluation = model.evaluation;
+  for (const Contender& contender : contenders(GetParam())) {
+    Evaluator evaluator(*contender.backend, model.graph, varied_start(model.seed),
+                        {evaluation.batch});
+    evaluator.run(pictures(model, evaluation.first, evaluation.batch).all());
+    const auto logits = logits_from(evaluator.probabilities(), evaluation.batch, model.classes);
+    const double error = difference(logits, evaluation.logits).relative();
+    std::printf("%s: logits %.1e (PyTorch %.1e)\n", contender.name.c_str(), error,
+                evaluation.pytorch);
+    EXPECT_LE(error, contender.times * evaluation.pytorch + kFloatProbability) << contender.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, Models,
+                         testing::Values("dogcat", "nature7", "chips", "vgg16", "resnet50v2",
+                                         "resnet101v2", "resnet152v2"),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace cputrain::golden
