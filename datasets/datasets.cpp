@@ -3,6 +3,7 @@
 #include "datasets/batch_loader.h"
 #include "datasets/check_data.h"
 #include "datasets/file_dataset.h"
+#include "datasets/folder.h"
 #include "datasets/image_cache.h"
 #include "datasets/open.h"
 #include "datasets/packed.h"
@@ -15,6 +16,7 @@ DataPipeline make_data_pipeline() {
           .decode = decode_into_cache,
           .batches = make_batch_loader,
           .read_image = read_picture,
+          .list_pictures = list_pictures,
           .check = check_data,
           .pack = write_packed,
           .synth = write_synthetic};

@@ -123,6 +123,22 @@ FolderListing list_folder(const fs::path& folder) {
   return flat;
 }
 
+std::vector<std::string> list_pictures(const std::string& folder) {
+  std::vector<std::string> pictures;
+  std::vector<fs::path> waiting{folder};
+  while (!waiting.empty()) {
+    const fs::path next = std::move(waiting.back());
+    waiting.pop_back();
+    const Content content = content_of(next);
+    for (const std::string& name : content.files) {
+      if (is_picture_name(name)) pictures.push_back((next / name).string());
+    }
+    for (const std::string& name : content.folders) waiting.push_back(next / name);
+  }
+  std::ranges::sort(pictures);
+  return pictures;
+}
+
 std::optional<FolderParts> find_parts(const fs::path& folder) {
   const Content content = content_of(folder);
   std::map<std::string, std::string> by_lower_case;

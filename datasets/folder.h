@@ -22,6 +22,10 @@ struct FolderListing {
 /// symbolic links are not followed. Error(data) when a folder cannot be read.
 FolderListing list_folder(const std::filesystem::path&);
 
+/// Paths of all files below a folder that are pictures by their names, at any depth, sorted; the
+/// same names are skipped. Error(data) when a folder cannot be read.
+std::vector<std::string> list_pictures(const std::string& folder);
+
 /// Where the training and the validation pictures of a folder lie: `train` beside `val`,
 /// `validation` or `test` (any case; the first of these that exists). A lone `train`, or one beside
 /// Kaggle's unlabelled `test` or `test1`, has no validation part. Nothing when there is no split.

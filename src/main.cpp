@@ -11,6 +11,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "backends/mpi/launcher.h"
 #include "backends/mpi/mpi_communicator.h"
+#include "backends/onnx/onnx_writer.h"
 #include "backends/reference/reference_backend.h"
 #include "backends/topology/topology.h"
 #include "cli/command_line.h"
@@ -37,6 +38,7 @@ std::vector<std::string> library_versions() {
   std::vector<std::string> libraries;
   if (cpu_backend_available()) libraries.push_back(cpu_library_versions());
   libraries.push_back(mpi_library_version());
+  libraries.push_back(onnx_library_version());
   const std::vector<std::string> data = data_libraries();
   libraries.insert(libraries.end(), data.begin(), data.end());
   return libraries;
@@ -49,6 +51,7 @@ Services make_services(const Launcher& launcher, SignalWatch& signals) {
       .make_communicator =
           [present = launcher.present] { return present ? make_mpi_communicator() : make_solo(); },
       .data = make_data_pipeline(),
+      .write_onnx = write_onnx,
       .machine = read_machine,
       .libraries = library_versions(),
       .signals = &signals};
@@ -58,6 +61,7 @@ int run_command(const Config& config, const Services& services) {
   if (config.command == "train") return run_train(config, services);
   if (config.command == "eval") return run_eval(config, services);
   if (config.command == "predict") return run_predict(config, services);
+  if (config.command == "export") return run_export(config, services);
   if (config.command == "info") return run_info(config, services);
   if (config.command == "bench") return run_bench_step(config, services);
   if (config.topic == "check") return run_data_check(config, services);

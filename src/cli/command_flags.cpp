@@ -21,6 +21,7 @@ void add_model_flags(Flags& f, Config& c) {
          "network: " + join(names, ", ") + ", or a model file (.json) [dogcat]");
   f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [the model's]");
   f.whole("classes", c.classes, 2, 65536, "outputs of the last layer [those of the data]");
+  if (c.command == "export") return;
   f.real("dropout", c.dropout, 0, 0.999, "rate of every dropout layer [the model's]");
 }
 
@@ -41,6 +42,31 @@ void add_expand_flag(Flags& f, Config& c) {
                    : name == "six-leaky" ? Expand::six_leaky
                                          : Expand::none;
       });
+}
+
+/// Where weights come from, and which of them stay.
+void add_weights_flags(Flags& f, Config& c) {
+  f.group("Model");
+  const bool trains = c.command == "train" || c.command == "bench";
+  f.text("weights", c.weights, "FILE",
+         trains ? "start from these weights of the same model [initial ones, by seed]"
+                : "weights.safetensors that training wrote");
+  if (c.command != "train") return;
+  f.yes("partial", c.partial,
+        "take of --weights what fits by name and shape, for a new last layer");
+  f.list("freeze", c.freeze, "LAYER,...",
+         "layers that keep their weights: names, or prefixes such as conv1*");
+}
+
+void add_export_flags(Flags& f, Config& c) {
+  f.group("Output");
+  f.text("onnx", c.onnx, "FILE", "write model and --weights as ONNX (opset 13)");
+  f.text("safetensors", c.safetensors, "FILE", "write --weights as safetensors");
+  f.choice("export-layout", {"keras", "torch"},
+           "of --safetensors: names and layout; torch: those of a state_dict [keras]",
+           [&c](const std::string& name) { c.export_layout = name; });
+  f.text("model-file", c.model_file, "FILE",
+         "write the model as JSON, to be changed and used as --model FILE");
 }
 
 void add_data_flags(Flags& f, Config& c) {
@@ -209,13 +235,10 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   if (command == "data" && c.topic == "synth") return add_synth_flags(f, c);
   const bool trains = command == "train" || command == "bench";
   const bool reads_weights = command == "eval" || command == "predict";
-  if (trains || command == "info") add_model_flags(f, c);
-  if (trains || reads_weights) {
-    f.group("Model");
-    f.text("weights", c.weights, "FILE",
-           trains ? "start from these weights of the same model [initial ones, by seed]"
-                  : "weights.safetensors that training wrote");
-  }
+  const bool exports = command == "export";
+  if (trains || exports || command == "info") add_model_flags(f, c);
+  if (trains || reads_weights || exports) add_weights_flags(f, c);
+  if (exports) return add_export_flags(f, c);
   if (command != "predict" && command != "info") add_data_flags(f, c);
   if (command == "data" && c.topic == "pack") {
     f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [256]");
@@ -237,6 +260,13 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
             "step lines in metrics.jsonl [10]; 0: none");
   } else {
     f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");
+  }
+  if (command == "eval") {
+    f.text("confusion", c.confusion, "FILE",
+           "write how often each class was answered with each as CSV; -: to standard output");
+  }
+  if (command == "predict") {
+    f.whole("top", c.top, 1, 65536, "show the N most probable classes [the first; JSON: all]");
   }
   if (command == "bench") f.whole("repeat", c.repeat, 1, 1000, "measured steps [5]");
 }

@@ -24,7 +24,8 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> list{
       {"train", "train, evaluate and save a classifier (what runs when no command is named)", {}},
       {"eval", "loss and accuracy of saved weights on a data set", {}},
-      {"predict", "classes of picture files", {}},
+      {"predict", "classes of picture files and of folders of them", {}},
+      {"export", "saved weights as ONNX or safetensors, a model as a file to change", {}},
       {"data",
        "check: find damaged and doubled pictures; info: what a data set holds; pack: one file that "
        "is mapped instead of decoded; synth: made-up pictures to try things with",
@@ -213,7 +214,7 @@ void check_files(const Config& config) {
   }
   if (config.command == "predict" && config.files.empty()) {
     fail(ExitCode::usage,
-         "predict needs picture files: cputrain predict --weights FILE PICTURE...");
+         "predict needs picture files or folders: cputrain predict --weights FILE PICTURE...");
   }
   const std::size_t most = config.topic == "pack" ? 2 : 1;
   if (config.command == "data" && config.files.size() > most) {
@@ -231,6 +232,21 @@ void check_files(const Config& config) {
   }
 }
 
+/// What `export` writes, and from what.
+void check_export(const Config& config) {
+  if (config.onnx.empty() && config.safetensors.empty() && config.model_file.empty()) {
+    fail(ExitCode::usage, "export needs --onnx FILE, --safetensors FILE or --model-file FILE");
+  }
+  if (config.weights.empty() && !(config.onnx.empty() && config.safetensors.empty())) {
+    fail(ExitCode::usage,
+         fmt::format("--{} needs --weights FILE, a weights.safetensors that training wrote",
+                     config.onnx.empty() ? "safetensors" : "onnx"));
+  }
+  if (config.export_layout != "keras" && config.safetensors.empty()) {
+    fail(ExitCode::usage, "--export-layout " + config.export_layout + " needs --safetensors FILE");
+  }
+}
+
 /// Combinations that make no sense, whatever the machine.
 void check_combinations(Config& config) {
   if ((config.command == "eval" || config.command == "predict") && config.weights.empty()) {
@@ -242,6 +258,13 @@ void check_combinations(Config& config) {
     fail(ExitCode::usage, "--limit-val 0: eval needs at least one picture");
   }
   check_files(config);
+  if (config.command == "export") check_export(config);
+  if (config.partial && config.weights.empty()) {
+    fail(ExitCode::usage, "--partial needs --weights FILE, whose weights are taken where they fit");
+  }
+  if (config.confusion == "-" && config.json == "-") {
+    fail(ExitCode::usage, "--confusion - and --json -: standard output carries one of them");
+  }
   if (config.command == "data" && !config.files.empty()) config.data = config.files.front();
   if (config.command == "data" && config.data.empty()) {
     fail(ExitCode::usage, "data " + config.topic + " needs a data set: cputrain data check FOLDER");

@@ -24,6 +24,8 @@ struct Config {
   std::optional<int> image_size, classes;
   std::optional<double> dropout;
   std::string weights;
+  bool partial = false;
+  std::vector<std::string> freeze;  ///< patterns of layer names
 
   // data
   std::string data;
@@ -68,6 +70,9 @@ struct Config {
   int repeat = 5;
   std::size_t images = 200;     ///< of `data synth`
   std::string format = "jpeg";  ///< of `data synth`
+  std::string onnx, safetensors, model_file, export_layout = "keras";  ///< of `export`
+  std::string confusion;                                               ///< of `eval`
+  std::optional<int> top;                                              ///< of `predict`
 
   /// The flags as they were given, wherever that was, for config.json: {"batch", "32"}.
   std::vector<std::pair<std::string, std::string>> given;

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/answers_text.h"
 #include "cli/commands.h"
 #include "cli/print.h"
 #include "cli/session.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
+#include "train/answers.h"
 #include "train/evaluate.h"
 #include "train/penalty.h"
 #include "train/weights.h"
@@ -27,11 +29,17 @@ void check_classes(const ModelDescription& model, const DataSource& source) {
                    join(source.dataset->classes(), ", "), join(model.classes, ", ")));
 }
 
-}  // namespace
+void check_confusion(const Config& config, const ModelDescription& model) {
+  if (config.confusion.empty() || model.classes.size() <= AnswerCounts::kMostInMatrix) return;
+  fail(ExitCode::usage,
+       fmt::format("--confusion {}: the model has {} classes (a matrix is made for at most {}); "
+                   "leave it out, --json has the figures by class",
+                   config.confusion, model.classes.size(), AnswerCounts::kMostInMatrix));
+}
 
-int run_eval(const Config& config, const Services& services) {
-  const ModelDescription model = read_description(config.weights);
-  const Session session = start_session(config, services);
+/// The pictures to evaluate: the validation part, or all where there is none.
+DataSource open_validation(const Config& config, const Services& services, const Session& session,
+                           const ModelDescription& model) {
   DataRequest request = config.data_request(config.seed.value_or(model.seed));
   request.validation_split = config.validation_split.value_or(model.validation_split);
   DataSource source = services.data.open(request);
@@ -41,31 +49,79 @@ int run_eval(const Config& config, const Services& services) {
   source.train.clear();
   say(session, fmt::format("{}; evaluating {} {} images", source.description,
                            with_commas(source.validation.size()), all ? "(all)" : "validation"));
+  return source;
+}
+
+struct Evaluation {
+  Tally tally;
+  AnswerCounts counts;
+  std::size_t skipped;  ///< pictures that could not be read
+
+  /// Answers that are no numbers count as wrong.
+  double accuracy() const {
+    return counts.undecided() > 0 ? counts.correct() / counts.images() : tally.accuracy();
+  }
+};
+
+Evaluation evaluate_pictures(const Config& config, const Services& services, const Session& session,
+                             const ModelDescription& model, const DataSource& source) {
   const DecodedData data =
       decode_with_progress(session, services, config, source, model.graph.image(), model.resize);
-
-  const int rank = session.communicator->rank(), ranks = session.communicator->size();
-  const int micro_batch = micro_batch_size(config, session);
+  Communicator& communicator = *session.communicator;
+  const int ranks = communicator.size(), micro_batch = micro_batch_size(config, session);
   const BatchPlan plan(data.validation.size(), static_cast<std::size_t>(micro_batch) * ranks,
-                       micro_batch, rank, ranks);
+                       micro_batch, communicator.rank(), ranks);
   const Inference inference = make_inference(session, model.graph, plan.sizes());
   if (session.leads()) load_weights(config.weights, *inference.program, inference.weights);
-  session.communicator->broadcast(inference.weights.bytes(), 0);
+  communicator.broadcast(inference.weights.bytes(), 0);
   const auto batches = services.data.batches(data.validation, plan, {.shuffle = false});
-  Tally tally = evaluate(*inference.program, *batches, plan, *session.communicator);
+
+  AnswerCounts counts(model.classes.size());
+  Tally tally =
+      evaluate(*inference.program, *batches, plan, communicator,
+               [&](const auto& labels, const auto& outputs) { counts.add(labels, outputs); });
   tally.loss +=
       tally.images * l2_penalty(*session.backend, inference.program->layout(), inference.weights);
-  const auto images = static_cast<std::uint64_t>(tally.images);
-  if (session.leads() && config.json != "-") {
-    print("{} images - loss: {:.4f} - accuracy: {:.4f}\n", images, tally.mean_loss(),
-          tally.accuracy());
+  counts.sum(communicator);
+  return {tally, std::move(counts), data.bad.size()};
+}
+
+void print_evaluation(const Evaluation& result, const std::vector<std::string>& classes) {
+  const auto images = static_cast<std::uint64_t>(result.tally.images);
+  print("{}", answers_table(result.counts, classes));
+  if (result.counts.undecided() > 0) {
+    print("{:.0f} answers are not numbers and count as wrong\n", result.counts.undecided());
   }
-  const nlohmann::ordered_json result{
-      {"loss", tally.mean_loss()},  {"accuracy", tally.accuracy()},
-      {"images", images},           {"correct", static_cast<std::uint64_t>(tally.correct)},
-      {"skipped", data.bad.size()}, {"model", model.model},
-      {"weights", config.weights},  {"data", config.data}};
+  print("{} images - loss: {:.4f} - accuracy: {:.4f}\n", images, result.tally.mean_loss(),
+        result.accuracy());
+  const double among_five = images > 0 ? result.counts.among_five() / result.counts.images() : 0;
+  print("Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f} [{} examples]\n", result.accuracy(),
+        among_five, images);
+}
+
+}  // namespace
+
+int run_eval(const Config& config, const Services& services) {
+  const ModelDescription model = read_description(config.weights);
+  check_confusion(config, model);
+  const Session session = start_session(config, services);
+  const DataSource source = open_validation(config, services, session, model);
+  const Evaluation evaluation = evaluate_pictures(config, services, session, model, source);
+  if (session.leads() && config.json != "-") print_evaluation(evaluation, model.classes);
+  const Tally& tally = evaluation.tally;
+  nlohmann::ordered_json result{{"loss", tally.mean_loss()},
+                                {"accuracy", evaluation.accuracy()},
+                                {"images", static_cast<std::uint64_t>(tally.images)},
+                                {"correct", static_cast<std::uint64_t>(tally.correct)},
+                                {"skipped", evaluation.skipped},
+                                {"model", model.model},
+                                {"weights", config.weights},
+                                {"data", config.data}};
+  result.update(answers_json(evaluation.counts, model.classes));
   write_result(session, config.json, json_text(result) + "\n");
+  if (!config.confusion.empty()) {
+    write_result(session, config.confusion, confusion_csv(evaluation.counts, model.classes));
+  }
   return static_cast<int>(ExitCode::ok);
 }
 

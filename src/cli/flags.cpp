@@ -50,6 +50,16 @@ void Flags::add(const std::string& name, const std::string& meta, const std::str
       ->group(group_);
 }
 
+void Flags::list(const std::string& name, std::vector<std::string>& target, const std::string& meta,
+                 const std::string& help) {
+  add(name, meta, help, [name, &target](const std::string& text) {
+    target = split(text, ',');
+    if (std::ranges::find(target, "") == target.end()) return;
+    fail(ExitCode::usage,
+         fmt::format("--{} {}: must be words with one comma between each two", name, text));
+  });
+}
+
 void Flags::choice(const std::string& name, const std::vector<std::string>& choices,
                    const std::string& help, std::function<void(const std::string&)> set) {
   add(name, join(choices, "|"), help,

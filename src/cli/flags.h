@@ -39,6 +39,10 @@ class Flags {
     add(name, meta, help, [&target](const std::string& text) { target = text; });
   }
 
+  /// Words between commas.
+  void list(const std::string& name, std::vector<std::string>& target, const std::string& meta,
+            const std::string& help);
+
   void choice(const std::string& name, const std::vector<std::string>& choices,
               const std::string& help, std::function<void(const std::string&)> set);
 

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "cli/commands.h"
 #include "cli/print.h"
@@ -9,12 +11,34 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/tell.h"
+#include "train/answers.h"
 #include "train/weights.h"
 
 namespace cputrain {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// Files as they were named; a folder stands for the pictures below it.
+std::vector<std::string> expand_folders(const std::vector<std::string>& words,
+                                        const Services& services) {
+  std::vector<std::string> files;
+  for (const std::string& word : words) {
+    std::error_code ignored;  // what cannot be looked at fails when it is read, and says why
+    if (!std::filesystem::is_directory(word, ignored)) {
+      files.push_back(word);
+      continue;
+    }
+    const std::vector<std::string> found = services.data.list_pictures(word);
+    if (found.empty()) {
+      fail(ExitCode::data, fmt::format("folder {} holds no pictures (there is nothing to answer); "
+                                       "name a folder of .jpg, .png, .bmp or .gif files",
+                                       word));
+    }
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
 
 /// Pictures of one call of the program; those that cannot be read stay out.
 struct Pictures {
@@ -39,25 +63,38 @@ Pictures read_pictures(std::span<const std::string> files, const Services& servi
   return pictures;
 }
 
-/// One output is the probability of class 1.
-std::vector<float> class_probabilities(std::span<const float> outputs) {
-  if (outputs.size() == 1) return {1 - outputs[0], outputs[0]};
-  return {outputs.begin(), outputs.end()};
+/// Classes by probability, the most probable first; all of them, or the first `top`.
+std::vector<std::size_t> ranking(std::span<const float> probabilities, std::optional<int> top) {
+  std::vector<std::size_t> order(probabilities.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater{},
+                           [&](std::size_t c) { return probabilities[c]; });
+  if (top) order.resize(std::min(order.size(), static_cast<std::size_t>(*top)));
+  return order;
 }
 
-void answer(Json& entry, std::span<const float> outputs, const std::vector<std::string>& classes) {
+void answer(Json& entry, std::span<const float> outputs, const std::vector<std::string>& classes,
+            std::optional<int> top) {
   const std::vector<float> probabilities = class_probabilities(outputs);
-  const auto best = std::ranges::max_element(probabilities) - probabilities.begin();
-  entry["class"] = classes[static_cast<std::size_t>(best)];
+  const auto best = best_class(probabilities);
+  if (!best) {
+    entry["error"] = "the network's answer is not a number (its weights are damaged)";
+    return;
+  }
+  entry["class"] = classes[*best];
   Json by_class = Json::object();
-  for (std::size_t k = 0; k < classes.size(); ++k) by_class[classes[k]] = probabilities[k];
+  if (top) {
+    for (const std::size_t c : ranking(probabilities, top)) by_class[classes[c]] = probabilities[c];
+  } else {
+    for (std::size_t c = 0; c < classes.size(); ++c) by_class[classes[c]] = probabilities[c];
+  }
   entry["probabilities"] = std::move(by_class);
 }
 
 /// Runs the program, which was compiled for `at_once` images: missing ones are stood in for by the
 /// first.
 void run_pictures(Pictures& pictures, std::size_t at_once, Program& program,
-                  const ModelDescription& model) {
+                  const ModelDescription& model, std::optional<int> top) {
   if (pictures.pixels.empty()) return;
   std::vector<const std::uint8_t*> images(at_once, pictures.pixels.front().data());
   for (std::size_t i = 0; i < pictures.pixels.size(); ++i) images[i] = pictures.pixels[i].data();
@@ -70,18 +107,59 @@ void run_pictures(Pictures& pictures, std::size_t at_once, Program& program,
   std::size_t row = 0;
   for (Json& entry : pictures.answers) {
     if (entry.contains("error")) continue;
-    answer(entry, outputs.subspan(row++ * width, width), model.classes);
+    answer(entry, outputs.subspan(row++ * width, width), model.classes, top);
   }
 }
 
-void print_answer(const Json& entry) {
+/// "a.jpg: cat (93.1 %)", with --top 2 "a.jpg: cat (93.1 %), dog (6.9 %)".
+void print_answer(const Json& entry, std::optional<int> top) {
   const std::string file = entry["file"];
   if (entry.contains("error")) {
     tell(fmt::format("cputrain: {}: {}", file, entry["error"].get<std::string>()));
     return;
   }
+  const auto text = [](const std::string& name, double probability) {
+    return fmt::format("{} ({:.1f} %)", name, 100 * probability);
+  };
   const std::string name = entry["class"];
-  print("{}: {} ({:.1f} %)\n", file, name, 100 * entry["probabilities"][name].get<double>());
+  std::string line;
+  if (top) {
+    for (const auto& [other, probability] : entry["probabilities"].items()) {
+      line += (line.empty() ? "" : ", ") + text(other, probability);
+    }
+  } else {
+    line = text(name, entry["probabilities"][name]);
+  }
+  print("{}: {}\n", file, line);
+}
+
+/// Answers every file on rank 0; returns how many could not be answered.
+std::size_t predict(const Config& config, const Services& services, const Session& session,
+                    const ModelDescription& model) {
+  const std::vector<std::string> names = expand_folders(config.files, services);
+  const std::span<const std::string> files = names;
+  const auto at_once =
+      std::min(files.size(), static_cast<std::size_t>(micro_batch_size(config, session)));
+  const Inference inference = make_inference(session, model.graph, {static_cast<int>(at_once)});
+  load_weights(config.weights, *inference.program, inference.weights);
+
+  // Where the answers themselves are on the terminal they show how far it is.
+  const Progress progress = config.json == "-" ? progress_line(session, "Predicting") : Progress{};
+  Json predictions = Json::array();
+  std::size_t errors = 0;
+  for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
+    const auto some = files.subspan(begin, std::min(at_once, files.size() - begin));
+    Pictures pictures = read_pictures(some, services, model.graph.image(), model.resize);
+    run_pictures(pictures, at_once, *inference.program, model, config.top);
+    for (Json& entry : pictures.answers) {
+      if (config.json != "-" || entry.contains("error")) print_answer(entry, config.top);
+      errors += entry.contains("error");
+      predictions.push_back(std::move(entry));
+    }
+    if (progress) progress(begin + some.size(), files.size());
+  }
+  write_result(session, config.json, json_text(Json{{"predictions", predictions}}) + "\n");
+  return errors;
 }
 
 }  // namespace
@@ -89,29 +167,8 @@ void print_answer(const Json& entry) {
 int run_predict(const Config& config, const Services& services) {
   const ModelDescription model = read_description(config.weights);
   const Session session = start_session(config, services);
-  if (!session.leads()) {  // pictures are few: rank 0 does them all
-    session.communicator->barrier();
-    return static_cast<int>(ExitCode::ok);
-  }
-  const std::span<const std::string> files = config.files;
-  const auto at_once =
-      std::min(files.size(), static_cast<std::size_t>(micro_batch_size(config, session)));
-  const Inference inference = make_inference(session, model.graph, {static_cast<int>(at_once)});
-  load_weights(config.weights, *inference.program, inference.weights);
-
-  Json predictions = Json::array();
-  std::size_t errors = 0;
-  for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
-    const auto some = files.subspan(begin, std::min(at_once, files.size() - begin));
-    Pictures pictures = read_pictures(some, services, model.graph.image(), model.resize);
-    run_pictures(pictures, at_once, *inference.program, model);
-    for (Json& entry : pictures.answers) {
-      if (config.json != "-" || entry.contains("error")) print_answer(entry);
-      errors += entry.contains("error");
-      predictions.push_back(std::move(entry));
-    }
-  }
-  write_result(session, config.json, json_text(Json{{"predictions", predictions}}) + "\n");
+  // Pictures are few: rank 0 does them all, and the others wait for it.
+  const std::size_t errors = session.leads() ? predict(config, services, session, model) : 0;
   session.communicator->barrier();
   return static_cast<int>(errors ? ExitCode::data : ExitCode::ok);
 }

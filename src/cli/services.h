@@ -8,9 +8,11 @@
 
 #include "comm/communicator.h"
 #include "compute/backend.h"
+#include "core/files.h"
 #include "core/placement.h"
 #include "core/signals.h"
 #include "data/pipeline.h"
+#include "model/exported_model.h"
 
 namespace cputrain {
 
@@ -28,6 +30,8 @@ struct Services {
   /// Starts communication; called once, after the command line proved right.
   std::function<std::unique_ptr<Communicator>()> make_communicator;
   DataPipeline data;
+  /// Writes an ONNX file; Error(usage) in a build without it.
+  std::function<void(const ExportedModel&, AtomicFile&)> write_onnx;
   std::function<Machine()> machine;
   std::vector<std::string> libraries;  ///< "oneDNN 2.6.3", for `info` and environment.json
   SignalWatch* signals = nullptr;      ///< never null; borrowed

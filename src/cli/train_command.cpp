@@ -18,6 +18,7 @@
 #include "core/text.h"
 #include "core/version.h"
 #include "model/model_json.h"
+#include "report/event_file.h"
 #include "report/reporters.h"
 #include "train/trainer.h"
 #include "train/weights.h"
@@ -97,6 +98,10 @@ void say_plan(const Session& session, const Config& config, const TrainingChoice
                     "is one step); a smaller batch learns more in the same time",
                     choices.batch, plan.samples()));
   }
+  if (!config.freeze.empty()) {
+    say(session, fmt::format("Frozen: {} of {} parameters learn", with_commas(graph.learnt_count()),
+                             with_commas(graph.parameter_count())));
+  }
   if (config.data.empty()) {
     say(session, "No --data: training on synthetic pictures in the paper's shape");
   }
@@ -108,6 +113,9 @@ std::unique_ptr<Reporter> make_reporter(const Session& session, const Config& co
   if (session.leads()) {
     reporters.push_back(console_reporter(stdout, verbosity(config)));
     reporters.push_back(json_lines_reporter(folder / "metrics.jsonl", config.log_every));
+    reporters.push_back(tensorboard_reporter(folder, session.machine.host, config.log_every));
+    reporters.push_back(csv_reporter(folder / "training.csv"));
+    reporters.push_back(history_reporter(folder / "history.json"));
   }
   return all_of(std::move(reporters));
 }
@@ -180,6 +188,13 @@ class Results {
   std::optional<double> target_accuracy_;
 };
 
+/// Weights and curves of a run that is overwritten must not outlive its figures.
+void clear_folder(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  std::filesystem::remove(folder / kWeightsName, ignored);
+  for (const char* part : {"train", "validation"}) remove_event_files(folder / part);
+}
+
 std::filesystem::path open_run_folder(const Session& session, const Services& services,
                                       const Config& config, const TrainingChoices& choices,
                                       int micro_batch) {
@@ -228,11 +243,8 @@ int run_train(const Config& config, const Services& services) {
                                config.validation_split.value_or(kValidationSplit),
                                choices.resize};
   const Results results(session, folder, model, *training, config.target_accuracy);
+  if (session.leads()) clear_folder(folder);
   const auto reporter = make_reporter(session, config, folder);
-  if (session.leads()) {  // weights of a run that is overwritten must not outlive its figures
-    std::error_code ignored;
-    std::filesystem::remove(results.weights_path(), ignored);
-  }
   const auto armed = services.signals->arm([&] { return results.save_and_say(); });
   const TrainResult result =
       train({*session.backend, *training->program, *training->exchange, *training->optimizer,

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/text.h"
+#include "model/layer_patterns.h"
 #include "model/rewrite.h"
 #include "train/weights.h"
 
@@ -58,7 +59,18 @@ void check_steps(const TrainingChoices& choices, const BatchPlan& plan) {
   }
 }
 
-Graph build_graph(const Config& config, const TrainingChoices& choices, int classes) {
+namespace {
+
+/// Without the layers of --freeze something must be left to learn.
+Graph frozen(const Config& config, const Graph& graph) {
+  if (config.freeze.empty()) return graph;
+  Graph result = with_frozen(graph, layers_matching(graph, config.freeze));
+  if (result.learnt_count() > 0) return result;
+  fail(ExitCode::usage, fmt::format("--freeze {} leaves no layer to train; name fewer layers",
+                                    join(config.freeze, ",")));
+}
+
+Graph unfrozen_graph(const Config& config, const TrainingChoices& choices, int classes) {
   try {
     Graph graph = choices.model->build(choices.image, classes);
     if (config.dropout) graph = with_dropout(graph, static_cast<float>(*config.dropout));
@@ -71,6 +83,12 @@ Graph build_graph(const Config& config, const TrainingChoices& choices, int clas
     fail(ExitCode::usage, fmt::format("--image-size {} is too small for {}: {}",
                                       choices.image.height, choices.model->name, error.what()));
   }
+}
+
+}  // namespace
+
+Graph build_graph(const Config& config, const TrainingChoices& choices, int classes) {
+  return frozen(config, unfrozen_graph(config, choices, classes));
 }
 
 int classes_of(const Config& config, const DataSource& source) {
@@ -142,14 +160,26 @@ void check_memory(const Session& session, const Program& program, int micro_batc
                    " or --micro-batch (without --sync-bn)"));
 }
 
+/// What --partial took and what it left.
+void say_fitting(const Session& session, const Config& config, const WeightMatch& match) {
+  const std::size_t wanted = match.fitting.size() + match.missing.size() + match.other_shape.size();
+  say(session,
+      fmt::format("Weights: {} of {} parameter arrays are those of {}{}", match.fitting.size(),
+                  wanted, config.weights, match.whole() ? "" : "; left: " + misfit_text(match)));
+}
+
 /// Rank 0 makes or loads the weights, the others get them from it; a hash proves that they did.
 void start_weights(const Session& session, const Config& config, const TrainingChoices& choices,
                    const Graph& graph, const Training& training) {
   const Array weights = training.exchange->arenas().weights;
-  if (session.leads() && config.weights.empty()) {
-    initialise_weights(graph, *training.program, choices.seed, weights);
-  } else if (session.leads()) {
-    load_weights(config.weights, *training.program, weights);
+  const Program& program = *training.program;
+  if (session.leads() && (config.weights.empty() || config.partial)) {
+    initialise_weights(graph, program, choices.seed, weights);
+  }
+  if (session.leads() && config.partial) {
+    say_fitting(session, config, load_fitting_weights(config.weights, program, weights));
+  } else if (session.leads() && !config.weights.empty()) {
+    load_weights(config.weights, program, weights);
   }
   session.communicator->broadcast(weights.bytes(), 0);
   check_agreement(session, "their first weights",

@@ -22,4 +22,9 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
+/// Seconds since 1970, for time stamps in files.
+inline double unix_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 }  // namespace cputrain

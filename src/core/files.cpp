@@ -101,20 +101,19 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
   file.commit();
 }
 
-LineFile::LineFile(std::filesystem::path path) : path_(std::move(path)) {
+GrowingFile::GrowingFile(std::filesystem::path path) : path_(std::move(path)) {
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
   if (descriptor_ < 0) cannot_write(path_, errno);
 }
 
-LineFile::~LineFile() { ::close(descriptor_); }
+GrowingFile::~GrowingFile() { ::close(descriptor_); }
 
-void LineFile::write_line(std::string line) {
-  line += '\n';
+void GrowingFile::append(std::string_view bytes) {
   const off_t whole = ::lseek(descriptor_, 0, SEEK_END);
   try {
-    write_all(descriptor_, std::as_bytes(std::span(line)), path_);
+    write_all(descriptor_, std::as_bytes(std::span(bytes)), path_);
   } catch (const Error&) {
-    // Half a line would make the file unreadable; if even this fails, the error says enough.
+    // Half a piece would make the file unreadable; if even this fails, the error says enough.
     static_cast<void>(::ftruncate(descriptor_, whole) == 0);
     throw;
   }

@@ -36,19 +36,29 @@ class AtomicFile {
 /// Whole or absent; what is no regular file (a pipe, a device) is written to as it is.
 void write_file(const std::filesystem::path&, std::string_view text);
 
-/// One line after another, each with a single write() at the end of the file, so that a killed
-/// program leaves whole lines.
-class LineFile {
+/// A file that is started anew and grows by pieces, each with a single write() at its end, so that
+/// a killed program leaves whole pieces.
+class GrowingFile {
  public:
-  explicit LineFile(std::filesystem::path path);
-  ~LineFile();
-  LineFile(const LineFile&) = delete;
-  LineFile& operator=(const LineFile&) = delete;
-  void write_line(std::string line);
+  explicit GrowingFile(std::filesystem::path path);
+  ~GrowingFile();
+  GrowingFile(const GrowingFile&) = delete;
+  GrowingFile& operator=(const GrowingFile&) = delete;
+  void append(std::string_view bytes);
 
  private:
   std::filesystem::path path_;
   int descriptor_ = -1;
+};
+
+/// One whole line after another.
+class LineFile {
+ public:
+  explicit LineFile(std::filesystem::path path) : file_(std::move(path)) {}
+  void write_line(std::string line) { file_.append(line += '\n'); }
+
+ private:
+  GrowingFile file_;
 };
 
 /// Makes the folder and its parents. Error(output).

@@ -31,6 +31,18 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
   return fmt::format("{}", fmt::join(parts, separator));
 }
 
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts{""};
+  for (const char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
 std::string did_you_mean(std::string_view word, std::span<const std::string> words) {
   const auto nearest = std::ranges::min_element(
       words, {}, [&](const std::string& candidate) { return edit_distance(word, candidate); });

@@ -102,6 +102,9 @@ struct DataPipeline {
   std::function<ReadResult(const std::string& path, Shape image, Resize,
                            std::span<std::uint8_t> dst)>
       read_image;
+  /// Paths of all pictures (by their names) below a folder, sorted; links and hidden files stay
+  /// out.
+  std::function<std::vector<std::string>(const std::string& folder)> list_pictures;
   /// Decodes every sample on `threads` threads and reports what is wrong with the data.
   std::function<CheckReport(const DataSource&, int threads, const Progress&)> check;
   /// Decodes into one file that a node maps instead of decoding. Error(data, usage, output).

@@ -4,14 +4,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <optional>
 
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/strict_json.h"
 
 namespace cputrain::safetensors {
 namespace {
@@ -21,7 +21,6 @@ using nlohmann::json;
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
 constexpr std::uint64_t kMaxHeader = 100'000'000;
-constexpr int kMaxDepth = 32;
 
 const std::map<std::string, int>& bits_of_dtype() {
   static const std::map<std::string, int> bits{
@@ -66,9 +65,8 @@ void write(const std::filesystem::path& path, const Metadata& metadata,
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(header);
   for (const OutTensor& tensor : tensors) {
-    const std::vector<double> values = tensor.values();
-    const std::vector<float> floats(values.begin(), values.end());
-    file.write(std::as_bytes(std::span(floats)));
+    const std::vector<float> values = tensor.values();
+    file.write(std::as_bytes(std::span(values)));
   }
   file.commit(durability);
 }
@@ -77,24 +75,30 @@ std::size_t TensorInfo::count() const { return product(extents); }
 
 namespace {
 
-/// Rejects duplicate keys and deep nesting while the header is parsed.
-class HeaderRules {
- public:
-  bool operator()(int depth, json::parse_event_t event, json& parsed) {
-    if (depth > kMaxDepth) throw std::runtime_error("nested too deeply");
-    if (event == json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == json::parse_event_t::object_end) keys_.pop_back();
-    if (event == json::parse_event_t::key && !keys_.back().insert(parsed).second) {
-      throw std::runtime_error("key " + parsed.dump() + " appears twice");
-    }
-    return true;
+bool is_list_of_sizes(const json& value) {
+  return value.is_array() &&
+         std::ranges::all_of(value, [](const json& v) { return v.is_number_unsigned(); });
+}
+
+/// Nothing where the entry lacks one of its three fields or has one of another form.
+std::optional<TensorInfo> read_entry(const std::string& name, const json& entry) {
+  if (!entry.is_object()) return std::nullopt;
+  for (const char* key : {"dtype", "shape", "data_offsets"}) {
+    if (!entry.contains(key)) return std::nullopt;
   }
+  const json &dtype = entry["dtype"], &shape = entry["shape"], &offsets = entry["data_offsets"];
+  if (!dtype.is_string() || !bits_of_dtype().contains(dtype) || !is_list_of_sizes(shape) ||
+      !is_list_of_sizes(offsets) || offsets.size() != 2) {
+    return std::nullopt;
+  }
+  return TensorInfo{name, dtype, shape, offsets[0], offsets[1]};
+}
 
- private:
-  std::vector<std::set<std::string>> keys_;
-};
-
-bool is_size(const json& value) { return value.is_number_unsigned(); }
+std::uint64_t read_length(std::ifstream& stream) {
+  std::uint64_t length = 0;
+  stream.read(reinterpret_cast<char*>(&length), sizeof length);
+  return length;
+}
 
 }  // namespace
 
@@ -104,58 +108,61 @@ File::File(std::filesystem::path path) : path_(std::move(path)) {
   std::ifstream stream(path_, std::ios::binary);
   if (error || !stream) wrong("cannot be read");
   if (size < 8) wrong("is shorter than 8 bytes");
-  std::uint64_t length = 0;
-  stream.read(reinterpret_cast<char*>(&length), sizeof length);
+  const std::uint64_t length = read_length(stream);
   if (length > kMaxHeader || length > size - 8) {
     wrong(fmt::format("has a header of {} bytes in a file of {}", length, size));
   }
   std::string header(length, '\0');
   if (!stream.read(header.data(), static_cast<std::streamsize>(length))) wrong("cannot be read");
   buffer_start_ = 8 + length;
-  parse(header, size - buffer_start_);
+  read_header(header);
+  check_buffer(size - buffer_start_);
 }
 
-void File::parse(const std::string& header, std::size_t buffer_bytes) {
-  if (header.empty() || header.front() != '{') wrong("has a header that does not begin with {");
+void File::read_header(const std::string& header) {
+  if (!header.starts_with('{')) wrong("has a header that does not begin with {");
   json parsed;
   try {
-    parsed = json::parse(header, HeaderRules{});
+    parsed = parse_strict_json(header);
   } catch (const std::exception& error) {
     wrong(std::string("has a header that is not valid JSON: ") + error.what());
   }
   for (const auto& [name, entry] : parsed.items()) {
-    if (name == "__metadata__") {
-      if (!entry.is_object()) wrong("has metadata that is not an object");
-      for (const auto& [key, value] : entry.items()) {
-        if (!value.is_string()) wrong("has metadata that is not text");
-        metadata_[key] = value;
-      }
+    if (name != "__metadata__") {
+      auto tensor = read_entry(name, entry);
+      if (!tensor) wrong("describes tensor " + name + " wrongly");
+      tensors_.push_back(std::move(*tensor));
       continue;
     }
-    const auto has = [&](const char* key) { return entry.is_object() && entry.contains(key); };
-    if (!has("dtype") || !has("shape") || !has("data_offsets") || !entry["dtype"].is_string() ||
-        !bits_of_dtype().contains(entry["dtype"]) || !entry["shape"].is_array() ||
-        !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2 ||
-        !std::ranges::all_of(entry["shape"], is_size) ||
-        !std::ranges::all_of(entry["data_offsets"], is_size)) {
-      wrong("describes tensor " + name + " wrongly");
+    if (!entry.is_object()) wrong("has metadata that is not an object");
+    for (const auto& [key, value] : entry.items()) {
+      if (!value.is_string()) wrong("has metadata that is not text");
+      metadata_[key] = value;
     }
-    tensors_.push_back(
-        {name, entry["dtype"], entry["shape"], entry["data_offsets"][0], entry["data_offsets"][1]});
   }
   std::ranges::sort(tensors_, {}, [](const TensorInfo& t) { return std::pair(t.begin, t.end); });
+}
+
+std::size_t File::checked_bytes(const TensorInfo& tensor) const {
+  auto bits = static_cast<std::size_t>(bits_of_dtype().at(tensor.dtype));
+  for (const std::size_t extent : tensor.extents) {
+    if (extent != 0 && bits > std::numeric_limits<std::size_t>::max() / extent) {
+      wrong("has a tensor " + tensor.name + " too large to count");
+    }
+    bits *= extent;
+  }
+  if (bits % 8 != 0) wrong("has a tensor " + tensor.name + " that ends within a byte");
+  return bits / 8;
+}
+
+void File::check_buffer(std::size_t buffer_bytes) const {
   std::size_t expected = 0;
   for (const TensorInfo& tensor : tensors_) {
-    std::size_t bits = static_cast<std::size_t>(bits_of_dtype().at(tensor.dtype));
-    for (const std::size_t extent : tensor.extents) {
-      if (extent != 0 && bits > std::numeric_limits<std::size_t>::max() / extent) {
-        wrong("has a tensor " + tensor.name + " too large to count");
-      }
-      bits *= extent;
-    }
-    if (tensor.begin != expected || tensor.end < tensor.begin || bits % 8 != 0 ||
-        tensor.end - tensor.begin != bits / 8) {
-      wrong("has a hole, an overlap or a wrong length at tensor " + tensor.name);
+    const std::size_t bytes = checked_bytes(tensor);
+    if (tensor.begin != expected || tensor.end < tensor.begin ||
+        tensor.end - tensor.begin != bytes) {
+      wrong(fmt::format("has a hole, an overlap or a wrong length at tensor {} (bytes {} to {})",
+                        tensor.name, tensor.begin, tensor.end));
     }
     expected = tensor.end;
   }
@@ -170,27 +177,33 @@ const TensorInfo* File::find(const std::string& name) const {
   return found == tensors_.end() ? nullptr : &*found;
 }
 
+template <class T>
+std::vector<T> File::read_as(const TensorInfo& tensor) const {
+  std::ifstream stream(path_, std::ios::binary);
+  stream.seekg(static_cast<std::streamoff>(buffer_start_ + tensor.begin));
+  std::vector<T> values(tensor.count());
+  const auto bytes = static_cast<std::streamsize>(values.size() * sizeof(T));
+  if (!stream.read(reinterpret_cast<char*>(values.data()), bytes)) wrong("cannot be read");
+  return values;
+}
+
 namespace {
 
-template <class T>
-std::vector<double> to_doubles(const std::vector<char>& bytes) {
-  std::vector<T> values(bytes.size() / sizeof(T));
-  if (!values.empty())
-    std::memcpy(values.data(), bytes.data(), bytes.size());  // null is not allowed
+template <class To, class From>
+std::vector<To> converted(const std::vector<From>& values) {
   return {values.begin(), values.end()};
 }
 
 }  // namespace
 
 std::vector<double> File::read(const TensorInfo& tensor) const {
-  std::ifstream stream(path_, std::ios::binary);
-  stream.seekg(static_cast<std::streamoff>(buffer_start_ + tensor.begin));
-  std::vector<char> bytes(tensor.end - tensor.begin);
-  if (!stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) {
-    wrong("cannot be read");
-  }
-  if (tensor.dtype == "F32") return to_doubles<float>(bytes);
-  if (tensor.dtype == "F64") return to_doubles<double>(bytes);
+  if (tensor.dtype == "F64") return read_as<double>(tensor);
+  return converted<double>(read_floats(tensor));
+}
+
+std::vector<float> File::read_floats(const TensorInfo& tensor) const {
+  if (tensor.dtype == "F32") return read_as<float>(tensor);
+  if (tensor.dtype == "F64") return converted<float>(read_as<double>(tensor));
   wrong("has tensor " + tensor.name + " of type " + tensor.dtype + ", not F32 or F64");
 }
 

@@ -19,10 +19,11 @@ using Metadata = std::map<std::string, std::string>;
 struct OutTensor {
   std::string name;
   std::vector<std::size_t> extents;
-  std::function<std::vector<double>()> values;
+  std::function<std::vector<float>()> values;
 };
 
-/// Writes F32 tensors, sorted by name; the file is whole or absent. Error(output).
+/// Writes F32 tensors, sorted by name, behind a header that is padded with spaces to 8 bytes; the
+/// file is whole or absent. Names are unique. Error(output).
 void write(const std::filesystem::path&, const Metadata&, std::vector<OutTensor> tensors,
            Durability = Durability::disk);
 
@@ -44,10 +45,18 @@ class File {
   const TensorInfo* find(const std::string& name) const;
   /// The numbers of an F32 or F64 tensor.
   std::vector<double> read(const TensorInfo&) const;
+  /// The same as float32: half the memory for large tensors.
+  std::vector<float> read_floats(const TensorInfo&) const;
 
  private:
   [[noreturn]] void wrong(const std::string& what) const;
-  void parse(const std::string& header, std::size_t buffer_bytes);
+  /// Fills metadata_ and tensors_ from the header's text.
+  void read_header(const std::string& header);
+  /// The tensors cover the buffer without a hole or an overlap.
+  void check_buffer(std::size_t buffer_bytes) const;
+  std::size_t checked_bytes(const TensorInfo&) const;
+  template <class T>
+  std::vector<T> read_as(const TensorInfo&) const;
 
   std::filesystem::path path_;
   std::size_t buffer_start_ = 0;

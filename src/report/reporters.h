@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "report/reporter.h"
@@ -16,6 +17,17 @@ std::unique_ptr<Reporter> console_reporter(std::FILE*, Verbosity);
 
 /// metrics.jsonl: one object a line; a step line every `log_every` steps (0: none).
 std::unique_ptr<Reporter> json_lines_reporter(const std::filesystem::path&, std::size_t log_every);
+
+/// TensorBoard's event files under `folder`: train/ and validation/ with Keras' tags by epoch (from
+/// 0), and batches' scalars every `log_every` steps (0: none). A new file each time.
+std::unique_ptr<Reporter> tensorboard_reporter(const std::filesystem::path& folder,
+                                               const std::string& host, std::size_t log_every);
+
+/// Keras' CSVLogger: `epoch` (from 0) and the sorted names, a line an epoch.
+std::unique_ptr<Reporter> csv_reporter(const std::filesystem::path&);
+
+/// Keras' History as JSON: a list of figures a name; NaN is null. Whole after every epoch.
+std::unique_ptr<Reporter> history_reporter(const std::filesystem::path&);
 
 /// Passes every record on, in order. None at all is silence: what ranks other than 0 get.
 std::unique_ptr<Reporter> all_of(std::vector<std::unique_ptr<Reporter>>);

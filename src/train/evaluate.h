@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <span>
+
 #include "comm/communicator.h"
 #include "compute/program.h"
 #include "data/batch_plan.h"
@@ -7,7 +10,13 @@
 
 namespace cputrain {
 
+/// Hears this rank's answers: labels of some images, and what the network said about each (one row
+/// an image).
+using AnswerObserver =
+    std::function<void(std::span<const std::int32_t> labels, std::span<const float> outputs)>;
+
 /// Loss and accuracy over every image exactly once, whatever the number of ranks.
-Tally evaluate(Program&, BatchSource&, const BatchPlan&, Communicator&);
+Tally evaluate(Program&, BatchSource&, const BatchPlan&, Communicator&,
+               const AnswerObserver& observer = {});
 
 }  // namespace cputrain

@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/json_text.h"
+#include "core/version.h"
 #include "model/init.h"
 #include "model/model_json.h"
 #include "model/safetensors.h"
@@ -18,7 +19,11 @@ namespace {
 constexpr const char* kFormat = "cputrain";
 constexpr const char* kFormatVersion = "1";
 
-std::string extents_text(const auto& extents) { return fmt::format("{}", fmt::join(extents, "x")); }
+std::vector<float> canonical_floats(const Program& program, std::size_t parameter,
+                                    const Array& weights) {
+  const std::vector<double> values = program.to_canonical(parameter, weights);
+  return {values.begin(), values.end()};
+}
 
 [[noreturn]] void wrong(const std::filesystem::path& path, const std::string& what) {
   fail(ExitCode::data, fmt::format("weight file {} {} (the model cannot be rebuilt from it); use a "
@@ -41,19 +46,17 @@ void initialise_weights(const Graph& graph, const Program& program, std::uint64_
 std::string weights_hash(const Program& program, const Array& weights) {
   Fnv1a hash;
   for (std::size_t p = 0; p < program.layout().parameters.size(); ++p) {
-    const std::vector<double> values = program.to_canonical(p, weights);
-    const std::vector<float> floats(values.begin(), values.end());
-    hash.add(std::as_bytes(std::span(floats)));
+    hash.add(std::as_bytes(std::span<const float>(canonical_floats(program, p, weights))));
   }
   return fmt::format("{:016x}", hash.value());
 }
 
-void save_weights(const std::filesystem::path& path, const ModelDescription& description,
-                  const Program& program, const Array& weights, Durability durability) {
+safetensors::Metadata weights_metadata(const ModelDescription& description) {
   const Input& input = std::get<Input>(description.graph.nodes()[0].layer);
-  const safetensors::Metadata metadata{
+  return {
       {"format", kFormat},
       {"format_version", kFormatVersion},
+      {"cputrain", std::string(kVersion)},
       {"layout", "keras"},
       {"model", description.model},
       {"classes", json_text(nlohmann::json(description.classes))},
@@ -63,14 +66,18 @@ void save_weights(const std::filesystem::path& path, const ModelDescription& des
       {"resize", std::string(resize_name(description.resize))},
       {"seed", std::to_string(description.seed)},
       {"validation_split", fmt::format("{}", description.validation_split)}};
+}
+
+void save_weights(const std::filesystem::path& path, const ModelDescription& description,
+                  const Program& program, const Array& weights, Durability durability) {
   std::vector<safetensors::OutTensor> tensors;
   const auto& parameters = program.layout().parameters;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     tensors.push_back({parameters[p].name,
                        {parameters[p].extents.begin(), parameters[p].extents.end()},
-                       [&program, &weights, p] { return program.to_canonical(p, weights); }});
+                       [&program, &weights, p] { return canonical_floats(program, p, weights); }});
   }
-  safetensors::write(path, metadata, std::move(tensors), durability);
+  safetensors::write(path, weights_metadata(description), std::move(tensors), durability);
 }
 
 ModelDescription read_description(const std::filesystem::path& path) {
@@ -106,21 +113,62 @@ ModelDescription read_description(const std::filesystem::path& path) {
   }
 }
 
-void load_weights(const std::filesystem::path& path, const Program& program, const Array& weights) {
-  const safetensors::File file(path);
-  const auto& parameters = program.layout().parameters;
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    const auto* tensor = file.find(parameters[p].name);
-    if (!tensor || !std::ranges::equal(tensor->extents, parameters[p].extents)) {
-      fail(ExitCode::data,
-           fmt::format("weight file {}: {} is {} where the model needs {} (the weights belong to "
-                       "another model); check --weights",
-                       path.string(), parameters[p].name,
-                       tensor ? extents_text(tensor->extents) : "missing",
-                       extents_text(parameters[p].extents)));
-    }
+namespace {
+
+std::vector<WantedParameter> wanted_by(const Program& program) {
+  std::vector<WantedParameter> wanted;
+  for (const auto& p : program.layout().parameters) wanted.push_back({p.name, p.extents});
+  return wanted;
+}
+
+void need_whole(const std::filesystem::path& path, const WeightMatch& match) {
+  if (match.whole()) return;
+  fail(ExitCode::data, fmt::format("weight file {} does not fit the model: {} (its weights belong "
+                                   "to another model); check --weights and --model, or start "
+                                   "training from what fits with --partial",
+                                   path.string(), misfit_text(match)));
+}
+
+void load_fitting(const safetensors::File& file, const WeightMatch& match, const Program& program,
+                  const Array& weights) {
+  for (const std::size_t p : match.fitting) {
+    const auto* tensor = file.find(program.layout().parameters[p].name);
     program.from_canonical(p, file.read(*tensor), weights);
   }
+}
+
+}  // namespace
+
+void load_weights(const std::filesystem::path& path, const Program& program, const Array& weights) {
+  const safetensors::File file(path);
+  const WeightMatch match = match_weights(file, wanted_by(program));
+  need_whole(path, match);
+  load_fitting(file, match, program, weights);
+}
+
+WeightMatch load_fitting_weights(const std::filesystem::path& path, const Program& program,
+                                 const Array& weights) {
+  const safetensors::File file(path);
+  WeightMatch match = match_weights(file, wanted_by(program));
+  if (match.fitting.empty()) {
+    fail(
+        ExitCode::data,
+        fmt::format("weight file {} has nothing that fits the model: {} (training would start from "
+                    "initial weights); leave --weights out, or choose the --model it was made for",
+                    path.string(), misfit_text(match)));
+  }
+  load_fitting(file, match, program, weights);
+  return match;
+}
+
+WeightValues open_weights(const std::filesystem::path& path, const Graph& graph) {
+  const auto file = std::make_shared<safetensors::File>(path);
+  std::vector<WantedParameter> wanted;
+  for (const auto& node : graph.nodes()) {
+    for (const auto& spec : node.parameters) wanted.push_back({spec.name, spec.extents});
+  }
+  need_whole(path, match_weights(*file, wanted));
+  return [file](const std::string& parameter) { return file->read_floats(*file->find(parameter)); };
 }
 
 }  // namespace cputrain

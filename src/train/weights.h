@@ -8,7 +8,8 @@
 #include "compute/program.h"
 #include "core/files.h"
 #include "data/resize.h"
-#include "model/graph.h"
+#include "model/exported_model.h"
+#include "train/weight_match.h"
 
 /// Weights between programs, files and initial values.
 namespace cputrain {
@@ -30,6 +31,9 @@ struct ModelDescription {
   Resize resize = Resize::bilinear;  ///< how pictures came to the input's size
 };
 
+/// The description as a weight file's metadata.
+safetensors::Metadata weights_metadata(const ModelDescription&);
+
 /// weights.safetensors in Keras' names and layout. Error(output).
 void save_weights(const std::filesystem::path&, const ModelDescription&, const Program&,
                   const Array& weights, Durability = Durability::disk);
@@ -37,8 +41,16 @@ void save_weights(const std::filesystem::path&, const ModelDescription&, const P
 /// Error(data) where the file is damaged or does not describe a model.
 ModelDescription read_description(const std::filesystem::path&);
 
-/// Fills the arena by name. Error(data) names the first parameter that is missing or has another
-/// shape.
+/// Fills the arena by name. Error(data) says what is missing, has another shape or belongs to no
+/// parameter, the first few of each.
 void load_weights(const std::filesystem::path&, const Program&, const Array& weights);
+
+/// Fills what fits by name and shape, for fine-tuning with another head, and leaves the rest as it
+/// is; returns what fitted. Error(data) where nothing does.
+WeightMatch load_fitting_weights(const std::filesystem::path&, const Program&,
+                                 const Array& weights);
+
+/// Opens a file that holds exactly the graph's parameters, for export. Error(data) as above.
+WeightValues open_weights(const std::filesystem::path&, const Graph&);
 
 }  // namespace cputrain

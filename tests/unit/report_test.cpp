@@ -110,5 +110,43 @@ TEST(JsonLines, WritesNullForWhatIsNotANumber) {
   EXPECT_EQ(list[0]["nan"], true);
 }
 
+std::string text_of(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+EpochRecord epoch_of(int epoch, double loss, std::optional<Tally> validation) {
+  EpochRecord record{.epoch = epoch, .steps = 1};
+  record.train = {loss, 1, 4};
+  record.validation = validation;
+  return record;
+}
+
+// The header and the words for missing figures are those of Keras' CSVLogger.
+TEST(Csv, HasKerasColumnsWholeAfterEveryEpoch) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "training.csv";
+  const auto reporter = csv_reporter(path);
+  reporter->epoch(epoch_of(1, 2, Tally{0.5, 2, 2}));
+  EXPECT_EQ(text_of(path), "epoch,accuracy,loss,val_accuracy,val_loss\r\n0,0.25,0.5,1,0.25\r\n");
+  reporter->epoch(epoch_of(2, std::nan(""), std::nullopt));
+  EXPECT_TRUE(text_of(path).ends_with("\r\n1,0.25,nan,NA,NA\r\n")) << text_of(path);
+}
+
+TEST(History, IsWholeJsonAfterEveryEpoch) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "history.json";
+  std::ofstream(path) << "an earlier run";
+  const auto reporter = history_reporter(path);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  reporter->epoch(epoch_of(1, 2, Tally{0.5, 2, 2}));
+  EXPECT_EQ(nlohmann::json::parse(text_of(path)),
+            nlohmann::json::parse(R"({"loss":[0.5],"accuracy":[0.25],"val_loss":[0.25],)"
+                                  R"("val_accuracy":[1.0]})"));
+  reporter->epoch(epoch_of(2, std::nan(""), std::nullopt));
+  EXPECT_EQ(nlohmann::json::parse(text_of(path))["loss"].dump(), "[0.5,null]");
+}
+
 }  // namespace
 }  // namespace cputrain

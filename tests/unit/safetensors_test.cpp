@@ -28,7 +28,7 @@ const std::string kGolden =
 TEST(Safetensors, WritesTheGoldenBytes) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "w.safetensors";
-  write(path, {{"format", "cputrain"}}, {{"b", {2}, [] { return std::vector{1.0, -2.0}; }}});
+  write(path, {{"format", "cputrain"}}, {{"b", {2}, [] { return std::vector{1.0f, -2.0f}; }}});
   EXPECT_EQ(text_of(path), kGolden);
 }
 
@@ -102,11 +102,48 @@ TEST(Safetensors, RefusesHostileHeaders) {
        R"("b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
        8},  // over one another
       {"{\"a\":" + std::string(100, '[') + std::string(100, ']') + "}", 0},
+      {tensor(R"("dtype":"F32","shape":[1],"data_offsets":[-4,0])"), 0},
+      {tensor(R"("dtype":"F32","shape":[1],"data_offsets":[4,0])"), 4},  // ends before it begins
+      {tensor(R"("dtype":"F32","shape":[1],"data_offsets":[0])"), 4},
+      {tensor(R"("dtype":"F32","shape":[1],"data_offsets":[0,18446744073709551616])"), 4},
+      {tensor(R"("dtype":"F32","shape":1,"data_offsets":[0,4])"), 4},
+      {tensor(R"("dtype":7,"shape":[1],"data_offsets":[0,4])"), 4},
+      {tensor(R"("shape":[1],"data_offsets":[0,4])"), 4},
+      {tensor(R"("dtype":"F4","shape":[3],"data_offsets":[0,1])"), 1},  // a byte and a half
+      {R"({"__metadata__":[]})", 0},
+      {R"({"__metadata__":{"x":"1","x":"2"}})", 0},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+       R"("b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
+       12},  // a hole between
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+       R"("b":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})",
+       12},                                   // half over one another
+      {std::string("{}\0{\"a\":7}", 10), 0},  // a second header behind a zero byte
+      {"{}x", 0},
+      {"\xef\xbb\xbf{}", 0},  // a byte order mark
+      {"{\"\xed\xa0\x80\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+       4},  // half a pair
+      {"{\"\xc0\x80\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4},  // overlong
+      {"{\"__metadata__\":{\"x\":\"\xf4\x90\x80\x80\"}}", 0},                      // beyond Unicode
       {"{\"\xff\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4},  // not UTF-8
   };
   for (const auto& [header, buffer] : cases)
     EXPECT_NE(refusal(file_of(header, buffer)), "") << header;
   EXPECT_NE(refusal(std::string("\xff\xff\xff\xff\xff\xff\xff\xff{}", 10)), "");
+}
+
+// Many tensors over one buffer, and more values than anybody needs: refused without much memory.
+TEST(Safetensors, RefusesHeadersThatOnlyCost) {
+  std::string many = "{";
+  for (int i = 0; i < 1000; ++i) {
+    many += "\"t" + std::to_string(i) + R"(":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)";
+  }
+  many.back() = '}';
+  EXPECT_NE(refusal(file_of(many, 4)).find("overlap"), std::string::npos);
+  std::string lists = "{\"a\":[";
+  for (int i = 0; i < 6'000'000; ++i) lists += "[],";
+  lists += "0]}";
+  EXPECT_NE(refusal(file_of(lists, 0)).find("10 million"), std::string::npos);
 }
 
 // Any single changed byte either is refused or still describes a whole tensor; never a crash.

@@ -76,9 +76,43 @@ TEST(Weights, OfAnotherModelAreRefusedByName) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::data);
-    EXPECT_NE(std::string(error.what()).find("dense/kernel is 144x3"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("dense/kernel is 144x3, not 144x4"), std::string::npos)
         << error.what();
   }
+}
+
+TEST(Weights, ThatFitInPartFillThatPart) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "weights.safetensors";
+  const Graph three = graph_with(3), four = graph_with(4);
+  const auto backend = make_reference_backend(DType::f32);
+  const OwnProgram saved(*backend, three, {1}), loaded(*backend, four, {1});
+  initialise_weights(three, saved.program(), 1, saved.arenas().weights);
+  initialise_weights(four, loaded.program(), 2, loaded.arenas().weights);
+  save_weights(path, {"mine", {"a", "b", "c"}, three, 1}, saved.program(), saved.arenas().weights);
+  const auto head = loaded.program().to_canonical(2, loaded.arenas().weights);
+
+  const WeightMatch match = load_fitting_weights(path, loaded.program(), loaded.arenas().weights);
+  EXPECT_EQ(match.fitting, (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(match.other_shape.size(), 2u);
+  EXPECT_EQ(misfit_text(match),
+            "2 of another shape (dense/kernel is 144x3, not 144x4, dense/bias is 3, not 4)");
+  EXPECT_EQ(loaded.program().to_canonical(0, loaded.arenas().weights),
+            saved.program().to_canonical(0, saved.arenas().weights));
+  EXPECT_EQ(loaded.program().to_canonical(2, loaded.arenas().weights), head);
+
+  safetensors::write(path, {}, {{"x", {1}, [] { return std::vector{1.0f}; }}});
+  EXPECT_THROW(load_fitting_weights(path, loaded.program(), loaded.arenas().weights), Error);
+}
+
+TEST(Weights, MessagesNameTheFirstFewOfEachKind) {
+  const WeightMatch match{.fitting = {},
+                          .missing = {"a", "b", "c", "d"},
+                          .other_shape = {"e is 2x3, not 3x2"},
+                          .extra = {"f"}};
+  EXPECT_EQ(misfit_text(match),
+            "4 missing (a, b, c, ...); 1 of another shape (e is 2x3, not 3x2); 1 not in the model "
+            "(f)");
 }
 
 TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {

@@ -1,0 +1,232 @@
+#include "backends/onnx/graph_writer.h"
+
+#include <fmt/format.h>
+
+#include <type_traits>
+
+#include "model/torch_layout.h"
+
+namespace cputrain {
+namespace {
+
+void attribute(onnx::NodeProto& node, const char* name, const std::vector<std::int64_t>& values) {
+  auto& a = *node.add_attribute();
+  a.set_name(name);
+  a.set_type(onnx::AttributeProto::INTS);
+  for (const std::int64_t value : values) a.add_ints(value);
+}
+
+void attribute(onnx::NodeProto& node, const char* name, std::int64_t value) {
+  auto& a = *node.add_attribute();
+  a.set_name(name);
+  a.set_type(onnx::AttributeProto::INT);
+  a.set_i(value);
+}
+
+void attribute(onnx::NodeProto& node, const char* name, float value) {
+  auto& a = *node.add_attribute();
+  a.set_name(name);
+  a.set_type(onnx::AttributeProto::FLOAT);
+  a.set_f(value);
+}
+
+/// kernel_shape, strides and pads (top, left, bottom, right) of what slides over a map.
+void window(onnx::NodeProto& node, const Shape& src, Padding padding, int size, int stride) {
+  const PadAmount rows = pad_amount(padding, src.height, size, stride);
+  const PadAmount columns = pad_amount(padding, src.width, size, stride);
+  attribute(node, "kernel_shape", {size, size});
+  attribute(node, "strides", {stride, stride});
+  attribute(node, "pads", {rows.before, columns.before, rows.after, columns.after});
+}
+
+/// [N, extents...], N being the number of images.
+void describe(onnx::ValueInfoProto& value, const std::string& name,
+              const std::vector<std::int64_t>& extents) {
+  value.set_name(name);
+  auto& type = *value.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(onnx::TensorProto::FLOAT);
+  type.mutable_shape()->add_dim()->set_dim_param("N");
+  for (const std::int64_t extent : extents) type.mutable_shape()->add_dim()->set_dim_value(extent);
+}
+
+/// Names of layers are the user's; what a layer computes must not be taken for `image`.
+std::string output_of(const std::string& layer) { return layer + ":0"; }
+
+constexpr const char* kInput = "image";
+constexpr const char* kOutput = "probabilities";
+
+}  // namespace
+
+void OnnxGraphWriter::write() {
+  const Shape image = model_.graph.image();
+  graph_.set_name(model_.name);
+  describe(*graph_.add_input(), kInput, {image.height, image.width, image.channels});
+  for (const auto& n : model_.graph.nodes()) values_.push_back(layer(n));
+  describe(*graph_.add_output(), kOutput, {model_.graph.back().dst.channels});
+}
+
+OnnxGraphWriter::Value OnnxGraphWriter::layer(const Graph::Node& n) {
+  return std::visit(Overloaded{
+                        [&](const Input&) { return input(n); },
+                        [&](const Convolution& l) { return convolution(n, l); },
+                        [&](const ZeroPad& l) { return zero_pad(n, l); },
+                        [&](const MaxPool& l) { return pool(n, l, "MaxPool"); },
+                        [&](const AveragePool& l) { return pool(n, l, "AveragePool"); },
+                        [&](const GlobalAveragePool&) {
+                          const Value src = as_map(source(n), n.name);
+                          node("GlobalAveragePool", n.name, {src.name}, output_of(n.name));
+                          return Value{output_of(n.name), true, n.dst};
+                        },
+                        [&](const Dense& l) { return dense(n, l); },
+                        [&](const BatchNorm& l) { return batch_norm(n, l); },
+                        [&](const Add&) { return add(n); },
+                        [&](const Relu&) {
+                          node("Relu", n.name, {source(n).name}, output_of(n.name));
+                          return Value{output_of(n.name), source(n).is_map, n.dst};
+                        },
+                        [&](const Dropout&) { return source(n); },
+                        [&](const Flatten&) { return as_vector(source(n), n.name); },
+                        [&](const SigmoidCrossEntropy&) { return probabilities(n, "Sigmoid"); },
+                        [&](const SoftmaxCrossEntropy&) { return probabilities(n, "Softmax"); },
+                    },
+                    n.layer);
+}
+
+OnnxGraphWriter::Value OnnxGraphWriter::input(const Graph::Node& n) {
+  const auto& layer = std::get<Input>(n.layer);
+  tensor("image/scale", {1}, {layer.scale});
+  tensor("image/offset", {1}, {layer.offset});
+  node("Mul", "image/mul", {kInput, "image/scale"}, "image/scaled");
+  node("Add", "image/add", {"image/scaled", "image/offset"}, "image/shifted");
+  attribute(node("Transpose", "image/transpose", {"image/shifted"}, "image/map"), "perm",
+            {0, 3, 1, 2});
+  return {"image/map", true, n.dst};
+}
+
+OnnxGraphWriter::Value OnnxGraphWriter::convolution(const Graph::Node& n, const Convolution& l) {
+  const Value src = as_map(source(n), n.name);
+  const ParameterSpec& kernel = n.parameters.front();
+  const std::vector<int>& e = kernel.extents;
+  tensor(kernel.name, {e[3], e[2], e[0], e[1]}, to_oihw(model_.values(kernel.name), e));
+  std::vector<std::string> inputs{src.name, kernel.name};
+  if (l.bias) inputs.push_back(parameter(n.parameters[1]));
+  window(node("Conv", n.name, inputs, output_of(n.name)), src.shape, l.padding, l.kernel, l.stride);
+  return {output_of(n.name), true, n.dst};
+}
+
+OnnxGraphWriter::Value OnnxGraphWriter::zero_pad(const Graph::Node& n, const ZeroPad& l) {
+  const Value src = as_map(source(n), n.name);
+  const std::string pads = n.name + "/pads";
+  tensor(pads, {0, 0, l.top, l.left, 0, 0, l.bottom, l.right});
+  node("Pad", n.name, {src.name, pads}, output_of(n.name));  // mode constant, with zeros
+  return {output_of(n.name), true, n.dst};
+}
+
+template <class Pool>
+OnnxGraphWriter::Value OnnxGraphWriter::pool(const Graph::Node& n, const Pool& l,
+                                             const char* op_type) {
+  const Value src = as_map(source(n), n.name);
+  auto& pooled = node(op_type, n.name, {src.name}, output_of(n.name));
+  window(pooled, src.shape, l.padding, l.size, l.stride);
+  if constexpr (std::is_same_v<Pool, AveragePool>) {
+    attribute(pooled, "count_include_pad", std::int64_t{0});
+  }
+  return {output_of(n.name), true, n.dst};
+}
+
+OnnxGraphWriter::Value OnnxGraphWriter::dense(const Graph::Node& n, const Dense& l) {
+  std::vector<std::string> inputs{as_vector(source(n), n.name).name, parameter(n.parameters[0])};
+  if (l.bias) inputs.push_back(parameter(n.parameters[1]));
+  node("Gemm", n.name, inputs, output_of(n.name));
+  return {output_of(n.name), false, n.dst};
+}
+
+OnnxGraphWriter::Value OnnxGraphWriter::batch_norm(const Graph::Node& n, const BatchNorm& l) {
+  std::vector<std::string> inputs{source(n).name};
+  for (const ParameterSpec& spec : n.parameters) inputs.push_back(parameter(spec));
+  attribute(node("BatchNormalization", n.name, inputs, output_of(n.name)), "epsilon", l.epsilon);
+  return {output_of(n.name), source(n).is_map, n.dst};
+}
+
+OnnxGraphWriter::Value OnnxGraphWriter::add(const Graph::Node& n) {
+  bool is_map = false;
+  for (const int src : n.src) is_map |= values_[static_cast<std::size_t>(src)].is_map;
+  std::string sum;
+  for (std::size_t k = 0; k < n.src.size(); ++k) {
+    const Value& value = values_[static_cast<std::size_t>(n.src[k])];
+    const std::string step = fmt::format("{}/{}", n.name, k);
+    const Value term = is_map ? as_map(value, step) : value;
+    if (k == 0) {
+      sum = term.name;
+      continue;
+    }
+    const bool last = k + 1 == n.src.size();
+    const std::string output = last ? output_of(n.name) : output_of(step);
+    node("Add", last ? n.name : step, {sum, term.name}, output);
+    sum = output;
+  }
+  return {sum, is_map, n.dst};
+}
+
+OnnxGraphWriter::Value OnnxGraphWriter::probabilities(const Graph::Node& n, const char* op_type) {
+  const Value logits = as_vector(source(n), n.name);
+  auto& last = node(op_type, n.name, {logits.name}, kOutput);
+  if (std::holds_alternative<SoftmaxCrossEntropy>(n.layer))
+    attribute(last, "axis", std::int64_t{1});
+  return {kOutput, false, n.dst};
+}
+
+OnnxGraphWriter::Value OnnxGraphWriter::as_map(const Value& value, const std::string& reader) {
+  if (value.is_map) return value;
+  const std::string shape = reader + "/shape", map = reader + "/map";
+  tensor(shape, {0, value.shape.channels, 1, 1});  // 0: as many images as there are
+  node("Reshape", map, {value.name, shape}, output_of(map));
+  return {output_of(map), true, value.shape};
+}
+
+OnnxGraphWriter::Value OnnxGraphWriter::as_vector(const Value& value, const std::string& reader) {
+  if (!value.is_map) return value;
+  std::string map = value.name;
+  if (value.shape.height * value.shape.width > 1) {  // our order: height, width, channel
+    const std::string turned = reader + "/transpose";
+    attribute(node("Transpose", turned, {map}, output_of(turned)), "perm", {0, 2, 3, 1});
+    map = output_of(turned);
+  }
+  const std::string flat = reader + "/flatten";
+  attribute(node("Flatten", flat, {map}, output_of(flat)), "axis", std::int64_t{1});
+  return {output_of(flat), false, {1, 1, static_cast<int>(value.shape.size())}};
+}
+
+onnx::NodeProto& OnnxGraphWriter::node(const char* op_type, const std::string& name,
+                                       std::vector<std::string> inputs, const std::string& output) {
+  auto& added = *graph_.add_node();
+  added.set_op_type(op_type);
+  added.set_name(name);
+  for (std::string& input : inputs) added.add_input(std::move(input));
+  added.add_output(output);
+  return added;
+}
+
+void OnnxGraphWriter::tensor(const std::string& name, const std::vector<std::int64_t>& extents,
+                             const std::vector<float>& values) {
+  auto& added = *graph_.add_initializer();
+  added.set_name(name);
+  added.set_data_type(onnx::TensorProto::FLOAT);
+  for (const std::int64_t extent : extents) added.add_dims(extent);
+  added.set_raw_data(values.data(), values.size() * sizeof(float));
+}
+
+void OnnxGraphWriter::tensor(const std::string& name, const std::vector<std::int64_t>& values) {
+  auto& added = *graph_.add_initializer();
+  added.set_name(name);
+  added.set_data_type(onnx::TensorProto::INT64);
+  added.add_dims(static_cast<std::int64_t>(values.size()));
+  added.set_raw_data(values.data(), values.size() * sizeof(std::int64_t));
+}
+
+std::string OnnxGraphWriter::parameter(const ParameterSpec& spec) {
+  tensor(spec.name, {spec.extents.begin(), spec.extents.end()}, model_.values(spec.name));
+  return spec.name;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model/graph.h"
+
+namespace cputrain {
+
+/// Numbers of a parameter ("conv2d/kernel") in the canonical layout.
+using WeightValues = std::function<std::vector<float>(const std::string& parameter)>;
+
+/// A trained network on its way into another program's format.
+struct ExportedModel {
+  std::string name;
+  std::vector<std::string> classes;  ///< by label
+  Graph graph;                       ///< with the picture's size and scale
+  WeightValues values;               ///< of every parameter of the graph
+};
+
+}  // namespace cputrain

@@ -1,0 +1,98 @@
+// Keras' records of a training by epoch: CSVLogger's training.csv and fit's History as JSON.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+
+#include "core/files.h"
+#include "core/json_text.h"
+#include "core/text.h"
+#include "report/reporters.h"
+
+namespace cputrain {
+namespace {
+
+/// Keras' names and figures of an epoch, sorted by name as CSVLogger has them.
+std::map<std::string, double> logs_of(const EpochRecord& r) {
+  std::map<std::string, double> logs{{"loss", r.train.mean_loss()},
+                                     {"accuracy", r.train.accuracy()}};
+  if (r.validation) {
+    logs["val_loss"] = r.validation->mean_loss();
+    logs["val_accuracy"] = r.validation->accuracy();
+  }
+  return logs;
+}
+
+/// Shared by both: they hear of epochs alone.
+class EpochReporter : public Reporter {
+ public:
+  void begin_epoch(const EpochStart&) override {}
+  void step(const StepRecord&) override {}
+  void summary(const SummaryRecord&) override {}
+};
+
+/// Python's csv dialect "excel": commas, lines that end in CRLF. Epochs count from 0.
+class Csv final : public EpochReporter {
+ public:
+  explicit Csv(const std::filesystem::path& path) : file_(path) {}
+
+  void epoch(const EpochRecord& r) override {
+    const auto logs = logs_of(r);
+    if (columns_.empty()) {
+      for (const auto& [name, value] : logs) columns_.push_back(name);
+      write("epoch", columns_);
+    }
+    std::vector<std::string> values;
+    for (const std::string& name : columns_) {
+      const auto found = logs.find(name);  // an interrupted epoch is not evaluated
+      values.push_back(found == logs.end() ? "NA" : fmt::format("{}", found->second));
+    }
+    write(std::to_string(r.epoch - 1), values);
+  }
+
+ private:
+  void write(const std::string& first, const std::vector<std::string>& rest) {
+    file_.write_line(first + "," + join(rest, ",") + "\r");
+  }
+
+  LineFile file_;
+  std::vector<std::string> columns_;  ///< from the first epoch on
+};
+
+/// {"loss": [...], "accuracy": [...], ...}: a figure an epoch, the file written anew after each.
+class History final : public EpochReporter {
+ public:
+  explicit History(std::filesystem::path path) : path_(std::move(path)) {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);  // an earlier run's
+  }
+
+  void epoch(const EpochRecord& r) override {
+    for (const auto& [name, value] : logs_of(r)) {
+      history_[name].push_back(std::isfinite(value) ? nlohmann::json(value) : nlohmann::json());
+    }
+    AtomicFile file(path_);
+    file.write(json_text(history_) + "\n");
+    file.commit(Durability::process);
+  }
+
+ private:
+  std::filesystem::path path_;
+  nlohmann::json history_ = nlohmann::json::object();
+};
+
+}  // namespace
+
+std::unique_ptr<Reporter> csv_reporter(const std::filesystem::path& path) {
+  return std::make_unique<Csv>(path);
+}
+
+std::unique_ptr<Reporter> history_reporter(const std::filesystem::path& path) {
+  return std::make_unique<History>(path);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,64 @@
+#include "train/answers.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace cputrain {
+namespace {
+
+constexpr std::size_t kFive = 5;
+
+bool all_numbers(std::span<const float> values) {
+  return std::ranges::none_of(values, [](float value) { return std::isnan(value); });
+}
+
+}  // namespace
+
+std::vector<float> class_probabilities(std::span<const float> outputs) {
+  if (outputs.size() == 1) return {1 - outputs[0], outputs[0]};
+  return {outputs.begin(), outputs.end()};
+}
+
+std::optional<std::size_t> best_class(std::span<const float> probabilities) {
+  if (probabilities.empty() || !all_numbers(probabilities)) return std::nullopt;
+  return static_cast<std::size_t>(std::ranges::max_element(probabilities) - probabilities.begin());
+}
+
+bool among_best(std::span<const float> probabilities, std::size_t truth, std::size_t k) {
+  if (!all_numbers(probabilities)) return false;
+  std::size_t before = 0;
+  for (std::size_t c = 0; c < probabilities.size(); ++c) {
+    const bool tie_won = probabilities[c] == probabilities[truth] && c < truth;
+    before += probabilities[c] > probabilities[truth] || tie_won;
+  }
+  return before < k;
+}
+
+AnswerCounts::AnswerCounts(std::size_t classes)
+    : classes_(classes),
+      sums_(kTotals + 3 * classes + (classes <= kMostInMatrix ? classes * classes : 0)) {}
+
+void AnswerCounts::add(std::span<const std::int32_t> labels, std::span<const float> outputs) {
+  if (labels.empty()) return;
+  const std::size_t width = outputs.size() / labels.size();
+  assert(outputs.size() == width * labels.size() && (width == classes_ || width == 1));
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const auto probabilities = class_probabilities(outputs.subspan(i * width, width));
+    const auto truth = static_cast<std::size_t>(labels[i]);
+    const auto answer = best_class(probabilities);
+    ++sums_[0];
+    sums_[1] += answer == truth;
+    sums_[2] += among_best(probabilities, truth, kFive);
+    sums_[3] += !answer;
+    ++sums_[kTotals + truth];
+    if (!answer) continue;
+    ++sums_[kTotals + classes_ + *answer];
+    sums_[kTotals + 2 * classes_ + truth] += answer == truth;
+    if (has_matrix()) ++sums_[kTotals + (3 + truth) * classes_ + *answer];
+  }
+}
+
+void AnswerCounts::sum(Communicator& communicator) { communicator.sum(Array::of<double>(sums_)); }
+
+}  // namespace cputrain

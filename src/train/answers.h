@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+
+/// From the outputs of a network to answers, and answers counted by class.
+namespace cputrain {
+
+/// One probability a class; a single output is the probability of class 1 of two.
+std::vector<float> class_probabilities(std::span<const float> outputs);
+
+/// The class of the largest probability, the first one on a tie (as Keras and argmax have it);
+/// nothing where one of them is not a number.
+std::optional<std::size_t> best_class(std::span<const float> probabilities);
+
+/// Whether the class is among the k most probable ones; earlier classes win ties. Never where a
+/// probability is not a number.
+bool among_best(std::span<const float> probabilities, std::size_t truth, std::size_t k);
+
+/// Counts of answers over a data set. Counts are whole numbers, so their sums over ranks are exact
+/// at any number of processes.
+class AnswerCounts {
+ public:
+  /// A matrix of more classes takes too much memory (1000: 8 MB); totals by class are kept anyway.
+  static constexpr std::size_t kMostInMatrix = 1000;
+
+  explicit AnswerCounts(std::size_t classes);
+
+  /// `outputs`: labels.size() rows of a network, one or `classes` columns.
+  void add(std::span<const std::int32_t> labels, std::span<const float> outputs);
+  /// Collective: adds the counts of all ranks up.
+  void sum(Communicator&);
+
+  std::size_t classes() const { return classes_; }
+  bool has_matrix() const { return classes_ <= kMostInMatrix; }
+  double images() const { return sums_[0]; }
+  double correct() const { return sums_[1]; }
+  double among_five() const { return sums_[2]; }
+  /// Images whose probabilities were not numbers: wrong, and no answer.
+  double undecided() const { return sums_[3]; }
+  /// Images of the class, and those that were answered with it.
+  double actual(std::size_t label) const { return sums_[kTotals + label]; }
+  double answered(std::size_t label) const { return sums_[kTotals + classes_ + label]; }
+  double correct(std::size_t label) const { return sums_[kTotals + 2 * classes_ + label]; }
+  /// Images of class `label` that were answered with `answer`; needs has_matrix().
+  double cell(std::size_t label, std::size_t answer) const {
+    return sums_[kTotals + (3 + label) * classes_ + answer];
+  }
+
+ private:
+  static constexpr std::size_t kTotals = 4;
+  std::size_t classes_;
+  std::vector<double> sums_;  ///< all counts in one array, for one sum over ranks
+};
+
+}  // namespace cputrain

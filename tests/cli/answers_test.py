@@ -1,0 +1,141 @@
+"""Answers and how they are counted: `eval` at any number of processes, `predict`, and weights of
+another network as a start."""
+import csv
+import json
+import os
+import unittest
+
+from pictures import made_pixels, write_bmp
+from program import SMALL, ProgramTest, needs_mpi
+
+COLOURS = ["black", "grey", "red", "green", "blue", "white, nearly", "pink"]
+
+
+class Answers(ProgramTest):
+    def make_classes(self, classes, each, folder="data"):
+        for label, name in enumerate(classes):
+            os.makedirs(self.path(folder, name))
+            for i in range(each + label % 3):  # classes of different sizes
+                write_bmp(self.path(folder, name, f"{i}.bmp"), made_pixels(17 * label + i, 64))
+
+    def evaluate(self, *words, **options):
+        done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "data",
+                           "--validation-split", "0.5", "--json", "-", *words, **options)
+        return json.loads(done.stdout)
+
+    def train_classes(self):
+        self.make_classes(COLOURS, 4)
+        self.train("run", "--data", "data", "--batch", "8", "--steps", "4", "--lr", "0.0003",
+                   "--limit-val", "0")
+
+    def answers_of_predict(self):
+        """(class, answer, rank of the class among the answers) of every picture, by `predict`."""
+        done = self.expect(0, "predict", "--weights", "run/weights.safetensors", "--json", "-",
+                           "--no-winograd", "--threads", "1", "data")
+        answers = []
+        for p in json.loads(done.stdout)["predictions"]:
+            truth = os.path.basename(os.path.dirname(p["file"]))
+            probability = p["probabilities"][truth]
+            answers.append((truth, p["class"], sum(v > probability for v in p["probabilities"].values())))
+        return answers
+
+    def test_eval_counts_what_predict_answers(self):
+        self.train_classes()
+        done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "data",
+                           "--validation-split", "0", "--confusion", "c.csv", "--threads", "1",
+                           "--no-winograd", "--json", "r.json", says=["precision", "Accuracy @ 5 = "])
+        with open(self.path("r.json")) as f:
+            result = json.load(f)
+        answers, names = self.answers_of_predict(), sorted(COLOURS)
+        self.assertEqual(len(answers), result["images"], done.stdout)
+        self.assertEqual(result["accuracy"], sum(t == a for t, a, _ in answers) / len(answers))
+        self.assertEqual(result["top_5_accuracy"], sum(r < 5 for *_, r in answers) / len(answers))
+        matrix = [[sum((t, a) == (row, column) for t, a, _ in answers) for column in names]
+                  for row in names]
+        self.assertEqual(result["confusion"], matrix)
+        for i, (name, c) in enumerate(zip(names, result["classes"])):
+            answered = sum(row[i] for row in matrix)
+            self.assertEqual(c, {"name": name, "images": sum(matrix[i]), "answers": answered,
+                                 "accuracy": matrix[i][i] / sum(matrix[i]),
+                                 "precision": matrix[i][i] / answered if answered else None})
+        with open(self.path("c.csv"), newline="") as f:
+            header, *rows = csv.reader(f)
+        self.assertEqual(header[1:], names)
+        self.assertEqual([[row[0], *map(int, row[1:])] for row in rows],
+                         [[name, *counts] for name, counts in zip(names, matrix)])
+
+    @needs_mpi
+    def test_eval_is_exact_at_any_number_of_processes(self):
+        self.train_classes()
+        alone = self.evaluate("--threads", "1", "--no-winograd")
+        loss = alone.pop("loss")
+        for ranks in (2, 3, 5):
+            shared = self.evaluate("--no-winograd", ranks=ranks, OMP_NUM_THREADS="1")
+            self.assertAlmostEqual(shared.pop("loss"), loss, places=5)
+            self.assertEqual(shared, alone)
+
+    def test_predict_takes_folders_and_shows_the_most_probable(self):
+        self.train_classes()
+        with open(self.path("data/red/notes.txt"), "w") as f:
+            f.write("no picture by its name")
+        with open(self.path("data/red/broken.jpg"), "w") as f:
+            f.write("no picture")
+        done = self.expect(65, "predict", "--weights", "run/weights.safetensors", "--top", "3",
+                           "data/red", "data/blue/0.bmp", says=["broken.jpg"])
+        lines = done.stdout.splitlines()
+        self.assertEqual([line.split(":")[0] for line in lines],
+                         [f"data/red/{i}.bmp" for i in range(len(lines) - 1)] + ["data/blue/0.bmp"])
+        for line in lines:
+            shares = [float(part.split(" ")[0]) for part in line.split("(")[1:]]
+            self.assertEqual(len(shares), 3)
+            self.assertEqual(shares, sorted(shares, reverse=True))
+        os.mkdir(self.path("empty"))
+        self.expect(65, "predict", "--weights", "run/weights.safetensors", "empty", says=["empty"])
+
+
+class OtherWeights(ProgramTest):
+    def test_another_last_layer_starts_from_what_fits(self):
+        self.train("two", "--steps", "1")
+        words = [*SMALL, "--classes", "3", "--steps", "1", "--weights", "two/weights.safetensors"]
+        self.expect(65, *words, "--out", "no", says=["dense_2/kernel is 256x1, not 256x3", "--partial"])
+        self.expect(0, *words, "--out", "three", "--partial", "--lr", "0",
+                    says=["12 of 14 parameter arrays", "dense_2/kernel is 256x1, not 256x3"])
+        tensors = [self.tensors(run) for run in ("two", "three")]
+        self.assertEqual(tensors[0]["conv2d/kernel"], tensors[1]["conv2d/kernel"])
+        self.assertNotEqual(tensors[0]["dense_2/kernel"], tensors[1]["dense_2/kernel"])
+        self.expect(2, *SMALL, "--partial", says=["--partial needs --weights"])
+
+    def test_nothing_that_fits_ends_with_65(self):
+        self.train("two", "--steps", "1")
+        from_scratch = {"format": "cputrain model 1", "layers": [{"type": "flatten"}, {"type": "dense", "units": "classes", "name": "x"},
+                                   {"type": "softmax"}]}
+        with open(self.path("net.json"), "w") as f:
+            json.dump(from_scratch, f)
+        self.expect(65, *SMALL, "--model", "net.json", "--weights", "two/weights.safetensors", "--partial",
+                    says=["nothing that fits", "x/kernel"])
+
+    def test_frozen_layers_keep_their_weights(self):
+        self.train("a", "--steps", "1")
+        self.train("b", "--steps", "3", "--weights", "a/weights.safetensors", "--freeze", "conv2d*,dense")
+        a, b = self.tensors("a"), self.tensors("b")
+        changed = sorted(name for name in a if a[name] != b[name])
+        self.assertEqual(changed, ["dense_1/bias", "dense_1/kernel", "dense_2/bias", "dense_2/kernel"])
+
+    def test_a_pattern_that_means_nothing_ends_with_2(self):
+        self.expect(2, *SMALL, "--freeze", "conv3d", says=["--freeze conv3d", "did you mean conv2d"])
+        self.expect(2, *SMALL, "--freeze", "flatten", says=["--freeze flatten"])
+        self.expect(2, *SMALL, "--freeze", "*", says=["--freeze *", "no layer to train"])
+
+    def tensors(self, run):
+        """Bytes of every tensor."""
+        with open(self.path(run, "weights.safetensors"), "rb") as f:
+            data = f.read()
+        start = 8 + int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:start])
+        header.pop("__metadata__")
+        return {name: data[start + t["data_offsets"][0]:start + t["data_offsets"][1]]
+                for name, t in header.items()}
+
+
+if __name__ == "__main__":
+    unittest.main()

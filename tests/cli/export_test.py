@@ -1,0 +1,199 @@
+"""`export`: what other programs read computes what `predict` says."""
+import importlib
+import json
+import os
+import re
+import unittest
+
+from formats import read_safetensors
+from pictures import made_pixels, write_bmp
+from program import ProgramTest
+
+try:
+    import numpy as np
+
+    import network
+except ImportError:
+    np = None
+
+
+def module(name):
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+needs_numpy = unittest.skipUnless(np, "python3-numpy is not here")
+needs_onnx = unittest.skipUnless(np and module("onnx"), "python3-onnx or numpy is not here")
+
+# Every kind of layer, odd sizes, padding that is uneven, numbers flattened before they are normalised.
+EVERY_LAYER = {
+    "format": "cputrain model 1",
+    "layers": [
+        {"type": "zero_pad", "top": 1, "bottom": 2, "left": 0, "right": 3},
+        {"type": "convolution", "filters": 6, "kernel": 3, "stride": 2, "padding": "same", "name": "stem"},
+        {"type": "batch_norm", "epsilon": 1.001e-5, "name": "norm"},
+        {"type": "relu", "name": "active"},
+        {"type": "convolution", "filters": 6, "kernel": 1, "bias": False, "name": "left"},
+        {"type": "max_pool", "size": 3, "stride": 1, "padding": "same", "from": "active", "name": "middle"},
+        {"type": "add", "from": ["left", "middle", "active"], "name": "sum"},
+        {"type": "average_pool", "size": 3, "stride": 2, "padding": "same"},
+        {"type": "max_pool", "size": 2, "stride": 2},
+        {"type": "flatten", "name": "flat"},
+        {"type": "batch_norm", "name": "flat_norm"},
+        {"type": "dropout", "rate": 0.5},
+        {"type": "dense", "units": 7, "name": "hidden"},
+        {"type": "relu"},
+        {"type": "dense", "units": "classes", "bias": False, "name": "logits"},
+        {"type": "softmax"},
+    ]
+}
+
+
+class Exports(ProgramTest):
+    def make_pictures(self, size):
+        """Pictures to train on, in two classes; the first few are answered, too."""
+        pictures = []
+        for i in range(20):
+            folder, pixels = self.path("data", "ab"[i % 2]), made_pixels(i, size)
+            os.makedirs(folder, exist_ok=True)
+            write_bmp(os.path.join(folder, f"{i}.bmp"), pixels)
+            pictures.append(pixels)
+        self.files = [f"data/{'ab'[i % 2]}/{i}.bmp" for i in range(8)]
+        return np.array(pictures[:8], np.float32)
+
+    def predictions(self, backend):
+        done = self.expect(0, "predict", "--weights", "run/weights.safetensors", "--json", "-",
+                           "--backend", backend, "--threads", "1", *self.files)
+        return np.array([list(p["probabilities"].values())
+                         for p in json.loads(done.stdout)["predictions"]])
+
+    def assert_same_answers(self, ours, theirs):
+        if theirs.shape[1] == 1:
+            theirs = np.concatenate([1 - theirs, theirs], 1)
+        self.assertEqual(ours.shape, theirs.shape)
+        self.assertLess(np.abs(ours - theirs).max(), 1e-4, f"{ours} {theirs}")
+        self.assertTrue((ours.argmax(1) == theirs.argmax(1)).all())
+        self.assertGreater(ours.std(0).max(), 1e-3, "pictures that all look alike prove nothing")
+
+    def check_onnx(self, size, *words, backend="cpu"):
+        """Trains three steps, exports, and compares answers."""
+        import onnx
+        pictures = self.make_pictures(size)
+        self.train("run", "--image-size", str(size), "--data", "data", "--validation-split", "0",
+                   "--steps", "3", "--backend", backend, *words)
+        self.expect(0, "export", "--weights", "run/weights.safetensors", "--onnx", "m.onnx",
+                    says=["m.onnx", f"[N, {size}, {size}, 3]"])
+        model = onnx.load(self.path("m.onnx"))
+        onnx.checker.check_model(model, full_check=True)
+        self.assertEqual((model.ir_version, model.opset_import[0].version), (7, 13))
+        self.assertEqual({p.key: p.value for p in model.metadata_props}["preprocessing"], "in-graph")
+        image = model.graph.input[0]
+        self.assertEqual(image.name, "image")
+        extents = [d.dim_param or d.dim_value for d in image.type.tensor_type.shape.dim]
+        self.assertEqual(extents, ["N", size, size, 3])
+        ours = self.predictions(backend)
+        self.assert_same_answers(ours, network.run_onnx(model, pictures))
+        if runtime := module("onnxruntime"):
+            session = runtime.InferenceSession(self.path("m.onnx"))
+            self.assert_same_answers(ours, session.run(None, {"image": pictures})[0])
+        return model
+
+    @needs_onnx
+    def test_dogcat_answers_alike_as_onnx(self):
+        self.check_onnx(64)
+
+    @needs_onnx
+    def test_every_layer_answers_alike_as_onnx(self):
+        with open(self.path("net.json"), "w") as f:
+            json.dump(EVERY_LAYER, f)
+        model = self.check_onnx(33, "--model", "net.json", "--classes", "4", backend="reference")
+        self.assertFalse({"Dropout"} & {n.op_type for n in model.graph.node})
+        pads = {n.name: a.ints for n in model.graph.node for a in n.attribute if a.name == "pads"}
+        self.assertEqual(list(pads["stem"]), [0, 0, 1, 1])  # 36 rows, kernel 3, stride 2: one below
+        epsilons = {n.name: a.f for n in model.graph.node for a in n.attribute if a.name == "epsilon"}
+        self.assertAlmostEqual(epsilons["norm"], 1.001e-5, places=12)
+
+    @needs_onnx
+    def test_a_residual_network_answers_alike_as_onnx(self):
+        self.expect(0, "export", "--model", "resnet50v2", "--model-file", "slow.json")
+        with open(self.path("slow.json")) as slow, open(self.path("quick.json"), "w") as quick:
+            # Moving statistics that follow at once, where 0.99 takes hundreds of steps.
+            text, count = re.subn(r'"momentum": 0\.99\d*', '"momentum": 0', slow.read())
+            self.assertEqual(count, 49)
+            quick.write(text)
+        model = self.check_onnx(32, "--model", "quick.json", "--lr", "1e-4")
+        self.assertEqual([n.op_type for n in model.graph.node].count("BatchNormalization"), 49)
+
+    @needs_numpy
+    def test_weights_are_whole_in_kerass_names(self):
+        self.train("run", "--steps", "1")
+        metadata, tensors = read_safetensors(self.path("run/weights.safetensors"))
+        self.assertEqual((metadata["format"], metadata["layout"]), ("cputrain", "keras"))
+        shapes = {name: values.shape for name, values in tensors.items()}
+        self.assertEqual(shapes["conv2d_3/kernel"], (3, 3, 128, 128))
+        self.assertEqual(shapes["dense/kernel"], (2 * 2 * 128, 512))
+        self.assertEqual(shapes["dense_2/bias"], (1,))
+        info = self.expect(0, "info", "--image-size", "64", "--json", "-")
+        self.assertEqual(sum(v.size for v in tensors.values()),
+                         json.loads(info.stdout)["model"]["parameters"])
+        self.expect(0, "export", "--weights", "run/weights.safetensors", "--safetensors", "again")
+        with open(self.path("run/weights.safetensors"), "rb") as a, open(self.path("again"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
+    @needs_numpy
+    def test_torchs_layout_computes_the_same_in_its_own_order(self):
+        """As a torch.nn.Sequential would: NCHW, flattened channel by channel, weights (out, in)."""
+        pictures = self.make_pictures(64)
+        self.train("run", "--data", "data", "--validation-split", "0", "--steps", "3")
+        self.expect(0, "export", "--weights", "run/weights.safetensors", "--safetensors", "t",
+                    "--export-layout", "torch")
+        metadata, t = read_safetensors(self.path("t"))
+        self.assertEqual((metadata["format"], metadata["layout"]), ("pt", "torch"))
+        x = pictures.transpose(0, 3, 1, 2) / 255
+        for i in range(4):
+            name = "conv2d" + (f"_{i}" if i else "")
+            x = np.maximum(network.conv(x, t[name + ".weight"], t[name + ".bias"]), 0)
+            x = network.max_pool(x, (2, 2), (2, 2))
+        x = x.reshape(len(x), -1)
+        for name in ("dense", "dense_1"):
+            x = np.maximum(x @ t[name + ".weight"].T + t[name + ".bias"], 0)
+        x = network.sigmoid(x @ t["dense_2.weight"].T + t["dense_2.bias"])
+        self.assert_same_answers(self.predictions("cpu"), x)
+
+    def test_a_model_file_trains_as_the_model_it_describes(self):
+        self.expect(0, "export", "--model", "dogcat", "--image-size", "64", "--model-file", "m.json")
+        a = self.train("a", "--steps", "2", "--optimizer", "sgd", "--lr", "0.01")
+        b = self.train("b", "--steps", "2", "--optimizer", "sgd", "--lr", "0.01", "--model", "m.json")
+        self.assertEqual([s["loss"] for s in a], [s["loss"] for s in b])
+
+
+class WrongExports(ProgramTest):
+    def test_what_does_not_go_together_ends_with_2(self):
+        self.train("run", "--steps", "1")
+        weights = ["--weights", "run/weights.safetensors"]
+        for words, says in [([], ["--onnx", "--safetensors", "--model-file"]),
+                            (["--onnx", "m"], ["--onnx needs --weights"]),
+                            (["--safetensors", "m"], ["--safetensors needs --weights"]),
+                            ([*weights, "--onnx", "m", "--export-layout", "torch"], ["--safetensors"]),
+                            ([*weights, "--onnx", "m", "--model", "chips"], ["chips", "dogcat"]),
+                            ([*weights, "--onnx", "m", "--image-size", "96"], ["96", "64x64"]),
+                            ([*weights, "--onnx", "m", "--classes", "3"], ["2 classes"])]:
+            with self.subTest(words=words):
+                self.expect(2, "export", *words, says=says)
+                self.assertFalse(os.path.exists(self.path("m")))
+        self.expect(0, "export", *weights, "--safetensors", "m", "--model", "dogcat", "--image-size", "64")
+
+    def test_damaged_and_unwritable_files_end_with_65_and_74(self):
+        self.train("run", "--steps", "1")
+        weights = self.path("run/weights.safetensors")
+        self.expect(74, "export", "--weights", weights, "--safetensors", "no/m", says=["no/m"])
+        with open(weights, "r+b") as f:
+            f.truncate(os.path.getsize(weights) - 1)
+        self.expect(65, "export", "--weights", weights, "--onnx", "m", says=["weights.safetensors"])
+        self.assertFalse(os.path.exists(self.path("m")))
+
+
+if __name__ == "__main__":
+    unittest.main()

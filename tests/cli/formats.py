@@ -1,0 +1,89 @@
+"""Readers of what the program writes, made from the formats' descriptions alone: safetensors and
+TensorBoard's event files. Python's standard library only, and numpy for tensors."""
+import json
+import struct
+
+
+def read_safetensors(path):
+    """(metadata, name -> array); every rule of the format holds, or AssertionError."""
+    import numpy
+    with open(path, "rb") as f:
+        data = f.read()
+    length = struct.unpack_from("<Q", data)[0]
+    assert length % 8 == 0 and 8 + length <= len(data), "header length"
+    text = data[8:8 + length].decode("utf-8")
+    assert text.startswith("{") and text.rstrip(" ").endswith("}"), "header text"
+    header = json.loads(text)
+    metadata = header.pop("__metadata__", {})
+    assert all(isinstance(v, str) for v in metadata.values()), "metadata"
+    assert list(header) == sorted(header), "one type of number: sorted by name"
+    tensors, end = {}, 0
+    for name, entry in header.items():
+        begin, after = entry["data_offsets"]
+        assert entry["dtype"] == "F32" and begin == end, name
+        values = numpy.frombuffer(data[8 + length + begin:8 + length + after], "<f4")
+        tensors[name], end = values.reshape(entry["shape"]), after
+    assert 8 + length + end == len(data), "bytes that no tensor has"
+    return metadata, tensors
+
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+def masked(data):
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
+
+
+def fields(message):
+    """(number, value) of a protobuf message, in order."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        key = varint()
+        kind = key & 7
+        if kind == 0:
+            yield key >> 3, varint()
+            continue
+        size = {1: 8, 5: 4}.get(kind) or varint()
+        yield key >> 3, message[at:at + size]
+        at += size
+
+
+def read_events(path):
+    """(step, tag, value) of an event file, after checking every length and checksum."""
+    with open(path, "rb") as f:
+        data = f.read()
+    at, events = 0, []
+    while at < len(data):
+        size, length_crc = struct.unpack_from("<QI", data, at)
+        event = data[at + 12:at + 12 + size]
+        assert length_crc == masked(data[at:at + 8]) and len(event) == size
+        assert struct.unpack_from("<I", data, at + 12 + size)[0] == masked(event)
+        events.append(dict(fields(event)))
+        at += 16 + size
+    assert events[0][3] == b"brain.Event:2" and all(1 in e for e in events)
+    scalars = []
+    for event in events[1:]:
+        for number, value in fields(event[5]):
+            assert number == 1
+            value = dict(fields(value))
+            scalars.append((event.get(2, 0), value[1].decode(), struct.unpack("<f", value[2])[0]))
+    return scalars
