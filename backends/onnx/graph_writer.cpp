@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <type_traits>
 
 #include "model/torch_layout.h"
@@ -51,6 +52,18 @@ void describe(onnx::ValueInfoProto& value, const std::string& name,
 
 /// Names of layers are the user's; what a layer computes must not be taken for `image`.
 std::string output_of(const std::string& layer) { return layer + ":0"; }
+
+/// Whether a max pool reads the node, if only through a dropout, which is not exported.
+bool is_max_pooled(const Graph& graph, const Graph::Node& node) {
+  const auto nodes = graph.nodes();
+  return std::ranges::any_of(nodes, [&](const Graph::Node& reader) {
+    const bool reads =
+        std::ranges::any_of(reader.src, [&](int src) { return nodes[src].name == node.name; });
+    if (!reads) return false;
+    return std::holds_alternative<MaxPool>(reader.layer) ||
+           (std::holds_alternative<Dropout>(reader.layer) && is_max_pooled(graph, reader));
+  });
+}
 
 constexpr const char* kInput = "image";
 constexpr const char* kOutput = "probabilities";
@@ -117,8 +130,20 @@ OnnxGraphWriter::Value OnnxGraphWriter::convolution(const Graph::Node& n, const 
 OnnxGraphWriter::Value OnnxGraphWriter::zero_pad(const Graph::Node& n, const ZeroPad& l) {
   const Value src = as_map(source(n), n.name);
   const std::string pads = n.name + "/pads";
-  tensor(pads, {0, 0, l.top, l.left, 0, 0, l.bottom, l.right});
-  node("Pad", n.name, {src.name, pads}, output_of(n.name));  // mode constant, with zeros
+  // ONNX Runtime (from 1.17 on) and onnx-optimizer move a Pad of zeros into the MaxPool behind it,
+  // whose own padding is minus infinity: other answers where a map is negative. One row too many,
+  // cut off again, keeps the two apart.
+  const int extra = is_max_pooled(model_.graph, n) ? 1 : 0;
+  const std::string padded = extra ? n.name + "/padded" : output_of(n.name);
+  tensor(pads, {0, 0, l.top + extra, l.left, 0, 0, l.bottom, l.right});
+  node("Pad", n.name, {src.name, pads}, padded);  // mode constant, with zeros
+  if (extra) {
+    const std::string cut = n.name + "/cut";
+    tensor(cut + "/starts", {1});
+    tensor(cut + "/ends", {n.dst.height + 1});
+    tensor(cut + "/axes", {2});
+    node("Slice", cut, {padded, cut + "/starts", cut + "/ends", cut + "/axes"}, output_of(n.name));
+  }
   return {output_of(n.name), true, n.dst};
 }
 

@@ -39,7 +39,10 @@ EVERY_LAYER = {
         {"type": "max_pool", "size": 3, "stride": 1, "padding": "same", "from": "active", "name": "middle"},
         {"type": "add", "from": ["left", "middle", "active"], "name": "sum"},
         {"type": "average_pool", "size": 3, "stride": 2, "padding": "same"},
-        {"type": "max_pool", "size": 2, "stride": 2},
+        {"type": "batch_norm"},
+        {"type": "zero_pad", "top": 1, "bottom": 1, "left": 1, "right": 1, "name": "frame"},
+        {"type": "dropout", "rate": 0.1},
+        {"type": "max_pool", "size": 3, "stride": 2, "name": "pooled"},
         {"type": "flatten", "name": "flat"},
         {"type": "batch_norm", "name": "flat_norm"},
         {"type": "dropout", "rate": 0.5},
@@ -110,6 +113,10 @@ class Exports(ProgramTest):
             json.dump(EVERY_LAYER, f)
         model = self.check_onnx(33, "--model", "net.json", "--classes", "4", backend="reference")
         self.assertFalse({"Dropout"} & {n.op_type for n in model.graph.node})
+        # Optimizers of others would take Pad and MaxPool together, with padding of minus infinity.
+        makers = {output: n.op_type for n in model.graph.node for output in n.output}
+        pools = [n for n in model.graph.node if n.op_type == "MaxPool"]
+        self.assertNotIn("Pad", [makers[n.input[0]] for n in pools])
         pads = {n.name: a.ints for n in model.graph.node for a in n.attribute if a.name == "pads"}
         self.assertEqual(list(pads["stem"]), [0, 0, 1, 1])  # 36 rows, kernel 3, stride 2: one below
         epsilons = {n.name: a.f for n in model.graph.node for a in n.attribute if a.name == "epsilon"}

@@ -49,6 +49,13 @@ def reshaped(x, shape):
     return x.reshape([x.shape[i] if n == 0 else n for i, n in enumerate(shape)])
 
 
+def sliced(x, begins, ends, axes):
+    cuts = [slice(None)] * x.ndim
+    for begin, end, axis in zip(begins, ends, axes):
+        cuts[axis] = slice(begin, end)
+    return x[tuple(cuts)]
+
+
 OPERATORS = {
     "Mul": lambda a, x, y: x * y,
     "Add": lambda a, x, y: x + y,
@@ -58,6 +65,7 @@ OPERATORS = {
     "Transpose": lambda a, x: x.transpose(a["perm"]),
     "Flatten": lambda a, x: x.reshape(len(x), -1),
     "Reshape": lambda a, x, shape: reshaped(x, shape),
+    "Slice": lambda a, x, b, e, axes: sliced(x, b, e, axes),
     "Pad": lambda a, x, p: pad(x, [p[2], p[3], p[6], p[7]]),
     "Gemm": lambda a, x, w, b=0: x @ w + b,
     "Conv": lambda a, x, w, b=None: conv(x, w, b, a["strides"], a["pads"]),
