@@ -69,6 +69,10 @@ class Console final : public Reporter {
     if (verbosity_ == Verbosity::silent) return;
     std::string values = tally_text(r.train, "", verbosity_);
     if (r.validation) values += tally_text(*r.validation, "val_", verbosity_);
+    for (const auto& [name, tally] : {std::pair{"top_5_accuracy", std::optional(r.train)},
+                                      std::pair{"val_top_5_accuracy", r.validation}}) {
+      if (tally && tally->top_five()) values += metric(name, *tally->top_five(), verbosity_);
+    }
     values += fmt::format(" - img/s: {:.1f}", r.seconds > 0 ? r.train.images / r.seconds : 0);
     if (verbosity_ == Verbosity::bar) {
       draw(fmt::format("{} {} - {:.0f}s{}{}", counter(r.steps), bar(r.steps, start_.steps),

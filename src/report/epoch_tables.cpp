@@ -18,12 +18,14 @@ namespace {
 
 /// Keras' names and figures of an epoch, sorted by name as CSVLogger has them.
 std::map<std::string, double> logs_of(const EpochRecord& r) {
-  std::map<std::string, double> logs{{"loss", r.train.mean_loss()},
-                                     {"accuracy", r.train.accuracy()}};
-  if (r.validation) {
-    logs["val_loss"] = r.validation->mean_loss();
-    logs["val_accuracy"] = r.validation->accuracy();
-  }
+  std::map<std::string, double> logs;
+  const auto add = [&](const std::string& prefix, const Tally& tally) {
+    logs[prefix + "loss"] = tally.mean_loss();
+    logs[prefix + "accuracy"] = tally.accuracy();
+    if (tally.top_five()) logs[prefix + "top_5_accuracy"] = *tally.top_five();
+  };
+  add("", r.train);
+  if (r.validation) add("val_", *r.validation);
   return logs;
 }
 

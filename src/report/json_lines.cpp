@@ -39,9 +39,11 @@ Json epoch_json(const EpochRecord& r) {
             {"images_per_second", r.seconds > 0 ? r.train.images / r.seconds : 0}};
   put(line, "loss", r.train.mean_loss());
   line["accuracy"] = r.train.accuracy();
+  if (r.train.top_five()) line["top_5_accuracy"] = *r.train.top_five();
   if (r.validation) {
     put(line, "val_loss", r.validation->mean_loss());
     line["val_accuracy"] = r.validation->accuracy();
+    if (r.validation->top_five()) line["val_top_5_accuracy"] = *r.validation->top_five();
     line["val_seconds"] = r.validation_seconds;
   }
   line["lr"] = r.learning_rate;
@@ -77,7 +79,8 @@ class JsonLines final : public Reporter {
               {"seconds", r.seconds}, {"training_seconds", r.training_seconds}};
     if (r.last) {
       const Json last = epoch_json(*r.last);
-      for (const char* key : {"loss", "accuracy", "val_loss", "val_accuracy"}) {
+      for (const char* key : {"loss", "accuracy", "top_5_accuracy", "val_loss", "val_accuracy",
+                              "val_top_5_accuracy"}) {
         if (last.contains(key)) line[key] = last[key];
       }
     }

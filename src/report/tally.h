@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <optional>
+
 namespace cputrain {
 
 /// Sums that stay right when ranks see different numbers of images: add first, divide last.
@@ -7,15 +10,26 @@ struct Tally {
   double loss = 0;
   double correct = 0;
   double images = 0;
+  double among_five = 0;  ///< images whose class was among the five most probable
+  double ranked = 0;      ///< images of which that is known: where there are more than five classes
 
   Tally& operator+=(const Tally& other) {
     loss += other.loss;
     correct += other.correct;
     images += other.images;
+    among_five += other.among_five;
+    ranked += other.ranked;
     return *this;
   }
+  /// All sums in a row, and back: for adding them up over ranks.
+  std::array<double, 5> sums() const { return {loss, correct, images, among_five, ranked}; }
+  static Tally of(const std::array<double, 5>& s) { return {s[0], s[1], s[2], s[3], s[4]}; }
+
   double mean_loss() const { return images > 0 ? loss / images : 0; }
   double accuracy() const { return images > 0 ? correct / images : 0; }
+  std::optional<double> top_five() const {
+    return ranked > 0 ? std::optional(among_five / ranked) : std::nullopt;
+  }
 };
 
 }  // namespace cputrain

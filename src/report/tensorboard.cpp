@@ -3,6 +3,7 @@
 
 #include <array>
 #include <optional>
+#include <vector>
 
 #include "report/event_file.h"
 #include "report/reporters.h"
@@ -30,9 +31,8 @@ class TensorBoard final : public Reporter {
   }
 
   void epoch(const EpochRecord& r) override {
-    const std::array scalars{Scalar{"epoch_loss", r.train.mean_loss()},
-                             Scalar{"epoch_accuracy", r.train.accuracy()},
-                             Scalar{"epoch_learning_rate", r.learning_rate}};
+    std::vector<Scalar> scalars = epoch_scalars(r.train);
+    scalars.push_back({"epoch_learning_rate", r.learning_rate});
     train_.write(r.epoch - 1, scalars);
     if (r.validation) validated(r.epoch - 1, *r.validation);
   }
@@ -40,13 +40,18 @@ class TensorBoard final : public Reporter {
   void summary(const SummaryRecord&) override {}
 
  private:
+  static std::vector<Scalar> epoch_scalars(const Tally& tally) {
+    std::vector<Scalar> scalars{{"epoch_loss", tally.mean_loss()},
+                                {"epoch_accuracy", tally.accuracy()}};
+    if (tally.top_five()) scalars.push_back({"epoch_top_5_accuracy", *tally.top_five()});
+    return scalars;
+  }
+
   void validated(int epoch, const Tally& tally) {
     if (!validation_) validation_.emplace(folder_ / "validation", host_);
-    const std::array by_epoch{Scalar{"epoch_loss", tally.mean_loss()},
-                              Scalar{"epoch_accuracy", tally.accuracy()}};
     const std::array by_step{Scalar{"evaluation_loss_vs_iterations", tally.mean_loss()},
                              Scalar{"evaluation_accuracy_vs_iterations", tally.accuracy()}};
-    validation_->write(epoch, by_epoch);
+    validation_->write(epoch, epoch_scalars(tally));
     validation_->write(static_cast<std::int64_t>(steps_), by_step);
   }
 

@@ -35,6 +35,17 @@ bool among_best(std::span<const float> probabilities, std::size_t truth, std::si
   return before < k;
 }
 
+void rank_answers(Tally& tally, std::span<const std::int32_t> labels,
+                  std::span<const float> outputs) {
+  const std::size_t classes = labels.empty() ? 0 : outputs.size() / labels.size();
+  if (classes <= kFive) return;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const auto truth = static_cast<std::size_t>(labels[i]);
+    tally.among_five += among_best(outputs.subspan(i * classes, classes), truth, kFive);
+  }
+  tally.ranked += static_cast<double>(labels.size());
+}
+
 AnswerCounts::AnswerCounts(std::size_t classes)
     : classes_(classes),
       sums_(kTotals + 3 * classes + (classes <= kMostInMatrix ? classes * classes : 0)) {}

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "report/tally.h"
 
 /// From the outputs of a network to answers, and answers counted by class.
 namespace cputrain {
@@ -21,6 +22,10 @@ std::optional<std::size_t> best_class(std::span<const float> probabilities);
 /// Whether the class is among the k most probable ones; earlier classes win ties. Never where a
 /// probability is not a number.
 bool among_best(std::span<const float> probabilities, std::size_t truth, std::size_t k);
+
+/// Adds to the tally how many of the labels are among the five best of their row of outputs;
+/// nothing for networks of five classes or fewer, where that says nothing.
+void rank_answers(Tally&, std::span<const std::int32_t> labels, std::span<const float> outputs);
 
 /// Counts of answers over a data set. Counts are whole numbers, so their sums over ranks are exact
 /// at any number of processes.

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "train/answers.h"
+
 namespace cputrain {
 
 Tally evaluate(Program& program, BatchSource& batches, const BatchPlan& plan,
@@ -12,12 +14,14 @@ Tally evaluate(Program& program, BatchSource& batches, const BatchPlan& plan,
     for (int k = 0; k < plan.micro_batches(step); ++k) {
       const MicroBatch& batch = batches.next();
       tally += program.forward(batch, {.phase = Phase::evaluate});
-      if (observer && batch.size() > 0) observer(batch.labels, program.probabilities());
+      if (batch.size() == 0) continue;
+      rank_answers(tally, batch.labels, program.probabilities());
+      if (observer) observer(batch.labels, program.probabilities());
     }
   }
-  std::array<double, 3> sums{tally.loss, tally.correct, tally.images};
+  std::array<double, 5> sums = tally.sums();
   communicator.sum(Array::of<double>(sums));
-  return {sums[0], sums[1], sums[2]};
+  return Tally::of(sums);
 }
 
 }  // namespace cputrain

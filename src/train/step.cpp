@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/clock.h"
+#include "train/answers.h"
 #include "train/penalty.h"
 
 namespace cputrain {
@@ -10,11 +11,11 @@ namespace {
 
 /// Adds up over ranks what every rank must know after a step.
 void agree(Communicator& communicator, StepResult& result) {
-  std::array<double, 4> sums{result.tally.loss, result.tally.correct, result.tally.images,
-                             result.stop ? 1.0 : 0.0};
+  const std::array<double, 5> t = result.tally.sums();
+  std::array<double, 6> sums{t[0], t[1], t[2], t[3], t[4], result.stop ? 1.0 : 0.0};
   communicator.sum(Array::of<double>(sums));
-  result.tally = {sums[0], sums[1], sums[2]};
-  result.stop = sums[3] > 0;
+  result.tally = Tally::of({sums[0], sums[1], sums[2], sums[3], sums[4]});
+  result.stop = sums[5] > 0;
 }
 
 /// Gradients of this rank's share, micro-batch by micro-batch; they begin to travel during the
@@ -28,6 +29,7 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     const MicroBatch& batch = parts.batches.next();
     result.budget.input_wait += watch.lap();
     result.tally += parts.program.forward(batch, pass);
+    rank_answers(result.tally, batch.labels, parts.program.probabilities());
     result.budget.forward += watch.lap();
     const bool last = k + 1 == micro_batches;
     parts.program.backward(loss_scale, k == 0 ? Accumulate::overwrite : Accumulate::add,

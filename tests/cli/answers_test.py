@@ -26,7 +26,7 @@ class Answers(ProgramTest):
     def train_classes(self):
         self.make_classes(COLOURS, 4)
         self.train("run", "--data", "data", "--batch", "8", "--steps", "4", "--lr", "0.0003",
-                   "--limit-val", "0")
+                   "--validation-split", "0.5")
 
     def answers_of_predict(self):
         """(class, answer, rank of the class among the answers) of every picture, by `predict`."""
@@ -63,6 +63,18 @@ class Answers(ProgramTest):
         self.assertEqual(header[1:], names)
         self.assertEqual([[row[0], *map(int, row[1:])] for row in rows],
                          [[name, *counts] for name, counts in zip(names, matrix)])
+
+    def test_training_and_eval_tell_the_same(self):
+        self.train_classes()
+        epoch = self.metrics("run", "epoch")[-1]
+        result = self.evaluate("--threads", "1")
+        self.assertAlmostEqual(result["loss"], epoch["val_loss"], places=5)
+        self.assertEqual(result["accuracy"], epoch["val_accuracy"])
+        self.assertEqual(result["top_5_accuracy"], epoch["val_top_5_accuracy"])
+        with open(self.path("run/history.json")) as f:
+            history = json.load(f)
+        self.assertEqual(history["val_top_5_accuracy"][-1], epoch["val_top_5_accuracy"])
+        self.assertEqual(history["top_5_accuracy"][-1], epoch["top_5_accuracy"])
 
     @needs_mpi
     def test_eval_is_exact_at_any_number_of_processes(self):

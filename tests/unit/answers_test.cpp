@@ -30,6 +30,21 @@ TEST(AmongBest, CountsWhatIsMoreProbable) {
   EXPECT_FALSE(among_best(std::vector{0.9f, kNan}, 0, 5));
 }
 
+TEST(RankAnswers, CountsTheFiveBestOfMoreThanFive) {
+  Tally tally;
+  const std::vector<float> row{0.05f, 0.3f, 0.25f, 0.2f, 0.1f, 0.1f};
+  for (std::int32_t label = 0; label < 6; ++label) {
+    rank_answers(tally, std::vector{label}, row);
+  }
+  EXPECT_EQ(tally.among_five, 5);  // all but class 0
+  EXPECT_EQ(tally.ranked, 6);
+  rank_answers(tally, {}, {});
+  rank_answers(tally, std::vector{1, 0}, std::vector{0.5f, 0.5f, 0.2f, 0.8f});
+  EXPECT_EQ(tally.ranked, 6);
+  EXPECT_DOUBLE_EQ(*tally.top_five(), 5.0 / 6);
+  EXPECT_FALSE(Tally{}.top_five());
+}
+
 TEST(AnswerCounts, CountEveryImageOnce) {
   AnswerCounts counts(3);
   const std::vector<std::int32_t> labels{0, 1, 1, 2};
