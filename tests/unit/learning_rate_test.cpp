@@ -43,7 +43,8 @@ TEST(Warmup, IsHorovods) {
   const auto list = rates(
       {.base = 0.1, .scale = RateScale::linear, .n = kRanks, .warmup_epochs = kWarmup}, 5, kSteps);
   for (int i = 0; i < 5 * kSteps; ++i) {
-    const double e = i / kSteps + (i % kSteps + 1.0) / kSteps;
+    const int epoch = i / kSteps, batch = i % kSteps;
+    const double e = epoch + (batch + 1.0) / kSteps;
     const double expected =
         i < kWarmup * kSteps ? 0.4 / kRanks * (e * (kRanks - 1) / kWarmup + 1) : 0.4;
     EXPECT_NEAR(list[static_cast<std::size_t>(i)], expected, 1e-15) << i;
