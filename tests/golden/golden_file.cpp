@@ -1,10 +1,9 @@
 #include "golden/golden_file.h"
 
-#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/random.h"
+#include "model/rewrite.h"
 #include "model/zoo.h"
 
 namespace cputrain::golden {
@@ -30,16 +29,6 @@ UpdateRule rule_of(const Json& run) {
   return Adam{};
 }
 
-/// The same network with dropout rates of 0; names, order and so the initial weights stay.
-Graph without_dropout(const Graph& graph) {
-  Graph copy(graph.image(), std::get<Input>(graph.nodes()[0].layer));
-  for (const auto& node : graph.nodes().subspan(1)) {
-    const bool dropout = std::holds_alternative<Dropout>(node.layer);
-    copy.add(dropout ? Layer{Dropout{0.0f}} : node.layer, node.name, node.src);
-  }
-  return copy;
-}
-
 /// Every kind of layer, `same` padding with odd amounts, strides: layers_net() of make_golden.py.
 Graph layers_net(Shape image, int classes) {
   Graph graph(image);
@@ -60,29 +49,6 @@ Graph layers_net(Shape image, int classes) {
   return graph;
 }
 
-std::uint32_t word(const RandomStream& stream, std::size_t i) {
-  return stream.at(static_cast<std::uint32_t>(i / 4))[i % 4];
-}
-
-/// Patches of 8 x 8 pixels of one colour each under a quarter of noise: pictures() of
-/// make_golden.py.
-std::vector<std::uint8_t> picture(Shape image, std::uint64_t seed, std::uint32_t index) {
-  const RandomStream colours(seed, Purpose::noise, index), noise(seed, Purpose::pixels, index);
-  const std::size_t columns = (static_cast<std::size_t>(image.width) + 7) / 8;
-  std::vector<std::uint8_t> pixels;
-  for (int y = 0; y < image.height; ++y) {
-    for (int x = 0; x < image.width; ++x) {
-      for (int c = 0; c < image.channels; ++c) {
-        const std::size_t patch = (y / 8 * columns + x / 8) * image.channels + c;
-        const std::uint32_t colour = word(colours, patch) & 255;
-        pixels.push_back(
-            static_cast<std::uint8_t>((3 * colour + (word(noise, pixels.size()) & 255)) / 4));
-      }
-    }
-  }
-  return pixels;
-}
-
 }  // namespace
 
 File load(const std::string& name) {
@@ -91,7 +57,7 @@ File load(const std::string& name) {
   const auto& size = json.at("image");
   const Shape image{size[0], size[1], size[2]};
   const int classes = json.at("classes");
-  File file{.graph = name == "dogcat" ? without_dropout(find_model(name)->build(image, classes))
+  File file{.graph = name == "dogcat" ? with_dropout(find_model(name)->build(image, classes), 0)
                                       : layers_net(image, classes),
             .classes = classes,
             .batch = json.at("batch"),
@@ -102,8 +68,11 @@ File load(const std::string& name) {
             .float_batch = json.at("float_errors").at("batch"),
             .float_errors = {}};
   for (const auto& run : json.at("runs")) {
-    file.trainings.push_back({run.at("name"), rule_of(run), run.at("rate"), run.at("losses"),
-                              run.at("correct"), digests(run.at("last")),
+    file.trainings.push_back({run.at("name"),
+                              {rule_of(run), run.at("rate")},
+                              run.at("losses"),
+                              run.at("correct"),
+                              digests(run.at("last")),
                               digests(run.at("weights"))});
   }
   for (const auto& batch : json.at("float_errors").at("batches")) {
@@ -114,32 +83,14 @@ File load(const std::string& name) {
 
 Digest digest(const Digest& like, const std::vector<double>& tensor, std::uint64_t seed,
               int index) {
-  const RandomStream noise(seed, Purpose::noise, static_cast<std::uint32_t>(index));
-  Digest result{like.name, 0, 0, like.at, {}};
-  for (std::size_t i = 0; i < tensor.size(); ++i) {
-    result.norm += tensor[i] * tensor[i];
-    result.dot += tensor[i] * (static_cast<double>(unit_float(word(noise, i))) - 0.5);
-  }
-  result.norm = std::sqrt(result.norm);
+  const Sums all = sums(tensor, seed, static_cast<std::uint32_t>(index));
+  Digest result{like.name, all.norm, all.dot, like.at, {}};
   for (const std::size_t i : like.at) result.values.push_back(tensor.at(i));
   return result;
 }
 
-Pictures::Pictures(const File& file, int first, int count) {
-  for (int i = first; i < first + count; ++i) {
-    pixels_.push_back(picture(file.graph.image(), file.seed, static_cast<std::uint32_t>(i)));
-    pointers_.push_back(pixels_.back().data());
-    labels_.push_back(i % file.classes);
-    samples_.push_back(static_cast<std::uint32_t>(i));
-  }
-}
-
-MicroBatch Pictures::piece(int begin, int end) const {
-  const auto part = [&](const auto& all) {
-    return std::span(all).subspan(static_cast<std::size_t>(begin),
-                                  static_cast<std::size_t>(end - begin));
-  };
-  return {part(pointers_), part(labels_), part(samples_)};
+Pictures pictures(const File& file, int first, int count) {
+  return {file.graph.image(), file.classes, file.seed, first, count};
 }
 
 }  // namespace cputrain::golden

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "compute/program.h"
+#include "golden/numbers.h"
+#include "golden/replica.h"
 #include "model/graph.h"
-#include "train/update_rule.h"
 
 /// What make_golden.py wrote (PyTorch, double), and the pictures and networks that go with it.
 namespace cputrain::golden {
@@ -24,8 +24,7 @@ struct Digest {
 /// Five steps with one update rule.
 struct Training {
   std::string name;
-  UpdateRule rule;
-  double rate;
+  Update update;
   std::vector<double> losses, correct;  ///< mean loss and number of correct answers of each step
   std::vector<Digest> last;             ///< gradients of the last step
   std::vector<Digest> weights;          ///< after it
@@ -52,18 +51,7 @@ File load(const std::string& name);
 /// Digest of a tensor that is number `index` in model order.
 Digest digest(const Digest& like, const std::vector<double>& tensor, std::uint64_t seed, int index);
 
-/// Owns images first .. first+count-1 and their labels.
-class Pictures {
- public:
-  Pictures(const File&, int first, int count);
-  /// Images begin .. end-1 of these.
-  MicroBatch piece(int begin, int end) const;
-
- private:
-  std::vector<std::vector<std::uint8_t>> pixels_;
-  std::vector<const std::uint8_t*> pointers_;
-  std::vector<std::int32_t> labels_;
-  std::vector<std::uint32_t> samples_;
-};
+/// Images first .. first+count-1 of the file's size.
+Pictures pictures(const File&, int first, int count);
 
 }  // namespace cputrain::golden

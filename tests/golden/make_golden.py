@@ -20,45 +20,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-SEED = 20_231
+from golden_numbers import SEED, check_philox, labelled, unit, words
+
 STEPS = 5
-PURPOSE = {"weights": 3, "pixels": 5, "noise": 6}  # enum class Purpose
-
-# ------------------------------------------------------------------------------ random numbers
-
-
-def philox(counter, key):
-    """counter: four arrays of uint64 below 2^32; key: two numbers. Returns four arrays."""
-    mask, c, k = np.uint64(0xFFFFFFFF), list(counter), [np.uint64(x) for x in key]
-    for _ in range(10):
-        p0, p1 = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
-        c = [(p1 >> np.uint64(32)) ^ c[1] ^ k[0], p1 & mask,
-             (p0 >> np.uint64(32)) ^ c[3] ^ k[1], p0 & mask]
-        k = [(k[0] + np.uint64(0x9E3779B9)) & mask, (k[1] + np.uint64(0xBB67AE85)) & mask]
-    return c
-
-
-def check_philox():
-    """Known answers of Random123 (its file kat_vectors, philox4x32-10)."""
-    for counter, key, answer in (
-            ([0] * 4, [0] * 2, [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]),
-            ([0xFFFFFFFF] * 4, [0xFFFFFFFF] * 2, [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]),
-            ([0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344], [0xA4093822, 0x299F31D0],
-             [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1])):
-        words = philox([np.array([c], dtype=np.uint64) for c in counter], key)
-        assert [int(w[0]) for w in words] == answer
-
-
-def words(count, purpose, a):
-    """The first `count` words of RandomStream(SEED, purpose, a)."""
-    index = np.arange((count + 3) // 4, dtype=np.uint64)
-    same = [np.full_like(index, x) for x in (PURPOSE[purpose], a, 0)]
-    return np.stack(philox([index, *same], [SEED & 0xFFFFFFFF, SEED >> 32]), 1).reshape(-1)[:count]
-
-
-def unit(w):
-    """unit_float: 24 bits, exact in float and double."""
-    return (w >> np.uint64(8)).astype(np.float64) * 2.0**-24
 
 
 def kernel(shape, origin):
@@ -67,20 +31,6 @@ def kernel(shape, origin):
     limit = math.sqrt(6.0 / (area * (shape[-2] + shape[-1])))
     values = (2 * unit(words(math.prod(shape), "weights", origin)) - 1) * limit
     return values.astype(np.float32).astype(np.float64).reshape(shape)
-
-
-def pictures(first, count, image):
-    """Patches of 8 x 8 pixels of one colour each under a quarter of noise: noise alone would look
-    alike to every layer that averages."""
-    height, width, channels = image
-    rows, columns = -(-height // 8), -(-width // 8)
-    result = []
-    for i in range(first, first + count):
-        colours = words(rows * columns * channels, "noise", i).reshape(rows, columns, channels)
-        patches = np.kron(colours & np.uint64(255), np.ones((8, 8, 1), dtype=np.uint64))
-        noise = (words(math.prod(image), "pixels", i) & np.uint64(255)).reshape(image)
-        result.append((3 * patches[:height, :width] + noise) // 4)
-    return np.stack(result).astype(np.uint8)
 
 
 # ------------------------------------------------------------------------------------ networks
@@ -275,10 +225,6 @@ def digest(names, tensors):
         rows.append(dict(name=name, norm=float(np.linalg.norm(flat)), dot=float(flat @ noise),
                          at=at, values=[float(flat[j]) for j in at]))
     return rows
-
-
-def labelled(first, count, image, classes):
-    return pictures(first, count, image), np.arange(first, first + count) % classes
 
 
 def train(net, names, start, rule, batch, image, classes):

@@ -35,7 +35,7 @@ class Golden : public testing::TestWithParam<std::string> {};
 TEST_P(Golden, NamesAndInitialWeightsAreTheirs) {
   const File file = load(GetParam());
   const auto backend = make_reference_backend(DType::f64);
-  const Replica replica(*backend, file, {1});
+  const Replica replica(*backend, file.graph, keras_start(file.seed), {1});
   ASSERT_EQ(replica.parameters().size(), file.start.size());
   for (std::size_t i = 0; i < file.start.size(); ++i) {
     EXPECT_EQ(replica.parameters()[i].name, file.start[i].name);
@@ -50,13 +50,13 @@ TEST_P(Golden, FiveStepsOfEveryRuleAreTheirs) {
   for (const Training& training : file.trainings) {
     SCOPED_TRACE(training.name);
     // Two unequal pieces, so that gradients are also added up over micro-batches.
-    Replica replica(*backend, file, {file.batch - 3, 3});
+    Replica replica(*backend, file.graph, keras_start(file.seed), {file.batch - 3, 3});
     const auto gradients = [&](auto i) { return replica.gradients(i); };
     ASSERT_EQ(training.losses.size(), 5u);
     for (int step = 0; step < 5; ++step) {
       SCOPED_TRACE("step " + std::to_string(step + 1));
-      const Pictures pictures(file, step * file.batch, file.batch);
-      const Tally tally = replica.step(pictures, &training, step);
+      const Pictures images = pictures(file, step * file.batch, file.batch);
+      const Tally tally = replica.step(images, &training.update, step);
       EXPECT_NEAR(tally.mean_loss(), training.losses[step], kTolerance * training.losses[step]);
       EXPECT_EQ(tally.correct, training.correct[step]);
       if (step == 0) expect_digests(file, file.first, "gradient", gradients);

@@ -8,25 +8,41 @@
 
 namespace cputrain::golden {
 
-Replica::Replica(Backend& backend, const File& file, std::vector<int> micro_batches)
+namespace {
+
+void set_start(const Program& program, const Graph& graph, const Start& start,
+               const Array& weights) {
+  std::size_t parameter = 0;
+  for (const auto& node : graph.nodes()) {
+    for (const auto& spec : node.parameters) {
+      program.from_canonical(parameter++, start(node, spec), weights);
+    }
+  }
+}
+
+}  // namespace
+
+Start keras_start(std::uint64_t seed) {
+  return [seed](const auto& node, const auto& spec) { return initial_values(node, spec, seed); };
+}
+
+Start varied_start(std::uint64_t seed) {
+  return [seed](const auto&, const auto& spec) { return start_values(spec, seed); };
+}
+
+Replica::Replica(Backend& backend, const Graph& graph, const Start& start,
+                 std::vector<int> micro_batches)
     : backend_(backend), micro_batches_(std::move(micro_batches)), communicator_(make_solo()) {
   program_ = backend_.compile(
-      file.graph, {.phase = Phase::train, .micro_batches = micro_batches_},
+      graph, {.phase = Phase::train, .micro_batches = micro_batches_},
       [&](const ParameterLayout& layout) {
         exchange_ = communicator_->make_exchange({.layout = layout, .bucket_bytes = 1 << 20});
         return exchange_->arenas();
       });
-  std::size_t parameter = 0;
-  for (const auto& node : file.graph.nodes()) {
-    for (const auto& spec : node.parameters) {
-      program_->from_canonical(parameter++, initial_values(node, spec, file.seed),
-                               exchange_->arenas().weights);
-    }
-  }
-  state_.assign(kMaxStateArrays, std::vector<double>(program_->layout().arena_size, 0.0));
+  set_start(*program_, graph, start, exchange_->arenas().weights);
 }
 
-Tally Replica::step(const Pictures& pictures, const Training* training, int step) {
+Tally Replica::step(const Pictures& pictures, const Update* rule, int step) {
   const int batch = std::accumulate(micro_batches_.begin(), micro_batches_.end(), 0);
   Tally tally;
   int begin = 0;
@@ -42,24 +58,27 @@ Tally Replica::step(const Pictures& pictures, const Training* training, int step
     begin += size;
   }
   exchange_->finish([&](Range range) {
-    if (training) update(*training, step, range);
+    if (rule) update(*rule, step, range);
   });
   return tally;
 }
 
-void Replica::update(const Training& training, int step, Range range) {
+void Replica::update(const Update& rule, int step, Range range) {
+  const std::size_t elements = program_->layout().gradient_size;
+  state_.resize(static_cast<std::size_t>(state_arrays(rule.rule)),
+                std::vector<double>(elements, 0.0));
   const auto [weights, gradients] = exchange_->arenas();
   UpdateSlice slice{.weights = weights.slice(range.begin, range.end),
                     .gradients = gradients.slice(range.begin, range.end),
                     .state = {},
-                    .learning_rate = training.rate,
+                    .learning_rate = rule.rate,
                     .weight_decay = 0,
                     .step = static_cast<std::uint64_t>(step)};
-  for (int i = 0; i < state_arrays(training.rule); ++i) {
-    const Array whole{state_[i].data(), program_->layout().arena_size, backend_.dtype()};
+  for (int i = 0; i < state_arrays(rule.rule); ++i) {
+    const Array whole{state_[i].data(), elements, backend_.dtype()};
     slice.state[i] = whole.slice(range.begin, range.end);
   }
-  backend_.update(training.rule, slice);
+  backend_.update(rule.rule, slice);
 }
 
 std::vector<double> Replica::weights(std::size_t parameter) const {
@@ -68,6 +87,19 @@ std::vector<double> Replica::weights(std::size_t parameter) const {
 
 std::vector<double> Replica::gradients(std::size_t parameter) const {
   return program_->to_canonical(parameter, exchange_->arenas().gradients);
+}
+
+Evaluator::Evaluator(Backend& backend, const Graph& graph, const Start& start,
+                     std::vector<int> sizes) {
+  Array weights;
+  program_ = backend.compile(
+      graph, {.phase = Phase::evaluate, .micro_batches = std::move(sizes)},
+      [&](const ParameterLayout& layout) {
+        memory_ = std::make_unique<Pages>(layout.arena_size * size_of(layout.dtype));
+        weights = {memory_->bytes().data(), layout.arena_size, layout.dtype};
+        return Arenas{weights, {}};
+      });
+  set_start(*program_, graph, start, weights);
 }
 
 }  // namespace cputrain::golden

@@ -1,32 +1,48 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/pages.h"
 #include "compute/backend.h"
-#include "golden/golden_file.h"
+#include "golden/numbers.h"
 
 namespace cputrain::golden {
 
-/// A network on one rank, driven through the contracts alone: compiled, started from its initial
+/// First values of a parameter, in the canonical layout.
+using Start = std::function<std::vector<double>(const Graph::Node&, const ParameterSpec&)>;
+/// Those that training starts from: `initial_values`.
+Start keras_start(std::uint64_t seed);
+/// Those of the built-in models' tests: `start_values`.
+Start varied_start(std::uint64_t seed);
+
+struct Update {
+  UpdateRule rule;
+  double rate;
+};
+
+/// A network on one rank, driven through the contracts alone: compiled, started from its first
 /// weights, stepped.
 class Replica {
  public:
   /// `micro_batches`: the sizes of the pieces that a batch will be run in.
-  Replica(Backend&, const File&, std::vector<int> micro_batches);
+  Replica(Backend&, const Graph&, const Start&, std::vector<int> micro_batches);
 
   /// Forward and backward of a batch, cut into the pieces, and the exchange; then the update where
-  /// there is a rule. Returns the sums over the batch.
-  Tally step(const Pictures&, const Training* training, int step);
+  /// there is one. Returns the sums over the batch.
+  Tally step(const Pictures&, const Update*, int step);
 
   std::vector<double> weights(std::size_t parameter) const;
-  /// Of the mean loss of the last batch.
+  /// Of the mean loss of the last batch; of learnt parameters.
   std::vector<double> gradients(std::size_t parameter) const;
+  /// Of the last piece.
+  std::span<const float> probabilities() const { return program_->probabilities(); }
   const std::vector<Parameter>& parameters() const { return program_->layout().parameters; }
 
  private:
-  void update(const Training&, int step, Range);
+  void update(const Update&, int step, Range);
 
   Backend& backend_;
   std::vector<int> micro_batches_;
@@ -34,6 +50,20 @@ class Replica {
   std::unique_ptr<GradientExchange> exchange_;
   std::unique_ptr<Program> program_;
   std::vector<std::vector<double>> state_;  ///< a double an element: room for either precision
+};
+
+/// A network compiled for evaluation alone, with its first weights.
+class Evaluator {
+ public:
+  Evaluator(Backend&, const Graph&, const Start&, std::vector<int> sizes);
+  Tally run(const MicroBatch& batch) {
+    return program_->forward(batch, {.phase = Phase::evaluate});
+  }
+  std::span<const float> probabilities() const { return program_->probabilities(); }
+
+ private:
+  std::unique_ptr<Pages> memory_;
+  std::unique_ptr<Program> program_;
 };
 
 }  // namespace cputrain::golden

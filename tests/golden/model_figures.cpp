@@ -1,0 +1,86 @@
+#include "golden/model_figures.h"
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "model/rewrite.h"
+#include "model/zoo.h"
+
+namespace cputrain::golden {
+namespace {
+
+using Json = nlohmann::json;
+
+Sums sums_of(const Json& row) { return {row.at(0), row.at(1)}; }
+
+TrainingPass pass_of(const Json& json) {
+  const Json& errors = json.at("float_errors");
+  TrainingPass pass{
+      .first = json.at("first"),
+      .batch = json.at("batch"),
+      .frozen = json.at("frozen"),
+      .loss = json.at("loss"),
+      .correct = json.at("correct"),
+      .logits = json.at("logits"),
+      .tensors = {},
+      .pytorch = {errors.at("loss"), errors.at("logits"), errors.at("whole"), errors.at("worst")}};
+  if (!json.contains("tensors")) return pass;
+  for (const Json& row : json.at("tensors")) {
+    pass.tensors.push_back(row.is_null() ? std::nullopt : std::optional(sums_of(row)));
+  }
+  return pass;
+}
+
+ModelTraining training_of(const Json& json) {
+  ModelTraining training{{Sgd{.momentum = json.at("momentum")}, json.at("rate")},
+                         json.at("batch"),
+                         json.at("losses"),
+                         {}};
+  for (const Json& row : json.at("tensors")) training.tensors.push_back(sums_of(row));
+  return training;
+}
+
+}  // namespace
+
+ModelFigures load_model(const std::string& name) {
+  std::ifstream stream(CPUTRAIN_GOLDEN_DIR "/models/" + name + ".json");
+  const Json json = Json::parse(stream);
+  const auto& size = json.at("image");
+  const int classes = json.at("classes");
+  const Json& evaluation = json.at("evaluation");
+  ModelFigures figures{
+      .graph = with_dropout(find_model(name)->build({size[0], size[1], size[2]}, classes), 0),
+      .classes = classes,
+      .seed = json.at("seed"),
+      .parameters = json.at("parameters"),
+      .passes = {},
+      .evaluation = {evaluation.at("first"), evaluation.at("batch"), evaluation.at("logits"),
+                     evaluation.at("float_error")},
+      .trainings = {}};
+  for (const Json& row : json.at("passes")) figures.passes.push_back(pass_of(row));
+  for (const Json& row : json.at("trainings")) figures.trainings.push_back(training_of(row));
+  return figures;
+}
+
+std::vector<double> logits_from(std::span<const float> probabilities, int images, int classes) {
+  const bool one_column = static_cast<int>(probabilities.size()) == images;
+  std::vector<double> logits;
+  for (const double p : probabilities) {
+    if (one_column) logits.push_back(std::log1p(-p));
+    logits.push_back(std::log(p));
+  }
+  centre(logits, classes);
+  return logits;
+}
+
+void centre(std::vector<double>& logits, int classes) {
+  for (std::size_t i = 0; i < logits.size(); i += static_cast<std::size_t>(classes)) {
+    const auto image = std::span(logits).subspan(i, static_cast<std::size_t>(classes));
+    const double mean = std::accumulate(image.begin(), image.end(), 0.0) / classes;
+    for (double& logit : image) logit -= mean;
+  }
+}
+
+}  // namespace cputrain::golden

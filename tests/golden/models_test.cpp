@@ -1,0 +1,187 @@
+// Every built-in model against PyTorch: `reference` in double against double, and the float error
+// of the cpu backend beside PyTorch's own, for the same pictures and weights. Dropout is off; L2 is
+// not in a program's gradients.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+#include "backends/cpu/cpu_backend.h"
+#include "backends/reference/reference_backend.h"
+#include "golden/model_figures.h"
+#include "golden/replica.h"
+#include "model/rewrite.h"
+
+namespace cputrain::golden {
+namespace {
+
+constexpr double kTolerance = 1e-8;  // of a loss, or of a tensor's norm
+/// Where the truth is 0 (a bias whose shift the next batch norm removes), rounding is left: this
+/// much of the whole gradient's norm.
+constexpr double kNoise = 1e-13;
+/// Tensors this small beside the whole gradient are such noise in float. make_models.py leaves them
+/// out, too.
+constexpr double kNegligible = 1e-9;
+/// Probabilities are floats on every backend: what that does to logits.
+constexpr double kFloatProbability = 5e-7;
+
+Pictures pictures(const ModelFigures& model, int first, int count) {
+  return {model.graph.image(), model.classes, model.seed, first, count};
+}
+
+/// Gradients of what is learnt, and moving statistics after the pass.
+void expect_tensors(const ModelFigures& model, const TrainingPass& pass, const Replica& replica) {
+  const auto& parameters = replica.parameters();
+  ASSERT_EQ(pass.tensors.size(), parameters.size());
+  double square = 0;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].learnt) square += std::pow(pass.tensors[i].value().norm, 2);
+  }
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    SCOPED_TRACE(parameters[i].name);
+    if (!pass.tensors[i]) {
+      EXPECT_FALSE(parameters[i].learnt);
+      continue;
+    }
+    const auto values = parameters[i].learnt ? replica.gradients(i) : replica.weights(i);
+    const Sums ours = sums(values, model.seed, name_key(parameters[i].name));
+    const Sums theirs = *pass.tensors[i];
+    const double tolerance = kTolerance * theirs.norm + kNoise * std::sqrt(square);
+    EXPECT_NEAR(ours.norm, theirs.norm, tolerance);
+    EXPECT_NEAR(ours.dot, theirs.dot, tolerance);
+  }
+}
+
+/// What `replica`'s gradients are off those of `exact`, which has run the same batch.
+FloatError gradient_error(const Replica& replica, const Replica& exact) {
+  std::vector<Difference> tensors;
+  Difference square{0, 0};
+  for (std::size_t i = 0; i < exact.parameters().size(); ++i) {
+    if (!exact.parameters()[i].learnt) continue;
+    tensors.push_back(difference(replica.gradients(i), exact.gradients(i)));
+    square.error += std::pow(tensors.back().error, 2);
+    square.norm += std::pow(tensors.back().norm, 2);
+  }
+  FloatError error{.loss = 0, .logits = 0, .whole = std::sqrt(square.error / square.norm)};
+  for (const Difference& tensor : tensors) {
+    if (tensor.norm <= kNegligible * std::sqrt(square.norm)) continue;
+    error.worst = std::max(error.worst, tensor.relative());
+  }
+  return error;
+}
+
+FloatError float_error(Backend& backend, const Graph& graph, const ModelFigures& model,
+                       const TrainingPass& pass, const Replica& exact) {
+  Replica replica(backend, graph, varied_start(model.seed), {pass.batch});
+  const Pictures images = pictures(model, pass.first, pass.batch);
+  const double loss = replica.step(images, nullptr, 0).mean_loss();
+  FloatError error = gradient_error(replica, exact);
+  error.loss = std::abs(loss - pass.loss) / pass.loss;
+  error.logits =
+      difference(logits_from(replica.probabilities(), pass.batch, model.classes), pass.logits)
+          .relative();
+  return error;
+}
+
+/// In each figure the worst pass is at most `times` PyTorch's worst one (a changed winner of a pool
+/// is a jump, and a matter of luck), and the best pass at most so much worse than its best one
+/// (which shows the level of rounding).
+void expect_near_pytorch(const std::string& what, const std::vector<TrainingPass>& passes,
+                         const std::vector<FloatError>& errors, double times) {
+  const auto compare = [&](const char* figure, double FloatError::*member, double floor) {
+    std::vector<double> ours, theirs;
+    for (const FloatError& error : errors) ours.push_back(error.*member);
+    for (const TrainingPass& pass : passes) theirs.push_back(pass.pytorch.*member);
+    const auto [our_best, our_worst] = std::ranges::minmax(ours);
+    const auto [their_best, their_worst] = std::ranges::minmax(theirs);
+    std::printf("  %s %.1e to %.1e (PyTorch %.1e to %.1e)", figure, our_best, our_worst, their_best,
+                their_worst);
+    EXPECT_LE(our_best, times * their_best + floor) << what << ", " << figure;
+    EXPECT_LE(our_worst, times * their_worst + floor) << what << ", " << figure;
+  };
+  std::printf("%s:", what.c_str());
+  compare("loss", &FloatError::loss, kFloatProbability);
+  compare("logits", &FloatError::logits, kFloatProbability);
+  compare("whole gradient", &FloatError::whole, 0);
+  compare("worst tensor", &FloatError::worst, 0);
+  std::printf("\n");
+}
+
+class Models : public testing::TestWithParam<std::string> {};
+
+TEST_P(Models, ParametersHaveKerasNamesAndOrder) {
+  const ModelFigures model = load_model(GetParam());
+  std::vector<std::string> names;
+  for (const auto& node : model.graph.nodes()) {
+    for (const auto& parameter : node.parameters) names.push_back(parameter.name);
+  }
+  EXPECT_EQ(names, model.parameters);
+}
+
+TEST_P(Models, TrainingPassesArePyTorchs) {
+  const ModelFigures model = load_model(GetParam());
+  const auto exact_backend = make_reference_backend(DType::f64);
+  std::vector<FloatError> direct, winograd;
+  for (const TrainingPass& pass : model.passes) {
+    SCOPED_TRACE("from image " + std::to_string(pass.first) +
+                 (pass.frozen.empty() ? "" : ", with frozen layers"));
+    const Graph graph = with_frozen(model.graph, pass.frozen);
+    Replica exact(*exact_backend, graph, varied_start(model.seed), {pass.batch});
+    const Tally tally = exact.step(pictures(model, pass.first, pass.batch), nullptr, 0);
+    EXPECT_NEAR(tally.mean_loss(), pass.loss, kTolerance * pass.loss);
+    EXPECT_EQ(tally.correct, pass.correct);
+    const auto logits = logits_from(exact.probabilities(), pass.batch, model.classes);
+    EXPECT_LE(difference(logits, pass.logits).relative(), kFloatProbability);
+    if (!pass.tensors.empty()) expect_tensors(model, pass, exact);
+    if (!cpu_backend_available()) continue;
+    direct.push_back(float_error(*make_cpu_backend(2, false), graph, model, pass, exact));
+    winograd.push_back(float_error(*make_cpu_backend(2, true), graph, model, pass, exact));
+  }
+  if (!cpu_backend_available()) return;
+  expect_near_pytorch("direct", model.passes, direct, 2);
+  expect_near_pytorch("winograd allowed", model.passes, winograd, 5);
+}
+
+/// In double, through the losses of every image with every label.
+TEST_P(Models, LogitsInEvaluationArePyTorchs) {
+  const ModelFigures model = load_model(GetParam());
+  const auto& evaluation = model.evaluation;
+  const auto backend = make_reference_backend(DType::f64);
+  Evaluator evaluator(*backend, model.graph, varied_start(model.seed), {1});
+  Pictures images = pictures(model, evaluation.first, evaluation.batch);
+  std::vector<double> logits;
+  for (int image = 0; image < evaluation.batch; ++image) {
+    for (int label = 0; label < model.classes; ++label) {
+      logits.push_back(-evaluator.run(images.labelled(image, label)).loss);
+    }
+  }
+  centre(logits, model.classes);
+  EXPECT_LE(difference(logits, evaluation.logits).relative(), kTolerance);
+}
+
+TEST_P(Models, FloatLogitsInEvaluationAreNearPyTorchs) {
+  if (!cpu_backend_available()) GTEST_SKIP() << "this build has no oneDNN";
+  const ModelFigures model = load_model(GetParam());
+  const auto& evaluation = model.evaluation;
+  for (const bool winograd : {false, true}) {
+    const auto backend = make_cpu_backend(2, winograd);
+    Evaluator evaluator(*backend, model.graph, varied_start(model.seed), {evaluation.batch});
+    evaluator.run(pictures(model, evaluation.first, evaluation.batch).all());
+    const auto logits = logits_from(evaluator.probabilities(), evaluation.batch, model.classes);
+    const double error = difference(logits, evaluation.logits).relative();
+    std::printf("%s: logits %.1e (PyTorch %.1e)\n", winograd ? "winograd allowed" : "direct", error,
+                evaluation.pytorch);
+    EXPECT_LE(error, (winograd ? 5 : 2) * evaluation.pytorch + kFloatProbability);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, Models,
+                         testing::Values("dogcat", "nature7", "chips", "vgg16", "resnet50v2",
+                                         "resnet101v2", "resnet152v2"),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace cputrain::golden
