@@ -117,7 +117,9 @@ def evaluation(model, start, image, classes, first, batch):
 
 
 def train(model, start, image, classes, batch, steps, rate, momentum):
-    """Keras' SGD: velocity = momentum * velocity - rate * g; w += velocity."""
+    """Keras' SGD: velocity = momentum * velocity - rate * g; w += velocity. Batch norm amplifies
+    rounding in every step: at a rate of 0.01 the order of the images in a batch changes the loss of
+    resnet50v2's fifth step by 3e-7 in double, at 0.0003 by 2e-12."""
     tensors, velocity, losses = copies(start), {}, []
     for step in range(steps):
         data = labelled(step * batch, batch, image, classes)
@@ -127,13 +129,13 @@ def train(model, start, image, classes, batch, steps, rate, momentum):
             velocity[name] = momentum * velocity.get(name, 0) - rate * slope
             tensors[name] += velocity[name]
     return dict(rate=rate, momentum=momentum, batch=batch, losses=losses,
-                tensors=[digest(name, value) for name, value in tensors.items()])
+                changes=[digest(name, value - start[name]) for name, value in tensors.items()])
 
 
 def check_train():
     """Against torch.optim.SGD, which computes the same at a constant rate."""
     image, start = (48, 47, 3), first_tensors("dogcat", (48, 47, 3), 2)
-    ours = train("dogcat", start, image, 2, 4, 3, 0.01, 0.9)["tensors"]
+    ours = train("dogcat", start, image, 2, 4, 3, 0.01, 0.9)["changes"]
     tensors = {name: value.requires_grad_() for name, value in copies(start).items()}
     twin = torch.optim.SGD(tensors.values(), 0.01, momentum=0.9)
     for step in range(3):
@@ -141,17 +143,17 @@ def check_train():
         twin.zero_grad()
         F.cross_entropy(logits_of("dogcat", Pass(tensors), pixels, 2), torch.from_numpy(labels)).backward()
         twin.step()
-    theirs = [digest(name, value.detach()) for name, value in tensors.items()]
-    assert np.allclose(ours, theirs, rtol=1e-11, atol=1e-11)
+    theirs = [digest(name, value.detach() - start[name]) for name, value in tensors.items()]
+    assert np.allclose(ours, theirs, rtol=1e-11, atol=1e-13)
 
 
 def write(model, image, classes, batches, batch, frozen=(), trainings=()):
-    """The first of the batches has digests; the others tell how PyTorch's float error varies."""
+    """The first of the batches has digests; the others tell how errors in float vary."""
     start = first_tensors(model, image, classes)
     passes = [training_pass(model, start, image, classes, i * batch, batch, digests=i == 0)
               for i in range(batches)]
     if frozen:
-        passes.append(training_pass(model, start, image, classes, 0, batch, frozen))
+        passes.append(training_pass(model, start, image, classes, 2 * batch, batch, frozen))
     content = dict(
         made_by=f"make_models.py with PyTorch {torch.__version__}, NumPy {np.__version__}, Python "
                 f"{platform.python_version()}, double precision",
@@ -176,9 +178,9 @@ MODELS = dict(
     dogcat=dict(image=(64, 78, 3), classes=2, batches=4, batch=8),
     nature7=dict(image=(126, 158, 3), classes=5, batches=4, batch=6),
     chips=dict(image=(35, 50, 3), classes=2, batches=4, batch=8, frozen=["conv2d", "conv2d_2", "dense"]),
-    vgg16=dict(image=(64, 32, 3), classes=4, batches=2, batch=2),
-    resnet50v2=dict(image=(32, 33, 3), classes=3, batches=2, batch=6, frozen=FROZEN,
-                    trainings=[(5, 0.01, 0.0), (2, 0.01, 0.9)]),
+    vgg16=dict(image=(64, 32, 3), classes=4, batches=3, batch=2),
+    resnet50v2=dict(image=(32, 33, 3), classes=3, batches=1, batch=6, frozen=FROZEN,
+                    trainings=[(5, 0.0003, 0.0), (3, 0.0003, 0.9)]),
     resnet101v2=dict(image=(32, 33, 3), classes=3, batches=1, batch=4),
     resnet152v2=dict(image=(32, 33, 3), classes=3, batches=1, batch=4),
 )

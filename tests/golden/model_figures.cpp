@@ -38,7 +38,7 @@ ModelTraining training_of(const Json& json) {
                          json.at("batch"),
                          json.at("losses"),
                          {}};
-  for (const Json& row : json.at("tensors")) training.tensors.push_back(sums_of(row));
+  for (const Json& row : json.at("changes")) training.changes.push_back(sums_of(row));
   return training;
 }
 

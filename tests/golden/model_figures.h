@@ -42,7 +42,7 @@ struct ModelTraining {
   Update update;
   int batch;
   std::vector<double> losses;
-  std::vector<Sums> tensors;  ///< every parameter after the last step
+  std::vector<Sums> changes;  ///< of every parameter since the start
 };
 
 struct ModelFigures {

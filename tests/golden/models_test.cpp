@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <string>
 
 #include "backends/cpu/cpu_backend.h"
@@ -65,7 +66,8 @@ FloatError gradient_error(const Replica& replica, const Replica& exact) {
     square.error += std::pow(tensors.back().error, 2);
     square.norm += std::pow(tensors.back().norm, 2);
   }
-  FloatError error{.loss = 0, .logits = 0, .whole = std::sqrt(square.error / square.norm)};
+  FloatError error{};
+  error.whole = std::sqrt(square.error / square.norm);
   for (const Difference& tensor : tensors) {
     if (tensor.norm <= kNegligible * std::sqrt(square.norm)) continue;
     error.worst = std::max(error.worst, tensor.relative());
@@ -73,36 +75,81 @@ FloatError gradient_error(const Replica& replica, const Replica& exact) {
   return error;
 }
 
-FloatError float_error(Backend& backend, const Graph& graph, const ModelFigures& model,
-                       const TrainingPass& pass, const Replica& exact) {
-  Replica replica(backend, graph, varied_start(model.seed), {pass.batch});
+FloatError float_error(Replica& replica, const ModelFigures& model, const TrainingPass& pass,
+                       const Replica& exact) {
   const Pictures images = pictures(model, pass.first, pass.batch);
   const double loss = replica.step(images, nullptr, 0).mean_loss();
   FloatError error = gradient_error(replica, exact);
   error.loss = std::abs(loss - pass.loss) / pass.loss;
-  error.logits =
-      difference(logits_from(replica.probabilities(), pass.batch, model.classes), pass.logits)
-          .relative();
+  const auto logits = logits_from(replica.probabilities(), pass.batch, model.classes);
+  error.logits = difference(logits, pass.logits).relative();
   return error;
+}
+
+/// A backend in float, and how many times PyTorch's error it may have.
+struct Contender {
+  std::string name;
+  double times;
+  std::unique_ptr<Backend> backend;
+  std::vector<FloatError> errors;
+};
+
+std::vector<Contender> contenders(const std::string& model) {
+  std::vector<Contender> all;
+  if (!cpu_backend_available()) return all;
+  all.push_back({"direct", 2, make_cpu_backend(1, false), {}});
+  // The deeper residual networks have the blocks of resnet50v2, only more of them.
+  if (model == "resnet101v2" || model == "resnet152v2") return all;
+  all.push_back({"winograd allowed", 5, make_cpu_backend(1, true), {}});
+  return all;
+}
+
+void expect_pass(const ModelFigures& model, const TrainingPass& pass, Replica& exact) {
+  const Tally tally = exact.step(pictures(model, pass.first, pass.batch), nullptr, 0);
+  EXPECT_NEAR(tally.mean_loss(), pass.loss, kTolerance * pass.loss);
+  EXPECT_EQ(tally.correct, pass.correct);
+  const auto logits = logits_from(exact.probabilities(), pass.batch, model.classes);
+  EXPECT_LE(difference(logits, pass.logits).relative(), kFloatProbability);
+  if (!pass.tensors.empty()) expect_tensors(model, pass, exact);
+}
+
+/// The passes with the same frozen layers, all with the same first weights.
+void run_passes(const ModelFigures& model, const std::vector<TrainingPass>& passes,
+                std::vector<Contender>& contenders) {
+  const Graph graph = with_frozen(model.graph, passes.front().frozen);
+  const auto replica = [&](Backend& backend) {
+    return Replica(backend, graph, varied_start(model.seed), {passes.front().batch});
+  };
+  const auto exact_backend = make_reference_backend(DType::f64);
+  Replica exact = replica(*exact_backend);
+  std::vector<Replica> replicas;
+  for (const Contender& contender : contenders) replicas.push_back(replica(*contender.backend));
+  for (const TrainingPass& pass : passes) {
+    SCOPED_TRACE("from image " + std::to_string(pass.first));
+    expect_pass(model, pass, exact);
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      contenders[i].errors.push_back(float_error(replicas[i], model, pass, exact));
+    }
+  }
 }
 
 /// In each figure the worst pass is at most `times` PyTorch's worst one (a changed winner of a pool
 /// is a jump, and a matter of luck), and the best pass at most so much worse than its best one
 /// (which shows the level of rounding).
-void expect_near_pytorch(const std::string& what, const std::vector<TrainingPass>& passes,
-                         const std::vector<FloatError>& errors, double times) {
+void expect_near_pytorch(const std::vector<TrainingPass>& passes, const Contender& contender) {
   const auto compare = [&](const char* figure, double FloatError::*member, double floor) {
     std::vector<double> ours, theirs;
-    for (const FloatError& error : errors) ours.push_back(error.*member);
+    for (const FloatError& error : contender.errors) ours.push_back(error.*member);
     for (const TrainingPass& pass : passes) theirs.push_back(pass.pytorch.*member);
     const auto [our_best, our_worst] = std::ranges::minmax(ours);
     const auto [their_best, their_worst] = std::ranges::minmax(theirs);
     std::printf("  %s %.1e to %.1e (PyTorch %.1e to %.1e)", figure, our_best, our_worst, their_best,
                 their_worst);
-    EXPECT_LE(our_best, times * their_best + floor) << what << ", " << figure;
-    EXPECT_LE(our_worst, times * their_worst + floor) << what << ", " << figure;
+    EXPECT_LE(our_best, contender.times * their_best + floor) << figure;
+    EXPECT_LE(our_worst, contender.times * their_worst + floor) << figure;
   };
-  std::printf("%s:", what.c_str());
+  SCOPED_TRACE(contender.name);
+  std::printf("%s:", contender.name.c_str());
   compare("loss", &FloatError::loss, kFloatProbability);
   compare("logits", &FloatError::logits, kFloatProbability);
   compare("whole gradient", &FloatError::whole, 0);
@@ -123,26 +170,17 @@ TEST_P(Models, ParametersHaveKerasNamesAndOrder) {
 
 TEST_P(Models, TrainingPassesArePyTorchs) {
   const ModelFigures model = load_model(GetParam());
-  const auto exact_backend = make_reference_backend(DType::f64);
-  std::vector<FloatError> direct, winograd;
+  std::vector<Contender> rivals = contenders(GetParam());
+  std::vector<TrainingPass> all_learn, some_frozen;
   for (const TrainingPass& pass : model.passes) {
-    SCOPED_TRACE("from image " + std::to_string(pass.first) +
-                 (pass.frozen.empty() ? "" : ", with frozen layers"));
-    const Graph graph = with_frozen(model.graph, pass.frozen);
-    Replica exact(*exact_backend, graph, varied_start(model.seed), {pass.batch});
-    const Tally tally = exact.step(pictures(model, pass.first, pass.batch), nullptr, 0);
-    EXPECT_NEAR(tally.mean_loss(), pass.loss, kTolerance * pass.loss);
-    EXPECT_EQ(tally.correct, pass.correct);
-    const auto logits = logits_from(exact.probabilities(), pass.batch, model.classes);
-    EXPECT_LE(difference(logits, pass.logits).relative(), kFloatProbability);
-    if (!pass.tensors.empty()) expect_tensors(model, pass, exact);
-    if (!cpu_backend_available()) continue;
-    direct.push_back(float_error(*make_cpu_backend(2, false), graph, model, pass, exact));
-    winograd.push_back(float_error(*make_cpu_backend(2, true), graph, model, pass, exact));
+    (pass.frozen.empty() ? all_learn : some_frozen).push_back(pass);
   }
-  if (!cpu_backend_available()) return;
-  expect_near_pytorch("direct", model.passes, direct, 2);
-  expect_near_pytorch("winograd allowed", model.passes, winograd, 5);
+  run_passes(model, all_learn, rivals);
+  if (!some_frozen.empty()) {
+    SCOPED_TRACE("with frozen layers");
+    run_passes(model, some_frozen, rivals);
+  }
+  for (const Contender& contender : rivals) expect_near_pytorch(model.passes, contender);
 }
 
 /// In double, through the losses of every image with every label.
@@ -163,18 +201,17 @@ TEST_P(Models, LogitsInEvaluationArePyTorchs) {
 }
 
 TEST_P(Models, FloatLogitsInEvaluationAreNearPyTorchs) {
-  if (!cpu_backend_available()) GTEST_SKIP() << "this build has no oneDNN";
   const ModelFigures model = load_model(GetParam());
   const auto& evaluation = model.evaluation;
-  for (const bool winograd : {false, true}) {
-    const auto backend = make_cpu_backend(2, winograd);
-    Evaluator evaluator(*backend, model.graph, varied_start(model.seed), {evaluation.batch});
+  for (const Contender& contender : contenders(GetParam())) {
+    Evaluator evaluator(*contender.backend, model.graph, varied_start(model.seed),
+                        {evaluation.batch});
     evaluator.run(pictures(model, evaluation.first, evaluation.batch).all());
     const auto logits = logits_from(evaluator.probabilities(), evaluation.batch, model.classes);
     const double error = difference(logits, evaluation.logits).relative();
-    std::printf("%s: logits %.1e (PyTorch %.1e)\n", winograd ? "winograd allowed" : "direct", error,
+    std::printf("%s: logits %.1e (PyTorch %.1e)\n", contender.name.c_str(), error,
                 evaluation.pytorch);
-    EXPECT_LE(error, (winograd ? 5 : 2) * evaluation.pytorch + kFloatProbability);
+    EXPECT_LE(error, contender.times * evaluation.pytorch + kFloatProbability) << contender.name;
   }
 }
 
