@@ -19,10 +19,10 @@
 namespace cputrain::golden {
 namespace {
 
-constexpr double kTolerance = 1e-8;  // of a loss, or of a tensor's norm
+constexpr double kTolerance = 1e-9;  // of a loss, or of a tensor's norm
 /// Where the truth is 0 (a bias whose shift the next batch norm removes), rounding is left: this
 /// much of the whole gradient's norm.
-constexpr double kNoise = 1e-13;
+constexpr double kNoise = 1e-14;
 /// Tensors this small beside the whole gradient are such noise in float. make_models.py leaves them
 /// out, too.
 constexpr double kNegligible = 1e-9;
