@@ -41,15 +41,14 @@ ParameterLayout layout_of(DType dtype) {
   const Json& tensors = golden()["tensors"];
   for (std::size_t k = tensors.size(); k-- > 0;) {
     const std::size_t count = tensors[k]["count"];
-    layout.parameters.insert(layout.parameters.begin(),
-                             {tensors[k]["name"],
-                              {static_cast<int>(count)},
-                              count,
-                              place(count),
-                              tensors[k]["kernel"].get<bool>(),
-                              true,
-                              false,
-                              tensors[k]["l2"].get<float>()});
+    layout.parameters.insert(layout.parameters.begin(), {tensors[k]["name"],
+                                                         {static_cast<int>(count)},
+                                                         count,
+                                                         place(count),
+                                                         tensors[k]["kernel"].get<bool>(),
+                                                         true,
+                                                         false,
+                                                         tensors[k]["l2"].get<float>()});
   }
   layout.gradient_size = layout.arena_size;
   layout.parameters.push_back({"frozen/kernel", {11}, 11, place(11), true, false, false, 0.5f});

@@ -90,7 +90,9 @@ TEST(Nature7, LayersAreTheReports) {
                                         {{7, 7, 128}, 0}}));
   EXPECT_EQ(rows<Dense>(graph), (Rows{{{1, 1, 128}, 802'944}, {{1, 1, 10}, 1'290}}));
   for (const auto& node : graph.nodes()) {
-    if (const auto* dropout = std::get_if<Dropout>(&node.layer)) EXPECT_EQ(dropout->rate, 0.3f);
+    if (const auto* dropout = std::get_if<Dropout>(&node.layer)) {
+      EXPECT_EQ(dropout->rate, 0.3f);
+    }
   }
   EXPECT_EQ(rows<Dropout>(graph).size(), 1u);
 }
