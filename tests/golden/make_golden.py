@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 """Makes dogcat.json and layers.json beside this file: five training steps of two networks for every
-update rule, computed by PyTorch in double, for golden_test.cpp.
+update rule, computed by PyTorch in double, for reference_test.cpp and float_test.cpp.
 
 By hand, with Debian's packages python3-torch and python3-numpy:  tests/golden/make_golden.py
 
 Weights and pictures are not stored. Both sides draw them from Philox4x32-10 (src/core/random.h,
-src/model/init.cpp), written here a second time and checked against Random123's known answers. The
-update rules are those of tf.keras' OptimizerV2 (TensorFlow 2.1 to 2.10), written out in full because
-PyTorch's own differ in where epsilon goes; where they agree, they are checked against torch.optim.
-Compared once by hand with tf_keras 2.21 and its `legacy` optimizers in double: losses of the five
-steps within 7e-8 for every rule (Keras keeps rates and betas as floats).
+src/model/init.cpp), written a second time in golden_numbers.py and checked against Random123's
+known answers. The update rules are those of tf.keras' OptimizerV2 (TensorFlow 2.1 to 2.10), written
+out in full because PyTorch's own differ in where epsilon goes; where they agree, they are checked
+against torch.optim. Compared once by hand with tf_keras 2.21 and its `legacy` optimizers in double:
+losses of the five steps within 7e-8 for every rule (Keras keeps rates and betas as floats).
 """
 import json
 import math

@@ -75,6 +75,13 @@ def gradient_errors(single, double):
     return dict(whole=error / whole, worst=worst)
 
 
+def moving_error(single, double):
+    """Of all moving statistics together; 0 where there are none."""
+    names = [name for name in double if "/moving_" in name]
+    error = sum(float((single[n].double() - double[n]).norm()**2) for n in names)
+    return (error / sum(float(double[n].norm()**2) for n in names))**0.5 if names else 0.0
+
+
 def largest(rows):
     return {key: max(row[key] for row in rows) for key in rows[0]}
 
@@ -82,14 +89,16 @@ def largest(rows):
 def float_errors(model, start, data, classes, frozen, exact, orders=4):
     """PyTorch's largest errors over some orders of the same images: rounding changes signs in front
     of ReLUs and winners of pools, which batch norm amplifies, so one order tells little."""
-    loss, logits, slopes = exact
+    loss, logits, slopes, tensors = exact
     rows = []
     for shift in range(min(orders, len(data[1]))):
         order = np.roll(np.arange(len(data[1])), shift)
+        singles = copies(start, torch.float)
         float_loss, _, float_logits, float_slopes = gradients(
-            model, copies(start, torch.float), (data[0][order], data[1][order]), classes, frozen)
+            model, singles, (data[0][order], data[1][order]), classes, frozen)
         rows.append(dict(loss=abs(float_loss - loss) / loss,
                          logits=relative_error(centred(float_logits), centred(logits)[order]),
+                         moving=moving_error(singles, tensors),
                          **gradient_errors(float_slopes, slopes)))
     return largest(rows)
 
@@ -100,7 +109,8 @@ def training_pass(model, start, image, classes, first, batch, frozen=(), digests
     loss, correct, logits, slopes = gradients(model, tensors, data, classes, frozen)
     row = dict(first=first, batch=batch, frozen=list(frozen), loss=loss, correct=correct,
                logits=centred(logits).reshape(-1).tolist(),
-               float_errors=float_errors(model, start, data, classes, frozen, (loss, logits, slopes)))
+               float_errors=float_errors(model, start, data, classes, frozen,
+                                         (loss, logits, slopes, tensors)))
     if digests:  # the gradient of what is learnt, the new value of what moves
         row["tensors"] = [digest(name, slopes[name]) if name in slopes else
                           digest(name, tensors[name]) if "/moving_" in name else None

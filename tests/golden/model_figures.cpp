@@ -17,15 +17,15 @@ Sums sums_of(const Json& row) { return {row.at(0), row.at(1)}; }
 
 TrainingPass pass_of(const Json& json) {
   const Json& errors = json.at("float_errors");
-  TrainingPass pass{
-      .first = json.at("first"),
-      .batch = json.at("batch"),
-      .frozen = json.at("frozen"),
-      .loss = json.at("loss"),
-      .correct = json.at("correct"),
-      .logits = json.at("logits"),
-      .tensors = {},
-      .pytorch = {errors.at("loss"), errors.at("logits"), errors.at("whole"), errors.at("worst")}};
+  TrainingPass pass{.first = json.at("first"),
+                    .batch = json.at("batch"),
+                    .frozen = json.at("frozen"),
+                    .loss = json.at("loss"),
+                    .correct = json.at("correct"),
+                    .logits = json.at("logits"),
+                    .tensors = {},
+                    .pytorch = {errors.at("loss"), errors.at("logits"), errors.at("moving"),
+                                errors.at("whole"), errors.at("worst")}};
   if (!json.contains("tensors")) return pass;
   for (const Json& row : json.at("tensors")) {
     pass.tensors.push_back(row.is_null() ? std::nullopt : std::optional(sums_of(row)));

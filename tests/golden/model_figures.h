@@ -15,8 +15,9 @@ namespace cputrain::golden {
 /// Relative errors of a float computation against the same in double.
 struct FloatError {
   double loss, logits;
-  double whole;  ///< norm of the whole gradient's error over its norm
-  double worst;  ///< the same of the tensor where it is largest
+  double moving;  ///< moving statistics after the pass; 0 where there are none
+  double whole;   ///< norm of the whole gradient's error over its norm
+  double worst;   ///< the same of the tensor where it is largest
 };
 
 /// Forward and backward of one batch, from the first weights.

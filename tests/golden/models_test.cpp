@@ -19,10 +19,10 @@
 namespace cputrain::golden {
 namespace {
 
-constexpr double kTolerance = 1e-8;  // of a loss, or of a tensor's norm
+constexpr double kTolerance = 1e-9;  // of a loss, or of a tensor's norm
 /// Where the truth is 0 (a bias whose shift the next batch norm removes), rounding is left: this
 /// much of the whole gradient's norm.
-constexpr double kNoise = 1e-13;
+constexpr double kNoise = 1e-14;
 /// Tensors this small beside the whole gradient are such noise in float. make_models.py leaves them
 /// out, too.
 constexpr double kNegligible = 1e-9;
@@ -56,21 +56,35 @@ void expect_tensors(const ModelFigures& model, const TrainingPass& pass, const R
   }
 }
 
-/// What `replica`'s gradients are off those of `exact`, which has run the same batch.
-FloatError gradient_error(const Replica& replica, const Replica& exact) {
-  std::vector<Difference> tensors;
+/// Of tensors taken together.
+double relative(const std::vector<Difference>& tensors) {
   Difference square{0, 0};
+  for (const Difference& tensor : tensors) {
+    square.error += std::pow(tensor.error, 2);
+    square.norm += std::pow(tensor.norm, 2);
+  }
+  return std::sqrt(square.error / square.norm);
+}
+
+/// How far `replica`'s gradients and moving statistics are from those of `exact`, which has run the
+/// same batches.
+FloatError tensor_error(const Replica& replica, const Replica& exact) {
+  std::vector<Difference> gradients, moving;
   for (std::size_t i = 0; i < exact.parameters().size(); ++i) {
-    if (!exact.parameters()[i].learnt) continue;
-    tensors.push_back(difference(replica.gradients(i), exact.gradients(i)));
-    square.error += std::pow(tensors.back().error, 2);
-    square.norm += std::pow(tensors.back().norm, 2);
+    if (exact.parameters()[i].learnt) {
+      gradients.push_back(difference(replica.gradients(i), exact.gradients(i)));
+    } else if (exact.parameters()[i].name.find("/moving_") != std::string::npos) {
+      moving.push_back(difference(replica.weights(i), exact.weights(i)));
+    }
   }
   FloatError error{};
-  error.whole = std::sqrt(square.error / square.norm);
-  for (const Difference& tensor : tensors) {
-    if (tensor.norm <= kNegligible * std::sqrt(square.norm)) continue;
-    error.worst = std::max(error.worst, tensor.relative());
+  error.whole = relative(gradients);
+  if (!moving.empty()) error.moving = relative(moving);
+  double square = 0;
+  for (const Difference& gradient : gradients) square += std::pow(gradient.norm, 2);
+  for (const Difference& gradient : gradients) {
+    if (gradient.norm <= kNegligible * std::sqrt(square)) continue;
+    error.worst = std::max(error.worst, gradient.relative());
   }
   return error;
 }
@@ -79,7 +93,7 @@ FloatError float_error(Replica& replica, const ModelFigures& model, const Traini
                        const Replica& exact) {
   const Pictures images = pictures(model, pass.first, pass.batch);
   const double loss = replica.step(images, nullptr, 0).mean_loss();
-  FloatError error = gradient_error(replica, exact);
+  FloatError error = tensor_error(replica, exact);
   error.loss = std::abs(loss - pass.loss) / pass.loss;
   const auto logits = logits_from(replica.probabilities(), pass.batch, model.classes);
   error.logits = difference(logits, pass.logits).relative();
@@ -152,6 +166,7 @@ void expect_near_pytorch(const std::vector<TrainingPass>& passes, const Contende
   std::printf("%s:", contender.name.c_str());
   compare("loss", &FloatError::loss, kFloatProbability);
   compare("logits", &FloatError::logits, kFloatProbability);
+  compare("moving", &FloatError::moving, 0);
   compare("whole gradient", &FloatError::whole, 0);
   compare("worst tensor", &FloatError::worst, 0);
   std::printf("\n");
