@@ -217,7 +217,7 @@ std::unordered_map<std::int64_t, std::string> names_of(const Tables& tables, Lab
   return names;
 }
 
-Annotations join_tables(Tables tables, LabelBy by) {
+Annotations join_tables(Tables&& tables, LabelBy by) {
   const auto names = names_of(tables, by);
   std::unordered_map<std::int64_t, const std::string*> labels;
   labels.reserve(tables.images.size());

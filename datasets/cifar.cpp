@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kSide = 32;
-constexpr std::size_t kPlane = kSide * kSide;
+constexpr std::size_t kPlane = std::size_t{kSide} * kSide;
 constexpr std::size_t kTrainingFiles = 5;  ///< of CIFAR-10
 
 /// What tells the two sets apart.

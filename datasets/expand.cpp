@@ -39,7 +39,7 @@ class SixFold final : public Dataset {
     const auto turn = view(index).turn;
     if (turn == Turn::none) return originals_->read(index / kTurns, image, resize, dst);
     std::vector<std::uint8_t> original(image.size());
-    const ReadResult result = originals_->read(index / kTurns, image, resize, original);
+    ReadResult result = originals_->read(index / kTurns, image, resize, original);
     const Window all{0, image.height, 0, image.width};
     map_picture(original.data(), image, then_turn({}, turn, image), all, dst);
     return result;

@@ -20,19 +20,17 @@ using Pixels = std::vector<std::uint8_t>;
 
 /// Rows of a picture of side n as lists, turned in the words of the post: written with loops over
 /// rows and columns, without the formulas of the code under test.
-Pixels by_hand(const Pixels& src, int n, std::size_t kind) {
+Pixels by_hand(const Pixels& src, std::size_t n, std::size_t kind) {
   Pixels dst;
-  for (int row = 0; row < n; ++row) {
-    for (int column = 0; column < n; ++column) {
-      int from_row = row, from_column = column;
+  for (std::size_t row = 0; row < n; ++row) {
+    for (std::size_t column = 0; column < n; ++column) {
+      std::size_t from_row = row, from_column = column;
       if (kind == 1) from_row = n - 1 - row;                        // top to bottom
       if (kind == 2) from_column = n - 1 - column;                  // left to right
       if (kind == 3) from_row = column, from_column = n - 1 - row;  // by 90 degrees
       if (kind == 4) from_row = n - 1 - row, from_column = n - 1 - column;
       if (kind == 5) from_row = n - 1 - column, from_column = row;
-      for (int c = 0; c < 3; ++c) {
-        dst.push_back(src[static_cast<std::size_t>((from_row * n + from_column) * 3 + c)]);
-      }
+      for (std::size_t c = 0; c < 3; ++c) dst.push_back(src[(from_row * n + from_column) * 3 + c]);
     }
   }
   return dst;

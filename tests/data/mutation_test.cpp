@@ -126,7 +126,7 @@ TEST(Mutation, annotations) {
 
 TEST(Mutation, cifar) {
   const TemporaryFolder folder;
-  Bytes file(2 * 3073, 5);
+  const Bytes file(std::size_t{2} * 3073, 5);
   open_mutations("cifar10:" + folder.path().string(), file, 8, [&](const Bytes& bytes) {
     write_bytes(folder.path() / "data_batch_2.bin", bytes);
   });
