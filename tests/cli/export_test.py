@@ -66,6 +66,10 @@ class Exports(ProgramTest):
         self.files = [f"data/{'ab'[i % 2]}/{i}.bmp" for i in range(8)]
         return np.array(pictures[:8], np.float32)
 
+    def read(self, file):
+        with open(self.path(file)) as f:
+            return f.read()
+
     def predictions(self, backend):
         done = self.expect(0, "predict", "--weights", "run/weights.safetensors", "--json", "-",
                            "--backend", backend, "--threads", "1", *self.files)
@@ -91,7 +95,11 @@ class Exports(ProgramTest):
         model = onnx.load(self.path("m.onnx"))
         onnx.checker.check_model(model, full_check=True)
         self.assertEqual((model.ir_version, model.opset_import[0].version), (7, 13))
-        self.assertEqual({p.key: p.value for p in model.metadata_props}["preprocessing"], "in-graph")
+        self.assertEqual({p.key: p.value for p in model.metadata_props},
+                         {"model": json.loads(self.read("run/config.json"))["model"].split(".")[0],
+                          "classes": '["a","b"]' if "--classes" not in words else
+                                     '["a","b","class 2","class 3"]',
+                          "preprocessing": "in-graph", "resize": "bilinear"})
         image = model.graph.input[0]
         self.assertEqual(image.name, "image")
         extents = [d.dim_param or d.dim_value for d in image.type.tensor_type.shape.dim]
