@@ -107,12 +107,16 @@ OnnxGraphWriter::Value OnnxGraphWriter::layer(const Graph::Node& n) {
 
 OnnxGraphWriter::Value OnnxGraphWriter::input(const Graph::Node& n) {
   const auto& layer = std::get<Input>(n.layer);
-  tensor("image/scale", {1}, {layer.scale});
-  tensor("image/offset", {1}, {layer.offset});
-  node("Mul", "image/mul", {kInput, "image/scale"}, "image/scaled");
-  node("Add", "image/add", {"image/scaled", "image/offset"}, "image/shifted");
-  attribute(node("Transpose", "image/transpose", {"image/shifted"}, "image/map"), "perm",
-            {0, 3, 1, 2});
+  std::string pixels = kInput;
+  const auto change = [&](const char* op_type, const std::string& by, float value, float neutral) {
+    if (value == neutral) return;
+    tensor("image/" + by, {1}, {value});
+    node(op_type, "image/with_" + by, {pixels, "image/" + by}, "image/with_" + by + ":0");
+    pixels = "image/with_" + by + ":0";
+  };
+  change("Mul", "scale", layer.scale, 1);
+  change("Add", "offset", layer.offset, 0);
+  attribute(node("Transpose", "image/transpose", {pixels}, "image/map"), "perm", {0, 3, 1, 2});
   return {"image/map", true, n.dst};
 }
 
