@@ -53,15 +53,16 @@ void describe(onnx::ValueInfoProto& value, const std::string& name,
 /// Names of layers are the user's; what a layer computes must not be taken for `image`.
 std::string output_of(const std::string& layer) { return layer + ":0"; }
 
-/// Whether a max pool reads the node, if only through a dropout, which is not exported.
-bool is_max_pooled(const Graph& graph, const Graph::Node& node) {
+/// Whether a pool reads the node, if only through a dropout, which is not exported.
+bool is_pooled(const Graph& graph, const Graph::Node& node) {
   const auto nodes = graph.nodes();
   return std::ranges::any_of(nodes, [&](const Graph::Node& reader) {
     const bool reads =
         std::ranges::any_of(reader.src, [&](int src) { return nodes[src].name == node.name; });
     if (!reads) return false;
     return std::holds_alternative<MaxPool>(reader.layer) ||
-           (std::holds_alternative<Dropout>(reader.layer) && is_max_pooled(graph, reader));
+           std::holds_alternative<AveragePool>(reader.layer) ||
+           (std::holds_alternative<Dropout>(reader.layer) && is_pooled(graph, reader));
   });
 }
 
@@ -134,10 +135,10 @@ OnnxGraphWriter::Value OnnxGraphWriter::convolution(const Graph::Node& n, const 
 OnnxGraphWriter::Value OnnxGraphWriter::zero_pad(const Graph::Node& n, const ZeroPad& l) {
   const Value src = as_map(source(n), n.name);
   const std::string pads = n.name + "/pads";
-  // ONNX Runtime (from 1.17 on) and onnx-optimizer move a Pad of zeros into the MaxPool behind it,
-  // whose own padding is minus infinity: other answers where a map is negative. One row too many,
-  // cut off again, keeps the two apart.
-  const int extra = is_max_pooled(model_.graph, n) ? 1 : 0;
+  // ONNX Runtime (from 1.17 on) and onnx-optimizer move a Pad of zeros into the pool behind it. A
+  // MaxPool's own padding is minus infinity, an AveragePool's does not count: other answers. One
+  // row too many, cut off again, keeps the two apart.
+  const int extra = is_pooled(model_.graph, n) ? 1 : 0;
   const std::string padded = extra ? n.name + "/padded" : output_of(n.name);
   tensor(pads, {0, 0, l.top + extra, l.left, 0, 0, l.bottom, l.right});
   node("Pad", n.name, {src.name, pads}, padded);  // mode constant, with zeros
