@@ -53,15 +53,16 @@ void describe(onnx::ValueInfoProto& value, const std::string& name,
 /// Names of layers are the user's; what a layer computes must not be taken for `image`.
 std::string output_of(const std::string& layer) { return layer + ":0"; }
 
-/// Whether a max pool reads the node, if only through a dropout, which is not exported.
-bool is_max_pooled(const Graph& graph, const Graph::Node& node) {
+/// Whether a pool reads the node, if only through a dropout, which is not exported.
+bool is_pooled(const Graph& graph, const Graph::Node& node) {
   const auto nodes = graph.nodes();
   return std::ranges::any_of(nodes, [&](const Graph::Node& reader) {
     const bool reads =
         std::ranges::any_of(reader.src, [&](int src) { return nodes[src].name == node.name; });
     if (!reads) return false;
     return std::holds_alternative<MaxPool>(reader.layer) ||
-           (std::holds_alternative<Dropout>(reader.layer) && is_max_pooled(graph, reader));
+           std::holds_alternative<AveragePool>(reader.layer) ||
+           (std::holds_alternative<Dropout>(reader.layer) && is_pooled(graph, reader));
   });
 }
 
@@ -107,12 +108,16 @@ OnnxGraphWriter::Value OnnxGraphWriter::layer(const Graph::Node& n) {
 
 OnnxGraphWriter::Value OnnxGraphWriter::input(const Graph::Node& n) {
   const auto& layer = std::get<Input>(n.layer);
-  tensor("image/scale", {1}, {layer.scale});
-  tensor("image/offset", {1}, {layer.offset});
-  node("Mul", "image/mul", {kInput, "image/scale"}, "image/scaled");
-  node("Add", "image/add", {"image/scaled", "image/offset"}, "image/shifted");
-  attribute(node("Transpose", "image/transpose", {"image/shifted"}, "image/map"), "perm",
-            {0, 3, 1, 2});
+  std::string pixels = kInput;
+  const auto change = [&](const char* op_type, const std::string& by, float value, float neutral) {
+    if (value == neutral) return;
+    tensor("image/" + by, {1}, {value});
+    node(op_type, "image/with_" + by, {pixels, "image/" + by}, "image/with_" + by + ":0");
+    pixels = "image/with_" + by + ":0";
+  };
+  change("Mul", "scale", layer.scale, 1);
+  change("Add", "offset", layer.offset, 0);
+  attribute(node("Transpose", "image/transpose", {pixels}, "image/map"), "perm", {0, 3, 1, 2});
   return {"image/map", true, n.dst};
 }
 
@@ -130,10 +135,10 @@ OnnxGraphWriter::Value OnnxGraphWriter::convolution(const Graph::Node& n, const 
 OnnxGraphWriter::Value OnnxGraphWriter::zero_pad(const Graph::Node& n, const ZeroPad& l) {
   const Value src = as_map(source(n), n.name);
   const std::string pads = n.name + "/pads";
-  // ONNX Runtime (from 1.17 on) and onnx-optimizer move a Pad of zeros into the MaxPool behind it,
-  // whose own padding is minus infinity: other answers where a map is negative. One row too many,
-  // cut off again, keeps the two apart.
-  const int extra = is_max_pooled(model_.graph, n) ? 1 : 0;
+  // ONNX Runtime (from 1.17 on) and onnx-optimizer move a Pad of zeros into the pool behind it. A
+  // MaxPool's own padding is minus infinity, an AveragePool's does not count: other answers. One
+  // row too many, cut off again, keeps the two apart.
+  const int extra = is_pooled(model_.graph, n) ? 1 : 0;
   const std::string padded = extra ? n.name + "/padded" : output_of(n.name);
   tensor(pads, {0, 0, l.top + extra, l.left, 0, 0, l.bottom, l.right});
   node("Pad", n.name, {src.name, pads}, padded);  // mode constant, with zeros

@@ -33,6 +33,7 @@ onnx::ModelProto make_model(const ExportedModel& exported) {
   property(model, "model", exported.name);
   property(model, "classes", json_text(nlohmann::json(exported.classes)));
   property(model, "preprocessing", "in-graph");
+  property(model, "resize", exported.resize);
   OnnxGraphWriter(exported, *model.mutable_graph()).write();
   return model;
 }

@@ -68,8 +68,8 @@ struct Config {
   std::optional<int> verbose;
   std::size_t log_every = 10;
   int repeat = 5;
-  std::size_t images = 200;     ///< of `data synth`
-  std::string format = "jpeg";  ///< of `data synth`
+  std::size_t images = 200;                                            ///< of `data synth`
+  std::string format = "jpeg";                                         ///< of `data synth`
   std::string onnx, safetensors, model_file, export_layout = "keras";  ///< of `export`
   std::string confusion;                                               ///< of `eval`
   std::optional<int> top;                                              ///< of `predict`

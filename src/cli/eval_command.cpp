@@ -77,9 +77,15 @@ Evaluation evaluate_pictures(const Config& config, const Services& services, con
   const auto batches = services.data.batches(data.validation, plan, {.shuffle = false});
 
   AnswerCounts counts(model.classes.size());
-  Tally tally =
-      evaluate(*inference.program, *batches, plan, communicator,
-               [&](const auto& labels, const auto& outputs) { counts.add(labels, outputs); });
+  const Progress progress = progress_line(session, "Evaluating");
+  std::size_t done = 0;  // by all ranks, if they are as quick as this one
+  Tally tally = evaluate(*inference.program, *batches, plan, communicator,
+                         [&](const auto& labels, const auto& outputs) {
+                           counts.add(labels, outputs);
+                           done += labels.size() * static_cast<std::size_t>(ranks);
+                           if (progress && done < plan.samples()) progress(done, plan.samples());
+                         });
+  if (progress) progress(plan.samples(), plan.samples());
   tally.loss +=
       tally.images * l2_penalty(*session.backend, inference.program->layout(), inference.weights);
   counts.sum(communicator);

@@ -101,7 +101,8 @@ ModelEntry entry_of(const ModelDescription& description) {
 void export_weights(const Config& config, const Services& services) {
   const ModelDescription description = read_description(config.weights);
   check_agrees(config, description);
-  const ExportedModel model{description.model, description.classes, description.graph,
+  const ExportedModel model{description.model, description.classes,
+                            std::string(resize_name(description.resize)), description.graph,
                             open_weights(config.weights, description.graph)};
   if (!config.onnx.empty()) write_onnx(config, services, model);
   if (!config.safetensors.empty()) write_safetensors(config, description, model);

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -63,13 +64,13 @@ Pictures read_pictures(std::span<const std::string> files, const Services& servi
   return pictures;
 }
 
-/// Classes by probability, the most probable first; all of them, or the first `top`.
-std::vector<std::size_t> ranking(std::span<const float> probabilities, std::optional<int> top) {
+/// The `top` most probable classes, the most probable first.
+std::vector<std::size_t> ranking(std::span<const float> probabilities, int top) {
   std::vector<std::size_t> order(probabilities.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, std::ranges::greater{},
                            [&](std::size_t c) { return probabilities[c]; });
-  if (top) order.resize(std::min(order.size(), static_cast<std::size_t>(*top)));
+  order.resize(std::min(order.size(), static_cast<std::size_t>(top)));
   return order;
 }
 
@@ -84,7 +85,8 @@ void answer(Json& entry, std::span<const float> outputs, const std::vector<std::
   entry["class"] = classes[*best];
   Json by_class = Json::object();
   if (top) {
-    for (const std::size_t c : ranking(probabilities, top)) by_class[classes[c]] = probabilities[c];
+    for (const std::size_t c : ranking(probabilities, *top))
+      by_class[classes[c]] = probabilities[c];
   } else {
     for (std::size_t c = 0; c < classes.size(); ++c) by_class[classes[c]] = probabilities[c];
   }
@@ -144,7 +146,8 @@ std::size_t predict(const Config& config, const Services& services, const Sessio
   load_weights(config.weights, *inference.program, inference.weights);
 
   // Where the answers themselves are on the terminal they show how far it is.
-  const Progress progress = config.json == "-" ? progress_line(session, "Predicting") : Progress{};
+  const bool answers_seen = config.json != "-" && isatty(STDOUT_FILENO);
+  const Progress progress = answers_seen ? Progress{} : progress_line(session, "Predicting");
   Json predictions = Json::array();
   std::size_t errors = 0;
   for (std::size_t begin = 0; begin < files.size(); begin += at_once) {

@@ -15,8 +15,7 @@ namespace {
 
 [[noreturn]] void cannot_write(const std::filesystem::path& path, int error) {
   fail(ExitCode::output, "cannot write " + path.string() + ": " + std::strerror(error) +
-                             " (results would be lost); free space or name another folder with "
-                             "--out");
+                             " (results would be lost); free space or name another place");
 }
 
 void write_all(int descriptor, std::span<const std::byte> bytes,

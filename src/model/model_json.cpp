@@ -25,9 +25,12 @@ ordered_json window_fields(const char* size_name, int size, int stride, Padding 
   return {{size_name, size}, {"stride", stride}, {"padding", padding_name(padding)}};
 }
 
+/// The number with the fewest digits that is this float again: 0.99, not 0.9900000095367432.
+double short_number(float value) { return std::stod(fmt::format("{}", value)); }
+
 /// "l2" is written only where there is one.
 ordered_json with_l2(ordered_json fields, float l2) {
-  if (l2 != 0) fields["l2"] = l2;
+  if (l2 != 0) fields["l2"] = short_number(l2);
   return fields;
 }
 
@@ -50,10 +53,11 @@ ordered_json layer_fields(const Layer& layer) {
             return with_l2({{"units", l.units}, {"bias", l.bias}}, l.l2);
           },
           [](const BatchNorm& l) {
-            return ordered_json{{"epsilon", l.epsilon}, {"momentum", l.momentum}};
+            return ordered_json{{"epsilon", short_number(l.epsilon)},
+                                {"momentum", short_number(l.momentum)}};
           },
           [](const Dropout& l) {
-            return ordered_json{{"rate", l.rate}};
+            return ordered_json{{"rate", short_number(l.rate)}};
           },
           [](const auto&) { return ordered_json::object(); },
       },
@@ -251,8 +255,8 @@ ordered_json to_json(const Graph& graph) {
            {{"height", graph.image().height},
             {"width", graph.image().width},
             {"channels", graph.image().channels},
-            {"scale", input.scale},
-            {"offset", input.offset}}},
+            {"scale", short_number(input.scale)},
+            {"offset", short_number(input.offset)}}},
           {"layers", std::move(layers)}};
 }
 

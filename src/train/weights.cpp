@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/json_text.h"
+#include "core/strict_json.h"
 #include "core/version.h"
 #include "model/init.h"
 #include "model/model_json.h"
@@ -29,6 +30,14 @@ std::vector<float> canonical_floats(const Program& program, std::size_t paramete
   fail(ExitCode::data, fmt::format("weight file {} {} (the model cannot be rebuilt from it); use a "
                                    "weights.safetensors that cputrain wrote",
                                    path.string(), what));
+}
+
+nlohmann::json parsed(const std::filesystem::path& path, const std::string& text) {
+  try {
+    return parse_strict_json(text);
+  } catch (const std::runtime_error& error) {
+    wrong(path, std::string("has a damaged description: ") + error.what());
+  }
 }
 
 }  // namespace
@@ -91,10 +100,10 @@ ModelDescription read_description(const std::filesystem::path& path) {
     wrong(path, "has another format version");
   }
   try {
-    auto graph = graph_from_json(nlohmann::json::parse(metadata.at("graph")), path.string());
-    ModelDescription description{
-        metadata.at("model"), nlohmann::json::parse(metadata.at("classes")), std::move(graph),
-        std::stoull(metadata.at("seed")), std::stod(metadata.at("validation_split"))};
+    auto graph = graph_from_json(parsed(path, metadata.at("graph")), path.string());
+    ModelDescription description{metadata.at("model"), parsed(path, metadata.at("classes")),
+                                 std::move(graph), std::stoull(metadata.at("seed")),
+                                 std::stod(metadata.at("validation_split"))};
     if (metadata.contains("resize")) {  // files of earlier versions do not say
       const auto resize = resize_of(metadata.at("resize"));
       if (!resize) wrong(path, "names no way to resize pictures that is known");

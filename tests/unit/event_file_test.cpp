@@ -4,6 +4,7 @@
 
 #include <array>
 #include <fstream>
+#include <memory>
 #include <sstream>
 
 #include "core/error.h"
@@ -66,7 +67,8 @@ TEST(EventFile, HoldsEveryRecordAsSoonAsItIsWritten) {
 
 TEST(EventFile, IsANewOneEachTimeUnlessOldOnesAreRemoved) {
   const TemporaryFolder folder;
-  for (int i = 0; i < 3; ++i) const EventFile file(folder.path(), "host");
+  std::vector<std::unique_ptr<EventFile>> files;
+  for (int i = 0; i < 3; ++i) files.push_back(std::make_unique<EventFile>(folder.path(), "host"));
   EXPECT_EQ(files_in(folder.path()).size(), 3u);
   std::ofstream(folder.path() / "other");
   remove_event_files(folder.path());
@@ -78,7 +80,7 @@ TEST(EventFile, SaysWhereItCannotBeWritten) {
   const TemporaryFolder folder;
   std::ofstream(folder.path() / "train");
   try {
-    const EventFile file(folder.path() / "train", "host");
+    std::make_unique<EventFile>(folder.path() / "train", "host")->write(0, {});
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::output);

@@ -147,6 +147,8 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
                                                         {"classes", R"(["a","b"])"},
                                                         {"classes", "{"},
                                                         {"graph", "{"},
+                                                        {"graph", std::string(100, '[')},
+                                                        {"classes", R"({"a":1,"a":2})"},
                                                         {"resize", "cubic"},
                                                         {"seed", "one"},
                                                         {"validation_split", "none"}}) {
