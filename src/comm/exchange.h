@@ -43,8 +43,8 @@ class GradientExchange {
   /// Waits until the sums are there, calls the measures one after the other, each with the sums of
   /// the one before at hand, then update for every owned range, and returns when this rank's
   /// weights are those of all ranks. Where every rank owns everything, a measure is whole already;
-  /// where ranks own different ranges, the exchange adds the numbers up over ranks. `ready(size of the
-  /// gradients)` must have been called.
+  /// where ranks own different ranges, the exchange adds the numbers up over ranks. `ready(size of
+  /// the gradients)` must have been called.
   virtual ExchangeTimes finish(std::span<const Measure> measures,
                                const std::function<void(Range)>& update) = 0;
   ExchangeTimes finish(const std::function<void(Range)>& update) { return finish({}, update); }

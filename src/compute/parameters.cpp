@@ -26,8 +26,14 @@ ParameterLayout lay_out(const Graph& graph, DType dtype, const std::vector<std::
   ParameterLayout layout;
   layout.dtype = dtype;
   for (const auto& spec : specs) {
-    layout.parameters.push_back(
-        {spec.name, spec.extents, spec.size(), {}, spec.decays, spec.learnt, spec.averaged, spec.l2});
+    layout.parameters.push_back({spec.name,
+                                 spec.extents,
+                                 spec.size(),
+                                 {},
+                                 spec.decays,
+                                 spec.learnt,
+                                 spec.averaged,
+                                 spec.l2});
   }
   std::size_t offset = 0;
   const auto place = [&](bool learnt) {

@@ -20,7 +20,7 @@ struct Parameter {
   bool decays;
   bool learnt;    ///< has a gradient
   bool averaged;  ///< each rank moves its own: what counts is the mean over ranks
-  float l2;     ///< the loss grows by l2 * sum of squares
+  float l2;       ///< the loss grows by l2 * sum of squares
 };
 
 /// Parameters in model order. Ranges of those that are learnt run backwards through the arena (the

@@ -132,7 +132,11 @@ std::vector<ParameterSpec> parameters(const Layer& layer, const Shape& src) {
     return {{.name = "gamma", .extents = channels, .fill = 1},
             {.name = "beta", .extents = channels},
             {.name = "moving_mean", .extents = channels, .learnt = false, .averaged = true},
-            {.name = "moving_variance", .extents = channels, .learnt = false, .averaged = true, .fill = 1}};
+            {.name = "moving_variance",
+             .extents = channels,
+             .learnt = false,
+             .averaged = true,
+             .fill = 1}};
   }
   return {};
 }
