@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cputrain {
+
+struct AnnotationCategory {
+  std::string name, super;
+};
+
+/// The members of the file that matter, as they stand there.
+struct AnnotationTables {
+  std::vector<std::pair<std::int64_t, std::string>> images;
+  std::vector<std::pair<std::int64_t, AnnotationCategory>> categories;
+  std::vector<std::pair<std::int64_t, std::int64_t>> annotations;  ///< image, category
+};
+
+/// Says what is wrong; the caller adds the path.
+struct WrongAnnotations {
+  std::string problem;
+};
+
+/// Reads the three lists of a COCO-like file and nothing else of it, token by token. Throws
+/// WrongAnnotations for broken JSON, nesting deeper than 32 levels, and entries that lack or double
+/// what they need.
+AnnotationTables read_tables(std::span<const std::uint8_t> file);
+
+}  // namespace cputrain
