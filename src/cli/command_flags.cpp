@@ -20,7 +20,10 @@ void add_model_flags(Flags& f, Config& c) {
   f.text("model", c.model, "NAME",
          "network: " + join(names, ", ") + ", or a model file (.json) [dogcat]");
   f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [the model's]");
-  f.whole("classes", c.classes, 2, 65536, "outputs of the last layer [those of the data]");
+  const bool data = c.command == "train" || c.command == "bench";
+  f.whole(
+      "classes", c.classes, 2, 65536,
+      std::string("outputs of the last layer ") + (data ? "[those of the data]" : "[the model's]"));
   if (c.command == "export") return;
   f.real("dropout", c.dropout, 0, 0.999, "rate of every dropout layer [the model's]");
 }
@@ -66,7 +69,8 @@ void add_export_flags(Flags& f, Config& c) {
            "of --safetensors: names and layout; torch: those of a state_dict [keras]",
            [&c](const std::string& name) { c.export_layout = name; });
   f.text("model-file", c.model_file, "FILE",
-         "write the model as JSON, to be changed and used as --model FILE");
+         "write the model (of --weights, else --model) as JSON, to be changed and used as --model "
+         "FILE");
 }
 
 void add_data_flags(Flags& f, Config& c) {

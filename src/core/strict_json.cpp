@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "core/text.h"
+
 namespace cputrain {
 namespace {
 
@@ -41,8 +43,8 @@ json parse_strict_json(const std::string& text) {
   if (text.find('\0') != std::string::npos) throw std::runtime_error("it holds a zero byte");
   try {
     return json::parse(text, Rules{});
-  } catch (const json::exception& error) {
-    throw std::runtime_error(error.what());
+  } catch (const std::exception& error) {  // its words may hold bytes of the text
+    throw std::runtime_error(printable(error.what()));
   }
 }
 

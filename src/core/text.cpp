@@ -43,6 +43,15 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
+std::string printable(std::string_view text) {
+  constexpr std::size_t kMost = 300;
+  std::string result(text.substr(0, kMost));
+  for (char& c : result) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return text.size() > kMost ? result + "..." : result;
+}
+
 std::string did_you_mean(std::string_view word, std::span<const std::string> words) {
   const auto nearest = std::ranges::min_element(
       words, {}, [&](const std::string& candidate) { return edit_distance(word, candidate); });

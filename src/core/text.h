@@ -18,6 +18,10 @@ std::vector<std::string> split(std::string_view text, char separator);
 /// "; did you mean X?" where one of the words is near, else nothing.
 std::string did_you_mean(std::string_view word, std::span<const std::string> words);
 
+/// Words from a file that may be hostile, for a message: what is not printable ASCII becomes '?',
+/// and the end of a long text "...".
+std::string printable(std::string_view text);
+
 /// 13217985 -> "13,217,985".
 std::string with_commas(std::size_t number);
 

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/strict_json.h"
+#include "core/text.h"
 
 namespace cputrain::safetensors {
 namespace {
@@ -210,7 +211,7 @@ std::vector<float> File::read_floats(const TensorInfo& tensor) const {
 void File::wrong(const std::string& what) const {
   fail(ExitCode::data, fmt::format("weight file {} {} (it cannot be loaded); use a file that "
                                    "training wrote",
-                                   path_.string(), what));
+                                   path_.string(), printable(what)));
 }
 
 }  // namespace cputrain::safetensors

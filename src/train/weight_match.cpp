@@ -41,7 +41,7 @@ WeightMatch match_weights(const safetensors::File& file, std::span<const WantedP
     }
   }
   for (const auto& tensor : file.tensors()) {
-    if (!known.contains(tensor.name)) match.extra.push_back(tensor.name);
+    if (!known.contains(tensor.name)) match.extra.push_back(printable(tensor.name));
   }
   return match;
 }

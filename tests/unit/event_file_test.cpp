@@ -70,7 +70,7 @@ TEST(EventFile, IsANewOneEachTimeUnlessOldOnesAreRemoved) {
   std::vector<std::unique_ptr<EventFile>> files;
   for (int i = 0; i < 3; ++i) files.push_back(std::make_unique<EventFile>(folder.path(), "host"));
   EXPECT_EQ(files_in(folder.path()).size(), 3u);
-  std::ofstream(folder.path() / "other");
+  std::ofstream(folder.path() / "other") << "kept";
   remove_event_files(folder.path());
   EXPECT_EQ(files_in(folder.path()).size(), 1u);
   remove_event_files(folder.path() / "missing");
@@ -78,7 +78,7 @@ TEST(EventFile, IsANewOneEachTimeUnlessOldOnesAreRemoved) {
 
 TEST(EventFile, SaysWhereItCannotBeWritten) {
   const TemporaryFolder folder;
-  std::ofstream(folder.path() / "train");
+  std::ofstream(folder.path() / "train") << "a file";
   try {
     std::make_unique<EventFile>(folder.path() / "train", "host")->write(0, {});
     FAIL();

@@ -48,9 +48,9 @@ std::string refusal(const std::string& bytes) {
   return "";
 }
 
-std::string file_of(std::string header, std::size_t buffer) {
-  std::uint64_t length = header.size();
-  std::string bytes(reinterpret_cast<const char*>(&length), sizeof length);
+std::string file_of(const std::string& header, std::size_t buffer) {
+  const std::uint64_t length = header.size();
+  const std::string bytes(reinterpret_cast<const char*>(&length), sizeof length);
   return bytes + header + std::string(buffer, '\0');
 }
 

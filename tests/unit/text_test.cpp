@@ -13,6 +13,18 @@ TEST(DidYouMean, OffersTheNearestWordIfItIsNear) {
   EXPECT_EQ(did_you_mean("x", {}), "");
 }
 
+TEST(Printable, LeavesNothingThatATerminalObeys) {
+  EXPECT_EQ(printable("conv2d/kernel (3)"), "conv2d/kernel (3)");
+  EXPECT_EQ(printable(std::string_view("a\x1b[2J\n\xff\0b", 9)), "a?[2J???b");
+  EXPECT_EQ(printable(std::string(1000, 'x')), std::string(300, 'x') + "...");
+}
+
+TEST(Split, KeepsEmptyParts) {
+  EXPECT_EQ(split("a,b", ','), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(split(",a,", ','), (std::vector<std::string>{"", "a", ""}));
+  EXPECT_EQ(split("", ','), std::vector<std::string>{""});
+}
+
 TEST(WithCommas, GroupsByThousands) {
   EXPECT_EQ(with_commas(0), "0");
   EXPECT_EQ(with_commas(999), "999");
