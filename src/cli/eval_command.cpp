@@ -58,9 +58,8 @@ struct Evaluation {
   std::size_t skipped;  ///< pictures that could not be read
 
   /// Answers that are no numbers count as wrong.
-  double accuracy() const {
-    return counts.undecided() > 0 ? counts.correct() / counts.images() : tally.accuracy();
-  }
+  double correct() const { return counts.undecided() > 0 ? counts.correct() : tally.correct; }
+  double accuracy() const { return tally.images > 0 ? correct() / tally.images : 0; }
 };
 
 Evaluation evaluate_pictures(const Config& config, const Services& services, const Session& session,
@@ -118,7 +117,7 @@ int run_eval(const Config& config, const Services& services) {
   nlohmann::ordered_json result{{"loss", tally.mean_loss()},
                                 {"accuracy", evaluation.accuracy()},
                                 {"images", static_cast<std::uint64_t>(tally.images)},
-                                {"correct", static_cast<std::uint64_t>(tally.correct)},
+                                {"correct", static_cast<std::uint64_t>(evaluation.correct())},
                                 {"skipped", evaluation.skipped},
                                 {"model", model.model},
                                 {"weights", config.weights},
