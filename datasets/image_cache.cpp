@@ -192,10 +192,6 @@ void check_what_is_left(const DataSource& source, const DecodedData& decoded) {
            count, source.dataset->classes()[static_cast<std::size_t>(label)], first_bad(decoded)));
 }
 
-}  // namespace
-
-namespace {
-
 void check_form(const ReadyForm& form, const DecodeRequest& request) {
   if (form.image == request.image && form.resize == request.resize) return;
   const auto text = [](Shape image, Resize resize) {

@@ -133,13 +133,25 @@ void BatchNormStep::measure(std::size_t images) {
 
 void BatchNormStep::move_statistics() {
   if (count_ == 0) return;
+  const auto channels = static_cast<std::size_t>(src_.map.layout.shape.channels);
+  if (!moved_) {  // the first pass of a step goes on from the published ones
+    new_mean_.assign(moving_mean_, moving_mean_ + channels);
+    new_variance_.assign(moving_variance_, moving_variance_ + channels);
+    moved_ = true;
+  }
   const double step = 1 - static_cast<double>(layer_.momentum);
   const double unbiased = count_ > 1 ? count_ / (count_ - 1) : 1;
-  for (int c = 0; c < src_.map.layout.shape.channels; ++c) {
-    moving_mean_[c] += static_cast<float>((mean_[c] - moving_mean_[c]) * step);
-    moving_variance_[c] +=
-        static_cast<float>((variance_[c] * unbiased - moving_variance_[c]) * step);
+  for (std::size_t c = 0; c < channels; ++c) {
+    new_mean_[c] += static_cast<float>((mean_[c] - new_mean_[c]) * step);
+    new_variance_[c] += static_cast<float>((variance_[c] * unbiased - new_variance_[c]) * step);
   }
+}
+
+void BatchNormStep::publish_statistics() {
+  if (!moved_) return;
+  std::ranges::copy(new_mean_, moving_mean_);
+  std::ranges::copy(new_variance_, moving_variance_);
+  moved_ = false;
 }
 
 void BatchNormStep::prepare_lanes(bool learns) {

@@ -21,6 +21,7 @@ class BatchNormStep final : public Step {
   void backward(const Execution&) override;
   void forward_of_nothing(const Execution&) override;
   void backward_of_nothing() override;
+  void publish_statistics() override;
   void append_times(std::vector<LayerTime>& times) const override { times.push_back(time_); }
 
  private:
@@ -62,10 +63,12 @@ class BatchNormStep final : public Step {
   std::vector<float> scale_, shift_, mean_f_, slope_, offset_;
   std::vector<double> mean_, variance_, inverse_;
   std::vector<double> group_means_,
-      group_squares_;         ///< groups x lanes; in backward: sums, products
-  std::vector<double> sums_;  ///< what ranks add up
-  double count_ = 0;          ///< values a channel, over all ranks
-  bool learnt_ = false;       ///< whether the last forward pass learnt
+      group_squares_;                           ///< groups x lanes; in backward: sums, products
+  std::vector<double> sums_;                    ///< what ranks add up
+  std::vector<float> new_mean_, new_variance_;  ///< moving ones of a step that is not done
+  bool moved_ = false;                          ///< whether these hold anything
+  double count_ = 0;                            ///< values a channel, over all ranks
+  bool learnt_ = false;                         ///< whether the last forward pass learnt
 
   const float *src_data_ = nullptr, *gamma_ = nullptr, *beta_ = nullptr;
   float *dst_data_ = nullptr, *moving_mean_ = nullptr, *moving_variance_ = nullptr;

@@ -1,6 +1,7 @@
 #include "backends/cpu/loss_step.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 namespace cputrain {
@@ -46,6 +47,7 @@ void LossStep::softmax(std::size_t image, std::int32_t label, double smoothing, 
     mean += logit(image, c) / static_cast<double>(classes_);
   }
   const auto truth = static_cast<std::size_t>(label);
+  assert(truth < classes_);
   tally.loss += std::log(sum) + top - (1 - smoothing) * logit(image, truth) - smoothing * mean;
   tally.correct += best == truth;
   for (std::size_t c = 0; c < classes_; ++c) {

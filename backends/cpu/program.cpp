@@ -110,6 +110,10 @@ void CpuProgram::backward(double loss_scale, Accumulate accumulate, const ReadyS
   if (told < layout_.gradient_size || told == 0) ready(layout_.gradient_size);
 }
 
+void CpuProgram::publish_statistics() {
+  for (const auto& step : steps_) step->publish_statistics();
+}
+
 std::vector<double> CpuProgram::to_canonical(std::size_t parameter, const Array& arena) const {
   const Parameter& p = layout_.parameters[parameter];
   std::vector<float> keras(p.count);

@@ -22,6 +22,7 @@ class CpuProgram final : public Program {
   Tally forward(const MicroBatch&, const Pass&) override;
   void backward(double loss_scale, Accumulate, const ReadySink& ready) override;
   std::span<const float> probabilities() const override { return loss_->probabilities(); }
+  void publish_statistics() override;
   std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override;
   void from_canonical(std::size_t parameter, std::span<const double> values,
                       const Array& arena) const override;

@@ -108,6 +108,8 @@ class Step {
   /// Takes part in what all ranks do together although this one has no images.
   virtual void forward_of_nothing(const Execution&) {}
   virtual void backward_of_nothing() {}
+  /// Writes statistics that training passes moved on the side to the weights arena.
+  virtual void publish_statistics() {}
   virtual void append_times(std::vector<LayerTime>&) const = 0;
 };
 

@@ -1,6 +1,7 @@
 // Layers without a window: dense, element by element, and the losses.
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <numeric>
 
@@ -132,6 +133,7 @@ Tally cross_entropy(const SoftmaxCrossEntropy&, int logits, std::span<const std:
                     double smoothing, const T* z, T* probabilities) {
   Tally tally;
   for (std::size_t n = 0; n < labels.size(); ++n) {
+    assert(labels[n] >= 0 && labels[n] < logits);
     const T* row = z + n * logits;
     const T largest = *std::max_element(row, row + logits);
     double sum = 0;

@@ -99,15 +99,17 @@ BatchNormArgs<T> ReferenceProgram<T>::batch_norm_args(int index) {
   const auto sum = [this](std::span<double> values) {
     if (synchronise_) synchronise_->sum(Array::of<double>(values));
   };
+  const bool learns = pass_.phase == Phase::train && !graph_.nodes()[index].frozen;
+  if (learns) begin_moving(index);
   return {a.images,
           a.src_shape,
           a.src,
           a.dst,
           a.weights,
           a.bias,
-          weights(own.parameter + 2),
-          weights(own.parameter + 3),
-          pass_.phase == Phase::train && !graph_.nodes()[index].frozen,
+          learns ? own.moving_mean.data() : weights(own.parameter + 2),
+          learns ? own.moving_variance.data() : weights(own.parameter + 3),
+          learns,
           sum,
           own.mean,
           own.inverse_deviation,
@@ -122,6 +124,27 @@ template <class T>
 DropoutDraw ReferenceProgram<T>::dropout(int node, float rate) const {
   return {rate, pass_.seed, pass_.step, static_cast<std::uint32_t>(graph_.nodes()[node].origin),
           samples_};
+}
+
+/// The first pass of a step goes on from the published statistics.
+template <class T>
+void ReferenceProgram<T>::begin_moving(int index) {
+  Values& own = values_[index];
+  if (!own.moving_mean.empty()) return;
+  own.moving_mean.assign(weights(own.parameter + 2), weights(own.parameter + 2) + own.mean.size());
+  own.moving_variance.assign(weights(own.parameter + 3),
+                             weights(own.parameter + 3) + own.mean.size());
+}
+
+template <class T>
+void ReferenceProgram<T>::publish_statistics() {
+  for (Values& own : values_) {
+    if (own.moving_mean.empty()) continue;
+    std::ranges::copy(own.moving_mean, weights(own.parameter + 2));
+    std::ranges::copy(own.moving_variance, weights(own.parameter + 3));
+    own.moving_mean.clear();
+    own.moving_variance.clear();
+  }
 }
 
 template <class T>

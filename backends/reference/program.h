@@ -17,6 +17,7 @@ class ReferenceProgram final : public Program {
   Tally forward(const MicroBatch&, const Pass&) override;
   void backward(double loss_scale, Accumulate, const ReadySink&) override;
   std::span<const float> probabilities() const override { return probabilities_; }
+  void publish_statistics() override;
   std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override;
   void from_canonical(std::size_t parameter, std::span<const double> values,
                       const Array& arena) const override;
@@ -31,6 +32,8 @@ class ReferenceProgram final : public Program {
     bool wants_diff = false;   ///< something that learns lies at or before this node
     std::vector<double> mean, inverse_deviation;  ///< batch norm: of the last forward pass
     double count = 0;                             ///< batch norm: values a channel in it
+    /// Batch norm's statistics while they move; empty until the first pass of a step.
+    std::vector<T> moving_mean, moving_variance;
   };
 
   void load_images(const MicroBatch&, const Input&);
@@ -38,6 +41,7 @@ class ReferenceProgram final : public Program {
   T* gradients(int node, int parameter) const;
   LayerArgs<T> args(int node);
   BatchNormArgs<T> batch_norm_args(int node);
+  void begin_moving(int node);
   void add(int node);
   void forward_node(int node);
   void backward_node(int node, T loss_scale);

@@ -179,7 +179,7 @@ int run_bench_step(const Config& config, const Services& services) {
   const BatchPlan plan(data.train.size(), choices.batch,
                        training_micro_batch(config, session, graph, choices),
                        session.communicator->rank(), ranks, choices.plan);
-  check_steps(choices, plan);
+  check_steps(config, choices, plan);
   const auto training =
       make_training(session, services, config, choices, graph, data.train, plan, plan.sizes());
   const TrainingParts parts{

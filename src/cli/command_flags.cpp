@@ -58,7 +58,7 @@ void add_weights_flags(Flags& f, Config& c) {
   f.yes("partial", c.partial,
         "take of --weights what fits by name and shape, for a new last layer");
   f.list("freeze", c.freeze, "LAYER,...",
-         "layers that keep their weights: names, or prefixes such as conv1*");
+         "layers that keep their weights: names, or prefixes such as conv2d*");
 }
 
 void add_export_flags(Flags& f, Config& c) {
@@ -142,6 +142,7 @@ void add_batch_flags(Flags& f, Config& c) {
   f.yes_or_no("shuffle", c.shuffle, "a new order of the images each epoch [the model's: yes]");
   f.yes_or_no("drop-last", c.drop_last,
               "leave out images that fill no whole step at the end of an epoch [the model's: no]");
+  if (c.command != "train") return;  // every step of a measurement is alike
   f.parsed("batch-growth", "EPOCHS:FACTOR,...",
            "times the batch by FACTOR after EPOCHS epochs: 30:2,60:4 [never]",
            [&c](const std::string& text) { c.batch_growth = parse_growth(text); });
@@ -183,7 +184,7 @@ void add_rate_flags(Flags& f, Config& c) {
   f.whole("base-batch", c.base_batch, 1, 16'777'216,
           "the batch that --lr is meant for: n is batch / N, whatever the ranks");
   f.real("warmup-epochs", c.warmup_epochs, 0, 1e6,
-         "rise from rate / n to the rate over X epochs, as Horovod does; from 0 without a scaling "
+         "rise from rate / n to the rate over X epochs, as Horovod does; from 0 without an n "
          "[0]");
   f.parsed("schedule", "FORM", std::string(kScheduleForms) + " [the model's: constant]",
            [&c](const std::string& text) { c.schedule = parse_schedule(text); });

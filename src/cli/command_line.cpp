@@ -146,6 +146,22 @@ void add_environment(std::vector<std::string>& words, const Flags& flags,
   for (const std::string& name : flags.names()) read(name, name);
 }
 
+/// A flag's value as it would be typed: numbers, text, or a list of either.
+std::string flag_text(const nlohmann::json& value, const std::string& path,
+                      const std::string& key) {
+  if (value.is_string()) return value;
+  if (value.is_number() || value.is_boolean()) return value.dump();
+  std::vector<std::string> parts;
+  for (const auto& part : value.is_array() ? value : nlohmann::json::array()) {
+    parts.push_back(part.is_string() ? part.get<std::string>() : part.dump());
+  }
+  if (parts.empty()) {
+    fail(ExitCode::usage,
+         fmt::format("--config {}: {} must be a number, a text or a list of them", path, key));
+  }
+  return join(parts, ",");
+}
+
 /// {"batch": 32, "model": "dogcat"}, where neither the command line nor the environment says it.
 void add_config_file(std::vector<std::string>& words, const Flags& flags, const std::string& path) {
   const std::vector<std::string> given = words;
@@ -164,7 +180,7 @@ void add_config_file(std::vector<std::string>& words, const Flags& flags, const 
                                         key, did_you_mean(name, known)));
     }
     if (is_decided(given, flags, name)) continue;
-    add_word(words, flags, name, value.is_string() ? value.get<std::string>() : value.dump(), path);
+    add_word(words, flags, name, flag_text(value, path, key), path);
   }
 }
 
@@ -272,12 +288,13 @@ void check_combinations(Config& config) {
   if (config.precision == "double" && config.backend != "reference") {
     fail(ExitCode::usage, "--precision double needs --backend reference");
   }
+  if (config.balanced && !config.limit_train && !config.limit_val) {
+    fail(ExitCode::usage,
+         "--balanced changes nothing without --limit-train or --limit-val, which it shares out");
+  }
   if (config.target_accuracy && config.limit_val == 0u) {
     fail(ExitCode::usage,
          "--target-accuracy needs an evaluation after each epoch; leave out --limit-val 0");
-  }
-  if (config.nesterov && config.momentum.value_or(0) == 0) {
-    fail(ExitCode::usage, "--nesterov needs --momentum above 0");
   }
 }
 

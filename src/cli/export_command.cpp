@@ -86,6 +86,7 @@ void write_model_file(const Config& config, const ModelEntry& model, Shape image
 ModelEntry entry_of(const ModelDescription& description) {
   const int classes = static_cast<int>(description.classes.size());
   return {.name = description.model,
+          .spec = description.model,
           .aliases = {},
           .description = "the network of a weight file",
           .recipe = {.image_size = description.graph.image().height,

@@ -47,6 +47,7 @@ UpdateRule choose_rule(const Config& config, const UpdateRule& recipe) {
   if (config.nesterov) {
     auto* sgd = std::get_if<Sgd>(&rule);
     if (!sgd) not_for("nesterov", rule);
+    if (sgd->momentum == 0) fail(ExitCode::usage, "--nesterov needs --momentum above 0");
     sgd->nesterov = true;
   }
   if (config.centered) {

@@ -88,8 +88,7 @@ std::filesystem::path make_run_folder(const Config& config, const TrainingChoice
   return folder;
 }
 
-nlohmann::ordered_json effective_flags(const Config& config, const TrainingChoices& choices,
-                                       int micro_batch) {
+nlohmann::ordered_json effective_flags(const Config& config, const TrainingChoices& choices) {
   nlohmann::ordered_json flags;
   for (const auto& [name, value] : config.given) {
     // What excludes a flag below is said by that flag.
@@ -97,14 +96,14 @@ nlohmann::ordered_json effective_flags(const Config& config, const TrainingChoic
         name == "batch-per-rank" || name.ends_with("shuffle") || name.ends_with("drop-last");
     if (name != "out" && name != "overwrite" && !replaced) flags[name] = value;
   }
-  flags["model"] = choices.model->name;
+  flags["model"] = choices.model->spec;
   flags["image-size"] = choices.image.height;
   flags["data"] = config.data.empty() ? "synthetic" : config.data;
   flags["validation-split"] = config.validation_split.value_or(kValidationSplit);
   flags["resize"] = resize_name(choices.resize);
   flags["augment"] = to_text(choices.augment);
   flags["batch"] = choices.batch;
-  flags["micro-batch"] = micro_batch;
+  if (config.micro_batch) flags["micro-batch"] = *config.micro_batch;  // else that of the machine
   flags["epochs"] = choices.epochs;
   flags["seed"] = choices.seed;
   put_batches(flags, choices);
@@ -115,12 +114,14 @@ nlohmann::ordered_json effective_flags(const Config& config, const TrainingChoic
   return flags;
 }
 
-nlohmann::ordered_json environment_json(const Session& session, const Services& services) {
+nlohmann::ordered_json environment_json(const Session& session, const Services& services,
+                                        int micro_batch) {
   return {{"cputrain", kVersion},
           {"started", time_text("{:%Y-%m-%dT%H:%M:%S%z}")},
           {"machine", machine_json(session.machine)},
           {"ranks", session.communicator->size()},
           {"threads_of_rank_0", session.threads},
+          {"micro_batch", micro_batch},
           {"communication", session.communicator->describe()},
           {"backend", session.backend->describe()},
           {"placement", session.placement},

@@ -18,9 +18,9 @@ inline constexpr const char* kWeightsName = "weights.safetensors";
 std::filesystem::path make_run_folder(const Config&, const TrainingChoices&, int ranks);
 
 /// Every figure that the run works with, as flags: `--config config.json` repeats it.
-nlohmann::ordered_json effective_flags(const Config&, const TrainingChoices&, int micro_batch);
+nlohmann::ordered_json effective_flags(const Config&, const TrainingChoices&);
 
 /// Where and with what the run was made: host, processor, libraries, ranks and threads, time.
-nlohmann::ordered_json environment_json(const Session&, const Services&);
+nlohmann::ordered_json environment_json(const Session&, const Services&, int micro_batch);
 
 }  // namespace cputrain

@@ -41,12 +41,13 @@ Verbosity verbosity(const Config& config) {
 /// Everything that must be the same on all ranks before the first step.
 std::string identity(const Config& config, const TrainingChoices& choices, const DataSource& source,
                      const Graph& graph, int micro_batch) {
-  nlohmann::ordered_json flags = effective_flags(config, choices, micro_batch);
+  nlohmann::ordered_json flags = effective_flags(config, choices);
   for (const char* own : {"threads", "io-threads", "verbose"}) flags.erase(own);  // may differ
   const std::uint64_t network = Fnv1a().add(json_text(to_json(graph))).value();
-  return fmt::format("cputrain {}, {} parameters ({:016x}), data {:016x} ({} + {} samples), {}",
-                     kVersion, graph.parameter_count(), network, source.dataset->fingerprint(),
-                     source.train.size(), source.validation.size(), json_text(flags));
+  return fmt::format(
+      "cputrain {}, {} parameters ({:016x}), data {:016x} ({} + {} samples), {} at once, {}",
+      kVersion, graph.parameter_count(), network, source.dataset->fingerprint(),
+      source.train.size(), source.validation.size(), micro_batch, json_text(flags));
 }
 
 std::vector<std::string> class_names(const DataSource& source, int classes) {
@@ -80,7 +81,7 @@ void say_plan(const Session& session, const Config& config, const TrainingChoice
   say(session, fmt::format("Model {}: {} parameters, {:.3g} GFLOP an image and training step "
                            "(`cputrain info --model {}` lists the layers)",
                            choices.model->name, with_commas(graph.parameter_count()),
-                           graph.training_flops() / 1e9, choices.model->name));
+                           graph.training_flops() / 1e9, choices.model->spec));
   const std::size_t ranks = static_cast<std::size_t>(session.communicator->size());
   const std::size_t images = std::min(plan.images(0), plan.global_batch());
   const std::size_t least = images / ranks, most = (images + ranks - 1) / ranks;
@@ -200,10 +201,27 @@ std::filesystem::path open_run_folder(const Session& session, const Services& se
                                       int micro_batch) {
   if (!session.leads()) return {};
   const auto folder = make_run_folder(config, choices, session.communicator->size());
-  write_file(folder / "config.json",
-             json_text(effective_flags(config, choices, micro_batch), 2) + "\n");
-  write_file(folder / "environment.json", json_text(environment_json(session, services), 2) + "\n");
+  write_file(folder / "config.json", json_text(effective_flags(config, choices), 2) + "\n");
+  write_file(folder / "environment.json",
+             json_text(environment_json(session, services, micro_batch), 2) + "\n");
   return folder;
+}
+
+ModelDescription description_of(const Config& config, const TrainingChoices& choices,
+                                const DataSource& source, const Graph& graph, int classes) {
+  return {choices.model->name,
+          class_names(source, classes),
+          graph,
+          choices.seed,
+          config.validation_split.value_or(kValidationSplit),
+          choices.resize};
+}
+
+/// Replicas that drifted apart (other processors, a damaged memory) must not pass for one model.
+void check_replicas(const Session& session, const Training& training) {
+  const auto bytes = training.exchange->arenas().weights.bytes();
+  check_agreement(session, "their weights after training",
+                  fmt::format("{:016x}", Fnv1a().add(bytes).value()));
 }
 
 }  // namespace
@@ -226,7 +244,7 @@ int run_train(const Config& config, const Services& services) {
 
   const int rank = session.communicator->rank(), ranks = session.communicator->size();
   const BatchPlan plan(data.train.size(), choices.batch, micro_batch, rank, ranks, choices.plan);
-  check_steps(choices, plan);
+  check_steps(config, choices, plan);
   const auto evaluated_at_once = static_cast<std::size_t>(micro_batch) * ranks;
   const BatchPlan val_plan(data.validation.size(), evaluated_at_once, micro_batch, rank, ranks);
   say_plan(session, config, choices, graph, plan);
@@ -236,12 +254,7 @@ int run_train(const Config& config, const Services& services) {
   const std::optional<Validation> validation =
       data.validation.size() ? std::optional(Validation{*val_batches, val_plan}) : std::nullopt;
 
-  const ModelDescription model{choices.model->name,
-                               class_names(source, classes),
-                               graph,
-                               choices.seed,
-                               config.validation_split.value_or(kValidationSplit),
-                               choices.resize};
+  const ModelDescription model = description_of(config, choices, source, graph, classes);
   const Results results(session, folder, model, *training, config.target_accuracy);
   if (session.leads()) clear_folder(folder);
   const auto reporter = make_reporter(session, config, folder);
@@ -253,10 +266,7 @@ int run_train(const Config& config, const Services& services) {
             validation, {choices.epochs, config.steps, choices.seed, config.target_accuracy},
             *reporter, [&] { return services.signals->stop_requested(); });
   results.finish(result, *reporter);
-  // Replicas that drifted apart (other processors, a damaged memory) must not pass for one model.
-  check_agreement(
-      session, "their weights after training",
-      fmt::format("{:016x}", Fnv1a().add(training->exchange->arenas().weights.bytes()).value()));
+  check_replicas(session, *training);
   session.communicator->barrier();  // nobody leaves before the weights are on disk
   return static_cast<int>(result.stopped ? ExitCode::interrupted : ExitCode::ok);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "core/available_memory.h"
 #include "core/error.h"
@@ -44,18 +45,32 @@ void fit_to_ranks(TrainingChoices& choices, const Config& config, int ranks) {
   choices.learning_rate.n = scaling_of(config, choices.batch * accumulate, ranks);
 }
 
-void check_steps(const TrainingChoices& choices, const BatchPlan& plan) {
-  int last = 0;
-  for (const BatchGrowth& growth : choices.plan.growth) last = growth.epochs;
-  for (const int epoch : {0, last}) {
+namespace {
+
+/// Why an epoch may have no step at all, and what to do.
+std::string no_step_reason(const Config& config, const TrainingChoices& choices) {
+  if (!choices.plan.drop_last) return "--sharding generator stops after 1/ranks of them";
+  if (config.drop_last) return "--drop-last leaves out what fills no whole step";
+  return fmt::format("{}'s recipe leaves out what fills no whole step, --no-drop-last keeps it",
+                     choices.model->name);
+}
+
+}  // namespace
+
+void check_steps(const Config& config, const TrainingChoices& choices, const BatchPlan& plan) {
+  std::vector<int> epochs{0};
+  for (const BatchGrowth& growth : choices.plan.growth) {
+    if (config.steps || growth.epochs < choices.epochs) epochs.push_back(growth.epochs);
+  }
+  for (const int epoch : epochs) {
     const BatchPlan of_epoch = plan.in_epoch(epoch);
     if (of_epoch.steps() > 0) continue;
-    fail(ExitCode::usage,
-         fmt::format("batches of {} leave no step of the {} training images ({}); use a smaller "
-                     "--batch",
-                     of_epoch.global_batch(), plan.samples(),
-                     choices.plan.drop_last ? "--drop-last leaves out what fills no whole step"
-                                            : "--sharding generator stops after 1/ranks of them"));
+    fail(
+        ExitCode::usage,
+        fmt::format("steps of {} images leave none of the {} training images in epoch {} ({}); use "
+                    "a smaller --batch",
+                    of_epoch.global_batch() * static_cast<std::size_t>(choices.plan.accumulate),
+                    plan.samples(), epoch + 1, no_step_reason(config, choices)));
   }
 }
 
@@ -70,16 +85,42 @@ Graph frozen(const Config& config, const Graph& graph) {
                                     join(config.freeze, ",")));
 }
 
+/// A label without an output could not be learnt, an output without a label not be named.
+void check_outputs(const TrainingChoices& choices, const Graph& graph, int classes) {
+  const int outputs = graph.back().dst.channels;
+  const int named = outputs == 1 ? 2 : outputs;  // one output is a sigmoid's
+  if (named == classes) return;
+  fail(ExitCode::usage,
+       fmt::format("{} ends in {} output{} for {} classes, there are {} (every label needs its "
+                   "output); write \"units\": \"classes\" in its last dense layer, or use other "
+                   "data or --classes",
+                   choices.model->name, outputs, outputs == 1 ? "" : "s", named, classes));
+}
+
+void check_has_dropout(const TrainingChoices& choices, const Graph& graph) {
+  const auto is_dropout = [](const auto& node) {
+    return std::holds_alternative<Dropout>(node.layer);
+  };
+  if (std::ranges::any_of(graph.nodes(), is_dropout)) return;
+  fail(ExitCode::usage, fmt::format("--dropout: {} has no dropout layer (it would change nothing); "
+                                    "leave it out",
+                                    choices.model->name));
+}
+
 Graph unfrozen_graph(const Config& config, const TrainingChoices& choices, int classes) {
   try {
     Graph graph = choices.model->build(choices.image, classes);
-    if (config.dropout) graph = with_dropout(graph, static_cast<float>(*config.dropout));
+    check_outputs(choices, graph, classes);
+    if (config.dropout) {
+      check_has_dropout(choices, graph);
+      graph = with_dropout(graph, static_cast<float>(*config.dropout));
+    }
     if (config.label_smoothing > 0) {
       graph = with_label_smoothing(graph, static_cast<float>(config.label_smoothing));
     }
     return graph;
   } catch (const Error& error) {
-    if (error.code() != ExitCode::usage) throw;
+    if (std::string_view(error.what()).find("--image-size") == std::string_view::npos) throw;
     fail(ExitCode::usage, fmt::format("--image-size {} is too small for {}: {}",
                                       choices.image.height, choices.model->name, error.what()));
   }
@@ -145,19 +186,28 @@ int training_micro_batch(const Config& config, const Session& session, const Gra
 
 namespace {
 
-/// A program takes its memory page by page as it runs: better to say now that it will not fit.
-void check_memory(const Session& session, const Program& program, int micro_batch) {
+/// What a rank takes while it trains: activations, weights, gradients, state of the rule.
+std::size_t training_bytes(const Program& program, const UpdateRule& rule) {
+  const ParameterLayout& layout = program.layout();
+  const auto copies = static_cast<std::size_t>(1 + state_arrays(rule));
+  return program.workspace_bytes() +
+         (layout.arena_size + copies * layout.gradient_size) * size_of(layout.dtype);
+}
+
+/// Memory comes page by page as training runs: better to say now that it will not fit.
+void check_memory(const Session& session, const Config& config, const Program& program,
+                  const UpdateRule& rule, int micro_batch) {
   const auto available = available_memory();
   const auto ranks = static_cast<std::size_t>(session.communicator->node_memory().local_size());
-  const std::size_t needed = program.workspace_bytes() * ranks;
-  if (!available || needed <= *available) return;
+  const std::size_t needed = training_bytes(program, rule);
+  if (!available || needed * ranks <= *available) return;
   fail(ExitCode::usage,
-       fmt::format("{} images at once need {} on each of {} rank{} of this node, {} are available "
-                   "(with batch normalization a rank's whole share is computed at once); use a "
-                   "smaller --batch{}, or more nodes",
-                   micro_batch, bytes_text(static_cast<double>(program.workspace_bytes())), ranks,
+       fmt::format("training with {} images at once needs {} on each of {} rank{} of this node, {} "
+                   "are available; use {}, fewer ranks a node, or more nodes",
+                   micro_batch, bytes_text(static_cast<double>(needed)), ranks,
                    ranks == 1 ? "" : "s", bytes_text(static_cast<double>(*available)),
-                   " or --micro-batch (without --sync-bn)"));
+                   config.sync_bn ? "a smaller --batch (--sync-bn needs a rank's share at once)"
+                                  : "a smaller --micro-batch or --batch"));
 }
 
 /// What --partial took and what it left.
@@ -202,7 +252,7 @@ std::unique_ptr<Training> make_training(const Session& session, const Services& 
   const int largest = sizes.empty() ? 0 : std::ranges::max(sizes);
   training->program =
       session.backend->compile(graph, {Phase::train, std::move(sizes), synchronise}, arenas);
-  check_memory(session, *training->program, largest);
+  check_memory(session, config, *training->program, choices.optimizer.rule, largest);
   training->optimizer = std::make_unique<Optimizer>(
       choices.optimizer, *session.backend, *training->exchange, training->program->layout());
   training->learning_rate = std::make_unique<LearningRate>(

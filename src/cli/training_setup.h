@@ -33,7 +33,7 @@ void fit_to_ranks(TrainingChoices&, const Config&, int ranks);
 
 /// Error(usage) where no step would be left: --drop-last with a batch larger than the data, or a
 /// generator that stops before its first batch.
-void check_steps(const TrainingChoices&, const BatchPlan&);
+void check_steps(const Config&, const TrainingChoices&, const BatchPlan&);
 
 /// Outputs of the last layer: --classes, or those of the data. Error(usage) where the data has
 /// more.
@@ -58,7 +58,7 @@ struct Training {
 };
 
 /// Compiles for the plans' sizes, and starts every rank from the same weights: those of
-/// `weights_file`, else initial ones.
+/// --weights, else initial ones.
 std::unique_ptr<Training> make_training(const Session&, const Services&, const Config&,
                                         const TrainingChoices&, const Graph&, const ImageSet&,
                                         const BatchPlan& plan, std::vector<int> sizes);

@@ -62,6 +62,10 @@ class Program {
   /// one of Phase::train). With no images, overwrite clears the gradients and add does nothing.
   virtual void backward(double loss_scale, Accumulate, const ReadySink& ready) = 0;
 
+  /// Training passes move batch norm's statistics on the side; this writes them to the weights
+  /// arena. Called when the weights of a step change.
+  virtual void publish_statistics() = 0;
+
   /// Class probabilities of the last forward pass, images x classes (one column: of class 1).
   virtual std::span<const float> probabilities() const = 0;
 

@@ -81,7 +81,7 @@ StridedRange BatchPlan::share_of(std::size_t batch, int rank) const {
     }
     case Sharding::strided:
     case Sharding::shard_then_batch: {
-      // StridedRange p of the batch with p mod n = rank: element k, k + n, ... of the whole order.
+      // Positions p of the batch with p mod n = rank: element k, k + n, ... of the whole order.
       const std::size_t first = begin + (r + ranks - begin % ranks) % ranks;
       const std::size_t end = begin + count;
       return {first, first < end ? divide_up(end - first, ranks) : 0, ranks};

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "core/error.h"
 #include "model/json_reader.h"
@@ -197,7 +198,10 @@ class GraphReader {
       by_name_[graph_.back().name] = index;
     } catch (const Error& error) {
       // A picture too small for the network is not the file's mistake.
-      fail(size_ ? error.code() : ExitCode::data, where_ + ": " + error.what());
+      const bool too_small =
+          std::string_view(error.what()).find("--image-size") != std::string::npos;
+      if (size_ && too_small) fail(error.code(), where_ + ": " + error.what());
+      r.wrong(error.what());
     }
   }
 
@@ -208,6 +212,7 @@ class GraphReader {
     if (!r.has("from")) return {static_cast<int>(graph_.nodes().size()) - 1};
     const json& from = r.field("from");
     std::vector<int> src;
+    if (!from.is_string() && !from.is_array()) r.wrong("from must name earlier layers");
     for (const json& name : from.is_string() ? json::array({from}) : from) {
       if (!name.is_string() || !by_name_.contains(name)) r.wrong("from must name earlier layers");
       src.push_back(by_name_.at(name));
@@ -227,7 +232,9 @@ Graph read_input(const JsonReader& top, const std::string& where,
                  const std::optional<ModelSize>& size) {
   static const json nothing = json::object();
   const JsonReader r(top.has("input") ? top.field("input") : nothing, where + ", input");
-  r.allow({"height", "width", "channels", "scale", "offset"});
+  // Where the size is asked for, one in the file would have no effect.
+  r.allow(size ? std::vector<std::string>{"scale", "offset"}
+               : std::vector<std::string>{"height", "width", "channels", "scale", "offset"});
   const Input standard;
   const Input input{static_cast<float>(r.real("scale", -1e6, 1e6, standard.scale)),
                     static_cast<float>(r.real("offset", -1e6, 1e6, standard.offset))};

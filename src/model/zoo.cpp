@@ -13,6 +13,7 @@ namespace {
 ModelEntry resnet_entry(const std::string& name, const StackDepths& depths) {
   return {
       .name = name,
+      .spec = name,
       .aliases = {},
       .description = "residual network with pre-activation, as in Keras",
       .recipe = {.image_size = 128,
@@ -28,6 +29,7 @@ ModelEntry resnet_entry(const std::string& name, const StackDepths& depths) {
 std::vector<ModelEntry> plain_entries() {
   return {
       {.name = "dogcat",
+       .spec = "dogcat",
        .aliases = {"paper"},
        .description = "Dogs-vs-Cats CNN: 4 convolutions with max pooling, 3 dense layers",
        .recipe = {.image_size = 256,
@@ -39,6 +41,7 @@ std::vector<ModelEntry> plain_entries() {
                   .source = "paper on synchronous SGD with large batches, Table I"},
        .build = dogcat},
       {.name = "nature7",
+       .spec = "nature7",
        .aliases = {},
        .description = "iNaturalist CNN: 5 convolutions with max pooling, 2 dense layers",
        .recipe = {.image_size = 299,
@@ -48,10 +51,11 @@ std::vector<ModelEntry> plain_entries() {
                   .rule = Adam{},
                   .learning_rate = 0.001,
                   .drop_last = true,
-                  .source = "W&B report on distributed training in Keras",
-                  .augment = {.shear = 0.2, .zoom = 0.2, .flip = true}},
+                  .augment = {.shear = 0.2, .zoom = 0.2, .flip = true},
+                  .source = "W&B report on distributed training in Keras"},
        .build = nature7},
       {.name = "chips",
+       .spec = "chips",
        .aliases = {},
        .description = "potato chip CNN: 5 convolutions, 4 of them pooled, 2 dense layers, L2",
        .recipe = {.image_size = 500,
@@ -63,6 +67,7 @@ std::vector<ModelEntry> plain_entries() {
                   .source = "post on training with Horovod"},
        .build = chips},
       {.name = "vgg16",
+       .spec = "vgg16",
        .aliases = {},
        .description = "VGG configuration D: 13 convolutions, 3 dense layers",
        .recipe = {.image_size = 224,
@@ -89,16 +94,34 @@ const std::vector<ModelEntry>& model_zoo() {
   return zoo;
 }
 
+namespace {
+
+bool is_called(const ModelEntry& entry, const std::string& name) {
+  return entry.name == name || std::ranges::find(entry.aliases, name) != entry.aliases.end();
+}
+
+/// A file must not pass for a built-in model in run folders and weight files.
+std::shared_ptr<const ModelEntry> model_of_file(const std::string& path) {
+  auto entry = std::make_shared<ModelEntry>(read_model_file(path));
+  for (const ModelEntry& built_in : model_zoo()) {
+    if (!is_called(built_in, entry->name)) continue;
+    fail(ExitCode::data, "model file " + path + ": name " + entry->name +
+                             " is that of a built-in model (the two would be taken for each "
+                             "other); give it another name");
+  }
+  return entry;
+}
+
+}  // namespace
+
 std::shared_ptr<const ModelEntry> find_model(const std::string& name) {
-  if (name.ends_with(".json")) return std::make_shared<ModelEntry>(read_model_file(name));
+  if (name.ends_with(".json")) return model_of_file(name);
   std::vector<std::string> names;
   for (const ModelEntry& entry : model_zoo()) {
-    const auto& aliases = entry.aliases;
-    if (entry.name == name || std::find(aliases.begin(), aliases.end(), name) != aliases.end()) {
-      return {std::shared_ptr<void>(), &entry};  // the zoo lives as long as the program
-    }
+    // The zoo lives as long as the program.
+    if (is_called(entry, name)) return {std::shared_ptr<void>(), &entry};
     names.push_back(entry.name);
-    names.insert(names.end(), aliases.begin(), aliases.end());
+    names.insert(names.end(), entry.aliases.begin(), entry.aliases.end());
   }
   fail(ExitCode::usage, "--model " + name + " is not known; models are " + join(names, ", ") +
                             ", or a model file (.json)" + did_you_mean(name, names));

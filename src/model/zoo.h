@@ -25,13 +25,14 @@ struct Recipe {
   Schedule schedule = ConstantRate{};
   bool shuffle = true;
   bool drop_last = false;
-  std::string source;  ///< where the network and these figures come from
   Augment augment{};
+  std::string source;  ///< where the network and these figures come from
 };
 
 /// A model is a function from the picture's size and the number of classes to a graph.
 struct ModelEntry {
   std::string name;
+  std::string spec;  ///< what `--model` takes: the name, or a model file's path
   std::vector<std::string> aliases;
   std::string description;
   Recipe recipe;

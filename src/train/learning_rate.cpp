@@ -27,7 +27,8 @@ LearningRate::LearningRate(const LearningRateOptions& options, double training_e
 double LearningRate::warmup(double epochs) const {
   const double part = std::min(epochs / options_.warmup_epochs, 1.0);
   if (!options_.n) return target_ * part;
-  return target_ / *options_.n * (part * (*options_.n - 1) + 1);
+  const double n = std::max(*options_.n, 1.0);  // a batch below the base's has nothing to rise from
+  return target_ / n * (part * (n - 1) + 1);
 }
 
 double LearningRate::at(const StepTime& time) const {

@@ -17,7 +17,7 @@ void for_averaged(const ParameterLayout& layout, const Array& weights, const F& 
 
 template <class T>
 void average(const ParameterLayout& layout, const Array& weights, double own_images,
-             Communicator& communicator) {
+             Communicator& communicator, std::mutex& weights_mutex) {
   std::vector<double> sums;
   for_averaged<T>(layout, weights,
                   [&](const T& value) { sums.push_back(static_cast<double>(value) * own_images); });
@@ -26,6 +26,7 @@ void average(const ParameterLayout& layout, const Array& weights, double own_ima
   communicator.sum(Array::of<double>(sums));
   const double images = sums.back();
   if (images == 0) return;
+  const std::lock_guard lock(weights_mutex);
   std::size_t next = 0;
   for_averaged<T>(layout, weights,
                   [&](T& value) { value = static_cast<T>(sums[next++] / images); });
@@ -34,11 +35,11 @@ void average(const ParameterLayout& layout, const Array& weights, double own_ima
 }  // namespace
 
 void average_statistics(const ParameterLayout& layout, const Array& weights, double own_images,
-                        Communicator& communicator) {
+                        Communicator& communicator, std::mutex& weights_mutex) {
   if (layout.dtype == DType::f64) {
-    average<double>(layout, weights, own_images, communicator);
+    average<double>(layout, weights, own_images, communicator, weights_mutex);
   } else {
-    average<float>(layout, weights, own_images, communicator);
+    average<float>(layout, weights, own_images, communicator, weights_mutex);
   }
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <mutex>
+
 #include "comm/communicator.h"
 #include "compute/parameters.h"
 
@@ -8,7 +10,8 @@ namespace cputrain {
 /// Makes moving statistics (batch normalization's) the same on every rank: their mean, weighted by
 /// the images that each rank trained on since the last call. Collective. With no images at all, or
 /// none of such parameters, nothing changes.
+/// `weights_mutex` is held while the weights change.
 void average_statistics(const ParameterLayout&, const Array& weights, double own_images,
-                        Communicator&);
+                        Communicator&, std::mutex& weights_mutex);
 
 }  // namespace cputrain

@@ -48,6 +48,8 @@ void exchange_and_update(const TrainingParts& parts, StepResult& result) {
     if (!weights_change.owns_lock()) weights_change.lock();
     parts.optimizer.update(owned);
   });
+  if (!weights_change.owns_lock()) weights_change.lock();
+  parts.program.publish_statistics();
   result.budget.straggler_wait = times.straggler_wait;
   result.budget.allreduce_exposed = times.allreduce_exposed;
   result.budget.optimizer += times.optimizer;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cassert>
 #include <cmath>
 #include <utility>
 
@@ -54,6 +55,7 @@ class Epoch {
                            plan.steps()});
     parts_.batches.seek(record.epoch - 1, 0);
     const Stopwatch watch;
+    assert(plan.steps() > 0);
     while (record.steps < plan.steps() && !done(result)) {
       record.learning_rate =
           parts_.learning_rate.at({record.epoch - 1, record.steps, plan.steps(), result.steps});
@@ -68,7 +70,7 @@ class Epoch {
       report(record, step, ++result.steps);
     }
     average_statistics(parts_.program.layout(), parts_.exchange.arenas().weights,
-                       std::exchange(own_images_, 0.0), parts_.communicator);
+                       std::exchange(own_images_, 0.0), parts_.communicator, parts_.weights_mutex);
     record.seconds = watch.seconds();
     record.budget.other = record.seconds - record.budget.known();
     average_over_ranks(parts_.communicator, record);

@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/error.h"
 #include "core/hash.h"
@@ -37,6 +42,41 @@ nlohmann::json parsed(const std::filesystem::path& path, const std::string& text
     return parse_strict_json(text);
   } catch (const std::runtime_error& error) {
     wrong(path, std::string("has a damaged description: ") + error.what());
+  }
+}
+
+/// A number that is the whole text and lies within its limits.
+template <class T>
+T number(const std::filesystem::path& path, const std::string& what, const std::string& text, T min,
+         T max) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || stop != end || !(value >= min && value <= max)) {
+    wrong(path, fmt::format("has a {} that is not a number from {} to {}", what, min, max));
+  }
+  return value;
+}
+
+bool is_printable(const std::string& text) {
+  const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  return !text.empty() && std::ranges::none_of(text, control);
+}
+
+/// Names are told on terminals and make paths.
+void check_names(const std::filesystem::path& path, const ModelDescription& description) {
+  const auto plain = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; };
+  if (description.model.empty() || !std::ranges::all_of(description.model, plain)) {
+    wrong(path, "names a model with other signs than letters, digits, hyphens and underscores");
+  }
+  const auto& classes = description.classes;
+  if (!std::ranges::all_of(classes, is_printable) ||
+      std::set<std::string>(classes.begin(), classes.end()).size() != classes.size()) {
+    wrong(path, "has class names that are empty, doubled or not printable");
+  }
+  const int outputs = description.graph.back().dst.channels;
+  if (classes.size() != static_cast<std::size_t>(outputs == 1 ? 2 : outputs)) {
+    wrong(path, fmt::format("names {} classes for {} outputs", classes.size(), outputs));
   }
 }
 
@@ -101,24 +141,19 @@ ModelDescription read_description(const std::filesystem::path& path) {
   }
   try {
     auto graph = graph_from_json(parsed(path, metadata.at("graph")), path.string());
-    ModelDescription description{metadata.at("model"), parsed(path, metadata.at("classes")),
-                                 std::move(graph), std::stoull(metadata.at("seed")),
-                                 std::stod(metadata.at("validation_split"))};
+    ModelDescription description{
+        metadata.at("model"), parsed(path, metadata.at("classes")), std::move(graph),
+        number<std::uint64_t>(path, "seed", metadata.at("seed"), 0, UINT64_MAX),
+        number<double>(path, "validation split", metadata.at("validation_split"), 0, 0.99)};
     if (metadata.contains("resize")) {  // files of earlier versions do not say
       const auto resize = resize_of(metadata.at("resize"));
       if (!resize) wrong(path, "names no way to resize pictures that is known");
       description.resize = *resize;
     }
-    const int outputs = description.graph.back().dst.channels;
-    const std::size_t classes = description.classes.size();
-    if (classes != static_cast<std::size_t>(outputs == 1 ? 2 : outputs)) {
-      wrong(path, fmt::format("names {} classes for {} outputs", classes, outputs));
-    }
+    check_names(path, description);
     return description;
   } catch (const nlohmann::json::exception& error) {
     wrong(path, std::string("has a damaged description: ") + error.what());
-  } catch (const std::logic_error&) {  // stoull, stod
-    wrong(path, "has a seed or a validation split that is not a number");
   }
 }
 

@@ -101,6 +101,7 @@ Outcome Trial::train(const Pictures& pictures, const std::vector<int>& pieces, s
                      std::optional<int> batch) {
   Outcome outcome =
       run(pictures, pieces, {Phase::train, kSeed, step}, batch.value_or(total(pieces)));
+  program_->publish_statistics();
   for (std::size_t p = 0; p < program_->layout().parameters.size(); ++p) {
     const bool learnt = program_->layout().parameters[p].learnt;
     outcome.gradients.push_back(program_->to_canonical(p, learnt ? gradients() : weights()));

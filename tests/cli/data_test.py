@@ -35,7 +35,9 @@ class Data(ProgramTest):
                  "--optimizer", "sgd", "--io-threads", "2"]
         alone = self.losses("1", *words)
         for ranks in (2, 3):
-            for x, y in zip(alone, self.losses(str(ranks), *words, ranks=ranks)):
+            together = self.losses(str(ranks), *words, ranks=ranks)
+            self.assertEqual((len(alone), len(together)), (4, 4))
+            for x, y in zip(alone, together):
                 self.assertAlmostEqual(x, y, delta=1e-3 * x)
 
     def test_another_size_than_the_packed_one_ends_with_2(self):

@@ -60,6 +60,7 @@ Tally Replica::step(const Pictures& pictures, const Update* rule, int step) {
   exchange_->finish([&](Range range) {
     if (rule) update(*rule, step, range);
   });
+  program_->publish_statistics();
   return tally;
 }
 

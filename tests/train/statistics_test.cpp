@@ -25,10 +25,11 @@ TEST(AverageStatistics, WeighsRanksByTheirImages) {
   constexpr double kImages[] = {5, 0, 3};
   run_ranks(3, [&](Communicator& communicator) {
     const int rank = communicator.rank();
+    std::mutex mutex;
     std::vector<double> weights(24, 7.0 + rank);
     weights[8] = 10.0 * rank;  // 0, 10, 20
     weights[9] = 1.0 / 3;
-    average_statistics(layout(), Array::of<double>(weights), kImages[rank], communicator);
+    average_statistics(layout(), Array::of<double>(weights), kImages[rank], communicator, mutex);
     EXPECT_DOUBLE_EQ(weights[8], (5 * 0.0 + 0 * 10.0 + 3 * 20.0) / 8);
     EXPECT_NEAR(weights[9], 1.0 / 3, 1e-16);
     EXPECT_EQ(weights[0], 7.0 + rank);   // learnt
@@ -39,7 +40,8 @@ TEST(AverageStatistics, WeighsRanksByTheirImages) {
 TEST(AverageStatistics, WithoutImagesNothingChanges) {
   run_ranks(2, [&](Communicator& communicator) {
     std::vector<double> weights(24, 1.0 + communicator.rank());
-    average_statistics(layout(), Array::of<double>(weights), 0, communicator);
+    std::mutex mutex;
+    average_statistics(layout(), Array::of<double>(weights), 0, communicator, mutex);
     EXPECT_EQ(weights[8], 1.0 + communicator.rank());
   });
 }

@@ -101,7 +101,7 @@ TEST(CheckSteps, RefusesAnEpochWithoutSteps) {
     TrainingChoices choices = choose_training({});
     choices.plan = options;
     try {
-      check_steps(choices, {samples, batch, 8, 0, ranks, options});
+      check_steps({}, choices, {samples, batch, 8, 0, ranks, options});
       return false;
     } catch (const Error& error) {
       return error.code() == ExitCode::usage;
@@ -111,6 +111,8 @@ TEST(CheckSteps, RefusesAnEpochWithoutSteps) {
   EXPECT_TRUE(refused({.drop_last = true}, 10, 100, 3));
   EXPECT_FALSE(refused({.drop_last = true}, 100, 100, 3));
   EXPECT_TRUE(refused({.drop_last = true, .growth = {{5, 2}}}, 100, 100, 3));
+  EXPECT_TRUE(refused({.drop_last = true, .growth = {{5, 2}, {7, 1}}}, 100, 100, 3));
+  EXPECT_FALSE(refused({.drop_last = true, .growth = {{10, 2}}}, 100, 100, 3));  // never comes
   EXPECT_TRUE(refused({.sharding = Sharding::generator}, 10, 100, 3));
 }
 
