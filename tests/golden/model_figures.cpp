@@ -15,8 +15,12 @@ using Json = nlohmann::json;
 
 Sums sums_of(const Json& row) { return {row.at(0), row.at(1)}; }
 
+FloatError error_of(const Json& json) {
+  return {json.at("loss"), json.at("logits"), json.at("moving"), json.at("whole"),
+          json.at("worst")};
+}
+
 TrainingPass pass_of(const Json& json) {
-  const Json& errors = json.at("float_errors");
   TrainingPass pass{.first = json.at("first"),
                     .batch = json.at("batch"),
                     .frozen = json.at("frozen"),
@@ -24,8 +28,7 @@ TrainingPass pass_of(const Json& json) {
                     .correct = json.at("correct"),
                     .logits = json.at("logits"),
                     .tensors = {},
-                    .pytorch = {errors.at("loss"), errors.at("logits"), errors.at("moving"),
-                                errors.at("whole"), errors.at("worst")}};
+                    .pytorch = error_of(json.at("float_errors"))};
   if (!json.contains("tensors")) return pass;
   for (const Json& row : json.at("tensors")) {
     pass.tensors.push_back(row.is_null() ? std::nullopt : std::optional(sums_of(row)));
@@ -56,6 +59,7 @@ ModelFigures load_model(const std::string& name) {
       .seed = json.at("seed"),
       .parameters = json.at("parameters"),
       .passes = {},
+      .pytorch = error_of(json.at("worst_float_errors")),
       .evaluation = {evaluation.at("first"), evaluation.at("batch"), evaluation.at("logits"),
                      evaluation.at("float_error")},
       .trainings = {}};

@@ -52,6 +52,7 @@ struct ModelFigures {
   std::uint64_t seed;
   std::vector<std::string> parameters;
   std::vector<TrainingPass> passes;
+  FloatError pytorch;  ///< its largest over these and more passes
   Evaluation evaluation;
   std::vector<ModelTraining> trainings;
 };
