@@ -190,6 +190,31 @@ TEST_P(Branches, PiecesAddUpWhereNothingDependsOnOtherImages) {
   }
 }
 
+/// Whoever looks at the weights between steps must not see statistics of one that is not done.
+TEST_P(Branches, StatisticsMoveWhenTheWeightsDo) {
+  const auto backend = GetParam().make();
+  Trial trial(*backend, residual_v2(), {kImages});
+  Program& program = trial.program();
+  const auto bytes = [&] {
+    const auto now = trial.weights().bytes();
+    return std::vector(now.begin(), now.end());
+  };
+  const auto before = bytes();
+  const Pictures pictures = make_pictures(kImages, kImage, kClasses);
+  std::vector<const std::uint8_t*> images;
+  for (const auto& image : pictures.images) images.push_back(image.data());
+  const MicroBatch batch{images, pictures.labels, pictures.samples};
+  program.forward(batch, {Phase::train, 1, 0});
+  EXPECT_EQ(bytes(), before);
+  program.publish_statistics();
+  const auto once = bytes();
+  EXPECT_NE(once, before);
+  program.publish_statistics();  // nothing new
+  program.forward(batch, {Phase::evaluate, 1, 0});
+  program.publish_statistics();
+  EXPECT_EQ(bytes(), once);
+}
+
 INSTANTIATE_TEST_SUITE_P(AllBackends, Branches, ::testing::ValuesIn(backends_under_test()),
                          [](const auto& test) { return test.param.name; });
 

@@ -181,5 +181,12 @@ TEST(ParseSchedule, RefusesTheRestNamingIt) {
   }
 }
 
+TEST(LearningRate, ABatchBelowTheBasesHasNothingToRiseFrom) {
+  LearningRate rate({.base = 0.02, .scale = RateScale::linear, .n = 0.25, .warmup_epochs = 2}, 5);
+  for (std::size_t step = 0; step < 6; ++step) {
+    EXPECT_DOUBLE_EQ(rate.at({static_cast<int>(step / 2), step % 2, 2, step}), 0.005);
+  }
+}
+
 }  // namespace
 }  // namespace cputrain

@@ -1,0 +1,146 @@
+#include "model/model_file.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/training_setup.h"
+#include "core/error.h"
+#include "model/model_json.h"
+#include "model/recipe_json.h"
+#include "support/temporary_folder.h"
+
+namespace cputrain {
+namespace {
+
+using nlohmann::json;
+
+class ModelFile : public testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& text) {
+    const auto path = folder_.path() / name;
+    std::ofstream(path) << text;
+    return path.string();
+  }
+
+  /// What reading the text ends with; success has no words.
+  std::string refusal(const std::string& text) {
+    try {
+      find_model(write("refused.json", text));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::data) << error.what();
+      return error.what();
+    }
+    return "";
+  }
+
+  TemporaryFolder folder_;
+};
+
+/// A network whose last dense layer has `units` (a number, or "classes" in quotes).
+std::string small_model(const std::string& units, const std::string& loss = "softmax") {
+  return R"({"format": "cputrain model 1", "name": "small", "recipe": {"image_size": 8},
+             "layers": [{"type": "flatten"}, {"type": "dense", "units": )" +
+         units + R"(}, {"type": ")" + loss + R"("}]})";
+}
+
+TEST_F(ModelFile, ABuiltInModelComesBackWholeButForItsName) {
+  for (const ModelEntry& entry : model_zoo()) {
+    SCOPED_TRACE(entry.name);
+    const Shape image{64, 64, 3};
+    if (entry.name == "nature7") continue;  // 64 pixels are too few for it
+    const auto path = write(entry.name + ".json", model_file_text(entry, image, 7));
+    const auto back = find_model(path);
+    EXPECT_EQ(back->name, "my-" + entry.name);
+    EXPECT_EQ(back->spec, path);
+    Recipe expected = entry.recipe;
+    expected.image_size = 64;
+    expected.classes = 7;
+    EXPECT_EQ(recipe_json(back->recipe), recipe_json(expected));
+    EXPECT_EQ(back->recipe.rule.index(), entry.recipe.rule.index());
+    for (const int classes : {3, 12}) {
+      EXPECT_EQ(to_json(back->build(image, classes)), to_json(entry.build(image, classes)));
+    }
+  }
+}
+
+TEST_F(ModelFile, EveryFigureOfARecipeIsKept) {
+  const std::vector<UpdateRule> rules{Sgd{.momentum = 0.5, .nesterov = true},
+                                      RmsProp{.rho = 0.8, .epsilon = 1e-3, .centered = true},
+                                      Adam{.epsilon = 1e-4}, Lars{.trust = 0.02},
+                                      Lamb{.epsilon = 1e-5}};
+  for (const UpdateRule& rule : rules) {
+    const Recipe recipe{.image_size = 32,
+                        .classes = 5,
+                        .batch = 96,
+                        .epochs = 3,
+                        .rule = rule,
+                        .learning_rate = 0.25,
+                        .weight_decay = 1e-4,
+                        .schedule = parse_schedule("step:2:0.1"),
+                        .shuffle = false,
+                        .drop_last = true,
+                        .augment = parse_augment("flip,crop:4"),
+                        .source = "here"};
+    const json written = json::parse(recipe_json(recipe).dump());
+    const Recipe back = read_recipe(JsonReader(written, "test"), "here");
+    EXPECT_EQ(recipe_json(back).dump(), recipe_json(recipe).dump());
+    EXPECT_GT(written.size(), 11u);  // nothing was left out as a default
+  }
+}
+
+TEST_F(ModelFile, FixedOutputsAreTheRecipesClasses) {
+  EXPECT_EQ(find_model(write("a.json", small_model("7")))->recipe.classes, 7);
+  EXPECT_EQ(find_model(write("b.json", small_model("1", "sigmoid")))->recipe.classes, 2);
+  EXPECT_EQ(find_model(write("c.json", small_model("\"classes\"")))->recipe.classes, 10);
+}
+
+TEST_F(ModelFile, OutputsMustBeThoseOfTheLabels) {
+  Config config;
+  config.model = write("two.json", small_model("2"));
+  const TrainingChoices choices = choose_training(config);
+  EXPECT_NO_THROW(build_graph(config, choices, 2));
+  for (const int classes : {3, 4}) {
+    EXPECT_THROW(build_graph(config, choices, classes), Error);
+  }
+  config.model = write("one.json", small_model("1", "sigmoid"));
+  EXPECT_THROW(build_graph(config, choose_training(config), 4), Error);
+  config.model = write("open.json", small_model("\"classes\""));
+  EXPECT_NO_THROW(build_graph(config, choose_training(config), 4));
+}
+
+TEST_F(ModelFile, MistakesAreNamed) {
+  EXPECT_NE(refusal("{").find("not valid JSON"), std::string::npos);
+  EXPECT_NE(refusal("{}").find("format is missing"), std::string::npos);
+  json file = json::parse(small_model("3"));
+  const auto changed = [&](const auto& change) {
+    json copy = file;
+    change(copy);
+    return refusal(copy.dump());
+  };
+  EXPECT_NE(changed([](json& f) { f["name"] = "../x"; }).find("name must be"), std::string::npos);
+  EXPECT_NE(changed([](json& f) { f["name"] = "paper"; }).find("built-in"), std::string::npos);
+  EXPECT_NE(changed([](json& f) { f["layer"] = 1; }).find("layer"), std::string::npos);
+  EXPECT_NE(changed([](json& f) { f["recipe"]["optimizer"] = "adagrad"; }).find("lamb"),
+            std::string::npos);
+  EXPECT_NE(changed([](json& f) { f["recipe"]["rho"] = 0.5; }).find("rho does not go with sgd"),
+            std::string::npos);
+  EXPECT_NE(changed([](json& f) { f["recipe"]["schedule"] = "stairs"; }).find("stairs"),
+            std::string::npos);
+  EXPECT_NE(changed([](json& f) { f["input"]["channels"] = 1; }).find("channels"),
+            std::string::npos);
+  EXPECT_NE(changed([](json& f) { f["layers"][1]["unit"] = 1; }).find("unit"), std::string::npos);
+  EXPECT_NE(changed([](json& f) {
+              f["layers"][1]["from"] = {{"x", "input"}};
+            }).find("from"),
+            std::string::npos);
+  const auto unread = [](json& f) {
+    f["layers"].insert(f["layers"].begin(), json::object({{"type", "relu"}}));
+    f["layers"][1]["from"] = "input";
+  };
+  EXPECT_NE(changed(unread).find("read by no other"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cputrain
