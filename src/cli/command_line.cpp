@@ -146,18 +146,18 @@ void add_environment(std::vector<std::string>& words, const Flags& flags,
   for (const std::string& name : flags.names()) read(name, name);
 }
 
-/// A flag's value as it would be typed: numbers, text, or a list of either.
+/// A flag's value as it would be typed: a number, a text, or a list of texts.
 std::string flag_text(const nlohmann::json& value, const std::string& path,
                       const std::string& key) {
   if (value.is_string()) return value;
   if (value.is_number() || value.is_boolean()) return value.dump();
   std::vector<std::string> parts;
   for (const auto& part : value.is_array() ? value : nlohmann::json::array()) {
-    parts.push_back(part.is_string() ? part.get<std::string>() : part.dump());
+    if (part.is_string()) parts.push_back(part);
   }
-  if (parts.empty()) {
+  if (parts.empty() || parts.size() != value.size()) {
     fail(ExitCode::usage,
-         fmt::format("--config {}: {} must be a number, a text or a list of them", path, key));
+         fmt::format("--config {}: {} must be a number, a text or a list of texts", path, key));
   }
   return join(parts, ",");
 }

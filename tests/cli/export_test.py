@@ -85,8 +85,8 @@ class Exports(ProgramTest):
         self.assertTrue((ours.argmax(1) == theirs.argmax(1)).all())
         self.assertGreater(ours.std(0).max(), 1e-3, "pictures that all look alike prove nothing")
 
-    def check_onnx(self, size, *words, backend="cpu"):
-        """Trains three steps, exports, and compares answers."""
+    def check_onnx(self, size, *words, name="dogcat", backend="cpu"):
+        """Trains three steps of the model called `name`, exports, and compares answers."""
         import onnx
         pictures = self.make_pictures(size)
         self.train("run", "--image-size", str(size), "--data", "data", "--validation-split", "0",
@@ -97,7 +97,7 @@ class Exports(ProgramTest):
         onnx.checker.check_model(model, full_check=True)
         self.assertEqual((model.ir_version, model.opset_import[0].version), (7, 13))
         self.assertEqual({p.key: p.value for p in model.metadata_props},
-                         {"model": json.loads(self.read("run/config.json"))["model"].split(".")[0],
+                         {"model": name,
                           "classes": '["a","b"]' if "--classes" not in words else
                                      '["a","b","class 2","class 3"]',
                           "preprocessing": "in-graph", "resize": "bilinear"})
@@ -120,7 +120,8 @@ class Exports(ProgramTest):
     def test_every_layer_answers_alike_as_onnx(self):
         with open(self.path("net.json"), "w") as f:
             json.dump(EVERY_LAYER, f)
-        model = self.check_onnx(33, "--model", "net.json", "--classes", "4", backend="reference")
+        model = self.check_onnx(33, "--model", "net.json", "--classes", "4", name="net",
+                                backend="reference")
         self.assertFalse({"Dropout"} & {n.op_type for n in model.graph.node})
         # Optimizers of others would take a Pad and the pool behind it together, with other padding.
         makers = {output: n.op_type for n in model.graph.node for output in n.output}
@@ -140,7 +141,7 @@ class Exports(ProgramTest):
             text = slow.read()
             self.assertEqual(text.count('"epsilon": 1.001e-05,\n   "momentum": 0.99\n'), 49)
             quick.write(text.replace('"momentum": 0.99', '"momentum": 0'))
-        model = self.check_onnx(32, "--model", "quick.json", "--lr", "1e-4")
+        model = self.check_onnx(32, "--model", "quick.json", "--lr", "1e-4", name="my-resnet50v2")
         self.assertEqual([n.op_type for n in model.graph.node].count("BatchNormalization"), 49)
 
     @needs_numpy

@@ -88,7 +88,6 @@ TEST(CommandLine, NamesFlagValueAndWhatIsAllowed) {
            {{"eval", "--data", "x"}, {"--weights"}},
            {{"predict", "--weights", "w"}, {"picture"}},
            {{"--precision", "double"}, {"double", "reference"}},
-           {{"--nesterov"}, {"momentum"}},
            {{"--sharding", "shards"}, {"sharding", "shards", "shard-then-batch"}},
            {{"--schedule", "cosin"}, {"schedule", "cosin", "cosine[:FLOOR]"}},
            {{"--lr-scale", "log"}, {"lr-scale", "log", "pow23"}},
@@ -152,8 +151,9 @@ TEST(CommandLine, ChecksTheEnvironmentAndTheFileAsStrictly) {
   EXPECT_NE(refusal({}, {{"CPUTRAIN_BATCH", "many"}}).find("many"), std::string::npos);
   const TemporaryFolder folder;
   const auto path = (folder.path() / "config.json").string();
-  for (const char* text : {"", "[1]", "{", R"({"bacth": 8})", R"({"batch": 0})",
-                           R"({"batch": [8]})", R"({"overwrite": "perhaps"})"}) {
+  for (const char* text :
+       {"", "[1]", "{", R"({"bacth": 8})", R"({"batch": 0})", R"({"batch": [8]})",
+        R"({"freeze": [7, "conv2d"]})", R"({"freeze": []})", R"({"overwrite": "perhaps"})"}) {
     std::ofstream(path, std::ios::trunc) << text;
     EXPECT_NE(refusal({"--config", path}), "") << text;
   }

@@ -54,6 +54,8 @@ TEST(ChooseTraining, RefusesFiguresThatTheRuleDoesNotHave) {
   EXPECT_TRUE(refused("adam", [](Config& c) { c.momentum = 0.5; }));
   EXPECT_TRUE(refused("adam", [](Config& c) { c.centered = true; }));
   EXPECT_TRUE(refused("rmsprop", [](Config& c) { c.nesterov = true; }));
+  EXPECT_TRUE(refused("sgd", [](Config& c) { c.nesterov = true; }));  // no momentum to look along
+  EXPECT_FALSE(refused("sgd", [](Config& c) { c.nesterov = true, c.momentum = 0.9; }));
   EXPECT_FALSE(refused("rmsprop", [](Config& c) { c.momentum = 0.5; }));
   EXPECT_TRUE(refused("sgd", [](Config& c) { c.trust = 0.5; }));
   EXPECT_TRUE(refused("lamb", [](Config& c) { c.momentum = 0.5; }));
