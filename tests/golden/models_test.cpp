@@ -216,6 +216,28 @@ TEST_P(Models, LogitsInEvaluationArePyTorchs) {
   EXPECT_LE(difference(logits, evaluation.logits).relative(), kTolerance);
 }
 
+/// The same in training mode, where images depend on each other: the batch's loss with every label
+/// of its last image.
+TEST_P(Models, LogitsInTrainingArePyTorchs) {
+  const ModelFigures model = load_model(GetParam());
+  const TrainingPass& pass = model.passes.front();
+  ASSERT_TRUE(pass.frozen.empty());
+  const auto backend = make_reference_backend(DType::f64);
+  Evaluator trainer(*backend, model.graph, varied_start(model.seed), {pass.batch}, Phase::train);
+  const Pictures images = pictures(model, pass.first, pass.batch);
+  MicroBatch batch = images.all();
+  std::vector<std::int32_t> labels(batch.labels.begin(), batch.labels.end());
+  batch.labels = labels;
+  std::vector<double> logits;
+  for (int label = 0; label < model.classes; ++label) {
+    labels.back() = label;
+    logits.push_back(-trainer.run(batch).loss);
+  }
+  centre(logits, model.classes);
+  const std::vector<double> expected(pass.logits.end() - model.classes, pass.logits.end());
+  EXPECT_LE(difference(logits, expected).relative(), kTolerance);
+}
+
 TEST_P(Models, FloatLogitsInEvaluationAreNearPyTorchs) {
   const ModelFigures model = load_model(GetParam());
   const auto& evaluation = model.evaluation;

@@ -91,10 +91,11 @@ std::vector<double> Replica::gradients(std::size_t parameter) const {
 }
 
 Evaluator::Evaluator(Backend& backend, const Graph& graph, const Start& start,
-                     std::vector<int> sizes) {
+                     std::vector<int> sizes, Phase phase)
+    : phase_(phase) {
   Array weights;
   program_ = backend.compile(
-      graph, {.phase = Phase::evaluate, .micro_batches = std::move(sizes)},
+      graph, {.phase = phase, .micro_batches = std::move(sizes)},
       [&](const ParameterLayout& layout) {
         memory_ = std::make_unique<Pages>(layout.arena_size * size_of(layout.dtype));
         weights = {memory_->bytes().data(), layout.arena_size, layout.dtype};

@@ -52,16 +52,16 @@ class Replica {
   std::vector<std::vector<double>> state_;  ///< a double an element: room for either precision
 };
 
-/// A network compiled for evaluation alone, with its first weights.
+/// A network with its first weights that only runs forward, in evaluation or in training mode.
 class Evaluator {
  public:
-  Evaluator(Backend&, const Graph&, const Start&, std::vector<int> sizes);
-  Tally run(const MicroBatch& batch) {
-    return program_->forward(batch, {.phase = Phase::evaluate});
-  }
+  Evaluator(Backend&, const Graph&, const Start&, std::vector<int> sizes,
+            Phase phase = Phase::evaluate);
+  Tally run(const MicroBatch& batch) { return program_->forward(batch, {.phase = phase_}); }
   std::span<const float> probabilities() const { return program_->probabilities(); }
 
  private:
+  Phase phase_;
   std::unique_ptr<Pages> memory_;
   std::unique_ptr<Program> program_;
 };
