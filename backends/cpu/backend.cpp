@@ -2,6 +2,7 @@
 #include "backends/cpu/limits.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/program.h"
+#include "backends/cpu/sum.h"
 #include "backends/cpu/update.h"
 
 namespace cputrain {
@@ -33,6 +34,11 @@ class CpuBackend final : public Backend {
   void change_gradients(const GradientOperation& operation, const UpdateSlice& slice) override {
     const ThreadCount scope(threads_);
     change_gradients_in_parallel(operation, slice);
+  }
+
+  void sum(std::span<const Array> src, const Array& dst) override {
+    const ThreadCount scope(threads_);
+    sum_in_parallel(src, dst);
   }
 
   double sum_of_squares(const Array& array) override {

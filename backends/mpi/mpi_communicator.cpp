@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "backends/mpi/check.h"
+#include "backends/mpi/messages.h"
 #include "backends/mpi/node.h"
 #include "backends/mpi/pieces.h"
-#include "backends/mpi/sums.h"
 
 namespace cputrain {
 
@@ -24,7 +24,8 @@ class MpiSession final {
     // measurable on a free core. Whoever sets the variable wins; other MPIs do not know it.
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     int provided = 0;
-    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+    serves_threads_ = provided >= MPI_THREAD_MULTIPLE;
     check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     if (provided < MPI_THREAD_FUNNELED) {
       fail(ExitCode::internal,
@@ -37,11 +38,16 @@ class MpiSession final {
   }
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
+  bool serves_threads() const { return serves_threads_; }
+
+ private:
+  bool serves_threads_ = false;
 };
 
 class MpiCommunicator final : public Communicator {
  public:
-  MpiCommunicator() : memory_(node_), barrier_(node_) {
+  explicit MpiCommunicator(std::optional<int> ranks_a_node)
+      : node_(ranks_a_node), memory_(node_), barrier_(node_) {
     check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
   }
@@ -58,10 +64,11 @@ class MpiCommunicator final : public Communicator {
   NodeMemory& node_memory() override { return memory_; }
   NodeBarrier& node_barrier() override { return barrier_; }
 
-  std::unique_ptr<GradientExchange> make_exchange(const ExchangePlan& plan) override {
-    return make_allreduce_exchange(
-        plan, node_.size() == size_ ? make_sums_after_backward() : make_sums_during_backward());
+  std::unique_ptr<Peers> make_peers() override { return make_mpi_peers(); }
+  std::unique_ptr<Allreduce> make_allreduce(int group) override {
+    return make_mpi_allreduce(group);
   }
+  bool serves_threads() const override { return session_.serves_threads(); }
 
   [[noreturn]] void abort(int code) override {
     std::fflush(nullptr);
@@ -143,8 +150,8 @@ std::string mpi_library_version() {
   return version;
 }
 
-std::unique_ptr<Communicator> make_mpi_communicator() {
-  return std::make_unique<MpiCommunicator>();
+std::unique_ptr<Communicator> make_mpi_communicator(std::optional<int> ranks_a_node) {
+  return std::make_unique<MpiCommunicator>(ranks_a_node);
 }
 
 }  // namespace cputrain

@@ -85,24 +85,47 @@ std::span<std::byte> share_to_touch(std::span<std::byte> bytes, const NodeRanks&
 
 }  // namespace
 
-NodeRanks::NodeRanks() {
+NodeRanks::NodeRanks(std::optional<int> most) {
   check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &comm_),
         "MPI_Comm_split_type");
+  if (most) {
+    MPI_Comm whole = comm_;
+    check(MPI_Comm_rank(whole, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_split(whole, rank_ / *most, rank_, &comm_), "MPI_Comm_split");
+    check(MPI_Comm_free(&whole), "MPI_Comm_free");
+  }
   check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
   check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+  check(MPI_Comm_rank(MPI_COMM_WORLD, &first_rank_), "MPI_Comm_rank");
+  check(MPI_Bcast(&first_rank_, 1, MPI_INT, 0, comm_), "MPI_Bcast");
 }
 
 NodeRanks::~NodeRanks() {
   if (may_clean_up()) MPI_Comm_free(&comm_);
 }
 
+/// Every rank supplies the pages of its part; where one cannot, all of them say so.
+void MpiNodeMemory::touch(const SharedBlock& block) {
+  const std::span<std::byte> mine = share_to_touch(block.bytes(), node_);
+  std::string failure;
+  try {
+    claim_pages(mine);
+    if (!mine.empty()) std::memset(mine.data(), 0, mine.size());
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  int failures = failure.empty() ? 0 : 1;
+  check(MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, node_.comm()), "MPI_Allreduce");
+  if (failures == 0) return;
+  if (failure.empty()) failure = "no room for memory shared by the ranks of this machine";
+  fail(ExitCode::internal, failure);
+}
+
 std::unique_ptr<SharedBlock> MpiNodeMemory::allocate(std::size_t bytes) {
   if (node_.size() == 1) return std::make_unique<Pages>(bytes);
   auto block = std::make_unique<SharedWindow>(node_, bytes);
-  const std::span<std::byte> mine = share_to_touch(block->bytes(), node_);
-  claim_pages(mine);
-  if (!mine.empty()) std::memset(mine.data(), 0, mine.size());
+  touch(*block);
   MpiNodeBarrier(node_).wait();
   return block;
 }

@@ -2,6 +2,8 @@
 
 #include <mpi.h>
 
+#include <optional>
+
 #include "comm/node.h"
 
 namespace cputrain {
@@ -9,7 +11,8 @@ namespace cputrain {
 /// The ranks of MPI_COMM_WORLD that can share memory with this one; frees the group at its end.
 class NodeRanks final {
  public:
-  NodeRanks();
+  /// `most` cuts them into groups of so many, as if they were on several nodes: for tests.
+  explicit NodeRanks(std::optional<int> most = {});
   ~NodeRanks();
   NodeRanks(const NodeRanks&) = delete;
   NodeRanks& operator=(const NodeRanks&) = delete;
@@ -17,10 +20,11 @@ class NodeRanks final {
   MPI_Comm comm() const { return comm_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
+  int first_rank() const { return first_rank_; }
 
  private:
   MPI_Comm comm_ = MPI_COMM_NULL;
-  int rank_ = 0, size_ = 1;
+  int rank_ = 0, size_ = 1, first_rank_ = 0;
 };
 
 /// Windows that all ranks of the node map (MPI_Win_allocate_shared, in files of /dev/shm); plain
@@ -30,9 +34,12 @@ class MpiNodeMemory final : public NodeMemory {
   explicit MpiNodeMemory(const NodeRanks& node) : node_(node) {}
   int local_rank() const override { return node_.rank(); }
   int local_size() const override { return node_.size(); }
+  int first_rank() const override { return node_.first_rank(); }
   std::unique_ptr<SharedBlock> allocate(std::size_t bytes) override;
 
  private:
+  void touch(const SharedBlock&);
+
   const NodeRanks& node_;
 };
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backends/reference/program.h"
+#include "comm/exchange.h"
 #include "core/clock.h"
 #include "train/update_math.h"
 
@@ -78,6 +79,8 @@ class ReferenceBackend final : public Backend {
     std::visit([&](const auto& op) { gradient_math(op, gradient_pointers<T>(slice), slice.step); },
                operation);
   }
+
+  void sum(std::span<const Array> src, const Array& dst) override { sum_plainly(src, dst); }
 
   double sum_of_squares(const Array& array) override {
     const auto values = array.as<T>();

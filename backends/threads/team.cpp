@@ -1,7 +1,9 @@
 #include "backends/threads/team.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/error.h"
 
@@ -40,20 +42,48 @@ void Team::check_calls() {
   }
 }
 
+void Team::post(const Route& route, std::span<const std::byte> message) {
+  const std::lock_guard lock(mutex_);
+  messages_[route].emplace_back(message.begin(), message.end());
+  changed_.notify_all();
+}
+
+void Team::take(const Route& route, std::span<std::byte> message) {
+  std::unique_lock lock(mutex_);
+  auto& queue = messages_[route];
+  changed_.wait(lock, [&] { return !queue.empty() || stopped_; });
+  if (queue.empty()) throw Stopped{};
+  const std::vector<std::byte> next = std::move(queue.front());
+  queue.pop_front();
+  if (next.size() != message.size()) {
+    fail(ExitCode::internal, "rank " + std::to_string(route.to) + " expects " +
+                                 std::to_string(message.size()) + " bytes from rank " +
+                                 std::to_string(route.from) + ", which sent " +
+                                 std::to_string(next.size()) + "; look for a branch on the rank");
+  }
+  std::ranges::copy(next, message.begin());
+}
+
+void Team::stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  changed_.notify_all();
+}
+
 void Team::leave(std::exception_ptr failure) {
   const std::lock_guard lock(mutex_);
   ++left_;
   if (failure) {
-    stop(failure);
+    stop_for(failure);
   } else if (waiting_ > 0) {
-    stop(std::make_exception_ptr(
+    stop_for(std::make_exception_ptr(
         Error(ExitCode::internal,
               "a rank finished while others wait for it (ranks must make the "
               "same calls); look for a branch on the rank")));
   }
 }
 
-void Team::stop(std::exception_ptr failure) {
+void Team::stop_for(std::exception_ptr failure) {
   if (!failure_) failure_ = failure;
   stopped_ = true;
   changed_.notify_all();

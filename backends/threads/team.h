@@ -2,8 +2,11 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <deque>
 #include <exception>
+#include <map>
 #include <mutex>
+#include <span>
 #include <vector>
 
 namespace cputrain {
@@ -14,6 +17,12 @@ struct Call {
   std::size_t shape = 0;   ///< and so must this: a size or a root
   void* data = nullptr;    ///< memory of this rank that the others read or write
   std::size_t length = 0;  ///< of the data, may differ
+};
+
+/// Between two ranks on one channel.
+struct Route {
+  int channel, from, to;
+  auto operator<=>(const Route&) const = default;
 };
 
 /// Thrown on ranks that had to stop because another one failed.
@@ -32,18 +41,27 @@ class Team {
   void meet(int rank, const Call& call);
   const std::vector<Call>& calls() const { return shown_; }
 
+  /// Leaves a copy of the message for the receiver.
+  void post(const Route&, std::span<const std::byte> message);
+  /// Waits for the next message; Error(internal) where it has another length, Stopped as meet().
+  void take(const Route&, std::span<std::byte> message);
+
+  /// Ends the waiting of all ranks with Stopped.
+  void stop();
+
   /// The rank will make no more calls. With an exception: everybody else stops, too.
   void leave(std::exception_ptr failure);
   /// The first failure; only after all threads have ended.
   std::exception_ptr failure() const { return failure_; }
 
  private:
-  void stop(std::exception_ptr failure);  // with mutex_ held
-  void check_calls();                     // with mutex_ held, all ranks waiting
+  void stop_for(std::exception_ptr failure);  // with mutex_ held
+  void check_calls();                         // with mutex_ held, all ranks waiting
 
   const int size_;
   std::vector<Call> calls_;
   std::vector<Call> shown_;  // calls_ of the last meeting: read while others come to the next one
+  std::map<Route, std::deque<std::vector<std::byte>>> messages_;
   std::mutex mutex_;
   std::condition_variable changed_;
   int waiting_ = 0;

@@ -1,5 +1,6 @@
 #include "backends/threads/threads_communicator.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -8,7 +9,6 @@
 #include <vector>
 
 #include "backends/threads/team.h"
-#include "comm/allreduce_exchange.h"
 #include "comm/pages.h"
 #include "core/error.h"
 
@@ -39,23 +39,33 @@ void sum_over_team(Team& team, int rank, Array values) {
   team.meet(rank, {"end of sum"});
 }
 
-class TeamSums final : public TravellingSums {
+class TeamPeers final : public Peers {
  public:
-  TeamSums(Team& team, int rank) : team_(team), rank_(rank) {}
-
-  // Nothing travels by itself between threads of a test: the sums are formed in wait().
-  void start(Array numbers) override { started_.push_back(numbers); }
-  void progress() override {}
-  void meet() override { team_.meet(rank_, {"finish of an exchange", started_.size()}); }
-  void wait() override {
-    for (const Array& numbers : started_) sum_over_team(team_, rank_, numbers);
-    started_.clear();
+  TeamPeers(Team& team, int rank, int channel) : team_(team), rank_(rank), channel_(channel) {}
+  int rank() const override { return rank_; }
+  int size() const override { return team_.size(); }
+  void exchange(int to, std::span<const std::byte> out, int from,
+                std::span<std::byte> in) override {
+    if (!out.empty()) team_.post({channel_, rank_, to}, out);
+    if (!in.empty()) team_.take({channel_, from, rank_}, in);
   }
 
  private:
   Team& team_;
-  int rank_;
-  std::vector<Array> started_;
+  int rank_, channel_;
+};
+
+/// There is no engine below threads: a tree stands in for it.
+class GroupAllreduce final : public Allreduce {
+ public:
+  GroupAllreduce(std::unique_ptr<Peers> peers, std::vector<int> members)
+      : peers_(std::move(peers)), group_(*peers_, std::move(members)), tree_(make_tree(group_)) {}
+  void sum(const Array& numbers) override { tree_->sum(numbers); }
+
+ private:
+  std::unique_ptr<Peers> peers_;
+  PeerGroup group_;
+  std::unique_ptr<Allreduce> tree_;
 };
 
 /// Shared ownership, because ranks let go of a block in any order.
@@ -70,9 +80,11 @@ class TeamBlock final : public SharedBlock {
 
 class TeamNodeMemory final : public NodeMemory {
  public:
-  TeamNodeMemory(Team& team, int rank) : team_(team), rank_(rank) {}
+  TeamNodeMemory(Team& team, int rank, int first_rank)
+      : team_(team), rank_(rank), first_rank_(first_rank) {}
   int local_rank() const override { return rank_; }
   int local_size() const override { return team_.size(); }
+  int first_rank() const override { return first_rank_; }
   std::unique_ptr<SharedBlock> allocate(std::size_t bytes) override {
     std::shared_ptr<Pages> pages;
     if (rank_ == 0) pages = std::make_shared<Pages>(bytes);
@@ -85,7 +97,7 @@ class TeamNodeMemory final : public NodeMemory {
 
  private:
   Team& team_;
-  int rank_;
+  int rank_, first_rank_;
 };
 
 class TeamNodeBarrier final : public NodeBarrier {
@@ -100,8 +112,11 @@ class TeamNodeBarrier final : public NodeBarrier {
 
 class TeamCommunicator final : public Communicator {
  public:
-  TeamCommunicator(Team& team, int rank)
-      : team_(team), rank_(rank), memory_(team, rank), barrier_(team, rank) {}
+  TeamCommunicator(Team& team, int rank, Team& node, int first_rank)
+      : team_(team),
+        rank_(rank),
+        memory_(node, rank - first_rank, first_rank),
+        barrier_(node, rank - first_rank) {}
 
   int rank() const override { return rank_; }
   int size() const override { return team_.size(); }
@@ -132,9 +147,18 @@ class TeamCommunicator final : public Communicator {
   NodeMemory& node_memory() override { return memory_; }
   NodeBarrier& node_barrier() override { return barrier_; }
 
-  std::unique_ptr<GradientExchange> make_exchange(const ExchangePlan& plan) override {
-    return make_allreduce_exchange(plan, std::make_unique<TeamSums>(team_, rank_));
+  std::unique_ptr<Peers> make_peers() override {
+    return std::make_unique<TeamPeers>(team_, rank_, channels_++);
   }
+  std::unique_ptr<Allreduce> make_allreduce(int group) override {
+    const auto groups = gather(std::to_string(group));
+    std::vector<int> members;
+    for (int rank = 0; rank < size(); ++rank) {
+      if (groups[static_cast<std::size_t>(rank)] == std::to_string(group)) members.push_back(rank);
+    }
+    return std::make_unique<GroupAllreduce>(make_peers(), std::move(members));
+  }
+  bool serves_threads() const override { return true; }
 
   [[noreturn]] void abort(int code) override {
     fail(static_cast<ExitCode>(code), "rank " + std::to_string(rank_) + " ended all ranks");
@@ -145,32 +169,59 @@ class TeamCommunicator final : public Communicator {
   int rank_;
   TeamNodeMemory memory_;
   TeamNodeBarrier barrier_;
+  int channels_ = 0;  // opened so far, by all ranks in the same order
 };
 
-void run_one(Team& team, int rank, const std::function<void(Communicator&)>& body) {
+/// All ranks, and those of each node.
+class World {
+ public:
+  World(int size, int ranks_a_node) : all_(size), ranks_a_node_(ranks_a_node) {
+    for (int first = 0; first < size; first += ranks_a_node) {
+      nodes_.push_back(std::make_unique<Team>(std::min(ranks_a_node, size - first)));
+    }
+  }
+  Team& all() { return all_; }
+  Team& node_of(int rank) { return *nodes_[static_cast<std::size_t>(rank / ranks_a_node_)]; }
+  int first_of(int rank) const { return rank / ranks_a_node_ * ranks_a_node_; }
+  void leave(int rank, std::exception_ptr failure) {
+    all_.leave(failure);
+    node_of(rank).leave(failure);
+    if (failure) {
+      for (const auto& node : nodes_) node->stop();
+    }
+  }
+
+ private:
+  Team all_;
+  int ranks_a_node_;
+  std::vector<std::unique_ptr<Team>> nodes_;
+};
+
+void run_one(World& world, int rank, const std::function<void(Communicator&)>& body) {
   std::exception_ptr failure;
   try {
-    TeamCommunicator communicator(team, rank);
+    TeamCommunicator communicator(world.all(), rank, world.node_of(rank), world.first_of(rank));
     body(communicator);
   } catch (const Stopped&) {
     // the rank that failed first has left its reason
   } catch (...) {
     failure = std::current_exception();
   }
-  team.leave(failure);
+  world.leave(rank, failure);
 }
 
 }  // namespace
 
-void run_ranks(int size, const std::function<void(Communicator&)>& body) {
-  Team team(size);
+void run_ranks(int size, const std::function<void(Communicator&)>& body,
+               std::optional<int> ranks_a_node) {
+  World world(size, ranks_a_node.value_or(size));
   {
     std::vector<std::jthread> threads;  // join when they go out of scope
     for (int rank = 0; rank < size; ++rank) {
-      threads.emplace_back([&team, &body, rank] { run_one(team, rank, body); });
+      threads.emplace_back([&world, &body, rank] { run_one(world, rank, body); });
     }
   }
-  if (team.failure()) std::rethrow_exception(team.failure());
+  if (world.all().failure()) std::rethrow_exception(world.all().failure());
 }
 
 }  // namespace cputrain

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "comm/communicator.h"
 
@@ -13,6 +14,8 @@ namespace cputrain {
 /// When a rank throws, the others leave whatever they wait for, and the first exception is
 /// rethrown here. Ranks that make different calls get Error(internal) instead of waiting for ever.
 /// Communicator::abort throws on its rank, since it must not end the test program.
-void run_ranks(int size, const std::function<void(Communicator&)>& body);
+/// `ranks_a_node` makes several nodes, which share no memory; else there is one.
+void run_ranks(int size, const std::function<void(Communicator&)>& body,
+               std::optional<int> ranks_a_node = {});
 
 }  // namespace cputrain

@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/print.h"
+#include "cli/spread.h"
 #include "cli/training_setup.h"
 #include "core/error.h"
 #include "core/json_text.h"
@@ -15,19 +16,6 @@ namespace cputrain {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct Spread {
-  double median, min, max;
-};
-
-Spread spread_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t n = values.size();
-  const double median = n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-  return {median, values.front(), values.back()};
-}
-
-Json json_of(const Spread& s) { return {{"median", s.median}, {"min", s.min}, {"max", s.max}}; }
 
 /// Seconds of `repeat` steps after one that warms up; each is the slowest rank's, since a step ends
 /// for all ranks together.

@@ -208,20 +208,40 @@ void add_training_flags(Flags& f, Config& c) {
   add_rate_flags(f, c);
 }
 
-void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
+void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.group("Machine");
   f.choice("backend", choices.backends, "what computes [" + choices.backends.front() + "]",
            [&c](const std::string& name) { c.backend = name; });
   f.choice("precision", {"float", "double"}, "double: reference backend only [float]",
            [&c](const std::string& name) { c.precision = name; });
   f.whole("threads", c.threads, 1, 4096, "of each rank [the cores it was given]");
+}
+
+void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
+  add_processor_flags(f, c, choices);
   f.whole("io-threads", c.io_threads, 1, 4096, "for decoding pictures [as --threads]");
   f.no("winograd", c.winograd,
        "compute 3x3 convolutions directly: slower, with smaller rounding errors");
   if (c.command == "train" || c.command == "bench") {
+    f.parsed(
+        "allreduce", "NAME",
+        "how gradients are summed: auto, mpi, shm, ring, recursive-doubling, rabenseifner, tree, "
+        "hierarchical[+NAME], ps, or by bytes NAME:0-8192;NAME:8193-max [auto]",
+        [&c](const std::string& text) { c.allreduce = parse_allreduce(text); });
     f.real("bucket-mb", c.bucket_mb, 0, 1e6,
            "gradients travel in pieces of at least so many MB while backward runs [25]");
   }
+}
+
+/// `bench allreduce` needs no model and no data.
+void add_allreduce_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
+  f.group("Measurement");
+  f.whole("bytes", c.bytes, 4, std::int64_t{1} << 40,
+          "of each rank's gradient [52871940: the paper's network]");
+  f.whole("repeat", c.repeat, 1, 1000, "sums of each kind [5]");
+  add_processor_flags(f, c, choices);
+  f.group("Output");
+  f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");
 }
 
 void add_synth_flags(Flags& f, Config& c) {
@@ -238,6 +258,7 @@ void add_synth_flags(Flags& f, Config& c) {
 void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   const std::string& command = c.command;
   if (command == "data" && c.topic == "synth") return add_synth_flags(f, c);
+  if (c.topic == "allreduce") return add_allreduce_flags(f, c, choices);
   const bool trains = command == "train" || command == "bench";
   const bool reads_weights = command == "eval" || command == "predict";
   const bool exports = command == "export";

@@ -31,8 +31,10 @@ const std::vector<Command>& commands() {
        "is mapped instead of decoded; synth: made-up pictures to try things with",
        {"check", "info", "pack", "synth"}},
       {"bench",
-       "step: images/s and GFLOP/s of a training step beside this machine's limits",
-       {"step"}},
+       "step: images/s and GFLOP/s of a training step beside this machine's limits; allreduce: "
+       "every "
+       "way to sum gradients over ranks",
+       {"step", "allreduce"}},
       {"info", "machine, placement, libraries, and the layers of a model", {}},
   };
   return list;

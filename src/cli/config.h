@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/allreduce_choice.h"
 #include "data/pipeline.h"
 #include "train/learning_rate.h"
 
@@ -61,6 +62,7 @@ struct Config {
   std::optional<int> threads, io_threads;
   bool winograd = true;
   double bucket_mb = 25;
+  AllreduceChoice allreduce;
 
   // output
   std::string out, json;
@@ -68,6 +70,7 @@ struct Config {
   std::optional<int> verbose;
   std::size_t log_every = 10;
   int repeat = 5;
+  std::size_t bytes = 52'871'940;                                      ///< of `bench allreduce`
   std::size_t images = 200;                                            ///< of `data synth`
   std::string format = "jpeg";                                         ///< of `data synth`
   std::string onnx, safetensors, model_file, export_layout = "keras";  ///< of `export`

@@ -147,9 +147,8 @@ class Results {
       std::this_thread::sleep_for(std::chrono::seconds(3));
       return static_cast<int>(ExitCode::stopped);
     }
-    training_.weights_mutex.lock();  // for good: no later step may be made and told before the exit
     try {
-      save(Durability::process);  // mpirun leaves a second; a busy disk may take longer
+      save_between_steps();
       tell(fmt::format("cputrain: terminated; weights of the last completed step are in {}",
                        weights_path().string()));
       return static_cast<int>(ExitCode::stopped);
@@ -157,6 +156,28 @@ class Results {
       tell(fmt::format("cputrain: {}", error.what()));
       return static_cast<int>(error.code());
     }
+  }
+
+  /// While the mutex is held this rank changes no weights, but others of its node may, where they
+  /// share one copy: then wait until they are done. Keeps the mutex for good in the end, so that no
+  /// later step is made and told before the exit.
+  void save_between_steps() const {
+    constexpr int kTries = 150;  // of 10 ms; mpirun leaves a second or two
+    for (int i = 0; i < kTries; ++i) {
+      training_.weights_mutex.lock();
+      const std::uint64_t before = training_.exchange->weights_version();
+      if (before % 2 == 0) {
+        save(Durability::process);  // a busy disk may take longer than mpirun waits
+        if (training_.exchange->weights_version() == before) return;
+      }
+      training_.weights_mutex.unlock();
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    std::error_code ignored;
+    std::filesystem::remove(weights_path(), ignored);
+    fail(ExitCode::output,
+         "terminated in the middle of a step that other ranks did not complete (the weights are of "
+         "no step and were not saved); start again");
   }
 
   void finish(const TrainResult& result, Reporter& reporter) const {

@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 
+#include "comm/make_exchange.h"
 #include "core/available_memory.h"
 #include "core/error.h"
 #include "core/hash.h"
@@ -231,9 +232,21 @@ void start_weights(const Session& session, const Config& config, const TrainingC
   } else if (session.leads() && !config.weights.empty()) {
     load_weights(config.weights, program, weights);
   }
-  session.communicator->broadcast(weights.bytes(), 0);
+  training.exchange->spread_weights();
   check_agreement(session, "their first weights",
                   fmt::format("{:016x}", Fnv1a().add(weights.bytes()).value()));
+}
+
+ExchangeParts exchange_parts(const Session& session, const Config& config,
+                             const ParameterLayout& layout) {
+  return {.communicator = *session.communicator,
+          .layout = layout,
+          .bucket_bytes = static_cast<std::size_t>(config.bucket_mb * 1e6),
+          .overlap = Overlap::none,
+          .on_thread_start = {},
+          .sum = [&backend = *session.backend](std::span<const Array> src, const Array& dst) {
+            backend.sum(src, dst);
+          }};
 }
 
 }  // namespace
@@ -244,8 +257,10 @@ std::unique_ptr<Training> make_training(const Session& session, const Services& 
                                         const BatchPlan& plan, std::vector<int> sizes) {
   auto training = std::make_unique<Training>();
   const auto arenas = [&](const ParameterLayout& layout) {
-    const auto bucket = static_cast<std::size_t>(config.bucket_mb * 1e6);
-    training->exchange = session.communicator->make_exchange({layout, bucket});
+    MadeExchange made = make_exchange(exchange_parts(session, config, layout), config.allreduce);
+    for (const std::string& line : made.lines) say(session, line);
+    say(session, fmt::format("Exchange: {} ({})", made.exchange->describe(), to_text(made.choice)));
+    training->exchange = std::move(made.exchange);
     return training->exchange->arenas();
   };
   Communicator* synchronise = config.sync_bn ? session.communicator.get() : nullptr;

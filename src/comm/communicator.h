@@ -7,8 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/exchange.h"
+#include "comm/allreduce.h"
 #include "comm/node.h"
+#include "comm/peers.h"
 #include "core/array.h"
 
 namespace cputrain {
@@ -34,7 +35,14 @@ class Communicator {
   virtual NodeMemory& node_memory() = 0;
   virtual NodeBarrier& node_barrier() = 0;
 
-  virtual std::unique_ptr<GradientExchange> make_exchange(const ExchangePlan&) = 0;
+  /// A new channel for messages between all ranks. Collective.
+  virtual std::unique_ptr<Peers> make_peers() = 0;
+  /// The engine's own allreduce, whatever its algorithm, over the ranks that name the same group.
+  /// Collective over all ranks.
+  virtual std::unique_ptr<Allreduce> make_allreduce(int group) = 0;
+  /// Whether another thread than the one that made the communicator may use what make_peers() and
+  /// make_allreduce() returned, while that one makes calls of its own.
+  virtual bool serves_threads() const = 0;
 
   /// Ends all ranks with this exit code, so that none waits for ever for one that failed.
   [[noreturn]] virtual void abort(int code) = 0;

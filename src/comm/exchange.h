@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "compute/parameters.h"
@@ -13,6 +15,12 @@ struct ExchangeTimes {
   double straggler_wait = 0;     ///< waiting for the last rank to arrive
   double allreduce_exposed = 0;  ///< communication that backward did not hide
   double optimizer = 0;
+};
+
+/// What an exchange has allocated, in bytes.
+struct ExchangeMemory {
+  std::size_t own = 0;   ///< of this rank
+  std::size_t node = 0;  ///< once a node, whatever the number of its ranks
 };
 
 /// Looks at the reduced gradients of all owned ranges, changes them if need be, and returns numbers
@@ -30,14 +38,22 @@ class GradientExchange {
  public:
   virtual ~GradientExchange() = default;
 
+  /// The weights, and the gradients as update() finds them: summed over ranks where this rank owns
+  /// them.
   virtual Arenas arenas() const = 0;
+  /// What lane `lane` of this rank computes on: the program's own arenas where it has one lane.
+  virtual Arenas lane_arenas([[maybe_unused]] int lane) const { return arenas(); }
 
   /// The parts of the arena whose weights this rank updates: optimizer state is kept for these
   /// only.
   virtual std::span<const Range> owned() const = 0;
 
-  /// Gradients [0, n) are final, weights [0, n) are not read any more in this step. Buckets that
-  /// are complete start to travel while backward goes on.
+  /// Backward of micro-batch k of this step begins (the last one or not): how it must write. A step
+  /// starts with k = 0.
+  virtual Accumulate begin(int k, bool last) = 0;
+
+  /// Of this micro-batch, gradients [0, n) are final, and weights [0, n) are not read any more. In
+  /// the last one, buckets that are complete start to travel while backward goes on.
   virtual void ready(std::size_t n) = 0;
 
   /// Waits until the sums are there, calls the measures one after the other, each with the sums of
@@ -48,16 +64,26 @@ class GradientExchange {
   virtual ExchangeTimes finish(std::span<const Measure> measures,
                                const std::function<void(Range)>& update) = 0;
   ExchangeTimes finish(const std::function<void(Range)>& update) { return finish({}, update); }
+
+  /// Gives the weights of rank 0 to all ranks. Collective.
+  virtual void spread_weights() = 0;
+
+  /// How often the weights have changed, times two; odd while any rank changes them. Between two
+  /// equal even answers the weights were those of a completed step. For other threads.
+  virtual std::uint64_t weights_version() const = 0;
+
+  virtual ExchangeMemory memory() const = 0;
+  /// "slices over shared memory": for the log.
+  virtual std::string describe() const = 0;
 };
 
-/// What an exchange must know when it is made.
-struct ExchangePlan {
-  ParameterLayout layout;
-  std::size_t bucket_bytes = 0;  ///< cut buckets at about this size, at parameter boundaries
-};
+/// dst = src[0] + src[1] + ..., in that order, of equally long arrays; dst may be one of them.
+using SumArrays = std::function<void(std::span<const Array> src, const Array& dst)>;
+/// The same in plain loops on the calling thread.
+void sum_plainly(std::span<const Array> src, const Array& dst);
 
 /// Ends of the buckets: parameter boundaries, in arena order, each bucket at least `bucket_bytes`
 /// (the last may be smaller). The same on every rank.
-std::vector<std::size_t> bucket_ends(const ExchangePlan&);
+std::vector<std::size_t> bucket_ends(const ParameterLayout&, std::size_t bucket_bytes);
 
 }  // namespace cputrain

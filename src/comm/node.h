@@ -19,7 +19,11 @@ class NodeMemory {
   virtual ~NodeMemory() = default;
   virtual int local_rank() const = 0;
   virtual int local_size() const = 0;
-  /// Collective over the node's ranks, which all ask for the same size.
+  /// The rank, of all, of the node's local rank 0: it tells nodes apart.
+  virtual int first_rank() const = 0;
+  /// Collective over the node's ranks, which all ask for the same size. Each of them is the first
+  /// to touch an equal part, in the order of ranks, so that it lies in its NUMA node's memory.
+  /// Where there is no room, all of them throw Error(internal).
   virtual std::unique_ptr<SharedBlock> allocate(std::size_t bytes) = 0;
 };
 

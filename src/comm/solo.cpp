@@ -4,25 +4,32 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "comm/allreduce_exchange.h"
 #include "comm/pages.h"
 
 namespace cputrain {
 
 namespace {
 
-class SoloSums final : public TravellingSums {
+class SoloPeers final : public Peers {
  public:
-  void start(Array) override {}
-  void progress() override {}
-  void meet() override {}
-  void wait() override {}
+  int rank() const override { return 0; }
+  int size() const override { return 1; }
+  void exchange(int, [[maybe_unused]] std::span<const std::byte> out, int,
+                [[maybe_unused]] std::span<std::byte> in) override {
+    assert(out.empty() && in.empty());
+  }
+};
+
+class SoloAllreduce final : public Allreduce {
+ public:
+  void sum(const Array&) override {}
 };
 
 class SoloNodeMemory final : public NodeMemory {
  public:
   int local_rank() const override { return 0; }
   int local_size() const override { return 1; }
+  int first_rank() const override { return 0; }
   std::unique_ptr<SharedBlock> allocate(std::size_t bytes) override {
     return std::make_unique<Pages>(bytes);
   }
@@ -47,9 +54,11 @@ class SoloCommunicator final : public Communicator {
   NodeMemory& node_memory() override { return memory_; }
   NodeBarrier& node_barrier() override { return barrier_; }
 
-  std::unique_ptr<GradientExchange> make_exchange(const ExchangePlan& plan) override {
-    return make_allreduce_exchange(plan, std::make_unique<SoloSums>());
+  std::unique_ptr<Peers> make_peers() override { return std::make_unique<SoloPeers>(); }
+  std::unique_ptr<Allreduce> make_allreduce(int) override {
+    return std::make_unique<SoloAllreduce>();
   }
+  bool serves_threads() const override { return true; }
 
   [[noreturn]] void abort(int code) override {
     std::fflush(nullptr);

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,9 @@ class Backend {
 
   /// Changes the slice's gradients (and state) in place, before the rule is applied.
   virtual void change_gradients(const GradientOperation&, const UpdateSlice&) = 0;
+
+  /// dst = src[0] + src[1] + ..., in that order, of equally long arrays; dst may be one of them.
+  virtual void sum(std::span<const Array> src, const Array& dst) = 0;
 
   /// Sum of x^2 in double; the same bits at any number of threads.
   virtual double sum_of_squares(const Array&) = 0;

@@ -41,6 +41,9 @@ ParameterLayout lay_out(const Graph&, DType, const std::vector<std::size_t>& sto
 /// The same where every parameter is stored as it is, without padding.
 ParameterLayout lay_out(const Graph&, DType);
 
+/// How backward writes gradients: the first micro-batch of a step overwrites, the others add.
+enum class Accumulate { overwrite, add };
+
 /// The two arenas of a replica. The communicator owns them (a node may hold one copy of the
 /// weights); both start on 64-byte boundaries. A program that only infers has no gradients.
 struct Arenas {

@@ -30,9 +30,6 @@ struct Pass {
   std::uint64_t step = 0;  ///< counts from 0 over the whole training; dropout hangs on it
 };
 
-/// How backward writes gradients: the first micro-batch of a step overwrites, the others add.
-enum class Accumulate { overwrite, add };
-
 /// Called with n when gradients [0, n) of the arena are final and weights [0, n) will not be read
 /// again in this step. n only grows; the last call has n = ParameterLayout::gradient_size.
 using ReadySink = std::function<void(std::size_t n)>;

@@ -31,11 +31,9 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     result.tally += parts.program.forward(batch, pass);
     rank_answers(result.tally, batch.labels, parts.program.probabilities());
     result.budget.forward += watch.lap();
-    const bool last = k + 1 == micro_batches;
-    parts.program.backward(loss_scale, k == 0 ? Accumulate::overwrite : Accumulate::add,
-                           [&](std::size_t n) {
-                             if (last) parts.exchange.ready(n);
-                           });
+    const Accumulate accumulate = parts.exchange.begin(k, k + 1 == micro_batches);
+    parts.program.backward(loss_scale, accumulate,
+                           [&](std::size_t n) { parts.exchange.ready(n); });
     result.budget.backward += watch.lap();
   }
 }

@@ -21,25 +21,25 @@ ParameterLayout three(DType dtype) {
 using Ends = std::vector<std::size_t>;
 
 TEST(BucketEnds, areParameterEndsInArenaOrder) {
-  EXPECT_EQ(bucket_ends({three(DType::f32), 0}), (Ends{10, 17, 132, 144}));
+  EXPECT_EQ(bucket_ends(three(DType::f32), 0), (Ends{10, 17, 132, 144}));
 }
 
 TEST(BucketEnds, bucketsHoldAtLeastTheBytes) {
-  EXPECT_EQ(bucket_ends({three(DType::f32), 40}), (Ends{10, 132, 144}));
-  EXPECT_EQ(bucket_ends({three(DType::f32), 41}), (Ends{17, 132, 144}));
-  EXPECT_EQ(bucket_ends({three(DType::f32), 17 * 4 + 1}), (Ends{132, 144}));
+  EXPECT_EQ(bucket_ends(three(DType::f32), 40), (Ends{10, 132, 144}));
+  EXPECT_EQ(bucket_ends(three(DType::f32), 41), (Ends{17, 132, 144}));
+  EXPECT_EQ(bucket_ends(three(DType::f32), 17 * 4 + 1), (Ends{132, 144}));
 }
 
 TEST(BucketEnds, countBytesOfTheType) {
-  EXPECT_EQ(bucket_ends({three(DType::f64), 80}), (Ends{10, 132, 144}));
-  EXPECT_EQ(bucket_ends({three(DType::f64), 81}), (Ends{17, 132, 144}));
+  EXPECT_EQ(bucket_ends(three(DType::f64), 80), (Ends{10, 132, 144}));
+  EXPECT_EQ(bucket_ends(three(DType::f64), 81), (Ends{17, 132, 144}));
 }
 
 TEST(BucketEnds, oneBucketWhereTheArenaIsSmaller) {
-  EXPECT_EQ(bucket_ends({three(DType::f32), 1u << 20}), (Ends{144}));
+  EXPECT_EQ(bucket_ends(three(DType::f32), 1u << 20), (Ends{144}));
 }
 
-TEST(BucketEnds, noneForAnEmptyArena) { EXPECT_EQ(bucket_ends({{}, 100}), Ends{}); }
+TEST(BucketEnds, noneForAnEmptyArena) { EXPECT_EQ(bucket_ends({}, 100), Ends{}); }
 
 }  // namespace
 }  // namespace cputrain

@@ -1,22 +1,28 @@
 #pragma once
 
-#include <span>
+#include <functional>
+#include <string>
+#include <vector>
 
 #include "comm/communicator.h"
 
 /// What every communicator must do, whatever carries the data: run on one process, on threads and
-/// on MPI ranks. Expected values are formulas of rank, size and position, in whole numbers, so that
-/// any order of additions gives the same bits.
+/// on MPI ranks, on one node and on several. Expected values are formulas of rank, size and
+/// position, in whole numbers, so that any order of additions gives the same bits.
 namespace cputrain {
 
 struct CommCase {
-  const char* name;
-  void (*body)(Communicator&);
+  std::string name;
+  std::function<void(Communicator&)> body;
 };
 
 /// Cases about single calls (collective_cases.cpp).
-std::span<const CommCase> collective_cases();
-/// Cases about the gradient exchange (exchange_cases.cpp).
-std::span<const CommCase> exchange_cases();
+std::vector<CommCase> collective_cases();
+/// Every algorithm of allreduce (allreduce_cases.cpp).
+std::vector<CommCase> allreduce_cases();
+/// Every way to exchange gradients (exchange_cases.cpp).
+std::vector<CommCase> exchange_cases();
+/// All of them.
+std::vector<CommCase> all_cases();
 
 }  // namespace cputrain

@@ -3,7 +3,6 @@
 
 #include <string>
 #include <tuple>
-#include <vector>
 
 #include "backends/threads/threads_communicator.h"
 #include "comm/cases.h"
@@ -11,12 +10,6 @@
 
 namespace cputrain {
 namespace {
-
-std::vector<CommCase> all_cases() {
-  std::vector<CommCase> cases(collective_cases().begin(), collective_cases().end());
-  cases.insert(cases.end(), exchange_cases().begin(), exchange_cases().end());
-  return cases;
-}
 
 class Solo : public testing::TestWithParam<CommCase> {};
 
@@ -27,24 +20,34 @@ TEST_P(Solo, agrees) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Communicator, Solo, testing::ValuesIn(all_cases()),
-                         [](const auto& test) { return std::string(test.param.name); });
+                         [](const auto& test) { return test.param.name; });
 
-class Threads : public testing::TestWithParam<std::tuple<int, CommCase>> {};
+/// Ranks, and how many of them share a node.
+struct Job {
+  int ranks, a_node;
+};
+
+class Threads : public testing::TestWithParam<std::tuple<Job, CommCase>> {};
 
 TEST_P(Threads, agree) {
-  const auto& [ranks, comm_case] = GetParam();
-  run_ranks(ranks, [&](Communicator& comm) {
-    ASSERT_EQ(comm.size(), ranks);
-    comm_case.body(comm);
-  });
+  const auto& [job, comm_case] = GetParam();
+  run_ranks(
+      job.ranks,
+      [&, ranks = job.ranks](Communicator& comm) {
+        ASSERT_EQ(comm.size(), ranks);
+        comm_case.body(comm);
+      },
+      job.a_node);
 }
 
 INSTANTIATE_TEST_SUITE_P(Communicator, Threads,
-                         testing::Combine(testing::Values(1, 2, 3, 4, 7),
+                         testing::Combine(testing::Values(Job{1, 1}, Job{2, 1}, Job{3, 3},
+                                                          Job{4, 2}, Job{7, 3}, Job{8, 8}),
                                           testing::ValuesIn(all_cases())),
                          [](const auto& test) {
-                           return std::string(std::get<1>(test.param).name) + "_on_" +
-                                  std::to_string(std::get<0>(test.param));
+                           const Job job = std::get<0>(test.param);
+                           return std::get<1>(test.param).name + "_on_" +
+                                  std::to_string(job.ranks) + "_by_" + std::to_string(job.a_node);
                          });
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/cases.h"
+#include "comm/make_exchange.h"
 
 namespace cputrain {
 
@@ -34,6 +35,19 @@ ParameterLayout layout_of(const std::vector<std::size_t>& counts, DType dtype) {
   }
   return layout;
 }
+
+/// One way to exchange, made for a layout.
+struct Way {
+  std::string name;
+  std::string allreduce;
+  Overlap overlap = Overlap::none;
+
+  std::unique_ptr<GradientExchange> make(Communicator& comm, const ParameterLayout& layout,
+                                         std::size_t bucket_bytes) const {
+    ExchangeParts parts{comm, layout, bucket_bytes, overlap, {}, sum_plainly};
+    return make_exchange(parts, parse_allreduce(allreduce)).exchange;
+  }
+};
 
 /// How a rank tells the exchange which gradients are final.
 enum class Calls { one, each_parameter, odd_positions, late_ranks };
@@ -67,6 +81,7 @@ std::vector<std::size_t> ready_positions(const ParameterLayout& layout, Calls ca
 template <class T>
 void backward(GradientExchange& exchange, const ParameterLayout& layout, Calls calls, int rank,
               int step) {
+  EXPECT_EQ(exchange.begin(0, true), Accumulate::overwrite);
   const auto gradients = exchange.arenas().gradients.as<T>();
   std::size_t done = 0;
   for (const std::size_t n : ready_positions(layout, calls)) {
@@ -78,9 +93,14 @@ void backward(GradientExchange& exchange, const ParameterLayout& layout, Calls c
   }
 }
 
+struct Plan {
+  ParameterLayout layout;
+  std::size_t bucket_bytes;
+};
+
 template <class T>
-void expect_steps(Communicator& comm, const ExchangePlan& plan, Calls calls) {
-  const auto exchange = comm.make_exchange(plan);
+void expect_steps(const Way& way, Communicator& comm, const Plan& plan, Calls calls) {
+  const auto exchange = way.make(comm, plan.layout, plan.bucket_bytes);
   const Arenas arenas = exchange->arenas();
   ASSERT_EQ(arenas.weights.size, plan.layout.arena_size);
   ASSERT_EQ(arenas.gradients.size, plan.layout.arena_size);
@@ -115,68 +135,158 @@ void expect_steps(Communicator& comm, const ExchangePlan& plan, Calls calls) {
 }
 
 template <class T>
-void expect_steps_with_all_calls(Communicator& comm, const ExchangePlan& plan) {
+void expect_steps_with_all_calls(const Way& way, Communicator& comm, const Plan& plan) {
   for (const Calls calls :
        {Calls::one, Calls::each_parameter, Calls::odd_positions, Calls::late_ranks}) {
-    expect_steps<T>(comm, plan, calls);
+    expect_steps<T>(way, comm, plan, calls);
   }
 }
 
 const std::vector<std::size_t> kUneven = {27, 1, 5000, 16, 17, 1, 300};
 
 /// Every parameter is a bucket, padding lies between them.
-void a_bucket_a_parameter(Communicator& comm) {
-  expect_steps_with_all_calls<float>(comm, {layout_of(kUneven, DType::f32), 0});
-  expect_steps_with_all_calls<double>(comm, {layout_of(kUneven, DType::f64), 0});
+void a_bucket_a_parameter(const Way& way, Communicator& comm) {
+  expect_steps_with_all_calls<float>(way, comm, {layout_of(kUneven, DType::f32), 0});
+  expect_steps_with_all_calls<double>(way, comm, {layout_of(kUneven, DType::f64), 0});
 }
 
-void buckets_of_one_element(Communicator& comm) {
-  expect_steps_with_all_calls<float>(comm, {layout_of({1, 1, 1, 1, 1}, DType::f32), 4});
+void buckets_of_one_element(const Way& way, Communicator& comm) {
+  expect_steps_with_all_calls<float>(way, comm, {layout_of({1, 1, 1, 1, 1}, DType::f32), 4});
 }
 
-void one_bucket(Communicator& comm) {
-  expect_steps_with_all_calls<float>(comm, {layout_of(kUneven, DType::f32), 1u << 30});
+void one_bucket(const Way& way, Communicator& comm) {
+  expect_steps_with_all_calls<float>(way, comm, {layout_of(kUneven, DType::f32), 1u << 30});
 }
 
-void some_buckets(Communicator& comm) {
-  expect_steps_with_all_calls<float>(comm, {layout_of(kUneven, DType::f32), 1000});
-  expect_steps_with_all_calls<double>(comm, {layout_of(kUneven, DType::f64), 1000});
+void some_buckets(const Way& way, Communicator& comm) {
+  expect_steps_with_all_calls<float>(way, comm, {layout_of(kUneven, DType::f32), 1000});
+  expect_steps_with_all_calls<double>(way, comm, {layout_of(kUneven, DType::f64), 1000});
 }
 
 /// Fewer elements than ranks, and more than any message that is sent in one go.
-void small_and_large_arenas(Communicator& comm) {
-  expect_steps<float>(comm, {layout_of({1}, DType::f32), 0}, Calls::one);
-  expect_steps<float>(comm, {layout_of({100000, 400001}, DType::f32), 1u << 20},
+void small_and_large_arenas(const Way& way, Communicator& comm) {
+  expect_steps<float>(way, comm, {layout_of({1}, DType::f32), 0}, Calls::one);
+  expect_steps<float>(way, comm, {layout_of({100000, 400001}, DType::f32), 1u << 20},
                       Calls::each_parameter);
 }
 
-void no_parameters(Communicator& comm) {
-  const auto exchange = comm.make_exchange({layout_of({}, DType::f32), 0});
+void no_parameters(const Way& way, Communicator& comm) {
+  const auto exchange = way.make(comm, layout_of({}, DType::f32), 0);
+  exchange->begin(0, true);
   exchange->ready(0);
   exchange->finish([](Range range) { EXPECT_EQ(range.size(), 0u); });
 }
 
 /// Two at once: a program may hold several, each with its own arenas.
-void two_exchanges(Communicator& comm) {
-  const auto first = comm.make_exchange({layout_of({100}, DType::f32), 0});
-  const auto second = comm.make_exchange({layout_of({50}, DType::f32), 0});
+void two_exchanges(const Way& way, Communicator& comm) {
   const ParameterLayout a = layout_of({100}, DType::f32), b = layout_of({50}, DType::f32);
+  const auto first = way.make(comm, a, 0), second = way.make(comm, b, 0);
+  const auto update = [](GradientExchange& exchange) {
+    exchange.finish([&](Range range) {
+      const Arenas arenas = exchange.arenas();
+      std::ranges::copy(arenas.gradients.as<float>().subspan(range.begin, range.size()),
+                        arenas.weights.as<float>().begin() + std::ptrdiff_t(range.begin));
+    });
+  };
   backward<float>(*first, a, Calls::one, comm.rank(), 0);
   backward<float>(*second, b, Calls::one, comm.rank(), 1);
-  second->finish([](Range) {});
-  first->finish([](Range) {});
-  for (std::size_t i = 0; i < 100; ++i) {
-    ASSERT_EQ(first->arenas().gradients.as<float>()[i], summed_gradient<float>(comm.size(), 0, i));
+  update(*second);
+  update(*first);
+  const auto expect = [&](GradientExchange& exchange, std::size_t count, int step) {
+    for (std::size_t i = 0; i < count; ++i) {
+      ASSERT_EQ(exchange.arenas().weights.as<float>()[i],
+                summed_gradient<float>(comm.size(), step, i));
+    }
+  };
+  expect(*first, 100, 0);
+  expect(*second, 50, 1);
+}
+
+/// Micro-batches add to one gradient, which travels once.
+void several_micro_batches(const Way& way, Communicator& comm) {
+  const ParameterLayout layout = layout_of({300, 9000}, DType::f32);
+  const auto exchange = way.make(comm, layout, 1000);
+  const auto gradients = exchange->arenas().gradients.as<float>();
+  for (int k = 0; k < 3; ++k) {
+    const Accumulate accumulate = exchange->begin(k, k == 2);
+    EXPECT_EQ(accumulate, k == 0 ? Accumulate::overwrite : Accumulate::add);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const float own = gradient<float>(comm.rank(), k, i);
+      gradients[i] = accumulate == Accumulate::overwrite ? own : gradients[i] + own;
+    }
+    exchange->ready(layout.gradient_size);
   }
-  for (std::size_t i = 0; i < 50; ++i) {
-    ASSERT_EQ(second->arenas().gradients.as<float>()[i], summed_gradient<float>(comm.size(), 1, i));
+  exchange->finish([&](Range range) {
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      float expected = 0;
+      for (int k = 0; k < 3; ++k) expected += summed_gradient<float>(comm.size(), k, i);
+      if (gradients[i] != expected) FAIL() << gradients[i] << " at " << i;
+    }
+  });
+}
+
+/// Rank 0's weights reach everybody, and a version tells when weights change.
+void weights_are_spread(const Way& way, Communicator& comm) {
+  const ParameterLayout layout = layout_of({5000, 77}, DType::f32);
+  const auto exchange = way.make(comm, layout, 0);
+  const auto weights = exchange->arenas().weights.as<float>();
+  if (comm.rank() == 0) {
+    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i % 1000);
+  }
+  exchange->spread_weights();
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] != static_cast<float>(i % 1000)) FAIL() << weights[i] << " at " << i;
+  }
+  comm.barrier();
+  const std::uint64_t before = exchange->weights_version();
+  EXPECT_EQ(before % 2, 0u);
+  comm.barrier();
+  backward<float>(*exchange, layout, Calls::one, comm.rank(), 0);
+  exchange->finish([](Range) {});
+  comm.barrier();
+  EXPECT_EQ(exchange->weights_version() % 2, 0u);
+  EXPECT_GE(exchange->weights_version(), before);
+}
+
+/// Numbers that ranks do not share, such as moving statistics, stay each rank's own, while the
+/// weights before them are the same.
+void ranks_keep_their_own(const Way& way, Communicator& comm) {
+  ParameterLayout layout = layout_of({10, 6000}, DType::f32);
+  layout.parameters[0].learnt = false;
+  layout.parameters[0].averaged = true;
+  layout.gradient_size = layout.parameters[0].range.begin;
+  const auto exchange = way.make(comm, layout, 0);
+  const auto weights = exchange->arenas().weights.as<float>();
+  const Range own = layout.parameters[0].range;
+  for (std::size_t i = own.begin; i < own.end; ++i)
+    weights[i] = static_cast<float>(comm.rank() + 5);
+  comm.barrier();
+  for (int step = 0; step < 2; ++step) {
+    exchange->begin(0, true);
+    const auto gradients = exchange->arenas().gradients.as<float>();
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      gradients[i] = gradient<float>(comm.rank(), step, i);
+    }
+    exchange->ready(layout.gradient_size);
+    exchange->finish([&](Range range) {
+      for (std::size_t i = range.begin; i < range.end; ++i) weights[i] += gradients[i];
+    });
+  }
+  for (std::size_t i = 0; i < layout.gradient_size; ++i) {
+    const float expected =
+        summed_gradient<float>(comm.size(), 0, i) + summed_gradient<float>(comm.size(), 1, i);
+    if (weights[i] != expected) FAIL() << weights[i] << " instead of " << expected << " at " << i;
+  }
+  for (std::size_t i = own.begin; i < own.end; ++i) {
+    ASSERT_EQ(weights[i], static_cast<float>(comm.rank() + 5));
   }
 }
 
 /// Gradients whose sum depends on the order of additions: all replicas still get the same bits.
-void weights_have_the_same_bits(Communicator& comm) {
+void weights_have_the_same_bits(const Way& way, Communicator& comm) {
   const ParameterLayout layout = layout_of({40000, 333, 70000}, DType::f32);
-  const auto exchange = comm.make_exchange({layout, 1000});
+  const auto exchange = way.make(comm, layout, 1000);
+  exchange->begin(0, true);
   const auto gradients = exchange->arenas().gradients.as<float>();
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     gradients[i] = 1.0f / static_cast<float>((i * 17 + 1) * (comm.rank() + 3));
@@ -193,9 +303,10 @@ void weights_have_the_same_bits(Communicator& comm) {
 
 /// Measures come after the sums and before the updates, each with what the one before found; their
 /// numbers are sums over owners, so the same on every rank.
-void measures_before_updates(Communicator& comm) {
+void measures_before_updates(const Way& way, Communicator& comm) {
   const ParameterLayout layout = layout_of({100, 7}, DType::f64);
-  const auto exchange = comm.make_exchange({layout, 100});
+  const auto exchange = way.make(comm, layout, 100);
+  exchange->begin(0, true);
   const auto gradients = exchange->arenas().gradients.as<double>();
   std::vector<double> first(1), second(2);
   std::vector<std::string> calls;
@@ -225,7 +336,12 @@ void measures_before_updates(Communicator& comm) {
   EXPECT_EQ(calls, expected);
 }
 
-constexpr CommCase kCases[] = {
+struct ExchangeCase {
+  const char* name;
+  void (*body)(const Way&, Communicator&);
+};
+
+constexpr ExchangeCase kCases[] = {
     {"a_bucket_a_parameter", a_bucket_a_parameter},
     {"buckets_of_one_element", buckets_of_one_element},
     {"one_bucket", one_bucket},
@@ -233,12 +349,42 @@ constexpr CommCase kCases[] = {
     {"small_and_large_arenas", small_and_large_arenas},
     {"no_parameters", no_parameters},
     {"two_exchanges", two_exchanges},
+    {"several_micro_batches", several_micro_batches},
+    {"weights_are_spread", weights_are_spread},
+    {"ranks_keep_their_own", ranks_keep_their_own},
     {"weights_have_the_same_bits", weights_have_the_same_bits},
     {"measures_before_updates", measures_before_updates},
 };
 
+const std::vector<Way>& ways() {
+  static const std::vector<Way> list{
+      {"automatic", "auto"},
+      {"mpi", "mpi"},
+      {"ring", "ring"},
+      {"ring_overlapped", "ring", Overlap::thread},
+      {"recursive_doubling", "recursive_doubling"},
+      {"rabenseifner", "rabenseifner"},
+      {"tree", "tree"},
+      {"by_size", "recursive-doubling:0-399;tree:400-8192;ring:8193-max"},
+      {"slices", "hierarchical+ring"},
+      {"slices_mpi", "hierarchical+mpi"},
+      {"slices_overlapped", "hierarchical+rabenseifner", Overlap::thread},
+      {"server", "ps"},
+  };
+  return list;
+}
+
 }  // namespace
 
-std::span<const CommCase> exchange_cases() { return kCases; }
+std::vector<CommCase> exchange_cases() {
+  std::vector<CommCase> cases;
+  for (const Way& way : ways()) {
+    for (const ExchangeCase& c : kCases) {
+      cases.push_back({way.name + "_" + c.name,
+                       [&way, body = c.body](Communicator& comm) { body(way, comm); }});
+    }
+  }
+  return cases;
+}
 
 }  // namespace cputrain

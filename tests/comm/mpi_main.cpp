@@ -1,4 +1,4 @@
-// The common cases on MPI ranks: mpirun -np N test_mpi_communicator.
+// The common cases on MPI ranks: mpirun -np N test_mpi_communicator [RANKS_A_NODE].
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -6,14 +6,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <span>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "backends/mpi/mpi_communicator.h"
-#include "backends/mpi/sums.h"
-#include "comm/allreduce_exchange.h"
 #include "comm/cases.h"
 
 namespace cputrain {
@@ -56,43 +54,18 @@ class Watchdog final {
 
 class CaseTest : public testing::Test {
  public:
-  CaseTest(CommCase comm_case, Communicator& comm, Watchdog& watchdog)
+  CaseTest(const CommCase& comm_case, Communicator& comm, Watchdog& watchdog)
       : case_(comm_case), comm_(comm), watchdog_(watchdog) {}
   void TestBody() override {
-    watchdog_.enter(case_.name);
+    watchdog_.enter(case_.name.c_str());
     case_.body(comm_);
     comm_.barrier();
   }
 
  private:
-  CommCase case_;
+  const CommCase& case_;
   Communicator& comm_;
   Watchdog& watchdog_;
-};
-
-/// The same ranks with the exchange that is otherwise made for ranks on several nodes.
-class OverlappingCommunicator final : public Communicator {
- public:
-  explicit OverlappingCommunicator(Communicator& comm) : comm_(comm) {}
-  int rank() const override { return comm_.rank(); }
-  int size() const override { return comm_.size(); }
-  std::string describe() const override { return comm_.describe(); }
-  void sum(Array values) override { comm_.sum(values); }
-  void broadcast(std::span<std::byte> data, int root) override { comm_.broadcast(data, root); }
-  std::vector<std::string> gather(std::string_view text) override { return comm_.gather(text); }
-  void barrier() override { comm_.barrier(); }
-  NodeMemory& node_memory() override { return comm_.node_memory(); }
-  NodeBarrier& node_barrier() override { return comm_.node_barrier(); }
-  std::unique_ptr<GradientExchange> make_exchange(const ExchangePlan& plan) override {
-    return make_allreduce_exchange(plan, make_sums_during_backward());
-  }
-  [[noreturn]] void abort(int code) override {
-    comm_.abort(code);
-    std::_Exit(code);
-  }
-
- private:
-  Communicator& comm_;
 };
 
 /// What ranks other than the first print: failures only.
@@ -110,11 +83,11 @@ class FailurePrinter final : public testing::EmptyTestEventListener {
   int rank_;
 };
 
-void add_tests(const char* suite, std::span<const CommCase> cases, Communicator& comm,
-               Watchdog& watchdog) {
+void add_tests(Communicator& comm, Watchdog& watchdog) {
+  static const std::vector<CommCase> cases = all_cases();  // the watchdog keeps their names
   for (const CommCase& comm_case : cases) {
-    testing::RegisterTest(suite, comm_case.name, nullptr, nullptr, __FILE__, __LINE__,
-                          [&comm, &watchdog, comm_case]() -> testing::Test* {
+    testing::RegisterTest("Mpi", comm_case.name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                          [&comm, &watchdog, &comm_case]() -> testing::Test* {
                             return new CaseTest(comm_case, comm, watchdog);
                           });
   }
@@ -122,10 +95,7 @@ void add_tests(const char* suite, std::span<const CommCase> cases, Communicator&
 
 int run_all(Communicator& comm) {
   Watchdog watchdog(comm.rank());
-  OverlappingCommunicator overlapping(comm);
-  add_tests("Mpi", collective_cases(), comm, watchdog);
-  add_tests("Mpi", exchange_cases(), comm, watchdog);
-  add_tests("MpiDuringBackward", exchange_cases(), overlapping, watchdog);
+  add_tests(comm, watchdog);
   if (comm.rank() != 0) {
     auto& listeners = testing::UnitTest::GetInstance()->listeners();
     delete listeners.Release(listeners.default_result_printer());
@@ -139,7 +109,8 @@ int run_all(Communicator& comm) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  const auto comm = cputrain::make_mpi_communicator();
+  const auto ranks_a_node = argc > 1 ? std::optional(std::atoi(argv[1])) : std::nullopt;
+  const auto comm = cputrain::make_mpi_communicator(ranks_a_node);
   const int result = cputrain::run_all(*comm);
   if (result != 0) comm->abort(result);  // the others may wait for this rank
   return 0;

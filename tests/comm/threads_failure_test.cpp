@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backends/threads/threads_communicator.h"
+#include "comm/make_exchange.h"
 #include "core/error.h"
 
 namespace cputrain {
@@ -23,7 +24,8 @@ struct Waiting {
 void wait_in_exchange(Communicator& comm) {
   const ParameterLayout layout{
       {{"p", {8}, 8, Range{0, 8}, true, true, false, 0}}, 16, 16, DType::f32};
-  const auto exchange = comm.make_exchange({layout, 0});
+  const auto exchange = make_exchange({comm, layout}, {}).exchange;
+  exchange->begin(0, true);
   exchange->ready(16);
   exchange->finish([](Range) {});
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "comm/make_exchange.h"
 #include "comm/solo.h"
 #include "model/init.h"
 
@@ -36,7 +37,7 @@ Replica::Replica(Backend& backend, const Graph& graph, const Start& start,
   program_ = backend_.compile(
       graph, {.phase = Phase::train, .micro_batches = micro_batches_},
       [&](const ParameterLayout& layout) {
-        exchange_ = communicator_->make_exchange({.layout = layout, .bucket_bytes = 1 << 20});
+        exchange_ = make_exchange({*communicator_, layout, 1 << 20}, {}).exchange;
         return exchange_->arenas();
       });
   set_start(*program_, graph, start, exchange_->arenas().weights);
@@ -45,16 +46,13 @@ Replica::Replica(Backend& backend, const Graph& graph, const Start& start,
 Tally Replica::step(const Pictures& pictures, const Update* rule, int step) {
   const int batch = std::accumulate(micro_batches_.begin(), micro_batches_.end(), 0);
   Tally tally;
-  int begin = 0;
+  int begin = 0, micro_batch = 0;
   for (const int size : micro_batches_) {
-    const bool last = begin + size == batch;
     const auto number = static_cast<std::uint64_t>(step);
     tally += program_->forward(pictures.piece(begin, begin + size),
                                {.phase = Phase::train, .seed = 1, .step = number});
-    program_->backward(1.0 / batch, begin == 0 ? Accumulate::overwrite : Accumulate::add,
-                       [&](std::size_t n) {
-                         if (last) exchange_->ready(n);
-                       });
+    const Accumulate accumulate = exchange_->begin(micro_batch++, begin + size == batch);
+    program_->backward(1.0 / batch, accumulate, [&](std::size_t n) { exchange_->ready(n); });
     begin += size;
   }
   exchange_->finish([&](Range range) {

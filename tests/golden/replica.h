@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/exchange.h"
 #include "comm/pages.h"
 #include "compute/backend.h"
 #include "golden/numbers.h"

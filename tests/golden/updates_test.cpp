@@ -10,6 +10,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
 #include "backends/threads/threads_communicator.h"
+#include "comm/make_exchange.h"
 #include "comm/solo.h"
 #include "support/sliced_exchange.h"
 #include "train/optimizer.h"
@@ -99,6 +100,7 @@ double worst_error(Backend& backend, GradientExchange& exchange, const Parameter
   Optimizer optimizer(options_of(golden_case), backend, exchange, layout);
   const std::vector<double> rates = golden()["rates"];
   for (std::size_t step = 0; step < rates.size(); ++step) {
+    exchange.begin(0, true);
     fill_gradients<T>(layout, exchange.arenas(), step, part);
     exchange.ready(layout.gradient_size);
     optimizer.begin_step(step, rates[step]);
@@ -128,7 +130,7 @@ TEST_P(WholeUpdate, IsThatOfThePapers) {
   const ParameterLayout layout = layout_of(DType::f64);
   const auto alone = make_solo();
   for (const std::size_t bucket : {0, 1 << 20}) {
-    const auto exchange = alone->make_exchange({layout, bucket});
+    const auto exchange = make_exchange({*alone, layout, bucket}, {}).exchange;
     EXPECT_LE(worst_error<double>(*backend, *exchange, layout, golden_case(), 1), 1e-13);
   }
 }
@@ -140,7 +142,7 @@ TEST_P(WholeUpdate, IsTheSameInFloat) {
   backends.push_back(make_reference_backend(DType::f32));
   if (cpu_backend_available()) backends.push_back(make_cpu_backend(2, true));
   for (const auto& backend : backends) {
-    const auto exchange = alone->make_exchange({layout, 0});
+    const auto exchange = make_exchange({*alone, layout}, {}).exchange;
     EXPECT_LE(worst_error<float>(*backend, *exchange, layout, golden_case(), 1), 2e-5)
         << backend->describe();
   }
@@ -170,8 +172,10 @@ TEST(LayerWise, ATensorOfZerosStillLearns) {
   const ParameterLayout layout = layout_of(DType::f64);
   const auto backend = make_reference_backend(DType::f64);
   for (const UpdateRule& rule : std::vector<UpdateRule>{Lars{}, Lamb{}}) {
-    const auto exchange = make_solo()->make_exchange({layout, 0});
+    const auto alone = make_solo();
+    const auto exchange = make_exchange({*alone, layout}, {}).exchange;
     Optimizer optimizer({rule}, *backend, *exchange, layout);
+    exchange->begin(0, true);
     fill_gradients<double>(layout, exchange->arenas(), 0, 1);
     exchange->ready(layout.gradient_size);
     optimizer.begin_step(0, 0.1);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/exchange.h"
 #include "comm/pages.h"
 #include "data/batch_plan.h"
 
@@ -22,7 +23,14 @@ class SlicedExchange final : public GradientExchange {
 
   Arenas arenas() const override { return arenas_; }
   std::span<const Range> owned() const override { return owned_; }
+  Accumulate begin(int k, bool) override {
+    return k == 0 ? Accumulate::overwrite : Accumulate::add;
+  }
   void ready(std::size_t) override {}
+  void spread_weights() override { communicator_.broadcast(arenas_.weights.bytes(), 0); }
+  std::uint64_t weights_version() const override { return 0; }
+  ExchangeMemory memory() const override { return {}; }
+  std::string describe() const override { return "slices"; }
 
   using GradientExchange::finish;
   ExchangeTimes finish(std::span<const Measure> measures,

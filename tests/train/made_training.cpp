@@ -1,6 +1,7 @@
 #include "train/made_training.h"
 
 #include "backends/reference/reference_backend.h"
+#include "comm/make_exchange.h"
 #include "core/random.h"
 #include "datasets/datasets.h"
 #include "train/weights.h"
@@ -63,10 +64,12 @@ MadeResult train_made(Communicator& communicator, const MadeOptions& options) {
   for (const int images : val_plan.sizes()) sizes.push_back(images);
   const CompileOptions compile{Phase::train, sizes, options.batch_norm ? &communicator : nullptr};
   const auto program = backend->compile(graph, compile, [&](const ParameterLayout& layout) {
-    exchange = communicator.make_exchange({layout, options.bucket_bytes});
+    exchange =
+        make_exchange({communicator, layout, options.bucket_bytes}, options.allreduce).exchange;
     return exchange->arenas();
   });
-  initialise_weights(graph, *program, 4, exchange->arenas().weights);
+  if (rank == 0) initialise_weights(graph, *program, 4, exchange->arenas().weights);
+  exchange->spread_weights();
   Optimizer optimizer(options.optimizer, *backend, *exchange, program->layout());
   LearningRate rate(options.rate, training_epochs(plan, options.train.epochs, options.train.steps));
   const auto batches =

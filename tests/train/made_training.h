@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/allreduce_choice.h"
 #include "comm/communicator.h"
 #include "report/reporter.h"
 #include "train/trainer.h"
@@ -36,6 +37,7 @@ struct MadeOptions {
   LearningRateOptions rate{.base = 0.01};
   bool shuffle = true;
   std::size_t bucket_bytes = 1000;
+  AllreduceChoice allreduce{};
   TrainOptions train{.epochs = 2, .steps = {}, .seed = 3, .target_accuracy = {}};
   std::function<bool()> stop = [] { return false; };
 };

@@ -1,0 +1,97 @@
+#include "backends/cpu/sum.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "backends/cpu/clones.h"
+#include "backends/cpu/parallel.h"
+
+namespace cputrain {
+namespace {
+
+/// Of one thread: pointers to the first element.
+struct Sources {
+  const float* const* first;
+  std::size_t count;
+};
+
+// The common numbers of sources have loops of their own, which read all of them side by side.
+CPUTRAIN_CLONES void sum_2(const float* a, const float* b, float* dst, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) dst[i] = a[i] + b[i];
+}
+
+CPUTRAIN_CLONES void sum_4(const float* a, const float* b, const float* c, const float* d,
+                           float* dst, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) dst[i] = ((a[i] + b[i]) + c[i]) + d[i];
+}
+
+CPUTRAIN_CLONES void add_3(const float* a, const float* b, const float* c, float* dst,
+                           std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) dst[i] = ((dst[i] + a[i]) + b[i]) + c[i];
+}
+
+/// In the order of sources, through a block that stays in the first-level cache.
+void sum_block(const Sources& src, std::size_t at, float* block, std::size_t n) {
+  const auto in = [&](std::size_t k) { return src.first[k] + at; };
+  std::size_t done = 0;
+  if (src.count >= 4) {
+    sum_4(in(0), in(1), in(2), in(3), block, n);
+    done = 4;
+  } else if (src.count >= 2) {
+    sum_2(in(0), in(1), block, n);
+    done = 2;
+  } else {
+    std::copy_n(in(0), n, block);
+    done = 1;
+  }
+  for (; done + 3 <= src.count; done += 3) add_3(in(done), in(done + 1), in(done + 2), block, n);
+  for (; done < src.count; ++done) sum_2(block, in(done), block, n);
+}
+
+/// Past the cache, which then keeps what is still to be read; plain where dst is not aligned.
+void write_past_cache(const float* src, float* dst, std::size_t n) {
+  if (reinterpret_cast<std::uintptr_t>(dst) % 16 != 0) return void(std::copy_n(src, n, dst));
+  std::size_t i = 0;
+  for (; i + 4 <= n; i += 4) _mm_stream_ps(dst + i, _mm_loadu_ps(src + i));
+  std::copy_n(src + i, n - i, dst + i);
+}
+
+void sum_range(const Sources& src, float* dst, bool past_cache, std::size_t begin,
+               std::size_t end) {
+  constexpr std::size_t kBlock = 2048;
+  alignas(64) float block[kBlock];
+  for (std::size_t at = begin; at < end; at += kBlock) {
+    const std::size_t n = std::min(kBlock, end - at);
+    sum_block(src, at, block, n);
+    if (past_cache) {
+      write_past_cache(block, dst + at, n);
+    } else {
+      std::copy_n(block, n, dst + at);
+    }
+  }
+  if (past_cache) _mm_sfence();
+}
+
+}  // namespace
+
+void sum_in_parallel(std::span<const Array> src, const Array& dst) {
+  constexpr std::size_t kLong = std::size_t{1} << 20;  // floats: more than a core's own cache
+  std::vector<const float*> first;
+  bool in_place = false;
+  for (const Array& array : src) {
+    first.push_back(array.as<float>().data());
+    in_place |= array.data == dst.data;
+  }
+  if (in_place && src.size() == 1) return;
+  const Sources sources{first.data(), first.size()};
+  float* const out = dst.as<float>().data();
+  const bool past_cache = !in_place && dst.size >= kLong;
+  parallel_ranges(dst.size, [&](std::size_t begin, std::size_t end) {
+    sum_range(sources, out, past_cache, begin, end);
+  });
+}
+
+}  // namespace cputrain

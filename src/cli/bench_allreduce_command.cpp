@@ -1,0 +1,98 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/print.h"
+#include "cli/session.h"
+#include "cli/spread.h"
+#include "comm/bench_allreduce.h"
+#include "core/error.h"
+#include "core/json_text.h"
+
+namespace cputrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Triad of all ranks together: they share the machines' memory.
+double measure_triad(const Session& session) {
+  session.communicator->barrier();
+  double triad = session.backend->measure_limits().triad_gbs;
+  session.communicator->sum(Array::of<double>({&triad, 1}));
+  return triad;
+}
+
+/// nccl-tests' bus bandwidth: what each rank's link would have to carry.
+double bus_gbs(double bytes, double seconds, int ranks) {
+  return seconds > 0 ? 2e-9 * bytes / seconds * (ranks - 1) / ranks : 0;
+}
+
+void print_table(const AllreduceBench& bench, const std::vector<AllreduceFigure>& figures,
+                 double triad) {
+  print("{} ranks on {} node{}, {:.1f} MB; triad of all ranks {:.1f} GB/s measured in this run\n\n",
+        bench.ranks(), bench.nodes(), bench.nodes() == 1 ? "" : "s",
+        static_cast<double>(bench.bytes()) / 1e6, triad);
+  print("{:<20}{:>12}{:>10}{:>10}{:>14}\n", "algorithm", "ms, median", "min", "max", "bus GB/s");
+  for (const AllreduceFigure& figure : figures) {
+    if (!figure.reason.empty()) {
+      print("{:<20}{}\n", figure.name, figure.reason);
+      continue;
+    }
+    const Spread s = spread_of(figure.seconds);
+    print("{:<20}{:>12.2f}{:>10.2f}{:>10.2f}{:>14.1f}\n", figure.name, 1e3 * s.median, 1e3 * s.min,
+          1e3 * s.max, bus_gbs(static_cast<double>(bench.bytes()), s.median, bench.ranks()));
+  }
+}
+
+Json figures_json(const std::vector<AllreduceFigure>& figures) {
+  Json list = Json::array();
+  for (const AllreduceFigure& figure : figures) {
+    Json entry{{"name", figure.name}};
+    if (figure.reason.empty()) {
+      entry["seconds"] = json_of(spread_of(figure.seconds));
+    } else {
+      entry["seconds"] = nullptr;
+      entry["reason"] = figure.reason;
+    }
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+}  // namespace
+
+int run_bench_allreduce(const Config& config, const Services& services) {
+  const Session session = start_session(config, services);
+  const auto sum = [&](std::span<const Array> src, const Array& dst) {
+    session.backend->sum(src, dst);
+  };
+  AllreduceBench bench(*session.communicator, config.bytes, sum);
+  const double before = measure_triad(session);
+  const std::vector<AllreduceFigure> figures = bench.run(config.repeat);
+  // The better of two, since a disturbed measurement of the limit would flatter the program.
+  const double triad = std::max(before, measure_triad(session));
+  const std::string chosen = bench.automatic_choice();
+  if (session.leads() && config.json != "-") {
+    for (const std::string& line : session.placement) print("{}\n", line);
+    print_table(bench, figures, triad);
+    print("\nauto takes {}\n", chosen);
+  }
+  const Json result{{"bench", "allreduce"},
+                    {"ranks", bench.ranks()},
+                    {"nodes", bench.nodes()},
+                    {"threads", session.threads},
+                    {"bytes", bench.bytes()},
+                    {"repeats", config.repeat},
+                    {"engine", session.communicator->describe()},
+                    {"cpu", session.machine.cpu_model},
+                    {"limit", {{"triad_gbs", triad}}},
+                    {"auto", chosen},
+                    {"algorithms", figures_json(figures)}};
+  write_result(session, config.json, json_text(result) + "\n");
+  return static_cast<int>(ExitCode::ok);
+}
+
+}  // namespace cputrain

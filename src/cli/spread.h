@@ -1,0 +1,26 @@
+#pragma once
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+namespace cputrain {
+
+/// Repeated measurements of one thing.
+struct Spread {
+  double median, min, max;
+};
+
+/// Of at least one value.
+inline Spread spread_of(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t n = values.size();
+  const double median = n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+  return {median, values.front(), values.back()};
+}
+
+inline nlohmann::ordered_json json_of(const Spread& s) {
+  return {{"median", s.median}, {"min", s.min}, {"max", s.max}};
+}
+
+}  // namespace cputrain

@@ -1,0 +1,157 @@
+#include "comm/bench_allreduce.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "comm/node_arrays.h"
+#include "comm/pages.h"
+#include "core/clock.h"
+#include "core/error.h"
+
+namespace cputrain {
+namespace {
+
+/// One way to sum, with its memory.
+class Contestant {
+ public:
+  virtual ~Contestant() = default;
+  virtual Array input() const = 0;
+  virtual Array result() const = 0;
+  virtual void run() = 0;
+};
+
+class BetweenRanks final : public Contestant {
+ public:
+  BetweenRanks(Array numbers, Channel channel) : numbers_(numbers), channel_(std::move(channel)) {}
+  Array input() const override { return numbers_; }
+  Array result() const override { return numbers_; }
+  void run() override { channel_.allreduce->sum(numbers_); }
+
+ private:
+  Array numbers_;
+  Channel channel_;
+};
+
+/// Each rank sums its slice over the node's arrays into one copy, and over nodes.
+class WithinNode final : public Contestant {
+ public:
+  WithinNode(Communicator& communicator, const NodeMap& map, const NodeArrays& arrays,
+             const Array& copy, const SumArrays& sum, Channel between_nodes)
+      : barrier_(communicator.node_barrier()),
+        map_(map),
+        arrays_(arrays),
+        copy_(copy),
+        sum_(sum),
+        between_nodes_(std::move(between_nodes)) {}
+  Array input() const override { return arrays_.mine(); }
+  Array result() const override { return copy_; }
+
+  void run() override {
+    barrier_.wait();
+    if (map_.local < map_.lanes()) {
+      const Range own = slice_of({0, copy_.size}, map_.local, map_.lanes());
+      const Array sum = copy_.slice(own.begin, own.end);
+      sum_(arrays_.slices(own), sum);
+      between_nodes_.allreduce->sum(sum);
+    }
+    barrier_.wait();
+  }
+
+ private:
+  NodeBarrier& barrier_;
+  const NodeMap& map_;
+  const NodeArrays& arrays_;
+  Array copy_;
+  const SumArrays& sum_;
+  Channel between_nodes_;
+};
+
+double time_one(Communicator& communicator, Contestant& contestant) {
+  communicator.barrier();
+  const Stopwatch watch;
+  contestant.run();
+  return slowest_rank(communicator, watch.seconds());
+}
+
+/// One sum that is checked; the arrays are zeros afterwards, and stay so whatever is summed.
+void check_sum(Communicator& communicator, const std::string& name, Contestant& contestant) {
+  const int ranks = communicator.size();
+  std::ranges::fill(contestant.input().as<float>(), static_cast<float>(communicator.rank() + 1));
+  communicator.barrier();
+  contestant.run();
+  const auto wrong = [expected = static_cast<float>(ranks * (ranks + 1) / 2)](float x) {
+    return x != expected;
+  };
+  double mistakes = std::ranges::any_of(contestant.result().as<float>(), wrong) ? 1 : 0;
+  communicator.sum(Array::of<double>({&mistakes, 1}));
+  std::ranges::fill(contestant.input().as<float>(), 0.0f);
+  communicator.barrier();
+  if (mistakes > 0) {
+    fail(ExitCode::internal, "allreduce " + name +
+                                 " gives wrong sums (training with it would be "
+                                 "wrong, too); please report it");
+  }
+}
+
+}  // namespace
+
+AllreduceBench::AllreduceBench(Communicator& communicator, std::size_t bytes, SumArrays sum)
+    : communicator_(communicator),
+      elements_(std::max<std::size_t>(1, bytes / sizeof(float))),
+      sum_(std::move(sum)),
+      map_(read_node_map(communicator)) {}
+
+std::vector<AllreduceFigure> AllreduceBench::run(int repeat) {
+  const Pages own(bytes());
+  const Array numbers{own.bytes().data(), elements_, DType::f32};
+  const NodeArrays arrays(communicator_.node_memory(), elements_, DType::f32);
+  const auto block = communicator_.node_memory().allocate(bytes());
+  const Array copy{block->bytes().data(), elements_, DType::f32};
+
+  std::vector<AllreduceFigure> figures;
+  std::vector<std::unique_ptr<Contestant>> contestants;
+  const auto add = [&](const std::string& name, std::unique_ptr<Contestant> contestant) {
+    figures.push_back({name, {}, contestant ? "" : "the ranks are on several nodes"});
+    contestants.push_back(std::move(contestant));
+  };
+  const auto within = [&](const std::string& algorithm) {
+    return std::make_unique<WithinNode>(communicator_, map_, arrays, copy, sum_,
+                                        open_lane(communicator_, map_, {{algorithm}}));
+  };
+  add("shm", map_.nodes() == 1 ? within("tree") : nullptr);
+  for (const std::string& name : allreduce_algorithms()) {
+    add(name, std::make_unique<BetweenRanks>(numbers, open_world(communicator_, {{name}})));
+  }
+  if (map_.nodes() == 1) add("hierarchical", within("tree"));
+  for (const std::string& name : allreduce_algorithms()) {
+    if (map_.nodes() > 1) add("hierarchical+" + name, within(name));
+  }
+  Channel server{communicator_.make_peers(), nullptr, nullptr};
+  server.allreduce = make_server(*server.peers);
+  add("ps", std::make_unique<BetweenRanks>(numbers, std::move(server)));
+
+  for (std::size_t i = 0; i < figures.size(); ++i) {
+    if (contestants[i]) check_sum(communicator_, figures[i].name, *contestants[i]);
+  }
+  for (int round = 0; round < repeat; ++round) {
+    for (std::size_t i = 0; i < figures.size(); ++i) {
+      if (!contestants[i]) continue;
+      figures[i].seconds.push_back(time_one(communicator_, *contestants[i]));
+    }
+  }
+  return figures;
+}
+
+std::string AllreduceBench::automatic_choice() {
+  ParameterLayout layout;
+  layout.parameters.push_back(
+      {"all", {static_cast<int>(elements_)}, elements_, {0, elements_}, false, true, false, 0});
+  layout.gradient_size = layout.arena_size = elements_;
+  const ExchangeParts parts{communicator_, layout, bytes(), Overlap::none, {}, sum_};
+  return to_text(make_exchange(parts, {}).choice);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "core/array.h"
+
+namespace cputrain {
+
+/// Where buckets of gradients are reduced.
+enum class Overlap {
+  none,   ///< by the calling thread, once all gradients are there
+  thread  ///< by a thread that owns a core, as soon as backward has finished a bucket
+};
+
+/// Reduces buckets one after the other, in one order on all ranks.
+class Buckets {
+ public:
+  using Reduce = std::function<void(Range)>;
+  /// `ends` as bucket_ends() gives them. `on_thread_start` runs first on the thread, if there is
+  /// one.
+  Buckets(std::vector<std::size_t> ends, Reduce reduce, Overlap overlap,
+          std::function<void()> on_thread_start = {});
+  ~Buckets();
+  Buckets(const Buckets&) = delete;
+  Buckets& operator=(const Buckets&) = delete;
+
+  const std::vector<std::size_t>& ends() const { return ends_; }
+  Range bucket(std::size_t i) const { return {i == 0 ? 0 : ends_[i - 1], ends_[i]}; }
+  /// Gradients [0, n) are final.
+  void ready(std::size_t n);
+  /// Returns when all buckets are reduced; ready() may then begin anew. Throws what reducing threw.
+  void finish();
+
+ private:
+  void serve(const std::stop_token&);
+
+  std::vector<std::size_t> ends_;
+  Reduce reduce_;
+  Overlap overlap_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::size_t ready_ = 0;  ///< buckets that may be reduced
+  std::size_t done_ = 0;
+  std::exception_ptr failure_;
+  std::jthread thread_;  // last: it uses the others
+};
+
+}  // namespace cputrain

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+
+#include "comm/buckets.h"
+#include "comm/communicator.h"
+#include "comm/exchange.h"
+#include "comm/node_map.h"
+
+/// The ways to exchange gradients. make_exchange.h chooses one.
+namespace cputrain {
+
+/// What they have in common.
+struct ExchangeParts {
+  Communicator& communicator;
+  ParameterLayout layout;
+  std::size_t bucket_bytes = 0;  ///< cut buckets at about this size, at parameter boundaries
+  Overlap overlap = Overlap::none;
+  std::function<void()> on_thread_start = {};  ///< of the thread that overlaps, if there is one
+  SumArrays sum = sum_plainly;                 ///< by the calling thread's cores
+};
+
+/// An algorithm with the channel it works on.
+struct Channel {
+  std::unique_ptr<Peers> peers;
+  std::unique_ptr<Peers> group;  ///< of `peers`, where the algorithm is not between all ranks
+  std::unique_ptr<Allreduce> allreduce;
+};
+
+/// Every rank keeps a replica of the weights and updates all of it: buckets of gradients are summed
+/// by an allreduce each, in place. All ranks then apply the same update to the same numbers.
+/// Memory: two arenas a rank.
+std::unique_ptr<GradientExchange> make_replica_exchange(const ExchangeParts&, Channel);
+
+/// Slices over shared memory. Gradients of all ranks of a node lie in one shared block; each of the
+/// first `lanes` ranks of a node sums its slice over them in the order of ranks, then over nodes
+/// with the owners of the same slice there (`between_nodes`; all slices travel at once), updates it
+/// and writes it into the node's one copy of the weights. After "ZeRO" (Rajbhandari et al. 2020,
+/// stage 1) within the node; what nodes send is 2 n (K - 1) / K bytes each for K nodes.
+/// Where ranks keep moving statistics of their own, each also has a replica of the weights, which
+/// it copies from the node's. Throws Error(internal) on all ranks where shared memory cannot be had
+/// on one node.
+std::unique_ptr<GradientExchange> make_node_exchange(const ExchangeParts&, const NodeMap&,
+                                                     Channel between_nodes);
+
+/// Rank 0 owns all weights: it sums the gradients of all ranks, updates and sends new weights to
+/// all. 2 P n bytes through one rank; there for comparison.
+std::unique_ptr<GradientExchange> make_server_exchange(const ExchangeParts&);
+
+}  // namespace cputrain

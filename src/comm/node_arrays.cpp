@@ -1,0 +1,67 @@
+#include "comm/node_arrays.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace cputrain {
+
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+std::size_t round_up(std::size_t n, std::size_t step) { return (n + step - 1) / step * step; }
+
+std::atomic_ref<std::uint64_t> counter(const SharedBlock& block, std::size_t i) {
+  return std::atomic_ref(reinterpret_cast<std::uint64_t*>(block.bytes().data())[i]);
+}
+
+}  // namespace
+
+Range slice_of(Range whole, int lane, int lanes) {
+  const auto position = [&](int k) {
+    if (k == lanes) return whole.end;
+    const std::size_t even =
+        whole.begin + whole.size() * static_cast<std::size_t>(k) / static_cast<std::size_t>(lanes);
+    return std::max(whole.begin, even / kSliceGrid * kSliceGrid);
+  };
+  return {position(lane), position(lane + 1)};
+}
+
+NodeArrays::NodeArrays(NodeMemory& memory, std::size_t elements, DType dtype, int each)
+    : elements_(elements),
+      dtype_(dtype),
+      stride_(round_up(elements * size_of(dtype), kPage)),
+      local_rank_(memory.local_rank()),
+      local_size_(memory.local_size()),
+      each_(each),
+      block_(memory.allocate(stride_ * static_cast<std::size_t>(local_size_ * each))) {}
+
+Array NodeArrays::of(int local_rank, int which) const {
+  const auto place = static_cast<std::size_t>(local_rank * each_ + which);
+  return {block_->bytes().data() + place * stride_, elements_, dtype_};
+}
+
+std::vector<Array> NodeArrays::slices(Range range) const {
+  std::vector<Array> arrays;
+  for (int rank = 0; rank < local_size_; ++rank) {
+    for (int i = 0; i < each_; ++i) arrays.push_back(of(rank, i).slice(range.begin, range.end));
+  }
+  return arrays;
+}
+
+NodeVersion::NodeVersion(NodeMemory& memory)
+    : block_(memory.allocate(2 * sizeof(std::uint64_t))),
+      writers_(static_cast<std::uint64_t>(memory.local_size())) {}
+
+void NodeVersion::begin() { counter(*block_, 0).fetch_add(1); }
+void NodeVersion::end() { counter(*block_, 1).fetch_add(1); }
+
+std::uint64_t NodeVersion::value() const {
+  // In this order: a change that begins between the two readings looks unfinished.
+  const std::uint64_t ended = counter(*block_, 1).load();
+  const std::uint64_t begun = counter(*block_, 0).load();
+  const bool whole = begun == ended && begun % writers_ == 0;
+  return 2 * (begun / writers_) + (whole ? 0 : 1);
+}
+
+}  // namespace cputrain

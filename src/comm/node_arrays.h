@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/node.h"
+#include "core/array.h"
+
+namespace cputrain {
+
+/// Slices begin at multiples of this many elements: whole pages, so that no two ranks write the
+/// same cache line or touch the same page first; norms are formed block by block on the same grid.
+inline constexpr std::size_t kSliceGrid = 4096;
+
+/// Slice `lane` of `lanes` of a range; as equal as the grid allows, together the whole of it.
+Range slice_of(Range whole, int lane, int lanes);
+
+/// Equally long arrays in a node's shared memory, `each` of them for every rank; a rank's own lie
+/// together.
+class NodeArrays {
+ public:
+  /// Collective over the node; Error(internal) on all of its ranks where there is no room.
+  NodeArrays(NodeMemory&, std::size_t elements, DType, int each = 1);
+
+  Array of(int local_rank, int which = 0) const;
+  Array mine(int which = 0) const { return of(local_rank_, which); }
+  /// The same range of all ranks' arrays, in the order of ranks and then of arrays.
+  std::vector<Array> slices(Range) const;
+  std::size_t bytes() const { return block_->bytes().size(); }
+
+ private:
+  std::size_t elements_;
+  DType dtype_;
+  std::size_t stride_;  ///< bytes
+  int local_rank_, local_size_, each_;
+  std::unique_ptr<SharedBlock> block_;
+};
+
+/// Tells whether the ranks of a node are changing what they share. Each rank calls begin() before
+/// and end() after its part of a change.
+class NodeVersion {
+ public:
+  explicit NodeVersion(NodeMemory&);
+  void begin();
+  void end();
+  /// Twice the number of changes; odd while one is under way.
+  std::uint64_t value() const;
+
+ private:
+  std::unique_ptr<SharedBlock> block_;
+  std::uint64_t writers_;
+};
+
+}  // namespace cputrain

@@ -1,0 +1,220 @@
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "comm/exchanges.h"
+#include "comm/node_arrays.h"
+#include "comm/pages.h"
+#include "core/clock.h"
+#include "core/error.h"
+
+namespace cputrain {
+namespace {
+
+/// Whether ranks keep numbers of their own beside the weights: then one copy does not serve all.
+bool ranks_differ(const ParameterLayout& layout) {
+  return std::ranges::any_of(layout.parameters, &Parameter::averaged);
+}
+
+/// The weights of a node: one copy that all of its ranks compute with, or, where ranks differ, one
+/// that is published and a replica for each.
+class NodeWeights {
+ public:
+  NodeWeights(NodeMemory& memory, const ParameterLayout& layout)
+      : size_(layout.arena_size),
+        learnt_(layout.gradient_size),
+        dtype_(layout.dtype),
+        shared_(memory.allocate(layout.arena_size * size_of(layout.dtype))),
+        own_(ranks_differ(layout) ? layout.arena_size * size_of(layout.dtype) : 0) {}
+
+  bool one_copy() const { return own_.bytes().empty(); }
+  Array shared() const { return {shared_->bytes().data(), size_, dtype_}; }
+  /// What the program computes with.
+  Array arena() const { return one_copy() ? shared() : Array{own_.bytes().data(), size_, dtype_}; }
+
+  void publish(Range range) const { copy(shared(), arena(), range); }
+  void fetch() const { copy(arena(), shared(), {0, learnt_}); }
+  std::size_t own_bytes() const { return own_.bytes().size(); }
+
+ private:
+  void copy(const Array& dst, const Array& src, Range range) const {
+    if (one_copy() || range.size() == 0) return;
+    const Array to = dst.slice(range.begin, range.end);
+    std::memcpy(to.data, src.slice(range.begin, range.end).data, to.bytes().size());
+  }
+
+  std::size_t size_, learnt_;
+  DType dtype_;
+  std::unique_ptr<SharedBlock> shared_;
+  Pages own_;
+};
+
+/// The shared memory of one exchange.
+struct NodeBlocks {
+  NodeArrays gradients;
+  NodeWeights weights;
+  NodeVersion version;
+
+  NodeBlocks(NodeMemory& memory, const ParameterLayout& layout)
+      : gradients(memory, layout.gradient_size, layout.dtype),
+        weights(memory, layout),
+        version(memory) {}
+};
+
+/// On all nodes or, with the same error everywhere, on none.
+std::unique_ptr<NodeBlocks> allocate_blocks(Communicator& communicator,
+                                            const ParameterLayout& layout) {
+  std::unique_ptr<NodeBlocks> blocks;
+  std::string failure;
+  try {
+    blocks = std::make_unique<NodeBlocks>(communicator.node_memory(), layout);
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  for (const std::string& text : communicator.gather(failure)) {
+    if (!text.empty()) fail(ExitCode::internal, text);
+  }
+  return blocks;
+}
+
+class NodeExchange final : public GradientExchange {
+ public:
+  NodeExchange(const ExchangeParts& parts, const NodeMap& map, Channel between_nodes,
+               std::unique_ptr<NodeBlocks> blocks)
+      : communicator_(parts.communicator),
+        map_(map),
+        overlaps_(parts.overlap != Overlap::none),
+        sum_(overlaps_ ? sum_plainly : parts.sum),
+        blocks_(std::move(blocks)),
+        gradients_(blocks_->gradients),
+        weights_(blocks_->weights),
+        version_(blocks_->version),
+        between_nodes_(std::move(between_nodes)),
+        peers_(parts.communicator.make_peers()),
+        thread_peers_(parts.communicator.make_peers()),
+        node_(*peers_, map.own()),
+        thread_node_(*thread_peers_, map.own()),
+        sum_measures_(make_tree(node_)),
+        wait_for_bucket_(make_tree(thread_node_)),
+        buckets_(
+            overlaps_ ? bucket_ends(parts.layout, parts.bucket_bytes)
+                      : bucket_ends(parts.layout, parts.layout.gradient_size * sizeof(double)),
+            [this](Range bucket) { reduce(bucket); }, parts.overlap, parts.on_thread_start) {
+    for (std::size_t i = 0; i < buckets_.ends().size(); ++i) {
+      const Range own = owned_part(buckets_.bucket(i));
+      if (own.size() > 0) owned_.push_back(own);
+    }
+  }
+
+  Arenas arenas() const override { return {weights_.arena(), gradients_.mine()}; }
+  std::span<const Range> owned() const override { return owned_; }
+
+  Accumulate begin(int k, bool last) override {
+    last_ = last;
+    return k == 0 ? Accumulate::overwrite : Accumulate::add;
+  }
+
+  void ready(std::size_t n) override {
+    if (last_) buckets_.ready(n);
+  }
+
+  using GradientExchange::finish;
+  ExchangeTimes finish(std::span<const Measure> measures,
+                       const std::function<void(Range)>& update) override {
+    ExchangeTimes times;
+    Stopwatch watch;
+    communicator_.barrier();
+    communicator_.node_barrier().wait();  // what was written to the node's memory is seen now
+    times.straggler_wait = watch.lap();
+    buckets_.finish();
+    times.allreduce_exposed = watch.lap();
+    // Over the owners of this node: they own everything, and so do those of the others.
+    for (const Measure& measure : measures) sum_measures_->sum(Array::of(measure()));
+    version_.begin();
+    for (const Range& range : owned_) {
+      update(range);
+      weights_.publish(range);
+    }
+    version_.end();
+    times.optimizer = watch.lap();
+    communicator_.node_barrier().wait();
+    weights_.fetch();
+    times.allreduce_exposed += watch.lap();
+    return times;
+  }
+
+  void spread_weights() override {
+    if (!weights_.one_copy()) return communicator_.broadcast(weights_.arena().bytes(), 0);
+    if (map_.local == 0) {
+      PeerGroup firsts(*peers_, map_.lane(0));
+      const auto bytes = weights_.shared().bytes();
+      if (map_.node > 0) firsts.receive(0, bytes);
+      for (int node = 1; map_.node == 0 && node < map_.nodes(); ++node) firsts.send(node, bytes);
+    }
+    communicator_.node_barrier().wait();
+  }
+
+  std::uint64_t weights_version() const override {
+    return weights_.one_copy() ? version_.value() : 0;
+  }
+
+  ExchangeMemory memory() const override {
+    const auto ranks = static_cast<std::size_t>(map_.local_size());
+    return {gradients_.bytes() / ranks + weights_.own_bytes(), weights_.shared().bytes().size()};
+  }
+
+  std::string describe() const override {
+    return std::string("slices over the node's shared memory, one copy of the weights a node") +
+           (weights_.one_copy() ? "" : " and a replica a rank (batch normalization)");
+  }
+
+ private:
+  Range owned_part(Range bucket) const {
+    if (map_.local >= map_.lanes()) return {bucket.end, bucket.end};
+    return slice_of(bucket, map_.local, map_.lanes());
+  }
+
+  /// Sums this rank's part of a bucket over the node, then over all nodes.
+  void reduce(Range bucket) {
+    if (overlaps_) wait_for_ranks();
+    const Range own = owned_part(bucket);
+    if (own.size() == 0) return;
+    const Array sum = gradients_.mine().slice(own.begin, own.end);
+    sum_(gradients_.slices(own), sum);
+    between_nodes_.allreduce->sum(sum);
+  }
+
+  /// On the thread that overlaps: until the bucket is ready on all ranks of the node.
+  void wait_for_ranks() {
+    float here = 1;
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    wait_for_bucket_->sum(Array::of<float>({&here, 1}));
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+
+  Communicator& communicator_;
+  NodeMap map_;
+  bool overlaps_, last_ = true;
+  SumArrays sum_;
+  std::unique_ptr<NodeBlocks> blocks_;
+  NodeArrays& gradients_;
+  NodeWeights& weights_;
+  NodeVersion& version_;
+  Channel between_nodes_;
+  std::unique_ptr<Peers> peers_, thread_peers_;
+  PeerGroup node_, thread_node_;
+  std::unique_ptr<Allreduce> sum_measures_, wait_for_bucket_;
+  std::vector<Range> owned_;
+  Buckets buckets_;  // last: its thread uses the others
+};
+
+}  // namespace
+
+std::unique_ptr<GradientExchange> make_node_exchange(const ExchangeParts& parts, const NodeMap& map,
+                                                     Channel between_nodes) {
+  return std::make_unique<NodeExchange>(parts, map, std::move(between_nodes),
+                                        allocate_blocks(parts.communicator, parts.layout));
+}
+
+}  // namespace cputrain

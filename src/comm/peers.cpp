@@ -1,0 +1,16 @@
+#include "comm/peers.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace cputrain {
+
+PeerGroup::PeerGroup(Peers& all, std::vector<int> members)
+    : all_(all),
+      members_(std::move(members)),
+      rank_(static_cast<int>(std::ranges::find(members_, all.rank()) - members_.begin())) {
+  assert(rank_ < size());
+}
+
+}  // namespace cputrain

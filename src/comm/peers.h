@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace cputrain {
+
+/// Messages between the ranks of a group; what the algorithms of allreduce are written on. Each
+/// object is a channel of its own: its messages meet no others.
+class Peers {
+ public:
+  virtual ~Peers() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// Sends `out` to one rank while receiving `in` from another (or the same). Both sides name the
+  /// same length; nothing is sent where it is 0. Returns when `in` is there and `out` may change.
+  virtual void exchange(int to, std::span<const std::byte> out, int from,
+                        std::span<std::byte> in) = 0;
+
+  void send(int to, std::span<const std::byte> out) { exchange(to, out, to, {}); }
+  void receive(int from, std::span<std::byte> in) { exchange(from, {}, from, in); }
+};
+
+/// Some ranks of a larger group, numbered anew in the order given. Borrows the larger one.
+class PeerGroup final : public Peers {
+ public:
+  /// `members` are ranks of `all`, this one among them.
+  PeerGroup(Peers& all, std::vector<int> members);
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(members_.size()); }
+  void exchange(int to, std::span<const std::byte> out, int from,
+                std::span<std::byte> in) override {
+    all_.exchange(members_[static_cast<std::size_t>(to)], out,
+                  members_[static_cast<std::size_t>(from)], in);
+  }
+
+ private:
+  Peers& all_;
+  std::vector<int> members_;
+  int rank_;
+};
+
+}  // namespace cputrain
