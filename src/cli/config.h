@@ -59,6 +59,7 @@ struct Config {
   // machine
   std::string backend, precision = "float";
   std::optional<int> threads, io_threads;
+  std::optional<bool> bind;
   bool winograd = true;
   double bucket_mb = 25;
 
