@@ -13,6 +13,7 @@
 #include "backends/mpi/mpi_communicator.h"
 #include "backends/onnx/onnx_writer.h"
 #include "backends/reference/reference_backend.h"
+#include "backends/topology/binding.h"
 #include "backends/topology/topology.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
@@ -53,6 +54,8 @@ Services make_services(const Launcher& launcher, SignalWatch& signals) {
       .data = make_data_pipeline(),
       .write_onnx = write_onnx,
       .machine = read_machine,
+      .bind_this_thread = bind_this_thread,
+      .mpi = mpi_available(),
       .libraries = library_versions(),
       .signals = &signals};
 }

@@ -64,6 +64,11 @@ void Team::take(const Route& route, std::span<std::byte> message) {
   std::ranges::copy(next, message.begin());
 }
 
+std::exception_ptr Team::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
 void Team::stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;

@@ -51,8 +51,7 @@ class Team {
 
   /// The rank will make no more calls. With an exception: everybody else stops, too.
   void leave(std::exception_ptr failure);
-  /// The first failure; only after all threads have ended.
-  std::exception_ptr failure() const { return failure_; }
+  std::exception_ptr failure() const;  ///< the first
 
  private:
   void stop_for(std::exception_ptr failure);  // with mutex_ held
@@ -62,7 +61,7 @@ class Team {
   std::vector<Call> calls_;
   std::vector<Call> shown_;  // calls_ of the last meeting: read while others come to the next one
   std::map<Route, std::deque<std::vector<std::byte>>> messages_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   int waiting_ = 0;
   int left_ = 0;

@@ -186,9 +186,15 @@ class World {
   void leave(int rank, std::exception_ptr failure) {
     all_.leave(failure);
     node_of(rank).leave(failure);
-    if (failure) {
-      for (const auto& node : nodes_) node->stop();
-    }
+    if (!this->failure()) return;
+    all_.stop();
+    for (const auto& node : nodes_) node->stop();
+  }
+  /// The first of all ranks, or of a node's.
+  std::exception_ptr failure() const {
+    std::exception_ptr first = all_.failure();
+    for (const auto& node : nodes_) first = first ? first : node->failure();
+    return first;
   }
 
  private:
@@ -221,7 +227,7 @@ void run_ranks(int size, const std::function<void(Communicator&)>& body,
       threads.emplace_back([&world, &body, rank] { run_one(world, rank, body); });
     }
   }
-  if (world.all().failure()) std::rethrow_exception(world.all().failure());
+  if (world.failure()) std::rethrow_exception(world.failure());
 }
 
 }  // namespace cputrain

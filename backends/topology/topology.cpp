@@ -27,29 +27,30 @@ void check(int result, const char* call) {
 }
 
 /// hwloc's tree of this machine: only what this process's container lets it see.
-class Topology final {
+class LoadedTree final {
  public:
-  Topology() {
+  LoadedTree() {
     check(hwloc_topology_init(&tree_), "hwloc_topology_init");
     check(hwloc_topology_load(tree_), "hwloc_topology_load");
   }
-  ~Topology() { hwloc_topology_destroy(tree_); }
-  Topology(const Topology&) = delete;
-  Topology& operator=(const Topology&) = delete;
+  ~LoadedTree() { hwloc_topology_destroy(tree_); }
+  LoadedTree(const LoadedTree&) = delete;
+  LoadedTree& operator=(const LoadedTree&) = delete;
 
   hwloc_topology_t tree() const { return tree_; }
-  int count(hwloc_obj_type_t type) const {
-    return std::max(0, hwloc_get_nbobjs_by_type(tree_, type));
-  }
 
  private:
   hwloc_topology_t tree_ = nullptr;
 };
 
+int count(hwloc_topology_t tree, hwloc_obj_type_t type) {
+  return std::max(0, hwloc_get_nbobjs_by_type(tree, type));
+}
+
 /// The mask of the calling thread.
-std::vector<int> bound_cpus(const Topology& topology) {
+std::vector<int> bound_cpus(hwloc_topology_t tree) {
   const hwloc_bitmap_t set = hwloc_bitmap_alloc();
-  const int result = hwloc_get_cpubind(topology.tree(), set, HWLOC_CPUBIND_THREAD);
+  const int result = hwloc_get_cpubind(tree, set, HWLOC_CPUBIND_THREAD);
   std::vector<int> cpus;
   for (int cpu = hwloc_bitmap_first(set); cpu >= 0; cpu = hwloc_bitmap_next(set, cpu)) {
     cpus.push_back(cpu);
@@ -60,15 +61,31 @@ std::vector<int> bound_cpus(const Topology& topology) {
 }
 
 /// The core of a hardware thread; a number of its own where hwloc knows no cores.
-int core_of(const Topology& topology, int cpu) {
-  hwloc_obj_t object = hwloc_get_pu_obj_by_os_index(topology.tree(), static_cast<unsigned>(cpu));
+int core_of(hwloc_topology_t tree, int cpu) {
+  hwloc_obj_t object = hwloc_get_pu_obj_by_os_index(tree, static_cast<unsigned>(cpu));
   while (object != nullptr && object->type != HWLOC_OBJ_CORE) object = object->parent;
   return object != nullptr ? static_cast<int>(object->logical_index)
-                           : topology.count(HWLOC_OBJ_CORE) + cpu;
+                           : count(tree, HWLOC_OBJ_CORE) + cpu;
+}
+
+/// The NUMA node beside a hardware thread (the first, where fast and large memory are two).
+int numa_of(const hwloc_obj* hardware_thread) {
+  if (hardware_thread == nullptr || hardware_thread->nodeset == nullptr) return 0;
+  return std::max(0, hwloc_bitmap_first(hardware_thread->nodeset));
+}
+
+/// NUMA nodes that have hardware threads; others are memory alone.
+int numa_nodes(hwloc_topology_t tree) {
+  std::set<int> nodes;
+  for (hwloc_obj_t thread = nullptr;
+       (thread = hwloc_get_next_obj_by_type(tree, HWLOC_OBJ_PU, thread)) != nullptr;) {
+    nodes.insert(numa_of(thread));
+  }
+  return std::max(1, static_cast<int>(nodes.size()));
 }
 
 /// "L2 1024 KiB x 2": the first of a level and how many there are.
-std::vector<std::string> read_caches(const Topology& topology) {
+std::vector<std::string> read_caches(hwloc_topology_t tree) {
   struct Level {
     hwloc_obj_type_t type;
     const char* name;
@@ -79,11 +96,11 @@ std::vector<std::string> read_caches(const Topology& topology) {
                                           {HWLOC_OBJ_L4CACHE, "L4"}}};
   std::vector<std::string> caches;
   for (const Level& level : kLevels) {
-    const int count = topology.count(level.type);
-    if (count == 0) continue;
-    const hwloc_obj_t first = hwloc_get_obj_by_type(topology.tree(), level.type, 0);
+    const int found = count(tree, level.type);
+    if (found == 0) continue;
+    const hwloc_obj_t first = hwloc_get_obj_by_type(tree, level.type, 0);
     caches.push_back(std::string(level.name) + " " + std::to_string(first->attr->cache.size >> 10) +
-                     " KiB" + (count > 1 ? " x " + std::to_string(count) : ""));
+                     " KiB" + (found > 1 ? " x " + std::to_string(found) : ""));
   }
   return caches;
 }
@@ -101,29 +118,40 @@ std::string read_file(const char* path) {
 
 }  // namespace
 
+Machine machine_of(hwloc_topology_t tree, const std::vector<int>& allowed_cpus) {
+  Machine machine;
+  machine.sockets = std::max(1, count(tree, HWLOC_OBJ_PACKAGE));
+  machine.numa_nodes = numa_nodes(tree);
+  machine.hardware_threads = count(tree, HWLOC_OBJ_PU);
+  machine.cores = count(tree, HWLOC_OBJ_CORE);
+  if (machine.cores == 0) machine.cores = machine.hardware_threads;
+  machine.memory_gb = static_cast<double>(hwloc_get_root_obj(tree)->total_memory) / 1e9;
+  machine.caches = read_caches(tree);
+  machine.allowed_cpus = allowed_cpus;
+  for (const int cpu : allowed_cpus) {
+    machine.core_of_cpu.push_back(core_of(tree, cpu));
+    machine.numa_of_cpu.push_back(
+        numa_of(hwloc_get_pu_obj_by_os_index(tree, static_cast<unsigned>(cpu))));
+  }
+  machine.allowed_cores = static_cast<int>(
+      std::set<int>(machine.core_of_cpu.begin(), machine.core_of_cpu.end()).size());
+  return machine;
+}
+
 Machine read_machine() {
-  const Topology topology;
+  const LoadedTree loaded;
   const GroupLimits limits = read_group_limits("/");
   const std::string cpuinfo = read_file("/proc/cpuinfo");
-  Machine machine;
+  const std::vector<int> by_openmp = openmp_cpus();
+  Machine machine =
+      machine_of(loaded.tree(), by_openmp.empty() ? bound_cpus(loaded.tree()) : by_openmp);
   machine.host = host_name();
   machine.cpu_model = cpu_model(cpuinfo);
   machine.instruction_set = instruction_set(cpuinfo);
-  machine.sockets = std::max(1, topology.count(HWLOC_OBJ_PACKAGE));
-  machine.numa_nodes = std::max(1, topology.count(HWLOC_OBJ_NUMANODE));
-  machine.hardware_threads = topology.count(HWLOC_OBJ_PU);
-  machine.cores = topology.count(HWLOC_OBJ_CORE);
-  if (machine.cores == 0) machine.cores = machine.hardware_threads;
-  const auto memory = static_cast<double>(hwloc_get_root_obj(topology.tree())->total_memory);
-  machine.memory_gb =
-      (limits.memory_bytes > 0 ? std::min(memory, limits.memory_bytes) : memory) / 1e9;
-  machine.caches = read_caches(topology);
+  if (limits.memory_bytes > 0) {
+    machine.memory_gb = std::min(machine.memory_gb, limits.memory_bytes / 1e9);
+  }
   machine.cpu_quota = limits.cpus;
-  machine.allowed_cpus = openmp_cpus();
-  if (machine.allowed_cpus.empty()) machine.allowed_cpus = bound_cpus(topology);
-  for (int cpu : machine.allowed_cpus) machine.core_of_cpu.push_back(core_of(topology, cpu));
-  machine.allowed_cores = static_cast<int>(
-      std::set<int>(machine.core_of_cpu.begin(), machine.core_of_cpu.end()).size());
   return machine;
 }
 

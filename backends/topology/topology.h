@@ -1,11 +1,19 @@
 #pragma once
 
-#include "core/placement.h"
+#include <vector>
+
+#include "core/machine.h"
+
+struct hwloc_topology;
 
 namespace cputrain {
 
 /// Reads what the operating system and hwloc know about this machine and this process. To be
 /// called on the main thread before it starts others. Throws Error(internal) when hwloc fails.
 Machine read_machine();
+
+/// What a loaded tree of hwloc says of a machine, for a process that may run on these hardware
+/// threads: cores, NUMA nodes, caches, memory. Names, quota and limits stay empty.
+Machine machine_of(hwloc_topology* tree, const std::vector<int>& allowed_cpus);
 
 }  // namespace cputrain

@@ -215,11 +215,15 @@ void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices)
   f.choice("precision", {"float", "double"}, "double: reference backend only [float]",
            [&c](const std::string& name) { c.precision = name; });
   f.whole("threads", c.threads, 1, 4096, "of each rank [the cores it was given]");
+  f.yes_or_no("bind", c.bind,
+              "bind the threads of each rank to cores of its own [where several ranks fill a "
+              "machine]");
 }
 
 void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   add_processor_flags(f, c, choices);
-  f.whole("io-threads", c.io_threads, 1, 4096, "for decoding pictures [as --threads]");
+  f.whole("io-threads", c.io_threads, 1, 4096,
+          "for decoding pictures [as --threads] and changing them meanwhile [1 in 8 threads]");
   f.no("winograd", c.winograd,
        "compute 3x3 convolutions directly: slower, with smaller rounding errors");
   if (c.command == "train" || c.command == "bench") {
@@ -280,8 +284,9 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   if (command == "train") {
     f.text("out", c.out, "DIR", "folder of this run [runs/<date>-<model>-np<ranks>-b<batch>]");
     f.yes("overwrite", c.overwrite, "--out may hold an earlier run");
-    f.whole("verbose", c.verbose, 0, 2,
-            "0: silent, 1: a bar, 2: a line an epoch [1 on a terminal, else 2]");
+    f.whole("verbose", c.verbose, 0, 3,
+            "0: silent, 1: a bar, 2: a line an epoch, 3: that and where every rank runs [1 on a "
+            "terminal, else 2]");
     f.whole("log-every", c.log_every, 0, 1'000'000'000,
             "step lines in metrics.jsonl [10]; 0: none");
   } else {

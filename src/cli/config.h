@@ -60,6 +60,7 @@ struct Config {
   // machine
   std::string backend, precision = "float";
   std::optional<int> threads, io_threads;
+  std::optional<bool> bind;
   bool winograd = true;
   double bucket_mb = 25;
   AllreduceChoice allreduce;

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,7 @@
 #include "cli/training_setup.h"
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/launch_line.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "model/summary.h"
@@ -25,6 +27,28 @@ std::string machine_text(const Machine& m) {
       m.allowed_cpus.size(), m.instruction_set, join(m.caches, ", "), m.memory_gb);
 }
 
+std::vector<LaunchLine> launch_lines_here(const Session& session, const Services& services) {
+  const Machine& m = session.machine;
+  return launch_lines({m.cores, m.hardware_threads, m.numa_nodes, m.cpu_quota}, geteuid() == 0,
+                      services.mpi);
+}
+
+std::string launch_text(const std::vector<LaunchLine>& lines) {
+  std::string text = "On this machine we would type:\n";
+  for (const LaunchLine& launch : lines) {
+    text += fmt::format("  {}    {}\n", launch.line, launch.purpose);
+  }
+  return text;
+}
+
+nlohmann::ordered_json launch_json(const std::vector<LaunchLine>& lines) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const LaunchLine& launch : lines) {
+    json.push_back({{"line", launch.line}, {"purpose", launch.purpose}});
+  }
+  return json;
+}
+
 }  // namespace
 
 int run_info(const Config& config, const Services& services) {
@@ -32,11 +56,12 @@ int run_info(const Config& config, const Services& services) {
   const Graph graph =
       build_graph(config, choices, config.classes.value_or(choices.model->recipe.classes));
   const Session session = start_session(config, services);
+  const std::vector<LaunchLine> launches = launch_lines_here(session, services);
   if (session.leads() && config.json != "-") {
-    print("cputrain {}\n{}Placement: {}\nBackend: {}\nRanks: {}\nLibraries: {}\n\n", kVersion,
-          machine_text(session.machine), join(session.placement, "\n  "),
-          session.backend->describe(), session.communicator->describe(),
-          join(services.libraries, ", "));
+    print("cputrain {}\n{}Placement: {}\n  {}\n{}Backend: {}\nRanks: {}\nLibraries: {}\n\n",
+          kVersion, machine_text(session.machine), join(session.placement, "\n  "),
+          join(map_of(session.plan), "\n  "), launch_text(launches), session.backend->describe(),
+          session.communicator->describe(), join(services.libraries, ", "));
     print("Model {}: {}\n{}", choices.model->name, choices.model->description, summary_text(graph));
     print("Recipe: {}, batch {}, {} (learning rate {:g}), {} epochs; from the {}\n",
           fmt::format("{0}x{0}", choices.image.height), choices.batch,
@@ -49,6 +74,8 @@ int run_info(const Config& config, const Services& services) {
                                       {"model", std::move(model)},
                                       {"machine", machine_json(session.machine)},
                                       {"placement", session.placement},
+                                      {"map", placement_json(session.plan)},
+                                      {"launch", launch_json(launches)},
                                       {"threads", session.threads},
                                       {"ranks", session.communicator->size()},
                                       {"backend", session.backend->describe()},

@@ -19,4 +19,22 @@ nlohmann::ordered_json machine_json(const Machine& m) {
           {"memory_gb", m.memory_gb}};
 }
 
+nlohmann::ordered_json placement_json(const JobPlacement& job) {
+  nlohmann::ordered_json map = nlohmann::ordered_json::array();
+  for (const RankPlan& plan : job.ranks) {
+    nlohmann::ordered_json rank{{"rank", plan.rank},
+                                {"host", plan.host},
+                                {"cores", plan.cores},
+                                {"numa_nodes", plan.numa},
+                                {"hardware_threads", plan.cpus},
+                                {"threads", plan.threads},
+                                {"input_threads", plan.input_threads},
+                                {"bound", plan.bind},
+                                {"communication_core", plan.communication_core}};
+    if (plan.communication_cpu) rank["communication_hardware_thread"] = *plan.communication_cpu;
+    map.push_back(std::move(rank));
+  }
+  return map;
+}
+
 }  // namespace cputrain

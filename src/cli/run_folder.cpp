@@ -125,6 +125,7 @@ nlohmann::ordered_json environment_json(const Session& session, const Services& 
           {"communication", session.communicator->describe()},
           {"backend", session.backend->describe()},
           {"placement", session.placement},
+          {"map", map_of(session.plan)},
           {"libraries", services.libraries}};
 }
 

@@ -33,6 +33,10 @@ struct Services {
   /// Writes an ONNX file; Error(usage) in a build without it.
   std::function<void(const ExportedModel&, AtomicFile&)> write_onnx;
   std::function<Machine()> machine;
+  /// Binds the calling thread, and those it starts later, to these hardware threads; false where
+  /// the system refuses.
+  std::function<bool(const std::vector<int>& cpus)> bind_this_thread;
+  bool mpi = false;                    ///< this build has it
   std::vector<std::string> libraries;  ///< "oneDNN 2.6.3", for `info` and environment.json
   SignalWatch* signals = nullptr;      ///< never null; borrowed
 };

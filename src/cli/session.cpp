@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <map>
 
+#include "cli/place_ranks.h"
 #include "comm/pages.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -17,36 +17,19 @@
 #include "core/text.h"
 
 namespace cputrain {
-namespace {
-
-constexpr int kMostThreads = 4096;  // as --threads
-
-/// --threads, else OMP_NUM_THREADS ("4" or "4,2": the outer level counts).
-std::optional<int> asked_threads(const Config& config) {
-  if (config.threads) return config.threads;
-  const char* text = std::getenv("OMP_NUM_THREADS");
-  const int threads = text ? std::atoi(text) : 0;
-  return threads >= 1 ? std::optional(std::min(threads, kMostThreads)) : std::nullopt;
-}
-
-}  // namespace
 
 Session start_session(const Config& config, const Services& services) {
   Session session;
   session.communicator = services.make_communicator();
   check_agreement(session, "their command", config.command + " " + config.topic);
   session.machine = services.machine();
-  const int rank = session.communicator->rank();
-  const auto places = session.communicator->gather(to_text(place_of(rank, session.machine)));
-  // What rank 0 was asked counts for all: variables need not be set alike on every host.
-  const int asked = asked_threads(config).value_or(0);
-  const int asked_of_all = std::stoi(session.communicator->gather(std::to_string(asked)).front());
-  const JobPlacement plan =
-      plan_job(places, asked_of_all ? std::optional(asked_of_all) : std::nullopt);
-  session.most_threads = std::ranges::max(plan.threads);
-  session.threads = plan.threads[static_cast<std::size_t>(rank)];
-  session.placement = plan.lines;
-  for (const std::string& warning : plan.warnings) {
+  session.plan = place_ranks(*session.communicator, session.machine, config, services);
+  for (const RankPlan& plan : session.plan.ranks) {
+    session.most_threads = std::max(session.most_threads, plan.threads);
+  }
+  session.threads = session.place().threads;
+  session.placement = session.plan.lines;
+  for (const std::string& warning : session.plan.warnings) {
     session.placement.push_back("warning: " + warning);
   }
   session.backend =

@@ -16,10 +16,14 @@ struct Session {
   Machine machine;
   int threads = 1;                     ///< of this rank
   int most_threads = 1;                ///< of any rank: for choices that all make alike
+  JobPlacement plan;                   ///< of all ranks
   std::vector<std::string> placement;  ///< the plan, a line a kind of host; warnings after it
   std::unique_ptr<Backend> backend;
 
   bool leads() const { return communicator->rank() == 0; }
+  const RankPlan& place() const {
+    return plan.ranks[static_cast<std::size_t>(communicator->rank())];
+  }
 };
 
 Session start_session(const Config&, const Services&);

@@ -26,6 +26,8 @@
 namespace cputrain {
 namespace {
 
+constexpr int kVerboseMap = 3;  ///< --verbose: lines of an epoch, and the map of all ranks
+
 /// A terminal that somebody looks at: mpirun gives ranks one without a width and copies what they
 /// write there into its own output, which may be a file.
 bool on_a_screen() {
@@ -35,14 +37,15 @@ bool on_a_screen() {
 
 Verbosity verbosity(const Config& config) {
   const int standard = on_a_screen() ? 1 : 2;
-  return static_cast<Verbosity>(config.verbose.value_or(standard));
+  return static_cast<Verbosity>(std::min(config.verbose.value_or(standard), 2));
 }
 
 /// Everything that must be the same on all ranks before the first step.
 std::string identity(const Config& config, const TrainingChoices& choices, const DataSource& source,
                      const Graph& graph, int micro_batch) {
   nlohmann::ordered_json flags = effective_flags(config, choices);
-  for (const char* own : {"threads", "io-threads", "verbose"}) flags.erase(own);  // may differ
+  for (const char* own : {"threads", "io-threads", "bind", "verbose"})
+    flags.erase(own);  // may differ
   const std::uint64_t network = Fnv1a().add(json_text(to_json(graph))).value();
   return fmt::format(
       "cputrain {}, {} parameters ({:016x}), data {:016x} ({} + {} samples), {} at once, {}",
@@ -76,6 +79,9 @@ std::string batch_norm_line(const Config& config, const BatchPlan& plan, std::si
 void say_plan(const Session& session, const Config& config, const TrainingChoices& choices,
               const Graph& graph, const BatchPlan& plan) {
   for (const std::string& line : session.placement) say(session, line);
+  if (config.verbose.value_or(0) >= kVerboseMap) {
+    for (const std::string& line : map_of(session.plan)) say(session, "  " + line);
+  }
   say(session, fmt::format("Backend: {}; ranks: {}", session.backend->describe(),
                            session.communicator->describe()));
   say(session, fmt::format("Model {}: {} parameters, {:.3g} GFLOP an image and training step "

@@ -274,7 +274,7 @@ std::unique_ptr<Training> make_training(const Session& session, const Services& 
       choices.learning_rate, training_epochs(plan, choices.epochs, config.steps));
   training->batches = services.data.batches(
       images, plan,
-      {choices.seed, choices.shuffle, choices.augment, config.io_threads.value_or(1)});
+      {choices.seed, choices.shuffle, choices.augment, session.place().input_threads});
   start_weights(session, config, choices, graph, *training);
   return training;
 }

@@ -44,22 +44,28 @@ std::vector<std::string> lines(const std::vector<SharedText>& texts) {
 
 }  // namespace
 
-RankPlace place_of(int rank, const Machine& machine) {
+RankPlace place_of(int rank, const Machine& machine, bool user_binds) {
   return {rank,
           machine.host,
           machine.cores,
+          machine.hardware_threads,
+          machine.numa_nodes,
           machine.cpu_quota,
+          user_binds,
           machine.allowed_cpus,
-          machine.core_of_cpu};
+          machine.core_of_cpu,
+          machine.numa_of_cpu};
 }
 
 std::string to_text(const RankPlace& place) {
   std::ostringstream text;
   text.precision(17);
-  text << place.rank << ' ' << place.host << ' ' << place.machine_cores << ' ' << place.cpu_quota
-       << ' ' << place.cpus.size();
-  for (int cpu : place.cpus) text << ' ' << cpu;
-  for (int core : place.core_of_cpu) text << ' ' << core;
+  text << place.rank << ' ' << place.host << ' ' << place.machine_cores << ' ' << place.machine_cpus
+       << ' ' << place.numa_nodes << ' ' << place.cpu_quota << ' ' << place.user_binds << ' '
+       << place.cpus.size();
+  for (const auto* numbers : {&place.cpus, &place.core_of_cpu, &place.numa_of_cpu}) {
+    for (const int number : *numbers) text << ' ' << number;
+  }
   return text.str();
 }
 
@@ -67,7 +73,8 @@ RankPlace rank_place_from(std::string_view line) {
   std::istringstream text{std::string(line)};
   RankPlace place;
   std::size_t count = 0;
-  text >> place.rank >> place.host >> place.machine_cores >> place.cpu_quota >> count;
+  text >> place.rank >> place.host >> place.machine_cores >> place.machine_cpus >>
+      place.numa_nodes >> place.cpu_quota >> place.user_binds >> count;
   const auto read = [&](std::vector<int>& numbers) {
     for (int number = 0; text && numbers.size() < count && text >> number;) {
       numbers.push_back(number);
@@ -75,7 +82,8 @@ RankPlace rank_place_from(std::string_view line) {
   };
   read(place.cpus);
   read(place.core_of_cpu);
-  if (!text || place.core_of_cpu.size() != count) {
+  read(place.numa_of_cpu);
+  if (!text || place.numa_of_cpu.size() != count) {
     fail(ExitCode::internal,
          "a rank describes its place as '" + std::string(line.substr(0, 80)) +
              "' (threads cannot be planned); start the same program everywhere");
@@ -83,7 +91,7 @@ RankPlace rank_place_from(std::string_view line) {
   return place;
 }
 
-JobPlacement plan_job(const std::vector<std::string>& places, std::optional<int> asked_threads) {
+JobPlacement plan_job(const std::vector<std::string>& places, const PlacementRequest& request) {
   std::vector<std::string> hosts;  // in the order of their first ranks
   std::map<std::string, std::vector<RankPlace>> ranks_of;
   std::map<std::string, std::vector<std::size_t>> positions_of;
@@ -94,12 +102,12 @@ JobPlacement plan_job(const std::vector<std::string>& places, std::optional<int>
     ranks_of[place.host].push_back(std::move(place));
   }
   JobPlacement job;
-  job.threads.resize(places.size());
+  job.ranks.resize(places.size());
   std::vector<SharedText> summaries, warnings;
   for (const std::string& host : hosts) {
-    const Placement plan = plan_threads(ranks_of[host], asked_threads);
-    for (std::size_t i = 0; i < plan.threads.size(); ++i) {
-      job.threads[positions_of[host][i]] = plan.threads[i];
+    Placement plan = plan_node(ranks_of[host], request, static_cast<int>(hosts.size()));
+    for (std::size_t i = 0; i < plan.ranks.size(); ++i) {
+      job.ranks[positions_of[host][i]] = std::move(plan.ranks[i]);
     }
     add(summaries, plan.summary, host);
     for (const std::string& warning : plan.warnings) add(warnings, warning, host);
@@ -107,6 +115,38 @@ JobPlacement plan_job(const std::vector<std::string>& places, std::optional<int>
   job.lines = lines(summaries);
   job.warnings = lines(warnings);
   return job;
+}
+
+std::string range_text(const std::vector<int>& ascending) {
+  std::string text;
+  for (std::size_t i = 0; i < ascending.size();) {
+    std::size_t last = i;
+    while (last + 1 < ascending.size() && ascending[last + 1] == ascending[last] + 1) ++last;
+    text += (i ? "," : "") + std::to_string(ascending[i]);
+    if (last > i) text += "-" + std::to_string(ascending[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
+std::vector<std::string> map_of(const JobPlacement& job) {
+  std::vector<std::string> map;
+  for (const RankPlan& plan : job.ranks) {
+    std::string line = "rank " + std::to_string(plan.rank) + " on " + plan.host + ": core" +
+                       (plan.cores.size() == 1 ? " " : "s ") + range_text(plan.cores) +
+                       " (NUMA node" + (plan.numa.size() == 1 ? " " : "s ") +
+                       range_text(plan.numa) + ", hardware thread" +
+                       (plan.cpus.size() == 1 ? " " : "s ") + range_text(plan.cpus) + "), " +
+                       std::to_string(plan.threads) + (plan.threads == 1 ? " thread" : " threads") +
+                       ", " + std::to_string(plan.input_threads) + " for input";
+    if (plan.communication_cpu) {
+      line += ", communication on hardware thread " + std::to_string(*plan.communication_cpu);
+    } else if (plan.communication_core) {
+      line += ", a core kept for communication";
+    }
+    map.push_back(line + (plan.bind ? ", bound" : ""));
+  }
+  return map;
 }
 
 }  // namespace cputrain

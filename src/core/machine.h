@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace cputrain {
+
+/// One machine as a rank sees it. Hardware threads are numbered as the operating system does; a
+/// core has one or two of them, which share its vector units, so cores are what arithmetic is
+/// planned by. A NUMA node is a part of the machine with memory of its own.
+struct Machine {
+  std::string host;
+  std::string cpu_model;
+  std::string instruction_set;  ///< "AVX-512 (bf16, VNNI)", "AVX2", ...
+  int sockets = 0, numa_nodes = 0;
+  int cores = 0,
+      hardware_threads = 0;         ///< of the whole machine, or of the container it seems to be
+  double memory_gb = 0;             ///< 1e9 bytes; less where a control group allows less
+  std::vector<std::string> caches;  ///< "L2 1024 KiB", one line a level
+  std::vector<int> allowed_cpus;    ///< hardware threads this process may run on
+  std::vector<int> core_of_cpu;     ///< the core of each of them, as a number
+  std::vector<int> numa_of_cpu;     ///< the NUMA node of each of them, as a number
+  int allowed_cores = 0;            ///< physical cores among them
+  double cpu_quota = 0;  ///< CPUs' worth of time that the control group allows; 0: no limit
+};
+
+}  // namespace cputrain
