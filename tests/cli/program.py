@@ -7,6 +7,7 @@ import unittest
 
 PROGRAM = os.environ["CPUTRAIN"]
 MPIRUN = os.environ.get("CPUTRAIN_MPIRUN", "").split()
+OPEN_MPI = "--allow-run-as-root" in MPIRUN
 SMALL = ["--image-size", "64", "--data", "synthetic:60", "--batch", "20", "--threads", "1"]
 
 

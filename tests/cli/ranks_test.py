@@ -3,7 +3,7 @@ import os
 import subprocess
 import unittest
 
-from program import SMALL, ProgramTest, mpirun, needs_mpi
+from program import OPEN_MPI, SMALL, ProgramTest, mpirun, needs_mpi
 
 SGD = ["--optimizer", "sgd", "--steps", "5"]
 
@@ -52,7 +52,8 @@ class Ranks(ProgramTest):
         os.chmod(script, 0o755)
         done = subprocess.run([*mpirun(3), script, *SMALL, "--out", "run"], cwd=self.folder,
                               text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
-        self.assertEqual(done.returncode, 64, done.stderr)
+        # MPICH's launcher may tell the signal instead that it then ends ranks with.
+        self.assertIn(done.returncode, [64] if OPEN_MPI else [64, 9], done.stderr)
         self.assertIn("ranks 1", done.stderr)
 
 

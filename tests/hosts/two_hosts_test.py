@@ -23,6 +23,7 @@ WORDS = ["train", "--model", "dogcat", "--image-size", "64", "--data", "syntheti
 # weights have the same bits.
 RUNS = [
     ("default", [], 1e-3),
+    ("double", ["--backend", "reference", "--precision", "double", "--batch", "5", "--limit-train", "30"], 1e-9),
 ]
 
 
