@@ -1,9 +1,12 @@
 #include "backends/mpi/mpi_communicator.h"
 
+#include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
+#include <regex>
+#include <thread>
 
 #include "backends/mpi/check.h"
 #include "backends/mpi/messages.h"
@@ -72,6 +75,8 @@ class MpiCommunicator final : public Communicator {
 
   [[noreturn]] void abort(int code) override {
     std::fflush(nullptr);
+    // MPICH's launcher drops what ranks have said and it has not read yet: the error's own message.
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
     MPI_Abort(MPI_COMM_WORLD, code);
     std::_Exit(code);
   }
@@ -143,10 +148,11 @@ std::string mpi_library_version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   check(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
-  // "Open MPI v4.1.4, package: Debian OpenMPI, ident: ...": the first words say it.
+  // "Open MPI v4.1.4, package: Debian OpenMPI, ident: ...", "MPICH Version:\t4.0.2\nMPICH Release
+  // date: ...": name and number say it.
   std::string version(text, length);
   version = version.substr(0, version.find_first_of(",\n"));
-  if (const std::size_t at = version.find(" v"); at != std::string::npos) version.erase(at + 1, 1);
+  version = std::regex_replace(version, std::regex("\\s+(v|Version:\\s*)(?=\\d)"), " ");
   return version;
 }
 

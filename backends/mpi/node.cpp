@@ -11,6 +11,7 @@
 
 #include "backends/mpi/check.h"
 #include "comm/pages.h"
+#include "core/available_memory.h"
 
 namespace cputrain {
 
@@ -19,6 +20,18 @@ namespace {
 constexpr std::size_t kAlignment = 64;
 constexpr const char* kRoom =
     "free space in /dev/shm or enlarge it (containers: --shm-size), or use fewer or smaller images";
+
+/// Refuses what the machine has no memory for, before any of it is claimed: MPICH, unlike Open MPI,
+/// makes files of any length, and the kernel would end processes of its own choice to fill them.
+void require_memory(std::size_t bytes) {
+  const auto available = available_memory();
+  if (!available || bytes <= *available) return;
+  fail(ExitCode::internal,
+       "no room for memory shared by the ranks of this machine: " + std::to_string(bytes >> 20) +
+           " MiB are wanted and " + std::to_string(*available >> 20) +
+           " MiB available (they keep one copy of what all of them read); use "
+           "fewer or smaller images, or a smaller model");
+}
 
 /// Makes the kernel supply the pages of `bytes` now. A shared file whose file system is full has
 /// none left, and the first write would kill the process with SIGBUS: asked like this the kernel
@@ -124,6 +137,7 @@ void MpiNodeMemory::touch(const SharedBlock& block) {
 
 std::unique_ptr<SharedBlock> MpiNodeMemory::allocate(std::size_t bytes) {
   if (node_.size() == 1) return std::make_unique<Pages>(bytes);
+  require_memory(bytes);
   auto block = std::make_unique<SharedWindow>(node_, bytes);
   touch(*block);
   MpiNodeBarrier(node_).wait();

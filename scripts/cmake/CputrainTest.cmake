@@ -2,7 +2,7 @@
 #   SOURCES file...          one GoogleTest program
 #   LABELS unit|data|...     for ctest -L
 #   [LIBRARIES target...]    besides core, backends and datasets
-#   [RANKS n...]             run under mpirun once for each n, instead of directly
+#   [RANKS n...]             run under ${CPUTRAIN_MPIRUN} once for each n, instead of directly
 #   [TIMEOUT seconds]        default 120
 #   [ENVIRONMENT VAR=value...])
 function(cputrain_add_test name)
@@ -23,8 +23,7 @@ function(cputrain_add_test name)
   endif()
   foreach(ranks IN LISTS arg_RANKS)
     add_test(NAME ${name}_np${ranks}
-      COMMAND ${MPIEXEC_EXECUTABLE} --allow-run-as-root --oversubscribe --bind-to none
-              -np ${ranks} $<TARGET_FILE:test_${name}>)
+      COMMAND ${CPUTRAIN_MPIRUN} -np ${ranks} $<TARGET_FILE:test_${name}>)
     set_tests_properties(${name}_np${ranks} PROPERTIES LABELS "${arg_LABELS}"
                          TIMEOUT ${arg_TIMEOUT} PROCESSORS ${ranks}
                          ENVIRONMENT "OMP_NUM_THREADS=1;${arg_ENVIRONMENT}")

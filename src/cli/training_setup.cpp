@@ -237,13 +237,26 @@ void start_weights(const Session& session, const Config& config, const TrainingC
                   fmt::format("{:016x}", Fnv1a().add(weights.bytes()).value()));
 }
 
-ExchangeParts exchange_parts(const Session& session, const Config& config,
+/// Buckets travel while backward runs where every rank has a core for that: on one that computes,
+/// the thread would cost more than it hides.
+Overlap overlap_of(const Session& session) {
+  const bool cores = std::ranges::all_of(session.plan.ranks, &RankPlan::communication_core);
+  return cores && session.communicator->serves_threads() ? Overlap::thread : Overlap::none;
+}
+
+std::function<void()> bind_communication(const Session& session, const Services& services) {
+  return [cpu = session.place().communication_cpu, bind = services.bind_this_thread] {
+    if (cpu) bind({*cpu});
+  };
+}
+
+ExchangeParts exchange_parts(const Session& session, const Services& services, const Config& config,
                              const ParameterLayout& layout) {
   return {.communicator = *session.communicator,
           .layout = layout,
           .bucket_bytes = static_cast<std::size_t>(config.bucket_mb * 1e6),
-          .overlap = Overlap::none,
-          .on_thread_start = {},
+          .overlap = overlap_of(session),
+          .on_thread_start = bind_communication(session, services),
           .sum = [&backend = *session.backend](std::span<const Array> src, const Array& dst) {
             backend.sum(src, dst);
           }};
@@ -257,7 +270,8 @@ std::unique_ptr<Training> make_training(const Session& session, const Services& 
                                         const BatchPlan& plan, std::vector<int> sizes) {
   auto training = std::make_unique<Training>();
   const auto arenas = [&](const ParameterLayout& layout) {
-    MadeExchange made = make_exchange(exchange_parts(session, config, layout), config.allreduce);
+    MadeExchange made =
+        make_exchange(exchange_parts(session, services, config, layout), config.allreduce);
     for (const std::string& line : made.lines) say(session, line);
     say(session, fmt::format("Exchange: {} ({})", made.exchange->describe(), to_text(made.choice)));
     training->exchange = std::move(made.exchange);

@@ -6,12 +6,13 @@ import tempfile
 import unittest
 
 PROGRAM = os.environ["CPUTRAIN"]
-MPIEXEC = os.environ.get("CPUTRAIN_MPIEXEC")
+MPIRUN = os.environ.get("CPUTRAIN_MPIRUN", "").split()
+OPEN_MPI = "--allow-run-as-root" in MPIRUN
 SMALL = ["--image-size", "64", "--data", "synthetic:60", "--batch", "20", "--threads", "1"]
 
 
 def mpirun(ranks):
-    return [MPIEXEC, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np", str(ranks)]
+    return [*MPIRUN, "-np", str(ranks)]
 
 
 class ProgramTest(unittest.TestCase):
@@ -50,4 +51,4 @@ class ProgramTest(unittest.TestCase):
 
 
 def needs_mpi(test):
-    return unittest.skipUnless(MPIEXEC, "this build has no MPI")(test)
+    return unittest.skipUnless(MPIRUN, "this build has no MPI")(test)

@@ -3,6 +3,7 @@
 //   return   throws; the communicator is destroyed and main() returns the error's code
 //   exit     ends without a word
 //   memory   all ranks ask for more shared memory than the machine has
+//   full     all ranks ask for 256 MiB, more than the test left them in /dev/shm
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -14,9 +15,10 @@ namespace {
 
 void run(cputrain::Communicator& comm, const std::string& how) {
   comm.barrier();
-  if (how == "memory") {
-    const auto block = comm.node_memory().allocate(std::size_t{1} << 45);
-    std::printf("got 32 TiB at %p\n", static_cast<void*>(block->bytes().data()));
+  if (how == "memory" || how == "full") {
+    const std::size_t bytes = std::size_t{1} << (how == "memory" ? 45 : 28);
+    const auto block = comm.node_memory().allocate(bytes);
+    std::printf("got %zu bytes at %p\n", bytes, static_cast<void*>(block->bytes().data()));
     return;
   }
   if (comm.rank() == comm.size() - 1) {
