@@ -23,7 +23,8 @@ class CpuBackend final : public Backend {
 
   std::unique_ptr<Program> compile(const Graph& graph, const CompileOptions& options,
                                    const ArenaSource& arenas) override {
-    return std::make_unique<CpuProgram>(graph, options, arenas, threads_, winograd_);
+    return std::make_unique<CpuProgram>(graph, options, arenas, options.threads.value_or(threads_),
+                                        winograd_);
   }
 
   void update(const UpdateRule& rule, const UpdateSlice& slice) override {

@@ -232,6 +232,10 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
         "how gradients are summed: auto, mpi, shm, ring, recursive-doubling, rabenseifner, tree, "
         "hierarchical[+NAME], ps, or by bytes NAME:0-8192;NAME:8193-max [auto]",
         [&c](const std::string& text) { c.allreduce = parse_allreduce(text); });
+    f.yes(
+        "reproducible", c.reproducible,
+        "the same bits at any number of ranks and threads on one kind of CPU; --micro-batch [8] is "
+        "the number of images whose gradient is formed at once");
     f.real("bucket-mb", c.bucket_mb, 0, 1e6,
            "gradients travel in pieces of at least so many MB while backward runs [25]");
   }

@@ -64,6 +64,7 @@ struct Config {
   bool winograd = true;
   double bucket_mb = 25;
   AllreduceChoice allreduce;
+  bool reproducible = false;
 
   // output
   std::string out, json;

@@ -95,8 +95,8 @@ std::optional<double> scaling_of(const Config& config, std::size_t images_of_a_s
 }
 
 PlanOptions choose_plan(const Config& config, const Recipe& recipe) {
-  return {config.sharding, config.drop_last.value_or(recipe.drop_last), config.accumulate,
-          config.batch_growth};
+  return {config.reproducible ? Sharding::dealt : config.sharding,
+          config.drop_last.value_or(recipe.drop_last), config.accumulate, config.batch_growth};
 }
 
 bool choose_shuffle(const Config& config, const Recipe& recipe) {
@@ -112,6 +112,7 @@ bool choose_shuffle(const Config& config, const Recipe& recipe) {
 std::string_view sharding_name(Sharding sharding) {
   switch (sharding) {
     case Sharding::slices:
+    case Sharding::dealt:  // slices of micro-batches
       return "slices";
     case Sharding::strided:
       return "strided";

@@ -162,6 +162,39 @@ std::size_t largest_growth(const PlanOptions& plan) {
 
 }  // namespace
 
+std::optional<Leaves> leaves_of(const Config& config, const Session& session) {
+  constexpr int kLeaf = 8;  // enough for Winograd's algorithm to pay, few enough for many ranks
+  if (!config.reproducible) return {};
+  int fewest = session.threads;
+  for (const RankPlan& plan : session.plan.ranks) fewest = std::min(fewest, plan.threads);
+  return Leaves{config.micro_batch.value_or(kLeaf), fewest};
+}
+
+namespace {
+
+/// What would make results hang on the number of ranks all the same.
+void check_reproducible(const Config& config, const Graph& graph) {
+  const auto refuse = [](const std::string& what, const std::string& why, const char* remedy) {
+    fail(ExitCode::usage, fmt::format("--reproducible with {} ({}); {}", what, why, remedy));
+  };
+  if (config.sharding != Sharding::slices) {
+    refuse(fmt::format("--sharding {}", sharding_name(config.sharding)),
+           "which images a step has, or their order, would hang on the number of ranks",
+           "leave --sharding out");
+  }
+  if (config.allreduce != AllreduceChoice{}) {
+    refuse(fmt::format("--allreduce {}", to_text(config.allreduce)),
+           "its order of additions hangs on the number of ranks", "leave --allreduce out");
+  }
+  if (graph.has_batch_norm()) {
+    refuse("batch normalization that learns",
+           "statistics are of the images that a rank computes at once",
+           "freeze those layers, or use a model without them");
+  }
+}
+
+}  // namespace
+
 int training_micro_batch(const Config& config, const Session& session, const Graph& graph,
                          const TrainingChoices& choices) {
   // Synchronised statistics are of all images of a batch, also of one that has grown.
@@ -180,6 +213,11 @@ int training_micro_batch(const Config& config, const Session& session, const Gra
              "--sync-bn with --micro-batch {}: a rank's share is {} images (their statistics "
              "need all of them at once); leave --micro-batch out, or use more ranks",
              *config.micro_batch, share));
+  }
+  if (config.reproducible) {
+    check_reproducible(config, graph);
+    const Leaves leaves = *leaves_of(config, session);
+    return leaves.images * leaves.lanes;
   }
   if (graph.has_batch_norm() && !config.micro_batch) return share;
   return micro_batch_size(config, session);
@@ -257,9 +295,23 @@ ExchangeParts exchange_parts(const Session& session, const Services& services, c
           .bucket_bytes = static_cast<std::size_t>(config.bucket_mb * 1e6),
           .overlap = overlap_of(session),
           .on_thread_start = bind_communication(session, services),
-          .sum = [&backend = *session.backend](std::span<const Array> src, const Array& dst) {
-            backend.sum(src, dst);
-          }};
+          .sum = [&backend = *session.backend](std::span<const Array> src,
+                                               const Array& dst) { backend.sum(src, dst); },
+          .lanes = leaves_of(config, session).value_or(Leaves{.lanes = 0}).lanes};
+}
+
+}  // namespace
+
+namespace {
+
+std::string exchange_line(const Config& config, const MadeExchange& made) {
+  if (!config.reproducible) {
+    return fmt::format("Exchange: {} ({})", made.exchange->describe(), to_text(made.choice));
+  }
+  return fmt::format(
+      "Exchange: {}: the same bits at any number of ranks and threads on this kind of "
+      "CPU (`bench step --reproducible` has the price)",
+      made.exchange->describe());
 }
 
 }  // namespace
@@ -273,14 +325,22 @@ std::unique_ptr<Training> make_training(const Session& session, const Services& 
     MadeExchange made =
         make_exchange(exchange_parts(session, services, config, layout), config.allreduce);
     for (const std::string& line : made.lines) say(session, line);
-    say(session, fmt::format("Exchange: {} ({})", made.exchange->describe(), to_text(made.choice)));
+    say(session, exchange_line(config, made));
     training->exchange = std::move(made.exchange);
     return training->exchange->arenas();
   };
   Communicator* synchronise = config.sync_bn ? session.communicator.get() : nullptr;
   const int largest = sizes.empty() ? 0 : std::ranges::max(sizes);
-  training->program =
-      session.backend->compile(graph, {Phase::train, std::move(sizes), synchronise}, arenas);
+  const CompileOptions options{Phase::train, std::move(sizes), synchronise};
+  if (const auto leaves = leaves_of(config, session)) {
+    training->program = make_leaf_program(*session.backend, graph, options, *leaves,
+                                          [&](const ParameterLayout& layout, int lane) {
+                                            if (lane == 0) arenas(layout);
+                                            return training->exchange->lane_arenas(lane);
+                                          });
+  } else {
+    training->program = session.backend->compile(graph, options, arenas);
+  }
   check_memory(session, config, *training->program, choices.optimizer.rule, largest);
   training->optimizer = std::make_unique<Optimizer>(
       choices.optimizer, *session.backend, *training->exchange, training->program->layout());

@@ -4,6 +4,7 @@
 
 #include "cli/recipe_choices.h"
 #include "cli/session.h"
+#include "compute/leaf_program.h"
 #include "train/step.h"
 
 /// From flags and a recipe to the parts of a training: shared by `train` and `bench step`.
@@ -46,6 +47,10 @@ Graph build_graph(const Config&, const TrainingChoices&, int classes);
 /// else the whole share, since statistics cover a micro-batch. Error(usage) where --sync-bn cannot
 /// be had.
 int training_micro_batch(const Config&, const Session&, const Graph&, const TrainingChoices&);
+
+/// With --reproducible: a leaf is a micro-batch, each thread of each rank computes one at a time.
+/// Ranks with more threads than others leave those idle. Nothing without the flag.
+std::optional<Leaves> leaves_of(const Config&, const Session&);
 
 /// Everything that one training owns, in the order it is made.
 struct Training {

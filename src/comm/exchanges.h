@@ -18,6 +18,9 @@ struct ExchangeParts {
   Overlap overlap = Overlap::none;
   std::function<void()> on_thread_start = {};  ///< of the thread that overlaps, if there is one
   SumArrays sum = sum_plainly;                 ///< by the calling thread's cores
+  /// Where sums are to be the same bits at any number of ranks: how many leaves each rank computes
+  /// at once. 0: they need not be.
+  int lanes = 0;
 };
 
 /// An algorithm with the channel it works on.
@@ -42,6 +45,14 @@ std::unique_ptr<GradientExchange> make_replica_exchange(const ExchangeParts&, Ch
 /// on one node.
 std::unique_ptr<GradientExchange> make_node_exchange(const ExchangeParts&, const NodeMap&,
                                                      Channel between_nodes);
+
+/// The same bits at any number of ranks, nodes and lanes (`parts.lanes` of each rank, at least 1):
+/// the gradients of leaves, which are a fixed number of images each, are added one after the other
+/// in the order of images, micro-batch by micro-batch, each rank adding up its slice over all
+/// leaves of all ranks. Micro-batch k of a step has the leaves behind those of micro-batch k - 1,
+/// dealt to the ranks in order. Within a node leaves lie in shared memory, and sums and weights as
+/// in make_node_exchange; between nodes every leaf travels: n bytes a leaf to each other node.
+std::unique_ptr<GradientExchange> make_ordered_exchange(const ExchangeParts&, const NodeMap&);
 
 /// Rank 0 owns all weights: it sums the gradients of all ranks, updates and sends new weights to
 /// all. 2 P n bytes through one rank; there for comparison.

@@ -157,6 +157,10 @@ std::vector<AlgorithmTime> measure_algorithms(Communicator& communicator, const 
 MadeExchange make_exchange(const ExchangeParts& parts, const AllreduceChoice& choice) {
   MadeExchange made;
   made.choice = choice;
+  if (parts.lanes > 0) {
+    made.exchange = make_ordered_exchange(parts, read_node_map(parts.communicator));
+    return made;
+  }
   switch (choice.scheme) {
     case Scheme::automatic:
       make_automatic(parts, made);

@@ -1,82 +1,13 @@
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <utility>
 
 #include "comm/exchanges.h"
-#include "comm/node_arrays.h"
-#include "comm/pages.h"
+#include "comm/node_blocks.h"
 #include "core/clock.h"
-#include "core/error.h"
 
 namespace cputrain {
 namespace {
-
-/// Whether ranks keep numbers of their own beside the weights: then one copy does not serve all.
-bool ranks_differ(const ParameterLayout& layout) {
-  return std::ranges::any_of(layout.parameters, &Parameter::averaged);
-}
-
-/// The weights of a node: one copy that all of its ranks compute with, or, where ranks differ, one
-/// that is published and a replica for each.
-class NodeWeights {
- public:
-  NodeWeights(NodeMemory& memory, const ParameterLayout& layout)
-      : size_(layout.arena_size),
-        learnt_(layout.gradient_size),
-        dtype_(layout.dtype),
-        shared_(memory.allocate(layout.arena_size * size_of(layout.dtype))),
-        own_(ranks_differ(layout) ? layout.arena_size * size_of(layout.dtype) : 0) {}
-
-  bool one_copy() const { return own_.bytes().empty(); }
-  Array shared() const { return {shared_->bytes().data(), size_, dtype_}; }
-  /// What the program computes with.
-  Array arena() const { return one_copy() ? shared() : Array{own_.bytes().data(), size_, dtype_}; }
-
-  void publish(Range range) const { copy(shared(), arena(), range); }
-  void fetch() const { copy(arena(), shared(), {0, learnt_}); }
-  std::size_t own_bytes() const { return own_.bytes().size(); }
-
- private:
-  void copy(const Array& dst, const Array& src, Range range) const {
-    if (one_copy() || range.size() == 0) return;
-    const Array to = dst.slice(range.begin, range.end);
-    std::memcpy(to.data, src.slice(range.begin, range.end).data, to.bytes().size());
-  }
-
-  std::size_t size_, learnt_;
-  DType dtype_;
-  std::unique_ptr<SharedBlock> shared_;
-  Pages own_;
-};
-
-/// The shared memory of one exchange.
-struct NodeBlocks {
-  NodeArrays gradients;
-  NodeWeights weights;
-  NodeVersion version;
-
-  NodeBlocks(NodeMemory& memory, const ParameterLayout& layout)
-      : gradients(memory, layout.gradient_size, layout.dtype),
-        weights(memory, layout),
-        version(memory) {}
-};
-
-/// On all nodes or, with the same error everywhere, on none.
-std::unique_ptr<NodeBlocks> allocate_blocks(Communicator& communicator,
-                                            const ParameterLayout& layout) {
-  std::unique_ptr<NodeBlocks> blocks;
-  std::string failure;
-  try {
-    blocks = std::make_unique<NodeBlocks>(communicator.node_memory(), layout);
-  } catch (const Error& error) {
-    failure = error.what();
-  }
-  for (const std::string& text : communicator.gather(failure)) {
-    if (!text.empty()) fail(ExitCode::internal, text);
-  }
-  return blocks;
-}
 
 class NodeExchange final : public GradientExchange {
  public:
@@ -144,24 +75,14 @@ class NodeExchange final : public GradientExchange {
     return times;
   }
 
-  void spread_weights() override {
-    if (!weights_.one_copy()) return communicator_.broadcast(weights_.arena().bytes(), 0);
-    if (map_.local == 0) {
-      PeerGroup firsts(*peers_, map_.lane(0));
-      const auto bytes = weights_.shared().bytes();
-      if (map_.node > 0) firsts.receive(0, bytes);
-      for (int node = 1; map_.node == 0 && node < map_.nodes(); ++node) firsts.send(node, bytes);
-    }
-    communicator_.node_barrier().wait();
-  }
+  void spread_weights() override { spread_over_nodes(communicator_, *peers_, map_, weights_); }
 
   std::uint64_t weights_version() const override {
     return weights_.one_copy() ? version_.value() : 0;
   }
 
   ExchangeMemory memory() const override {
-    const auto ranks = static_cast<std::size_t>(map_.local_size());
-    return {gradients_.bytes() / ranks + weights_.own_bytes(), weights_.shared().bytes().size()};
+    return {blocks_->own_bytes(map_.local_size()), weights_.shared().bytes().size()};
   }
 
   std::string describe() const override {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@ struct CompileOptions {
   /// Where batch normalization takes its statistics from the images of all ranks: every training
   /// step is then one micro-batch on every rank, empty ones included. Borrowed by the program.
   Communicator* synchronise = nullptr;
+  std::optional<int> threads{};  ///< of the program, where it should not use all of the backend's
 };
 
 /// Makes the arenas once the backend knows how many elements its layout takes.

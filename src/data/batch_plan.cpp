@@ -75,6 +75,11 @@ StridedRange BatchPlan::share_of(std::size_t batch, int rank) const {
   const std::size_t begin = std::min(samples_, batch * global_batch_);
   const std::size_t count = std::min(global_batch_, samples_ - begin);
   switch (options_.sharding) {
+    case Sharding::dealt: {
+      const std::size_t micro = static_cast<std::size_t>(micro_batch_), round = micro * ranks;
+      const std::size_t left = count % round, before = std::min(left, r * micro);
+      return {begin, count / round * micro + std::min(micro, left - before), 1};
+    }
     case Sharding::slices: {
       const Range mine = share(count, rank, size_);
       return {begin + mine.begin, mine.size(), 1};
@@ -130,6 +135,13 @@ int BatchPlan::micro_batches(std::size_t step) const {
 StridedRange BatchPlan::micro_batch_of(std::size_t batch, int k) const {
   const StridedRange mine = share_of(batch, rank_);
   const auto micro = static_cast<std::size_t>(micro_batch_);
+  if (options_.sharding == Sharding::dealt) {
+    const std::size_t whole = std::min(samples_ - mine.begin, global_batch_);
+    const auto turn = static_cast<std::size_t>(k) * static_cast<std::size_t>(size_) +
+                      static_cast<std::size_t>(rank_);
+    const std::size_t first = std::min(whole, turn * micro);
+    return {mine.begin + first, std::min(micro, whole - first), 1};
+  }
   const std::size_t begin = std::min(mine.count, static_cast<std::size_t>(k) * micro);
   return {mine.at(begin), std::min(micro, mine.count - begin), mine.stride};
 }

@@ -19,6 +19,7 @@ Range share(std::size_t count, int rank, int size);
 /// How ranks share the samples of a batch.
 enum class Sharding {
   slices,   ///< a slice of the batch each, in rank order
+  dealt,    ///< micro-batch after micro-batch, in rank order, until the batch is empty
   strided,  ///< every n-th sample of the order: Horovod's "shuffle, shard, batch"
   /// The same on the data's own order, which is never shuffled: its "shard, batch". Each rank sees
   /// one kind of sample only, where kinds alternate in the data.

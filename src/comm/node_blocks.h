@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+#include "comm/node_arrays.h"
+#include "comm/node_map.h"
+#include "comm/node_weights.h"
+
+namespace cputrain {
+
+/// The shared memory of one exchange.
+struct NodeBlocks {
+  NodeArrays gradients;  ///< of every rank, and of every lane of it
+  NodeWeights weights;
+  NodeVersion version;
+
+  NodeBlocks(NodeMemory& memory, const ParameterLayout& layout, int lanes)
+      : gradients(memory, layout.gradient_size, layout.dtype, lanes),
+        weights(memory, layout),
+        version(memory) {}
+
+  /// What comes to each of the node's ranks.
+  std::size_t own_bytes(int local_size) const {
+    return gradients.bytes() / static_cast<std::size_t>(local_size) + weights.own_bytes();
+  }
+};
+
+/// On all nodes or, with the same Error(internal) everywhere, on none. Collective over all ranks.
+std::unique_ptr<NodeBlocks> allocate_blocks(Communicator&, const ParameterLayout&, int lanes = 1);
+
+/// Gives the weights of rank 0 to all nodes and ranks. Collective over all ranks.
+void spread_over_nodes(Communicator&, Peers&, const NodeMap&, const NodeWeights&);
+
+}  // namespace cputrain

@@ -1,0 +1,106 @@
+#include "compute/leaf_program.h"
+
+#include <algorithm>
+#include <cassert>
+#include <set>
+
+#include "core/crew.h"
+
+namespace cputrain {
+namespace {
+
+class LeafProgram final : public Program {
+ public:
+  LeafProgram(Backend& backend, const Graph& graph, const CompileOptions& options,
+              const Leaves& leaves, const LaneArenas& arenas)
+      : leaves_(leaves), crew_(leaves.lanes), tallies_(static_cast<std::size_t>(leaves.lanes)) {
+    CompileOptions one = options;
+    one.threads = 1;
+    one.micro_batches = leaf_sizes(options.micro_batches);
+    for (int lane = 0; lane < leaves.lanes; ++lane) {
+      lanes_.push_back(backend.compile(
+          graph, one, [&](const ParameterLayout& layout) { return arenas(layout, lane); }));
+    }
+  }
+
+  const ParameterLayout& layout() const override { return lanes_[0]->layout(); }
+
+  Tally forward(const MicroBatch& batch, const Pass& pass) override {
+    assert(batch.size() <= leaves_.images * leaves_.lanes);
+    crew_.run([&](int lane) { tally(lane) = program(lane).forward(leaf_of(batch, lane), pass); });
+    Tally sum;
+    probabilities_.clear();
+    for (int lane = 0; lane < leaves_.lanes; ++lane) {
+      sum += tally(lane);
+      const auto own = program(lane).probabilities();
+      if (tally(lane).images > 0)
+        probabilities_.insert(probabilities_.end(), own.begin(), own.end());
+    }
+    return sum;
+  }
+
+  void backward(double loss_scale, [[maybe_unused]] Accumulate accumulate,
+                const ReadySink& ready) override {
+    assert(accumulate == Accumulate::overwrite);
+    crew_.run([&](int lane) {
+      program(lane).backward(loss_scale, Accumulate::overwrite, [](std::size_t) {});
+    });
+    ready(layout().gradient_size);
+  }
+
+  void publish_statistics() override { lanes_[0]->publish_statistics(); }
+  std::span<const float> probabilities() const override { return probabilities_; }
+
+  std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override {
+    return lanes_[0]->to_canonical(parameter, arena);
+  }
+  void from_canonical(std::size_t parameter, std::span<const double> values,
+                      const Array& arena) const override {
+    lanes_[0]->from_canonical(parameter, values, arena);
+  }
+
+  std::vector<LayerTime> layer_times() const override { return lanes_[0]->layer_times(); }
+
+  std::size_t workspace_bytes() const override {
+    std::size_t bytes = 0;
+    for (const auto& lane : lanes_) bytes += lane->workspace_bytes();
+    return bytes;
+  }
+
+ private:
+  Program& program(int lane) { return *lanes_[static_cast<std::size_t>(lane)]; }
+  Tally& tally(int lane) { return tallies_[static_cast<std::size_t>(lane)]; }
+
+  std::vector<int> leaf_sizes(const std::vector<int>& micro_batches) const {
+    std::set<int> sizes{leaves_.images};  // the largest on every rank: layouts hang on it
+    for (const int images : micro_batches) {
+      if (images % leaves_.images > 0) sizes.insert(images % leaves_.images);
+    }
+    return {sizes.begin(), sizes.end()};
+  }
+
+  MicroBatch leaf_of(const MicroBatch& batch, int lane) const {
+    const auto images = static_cast<std::size_t>(batch.size());
+    const auto leaf = static_cast<std::size_t>(leaves_.images);
+    const std::size_t begin = std::min(images, static_cast<std::size_t>(lane) * leaf);
+    const std::size_t count = std::min(leaf, images - begin);
+    return {batch.images.subspan(begin, count), batch.labels.subspan(begin, count),
+            batch.samples.subspan(begin, count)};
+  }
+
+  Leaves leaves_;
+  std::vector<std::unique_ptr<Program>> lanes_;
+  Crew crew_;  // after what its threads use
+  std::vector<Tally> tallies_;
+  std::vector<float> probabilities_;
+};
+
+}  // namespace
+
+std::unique_ptr<Program> make_leaf_program(Backend& backend, const Graph& graph,
+                                           const CompileOptions& options, const Leaves& leaves,
+                                           const LaneArenas& arenas) {
+  return std::make_unique<LeafProgram>(backend, graph, options, leaves, arenas);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "compute/backend.h"
+
+namespace cputrain {
+
+/// Arenas of each lane, once the layout is known.
+using LaneArenas = std::function<Arenas(const ParameterLayout&, int lane)>;
+
+/// How a program is cut so that its numbers do not hang on threads.
+struct Leaves {
+  int images = 1;  ///< of a leaf; the last one of a batch may have fewer
+  int lanes = 1;   ///< leaves computed at the same time, each by one thread
+};
+
+/// A program whose results are the same bits at any number of threads: a micro-batch is cut into
+/// leaves, each computed by a program of its own for that number of images on one thread, so that
+/// every number is formed by the same operations wherever it is computed. Micro-batches have at
+/// most `images * lanes` images. Gradients are overwritten, each lane's in its own arena; the
+/// exchange adds them up. The weights and what lies behind them are lane 0's.
+std::unique_ptr<Program> make_leaf_program(Backend&, const Graph&, const CompileOptions&,
+                                           const Leaves&, const LaneArenas&);
+
+}  // namespace cputrain
