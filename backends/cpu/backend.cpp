@@ -47,6 +47,11 @@ class CpuBackend final : public Backend {
     return sum_of_squares_in_parallel(array);
   }
 
+  void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override {
+    const ThreadCount scope(threads_);
+    block_norms_in_parallel(array, position, blocks);
+  }
+
   Limits measure_limits() override { return measure_machine(threads_); }
 
  private:

@@ -102,6 +102,14 @@ void change_gradients_in_parallel(const GradientOperation& operation, const Upda
   });
 }
 
+void block_norms_in_parallel(const Array& array, std::size_t position, std::span<double> blocks) {
+  const auto values = array.as<float>();
+  parallel_for(blocks.size(), [&](std::size_t i) {
+    const auto block = norm_block(values, position, i);
+    blocks[i] = square_block(block.data(), block.size());
+  });
+}
+
 double sum_of_squares_in_parallel(const Array& array) {
   const auto values = array.as<float>();
   std::vector<double> blocks((values.size() + kNormBlock - 1) / kNormBlock);

@@ -92,6 +92,13 @@ class ReferenceBackend final : public Backend {
     return sum;
   }
 
+  void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override {
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const auto block = norm_block(array.as<T>(), position, i);
+      blocks[i] = block_sum_of_squares(block.data(), block.size());
+    }
+  }
+
   Limits measure_limits() override { return {multiply_add_rate<T>(), triad_rate()}; }
 };
 

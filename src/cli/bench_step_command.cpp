@@ -17,22 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Seconds of `repeat` steps after one that warms up; each is the slowest rank's, since a step ends
-/// for all ranks together.
-std::vector<double> time_steps(const TrainingParts& parts, int repeat, std::uint64_t seed) {
-  std::vector<double> seconds;
-  for (int i = 0; i <= repeat; ++i) {
-    parts.batches.seek(i, 0);
-    parts.communicator.barrier();
-    const auto number = static_cast<std::uint64_t>(i);
-    const double rate = parts.learning_rate.at({i, 0, parts.plan.steps(), number});
-    const StepResult step =
-        run_step(parts, {parts.plan, 0, number, seed, rate}, [] { return false; });
-    if (i > 0) seconds.push_back(step.seconds);
-  }
-  return seconds;
-}
-
 /// All ranks at once, since they share the machine; before and after the steps, and the better of
 /// both counts, because a disturbed measurement of the limit would flatter the program.
 Limits measure_together(const Session& session) {
@@ -84,6 +68,51 @@ void print_layers(const std::vector<LayerTime>& layers, double images, int steps
   }
 }
 
+/// A training of which single steps are timed.
+class StepTrial {
+ public:
+  StepTrial(const Session& session, const Services& services, const Config& config,
+            const TrainingChoices& choices, const Graph& graph, const DecodedData& data)
+      : session_(session),
+        seed_(choices.seed),
+        plan_(data.train.size(), choices.batch,
+              training_micro_batch(config, session, graph, choices), session.communicator->rank(),
+              session.communicator->size(), choices.plan),
+        training_(make_training(session, services, config, choices, graph, data.train, plan_,
+                                plan_.sizes())) {
+    check_steps(config, choices, plan_);
+  }
+
+  TrainingParts parts() const {
+    return {*session_.backend,         *training_->program,
+            *training_->exchange,      *training_->optimizer,
+            *training_->learning_rate, *session_.communicator,
+            *training_->batches,       plan_,
+            training_->weights_mutex};
+  }
+
+  /// Number `i`; the first warms up and does not count. A step ends for all ranks together.
+  void step(int i) {
+    const TrainingParts all = parts();
+    all.batches.seek(i, 0);
+    session_.communicator->barrier();
+    const auto number = static_cast<std::uint64_t>(i);
+    const double rate = all.learning_rate.at({i, 0, plan_.steps(), number});
+    const StepResult result = run_step(all, {plan_, 0, number, seed_, rate}, [] { return false; });
+    if (i > 0) rates_.push_back(static_cast<double>(plan_.images(0)) / result.seconds);
+  }
+
+  const BatchPlan& plan() const { return plan_; }
+  Spread images_per_second() const { return spread_of(rates_); }
+
+ private:
+  const Session& session_;
+  std::uint64_t seed_;
+  BatchPlan plan_;
+  std::unique_ptr<Training> training_;
+  std::vector<double> rates_;
+};
+
 /// What was measured, with what it was measured against.
 struct Measurement {
   Spread images_per_second;
@@ -93,15 +122,20 @@ struct Measurement {
   double fraction() const { return achieved / limits.fma_gflops; }
 };
 
-Measurement measure(const Session& session, const TrainingParts& parts, const Graph& graph,
-                    int repeat, std::uint64_t seed) {
+/// All trials in turn, so that a disturbance of the machine meets them alike.
+Limits run_trials(const Session& session, std::vector<std::unique_ptr<StepTrial>>& trials,
+                  int repeat) {
   const Limits before = measure_together(session);
-  std::vector<double> seconds = time_steps(parts, repeat, seed);
-  const Limits limits = best(before, measure_together(session));
-  const auto images = static_cast<double>(parts.plan.images(0));
-  for (double& s : seconds) s = images / s;
-  const Spread rate = spread_of(seconds);
-  return {rate, limits, rate.median * graph.training_flops() / 1e9, parts.program.layer_times()};
+  for (int i = 0; i <= repeat; ++i) {
+    for (const auto& trial : trials) trial->step(i);
+  }
+  return best(before, measure_together(session));
+}
+
+Measurement measurement_of(const StepTrial& trial, const Limits& limits, const Graph& graph) {
+  const Spread rate = trial.images_per_second();
+  return {rate, limits, rate.median * graph.training_flops() / 1e9,
+          trial.parts().program.layer_times()};
 }
 
 void print_measurement(const Session& session, const TrainingChoices& choices,
@@ -153,6 +187,41 @@ DecodedData pictures_of_a_step(const Session& session, const Services& services,
   return decode_with_progress(session, services, config, source, choices.image, choices.resize);
 }
 
+/// What else is measured beside a reproducible step: the same micro-batch without it, and the
+/// micro-batch that would be taken then.
+std::vector<Config> compared_with(const Config& config, const Session& session) {
+  if (!config.reproducible) return {};
+  Config same = config, usual = config;
+  same.reproducible = usual.reproducible = false;
+  same.micro_batch = leaves_of(config, session)->images;
+  usual.micro_batch.reset();
+  return {same, usual};
+}
+
+/// How much longer a step takes than another: 0.1 is 10 %.
+double price(const StepTrial& trial, const StepTrial& other) {
+  return other.images_per_second().median / trial.images_per_second().median - 1;
+}
+
+void print_price(const std::vector<std::unique_ptr<StepTrial>>& trials) {
+  const int leaf = trials[1]->plan().micro_batch();
+  print(
+      "\nreproducible: {:+.1f} % of the time of a step with micro-batch {} and without it ({:.1f} "
+      "images/s); micro-batch {} itself: {:+.1f} % against {} ({:.1f} images/s)\n",
+      100 * price(*trials[0], *trials[1]), leaf, trials[1]->images_per_second().median, leaf,
+      100 * price(*trials[1], *trials[2]), trials[2]->plan().micro_batch(),
+      trials[2]->images_per_second().median);
+}
+
+Json price_json(const std::vector<std::unique_ptr<StepTrial>>& trials) {
+  return {{"leaf", trials[1]->plan().micro_batch()},
+          {"price", price(*trials[0], *trials[1])},
+          {"without", json_of(trials[1]->images_per_second())},
+          {"price_of_leaf", price(*trials[1], *trials[2])},
+          {"usual_micro_batch", trials[2]->plan().micro_batch()},
+          {"usual", json_of(trials[2]->images_per_second())}};
+}
+
 }  // namespace
 
 int run_bench_step(const Config& config, const Services& services) {
@@ -164,27 +233,27 @@ int run_bench_step(const Config& config, const Services& services) {
   DataSource source;
   const DecodedData data = pictures_of_a_step(session, services, config, choices, source);
   const Graph graph = build_graph(config, choices, classes_of(config, source));
-  const BatchPlan plan(data.train.size(), choices.batch,
-                       training_micro_batch(config, session, graph, choices),
-                       session.communicator->rank(), ranks, choices.plan);
-  check_steps(config, choices, plan);
-  const auto training =
-      make_training(session, services, config, choices, graph, data.train, plan, plan.sizes());
-  const TrainingParts parts{
-      *session.backend,         *training->program,    *training->exchange, *training->optimizer,
-      *training->learning_rate, *session.communicator, *training->batches,  plan,
-      training->weights_mutex};
-  const Measurement measured = measure(session, parts, graph, config.repeat, choices.seed);
+  std::vector<std::unique_ptr<StepTrial>> trials;
+  trials.push_back(std::make_unique<StepTrial>(session, services, config, choices, graph, data));
+  for (const Config& other : compared_with(config, session)) {
+    choices.plan.sharding = other.sharding;
+    trials.push_back(std::make_unique<StepTrial>(session, services, other, choices, graph, data));
+  }
+  const Limits limits = run_trials(session, trials, config.repeat);
+  const TrainingParts parts = trials[0]->parts();
+  const Measurement measured = measurement_of(*trials[0], limits, graph);
 
   // Times of layers are rank 0's, over all steps, the first included.
-  const double own_images = static_cast<double>(share(plan.images(0), 0, ranks).size());
+  const double own_images = static_cast<double>(share(parts.plan.images(0), 0, ranks).size());
   if (session.leads() && config.json != "-") {
     print_measurement(session, choices, parts, measured, config.repeat);
     print_layers(measured.layers, own_images, config.repeat + 1);
+    if (config.reproducible) print_price(trials);
   }
   Json result = measurement_json(session, choices, parts, measured);
   result["repeats"] = config.repeat;
   result["layers"] = layers_json(measured.layers, own_images, config.repeat + 1);
+  if (config.reproducible) result["reproducible"] = price_json(trials);
   write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }

@@ -234,6 +234,12 @@ std::filesystem::path open_run_folder(const Session& session, const Services& se
   return folder;
 }
 
+std::vector<std::string> hosts_of(const Session& session) {
+  std::vector<std::string> hosts;
+  for (const RankPlan& plan : session.plan.ranks) hosts.push_back(plan.host);
+  return hosts;
+}
+
 ModelDescription description_of(const Config& config, const TrainingChoices& choices,
                                 const DataSource& source, const Graph& graph, int classes) {
   return {choices.model->name,
@@ -290,7 +296,8 @@ int run_train(const Config& config, const Services& services) {
       train({*session.backend, *training->program, *training->exchange, *training->optimizer,
              *training->learning_rate, *session.communicator, *training->batches, plan,
              training->weights_mutex},
-            validation, {choices.epochs, config.steps, choices.seed, config.target_accuracy},
+            validation,
+            {choices.epochs, config.steps, choices.seed, config.target_accuracy, hosts_of(session)},
             *reporter, [&] { return services.signals->stop_requested(); });
   results.finish(result, *reporter);
   check_replicas(session, *training);

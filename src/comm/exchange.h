@@ -15,6 +15,7 @@ struct ExchangeTimes {
   double straggler_wait = 0;     ///< waiting for the last rank to arrive
   double allreduce_exposed = 0;  ///< communication that backward did not hide
   double optimizer = 0;
+  double within_ready = 0;  ///< how much of it passed in calls of ready(), inside backward
 };
 
 /// What an exchange has allocated, in bytes.

@@ -114,6 +114,7 @@ class OrderedExchange final : public GradientExchange {
     }
     communicator_.node_barrier().wait();  // leaves may be overwritten
     round_times_.allreduce_exposed += watch.lap();
+    round_times_.within_ready = round_times_.straggler_wait + round_times_.allreduce_exposed;
   }
 
   /// This node's leaves lie in its memory; the owners of the same slice on other nodes send theirs.

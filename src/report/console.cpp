@@ -81,11 +81,21 @@ class Console final : public Reporter {
     } else {
       print(fmt::format("{} - {:.0f}s{}\n", counter(r.steps), r.seconds, values));
     }
+    if (r.straggler) print_straggler(*r.straggler, r.seconds);
   }
 
   void summary(const SummaryRecord&) override {}
 
  private:
+  void print_straggler(const Straggler& s, double seconds) {
+    constexpr double kWorthALine = 0.1;
+    if (s.seconds < kWorthALine * seconds) return;
+    print(fmt::format(
+        "Straggler: the other ranks waited {:.1f} s ({:.0f} % of the epoch) for rank {} "
+        "on {}\n",
+        s.seconds, 100 * s.seconds / seconds, s.rank, s.host));
+  }
+
   std::string counter(std::size_t current) const {
     const std::string target = std::to_string(start_.steps);
     return fmt::format("{:>{}}/{}", current, target.size(), target);

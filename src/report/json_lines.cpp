@@ -48,6 +48,11 @@ Json epoch_json(const EpochRecord& r) {
   }
   line["lr"] = r.learning_rate;
   line["budget"] = budget_json(r.budget);
+  if (r.straggler) {
+    line["straggler"] = {{"rank", r.straggler->rank},
+                         {"host", r.straggler->host},
+                         {"seconds", r.straggler->seconds}};
+  }
   return line;
 }
 

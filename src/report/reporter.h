@@ -26,6 +26,13 @@ struct StepRecord {
   double seconds = 0;
 };
 
+/// The rank for which the others waited longest.
+struct Straggler {
+  int rank = 0;
+  std::string host;
+  double seconds = 0;  ///< that the others waited more than it, on average
+};
+
 struct EpochRecord {
   int epoch = 0;
   std::size_t steps = 0;
@@ -34,7 +41,8 @@ struct EpochRecord {
   double learning_rate = 0;           ///< of the last step
   double seconds = 0;                 ///< of training; evaluation is not in it
   double validation_seconds = 0;
-  Budget budget{};  ///< mean over ranks; adds up to `seconds`
+  Budget budget{};                       ///< mean over ranks; adds up to `seconds`
+  std::optional<Straggler> straggler{};  ///< where there are others
 };
 
 /// When the accuracy of validation first was what a person asked for.

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <numeric>
+
+#include "train/update_math.h"
 
 namespace cputrain {
 
@@ -14,11 +17,17 @@ Optimizer::Optimizer(const OptimizerOptions& options, Backend& backend,
       dtype_(layout.dtype),
       rule_(options.rule) {
   if (options.clip_norm) {
-    gradient_norm_.resize(1);
+    gradient_norms_.resize(norm_blocks(0, layout.gradient_size));
     measures_.push_back([this] { return measure_gradient(); });
   }
   if (is_layer_wise(options.rule)) {
-    layer_norms_.resize(2 * layout.parameters.size());
+    std::size_t blocks = 0;
+    for (const Parameter& p : layout.parameters) {
+      const std::size_t own = p.learnt && p.decays ? norm_blocks(p.range.begin, p.range.size()) : 0;
+      layers_.push_back({p.range.begin / kNormBlock, {blocks, blocks + own}});
+      blocks += own;
+    }
+    layer_norms_.resize(2 * blocks);
     measures_.push_back([this] { return measure_layers(); });
   }
   for (const Range range : exchange.owned()) {
@@ -59,6 +68,7 @@ void Optimizer::begin_step(std::uint64_t step, double learning_rate) {
   rule_ =
       corrects ? with_momentum_times(options_.rule, learning_rate / learning_rate_) : options_.rule;
   step_ = step;
+  gradient_norm_.reset();
   learning_rate_ = learning_rate;
 }
 
@@ -91,21 +101,35 @@ void Optimizer::complete_gradient(Owned& owned, const Segment& segment) {
 
 void Optimizer::clip_by_norm(Owned& owned, const Segment& segment) {
   if (!options_.clip_norm) return;
-  const double norm = std::sqrt(gradient_norm_[0]);
+  if (!gradient_norm_) {
+    gradient_norm_ =
+        std::sqrt(std::accumulate(gradient_norms_.begin(), gradient_norms_.end(), 0.0));
+  }
+  const double norm = *gradient_norm_;
   if (norm > *options_.clip_norm) {
     backend_.change_gradients(ScaleGradients{*options_.clip_norm / norm}, slice_of(owned, segment));
   }
 }
 
+/// Adds the norms of the blocks of `array`, which begins at `position` of the arena, to `norms`,
+/// whose first is that of block `first`.
+void Optimizer::add_norms(const Array& array, std::size_t position, std::size_t first,
+                          std::span<double> norms) {
+  blocks_.resize(norm_blocks(position, array.size));
+  backend_.block_norms(array, position, blocks_);
+  const std::size_t begin = position / kNormBlock - first;
+  for (std::size_t i = 0; i < blocks_.size(); ++i) norms[begin + i] += blocks_[i];
+}
+
 std::span<double> Optimizer::measure_gradient() {
-  gradient_norm_[0] = 0;
+  std::ranges::fill(gradient_norms_, 0.0);
   for (Owned& owned : owned_) {
     for (const Segment& segment : owned.segments) {
       complete_gradient(owned, segment);
-      gradient_norm_[0] += backend_.sum_of_squares(slice_of(owned, segment).gradients);
+      add_norms(slice_of(owned, segment).gradients, segment.range.begin, 0, gradient_norms_);
     }
   }
-  return gradient_norm_;
+  return gradient_norms_;
 }
 
 std::span<double> Optimizer::measure_layers() {
@@ -119,18 +143,31 @@ std::span<double> Optimizer::measure_layers() {
         backend_.change_gradients(LambDirection{*lamb, slice.weight_decay}, slice);
       }
       if (!segment.layer) continue;
-      layer_norms_[2 * *segment.layer] += backend_.sum_of_squares(slice.weights);
-      layer_norms_[2 * *segment.layer + 1] += backend_.sum_of_squares(slice.gradients);
+      const LayerBlocks& layer = layers_[*segment.layer];
+      const auto [weights, gradients] = norms_of(layer);
+      add_norms(slice.weights, segment.range.begin, layer.first, weights);
+      add_norms(slice.gradients, segment.range.begin, layer.first, gradients);
     }
   }
   return layer_norms_;
 }
 
+/// The norms, squared, of the blocks of a layer's weights and of its gradients.
+std::pair<std::span<double>, std::span<double>> Optimizer::norms_of(const LayerBlocks& layer) {
+  const std::span all(layer_norms_);
+  const std::size_t half = all.size() / 2;
+  return {all.subspan(layer.slots.begin, layer.slots.size()),
+          all.subspan(half + layer.slots.begin, layer.slots.size())};
+}
+
 /// What a layer's rate is multiplied by: 1 where a norm is zero, and a ratio would say nothing.
-double Optimizer::trust(const Segment& segment) const {
+double Optimizer::trust(const Segment& segment) {
   if (!segment.layer) return 1;
-  const double weights = std::sqrt(layer_norms_[2 * *segment.layer]);
-  const double gradients = std::sqrt(layer_norms_[2 * *segment.layer + 1]);
+  const auto norm = [](std::span<const double> blocks) {
+    return std::sqrt(std::accumulate(blocks.begin(), blocks.end(), 0.0));
+  };
+  const auto [weight_blocks, gradient_blocks] = norms_of(layers_[*segment.layer]);
+  const double weights = norm(weight_blocks), gradients = norm(gradient_blocks);
   if (weights == 0 || gradients == 0) return 1;
   const auto* lars = std::get_if<Lars>(&rule_);
   if (!lars) return weights / gradients;

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "comm/exchange.h"
@@ -44,7 +46,7 @@ class Optimizer {
     Range range;
     bool decays;
     float l2;
-    std::optional<std::size_t> layer;  ///< its place in layer_norms_, for rates of its own
+    std::optional<std::size_t> layer;  ///< in layers_, for rates of its own
   };
   struct Owned {
     Range range;
@@ -52,13 +54,21 @@ class Optimizer {
     std::vector<std::vector<std::byte>> state;  ///< one block of zeros a state array
   };
 
+  /// Where the norms of a layer's blocks lie.
+  struct LayerBlocks {
+    std::size_t first;  ///< its first block of the arena
+    Range slots;        ///< in either half of layer_norms_
+  };
+
   std::vector<Segment> segments_of(Range, const ParameterLayout&);
   UpdateSlice slice_of(Owned&, const Segment&);
   void complete_gradient(Owned&, const Segment&);
   void clip_by_norm(Owned&, const Segment&);
+  void add_norms(const Array&, std::size_t position, std::size_t first, std::span<double> norms);
+  std::pair<std::span<double>, std::span<double>> norms_of(const LayerBlocks&);
   std::span<double> measure_gradient();
   std::span<double> measure_layers();
-  double trust(const Segment&) const;
+  double trust(const Segment&);
 
   OptimizerOptions options_;
   Backend& backend_;
@@ -69,8 +79,13 @@ class Optimizer {
   UpdateRule rule_;  ///< of this step
   std::uint64_t step_ = 0;
   double learning_rate_ = 0;
-  std::vector<double> gradient_norm_;  ///< squared; one number, where it is needed
-  std::vector<double> layer_norms_;    ///< squared, of weights and gradient by turns, each kernel
+  // Norms, squared, block by block of the arena, which ranks own as a whole: their sum is then the
+  // same bits at any number of ranks.
+  std::vector<double> gradient_norms_;
+  std::vector<double> layer_norms_;  ///< of weights in the first half, of gradients in the second
+  std::vector<LayerBlocks> layers_;  ///< by parameter
+  std::vector<double> blocks_;
+  std::optional<double> gradient_norm_;  ///< of this step, once it is known
 };
 
 }  // namespace cputrain

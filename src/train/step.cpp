@@ -32,8 +32,7 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     rank_answers(result.tally, batch.labels, parts.program.probabilities());
     result.budget.forward += watch.lap();
     const Accumulate accumulate = parts.exchange.begin(k, k + 1 == micro_batches);
-    parts.program.backward(loss_scale, accumulate,
-                           [&](std::size_t n) { parts.exchange.ready(n); });
+    parts.program.backward(loss_scale, accumulate, [&](std::size_t n) { parts.exchange.ready(n); });
     result.budget.backward += watch.lap();
   }
 }
@@ -48,6 +47,7 @@ void exchange_and_update(const TrainingParts& parts, StepResult& result) {
   });
   if (!weights_change.owns_lock()) weights_change.lock();
   parts.program.publish_statistics();
+  result.budget.backward -= times.within_ready;
   result.budget.straggler_wait = times.straggler_wait;
   result.budget.allreduce_exposed = times.allreduce_exposed;
   result.budget.optimizer += times.optimizer;

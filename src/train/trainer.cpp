@@ -5,6 +5,7 @@
 #include <array>
 #include <cassert>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "core/clock.h"
@@ -24,6 +25,21 @@ void average_over_ranks(Communicator& communicator, EpochRecord& record) {
   for (double& sum : sums) sum /= communicator.size();
   b = {sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6]};
   record.seconds = sums[7];
+}
+
+/// Who arrives last waits least: by the seconds that each rank waited for the others.
+std::optional<Straggler> find_straggler(Communicator& communicator, double own_wait,
+                                        const std::vector<std::string>& hosts) {
+  std::vector<double> waits;
+  for (const std::string& text : communicator.gather(fmt::format("{:.17g}", own_wait))) {
+    waits.push_back(std::stod(text));
+  }
+  if (waits.size() < 2) return {};
+  const auto least = std::ranges::min_element(waits);
+  const double others = std::accumulate(waits.begin(), waits.end(), -*least);
+  const auto rank = static_cast<std::size_t>(least - waits.begin());
+  return Straggler{static_cast<int>(rank), rank < hosts.size() ? hosts[rank] : "",
+                   others / static_cast<double>(waits.size() - 1) - *least};
 }
 
 bool any_rank(Communicator& communicator, bool mine) {
@@ -73,6 +89,8 @@ class Epoch {
                        std::exchange(own_images_, 0.0), parts_.communicator, parts_.weights_mutex);
     record.seconds = watch.seconds();
     record.budget.other = record.seconds - record.budget.known();
+    record.straggler =
+        find_straggler(parts_.communicator, record.budget.straggler_wait, options_.hosts);
     average_over_ranks(parts_.communicator, record);
     result.training_seconds += record.seconds;
     return record;

@@ -14,6 +14,7 @@ struct TrainOptions {
   std::optional<std::uint64_t> steps;  ///< ends the training after so many, whatever `epochs` says
   std::uint64_t seed = 0;
   std::optional<double> target_accuracy{};  ///< of validation: ends the training when reached
+  std::vector<std::string> hosts{};         ///< by rank: names a straggler
 };
 
 /// What is evaluated after every epoch; nothing with --limit-val 0.

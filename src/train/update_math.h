@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <span>
 
 #include "train/update_rule.h"
 
@@ -158,6 +159,21 @@ inline void gradient_math(const LambDirection& lamb, const GradientPointers<T>& 
 /// Sums of squares of blocks of this many elements are formed first, whoever computes them, so that
 /// their sum has the same bits at any number of threads.
 inline constexpr std::size_t kNormBlock = 4096;
+
+/// Blocks that `size` elements from `position` of the arena on touch.
+inline std::size_t norm_blocks(std::size_t position, std::size_t size) {
+  return size == 0 ? 0 : (position + size - 1) / kNormBlock - position / kNormBlock + 1;
+}
+
+/// What lies in block i of those, counted from the first: blocks begin at multiples of kNormBlock
+/// of the arena, so that their sums are the same whatever part of it a rank owns.
+template <class T>
+inline std::span<T> norm_block(std::span<T> values, std::size_t position, std::size_t i) {
+  const std::size_t first = position / kNormBlock + i;
+  const std::size_t begin = std::max(position, first * kNormBlock) - position;
+  const std::size_t end = std::min(values.size(), (first + 1) * kNormBlock - position);
+  return values.subspan(begin, end - begin);
+}
 
 template <class T>
 inline double block_sum_of_squares(const T* values, std::size_t n) {

@@ -1,6 +1,8 @@
 """The same curve whatever the number of processes, through the program itself."""
 import os
+import signal
 import subprocess
+import time
 import unittest
 
 from program import OPEN_MPI, SMALL, ProgramTest, mpirun, needs_mpi
@@ -40,6 +42,94 @@ class Ranks(ProgramTest):
                  "--limit-val", "20", "--optimizer", "sgd"]
         alone = self.losses("1", *words)
         self.assert_near(alone, self.losses("96", *words, ranks=96), 1e-3)
+
+    def hashes(self, runs, *words):
+        """Weights' hashes by (ranks, threads)."""
+        found = {}
+        for ranks, threads in runs:
+            name = f"{ranks}x{threads}"
+            self.train(name, *words, "--threads", str(threads), ranks=ranks)
+            found[ranks, threads] = self.metrics(name, "summary")[-1]["weights_hash"]
+        return found
+
+    def assert_one(self, hashes):
+        self.assertEqual(len(set(hashes.values())), 1, hashes)
+
+    def test_reproducible_at_any_number_of_ranks_and_threads(self):
+        words = ["--reproducible", "--batch", "23", "--steps", "5", "--micro-batch", "3",
+                 "--limit-val", "4"]
+        runs = [(1, 1), (1, 3), (2, 1), (2, 2), (3, 1), (4, 1), (8, 1), (7, 2)]
+        self.assert_one(self.hashes(runs, *words))
+
+    def test_ninety_six_reproducible_ranks(self):
+        words = ["--image-size", "48", "--data", "synthetic:120", "--batch", "100", "--steps", "2",
+                 "--micro-batch", "2", "--limit-val", "0", "--reproducible"]
+        self.assert_one(self.hashes([(1, 1), (96, 1)], *words))
+
+    def test_reproducible_norms_of_the_whole(self):
+        for rule in (["--optimizer", "lars"], ["--optimizer", "lamb"],
+                     ["--optimizer", "sgd", "--lr", "1", "--clip-norm", "0.01"]):
+            words = ["--reproducible", "--batch", "10", "--steps", "3", "--micro-batch", "2",
+                     "--limit-val", "4", *rule]
+            with self.subTest(rule=rule):
+                self.assert_one(self.hashes([(1, 1), (2, 1), (3, 1)], *words))
+
+    def test_the_size_of_a_leaf_counts(self):
+        base = ["--reproducible", "--batch", "20", "--steps", "3", "--limit-val", "4"]
+        a = self.hashes([(1, 1)], *base, "--micro-batch", "2")
+        b = self.hashes([(1, 1)], *base, "--micro-batch", "5")
+        self.assertNotEqual(a, b)
+
+    def test_what_cannot_be_reproducible_is_refused(self):
+        for words in (["--allreduce", "ring"], ["--sharding", "strided"],
+                      ["--model", "resnet50v2", "--image-size", "64"]):
+            self.expect(2, *SMALL, "--reproducible", *words, ranks=2, says=["--reproducible"])
+
+    def test_a_late_rank_is_named(self):
+        words = [*SMALL, "--out", "late", "--steps", "400", "--limit-val", "4", "--no-winograd",
+                 "--log-every", "0"]
+        job = subprocess.Popen([*mpirun(3), PROGRAM, *words], cwd=self.folder,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        try:
+            late = self.rank_of(job.pid, 1)
+            self.wait_for_line(job, b"Epoch 2")
+            os.kill(late, signal.SIGSTOP)
+            time.sleep(2)
+            os.kill(late, signal.SIGCONT)
+            self.wait_for_line(job, b"Straggler: ", b"rank 1 on ")
+        finally:
+            job.terminate()
+            job.wait()
+            job.stdout.close()
+        epochs = self.metrics("late", "epoch")
+        worst = max(epochs, key=lambda epoch: epoch["straggler"]["seconds"])
+        self.assertEqual(worst["straggler"]["rank"], 1)
+        self.assertGreater(worst["straggler"]["seconds"], 1)
+        self.assertGreater(worst["budget"]["straggler_wait"], 0.5)
+
+    def rank_of(self, launcher, rank):
+        """The process of a rank: its environment says it."""
+        name = b"OMPI_COMM_WORLD_RANK=%d\0" % rank if OPEN_MPI else b"PMI_RANK=%d\0" % rank
+        end = time.time() + 30
+        while time.time() < end:
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                try:
+                    here = os.readlink(f"/proc/{pid}/cwd") == os.path.realpath(self.folder)
+                    with open(f"/proc/{pid}/environ", "rb") as f:
+                        variables = f.read()
+                except OSError:
+                    continue
+                if here and name in variables and os.path.realpath(f"/proc/{pid}/exe") == \
+                        os.path.realpath(PROGRAM):
+                    return int(pid)
+            time.sleep(0.05)
+        self.fail(f"no process of rank {rank}")
+
+    def wait_for_line(self, job, *words):
+        for line in job.stdout:
+            if all(word in line for word in words):
+                return
+        self.fail(f"no line with {words}")
 
     def test_info_names_the_mpi(self):
         done = self.expect(0, "info", ranks=1)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -41,10 +42,11 @@ struct Way {
   std::string name;
   std::string allreduce;
   Overlap overlap = Overlap::none;
+  int lanes = 0;  ///< above 0: sums in the order of leaves
 
   std::unique_ptr<GradientExchange> make(Communicator& comm, const ParameterLayout& layout,
                                          std::size_t bucket_bytes) const {
-    ExchangeParts parts{comm, layout, bucket_bytes, overlap, {}, sum_plainly};
+    ExchangeParts parts{comm, layout, bucket_bytes, overlap, {}, sum_plainly, lanes};
     return make_exchange(parts, parse_allreduce(allreduce)).exchange;
   }
 };
@@ -82,7 +84,7 @@ template <class T>
 void backward(GradientExchange& exchange, const ParameterLayout& layout, Calls calls, int rank,
               int step) {
   EXPECT_EQ(exchange.begin(0, true), Accumulate::overwrite);
-  const auto gradients = exchange.arenas().gradients.as<T>();
+  const auto gradients = exchange.lane_arenas(0).gradients.as<T>();
   std::size_t done = 0;
   for (const std::size_t n : ready_positions(layout, calls)) {
     for (; done < n; ++done) gradients[done] = gradient<T>(rank, step, done);
@@ -206,10 +208,10 @@ void two_exchanges(const Way& way, Communicator& comm) {
 void several_micro_batches(const Way& way, Communicator& comm) {
   const ParameterLayout layout = layout_of({300, 9000}, DType::f32);
   const auto exchange = way.make(comm, layout, 1000);
-  const auto gradients = exchange->arenas().gradients.as<float>();
+  const auto gradients = exchange->lane_arenas(0).gradients.as<float>();
   for (int k = 0; k < 3; ++k) {
     const Accumulate accumulate = exchange->begin(k, k == 2);
-    EXPECT_EQ(accumulate, k == 0 ? Accumulate::overwrite : Accumulate::add);
+    if (k == 0) EXPECT_EQ(accumulate, Accumulate::overwrite);
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       const float own = gradient<float>(comm.rank(), k, i);
       gradients[i] = accumulate == Accumulate::overwrite ? own : gradients[i] + own;
@@ -217,10 +219,11 @@ void several_micro_batches(const Way& way, Communicator& comm) {
     exchange->ready(layout.gradient_size);
   }
   exchange->finish([&](Range range) {
+    const auto sums = exchange->arenas().gradients.as<float>();
     for (std::size_t i = range.begin; i < range.end; ++i) {
       float expected = 0;
       for (int k = 0; k < 3; ++k) expected += summed_gradient<float>(comm.size(), k, i);
-      if (gradients[i] != expected) FAIL() << gradients[i] << " at " << i;
+      if (sums[i] != expected) FAIL() << sums[i] << " at " << i;
     }
   });
 }
@@ -263,13 +266,14 @@ void ranks_keep_their_own(const Way& way, Communicator& comm) {
   comm.barrier();
   for (int step = 0; step < 2; ++step) {
     exchange->begin(0, true);
-    const auto gradients = exchange->arenas().gradients.as<float>();
+    const auto gradients = exchange->lane_arenas(0).gradients.as<float>();
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       gradients[i] = gradient<float>(comm.rank(), step, i);
     }
     exchange->ready(layout.gradient_size);
     exchange->finish([&](Range range) {
-      for (std::size_t i = range.begin; i < range.end; ++i) weights[i] += gradients[i];
+      const auto sums = exchange->arenas().gradients.as<float>();
+      for (std::size_t i = range.begin; i < range.end; ++i) weights[i] += sums[i];
     });
   }
   for (std::size_t i = 0; i < layout.gradient_size; ++i) {
@@ -287,14 +291,15 @@ void weights_have_the_same_bits(const Way& way, Communicator& comm) {
   const ParameterLayout layout = layout_of({40000, 333, 70000}, DType::f32);
   const auto exchange = way.make(comm, layout, 1000);
   exchange->begin(0, true);
-  const auto gradients = exchange->arenas().gradients.as<float>();
+  const auto gradients = exchange->lane_arenas(0).gradients.as<float>();
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     gradients[i] = 1.0f / static_cast<float>((i * 17 + 1) * (comm.rank() + 3));
   }
   exchange->ready(layout.arena_size);
   exchange->finish([&](Range range) {
     const auto weights = exchange->arenas().weights.as<float>();
-    for (std::size_t i = range.begin; i < range.end; ++i) weights[i] = gradients[i] * 0.3f;
+    const auto sums = exchange->arenas().gradients.as<float>();
+    for (std::size_t i = range.begin; i < range.end; ++i) weights[i] = sums[i] * 0.3f;
   });
   const auto bytes = exchange->arenas().weights.bytes();
   const auto texts = comm.gather({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -307,14 +312,15 @@ void measures_before_updates(const Way& way, Communicator& comm) {
   const ParameterLayout layout = layout_of({100, 7}, DType::f64);
   const auto exchange = way.make(comm, layout, 100);
   exchange->begin(0, true);
-  const auto gradients = exchange->arenas().gradients.as<double>();
+  const auto gradients = exchange->lane_arenas(0).gradients.as<double>();
+  const auto sums = exchange->arenas().gradients.as<double>();
   std::vector<double> first(1), second(2);
   std::vector<std::string> calls;
   const std::vector<Measure> measures{[&]() -> std::span<double> {
                                         calls.push_back("first");
                                         for (const Range range : exchange->owned()) {
                                           for (std::size_t i = range.begin; i < range.end; ++i)
-                                            first[0] += gradients[i];
+                                            first[0] += sums[i];
                                         }
                                         return first;
                                       },
@@ -334,6 +340,39 @@ void measures_before_updates(const Way& way, Communicator& comm) {
   std::vector<std::string> expected{"first", "second"};
   expected.resize(2 + exchange->owned().size(), "update");
   EXPECT_EQ(calls, expected);
+}
+
+/// The number that leaf `leaf` has at element i: sums of such hang on the order of additions.
+float uneven(std::size_t leaf, std::size_t i) {
+  return std::sin(static_cast<float>(i + 3 * leaf + 1)) *
+         std::pow(10.0f, static_cast<float>((i + leaf) % 5));
+}
+
+/// Two rounds of two lanes a rank: every sum is formed leaf by leaf, as one rank would form it.
+void sums_in_order(Communicator& comm) {
+  const ParameterLayout layout = layout_of({9000, 17}, DType::f32);
+  constexpr int kLanes = 2, kRounds = 2;
+  ExchangeParts parts{.communicator = comm, .layout = layout, .lanes = kLanes};
+  const auto exchange = make_exchange(parts, {}).exchange;
+  const auto leaves = static_cast<std::size_t>(comm.size() * kLanes);
+  for (int k = 0; k < kRounds; ++k) {
+    ASSERT_EQ(exchange->begin(k, k + 1 == kRounds), Accumulate::overwrite);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const auto gradients = exchange->lane_arenas(lane).gradients.as<float>();
+      const std::size_t leaf = static_cast<std::size_t>(k) * leaves +
+                               static_cast<std::size_t>(comm.rank() * kLanes + lane);
+      for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] = uneven(leaf, i);
+    }
+    exchange->ready(layout.gradient_size);
+  }
+  exchange->finish([&](Range range) {
+    const auto sums = exchange->arenas().gradients.as<float>();
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      float expected = 0;
+      for (std::size_t leaf = 0; leaf < kRounds * leaves; ++leaf) expected += uneven(leaf, i);
+      if (sums[i] != expected) FAIL() << sums[i] << " instead of " << expected << " at " << i;
+    }
+  });
 }
 
 struct ExchangeCase {
@@ -370,6 +409,7 @@ const std::vector<Way>& ways() {
       {"slices_mpi", "hierarchical+mpi"},
       {"slices_overlapped", "hierarchical+rabenseifner", Overlap::thread},
       {"server", "ps"},
+      {"ordered", "auto", Overlap::none, 1},
   };
   return list;
 }
@@ -377,7 +417,7 @@ const std::vector<Way>& ways() {
 }  // namespace
 
 std::vector<CommCase> exchange_cases() {
-  std::vector<CommCase> cases;
+  std::vector<CommCase> cases{{"sums_in_order", sums_in_order}};
   for (const Way& way : ways()) {
     for (const ExchangeCase& c : kCases) {
       cases.push_back({way.name + "_" + c.name,

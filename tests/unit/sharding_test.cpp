@@ -125,6 +125,28 @@ std::vector<List> steps_of(std::size_t samples, std::size_t batch, int micro, in
   return steps;
 }
 
+/// Micro-batch k of rank r is number k * ranks + r of the batch, whatever the ranks.
+TEST(Sharding, DealtMicroBatchesComeInTheOrderOfTheBatch) {
+  for (const int ranks : {1, 2, 3, 7, 96}) {
+    List order;
+    const BatchPlan first(47, 20, 3, 0, ranks, {.sharding = Sharding::dealt});
+    for (std::size_t step = 0; step < first.steps(); ++step) {
+      for (int k = 0; k < first.micro_batches(step); ++k) {
+        for (int rank = 0; rank < ranks; ++rank) {
+          const BatchPlan plan(47, 20, 3, rank, ranks, {.sharding = Sharding::dealt});
+          const StridedRange piece = plan.piece(step, k);
+          for (std::size_t i = 0; i < piece.size(); ++i) {
+            order.push_back(static_cast<std::uint32_t>(piece.at(i)));
+          }
+        }
+      }
+    }
+    List expected(47);
+    std::iota(expected.begin(), expected.end(), 0u);
+    EXPECT_EQ(order, expected) << ranks << " ranks";
+  }
+}
+
 class EpochIsTheDataSet : public testing::TestWithParam<int> {};
 
 TEST_P(EpochIsTheDataSet, AtAwkwardBatches) {
@@ -141,12 +163,13 @@ TEST_P(EpochIsTheDataSet, AtAwkwardBatches) {
     EXPECT_EQ(steps_of(n, b, micro, ranks, 0, {.sharding = Sharding::strided}), slices)
         << samples << " samples, batch " << batch;
     EXPECT_EQ(steps_of(n, b, micro, ranks, 0, {.sharding = Sharding::shard_then_batch}), slices);
+    EXPECT_EQ(steps_of(n, b, micro, ranks, 0, {.sharding = Sharding::dealt}), slices);
   }
 }
 
 TEST_P(EpochIsTheDataSet, WithAccumulationAndGrowingBatches) {
   const int ranks = GetParam();
-  for (const Sharding sharding : {Sharding::slices, Sharding::strided}) {
+  for (const Sharding sharding : {Sharding::slices, Sharding::strided, Sharding::dealt}) {
     const PlanOptions options{.sharding = sharding, .accumulate = 3, .growth = {{2, 2}, {5, 4}}};
     for (const auto& [epoch, images] : {std::pair{0, 15u}, {1, 15u}, {2, 30u}, {5, 60u}}) {
       const auto steps = steps_of(100, 5, 4, ranks, epoch, options);
