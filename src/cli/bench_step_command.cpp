@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "cli/print.h"
 #include "cli/spread.h"
-#include "cli/training_setup.h"
+#include "cli/training_program.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
@@ -168,8 +168,13 @@ int run_bench_step(const Config& config, const Services& services) {
                        training_micro_batch(config, session, graph, choices),
                        session.communicator->rank(), ranks, choices.plan);
   check_steps(config, choices, plan);
+  // The pictures are in memory already, those in flight are not.
+  const InputMemory input{
+      0, services.data.batch_bytes(source, choices.image, plan, batch_request(session, choices))};
   const auto training =
-      make_training(session, services, config, choices, graph, data.train, plan, plan.sizes());
+      make_training(session, services, config, choices, graph, data.train, plan,
+                    compile_training(session, services, config, choices, graph, plan.sizes(),
+                                     measure_rooms(session), input));
   const TrainingParts parts{
       *session.backend,         *training->program,    *training->exchange, *training->optimizer,
       *training->learning_rate, *session.communicator, *training->batches,  plan,

@@ -161,7 +161,8 @@ class NodeExchange final : public GradientExchange {
 
   ExchangeMemory memory() const override {
     const auto ranks = static_cast<std::size_t>(map_.local_size());
-    return {gradients_.bytes() / ranks + weights_.own_bytes(), weights_.shared().bytes().size()};
+    return {gradients_.bytes() / ranks + weights_.own_bytes(), weights_.shared().bytes().size(),
+            weights_.own_bytes()};
   }
 
   std::string describe() const override {
