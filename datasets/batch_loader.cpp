@@ -1,5 +1,6 @@
 #include "datasets/batch_loader.h"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <condition_variable>
@@ -21,6 +22,8 @@ struct Position {
   std::size_t step = 0;
   int piece = 0;
 };
+
+constexpr std::size_t kSlots = 2;  // the one in use, and the one that is made meanwhile
 
 /// A micro-batch with the memory that it needs.
 struct Slot {
@@ -184,7 +187,7 @@ class BatchLoader final : public BatchSource {
 
   const BatchPlan plan_;
   Assembler assembler_;  // the producer's alone
-  std::array<Slot, 2> slots_;
+  std::array<Slot, kSlots> slots_;
   std::mutex mutex_;
   std::condition_variable changed_;
   Position target_;                    // guarded by mutex_, as are all below
@@ -201,6 +204,16 @@ std::unique_ptr<BatchSource> make_batch_loader(const ImageSet& set, const BatchP
                                                const BatchRequest& request) {
   check_fits(request.augment, set.image);
   return std::make_unique<BatchLoader>(set, plan, request);
+}
+
+std::size_t bytes_in_flight(const DataSource& source, Shape image, const BatchPlan& plan,
+                            const BatchRequest& request) {
+  const auto turned = [&](std::uint32_t sample) {
+    return source.dataset->view(sample).turn != Turn::none;
+  };
+  if (request.augment == Augment{} && std::ranges::none_of(source.train, turned)) return 0;
+  const std::vector<int> sizes = plan.sizes();
+  return kSlots * static_cast<std::size_t>(std::ranges::max(sizes)) * image.size();
 }
 
 }  // namespace cputrain

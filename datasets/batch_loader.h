@@ -12,4 +12,7 @@ namespace cputrain {
 std::unique_ptr<BatchSource> make_batch_loader(const ImageSet&, const BatchPlan&,
                                                const BatchRequest&);
 
+/// Bytes of changed pixels that such a loader keeps: none where it only points into the set.
+std::size_t bytes_in_flight(const DataSource&, Shape image, const BatchPlan&, const BatchRequest&);
+
 }  // namespace cputrain

@@ -13,8 +13,10 @@ namespace cputrain {
 
 DataPipeline make_data_pipeline() {
   return {.open = open_data,
+          .cache_bytes = bytes_of_cache,
           .decode = decode_into_cache,
           .batches = make_batch_loader,
+          .batch_bytes = bytes_in_flight,
           .read_image = read_picture,
           .list_pictures = list_pictures,
           .check = check_data,

@@ -77,8 +77,8 @@ std::vector<std::uint32_t> pictures_of(const DataSource& source) {
 }
 
 /// Says what would fit when the cache does not.
-void check_memory(const DataSource& source, std::size_t pictures, Shape image) {
-  const auto available = available_memory();
+void check_memory(const DataSource& source, std::size_t pictures, Shape image,
+                  std::optional<std::size_t> available) {
   const std::size_t needed = cache_bytes(pictures, image);
   if (!available || needed <= *available) return;
   const double room = static_cast<double>(*available - std::min(*available, kHeaderBytes + 64));
@@ -192,16 +192,16 @@ void check_what_is_left(const DataSource& source, const DecodedData& decoded) {
            count, source.dataset->classes()[static_cast<std::size_t>(label)], first_bad(decoded)));
 }
 
-void check_form(const ReadyForm& form, const DecodeRequest& request) {
-  if (form.image == request.image && form.resize == request.resize) return;
-  const auto text = [](Shape image, Resize resize) {
-    return fmt::format("{}x{}, {}", image.height, image.width, resize_name(resize));
+void check_form(const ReadyForm& form, Shape image, Resize resize) {
+  if (form.image == image && form.resize == resize) return;
+  const auto text = [](Shape shape, Resize way) {
+    return fmt::format("{}x{}, {}", shape.height, shape.width, resize_name(way));
   };
   fail(ExitCode::usage,
        fmt::format("the pictures of --data are ready at {}, not at {} (a packed file holds one "
                    "size); use --image-size {} --resize {}, or pack the data again",
-                   text(form.image, form.resize), text(request.image, request.resize),
-                   form.image.height, resize_name(form.resize)));
+                   text(form.image, form.resize), text(image, resize), form.image.height,
+                   resize_name(form.resize)));
 }
 
 }  // namespace
@@ -210,20 +210,31 @@ std::size_t cache_bytes(std::size_t samples, Shape image) {
   return kHeaderBytes + results_bytes(samples) + samples * image.size();
 }
 
+std::size_t bytes_of_cache(const DataSource& source, Shape image, Resize resize,
+                           std::optional<std::size_t> available) {
+  const std::size_t pictures = pictures_of(source).size();
+  const auto ready = source.dataset->ready_form();
+  if (ready) {
+    check_form(*ready, image, resize);
+    return cache_bytes(pictures, {0, 0, 0});  // only the results are shared
+  }
+  check_memory(source, pictures, image, available);
+  return cache_bytes(pictures, image);
+}
+
 DecodedData decode_into_cache(const DataSource& source, const DecodeRequest& request,
                               NodeMemory& memory, NodeBarrier& barrier) {
   const Stopwatch watch;
   const std::vector<std::uint32_t> pictures = pictures_of(source);
   const auto ready = source.dataset->ready_form();
-  if (ready) check_form(*ready, request);
-  // Of pictures that lie ready only the results are shared.
   const Shape stored = ready ? Shape{0, 0, 0} : request.image;
-  if (!ready) check_memory(source, pictures.size(), request.image);
+  const std::size_t bytes =
+      bytes_of_cache(source, request.image, request.resize, available_memory());
   barrier.wait();  // everybody has looked before anybody takes
   DecodedData decoded;
   decoded.mapped = ready.has_value();
   decoded.bytes = pictures.size() * request.image.size();
-  decoded.memory = memory.allocate(cache_bytes(pictures.size(), stored));
+  decoded.memory = memory.allocate(bytes);
   const CacheView view(*decoded.memory, pictures.size(), stored);
   const Range mine = share(pictures.size(), memory.local_rank(), memory.local_size());
   read_slice(*source.dataset, pictures, mine, request, view);

@@ -13,4 +13,9 @@ DecodedData decode_into_cache(const DataSource&, const DecodeRequest&, NodeMemor
 /// Bytes that decode_into_cache() asks the node for.
 std::size_t cache_bytes(std::size_t samples, Shape image);
 
+/// What decode_into_cache() will ask the node for. Error(usage) where `available` is less, or the
+/// data is ready in another form.
+std::size_t bytes_of_cache(const DataSource&, Shape image, Resize,
+                           std::optional<std::size_t> available);
+
 }  // namespace cputrain

@@ -7,7 +7,7 @@
 #include "cli/commands.h"
 #include "cli/print.h"
 #include "cli/spread.h"
-#include "cli/training_setup.h"
+#include "cli/training_program.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
@@ -72,14 +72,15 @@ void print_layers(const std::vector<LayerTime>& layers, double images, int steps
 class StepTrial {
  public:
   StepTrial(const Session& session, const Services& services, const Config& config,
-            const TrainingChoices& choices, const Graph& graph, const DecodedData& data)
+            const TrainingChoices& choices, const Graph& graph, const DecodedData& data,
+            const DataSource& source)
       : session_(session),
         seed_(choices.seed),
         plan_(data.train.size(), choices.batch,
               training_micro_batch(config, session, graph, choices), session.communicator->rank(),
               session.communicator->size(), choices.plan),
         training_(make_training(session, services, config, choices, graph, data.train, plan_,
-                                plan_.sizes())) {
+                                compiled(services, config, choices, graph, source))) {
     check_steps(config, choices, plan_);
   }
 
@@ -106,6 +107,16 @@ class StepTrial {
   Spread images_per_second() const { return spread_of(rates_); }
 
  private:
+  CompiledTraining compiled(const Services& services, const Config& config,
+                            const TrainingChoices& choices, const Graph& graph,
+                            const DataSource& source) const {
+    // The pictures are in memory already, those in flight are not.
+    const InputMemory input{0, services.data.batch_bytes(source, choices.image, plan_,
+                                                         batch_request(session_, choices))};
+    return compile_training(session_, services, config, choices, graph, plan_.sizes(),
+                            measure_rooms(session_), input);
+  }
+
   const Session& session_;
   std::uint64_t seed_;
   BatchPlan plan_;
@@ -234,10 +245,12 @@ int run_bench_step(const Config& config, const Services& services) {
   const DecodedData data = pictures_of_a_step(session, services, config, choices, source);
   const Graph graph = build_graph(config, choices, classes_of(config, source));
   std::vector<std::unique_ptr<StepTrial>> trials;
-  trials.push_back(std::make_unique<StepTrial>(session, services, config, choices, graph, data));
+  trials.push_back(
+      std::make_unique<StepTrial>(session, services, config, choices, graph, data, source));
   for (const Config& other : compared_with(config, session)) {
     choices.plan.sharding = other.sharding;
-    trials.push_back(std::make_unique<StepTrial>(session, services, other, choices, graph, data));
+    trials.push_back(
+        std::make_unique<StepTrial>(session, services, other, choices, graph, data, source));
   }
   const Limits limits = run_trials(session, trials, config.repeat);
   const TrainingParts parts = trials[0]->parts();

@@ -293,6 +293,11 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
             "terminal, else 2]");
     f.whole("log-every", c.log_every, 0, 1'000'000'000,
             "step lines in metrics.jsonl [10]; 0: none");
+    f.yes("dry-run", c.dry_run,
+          "say where ranks would run, what memory they would take and how many steps they would "
+          "make, and train nothing");
+    f.text("json", c.json, "FILE",
+           "with --dry-run: write the plan as JSON; -: to standard output, and only it");
   } else {
     f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");
   }

@@ -68,7 +68,7 @@ struct Config {
 
   // output
   std::string out, json;
-  bool overwrite = false;
+  bool overwrite = false, dry_run = false;
   std::optional<int> verbose;
   std::size_t log_every = 10;
   int repeat = 5;

@@ -6,8 +6,7 @@
 #include <set>
 #include <string_view>
 
-#include "comm/make_exchange.h"
-#include "core/available_memory.h"
+#include "cli/training_program.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/text.h"
@@ -152,8 +151,6 @@ std::vector<int> sizes_of(const BatchPlan& a, const BatchPlan& b) {
   return {sizes.begin(), sizes.end()};
 }
 
-namespace {
-
 std::size_t largest_growth(const PlanOptions& plan) {
   int factor = 1;
   for (const BatchGrowth& growth : plan.growth) factor = std::max(factor, growth.factor);
@@ -225,30 +222,6 @@ int training_micro_batch(const Config& config, const Session& session, const Gra
 
 namespace {
 
-/// What a rank takes while it trains: activations, weights, gradients, state of the rule.
-std::size_t training_bytes(const Program& program, const UpdateRule& rule) {
-  const ParameterLayout& layout = program.layout();
-  const auto copies = static_cast<std::size_t>(1 + state_arrays(rule));
-  return program.workspace_bytes() +
-         (layout.arena_size + copies * layout.gradient_size) * size_of(layout.dtype);
-}
-
-/// Memory comes page by page as training runs: better to say now that it will not fit.
-void check_memory(const Session& session, const Config& config, const Program& program,
-                  const UpdateRule& rule, int micro_batch) {
-  const auto available = available_memory();
-  const auto ranks = static_cast<std::size_t>(session.communicator->node_memory().local_size());
-  const std::size_t needed = training_bytes(program, rule);
-  if (!available || needed * ranks <= *available) return;
-  fail(ExitCode::usage,
-       fmt::format("training with {} images at once needs {} on each of {} rank{} of this node, {} "
-                   "are available; use {}, fewer ranks a node, or more nodes",
-                   micro_batch, bytes_text(static_cast<double>(needed)), ranks,
-                   ranks == 1 ? "" : "s", bytes_text(static_cast<double>(*available)),
-                   config.sync_bn ? "a smaller --batch (--sync-bn needs a rank's share at once)"
-                                  : "a smaller --micro-batch or --batch"));
-}
-
 /// What --partial took and what it left.
 void say_fitting(const Session& session, const Config& config, const WeightMatch& match) {
   const std::size_t wanted = match.fitting.size() + match.missing.size() + match.other_shape.size();
@@ -275,80 +248,24 @@ void start_weights(const Session& session, const Config& config, const TrainingC
                   fmt::format("{:016x}", Fnv1a().add(weights.bytes()).value()));
 }
 
-/// Buckets travel while backward runs where every rank has a core for that: on one that computes,
-/// the thread would cost more than it hides.
-Overlap overlap_of(const Session& session) {
-  const bool cores = std::ranges::all_of(session.plan.ranks, &RankPlan::communication_core);
-  return cores && session.communicator->serves_threads() ? Overlap::thread : Overlap::none;
-}
-
-std::function<void()> bind_communication(const Session& session, const Services& services) {
-  return [cpu = session.place().communication_cpu, bind = services.bind_this_thread] {
-    if (cpu) bind({*cpu});
-  };
-}
-
-ExchangeParts exchange_parts(const Session& session, const Services& services, const Config& config,
-                             const ParameterLayout& layout) {
-  return {.communicator = *session.communicator,
-          .layout = layout,
-          .bucket_bytes = static_cast<std::size_t>(config.bucket_mb * 1e6),
-          .overlap = overlap_of(session),
-          .on_thread_start = bind_communication(session, services),
-          .sum = [&backend = *session.backend](std::span<const Array> src,
-                                               const Array& dst) { backend.sum(src, dst); },
-          .lanes = leaves_of(config, session).value_or(Leaves{.lanes = 0}).lanes};
-}
-
 }  // namespace
 
-namespace {
-
-std::string exchange_line(const Config& config, const MadeExchange& made) {
-  if (!config.reproducible) {
-    return fmt::format("Exchange: {} ({})", made.exchange->describe(), to_text(made.choice));
-  }
-  return fmt::format(
-      "Exchange: {}: the same bits at any number of ranks and threads on this kind of "
-      "CPU (`bench step --reproducible` has the price)",
-      made.exchange->describe());
+BatchRequest batch_request(const Session& session, const TrainingChoices& choices) {
+  return {choices.seed, choices.shuffle, choices.augment, session.place().input_threads};
 }
-
-}  // namespace
 
 std::unique_ptr<Training> make_training(const Session& session, const Services& services,
                                         const Config& config, const TrainingChoices& choices,
                                         const Graph& graph, const ImageSet& images,
-                                        const BatchPlan& plan, std::vector<int> sizes) {
+                                        const BatchPlan& plan, CompiledTraining compiled) {
   auto training = std::make_unique<Training>();
-  const auto arenas = [&](const ParameterLayout& layout) {
-    MadeExchange made =
-        make_exchange(exchange_parts(session, services, config, layout), config.allreduce);
-    for (const std::string& line : made.lines) say(session, line);
-    say(session, exchange_line(config, made));
-    training->exchange = std::move(made.exchange);
-    return training->exchange->arenas();
-  };
-  Communicator* synchronise = config.sync_bn ? session.communicator.get() : nullptr;
-  const int largest = sizes.empty() ? 0 : std::ranges::max(sizes);
-  const CompileOptions options{Phase::train, std::move(sizes), synchronise};
-  if (const auto leaves = leaves_of(config, session)) {
-    training->program = make_leaf_program(*session.backend, graph, options, *leaves,
-                                          [&](const ParameterLayout& layout, int lane) {
-                                            if (lane == 0) arenas(layout);
-                                            return training->exchange->lane_arenas(lane);
-                                          });
-  } else {
-    training->program = session.backend->compile(graph, options, arenas);
-  }
-  check_memory(session, config, *training->program, choices.optimizer.rule, largest);
+  training->exchange = std::move(compiled.exchange);
+  training->program = std::move(compiled.program);
   training->optimizer = std::make_unique<Optimizer>(
       choices.optimizer, *session.backend, *training->exchange, training->program->layout());
   training->learning_rate = std::make_unique<LearningRate>(
       choices.learning_rate, training_epochs(plan, choices.epochs, config.steps));
-  training->batches = services.data.batches(
-      images, plan,
-      {choices.seed, choices.shuffle, choices.augment, session.place().input_threads});
+  training->batches = services.data.batches(images, plan, batch_request(session, choices));
   start_weights(session, config, choices, graph, *training);
   return training;
 }

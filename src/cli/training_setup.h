@@ -52,6 +52,8 @@ int training_micro_batch(const Config&, const Session&, const Graph&, const Trai
 /// Ranks with more threads than others leave those idle. Nothing without the flag.
 std::optional<Leaves> leaves_of(const Config&, const Session&);
 
+struct CompiledTraining;  // training_program.h
+
 /// Everything that one training owns, in the order it is made.
 struct Training {
   std::unique_ptr<GradientExchange> exchange;  ///< owns the arenas that the program works on
@@ -62,11 +64,17 @@ struct Training {
   std::mutex weights_mutex;
 };
 
-/// Compiles for the plans' sizes, and starts every rank from the same weights: those of
+/// Makes the rest around a compiled program, and starts every rank from the same weights: those of
 /// --weights, else initial ones.
 std::unique_ptr<Training> make_training(const Session&, const Services&, const Config&,
                                         const TrainingChoices&, const Graph&, const ImageSet&,
-                                        const BatchPlan& plan, std::vector<int> sizes);
+                                        const BatchPlan& plan, CompiledTraining);
+
+/// How training's batches are to be made.
+BatchRequest batch_request(const Session&, const TrainingChoices&);
+
+/// The factor of the largest batch that --batch-growth comes to.
+std::size_t largest_growth(const PlanOptions&);
 
 /// Sizes of both plans, each once.
 std::vector<int> sizes_of(const BatchPlan&, const BatchPlan&);

@@ -82,7 +82,8 @@ class NodeExchange final : public GradientExchange {
   }
 
   ExchangeMemory memory() const override {
-    return {blocks_->own_bytes(map_.local_size()), weights_.shared().bytes().size()};
+    return {blocks_->own_bytes(map_.local_size()), weights_.shared().bytes().size(),
+            weights_.own_bytes()};
   }
 
   std::string describe() const override {

@@ -80,7 +80,7 @@ class OrderedExchange final : public GradientExchange {
     std::size_t own = blocks_->own_bytes(map_.local_size());
     for (const Range& range : owned_) own += range.size() * size_of(sum_.dtype);
     for (const auto& buffer : received_) own += buffer.size();
-    return {own, blocks_->weights.shared().bytes().size()};
+    return {own, blocks_->weights.shared().bytes().size(), blocks_->weights.own_bytes()};
   }
   std::string describe() const override {
     return "gradients of leaves added one by one in the order of images, one copy of the weights a "

@@ -54,7 +54,7 @@ class ReplicaExchange final : public GradientExchange {
   void spread_weights() override { communicator_.broadcast(arenas_.weights.bytes(), 0); }
   std::uint64_t weights_version() const override { return 0; }  // nobody else changes them
   ExchangeMemory memory() const override {
-    return {weights_.bytes().size() + gradients_.bytes().size(), 0};
+    return {weights_.bytes().size() + gradients_.bytes().size(), 0, weights_.bytes().size()};
   }
   std::string describe() const override { return "a replica on every rank"; }
 

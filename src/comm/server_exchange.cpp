@@ -47,7 +47,7 @@ class ServerExchange final : public GradientExchange {
   void spread_weights() override { communicator_.broadcast(arenas_.weights.bytes(), 0); }
   std::uint64_t weights_version() const override { return 0; }
   ExchangeMemory memory() const override {
-    return {weights_.bytes().size() + gradients_.bytes().size(), 0};
+    return {weights_.bytes().size() + gradients_.bytes().size(), 0, weights_.bytes().size()};
   }
   std::string describe() const override { return "a parameter server on rank 0"; }
 

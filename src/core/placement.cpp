@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/core_division.h"
-#include "core/node_ranks.h"
+#include "core/machine_ranks.h"
 #include "core/placement_warnings.h"
 
 namespace cputrain {
@@ -21,8 +21,8 @@ constexpr int kComputingForOneInput = 8;
 using Positions = std::vector<std::size_t>;  // of ranks in the node's list
 
 /// Threads, and whether a core is kept free; the mask is still the launcher's.
-RankPlan first_plan(const RankPlace& place, const NodeRanks& node, const PlacementRequest& request,
-                    int hosts) {
+RankPlan first_plan(const RankPlace& place, const MachineRanks& node,
+                    const PlacementRequest& request, int hosts) {
   RankPlan plan;
   plan.rank = place.rank;
   plan.host = place.host;
@@ -51,7 +51,7 @@ std::vector<Positions> groups_of(const std::vector<RankPlace>& places) {
 }
 
 /// A machine that this job fills has no room for others, so that binding can meet nobody.
-bool fills(const NodeRanks& node, const std::vector<RankPlan>& plans) {
+bool fills(const MachineRanks& node, const std::vector<RankPlan>& plans) {
   int used = 0;
   for (const RankPlan& plan : plans) used += plan.threads + (plan.communication_core ? 1 : 0);
   const int ranks = static_cast<int>(plans.size());
@@ -89,7 +89,7 @@ void complete(RankPlan& plan, const RankPlace& place, const PlacementRequest& re
   plan.input_threads = request.io_threads.value_or(std::clamp(idle, 1, useful));
 }
 
-std::string summary(const NodeRanks& node, const std::vector<RankPlan>& plans) {
+std::string summary(const MachineRanks& node, const std::vector<RankPlan>& plans) {
   std::string text = ranks_by_threads(plans) + " on " + counted(node.cores(), "core");
   if (node.hardware_threads() > node.cores()) {
     text += " (" + std::to_string(node.hardware_threads()) + " hardware threads)";
@@ -113,7 +113,7 @@ std::string summary(const NodeRanks& node, const std::vector<RankPlan>& plans) {
 
 Placement plan_node(const std::vector<RankPlace>& places, const PlacementRequest& request,
                     int hosts) {
-  const NodeRanks node(places);
+  const MachineRanks node(places);
   Placement result;
   for (const RankPlace& place : places) {
     result.ranks.push_back(first_plan(place, node, request, hosts));

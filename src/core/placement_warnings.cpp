@@ -36,7 +36,7 @@ namespace {
 /// One machine's plan under the eye of a critic.
 struct Review {
   const std::vector<RankPlace>& places;
-  const NodeRanks& node;
+  const MachineRanks& node;
   const std::vector<RankPlan>& plans;
   const PlacementRequest& request;
   int total;  ///< threads that compute, over all ranks
@@ -159,7 +159,7 @@ std::optional<std::string> remote_memory(const Review& r) {
 }  // namespace
 
 std::vector<std::string> placement_warnings(const std::vector<RankPlace>& places,
-                                            const NodeRanks& node,
+                                            const MachineRanks& node,
                                             const std::vector<RankPlan>& plans,
                                             const PlacementRequest& request) {
   int total = 0, used = 0;

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/node_ranks.h"
+#include "core/machine_ranks.h"
 #include "core/placement.h"
 
 namespace cputrain {
@@ -18,7 +18,7 @@ std::string counted(int count, const std::string& word);
 std::string quota_text(double cpus);
 
 /// What is wrong with a plan, each "what (why it matters); what to try".
-std::vector<std::string> placement_warnings(const std::vector<RankPlace>&, const NodeRanks&,
+std::vector<std::string> placement_warnings(const std::vector<RankPlace>&, const MachineRanks&,
                                             const std::vector<RankPlan>&, const PlacementRequest&);
 
 }  // namespace cputrain

@@ -91,6 +91,11 @@ struct SynthRequest {
 struct DataPipeline {
   /// Lists the samples without decoding any. Throws Error(data).
   std::function<DataSource(const DataRequest&)> open;
+  /// Bytes that decode() will ask a node for. Error(usage) where the node has less `available`, or
+  /// the data cannot be had at this size.
+  std::function<std::size_t(const DataSource&, Shape image, Resize,
+                            std::optional<std::size_t> available)>
+      cache_bytes;
   /// Collective over the node's ranks. Throws Error(data) where nothing usable is left.
   std::function<DecodedData(const DataSource&, const DecodeRequest&, NodeMemory&, NodeBarrier&)>
       decode;
@@ -98,6 +103,9 @@ struct DataPipeline {
   std::function<std::unique_ptr<BatchSource>(const ImageSet&, const BatchPlan&,
                                              const BatchRequest&)>
       batches;
+  /// Bytes of pixels that such a source keeps for batches in flight, beside the set.
+  std::function<std::size_t(const DataSource&, Shape image, const BatchPlan&, const BatchRequest&)>
+      batch_bytes;
   /// Reads one picture file for `predict`.
   std::function<ReadResult(const std::string& path, Shape image, Resize,
                            std::span<std::uint8_t> dst)>

@@ -193,6 +193,12 @@ void Optimizer::update(Range range) {
   }
 }
 
+std::size_t state_bytes(const UpdateRule& rule, std::span<const Range> owned, DType dtype) {
+  std::size_t elements = 0;
+  for (const Range& range : owned) elements += range.size();
+  return elements * size_of(dtype) * static_cast<std::size_t>(state_arrays(rule));
+}
+
 std::size_t Optimizer::state_bytes() const {
   std::size_t bytes = 0;
   for (const Owned& owned : owned_) {

@@ -20,6 +20,10 @@ struct OptimizerOptions {
   bool momentum_correction = false;    ///< momentum follows the rate: Goyal et al. 2017, remark 2
 };
 
+/// Bytes of state that a rank keeps for the ranges that it owns: Optimizer::state_bytes() before
+/// there is one.
+std::size_t state_bytes(const UpdateRule&, std::span<const Range> owned, DType);
+
 /// An update rule with its state for the ranges of the arena that this rank owns. From the reduced
 /// gradient of the loss it goes: plus the gradient of the layers' L2 penalty (2 * l2 * w), clipped
 /// by value, clipped by the norm of the whole, then the rule. That is Keras' order.

@@ -3,7 +3,7 @@ import json
 import os
 import unittest
 
-from program import MPIEXEC, SMALL, ProgramTest, needs_mpi
+from program import MPIRUN, SMALL, ProgramTest, needs_mpi
 
 CPUS = len(os.sched_getaffinity(0))
 
@@ -24,7 +24,7 @@ class Placement(ProgramTest):
     def test_info_says_what_to_type(self):
         info = self.info()
         lines = [launch["line"] for launch in info["launch"]]
-        if MPIEXEC and info["machine"]["cores"] > 1 and not info["machine"]["cpu_quota"]:
+        if MPIRUN and info["machine"]["cores"] > 1 and not info["machine"]["cpu_quota"]:
             self.assertIn(f"-np {info['machine']['cores']} --bind-to core", lines[0])
             self.assertEqual("--allow-run-as-root" in lines[0], os.geteuid() == 0)
         self.assertTrue(all("./cputrain" in line for line in lines))

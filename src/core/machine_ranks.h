@@ -13,7 +13,7 @@ namespace cputrain {
 std::vector<int> distinct(const std::vector<int>&);
 
 /// All ranks of a machine together.
-struct NodeRanks {
+struct MachineRanks {
   std::set<int> cpus;                ///< hardware threads that any rank may use
   std::map<int, int> ranks_on_core;  ///< how many ranks may run on each core
   double quota = 0;
@@ -21,7 +21,7 @@ struct NodeRanks {
   bool one_core_each = true;
   bool user_binds = false;
 
-  explicit NodeRanks(const std::vector<RankPlace>&);
+  explicit MachineRanks(const std::vector<RankPlace>&);
 
   int cores() const { return static_cast<int>(ranks_on_core.size()); }
   int hardware_threads() const { return static_cast<int>(cpus.size()); }

@@ -1,4 +1,4 @@
-#include "core/node_ranks.h"
+#include "core/machine_ranks.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@ std::vector<int> distinct(const std::vector<int>& numbers) {
   return {once.begin(), once.end()};
 }
 
-NodeRanks::NodeRanks(const std::vector<RankPlace>& ranks) {
+MachineRanks::MachineRanks(const std::vector<RankPlace>& ranks) {
   for (const RankPlace& place : ranks) {
     cpus.insert(place.cpus.begin(), place.cpus.end());
     const std::vector<int> cores = distinct(place.core_of_cpu);
@@ -24,12 +24,12 @@ NodeRanks::NodeRanks(const std::vector<RankPlace>& ranks) {
   }
 }
 
-double NodeRanks::capacity() const {
+double MachineRanks::capacity() const {
   const auto threads = static_cast<double>(cpus.size());
   return quota > 0 ? std::min(quota, threads) : threads;
 }
 
-int NodeRanks::share(const RankPlace& place) const {
+int MachineRanks::share(const RankPlace& place) const {
   double part = 0;
   for (const int core : distinct(place.core_of_cpu)) part += 1.0 / ranks_on_core.at(core);
   if (quota_binds()) part *= quota / cores();

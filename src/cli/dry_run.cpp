@@ -1,0 +1,154 @@
+#include "cli/dry_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/machine_json.h"
+#include "cli/print.h"
+#include "core/json_text.h"
+#include "core/text.h"
+#include "core/version.h"
+
+namespace cputrain {
+
+using Json = nlohmann::ordered_json;
+
+std::uint64_t all_steps(const BatchPlan& plan, int epochs, std::optional<std::uint64_t> steps) {
+  if (steps) return *steps;
+  std::uint64_t count = 0;
+  for (int epoch = 0; epoch < epochs; ++epoch) count += plan.in_epoch(epoch).steps();
+  return count;
+}
+
+std::vector<std::size_t> images_by_rank(const BatchPlan& plan) {
+  std::vector<std::size_t> images;
+  for (int rank = 0; rank < plan.ranks(); ++rank) {
+    const BatchPlan of_rank(plan.samples(), plan.global_batch(), plan.micro_batch(), rank,
+                            plan.ranks(), plan.options());
+    std::size_t count = 0;
+    for (int k = 0; k < of_rank.micro_batches(0); ++k) count += of_rank.piece(0, k).size();
+    images.push_back(count);
+  }
+  return images;
+}
+
+namespace {
+
+std::string in_bytes(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
+
+/// The gradients that learn, once a step.
+std::size_t reduced_bytes(const CompiledTraining& compiled) {
+  return compiled.exchange->arenas().gradients.bytes().size();
+}
+
+Json memory_json(const Session& session, const TrainingMemory& memory) {
+  Json ranks = Json::array(), nodes = Json::array();
+  for (std::size_t i = 0; i < memory.ranks.size(); ++i) {
+    const RankMemory& rank = memory.ranks[i];
+    ranks.push_back({{"rank", i},
+                     {"host", session.plan.ranks[i].host},
+                     {"weights", rank.weights},
+                     {"gradients", rank.gradients},
+                     {"optimizer_state", rank.state},
+                     {"workspace", rank.workspace},
+                     {"batches_in_flight", rank.batches},
+                     {"total", rank.total()}});
+  }
+  for (const NodeRoom& room : memory.rooms) {
+    Json node{{"host", room.host},
+              {"ranks", room.ranks},
+              {"image_cache", memory.shared.cache},
+              {"weights", memory.shared.weights},
+              {"total", memory.needed(room)}};
+    node["available"] = room.available ? Json(*room.available) : Json(nullptr);
+    nodes.push_back(std::move(node));
+  }
+  return {{"ranks", ranks}, {"nodes", nodes}};
+}
+
+Json plan_json(const Session& session, const Config& config, const TrainingChoices& choices,
+               const Graph& graph, const BatchPlan& plan, const CompiledTraining& compiled) {
+  return {{"cputrain", kVersion},
+          {"model", {{"name", choices.model->name}, {"parameters", graph.parameter_count()}}},
+          {"ranks", session.communicator->size()},
+          {"placement", session.placement},
+          {"map", placement_json(session.plan)},
+          {"batch", choices.batch},
+          {"micro_batch", plan.micro_batch()},
+          {"images_per_rank", images_by_rank(plan)},
+          {"steps_per_epoch", plan.steps()},
+          {"epochs", choices.epochs},
+          {"steps", all_steps(plan, choices.epochs, config.steps)},
+          {"bytes_reduced_per_step", reduced_bytes(compiled)},
+          {"memory", memory_json(session, compiled.memory)}};
+}
+
+/// "(gradients 52.9 MB, workspace 258 MB)": what there is.
+std::string parts_text(const RankMemory& rank) {
+  std::vector<std::string> parts;
+  const auto add = [&](const char* name, std::size_t bytes) {
+    if (bytes) parts.push_back(fmt::format("{} {}", name, in_bytes(bytes)));
+  };
+  add("weights", rank.weights);
+  add("gradients", rank.gradients);
+  add("optimizer state", rank.state);
+  add("workspace", rank.workspace);
+  add("batches in flight", rank.batches);
+  return "(" + join(parts, ", ") + ")";
+}
+
+/// One line for ranks that need the same.
+void print_rank_memory(const std::vector<RankMemory>& ranks) {
+  for (auto first = ranks.begin(); first != ranks.end();) {
+    const auto last =
+        std::find_if(first, ranks.end(), [&](const RankMemory& r) { return r != *first; });
+    const auto from = first - ranks.begin(), to = last - ranks.begin() - 1;
+    print("  {}: {} {}\n",
+          from == to ? fmt::format("rank {}", from) : fmt::format("ranks {}-{}, each", from, to),
+          in_bytes(first->total()), parts_text(*first));
+    first = last;
+  }
+}
+
+void print_node_memory(const TrainingMemory& memory) {
+  for (const NodeRoom& room : memory.rooms) {
+    std::string once = "image cache " + in_bytes(memory.shared.cache);
+    if (memory.shared.weights) once += ", weights " + in_bytes(memory.shared.weights);
+    print("  host {}: {} in all, once for its {} rank{}: {}; {} available\n", room.host,
+          in_bytes(memory.needed(room)), room.ranks.size(), room.ranks.size() == 1 ? "" : "s", once,
+          room.available ? in_bytes(*room.available) : "unknown");
+  }
+}
+
+void print_plan(const Session& session, const Config& config, const TrainingChoices& choices,
+                const Graph& graph, const BatchPlan& plan, const CompiledTraining& compiled) {
+  print("Placement:\n");
+  for (const std::string& line : session.placement) print("  {}\n", line);
+  for (const std::string& line : map_of(session.plan)) print("  {}\n", line);
+  print("Memory:\n");
+  print_rank_memory(compiled.memory.ranks);
+  print_node_memory(compiled.memory);
+  const std::vector<std::size_t> images = images_by_rank(plan);
+  const auto [least, most] = std::ranges::minmax(images);
+  print(
+      "Steps: batch {} ({} images a rank, {} at once), {} steps an epoch, {} in all\n",
+      choices.batch, least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most),
+      plan.micro_batch(), plan.steps(), with_commas(all_steps(plan, choices.epochs, config.steps)));
+  print("Model {}: {} parameters; {} of gradients are reduced in each step over {} rank{}\n",
+        choices.model->name, with_commas(graph.parameter_count()),
+        in_bytes(reduced_bytes(compiled)), images.size(), images.size() == 1 ? "" : "s");
+}
+
+}  // namespace
+
+void print_dry_run(const Session& session, const Config& config, const TrainingChoices& choices,
+                   const Graph& graph, const BatchPlan& plan, const CompiledTraining& compiled) {
+  if (!session.leads()) return;
+  if (config.json != "-") print_plan(session, config, choices, graph, plan, compiled);
+  const Json json = plan_json(session, config, choices, graph, plan, compiled);
+  write_result(session, config.json, json_text(json) + "\n");
+}
+
+}  // namespace cputrain

@@ -1,0 +1,84 @@
+"""The plan of a training: figures against their formulas, and what cannot fit is refused."""
+import json
+import os
+import unittest
+
+from program import ProgramTest, needs_mpi
+
+PARAMETERS = 13217985  # of dogcat
+CACHE = 25000 * (256 * 256 * 3 + 96)
+
+
+class DryRun(ProgramTest):
+    def plan(self, *words, **options):
+        done = self.expect(0, "train", "--dry-run", "--json", "-", *words, **options)
+        return json.loads(done.stdout)
+
+    def check(self, plan, ranks):
+        self.assertEqual(plan["images_per_rank"], [1024 // ranks] * ranks)
+        self.assertEqual((plan["steps_per_epoch"], plan["steps"]), (22, 66))
+        # padding of blocked layouts is small
+        self.assertAlmostEqual(plan["bytes_reduced_per_step"] / (4 * PARAMETERS), 1, places=3)
+        (node,) = plan["memory"]["nodes"]
+        of_ranks = plan["memory"]["ranks"]
+        self.assertEqual(len(of_ranks), ranks)
+        weights = node["weights"] + sum(rank["weights"] for rank in of_ranks)
+        self.assertGreaterEqual(weights, 4 * PARAMETERS)
+        state = sum(rank["optimizer_state"] for rank in of_ranks)
+        self.assertGreaterEqual(state, 4 * PARAMETERS * 0.999)
+        self.assertAlmostEqual(node["image_cache"] / CACHE, 1, places=3)
+        once = node["image_cache"] + node["weights"]
+        self.assertEqual(node["total"], once + sum(rank["total"] for rank in of_ranks))
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_one_process(self):
+        self.check(self.plan("--batch", "1024", "--epochs", "3"), 1)
+
+    @needs_mpi
+    def test_two_ranks_print_one_object(self):
+        plan = self.plan("--batch", "1024", "--epochs", "3", ranks=2)
+        self.check(plan, 2)
+        self.assertEqual([rank["rank"] for rank in plan["map"]], [0, 1])
+
+    def test_text(self):
+        done = self.expect(0, "train", "--dry-run", "--data", "synthetic:100", "--batch", "45")
+        for words in ["rank 0 on", "image cache", "2 steps an epoch", "45 images a rank"]:
+            self.assertIn(words, done.stdout)
+
+    def test_batches_in_flight_are_those_of_augmentation(self):
+        words = ["--data", "synthetic:100", "--image-size", "64", "--micro-batch", "8"]
+        (plain,) = self.plan(*words, "--augment", "none")["memory"]["ranks"]
+        (changed,) = self.plan(*words, "--augment", "flip")["memory"]["ranks"]
+        self.assertEqual(plain["batches_in_flight"], 0)
+        self.assertEqual(changed["batches_in_flight"], 2 * 8 * 64 * 64 * 3)
+
+    def refused(self, *words, **options):
+        done = self.expect(2, *words, says=["memory"], **options)
+        self.assertEqual(done.stderr.count("memory"), 1, done.stderr)
+        self.assertEqual(os.listdir(self.folder), [])
+        return done.stderr
+
+    def test_pictures_that_cannot_fit(self):
+        words = ["--batch", "128", "--image-size", "10000"]
+        self.assertIn("--image-size", self.refused("train", "--dry-run", *words))
+        self.refused("train", *words)  # and nothing is decoded
+
+    def test_weights_that_cannot_fit(self):
+        self.refused("train", "--dry-run", "--image-size", "16000", "--data", "synthetic:10")
+
+    @needs_mpi
+    def test_a_batch_that_cannot_fit_names_one_that_does(self):
+        # terabytes of activations, but few pictures
+        words = ["train", "--dry-run", "--model", "resnet50v2", "--image-size", "512",
+                 "--data", "synthetic:1000", "--expand", "six", "--limit-val", "0"]
+        batch = self.refused(*words, "--batch", "5000", ranks=2).split("--batch ")[1].split()[0]
+        self.assertLess(int(batch), 5000)
+        # half of it, since others may take memory meanwhile
+        self.expect(0, *words, "--batch", str(max(2, int(batch) // 2)), ranks=2)
+
+    def test_json_is_of_the_plan_alone(self):
+        self.expect(2, "train", "--json", "-", says=["--json", "--dry-run"])
+
+
+if __name__ == "__main__":
+    unittest.main()
