@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "backends/mpi/check.h"
@@ -23,12 +24,15 @@ constexpr const char* kRoom =
 
 /// Refuses what the machine has no memory for, before any of it is claimed: MPICH, unlike Open MPI,
 /// makes files of any length, and the kernel would end processes of its own choice to fill them.
-void require_memory(std::size_t bytes) {
-  const auto available = available_memory();
-  if (!available || bytes <= *available) return;
+/// The node's first rank looks, so that all of them decide alike.
+void require_memory(std::size_t bytes, const NodeRanks& node) {
+  constexpr std::size_t kUnknown = std::numeric_limits<std::size_t>::max();
+  std::uint64_t available = available_memory().value_or(kUnknown);
+  check(MPI_Bcast(&available, 1, MPI_UINT64_T, 0, node.comm()), "MPI_Bcast");
+  if (bytes <= available) return;
   fail(ExitCode::internal,
        "no room for memory shared by the ranks of this machine: " + std::to_string(bytes >> 20) +
-           " MiB are wanted and " + std::to_string(*available >> 20) +
+           " MiB are wanted and " + std::to_string(available >> 20) +
            " MiB available (they keep one copy of what all of them read); use "
            "fewer or smaller images, or a smaller model");
 }
@@ -137,7 +141,7 @@ void MpiNodeMemory::touch(const SharedBlock& block) {
 
 std::unique_ptr<SharedBlock> MpiNodeMemory::allocate(std::size_t bytes) {
   if (node_.size() == 1) return std::make_unique<Pages>(bytes);
-  require_memory(bytes);
+  require_memory(bytes, node_);
   auto block = std::make_unique<SharedWindow>(node_, bytes);
   touch(*block);
   MpiNodeBarrier(node_).wait();

@@ -48,7 +48,8 @@ def compare(a, rate):
     figures = {}
     for result in rounds:
         for algorithm in result["algorithms"]:
-            figures.setdefault(algorithm["name"], []).append(algorithm["seconds"]["median"])
+            if algorithm["seconds"]:  # none for what needs one host
+                figures.setdefault(algorithm["name"], []).append(algorithm["seconds"]["median"])
     medians = {name: statistics.median(values) for name, values in figures.items()}
     ranked = sorted(medians, key=medians.get)
     best = medians[ranked[0]]
@@ -57,7 +58,7 @@ def compare(a, rate):
           + (f"links of {rate}; a host has to send its sum once: {least * 1e3:.1f} ms at least" if least
              else "links as they are"))
     for name in ranked:
-        print(f"  {name:<20}{medians[name] * 1e3:10.1f} ms ({min(figures[name]) * 1e3:.1f} to "
+        print(f"  {name:<34}{medians[name] * 1e3:10.1f} ms ({min(figures[name]) * 1e3:.1f} to "
               f"{max(figures[name]) * 1e3:.1f}){medians[name] / best:8.2f} x the best")
     chosen = [result["auto"] for result in rounds]
     worst = max(medians[name] for name in chosen) / best - 1
