@@ -157,8 +157,6 @@ std::size_t largest_growth(const PlanOptions& plan) {
   return static_cast<std::size_t>(factor);
 }
 
-}  // namespace
-
 std::optional<Leaves> leaves_of(const Config& config, const Session& session) {
   constexpr int kLeaf = 8;  // enough for Winograd's algorithm to pay, few enough for many ranks
   if (!config.reproducible) return {};
