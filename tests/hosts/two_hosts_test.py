@@ -23,6 +23,7 @@ WORDS = ["train", "--model", "dogcat", "--image-size", "64", "--data", "syntheti
 # weights have the same bits.
 RUNS = [
     ("default", [], 1e-3),
+    ("reproducible", ["--reproducible"], None),
     ("double", ["--backend", "reference", "--precision", "double", "--batch", "5", "--limit-train", "30"], 1e-9),
     *[(name, ["--allreduce", name], 1e-3) for name in ("mpi", "ring", "hierarchical", "ps")],
 ]
@@ -125,7 +126,7 @@ def sleepers(word):
 def main():
     if sys.argv.pop(1) == "ssh":
         TWO_HOSTS.append("--ssh")
-        del RUNS[1:]  # what travels is the same
+        del RUNS[2:]  # what travels is the same
     tried = run([*TWO_HOSTS, "true"])
     if tried.returncode == 77:
         print(tried.stderr, end="")
