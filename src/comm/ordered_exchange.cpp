@@ -42,11 +42,12 @@ class OrderedExchange final : public GradientExchange {
 
   Accumulate begin(int k, bool) override {
     if (k == 0) clear();
+    complete_ = false;
     return Accumulate::overwrite;  // every leaf's gradient is added on its own
   }
 
   void ready(std::size_t n) override {
-    if (n == sum_.size) add_round();
+    if (n == sum_.size && !std::exchange(complete_, true)) add_round();
   }
 
   using GradientExchange::finish;
@@ -170,6 +171,7 @@ class OrderedExchange final : public GradientExchange {
   std::unique_ptr<Allreduce> sum_measures_;
   std::vector<Range> owned_;                      ///< one, or none
   std::vector<std::vector<std::byte>> received_;  ///< by node
+  bool complete_ = false;  ///< the micro-batch's gradients are there and added
   ExchangeTimes round_times_;
 };
 
