@@ -233,6 +233,8 @@ void start_weights(const Session& session, const Config& config, const TrainingC
                    const Graph& graph, const Training& training) {
   const Array weights = training.exchange->arenas().weights;
   const Program& program = *training.program;
+  check_agreement(session, "how their weights lie in memory (processors of different kinds?)",
+                  fmt::format("{:016x}", layout_fingerprint(program)));
   if (session.leads() && (config.weights.empty() || config.partial)) {
     initialise_weights(graph, program, choices.seed, weights);
   }

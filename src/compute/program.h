@@ -78,4 +78,9 @@ class Program {
   virtual std::size_t workspace_bytes() const = 0;
 };
 
+/// How parameters lie in the arena, as a number: programs whose numbers differ (other instruction
+/// sets, other sizes) must not share or add up arenas. Large parameters, whose layout is that of the
+/// map they read, are left out.
+std::uint64_t layout_fingerprint(const Program&);
+
 }  // namespace cputrain

@@ -54,7 +54,7 @@ class DryRun(ProgramTest):
 
     def refused(self, *words, **options):
         done = self.expect(2, *words, says=["memory"], **options)
-        self.assertEqual(done.stderr.count("memory"), 1, done.stderr)
+        self.assertEqual(done.stderr.count("of memory"), 1, done.stderr)
         self.assertEqual(os.listdir(self.folder), [])
         return done.stderr
 

@@ -5,7 +5,7 @@ import subprocess
 import time
 import unittest
 
-from program import OPEN_MPI, SMALL, ProgramTest, mpirun, needs_mpi
+from program import OPEN_MPI, PROGRAM, SMALL, ProgramTest, mpirun, needs_mpi
 
 SGD = ["--optimizer", "sgd", "--steps", "5"]
 
@@ -47,7 +47,8 @@ class Ranks(ProgramTest):
         """Weights' hashes by (ranks, threads)."""
         found = {}
         for ranks, threads in runs:
-            name = f"{ranks}x{threads}"
+            self.runs = getattr(self, "runs", 0) + 1
+            name = f"run{self.runs}"
             self.train(name, *words, "--threads", str(threads), ranks=ranks)
             found[ranks, threads] = self.metrics(name, "summary")[-1]["weights_hash"]
         return found

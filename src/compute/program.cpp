@@ -1,0 +1,29 @@
+#include "compute/program.h"
+
+#include <numeric>
+
+#include "comm/pages.h"
+#include "core/hash.h"
+
+namespace cputrain {
+
+std::uint64_t layout_fingerprint(const Program& program) {
+  constexpr std::size_t kLarge = std::size_t{1} << 22;
+  const ParameterLayout& layout = program.layout();
+  const Pages memory(layout.arena_size *
+                     size_of(layout.dtype));  // touched only where it is written
+  const Array arena{memory.bytes().data(), layout.arena_size, layout.dtype};
+  Fnv1a hash;
+  for (std::size_t p = 0; p < layout.parameters.size(); ++p) {
+    const Parameter& parameter = layout.parameters[p];
+    hash.add(std::as_bytes(std::span(&parameter.range, 1)));
+    if (parameter.count > kLarge) continue;
+    std::vector<double> positions(parameter.count);
+    std::iota(positions.begin(), positions.end(), 1.0);
+    program.from_canonical(p, positions, arena);
+    hash.add(arena.slice(parameter.range.begin, parameter.range.end).bytes());
+  }
+  return hash.value();
+}
+
+}  // namespace cputrain
