@@ -52,7 +52,9 @@ class CpuBackend final : public Backend {
     block_norms_in_parallel(array, position, blocks);
   }
 
-  Limits measure_limits() override { return measure_machine(threads_); }
+  Limits measure_limits(const Together& together) override {
+    return measure_machine(threads_, together);
+  }
 
  private:
   int threads_;

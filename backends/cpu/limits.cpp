@@ -90,18 +90,20 @@ Kernel widest_kernel() {
   return {multiply_add_128, 12.0 * 4 * 2};
 }
 
-double measure_fma(int threads) {
+double measure_fma(int threads, const Together& together) {
   const Kernel kernel = widest_kernel();
   const auto count = static_cast<std::size_t>(threads);
   double best = 0;
   volatile float sink = 0;
   for (int repeat = 0; repeat < 8; ++repeat) {
+    together.meet();
     const Stopwatch watch;
     parallel_for(count, [&](std::size_t) {
       const float total = kernel.run(kRounds);
       if (total == 0) sink = total;
     });
-    best = std::max(best, static_cast<double>(kRounds) * kernel.flops * threads / watch.seconds());
+    const double seconds = together.slowest(watch.seconds());
+    best = std::max(best, static_cast<double>(kRounds) * kernel.flops * threads / seconds);
   }
   return best / 1e9;
 }
@@ -112,11 +114,13 @@ void triad(double* __restrict a, const double* __restrict b, const double* __res
   for (std::size_t i = 0; i < n; ++i) a[i] = b[i] + 3.0 * c[i];
 }
 
-double measure_triad() {
-  constexpr std::size_t kLeast = 64 << 20, kMost = 256 << 20;  // bytes of one array
+double measure_triad(const Together& together) {
+  constexpr std::size_t kLeast = 64 << 20,
+                        kMost = 256 << 20;  // bytes of one array of all processes
   const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  const std::size_t bytes =
+  const std::size_t all =
       std::clamp(4 * static_cast<std::size_t>(std::max(cache, 0L)), kLeast, kMost);
+  const std::size_t bytes = all / static_cast<std::size_t>(together.processes) / 64 * 64;
   const std::size_t n = bytes / sizeof(double);
   const HugeMemory memory = allocate_huge(3 * bytes);
   auto* a = reinterpret_cast<double*>(memory.get());
@@ -128,20 +132,22 @@ double measure_triad() {
   });
   double best = 0;
   for (int repeat = 0; repeat < 5; ++repeat) {
+    together.meet();
     const Stopwatch watch;
     parallel_ranges(n, [&](std::size_t begin, std::size_t end) {
       triad(a + begin, b + begin, c + begin, end - begin);
     });
-    best = std::max(best, 3.0 * static_cast<double>(bytes) / watch.seconds());
+    const double seconds = together.slowest(watch.seconds());
+    best = std::max(best, 3.0 * static_cast<double>(bytes) / seconds);
   }
   return best / 1e9;
 }
 
 }  // namespace
 
-Limits measure_machine(int threads) {
+Limits measure_machine(int threads, const Together& together) {
   const ThreadCount scope(threads);
-  return {.fma_gflops = measure_fma(threads), .triad_gbs = measure_triad()};
+  return {.fma_gflops = measure_fma(threads, together), .triad_gbs = measure_triad(together)};
 }
 
 }  // namespace cputrain

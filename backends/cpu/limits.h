@@ -6,6 +6,6 @@ namespace cputrain {
 
 /// What this machine can do with so many threads: multiply-adds from registers in the widest
 /// instructions, and STREAM's triad (McCalpin) over arrays that no cache holds. Best of several.
-Limits measure_machine(int threads);
+Limits measure_machine(int threads, const Together&);
 
 }  // namespace cputrain

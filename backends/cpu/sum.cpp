@@ -51,23 +51,55 @@ void sum_block(const Sources& src, std::size_t at, float* block, std::size_t n) 
   for (; done < src.count; ++done) sum_2(block, in(done), block, n);
 }
 
-/// Past the cache, which then keeps what is still to be read; plain where dst is not aligned.
-void write_past_cache(const float* src, float* dst, std::size_t n) {
-  if (reinterpret_cast<std::uintptr_t>(dst) % 16 != 0) return void(std::copy_n(src, n, dst));
-  std::size_t i = 0;
-  for (; i + 4 <= n; i += 4) _mm_stream_ps(dst + i, _mm_loadu_ps(src + i));
-  std::copy_n(src + i, n - i, dst + i);
+// Past the cache, which then keeps what is still to be read. A whole cache line at a time where the
+// processor can, since lines that are written in parts are read first. dst is aligned to 64 bytes.
+[[gnu::target("avx512f")]] void copy_past_cache_512(const float* src, float* dst, std::size_t n) {
+  for (std::size_t i = 0; i < n; i += 16) _mm512_stream_ps(dst + i, _mm512_loadu_ps(src + i));
+}
+
+[[gnu::target("avx512f")]] void sum_2_past_cache_512(const float* a, const float* b, float* dst,
+                                                     std::size_t n) {
+  for (std::size_t i = 0; i < n; i += 16) {
+    _mm512_stream_ps(dst + i, _mm512_add_ps(_mm512_loadu_ps(a + i), _mm512_loadu_ps(b + i)));
+  }
+}
+
+void copy_past_cache_128(const float* src, float* dst, std::size_t n) {
+  for (std::size_t i = 0; i < n; i += 4) _mm_stream_ps(dst + i, _mm_loadu_ps(src + i));
+}
+
+void copy_past_cache(const float* src, float* dst, std::size_t n) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(dst) % 64 == 0;
+  const std::size_t lines = aligned ? n / 16 * 16 : 0;
+  if (__builtin_cpu_supports("avx512f")) {
+    copy_past_cache_512(src, dst, lines);
+  } else {
+    copy_past_cache_128(src, dst, lines);
+  }
+  std::copy_n(src + lines, n - lines, dst + lines);
+}
+
+/// Two sources need no block between them and dst.
+bool sum_2_past_cache(const Sources& src, float* dst, std::size_t begin, std::size_t end) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(dst + begin) % 64 == 0;
+  if (src.count != 2 || !aligned || !__builtin_cpu_supports("avx512f")) return false;
+  const std::size_t lines = (end - begin) / 16 * 16;
+  sum_2_past_cache_512(src.first[0] + begin, src.first[1] + begin, dst + begin, lines);
+  for (std::size_t i = begin + lines; i < end; ++i) dst[i] = src.first[0][i] + src.first[1][i];
+  _mm_sfence();
+  return true;
 }
 
 void sum_range(const Sources& src, float* dst, bool past_cache, std::size_t begin,
                std::size_t end) {
+  if (past_cache && sum_2_past_cache(src, dst, begin, end)) return;
   constexpr std::size_t kBlock = 2048;
   alignas(64) float block[kBlock];
   for (std::size_t at = begin; at < end; at += kBlock) {
     const std::size_t n = std::min(kBlock, end - at);
     sum_block(src, at, block, n);
     if (past_cache) {
-      write_past_cache(block, dst + at, n);
+      copy_past_cache(block, dst + at, n);
     } else {
       std::copy_n(block, n, dst + at);
     }

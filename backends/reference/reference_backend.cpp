@@ -43,14 +43,15 @@ double multiply_add_rate() {
   return 2.0 * kChains * kRounds / watch.seconds() / 1e9;
 }
 
-double triad_rate() {
+double triad_rate(const Together& together) {
   constexpr std::size_t kElements = 16 << 20;
   std::vector<double> a(kElements, 0.0), b(kElements, 1.0), c(kElements, 2.0);
   double best = 0;
   for (int repeat = 0; repeat < 3; ++repeat) {
+    together.meet();
     const Stopwatch watch;
     for (std::size_t i = 0; i < kElements; ++i) a[i] = b[i] + 3.0 * c[i];
-    best = std::max(best, 24.0 * kElements / watch.seconds() / 1e9);
+    best = std::max(best, 24.0 * kElements / together.slowest(watch.seconds()) / 1e9);
   }
   const volatile double keep = a[kElements / 2];
   static_cast<void>(keep);
@@ -99,7 +100,9 @@ class ReferenceBackend final : public Backend {
     }
   }
 
-  Limits measure_limits() override { return {multiply_add_rate<T>(), triad_rate()}; }
+  Limits measure_limits(const Together& together) override {
+    return {multiply_add_rate<T>(), triad_rate(together)};
+  }
 };
 
 }  // namespace

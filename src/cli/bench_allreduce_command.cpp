@@ -17,14 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Triad of all ranks together: they share the machines' memory.
-double measure_triad(const Session& session) {
-  session.communicator->barrier();
-  double triad = session.backend->measure_limits().triad_gbs;
-  session.communicator->sum(Array::of<double>({&triad, 1}));
-  return triad;
-}
-
 /// nccl-tests' bus bandwidth: what each rank's link would have to carry.
 double bus_gbs(double bytes, double seconds, int ranks) {
   return seconds > 0 ? 2e-9 * bytes / seconds * (ranks - 1) / ranks : 0;
@@ -70,10 +62,10 @@ int run_bench_allreduce(const Config& config, const Services& services) {
     session.backend->sum(src, dst);
   };
   AllreduceBench bench(*session.communicator, config.bytes, sum);
-  const double before = measure_triad(session);
+  const double before = measure_together(session).triad_gbs;
   const std::vector<AllreduceFigure> figures = bench.run(config.repeat);
   // The better of two, since a disturbed measurement of the limit would flatter the program.
-  const double triad = std::max(before, measure_triad(session));
+  const double triad = std::max(before, measure_together(session).triad_gbs);
   const std::string chosen = bench.automatic_choice();
   if (session.leads() && config.json != "-") {
     for (const std::string& line : session.placement) print("{}\n", line);

@@ -17,16 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// All ranks at once, since they share the machine; before and after the steps, and the better of
-/// both counts, because a disturbed measurement of the limit would flatter the program.
-Limits measure_together(const Session& session) {
-  session.communicator->barrier();
-  Limits limits = session.backend->measure_limits();
-  std::array<double, 2> sums{limits.fma_gflops, limits.triad_gbs};
-  session.communicator->sum(Array::of<double>(sums));
-  return {sums[0], sums[1]};
-}
-
+/// Before and after the steps, and the better of both counts, because a disturbed measurement of
+/// the limit would flatter the program.
 Limits best(const Limits& a, const Limits& b) {
   return {std::max(a.fma_gflops, b.fma_gflops), std::max(a.triad_gbs, b.triad_gbs)};
 }

@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <map>
 
 #include "cli/place_ranks.h"
+#include "comm/make_exchange.h"
 #include "comm/pages.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -103,6 +105,18 @@ DecodedData decode_with_progress(const Session& session, const Services& service
   check_agreement(session, "the pictures that they can read",
                   fmt::format("{} damaged ({:016x})", data.bad.size(), left_out.value()));
   return data;
+}
+
+Limits measure_together(const Session& session) {
+  Communicator& communicator = *session.communicator;
+  const Together together{
+      .processes = communicator.node_memory().local_size(),
+      .meet = [&] { communicator.barrier(); },
+      .slowest = [&](double seconds) { return slowest_rank(communicator, seconds); }};
+  const Limits limits = session.backend->measure_limits(together);
+  std::array<double, 2> sums{limits.fma_gflops, limits.triad_gbs};
+  communicator.sum(Array::of<double>(sums));
+  return {sums[0], sums[1]};
 }
 
 int micro_batch_size(const Config& config, const Session& session) {

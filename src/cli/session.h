@@ -39,6 +39,9 @@ Progress progress_line(const Session&, const std::string& verb);
 DecodedData decode_with_progress(const Session&, const Services&, const Config&, const DataSource&,
                                  Shape image, Resize);
 
+/// The machine's limits for all ranks together, measured while all of them work. Collective.
+Limits measure_together(const Session&);
+
 /// How many images a rank computes at once: what was asked, else 32 or twice the threads.
 int micro_batch_size(const Config&, const Session&);
 

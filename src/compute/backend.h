@@ -33,6 +33,14 @@ struct Limits {
   double triad_gbs = 0;   ///< a[i] = b[i] + s * c[i], 24 bytes an element pair of doubles (STREAM)
 };
 
+/// How processes that share a machine measure it together: each pass begins when all are there and
+/// lasts until the slowest is done, so that nobody has the machine to himself. Alone by default.
+struct Together {
+  int processes = 1;  ///< on this machine
+  std::function<void()> meet = [] {};
+  std::function<double(double)> slowest = [](double seconds) { return seconds; };
+};
+
 /// A device and the kernels for it.
 class Backend {
  public:
@@ -62,8 +70,9 @@ class Backend {
   /// which begins at element `position` of the arena touches: blocks[0] is the block of its first.
   virtual void block_norms(const Array&, std::size_t position, std::span<double> blocks) = 0;
 
-  /// Takes about half a second.
-  virtual Limits measure_limits() = 0;
+  /// This process' part of the machine's limits. Takes about half a second; all processes of
+  /// `together` must call it.
+  virtual Limits measure_limits(const Together& together) = 0;
 };
 
 }  // namespace cputrain
