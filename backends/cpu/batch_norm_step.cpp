@@ -263,7 +263,7 @@ void BatchNormStep::backward(const Execution& execution) {
   if (src_diff_) write_gradient(images);
 }
 
-void BatchNormStep::backward_of_nothing() {
+void BatchNormStep::backward_of_nothing(Accumulate) {
   if (!dst_.wants_diff || frozen_) return;
   sums_.assign(2 * lanes(), 0.0);
   sum_over_ranks(sums_);

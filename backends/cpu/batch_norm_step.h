@@ -20,7 +20,7 @@ class BatchNormStep final : public Step {
   void forward(const Execution&) override;
   void backward(const Execution&) override;
   void forward_of_nothing(const Execution&) override;
-  void backward_of_nothing() override;
+  void backward_of_nothing(Accumulate) override;
   void publish_statistics() override;
   void append_times(std::vector<LayerTime>& times) const override { times.push_back(time_); }
 

@@ -11,6 +11,7 @@
 #include "backends/cpu/loss_step.h"
 #include "backends/cpu/map_steps.h"
 #include "backends/cpu/pool_step.h"
+#include "backends/cpu/sharded_dense_step.h"
 #include "core/error.h"
 
 namespace cputrain {
@@ -191,8 +192,13 @@ class StepMaker {
   void dense(const Dense& layer) {
     const Source src = read(input());
     const Map dst = new_map({{1, 1, layer.units}, 1}, src.map.wants_diff || !node().frozen);
-    steps_.push_back(
-        std::make_unique<DenseStep>(planning_, next_step(), node(), src, dst, parameter_));
+    if (layer.sharded) {
+      steps_.push_back(
+          std::make_unique<ShardedDenseStep>(planning_, next_step(), node(), src, dst, parameter_));
+    } else {
+      steps_.push_back(
+          std::make_unique<DenseStep>(planning_, next_step(), node(), src, dst, parameter_));
+    }
     parameter_ += node().parameters.size();
   }
 

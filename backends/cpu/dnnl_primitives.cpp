@@ -284,9 +284,11 @@ void Call::run() const {
 
 void multiply(const MatrixProduct& p, const float* a, const float* b, float beta, float* c) {
   const auto dim = [](std::size_t n) { return static_cast<dnnl_dim_t>(n); };
-  const dnnl_status_t status = dnnl_sgemm(
-      p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', dim(p.m), dim(p.n), dim(p.k), 1.0f, a,
-      dim(p.transpose_a ? p.m : p.k), b, dim(p.transpose_b ? p.k : p.n), beta, c, dim(p.n));
+  const std::size_t row_a = p.row_a > 0 ? p.row_a : p.transpose_a ? p.m : p.k;
+  const std::size_t row_c = p.row_c > 0 ? p.row_c : p.n;
+  const dnnl_status_t status =
+      dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', dim(p.m), dim(p.n), dim(p.k),
+                 1.0f, a, dim(row_a), b, dim(p.transpose_b ? p.k : p.n), beta, c, dim(row_c));
   if (status != dnnl_success) {
     fail(ExitCode::internal, "oneDNN: sgemm failed with status " + std::to_string(status) +
                                  " (the step is lost); try --backend reference");

@@ -92,10 +92,12 @@ class Call {
   std::vector<dnnl_exec_arg_t> arguments_;
 };
 
-/// C (m x n) = op(A) (m x k) * op(B) (k x n) + beta * C; all row by row without gaps.
+/// C (m x n) = op(A) (m x k) * op(B) (k x n) + beta * C; all row by row.
 struct MatrixProduct {
   bool transpose_a, transpose_b;
   std::size_t m, n, k;
+  /// Numbers from one row of A, and of C, to the next; 0: no gaps.
+  std::size_t row_a = 0, row_c = 0;
 };
 void multiply(const MatrixProduct&, const float* a, const float* b, float beta, float* c);
 

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/compile.h"
 #include "backends/cpu/parallel.h"
+#include "comm/communicator.h"
 #include "core/error.h"
 #include "model/rewrite.h"
 
@@ -36,6 +37,7 @@ CpuProgram::CpuProgram(const Graph& graph, const CompileOptions& options, const 
                           .threads = threads_,
                           .winograd = winograd,
                           .synchronise = options.synchronise,
+                          .node = options.node,
                           .most_steps = 2 * static_cast<int>(graph_.nodes().size())};
   steps_ = make_steps(graph_, planning);
   loss_ = dynamic_cast<LossStep*>(steps_.back().get());
@@ -60,6 +62,11 @@ CpuProgram::CpuProgram(const Graph& graph, const CompileOptions& options, const 
   memory_.place();
   arena_ = allocate_huge(memory_.peak());
   arenas_ = arenas(layout_);
+  own_gradients_ = {{0, layout_.gradient_size}};
+  if (options.node) {
+    const NodeMemory& node = options.node->node_memory();
+    own_gradients_ = used_gradients(layout_, node.local_rank(), node.local_size());
+  }
   const Bindings bindings{dnnl_, memory_, arena_.get(), layout_, arenas_};
   for (const auto& step : steps_) step->bind(bindings);
 }
@@ -89,9 +96,11 @@ Tally CpuProgram::forward(const MicroBatch& batch, const Pass& pass) {
 
 void CpuProgram::backward_of_nothing(Accumulate accumulate, const ReadySink& ready) {
   if (accumulate == Accumulate::overwrite) {
-    std::ranges::fill(arenas_.gradients.as<float>(), 0.0f);
+    for (const Range& own : own_gradients_) {
+      std::ranges::fill(arenas_.gradients.slice(own.begin, own.end).as<float>(), 0.0f);
+    }
   }
-  for (std::size_t i = steps_.size(); i-- > 1;) steps_[i]->backward_of_nothing();
+  for (std::size_t i = steps_.size(); i-- > 1;) steps_[i]->backward_of_nothing(accumulate);
   ready(layout_.gradient_size);
 }
 
@@ -127,6 +136,18 @@ void CpuProgram::from_canonical(std::size_t parameter, std::span<const double> v
   assert(values.size() == p.count);
   const std::vector<float> keras(values.begin(), values.end());
   formats_[parameter]->from_keras(keras.data(), arena.as<float>().data() + p.range.begin);
+}
+
+double CpuProgram::waited() const {
+  double seconds = 0;
+  for (const auto& step : steps_) seconds += step->waited();
+  return seconds;
+}
+
+std::size_t CpuProgram::workspace_bytes() const {
+  std::size_t bytes = memory_.peak();
+  for (const auto& step : steps_) bytes += step->shared_bytes();
+  return bytes;
 }
 
 std::vector<LayerTime> CpuProgram::layer_times() const {

@@ -27,7 +27,8 @@ class CpuProgram final : public Program {
   void from_canonical(std::size_t parameter, std::span<const double> values,
                       const Array& arena) const override;
   std::vector<LayerTime> layer_times() const override;
-  std::size_t workspace_bytes() const override { return memory_.peak(); }
+  std::size_t workspace_bytes() const override;
+  double waited() const override;
 
  private:
   std::size_t size_index(int images) const;
@@ -45,6 +46,7 @@ class CpuProgram final : public Program {
   std::vector<std::size_t> ready_after_;                   ///< by step: gradients final behind it
   ParameterLayout layout_;
   Arenas arenas_;
+  std::vector<Range> own_gradients_;  ///< what this rank makes
   HugeMemory arena_{nullptr, {0}};
   Execution last_{};  ///< of the last forward pass
 };

@@ -43,6 +43,7 @@ struct Planning {
   int threads;
   bool winograd;
   Communicator* synchronise;  ///< of batch normalization's statistics, or null
+  Communicator* node;         ///< whose node's ranks compute sharded layers together, or null
   /// At least as many as the schedule will have (a node may need a copy of what it reads): forward
   /// of step i is at time i, backward the other way behind them.
   int most_steps;
@@ -107,9 +108,12 @@ class Step {
   virtual void backward(const Execution&) = 0;
   /// Takes part in what all ranks do together although this one has no images.
   virtual void forward_of_nothing(const Execution&) {}
-  virtual void backward_of_nothing() {}
+  virtual void backward_of_nothing(Accumulate) {}
   /// Writes statistics that training passes moved on the side to the weights arena.
   virtual void publish_statistics() {}
+  /// Seconds that this rank has waited for others of its node, and memory that it shares with them.
+  virtual double waited() const { return 0; }
+  virtual std::size_t shared_bytes() const { return 0; }
   virtual void append_times(std::vector<LayerTime>&) const = 0;
 };
 

@@ -88,18 +88,6 @@ class SharedWindow final : public SharedBlock {
   std::span<std::byte> bytes_;
 };
 
-/// The whole pages of a block that this rank touches first: pages then lie on the NUMA nodes of
-/// all ranks, not only of the first.
-std::span<std::byte> share_to_touch(std::span<std::byte> bytes, const NodeRanks& node) {
-  constexpr std::size_t kPage = 4096;
-  const std::size_t pages = (bytes.size() + kPage - 1) / kPage;
-  const auto position = [&](std::size_t rank) {
-    return std::min(bytes.size(), pages * rank / node.size() * kPage);
-  };
-  const std::size_t begin = position(node.rank());
-  return bytes.subspan(begin, position(node.rank() + 1) - begin);
-}
-
 }  // namespace
 
 NodeRanks::NodeRanks(std::optional<int> most) {
@@ -122,13 +110,24 @@ NodeRanks::~NodeRanks() {
   if (may_clean_up()) MPI_Comm_free(&comm_);
 }
 
+/// What all ranks of the node together will touch.
+void MpiNodeMemory::require_room(std::span<const Range> mine) const {
+  std::uint64_t bytes = 0;
+  for (const Range& range : mine) bytes += range.size();
+  check(MPI_Allreduce(MPI_IN_PLACE, &bytes, 1, MPI_UINT64_T, MPI_SUM, node_.comm()),
+        "MPI_Allreduce");
+  require_memory(bytes, node_);
+}
+
 /// Every rank supplies the pages of its part; where one cannot, all of them say so.
-void MpiNodeMemory::touch(const SharedBlock& block) {
-  const std::span<std::byte> mine = share_to_touch(block.bytes(), node_);
+void MpiNodeMemory::touch(const SharedBlock& block, std::span<const Range> mine) {
   std::string failure;
   try {
-    claim_pages(mine);
-    if (!mine.empty()) std::memset(mine.data(), 0, mine.size());
+    for (const Range& range : mine) {
+      const std::span<std::byte> part = block.bytes().subspan(range.begin, range.size());
+      claim_pages(part);
+      if (!part.empty()) std::memset(part.data(), 0, part.size());
+    }
   } catch (const Error& error) {
     failure = error.what();
   }
@@ -139,11 +138,12 @@ void MpiNodeMemory::touch(const SharedBlock& block) {
   fail(ExitCode::internal, failure);
 }
 
-std::unique_ptr<SharedBlock> MpiNodeMemory::allocate(std::size_t bytes) {
+std::unique_ptr<SharedBlock> MpiNodeMemory::allocate_touched(std::size_t bytes,
+                                                             std::span<const Range> mine) {
   if (node_.size() == 1) return std::make_unique<Pages>(bytes);
-  require_memory(bytes, node_);
+  require_room(mine);
   auto block = std::make_unique<SharedWindow>(node_, bytes);
-  touch(*block);
+  touch(*block, mine);
   MpiNodeBarrier(node_).wait();
   return block;
 }

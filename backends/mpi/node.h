@@ -35,10 +35,12 @@ class MpiNodeMemory final : public NodeMemory {
   int local_rank() const override { return node_.rank(); }
   int local_size() const override { return node_.size(); }
   int first_rank() const override { return node_.first_rank(); }
-  std::unique_ptr<SharedBlock> allocate(std::size_t bytes) override;
+  std::unique_ptr<SharedBlock> allocate_touched(std::size_t bytes,
+                                                std::span<const Range> mine) override;
 
  private:
-  void touch(const SharedBlock&);
+  void require_room(std::span<const Range> mine) const;
+  void touch(const SharedBlock&, std::span<const Range> mine);
 
   const NodeRanks& node_;
 };

@@ -13,6 +13,7 @@ ReferenceProgram<T>::ReferenceProgram(const Graph& graph, const CompileOptions& 
                                       const ArenaSource& arenas)
     : graph_(graph),
       synchronise_(options.synchronise),
+      every_rank_passes_(options.synchronise || options.node),
       layout_(lay_out(graph, dtype_of<T>())),
       arenas_(arenas(layout_)) {
   const auto nodes = graph_.nodes();
@@ -40,6 +41,25 @@ ReferenceProgram<T>::ReferenceProgram(const Graph& graph, const CompileOptions& 
     }
     const double work = i > 0 ? macs(nodes[i].layer, graph_.src_shape(static_cast<int>(i))) : 0;
     times_.push_back({.name = nodes[i].name, .algorithm = "plain loops", .macs = work});
+  }
+  share_layers(options.node, images);
+}
+
+template <class T>
+void ReferenceProgram<T>::share_layers(Communicator* node, int images) {
+  own_gradients_ = {{0, layout_.gradient_size}};
+  if (!node) {
+    assert(sharded_parameters(layout_).empty() && "sharded layers without ranks to share them");
+    return;
+  }
+  const NodeMemory& memory = node->node_memory();
+  own_gradients_ = used_gradients(layout_, memory.local_rank(), memory.local_size());
+  for (Values& values : values_) {
+    if (values.parameter < 0) continue;
+    const Parameter& kernel = layout_.parameters[values.parameter];
+    if (kernel.row == 0) continue;
+    values.sharded =
+        std::make_unique<ShardedDense<T>>(*node, kernel, static_cast<std::size_t>(images));
   }
 }
 
@@ -178,6 +198,10 @@ void ReferenceProgram<T>::forward_node(int index) {
                  [&](const SoftmaxCrossEntropy& l) { loss(l); },
                  [&](const BatchNorm& l) { reference::forward(l, batch_norm_args(index)); },
                  [&](const Add&) { add(index); },
+                 [&](const Dense& l) {
+                   if (values_[index].sharded) return values_[index].sharded->forward(a);
+                   reference::forward(l, a);
+                 },
                  [&](const auto& l) { reference::forward(l, a); },
              },
              graph_.nodes()[index].layer);
@@ -190,7 +214,7 @@ Tally ReferenceProgram<T>::forward(const MicroBatch& batch, const Pass& pass) {
   probabilities_.clear();
   labels_.assign(batch.labels.begin(), batch.labels.end());
   samples_.assign(batch.samples.begin(), batch.samples.end());
-  if (batch.size() == 0 && !synchronise_) return tally_;
+  if (batch.size() == 0 && !every_rank_passes_) return tally_;
   assert(batch.size() * graph_.image().size() <= values_[0].dst.size());
   load_images(batch, std::get<Input>(graph_.nodes()[0].layer));
   for (int i = 1; i < static_cast<int>(values_.size()); ++i) {
@@ -228,6 +252,13 @@ void ReferenceProgram<T>::backward_node(int index, T loss_scale) {
                  [&](const SoftmaxCrossEntropy& l) { loss(l); },
                  [&](const BatchNorm& l) { reference::backward(l, batch_norm_args(index)); },
                  [&](const Add&) { spread(); },
+                 [&](const Dense& l) {
+                   const bool sends_back = values_[graph_.nodes()[index].src.front()].wants_diff;
+                   if (values_[index].sharded) {
+                     return values_[index].sharded->backward(a, sends_back);
+                   }
+                   reference::backward(l, a);
+                 },
                  [&](const auto& l) { reference::backward(l, a); },
              },
              graph_.nodes()[index].layer);
@@ -237,7 +268,9 @@ template <class T>
 void ReferenceProgram<T>::backward(double loss_scale, Accumulate accumulate,
                                    const ReadySink& ready) {
   if (accumulate == Accumulate::overwrite) {
-    std::ranges::fill(arenas_.gradients.as<T>(), T{0});
+    for (const Range& own : own_gradients_) {
+      std::ranges::fill(arenas_.gradients.slice(own.begin, own.end).template as<T>(), T{0});
+    }
   }
   for (auto& values : values_) std::ranges::fill(values.diff, T{0});
   for (int i = static_cast<int>(values_.size()) - 1; i > 0; --i) {
@@ -272,6 +305,13 @@ std::size_t ReferenceProgram<T>::workspace_bytes() const {
   std::size_t elements = 0;
   for (const auto& values : values_) elements += values.dst.size() + values.diff.size();
   return elements * sizeof(T);
+}
+
+template <class T>
+double ReferenceProgram<T>::waited() const {
+  double seconds = 0;
+  for (const auto& values : values_) seconds += values.sharded ? values.sharded->waited() : 0;
+  return seconds;
 }
 
 template class ReferenceProgram<float>;

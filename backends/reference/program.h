@@ -1,8 +1,10 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "backends/reference/layers.h"
+#include "backends/reference/sharded_dense.h"
 #include "compute/backend.h"
 
 namespace cputrain::reference {
@@ -23,6 +25,7 @@ class ReferenceProgram final : public Program {
                       const Array& arena) const override;
   std::vector<LayerTime> layer_times() const override { return times_; }
   std::size_t workspace_bytes() const override;
+  double waited() const override;
 
  private:
   struct Values {
@@ -34,8 +37,10 @@ class ReferenceProgram final : public Program {
     double count = 0;                             ///< batch norm: values a channel in it
     /// Batch norm's statistics while they move; empty until the first pass of a step.
     std::vector<T> moving_mean, moving_variance;
+    std::unique_ptr<ShardedDense<T>> sharded;  ///< where the node's ranks compute it together
   };
 
+  void share_layers(Communicator* node, int images);
   void load_images(const MicroBatch&, const Input&);
   T* weights(int parameter) const;
   T* gradients(int node, int parameter) const;
@@ -50,8 +55,10 @@ class ReferenceProgram final : public Program {
 
   Graph graph_;
   Communicator* synchronise_;
+  bool every_rank_passes_;  ///< those without images, too
   ParameterLayout layout_;
   Arenas arenas_;
+  std::vector<Range> own_gradients_;  ///< what this rank makes
   std::vector<Values> values_;
   std::vector<LayerTime> times_;
   std::vector<float> probabilities_;

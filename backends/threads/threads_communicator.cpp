@@ -85,7 +85,8 @@ class TeamNodeMemory final : public NodeMemory {
   int local_rank() const override { return rank_; }
   int local_size() const override { return team_.size(); }
   int first_rank() const override { return first_rank_; }
-  std::unique_ptr<SharedBlock> allocate(std::size_t bytes) override {
+  std::unique_ptr<SharedBlock> allocate_touched(
+      std::size_t bytes, [[maybe_unused]] std::span<const Range> mine) override {
     std::shared_ptr<Pages> pages;
     if (rank_ == 0) pages = std::make_shared<Pages>(bytes);
     team_.meet(rank_, {"allocate", bytes, &pages});

@@ -238,6 +238,10 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
         "the number of images whose gradient is formed at once");
     f.real("bucket-mb", c.bucket_mb, 0, 1e6,
            "gradients travel in pieces of at least so many MB while backward runs [25]");
+    f.yes_or_no(
+        "shard-dense", c.shard_dense,
+        "the ranks of a node compute large dense layers together, some inputs each, so that "
+        "their gradient is made once [where fewer bytes move]");
   }
 }
 

@@ -63,6 +63,7 @@ struct Config {
   std::optional<bool> bind;
   bool winograd = true;
   double bucket_mb = 25;
+  std::optional<bool> shard_dense;
   AllreduceChoice allreduce;
   bool reproducible = false;
 

@@ -38,9 +38,15 @@ namespace {
 
 std::string in_bytes(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
-/// The gradients that learn, once a step.
+/// The gradients that learn, once a step; of sharded layers each node has one, nothing to reduce
+/// where it is the only one.
 std::size_t reduced_bytes(const CompiledTraining& compiled) {
-  return compiled.exchange->arenas().gradients.bytes().size();
+  const ParameterLayout& layout = compiled.program->layout();
+  std::size_t elements = layout.gradient_size;
+  for (const Parameter& parameter : sharded_parameters(layout)) {
+    if (compiled.memory.rooms.size() == 1) elements -= parameter.range.size();
+  }
+  return elements * size_of(layout.dtype);
 }
 
 Json memory_json(const Session& session, const TrainingMemory& memory) {

@@ -4,22 +4,29 @@
 
 #include <algorithm>
 
+#include "cli/shard_dense.h"
 #include "comm/make_exchange.h"
 #include "comm/pages.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "model/rewrite.h"
 
 namespace cputrain {
 namespace {
 
 std::string bytes_text_of(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
-/// Before the arenas are mapped: weights once a node and gradients once a rank are the least that
-/// any exchange needs.
+/// Before the arenas are mapped: weights once a node and gradients once a rank, but for other
+/// ranks' shards, are the least that any exchange needs.
 void check_arenas(const std::vector<NodeRoom>& rooms, const ParameterLayout& layout) {
   const std::size_t size = size_of(layout.dtype);
   for (const NodeRoom& room : rooms) {
-    const std::size_t least = (layout.arena_size + room.ranks.size() * layout.gradient_size) * size;
+    std::size_t elements = layout.arena_size;
+    const auto ranks = static_cast<int>(room.ranks.size());
+    for (int local = 0; local < ranks; ++local) {
+      for (const Range& range : used_gradients(layout, local, ranks)) elements += range.size();
+    }
+    const std::size_t least = elements * size;
     if (!room.available || least <= *room.available) continue;
     fail(ExitCode::usage,
          fmt::format("weights and gradients alone need {} of memory on host {} ({} rank{}), {} are "
@@ -144,16 +151,14 @@ std::string exchange_line(const Config& config, const MadeExchange& made) {
       made.exchange->describe());
 }
 
-}  // namespace
-
-CompiledTraining compile_training(const Session& session, const Services& services,
-                                  const Config& config, const TrainingChoices& choices,
-                                  const Graph& graph, std::vector<int> sizes,
-                                  std::vector<NodeRoom> rooms, const InputMemory& input) {
-  CompiledTraining compiled;
-  compiled.sizes = std::move(sizes);
+/// The exchange and the program of a graph; `shares` once memory is asked for that ranks share,
+/// which all of them are given or refused.
+void compile_graph(const Session& session, const Services& services, const Config& config,
+                   const Graph& graph, const std::vector<NodeRoom>& rooms,
+                   CompiledTraining& compiled, bool& shares) {
   const auto arenas = [&](const ParameterLayout& layout) {
     check_arenas(rooms, layout);
+    shares = true;
     MadeExchange made =
         make_exchange(exchange_parts(session, services, config, layout), config.allreduce);
     for (const std::string& line : made.lines) say(session, line);
@@ -161,8 +166,9 @@ CompiledTraining compile_training(const Session& session, const Services& servic
     compiled.exchange = std::move(made.exchange);
     return compiled.exchange->arenas();
   };
-  Communicator* synchronise = config.sync_bn ? session.communicator.get() : nullptr;
-  const CompileOptions options{Phase::train, compiled.sizes, synchronise};
+  CompileOptions options{Phase::train, compiled.sizes};
+  if (config.sync_bn) options.synchronise = session.communicator.get();
+  if (has_sharded_dense(graph)) options.node = session.communicator.get();
   if (const auto leaves = leaves_of(config, session)) {
     compiled.program = make_leaf_program(*session.backend, graph, options, *leaves,
                                          [&](const ParameterLayout& layout, int lane) {
@@ -171,6 +177,56 @@ CompiledTraining compile_training(const Session& session, const Services& servic
                                          });
   } else {
     compiled.program = session.backend->compile(graph, options, arenas);
+  }
+}
+
+/// The first of the ranks' texts that is not empty.
+std::string first_text(const Session& session, const std::string& mine) {
+  for (const std::string& text : session.communicator->gather(mine)) {
+    if (!text.empty()) return text;
+  }
+  return "";
+}
+
+/// With these layers sharded; false, with a warning, where a node has no room for what its ranks
+/// share, in which case the exchange may take another way.
+bool compile_sharded(const Session& session, const Services& services, const Config& config,
+                     const Graph& graph, const std::vector<std::string>& layers,
+                     const std::vector<NodeRoom>& rooms, CompiledTraining& compiled) {
+  std::string failure;
+  bool shares = false;
+  try {
+    compile_graph(session, services, config, with_sharded_dense(graph, layers), rooms, compiled,
+                  shares);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::internal || !shares) throw;
+    failure = error.what();
+  }
+  failure = first_text(session, failure);
+  if (failure.empty()) {
+    say(session, sharding_line(graph, layers, session.communicator->node_memory().local_size()));
+    return true;
+  }
+  compiled.program.reset();
+  compiled.exchange.reset();
+  if (config.shard_dense) fail(ExitCode::internal, failure);
+  say(session, fmt::format("warning: no dense layer is sharded ({})", failure));
+  return false;
+}
+
+}  // namespace
+
+CompiledTraining compile_training(const Session& session, const Services& services,
+                                  const Config& config, const TrainingChoices& choices,
+                                  const Graph& graph, std::vector<int> sizes,
+                                  std::vector<NodeRoom> rooms, const InputMemory& input) {
+  CompiledTraining compiled;
+  compiled.sizes = std::move(sizes);
+  const auto layers = layers_to_shard(config, session, choices, graph);
+  if (layers.empty() ||
+      !compile_sharded(session, services, config, graph, layers, rooms, compiled)) {
+    bool shares = false;
+    compile_graph(session, services, config, graph, rooms, compiled, shares);
   }
   const ExchangeMemory taken = compiled.exchange->memory();
   const auto owned = compiled.exchange->owned();

@@ -6,6 +6,7 @@
 #include <set>
 #include <string_view>
 
+#include "cli/shard_dense.h"
 #include "cli/training_program.h"
 #include "core/error.h"
 #include "core/hash.h"
@@ -32,6 +33,7 @@ TrainingChoices choose_training(const Config& config) {
                           choose_shuffle(config, recipe)};
   choices.resize = config.resize.value_or(Resize::bilinear);
   choices.augment = config.augment.value_or(recipe.augment);
+  check_shard_dense(config);
   // Says early, on every rank alike, that a picture is too small.
   build_graph(config, choices, config.classes.value_or(recipe.classes));
   return choices;

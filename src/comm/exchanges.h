@@ -40,6 +40,8 @@ std::unique_ptr<GradientExchange> make_replica_exchange(const ExchangeParts&, Ch
 /// with the owners of the same slice there (`between_nodes`; all slices travel at once), updates it
 /// and writes it into the node's one copy of the weights. After "ZeRO" (Rajbhandari et al. 2020,
 /// stage 1) within the node; what nodes send is 2 n (K - 1) / K bytes each for K nodes.
+/// Of a sharded parameter each rank updates its own rows, whose gradient it alone of its node has
+/// made and which travel between nodes as a slice does; all nodes must then have as many ranks.
 /// Where ranks keep moving statistics of their own, each also has a replica of the weights, which
 /// it copies from the node's. Throws Error(internal) on all ranks where shared memory cannot be had
 /// on one node.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 #include <utility>
 
@@ -94,11 +95,13 @@ void make_slices(const ExchangeParts& parts, MadeExchange& made) {
   made.exchange = make_node_exchange(parts, map, open(made.choice.ranges));
 }
 
+bool is_sharded(const ExchangeParts& parts) { return !sharded_parameters(parts.layout).empty(); }
+
 void make_automatic(const ExchangeParts& parts, MadeExchange& made) {
   try {
     make_slices(parts, made);
   } catch (const Error& error) {
-    if (error.code() != ExitCode::internal) throw;
+    if (error.code() != ExitCode::internal || is_sharded(parts)) throw;
     made.choice = {};
     made.lines.push_back(
         fmt::format("warning: no shared memory for gradients ({}); every rank "
@@ -155,6 +158,8 @@ std::vector<AlgorithmTime> measure_algorithms(Communicator& communicator, const 
 }
 
 MadeExchange make_exchange(const ExchangeParts& parts, const AllreduceChoice& choice) {
+  assert(!is_sharded(parts) || choice.scheme == Scheme::automatic ||
+         choice.scheme == Scheme::slices);
   MadeExchange made;
   made.choice = choice;
   if (parts.lanes > 0) {

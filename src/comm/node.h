@@ -4,6 +4,8 @@
 #include <memory>
 #include <span>
 
+#include "core/array.h"
+
 namespace cputrain {
 
 /// Memory that all ranks of a node see; freed with the object. Zeroed; 64-byte aligned.
@@ -22,9 +24,13 @@ class NodeMemory {
   /// The rank, of all, of the node's local rank 0: it tells nodes apart.
   virtual int first_rank() const = 0;
   /// Collective over the node's ranks, which all ask for the same size. Each of them is the first
-  /// to touch an equal part, in the order of ranks, so that it lies in its NUMA node's memory.
-  /// Where there is no room, all of them throw Error(internal).
-  virtual std::unique_ptr<SharedBlock> allocate(std::size_t bytes) = 0;
+  /// to touch the bytes it names, so that they lie in its NUMA node's memory. What nobody names
+  /// costs no memory, and nobody may write there. Where there is no room, all of them throw
+  /// Error(internal).
+  virtual std::unique_ptr<SharedBlock> allocate_touched(std::size_t bytes,
+                                                        std::span<const Range> mine) = 0;
+  /// The same with an equal part for each, in the order of ranks, of whole pages.
+  std::unique_ptr<SharedBlock> allocate(std::size_t bytes);
 };
 
 /// Nobody of the node goes on before all have arrived; writes to shared memory before it are seen

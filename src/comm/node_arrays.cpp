@@ -28,13 +28,26 @@ Range slice_of(Range whole, int lane, int lanes) {
 }
 
 NodeArrays::NodeArrays(NodeMemory& memory, std::size_t elements, DType dtype, int each)
+    : NodeArrays(memory, elements, dtype, each, std::vector{Range{0, elements}}) {}
+
+NodeArrays::NodeArrays(NodeMemory& memory, std::size_t elements, DType dtype, int each,
+                       std::span<const Range> used)
     : elements_(elements),
       dtype_(dtype),
       stride_(round_up(elements * size_of(dtype), kPage)),
       local_rank_(memory.local_rank()),
       local_size_(memory.local_size()),
-      each_(each),
-      block_(memory.allocate(stride_ * static_cast<std::size_t>(local_size_ * each))) {}
+      each_(each) {
+  std::vector<Range> mine;
+  for (int i = 0; i < each; ++i) {
+    const std::size_t start = stride_ * static_cast<std::size_t>(local_rank_ * each + i);
+    for (const Range& range : used) {
+      mine.push_back({start + range.begin * size_of(dtype), start + range.end * size_of(dtype)});
+      own_bytes_ += mine.back().size();
+    }
+  }
+  block_ = memory.allocate_touched(stride_ * static_cast<std::size_t>(local_size_ * each), mine);
+}
 
 Array NodeArrays::of(int local_rank, int which) const {
   const auto place = static_cast<std::size_t>(local_rank * each_ + which);

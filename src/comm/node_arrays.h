@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "comm/node.h"
@@ -17,23 +18,27 @@ inline constexpr std::size_t kSliceGrid = 4096;
 Range slice_of(Range whole, int lane, int lanes);
 
 /// Equally long arrays in a node's shared memory, `each` of them for every rank; a rank's own lie
-/// together.
+/// together, and it is the first to touch them.
 class NodeArrays {
  public:
   /// Collective over the node; Error(internal) on all of its ranks where there is no room.
   NodeArrays(NodeMemory&, std::size_t elements, DType, int each = 1);
+  /// This rank will use these elements of its arrays only, ascending: others cost no memory.
+  NodeArrays(NodeMemory&, std::size_t elements, DType, int each, std::span<const Range> used);
 
   Array of(int local_rank, int which = 0) const;
   Array mine(int which = 0) const { return of(local_rank_, which); }
   /// The same range of all ranks' arrays, in the order of ranks and then of arrays.
   std::vector<Array> slices(Range) const;
-  std::size_t bytes() const { return block_->bytes().size(); }
+  /// What this rank's own take.
+  std::size_t own_bytes() const { return own_bytes_; }
 
  private:
   std::size_t elements_;
   DType dtype_;
   std::size_t stride_;  ///< bytes
   int local_rank_, local_size_, each_;
+  std::size_t own_bytes_ = 0;
   std::unique_ptr<SharedBlock> block_;
 };
 

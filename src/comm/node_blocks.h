@@ -16,14 +16,13 @@ struct NodeBlocks {
   NodeVersion version;
 
   NodeBlocks(NodeMemory& memory, const ParameterLayout& layout, int lanes)
-      : gradients(memory, layout.gradient_size, layout.dtype, lanes),
+      : gradients(memory, layout.gradient_size, layout.dtype, lanes,
+                  used_gradients(layout, memory.local_rank(), memory.local_size())),
         weights(memory, layout),
         version(memory) {}
 
-  /// What comes to each of the node's ranks.
-  std::size_t own_bytes(int local_size) const {
-    return gradients.bytes() / static_cast<std::size_t>(local_size) + weights.own_bytes();
-  }
+  /// Of this rank.
+  std::size_t own_bytes() const { return gradients.own_bytes() + weights.own_bytes(); }
 };
 
 /// On all nodes or, with the same Error(internal) everywhere, on none. Collective over all ranks.

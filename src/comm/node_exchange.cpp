@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <utility>
 
 #include "comm/exchanges.h"
@@ -9,12 +10,19 @@
 namespace cputrain {
 namespace {
 
+/// A run of elements that this rank updates.
+struct OwnedPart {
+  Range range;
+  bool complete;  ///< a shard: its gradient is the node's already
+};
+
 class NodeExchange final : public GradientExchange {
  public:
   NodeExchange(const ExchangeParts& parts, const NodeMap& map, Channel between_nodes,
                std::unique_ptr<NodeBlocks> blocks)
       : communicator_(parts.communicator),
         map_(map),
+        sharded_(sharded_parameters(parts.layout)),
         overlaps_(parts.overlap != Overlap::none),
         sum_(overlaps_ ? sum_plainly : parts.sum),
         blocks_(std::move(blocks)),
@@ -33,8 +41,7 @@ class NodeExchange final : public GradientExchange {
                       : bucket_ends(parts.layout, parts.layout.gradient_size * sizeof(double)),
             [this](Range bucket) { reduce(bucket); }, parts.overlap, parts.on_thread_start) {
     for (std::size_t i = 0; i < buckets_.ends().size(); ++i) {
-      const Range own = owned_part(buckets_.bucket(i));
-      if (own.size() > 0) owned_.push_back(own);
+      for (const OwnedPart& part : owned_parts(buckets_.bucket(i))) owned_.push_back(part.range);
     }
   }
 
@@ -82,8 +89,7 @@ class NodeExchange final : public GradientExchange {
   }
 
   ExchangeMemory memory() const override {
-    return {blocks_->own_bytes(map_.local_size()), weights_.shared().bytes().size(),
-            weights_.own_bytes()};
+    return {blocks_->own_bytes(), weights_.shared().bytes().size(), weights_.own_bytes()};
   }
 
   std::string describe() const override {
@@ -92,19 +98,35 @@ class NodeExchange final : public GradientExchange {
   }
 
  private:
-  Range owned_part(Range bucket) const {
-    if (map_.local >= map_.lanes()) return {bucket.end, bucket.end};
-    return slice_of(bucket, map_.local, map_.lanes());
+  /// This rank's parts of a bucket: its shards, and a slice of every run between sharded parameters
+  /// (a bucket holds these as a whole). The same ones on all nodes.
+  std::vector<OwnedPart> owned_parts(Range bucket) const {
+    std::vector<OwnedPart> parts;
+    const auto add = [&](Range range, bool complete) {
+      if (range.size() > 0) parts.push_back({range, complete});
+    };
+    const auto add_slice = [&](Range run) {
+      if (map_.local < map_.lanes()) add(slice_of(run, map_.local, map_.lanes()), false);
+    };
+    std::size_t position = bucket.begin;
+    for (const Parameter& parameter : sharded_) {
+      if (parameter.range.begin < bucket.begin || parameter.range.end > bucket.end) continue;
+      add_slice({position, parameter.range.begin});
+      add(shard_of(parameter, map_.local, map_.local_size()), true);
+      position = parameter.range.end;
+    }
+    add_slice({position, bucket.end});
+    return parts;
   }
 
-  /// Sums this rank's part of a bucket over the node, then over all nodes.
+  /// Sums this rank's parts of a bucket over the node, then over all nodes.
   void reduce(Range bucket) {
     if (overlaps_) wait_for_ranks();
-    const Range own = owned_part(bucket);
-    if (own.size() == 0) return;
-    const Array sum = gradients_.mine().slice(own.begin, own.end);
-    sum_(gradients_.slices(own), sum);
-    between_nodes_.allreduce->sum(sum);
+    for (const auto& [range, complete] : owned_parts(bucket)) {
+      const Array sum = gradients_.mine().slice(range.begin, range.end);
+      if (!complete) sum_(gradients_.slices(range), sum);
+      between_nodes_.allreduce->sum(sum);
+    }
   }
 
   /// On the thread that overlaps: until the bucket is ready on all ranks of the node.
@@ -117,6 +139,7 @@ class NodeExchange final : public GradientExchange {
 
   Communicator& communicator_;
   NodeMap map_;
+  std::vector<Parameter> sharded_;
   bool overlaps_, last_ = true;
   SumArrays sum_;
   std::unique_ptr<NodeBlocks> blocks_;
@@ -135,6 +158,8 @@ class NodeExchange final : public GradientExchange {
 
 std::unique_ptr<GradientExchange> make_node_exchange(const ExchangeParts& parts, const NodeMap& map,
                                                      Channel between_nodes) {
+  // A shard has an owner on every node only where all nodes cut alike.
+  assert(sharded_parameters(parts.layout).empty() || map.even());
   return std::make_unique<NodeExchange>(parts, map, std::move(between_nodes),
                                         allocate_blocks(parts.communicator, parts.layout));
 }

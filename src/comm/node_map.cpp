@@ -12,6 +12,11 @@ int NodeMap::lanes() const {
   return static_cast<int>(least);
 }
 
+bool NodeMap::even() const {
+  return std::ranges::all_of(ranks,
+                             [&](const auto& members) { return members.size() == own().size(); });
+}
+
 std::vector<int> NodeMap::lane(int lane) const {
   std::vector<int> members;
   for (const auto& node_ranks : ranks)

@@ -18,6 +18,8 @@ struct NodeMap {
   /// Slices that a gradient is cut into on every node: as many as the smallest node has ranks, so
   /// that each slice has an owner on every node.
   int lanes() const;
+  /// Whether all nodes have the same number of ranks.
+  bool even() const;
   /// The ranks that own slice `lane`, one a node.
   std::vector<int> lane(int lane) const;
 };

@@ -78,7 +78,7 @@ class OrderedExchange final : public GradientExchange {
     return blocks_->weights.one_copy() ? blocks_->version.value() : 0;
   }
   ExchangeMemory memory() const override {
-    std::size_t own = blocks_->own_bytes(map_.local_size());
+    std::size_t own = blocks_->own_bytes();
     for (const Range& range : owned_) own += range.size() * size_of(sum_.dtype);
     for (const auto& buffer : received_) own += buffer.size();
     return {own, blocks_->weights.shared().bytes().size(), blocks_->weights.own_bytes()};

@@ -30,7 +30,8 @@ class SoloNodeMemory final : public NodeMemory {
   int local_rank() const override { return 0; }
   int local_size() const override { return 1; }
   int first_rank() const override { return 0; }
-  std::unique_ptr<SharedBlock> allocate(std::size_t bytes) override {
+  std::unique_ptr<SharedBlock> allocate_touched(
+      std::size_t bytes, [[maybe_unused]] std::span<const Range> mine) override {
     return std::make_unique<Pages>(bytes);
   }
 };

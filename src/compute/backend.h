@@ -22,6 +22,10 @@ struct CompileOptions {
   /// step is then one micro-batch on every rank, empty ones included. Borrowed by the program.
   Communicator* synchronise = nullptr;
   std::optional<int> threads{};  ///< of the program, where it should not use all of the backend's
+  /// Whose node's ranks compute sharded layers together; needed where the graph has any. Every
+  /// pass, for training or not, is then one micro-batch on each of them, empty ones included.
+  /// Borrowed by the program.
+  Communicator* node = nullptr;
 };
 
 /// Makes the arenas once the backend knows how many elements its layout takes.

@@ -1,5 +1,6 @@
 #include "compute/parameters.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace cputrain {
@@ -17,7 +18,50 @@ std::vector<ParameterSpec> specs_of(const Graph& graph) {
   return specs;
 }
 
+std::size_t row_of(const ParameterSpec& spec) {
+  return spec.sharded && spec.learnt ? static_cast<std::size_t>(spec.extents.back()) : 0;
+}
+
 }  // namespace
+
+Range shard_of(const Parameter& parameter, int local, int ranks) {
+  assert(parameter.row > 0 && parameter.range.size() % parameter.row == 0);
+  const std::size_t rows = parameter.range.size() / parameter.row;
+  const auto position = [&](int k) {
+    return parameter.range.begin +
+           rows * static_cast<std::size_t>(k) / static_cast<std::size_t>(ranks) * parameter.row;
+  };
+  return {position(local), position(local + 1)};
+}
+
+std::vector<Parameter> sharded_parameters(const ParameterLayout& layout) {
+  std::vector<Parameter> sharded;
+  for (const Parameter& parameter : layout.parameters) {
+    if (parameter.row > 0) sharded.push_back(parameter);
+  }
+  std::ranges::sort(sharded, {}, [](const Parameter& p) { return p.range.begin; });
+  return sharded;
+}
+
+std::vector<Range> used_gradients(const ParameterLayout& layout, int local, int ranks) {
+  std::vector<Range> used;
+  const auto add = [&](Range range) {
+    if (range.size() == 0) return;
+    if (!used.empty() && used.back().end == range.begin) {
+      used.back().end = range.end;
+    } else {
+      used.push_back(range);
+    }
+  };
+  std::size_t position = 0;
+  for (const Parameter& parameter : sharded_parameters(layout)) {
+    add({position, parameter.range.begin});
+    add(shard_of(parameter, local, ranks));
+    position = parameter.range.end;
+  }
+  add({position, layout.gradient_size});
+  return used;
+}
 
 ParameterLayout lay_out(const Graph& graph, DType dtype, const std::vector<std::size_t>& stored) {
   constexpr std::size_t kAlignment = 64;  // bytes: a cache line, and an AVX-512 register
@@ -33,7 +77,8 @@ ParameterLayout lay_out(const Graph& graph, DType dtype, const std::vector<std::
                                  spec.decays,
                                  spec.learnt,
                                  spec.averaged,
-                                 spec.l2});
+                                 spec.l2,
+                                 row_of(spec)});
   }
   std::size_t offset = 0;
   const auto place = [&](bool learnt) {

@@ -21,7 +21,14 @@ struct Parameter {
   bool learnt;    ///< has a gradient
   bool averaged;  ///< each rank moves its own: what counts is the mean over ranks
   float l2;       ///< the loss grows by l2 * sum of squares
+  /// Elements of a row, where each rank of a node makes the gradient of some rows, of all images of
+  /// the node; 0 where every rank makes all of it, of its own images.
+  std::size_t row = 0;
 };
+
+/// The rows of a sharded parameter that are local rank `local` of `ranks`' own; as many as can be
+/// the same for all, together the whole of it.
+Range shard_of(const Parameter&, int local, int ranks);
 
 /// Parameters in model order. Ranges of those that are learnt run backwards through the arena (the
 /// last layer lies first), because that is the order in which backward finishes gradients: buckets
@@ -40,6 +47,13 @@ struct ParameterLayout {
 ParameterLayout lay_out(const Graph&, DType, const std::vector<std::size_t>& stored);
 /// The same where every parameter is stored as it is, without padding.
 ParameterLayout lay_out(const Graph&, DType);
+
+/// Sharded parameters in the order of the arena.
+std::vector<Parameter> sharded_parameters(const ParameterLayout&);
+
+/// What local rank `local` of `ranks` uses of its array of gradients: everything but other ranks'
+/// shards, ascending.
+std::vector<Range> used_gradients(const ParameterLayout&, int local, int ranks);
 
 /// How backward writes gradients: the first micro-batch of a step overwrites, the others add.
 enum class Accumulate { overwrite, add };

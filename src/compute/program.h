@@ -74,8 +74,12 @@ class Program {
 
   virtual std::vector<LayerTime> layer_times() const = 0;
 
-  /// Bytes of activations, workspaces and scratchpads that the program allocated.
+  /// Bytes of activations, workspaces and scratchpads that the program allocated, with this rank's
+  /// part of what ranks share.
   virtual std::size_t workspace_bytes() const = 0;
+
+  /// Seconds that passes spent waiting for other ranks of the node since the program was made.
+  virtual double waited() const { return 0; }
 };
 
 /// How parameters lie in the arena, as a number: programs whose numbers differ (other instruction

@@ -125,7 +125,9 @@ std::vector<ParameterSpec> parameters(const Layer& layer, const Shape& src) {
     return with_bias({l->kernel, l->kernel, src.channels, l->filters}, l->l2, l->bias);
   }
   if (const auto* l = std::get_if<Dense>(&layer)) {
-    return with_bias({flat_size(src), l->units}, l->l2, l->bias);
+    auto specs = with_bias({flat_size(src), l->units}, l->l2, l->bias);
+    specs.front().sharded = l->sharded;
+    return specs;
   }
   if (std::holds_alternative<BatchNorm>(layer)) {
     const std::vector<int> channels{src.channels};

@@ -54,6 +54,9 @@ struct Dense {
   int units;
   bool bias = true;
   float l2 = 0;
+  /// The ranks of a node compute it together: each has some rows of the kernel, that is some of the
+  /// inputs, and works on these for the images of all (rewrite.h). No part of the model's JSON.
+  bool sharded = false;
 };
 /// Keras' batch normalization of each channel: training uses mean and (biased) variance of the
 /// images at hand and moves the moving ones towards them: moving += (batch - moving) *
@@ -96,6 +99,7 @@ struct ParameterSpec {
   bool averaged = false;     ///< each rank moves its own: what counts is the mean over ranks
   float l2 = 0;              ///< the loss grows by l2 * sum of squares
   float fill = 0;            ///< what a vector's values are at first; kernels are drawn
+  bool sharded = false;      ///< each rank of a node makes the gradient of some of its rows
 
   std::size_t size() const;
 };

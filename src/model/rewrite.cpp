@@ -97,4 +97,18 @@ Graph with_frozen(const Graph& graph, std::span<const std::string> layers) {
   });
 }
 
+Graph with_sharded_dense(const Graph& graph, std::span<const std::string> layers) {
+  return changed(graph, [&](Graph::Node& node) {
+    auto* dense = std::get_if<Dense>(&node.layer);
+    if (dense && std::ranges::find(layers, node.name) != layers.end()) dense->sharded = true;
+  });
+}
+
+bool has_sharded_dense(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const Graph::Node& node) {
+    const auto* dense = std::get_if<Dense>(&node.layer);
+    return dense && dense->sharded;
+  });
+}
+
 }  // namespace cputrain

@@ -1,6 +1,7 @@
 #include "train/step.h"
 
 #include <array>
+#include <utility>
 
 #include "core/clock.h"
 #include "train/answers.h"
@@ -25,15 +26,23 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
   const Pass pass{Phase::train, todo.seed, todo.step};
   const double loss_scale = 1.0 / static_cast<double>(todo.plan.images(todo.in_epoch));
   const int micro_batches = todo.plan.micro_batches(todo.in_epoch);
+  double waited = parts.program.waited();
+  // Sharded layers wait for other ranks inside a pass: that time is the stragglers'.
+  const auto computed = [&] {
+    const double before = std::exchange(waited, parts.program.waited());
+    const double waits = waited - before;
+    result.budget.straggler_wait += waits;
+    return watch.lap() - waits;
+  };
   for (int k = 0; k < micro_batches; ++k) {
     const MicroBatch& batch = parts.batches.next();
     result.budget.input_wait += watch.lap();
     result.tally += parts.program.forward(batch, pass);
     rank_answers(result.tally, batch.labels, parts.program.probabilities());
-    result.budget.forward += watch.lap();
+    result.budget.forward += computed();
     const Accumulate accumulate = parts.exchange.begin(k, k + 1 == micro_batches);
     parts.program.backward(loss_scale, accumulate, [&](std::size_t n) { parts.exchange.ready(n); });
-    result.budget.backward += watch.lap();
+    result.budget.backward += computed();
   }
 }
 
@@ -48,7 +57,7 @@ void exchange_and_update(const TrainingParts& parts, StepResult& result) {
   if (!weights_change.owns_lock()) weights_change.lock();
   parts.program.publish_statistics();
   result.budget.backward -= times.within_ready;
-  result.budget.straggler_wait = times.straggler_wait;
+  result.budget.straggler_wait += times.straggler_wait;
   result.budget.allreduce_exposed = times.allreduce_exposed;
   result.budget.optimizer += times.optimizer;
 }

@@ -57,13 +57,13 @@ void* Trial::Arena::data() {
 }
 
 Trial::Trial(Backend& backend, const Graph& graph, std::vector<int> sizes, Phase phase,
-             Communicator* synchronise) {
+             Communicator* synchronise, Communicator* sharing) {
   const auto arenas = [&](const ParameterLayout& layout) {
     weights_.resize(layout.arena_size, layout.dtype);
     if (phase == Phase::train) gradients_.resize(layout.gradient_size, layout.dtype);
     return Arenas{weights_.array(layout.dtype), gradients_.array(layout.dtype)};
   };
-  program_ = backend.compile(graph, {phase, std::move(sizes), synchronise}, arenas);
+  program_ = backend.compile(graph, {phase, std::move(sizes), synchronise, {}, sharing}, arenas);
   std::size_t parameter = 0;
   for (const auto& node : graph.nodes()) {
     for (std::size_t i = 0; i < node.parameters.size(); ++i) {

@@ -30,7 +30,7 @@ struct Outcome {
 class Trial {
  public:
   Trial(Backend&, const Graph&, std::vector<int> sizes, Phase phase = Phase::train,
-        Communicator* synchronise = nullptr);
+        Communicator* synchronise = nullptr, Communicator* sharing = nullptr);
 
   /// One step: each piece forward and backward, the first overwriting. `pieces` are numbers of
   /// images, one after another.

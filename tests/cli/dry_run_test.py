@@ -6,6 +6,7 @@ import unittest
 from program import ProgramTest, needs_mpi
 
 PARAMETERS = 13217985  # of dogcat
+LARGE_KERNEL = 25088 * 512  # of its first dense layer
 CACHE = 25000 * (256 * 256 * 3 + 96)
 
 
@@ -14,11 +15,12 @@ class DryRun(ProgramTest):
         done = self.expect(0, "train", "--dry-run", "--json", "-", *words, **options)
         return json.loads(done.stdout)
 
-    def check(self, plan, ranks):
+    def check(self, plan, ranks, sharded=0):
         self.assertEqual(plan["images_per_rank"], [1024 // ranks] * ranks)
         self.assertEqual((plan["steps_per_epoch"], plan["steps"]), (22, 66))
         # padding of blocked layouts is small
-        self.assertAlmostEqual(plan["bytes_reduced_per_step"] / (4 * PARAMETERS), 1, places=3)
+        reduced = 4 * (PARAMETERS - sharded)
+        self.assertAlmostEqual(plan["bytes_reduced_per_step"] / reduced, 1, places=3)
         (node,) = plan["memory"]["nodes"]
         of_ranks = plan["memory"]["ranks"]
         self.assertEqual(len(of_ranks), ranks)
@@ -37,7 +39,11 @@ class DryRun(ProgramTest):
     @needs_mpi
     def test_two_ranks_print_one_object(self):
         plan = self.plan("--batch", "1024", "--epochs", "3", ranks=2)
-        self.check(plan, 2)
+        self.check(plan, 2, LARGE_KERNEL)
+        whole = self.plan("--batch", "1024", "--epochs", "3", "--no-shard-dense", ranks=2)
+        self.check(whole, 2)
+        for a, b in zip(plan["memory"]["ranks"], whole["memory"]["ranks"]):
+            self.assertEqual(b["gradients"] - a["gradients"], 4 * LARGE_KERNEL // 2)
         self.assertEqual([rank["rank"] for rank in plan["map"]], [0, 1])
 
     def test_text(self):

@@ -1,4 +1,5 @@
 """The same curve whatever the number of processes, through the program itself."""
+import json
 import os
 import signal
 import subprocess
@@ -42,6 +43,28 @@ class Ranks(ProgramTest):
                  "--limit-val", "20", "--optimizer", "sgd"]
         alone = self.losses("1", *words)
         self.assert_near(alone, self.losses("96", *words, ranks=96), 1e-3)
+
+    def test_a_sharded_layer_changes_nothing(self):
+        words = ["--optimizer", "sgd", "--steps", "3", "--batch", "19", "--micro-batch", "4"]
+        alone = self.losses("alone", *words)
+        for ranks in (2, 3):
+            for flag in ("--shard-dense", "--no-shard-dense"):
+                run = f"{ranks}{flag}"
+                self.assert_near(alone, self.losses(run, *words, flag, ranks=ranks), 1e-4)
+                weights = self.path(run, "weights.safetensors")
+                done = self.expect(0, "eval", "--weights", weights, "--data", "synthetic:60",
+                                   "--json", "-")
+                loss = self.metrics(run, "epoch")[-1]["val_loss"]
+                self.assert_near([loss], [json.loads(done.stdout)["loss"]], 1e-4)
+
+    def test_sharding_is_told_and_refused_where_it_cannot_be(self):
+        words = [*SMALL, "--steps", "1", "--limit-val", "0"]
+        self.expect(0, *words, "--shard-dense", ranks=2, says=["Sharded: dense ("])
+        done = self.expect(0, *words, "--overwrite", ranks=2)
+        self.assertNotIn("Sharded", done.stderr)  # too small to pay
+        for wrong in (["--allreduce", "ring"], ["--allreduce", "ps"], ["--reproducible"],
+                      ["--freeze", "dense*"]):
+            self.expect(2, *words, "--shard-dense", *wrong, ranks=2, says=["--shard-dense with"])
 
     def hashes(self, runs, *words):
         """Weights' hashes by (ranks, threads)."""

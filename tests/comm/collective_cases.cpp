@@ -125,6 +125,30 @@ void node_memory_is_seen_by_all(Communicator& comm) {
   }
 }
 
+/// Every rank names two runs of pages; what nobody names may lie between.
+void node_memory_by_parts(Communicator& comm) {
+  NodeMemory& memory = comm.node_memory();
+  constexpr std::size_t kPage = 4096;
+  const auto rank = static_cast<std::size_t>(memory.local_rank());
+  const auto ranks = static_cast<std::size_t>(memory.local_size());
+  const std::vector<Range> mine{{3 * rank * kPage, 3 * rank * kPage + 10},
+                                {(3 * rank + 2) * kPage, (3 * rank + 3) * kPage}};
+  const auto block = memory.allocate_touched(3 * ranks * kPage, mine);
+  ASSERT_EQ(block->bytes().size(), 3 * ranks * kPage);
+  for (const Range& range : mine) {
+    const auto part = block->bytes().subspan(range.begin, range.size());
+    EXPECT_TRUE(all_zero(part));
+    std::ranges::fill(part, static_cast<std::byte>(rank + 1));
+  }
+  comm.node_barrier().wait();
+  for (std::size_t other = 0; other < ranks; ++other) {
+    const auto value = static_cast<std::byte>(other + 1);
+    EXPECT_EQ(block->bytes()[3 * other * kPage + 9], value);
+    EXPECT_EQ(block->bytes()[(3 * other + 3) * kPage - 1], value);
+  }
+  comm.node_barrier().wait();
+}
+
 void empty_node_memory(Communicator& comm) {
   EXPECT_EQ(comm.node_memory().allocate(0)->bytes().size(), 0u);
 }
@@ -163,6 +187,7 @@ const std::vector<CommCase> kCases = {
     {"gather_keeps_zero_bytes", gather_keeps_zero_bytes},
     {"ranks_are_numbered", ranks_are_numbered},
     {"node_memory_is_seen_by_all", node_memory_is_seen_by_all},
+    {"node_memory_by_parts", node_memory_by_parts},
     {"empty_node_memory", empty_node_memory},
     {"node_barrier_orders_writes", node_barrier_orders_writes},
     {"barrier_waits_for_all", barrier_waits_for_all},
@@ -174,7 +199,7 @@ std::vector<CommCase> collective_cases() { return kCases; }
 
 std::vector<CommCase> all_cases() {
   std::vector<CommCase> cases = collective_cases();
-  for (const auto& more : {allreduce_cases(), exchange_cases()}) {
+  for (const auto& more : {allreduce_cases(), exchange_cases(), sharded_exchange_cases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   return cases;

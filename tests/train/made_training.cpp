@@ -4,6 +4,7 @@
 #include "comm/make_exchange.h"
 #include "core/random.h"
 #include "datasets/datasets.h"
+#include "model/rewrite.h"
 #include "train/weights.h"
 
 namespace cputrain {
@@ -58,11 +59,17 @@ MadeResult train_made(Communicator& communicator, const MadeOptions& options) {
   const BatchPlan val_plan(options.validation, 2 * static_cast<std::size_t>(size), 2, rank, size);
 
   const auto backend = make_reference_backend(DType::f64);
-  const Graph graph = network(options);
+  const std::vector<std::string> large{"dense"};
+  const Graph graph =
+      options.sharded ? with_sharded_dense(network(options), large) : network(options);
   std::unique_ptr<GradientExchange> exchange;
   std::vector<int> sizes = plan.sizes();
   for (const int images : val_plan.sizes()) sizes.push_back(images);
-  const CompileOptions compile{Phase::train, sizes, options.batch_norm ? &communicator : nullptr};
+  const CompileOptions compile{Phase::train,
+                               sizes,
+                               options.batch_norm ? &communicator : nullptr,
+                               {},
+                               options.sharded ? &communicator : nullptr};
   const auto program = backend->compile(graph, compile, [&](const ParameterLayout& layout) {
     exchange =
         make_exchange({communicator, layout, options.bucket_bytes}, options.allreduce).exchange;
@@ -83,7 +90,13 @@ MadeResult train_made(Communicator& communicator, const MadeOptions& options) {
   made.result = train(
       {*backend, *program, *exchange, optimizer, rate, communicator, *batches, plan, weights_mutex},
       val, options.train, made.recorder, options.stop);
-  made.weights_hash = weights_hash(*program, exchange->arenas().weights);
+  const Array weights = exchange->arenas().weights;
+  made.weights_hash = weights_hash(*program, weights);
+  for (std::size_t p = 0; p < program->layout().parameters.size(); ++p) {
+    const auto values = program->to_canonical(p, weights);
+    made.weights.insert(made.weights.end(), values.begin(), values.end());
+  }
+  communicator.barrier();  // nobody lets go of weights that others read
   return made;
 }
 

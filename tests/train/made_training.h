@@ -29,6 +29,7 @@ class Recorder final : public Reporter {
 struct MadeOptions {
   std::size_t samples = 22, validation = 5, batch = 5;
   int micro_batch = 2;
+  bool sharded = false;  ///< the first dense layer
   float dropout = 0.5f;
   float l2 = 0;             ///< of the first dense layer
   bool batch_norm = false;  ///< after the convolution, synchronised: give micro_batch the share
@@ -46,6 +47,7 @@ struct MadeResult {
   Recorder recorder;
   TrainResult result;
   std::string weights_hash;
+  std::vector<double> weights;  ///< canonical, in model order
 };
 
 /// A whole training of a small network with dropout, in double on the reference backend, through

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "backends/reference/layers.h"
+#include "comm/communicator.h"
+#include "comm/shared_layer.h"
+#include "compute/parameters.h"
+
+namespace cputrain::reference {
+
+/// A dense layer that the ranks of a node compute together, in the rounds of SharedLayer.
+template <class T>
+class ShardedDense {
+ public:
+  /// `images`: the most that this rank runs at once. Collective over the node.
+  ShardedDense(Communicator& node, const Parameter& kernel, std::size_t images);
+
+  void forward(const LayerArgs<T>&);
+  /// Adds to own rows of the gradient; `sends_back`: on all ranks alike, something before the layer
+  /// learns.
+  void backward(const LayerArgs<T>&, bool sends_back);
+  double waited() const { return layer_.waited(); }
+
+ private:
+  std::size_t in_, out_;
+  Range rows_;  ///< of the kernel: this rank's
+  SharedLayer layer_;
+};
+
+}  // namespace cputrain::reference

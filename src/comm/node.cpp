@@ -1,0 +1,18 @@
+#include "comm/node.h"
+
+#include <algorithm>
+
+namespace cputrain {
+
+std::unique_ptr<SharedBlock> NodeMemory::allocate(std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  const std::size_t pages = (bytes + kPage - 1) / kPage;
+  const auto position = [&](int rank) {
+    return std::min(bytes, pages * static_cast<std::size_t>(rank) /
+                               static_cast<std::size_t>(local_size()) * kPage);
+  };
+  const Range mine{position(local_rank()), position(local_rank() + 1)};
+  return allocate_touched(bytes, {&mine, 1});
+}
+
+}  // namespace cputrain
