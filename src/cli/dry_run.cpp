@@ -99,16 +99,19 @@ std::string parts_text(const RankMemory& rank) {
   return "(" + join(parts, ", ") + ")";
 }
 
-/// One line for ranks that need the same.
+/// One line for ranks that need the same, to the digits that are shown.
 void print_rank_memory(const std::vector<RankMemory>& ranks) {
-  for (auto first = ranks.begin(); first != ranks.end();) {
-    const auto last =
-        std::find_if(first, ranks.end(), [&](const RankMemory& r) { return r != *first; });
-    const auto from = first - ranks.begin(), to = last - ranks.begin() - 1;
-    print("  {}: {} {}\n",
-          from == to ? fmt::format("rank {}", from) : fmt::format("ranks {}-{}, each", from, to),
-          in_bytes(first->total()), parts_text(*first));
-    first = last;
+  const auto text = [](const RankMemory& rank) {
+    return in_bytes(rank.total()) + " " + parts_text(rank);
+  };
+  for (std::size_t first = 0; first < ranks.size();) {
+    const std::string shown = text(ranks[first]);
+    std::size_t next = first + 1;
+    while (next < ranks.size() && text(ranks[next]) == shown) ++next;
+    const std::string who = next == first + 1 ? fmt::format("rank {}", first)
+                                              : fmt::format("ranks {}-{}, each", first, next - 1);
+    print("  {}: {}\n", who, shown);
+    first = next;
   }
 }
 

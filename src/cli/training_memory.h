@@ -32,7 +32,6 @@ struct RankMemory {
   std::size_t batches = 0;    ///< pictures in flight
 
   std::size_t total() const { return weights + gradients + state + workspace + batches; }
-  bool operator==(const RankMemory&) const = default;
 };
 
 /// Bytes that the ranks of a node have together.

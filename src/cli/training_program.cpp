@@ -49,15 +49,19 @@ std::size_t workspace_with(const Session& session, const Config& config, const G
 /// The most images at once that fit on the node; 0 for none.
 int images_that_fit(const Session& session, const Config& config, const Graph& graph,
                     const CompiledTraining& compiled, const NodeRoom& room) {
-  std::size_t others = compiled.memory.needed(room);
+  const int tried = std::ranges::max(compiled.sizes);
+  std::size_t others = compiled.memory.needed(room), batches = 0;
   for (const int rank : room.ranks) {
-    others -= compiled.memory.ranks[static_cast<std::size_t>(rank)].workspace;
+    const RankMemory& memory = compiled.memory.ranks[static_cast<std::size_t>(rank)];
+    others -= memory.workspace + memory.batches;
+    batches = std::max(batches, memory.batches);
   }
   if (others >= *room.available) return 0;
   // A sixteenth stays for what changes between two starts.
   const std::size_t each = (*room.available - others) / room.ranks.size() / 16 * 15;
-  return largest_fitting(std::ranges::max(compiled.sizes), [&](int images) {
-    return workspace_with(session, config, graph, images) <= each;
+  return largest_fitting(tried, [&](int images) {
+    const std::size_t in_flight = batches / static_cast<std::size_t>(tried) * images;
+    return workspace_with(session, config, graph, images) + in_flight <= each;
   });
 }
 
