@@ -54,6 +54,7 @@ Json memory_json(const Session& session, const TrainingMemory& memory) {
                      {"optimizer_state", rank.state},
                      {"workspace", rank.workspace},
                      {"batches_in_flight", rank.batches},
+                     {"process", rank.process},
                      {"total", rank.total()}});
   }
   for (const NodeRoom& room : memory.rooms) {
@@ -61,7 +62,7 @@ Json memory_json(const Session& session, const TrainingMemory& memory) {
               {"ranks", room.ranks},
               {"image_cache", memory.shared.cache},
               {"weights", memory.shared.weights},
-              {"total", memory.needed(room)}};
+              {"total", memory.in_all(room)}};
     node["available"] = room.available ? Json(*room.available) : Json(nullptr);
     nodes.push_back(std::move(node));
   }
@@ -96,6 +97,7 @@ std::string parts_text(const RankMemory& rank) {
   add("optimizer state", rank.state);
   add("workspace", rank.workspace);
   add("batches in flight", rank.batches);
+  add("the process itself", rank.process);
   return "(" + join(parts, ", ") + ")";
 }
 
@@ -119,8 +121,8 @@ void print_node_memory(const TrainingMemory& memory) {
   for (const NodeRoom& room : memory.rooms) {
     std::string once = "image cache " + in_bytes(memory.shared.cache);
     if (memory.shared.weights) once += ", weights " + in_bytes(memory.shared.weights);
-    print("  host {}: {} in all, once for its {} rank{}: {}; {} available\n", room.host,
-          in_bytes(memory.needed(room)), room.ranks.size(), room.ranks.size() == 1 ? "" : "s", once,
+    print("  host {}: {} in all, once for its {} rank{}: {}; {} more to be had\n", room.host,
+          in_bytes(memory.in_all(room)), room.ranks.size(), room.ranks.size() == 1 ? "" : "s", once,
           room.available ? in_bytes(*room.available) : "unknown");
   }
 }
