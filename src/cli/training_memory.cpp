@@ -55,7 +55,7 @@ const NodeRoom* TrainingMemory::too_small() const {
 TrainingMemory gather_memory(const Session& session, std::vector<NodeRoom> rooms,
                              const RankMemory& mine, const SharedMemory& shared) {
   const auto texts = session.communicator->gather(
-      fmt::format("{} {} {} {} {}", mine.weights, mine.gradients, mine.state, mine.workspace,
+      fmt::format("{} {} {} {} {} {}", mine.weights, mine.gradients, mine.state, mine.workspace,
                   mine.batches, mine.process));
   TrainingMemory memory{std::move(rooms), {}, shared};
   for (const std::string& text : texts) {

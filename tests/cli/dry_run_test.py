@@ -29,6 +29,10 @@ class DryRun(ProgramTest):
         self.assertAlmostEqual(node["image_cache"] / CACHE, 1, places=3)
         once = node["image_cache"] + node["weights"]
         self.assertEqual(node["total"], once + sum(rank["total"] for rank in of_ranks))
+        for rank in of_ranks:
+            parts = [value for name, value in rank.items() if name not in ("rank", "host", "total")]
+            self.assertEqual(rank["total"], sum(parts))
+            self.assertTrue(1e6 < rank["process"] < 1e9, rank)  # kernels' code alone is more
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_one_process(self):
