@@ -39,7 +39,8 @@ Progress progress_line(const Session&, const std::string& verb);
 DecodedData decode_with_progress(const Session&, const Services&, const Config&, const DataSource&,
                                  Shape image, Resize);
 
-/// How many images a rank computes at once: what was asked, else 32 or twice the threads.
+/// How many images a rank computes at once: what was asked, else 32 or twice the threads; 4 where
+/// ranks are many times more than hardware threads.
 int micro_batch_size(const Config&, const Session&);
 
 /// A program for evaluation only, with its weights (zeros at first) in memory of this process.
