@@ -124,7 +124,8 @@ void add_batch_flags(Flags& f, Config& c) {
           "instead of --batch: images in a step of each rank");
   f.exclusive("batch", "batch-per-rank");
   f.whole("micro-batch", c.micro_batch, 1, 65536,
-          "images that a rank computes at once [32, or twice the threads; with batch normalization "
+          "images that a rank computes at once [32, or twice the threads, 4 in a crowd of ranks; "
+          "with batch normalization "
           "the rank's whole share]");
   f.yes("sync-bn", c.sync_bn,
         "batch normalization takes its statistics from the images of all ranks");

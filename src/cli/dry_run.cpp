@@ -60,6 +60,7 @@ Json memory_json(const Session& session, const TrainingMemory& memory) {
                      {"optimizer_state", rank.state},
                      {"workspace", rank.workspace},
                      {"batches_in_flight", rank.batches},
+                     {"process", rank.process},
                      {"total", rank.total()}});
   }
   for (const NodeRoom& room : memory.rooms) {
@@ -67,7 +68,7 @@ Json memory_json(const Session& session, const TrainingMemory& memory) {
               {"ranks", room.ranks},
               {"image_cache", memory.shared.cache},
               {"weights", memory.shared.weights},
-              {"total", memory.needed(room)}};
+              {"total", memory.in_all(room)}};
     node["available"] = room.available ? Json(*room.available) : Json(nullptr);
     nodes.push_back(std::move(node));
   }
@@ -102,19 +103,23 @@ std::string parts_text(const RankMemory& rank) {
   add("optimizer state", rank.state);
   add("workspace", rank.workspace);
   add("batches in flight", rank.batches);
+  add("the process itself", rank.process);
   return "(" + join(parts, ", ") + ")";
 }
 
-/// One line for ranks that need the same.
+/// One line for ranks that need the same, to the digits that are shown.
 void print_rank_memory(const std::vector<RankMemory>& ranks) {
-  for (auto first = ranks.begin(); first != ranks.end();) {
-    const auto last =
-        std::find_if(first, ranks.end(), [&](const RankMemory& r) { return r != *first; });
-    const auto from = first - ranks.begin(), to = last - ranks.begin() - 1;
-    print("  {}: {} {}\n",
-          from == to ? fmt::format("rank {}", from) : fmt::format("ranks {}-{}, each", from, to),
-          in_bytes(first->total()), parts_text(*first));
-    first = last;
+  const auto text = [](const RankMemory& rank) {
+    return in_bytes(rank.total()) + " " + parts_text(rank);
+  };
+  for (std::size_t first = 0; first < ranks.size();) {
+    const std::string shown = text(ranks[first]);
+    std::size_t next = first + 1;
+    while (next < ranks.size() && text(ranks[next]) == shown) ++next;
+    const std::string who = next == first + 1 ? fmt::format("rank {}", first)
+                                              : fmt::format("ranks {}-{}, each", first, next - 1);
+    print("  {}: {}\n", who, shown);
+    first = next;
   }
 }
 
@@ -122,8 +127,8 @@ void print_node_memory(const TrainingMemory& memory) {
   for (const NodeRoom& room : memory.rooms) {
     std::string once = "image cache " + in_bytes(memory.shared.cache);
     if (memory.shared.weights) once += ", weights " + in_bytes(memory.shared.weights);
-    print("  host {}: {} in all, once for its {} rank{}: {}; {} available\n", room.host,
-          in_bytes(memory.needed(room)), room.ranks.size(), room.ranks.size() == 1 ? "" : "s", once,
+    print("  host {}: {} in all, once for its {} rank{}: {}; {} more to be had\n", room.host,
+          in_bytes(memory.in_all(room)), room.ranks.size(), room.ranks.size() == 1 ? "" : "s", once,
           room.available ? in_bytes(*room.available) : "unknown");
   }
 }

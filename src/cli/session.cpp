@@ -121,7 +121,12 @@ Limits measure_together(const Session& session) {
 
 int micro_batch_size(const Config& config, const Session& session) {
   constexpr int kImages = 32;  // Winograd's weight transforms are small change from here on
-  return config.micro_batch.value_or(std::max(kImages, 2 * session.most_threads));
+  // Many ranks for each hardware thread try a large job on a small machine: what is short is
+  // memory.
+  constexpr double kCrowd = 4;
+  constexpr int kImagesInACrowd = 4;
+  const int standard = session.plan.crowding > kCrowd ? kImagesInACrowd : kImages;
+  return config.micro_batch.value_or(std::max(standard, 2 * session.most_threads));
 }
 
 Inference make_inference(const Session& session, const Graph& graph, std::vector<int> sizes) {

@@ -11,6 +11,7 @@
 #include "cli/dry_run.h"
 #include "cli/recipe_lines.h"
 #include "cli/run_folder.h"
+#include "cli/training_plans.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/hash.h"
@@ -258,37 +259,6 @@ void check_replicas(const Session& session, const Training& training) {
                   fmt::format("{:016x}", Fnv1a().add(bytes).value()));
 }
 
-/// How both parts of the data are cut into steps.
-struct Plans {
-  Plans(const Session& session, const Config& config, const TrainingChoices& choices,
-        int micro_batch, std::size_t train_images, std::size_t validation_images)
-      : train(train_images, choices.batch, micro_batch, session.communicator->rank(),
-              session.communicator->size(), choices.plan),
-        validation(validation_images,
-                   static_cast<std::size_t>(micro_batch) *
-                       static_cast<std::size_t>(session.communicator->size()),
-                   micro_batch, session.communicator->rank(), session.communicator->size()) {
-    check_steps(config, choices, train);
-  }
-
-  std::vector<int> sizes() const { return sizes_of(train, validation); }
-
-  BatchPlan train, validation;
-};
-
-/// The program before any picture is decoded: what cannot fit is refused at once.
-CompiledTraining compile_for(const Session& session, const Services& services, const Config& config,
-                             const TrainingChoices& choices, const Graph& graph,
-                             const DataSource& source, const Plans& plans) {
-  std::vector<NodeRoom> rooms = measure_rooms(session);
-  const InputMemory input{
-      services.data.cache_bytes(source, choices.image, choices.resize, least_available(rooms)),
-      services.data.batch_bytes(source, choices.image, plans.train,
-                                batch_request(session, choices))};
-  return compile_training(session, services, config, choices, graph, plans.sizes(),
-                          std::move(rooms), input);
-}
-
 }  // namespace
 
 int run_train(const Config& config, const Services& services) {
@@ -308,11 +278,11 @@ int run_train(const Config& config, const Services& services) {
   check_agreement(session, "program, flags or data",
                   identity(config, choices, source, graph, micro_batch));
   const auto plans_of = [&](std::size_t train, std::size_t validation) {
-    return Plans(session, config, choices, micro_batch, train, validation);
+    return TrainingPlans(session, config, choices, micro_batch, train, validation);
   };
-  const Plans listed = plans_of(source.train.size(), source.validation.size());
+  const TrainingPlans listed = plans_of(source.train.size(), source.validation.size());
   CompiledTraining compiled =
-      compile_for(session, services, config, choices, graph, source, listed);
+      compile_before_decoding(session, services, config, choices, graph, source, listed);
   if (config.dry_run) {
     print_dry_run(session, config, choices, graph, listed.train, compiled);
     return static_cast<int>(ExitCode::ok);
@@ -322,14 +292,11 @@ int run_train(const Config& config, const Services& services) {
   const DecodedData data =
       decode_with_progress(session, services, config, source, choices.image, choices.resize);
 
-  const Plans plans = plans_of(data.train.size(), data.validation.size());
+  const TrainingPlans plans = plans_of(data.train.size(), data.validation.size());
   const BatchPlan &plan = plans.train, &val_plan = plans.validation;
   if (!data.bad.empty()) {  // other shares, other numbers of images at once
     compiled = {};
-    compiled = compile_training(
-        session, services, config, choices, graph, plans.sizes(), measure_rooms(session),
-        {0,
-         services.data.batch_bytes(source, choices.image, plan, batch_request(session, choices))});
+    compiled = compile_after_decoding(session, services, config, choices, graph, source, plans);
   }
   say_plan(session, config, choices, graph, plan);
   const auto training = make_training(session, services, config, choices, graph, data.train, plan,

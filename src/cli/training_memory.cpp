@@ -35,7 +35,13 @@ std::optional<std::size_t> least_available(const std::vector<NodeRoom>& rooms) {
 
 std::size_t TrainingMemory::needed(const NodeRoom& room) const {
   std::size_t bytes = shared.total();
-  for (const int rank : room.ranks) bytes += ranks[static_cast<std::size_t>(rank)].total();
+  for (const int rank : room.ranks) bytes += ranks[static_cast<std::size_t>(rank)].to_come();
+  return bytes;
+}
+
+std::size_t TrainingMemory::in_all(const NodeRoom& room) const {
+  std::size_t bytes = needed(room);
+  for (const int rank : room.ranks) bytes += ranks[static_cast<std::size_t>(rank)].process;
   return bytes;
 }
 
@@ -48,13 +54,15 @@ const NodeRoom* TrainingMemory::too_small() const {
 
 TrainingMemory gather_memory(const Session& session, std::vector<NodeRoom> rooms,
                              const RankMemory& mine, const SharedMemory& shared) {
-  const auto texts = session.communicator->gather(fmt::format(
-      "{} {} {} {} {}", mine.weights, mine.gradients, mine.state, mine.workspace, mine.batches));
+  const auto texts = session.communicator->gather(
+      fmt::format("{} {} {} {} {} {}", mine.weights, mine.gradients, mine.state, mine.workspace,
+                  mine.batches, mine.process));
   TrainingMemory memory{std::move(rooms), {}, shared};
   for (const std::string& text : texts) {
     std::istringstream in(text);
     RankMemory rank;
-    in >> rank.weights >> rank.gradients >> rank.state >> rank.workspace >> rank.batches;
+    in >> rank.weights >> rank.gradients >> rank.state >> rank.workspace >> rank.batches >>
+        rank.process;
     memory.ranks.push_back(rank);
   }
   return memory;
@@ -77,7 +85,7 @@ int ranks_that_fit(const TrainingMemory& memory, const NodeRoom& room) {
   std::size_t each = 1, state = 0;
   for (const int rank : room.ranks) {
     const RankMemory& mine = memory.ranks[static_cast<std::size_t>(rank)];
-    each = std::max(each, mine.total() - (memory.state_divided ? mine.state : 0));
+    each = std::max(each, mine.to_come() - (memory.state_divided ? mine.state : 0));
     state += mine.state;
   }
   const std::size_t fixed = memory.shared.total() + (memory.state_divided ? state : 0);

@@ -30,9 +30,10 @@ struct RankMemory {
   std::size_t state = 0;      ///< of the update rule, for the ranges that the rank owns
   std::size_t workspace = 0;  ///< activations and scratchpads of the program
   std::size_t batches = 0;    ///< pictures in flight
+  std::size_t process = 0;    ///< held already: libraries, compiled kernels
 
-  std::size_t total() const { return weights + gradients + state + workspace + batches; }
-  bool operator==(const RankMemory&) const = default;
+  std::size_t to_come() const { return weights + gradients + state + workspace + batches; }
+  std::size_t total() const { return to_come() + process; }
 };
 
 /// Bytes that the ranks of a node have together.
@@ -49,8 +50,10 @@ struct TrainingMemory {
   SharedMemory shared;            ///< of each node
   bool state_divided = false;  ///< ranks own different ranges, so more of them take no more state
 
-  /// Bytes that a node needs.
+  /// Bytes that a node needs beyond what its ranks hold already.
   std::size_t needed(const NodeRoom&) const;
+  /// Bytes that all of it takes.
+  std::size_t in_all(const NodeRoom&) const;
   /// The first node that has too little.
   const NodeRoom* too_small() const;
 };

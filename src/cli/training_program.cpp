@@ -7,6 +7,7 @@
 #include "cli/shard_dense.h"
 #include "comm/make_exchange.h"
 #include "comm/pages.h"
+#include "core/available_memory.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "model/rewrite.h"
@@ -56,15 +57,23 @@ std::size_t workspace_with(const Session& session, const Config& config, const G
 /// The most images at once that fit on the node; 0 for none.
 int images_that_fit(const Session& session, const Config& config, const Graph& graph,
                     const CompiledTraining& compiled, const NodeRoom& room) {
-  std::size_t others = compiled.memory.needed(room);
+  // With --reproducible each thread computes a leaf of its own.
+  const Leaves whole{.images = std::ranges::max(compiled.sizes), .lanes = 1};
+  const Leaves leaves = leaves_of(config, session).value_or(whole);
+  const auto lanes = static_cast<std::size_t>(leaves.lanes);
+  std::size_t others = compiled.memory.needed(room), batches = 0;
   for (const int rank : room.ranks) {
-    others -= compiled.memory.ranks[static_cast<std::size_t>(rank)].workspace;
+    const RankMemory& memory = compiled.memory.ranks[static_cast<std::size_t>(rank)];
+    others -= memory.workspace + memory.batches;
+    batches = std::max(batches, memory.batches);
   }
   if (others >= *room.available) return 0;
   // A sixteenth stays for what changes between two starts.
   const std::size_t each = (*room.available - others) / room.ranks.size() / 16 * 15;
-  return largest_fitting(std::ranges::max(compiled.sizes), [&](int images) {
-    return workspace_with(session, config, graph, images) <= each;
+  return largest_fitting(leaves.images, [&](int images) {
+    const auto part = static_cast<std::size_t>(images);
+    const std::size_t in_flight = batches / static_cast<std::size_t>(leaves.images) * part;
+    return lanes * workspace_with(session, config, graph, images) + in_flight <= each;
   });
 }
 
@@ -233,9 +242,12 @@ CompiledTraining compile_training(const Session& session, const Services& servic
   const ParameterLayout& layout = compiled.program->layout();
   std::size_t owned_elements = 0;
   for (const Range& range : owned) owned_elements += range.size();
-  const RankMemory mine{taken.own_weights, taken.own - taken.own_weights,
+  const RankMemory mine{taken.own_weights,
+                        taken.own - taken.own_weights,
                         state_bytes(choices.optimizer.rule, owned, layout.dtype),
-                        compiled.program->workspace_bytes(), input.batches};
+                        compiled.program->workspace_bytes(),
+                        input.batches,
+                        own_memory()};
   compiled.memory = gather_memory(session, std::move(rooms), mine, {input.cache, taken.node});
   compiled.memory.state_divided = owned_elements < layout.gradient_size;
   check_fits(session, config, choices, graph, compiled);

@@ -42,4 +42,8 @@ std::optional<std::size_t> available_memory() {
   return available;
 }
 
+std::size_t own_memory() {
+  return number_after("/proc/self/status", "RssAnon:").value_or(0) * 1024;
+}
+
 }  // namespace cputrain

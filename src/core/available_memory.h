@@ -9,4 +9,7 @@ namespace cputrain {
 /// nothing where the system does not say.
 std::optional<std::size_t> available_memory();
 
+/// Bytes that this process holds for itself alone right now; 0 where the system does not say.
+std::size_t own_memory();
+
 }  // namespace cputrain

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -109,6 +110,7 @@ JobPlacement plan_job(const std::vector<std::string>& places, const PlacementReq
     for (std::size_t i = 0; i < plan.ranks.size(); ++i) {
       job.ranks[positions_of[host][i]] = std::move(plan.ranks[i]);
     }
+    job.crowding = std::max(job.crowding, plan.crowding);
     add(summaries, plan.summary, host);
     for (const std::string& warning : plan.warnings) add(warnings, warning, host);
   }

@@ -123,6 +123,7 @@ Placement plan_node(const std::vector<RankPlace>& places, const PlacementRequest
     for (const Positions& group : groups_of(places)) divide(places, group, result.ranks);
   }
   for (std::size_t i = 0; i < places.size(); ++i) complete(result.ranks[i], places[i], request);
+  for (const RankPlan& plan : result.ranks) result.crowding += plan.threads / node.capacity();
   result.summary = summary(node, result.ranks);
   result.warnings = placement_warnings(places, node, result.ranks, request);
   return result;

@@ -58,7 +58,8 @@ struct RankPlan {
 struct Placement {
   std::vector<RankPlan> ranks;        ///< in the order given
   std::vector<std::string> warnings;  ///< what (why it matters); what to try
-  std::string summary;                ///< "96 ranks x 1 thread on 48 cores (96 hardware threads)"
+  double crowding = 0;  ///< threads of all ranks for each hardware thread, or CPU of quota
+  std::string summary;  ///< "96 ranks x 1 thread on 48 cores (96 hardware threads)"
 };
 
 /// Threads follow the cores that a rank was given: a rank with cores of its own gets one thread for
@@ -77,6 +78,7 @@ struct JobPlacement {
   std::vector<RankPlan> ranks;     ///< by rank
   std::vector<std::string> lines;  ///< one a distinct placement: "host a: 96 ranks x 1 thread ..."
   std::vector<std::string> warnings;  ///< each once, with the hosts it is about
+  double crowding = 0;                ///< of the host that has most
 };
 
 /// From everybody's to_text(), by rank, as Communicator::gather returns it.

@@ -31,6 +31,10 @@ class DryRun(ProgramTest):
         self.assertAlmostEqual(node["image_cache"] / CACHE, 1, places=3)
         once = node["image_cache"] + node["weights"]
         self.assertEqual(node["total"], once + sum(rank["total"] for rank in of_ranks))
+        for rank in of_ranks:
+            parts = [value for name, value in rank.items() if name not in ("rank", "host", "total")]
+            self.assertEqual(rank["total"], sum(parts))
+            self.assertTrue(1e6 < rank["process"] < 1e9, rank)  # kernels' code alone is more
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_one_process(self):
@@ -72,15 +76,32 @@ class DryRun(ProgramTest):
     def test_weights_that_cannot_fit(self):
         self.refused("train", "--dry-run", "--image-size", "16000", "--data", "synthetic:10")
 
+    def wide_model(self, *norm):
+        """One wide map: a quarter of a gigabyte an image at 1024x1024, and next to no weights."""
+        layers = [{"type": "convolution", "filters": 32, "kernel": 3}, *norm, {"type": "relu"},
+                  {"type": "global_average_pool"}, {"type": "dense", "units": "classes"},
+                  {"type": "softmax"}]
+        with open(self.path("wide.json"), "w") as f:
+            json.dump({"format": "cputrain model 1", "name": "wide", "layers": layers,
+                       "recipe": {"image_size": 1024, "batch": 16, "epochs": 1,
+                                  "optimizer": "sgd", "learning_rate": 0.01}}, f)
+        # 2,700 samples of few pictures
+        return ["train", "--dry-run", "--model", "wide.json", "--data", "synthetic:500",
+                "--limit-val", "0", "--expand", "six"]
+
+    def names_what_fits(self, flag, asked, words, ranks):
+        done = self.expect(2, *words, flag, str(asked), says=["memory"], ranks=ranks)
+        named = int(done.stderr.split(flag + " ")[1].split()[0].rstrip(","))
+        self.assertTrue(0 < named < asked, done.stderr)
+        # half of it, since others may take memory meanwhile
+        self.expect(0, *words, flag, str(max(ranks, named // 2)), ranks=ranks)
+
     @needs_mpi
     def test_a_batch_that_cannot_fit_names_one_that_does(self):
-        # terabytes of activations, but few pictures
-        words = ["train", "--dry-run", "--model", "resnet50v2", "--image-size", "512",
-                 "--data", "synthetic:1000", "--expand", "six", "--limit-val", "0"]
-        batch = self.refused(*words, "--batch", "5000", ranks=2).split("--batch ")[1].split()[0]
-        self.assertLess(int(batch), 5000)
-        # half of it, since others may take memory meanwhile
-        self.expect(0, *words, "--batch", str(max(2, int(batch) // 2)), ranks=2)
+        self.names_what_fits("--batch", 2500, self.wide_model({"type": "batch_norm"}), 2)
+
+    def test_a_micro_batch_that_cannot_fit_names_one_that_does(self):
+        self.names_what_fits("--micro-batch", 2500, [*self.wide_model(), "--batch", "2500"], 0)
 
     def test_json_is_of_the_plan_alone(self):
         self.expect(2, "train", "--json", "-", says=["--json", "--dry-run"])

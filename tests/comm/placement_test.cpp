@@ -232,6 +232,12 @@ TEST(PlanJob, oneLineForNinetySixRanks) {
   EXPECT_EQ(plan.warnings.size(), 1u);
 }
 
+TEST(PlanJob, crowdingIsThatOfTheFullestHost) {
+  EXPECT_NEAR(plan_job(job({{"a", 96}}, kCloud), {}).crowding, 1, 1e-9);
+  EXPECT_NEAR(plan_job(job({{"a", 1}, {"b", 5}}, MadeUpMachine{2}), {}).crowding, 2.5, 1e-9);
+  EXPECT_NEAR(plan_job(job({{"a", 6}}, MadeUpMachine{8, 1, 1.5}), {}).crowding, 4, 1e-9);
+}
+
 TEST(PlanJob, equalHostsShareALine) {
   const JobPlacement plan =
       plan_job(job({{"a", 2}, {"b", 2}, {"c", 2}, {"d", 2}, {"e", 1}}, MadeUpMachine{4}), {});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -46,6 +47,21 @@ TEST(WorkArena, reports_on_the_callers_thread_and_can_be_stopped_there) {
   EXPECT_THROW(arena.for_each(
                    100, [&](std::size_t) { ++done; }, [] { throw std::logic_error("enough"); }),
                std::logic_error);
+}
+
+/// More than there are hardware threads, too: each body waits until all have come.
+TEST(WorkArena, has_as_many_threads_as_asked_for) {
+  const int threads = static_cast<int>(std::thread::hardware_concurrency()) + 2;
+  WorkArena arena(threads);
+  std::atomic<int> come{0};
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  arena.for_each(static_cast<std::size_t>(threads), [&](std::size_t) {
+    ++come;
+    while (come < threads && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::yield();
+    }
+  });
+  EXPECT_LT(std::chrono::steady_clock::now(), deadline);
 }
 
 }  // namespace

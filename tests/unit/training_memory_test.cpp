@@ -9,9 +9,10 @@
 namespace cputrain {
 namespace {
 
-/// Two nodes with two ranks and one; each rank needs 100 with state 10, each node 1000 in all.
+/// Two nodes with two ranks and one; each rank needs 100 with state 10 and holds 7, each node 1000
+/// in all.
 TrainingMemory two_nodes(std::size_t room_a, std::size_t room_b) {
-  const RankMemory rank{20, 20, 10, 47, 3};
+  const RankMemory rank{20, 20, 10, 47, 3, 7};
   return {{{"a", {0, 2}, room_a}, {"b", {1}, room_b}}, {rank, rank, rank}, {900, 100}};
 }
 
@@ -19,6 +20,7 @@ TEST(TrainingMemory, aNodeNeedsItsRanksAndWhatTheyShareOnce) {
   const TrainingMemory memory = two_nodes(1200, 1100);
   EXPECT_EQ(memory.needed(memory.rooms[0]), 1200u);
   EXPECT_EQ(memory.needed(memory.rooms[1]), 1100u);
+  EXPECT_EQ(memory.in_all(memory.rooms[0]), 1214u);  // with what they hold already
   EXPECT_EQ(memory.too_small(), nullptr);
   EXPECT_EQ(two_nodes(1199, 1100).too_small()->host, "a");
   EXPECT_EQ(two_nodes(1200, 1099).too_small()->host, "b");

@@ -1,0 +1,52 @@
+#include "cli/training_plans.h"
+
+namespace cputrain {
+namespace {
+
+/// Validation runs as many images at once on every rank as training does.
+std::size_t evaluated_at_once(const Session& session, int micro_batch) {
+  return static_cast<std::size_t>(micro_batch) *
+         static_cast<std::size_t>(session.communicator->size());
+}
+
+std::size_t bytes_in_flight(const Session& session, const Services& services,
+                            const TrainingChoices& choices, const DataSource& source,
+                            const TrainingPlans& plans) {
+  return services.data.batch_bytes(source, choices.image, plans.train,
+                                   batch_request(session, choices));
+}
+
+}  // namespace
+
+TrainingPlans::TrainingPlans(const Session& session, const Config& config,
+                             const TrainingChoices& choices, int micro_batch,
+                             std::size_t train_images, std::size_t validation_images)
+    : train(train_images, choices.batch, micro_batch, session.communicator->rank(),
+            session.communicator->size(), choices.plan),
+      validation(validation_images, evaluated_at_once(session, micro_batch), micro_batch,
+                 session.communicator->rank(), session.communicator->size()) {
+  check_steps(config, choices, train);
+}
+
+CompiledTraining compile_before_decoding(const Session& session, const Services& services,
+                                         const Config& config, const TrainingChoices& choices,
+                                         const Graph& graph, const DataSource& source,
+                                         const TrainingPlans& plans) {
+  std::vector<NodeRoom> rooms = measure_rooms(session);
+  const std::size_t cache =
+      services.data.cache_bytes(source, choices.image, choices.resize, least_available(rooms));
+  return compile_training(session, services, config, choices, graph, plans.sizes(),
+                          std::move(rooms),
+                          {cache, bytes_in_flight(session, services, choices, source, plans)});
+}
+
+CompiledTraining compile_after_decoding(const Session& session, const Services& services,
+                                        const Config& config, const TrainingChoices& choices,
+                                        const Graph& graph, const DataSource& source,
+                                        const TrainingPlans& plans) {
+  return compile_training(session, services, config, choices, graph, plans.sizes(),
+                          measure_rooms(session),
+                          {0, bytes_in_flight(session, services, choices, source, plans)});
+}
+
+}  // namespace cputrain
