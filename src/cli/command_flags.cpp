@@ -237,6 +237,10 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
         "reproducible", c.reproducible,
         "the same bits at any number of ranks and threads on one kind of CPU; --micro-batch [8] is "
         "the number of images whose gradient is formed at once");
+    f.parsed("compress", "METHOD",
+             "how gradients travel over a slow network: none, fp16, bf16, topk[:FRACTION] (0.01), "
+             "powersgd[:RANK] (4) [none]",
+             [&c](const std::string& text) { c.compress = parse_compression(text); });
     f.real("bucket-mb", c.bucket_mb, 0, 1e6,
            "gradients travel in pieces of at least so many MB while backward runs [25]");
     f.yes_or_no(

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/allreduce_choice.h"
+#include "comm/compression/compression.h"
 #include "data/pipeline.h"
 #include "train/learning_rate.h"
 
@@ -66,6 +67,7 @@ struct Config {
   std::optional<bool> shard_dense;
   AllreduceChoice allreduce;
   bool reproducible = false;
+  Compression compress;
 
   // output
   std::string out, json;

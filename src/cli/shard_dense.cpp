@@ -25,6 +25,12 @@ std::string obstacle(const Config& config) {
         "hierarchical)",
         to_text(config.allreduce));
   }
+  if (config.compress != Compression{} && scheme == Scheme::automatic) {
+    return fmt::format(
+        "--compress {} (within one node it needs a replica on every rank; on several, say "
+        "--allreduce hierarchical)",
+        to_text(config.compress));
+  }
   return "";
 }
 

@@ -147,7 +147,8 @@ ExchangeParts exchange_parts(const Session& session, const Services& services, c
           .on_thread_start = bind_communication(session, services),
           .sum = [&backend = *session.backend](std::span<const Array> src,
                                                const Array& dst) { backend.sum(src, dst); },
-          .lanes = leaves_of(config, session).value_or(Leaves{.lanes = 0}).lanes};
+          .lanes = leaves_of(config, session).value_or(Leaves{.lanes = 0}).lanes,
+          .compression = config.compress};
 }
 
 std::string exchange_line(const Config& config, const MadeExchange& made) {

@@ -34,6 +34,7 @@ TrainingChoices choose_training(const Config& config) {
   choices.resize = config.resize.value_or(Resize::bilinear);
   choices.augment = config.augment.value_or(recipe.augment);
   check_shard_dense(config);
+  check_compression(config.compress, config.allreduce);
   // Says early, on every rank alike, that a picture is too small.
   build_graph(config, choices, config.classes.value_or(recipe.classes));
   return choices;
@@ -182,6 +183,10 @@ void check_reproducible(const Config& config, const Graph& graph) {
   if (config.allreduce != AllreduceChoice{}) {
     refuse(fmt::format("--allreduce {}", to_text(config.allreduce)),
            "its order of additions hangs on the number of ranks", "leave --allreduce out");
+  }
+  if (config.compress != Compression{}) {
+    refuse(fmt::format("--compress {}", to_text(config.compress)),
+           "what is rounded or kept back hangs on the number of ranks", "leave --compress out");
   }
   if (graph.has_batch_norm()) {
     refuse("batch normalization that learns",

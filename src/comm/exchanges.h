@@ -4,7 +4,9 @@
 
 #include "comm/buckets.h"
 #include "comm/communicator.h"
+#include "comm/compression/compression.h"
 #include "comm/exchange.h"
+#include "comm/gradient_sum.h"
 #include "comm/node_map.h"
 
 /// The ways to exchange gradients. make_exchange.h chooses one.
@@ -21,19 +23,14 @@ struct ExchangeParts {
   /// Where sums are to be the same bits at any number of ranks: how many leaves each rank computes
   /// at once. 0: they need not be.
   int lanes = 0;
-};
-
-/// An algorithm with the channel it works on.
-struct Channel {
-  std::unique_ptr<Peers> peers;
-  std::unique_ptr<Peers> group;  ///< of `peers`, where the algorithm is not between all ranks
-  std::unique_ptr<Allreduce> allreduce;
+  Compression compression{};  ///< of what is sent
 };
 
 /// Every rank keeps a replica of the weights and updates all of it: buckets of gradients are summed
-/// by an allreduce each, in place. All ranks then apply the same update to the same numbers.
+/// one by one, in place. All ranks then apply the same update to the same numbers.
 /// Memory: two arenas a rank.
-std::unique_ptr<GradientExchange> make_replica_exchange(const ExchangeParts&, Channel);
+std::unique_ptr<GradientExchange> make_replica_exchange(const ExchangeParts&,
+                                                        std::unique_ptr<GradientSum>);
 
 /// Slices over shared memory. Gradients of all ranks of a node lie in one shared block; each of the
 /// first `lanes` ranks of a node sums its slice over them in the order of ranks, then over nodes
@@ -46,7 +43,7 @@ std::unique_ptr<GradientExchange> make_replica_exchange(const ExchangeParts&, Ch
 /// it copies from the node's. Throws Error(internal) on all ranks where shared memory cannot be had
 /// on one node.
 std::unique_ptr<GradientExchange> make_node_exchange(const ExchangeParts&, const NodeMap&,
-                                                     Channel between_nodes);
+                                                     std::unique_ptr<GradientSum> between_nodes);
 
 /// The same bits at any number of ranks, nodes and lanes (`parts.lanes` of each rank, at least 1):
 /// the gradients of leaves, which are a fixed number of images each, are added one after the other

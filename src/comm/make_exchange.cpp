@@ -50,6 +50,17 @@ Channel open_channel(Communicator& communicator, const std::vector<int>& members
   return channel;
 }
 
+std::unique_ptr<GradientSum> make_sum(const ExchangeParts& parts, Channel channel) {
+  return make_gradient_sum(parts.compression, parts.layout, std::move(channel));
+}
+
+/// What is left of so many bytes of gradients where they are compressed.
+std::size_t travelling_bytes(const ExchangeParts& parts, const OpenChannel& open,
+                             std::size_t bytes) {
+  const auto sum = make_sum(parts, open({{"tree"}}));
+  return static_cast<std::size_t>(sum->volume({0, bytes / size_of(parts.layout.dtype)}));
+}
+
 /// Fills in the algorithm where none was named: the best of all, at the size that will travel.
 void choose_algorithm(const ExchangeParts& parts, const OpenChannel& open, int slices,
                       MadeExchange& made) {
@@ -57,6 +68,7 @@ void choose_algorithm(const ExchangeParts& parts, const OpenChannel& open, int s
   std::size_t bytes = parts.layout.gradient_size * size_of(parts.layout.dtype);
   if (parts.overlap != Overlap::none) bytes = std::min(bytes, parts.bucket_bytes);
   bytes /= static_cast<std::size_t>(slices);
+  bytes = travelling_bytes(parts, open, bytes);
   const auto times = measure_algorithms(parts.communicator, open, bytes, 3);
   const auto best = std::ranges::min_element(times, {}, &AlgorithmTime::seconds);
   made.choice.ranges = {{best->name}};
@@ -74,7 +86,7 @@ void make_replicas(const ExchangeParts& parts, MadeExchange& made) {
   };
   made.choice.scheme = Scheme::replicas;
   choose_algorithm(parts, open, 1, made);
-  made.exchange = make_replica_exchange(parts, open(made.choice.ranges));
+  made.exchange = make_replica_exchange(parts, make_sum(parts, open(made.choice.ranges)));
 }
 
 void make_slices(const ExchangeParts& parts, MadeExchange& made) {
@@ -92,12 +104,20 @@ void make_slices(const ExchangeParts& parts, MadeExchange& made) {
   made.choice.scheme = Scheme::slices;
   if (map.nodes() == 1 && made.choice.ranges.empty()) made.choice.ranges = {{"tree"}};
   choose_algorithm(parts, open, map.lanes(), made);
-  made.exchange = make_node_exchange(parts, map, open(made.choice.ranges));
+  made.exchange = make_node_exchange(parts, map, make_sum(parts, open(made.choice.ranges)));
 }
 
 bool is_sharded(const ExchangeParts& parts) { return !sharded_parameters(parts.layout).empty(); }
 
 void make_automatic(const ExchangeParts& parts, MadeExchange& made) {
+  const bool compresses = parts.compression != Compression{};
+  if (compresses && read_node_map(parts.communicator).nodes() == 1) {
+    made.lines.push_back(fmt::format(
+        "warning: --compress {} on one node costs more than it saves (without it the ranks would "
+        "sum over shared memory and send nothing); it is meant for slow networks",
+        to_text(parts.compression)));
+    return make_replicas(parts, made);
+  }
   try {
     make_slices(parts, made);
   } catch (const Error& error) {
@@ -162,6 +182,7 @@ MadeExchange make_exchange(const ExchangeParts& parts, const AllreduceChoice& ch
          choice.scheme == Scheme::slices);
   MadeExchange made;
   made.choice = choice;
+  check_compression(parts.compression, choice);
   if (parts.lanes > 0) {
     made.exchange = make_ordered_exchange(parts, read_node_map(parts.communicator));
     return made;

@@ -19,9 +19,10 @@ struct MadeExchange {
 /// Makes the exchange that `choice` names. `automatic` takes slices over shared memory, or replicas
 /// where a node has no room for them, and says so; between nodes it measures every algorithm at the
 /// size of a slice and takes the best. Sharded parameters are for slices alone: then `automatic`
-/// throws where there is no room, and the graph must be compiled without. Collective. Throws
-/// Error(usage) for `shm` on several nodes, Error(internal) where shared memory was asked for and
-/// cannot be had.
+/// throws where there is no room, and the graph must be compiled without. With compression, which
+/// needs something that is sent, it takes replicas on one node. Collective. Throws Error(usage) for
+/// `shm` on several nodes and where check_compression() does, Error(internal) where shared memory
+/// was asked for and cannot be had.
 MadeExchange make_exchange(const ExchangeParts&, const AllreduceChoice& choice);
 
 /// The algorithms of these ranges between all ranks, and between this rank and the owners of the

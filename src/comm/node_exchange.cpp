@@ -18,8 +18,8 @@ struct OwnedPart {
 
 class NodeExchange final : public GradientExchange {
  public:
-  NodeExchange(const ExchangeParts& parts, const NodeMap& map, Channel between_nodes,
-               std::unique_ptr<NodeBlocks> blocks)
+  NodeExchange(const ExchangeParts& parts, const NodeMap& map,
+               std::unique_ptr<GradientSum> between_nodes, std::unique_ptr<NodeBlocks> blocks)
       : communicator_(parts.communicator),
         map_(map),
         sharded_(sharded_parameters(parts.layout)),
@@ -89,12 +89,14 @@ class NodeExchange final : public GradientExchange {
   }
 
   ExchangeMemory memory() const override {
-    return {blocks_->own_bytes(), weights_.shared().bytes().size(), weights_.own_bytes()};
+    return {blocks_->own_bytes() + between_nodes_->memory(), weights_.shared().bytes().size(),
+            weights_.own_bytes()};
   }
 
   std::string describe() const override {
     return std::string("slices over the node's shared memory, one copy of the weights a node") +
-           (weights_.one_copy() ? "" : " and a replica a rank (batch normalization)");
+           (weights_.one_copy() ? "" : " and a replica a rank (batch normalization)") +
+           describe_volume(*between_nodes_, owned_, gradients_.mine().dtype);
   }
 
  private:
@@ -125,7 +127,7 @@ class NodeExchange final : public GradientExchange {
     for (const auto& [range, complete] : owned_parts(bucket)) {
       const Array sum = gradients_.mine().slice(range.begin, range.end);
       if (!complete) sum_(gradients_.slices(range), sum);
-      between_nodes_.allreduce->sum(sum);
+      between_nodes_->sum(range, sum);
     }
   }
 
@@ -146,7 +148,7 @@ class NodeExchange final : public GradientExchange {
   NodeArrays& gradients_;
   NodeWeights& weights_;
   NodeVersion& version_;
-  Channel between_nodes_;
+  std::unique_ptr<GradientSum> between_nodes_;
   std::unique_ptr<Peers> peers_, thread_peers_;
   PeerGroup node_, thread_node_;
   std::unique_ptr<Allreduce> sum_measures_, wait_for_bucket_;
@@ -157,7 +159,7 @@ class NodeExchange final : public GradientExchange {
 }  // namespace
 
 std::unique_ptr<GradientExchange> make_node_exchange(const ExchangeParts& parts, const NodeMap& map,
-                                                     Channel between_nodes) {
+                                                     std::unique_ptr<GradientSum> between_nodes) {
   // A shard has an owner on every node only where all nodes cut alike.
   assert(sharded_parameters(parts.layout).empty() || map.even());
   return std::make_unique<NodeExchange>(parts, map, std::move(between_nodes),

@@ -1,6 +1,7 @@
 #include <array>
 #include <cassert>
 #include <utility>
+#include <vector>
 
 #include "comm/exchanges.h"
 #include "comm/pages.h"
@@ -11,17 +12,17 @@ namespace {
 
 class ReplicaExchange final : public GradientExchange {
  public:
-  ReplicaExchange(const ExchangeParts& parts, Channel channel)
+  ReplicaExchange(const ExchangeParts& parts, std::unique_ptr<GradientSum> sum)
       : communicator_(parts.communicator),
         weights_(parts.layout.arena_size * size_of(parts.layout.dtype)),
         gradients_(parts.layout.gradient_size * size_of(parts.layout.dtype)),
         arenas_{{weights_.bytes().data(), parts.layout.arena_size, parts.layout.dtype},
                 {gradients_.bytes().data(), parts.layout.gradient_size, parts.layout.dtype}},
         owned_{Range{0, parts.layout.gradient_size}},
-        channel_(std::move(channel)),
+        sum_(std::move(sum)),
         buckets_(
             bucket_ends(parts.layout, parts.bucket_bytes),
-            [this](Range r) { channel_.allreduce->sum(arenas_.gradients.slice(r.begin, r.end)); },
+            [this](Range r) { sum_->sum(r, arenas_.gradients.slice(r.begin, r.end)); },
             parts.overlap, parts.on_thread_start) {}
 
   Arenas arenas() const override { return arenas_; }
@@ -54,9 +55,14 @@ class ReplicaExchange final : public GradientExchange {
   void spread_weights() override { communicator_.broadcast(arenas_.weights.bytes(), 0); }
   std::uint64_t weights_version() const override { return 0; }  // nobody else changes them
   ExchangeMemory memory() const override {
-    return {weights_.bytes().size() + gradients_.bytes().size(), 0, weights_.bytes().size()};
+    return {weights_.bytes().size() + gradients_.bytes().size() + sum_->memory(), 0,
+            weights_.bytes().size()};
   }
-  std::string describe() const override { return "a replica on every rank"; }
+  std::string describe() const override {
+    std::vector<Range> travels;
+    for (std::size_t i = 0; i < buckets_.ends().size(); ++i) travels.push_back(buckets_.bucket(i));
+    return "a replica on every rank" + describe_volume(*sum_, travels, arenas_.gradients.dtype);
+  }
 
  private:
   Communicator& communicator_;
@@ -64,15 +70,15 @@ class ReplicaExchange final : public GradientExchange {
   Arenas arenas_;
   std::array<Range, 1> owned_;
   bool last_ = true;
-  Channel channel_;
+  std::unique_ptr<GradientSum> sum_;
   Buckets buckets_;  // last: it lets go of the arenas before they are freed
 };
 
 }  // namespace
 
 std::unique_ptr<GradientExchange> make_replica_exchange(const ExchangeParts& parts,
-                                                        Channel channel) {
-  return std::make_unique<ReplicaExchange>(parts, std::move(channel));
+                                                        std::unique_ptr<GradientSum> sum) {
+  return std::make_unique<ReplicaExchange>(parts, std::move(sum));
 }
 
 }  // namespace cputrain

@@ -12,7 +12,16 @@ std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                     std::array<std::uint32_t, 2> key);
 
 /// What a stream of random numbers is for; part of the key, so no two uses share a stream.
-enum class Purpose : std::uint32_t { order, augment, dropout, weights, split, pixels, noise };
+enum class Purpose : std::uint32_t {
+  order,
+  augment,
+  dropout,
+  weights,
+  split,
+  pixels,
+  noise,
+  compression
+};
 
 /// Random numbers for one purpose and up to two coordinates, for example
 /// {Purpose::augment, epoch, sample}: at(i) is the i-th group of four words of that stream.

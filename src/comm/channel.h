@@ -1,0 +1,20 @@
+#pragma once
+
+#include <memory>
+
+#include "comm/allreduce.h"
+#include "comm/peers.h"
+
+namespace cputrain {
+
+/// An algorithm with the channel it works on.
+struct Channel {
+  std::unique_ptr<Peers> peers;
+  std::unique_ptr<Peers> group;  ///< of `peers`, where the algorithm is not between all ranks
+  std::unique_ptr<Allreduce> allreduce;
+
+  /// Those that `allreduce` sums over.
+  Peers& members() const { return group ? *group : *peers; }
+};
+
+}  // namespace cputrain

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+/// Floats in 16 bits, rounded to the nearest, ties to even. No branches, so that loops over them
+/// are vectorised. NaN stays NaN (its payload is not kept), infinity infinity.
+namespace cputrain {
+
+/// IEEE binary16: 5 bits of exponent, 10 of fraction. What is too large becomes infinity.
+inline std::uint16_t to_fp16(float value) {
+  constexpr std::uint32_t kInfinity = 0x7f800000, kTooLarge = 0x47800000;  // 65536
+  constexpr std::uint32_t kSmallestNormal = 0x38800000, kRebias = 0x38000000;
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t size = bits & 0x7fffffff;
+  const std::uint32_t normal = (size - kRebias + 0xfff + (size >> 13 & 1)) >> 13;
+  // Added to 0.5, a float's last bit is worth 2^-24, as that of a subnormal here: it rounds so.
+  const std::uint32_t subnormal =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(size) + 0.5f) - 0x3f000000u;
+  const std::uint32_t special = size > kInfinity ? 0x7e00u : 0x7c00u;
+  const std::uint32_t finite = size < kSmallestNormal ? subnormal : normal;
+  return static_cast<std::uint16_t>((bits >> 16 & 0x8000) | (size < kTooLarge ? finite : special));
+}
+
+inline float from_fp16(std::uint16_t half) {
+  constexpr std::uint32_t kRebias = 0x38000000, kStep = 0x00800000;  // one of the exponent
+  const std::uint32_t size = half & 0x7fffu, fraction = size << 13;
+  const auto normal = std::bit_cast<float>(fraction + kRebias);
+  // Read as a number just above 2^-14, then without that: no subnormal float is touched.
+  const float subnormal =
+      std::bit_cast<float>(fraction + kRebias + kStep) - std::bit_cast<float>(kRebias + kStep);
+  const auto special = std::bit_cast<float>(fraction | 0x7f800000u);
+  const float value = size < 0x0400 ? subnormal : size < 0x7c00 ? normal : special;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) |
+                              (static_cast<std::uint32_t>(half) & 0x8000u) << 16);
+}
+
+/// bfloat16: a float's upper half, with its exponents.
+inline std::uint16_t to_bf16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const bool nan = (bits & 0x7fffffff) > 0x7f800000;
+  const std::uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  return static_cast<std::uint16_t>(nan ? (bits >> 16 | 0x0040) : rounded);
+}
+
+inline float from_bf16(std::uint16_t value) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
+}
+
+}  // namespace cputrain

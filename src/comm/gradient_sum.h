@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "comm/channel.h"
+
+namespace cputrain {
+
+/// How an exchange sums gradients over the ranks of a group. Unlike an Allreduce it is told where
+/// in the arena the numbers lie, since a sum that sends fewer bytes keeps what it did not send for
+/// the next step, and must know which numbers form a matrix. Not for two threads at once.
+class GradientSum {
+ public:
+  virtual ~GradientSum() = default;
+
+  /// In place. `gradients` are the elements `range` of the arena; all ranks of the group name the
+  /// same range and get the same bits. Ranges either come again in the next step or never.
+  virtual void sum(Range range, const Array& gradients) = 0;
+  /// Bytes of an array whose plain sum would move as many as the sum of this range does: in a ring
+  /// each rank sends 2 (P - 1) / P times that.
+  virtual double volume(Range range) const = 0;
+  /// Bytes that it keeps from step to step.
+  virtual std::size_t memory() const = 0;
+  /// "fp16", "topk:0.01".
+  virtual std::string name() const = 0;
+};
+
+/// By the channel's algorithm, every byte of it.
+std::unique_ptr<GradientSum> make_plain_sum(DType, Channel);
+
+/// How many times fewer bytes move than in a plain sum of the same ranges; 1 of nothing.
+double compression_ratio(const GradientSum&, std::span<const Range>, DType);
+/// ", gradients as fp16: 2.0 times fewer bytes", or nothing: for the log.
+std::string describe_volume(const GradientSum&, std::span<const Range>, DType);
+
+}  // namespace cputrain
