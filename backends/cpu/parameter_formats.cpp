@@ -1,6 +1,7 @@
 #include "backends/cpu/parameter_formats.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/parallel.h"
@@ -14,6 +15,17 @@ class KernelFormat final : public ParameterFormat {
       : context_(make_dnnl_context()), stored_(stored), keras_(keras) {}
 
   std::size_t stored() const override { return stored_.get_size() / sizeof(float); }
+  std::size_t panel() const override {
+    using Tag = dnnl::memory::format_tag;
+    constexpr std::pair<Tag, std::size_t> kPanels[] = {
+        {Tag::OIhw16i16o, 16}, {Tag::Ohwi16o, 16}, {Tag::OIhw8i8o, 8}, {Tag::Ohwi8o, 8}};
+    for (const auto& [tag, width] : kPanels) {
+      if (stored_ == dnnl::memory::desc(keras_.dims(), dnnl::memory::data_type::f32, tag)) {
+        return width;
+      }
+    }
+    return 0;
+  }
   void to_keras(const float* stored, float* keras) const override {
     convert(stored_, stored, keras_, keras);
   }
@@ -42,6 +54,7 @@ class RowsFormat final : public ParameterFormat {
   RowsFormat(const SampleLayout& src, std::size_t out) : src_(src), out_(out) {}
 
   std::size_t stored() const override { return src_.size() * out_; }
+  std::size_t panel() const override { return 0; }
   void to_keras(const float* stored, float* keras) const override {
     for (std::size_t row = 0; row < src_.shape.size(); ++row) {
       std::copy_n(stored + src_.position(row) * out_, out_, keras + row * out_);

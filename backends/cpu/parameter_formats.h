@@ -12,6 +12,7 @@ class ParameterFormat {
  public:
   virtual ~ParameterFormat() = default;
   virtual std::size_t stored() const = 0;  ///< floats
+  virtual std::size_t panel() const = 0;   ///< as in Parameter
   virtual void to_keras(const float* stored, float* keras) const = 0;
   virtual void from_keras(const float* keras, float* stored) const = 0;
 };

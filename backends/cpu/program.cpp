@@ -54,6 +54,9 @@ CpuProgram::CpuProgram(const Graph& graph, const CompileOptions& options, const 
     last_parameter.push_back(formats_.size());
   }
   layout_ = lay_out(graph, DType::f32, stored);
+  for (std::size_t i = 0; i < formats_.size(); ++i) {
+    layout_.parameters[i].panel = formats_[i]->panel();
+  }
   // Ranges run backwards: behind a step's backward everything up to its first parameter is final.
   for (std::size_t i = 0, first = 0; i < steps_.size(); first = last_parameter[i++]) {
     const bool learns = first < last_parameter[i] && layout_.parameters[first].learnt;

@@ -9,6 +9,7 @@
 #include "cli/session.h"
 #include "cli/spread.h"
 #include "comm/bench_allreduce.h"
+#include "comm/bench_compression.h"
 #include "core/error.h"
 #include "core/json_text.h"
 
@@ -16,6 +17,8 @@ namespace cputrain {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr int kCompressions = 3;  ///< repeats of each are enough: nothing but this rank is measured
 
 /// nccl-tests' bus bandwidth: what each rank's link would have to carry.
 double bus_gbs(double bytes, double seconds, int ranks) {
@@ -37,6 +40,31 @@ void print_table(const AllreduceBench& bench, const std::vector<AllreduceFigure>
     print("{:<20}{:>12.2f}{:>10.2f}{:>10.2f}{:>14.1f}\n", figure.name, 1e3 * s.median, 1e3 * s.min,
           1e3 * s.max, bus_gbs(static_cast<double>(bench.bytes()), s.median, bench.ranks()));
   }
+}
+
+double breakeven(const AllreduceBench& bench, const CompressionFigure& figure) {
+  return breakeven_gbit_s(bench.ranks(), figure.ratio, static_cast<double>(bench.bytes()),
+                          spread_of(figure.seconds).median);
+}
+
+void print_compression(const AllreduceBench& bench, const std::vector<CompressionFigure>& figures) {
+  print("\n{:<20}{:>14}{:>16}{:>24}\n", "--compress", "fewer bytes", "ms to compress",
+        "pays below, Gbit/s");
+  for (const CompressionFigure& figure : figures) {
+    print("{:<20}{:>13.1f}x{:>16.2f}{:>24.2f}\n", figure.name, figure.ratio,
+          1e3 * spread_of(figure.seconds).median, breakeven(bench, figure));
+  }
+}
+
+Json compression_json(const AllreduceBench& bench, const std::vector<CompressionFigure>& figures) {
+  Json list = Json::array();
+  for (const CompressionFigure& figure : figures) {
+    list.push_back({{"name", figure.name},
+                    {"ratio", figure.ratio},
+                    {"seconds_compute", spread_of(figure.seconds).median},
+                    {"breakeven_gbit_s", breakeven(bench, figure)}});
+  }
+  return list;
 }
 
 Json figures_json(const std::vector<AllreduceFigure>& figures) {
@@ -67,10 +95,13 @@ int run_bench_allreduce(const Config& config, const Services& services) {
   // The better of two, since a disturbed measurement of the limit would flatter the program.
   const double triad = std::max(before, measure_together(session).triad_gbs);
   const std::string chosen = bench.automatic_choice();
+  const auto compression = bench_compression(*session.communicator, bench.bytes(),
+                                             std::min(config.repeat, kCompressions));
   if (session.leads() && config.json != "-") {
     for (const std::string& line : session.placement) print("{}\n", line);
     print_table(bench, figures, triad);
     print("\nauto takes {}\n", chosen);
+    print_compression(bench, compression);
   }
   const Json result{{"bench", "allreduce"},
                     {"ranks", bench.ranks()},
@@ -82,7 +113,8 @@ int run_bench_allreduce(const Config& config, const Services& services) {
                     {"cpu", session.machine.cpu_model},
                     {"limit", {{"triad_gbs", triad}}},
                     {"auto", chosen},
-                    {"algorithms", figures_json(figures)}};
+                    {"algorithms", figures_json(figures)},
+                    {"compression", compression_json(bench, compression)}};
   write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }

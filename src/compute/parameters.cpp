@@ -78,7 +78,8 @@ ParameterLayout lay_out(const Graph& graph, DType dtype, const std::vector<std::
                                  spec.learnt,
                                  spec.averaged,
                                  spec.l2,
-                                 row_of(spec)});
+                                 row_of(spec),
+                                 0});
   }
   std::size_t offset = 0;
   const auto place = [&](bool learnt) {

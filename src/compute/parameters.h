@@ -24,6 +24,9 @@ struct Parameter {
   /// Elements of a row, where each rank of a node makes the gradient of some rows, of all images of
   /// the node; 0 where every rank makes all of it, of its own images.
   std::size_t row = 0;
+  /// Read as a matrix whose columns are the last extent: the columns lie in panels of so many (the
+  /// last one filled up with zeros), each panel row by row. 0: in one panel.
+  std::size_t panel = 0;
 };
 
 /// The rows of a sharded parameter that are local rank `local` of `ranks`' own; as many as can be

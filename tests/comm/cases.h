@@ -24,6 +24,8 @@ std::vector<CommCase> allreduce_cases();
 std::vector<CommCase> exchange_cases();
 /// Parameters whose rows the ranks of a node share (sharded_exchange_cases.cpp).
 std::vector<CommCase> sharded_exchange_cases();
+/// Sums that send fewer bytes (compression_cases.cpp).
+std::vector<CommCase> compression_cases();
 /// All of them.
 std::vector<CommCase> all_cases();
 

@@ -43,10 +43,12 @@ struct Way {
   std::string allreduce;
   Overlap overlap = Overlap::none;
   int lanes = 0;  ///< above 0: sums in the order of leaves
+  std::string compression = "none";
 
   std::unique_ptr<GradientExchange> make(Communicator& comm, const ParameterLayout& layout,
                                          std::size_t bucket_bytes) const {
     ExchangeParts parts{comm, layout, bucket_bytes, overlap, {}, sum_plainly, lanes};
+    parts.compression = parse_compression(compression);
     return make_exchange(parts, parse_allreduce(allreduce)).exchange;
   }
 };
@@ -410,6 +412,8 @@ const std::vector<Way>& ways() {
       {"slices_overlapped", "hierarchical+rabenseifner", Overlap::thread},
       {"server", "ps"},
       {"ordered", "auto", Overlap::none, 1},
+      {"automatic_topk", "auto", Overlap::none, 0, "topk:1"},
+      {"slices_topk", "hierarchical+tree", Overlap::thread, 0, "topk:1"},
   };
   return list;
 }

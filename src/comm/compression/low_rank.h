@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -35,41 +36,49 @@ void scale(T* x, T factor, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) x[i] *= factor;
 }
 
+/// Columns are a whole number of panels, each of which holds `panel` columns of M row by row.
 struct LowRankShape {
-  std::size_t rows, columns, rank;
+  std::size_t rows, columns, panel, rank;
+
+  std::size_t size() const { return rows * columns; }
+  std::size_t p_size() const { return rows * rank; }
+  std::size_t q_size() const { return columns * rank; }
+  /// For each panel, row and factor: work(element of P, where the row's part begins in M, in Q).
+  template <class Work>
+  void for_parts(Work work) const {
+    for (std::size_t first = 0; first < columns; first += panel) {
+      for (std::size_t i = 0; i < rows; ++i) {
+        const std::size_t in_m = first * rows + i * panel;
+        for (std::size_t k = 0; k < rank; ++k) work(i + k * rows, in_m, first + k * columns);
+      }
+    }
+  }
 };
 
 /// P = M Q.
 template <class T>
-void multiply(const T* m, const T* q, T* p, LowRankShape shape) {
-  for (std::size_t i = 0; i < shape.rows; ++i) {
-    for (std::size_t k = 0; k < shape.rank; ++k) {
-      p[k * shape.rows + i] = dot(m + i * shape.columns, q + k * shape.columns, shape.columns);
-    }
-  }
+void multiply(const T* m, const T* q, T* p, const LowRankShape& shape) {
+  std::fill_n(p, shape.p_size(), T{0});
+  shape.for_parts([&](std::size_t in_p, std::size_t in_m, std::size_t in_q) {
+    p[in_p] += dot(m + in_m, q + in_q, shape.panel);
+  });
 }
 
 /// Q = M^T P.
 template <class T>
-void multiply_transposed(const T* m, const T* p, T* q, LowRankShape shape) {
-  std::fill(q, q + shape.columns * shape.rank, T{0});
-  for (std::size_t i = 0; i < shape.rows; ++i) {
-    for (std::size_t k = 0; k < shape.rank; ++k) {
-      add_scaled(q + k * shape.columns, p[k * shape.rows + i], m + i * shape.columns,
-                 shape.columns);
-    }
-  }
+void multiply_transposed(const T* m, const T* p, T* q, const LowRankShape& shape) {
+  std::fill_n(q, shape.q_size(), T{0});
+  shape.for_parts([&](std::size_t in_p, std::size_t in_m, std::size_t in_q) {
+    add_scaled(q + in_q, p[in_p], m + in_m, shape.panel);
+  });
 }
 
 /// M += sign P Q^T.
 template <class T>
-void add_product(T* m, T sign, const T* p, const T* q, LowRankShape shape) {
-  for (std::size_t i = 0; i < shape.rows; ++i) {
-    for (std::size_t k = 0; k < shape.rank; ++k) {
-      add_scaled(m + i * shape.columns, sign * p[k * shape.rows + i], q + k * shape.columns,
-                 shape.columns);
-    }
-  }
+void add_product(T* m, T sign, const T* p, const T* q, const LowRankShape& shape) {
+  shape.for_parts([&](std::size_t in_p, std::size_t in_m, std::size_t in_q) {
+    add_scaled(m + in_m, sign * p[in_p], q + in_q, shape.panel);
+  });
 }
 
 /// Makes the columns orthonormal by the modified Gram-Schmidt process, twice over each ("twice is

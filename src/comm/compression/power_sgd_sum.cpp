@@ -3,10 +3,10 @@
 // Q = M^T P, summed; the sum is P Q^T. What a rank's own P Q^T lacks of its M is added to its
 // gradient of the next step. Vogels, Karimireddy and Jaggi, arXiv 1905.13727, algorithms 1 and 2.
 //
-// A parameter of two or more extents is a matrix whose columns are its last extent, read as the
-// arena holds it: where a backend stores blocks, its rows are another, but a fixed arrangement of
-// the same numbers. Of a range that cuts a parameter, whole rows form the matrix. Vectors, matrices
-// too small to gain, and what is left over travel as they are.
+// A parameter of two or more extents is a matrix whose columns are its last extent, in panels as
+// the backend stores it (compute/parameters.h); rows in whatever order. Of a range that cuts a
+// parameter, whole panels form the matrix, or whole rows where there is one panel. Vectors,
+// matrices too small to gain, and what is left over travel as they are.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -28,9 +28,7 @@ struct Matrix {
   std::uint32_t parameter;
   std::size_t p = 0, q = 0;
 
-  std::size_t end() const { return begin + shape.rows * shape.columns; }
-  std::size_t p_size() const { return shape.rows * shape.rank; }
-  std::size_t q_size() const { return shape.columns * shape.rank; }
+  std::size_t end() const { return begin + shape.size(); }
 };
 
 /// What a range consists of.
@@ -41,14 +39,23 @@ struct Parts {
   std::size_t right = 0;    ///< elements of all Q
 };
 
-/// Whole rows of a parameter in a range.
-Matrix rows_in(Range range, const Parameter& parameter, std::size_t columns, std::size_t rank) {
+/// What can be a matrix of a parameter that lies in the range, at least in part.
+Matrix matrix_in(Range range, const Parameter& parameter, std::size_t rank) {
+  const auto columns = static_cast<std::size_t>(parameter.extents.back());
+  const std::size_t panel = parameter.panel > 0 ? parameter.panel : columns;
+  const std::size_t panels = (columns + panel - 1) / panel;
+  const std::size_t rows = parameter.range.size() / (panels * panel);
+  const std::size_t unit = panels == 1 ? panel : rows * panel;  // what is not cut
+  const std::size_t most = panels == 1 ? rows : panels;
   const std::size_t begin = std::max(range.begin, parameter.range.begin) - parameter.range.begin;
-  const std::size_t end =
-      std::max(begin, std::min(range.end, parameter.range.end) - parameter.range.begin);
-  const std::size_t first = (begin + columns - 1) / columns, last = end / columns;
-  return {.begin = parameter.range.begin + first * columns - range.begin,
-          .shape = {last > first ? last - first : 0, columns, rank},
+  const std::size_t end = std::min(range.end, parameter.range.end) - parameter.range.begin;
+  const std::size_t first = (begin + unit - 1) / unit;
+  const std::size_t last = std::max(first, std::min(end / unit, most));
+  return {.begin = parameter.range.begin + first * unit - range.begin,
+          .shape = {.rows = panels == 1 ? last - first : rows,
+                    .columns = panels == 1 ? panel : (last - first) * panel,
+                    .panel = panel,
+                    .rank = rank},
           .parameter = 0};
 }
 
@@ -58,11 +65,10 @@ Parts parts_of(Range range, const ParameterLayout& layout, std::size_t rank) {
     const Parameter& parameter = layout.parameters[i];
     const bool outside = parameter.range.end <= range.begin || parameter.range.begin >= range.end;
     if (!parameter.learnt || outside || parameter.extents.size() < 2) continue;
-    Matrix matrix =
-        rows_in(range, parameter, static_cast<std::size_t>(parameter.extents.back()), rank);
+    Matrix matrix = matrix_in(range, parameter, rank);
     matrix.parameter = static_cast<std::uint32_t>(i);
-    const std::size_t whole = matrix.shape.rows * matrix.shape.columns;
-    if (matrix.p_size() + matrix.q_size() < whole) parts.matrices.push_back(matrix);
+    const LowRankShape& shape = matrix.shape;
+    if (shape.p_size() + shape.q_size() < shape.size()) parts.matrices.push_back(matrix);
   }
   std::ranges::sort(parts.matrices, {}, &Matrix::begin);
   std::size_t done = 0;
@@ -76,8 +82,8 @@ Parts parts_of(Range range, const ParameterLayout& layout, std::size_t rank) {
   }
   add_rest(range.size());
   for (Matrix& matrix : parts.matrices) {
-    matrix.p = std::exchange(parts.left, parts.left + matrix.p_size());
-    matrix.q = std::exchange(parts.right, parts.right + matrix.q_size());
+    matrix.p = std::exchange(parts.left, parts.left + matrix.shape.p_size());
+    matrix.q = std::exchange(parts.right, parts.right + matrix.shape.q_size());
   }
   return parts;
 }
@@ -186,7 +192,7 @@ class PowerSgdSum final : public GradientSum {
     std::fill(sum + m.begin, sum + m.end(), T{0});
     add_product(sum + m.begin, T{1}, p, q_sum, m.shape);
     add_product(unsent + m.begin, T{-1}, p, q, m.shape);
-    std::copy_n(q_sum, m.q_size(), q);
+    std::copy_n(q_sum, m.shape.q_size(), q);
     start_from(m, q);
   }
 

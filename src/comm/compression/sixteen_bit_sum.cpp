@@ -23,10 +23,11 @@ struct Fp16 {
 
   template <class T>
   static float scale_of(std::span<const T> values) {
-    std::uint32_t largest = 0;
+    std::int32_t largest = 0;  // as bits, which are ordered as the sizes are
     for (const T value : values) {
-      const auto size = std::bit_cast<std::uint32_t>(static_cast<float>(value)) & 0x7fffffff;
-      largest = std::max(largest, size < 0x7f800000 ? size : 0);
+      const auto size = std::bit_cast<std::int32_t>(static_cast<float>(value)) & 0x7fffffff;
+      const std::int32_t finite = size < 0x7f800000 ? size : 0;
+      largest = finite > largest ? finite : largest;
     }
     if (largest == 0) return 1;
     return std::ldexp(1.0f, std::min(126, 14 - std::ilogb(std::bit_cast<float>(largest))));

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace cputrain {
+
+/// What one way to compress gradients costs and saves.
+struct CompressionFigure {
+  std::string name;             ///< "topk:0.01"
+  double ratio;                 ///< times fewer bytes that a rank sends
+  std::vector<double> seconds;  ///< of a step, without sending: of each repeat, the slowest rank's
+};
+
+/// Times each of compressions() on a gradient of `bytes` in float32, all but a rest of it a matrix
+/// of 512 columns as the largest layer of the paper's network has it. Collective.
+std::vector<CompressionFigure> bench_compression(Communicator&, std::size_t bytes, int repeat);
+
+/// The bandwidth of a rank's link, in Gbit/s, below which it pays to compress: where the bytes that
+/// are not sent would have taken as long as compressing takes,
+///     2 (P - 1) / P * (1 - 1 / ratio) * bytes / seconds,
+/// with P ranks, for as long as nothing hides either. What a plain sum takes to add is left out. 0
+/// where nothing is saved.
+double breakeven_gbit_s(int ranks, double ratio, double bytes, double seconds);
+
+}  // namespace cputrain
