@@ -17,6 +17,22 @@ void copy_rows(const float* src, std::size_t rows, std::size_t width, float* dst
   });
 }
 
+/// Adds the time it lived, but for waits, to a total.
+class WorkSpan {
+ public:
+  WorkSpan(const SharedLayer& layer, double& total)
+      : layer_(layer), total_(total), waited_(layer.waited()) {}
+  ~WorkSpan() { total_ += watch_.seconds() - (layer_.waited() - waited_); }
+  WorkSpan(const WorkSpan&) = delete;
+  WorkSpan& operator=(const WorkSpan&) = delete;
+
+ private:
+  const SharedLayer& layer_;
+  double& total_;
+  double waited_;
+  Stopwatch watch_;
+};
+
 Communicator& ranks_of(const Planning& planning) {
   assert(planning.node && "a sharded layer without ranks to share it");
   return *planning.node;
@@ -73,7 +89,7 @@ void ShardedDenseStep::bind(const Bindings& bindings) {
 }
 
 void ShardedDenseStep::multiply_together(int images) {
-  const TimeSpan span(time_.forward);
+  const WorkSpan span(*layer_, time_.forward);
   layer_->begin(static_cast<std::size_t>(images));
   const Range own = layer_->rows();
   copy_rows(src_data_, own.size(), in_, layer_->sources().as<float>().data() + own.begin * in_);
@@ -112,13 +128,13 @@ void ShardedDenseStep::go_back(Accumulate accumulate) {
   if (!dst_.wants_diff) return;
   const Range own = layer_->rows();
   {
-    const TimeSpan span(time_.backward_weights);
+    const WorkSpan span(*layer_, time_.backward_weights);
     copy_rows(dst_diff_, own.size(), out_, layer_->diff().as<float>().data() + own.begin * out_);
     layer_->wait();
     write_weights_gradient(accumulate);
   }
   if (!src_diff_) return;
-  const TimeSpan span(time_.backward_data);
+  const WorkSpan span(*layer_, time_.backward_data);
   write_source_gradient();
   layer_->wait();
   const float* diff = layer_->sources().as<float>().data() + own.begin * in_;

@@ -1,6 +1,7 @@
 #include "backends/mpi/node.h"
 
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -35,6 +36,22 @@ void require_memory(std::size_t bytes, const NodeRanks& node) {
            " MiB are wanted and " + std::to_string(available >> 20) +
            " MiB available (they keep one copy of what all of them read); use "
            "fewer or smaller images, or a smaller model");
+}
+
+/// The same for the file system that shared memory lies in. Open MPI 4.1 looks for itself and wants
+/// a twentieth more (opal/mca/shmem/mmap), but on one rank, which then leaves the others waiting
+/// for it for ever.
+void require_space(std::size_t bytes, const NodeRanks& node) {
+  constexpr std::size_t kOfMpi = std::size_t{1} << 20;  // for what it keeps beside our bytes
+  std::uint64_t space = std::numeric_limits<std::uint64_t>::max();
+  struct statvfs system {};
+  if (statvfs("/dev/shm", &system) == 0) space = system.f_bavail * system.f_frsize;
+  check(MPI_Bcast(&space, 1, MPI_UINT64_T, 0, node.comm()), "MPI_Bcast");
+  const std::size_t wanted = bytes + bytes / 20 + kOfMpi;
+  if (wanted <= space) return;
+  fail(ExitCode::internal,
+       "no room for memory shared by the ranks of this machine: " + std::to_string(wanted >> 10) +
+           " KiB are wanted and " + std::to_string(space >> 10) + " KiB left; " + kRoom);
 }
 
 /// Makes the kernel supply the pages of `bytes` now. A shared file whose file system is full has
@@ -142,6 +159,7 @@ std::unique_ptr<SharedBlock> MpiNodeMemory::allocate_touched(std::size_t bytes,
                                                              std::span<const Range> mine) {
   if (node_.size() == 1) return std::make_unique<Pages>(bytes);
   require_room(mine);
+  require_space(bytes, node_);
   auto block = std::make_unique<SharedWindow>(node_, bytes);
   touch(*block, mine);
   MpiNodeBarrier(node_).wait();

@@ -66,6 +66,21 @@ class Ranks(ProgramTest):
                       ["--freeze", "dense*"]):
             self.expect(2, *words, "--shard-dense", *wrong, ranks=2, says=["--shard-dense with"])
 
+    def test_without_room_for_shared_memory(self):
+        small = os.path.join(os.path.dirname(__file__), "..", "comm", "small_shm.sh")
+        # 2.4 MiB of weights, 4.8 of gradients: no room for these, or for what comes after them
+        for size in ("6m", "8m"):
+            with self.subTest(size=size):
+                words = [*SMALL, "--optimizer", "sgd", "--steps", "2", "--limit-val", "0",
+                         "--out", size]
+                done = subprocess.run(["sh", small, size, *mpirun(2), PROGRAM, *words], timeout=120,
+                                      cwd=self.folder, text=True, stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                if done.returncode == 77:
+                    self.skipTest("no mount namespaces here")
+                self.assertEqual(done.returncode, 0, done.stdout)
+                self.assertIn("warning: no shared memory for gradients", done.stdout)
+
     def hashes(self, runs, *words):
         """Weights' hashes by (ranks, threads)."""
         found = {}
