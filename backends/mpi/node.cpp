@@ -136,8 +136,8 @@ void MpiNodeMemory::require_room(std::span<const Range> mine) const {
   require_memory(bytes, node_);
 }
 
-/// Every rank supplies the pages of its part; where one cannot, all of them say so.
-void MpiNodeMemory::touch(const SharedBlock& block, std::span<const Range> mine) {
+/// Every rank supplies the pages of its part; where one cannot, all of them get the reason.
+std::string MpiNodeMemory::touch(const SharedBlock& block, std::span<const Range> mine) {
   std::string failure;
   try {
     for (const Range& range : mine) {
@@ -150,9 +150,9 @@ void MpiNodeMemory::touch(const SharedBlock& block, std::span<const Range> mine)
   }
   int failures = failure.empty() ? 0 : 1;
   check(MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, node_.comm()), "MPI_Allreduce");
-  if (failures == 0) return;
+  if (failures == 0) return {};
   if (failure.empty()) failure = "no room for memory shared by the ranks of this machine";
-  fail(ExitCode::internal, failure);
+  return failure;
 }
 
 std::unique_ptr<SharedBlock> MpiNodeMemory::allocate_touched(std::size_t bytes,
@@ -161,7 +161,10 @@ std::unique_ptr<SharedBlock> MpiNodeMemory::allocate_touched(std::size_t bytes,
   require_room(mine);
   require_space(bytes, node_);
   auto block = std::make_unique<SharedWindow>(node_, bytes);
-  touch(*block, mine);
+  if (const std::string failure = touch(*block, mine); !failure.empty()) {
+    block.reset();  // before the exception, which leaves windows alone
+    fail(ExitCode::internal, failure);
+  }
   MpiNodeBarrier(node_).wait();
   return block;
 }

@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <optional>
+#include <string>
 
 #include "comm/node.h"
 
@@ -40,7 +41,7 @@ class MpiNodeMemory final : public NodeMemory {
 
  private:
   void require_room(std::span<const Range> mine) const;
-  void touch(const SharedBlock&, std::span<const Range> mine);
+  std::string touch(const SharedBlock&, std::span<const Range> mine);
 
   const NodeRanks& node_;
 };

@@ -12,6 +12,7 @@
 #include "cli/recipe_lines.h"
 #include "cli/run_folder.h"
 #include "cli/training_plans.h"
+#include "comm/pages.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/hash.h"
@@ -142,10 +143,9 @@ class Results {
 
   std::filesystem::path weights_path() const { return folder_ / kWeightsName; }
 
-  /// Saves the weights; the caller sees to it that they do not change meanwhile.
-  void save(Durability durability) const {
-    save_weights(weights_path(), model_, *training_.program, training_.exchange->arenas().weights,
-                 durability);
+  /// Saves these weights, which nobody changes meanwhile.
+  void save(const Array& weights, Durability durability) const {
+    save_weights(weights_path(), model_, *training_.program, weights, durability);
   }
 
   /// The answer to SIGTERM.
@@ -167,22 +167,26 @@ class Results {
   }
 
   /// While the mutex is held this rank changes no weights, but others of its node may, where they
-  /// share one copy: then wait until they are done. Keeps the mutex for good in the end, so that no
-  /// later step is made and told before the exit.
+  /// share one copy: a copy of it is of a completed step if its version was the same before and
+  /// after. Keeps the mutex for good in the end, so that no later step is made and told before the
+  /// exit.
   void save_between_steps() const {
-    constexpr int kTries = 150;  // of 10 ms; mpirun leaves a second or two
+    constexpr int kTries = 500;  // of some ms; mpirun leaves a second or two
+    const Array weights = training_.exchange->arenas().weights;
+    const Pages memory(weights.bytes().size());
+    const Array copy{memory.bytes().data(), weights.size, weights.dtype};
     for (int i = 0; i < kTries; ++i) {
       training_.weights_mutex.lock();
       const std::uint64_t before = training_.exchange->weights_version();
       if (before % 2 == 0) {
-        save(Durability::process);  // a busy disk may take longer than mpirun waits
-        if (training_.exchange->weights_version() == before) return;
+        std::ranges::copy(weights.bytes(), copy.bytes().begin());
+        if (training_.exchange->weights_version() == before) {
+          return save(copy, Durability::process);  // a busy disk may take longer than mpirun waits
+        }
       }
       training_.weights_mutex.unlock();
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
     }
-    std::error_code ignored;
-    std::filesystem::remove(weights_path(), ignored);
     fail(ExitCode::output,
          "terminated in the middle of a step that other ranks did not complete (the weights are of "
          "no step and were not saved); start again");
@@ -192,7 +196,7 @@ class Results {
     if (!session_.leads()) return;
     {
       const std::lock_guard lock(training_.weights_mutex);  // SIGTERM may come now, too
-      save(Durability::disk);
+      save(training_.exchange->arenas().weights, Durability::disk);
     }
     reporter.summary(
         {.outcome = result.stopped ? "interrupted" : "finished",

@@ -19,21 +19,24 @@ std::string bytes_text_of(std::size_t bytes) { return bytes_text(static_cast<dou
 
 /// Before the arenas are mapped: weights once a node and gradients once a rank, but for other
 /// ranks' shards, are the least that any exchange needs.
-void check_arenas(const std::vector<NodeRoom>& rooms, const ParameterLayout& layout) {
+void check_arenas(const std::vector<NodeRoom>& rooms, const ParameterLayout& layout, int lanes) {
   const std::size_t size = size_of(layout.dtype);
   for (const NodeRoom& room : rooms) {
     std::size_t elements = layout.arena_size;
     const auto ranks = static_cast<int>(room.ranks.size());
     for (int local = 0; local < ranks; ++local) {
-      for (const Range& range : used_gradients(layout, local, ranks)) elements += range.size();
+      for (const Range& range : used_gradients(layout, local, ranks)) {
+        elements += range.size() * static_cast<std::size_t>(lanes);
+      }
     }
     const std::size_t least = elements * size;
     if (!room.available || least <= *room.available) continue;
     fail(ExitCode::usage,
          fmt::format("weights and gradients alone need {} of memory on host {} ({} rank{}), {} are "
-                     "available; use a smaller --image-size, another --model or fewer ranks a node",
+                     "available; use a smaller --image-size, another --model, fewer ranks a node{}",
                      bytes_text_of(least), room.host, room.ranks.size(),
-                     room.ranks.size() == 1 ? "" : "s", bytes_text_of(*room.available)));
+                     room.ranks.size() == 1 ? "" : "s", bytes_text_of(*room.available),
+                     lanes > 1 ? " or fewer --threads" : ""));
   }
 }
 
@@ -167,7 +170,7 @@ void compile_graph(const Session& session, const Services& services, const Confi
                    const Graph& graph, const std::vector<NodeRoom>& rooms,
                    CompiledTraining& compiled, bool& shares) {
   const auto arenas = [&](const ParameterLayout& layout) {
-    check_arenas(rooms, layout);
+    check_arenas(rooms, layout, leaves_of(config, session).value_or(Leaves{}).lanes);
     shares = true;
     MadeExchange made =
         make_exchange(exchange_parts(session, services, config, layout), config.allreduce);

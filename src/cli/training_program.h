@@ -5,7 +5,8 @@
 
 namespace cputrain {
 
-/// A training's program and arenas, whose pages are not touched yet, and what they will take.
+/// A training's program and arenas, whose private pages are not touched yet, and what they will
+/// take.
 struct CompiledTraining {
   std::unique_ptr<GradientExchange> exchange;
   std::unique_ptr<Program> program;

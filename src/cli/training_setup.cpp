@@ -188,6 +188,11 @@ void check_reproducible(const Config& config, const Graph& graph) {
     refuse(fmt::format("--compress {}", to_text(config.compress)),
            "what is rounded or kept back hangs on the number of ranks", "leave --compress out");
   }
+  if (config.schedule && std::holds_alternative<Plateau>(*config.schedule)) {
+    refuse("--schedule plateau",
+           "it follows a loss that is summed over ranks, in an order that hangs on their number",
+           "use another schedule");
+  }
   if (graph.has_batch_norm()) {
     refuse("batch normalization that learns",
            "statistics are of the images that a rank computes at once",

@@ -61,12 +61,20 @@ std::size_t travelling_bytes(const ExchangeParts& parts, const OpenChannel& open
   return static_cast<std::size_t>(sum->volume({0, bytes / size_of(parts.layout.dtype)}));
 }
 
+std::size_t largest_bucket(const ExchangeParts& parts) {
+  std::size_t most = 0, begin = 0;
+  for (const std::size_t end : bucket_ends(parts.layout, parts.bucket_bytes)) {
+    most = std::max(most, end - std::exchange(begin, end));
+  }
+  return most * size_of(parts.layout.dtype);
+}
+
 /// Fills in the algorithm where none was named: the best of all, at the size that will travel.
 void choose_algorithm(const ExchangeParts& parts, const OpenChannel& open, int slices,
                       MadeExchange& made) {
   if (!made.choice.ranges.empty()) return;
   std::size_t bytes = parts.layout.gradient_size * size_of(parts.layout.dtype);
-  if (parts.overlap != Overlap::none) bytes = std::min(bytes, parts.bucket_bytes);
+  if (parts.overlap != Overlap::none) bytes = largest_bucket(parts);
   bytes /= static_cast<std::size_t>(slices);
   bytes = travelling_bytes(parts, open, bytes);
   const auto times = measure_algorithms(parts.communicator, open, bytes, 3);

@@ -1,23 +1,52 @@
 #include "comm/node_blocks.h"
 
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "core/error.h"
 
 namespace cputrain {
 
-std::unique_ptr<NodeBlocks> allocate_blocks(Communicator& communicator,
-                                            const ParameterLayout& layout, int lanes) {
-  std::unique_ptr<NodeBlocks> blocks;
+namespace {
+
+/// What one rank could not have, no rank has: `undo` lets go of what was made, on all of them.
+void attempt_together(Communicator& communicator, const std::function<void()>& make,
+                      const std::function<void()>& undo) {
   std::string failure;
   try {
-    blocks = std::make_unique<NodeBlocks>(communicator.node_memory(), layout, lanes);
+    make();
   } catch (const Error& error) {
     failure = error.what();
   }
   for (const std::string& text : communicator.gather(failure)) {
-    if (!text.empty()) fail(ExitCode::internal, text);
+    if (text.empty()) continue;
+    undo();  // now, not while an exception is on its way, when shared memory is left alone
+    fail(ExitCode::internal, text);
   }
+}
+
+}  // namespace
+
+std::unique_ptr<NodeBlocks> allocate_blocks(Communicator& communicator,
+                                            const ParameterLayout& layout, int lanes) {
+  auto blocks = std::make_unique<NodeBlocks>();
+  std::unique_ptr<Pages> replica;
+  const auto undo = [&] { blocks.reset(); };
+  // A rank's own memory first: one rank alone may lack it, while the others wait for shared memory.
+  attempt_together(
+      communicator, [&] { replica = NodeWeights::make_replica(layout); }, undo);
+  attempt_together(
+      communicator,
+      [&] {
+        NodeMemory& memory = communicator.node_memory();
+        blocks->gradients = std::make_unique<NodeArrays>(
+            memory, layout.gradient_size, layout.dtype, lanes,
+            used_gradients(layout, memory.local_rank(), memory.local_size()));
+        blocks->weights = std::make_unique<NodeWeights>(memory, layout, std::move(replica));
+        blocks->version = std::make_unique<NodeVersion>(memory);
+      },
+      undo);
   return blocks;
 }
 

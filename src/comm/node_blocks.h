@@ -11,18 +11,12 @@ namespace cputrain {
 
 /// The shared memory of one exchange.
 struct NodeBlocks {
-  NodeArrays gradients;  ///< of every rank, and of every lane of it
-  NodeWeights weights;
-  NodeVersion version;
-
-  NodeBlocks(NodeMemory& memory, const ParameterLayout& layout, int lanes)
-      : gradients(memory, layout.gradient_size, layout.dtype, lanes,
-                  used_gradients(layout, memory.local_rank(), memory.local_size())),
-        weights(memory, layout),
-        version(memory) {}
+  std::unique_ptr<NodeArrays> gradients;  ///< of every rank, and of every lane of it
+  std::unique_ptr<NodeWeights> weights;
+  std::unique_ptr<NodeVersion> version;
 
   /// Of this rank.
-  std::size_t own_bytes() const { return gradients.own_bytes() + weights.own_bytes(); }
+  std::size_t own_bytes() const { return gradients->own_bytes() + weights->own_bytes(); }
 };
 
 /// On all nodes or, with the same Error(internal) everywhere, on none. Collective over all ranks.

@@ -26,9 +26,9 @@ class NodeExchange final : public GradientExchange {
         overlaps_(parts.overlap != Overlap::none),
         sum_(overlaps_ ? sum_plainly : parts.sum),
         blocks_(std::move(blocks)),
-        gradients_(blocks_->gradients),
-        weights_(blocks_->weights),
-        version_(blocks_->version),
+        gradients_(*blocks_->gradients),
+        weights_(*blocks_->weights),
+        version_(*blocks_->version),
         between_nodes_(std::move(between_nodes)),
         peers_(parts.communicator.make_peers()),
         thread_peers_(parts.communicator.make_peers()),
@@ -74,19 +74,17 @@ class NodeExchange final : public GradientExchange {
       update(range);
       weights_.publish(range);
     }
-    version_.end();
     times.optimizer = watch.lap();
     communicator_.node_barrier().wait();
     weights_.fetch();
+    version_.end();
     times.allreduce_exposed += watch.lap();
     return times;
   }
 
   void spread_weights() override { spread_over_nodes(communicator_, *peers_, map_, weights_); }
 
-  std::uint64_t weights_version() const override {
-    return weights_.one_copy() ? version_.value() : 0;
-  }
+  std::uint64_t weights_version() const override { return version_.value(); }
 
   ExchangeMemory memory() const override {
     return {blocks_->own_bytes() + between_nodes_->memory(), weights_.shared().bytes().size(),

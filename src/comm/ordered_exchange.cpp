@@ -34,9 +34,9 @@ class OrderedExchange final : public GradientExchange {
     }
   }
 
-  Arenas arenas() const override { return {blocks_->weights.arena(), sum_}; }
+  Arenas arenas() const override { return {blocks_->weights->arena(), sum_}; }
   Arenas lane_arenas(int lane) const override {
-    return {blocks_->weights.arena(), blocks_->gradients.mine(lane)};
+    return {blocks_->weights->arena(), blocks_->gradients->mine(lane)};
   }
   std::span<const Range> owned() const override { return owned_; }
 
@@ -58,30 +58,28 @@ class OrderedExchange final : public GradientExchange {
     communicator_.barrier();
     times.straggler_wait += watch.lap();
     for (const Measure& measure : measures) sum_measures_->sum(Array::of(measure()));
-    blocks_->version.begin();
+    blocks_->version->begin();
     for (const Range& range : owned_) {
       update(range);
-      blocks_->weights.publish(range);
+      blocks_->weights->publish(range);
     }
-    blocks_->version.end();
     times.optimizer = watch.lap();
     communicator_.node_barrier().wait();
-    blocks_->weights.fetch();
+    blocks_->weights->fetch();
+    blocks_->version->end();
     times.allreduce_exposed += watch.lap();
     return times;
   }
 
   void spread_weights() override {
-    spread_over_nodes(communicator_, *peers_, map_, blocks_->weights);
+    spread_over_nodes(communicator_, *peers_, map_, *blocks_->weights);
   }
-  std::uint64_t weights_version() const override {
-    return blocks_->weights.one_copy() ? blocks_->version.value() : 0;
-  }
+  std::uint64_t weights_version() const override { return blocks_->version->value(); }
   ExchangeMemory memory() const override {
     std::size_t own = blocks_->own_bytes();
     for (const Range& range : owned_) own += range.size() * size_of(sum_.dtype);
     for (const auto& buffer : received_) own += buffer.size();
-    return {own, blocks_->weights.shared().bytes().size(), blocks_->weights.own_bytes()};
+    return {own, blocks_->weights->shared().bytes().size(), blocks_->weights->own_bytes()};
   }
   std::string describe() const override {
     return "gradients of leaves added one by one in the order of images, one copy of the weights a "
@@ -104,6 +102,7 @@ class OrderedExchange final : public GradientExchange {
   /// sum = sum + leaf + leaf + ..., in the order of ranks and lanes, which is that of images.
   void add_round() {
     Stopwatch watch;
+    communicator_.barrier();  // of all nodes: a late one is no slow network
     communicator_.node_barrier().wait();
     round_times_.straggler_wait += watch.lap();
     if (!owned_.empty()) {
@@ -121,7 +120,7 @@ class OrderedExchange final : public GradientExchange {
   /// This node's leaves lie in its memory; the owners of the same slice on other nodes send theirs.
   std::vector<Array> leaves_in_order(Range own) {
     std::vector<Array> by_rank(static_cast<std::size_t>(communicator_.size() * lanes_));
-    const std::vector<Array> mine = blocks_->gradients.slices(own);
+    const std::vector<Array> mine = blocks_->gradients->slices(own);
     place(by_rank, map_.own(), mine);
     for (int distance = 1; distance < map_.nodes(); ++distance) {
       const int nodes = map_.nodes();

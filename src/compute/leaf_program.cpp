@@ -13,7 +13,7 @@ class LeafProgram final : public Program {
  public:
   LeafProgram(Backend& backend, const Graph& graph, const CompileOptions& options,
               const Leaves& leaves, const LaneArenas& arenas)
-      : leaves_(leaves), crew_(leaves.lanes), tallies_(static_cast<std::size_t>(leaves.lanes)) {
+      : leaves_(leaves), tallies_(static_cast<std::size_t>(leaves.lanes)), crew_(leaves.lanes) {
     CompileOptions one = options;
     one.threads = 1;
     one.micro_batches = leaf_sizes(options.micro_batches);
@@ -90,8 +90,8 @@ class LeafProgram final : public Program {
 
   Leaves leaves_;
   std::vector<std::unique_ptr<Program>> lanes_;
-  Crew crew_;  // after what its threads use
   std::vector<Tally> tallies_;
+  Crew crew_;  // after what its threads use
   std::vector<float> probabilities_;
 };
 

@@ -5,9 +5,12 @@
 #include <cmath>
 #include <numeric>
 
+#include "comm/node_arrays.h"
 #include "train/update_math.h"
 
 namespace cputrain {
+
+static_assert(kSliceGrid % kNormBlock == 0, "a block of a norm would have two owners");
 
 Optimizer::Optimizer(const OptimizerOptions& options, Backend& backend,
                      const GradientExchange& exchange, const ParameterLayout& layout)
@@ -197,14 +200,6 @@ std::size_t state_bytes(const UpdateRule& rule, std::span<const Range> owned, DT
   std::size_t elements = 0;
   for (const Range& range : owned) elements += range.size();
   return elements * size_of(dtype) * static_cast<std::size_t>(state_arrays(rule));
-}
-
-std::size_t Optimizer::state_bytes() const {
-  std::size_t bytes = 0;
-  for (const Owned& owned : owned_) {
-    for (const auto& state : owned.state) bytes += state.size();
-  }
-  return bytes;
 }
 
 }  // namespace cputrain

@@ -20,8 +20,7 @@ struct OptimizerOptions {
   bool momentum_correction = false;    ///< momentum follows the rate: Goyal et al. 2017, remark 2
 };
 
-/// Bytes of state that a rank keeps for the ranges that it owns: Optimizer::state_bytes() before
-/// there is one.
+/// Bytes of state that an optimizer keeps for the ranges that a rank owns.
 std::size_t state_bytes(const UpdateRule&, std::span<const Range> owned, DType);
 
 /// An update rule with its state for the ranges of the arena that this rank owns. From the reduced
@@ -42,7 +41,6 @@ class Optimizer {
   void update(Range owned);
 
   const OptimizerOptions& options() const { return options_; }
-  std::size_t state_bytes() const;
 
  private:
   /// A run of elements of one owned range that is treated alike.

@@ -121,6 +121,7 @@ class Ranks(ProgramTest):
 
     def test_what_cannot_be_reproducible_is_refused(self):
         for words in (["--allreduce", "ring"], ["--sharding", "strided"],
+                      ["--schedule", "plateau"], ["--compress", "bf16"],
                       ["--model", "resnet50v2", "--image-size", "64"]):
             self.expect(2, *SMALL, "--reproducible", *words, ranks=2, says=["--reproducible"])
 
@@ -136,6 +137,7 @@ class Ranks(ProgramTest):
             time.sleep(2)
             os.kill(late, signal.SIGCONT)
             self.wait_for_line(job, b"Straggler: ", b"rank 1 on ")
+            self.wait_for_line(job, b"Epoch ")  # that epoch's line is in the file now
         finally:
             job.terminate()
             job.wait()

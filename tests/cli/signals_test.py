@@ -1,6 +1,8 @@
 """Ctrl-C and termination: no completed step is lost."""
+import array
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -68,6 +70,37 @@ class Signals(ProgramTest):
         self.process.terminate()  # mpirun: ranks get SIGTERM a second later, SIGKILL after another
         self.assertNotEqual(self.process.wait(30), 0)
         self.assertGreater(self.loss_of("run"), 0)
+
+    @needs_mpi
+    def test_what_ranks_share_is_saved_whole(self):
+        # Nearly all that a step does is to multiply every kernel by 0.99: a file that was written while
+        # other ranks changed the weights would hold parts of two steps.
+        words = ["--data", "synthetic:90", "--limit-val", "4", "--image-size", "160", "--batch", "3",
+                 "--threads", "1", "--optimizer", "sgd", "--lr", "1e-5", "--weight-decay", "1000",
+                 "--log-every", "0"]
+        self.expect(0, *words, "--steps", "1", "--out", "one")
+        first = self.kernel("one")
+        for _ in range(3):
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            job = subprocess.Popen([*mpirun(3), PROGRAM, *words, "--steps", "100000", "--out", "run"],
+                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            for line in job.stdout:
+                if line.startswith(b"Epoch 2"):
+                    break
+            job.terminate()
+            job.stdout.close()
+            job.wait(60)
+            ratios = [now / then for now, then in zip(self.kernel("run"), first) if abs(then) > 1e-3]
+            self.assertLess(max(ratios) / min(ratios), 1.005)
+
+    def kernel(self, run):
+        """The largest kernel of the saved weights."""
+        with open(self.path(run, "weights.safetensors"), "rb") as f:
+            header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
+            tensors = {k: v for k, v in header.items() if k.endswith("/kernel")}
+            begin, end = max((v["data_offsets"] for v in tensors.values()), key=lambda o: o[1] - o[0])
+            f.seek(begin, os.SEEK_CUR)
+            return array.array("f", f.read(end - begin))
 
     def test_a_second_ctrl_c_ends_at_once(self):
         self.start(words=["--backend", "reference", "--batch", "54"])  # steps of some seconds
