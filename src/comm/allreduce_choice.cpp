@@ -53,7 +53,8 @@ std::vector<SizeRange> parse_ranges(const std::string& text, const std::string& 
   std::ranges::sort(ranges, {}, &SizeRange::first);
   std::size_t next = 0;
   for (const SizeRange& range : ranges) {
-    if (range.first != next || range.last < range.first) {
+    const bool behind_max = next == 0 && &range != &ranges.front();
+    if (range.first != next || range.last < range.first || behind_max) {
       wrong(text,
             "the ranges leave out or double the sizes from " + std::to_string(next) + " bytes");
     }

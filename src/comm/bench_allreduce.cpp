@@ -6,7 +6,7 @@
 #include <functional>
 #include <utility>
 
-#include "comm/node_arrays.h"
+#include "comm/node_blocks.h"
 #include "comm/pages.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -96,6 +96,47 @@ void check_sum(Communicator& communicator, const std::string& name, Contestant& 
   }
 }
 
+/// A node's arrays and the one copy of their sum, where there is room for them on all nodes.
+struct SharedArrays {
+  std::unique_ptr<NodeArrays> arrays;
+  std::unique_ptr<SharedBlock> block;
+  std::string failure;  ///< why there are none
+
+  SharedArrays(Communicator& communicator, std::size_t elements) {
+    const auto make = [&] {
+      NodeMemory& memory = communicator.node_memory();
+      arrays = std::make_unique<NodeArrays>(memory, elements, DType::f32);
+      block = memory.allocate(elements * sizeof(float));
+    };
+    try {
+      attempt_together(communicator, make, [&] {
+        arrays.reset();
+        block.reset();
+      });
+    } catch (const Error& error) {
+      failure = error.what();
+    }
+  }
+  Array copy() const {
+    return {block->bytes().data(), block->bytes().size() / sizeof(float), DType::f32};
+  }
+};
+
+/// All in turn, so that a disturbance of the machine meets all of them alike.
+void time_all(Communicator& communicator,
+              const std::vector<std::unique_ptr<Contestant>>& contestants, int repeat,
+              std::vector<AllreduceFigure>& figures) {
+  for (std::size_t i = 0; i < figures.size(); ++i) {
+    if (contestants[i]) check_sum(communicator, figures[i].name, *contestants[i]);
+  }
+  for (int round = 0; round < repeat; ++round) {
+    for (std::size_t i = 0; i < figures.size(); ++i) {
+      if (!contestants[i]) continue;
+      figures[i].seconds.push_back(time_one(communicator, *contestants[i]));
+    }
+  }
+}
+
 }  // namespace
 
 AllreduceBench::AllreduceBench(Communicator& communicator, std::size_t bytes, SumArrays sum)
@@ -107,41 +148,35 @@ AllreduceBench::AllreduceBench(Communicator& communicator, std::size_t bytes, Su
 std::vector<AllreduceFigure> AllreduceBench::run(int repeat) {
   const Pages own(bytes());
   const Array numbers{own.bytes().data(), elements_, DType::f32};
-  const NodeArrays arrays(communicator_.node_memory(), elements_, DType::f32);
-  const auto block = communicator_.node_memory().allocate(bytes());
-  const Array copy{block->bytes().data(), elements_, DType::f32};
-
-  std::vector<AllreduceFigure> figures;
+  const SharedArrays shared(communicator_, elements_);
   std::vector<std::unique_ptr<Contestant>> contestants;
+  std::vector<AllreduceFigure> figures;
   const auto add = [&](const std::string& name, std::unique_ptr<Contestant> contestant) {
-    figures.push_back({name, {}, contestant ? "" : "the ranks are on several nodes"});
+    figures.push_back({name, {}, {}});
     contestants.push_back(std::move(contestant));
   };
-  const auto within = [&](const std::string& algorithm) {
-    return std::make_unique<WithinNode>(communicator_, map_, arrays, copy, sum_,
-                                        open_lane(communicator_, map_, {{algorithm}}));
+  const auto add_within = [&](const std::string& name, const std::string& algorithm) {
+    add(name, shared.failure.empty() ? std::make_unique<WithinNode>(
+                                           communicator_, map_, *shared.arrays, shared.copy(), sum_,
+                                           open_lane(communicator_, map_, {{algorithm}}))
+                                     : nullptr);
+    figures.back().reason = shared.failure;
   };
-  add("shm", map_.nodes() == 1 ? within("tree") : nullptr);
+  if (map_.nodes() == 1) {
+    add_within("shm", "tree");
+    add_within("hierarchical", "tree");
+  } else {
+    figures.push_back({"shm", {}, "the ranks are on several nodes"});
+    contestants.push_back(nullptr);
+  }
   for (const std::string& name : allreduce_algorithms()) {
     add(name, std::make_unique<BetweenRanks>(numbers, open_world(communicator_, {{name}})));
-  }
-  if (map_.nodes() == 1) add("hierarchical", within("tree"));
-  for (const std::string& name : allreduce_algorithms()) {
-    if (map_.nodes() > 1) add("hierarchical+" + name, within(name));
+    if (map_.nodes() > 1) add_within("hierarchical+" + name, name);
   }
   Channel server{communicator_.make_peers(), nullptr, nullptr};
   server.allreduce = make_server(*server.peers);
   add("ps", std::make_unique<BetweenRanks>(numbers, std::move(server)));
-
-  for (std::size_t i = 0; i < figures.size(); ++i) {
-    if (contestants[i]) check_sum(communicator_, figures[i].name, *contestants[i]);
-  }
-  for (int round = 0; round < repeat; ++round) {
-    for (std::size_t i = 0; i < figures.size(); ++i) {
-      if (!contestants[i]) continue;
-      figures[i].seconds.push_back(time_one(communicator_, *contestants[i]));
-    }
-  }
+  time_all(communicator_, contestants, repeat, figures);
   return figures;
 }
 

@@ -24,8 +24,7 @@ class AllreduceBench {
  public:
   AllreduceBench(Communicator&, std::size_t bytes, SumArrays sum);
 
-  /// One warming up, then `repeat` of each, all names in turn, so that a disturbance of the machine
-  /// meets all of them alike. Throws Error(internal) where a sum is wrong.
+  /// One that is checked, then `repeat` of each. Throws Error(internal) where a sum is wrong.
   std::vector<AllreduceFigure> run(int repeat);
   /// What `auto` would take.
   std::string automatic_choice();

@@ -1,6 +1,5 @@
 #include "comm/node_blocks.h"
 
-#include <functional>
 #include <string>
 #include <utility>
 
@@ -8,9 +7,6 @@
 
 namespace cputrain {
 
-namespace {
-
-/// What one rank could not have, no rank has: `undo` lets go of what was made, on all of them.
 void attempt_together(Communicator& communicator, const std::function<void()>& make,
                       const std::function<void()>& undo) {
   std::string failure;
@@ -25,8 +21,6 @@ void attempt_together(Communicator& communicator, const std::function<void()>& m
     fail(ExitCode::internal, text);
   }
 }
-
-}  // namespace
 
 std::unique_ptr<NodeBlocks> allocate_blocks(Communicator& communicator,
                                             const ParameterLayout& layout, int lanes) {

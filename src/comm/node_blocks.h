@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "comm/communicator.h"
@@ -18,6 +19,11 @@ struct NodeBlocks {
   /// Of this rank.
   std::size_t own_bytes() const { return gradients->own_bytes() + weights->own_bytes(); }
 };
+
+/// What one rank could not have, no rank has: where `make` throws an Error on some ranks, `undo`
+/// lets go of what it made on all of them, which then throw the same Error(internal). Collective.
+void attempt_together(Communicator&, const std::function<void()>& make,
+                      const std::function<void()>& undo);
 
 /// On all nodes or, with the same Error(internal) everywhere, on none. Collective over all ranks.
 std::unique_ptr<NodeBlocks> allocate_blocks(Communicator&, const ParameterLayout&, int lanes = 1);

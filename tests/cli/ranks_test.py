@@ -1,5 +1,6 @@
 """The same curve whatever the number of processes, through the program itself."""
 import json
+import json
 import os
 import signal
 import subprocess
@@ -124,6 +125,22 @@ class Ranks(ProgramTest):
                       ["--schedule", "plateau"], ["--compress", "bf16"],
                       ["--model", "resnet50v2", "--image-size", "64"]):
             self.expect(2, *SMALL, "--reproducible", *words, ranks=2, says=["--reproducible"])
+
+    def test_every_way_to_sum_is_timed(self):
+        for ranks in (1, 3):
+            done = self.expect(0, "bench", "allreduce", "--bytes", "100004", "--repeat", "2", "--threads", "1",
+                               "--json", "-", ranks=ranks)
+            result = json.loads(done.stdout)
+            names = {a["name"] for a in result["algorithms"]}
+            self.assertEqual(names, {"mpi", "shm", "ring", "recursive-doubling", "rabenseifner", "tree",
+                                     "hierarchical", "ps"})
+            for algorithm in result["algorithms"]:
+                seconds = algorithm["seconds"]
+                self.assertLessEqual(0, seconds["min"])
+                self.assertLessEqual(seconds["min"], seconds["median"])
+                self.assertLessEqual(seconds["median"], seconds["max"])
+            self.assertEqual((result["ranks"], result["bytes"]), (ranks, 100004))
+            self.assertGreater(result["limit"]["triad_gbs"], 0)
 
     def test_a_late_rank_is_named(self):
         words = [*SMALL, "--out", "late", "--steps", "400", "--limit-val", "4", "--no-winograd",

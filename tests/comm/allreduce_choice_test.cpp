@@ -1,0 +1,72 @@
+#include "comm/allreduce_choice.h"
+
+#include <gtest/gtest.h>
+
+#include "comm/node_arrays.h"
+#include "core/error.h"
+
+namespace cputrain {
+namespace {
+
+using Scheme = AllreduceChoice::Scheme;
+
+TEST(AllreduceChoice, ReadsEveryName) {
+  EXPECT_EQ(parse_allreduce("auto"), AllreduceChoice{});
+  EXPECT_EQ(parse_allreduce("ps").scheme, Scheme::server);
+  EXPECT_TRUE(parse_allreduce("shm").one_node);
+  EXPECT_EQ(parse_allreduce("hierarchical").scheme, Scheme::slices);
+  EXPECT_TRUE(parse_allreduce("hierarchical").ranges.empty());
+  for (const std::string& name : allreduce_algorithms()) {
+    EXPECT_EQ(parse_allreduce(name), (AllreduceChoice{Scheme::replicas, {{name}}, false}));
+    EXPECT_EQ(parse_allreduce("hierarchical+" + name).ranges, (std::vector<SizeRange>{{name}}));
+  }
+  EXPECT_EQ(parse_allreduce("recursive_doubling"), parse_allreduce("recursive-doubling"));
+}
+
+TEST(AllreduceChoice, ReadsRangesInAnyOrder) {
+  const auto choice = parse_allreduce("ring:8193-max;tree:0-100;rabenseifner:101-8192");
+  const std::vector<SizeRange> expected{
+      {"tree", 0, 100}, {"rabenseifner", 101, 8192}, {"ring", 8193, SizeRange{}.last}};
+  EXPECT_EQ(choice.ranges, expected);
+}
+
+TEST(AllreduceChoice, SaysTheSameWordsBack) {
+  for (const char* text : {"auto", "ps", "shm", "hierarchical", "ring", "hierarchical+mpi",
+                           "tree:0-100;ring:101-max", "hierarchical+tree:0-7;mpi:8-max"}) {
+    EXPECT_EQ(to_text(parse_allreduce(text)), text);
+  }
+}
+
+TEST(AllreduceChoice, RefusesWhatLeavesSizesOutOrDoublesThem) {
+  for (const char* text :
+       {"", "rign", "ring:0-8", "ring:1-max", "ring:0-8;tree:8-max", "ring:0-8;tree:10-max",
+        "ring:5-1;tree:2-max", "ring:0-x", "ring:0", "ring:-max", "hierarchical+", "shm:0-max",
+        "ring;tree", "ring:0-99999999999999999999999"}) {
+    try {
+      parse_allreduce(text);
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_NE(std::string(error.what()).find("--allreduce"), std::string::npos);
+    }
+  }
+}
+
+TEST(SliceOf, CutsOnTheGridAndLeavesNothingOut) {
+  for (const Range whole : {Range{0, 0}, {0, 1}, {0, 100000}, {5000, 123457}, {4096, 4096 * 9}}) {
+    for (const int lanes : {1, 2, 3, 7, 96}) {
+      std::size_t position = whole.begin;
+      for (int lane = 0; lane < lanes; ++lane) {
+        const Range slice = slice_of(whole, lane, lanes);
+        EXPECT_EQ(slice.begin, position);
+        EXPECT_TRUE(slice.begin % kSliceGrid == 0 || slice.begin == whole.begin ||
+                    slice.begin == whole.end);
+        position = slice.end;
+      }
+      EXPECT_EQ(position, whole.end);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cputrain
