@@ -69,6 +69,7 @@ class Ranks(ProgramTest):
                       ["--freeze", "dense*"]):
             self.expect(2, *words, "--shard-dense", *wrong, ranks=2, says=["--shard-dense with"])
 
+    @unittest.skipUnless(OPEN_MPI, "MPICH itself needs that room")
     def test_without_room_for_shared_memory(self):
         small = os.path.join(os.path.dirname(__file__), "..", "comm", "small_shm.sh")
         # 2.4 MiB of weights, 4.8 of gradients: no room for these, or for what comes after them
