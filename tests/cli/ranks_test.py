@@ -40,6 +40,17 @@ class Ranks(ProgramTest):
         words = [*SGD, "--batch", "2", "--limit-train", "6", "--limit-val", "2"]
         self.assert_near(self.losses("1", *words), self.losses("4", *words, ranks=4), 1e-3)
 
+    def test_uneven_and_empty_shares_with_every_way_to_sum(self):
+        # Batches of 5, 5 and 1 on 3 ranks: shares of 1 or 2 images, and ranks without any.
+        words = ["--data", "synthetic:16", "--limit-train", "11", "--limit-val", "2", "--batch", "5",
+                 "--optimizer", "sgd", "--steps", "3"]
+        alone = self.losses("alone", *words)
+        for way in ("mpi", "shm", "ring", "recursive-doubling", "rabenseifner", "tree", "hierarchical",
+                    "ps", "tree:0-1000;ring:1001-max"):
+            with self.subTest(way=way):
+                run = way.replace(":", "_").replace(";", "_")
+                self.assert_near(alone, self.losses(run, *words, "--allreduce", way, ranks=3), 1e-3)
+
     @unittest.skipUnless(OPEN_MPI, "MPICH's shared memory for so many ranks does not fit everywhere")
     def test_ninety_six_ranks(self):
         words = ["--image-size", "48", "--data", "synthetic:200", "--batch", "128", "--steps", "1",

@@ -34,12 +34,12 @@ Start varied_start(std::uint64_t seed) {
 Replica::Replica(Backend& backend, const Graph& graph, const Start& start,
                  std::vector<int> micro_batches)
     : backend_(backend), micro_batches_(std::move(micro_batches)), communicator_(make_solo()) {
-  program_ = backend_.compile(
-      graph, {.phase = Phase::train, .micro_batches = micro_batches_},
-      [&](const ParameterLayout& layout) {
-        exchange_ = make_exchange({*communicator_, layout, 1 << 20}, {}).exchange;
-        return exchange_->arenas();
-      });
+  program_ =
+      backend_.compile(graph, {.phase = Phase::train, .micro_batches = micro_batches_},
+                       [&](const ParameterLayout& layout) {
+                         exchange_ = make_exchange({*communicator_, layout, 1 << 20}, {}).exchange;
+                         return exchange_->arenas();
+                       });
   set_start(*program_, graph, start, exchange_->arenas().weights);
 }
 
