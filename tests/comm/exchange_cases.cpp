@@ -9,64 +9,14 @@
 #include <vector>
 
 #include "comm/cases.h"
-#include "comm/make_exchange.h"
+#include "comm/exchange_ways.h"
 
 namespace cputrain {
 
 namespace {
 
-/// Parameters in model order, the last one first in the arena, each on a 64-byte boundary, as
-/// lay_out() makes them; written out here so that a mistake there is no excuse here.
-ParameterLayout layout_of(const std::vector<std::size_t>& counts, DType dtype) {
-  ParameterLayout layout;
-  layout.dtype = dtype;
-  layout.parameters.resize(counts.size());
-  const std::size_t step = 64 / size_of(dtype);
-  for (std::size_t i = counts.size(); i-- > 0;) {
-    const std::size_t begin = layout.arena_size;
-    layout.parameters[i] = {"p" + std::to_string(i),
-                            {static_cast<int>(counts[i])},
-                            counts[i],
-                            Range{begin, begin + counts[i]},
-                            true,
-                            true,
-                            false,
-                            0};
-    layout.gradient_size = layout.arena_size = (begin + counts[i] + step - 1) / step * step;
-  }
-  return layout;
-}
-
-/// One way to exchange, made for a layout.
-struct Way {
-  std::string name;
-  std::string allreduce;
-  Overlap overlap = Overlap::none;
-  int lanes = 0;  ///< above 0: sums in the order of leaves
-  std::string compression = "none";
-
-  std::unique_ptr<GradientExchange> make(Communicator& comm, const ParameterLayout& layout,
-                                         std::size_t bucket_bytes) const {
-    ExchangeParts parts{comm, layout, bucket_bytes, overlap, {}, sum_plainly, lanes};
-    parts.compression = parse_compression(compression);
-    return make_exchange(parts, parse_allreduce(allreduce)).exchange;
-  }
-};
-
 /// How a rank tells the exchange which gradients are final.
 enum class Calls { one, each_parameter, odd_positions, late_ranks };
-
-/// The gradient of rank r at element i in a step; small whole numbers.
-template <class T>
-T gradient(int rank, int step, std::size_t i) {
-  return static_cast<T>((rank + 1 + step) * (static_cast<int>(i * 7 % 101) - 50));
-}
-
-template <class T>
-T summed_gradient(int ranks, int step, std::size_t i) {
-  const int factor = ranks * (ranks + 1) / 2 + ranks * step;
-  return static_cast<T>(factor * (static_cast<int>(i * 7 % 101) - 50));
-}
 
 /// Positions at which ready() is called, ascending, the arena's end last.
 std::vector<std::size_t> ready_positions(const ParameterLayout& layout, Calls calls) {
