@@ -9,7 +9,7 @@
 #include <map>
 
 #include "cli/place_ranks.h"
-#include "comm/make_exchange.h"
+#include "comm/contestants.h"
 #include "comm/pages.h"
 #include "core/clock.h"
 #include "core/error.h"

@@ -3,78 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
-#include "comm/node_blocks.h"
+#include "comm/contestants.h"
+#include "comm/make_exchange.h"
+#include "comm/open_channel.h"
 #include "comm/pages.h"
-#include "core/clock.h"
 #include "core/error.h"
 
 namespace cputrain {
 namespace {
-
-/// One way to sum, with its memory.
-class Contestant {
- public:
-  virtual ~Contestant() = default;
-  virtual Array input() const = 0;
-  virtual Array result() const = 0;
-  virtual void run() = 0;
-};
-
-class BetweenRanks final : public Contestant {
- public:
-  BetweenRanks(Array numbers, Channel channel) : numbers_(numbers), channel_(std::move(channel)) {}
-  Array input() const override { return numbers_; }
-  Array result() const override { return numbers_; }
-  void run() override { channel_.allreduce->sum(numbers_); }
-
- private:
-  Array numbers_;
-  Channel channel_;
-};
-
-/// Each rank sums its slice over the node's arrays into one copy, and over nodes.
-class WithinNode final : public Contestant {
- public:
-  WithinNode(Communicator& communicator, const NodeMap& map, const NodeArrays& arrays,
-             const Array& copy, const SumArrays& sum, Channel between_nodes)
-      : barrier_(communicator.node_barrier()),
-        map_(map),
-        arrays_(arrays),
-        copy_(copy),
-        sum_(sum),
-        between_nodes_(std::move(between_nodes)) {}
-  Array input() const override { return arrays_.mine(); }
-  Array result() const override { return copy_; }
-
-  void run() override {
-    barrier_.wait();
-    if (map_.local < map_.lanes()) {
-      const Range own = slice_of({0, copy_.size}, map_.local, map_.lanes());
-      const Array sum = copy_.slice(own.begin, own.end);
-      sum_(arrays_.slices(own), sum);
-      between_nodes_.allreduce->sum(sum);
-    }
-    barrier_.wait();
-  }
-
- private:
-  NodeBarrier& barrier_;
-  const NodeMap& map_;
-  const NodeArrays& arrays_;
-  Array copy_;
-  const SumArrays& sum_;
-  Channel between_nodes_;
-};
-
-double time_one(Communicator& communicator, Contestant& contestant) {
-  communicator.barrier();
-  const Stopwatch watch;
-  contestant.run();
-  return slowest_rank(communicator, watch.seconds());
-}
 
 /// One sum that is checked; the arrays are zeros afterwards, and stay so whatever is summed.
 void check_sum(Communicator& communicator, const std::string& name, Contestant& contestant) {
@@ -95,32 +33,6 @@ void check_sum(Communicator& communicator, const std::string& name, Contestant& 
                                  "wrong, too); please report it");
   }
 }
-
-/// A node's arrays and the one copy of their sum, where there is room for them on all nodes.
-struct SharedArrays {
-  std::unique_ptr<NodeArrays> arrays;
-  std::unique_ptr<SharedBlock> block;
-  std::string failure;  ///< why there are none
-
-  SharedArrays(Communicator& communicator, std::size_t elements) {
-    const auto make = [&] {
-      NodeMemory& memory = communicator.node_memory();
-      arrays = std::make_unique<NodeArrays>(memory, elements, DType::f32);
-      block = memory.allocate(elements * sizeof(float));
-    };
-    try {
-      attempt_together(communicator, make, [&] {
-        arrays.reset();
-        block.reset();
-      });
-    } catch (const Error& error) {
-      failure = error.what();
-    }
-  }
-  Array copy() const {
-    return {block->bytes().data(), block->bytes().size() / sizeof(float), DType::f32};
-  }
-};
 
 /// All in turn, so that a disturbance of the machine meets all of them alike.
 void time_all(Communicator& communicator,
@@ -156,9 +68,8 @@ std::vector<AllreduceFigure> AllreduceBench::run(int repeat) {
     contestants.push_back(std::move(contestant));
   };
   const auto add_within = [&](const std::string& name, const std::string& algorithm) {
-    add(name, shared.failure.empty() ? std::make_unique<WithinNode>(
-                                           communicator_, map_, *shared.arrays, shared.copy(), sum_,
-                                           open_lane(communicator_, map_, {{algorithm}}))
+    add(name, shared.failure.empty() ? within_node(communicator_, map_, shared, sum_,
+                                                   open_lane(communicator_, map_, {{algorithm}}))
                                      : nullptr);
     figures.back().reason = shared.failure;
   };
@@ -170,12 +81,12 @@ std::vector<AllreduceFigure> AllreduceBench::run(int repeat) {
     contestants.push_back(nullptr);
   }
   for (const std::string& name : allreduce_algorithms()) {
-    add(name, std::make_unique<BetweenRanks>(numbers, open_world(communicator_, {{name}})));
+    add(name, between_ranks(numbers, open_world(communicator_, {{name}})));
     if (map_.nodes() > 1) add_within("hierarchical+" + name, name);
   }
   Channel server{communicator_.make_peers(), nullptr, nullptr};
   server.allreduce = make_server(*server.peers);
-  add("ps", std::make_unique<BetweenRanks>(numbers, std::move(server)));
+  add("ps", between_ranks(numbers, std::move(server)));
   time_all(communicator_, contestants, repeat, figures);
   return figures;
 }

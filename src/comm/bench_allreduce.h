@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "comm/exchange.h"
-#include "comm/make_exchange.h"
 #include "comm/node_map.h"
 
 namespace cputrain {

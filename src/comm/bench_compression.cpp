@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "comm/compression/compression.h"
-#include "comm/make_exchange.h"
+#include "comm/contestants.h"
+#include "comm/open_channel.h"
 #include "comm/pages.h"
 #include "core/clock.h"
 
@@ -58,41 +60,63 @@ void fill(const Array& gradients, int rank) {
   }
 }
 
+/// A gradient to sum again and again, and what that takes without sending.
+class Trial {
+ public:
+  Trial(Communicator& communicator, std::size_t elements)
+      : communicator_(communicator),
+        layout_(dense_layout(elements)),
+        memory_(elements * sizeof(float)),
+        kept_(elements * sizeof(float)) {
+    fill({kept_.bytes().data(), elements, DType::f32}, communicator.rank());
+  }
+
+  /// The ratio, and the seconds of each repeat.
+  double run(const Compression& compression, int repeat, std::vector<double>& seconds) {
+    double sending = 0;
+    Channel channel{std::make_unique<TimedPeers>(communicator_.make_peers(), sending), nullptr,
+                    nullptr};
+    channel.allreduce = make_ring(*channel.peers);
+    const auto sum = make_gradient_sum(compression, layout_, std::move(channel));
+    const Range all{0, layout_.gradient_size};
+    const Array gradients{memory_.bytes().data(), all.size(), DType::f32};
+    for (int i = 0; i <= repeat; ++i) {  // the first warms up
+      std::memcpy(gradients.data, kept_.bytes().data(), kept_.bytes().size());
+      communicator_.barrier();
+      sending = 0;
+      const Stopwatch watch;
+      sum->sum(all, gradients);
+      const double slowest = slowest_rank(communicator_, watch.seconds() - sending);
+      if (i > 0) seconds.push_back(slowest);
+    }
+    return compression_ratio(*sum, {&all, 1}, DType::f32);
+  }
+
+ private:
+  Communicator& communicator_;
+  ParameterLayout layout_;
+  Pages memory_, kept_;
+};
+
 }  // namespace
 
 std::vector<CompressionFigure> bench_compression(Communicator& communicator, std::size_t bytes,
                                                  int repeat) {
-  const std::size_t elements = bytes / sizeof(float);
-  const ParameterLayout layout = dense_layout(elements);
-  const Pages memory(elements * sizeof(float)), kept(elements * sizeof(float));
-  const Array gradients{memory.bytes().data(), elements, DType::f32};
-  fill({kept.bytes().data(), elements, DType::f32}, communicator.rank());
+  Trial trial(communicator, bytes / sizeof(float));
+  std::vector<double> plain;
+  trial.run({}, repeat, plain);
   std::vector<CompressionFigure> figures;
   for (const Compression& compression : compressions()) {
-    double sending = 0;
-    Channel channel{std::make_unique<TimedPeers>(communicator.make_peers(), sending), nullptr,
-                    nullptr};
-    channel.allreduce = make_ring(*channel.peers);
-    const auto sum = make_gradient_sum(compression, layout, std::move(channel));
-    const Range all{0, elements};
-    CompressionFigure figure{
-        to_text(compression), compression_ratio(*sum, {&all, 1}, DType::f32), {}};
-    for (int i = 0; i <= repeat; ++i) {  // the first warms up
-      std::memcpy(gradients.data, kept.bytes().data(), kept.bytes().size());
-      communicator.barrier();
-      sending = 0;
-      const Stopwatch watch;
-      sum->sum(all, gradients);
-      const double slowest = slowest_rank(communicator, watch.seconds() - sending);
-      if (i > 0) figure.seconds.push_back(slowest);
-    }
+    CompressionFigure figure{to_text(compression), 0, {}, plain};
+    figure.ratio = trial.run(compression, repeat, figure.seconds);
     figures.push_back(std::move(figure));
   }
   return figures;
 }
 
 double breakeven_gbit_s(int ranks, double ratio, double bytes, double seconds) {
-  if (ratio <= 1 || seconds <= 0) return 0;
+  if (ratio <= 1) return 0;
+  if (seconds <= 0) return std::numeric_limits<double>::infinity();
   return 8e-9 * 2 * (ranks - 1) / ranks * (1 - 1 / ratio) * bytes / seconds;
 }
 

@@ -9,9 +9,11 @@ namespace cputrain {
 
 /// What one way to compress gradients costs and saves.
 struct CompressionFigure {
-  std::string name;             ///< "topk:0.01"
-  double ratio;                 ///< times fewer bytes that a rank sends
-  std::vector<double> seconds;  ///< of a step, without sending: of each repeat, the slowest rank's
+  std::string name;  ///< "topk:0.01"
+  double ratio;      ///< times fewer bytes that a rank sends
+  /// Of a sum without sending, and of a ring's that compresses nothing and has to add as well: of
+  /// each repeat, the slowest rank's.
+  std::vector<double> seconds, plain_seconds;
 };
 
 /// Times each of compressions() on a gradient of `bytes` in float32, all but a rest of it a matrix
@@ -21,8 +23,8 @@ std::vector<CompressionFigure> bench_compression(Communicator&, std::size_t byte
 /// The bandwidth of a rank's link, in Gbit/s, below which it pays to compress: where the bytes that
 /// are not sent would have taken as long as compressing takes,
 ///     2 (P - 1) / P * (1 - 1 / ratio) * bytes / seconds,
-/// with P ranks, for as long as nothing hides either. What a plain sum takes to add is left out. 0
-/// where nothing is saved.
+/// with P ranks and the seconds that it takes longer than a plain sum, for as long as nothing hides
+/// either. 0 where no byte is saved, infinite where bytes are and no time is lost.
 double breakeven_gbit_s(int ranks, double ratio, double bytes, double seconds);
 
 }  // namespace cputrain

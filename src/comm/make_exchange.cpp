@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cassert>
-#include <numeric>
 #include <utility>
 
+#include "comm/contestants.h"
+#include "comm/open_channel.h"
 #include "comm/pages.h"
-#include "core/clock.h"
 #include "core/error.h"
 
 namespace cputrain {
@@ -16,38 +16,46 @@ namespace {
 
 using Scheme = AllreduceChoice::Scheme;
 
-/// Picks an algorithm by the array's length.
-class BySize final : public Allreduce {
- public:
-  struct Part {
-    SizeRange range;
-    std::unique_ptr<Allreduce> allreduce;
-  };
-  explicit BySize(std::vector<Part> parts) : parts_(std::move(parts)) {}
-  void sum(const Array& numbers) override {
-    const std::size_t bytes = numbers.bytes().size();
-    const auto fits = [&](const Part& p) {
-      return bytes >= p.range.first && bytes <= p.range.last;
-    };
-    std::ranges::find_if(parts_, fits)->allreduce->sum(numbers);
-  }
+constexpr int kRepeat = 3;
 
- private:
-  std::vector<Part> parts_;
+struct Measured {
+  std::string name;
+  double seconds;
 };
 
-Channel open_channel(Communicator& communicator, const std::vector<int>& members, int group,
-                     const std::vector<SizeRange>& ranges) {
-  Channel channel;
-  channel.peers = communicator.make_peers();
-  channel.group = std::make_unique<PeerGroup>(*channel.peers, members);
-  std::vector<BySize::Part> parts;
-  for (const SizeRange& range : ranges) {
-    auto engine = range.algorithm == "mpi" ? communicator.make_allreduce(group) : nullptr;
-    parts.push_back({range, make_algorithm(range.algorithm, *channel.group, std::move(engine))});
+std::string describe(std::size_t bytes, const std::vector<Measured>& times) {
+  std::string text;
+  for (const Measured& time : times) {
+    text += fmt::format("{}{} {:.1f} ms", text.empty() ? "" : ", ", time.name, 1e3 * time.seconds);
   }
-  channel.allreduce = std::make_unique<BySize>(std::move(parts));
-  return channel;
+  return fmt::format("Allreduce of {:.1f} MB: {}; takes ", static_cast<double>(bytes) / 1e6, text);
+}
+
+/// Every algorithm on an array of so many bytes.
+std::vector<Measured> time_algorithms(Communicator& communicator, const OpenChannel& open,
+                                      std::size_t bytes) {
+  const Pages memory(bytes);
+  const Array numbers{memory.bytes().data(), bytes / sizeof(float), DType::f32};
+  std::vector<Measured> times;
+  for (const std::string& name : allreduce_algorithms()) {
+    const auto contestant = between_ranks(numbers, open({{name}}));
+    times.push_back({name, median_time(communicator, *contestant, kRepeat)});
+  }
+  return times;
+}
+
+/// On one node: shared memory and MPI's own messages, on a sample of the gradients that is small
+/// enough for many ranks. Nothing where there is no room
+/// for it.
+std::vector<Measured> time_node(const ExchangeParts& parts, const NodeMap& map, std::size_t bytes) {
+  const std::size_t elements = bytes / sizeof(float);
+  const SharedArrays shared(parts.communicator, elements);
+  if (!shared.failure.empty()) return {};
+  const auto shm = within_node(parts.communicator, map, shared, parts.sum,
+                               open_lane(parts.communicator, map, {{"tree"}}));
+  const auto mpi = between_ranks(shm->input(), open_world(parts.communicator, {{"mpi"}}));
+  return {{"shm", median_time(parts.communicator, *shm, kRepeat)},
+          {"mpi", median_time(parts.communicator, *mpi, kRepeat)}};
 }
 
 std::unique_ptr<GradientSum> make_sum(const ExchangeParts& parts, Channel channel) {
@@ -77,15 +85,10 @@ void choose_algorithm(const ExchangeParts& parts, const OpenChannel& open, int s
   if (parts.overlap != Overlap::none) bytes = largest_bucket(parts);
   bytes /= static_cast<std::size_t>(slices);
   bytes = travelling_bytes(parts, open, bytes);
-  const auto times = measure_algorithms(parts.communicator, open, bytes, 3);
-  const auto best = std::ranges::min_element(times, {}, &AlgorithmTime::seconds);
+  const auto times = time_algorithms(parts.communicator, open, bytes);
+  const auto best = std::ranges::min_element(times, {}, &Measured::seconds);
   made.choice.ranges = {{best->name}};
-  std::string text;
-  for (const AlgorithmTime& time : times) {
-    text += fmt::format("{}{} {:.1f} ms", text.empty() ? "" : ", ", time.name, 1e3 * time.seconds);
-  }
-  made.lines.push_back(fmt::format("Allreduce of {:.1f} MB: {}; takes {}",
-                                   static_cast<double>(bytes) / 1e6, text, best->name));
+  made.lines.push_back(describe(bytes, times) + best->name);
 }
 
 void make_replicas(const ExchangeParts& parts, MadeExchange& made) {
@@ -117,15 +120,35 @@ void make_slices(const ExchangeParts& parts, MadeExchange& made) {
 
 bool is_sharded(const ExchangeParts& parts) { return !sharded_parameters(parts.layout).empty(); }
 
+/// Whether one node's ranks had better exchange messages. They have a lead to make up: slices keep
+/// one copy of the weights, and each rank updates a part of them.
+bool prefers_messages(const ExchangeParts& parts, const NodeMap& map, MadeExchange& made) {
+  constexpr std::size_t kSample = std::size_t{32} << 20;  // of all ranks together
+  constexpr double kLead = 2;
+  const auto ranks = static_cast<std::size_t>(parts.communicator.size());
+  if (ranks == 1) return false;
+  const std::size_t bytes =
+      std::min(parts.layout.gradient_size * size_of(parts.layout.dtype), kSample / ranks);
+  const auto times = time_node(parts, map, bytes);
+  if (times.empty()) return false;
+  const bool messages = times[0].seconds > kLead * times[1].seconds;
+  std::string taken = messages ? "messages" : "shm";
+  if (messages && is_sharded(parts)) taken = "shm, where the sharded layer lies";
+  made.lines.push_back(describe(bytes, times) + taken);
+  return messages && !is_sharded(parts);
+}
+
 void make_automatic(const ExchangeParts& parts, MadeExchange& made) {
+  const NodeMap map = read_node_map(parts.communicator);
   const bool compresses = parts.compression != Compression{};
-  if (compresses && read_node_map(parts.communicator).nodes() == 1) {
+  if (compresses && map.nodes() == 1) {
     made.lines.push_back(fmt::format(
         "warning: --compress {} on one node costs more than it saves (without it the ranks would "
         "sum over shared memory and send nothing); it is meant for slow networks",
         to_text(parts.compression)));
     return make_replicas(parts, made);
   }
+  if (map.nodes() == 1 && prefers_messages(parts, map, made)) return make_replicas(parts, made);
   try {
     make_slices(parts, made);
   } catch (const Error& error) {
@@ -140,50 +163,6 @@ void make_automatic(const ExchangeParts& parts, MadeExchange& made) {
 }
 
 }  // namespace
-
-Channel open_world(Communicator& communicator, const std::vector<SizeRange>& ranges) {
-  std::vector<int> all(static_cast<std::size_t>(communicator.size()));
-  std::iota(all.begin(), all.end(), 0);
-  return open_channel(communicator, all, 0, ranges);
-}
-
-Channel open_lane(Communicator& communicator, const NodeMap& map,
-                  const std::vector<SizeRange>& ranges) {
-  const int rank = communicator.rank();
-  if (map.local < map.lanes()) {
-    return open_channel(communicator, map.lane(map.local), map.local, ranges);
-  }
-  return open_channel(communicator, {rank}, map.lanes() + rank, ranges);
-}
-
-double slowest_rank(Communicator& communicator, double seconds) {
-  double most = 0;
-  for (const std::string& text : communicator.gather(fmt::format("{:.9e}", seconds))) {
-    most = std::max(most, std::stod(text));
-  }
-  return most;
-}
-
-std::vector<AlgorithmTime> measure_algorithms(Communicator& communicator, const OpenChannel& open,
-                                              std::size_t bytes, int repeat) {
-  const Pages memory(bytes);
-  const Array numbers{memory.bytes().data(), bytes / sizeof(float), DType::f32};
-  std::vector<AlgorithmTime> times;
-  for (const std::string& name : allreduce_algorithms()) {
-    const Channel channel = open({{name}});
-    std::vector<double> seconds;
-    for (int i = 0; i <= repeat; ++i) {  // the first warms up
-      communicator.barrier();
-      const Stopwatch watch;
-      channel.allreduce->sum(numbers);
-      const double slowest = slowest_rank(communicator, watch.seconds());
-      if (i > 0) seconds.push_back(slowest);
-    }
-    std::ranges::sort(seconds);
-    times.push_back({name, seconds[seconds.size() / 2]});
-  }
-  return times;
-}
 
 MadeExchange make_exchange(const ExchangeParts& parts, const AllreduceChoice& choice) {
   assert(!is_sharded(parts) || choice.scheme == Scheme::automatic ||

@@ -1,6 +1,5 @@
 """The same curve whatever the number of processes, through the program itself."""
 import json
-import json
 import os
 import re
 import signal
@@ -79,6 +78,12 @@ class Ranks(ProgramTest):
         for wrong in (["--allreduce", "ring"], ["--allreduce", "ps"], ["--reproducible"],
                       ["--freeze", "dense*"]):
             self.expect(2, *words, "--shard-dense", *wrong, ranks=2, says=["--shard-dense with"])
+
+    def test_auto_says_what_it_measured(self):
+        words = [*SMALL, *SGD, "--limit-val", "0", "--out", "auto"]
+        done = self.expect(0, "train", *words, ranks=3)
+        self.assertRegex(done.stdout + done.stderr,
+                         r"Allreduce of \d+\.\d MB: shm \d+\.\d ms, mpi \d+\.\d ms; takes (shm|messages)")
 
     @unittest.skipUnless(OPEN_MPI, "MPICH itself needs that room")
     def test_without_room_for_shared_memory(self):

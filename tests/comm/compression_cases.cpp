@@ -10,6 +10,7 @@
 #include "comm/cases.h"
 #include "comm/compression/compression.h"
 #include "comm/make_exchange.h"
+#include "comm/open_channel.h"
 
 namespace cputrain {
 namespace {

@@ -5,14 +5,16 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 namespace cputrain {
 
-/// Finds the numbers of largest magnitude: exactly, in two passes that count, whatever the numbers
-/// are, since the bits of a float without its sign are ordered as its size is. Doubles are compared
-/// as floats. NaN counts as larger than all, so that it is not overlooked.
+/// Finds the numbers of largest magnitude, exactly and whatever the numbers are: one pass counts
+/// them by size, roughly, and another takes those that may be among the largest, which are then
+/// told apart. The bits of a float without its sign are ordered as its size is. Doubles are
+/// compared as floats. NaN counts as larger than all, so that it is not overlooked.
 class Largest {
  public:
   /// Positions of the `count` largest, ascending; among equals the first. count <= values.size().
@@ -21,51 +23,61 @@ class Largest {
     assert(count <= values.size());
     positions_.clear();
     if (count == 0) return positions_;
-    std::size_t equals = count;  // to take of those at the limit
-    const std::uint32_t upper = limit_of(values, kUpperBins, equals, [](std::uint32_t size) {
-      return std::int64_t{size >> kLowerBits};
-    });
-    const std::uint32_t lower = limit_of(values, kLowerBins, equals, [upper](std::uint32_t size) {
-      return size >> kLowerBits == upper ? std::int64_t{size & (kLowerBins - 1)} : -1;
-    });
-    const std::uint32_t limit = upper << kLowerBits | lower;
+    const std::uint32_t least = least_bin(values, count) << kFineBits;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const std::uint32_t size = size_of_number(values[i]);
-      if (size < limit) continue;
-      if (size == limit && equals-- == 0) {
-        equals = 0;
-        continue;
-      }
-      positions_.push_back(static_cast<std::uint32_t>(i));
+      if (size_of_number(values[i]) >= least) positions_.push_back(static_cast<std::uint32_t>(i));
     }
+    keep_largest(values, count);
     return positions_;
   }
 
  private:
-  static constexpr std::uint32_t kLowerBits = 15;
-  static constexpr std::uint32_t kLowerBins = 1u << kLowerBits, kUpperBins = 1u << 16;
+  static constexpr std::uint32_t kFineBits = 19, kBins = 1u << (31 - kFineBits);
+  static constexpr std::size_t kTables = 4;
 
   template <class T>
   static std::uint32_t size_of_number(T value) {
     return std::bit_cast<std::uint32_t>(static_cast<float>(value)) & 0x7fffffffu;
   }
 
-  /// The bin that holds the `count`-th largest; `count` becomes how many of that bin are wanted.
-  template <class T, class Bin>
-  std::uint32_t limit_of(std::span<const T> values, std::uint32_t bins, std::size_t& count,
-                         Bin bin_of) {
-    counts_.assign(bins, 0);
-    for (const T value : values) {
-      const std::int64_t bin = bin_of(size_of_number(value));
-      if (bin >= 0) ++counts_[static_cast<std::size_t>(bin)];
+  /// The bin that holds the `count`-th largest. Neighbours are counted in different tables: many
+  /// gradients are zero, and a counter can be increased only every few cycles.
+  template <class T>
+  std::uint32_t least_bin(std::span<const T> values, std::size_t count) {
+    counts_.assign(kTables * kBins, 0);
+    const std::size_t whole = values.size() - values.size() % kTables;
+    for (std::size_t i = 0; i < whole; i += kTables) {
+      for (std::size_t t = 0; t < kTables; ++t) {
+        ++counts_[t * kBins + (size_of_number(values[i + t]) >> kFineBits)];
+      }
     }
-    std::uint32_t bin = bins - 1;
-    for (; counts_[bin] < count; --bin) count -= counts_[bin];
-    return bin;
+    for (const T value : values.subspan(whole)) ++counts_[size_of_number(value) >> kFineBits];
+    std::size_t above = 0;
+    for (std::uint32_t bin = kBins - 1;; --bin) {
+      for (std::size_t t = 0; t < kTables; ++t) above += counts_[t * kBins + bin];
+      if (above >= count) return bin;
+    }
   }
 
-  std::vector<std::size_t> counts_;
+  /// Of the positions found, which are ascending and enough.
+  template <class T>
+  void keep_largest(std::span<const T> values, std::size_t count) {
+    if (positions_.size() == count) return;
+    sizes_.clear();
+    for (const std::uint32_t i : positions_) sizes_.push_back(size_of_number(values[i]));
+    const auto last = sizes_.begin() + static_cast<std::ptrdiff_t>(count - 1);
+    std::ranges::nth_element(sizes_, last, std::greater{});
+    const std::uint32_t limit = *last;
+    auto equals = std::count(sizes_.begin(), last + 1, limit);  // to take of those at the limit
+    std::erase_if(positions_, [&](std::uint32_t i) {
+      const std::uint32_t size = size_of_number(values[i]);
+      return size < limit || (size == limit && equals-- <= 0);
+    });
+  }
+
+  std::vector<std::uint32_t> counts_;
   std::vector<std::uint32_t> positions_;
+  std::vector<std::uint32_t> sizes_;
 };
 
 }  // namespace cputrain
