@@ -31,6 +31,14 @@ void parallel_for(std::size_t n, const F& f) {
   for (std::size_t i = 0; i < n; ++i) f(i);
 }
 
+/// Calls f(i, thread) for every i in [0, n), each by the next thread that is free; threads count
+/// from 0. For work whose size is not known and whose result does not depend on who does it.
+template <class F>
+void parallel_tasks(std::size_t n, const F& f) {
+#pragma omp parallel for schedule(dynamic) if (n > 1)
+  for (std::size_t i = 0; i < n; ++i) f(i, static_cast<std::size_t>(omp_get_thread_num()));
+}
+
 /// Cuts [0, n) into one piece a thread, each a multiple of a cache line of floats but the last, and
 /// calls f(begin, end). Arrays too short to be worth waking the threads stay in one piece.
 template <class F>

@@ -1,0 +1,137 @@
+#include "backends/cpu/sparse/gather.h"
+
+#include <algorithm>
+
+#include "backends/cpu/parallel.h"
+
+namespace cputrain::sparse {
+
+/// Windows [row, row_end) x [column, column_end) and the patch of the source that they read.
+struct GatherPlan::Tile {
+  int row, row_end, column, column_end;
+  int y, x;            ///< of the patch; outside the map where there is padding
+  int height, width;   ///< of the patch
+  bool inside;         ///< the patch can be read in the map itself
+  std::size_t stride;  ///< numbers in a row of the map or, where there is one, of the copy
+};
+
+std::size_t GatherPlan::sums_size() const {
+  const auto out = static_cast<std::size_t>(dst.shape.channels);
+  return (9 * src.blocks() * static_cast<std::size_t>(kernels.block) + 1) * out;
+}
+
+std::size_t GatherPlan::scratch_bytes() const {
+  const auto room = static_cast<std::size_t>(kTile * kTile);
+  const auto block = static_cast<std::size_t>(kernels.block);
+  return (2 * block * room + 2 * patch_size() + block) * sizeof(float);
+}
+
+GatherPlan::Tile GatherPlan::tile_at(int row, int column) const {
+  const int size = pool ? 2 : 1, windows = kTile / size;
+  Tile tile{};
+  tile.row = row, tile.row_end = std::min(row + windows, dst.shape.height);
+  tile.column = column, tile.column_end = std::min(column + windows, dst.shape.width);
+  tile.y = row * size - rows.before, tile.x = column * size - columns.before;
+  tile.height = (tile.row_end - row) * size + 2;
+  tile.width = (tile.column_end - column) * size + 2;
+  tile.inside = tile.y >= 0 && tile.x >= 0 && tile.y + tile.height <= src.shape.height &&
+                tile.x + tile.width <= src.shape.width;
+  tile.stride = static_cast<std::size_t>((tile.inside ? src.shape.width : kPatch) * kernels.block);
+  return tile;
+}
+
+void GatherPlan::list_tile(const Tile& tile, const Gradients& from, ChannelLists& lists,
+                           float* bias_sums) const {
+  const auto size = static_cast<std::size_t>(pool ? 2 : 1);
+  const auto block = static_cast<std::size_t>(kernels.block);
+  std::fill_n(lists.sizes, block, 0u);
+  for (int row = tile.row; row < tile.row_end; ++row) {
+    for (int column = tile.column; column < tile.column_end; ++column) {
+      const auto y = static_cast<std::size_t>(row - tile.row) * size;
+      const auto x = static_cast<std::size_t>(column - tile.column) * size;
+      const std::size_t at = static_cast<std::size_t>(row * dst.shape.width + column) * block;
+      kernels.list_window({from.diff + at, from.dst ? from.dst + at : nullptr,
+                           from.winners ? from.winners + at : nullptr},
+                          static_cast<std::uint32_t>(y * tile.stride + x * block),
+                          static_cast<std::uint32_t>(tile.stride), lists, bias_sums);
+    }
+  }
+}
+
+/// The tile's patch of one block of channels: in the map, or copied with zeros around it.
+const float* GatherPlan::patch(const Tile& tile, const float* plane, float* copy) const {
+  const auto block = static_cast<std::ptrdiff_t>(kernels.block);
+  const Shape& map = src.shape;
+  if (tile.inside) return plane + (std::ptrdiff_t{tile.y} * map.width + tile.x) * block;
+  const int first = std::max(0, -tile.x), last = std::min(tile.width, map.width - tile.x);
+  std::fill_n(copy, patch_size(), 0.0f);
+  for (int i = std::max(0, -tile.y); i < std::min(tile.height, map.height - tile.y); ++i) {
+    const float* const from =
+        plane + (std::ptrdiff_t{tile.y + i} * map.width + tile.x + first) * block;
+    std::copy_n(from, (last - first) * block, copy + (i * kPatch + first) * block);
+  }
+  return copy;
+}
+
+void GatherPlan::run(const float* image, const Gradients& gradients, int out, float* sums,
+                     std::byte* scratch) const {
+  constexpr auto kRoom = static_cast<std::size_t>(kTile * kTile);
+  const auto block = static_cast<std::size_t>(kernels.block);
+  const auto outs = static_cast<std::size_t>(dst.shape.channels);
+  const std::size_t plane = src.size() / src.blocks(),
+                    first = static_cast<std::size_t>(out) * block;
+  auto* const memory = reinterpret_cast<float*>(scratch);
+  float* const copies = memory + 2 * block * kRoom;
+  ChannelLists lists{memory, reinterpret_cast<std::uint32_t*>(memory + block * kRoom),
+                     reinterpret_cast<std::uint32_t*>(copies + 2 * patch_size()), kRoom};
+  float* const bias_sums = sums + 9 * src.blocks() * block * outs + first;
+  const int windows = pool ? kTile / 2 : kTile;
+  for (int row = 0; row < dst.shape.height; row += windows) {
+    for (int column = 0; column < dst.shape.width; column += windows) {
+      const Tile tile = tile_at(row, column);
+      list_tile(tile, gradients, lists, bias_sums);
+      for (int in = 0; in < in_blocks(); in += 2) {
+        const int count = std::min(2, in_blocks() - in);
+        const float* from[2] = {};
+        float* to[2] = {};
+        for (int i = 0; i < count; ++i) {
+          const auto index = static_cast<std::size_t>(in + i);
+          from[i] = patch(tile, image + index * plane,
+                          copies + static_cast<std::size_t>(i) * patch_size());
+          to[i] = sums + (index * outs + first) * 9 * block;
+        }
+        kernels.gather(lists, from, count, tile.stride, to);
+      }
+    }
+  }
+}
+
+void GatherPlan::finish(const float* sums, float* diff_weights, float* diff_bias, bool adds) const {
+  parallel_for(dst.blocks(), [&](std::size_t out) {
+    finish_block(sums, diff_weights, static_cast<int>(out), adds);
+  });
+  if (!diff_bias) return;
+  const auto outs = static_cast<std::size_t>(dst.shape.channels);
+  const float* const from =
+      sums + 9 * src.blocks() * static_cast<std::size_t>(kernels.block) * outs;
+  for (std::size_t i = 0; i < outs; ++i) diff_bias[i] = from[i] + (adds ? diff_bias[i] : 0);
+}
+
+/// [out][tap][b in] becomes [tap][b in][b out].
+void GatherPlan::finish_block(const float* sums, float* diff_weights, int out, bool adds) const {
+  const auto block = static_cast<std::size_t>(kernels.block);
+  const auto outs = static_cast<std::size_t>(dst.shape.channels);
+  const std::size_t square = block * block, first = static_cast<std::size_t>(out) * block;
+  float turned[256];
+  for (std::size_t in = 0; in < src.blocks(); ++in) {
+    const float* const from = sums + (in * outs + first) * 9 * block;
+    float* to = diff_weights + (static_cast<std::size_t>(out) * src.blocks() + in) * 9 * square;
+    for (std::size_t tap = 0; tap < 9; ++tap, to += square) {
+      kernels.transpose(from + tap * block, 9 * block, adds ? turned : to, block);
+      if (!adds) continue;
+      for (std::size_t i = 0; i < square; ++i) to[i] += turned[i];
+    }
+  }
+}
+
+}  // namespace cputrain::sparse

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+
+#include "backends/cpu/sample_layout.h"
+#include "backends/cpu/sparse/kernels.h"
+#include "model/layer.h"
+
+namespace cputrain::sparse {
+
+/// Gradients of a kernel from the outputs that carry one, tile by tile: a tile of the source stays
+/// in the first-level cache while all channels of a block of outputs gather from it.
+struct GatherPlan {
+  const Kernels& kernels;
+  SampleLayout src, dst;
+  PadAmount rows, columns;
+  bool pool;
+
+  /// Sums of a kernel: [in / b][out][tap][b], then of the bias: [out].
+  std::size_t sums_size() const;
+  std::size_t scratch_bytes() const;  ///< for one thread
+
+  /// Adds what one image contributes to block `out` of the outputs. Gradients are of the image.
+  void run(const float* image, const Gradients&, int out, float* sums, std::byte* scratch) const;
+
+  /// Writes the sums to kernel and bias (null: none) as they lie in the arena, or adds them.
+  void finish(const float* sums, float* diff_weights, float* diff_bias, bool adds) const;
+
+ private:
+  struct Tile;
+  static constexpr int kTile = 16;          ///< pixels of the convolution's output, each way
+  static constexpr int kPatch = kTile + 2;  ///< of the source
+  int in_blocks() const { return static_cast<int>(src.blocks()); }
+  std::size_t patch_size() const {
+    return static_cast<std::size_t>(kPatch * kPatch * kernels.block);
+  }
+  Tile tile_at(int row, int column) const;
+  void list_tile(const Tile&, const Gradients&, ChannelLists&, float* bias_sums) const;
+  const float* patch(const Tile&, const float* plane, float* copy) const;
+  void finish_block(const float* sums, float* diff_weights, int out, bool adds) const;
+};
+
+}  // namespace cputrain::sparse

@@ -1,0 +1,253 @@
+// The loops of kernels.h, included by one file for each instruction set, which defines `Isa`:
+//   Isa::kBlock                              channels in a block
+//   Isa::compress(keep, values, offsets, to_values, to_offsets)
+//       writes the lanes that `keep` (all ones or all zeros) has, and returns how many
+// Everything is in an unnamed namespace, so that no code for one instruction set is linked into
+// another's; for the same reason nothing of the standard library is called.
+#include "backends/cpu/lanes.h"
+#include "backends/cpu/sparse/kernels.h"
+
+namespace cputrain::sparse {
+namespace {
+
+constexpr int kBlock = Isa::kBlock;
+using Float = Lanes<kBlock>::Float;
+using Int = Lanes<kBlock>::Int;
+using Byte = Lanes<kBlock>::Byte;
+
+inline Float load(const float* from) {
+  return *reinterpret_cast<const Lanes<kBlock>::AnyFloat*>(from);
+}
+inline void store(float* to, Float values) {
+  *reinterpret_cast<Lanes<kBlock>::AnyFloat*>(to) = values;
+}
+inline Int load_bytes(const std::uint8_t* from) {
+  const Byte bytes = *reinterpret_cast<const Lanes<kBlock>::AnyByte*>(from);
+  return __builtin_convertvector(bytes, Int);
+}
+
+/// i * step, by lane.
+inline Int multiples(int step) {
+  Int lanes;
+  for (int i = 0; i < kBlock; ++i) lanes[i] = i * step;
+  return lanes;
+}
+
+// ---- lists ----
+
+/// Numbers from one channel's weights to the next, and from one block's to the next.
+constexpr int kChannel = kBlock, kChannels = 9 * kBlock * kBlock;
+
+inline void append(const Int& keep, Float values, int block, TileLists& lists) {
+  const Int offsets = multiples(kChannel) + block * kChannels;
+  lists.size += static_cast<std::uint32_t>(Isa::compress(
+      keep, values, offsets, lists.values + lists.size, lists.offsets + lists.size));
+}
+
+void list_pixel(const float* pixel, std::size_t plane, int blocks, TileLists& lists) {
+  for (int i = 0; i < blocks; ++i, pixel += plane) {
+    const Float values = load(pixel);
+    append(values != 0, values, i, lists);
+  }
+}
+
+/// Which gradients count, `at` numbers behind the first.
+inline Int counting(const Gradients& from, Float diff, std::size_t at) {
+  Int keep = diff != 0;
+  if (from.dst) keep &= load(from.dst + at) > 0;
+  return keep;
+}
+
+void list_gradients(const Gradients& from, std::size_t plane, int blocks, int position,
+                    TileLists& lists) {
+  std::size_t at = 0;
+  for (int i = 0; i < blocks; ++i, at += plane) {
+    const Float diff = load(from.diff + at);
+    Int keep = counting(from, diff, at);
+    if (from.winners) keep &= load_bytes(from.winners + at) == position;
+    append(keep, diff, i, lists);
+  }
+}
+
+// ---- scatter ----
+
+/// Adds what the entries of one position of a tile contribute to the 4 x 4 sums around it: the
+/// pixel at (row, column) of the tile meets tap (i, j) in sum (row + 2 - i, column + 2 - j).
+template <int kRow, int kColumn>
+inline void add_entries(const TileLists& lists, std::uint32_t begin, std::uint32_t end,
+                        const float* weights, Float (&sums)[4][4]) {
+  constexpr int kTap = kBlock * kBlock;
+  Float own[9];
+#pragma GCC unroll 9
+  for (int i = 0; i < 9; ++i) own[i] = sums[kRow + 2 - i / 3][kColumn + 2 - i % 3];
+  for (std::uint32_t k = begin; k < end; ++k) {
+    const Float value = Float{} + lists.values[k];
+    const float* const taps = weights + lists.offsets[k];
+#pragma GCC unroll 9
+    for (int i = 0; i < 9; ++i) own[i] += value * load(taps + i * kTap);
+  }
+#pragma GCC unroll 9
+  for (int i = 0; i < 9; ++i) sums[kRow + 2 - i / 3][kColumn + 2 - i % 3] = own[i];
+}
+
+/// Walks along a row of tiles with 4 x 4 sums in registers. Behind each tile its first two columns
+/// are done: the upper two rows of them go to `finish`, the lower two wait for the next row.
+template <class Finish>
+inline void scatter(const ScatterRow& row, const Finish& finish) {
+  const std::size_t width = static_cast<std::size_t>(2 * row.tiles + 2) * kBlock;
+  const std::uint32_t* starts = row.lists.starts;
+  float* upper = row.partial;
+  Float sums[4][4] = {};
+  sums[0][0] = load(upper), sums[0][1] = load(upper + kBlock);
+  sums[1][0] = load(upper + width), sums[1][1] = load(upper + width + kBlock);
+  for (int tile = 0; tile < row.tiles; ++tile, starts += 4, upper += 2 * kBlock) {
+    float* const lower = upper + width;
+    sums[0][2] = load(upper + 2 * kBlock), sums[0][3] = load(upper + 3 * kBlock);
+    sums[1][2] = load(lower + 2 * kBlock), sums[1][3] = load(lower + 3 * kBlock);
+    sums[2][2] = sums[2][3] = sums[3][2] = sums[3][3] = Float{};
+    add_entries<0, 0>(row.lists, starts[0], starts[1], row.weights, sums);
+    add_entries<0, 1>(row.lists, starts[1], starts[2], row.weights, sums);
+    add_entries<1, 0>(row.lists, starts[2], starts[3], row.weights, sums);
+    add_entries<1, 1>(row.lists, starts[3], starts[4], row.weights, sums);
+    store(upper, sums[2][0]), store(upper + kBlock, sums[2][1]);
+    store(lower, sums[3][0]), store(lower + kBlock, sums[3][1]);
+    Float done[4] = {sums[0][0], sums[0][1], sums[1][0], sums[1][1]};
+    if (row.carry) {
+      const float* const carry = row.carry + static_cast<std::size_t>(tile) * 4 * kBlock;
+      for (int i = 0; i < 4; ++i) done[i] += load(carry + i * kBlock);
+    }
+    finish(tile, done);
+    for (int i = 0; i < 4; ++i) sums[i][0] = sums[i][2], sums[i][1] = sums[i][3];
+  }
+}
+
+void scatter_and_carry(const ScatterRow& row, float* carry) {
+  scatter(row, [&](int tile, const Float(&done)[4]) __attribute__((always_inline)) {
+    float* const to = carry + static_cast<std::size_t>(tile) * 4 * kBlock;
+    for (int i = 0; i < 4; ++i) store(to + i * kBlock, done[i]);
+  });
+}
+
+/// As max_pool() does: the first of equal numbers wins, a number never loses to NaN.
+void scatter_and_pool(const ScatterRow& row, const PoolTarget& target) {
+  const Float bias = target.bias ? load(target.bias) : Float{};
+  scatter(row, [&](int tile, const Float(&done)[4]) __attribute__((always_inline)) {
+    if (tile == 0) return;
+    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(tile - 1) * kBlock;
+    Float best = done[0];
+    Int winner{};
+    for (int i = 1; i < 4; ++i) {
+      const Int better = done[i] > best;
+      best = better ? done[i] : best;
+      winner = better ? Int{} + i : winner;
+    }
+    best += bias;
+    if (target.relu) best = best < 0 ? Float{} : best;
+    store(target.dst + at, best);
+    if (!target.winners) return;
+    *reinterpret_cast<Lanes<kBlock>::AnyByte*>(target.winners + at) =
+        __builtin_convertvector(winner, Byte);
+  });
+}
+
+void scatter_and_store(const ScatterRow& row, const StoreTarget& target) {
+  const Float bias = target.bias ? load(target.bias) : Float{};
+  scatter(row, [&](int tile, const Float(&done)[4]) __attribute__((always_inline)) {
+    for (int i = 0; i < 4; ++i) {
+      const int x = 2 * tile - target.before + i % 2;
+      if (!target.rows[i / 2] || x < 0 || x >= target.width) continue;
+      float* const to = target.rows[i / 2] + static_cast<std::ptrdiff_t>(x) * kBlock;
+      Float value = done[i] + bias;
+      if (target.relu) value = value < 0 ? Float{} : value;
+      store(to, target.adds ? load(to) + value : value);
+    }
+  });
+}
+
+// ---- gather ----
+
+void list_window(const Gradients& from, std::uint32_t pixel, std::uint32_t row, ChannelLists& lists,
+                 float* bias_sum) {
+  const Float diff = load(from.diff);
+  const Int keep = counting(from, diff, 0);
+  const unsigned mask = Isa::bits(keep);
+  if (mask == 0) return;
+  if (bias_sum) store(bias_sum, load(bias_sum) + (keep ? diff : Float{}));
+  Int offsets = Int{} + static_cast<int>(pixel);
+  if (from.winners) {
+    const Int winner = load_bytes(from.winners);
+    offsets += (winner & 1) * kBlock + (winner > 1 ? Int{} + static_cast<int>(row) : Int{});
+  }
+  for (unsigned left = mask; left; left &= left - 1) {
+    const int lane = __builtin_ctz(left);
+    const std::size_t at = static_cast<std::size_t>(lane) * lists.room + lists.sizes[lane]++;
+    lists.values[at] = diff[lane];
+    lists.offsets[at] = static_cast<std::uint32_t>(offsets[lane]);
+  }
+}
+
+template <int kSources>
+inline void gather_channel(const float* values, const std::uint32_t* offsets, std::uint32_t size,
+                           const float* const* src, std::size_t row, float* const* sums,
+                           std::size_t first) {
+  Float own[kSources][9];
+  for (int s = 0; s < kSources; ++s) {
+    for (int i = 0; i < 9; ++i) own[s][i] = load(sums[s] + first + i * kBlock);
+  }
+  for (std::uint32_t k = 0; k < size; ++k) {
+    const Float value = Float{} + values[k];
+#pragma GCC unroll 2
+    for (int s = 0; s < kSources; ++s) {
+      const float* const pixel = src[s] + offsets[k];
+#pragma GCC unroll 9
+      for (int i = 0; i < 9; ++i) {
+        own[s][i] += value * load(pixel + static_cast<std::size_t>(i / 3) * row + i % 3 * kBlock);
+      }
+    }
+  }
+  for (int s = 0; s < kSources; ++s) {
+    for (int i = 0; i < 9; ++i) store(sums[s] + first + i * kBlock, own[s][i]);
+  }
+}
+
+void gather(const ChannelLists& lists, const float* const* src, int blocks, std::size_t row,
+            float* const* sums) {
+  for (std::size_t lane = 0; lane < kBlock; ++lane) {
+    if (lists.sizes[lane] == 0) continue;
+    const auto run = blocks == 2 ? gather_channel<2> : gather_channel<1>;
+    run(lists.values + lane * lists.room, lists.offsets + lane * lists.room, lists.sizes[lane], src,
+        row, sums, lane * 9 * kBlock);
+  }
+}
+
+// ---- transpose ----
+
+/// Exchanges blocks of 1, 2, 4, ... rows and columns, each a butterfly over pairs of rows.
+void transpose(const float* src, std::size_t src_row, float* dst, std::size_t dst_row) {
+  Float rows[kBlock];
+  for (std::size_t i = 0; i < kBlock; ++i) rows[i] = load(src + i * src_row);
+#pragma GCC unroll 4
+  for (int step = 1; step < kBlock; step *= 2) {
+    Int low, high;
+    for (int i = 0; i < kBlock; ++i) {
+      const bool swapped = (i & step) != 0;
+      low[i] = swapped ? kBlock + i - step : i;
+      high[i] = swapped ? kBlock + i : i + step;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < kBlock; ++i) {
+      if (i & step) continue;
+      const Float a = rows[i], b = rows[i + step];
+      rows[i] = __builtin_shuffle(a, b, low);
+      rows[i + step] = __builtin_shuffle(a, b, high);
+    }
+  }
+  for (std::size_t i = 0; i < kBlock; ++i) store(dst + i * dst_row, rows[i]);
+}
+
+constexpr Kernels kKernels{kBlock,           list_pixel,        list_gradients, scatter_and_carry,
+                           scatter_and_pool, scatter_and_store, list_window,    gather,
+                           transpose};
+
+}  // namespace
+}  // namespace cputrain::sparse

@@ -1,0 +1,73 @@
+#include "backends/cpu/sparse/scatter.h"
+
+#include <unistd.h>
+
+namespace cputrain::sparse {
+namespace {
+
+/// Blocks of channels whose weights for one block of outputs fill three quarters of the cache.
+int fitting_blocks(int block) {
+  const long cache = std::max(sysconf(_SC_LEVEL1_DCACHE_SIZE), 32768L);
+  return std::max(1, static_cast<int>(cache * 3 / 4 / (9 * block * block * 4)));
+}
+
+std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+}  // namespace
+
+ScatterPlan::ScatterPlan(const Kernels& k, int row_count, int tile_count, int in, int out)
+    : kernels(k), rows(row_count), tiles(tile_count), in_blocks(in), out_blocks(out) {
+  const int most = fitting_blocks(k.block);
+  const int count = (in + most - 1) / most;
+  chunk = (in + count - 1) / count;
+}
+
+std::size_t ScatterPlan::entries() const {
+  return static_cast<std::size_t>((4 * tiles * chunk + 1) * kernels.block);
+}
+
+std::size_t ScatterPlan::partial_size() const {
+  return static_cast<std::size_t>(2 * (2 * tiles + 2) * kernels.block);
+}
+
+std::size_t ScatterPlan::carry_size() const {
+  return static_cast<std::size_t>(4 * tiles * kernels.block);
+}
+
+std::size_t ScatterPlan::bytes() const {
+  const auto out = static_cast<std::size_t>(out_blocks);
+  const std::size_t partial = static_cast<std::size_t>(chunks()) * out * partial_size();
+  const std::size_t carried = chunks() > 1 ? out * carry_size() : 0;
+  const auto starts = static_cast<std::size_t>(4 * tiles + 1);
+  return 2 * aligned(entries() * 4) + aligned(starts * 4) + (partial + carried) * sizeof(float);
+}
+
+ScatterPlan::Room ScatterPlan::clear(std::byte* scratch) const {
+  Room room{};
+  const auto take = [&](std::size_t count) {
+    std::byte* const begin = scratch;
+    scratch += aligned(count * 4);
+    return begin;
+  };
+  room.lists.values = reinterpret_cast<float*>(take(entries()));
+  room.lists.offsets = reinterpret_cast<std::uint32_t*>(take(entries()));
+  room.lists.starts =
+      reinterpret_cast<std::uint32_t*>(take(static_cast<std::size_t>(4 * tiles + 1)));
+  const std::size_t partial = static_cast<std::size_t>(chunks() * out_blocks) * partial_size();
+  room.partial = reinterpret_cast<float*>(take(partial));
+  std::fill_n(room.partial, partial, 0.0f);
+  room.carry = reinterpret_cast<float*>(scratch);
+  return room;
+}
+
+ScatterRow ScatterPlan::sums_of(const Room& room, const float* weights, int begin, int out) const {
+  const auto kernel = static_cast<std::size_t>(9 * kernels.block * kernels.block);
+  const auto index = static_cast<std::size_t>(begin / chunk * out_blocks + out);
+  return {.lists = room.lists,
+          .tiles = tiles,
+          .weights = weights + static_cast<std::size_t>(out * in_blocks + begin) * kernel,
+          .partial = room.partial + index * partial_size(),
+          .carry = begin > 0 ? carry(room, out) : nullptr};
+}
+
+}  // namespace cputrain::sparse

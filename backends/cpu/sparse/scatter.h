@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "backends/cpu/sparse/kernels.h"
+
+namespace cputrain::sparse {
+
+/// Rows of tiles of one image, all blocks of channels of what is read and of what is written.
+/// Channels are taken in chunks whose weights (for one block of outputs) stay in the first-level
+/// cache; sums over earlier chunks are carried along.
+struct ScatterPlan {
+  const Kernels& kernels;
+  int rows, tiles;            ///< of tiles
+  int in_blocks, out_blocks;  ///< of channels
+  int chunk;                  ///< blocks of channels at a time
+
+  ScatterPlan(const Kernels&, int rows, int tiles, int in_blocks, int out_blocks);
+  std::size_t bytes() const;  ///< of scratch for one thread
+
+  /// Runs rows [first, last) of tiles. `list(row, tile, position, first block, blocks, lists)`
+  /// appends the entries of one position; `finish(row, out block, sums)` takes a row of sums to
+  /// where they belong. The row before the first leaves its sums in it, so it is computed, too.
+  template <class List, class Finish>
+  void run(int first, int last, const float* weights, std::byte* scratch, const List& list,
+           const Finish& finish) const {
+    Room room = clear(scratch);
+    for (int row = std::max(0, first - 1); row < last; ++row) {
+      for (int begin = 0; begin < in_blocks; begin += chunk) {
+        const int blocks = std::min(chunk, in_blocks - begin);
+        room.lists.size = 0;
+        for (int tile = 0; tile < tiles; ++tile) {
+          for (int position = 0; position < 4; ++position) {
+            room.lists.starts[4 * tile + position] = room.lists.size;
+            list(row, tile, position, begin, blocks, room.lists);
+          }
+        }
+        room.lists.starts[4 * tiles] = room.lists.size;
+        for (int out = 0; out < out_blocks; ++out) {
+          const ScatterRow sums = sums_of(room, weights, begin, out);
+          if (begin + blocks < in_blocks) {
+            kernels.scatter_and_carry(sums, carry(room, out));
+          } else if (row < first) {
+            kernels.scatter_and_store(sums, {{nullptr, nullptr}, 0, 0, nullptr, false, false});
+          } else {
+            finish(row, out, sums);
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  struct Room {
+    TileLists lists;
+    float *partial, *carry;
+  };
+  int chunks() const { return (in_blocks + chunk - 1) / chunk; }
+  std::size_t entries() const;
+  std::size_t partial_size() const;
+  std::size_t carry_size() const;
+  Room clear(std::byte* scratch) const;
+  float* carry(const Room& room, int out) const {
+    return room.carry + static_cast<std::size_t>(out) * carry_size();
+  }
+  ScatterRow sums_of(const Room&, const float* weights, int begin, int out) const;
+};
+
+}  // namespace cputrain::sparse

@@ -1,0 +1,231 @@
+#include "backends/cpu/sparse/sparse_convolution.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/sparse/gather.h"
+#include "backends/cpu/sparse/scatter.h"
+
+namespace cputrain {
+namespace {
+
+using sparse::Gradients;
+using sparse::ScatterPlan;
+using sparse::TileLists;
+
+std::size_t plane_size(const SampleLayout& layout) { return layout.size() / layout.blocks(); }
+
+/// Where pixel (y, x) of the first block of channels begins.
+std::size_t pixel(const SampleLayout& layout, int y, int x) {
+  return static_cast<std::size_t>((y * layout.shape.width + x) * layout.block);
+}
+
+bool inside(const SampleLayout& layout, int y, int x) {
+  return y >= 0 && x >= 0 && y < layout.shape.height && x < layout.shape.width;
+}
+
+int half(int n) { return (n + 1) / 2; }
+
+/// Parts that an image is cut into so that the threads end together: few, since each part computes
+/// one row of tiles twice.
+int parts_of(int images, int rows, int threads) {
+  if (images % threads == 0) return 1;
+  const int wanted = half((4 * threads + images - 1) / images) * 2;
+  return std::clamp(wanted, 1, std::max(1, rows / 4));
+}
+
+Gradients behind(const Gradients& from, std::size_t n) {
+  return {from.diff + n, from.dst ? from.dst + n : nullptr,
+          from.winners ? from.winners + n : nullptr};
+}
+
+}  // namespace
+
+bool SparseConvolution::possible(const SparseShape& s) {
+  const bool blocked = s.src.block == s.wide.block && (s.src.block == 16 || s.src.block == 8);
+  const auto small = [](const PadAmount& pad) { return pad.before <= 2 && pad.after <= 2; };
+  return blocked && !s.src.padded() && !s.wide.padded() && small(s.rows) && small(s.columns) &&
+         s.dst.shape.height > 0 && s.dst.shape.width > 0;
+}
+
+SparseConvolution::SparseConvolution(const SparseShape& shape, int threads,
+                                     const sparse::Kernels& kernels)
+    : shape_(shape), threads_(threads), kernels_(kernels) {
+  assert(possible(shape));
+}
+
+struct SparseConvolution::Scatter : ScatterPlan {
+  using ScatterPlan::ScatterPlan;
+
+  /// Calls run(image, first row, last row, scratch) for parts of all images.
+  template <class Run>
+  void for_parts(int images, int threads, std::byte* scratch, const Run& f) const {
+    const int parts = parts_of(images, rows, threads);
+    parallel_tasks(static_cast<std::size_t>(images * parts), [&](std::size_t i, std::size_t t) {
+      const int part = static_cast<int>(i) % parts;
+      f(i / static_cast<std::size_t>(parts), rows * part / parts, rows * (part + 1) / parts,
+        scratch + t * bytes());
+    });
+  }
+};
+
+SparseConvolution::Scatter SparseConvolution::scatter_over(const SampleLayout& in,
+                                                           const SampleLayout& out, int rows,
+                                                           int tiles) const {
+  return {kernels_, rows, tiles, static_cast<int>(in.blocks()), static_cast<int>(out.blocks())};
+}
+
+/// The tile behind the last window completes it.
+SparseConvolution::Scatter SparseConvolution::forward_scatter() const {
+  const Shape& wide = shape_.wide.shape;
+  const int rows = shape_.pool ? shape_.dst.shape.height : half(wide.height);
+  const int columns = shape_.pool ? shape_.dst.shape.width : half(wide.width);
+  return scatter_over(shape_.src, shape_.wide, rows + 1, columns + 1);
+}
+
+SparseConvolution::Scatter SparseConvolution::backward_scatter() const {
+  return scatter_over(shape_.wide, shape_.src, half(shape_.src.shape.height + shape_.rows.before),
+                      half(shape_.src.shape.width + shape_.columns.before));
+}
+
+struct SparseConvolution::Gather : sparse::GatherPlan {};
+
+SparseConvolution::Gather SparseConvolution::gather_plan() const {
+  return {{kernels_, shape_.src, shape_.dst, shape_.rows, shape_.columns, shape_.pool}};
+}
+
+std::size_t SparseConvolution::scatter_bytes() const {
+  return static_cast<std::size_t>(threads_) *
+         std::max(forward_scatter().bytes(), backward_scatter().bytes());
+}
+
+std::size_t SparseConvolution::gather_bytes() const {
+  const Gather plan = gather_plan();
+  return static_cast<std::size_t>(threads_) *
+         (plan.scratch_bytes() + (plan.sums_size() + 15) / 16 * 64);
+}
+
+void SparseConvolution::forward(int images, const float* src, const float* weights,
+                                const float* bias, float* dst, std::uint8_t* winners,
+                                std::byte* scratch) const {
+  const SampleLayout &from = shape_.src, &to = shape_.dst;
+  const Scatter plan = forward_scatter();
+  const auto run = [&](std::size_t image, int first, int last, std::byte* room) {
+    const float* const map = src + image * from.size();
+    float* const out = dst + image * to.size();
+    const auto list = [&](int row, int tile, int position, int begin, int blocks, TileLists& l) {
+      const int y = 2 * row - shape_.rows.before + position / 2;
+      const int x = 2 * tile - shape_.columns.before + position % 2;
+      if (!inside(from, y, x)) return;
+      const std::size_t plane = plane_size(from);
+      kernels_.list_pixel(map + static_cast<std::size_t>(begin) * plane + pixel(from, y, x), plane,
+                          blocks, l);
+    };
+    const auto finish = [&](int row, int block, const sparse::ScatterRow& sums) {
+      const float* const own_bias = bias ? bias + block * from.block : nullptr;
+      float* const plane = out + static_cast<std::size_t>(block) * plane_size(to);
+      if (shape_.pool) {
+        const std::size_t at =
+            static_cast<std::size_t>(block) * plane_size(to) + pixel(to, row - 1, 0);
+        kernels_.scatter_and_pool(
+            sums, {out + at, winners ? winners + image * to.size() + at : nullptr, own_bias,
+                   shape_.relu});
+      } else {
+        const auto line = [&](int y) {
+          return y < to.shape.height ? plane + pixel(to, y, 0) : nullptr;
+        };
+        kernels_.scatter_and_store(sums, {{line(2 * row - 2), line(2 * row - 1)},
+                                          2,
+                                          to.shape.width,
+                                          own_bias,
+                                          shape_.relu,
+                                          false});
+      }
+    };
+    plan.run(std::max(1, first), last, weights, room, list, finish);
+  };
+  plan.for_parts(images, threads_, scratch, run);
+}
+
+void SparseConvolution::backward_data(int images, const Outputs& outputs, const float* turned,
+                                      float* diff_src, bool adds, std::byte* scratch) const {
+  const SampleLayout &from = shape_.dst, &to = shape_.src;
+  const Scatter plan = backward_scatter();
+  const Gradients all{outputs.diff, shape_.relu ? outputs.dst : nullptr,
+                      shape_.pool ? outputs.winners : nullptr};
+  const auto run = [&](std::size_t image, int first, int last, std::byte* room) {
+    const Gradients own = behind(all, image * from.size());
+    const auto list = [&](int row, int tile, int position, int begin, int blocks, TileLists& l) {
+      const int y = shape_.pool ? row : 2 * row + position / 2;
+      const int x = shape_.pool ? tile : 2 * tile + position % 2;
+      if (!inside(from, y, x)) return;
+      const std::size_t plane = plane_size(from);
+      kernels_.list_gradients(
+          behind(own, static_cast<std::size_t>(begin) * plane + pixel(from, y, x)), plane, blocks,
+          position, l);
+    };
+    const auto finish = [&](int row, int block, const sparse::ScatterRow& sums) {
+      float* const plane =
+          diff_src + image * to.size() + static_cast<std::size_t>(block) * plane_size(to);
+      const auto line = [&](int y) {
+        return y >= 0 && y < to.shape.height ? plane + pixel(to, y, 0) : nullptr;
+      };
+      const int y = 2 * row - shape_.rows.before;
+      kernels_.scatter_and_store(
+          sums,
+          {{line(y), line(y + 1)}, shape_.columns.before, to.shape.width, nullptr, false, adds});
+    };
+    plan.run(first, last, turned, room, list, finish);
+  };
+  plan.for_parts(images, threads_, scratch, run);
+}
+
+void SparseConvolution::turn_kernel(const float* weights, float* turned) const {
+  const auto block = static_cast<std::size_t>(shape_.src.block);
+  const std::size_t square = block * block;
+  const std::size_t ins = shape_.src.blocks(), outs = shape_.wide.blocks();
+  parallel_for(ins * outs, [&](std::size_t i) {
+    const std::size_t in = i / outs, out = i % outs;
+    for (std::size_t tap = 0; tap < 9; ++tap) {
+      kernels_.transpose(weights + ((out * ins + in) * 9 + tap) * square, block,
+                         turned + (i * 9 + 8 - tap) * square, block);
+    }
+  });
+}
+
+/// Threads have sums of their own, of fixed images and channels, and these are added in the order
+/// of threads: the same bits every time.
+void SparseConvolution::backward_weights(int images, const float* src, const Outputs& outputs,
+                                         float* diff_weights, float* diff_bias, bool adds,
+                                         std::byte* scratch) const {
+  const Gather plan = gather_plan();
+  const Gradients all{outputs.diff, shape_.relu ? outputs.dst : nullptr,
+                      shape_.pool ? outputs.winners : nullptr};
+  const auto threads = static_cast<std::size_t>(threads_);
+  const std::size_t blocks = shape_.dst.blocks(), plane = plane_size(shape_.dst);
+  const std::size_t size = (plan.sums_size() + 15) / 16 * 16;
+  auto* const sums = reinterpret_cast<float*>(scratch + threads * plan.scratch_bytes());
+  const std::size_t units = static_cast<std::size_t>(images) * blocks;
+  parallel_for(threads, [&](std::size_t thread) {
+    float* const own = sums + thread * size;
+    std::fill_n(own, size, 0.0f);
+    for (std::size_t i = units * thread / threads; i < units * (thread + 1) / threads; ++i) {
+      const std::size_t image = i / blocks, out = i % blocks;
+      plan.run(src + image * shape_.src.size(),
+               behind(all, image * shape_.dst.size() + out * plane), static_cast<int>(out), own,
+               scratch + thread * plan.scratch_bytes());
+    }
+  });
+  if (threads > 1) {
+    parallel_ranges(size, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t t = 1; t < threads; ++t) {
+        kernels::add(sums + t * size + begin, sums + begin, end - begin);
+      }
+    });
+  }
+  plan.finish(sums, diff_weights, diff_bias, adds);
+}
+
+}  // namespace cputrain
