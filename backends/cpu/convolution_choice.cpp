@@ -34,6 +34,13 @@ ConvolutionAlgorithm choose_algorithm(const ConvolutionProblem& p, Direction dir
   return pays ? ConvolutionAlgorithm::winograd : ConvolutionAlgorithm::direct;
 }
 
+ConvolutionMethods fixed_methods(bool sparse_possible, bool pooled, bool winograd) {
+  const ConvolutionMethod method = sparse_possible && pooled ? ConvolutionMethod::sparse
+                                   : winograd                ? ConvolutionMethod::winograd
+                                                             : ConvolutionMethod::direct;
+  return {{method, method, method}};
+}
+
 std::vector<Piece> cut_into_pieces(int images, std::size_t bytes, int threads) {
   constexpr std::size_t kBytesPerThread = 8 << 20;  // of a last-level cache, roughly
   const std::size_t fitting = kBytesPerThread * static_cast<std::size_t>(threads) / bytes;

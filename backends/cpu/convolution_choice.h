@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "backends/cpu/dnnl_primitives.h"
@@ -9,6 +10,22 @@
 namespace cputrain {
 
 enum class Direction { forward, backward_data, backward_weights };
+
+/// Who computes a block: the library without or with Winograd where its rule says that it pays, or
+/// SparseConvolution.
+enum class ConvolutionMethod { direct, winograd, sparse };
+
+struct ConvolutionMethods {
+  std::array<ConvolutionMethod, 3> by_direction{};
+  ConvolutionMethod operator[](Direction d) const {
+    return by_direction[static_cast<std::size_t>(d)];
+  }
+  bool operator==(const ConvolutionMethods&) const = default;
+};
+
+/// What is taken where nothing is measured: zeros are skipped behind a pool, where at most a
+/// quarter of the gradients is not zero.
+ConvolutionMethods fixed_methods(bool sparse_possible, bool pooled, bool winograd);
 
 /// Whether Winograd F(4x4, 3x3) pays for this many images. From measurements of oneDNN 2.6.3 on one
 /// Zen 5 core, 1 to 32 images, maps of 6 to 127 pixels: few tiles cannot pay for the transformed

@@ -30,14 +30,14 @@ float* KernelCopies::kernel(std::optional<std::size_t> index) const {
   return index ? copies_[*index].data : arena_kernel_;
 }
 
-ConvolutionOperations make_operations(const Planning& planning, const ConvolutionBlock& block,
-                                      int images, const SampleLayout& src, const SampleLayout& wide,
-                                      bool wants_diff_src) {
+ConvolutionOperations make_operations(const Planning& planning, const ConvolutionPlace& place,
+                                      int images, bool winograd) {
+  const ConvolutionBlock& block = place.block;
   const auto& layer = std::get<Convolution>(block.convolution->layer);
-  const ConvolutionProblem problem{images,       src,        wide,          layer.kernel,
-                                   layer.stride, block.rows, block.columns, layer.bias};
+  const ConvolutionProblem problem{images,       place.src.layout, place.wide,    layer.kernel,
+                                   layer.stride, block.rows,       block.columns, layer.bias};
   const auto algorithm = [&](Direction direction) {
-    return planning.winograd ? choose_algorithm(problem, direction) : ConvolutionAlgorithm::direct;
+    return winograd ? choose_algorithm(problem, direction) : ConvolutionAlgorithm::direct;
   };
   ConvolutionOperations made{
       .problem = problem,
@@ -45,11 +45,11 @@ ConvolutionOperations make_operations(const Planning& planning, const Convolutio
                                      block.relu ? Activation::relu : Activation::none),
       .backward_data = {},
       .backward_weights = {}};
-  if (planning.training() && !block.convolution->frozen) {
+  if (place.learns) {
     made.backward_weights = convolution_backward_weights(planning.dnnl, problem,
                                                          algorithm(Direction::backward_weights));
   }
-  if (wants_diff_src) {
+  if (place.src.wants_diff) {
     made.backward_data =
         convolution_backward_data(planning.dnnl, problem, algorithm(Direction::backward_data));
   }

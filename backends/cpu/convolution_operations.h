@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/cpu/convolution_choice.h"
+#include "backends/cpu/max_pool.h"
 #include "backends/cpu/step.h"
 
 namespace cputrain {
@@ -19,6 +20,20 @@ struct ConvolutionBlock {
   bool relu = false;                  ///< right behind the convolution; never with a pool
   const Graph::Node* pool = nullptr;  ///< a MaxPool of at most MaxPoolShape::kLargestSize
   bool pooled_relu = false;
+};
+
+/// A block in a program: what it reads and writes, and when.
+struct ConvolutionPlace {
+  int step;
+  ConvolutionBlock block;
+  Source source;
+  Map src, dst;
+  SampleLayout wide;  ///< of the convolution's output
+  std::optional<MaxPoolShape> pool;
+  MemoryPlan::Block winners;  ///< of the pool
+  std::size_t first_parameter;
+  bool bias;
+  bool learns;  ///< computes gradients of its weights
 };
 
 /// Primitives of a block's convolution for one number of images.
@@ -55,9 +70,8 @@ class KernelCopies {
   std::vector<Copy> copies_;
 };
 
-/// `wide` is the layout of the convolution's output.
-ConvolutionOperations make_operations(const Planning&, const ConvolutionBlock&, int images,
-                                      const SampleLayout& src, const SampleLayout& wide,
-                                      bool wants_diff_src);
+/// With Winograd in the directions where the rule says that it pays, or in none.
+ConvolutionOperations make_operations(const Planning&, const ConvolutionPlace&, int images,
+                                      bool winograd);
 
 }  // namespace cputrain

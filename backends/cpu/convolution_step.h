@@ -1,14 +1,15 @@
 #pragma once
 
-#include <map>
+#include <optional>
+#include <vector>
 
-#include "backends/cpu/convolution_operations.h"
-#include "backends/cpu/max_pool.h"
+#include "backends/cpu/library_convolution.h"
+#include "backends/cpu/sparse/sparse_convolution.h"
 
 namespace cputrain {
 
-/// A ConvolutionBlock, run in pieces of a few images: each piece is convolved into a map that stays
-/// in the cache and is pooled at once; going back, its gradient is unpooled there and used at once.
+/// A ConvolutionBlock by one method for each direction: the library's primitives, or the scheme
+/// that skips zeros.
 class ConvolutionStep final : public Step {
  public:
   ConvolutionStep(const Planning&, int step, const ConvolutionBlock&, const Source& src,
@@ -21,54 +22,25 @@ class ConvolutionStep final : public Step {
   void append_times(std::vector<LayerTime>&) const override;
 
  private:
-  struct PieceCalls {
-    Piece piece{};
-    Call convolve, weights_to_arena, weights_to_scratch, data;
-    Call from_foreign_to_arena,
-        from_foreign_to_scratch;  ///< where the library wants another layout
-    std::optional<std::size_t> forward_copy, data_copy;
-  };
-  /// What one number of images needs.
-  struct Prepared {
-    std::vector<PieceCalls> pieces;
-    std::vector<std::size_t> forward_copies, data_copies;  ///< to refresh first
-  };
+  void plan_sparse(const Planning&);
+  void backward_by_sparse(const Execution&);
+  std::string describe(ConvolutionMethod, Direction) const;
+  LibraryConvolution& library(ConvolutionMethod);
 
-  void plan_pieces(const Planning&, int step);
-  const ConvolutionOperations& operations_for(const Planning&, int images);
-  void plan_scratch(const Planning&, int step);
-  void pool_piece(const Piece&);
-  /// Turns the gradient of the block's output into that of the convolution's.
-  void unpool_piece(const Piece&);
-  void bind_piece(const Bindings&, PieceCalls&) const;
-  void bind_weight_gradients(const Bindings&, PieceCalls&, const ConvolutionOperations&,
-                             const float* src, const float* diff) const;
-  void add_weight_gradients(const PieceCalls&, bool overwrite);
-  void add_source_gradient(const PieceCalls&);
-
-  ConvolutionBlock block_;
-  Source source_;
-  Map src_, dst_;
-  SampleLayout wide_;  ///< the convolution's output
-  std::optional<MaxPoolShape> pool_;
-  std::size_t first_parameter_;
-  bool bias_;
-  bool learns_;  ///< computes gradients of its weights
+  ConvolutionPlace place_;
+  ConvolutionMethods methods_;
+  std::optional<SparseConvolution> sparse_;
+  std::optional<LibraryConvolution> direct_, winograd_;
   dnnl::memory::desc kernel_layout_;
-  std::map<int, ConvolutionOperations> operations_;  ///< by number of images
-  std::vector<Prepared> prepared_;                   ///< as Planning::sizes
-  std::optional<KernelCopies> forward_copies_, data_copies_;
 
-  MemoryPlan::Block wide_value_{}, wide_diff_{}, forward_scratch_{}, backward_scratch_{},
-      winners_block_{}, foreign_gradient_{}, kernel_gradient_{}, bias_gradient_{}, piece_diff_{};
-
-  float *dst_value_ = nullptr, *dst_diff_ = nullptr;
-  float *src_diff_ = nullptr, *piece_diff_data_ = nullptr;  ///< of the source; of one piece of it
-  float *wide_data_ = nullptr, *wide_diff_data_ = nullptr;  ///< of one piece
+  MemoryPlan::Block scatter_forward_{}, scatter_backward_{}, gather_{}, turned_block_{};
+  std::byte *forward_scratch_ = nullptr, *backward_scratch_ = nullptr, *gather_scratch_ = nullptr;
+  float* turned_ = nullptr;  ///< the kernel, as backward-data wants it
+  const float *src_value_ = nullptr, *weights_ = nullptr, *bias_value_ = nullptr;
+  float *dst_value_ = nullptr, *dst_diff_ = nullptr, *src_diff_ = nullptr;
+  float *diff_weights_ = nullptr, *diff_bias_ = nullptr;
   std::uint8_t* winners_ = nullptr;
-  float *kernel_sum_ = nullptr, *bias_sum_ = nullptr;  ///< gradients in the arena
-  float *kernel_part_ = nullptr, *bias_part_ = nullptr;
-  LayerTime time_, pool_time_;
+  ConvolutionTimes times_;
 };
 
 }  // namespace cputrain

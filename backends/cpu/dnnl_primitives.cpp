@@ -251,6 +251,12 @@ memory::desc activation_desc(const SampleLayout& layout, int images) {
   return {dims, kFloat, tag};
 }
 
+memory::desc blocked_kernel_desc(const SampleLayout& src, const SampleLayout& dst) {
+  using Tag = memory::format_tag;
+  return {Dims{dst.shape.channels, src.shape.channels, 3, 3}, kFloat,
+          src.block == 16 ? Tag::OIhw16i16o : Tag::OIhw8i8o};
+}
+
 memory::desc vector_desc(int size) { return {Dims{size}, kFloat, memory::format_tag::a}; }
 
 memory::desc keras_kernel_desc(int kernel, int in, int out) {

@@ -96,37 +96,32 @@ template <int kBlock, int kSize, bool kAdd>
   }
 }
 
-bool halves(const MaxPoolShape& p) {
-  return p.size == 2 && p.stride == 2 && p.rows.before == 0 && p.rows.after == 0 &&
-         p.columns.before == 0 && p.columns.after == 0;
-}
-
 CPUTRAIN_CLONES
 void forward_row_16(const MaxPoolShape& p, int y, const float* src, float* dst,
                     std::uint8_t* winners) {
-  halves(p) ? forward_row<16, 2>(p, y, src, dst, winners)
-            : forward_row<16, 0>(p, y, src, dst, winners);
+  p.halves() ? forward_row<16, 2>(p, y, src, dst, winners)
+             : forward_row<16, 0>(p, y, src, dst, winners);
 }
 
 CPUTRAIN_CLONES
 void forward_row_8(const MaxPoolShape& p, int y, const float* src, float* dst,
                    std::uint8_t* winners) {
-  halves(p) ? forward_row<8, 2>(p, y, src, dst, winners)
-            : forward_row<8, 0>(p, y, src, dst, winners);
+  p.halves() ? forward_row<8, 2>(p, y, src, dst, winners)
+             : forward_row<8, 0>(p, y, src, dst, winners);
 }
 
 CPUTRAIN_CLONES
 void backward_row_16(const MaxPoolShape& p, int y, const float* dst, const std::uint8_t* winners,
                      const float* diff_dst, float* diff_src) {
-  halves(p) ? backward_row<16, 2, false>(p, y, dst, winners, diff_dst, diff_src)
-            : backward_row<16, 0, true>(p, y, dst, winners, diff_dst, diff_src);
+  p.halves() ? backward_row<16, 2, false>(p, y, dst, winners, diff_dst, diff_src)
+             : backward_row<16, 0, true>(p, y, dst, winners, diff_dst, diff_src);
 }
 
 CPUTRAIN_CLONES
 void backward_row_8(const MaxPoolShape& p, int y, const float* dst, const std::uint8_t* winners,
                     const float* diff_dst, float* diff_src) {
-  halves(p) ? backward_row<8, 2, false>(p, y, dst, winners, diff_dst, diff_src)
-            : backward_row<8, 0, true>(p, y, dst, winners, diff_dst, diff_src);
+  p.halves() ? backward_row<8, 2, false>(p, y, dst, winners, diff_dst, diff_src)
+             : backward_row<8, 0, true>(p, y, dst, winners, diff_dst, diff_src);
 }
 
 /// Numbers in one block's plane, and in one of its rows.
@@ -172,7 +167,7 @@ void max_pool_backward(const MaxPoolShape& p, int images, const float* dst,
   // Windows may overlap, so one thread has a whole plane.
   parallel_for(static_cast<std::size_t>(images) * p.src.blocks(), [&](std::size_t plane) {
     float* const target = diff_src + plane * from.plane;
-    if (halves(p)) {
+    if (p.halves()) {
       clear_rest(p, from, target);
     } else {
       std::fill_n(target, from.plane, 0.0f);

@@ -15,6 +15,12 @@ struct MaxPoolShape {
   PadAmount rows, columns;
   bool relu;
 
+  /// A window of 2 x 2 for every 2 x 2 pixels; the last row or column of odd extents is left over.
+  bool halves() const {
+    return size == 2 && stride == 2 && rows.before == 0 && rows.after == 0 && columns.before == 0 &&
+           columns.after == 0;
+  }
+
   static constexpr int kLargestSize = 16;  ///< positions in a window must fit a byte
 };
 

@@ -45,9 +45,11 @@ Json layers_json(const std::vector<LayerTime>& layers, double images, int steps)
 
 void print_layers(const std::vector<LayerTime>& layers, double images, int steps) {
   print(
-      "\nms a step on rank 0, and GFLOP/s of direct convolution\n{:<22}{:>10}{:>8}{:>10}{:>8}"
-      "{:>10}{:>8}  {}\n",
-      "layer", "forward", "", "bwd data", "", "bwd wei.", "", "algorithm");
+      "\nms a step on rank 0, GFLOP/s of direct convolution, and what is not zero of the map that "
+      "is "
+      "read and of the gradient that comes back\n{:<22}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}"
+      "  {}\n",
+      "layer", "forward", "", "bwd data", "", "bwd wei.", "", "map", "grad.", "algorithm");
   for (const LayerTime& layer : layers) {
     const auto cell = [&](double seconds) {
       const double rate = gflops(layer.macs, images, seconds / steps);
@@ -55,8 +57,12 @@ void print_layers(const std::vector<LayerTime>& layers, double images, int steps
                           : fmt::format("{:>10.2f}{:>8}", 1e3 * seconds / steps,
                                         rate > 0 ? fmt::format("{:.0f}", rate) : "");
     };
-    print("{:<22}{}{}{}  {}\n", layer.name, cell(layer.forward), cell(layer.backward_data),
-          cell(layer.backward_weights), layer.algorithm);
+    const auto share = [](const std::optional<double>& density) {
+      return density ? fmt::format("{:>7.3f}", *density) : fmt::format("{:>7}", "");
+    };
+    print("{:<22}{}{}{}{}{}  {}\n", layer.name, cell(layer.forward), cell(layer.backward_data),
+          cell(layer.backward_weights), share(layer.density), share(layer.gradient_density),
+          layer.algorithm);
   }
 }
 

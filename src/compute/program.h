@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,6 +43,9 @@ struct LayerTime {
   double backward_data = 0;
   double backward_weights = 0;
   double macs = 0;  ///< of one image, forward
+  /// Parts of a map that are not zero, in the last call; known where zeros are skipped.
+  std::optional<double> density{};           ///< of what forward reads
+  std::optional<double> gradient_density{};  ///< of the gradient that comes back
 };
 
 /// A graph compiled for one backend: layouts, fusion, algorithms and memory are decided; running it

@@ -45,16 +45,15 @@ void GatherPlan::list_tile(const Tile& tile, const Gradients& from, ChannelLists
   const auto size = static_cast<std::size_t>(pool ? 2 : 1);
   const auto block = static_cast<std::size_t>(kernels.block);
   std::fill_n(lists.sizes, block, 0u);
+  const int count = tile.column_end - tile.column;
   for (int row = tile.row; row < tile.row_end; ++row) {
-    for (int column = tile.column; column < tile.column_end; ++column) {
-      const auto y = static_cast<std::size_t>(row - tile.row) * size;
-      const auto x = static_cast<std::size_t>(column - tile.column) * size;
-      const std::size_t at = static_cast<std::size_t>(row * dst.shape.width + column) * block;
-      kernels.list_window({from.diff + at, from.dst ? from.dst + at : nullptr,
-                           from.winners ? from.winners + at : nullptr},
-                          static_cast<std::uint32_t>(y * tile.stride + x * block),
-                          static_cast<std::uint32_t>(tile.stride), lists, bias_sums);
-    }
+    const auto y = static_cast<std::size_t>(row - tile.row) * size;
+    const std::size_t at = static_cast<std::size_t>(row * dst.shape.width + tile.column) * block;
+    kernels.list_windows({from.diff + at, from.dst ? from.dst + at : nullptr,
+                          from.winners ? from.winners + at : nullptr},
+                         count, static_cast<std::uint32_t>(y * tile.stride),
+                         static_cast<std::uint32_t>(size * block),
+                         static_cast<std::uint32_t>(tile.stride), lists, bias_sums);
   }
 }
 

@@ -4,26 +4,29 @@
 
 namespace {
 
-/// Blocks of 8 channels, compressed lane by lane without a branch.
+/// Blocks of 8 channels. The compiler finds the instructions that collect the lanes' signs.
 struct Isa {
   static constexpr int kBlock = 8;
   using Float = cputrain::Lanes<kBlock>::Float;
   using Int = cputrain::Lanes<kBlock>::Int;
 
-  static unsigned bits(const Int& keep) {
-    unsigned mask = 0;
-    for (int i = 0; i < kBlock; ++i) mask |= static_cast<unsigned>(keep[i] & 1) << i;
-    return mask;
-  }
-  static int compress(const Int& keep, const Float& values, const Int& offsets, float* to_values,
-                      unsigned* to_offsets) {
-    int count = 0;
-    for (int i = 0; i < kBlock; ++i) {
-      to_values[count] = values[i];
-      to_offsets[count] = static_cast<unsigned>(offsets[i]);
-      count += keep[i] & 1;
+  static unsigned not_zero(const Float& values) { return bits(values != 0); }
+  static unsigned positive(const Float& values) { return bits(values > 0); }
+  static unsigned equal(const Int& values, int number) { return bits(values == number); }
+  static void compress(unsigned set, const Float& values, const Int& offsets, float* to_values,
+                       unsigned* to_offsets) {
+    for (; set; set &= set - 1) {
+      const int lane = __builtin_ctz(set);
+      *to_values++ = values[lane];
+      *to_offsets++ = static_cast<unsigned>(offsets[lane]);
     }
-    return count;
+  }
+
+ private:
+  static unsigned bits(const Int& truth) {
+    unsigned set = 0;
+    for (int i = 0; i < kBlock; ++i) set |= static_cast<unsigned>(truth[i] & 1) << i;
+    return set;
   }
 };
 

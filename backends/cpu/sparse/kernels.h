@@ -28,9 +28,18 @@ struct ChannelLists {
 /// Gradients of a block of outputs with what says which of them count: those that are not zero and,
 /// where `dst` is not null, whose output is positive.
 struct Gradients {
-  const float* diff;
+  const float* diff;            ///< null: outside
   const float* dst;             ///< null: there is no ReLU
   const std::uint8_t* winners;  ///< null: there is no pool, and every output is its own window
+};
+
+/// A row of tiles over a map whose blocks of channels lie `plane` numbers apart.
+struct RowShape {
+  int tiles;
+  int before;  ///< pixels of the first tile that lie outside
+  int width;   ///< of the map
+  int blocks;
+  std::size_t plane;
 };
 
 struct ScatterRow {
@@ -60,20 +69,21 @@ struct StoreTarget {
 
 struct Kernels {
   int block;
-  /// The pixel's numbers, of `blocks` blocks of channels that lie `plane` numbers apart.
-  void (*list_pixel)(const float* pixel, std::size_t plane, int blocks, TileLists&);
-  /// The same of gradients; with winners, those alone whose winner is `position`.
-  void (*list_gradients)(const Gradients&, std::size_t plane, int blocks, int position, TileLists&);
+  /// Lists of a row of tiles: of what is not zero in two rows of a map (null: outside it), of the
+  /// gradients that count in two rows of them, or of a row of windows, each of which is a tile.
+  void (*list_map)(const float* const (&rows)[2], const RowShape&, TileLists&);
+  void (*list_gradients)(const Gradients (&rows)[2], const RowShape&, TileLists&);
+  void (*list_winners)(const Gradients& row, const RowShape&, TileLists&);
 
   void (*scatter_and_carry)(const ScatterRow&, float* carry);
   void (*scatter_and_pool)(const ScatterRow&, const PoolTarget&);
   void (*scatter_and_store)(const ScatterRow&, const StoreTarget&);
 
-  /// Appends one window's gradients to the lists of their channels. The window's first pixel is
-  /// `pixel` numbers from the tile's, rows of the source are `row` numbers long. Adds the gradients
-  /// to `bias_sum` (b), if that is not null.
-  void (*list_window)(const Gradients&, std::uint32_t pixel, std::uint32_t row, ChannelLists&,
-                      float* bias_sum);
+  /// Appends the gradients of `count` windows of a row to the lists of their channels. Their first
+  /// pixels are `pixel`, `pixel` + `step`, ... numbers from the tile's; rows of the source are
+  /// `row` numbers long. Adds the gradients to `bias_sum` (b).
+  void (*list_windows)(const Gradients&, int count, std::uint32_t pixel, std::uint32_t step,
+                       std::uint32_t row, ChannelLists&, float* bias_sum);
   /// For each channel of the lists and each of `blocks` (1 or 2) blocks of the source:
   /// sums[channel][tap][b] += entries times the source's pixels at the nine taps.
   void (*gather)(const ChannelLists&, const float* const* src, int blocks, std::size_t row,

@@ -1,7 +1,10 @@
 // The loops of kernels.h, included by one file for each instruction set, which defines `Isa`:
-//   Isa::kBlock                              channels in a block
-//   Isa::compress(keep, values, offsets, to_values, to_offsets)
-//       writes the lanes that `keep` (all ones or all zeros) has, and returns how many
+//   kBlock                                channels in a block; a set of them is a number, lane 0
+//                                         its lowest bit
+//   not_zero(values), positive(values), equal(values, number)
+//                                         the lanes of which that is true
+//   compress(set, values, offsets, to_values, to_offsets)
+//                                         writes the lanes of the set, and perhaps some behind them
 // Everything is in an unnamed namespace, so that no code for one instruction set is linked into
 // another's; for the same reason nothing of the standard library is called.
 #include "backends/cpu/lanes.h"
@@ -38,35 +41,70 @@ inline Int multiples(int step) {
 /// Numbers from one channel's weights to the next, and from one block's to the next.
 constexpr int kChannel = kBlock, kChannels = 9 * kBlock * kBlock;
 
-inline void append(const Int& keep, Float values, int block, TileLists& lists) {
-  const Int offsets = multiples(kChannel) + block * kChannels;
-  lists.size += static_cast<std::uint32_t>(Isa::compress(
-      keep, values, offsets, lists.values + lists.size, lists.offsets + lists.size));
-}
-
-void list_pixel(const float* pixel, std::size_t plane, int blocks, TileLists& lists) {
-  for (int i = 0; i < blocks; ++i, pixel += plane) {
-    const Float values = load(pixel);
-    append(values != 0, values, i, lists);
-  }
+inline void append(unsigned keep, Float values, Int offsets, TileLists& lists) {
+  Isa::compress(keep, values, offsets, lists.values + lists.size, lists.offsets + lists.size);
+  lists.size += static_cast<std::uint32_t>(__builtin_popcount(keep));
 }
 
 /// Which gradients count, `at` numbers behind the first.
-inline Int counting(const Gradients& from, Float diff, std::size_t at) {
-  Int keep = diff != 0;
-  if (from.dst) keep &= load(from.dst + at) > 0;
+inline unsigned counting(const Gradients& from, Float diff, std::size_t at) {
+  unsigned keep = Isa::not_zero(diff);
+  if (from.dst) keep &= Isa::positive(load(from.dst + at));
   return keep;
 }
 
-void list_gradients(const Gradients& from, std::size_t plane, int blocks, int position,
-                    TileLists& lists) {
-  std::size_t at = 0;
-  for (int i = 0; i < blocks; ++i, at += plane) {
-    const Float diff = load(from.diff + at);
-    Int keep = counting(from, diff, at);
-    if (from.winners) keep &= load_bytes(from.winners + at) == position;
-    append(keep, diff, i, lists);
+inline unsigned counting(const float* values, Float loaded, std::size_t) {
+  static_cast<void>(values);
+  return Isa::not_zero(loaded);
+}
+inline const float* numbers(const float* values) { return values; }
+inline const float* numbers(const Gradients& from) { return from.diff; }
+inline bool outside(const float* values) { return values == nullptr; }
+inline bool outside(const Gradients& from) { return from.diff == nullptr; }
+
+/// `From` is a row of numbers or one of gradients.
+template <class From>
+inline void list_pixels(const From (&rows)[2], const RowShape& shape, TileLists& lists) {
+  for (int tile = 0; tile < shape.tiles; ++tile) {
+    for (int position = 0; position < 4; ++position) {
+      lists.starts[4 * tile + position] = lists.size;
+      const From& row = rows[position / 2];
+      const int x = 2 * tile - shape.before + position % 2;
+      if (outside(row) || x < 0 || x >= shape.width) continue;
+      std::size_t at = static_cast<std::size_t>(x) * kBlock;
+      Int offsets = multiples(kChannel);
+      for (int i = 0; i < shape.blocks; ++i, at += shape.plane, offsets += kChannels) {
+        const Float values = load(numbers(row) + at);
+        append(counting(row, values, at), values, offsets, lists);
+      }
+    }
   }
+  lists.starts[4 * shape.tiles] = lists.size;
+}
+
+void list_map(const float* const (&rows)[2], const RowShape& shape, TileLists& lists) {
+  list_pixels(rows, shape, lists);
+}
+
+void list_gradients(const Gradients (&rows)[2], const RowShape& shape, TileLists& lists) {
+  list_pixels(rows, shape, lists);
+}
+
+void list_winners(const Gradients& from, const RowShape& shape, TileLists& lists) {
+  for (int tile = 0; tile < shape.tiles; ++tile) {
+    for (int position = 0; position < 4; ++position) {
+      lists.starts[4 * tile + position] = lists.size;
+      if (outside(from) || tile >= shape.width) continue;
+      std::size_t at = static_cast<std::size_t>(tile) * kBlock;
+      Int offsets = multiples(kChannel);
+      for (int i = 0; i < shape.blocks; ++i, at += shape.plane, offsets += kChannels) {
+        const Float diff = load(from.diff + at);
+        const unsigned here = Isa::equal(load_bytes(from.winners + at), position);
+        append(counting(from, diff, at) & here, diff, offsets, lists);
+      }
+    }
+  }
+  lists.starts[4 * shape.tiles] = lists.size;
 }
 
 // ---- scatter ----
@@ -81,7 +119,7 @@ inline void add_entries(const TileLists& lists, std::uint32_t begin, std::uint32
 #pragma GCC unroll 9
   for (int i = 0; i < 9; ++i) own[i] = sums[kRow + 2 - i / 3][kColumn + 2 - i % 3];
   for (std::uint32_t k = begin; k < end; ++k) {
-    const Float value = Float{} + lists.values[k];
+    const Float value = lists.values[k] - Float{};
     const float* const taps = weights + lists.offsets[k];
 #pragma GCC unroll 9
     for (int i = 0; i < 9; ++i) own[i] += value * load(taps + i * kTap);
@@ -166,23 +204,27 @@ void scatter_and_store(const ScatterRow& row, const StoreTarget& target) {
 
 // ---- gather ----
 
-void list_window(const Gradients& from, std::uint32_t pixel, std::uint32_t row, ChannelLists& lists,
-                 float* bias_sum) {
-  const Float diff = load(from.diff);
-  const Int keep = counting(from, diff, 0);
-  const unsigned mask = Isa::bits(keep);
-  if (mask == 0) return;
-  if (bias_sum) store(bias_sum, load(bias_sum) + (keep ? diff : Float{}));
-  Int offsets = Int{} + static_cast<int>(pixel);
-  if (from.winners) {
-    const Int winner = load_bytes(from.winners);
-    offsets += (winner & 1) * kBlock + (winner > 1 ? Int{} + static_cast<int>(row) : Int{});
-  }
-  for (unsigned left = mask; left; left &= left - 1) {
-    const int lane = __builtin_ctz(left);
-    const std::size_t at = static_cast<std::size_t>(lane) * lists.room + lists.sizes[lane]++;
-    lists.values[at] = diff[lane];
-    lists.offsets[at] = static_cast<std::uint32_t>(offsets[lane]);
+void list_windows(const Gradients& from, int count, std::uint32_t pixel, std::uint32_t step,
+                  std::uint32_t row, ChannelLists& lists, float* bias_sum) {
+  alignas(64) std::uint32_t offsets[kBlock];
+  for (int i = 0; i < count; ++i, pixel += step) {
+    const std::size_t at = static_cast<std::size_t>(i) * kBlock;
+    const float* const diff = from.diff + at;
+    unsigned left = counting(from, load(diff), at);
+    if (left == 0) continue;
+    Int pixels = Int{} + static_cast<int>(pixel);
+    if (from.winners) {
+      const Int winner = load_bytes(from.winners + at);
+      pixels += (winner & 1) * kBlock + (winner >> 1) * static_cast<int>(row);
+    }
+    *reinterpret_cast<Int*>(offsets) = pixels;
+    for (; left; left &= left - 1) {
+      const int lane = __builtin_ctz(left);
+      const std::size_t to = static_cast<std::size_t>(lane) * lists.room + lists.sizes[lane]++;
+      lists.values[to] = diff[lane];
+      lists.offsets[to] = offsets[lane];
+      bias_sum[lane] += diff[lane];
+    }
   }
 }
 
@@ -195,7 +237,7 @@ inline void gather_channel(const float* values, const std::uint32_t* offsets, st
     for (int i = 0; i < 9; ++i) own[s][i] = load(sums[s] + first + i * kBlock);
   }
   for (std::uint32_t k = 0; k < size; ++k) {
-    const Float value = Float{} + values[k];
+    const Float value = values[k] - Float{};
 #pragma GCC unroll 2
     for (int s = 0; s < kSources; ++s) {
       const float* const pixel = src[s] + offsets[k];
@@ -245,9 +287,9 @@ void transpose(const float* src, std::size_t src_row, float* dst, std::size_t ds
   for (std::size_t i = 0; i < kBlock; ++i) store(dst + i * dst_row, rows[i]);
 }
 
-constexpr Kernels kKernels{kBlock,           list_pixel,        list_gradients, scatter_and_carry,
-                           scatter_and_pool, scatter_and_store, list_window,    gather,
-                           transpose};
+constexpr Kernels kKernels{kBlock,           list_map,          list_gradients, list_winners,
+                           scatter_and_carry, scatter_and_pool, scatter_and_store, list_windows,
+                           gather,           transpose};
 
 }  // namespace
 }  // namespace cputrain::sparse

@@ -22,7 +22,7 @@ ScatterPlan::ScatterPlan(const Kernels& k, int row_count, int tile_count, int in
   chunk = (in + count - 1) / count;
 }
 
-std::size_t ScatterPlan::entries() const {
+std::size_t ScatterPlan::most_entries() const {
   return static_cast<std::size_t>((4 * tiles * chunk + 1) * kernels.block);
 }
 
@@ -39,7 +39,8 @@ std::size_t ScatterPlan::bytes() const {
   const std::size_t partial = static_cast<std::size_t>(chunks()) * out * partial_size();
   const std::size_t carried = chunks() > 1 ? out * carry_size() : 0;
   const auto starts = static_cast<std::size_t>(4 * tiles + 1);
-  return 2 * aligned(entries() * 4) + aligned(starts * 4) + (partial + carried) * sizeof(float);
+  return 2 * aligned(most_entries() * 4) + aligned(starts * 4) +
+         (partial + carried) * sizeof(float);
 }
 
 ScatterPlan::Room ScatterPlan::clear(std::byte* scratch) const {
@@ -49,8 +50,8 @@ ScatterPlan::Room ScatterPlan::clear(std::byte* scratch) const {
     scratch += aligned(count * 4);
     return begin;
   };
-  room.lists.values = reinterpret_cast<float*>(take(entries()));
-  room.lists.offsets = reinterpret_cast<std::uint32_t*>(take(entries()));
+  room.lists.values = reinterpret_cast<float*>(take(most_entries()));
+  room.lists.offsets = reinterpret_cast<std::uint32_t*>(take(most_entries()));
   room.lists.starts =
       reinterpret_cast<std::uint32_t*>(take(static_cast<std::size_t>(4 * tiles + 1)));
   const std::size_t partial = static_cast<std::size_t>(chunks() * out_blocks) * partial_size();

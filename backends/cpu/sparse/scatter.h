@@ -19,36 +19,39 @@ struct ScatterPlan {
   ScatterPlan(const Kernels&, int rows, int tiles, int in_blocks, int out_blocks);
   std::size_t bytes() const;  ///< of scratch for one thread
 
-  /// Runs rows [first, last) of tiles. `list(row, tile, position, first block, blocks, lists)`
-  /// appends the entries of one position; `finish(row, out block, sums)` takes a row of sums to
-  /// where they belong. The row before the first leaves its sums in it, so it is computed, too.
+  /// Runs rows [first, last) of tiles. `list(row, first block, blocks, lists)` lists the
+  /// entries of a row; `finish(row, out block,
+  /// sums)` takes a row of sums to where they belong. The row before the first leaves its sums in
+  /// it, so it is computed, too. Returns the number of entries.
   template <class List, class Finish>
-  void run(int first, int last, const float* weights, std::byte* scratch, const List& list,
-           const Finish& finish) const {
+  std::size_t run(int first, int last, const float* weights, std::byte* scratch, const List& list,
+                  const Finish& finish) const {
     Room room = clear(scratch);
+    std::size_t entries = 0;
     for (int row = std::max(0, first - 1); row < last; ++row) {
       for (int begin = 0; begin < in_blocks; begin += chunk) {
         const int blocks = std::min(chunk, in_blocks - begin);
         room.lists.size = 0;
-        for (int tile = 0; tile < tiles; ++tile) {
-          for (int position = 0; position < 4; ++position) {
-            room.lists.starts[4 * tile + position] = room.lists.size;
-            list(row, tile, position, begin, blocks, room.lists);
-          }
-        }
-        room.lists.starts[4 * tiles] = room.lists.size;
+        list(row, begin, blocks, room.lists);
+        if (row >= first) entries += room.lists.size;
         for (int out = 0; out < out_blocks; ++out) {
           const ScatterRow sums = sums_of(room, weights, begin, out);
           if (begin + blocks < in_blocks) {
             kernels.scatter_and_carry(sums, carry(room, out));
           } else if (row < first) {
-            kernels.scatter_and_store(sums, {{nullptr, nullptr}, 0, 0, nullptr, false, false});
+            leave(sums);
           } else {
             finish(row, out, sums);
           }
         }
       }
     }
+    return entries;
+  }
+
+  /// Computes a row only for the sums that it leaves to the next.
+  void leave(const ScatterRow& sums) const {
+    kernels.scatter_and_store(sums, {{nullptr, nullptr}, 0, 0, nullptr, false, false});
   }
 
  private:
@@ -57,7 +60,7 @@ struct ScatterPlan {
     float *partial, *carry;
   };
   int chunks() const { return (in_blocks + chunk - 1) / chunk; }
-  std::size_t entries() const;
+  std::size_t most_entries() const;
   std::size_t partial_size() const;
   std::size_t carry_size() const;
   Room clear(std::byte* scratch) const;

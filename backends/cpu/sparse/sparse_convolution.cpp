@@ -1,6 +1,7 @@
 #include "backends/cpu/sparse/sparse_convolution.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 
 #include "backends/cpu/kernels.h"
@@ -17,13 +18,15 @@ using sparse::TileLists;
 
 std::size_t plane_size(const SampleLayout& layout) { return layout.size() / layout.blocks(); }
 
-/// Where pixel (y, x) of the first block of channels begins.
-std::size_t pixel(const SampleLayout& layout, int y, int x) {
-  return static_cast<std::size_t>((y * layout.shape.width + x) * layout.block);
+/// Where row y of a block of channels begins.
+std::size_t start_of(const SampleLayout& map, int block, int y) {
+  return static_cast<std::size_t>(block) * plane_size(map) +
+         static_cast<std::size_t>(y * map.shape.width * map.block);
 }
 
-bool inside(const SampleLayout& layout, int y, int x) {
-  return y >= 0 && x >= 0 && y < layout.shape.height && x < layout.shape.width;
+template <class T>
+T* row_or_null(T* map, const SampleLayout& layout, int block, int y) {
+  return y >= 0 && y < layout.shape.height ? map + start_of(layout, block, y) : nullptr;
 }
 
 int half(int n) { return (n + 1) / 2; }
@@ -34,6 +37,10 @@ int parts_of(int images, int rows, int threads) {
   if (images % threads == 0) return 1;
   const int wanted = half((4 * threads + images - 1) / images) * 2;
   return std::clamp(wanted, 1, std::max(1, rows / 4));
+}
+
+double part_of_all(std::size_t count, int images, const SampleLayout& map) {
+  return static_cast<double>(count) / (static_cast<double>(map.size()) * images);
 }
 
 Gradients behind(const Gradients& from, std::size_t n) {
@@ -59,15 +66,17 @@ SparseConvolution::SparseConvolution(const SparseShape& shape, int threads,
 struct SparseConvolution::Scatter : ScatterPlan {
   using ScatterPlan::ScatterPlan;
 
-  /// Calls run(image, first row, last row, scratch) for parts of all images.
+  /// Adds up run(image, first row, last row, scratch) over parts of all images.
   template <class Run>
-  void for_parts(int images, int threads, std::byte* scratch, const Run& f) const {
+  std::size_t for_parts(int images, int threads, std::byte* scratch, const Run& f) const {
     const int parts = parts_of(images, rows, threads);
+    std::atomic<std::size_t> sum = 0;
     parallel_tasks(static_cast<std::size_t>(images * parts), [&](std::size_t i, std::size_t t) {
       const int part = static_cast<int>(i) % parts;
-      f(i / static_cast<std::size_t>(parts), rows * part / parts, rows * (part + 1) / parts,
-        scratch + t * bytes());
+      sum += f(i / static_cast<std::size_t>(parts), rows * part / parts, rows * (part + 1) / parts,
+               scratch + t * bytes());
     });
+    return sum;
   }
 };
 
@@ -107,35 +116,31 @@ std::size_t SparseConvolution::gather_bytes() const {
          (plan.scratch_bytes() + (plan.sums_size() + 15) / 16 * 64);
 }
 
-void SparseConvolution::forward(int images, const float* src, const float* weights,
-                                const float* bias, float* dst, std::uint8_t* winners,
-                                std::byte* scratch) const {
+double SparseConvolution::forward(int images, const float* src, const float* weights,
+                                  const float* bias, float* dst, std::uint8_t* winners,
+                                  std::byte* scratch) const {
   const SampleLayout &from = shape_.src, &to = shape_.dst;
   const Scatter plan = forward_scatter();
   const auto run = [&](std::size_t image, int first, int last, std::byte* room) {
     const float* const map = src + image * from.size();
     float* const out = dst + image * to.size();
-    const auto list = [&](int row, int tile, int position, int begin, int blocks, TileLists& l) {
-      const int y = 2 * row - shape_.rows.before + position / 2;
-      const int x = 2 * tile - shape_.columns.before + position % 2;
-      if (!inside(from, y, x)) return;
-      const std::size_t plane = plane_size(from);
-      kernels_.list_pixel(map + static_cast<std::size_t>(begin) * plane + pixel(from, y, x), plane,
-                          blocks, l);
+    const auto list = [&](int row, int begin, int blocks, TileLists& lists) {
+      const auto line = [&](int y) { return row_or_null(map, from, begin, y); };
+      const int y = 2 * row - shape_.rows.before;
+      kernels_.list_map(
+          {line(y), line(y + 1)},
+          {plan.tiles, shape_.columns.before, from.shape.width, blocks, plane_size(from)}, lists);
     };
     const auto finish = [&](int row, int block, const sparse::ScatterRow& sums) {
+      if (row == 0) return plan.leave(sums);  // completes nothing
       const float* const own_bias = bias ? bias + block * from.block : nullptr;
-      float* const plane = out + static_cast<std::size_t>(block) * plane_size(to);
       if (shape_.pool) {
-        const std::size_t at =
-            static_cast<std::size_t>(block) * plane_size(to) + pixel(to, row - 1, 0);
+        const std::size_t at = start_of(to, block, row - 1);
         kernels_.scatter_and_pool(
             sums, {out + at, winners ? winners + image * to.size() + at : nullptr, own_bias,
                    shape_.relu});
       } else {
-        const auto line = [&](int y) {
-          return y < to.shape.height ? plane + pixel(to, y, 0) : nullptr;
-        };
+        const auto line = [&](int y) { return row_or_null(out, to, block, y); };
         kernels_.scatter_and_store(sums, {{line(2 * row - 2), line(2 * row - 1)},
                                           2,
                                           to.shape.width,
@@ -144,42 +149,41 @@ void SparseConvolution::forward(int images, const float* src, const float* weigh
                                           false});
       }
     };
-    plan.run(std::max(1, first), last, weights, room, list, finish);
+    return plan.run(first, last, weights, room, list, finish);
   };
-  plan.for_parts(images, threads_, scratch, run);
+  return part_of_all(plan.for_parts(images, threads_, scratch, run), images, shape_.src);
 }
 
-void SparseConvolution::backward_data(int images, const Outputs& outputs, const float* turned,
-                                      float* diff_src, bool adds, std::byte* scratch) const {
+double SparseConvolution::backward_data(int images, const Outputs& outputs, const float* turned,
+                                        float* diff_src, bool adds, std::byte* scratch) const {
   const SampleLayout &from = shape_.dst, &to = shape_.src;
   const Scatter plan = backward_scatter();
   const Gradients all{outputs.diff, shape_.relu ? outputs.dst : nullptr,
                       shape_.pool ? outputs.winners : nullptr};
   const auto run = [&](std::size_t image, int first, int last, std::byte* room) {
     const Gradients own = behind(all, image * from.size());
-    const auto list = [&](int row, int tile, int position, int begin, int blocks, TileLists& l) {
-      const int y = shape_.pool ? row : 2 * row + position / 2;
-      const int x = shape_.pool ? tile : 2 * tile + position % 2;
-      if (!inside(from, y, x)) return;
-      const std::size_t plane = plane_size(from);
-      kernels_.list_gradients(
-          behind(own, static_cast<std::size_t>(begin) * plane + pixel(from, y, x)), plane, blocks,
-          position, l);
+    const auto list = [&](int row, int begin, int blocks, TileLists& lists) {
+      const auto line = [&](int y) {
+        return y < from.shape.height ? behind(own, start_of(from, begin, y)) : Gradients{};
+      };
+      const sparse::RowShape shape{plan.tiles, 0, from.shape.width, blocks, plane_size(from)};
+      if (shape_.pool) {
+        kernels_.list_winners(line(row), shape, lists);
+      } else {
+        kernels_.list_gradients({line(2 * row), line(2 * row + 1)}, shape, lists);
+      }
     };
     const auto finish = [&](int row, int block, const sparse::ScatterRow& sums) {
-      float* const plane =
-          diff_src + image * to.size() + static_cast<std::size_t>(block) * plane_size(to);
-      const auto line = [&](int y) {
-        return y >= 0 && y < to.shape.height ? plane + pixel(to, y, 0) : nullptr;
-      };
+      float* const out = diff_src + image * to.size();
+      const auto line = [&](int y) { return row_or_null(out, to, block, y); };
       const int y = 2 * row - shape_.rows.before;
       kernels_.scatter_and_store(
           sums,
           {{line(y), line(y + 1)}, shape_.columns.before, to.shape.width, nullptr, false, adds});
     };
-    plan.run(first, last, turned, room, list, finish);
+    return plan.run(first, last, turned, room, list, finish);
   };
-  plan.for_parts(images, threads_, scratch, run);
+  return part_of_all(plan.for_parts(images, threads_, scratch, run), images, shape_.wide);
 }
 
 void SparseConvolution::turn_kernel(const float* weights, float* turned) const {

@@ -30,9 +30,10 @@ class SparseConvolution {
   std::size_t scatter_bytes() const;
   std::size_t gather_bytes() const;
 
-  /// `winners` as max_pool() writes them; null where no backward pass will follow.
-  void forward(int images, const float* src, const float* weights, const float* bias, float* dst,
-               std::uint8_t* winners, std::byte* scratch) const;
+  /// `winners` as max_pool() writes them; null where no backward pass will follow. Returns the part
+  /// of src that is not zero.
+  double forward(int images, const float* src, const float* weights, const float* bias, float* dst,
+                 std::uint8_t* winners, std::byte* scratch) const;
 
   /// What the backward passes read: gradients of dst, dst itself and the winners of its pool.
   struct Outputs {
@@ -40,9 +41,10 @@ class SparseConvolution {
     const float* dst;
     const std::uint8_t* winners;
   };
-  /// `turned`: the kernel as turn_kernel() makes it. Writes all of diff_src, or adds to it.
-  void backward_data(int images, const Outputs&, const float* turned, float* diff_src, bool adds,
-                     std::byte* scratch) const;
+  /// `turned`: the kernel as turn_kernel() makes it. Writes all of diff_src, or adds to it. Returns
+  /// the part of the convolution's output that has a gradient.
+  double backward_data(int images, const Outputs&, const float* turned, float* diff_src, bool adds,
+                       std::byte* scratch) const;
   /// The kernel of the convolution that leads back: in and out exchanged, taps in reverse.
   void turn_kernel(const float* weights, float* turned) const;
 

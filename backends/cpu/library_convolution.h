@@ -1,0 +1,78 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "backends/cpu/convolution_operations.h"
+
+namespace cputrain {
+
+/// Where the time of a block goes.
+struct ConvolutionTimes {
+  LayerTime convolution, pool;
+};
+
+/// A block by the library's primitives, in pieces of a few images: each piece is convolved into a
+/// map that stays in the cache and is pooled at once; going back, its gradient is unpooled there
+/// and used at once.
+class LibraryConvolution {
+ public:
+  /// Without a layout for the kernel in the arena it takes the one that forward likes.
+  LibraryConvolution(const Planning&, const ConvolutionPlace&, bool winograd,
+                     const std::optional<dnnl::memory::desc>& kernel_layout);
+
+  const dnnl::memory::desc& kernel_layout() const { return kernel_layout_; }
+  /// For the largest number of images.
+  const ConvolutionOperations& operations() const;
+  void bind(const Bindings&);
+  void forward(const Execution&, ConvolutionTimes&);
+  /// Gradients of the weights, of the source, or both.
+  void backward(const Execution&, bool weights, bool data, ConvolutionTimes&);
+
+ private:
+  struct PieceCalls {
+    Piece piece{};
+    Call convolve, weights_to_arena, weights_to_scratch, data;
+    Call from_foreign_to_arena,
+        from_foreign_to_scratch;  ///< where the library wants another layout
+    std::optional<std::size_t> forward_copy, data_copy;
+  };
+  /// What one number of images needs.
+  struct Prepared {
+    std::vector<PieceCalls> pieces;
+    std::vector<std::size_t> forward_copies, data_copies;  ///< to refresh first
+  };
+
+  void set_kernel_layout(const Planning&, const dnnl::memory::desc&);
+  void plan_pieces(const Planning&);
+  const ConvolutionOperations& operations_for(const Planning&, int images);
+  void plan_scratch(const Planning&);
+  void pool_piece(const Piece&);
+  /// Turns the gradient of the block's output into that of the convolution's.
+  void unpool_piece(const Piece&);
+  void bind_piece(const Bindings&, PieceCalls&) const;
+  void bind_weight_gradients(const Bindings&, PieceCalls&, const ConvolutionOperations&,
+                             const float* src, const float* diff) const;
+  void add_weight_gradients(const PieceCalls&, bool overwrite);
+  void add_source_gradient(const PieceCalls&);
+
+  ConvolutionPlace place_;
+  bool winograd_;
+  dnnl::memory::desc kernel_layout_;
+  std::map<int, ConvolutionOperations> operations_;  ///< by number of images
+  std::vector<Prepared> prepared_;                   ///< as Planning::sizes
+  std::optional<KernelCopies> forward_copies_, data_copies_;
+
+  MemoryPlan::Block wide_value_{}, wide_diff_{}, forward_scratch_{}, backward_scratch_{},
+      foreign_gradient_{}, kernel_gradient_{}, bias_gradient_{}, piece_diff_{};
+
+  float *dst_value_ = nullptr, *dst_diff_ = nullptr;
+  float *src_diff_ = nullptr, *piece_diff_data_ = nullptr;  ///< of the source; of one piece of it
+  float *wide_data_ = nullptr, *wide_diff_data_ = nullptr;  ///< of one piece
+  std::uint8_t* winners_ = nullptr;
+  float *kernel_sum_ = nullptr, *bias_sum_ = nullptr;  ///< gradients in the arena
+  float *kernel_part_ = nullptr, *bias_part_ = nullptr;
+};
+
+}  // namespace cputrain
