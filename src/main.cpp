@@ -31,7 +31,7 @@ std::vector<std::string> backend_names() {
 }
 
 std::unique_ptr<Backend> make_backend(const BackendRequest& request) {
-  if (request.name == "cpu") return make_cpu_backend(request.threads, request.winograd);
+  if (request.name == "cpu") return make_cpu_backend(request.threads, request.kernels);
   return make_reference_backend(request.precision);
 }
 

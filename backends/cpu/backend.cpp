@@ -12,19 +12,21 @@ std::string instruction_set() { return preferred_block() == 16 ? "AVX-512" : "AV
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(int threads, bool winograd) : threads_(threads), winograd_(winograd) {}
+  CpuBackend(int threads, const KernelChoice& kernels) : threads_(threads), kernels_(kernels) {}
 
   std::string_view name() const override { return "cpu"; }
   std::string describe() const override {
     return cpu_library_versions() + ", " + instruction_set() + ", " + std::to_string(threads_) +
-           (threads_ == 1 ? " thread" : " threads") + (winograd_ ? ", Winograd where it pays" : "");
+           (threads_ == 1 ? " thread" : " threads") +
+           (kernels_.winograd ? ", Winograd where it pays" : "") +
+           (kernels_.skip_zeros ? ", zeros skipped where it pays" : "");
   }
   DType dtype() const override { return DType::f32; }
 
   std::unique_ptr<Program> compile(const Graph& graph, const CompileOptions& options,
                                    const ArenaSource& arenas) override {
     return std::make_unique<CpuProgram>(graph, options, arenas, options.threads.value_or(threads_),
-                                        winograd_);
+                                        kernels_);
   }
 
   void update(const UpdateRule& rule, const UpdateSlice& slice) override {
@@ -58,13 +60,13 @@ class CpuBackend final : public Backend {
 
  private:
   int threads_;
-  bool winograd_;
+  KernelChoice kernels_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(int threads, bool winograd) {
-  return std::make_unique<CpuBackend>(threads, winograd);
+std::unique_ptr<Backend> make_cpu_backend(int threads, const KernelChoice& kernels) {
+  return std::make_unique<CpuBackend>(threads, kernels);
 }
 
 bool cpu_backend_available() { return true; }

@@ -34,10 +34,14 @@ ConvolutionAlgorithm choose_algorithm(const ConvolutionProblem& p, Direction dir
   return pays ? ConvolutionAlgorithm::winograd : ConvolutionAlgorithm::direct;
 }
 
-ConvolutionMethods fixed_methods(bool sparse_possible, bool pooled, bool winograd) {
-  const ConvolutionMethod method = sparse_possible && pooled ? ConvolutionMethod::sparse
-                                   : winograd                ? ConvolutionMethod::winograd
-                                                             : ConvolutionMethod::direct;
+ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible, bool pooled) {
+  const auto has = [&](ConvolutionMethod method) {
+    return std::ranges::find(possible, method) != possible.end();
+  };
+  const ConvolutionMethod method = pooled && has(ConvolutionMethod::sparse)
+                                       ? ConvolutionMethod::sparse
+                                   : has(ConvolutionMethod::winograd) ? ConvolutionMethod::winograd
+                                                                      : ConvolutionMethod::direct;
   return {{method, method, method}};
 }
 

@@ -20,12 +20,13 @@ struct ConvolutionMethods {
   ConvolutionMethod operator[](Direction d) const {
     return by_direction[static_cast<std::size_t>(d)];
   }
+  ConvolutionMethod& operator[](Direction d) { return by_direction[static_cast<std::size_t>(d)]; }
   bool operator==(const ConvolutionMethods&) const = default;
 };
 
-/// What is taken where nothing is measured: zeros are skipped behind a pool, where at most a
-/// quarter of the gradients is not zero.
-ConvolutionMethods fixed_methods(bool sparse_possible, bool pooled, bool winograd);
+/// What is taken of those that are possible where nothing is measured: zeros are skipped behind a
+/// pool, where at most a quarter of the gradients is not zero.
+ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible, bool pooled);
 
 /// Whether Winograd F(4x4, 3x3) pays for this many images. From measurements of oneDNN 2.6.3 on one
 /// Zen 5 core, 1 to 32 images, maps of 6 to 127 pixels: few tiles cannot pay for the transformed

@@ -30,19 +30,36 @@ float* KernelCopies::kernel(std::optional<std::size_t> index) const {
   return index ? copies_[*index].data : arena_kernel_;
 }
 
-ConvolutionOperations make_operations(const Planning& planning, const ConvolutionPlace& place,
-                                      int images, bool winograd) {
+namespace {
+
+ConvolutionProblem problem_of(const ConvolutionPlace& place, int images) {
   const ConvolutionBlock& block = place.block;
   const auto& layer = std::get<Convolution>(block.convolution->layer);
-  const ConvolutionProblem problem{images,       place.src.layout, place.wide,    layer.kernel,
-                                   layer.stride, block.rows,       block.columns, layer.bias};
+  return {images,       place.src.layout, place.wide,    layer.kernel,
+          layer.stride, block.rows,       block.columns, layer.bias};
+}
+
+}  // namespace
+
+bool winograd_pays(const ConvolutionPlace& place, int images) {
+  const ConvolutionProblem problem = problem_of(place, images);
+  const auto pays = [&](Direction direction) {
+    return choose_algorithm(problem, direction) == ConvolutionAlgorithm::winograd;
+  };
+  return pays(Direction::forward) || pays(Direction::backward_data) ||
+         pays(Direction::backward_weights);
+}
+
+ConvolutionOperations make_operations(const Planning& planning, const ConvolutionPlace& place,
+                                      int images, bool winograd) {
+  const ConvolutionProblem problem = problem_of(place, images);
   const auto algorithm = [&](Direction direction) {
     return winograd ? choose_algorithm(problem, direction) : ConvolutionAlgorithm::direct;
   };
   ConvolutionOperations made{
       .problem = problem,
       .forward = convolution_forward(planning.dnnl, problem, algorithm(Direction::forward),
-                                     block.relu ? Activation::relu : Activation::none),
+                                     place.block.relu ? Activation::relu : Activation::none),
       .backward_data = {},
       .backward_weights = {}};
   if (place.learns) {

@@ -70,6 +70,9 @@ class KernelCopies {
   std::vector<Copy> copies_;
 };
 
+/// Whether Winograd pays in any direction, by the rule, for so many images.
+bool winograd_pays(const ConvolutionPlace&, int images);
+
 /// With Winograd in the directions where the rule says that it pays, or in none.
 ConvolutionOperations make_operations(const Planning&, const ConvolutionPlace&, int images,
                                       bool winograd);

@@ -48,8 +48,16 @@ std::optional<SparseShape> sparse_shape(const ConvolutionPlace& place) {
   return SparseConvolution::possible(shape) ? std::optional(shape) : std::nullopt;
 }
 
-bool any(const ConvolutionMethods& methods, ConvolutionMethod method) {
-  return std::ranges::find(methods.by_direction, method) != methods.by_direction.end();
+std::vector<ConvolutionMethod> possible_methods(const Planning& planning,
+                                                const ConvolutionPlace& place) {
+  std::vector<ConvolutionMethod> methods{ConvolutionMethod::direct};
+  if (planning.kernels.winograd && winograd_pays(place, planning.largest())) {
+    methods.push_back(ConvolutionMethod::winograd);
+  }
+  if (planning.kernels.skip_zeros && sparse_shape(place)) {
+    methods.push_back(ConvolutionMethod::sparse);
+  }
+  return methods;
 }
 
 }  // namespace
@@ -64,28 +72,42 @@ ConvolutionStep::ConvolutionStep(const Planning& planning, int step, const Convo
         memory.add(dst.layout.size() * static_cast<std::size_t>(planning.largest()), forward);
     memory.use(place_.winners, backward);
   }
-  const auto sparse = sparse_shape(place_);
-  methods_ = fixed_methods(sparse.has_value(), place_.pool.has_value(), planning.winograd);
-  std::optional<dnnl::memory::desc> kernel_layout;
-  if (sparse && any(methods_, ConvolutionMethod::sparse)) {
-    sparse_.emplace(*sparse, planning.threads);
-    kernel_layout = blocked_kernel_desc(place_.src.layout, place_.wide);
-    plan_sparse(planning);
+  const auto possible = possible_methods(planning, place_);
+  methods_ = fixed_methods(possible, place_.pool.has_value());
+  if (planning.training() && planning.kernels.measure && possible.size() > 1) {
+    trials_.emplace(possible);
+    make_candidates(planning, possible);
+  } else {
+    make_candidates(planning, {methods_.by_direction.front()});
   }
-  if (any(methods_, ConvolutionMethod::direct)) {
-    direct_.emplace(planning, place_, false, kernel_layout);
-    kernel_layout = direct_->kernel_layout();
-  }
-  if (any(methods_, ConvolutionMethod::winograd)) {
-    winograd_.emplace(planning, place_, true, kernel_layout);
-    kernel_layout = winograd_->kernel_layout();
-  }
-  kernel_layout_ = *kernel_layout;
   times_.convolution.macs = block.macs;
   planning.use_forward(step, src, dst);
   planning.use_backward(step, src, dst);
   if (place_.learns) memory.use(src.map.value, backward);
   if (dst.wants_diff && (block.relu || block.pooled_relu)) memory.use(dst.value, backward);
+}
+
+void ConvolutionStep::make_candidates(const Planning& planning,
+                                      const std::vector<ConvolutionMethod>& methods) {
+  std::optional<dnnl::memory::desc> kernel_layout;
+  const auto with = [&](ConvolutionMethod method) {
+    return std::ranges::find(methods, method) != methods.end();
+  };
+  if (with(ConvolutionMethod::sparse)) {
+    sparse_.emplace(*sparse_shape(place_), planning.threads);
+    kernel_layout = blocked_kernel_desc(place_.src.layout, place_.wide);
+    plan_sparse(planning);
+  }
+  if (with(ConvolutionMethod::direct)) {
+    direct_.emplace(planning, place_, false, kernel_layout);
+    kernel_layout = direct_->kernel_layout();
+  }
+  if (with(ConvolutionMethod::winograd)) {
+    winograd_.emplace(planning, place_, true, kernel_layout);
+    kernel_layout = winograd_->kernel_layout();
+  }
+  if (direct_ && winograd_) winograd_->share_memory(planning.memory, *direct_);
+  kernel_layout_ = *kernel_layout;
 }
 
 void ConvolutionStep::plan_sparse(const Planning& planning) {
@@ -136,7 +158,48 @@ LibraryConvolution& ConvolutionStep::library(ConvolutionMethod method) {
   return method == ConvolutionMethod::winograd ? *winograd_ : *direct_;
 }
 
+/// Only the usual number of images tells what is quickest.
+bool ConvolutionStep::is_trial(const Execution& execution) const {
+  return trying() && execution.size == 0 && execution.pass.phase == Phase::train;
+}
+
+MethodTimes ConvolutionStep::spent() const {
+  return {.forward = times_.convolution.forward + times_.pool.forward,
+          .weights = times_.convolution.backward_weights,
+          .data = times_.convolution.backward_data,
+          .unpool = times_.pool.backward_data};
+}
+
+bool ConvolutionStep::has(ConvolutionMethod method) const {
+  switch (method) {
+    case ConvolutionMethod::direct:
+      return direct_.has_value();
+    case ConvolutionMethod::winograd:
+      return winograd_.has_value();
+    case ConvolutionMethod::sparse:
+      return sparse_.has_value();
+  }
+  return false;
+}
+
+void ConvolutionStep::use_methods(std::string_view text) {
+  const ConvolutionMethods found = methods_of(text);
+  for (std::size_t i = 0; i < found.by_direction.size(); ++i) {
+    if (has(found.by_direction[i])) methods_.by_direction[i] = found.by_direction[i];
+  }
+  if (trials_) trials_->stop();
+}
+
+void ConvolutionStep::try_again() {
+  if (trials_) trials_->restart();
+}
+
 void ConvolutionStep::forward(const Execution& execution) {
+  if (is_trial(execution)) {
+    const ConvolutionMethod candidate = trials_->candidate();
+    methods_ = {{candidate, candidate, candidate}};
+    before_trial_ = spent();
+  }
   const ConvolutionMethod method = methods_[Direction::forward];
   if (method != ConvolutionMethod::sparse) {
     return library(method).forward(execution, times_);
@@ -155,6 +218,12 @@ void ConvolutionStep::backward(const Execution& execution) {
     if (weights || data) library(method).backward(execution, weights, data, times_);
   }
   if (sparse_) backward_by_sparse(execution);
+  if (!is_trial(execution)) return;
+  const MethodTimes now = spent();
+  trials_->note({now.forward - before_trial_.forward, now.weights - before_trial_.weights,
+                 now.data - before_trial_.data, now.unpool - before_trial_.unpool});
+  if (trials_->running()) return;
+  methods_ = trials_->best();
 }
 
 void ConvolutionStep::backward_by_sparse(const Execution& execution) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backends/cpu/library_convolution.h"
+#include "backends/cpu/method_trials.h"
 #include "backends/cpu/sparse/sparse_convolution.h"
 
 namespace cputrain {
@@ -20,15 +21,25 @@ class ConvolutionStep final : public Step {
   void forward(const Execution&) override;
   void backward(const Execution&) override;
   void append_times(std::vector<LayerTime>&) const override;
+  std::string methods() const override { return to_text(methods_); }
+  void use_methods(std::string_view) override;
+  bool trying() const override { return trials_ && trials_->running(); }
+  void try_again() override;
 
  private:
+  void make_candidates(const Planning&, const std::vector<ConvolutionMethod>&);
+  bool is_trial(const Execution&) const;
+  MethodTimes spent() const;
   void plan_sparse(const Planning&);
   void backward_by_sparse(const Execution&);
   std::string describe(ConvolutionMethod, Direction) const;
+  bool has(ConvolutionMethod) const;
   LibraryConvolution& library(ConvolutionMethod);
 
   ConvolutionPlace place_;
   ConvolutionMethods methods_;
+  std::optional<MethodTrials> trials_;  ///< where there is a choice that is to be measured
+  MethodTimes before_trial_;
   std::optional<SparseConvolution> sparse_;
   std::optional<LibraryConvolution> direct_, winograd_;
   dnnl::memory::desc kernel_layout_;

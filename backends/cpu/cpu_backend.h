@@ -7,10 +7,9 @@
 
 namespace cputrain {
 
-/// The backend for x86 CPUs: oneDNN's convolutions and matrix products on OpenMP threads, 32-bit
-/// floats. `winograd` allows Winograd's algorithm where it pays (its rounding is about ten times
-/// that of direct convolution). Throws Error(usage) where this build has no oneDNN.
-std::unique_ptr<Backend> make_cpu_backend(int threads, bool winograd);
+/// The backend for x86 CPUs: oneDNN's convolutions and matrix products and our own kernels on
+/// OpenMP threads, 32-bit floats. Throws Error(usage) where this build has no oneDNN.
+std::unique_ptr<Backend> make_cpu_backend(int threads, const KernelChoice& kernels);
 
 bool cpu_backend_available();
 /// "oneDNN 2.6.3", or "" where this build has none.

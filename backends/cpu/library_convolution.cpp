@@ -95,6 +95,19 @@ void LibraryConvolution::plan_scratch(const Planning& planning) {
   wide_diff_ = memory.add(wide_bytes, backward);
 }
 
+void LibraryConvolution::share_memory(MemoryPlan& memory, const LibraryConvolution& other) const {
+  memory.merge(forward_scratch_, other.forward_scratch_);
+  if (place_.pool) memory.merge(wide_value_, other.wide_value_);
+  if (!place_.dst.wants_diff) return;
+  memory.merge(backward_scratch_, other.backward_scratch_);
+  if (place_.pool) memory.merge(wide_diff_, other.wide_diff_);
+  if (place_.source.adds) memory.merge(piece_diff_, other.piece_diff_);
+  if (!place_.learns) return;
+  memory.merge(kernel_gradient_, other.kernel_gradient_);
+  memory.merge(foreign_gradient_, other.foreign_gradient_);
+  memory.merge(bias_gradient_, other.bias_gradient_);
+}
+
 void LibraryConvolution::bind(const Bindings& bindings) {
   dst_value_ = bindings.at(place_.dst.value);
   if (place_.pool) wide_data_ = bindings.at(wide_value_);

@@ -22,6 +22,8 @@ class LibraryConvolution {
   LibraryConvolution(const Planning&, const ConvolutionPlace&, bool winograd,
                      const std::optional<dnnl::memory::desc>& kernel_layout);
 
+  /// Uses the same scratch memory as another of the same place that is never run at the same time.
+  void share_memory(MemoryPlan&, const LibraryConvolution&) const;
   const dnnl::memory::desc& kernel_layout() const { return kernel_layout_; }
   /// For the largest number of images.
   const ConvolutionOperations& operations() const;

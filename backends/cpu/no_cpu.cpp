@@ -3,7 +3,7 @@
 
 namespace cputrain {
 
-std::unique_ptr<Backend> make_cpu_backend(int, bool) {
+std::unique_ptr<Backend> make_cpu_backend(int, const KernelChoice&) {
   fail(ExitCode::usage,
        "this build has no cpu backend (it was configured with -DCPUTRAIN_ONEDNN=OFF); build with "
        "-DCPUTRAIN_ONEDNN=ON or use --backend reference");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <functional>
+#include <utility>
 
 #include "backends/cpu/compile.h"
 #include "backends/cpu/parallel.h"
@@ -23,7 +24,7 @@ std::vector<int> distinct_descending(std::vector<int> sizes) {
 }  // namespace
 
 CpuProgram::CpuProgram(const Graph& graph, const CompileOptions& options, const ArenaSource& arenas,
-                       int threads, bool winograd)
+                       int threads, const KernelChoice& kernels)
     : graph_(pool_before_relu(graph)),
       threads_(threads),
       phase_(options.phase),
@@ -35,7 +36,7 @@ CpuProgram::CpuProgram(const Graph& graph, const CompileOptions& options, const 
                           .sizes = sizes_,
                           .phase = phase_,
                           .threads = threads_,
-                          .winograd = winograd,
+                          .kernels = kernels,
                           .synchronise = options.synchronise,
                           .node = options.node,
                           .most_steps = 2 * static_cast<int>(graph_.nodes().size())};
@@ -72,6 +73,7 @@ CpuProgram::CpuProgram(const Graph& graph, const CompileOptions& options, const 
   }
   const Bindings bindings{dnnl_, memory_, arena_.get(), layout_, arenas_};
   for (const auto& step : steps_) step->bind(bindings);
+  searches_ = trying();
 }
 
 std::size_t CpuProgram::size_index(int images) const {
@@ -151,6 +153,36 @@ std::size_t CpuProgram::workspace_bytes() const {
   std::size_t bytes = memory_.peak();
   for (const auto& step : steps_) bytes += step->shared_bytes();
   return bytes;
+}
+
+bool CpuProgram::trying() const {
+  return std::ranges::any_of(steps_, [](const auto& step) { return step->trying(); });
+}
+
+void CpuProgram::try_again() {
+  for (const auto& step : steps_) step->try_again();
+  searches_ = trying();
+}
+
+/// A word for each step that has methods, in order.
+std::string CpuProgram::take_findings() {
+  if (!std::exchange(searches_, trying()) || searches_) return {};
+  std::string findings;
+  for (const auto& step : steps_) {
+    const std::string word = step->methods();
+    if (!word.empty()) findings += word + ' ';
+  }
+  return findings;
+}
+
+void CpuProgram::use_findings(std::string_view findings) {
+  for (const auto& step : steps_) {
+    if (step->methods().empty()) continue;
+    const std::size_t end = findings.find(' ');
+    step->use_methods(findings.substr(0, end));
+    findings.remove_prefix(end + 1);
+  }
+  searches_ = false;
 }
 
 std::vector<LayerTime> CpuProgram::layer_times() const {

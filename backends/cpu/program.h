@@ -16,7 +16,7 @@ class CpuProgram final : public Program {
   /// `graph` is what compile() was given. Throws Error(usage) for the rare graphs that only the
   /// reference backend runs (a layer other than dense that reads a flattened map).
   CpuProgram(const Graph& graph, const CompileOptions&, const ArenaSource&, int threads,
-             bool winograd);
+             const KernelChoice& kernels);
 
   const ParameterLayout& layout() const override { return layout_; }
   Tally forward(const MicroBatch&, const Pass&) override;
@@ -27,6 +27,10 @@ class CpuProgram final : public Program {
   void from_canonical(std::size_t parameter, std::span<const double> values,
                       const Array& arena) const override;
   std::vector<LayerTime> layer_times() const override;
+  std::string take_findings() override;
+  void use_findings(std::string_view) override;
+  bool trying() const override;
+  void try_again() override;
   std::size_t workspace_bytes() const override;
   double waited() const override;
 
@@ -48,7 +52,8 @@ class CpuProgram final : public Program {
   Arenas arenas_;
   std::vector<Range> own_gradients_;  ///< what this rank makes
   HugeMemory arena_{nullptr, {0}};
-  Execution last_{};  ///< of the last forward pass
+  Execution last_{};       ///< of the last forward pass
+  bool searches_ = false;  ///< was trying algorithms when it was last asked
 };
 
 }  // namespace cputrain

@@ -4,12 +4,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/cpu/dnnl_primitives.h"
 #include "backends/cpu/memory_plan.h"
 #include "backends/cpu/parameter_formats.h"
-#include "compute/program.h"
+#include "compute/backend.h"
 #include "core/clock.h"
 #include "model/graph.h"
 
@@ -41,7 +42,7 @@ struct Planning {
   std::span<const int> sizes;  ///< numbers of images, descending, all different
   Phase phase;
   int threads;
-  bool winograd;
+  KernelChoice kernels;
   Communicator* synchronise;  ///< of batch normalization's statistics, or null
   Communicator* node;         ///< whose node's ranks compute sharded layers together, or null
   /// At least as many as the schedule will have (a node may need a copy of what it reads): forward
@@ -111,6 +112,12 @@ class Step {
   virtual void backward_of_nothing(Accumulate) {}
   /// Writes statistics that training passes moved on the side to the weights arena.
   virtual void publish_statistics() {}
+  /// A word for the methods in use, and the same for others, where the step has several; see
+  /// Program. Of what another rank found, it uses what it has itself.
+  virtual std::string methods() const { return {}; }
+  virtual void use_methods(std::string_view) {}
+  virtual bool trying() const { return false; }
+  virtual void try_again() {}
   /// Seconds that this rank has waited for others of its node, and memory that it shares with them.
   virtual double waited() const { return 0; }
   virtual std::size_t shared_bytes() const { return 0; }

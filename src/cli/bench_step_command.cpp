@@ -90,15 +90,24 @@ class StepTrial {
             training_->weights_mutex};
   }
 
-  /// Number `i`; the first warms up and does not count. A step ends for all ranks together.
-  void step(int i) {
-    const TrainingParts all = parts();
-    all.batches.seek(i, 0);
-    session_.communicator->barrier();
-    const auto number = static_cast<std::uint64_t>(i);
-    const double rate = all.learning_rate.at({i, 0, plan_.steps(), number});
-    const StepResult result = run_step(all, {plan_, 0, number, seed_, rate}, [] { return false; });
-    if (i > 0) rates_.push_back(static_cast<double>(plan_.images(0)) / result.seconds);
+  /// Steps that do not count: until the program has found its algorithms.
+  void warm_up() {
+    for (int i = 0; i < kMostTrials && step().trying;) ++i;
+    before_ = training_->program->layer_times();
+  }
+
+  /// A step that counts. It ends for all ranks together.
+  void measure() { rates_.push_back(static_cast<double>(plan_.images(0)) / step().seconds); }
+
+  /// Seconds that layers took in steps that counted.
+  std::vector<LayerTime> layer_times() const {
+    std::vector<LayerTime> times = training_->program->layer_times();
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      times[i].forward -= before_[i].forward;
+      times[i].backward_data -= before_[i].backward_data;
+      times[i].backward_weights -= before_[i].backward_weights;
+    }
+    return times;
   }
 
   const BatchPlan& plan() const { return plan_; }
@@ -115,8 +124,21 @@ class StepTrial {
                             measure_rooms(session_), input);
   }
 
+  static constexpr int kMostTrials = 16;
+
+  StepResult step() {
+    const TrainingParts all = parts();
+    all.batches.seek(done_, 0);
+    session_.communicator->barrier();
+    const auto number = static_cast<std::uint64_t>(done_);
+    const double rate = all.learning_rate.at({done_++, 0, plan_.steps(), number});
+    return run_step(all, {plan_, 0, number, seed_, rate}, [] { return false; });
+  }
+
   const Session& session_;
   std::uint64_t seed_;
+  int done_ = 0;  ///< steps
+  std::vector<LayerTime> before_;
   BatchPlan plan_;
   std::unique_ptr<Training> training_;
   std::vector<double> rates_;
@@ -135,16 +157,16 @@ struct Measurement {
 Limits run_trials(const Session& session, std::vector<std::unique_ptr<StepTrial>>& trials,
                   int repeat) {
   const Limits before = measure_together(session);
-  for (int i = 0; i <= repeat; ++i) {
-    for (const auto& trial : trials) trial->step(i);
+  for (const auto& trial : trials) trial->warm_up();
+  for (int i = 0; i < repeat; ++i) {
+    for (const auto& trial : trials) trial->measure();
   }
   return best(before, measure_together(session));
 }
 
 Measurement measurement_of(const StepTrial& trial, const Limits& limits, const Graph& graph) {
   const Spread rate = trial.images_per_second();
-  return {rate, limits, rate.median * graph.training_flops() / 1e9,
-          trial.parts().program.layer_times()};
+  return {rate, limits, rate.median * graph.training_flops() / 1e9, trial.layer_times()};
 }
 
 void print_measurement(const Session& session, const TrainingChoices& choices,
@@ -254,16 +276,16 @@ int run_bench_step(const Config& config, const Services& services) {
   const TrainingParts parts = trials[0]->parts();
   const Measurement measured = measurement_of(*trials[0], limits, graph);
 
-  // Times of layers are rank 0's, over all steps, the first included.
+  // Times of layers are rank 0's.
   const double own_images = static_cast<double>(share(parts.plan.images(0), 0, ranks).size());
   if (session.leads() && config.json != "-") {
     print_measurement(session, choices, parts, measured, config.repeat);
-    print_layers(measured.layers, own_images, config.repeat + 1);
+    print_layers(measured.layers, own_images, config.repeat);
     if (config.reproducible) print_price(trials);
   }
   Json result = measurement_json(session, choices, parts, measured);
   result["repeats"] = config.repeat;
-  result["layers"] = layers_json(measured.layers, own_images, config.repeat + 1);
+  result["layers"] = layers_json(measured.layers, own_images, config.repeat);
   if (config.reproducible) result["reproducible"] = price_json(trials);
   write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);

@@ -227,6 +227,7 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
           "for decoding pictures [as --threads] and changing them meanwhile [1 in 8 threads]");
   f.no("winograd", c.winograd,
        "compute 3x3 convolutions directly: slower, with smaller rounding errors");
+  f.no("skip-zeros", c.skip_zeros, "compute with the zeros of activations and gradients, too");
   if (c.command == "train" || c.command == "bench") {
     f.parsed(
         "allreduce", "NAME",

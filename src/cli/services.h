@@ -20,7 +20,7 @@ struct BackendRequest {
   std::string name;  ///< "cpu", "reference"
   DType precision = DType::f32;
   int threads = 1;
-  bool winograd = true;  ///< may be used where it pays
+  KernelChoice kernels{};
 };
 
 /// What main() built the program from. Commands know these functions and no concrete type.

@@ -34,9 +34,12 @@ Session start_session(const Config& config, const Services& services) {
   for (const std::string& warning : session.plan.warnings) {
     session.placement.push_back("warning: " + warning);
   }
-  session.backend =
-      services.make_backend({config.backend, config.precision == "double" ? DType::f64 : DType::f32,
-                             session.threads, config.winograd});
+  session.backend = services.make_backend({config.backend,
+                                           config.precision == "double" ? DType::f64 : DType::f32,
+                                           session.threads,
+                                           {.winograd = config.winograd,
+                                            .skip_zeros = config.skip_zeros,
+                                            .measure = !config.reproducible}});
   return session;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compute/parameters.h"
@@ -77,6 +78,16 @@ class Program {
                               const Array& arena) const = 0;
 
   virtual std::vector<LayerTime> layer_times() const = 0;
+
+  /// Some programs use the algorithms that they know in turn for the first training passes, and
+  /// then those that were quickest. What was found is returned once, when all have been tried;
+  /// otherwise nothing is.
+  virtual std::string take_findings() { return {}; }
+  /// Uses what a program of the same graph has found: that of another rank, so that all are alike.
+  virtual void use_findings(std::string_view) {}
+  virtual bool trying() const { return false; }
+  /// Begins anew, since activations change as training goes on.
+  virtual void try_again() {}
 
   /// Bytes of activations, workspaces and scratchpads that the program allocated, with this rank's
   /// part of what ranks share.

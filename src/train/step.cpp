@@ -10,13 +10,25 @@
 namespace cputrain {
 namespace {
 
-/// Adds up over ranks what every rank must know after a step.
-void agree(Communicator& communicator, StepResult& result) {
+/// Adds up over ranks what every rank must know after a step. Algorithms that rank 0 has found to
+/// be the quickest are then used by all.
+void agree(Communicator& communicator, Program& program, StepResult& result) {
+  const bool leads = communicator.rank() == 0;
+  const std::string findings = program.take_findings();
   const std::array<double, 5> t = result.tally.sums();
-  std::array<double, 6> sums{t[0], t[1], t[2], t[3], t[4], result.stop ? 1.0 : 0.0};
+  std::array<double, 8> sums{t[0],
+                             t[1],
+                             t[2],
+                             t[3],
+                             t[4],
+                             result.stop ? 1.0 : 0.0,
+                             leads && program.trying() ? 1.0 : 0.0,
+                             leads && !findings.empty() ? 1.0 : 0.0};
   communicator.sum(Array::of<double>(sums));
   result.tally = Tally::of({sums[0], sums[1], sums[2], sums[3], sums[4]});
   result.stop = sums[5] > 0;
+  result.trying = sums[6] > 0;
+  if (sums[7] > 0) program.use_findings(communicator.gather(findings).front());
 }
 
 /// Gradients of this rank's share, micro-batch by micro-batch; they begin to travel during the
@@ -79,7 +91,7 @@ StepResult run_step(const TrainingParts& parts, const StepToDo& todo,
 
   result.own_images = result.tally.images;
   result.stop = stop_requested();
-  agree(parts.communicator, result);
+  agree(parts.communicator, parts.program, result);
   result.tally.loss += penalty * result.tally.images;
   result.seconds = whole.seconds();
   result.budget.other = result.seconds - result.budget.known();

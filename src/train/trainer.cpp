@@ -71,6 +71,7 @@ class Epoch {
                            options_.steps ? std::nullopt : std::optional(options_.epochs),
                            plan.steps()});
     parts_.batches.seek(record.epoch - 1, 0);
+    if (record.epoch > 1) parts_.program.try_again();
     const Stopwatch watch;
     assert(plan.steps() > 0);
     while (record.steps < plan.steps() && !done(result)) {

@@ -9,10 +9,16 @@ std::vector<BackendUnderTest> backends_under_test() {
   std::vector<BackendUnderTest> list{
       {"reference_float", [] { return make_reference_backend(DType::f32); }, 1e-5}};
   if (!cpu_backend_available()) return list;
-  list.push_back({"cpu_direct", [] { return make_cpu_backend(1, false); }, 1e-5});
-  list.push_back({"cpu_direct_2_threads", [] { return make_cpu_backend(2, false); }, 1e-5});
-  list.push_back({"cpu_winograd", [] { return make_cpu_backend(1, true); }, 1e-4});
-  list.push_back({"cpu_winograd_3_threads", [] { return make_cpu_backend(3, true); }, 1e-4});
+  list.push_back({"cpu_direct", [] { return make_cpu_backend(1, {}); }, 1e-5});
+  list.push_back({"cpu_direct_2_threads", [] { return make_cpu_backend(2, {}); }, 1e-5});
+  list.push_back({"cpu_winograd", [] { return make_cpu_backend(1, {.winograd = true}); }, 1e-4});
+  list.push_back(
+      {"cpu_winograd_3_threads", [] { return make_cpu_backend(3, {.winograd = true}); }, 1e-4});
+  const KernelChoice skipping{.skip_zeros = true}, all{true, true, true};
+  list.push_back({"cpu_skips_zeros", [=] { return make_cpu_backend(1, skipping); }, 1e-5});
+  list.push_back(
+      {"cpu_skips_zeros_2_threads", [=] { return make_cpu_backend(2, skipping); }, 1e-5});
+  list.push_back({"cpu_measures", [=] { return make_cpu_backend(2, all); }, 1e-4});
   return list;
 }
 

@@ -159,10 +159,10 @@ TEST(SumOfSquaresInParallel, HasTheSameBitsAtAnyNumberOfThreads) {
     values[i] = unit_float(stream.at(static_cast<std::uint32_t>(i))[0]);
   }
   const Array array = Array::of(std::span(values));
-  const double alone = make_cpu_backend(1, false)->sum_of_squares(array);
+  const double alone = make_cpu_backend(1, {})->sum_of_squares(array);
   EXPECT_NEAR(alone / static_cast<double>(values.size()), 1.0 / 3, 0.01);
   for (const int threads : {2, 3, 7}) {
-    EXPECT_EQ(make_cpu_backend(threads, false)->sum_of_squares(array), alone) << threads;
+    EXPECT_EQ(make_cpu_backend(threads, {})->sum_of_squares(array), alone) << threads;
   }
 }
 

@@ -24,7 +24,7 @@ Graph without_pools(Shape image) {
 }
 
 void run(const Graph& graph, bool winograd) {
-  const auto backend = make_cpu_backend(1, winograd);
+  const auto backend = make_cpu_backend(1, {.winograd = winograd, .skip_zeros = true});
   testing::Trial trial(*backend, graph, {3, 2});
   const auto pictures = testing::make_pictures(5, graph.image(), 2);
   const std::vector<const std::uint8_t*> images{

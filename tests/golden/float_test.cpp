@@ -49,8 +49,8 @@ TEST_P(FloatError, OfTheCpuBackendIsNearPyTorchs) {
   const File file = load(GetParam());
   const int batch = file.float_batch;
   const auto exact_backend = make_reference_backend(DType::f64);
-  const auto direct_backend = make_cpu_backend(2, false);
-  const auto winograd_backend = make_cpu_backend(2, true);
+  const auto direct_backend = make_cpu_backend(2, {});
+  const auto winograd_backend = make_cpu_backend(2, {.winograd = true});
   Replica exact(*exact_backend, file.graph, keras_start(file.seed), {batch});
   Replica direct(*direct_backend, file.graph, keras_start(file.seed), {batch});
   Replica winograd(*winograd_backend, file.graph, keras_start(file.seed), {batch});

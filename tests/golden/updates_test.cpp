@@ -140,7 +140,7 @@ TEST_P(WholeUpdate, IsTheSameInFloat) {
   const auto alone = make_solo();
   std::vector<std::unique_ptr<Backend>> backends;
   backends.push_back(make_reference_backend(DType::f32));
-  if (cpu_backend_available()) backends.push_back(make_cpu_backend(2, true));
+  if (cpu_backend_available()) backends.push_back(make_cpu_backend(2, {.winograd = true}));
   for (const auto& backend : backends) {
     const auto exchange = make_exchange({*alone, layout}, {}).exchange;
     EXPECT_LE(worst_error<float>(*backend, *exchange, layout, golden_case(), 1), 2e-5)
