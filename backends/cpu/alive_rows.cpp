@@ -6,21 +6,23 @@
 #include <atomic>
 #include <bit>
 
+#include "backends/cpu/lanes.h"
 #include "backends/cpu/parallel.h"
 
 namespace cputrain::alive_rows {
 namespace {
 
-using Lanes [[gnu::vector_size(64)]] = float;
-using AnyLanes [[gnu::vector_size(64), gnu::aligned(4)]] = float;  // at any address
-constexpr std::size_t kLanes = kColumns;
-
 #define ALWAYS_INLINE [[gnu::always_inline]] inline
 
-ALWAYS_INLINE const AnyLanes& lanes(const float* at) {
-  return *reinterpret_cast<const AnyLanes*>(at);
+// W: floats in a register.
+template <int W>
+ALWAYS_INLINE const typename Lanes<W>::AnyFloat& lanes(const float* at) {
+  return *reinterpret_cast<const typename Lanes<W>::AnyFloat*>(at);
 }
-ALWAYS_INLINE AnyLanes& lanes(float* at) { return *reinterpret_cast<AnyLanes*>(at); }
+template <int W>
+ALWAYS_INLINE typename Lanes<W>::AnyFloat& lanes(float* at) {
+  return *reinterpret_cast<typename Lanes<W>::AnyFloat*>(at);
+}
 
 /// Calls f(bit) for the bits that are set, in order.
 template <class F>
@@ -68,7 +70,7 @@ struct Block {
 };
 
 /// sums (images, out) += x W, `kTile` vectors of columns at a time in registers.
-template <int kTile>
+template <int W, int kTile>
 ALWAYS_INLINE void forward_columns(const Block& b, const float* weights, std::size_t column,
                                    float* sums) {
   for (std::size_t image = 0; image < b.sizes.images; ++image) {
@@ -76,55 +78,58 @@ ALWAYS_INLINE void forward_columns(const Block& b, const float* weights, std::si
     if (!mask) continue;
     const float* x = b.x + image * b.sizes.in;
     float* sum = sums + image * b.sizes.out + column;
-    Lanes sum_of[kTile];
-    for (int t = 0; t < kTile; ++t) sum_of[t] = lanes(sum + t * kLanes);
+    typename Lanes<W>::Float sum_of[kTile];
+    for (int t = 0; t < kTile; ++t) sum_of[t] = lanes<W>(sum + t * W);
     for_bits(mask, [&](std::size_t row) {
       const float value = x[row];
       const float* w = weights + row * b.sizes.out + column;
-      for (int t = 0; t < kTile; ++t) sum_of[t] += value * lanes(w + t * kLanes);
+      for (int t = 0; t < kTile; ++t) sum_of[t] += value * lanes<W>(w + t * W);
     });
-    for (int t = 0; t < kTile; ++t) lanes(sum + t * kLanes) = sum_of[t];
+    for (int t = 0; t < kTile; ++t) lanes<W>(sum + t * W) = sum_of[t];
   }
 }
 
-template <int kTile>
+template <int W, int kTile>
 ALWAYS_INLINE void forward_block(const Block& b, const float* weights, float* sums) {
   std::size_t column = 0;
-  for (; column + kTile * kLanes <= b.sizes.out; column += kTile * kLanes) {
-    forward_columns<kTile>(b, weights, column, sums);
+  for (; column + kTile * W <= b.sizes.out; column += kTile * W) {
+    forward_columns<W, kTile>(b, weights, column, sums);
   }
-  for (; column < b.sizes.out; column += kLanes) forward_columns<1>(b, weights, column, sums);
+  for (; column < b.sizes.out; column += W) forward_columns<W, 1>(b, weights, column, sums);
 }
 
-/// Each of four vectors' sum, always in the same order.
-ALWAYS_INLINE void write_sums(const Lanes (&v)[4], float (&sums)[4]) {
-  for (int i = 0; i < 4; ++i) {
-    float part[8];
-    for (int k = 0; k < 8; ++k) part[k] = v[i][k] + v[i][k + 8];
-    for (int k = 0; k < 4; ++k) part[k] += part[k + 4];
-    sums[i] = (part[0] + part[2]) + (part[1] + part[3]);
+/// The sum of a vector's numbers, halves upon each other.
+template <int W>
+ALWAYS_INLINE float sum_of(const typename Lanes<W>::Float& vector) {
+  float part[W];
+  lanes<W>(part) = vector;
+  for (int half = W / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) part[i] += part[i + half];
   }
+  return part[0];
 }
 
 /// Four rows' products with one image's gradient.
+template <int W>
 ALWAYS_INLINE void dot_rows(std::size_t out, const float* const (&rows)[4], const float* diff_y,
                             float (&sums)[4]) {
-  Lanes even[4]{}, odd[4]{};
+  typename Lanes<W>::Float even[4]{}, odd[4]{};
   std::size_t column = 0;
-  for (; column + 2 * kLanes <= out; column += 2 * kLanes) {
-    const Lanes first = lanes(diff_y + column), second = lanes(diff_y + column + kLanes);
+  for (; column + 2 * W <= out; column += 2 * W) {
+    const typename Lanes<W>::Float first = lanes<W>(diff_y + column),
+                                   second = lanes<W>(diff_y + column + W);
     for (int i = 0; i < 4; ++i) {
-      even[i] += lanes(rows[i] + column) * first;
-      odd[i] += lanes(rows[i] + column + kLanes) * second;
+      even[i] += lanes<W>(rows[i] + column) * first;
+      odd[i] += lanes<W>(rows[i] + column + W) * second;
     }
   }
   if (column < out) {
-    for (int i = 0; i < 4; ++i) even[i] += lanes(rows[i] + column) * lanes(diff_y + column);
+    for (int i = 0; i < 4; ++i) even[i] += lanes<W>(rows[i] + column) * lanes<W>(diff_y + column);
   }
-  for (int i = 0; i < 4; ++i) even[i] += odd[i];
-  write_sums(even, sums);
+  for (int i = 0; i < 4; ++i) sums[i] = sum_of<W>(even[i] + odd[i]);
 }
 
+template <int W>
 ALWAYS_INLINE void data_block(const Block& b, const float* weights, const float* diff_y, bool add,
                               float* diff_x) {
   for (std::size_t image = 0; image < b.sizes.images; ++image) {
@@ -143,29 +148,29 @@ ALWAYS_INLINE void data_block(const Block& b, const float* weights, const float*
         mask &= mask - 1;
       }
       float sums[4];
-      dot_rows(b.sizes.out, rows, diff_y + image * b.sizes.out, sums);
+      dot_rows<W>(b.sizes.out, rows, diff_y + image * b.sizes.out, sums);
       for (int i = 0; i < count; ++i) diff[row[i]] = add ? diff[row[i]] + sums[i] : sums[i];
     }
   }
 }
 
-template <int kTile>
+template <int W, int kTile>
 ALWAYS_INLINE void weights_columns(const Block& b, std::size_t row, std::uint64_t images,
                                    const float* diff_y, bool add, std::size_t column,
                                    float* diff_row) {
-  Lanes sum[kTile];
+  typename Lanes<W>::Float sum[kTile];
   for (int t = 0; t < kTile; ++t) {
-    sum[t] = add ? lanes(diff_row + column + t * kLanes) : Lanes{};
+    sum[t] = add ? lanes<W>(diff_row + column + t * W) : typename Lanes<W>::Float{};
   }
   for_bits(images, [&](std::size_t image) {
     const float value = b.x[image * b.sizes.in + row];
     const float* diff = diff_y + image * b.sizes.out + column;
-    for (int t = 0; t < kTile; ++t) sum[t] += value * lanes(diff + t * kLanes);
+    for (int t = 0; t < kTile; ++t) sum[t] += value * lanes<W>(diff + t * W);
   });
-  for (int t = 0; t < kTile; ++t) lanes(diff_row + column + t * kLanes) = sum[t];
+  for (int t = 0; t < kTile; ++t) lanes<W>(diff_row + column + t * W) = sum[t];
 }
 
-template <int kTile>
+template <int W, int kTile>
 ALWAYS_INLINE void weights_block(const Block& b, const float* diff_y, bool add,
                                  float* diff_weights) {
   std::uint64_t images_of[kRows]{};
@@ -180,32 +185,32 @@ ALWAYS_INLINE void weights_block(const Block& b, const float* diff_y, bool add,
       continue;
     }
     std::size_t column = 0;
-    for (; column + kTile * kLanes <= out; column += kTile * kLanes) {
-      weights_columns<kTile>(b, row, images_of[row], diff_y, add, column, diff_row);
+    for (; column + kTile * W <= out; column += kTile * W) {
+      weights_columns<W, kTile>(b, row, images_of[row], diff_y, add, column, diff_row);
     }
-    for (; column < out; column += kLanes) {
-      weights_columns<1>(b, row, images_of[row], diff_y, add, column, diff_row);
+    for (; column < out; column += W) {
+      weights_columns<W, 1>(b, row, images_of[row], diff_y, add, column, diff_row);
     }
   }
 }
 
 // --- copies by instruction set ---------------------------------------------------------------
 
-#define CPUTRAIN_COPIES(suffix, target, tile)                                                    \
+#define CPUTRAIN_COPIES(suffix, target, width)                                                   \
   target void forward_##suffix(const Block& b, const float* weights, float* sums) {              \
-    forward_block<tile>(b, weights, sums);                                                       \
+    forward_block<width, 8>(b, weights, sums);                                                   \
   }                                                                                              \
   target void data_##suffix(const Block& b, const float* weights, const float* diff_y, bool add, \
                             float* diff_x) {                                                     \
-    data_block(b, weights, diff_y, add, diff_x);                                                 \
+    data_block<width>(b, weights, diff_y, add, diff_x);                                          \
   }                                                                                              \
   target void weights_##suffix(const Block& b, const float* diff_y, bool add,                    \
                                float* diff_weights) {                                            \
-    weights_block<tile>(b, diff_y, add, diff_weights);                                           \
+    weights_block<width, 8>(b, diff_y, add, diff_weights);                                       \
   }
-CPUTRAIN_COPIES(512, CPUTRAIN_AVX512, 8)
-CPUTRAIN_COPIES(256, CPUTRAIN_AVX2, 4)
-CPUTRAIN_COPIES(plain, , 2)
+CPUTRAIN_COPIES(512, CPUTRAIN_AVX512, 16)
+CPUTRAIN_COPIES(256, CPUTRAIN_AVX2, 8)
+CPUTRAIN_COPIES(plain, , 4)
 #undef CPUTRAIN_COPIES
 
 struct Kernels {
