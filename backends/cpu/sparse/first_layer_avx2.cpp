@@ -5,7 +5,7 @@ namespace cputrain::first_layer {
 namespace {
 
 // 2 x 6 outputs: 12 of 16 registers.
-constexpr Kernels kKernels{forward_rows<8, 3, 1>, backward_rows<8, list_row<8>>};
+constexpr Kernels kKernels{forward_rows<8, 8, 3, 1>, backward_rows<8, 8, list_row<8, 8>>};
 
 }  // namespace
 

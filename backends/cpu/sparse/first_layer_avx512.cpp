@@ -52,31 +52,26 @@ void transpose_floats(__m512 (&v)[16]) {
   }
 }
 
-/// The same as list_row() for 16 windows from `first` on at once: transposed to vectors of windows,
-/// compressed, and written whole.
-void list_16_windows(const WindowRow& row, std::size_t first, Lists& lists, __m512& bias_sums) {
-  const std::size_t count = std::min<std::size_t>(16, row.windows - first);
+/// The same as list_row() for 16 windows, of which `first` is the first one's number in its row:
+/// transposed to vectors of windows, compressed, and written whole.
+void list_16_windows(const WindowRow& row, const Outputs& out, std::size_t first, Lists& lists,
+                     __m512& bias_sums) {
+  const __m512 zero = _mm512_setzero_ps();
   __m512 diffs[16];
+#pragma GCC unroll 16
   for (std::size_t i = 0; i < 16; ++i) {
-    diffs[i] = _mm512_setzero_ps();
-    if (i >= count) continue;
-    const std::size_t at = (first + i) * 16;
-    __mmask16 passed = 0xffff;
+    diffs[i] = _mm512_loadu_ps(out.diff + 16 * i);
     if (row.relu) {
-      passed = _mm512_cmp_ps_mask(_mm512_loadu_ps(row.outputs.dst + at), _mm512_setzero_ps(),
-                                  _CMP_GT_OQ);
+      const __m512 dst = _mm512_loadu_ps(out.dst + 16 * i);
+      diffs[i] = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(dst, zero, _CMP_GT_OQ), diffs[i]);
     }
-    diffs[i] = _mm512_maskz_loadu_ps(passed, row.outputs.diff + at);
     bias_sums = _mm512_add_ps(bias_sums, diffs[i]);
   }
   transpose_floats(diffs);
-  alignas(64) std::uint8_t some[256]{};
-  const std::uint8_t* winners = row.outputs.winners + first * 16;
-  if (count < 16) winners = std::copy_n(winners, count * 16, some) - count * 16;
-  __m512i by_channel[4];
-  transpose_bytes(winners, by_channel);
-  alignas(64) std::uint8_t bytes[4][64];
-  for (int i = 0; i < 4; ++i) _mm512_store_si512(bytes[i], by_channel[i]);
+  __m512i winners[4];
+  transpose_bytes(out.winners, winners);
+  alignas(64) std::uint8_t winners_of[4][4][16];  // of channel 4 j + i: [i][j]
+  for (int i = 0; i < 4; ++i) _mm512_store_si512(winners_of[i], winners[i]);
 
   const auto start = [&](unsigned position) { return static_cast<int>(start_of(row, position)); };
   const __m512i starts =
@@ -85,10 +80,11 @@ void list_16_windows(const WindowRow& row, std::size_t first, Lists& lists, __m5
       _mm512_add_epi32(_mm512_set1_epi32(static_cast<int>(first)),
                        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
   const __m512i firsts = _mm512_mullo_epi32(windows, _mm512_set1_epi32(2 * kColours));
+#pragma GCC unroll 16
   for (std::size_t c = 0; c < 16; ++c) {
-    const __mmask16 counts = _mm512_cmp_ps_mask(diffs[c], _mm512_setzero_ps(), _CMP_NEQ_UQ);
+    const __mmask16 counts = _mm512_cmp_ps_mask(diffs[c], zero, _CMP_NEQ_UQ);
     const __m512i winner = _mm512_cvtepu8_epi32(
-        _mm_load_si128(reinterpret_cast<const __m128i*>(bytes[c % 4] + 16 * (c / 4))));
+        _mm_load_si128(reinterpret_cast<const __m128i*>(winners_of[c % 4][c / 4])));
     const __m512i offsets = _mm512_add_epi32(firsts, _mm512_permutexvar_epi32(winner, starts));
     const std::size_t place = c * lists.room + lists.sizes[c];
     _mm512_storeu_ps(lists.values + place, _mm512_maskz_compress_ps(counts, diffs[c]));
@@ -99,14 +95,27 @@ void list_16_windows(const WindowRow& row, std::size_t first, Lists& lists, __m5
 
 void list_row_of_16(const WindowRow& row, Lists& lists, float* bias_sums) {
   __m512 of_row = _mm512_setzero_ps();
-  for (std::size_t first = 0; first < row.windows; first += 16) {
-    list_16_windows(row, first, lists, of_row);
+  const Outputs& out = row.outputs;
+  std::size_t first = 0;
+  for (; first + 16 <= row.windows; first += 16) {
+    const std::size_t at = 16 * first;
+    const float* dst = row.relu ? out.dst + at : nullptr;
+    list_16_windows(row, {dst, out.winners + at, out.diff + at}, first, lists, of_row);
+  }
+  if (first < row.windows) {  // the last ones, and zeros behind them
+    const std::size_t at = 16 * first, count = 16 * (row.windows - first);
+    float dst[256]{}, diff[256]{};
+    std::uint8_t winners[256]{};
+    if (row.relu) std::copy_n(out.dst + at, count, dst);
+    std::copy_n(out.diff + at, count, diff);
+    std::copy_n(out.winners + at, count, winners);
+    list_16_windows(row, {dst, winners, diff}, first, lists, of_row);
   }
   _mm512_storeu_ps(bias_sums, _mm512_add_ps(_mm512_loadu_ps(bias_sums), of_row));
 }
 
 // 2 x 6 outputs of two blocks: 24 of 32 registers.
-constexpr Kernels kKernels{forward_rows<16, 3, 2>, backward_rows<16, list_row_of_16>};
+constexpr Kernels kKernels{forward_rows<16, 16, 3, 2>, backward_rows<16, 16, list_row_of_16>};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 // Included by the files that are compiled for one instruction set each.
 #include <algorithm>
+#include <bit>
 
 #include "backends/cpu/lanes.h"
 #include "backends/cpu/sparse/first_layer_kernels.h"
@@ -30,33 +31,43 @@ std::uint32_t start_of(const WindowRow& row, unsigned position) {
          (position >> 1) * static_cast<std::uint32_t>(row.row_size);
 }
 
-/// Writes every gradient behind the last of its list, and lets it stay if it counts.
-template <std::size_t kBlock>
+/// Writes every gradient behind the last of its list, and lets it stay if it counts. No branch
+/// depends on the numbers. W: numbers in a register.
+template <std::size_t kBlock, std::size_t W>
 void list_row(const WindowRow& row, Lists& lists, float* bias_sums) {
+  using L = Lanes<W>;
+  using Any = typename L::AnyFloat;
   const std::uint32_t starts[4] = {start_of(row, 0), start_of(row, 1), start_of(row, 2),
                                    start_of(row, 3)};
   for (std::size_t window = 0; window < row.windows; ++window) {
+    const std::size_t at = window * kBlock;
+    float diffs[kBlock];
+    for (std::size_t c = 0; c < kBlock; c += W) {
+      typename L::Float diff = *reinterpret_cast<const Any*>(row.outputs.diff + at + c);
+      if (row.relu) {
+        const typename L::Float dst = *reinterpret_cast<const Any*>(row.outputs.dst + at + c);
+        diff = dst > 0 ? diff : typename L::Float{};
+      }
+      *reinterpret_cast<Any*>(diffs + c) = diff;
+      *reinterpret_cast<Any*>(bias_sums + c) += diff;
+    }
     const auto first = static_cast<std::uint32_t>(2 * kColours * window);
     for (std::size_t c = 0; c < kBlock; ++c) {
-      const std::size_t at = window * kBlock + c;
-      const bool passed = !row.relu || row.outputs.dst[at] > 0;
-      const float diff = passed ? row.outputs.diff[at] : 0.0f;
       const std::size_t place = c * lists.room + lists.sizes[c];
-      lists.values[place] = diff;
-      lists.offsets[place] = first + starts[row.outputs.winners[at]];
-      lists.sizes[c] += diff != 0;
-      bias_sums[c] += diff;
+      lists.values[place] = diffs[c];
+      lists.offsets[place] = first + starts[row.outputs.winners[at + c]];
+      lists.sizes[c] += (std::bit_cast<std::uint32_t>(diffs[c]) << 1) != 0;
     }
   }
 }
 
 /// sums (3 x kLanes) += entries of one channel times what they meet in `rows`. A run of numbers is
-/// read in kParts registers of kBlock numbers, as many as hold the kRun that count.
-template <std::size_t kBlock>
+/// read in kParts registers of W numbers, as many as hold the kRun that count.
+template <std::size_t W>
 void gather(const Lists& lists, std::size_t channel, const float* rows, std::size_t row_size,
             float* sums) {
-  using L = Lanes<kBlock>;
-  constexpr std::size_t kParts = (kRun + kBlock - 1) / kBlock;
+  using L = Lanes<W>;
+  constexpr std::size_t kParts = (kRun + W - 1) / W;
   float* values = lists.values + channel * lists.room;
   std::uint32_t* offsets = lists.offsets + channel * lists.room;
   const std::size_t size = lists.sizes[channel];
@@ -70,23 +81,23 @@ void gather(const Lists& lists, std::size_t channel, const float* rows, std::siz
       const float* run = rows + offsets[i + entry];
 #pragma GCC unroll 3
       for (std::size_t row = 0; row < 3; ++row, run += row_size) {
-#pragma GCC unroll 2
+#pragma GCC unroll 3
         for (std::size_t part = 0; part < kParts; ++part) {
           sums_of[entry][row][part] +=
-              value * *reinterpret_cast<const typename L::AnyFloat*>(run + part * kBlock);
+              value * *reinterpret_cast<const typename L::AnyFloat*>(run + part * W);
         }
       }
     }
   }
   for (std::size_t row = 0; row < 3; ++row) {
     for (std::size_t part = 0; part < kParts; ++part) {
-      *reinterpret_cast<typename L::AnyFloat*>(sums + row * kLanes + part * kBlock) +=
+      *reinterpret_cast<typename L::AnyFloat*>(sums + row * kLanes + part * W) +=
           sums_of[0][row][part] + sums_of[1][row][part];
     }
   }
 }
 
-template <std::size_t kBlock, void (*kListRow)(const WindowRow&, Lists&, float*)>
+template <std::size_t kBlock, std::size_t W, void (*kListRow)(const WindowRow&, Lists&, float*)>
 void backward_rows(const Shape& s, const std::uint8_t* picture, const Outputs& out, int begin,
                    int end, float* scratch, float* sums) {
   const std::size_t size = row_size(s), room = room_for(s);
@@ -106,7 +117,7 @@ void backward_rows(const Shape& s, const std::uint8_t* picture, const Outputs& o
       std::fill_n(lists.sizes, kBlock, std::size_t{0});
       kListRow(WindowRow{here, windows, size, s.relu}, lists, bias_sums + first);
       for (std::size_t c = 0; c < kBlock; ++c) {
-        gather<kBlock>(lists, c, rows, size, sums + (first + c) * kSumsOfChannel);
+        gather<W>(lists, c, rows, size, sums + (first + c) * kSumsOfChannel);
       }
     }
   }

@@ -4,8 +4,8 @@
 namespace cputrain::first_layer {
 namespace {
 
-// 2 x 2 outputs, each in two registers of four numbers.
-constexpr Kernels kKernels{forward_rows<8, 1, 1>, backward_rows<8, list_row<8>>};
+// 2 x 2 outputs of a block in two registers: 8 of 16.
+constexpr Kernels kKernels{forward_rows<8, 4, 1, 2>, backward_rows<8, 4, list_row<8, 4>>};
 
 }  // namespace
 

@@ -34,8 +34,9 @@ constexpr std::size_t kRowsSeen = 4;
   const std::size_t before = static_cast<std::size_t>(s.columns.before) * kColours;
   const std::uint8_t* bytes = picture + static_cast<std::size_t>(from) * width;
   std::fill_n(row, before, 0.0f);
+  const float scale = s.scale, offset = s.offset;
   for (std::size_t i = 0; i < width; ++i) {
-    row[before + i] = static_cast<float>(bytes[i]) * s.scale + s.offset;
+    row[before + i] = static_cast<float>(bytes[i]) * scale + offset;
   }
   std::fill(row + before + width, row + size, 0.0f);
 }
