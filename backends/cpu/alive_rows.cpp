@@ -251,7 +251,7 @@ std::size_t find_alive(InstructionSet set, const Sizes& s, const float* x, std::
 }
 
 bool may_pay(std::size_t in, std::size_t out) {
-  constexpr std::size_t kLeastWeights = 1 << 20;
+  constexpr std::size_t kLeastWeights = 1 << 15;
   return out % kColumns == 0 && in * out >= kLeastWeights;
 }
 
