@@ -76,7 +76,7 @@ ALWAYS_INLINE void forward_columns(const Block& b, const float* weights, std::si
   for (std::size_t image = 0; image < b.sizes.images; ++image) {
     const std::uint64_t mask = b.masks[image];
     if (!mask) continue;
-    const float* x = b.x + image * b.sizes.in;
+    const float* x = b.x + image * b.sizes.row_x;
     float* sum = sums + image * b.sizes.out + column;
     typename Lanes<W>::Float sum_of[kTile];
     for (int t = 0; t < kTile; ++t) sum_of[t] = lanes<W>(sum + t * W);
@@ -133,7 +133,7 @@ template <int W>
 ALWAYS_INLINE void data_block(const Block& b, const float* weights, const float* diff_y, bool add,
                               float* diff_x) {
   for (std::size_t image = 0; image < b.sizes.images; ++image) {
-    float* diff = diff_x + image * b.sizes.in;
+    float* diff = diff_x + image * b.sizes.row_x;
     if (!add) std::fill_n(diff, b.rows, 0.0f);
     std::uint64_t mask = b.masks[image];
     while (mask) {
@@ -163,7 +163,7 @@ ALWAYS_INLINE void weights_columns(const Block& b, std::size_t row, std::uint64_
     sum[t] = add ? lanes<W>(diff_row + column + t * W) : typename Lanes<W>::Float{};
   }
   for_bits(images, [&](std::size_t image) {
-    const float value = b.x[image * b.sizes.in + row];
+    const float value = b.x[image * b.sizes.row_x + row];
     const float* diff = diff_y + image * b.sizes.out + column;
     for (int t = 0; t < kTile; ++t) sum[t] += value * lanes<W>(diff + t * W);
   });
@@ -239,7 +239,7 @@ std::size_t find_alive(InstructionSet set, const Sizes& s, const float* x, std::
   parallel_for(s.images, [&](std::size_t image) {
     std::size_t of_image = 0;
     for (std::size_t block = 0; block < blocks(s.in); ++block) {
-      const float* at = x + image * s.in + block * kRows;
+      const float* at = x + image * s.row_x + block * kRows;
       const std::size_t rows = std::min(kRows, s.in - block * kRows);
       const std::uint64_t mask = rows == kRows ? full(at) : mask_of(at, rows);
       masks[block * s.images + image] = mask;

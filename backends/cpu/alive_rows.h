@@ -10,14 +10,16 @@
 /// dead: it is not read. (A GEMM streams all weights once for each of its three products, which is
 /// most of its time when images are few.) Exact; NaN counts as alive.
 ///
-/// Images x (images, in), outputs y (images, out) and weights W (in, out) lie row by row, without
-/// gaps. Threads divide rows or columns such that the same bits come out for any number of them.
+/// Images x (images, in), outputs y (images, out) and weights W (in, out) lie row by row, y and W
+/// without gaps. Threads divide rows or columns such that the same bits come out for any number of
+/// them.
 namespace cputrain::alive_rows {
 
 struct Sizes {
   std::size_t images;  ///< at most kMostImages
   std::size_t in;
-  std::size_t out;  ///< a multiple of kColumns
+  std::size_t out;    ///< a multiple of kColumns
+  std::size_t row_x;  ///< numbers from one image of x, or of its gradient, to the next
 };
 constexpr std::size_t kMostImages = 32;
 constexpr std::size_t kColumns = 16;

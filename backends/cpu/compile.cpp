@@ -197,8 +197,8 @@ class StepMaker {
     const Source src = read(input());
     const Map dst = new_map({{1, 1, layer.units}, 1}, src.map.wants_diff || !node().frozen);
     if (layer.sharded) {
-      steps_.push_back(
-          std::make_unique<ShardedDenseStep>(planning_, next_step(), node(), src, dst, parameter_));
+      steps_.push_back(std::make_unique<ShardedDenseStep>(planning_, next_step(), node(), src, dst,
+                                                          parameter_, zeros_are_dead));
     } else {
       steps_.push_back(std::make_unique<DenseStep>(planning_, next_step(), node(), src, dst,
                                                    parameter_, zeros_are_dead));

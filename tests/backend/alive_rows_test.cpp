@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "backends/cpu/dense_product.h"
 #include "core/random.h"
 
 /// Products that skip zeros, against plain loops in double, with every instruction set that this
@@ -29,7 +31,7 @@ std::vector<float> numbers(std::size_t n, float density, std::uint32_t seed) {
 
 struct Problem {
   Problem(std::size_t images, std::size_t in, std::size_t out, float density)
-      : sizes{images, in, out},
+      : sizes{images, in, out, in},
         x(numbers(images * in, density, 1)),
         weights(numbers(in * out, 1, 2)),
         diff_y(numbers(images * out, 1, 3)),
@@ -72,7 +74,7 @@ double distance(const std::vector<float>& a, const std::vector<double>& b) {
 }
 
 void expect_right(const Problem& p, bool add, const Results& results) {
-  const auto [images, in, out] = p.sizes;
+  const auto [images, in, out, row_x] = p.sizes;
   std::vector<double> y(p.y.begin(), p.y.end()), diff_x(images * in), diff_weights(in * out);
   if (add) diff_x.assign(p.diff_x.begin(), p.diff_x.end());
   if (add) diff_weights.assign(p.diff_weights.begin(), p.diff_weights.end());
@@ -128,6 +130,25 @@ TEST_P(AliveRows, FewRowsAndColumns) {
   }
 }
 
+/// A rank that has some of a layer's inputs reads columns of x.
+TEST_P(AliveRows, ImagesMayLieApart) {
+  const Problem near(5, 300, 48, 0.3f);
+  Problem apart = near;
+  apart.sizes.row_x = 317;
+  const auto spread = [&](const std::vector<float>& rows) {
+    std::vector<float> result(5 * apart.sizes.row_x, 7);
+    for (std::size_t i = 0; i < 5; ++i) {
+      std::copy_n(rows.data() + i * 300, 300, result.data() + i * apart.sizes.row_x);
+    }
+    return result;
+  };
+  apart.x = spread(near.x);
+  apart.diff_x = spread(near.diff_x);
+  Results expected = run(GetParam(), near, true, 1);
+  expected.diff_x = spread(expected.diff_x);  // and nothing between
+  EXPECT_TRUE(expected == run(GetParam(), apart, true, 1));
+}
+
 /// Each alone in its image, so that no other number can hide a lost one.
 TEST_P(AliveRows, NanIsAliveAndMinusZeroIsNot) {
   Problem problem(3, 100, 16, 0);
@@ -141,6 +162,37 @@ TEST_P(AliveRows, NanIsAliveAndMinusZeroIsNot) {
   EXPECT_NE(results.diff_x[70], 0);
   EXPECT_EQ(results.diff_x[100 + 3], 0);
   EXPECT_NE(results.diff_x[200 + 99], 0);
+}
+
+Results run_product(Problem p, bool add) {
+  omp_set_num_threads(1);
+  const Sizes& s = p.sizes;
+  DenseProduct product({s.in, s.out, s.images, s.row_x}, true);
+  std::vector<std::byte> kept(product.kept_bytes()), for_forward(product.forward_bytes());
+  product.use(kept.data(), for_forward.data());
+  product.forward(s.images, p.x.data(), p.weights.data(), true, p.y.data());
+  product.backward_data(s.images, p.diff_y.data(), p.weights.data(), add, p.diff_x.data());
+  product.backward_weights(s.images, p.x.data(), p.diff_y.data(), add, p.diff_weights.data());
+  const auto alive = s.images * s.in - static_cast<std::size_t>(std::ranges::count(p.x, 0.0f));
+  return {alive, p.y, p.diff_x, p.diff_weights};
+}
+
+/// More images than go at a time; and small layers and dense images, for which it is a GEMM.
+TEST(DenseProductTest, MultipliesLikePlainLoops) {
+  for (const bool add : {false, true}) {
+    for (const std::size_t images : {1, 33, 70}) {
+      for (const float density : {0.05f, 1.0f}) {
+        for (const std::size_t out : {32, 64, 65}) {
+          const Problem problem(images, 700, out, density);
+          const Results results = run_product(problem, add);
+          if (density == 1 || out == 64) expect_right(problem, add, results);
+          // A GEMM writes gradients of zeros, too.
+          const bool skipped = results.diff_x[0] == (add ? problem.diff_x[0] : 0);
+          EXPECT_EQ(skipped, problem.x[0] == 0 && out == 64);
+        }
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(AllSets, AliveRows,
