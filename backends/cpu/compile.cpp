@@ -20,12 +20,13 @@ namespace {
 /// A map and what the steps made so far do to it.
 struct TrackedMap {
   Map map;
-  int unread = 0;             ///< readers that have no step yet
-  bool shared = false;        ///< has several readers
-  bool diff_changes = false;  ///< its gradient is changed in place on the way back
-  int producer = 0;           ///< step that writes it
-  int last_touch = -1;        ///< last step that changes it in place, or reads it and adds to its
-                              ///< gradient; of the maps that share the gradient, too
+  int unread = 0;               ///< readers that have no step yet
+  bool shared = false;          ///< has several readers
+  bool diff_changes = false;    ///< its gradient is changed in place on the way back
+  bool zeros_are_dead = false;  ///< a ReLU made it, so where it is zero its gradient ends
+  int producer = 0;             ///< step that writes it
+  int last_touch = -1;          ///< last step that changes it in place, or reads it and adds to its
+                                ///< gradient; of the maps that share the gradient, too
 };
 
 /// Walks the nodes and keeps, for each, the map that holds its output. Flatten needs no step: a
@@ -154,6 +155,7 @@ class StepMaker {
     const bool wants_diff = src.map.wants_diff || !block.convolution->frozen;
     const Map dst = new_map({node().dst, block_}, wants_diff);
     maps_.back().diff_changes = block.relu;
+    maps_.back().zeros_are_dead = block.relu || block.pooled_relu;
     steps_.push_back(
         std::make_unique<ConvolutionStep>(planning_, next_step(), block, src, dst, parameter_));
     parameter_ += block.convolution->parameters.size();
@@ -184,28 +186,34 @@ class StepMaker {
     if (relu) ++node_;
     const Source src = read(from);
     const Map dst = new_map(src.map.layout, src.map.wants_diff || !own.frozen);
+    maps_.back().zeros_are_dead = relu;
     steps_.push_back(
         std::make_unique<BatchNormStep>(planning_, next_step(), own, relu, src, dst, parameter_));
     parameter_ += own.parameters.size();
   }
 
   void dense(const Dense& layer) {
+    const bool zeros_are_dead = input().zeros_are_dead;
     const Source src = read(input());
     const Map dst = new_map({{1, 1, layer.units}, 1}, src.map.wants_diff || !node().frozen);
     if (layer.sharded) {
-      steps_.push_back(
-          std::make_unique<ShardedDenseStep>(planning_, next_step(), node(), src, dst, parameter_));
+      steps_.push_back(std::make_unique<ShardedDenseStep>(planning_, next_step(), node(), src, dst,
+                                                          parameter_, zeros_are_dead));
     } else {
-      steps_.push_back(
-          std::make_unique<DenseStep>(planning_, next_step(), node(), src, dst, parameter_));
+      steps_.push_back(std::make_unique<DenseStep>(planning_, next_step(), node(), src, dst,
+                                                   parameter_, zeros_are_dead));
     }
     parameter_ += node().parameters.size();
   }
 
   void pool() {
     check_not_flattened();
+    // Of a ReLU's outputs the largest is zero only where all are.
+    const bool zeros_are_dead =
+        std::holds_alternative<MaxPool>(node().layer) && input().zeros_are_dead;
     const Source src = read(input());
     const Map dst = new_map({node().dst, src.map.layout.block}, src.map.wants_diff);
+    maps_.back().zeros_are_dead = zeros_are_dead;
     steps_.push_back(std::make_unique<PoolStep>(planning_, next_step(), node(), src, dst));
   }
 
@@ -275,6 +283,7 @@ class StepMaker {
     tracked.unread = count_readers(static_cast<int>(node_));
     tracked.shared = tracked.unread > 1;
     tracked.diff_changes = true;
+    tracked.zeros_are_dead |= std::is_same_v<S, ReluStep>;  // dropout's zeros are, too
     tracked.last_touch = next_step();
     steps_.push_back(std::make_unique<S>(planning_, next_step(), node(), tracked.map));
   }

@@ -8,20 +8,24 @@
 namespace cputrain {
 
 DenseStep::DenseStep(const Planning& planning, int step, const Graph::Node& node, const Source& src,
-                     const Map& dst, std::size_t first_parameter)
+                     const Map& dst, std::size_t first_parameter, bool zeros_are_dead)
     : src_(src),
       dst_(dst),
       first_parameter_(first_parameter),
       in_(src.map.layout.size()),
       out_(dst.layout.size()),
       bias_(std::get<Dense>(node.layer).bias),
-      learns_(planning.training() && !node.frozen) {
+      learns_(planning.training() && !node.frozen),
+      product_({in_, out_, static_cast<std::size_t>(planning.largest()), in_}, zeros_are_dead) {
   planning.use_forward(step, src, dst);
   planning.use_backward(step, src, dst);
   if (learns_) planning.memory.use(src.map.value, planning.backward_time(step));
   time_.name = node.name;
-  time_.algorithm = "sgemm";
+  time_.algorithm = product_.algorithm();
   time_.macs = static_cast<double>(src.map.layout.shape.size()) * static_cast<double>(out_);
+  kept_block_ = planning.memory.add(product_.kept_bytes(), planning.forward_time(step));
+  if (dst.wants_diff) planning.memory.use(kept_block_, planning.backward_time(step));
+  forward_block_ = planning.memory.add(product_.forward_bytes(), planning.forward_time(step));
 }
 
 std::vector<std::unique_ptr<ParameterFormat>> DenseStep::formats() const {
@@ -36,6 +40,7 @@ void DenseStep::bind(const Bindings& bindings) {
   dst_data_ = bindings.at(dst_.value);
   weights_ = bindings.weights(first_parameter_);
   if (bias_) bias_data_ = bindings.weights(first_parameter_ + 1);
+  product_.use(bindings.at<std::byte>(kept_block_), bindings.at<std::byte>(forward_block_));
   if (!dst_.wants_diff) return;
   dst_diff_ = bindings.at(dst_.diff);
   if (src_.map.wants_diff) src_diff_ = bindings.at(src_.map.diff);
@@ -50,7 +55,7 @@ void DenseStep::forward(const Execution& execution) {
   if (bias_) {
     for (std::size_t n = 0; n < images; ++n) std::copy_n(bias_data_, out_, dst_data_ + n * out_);
   }
-  multiply({false, false, images, out_, in_}, src_data_, weights_, bias_ ? 1.0f : 0.0f, dst_data_);
+  product_.forward(images, src_data_, weights_, bias_, dst_data_);
 }
 
 void DenseStep::add_bias_gradient(std::size_t images, bool overwrite) {
@@ -63,14 +68,12 @@ void DenseStep::backward(const Execution& execution) {
   const bool overwrite = execution.accumulate == Accumulate::overwrite;
   if (learns_) {
     const TimeSpan span(time_.backward_weights);
-    multiply({true, false, in_, out_, images}, src_data_, dst_diff_, overwrite ? 0.0f : 1.0f,
-             weights_sum_);
+    product_.backward_weights(images, src_data_, dst_diff_, !overwrite, weights_sum_);
     if (bias_) add_bias_gradient(images, overwrite);
   }
   if (!src_diff_) return;
   const TimeSpan span(time_.backward_data);
-  multiply({false, true, images, in_, out_}, dst_diff_, weights_, src_.adds ? 1.0f : 0.0f,
-           src_diff_);
+  product_.backward_data(images, dst_diff_, weights_, src_.adds, src_diff_);
 }
 
 }  // namespace cputrain

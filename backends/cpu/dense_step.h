@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backends/cpu/dense_product.h"
 #include "backends/cpu/step.h"
 
 namespace cputrain {
@@ -9,8 +10,9 @@ namespace cputrain {
 /// channels that only fill a block are zero.
 class DenseStep final : public Step {
  public:
+  /// `zeros_are_dead`: the source's, as for DenseProduct.
   DenseStep(const Planning&, int step, const Graph::Node&, const Source& src, const Map& dst,
-            std::size_t first_parameter);
+            std::size_t first_parameter, bool zeros_are_dead = false);
 
   std::vector<std::unique_ptr<ParameterFormat>> formats() const override;
   void bind(const Bindings&) override;
@@ -25,6 +27,8 @@ class DenseStep final : public Step {
   Map dst_;
   std::size_t first_parameter_, in_, out_;  ///< in_ counts the filling
   bool bias_, learns_;
+  DenseProduct product_;
+  MemoryPlan::Block kept_block_{}, forward_block_{};
   float *src_data_ = nullptr, *src_diff_ = nullptr, *dst_data_ = nullptr, *dst_diff_ = nullptr;
   float *weights_ = nullptr, *weights_sum_ = nullptr, *bias_data_ = nullptr, *bias_sum_ = nullptr;
   LayerTime time_;

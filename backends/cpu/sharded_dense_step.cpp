@@ -41,20 +41,21 @@ Communicator& ranks_of(const Planning& planning) {
 }  // namespace
 
 ShardedDenseStep::ShardedDenseStep(const Planning& planning, int step, const Graph::Node& node,
-                                   const Source& src, const Map& dst, std::size_t first_parameter)
+                                   const Source& src, const Map& dst, std::size_t first_parameter,
+                                   bool zeros_are_dead)
     : src_(src),
       dst_(dst),
       first_parameter_(first_parameter),
       in_(src.map.layout.size()),
       out_(dst.layout.size()),
       bias_(std::get<Dense>(node.layer).bias),
+      zeros_are_dead_(zeros_are_dead),
       most_images_(static_cast<std::size_t>(planning.largest())),
       node_(ranks_of(planning)) {
   assert(!node.frozen);
   planning.use_forward(step, src, dst);
   planning.use_backward(step, src, dst);
   time_.name = node.name;
-  time_.algorithm = "sgemm, sharded over the node's ranks";
   time_.macs = static_cast<double>(src.map.layout.shape.size()) * static_cast<double>(out_);
 }
 
@@ -77,6 +78,11 @@ void ShardedDenseStep::bind(const Bindings& bindings) {
     if (rank != layer_->local_rank()) continue;
     shard_ = {own.begin - kernel.range.begin, own.end - kernel.range.begin};
   }
+  product_.emplace(DenseProduct::Size{rows(), out_, layer_->images(), in_}, zeros_are_dead_);
+  kept_.resize(product_->kept_bytes());
+  for_forward_.resize(product_->forward_bytes());
+  product_->use(kept_.data(), for_forward_.data());
+  time_.algorithm = std::string(product_->algorithm()) + ", sharded over the node's ranks";
   src_data_ = bindings.at(src_.map.value);
   dst_data_ = bindings.at(dst_.value);
   weights_ = bindings.weights(first_parameter_) + shard_.begin;
@@ -102,9 +108,8 @@ void ShardedDenseStep::multiply_together(int images) {
 void ShardedDenseStep::multiply_columns() {
   if (layer_->images() == 0 || rows() == 0) return;
   const float* columns = layer_->sources().as<float>().data() + first_row();
-  const MatrixProduct product{false, false, layer_->images(), out_, rows(), in_};
-  multiply(product, columns, weights_, 0.0f,
-           layer_->partial_sums(layer_->local_rank()).as<float>().data());
+  product_->forward(layer_->images(), columns, weights_, false,
+                    layer_->partial_sums(layer_->local_rank()).as<float>().data());
 }
 
 void ShardedDenseStep::add_partial_sums() {
@@ -159,17 +164,16 @@ void ShardedDenseStep::write_weights_gradient(Accumulate accumulate) {
     return;
   }
   const float* columns = layer_->sources().as<float>().data() + first_row();
-  const MatrixProduct product{true, false, rows(), out_, layer_->images(), in_};
-  multiply(product, columns, layer_->diff().as<float>().data(), overwrite ? 0.0f : 1.0f,
-           weights_sum_);
+  product_->backward_weights(layer_->images(), columns, layer_->diff().as<float>().data(),
+                             !overwrite, weights_sum_);
 }
 
 /// Own columns of all images; what they held is not needed any more.
 void ShardedDenseStep::write_source_gradient() {
   if (layer_->images() == 0 || rows() == 0) return;
   float* columns = layer_->sources().as<float>().data() + first_row();
-  const MatrixProduct product{false, true, layer_->images(), rows(), out_, 0, in_};
-  multiply(product, layer_->diff().as<float>().data(), weights_, 0.0f, columns);
+  product_->backward_data(layer_->images(), layer_->diff().as<float>().data(), weights_, false,
+                          columns);
 }
 
 }  // namespace cputrain

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
+#include "backends/cpu/dense_product.h"
 #include "backends/cpu/step.h"
 #include "comm/shared_layer.h"
 
@@ -12,8 +14,9 @@ namespace cputrain {
 /// The bias is each rank's own affair, and its gradient is reduced like that of other layers.
 class ShardedDenseStep final : public Step {
  public:
+  /// `zeros_are_dead`: the source's, as for DenseProduct.
   ShardedDenseStep(const Planning&, int step, const Graph::Node&, const Source& src, const Map& dst,
-                   std::size_t first_parameter);
+                   std::size_t first_parameter, bool zeros_are_dead = false);
 
   std::vector<std::unique_ptr<ParameterFormat>> formats() const override;
   void bind(const Bindings&) override;
@@ -39,12 +42,14 @@ class ShardedDenseStep final : public Step {
   Source src_;
   Map dst_;
   std::size_t first_parameter_, in_, out_;  ///< in_ counts the filling
-  bool bias_;
+  bool bias_, zeros_are_dead_;
   std::size_t most_images_;
   Communicator& node_;
   std::unique_ptr<SharedLayer> layer_;
-  Range shard_;                 ///< this rank's weights, within the kernel
-  std::vector<bool> has_rows_;  ///< by rank: small layers leave some without
+  Range shard_;                                ///< this rank's weights, within the kernel
+  std::vector<bool> has_rows_;                 ///< by rank: small layers leave some without
+  std::optional<DenseProduct> product_;        ///< of own rows
+  std::vector<std::byte> kept_, for_forward_;  ///< its memory
   float *src_data_ = nullptr, *src_diff_ = nullptr, *dst_data_ = nullptr, *dst_diff_ = nullptr;
   float *weights_ = nullptr, *weights_sum_ = nullptr, *bias_data_ = nullptr, *bias_sum_ = nullptr;
   LayerTime time_;

@@ -21,13 +21,16 @@ constexpr float kMark = 7;  // where no gradient is to be written
 
 /// The first layer reads a blocked map whose last block has filling; two more read one map, so that
 /// one of them adds to the gradient that the other wrote; the last has fewer inputs than ranks.
-Graph network() {
+/// With many units the first is large enough for the cpu backend to skip zeros of what it reads.
+constexpr int kFewUnits = 25, kManyUnits = 640;
+
+Graph network(int units) {
   Graph graph(kImage);
   graph.add(Convolution{.filters = 20, .kernel = 3});
   graph.add(Relu{});
   graph.add(MaxPool{});
   graph.add(Flatten{});
-  graph.add(Dense{.units = 25}, "first");
+  graph.add(Dense{.units = units}, "first");
   const int trunk = graph.add(Relu{});
   graph.add(Dense{.units = 5}, "left", {trunk});
   graph.add(Dense{.units = 5, .bias = false}, "right", {trunk});
@@ -37,9 +40,9 @@ Graph network() {
   return graph;
 }
 
-Graph sharded_network() {
+Graph sharded_network(int units) {
   const std::vector<std::string> layers{"first", "left", "right", "last"};
-  return with_sharded_dense(network(), layers);
+  return with_sharded_dense(network(units), layers);
 }
 
 /// The rank's images of every micro-batch.
@@ -91,7 +94,7 @@ class ShardedDenseLayers : public ::testing::TestWithParam<BackendUnderTest> {
 
   /// What every rank computed; other ranks' shards of its gradients are cleared.
   std::vector<OfRank> run(const Pictures& pictures, const std::vector<int>& micro_batches,
-                          int ranks) {
+                          int ranks, int units) {
     std::map<int, OfRank> outcomes;
     std::mutex mutex;
     int images = 0;
@@ -99,7 +102,8 @@ class ShardedDenseLayers : public ::testing::TestWithParam<BackendUnderTest> {
     run_ranks(ranks, [&](Communicator& comm) {
       const auto backend = GetParam().make();
       const Shares own = shares_of(pictures, micro_batches, comm.rank(), ranks);
-      Trial trial(*backend, sharded_network(), sizes_of(own.pieces), Phase::train, nullptr, &comm);
+      Trial trial(*backend, sharded_network(units), sizes_of(own.pieces), Phase::train, nullptr,
+                  &comm);
       std::ranges::fill(trial.gradients().as<float>(), kMark);
       OfRank outcome;
       outcome.evaluated = trial.evaluate(own.pictures, own.pieces);
@@ -123,22 +127,19 @@ class ShardedDenseLayers : public ::testing::TestWithParam<BackendUnderTest> {
     for (auto& [rank, outcome] : outcomes) list.push_back(std::move(outcome));
     return list;
   }
-};
 
-TEST_P(ShardedDenseLayers, MakeTheGradientsOfPlainOnes) {
-  for (const std::vector<int>& micro_batches :
-       std::vector<std::vector<int>>{{5}, {6, 3, 6}, {2, 1}}) {
+  void expect_gradients_of_plain_ones(const std::vector<int>& micro_batches, int units) {
     int images = 0;
     for (const int count : micro_batches) images += count;
     const Pictures pictures = make_pictures(images, kImage, kClasses);
     const auto reference = make_reference_backend(DType::f64);
-    Trial whole(*reference, network(), {images});
+    Trial whole(*reference, network(units), {images});
     const Outcome expected = whole.train(pictures, {images});
     const Outcome evaluated = whole.evaluate(pictures, {images});
     for (const int ranks : {1, 2, 3, 4, 7}) {
       double loss = 0, evaluated_loss = 0;
       std::vector<std::vector<double>> sums(expected.gradients.size());
-      for (const OfRank& of_rank : run(pictures, micro_batches, ranks)) {
+      for (const OfRank& of_rank : run(pictures, micro_batches, ranks, units)) {
         loss += of_rank.trained.tally.loss;
         evaluated_loss += of_rank.evaluated.tally.loss;
         for (std::size_t p = 0; p < sums.size(); ++p) {
@@ -156,6 +157,17 @@ TEST_P(ShardedDenseLayers, MakeTheGradientsOfPlainOnes) {
       }
     }
   }
+};
+
+TEST_P(ShardedDenseLayers, MakeTheGradientsOfPlainOnes) {
+  for (const std::vector<int>& micro_batches :
+       std::vector<std::vector<int>>{{5}, {6, 3, 6}, {2, 1}}) {
+    expect_gradients_of_plain_ones(micro_batches, kFewUnits);
+  }
+}
+
+TEST_P(ShardedDenseLayers, MakeThemWhereZerosAreSkipped) {
+  expect_gradients_of_plain_ones({3, 2}, kManyUnits);
 }
 
 INSTANTIATE_TEST_SUITE_P(AllBackends, ShardedDenseLayers,

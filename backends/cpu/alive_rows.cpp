@@ -1,0 +1,300 @@
+#include "backends/cpu/alive_rows.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+
+#include "backends/cpu/lanes.h"
+#include "backends/cpu/parallel.h"
+
+namespace cputrain::alive_rows {
+namespace {
+
+#define ALWAYS_INLINE [[gnu::always_inline]] inline
+
+// W: floats in a register.
+template <int W>
+ALWAYS_INLINE const typename Lanes<W>::AnyFloat& lanes(const float* at) {
+  return *reinterpret_cast<const typename Lanes<W>::AnyFloat*>(at);
+}
+template <int W>
+ALWAYS_INLINE typename Lanes<W>::AnyFloat& lanes(float* at) {
+  return *reinterpret_cast<typename Lanes<W>::AnyFloat*>(at);
+}
+
+/// Calls f(bit) for the bits that are set, in order.
+template <class F>
+ALWAYS_INLINE void for_bits(std::uint64_t mask, const F& f) {
+  for (; mask; mask &= mask - 1) f(static_cast<std::size_t>(std::countr_zero(mask)));
+}
+
+// --- masks -----------------------------------------------------------------------------------
+
+std::uint64_t mask_of(const float* x, std::size_t n) {
+  std::uint64_t mask = 0;
+  for (std::size_t i = 0; i < n; ++i) mask |= static_cast<std::uint64_t>(x[i] != 0) << i;
+  return mask;
+}
+
+CPUTRAIN_AVX512 std::uint64_t full_mask_512(const float* x) {
+  std::uint64_t mask = 0;
+  for (int i = 0; i < 4; ++i) {
+    const __mmask16 part =
+        _mm512_cmp_ps_mask(_mm512_loadu_ps(x + 16 * i), _mm512_setzero_ps(), _CMP_NEQ_UQ);
+    mask |= static_cast<std::uint64_t>(part) << (16 * i);
+  }
+  return mask;
+}
+
+CPUTRAIN_AVX2 std::uint64_t full_mask_256(const float* x) {
+  std::uint64_t mask = 0;
+  for (int i = 0; i < 8; ++i) {
+    const __m256 part = _mm256_cmp_ps(_mm256_loadu_ps(x + 8 * i), _mm256_setzero_ps(), _CMP_NEQ_UQ);
+    mask |= static_cast<std::uint64_t>(static_cast<unsigned>(_mm256_movemask_ps(part))) << (8 * i);
+  }
+  return mask;
+}
+
+std::uint64_t full_mask(const float* x) { return mask_of(x, kRows); }
+
+// --- one block of rows -----------------------------------------------------------------------
+
+/// What the three products of one block need.
+struct Block {
+  Sizes sizes;
+  const std::uint64_t* masks;  ///< of its images
+  const float* x;              ///< of its first row, image 0
+  std::size_t rows;
+};
+
+/// sums (images, out) += x W, `kTile` vectors of columns at a time in registers.
+template <int W, int kTile>
+ALWAYS_INLINE void forward_columns(const Block& b, const float* weights, std::size_t column,
+                                   float* sums) {
+  for (std::size_t image = 0; image < b.sizes.images; ++image) {
+    const std::uint64_t mask = b.masks[image];
+    if (!mask) continue;
+    const float* x = b.x + image * b.sizes.row_x;
+    float* sum = sums + image * b.sizes.out + column;
+    typename Lanes<W>::Float sum_of[kTile];
+    for (int t = 0; t < kTile; ++t) sum_of[t] = lanes<W>(sum + t * W);
+    for_bits(mask, [&](std::size_t row) {
+      const float value = x[row];
+      const float* w = weights + row * b.sizes.out + column;
+      for (int t = 0; t < kTile; ++t) sum_of[t] += value * lanes<W>(w + t * W);
+    });
+    for (int t = 0; t < kTile; ++t) lanes<W>(sum + t * W) = sum_of[t];
+  }
+}
+
+template <int W, int kTile>
+ALWAYS_INLINE void forward_block(const Block& b, const float* weights, float* sums) {
+  std::size_t column = 0;
+  for (; column + kTile * W <= b.sizes.out; column += kTile * W) {
+    forward_columns<W, kTile>(b, weights, column, sums);
+  }
+  for (; column < b.sizes.out; column += W) forward_columns<W, 1>(b, weights, column, sums);
+}
+
+/// The sum of a vector's numbers, halves upon each other.
+template <int W>
+ALWAYS_INLINE float sum_of(const typename Lanes<W>::Float& vector) {
+  float part[W];
+  lanes<W>(part) = vector;
+  for (int half = W / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) part[i] += part[i + half];
+  }
+  return part[0];
+}
+
+/// Four rows' products with one image's gradient.
+template <int W>
+ALWAYS_INLINE void dot_rows(std::size_t out, const float* const (&rows)[4], const float* diff_y,
+                            float (&sums)[4]) {
+  typename Lanes<W>::Float even[4]{}, odd[4]{};
+  std::size_t column = 0;
+  for (; column + 2 * W <= out; column += 2 * W) {
+    const typename Lanes<W>::Float first = lanes<W>(diff_y + column),
+                                   second = lanes<W>(diff_y + column + W);
+    for (int i = 0; i < 4; ++i) {
+      even[i] += lanes<W>(rows[i] + column) * first;
+      odd[i] += lanes<W>(rows[i] + column + W) * second;
+    }
+  }
+  if (column < out) {
+    for (int i = 0; i < 4; ++i) even[i] += lanes<W>(rows[i] + column) * lanes<W>(diff_y + column);
+  }
+  for (int i = 0; i < 4; ++i) sums[i] = sum_of<W>(even[i] + odd[i]);
+}
+
+template <int W>
+ALWAYS_INLINE void data_block(const Block& b, const float* weights, const float* diff_y, bool add,
+                              float* diff_x) {
+  for (std::size_t image = 0; image < b.sizes.images; ++image) {
+    float* diff = diff_x + image * b.sizes.row_x;
+    if (!add) std::fill_n(diff, b.rows, 0.0f);
+    std::uint64_t mask = b.masks[image];
+    while (mask) {
+      // A last group of less than four repeats a row, so that every sum is made the same way.
+      std::size_t row[4];
+      const float* rows[4];
+      int count = 0;
+      for (int i = 0; i < 4; ++i) {
+        row[i] = mask ? static_cast<std::size_t>(std::countr_zero(mask)) : row[i - 1];
+        rows[i] = weights + row[i] * b.sizes.out;
+        count += mask != 0;
+        mask &= mask - 1;
+      }
+      float sums[4];
+      dot_rows<W>(b.sizes.out, rows, diff_y + image * b.sizes.out, sums);
+      for (int i = 0; i < count; ++i) diff[row[i]] = add ? diff[row[i]] + sums[i] : sums[i];
+    }
+  }
+}
+
+template <int W, int kTile>
+ALWAYS_INLINE void weights_columns(const Block& b, std::size_t row, std::uint64_t images,
+                                   const float* diff_y, bool add, std::size_t column,
+                                   float* diff_row) {
+  typename Lanes<W>::Float sum[kTile];
+  for (int t = 0; t < kTile; ++t) {
+    sum[t] = add ? lanes<W>(diff_row + column + t * W) : typename Lanes<W>::Float{};
+  }
+  for_bits(images, [&](std::size_t image) {
+    const float value = b.x[image * b.sizes.row_x + row];
+    const float* diff = diff_y + image * b.sizes.out + column;
+    for (int t = 0; t < kTile; ++t) sum[t] += value * lanes<W>(diff + t * W);
+  });
+  for (int t = 0; t < kTile; ++t) lanes<W>(diff_row + column + t * W) = sum[t];
+}
+
+template <int W, int kTile>
+ALWAYS_INLINE void weights_block(const Block& b, const float* diff_y, bool add,
+                                 float* diff_weights) {
+  std::uint64_t images_of[kRows]{};
+  for (std::size_t image = 0; image < b.sizes.images; ++image) {
+    for_bits(b.masks[image], [&](std::size_t row) { images_of[row] |= std::uint64_t{1} << image; });
+  }
+  const std::size_t out = b.sizes.out;
+  for (std::size_t row = 0; row < b.rows; ++row) {
+    float* diff_row = diff_weights + row * out;
+    if (!images_of[row]) {
+      if (!add) std::fill_n(diff_row, out, 0.0f);
+      continue;
+    }
+    std::size_t column = 0;
+    for (; column + kTile * W <= out; column += kTile * W) {
+      weights_columns<W, kTile>(b, row, images_of[row], diff_y, add, column, diff_row);
+    }
+    for (; column < out; column += W) {
+      weights_columns<W, 1>(b, row, images_of[row], diff_y, add, column, diff_row);
+    }
+  }
+}
+
+// --- copies by instruction set ---------------------------------------------------------------
+
+#define CPUTRAIN_COPIES(suffix, target, width)                                                   \
+  target void forward_##suffix(const Block& b, const float* weights, float* sums) {              \
+    forward_block<width, 8>(b, weights, sums);                                                   \
+  }                                                                                              \
+  target void data_##suffix(const Block& b, const float* weights, const float* diff_y, bool add, \
+                            float* diff_x) {                                                     \
+    data_block<width>(b, weights, diff_y, add, diff_x);                                          \
+  }                                                                                              \
+  target void weights_##suffix(const Block& b, const float* diff_y, bool add,                    \
+                               float* diff_weights) {                                            \
+    weights_block<width, 8>(b, diff_y, add, diff_weights);                                       \
+  }
+CPUTRAIN_COPIES(512, CPUTRAIN_AVX512, 16)
+CPUTRAIN_COPIES(256, CPUTRAIN_AVX2, 8)
+CPUTRAIN_COPIES(plain, , 4)
+#undef CPUTRAIN_COPIES
+
+struct Kernels {
+  std::uint64_t (*full_mask)(const float*);
+  void (*forward)(const Block&, const float*, float*);
+  void (*data)(const Block&, const float*, const float*, bool, float*);
+  void (*weights)(const Block&, const float*, bool, float*);
+};
+
+Kernels kernels_for(InstructionSet set) {
+  if (set == InstructionSet::avx512) return {full_mask_512, forward_512, data_512, weights_512};
+  if (set == InstructionSet::avx2) return {full_mask_256, forward_256, data_256, weights_256};
+  return {full_mask, forward_plain, data_plain, weights_plain};
+}
+
+Block block_of(const Sizes& s, const std::uint64_t* masks, const float* x, std::size_t block) {
+  const std::size_t first = block * kRows;
+  return {s, masks + block * s.images, x + first, std::min(kRows, s.in - first)};
+}
+
+}  // namespace
+
+std::size_t find_alive(InstructionSet set, const Sizes& s, const float* x, std::uint64_t* masks) {
+  const auto full = kernels_for(set).full_mask;
+  std::atomic<std::size_t> alive = 0;
+  parallel_for(s.images, [&](std::size_t image) {
+    std::size_t of_image = 0;
+    for (std::size_t block = 0; block < blocks(s.in); ++block) {
+      const float* at = x + image * s.row_x + block * kRows;
+      const std::size_t rows = std::min(kRows, s.in - block * kRows);
+      const std::uint64_t mask = rows == kRows ? full(at) : mask_of(at, rows);
+      masks[block * s.images + image] = mask;
+      of_image += static_cast<std::size_t>(std::popcount(mask));
+    }
+    alive += of_image;
+  });
+  return alive;
+}
+
+bool may_pay(std::size_t in, std::size_t out) {
+  constexpr std::size_t kLeastWeights = 1 << 15;
+  return out % kColumns == 0 && in * out >= kLeastWeights;
+}
+
+bool forward_pays(std::size_t images, std::size_t in, std::size_t alive) {
+  return alive <= 2 * in || 5 * alive <= images * in;
+}
+
+bool backward_pays(std::size_t images, std::size_t in, std::size_t alive) {
+  return images <= 8 || 2 * alive <= images * in;
+}
+
+void forward(InstructionSet set, const Sizes& s, const std::uint64_t* masks, const float* x,
+             const float* weights, float* scratch, float* y) {
+  const Kernels kernels = kernels_for(set);
+  const std::size_t numbers = s.images * s.out, count = blocks(s.in);
+  parallel_for(kSlabs, [&](std::size_t slab) {
+    float* sums = scratch + slab * numbers;
+    std::fill_n(sums, numbers, 0.0f);
+    for (std::size_t b = slab * count / kSlabs; b < (slab + 1) * count / kSlabs; ++b) {
+      kernels.forward(block_of(s, masks, x, b), weights + b * kRows * s.out, sums);
+    }
+  });
+  for (std::size_t slab = 0; slab < kSlabs; ++slab) {
+    const float* sums = scratch + slab * numbers;
+    for (std::size_t i = 0; i < numbers; ++i) y[i] += sums[i];
+  }
+}
+
+void backward_data(InstructionSet set, const Sizes& s, const std::uint64_t* masks,
+                   const float* weights, const float* diff_y, bool add, float* diff_x) {
+  const Kernels kernels = kernels_for(set);
+  parallel_for(blocks(s.in), [&](std::size_t b) {
+    kernels.data(block_of(s, masks, diff_x, b), weights + b * kRows * s.out, diff_y, add,
+                 diff_x + b * kRows);
+  });
+}
+
+void backward_weights(InstructionSet set, const Sizes& s, const std::uint64_t* masks,
+                      const float* x, const float* diff_y, bool add, float* diff_weights) {
+  const Kernels kernels = kernels_for(set);
+  parallel_for(blocks(s.in), [&](std::size_t b) {
+    kernels.weights(block_of(s, masks, x, b), diff_y, add, diff_weights + b * kRows * s.out);
+  });
+}
+
+}  // namespace cputrain::alive_rows

@@ -1,0 +1,23 @@
+#pragma once
+
+/// Kernels that are worth more care than clones.h gives have one copy for each of these, picked by
+/// the caller: a test can reach all that its machine has. A template does the work and is inlined
+/// into functions that carry the attribute.
+namespace cputrain {
+
+enum class InstructionSet {
+  plain,   ///< any x86-64
+  avx2,    ///< with FMA: "x86-64-v3"
+  avx512,  ///< "x86-64-v4"
+};
+
+#define CPUTRAIN_AVX2 [[gnu::target("arch=x86-64-v3")]]
+#define CPUTRAIN_AVX512 [[gnu::target("arch=x86-64-v4")]]
+
+/// Whether this machine has it.
+bool supports(InstructionSet);
+
+/// The last one that this machine has and that oneDNN may use, too (ONEDNN_MAX_CPU_ISA).
+InstructionSet best_instruction_set();
+
+}  // namespace cputrain

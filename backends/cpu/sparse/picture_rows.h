@@ -1,0 +1,66 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "backends/cpu/sparse/first_layer.h"
+
+/// What both passes of the first layer share: the rows of the picture as padded rows of floats, and
+/// sizes of what lies in scratch.
+namespace cputrain::first_layer {
+namespace {  // each file that includes this has copies for its instruction set
+
+constexpr std::size_t kColours = 3, kRun = 3 * kColours, kTaps = 3 * kRun;
+/// Columns that a tile of windows may reach behind the last one, and lanes behind the last number.
+constexpr std::size_t kSlack = 64;
+/// A row of windows sees so many rows of the picture.
+constexpr std::size_t kRowsSeen = 4;
+
+/// Numbers from one padded row to the next.
+[[maybe_unused]] std::size_t row_size(const Shape& s) {
+  const auto columns = static_cast<std::size_t>(s.columns.before + s.width + s.columns.after);
+  return (columns * kColours + kSlack + 15) / 16 * 16;
+}
+
+/// Converts row `y` of the padded picture.
+[[maybe_unused]] void convert_row(const Shape& s, const std::uint8_t* picture, int y, float* row) {
+  const std::size_t size = row_size(s);
+  const int from = y - s.rows.before;
+  if (from < 0 || from >= s.height) {
+    std::fill_n(row, size, 0.0f);
+    return;
+  }
+  const auto width = static_cast<std::size_t>(s.width) * kColours;
+  const std::size_t before = static_cast<std::size_t>(s.columns.before) * kColours;
+  const std::uint8_t* bytes = picture + static_cast<std::size_t>(from) * width;
+  std::fill_n(row, before, 0.0f);
+  const float scale = s.scale, offset = s.offset;
+  for (std::size_t i = 0; i < width; ++i) {
+    row[before + i] = static_cast<float>(bytes[i]) * scale + offset;
+  }
+  std::fill(row + before + width, row + size, 0.0f);
+}
+
+/// Brings the rows that window row `y` sees to `rows` (kRowsSeen x row_size). `previous`: they hold
+/// what the window row before it saw.
+[[maybe_unused]] void convert_rows(const Shape& s, const std::uint8_t* picture, int y,
+                                   bool previous, float* rows) {
+  const std::size_t size = row_size(s);
+  if (previous) std::copy_n(rows + 2 * size, 2 * size, rows);
+  for (int i = previous ? 2 : 0; i < static_cast<int>(kRowsSeen); ++i) {
+    convert_row(s, picture, 2 * y + i, rows + static_cast<std::size_t>(i) * size);
+  }
+}
+
+/// Of one channel: 3 rows of taps in kLanes numbers each, of which kRun count.
+constexpr std::size_t kLanes = 16, kSumsOfChannel = 3 * kLanes;
+constexpr std::size_t kMostChannels = 16;  ///< of a block
+
+/// Entries of one channel's list for a row of windows: one more makes their number even, and whole
+/// vectors are written.
+[[maybe_unused]] std::size_t room_for(const Shape& s) {
+  return (static_cast<std::size_t>(s.window_columns()) + 15) / 16 * 16 + 16;
+}
+
+}  // namespace
+}  // namespace cputrain::first_layer
