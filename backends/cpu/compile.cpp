@@ -43,7 +43,9 @@ class StepMaker {
 
   std::vector<std::unique_ptr<Step>> make() {
     const Map pixels = new_map({nodes_[0].dst, 1}, false);
-    steps_.push_back(std::make_unique<InputStep>(planning_, nodes_[0], pixels));
+    auto input = std::make_unique<InputStep>(planning_, nodes_[0], pixels);
+    input_step_ = input.get();
+    steps_.push_back(std::move(input));
     for (node_ = 1; node_ < nodes_.size(); ++node_) make_step();
     assert(next_step() <= planning_.most_steps);
     return std::move(steps_);
@@ -150,6 +152,10 @@ class StepMaker {
         ++node_;
         block.pooled_relu = true;
       }
+    }
+    if (from.producer == 0 && !from.shared) {
+      block.picture = &std::get<Input>(nodes_[0].layer);
+      input_step_->leave_to_reader();
     }
     const Source src = read(from);
     const bool wants_diff = src.map.wants_diff || !block.convolution->frozen;
@@ -306,6 +312,7 @@ class StepMaker {
   std::vector<bool> flat_;   ///< by node: a vector by its shape, still blocked in memory
   std::vector<TrackedMap> maps_;
   std::size_t node_ = 0, parameter_ = 0;
+  InputStep* input_step_ = nullptr;
   std::vector<std::unique_ptr<Step>> steps_;
 };
 

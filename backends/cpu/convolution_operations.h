@@ -20,6 +20,7 @@ struct ConvolutionBlock {
   bool relu = false;                  ///< right behind the convolution; never with a pool
   const Graph::Node* pool = nullptr;  ///< a MaxPool of at most MaxPoolShape::kLargestSize
   bool pooled_relu = false;
+  const Input* picture = nullptr;  ///< it alone reads the pictures, and turns them into numbers
 };
 
 /// A block in a program: what it reads and writes, and when.

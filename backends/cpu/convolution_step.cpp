@@ -1,6 +1,9 @@
 #include "backends/cpu/convolution_step.h"
 
+#include "backends/cpu/input_step.h"
+
 #include <algorithm>
+#include <utility>
 
 namespace cputrain {
 namespace {
@@ -48,13 +51,26 @@ std::optional<SparseShape> sparse_shape(const ConvolutionPlace& place) {
   return SparseConvolution::possible(shape) ? std::optional(shape) : std::nullopt;
 }
 
+std::optional<first_layer::Shape> first_shape(const ConvolutionPlace& place) {
+  const ConvolutionBlock& block = place.block;
+  const auto& layer = std::get<Convolution>(block.convolution->layer);
+  const auto small = [](const PadAmount& pad) { return pad.before <= 2 && pad.after <= 2; };
+  const bool possible = block.picture && layer.kernel == 3 && layer.stride == 1 && place.pool &&
+                        place.pool->halves() && !place.wide.padded() && small(block.rows) &&
+                        small(block.columns);
+  if (!possible) return std::nullopt;
+  return first_layer::Shape{block.src_shape.height, block.src_shape.width, block.rows,
+                            block.columns,          layer.filters,         block.picture->scale,
+                            block.picture->offset,  block.pooled_relu};
+}
+
 std::vector<ConvolutionMethod> possible_methods(const Planning& planning,
                                                 const ConvolutionPlace& place) {
   std::vector<ConvolutionMethod> methods{ConvolutionMethod::direct};
   if (planning.kernels.winograd && winograd_pays(place, planning.largest())) {
     methods.push_back(ConvolutionMethod::winograd);
   }
-  if (planning.kernels.skip_zeros && sparse_shape(place)) {
+  if (planning.kernels.skip_zeros && (sparse_shape(place) || first_shape(place))) {
     methods.push_back(ConvolutionMethod::sparse);
   }
   return methods;
@@ -83,7 +99,8 @@ ConvolutionStep::ConvolutionStep(const Planning& planning, int step, const Convo
   times_.convolution.macs = block.macs;
   planning.use_forward(step, src, dst);
   planning.use_backward(step, src, dst);
-  if (place_.learns) memory.use(src.map.value, backward);
+  const bool reads_planes = !first_ || trials_;
+  if (place_.learns && reads_planes) memory.use(src.map.value, backward);
   if (dst.wants_diff && (block.relu || block.pooled_relu)) memory.use(dst.value, backward);
 }
 
@@ -94,9 +111,15 @@ void ConvolutionStep::make_candidates(const Planning& planning,
     return std::ranges::find(methods, method) != methods.end();
   };
   if (with(ConvolutionMethod::sparse)) {
-    sparse_.emplace(*sparse_shape(place_), planning.threads);
-    kernel_layout = blocked_kernel_desc(place_.src.layout, place_.wide);
-    plan_sparse(planning);
+    if (const auto first = first_shape(place_)) {
+      first_.emplace(*first, planning.threads);
+      kernel_layout = picture_kernel_desc(place_.wide);
+      plan_first(planning);
+    } else {
+      sparse_.emplace(*sparse_shape(place_), planning.threads);
+      kernel_layout = blocked_kernel_desc(place_.src.layout, place_.wide);
+      plan_sparse(planning);
+    }
   }
   if (with(ConvolutionMethod::direct)) {
     direct_.emplace(planning, place_, false, kernel_layout);
@@ -108,6 +131,13 @@ void ConvolutionStep::make_candidates(const Planning& planning,
   }
   if (direct_ && winograd_) winograd_->share_memory(planning.memory, *direct_);
   kernel_layout_ = *kernel_layout;
+}
+
+void ConvolutionStep::plan_first(const Planning& planning) {
+  MemoryPlan& memory = planning.memory;
+  scatter_forward_ = memory.add(first_->scratch_bytes(), planning.forward_time(place_.step));
+  if (!place_.learns) return;
+  gather_ = memory.add(first_->scratch_bytes(), planning.backward_time(place_.step));
 }
 
 void ConvolutionStep::plan_sparse(const Planning& planning) {
@@ -133,8 +163,8 @@ std::vector<std::unique_ptr<ParameterFormat>> ConvolutionStep::formats() const {
 void ConvolutionStep::bind(const Bindings& bindings) {
   if (direct_) direct_->bind(bindings);
   if (winograd_) winograd_->bind(bindings);
-  if (!sparse_) return;
   src_value_ = bindings.at(place_.src.value);
+  if (!sparse_ && !first_) return;
   dst_value_ = bindings.at(place_.dst.value);
   weights_ = bindings.weights(place_.first_parameter);
   forward_scratch_ = bindings.at<std::byte>(scatter_forward_);
@@ -177,7 +207,7 @@ bool ConvolutionStep::has(ConvolutionMethod method) const {
     case ConvolutionMethod::winograd:
       return winograd_.has_value();
     case ConvolutionMethod::sparse:
-      return sparse_.has_value();
+      return sparse_ || first_;
   }
   return false;
 }
@@ -200,11 +230,26 @@ void ConvolutionStep::forward(const Execution& execution) {
     methods_ = {{candidate, candidate, candidate}};
     before_trial_ = spent();
   }
+  pictures_ = execution.batch->images;
+  split_ = false;
   const ConvolutionMethod method = methods_[Direction::forward];
-  if (method != ConvolutionMethod::sparse) {
-    return library(method).forward(execution, times_);
-  }
+  if (method == ConvolutionMethod::sparse) return forward_by_sparse(execution);
+  split_pictures_once();
+  library(method).forward(execution, times_);
+}
+
+void ConvolutionStep::split_pictures_once() {
+  if (!place_.block.picture || std::exchange(split_, true)) return;
   const TimeSpan span(times_.convolution.forward);
+  split_pictures(*place_.block.picture, place_.src.layout, pictures_, src_value_);
+}
+
+void ConvolutionStep::forward_by_sparse(const Execution& execution) {
+  const TimeSpan span(times_.convolution.forward);
+  if (first_) {
+    return first_->forward(pictures_, weights_, bias_value_, dst_value_, winners_,
+                           forward_scratch_);
+  }
   times_.convolution.density = sparse_->forward(execution.images, src_value_, weights_, bias_value_,
                                                 dst_value_, winners_, forward_scratch_);
 }
@@ -215,9 +260,11 @@ void ConvolutionStep::backward(const Execution& execution) {
   for (const auto method : {ConvolutionMethod::direct, ConvolutionMethod::winograd}) {
     const bool weights = place_.learns && methods_[Direction::backward_weights] == method;
     const bool data = place_.src.wants_diff && methods_[Direction::backward_data] == method;
-    if (weights || data) library(method).backward(execution, weights, data, times_);
+    if (!weights && !data) continue;
+    split_pictures_once();
+    library(method).backward(execution, weights, data, times_);
   }
-  if (sparse_) backward_by_sparse(execution);
+  if (sparse_ || first_) backward_by_sparse(execution);
   if (!is_trial(execution)) return;
   const MethodTimes now = spent();
   trials_->note({now.forward - before_trial_.forward, now.weights - before_trial_.weights,
@@ -230,8 +277,14 @@ void ConvolutionStep::backward_by_sparse(const Execution& execution) {
   Stopwatch watch;
   const SparseConvolution::Outputs outputs{dst_diff_, dst_value_, winners_};
   if (place_.learns && methods_[Direction::backward_weights] == ConvolutionMethod::sparse) {
-    sparse_->backward_weights(execution.images, src_value_, outputs, diff_weights_, diff_bias_,
-                              execution.accumulate == Accumulate::add, gather_scratch_);
+    const bool adds = execution.accumulate == Accumulate::add;
+    if (first_) {
+      first_->backward_weights(pictures_, {dst_value_, winners_, dst_diff_}, diff_weights_,
+                               diff_bias_, adds, gather_scratch_);
+    } else {
+      sparse_->backward_weights(execution.images, src_value_, outputs, diff_weights_, diff_bias_,
+                                adds, gather_scratch_);
+    }
     times_.convolution.backward_weights += watch.lap();
   }
   if (place_.src.wants_diff && methods_[Direction::backward_data] == ConvolutionMethod::sparse) {

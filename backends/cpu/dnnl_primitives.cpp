@@ -257,6 +257,11 @@ memory::desc blocked_kernel_desc(const SampleLayout& src, const SampleLayout& ds
           src.block == 16 ? Tag::OIhw16i16o : Tag::OIhw8i8o};
 }
 
+memory::desc picture_kernel_desc(const SampleLayout& dst) {
+  using Tag = memory::format_tag;
+  return {Dims{dst.shape.channels, 3, 3, 3}, kFloat, dst.block == 16 ? Tag::Ohwi16o : Tag::Ohwi8o};
+}
+
 memory::desc vector_desc(int size) { return {Dims{size}, kFloat, memory::format_tag::a}; }
 
 memory::desc keras_kernel_desc(int kernel, int in, int out) {

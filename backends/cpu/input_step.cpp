@@ -5,6 +5,17 @@
 
 namespace cputrain {
 
+void split_pictures(const Input& input, const SampleLayout& layout,
+                    std::span<const std::uint8_t* const> pictures, float* planes) {
+  const auto height = static_cast<std::size_t>(layout.shape.height);
+  const auto width = static_cast<std::size_t>(layout.shape.width);
+  parallel_for(pictures.size() * height, [&](std::size_t row) {
+    const std::size_t picture = row / height, y = row % height;
+    kernels::split_pixels(pictures[picture] + y * width * 3, width, height * width, input.scale,
+                          input.offset, planes + picture * layout.size() + y * width);
+  });
+}
+
 InputStep::InputStep(const Planning& planning, const Graph::Node& node, const Map& dst)
     : input_(std::get<Input>(node.layer)), dst_(dst) {
   planning.memory.use(dst.value, planning.forward_time(0));
@@ -13,15 +24,9 @@ InputStep::InputStep(const Planning& planning, const Graph::Node& node, const Ma
 }
 
 void InputStep::forward(const Execution& execution) {
+  if (left_to_reader_) return;
   const TimeSpan span(time_.forward);
-  const auto height = static_cast<std::size_t>(dst_.layout.shape.height);
-  const auto width = static_cast<std::size_t>(dst_.layout.shape.width);
-  parallel_for(static_cast<std::size_t>(execution.images) * height, [&](std::size_t row) {
-    const std::size_t image = row / height, y = row % height;
-    kernels::split_pixels(execution.batch->images[image] + y * width * 3, width, height * width,
-                          input_.scale, input_.offset,
-                          dst_data_ + image * dst_.layout.size() + y * width);
-  });
+  split_pictures(input_, dst_.layout, execution.batch->images, dst_data_);
 }
 
 }  // namespace cputrain

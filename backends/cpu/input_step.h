@@ -4,14 +4,21 @@
 
 namespace cputrain {
 
-/// Pixels to numbers, channels first: the layout that convolutions of three channels have kernels
-/// for. Reads the images where they lie.
+/// Pixels to numbers, channels first: the layout that the library's convolutions of three channels
+/// have kernels for. Reads the images where they lie.
+void split_pictures(const Input&, const SampleLayout&, std::span<const std::uint8_t* const>,
+                    float* planes);
+
+/// Does that, unless the only reader of the pictures has taken it over.
 class InputStep final : public Step {
  public:
   InputStep(const Planning&, const Graph::Node&, const Map& dst);
 
   std::vector<std::unique_ptr<ParameterFormat>> formats() const override { return {}; }
-  void bind(const Bindings& bindings) override { dst_data_ = bindings.at(dst_.value); }
+  void bind(const Bindings& bindings) override {
+    if (!left_to_reader_) dst_data_ = bindings.at(dst_.value);
+  }
+  void leave_to_reader() { left_to_reader_ = true; }
   void forward(const Execution&) override;
   void backward(const Execution&) override {}
   void append_times(std::vector<LayerTime>& times) const override { times.push_back(time_); }
@@ -19,6 +26,7 @@ class InputStep final : public Step {
  private:
   Input input_;
   Map dst_;
+  bool left_to_reader_ = false;
   float* dst_data_ = nullptr;
   LayerTime time_;
 };

@@ -13,7 +13,8 @@ namespace cputrain::testing {
 struct BackendUnderTest {
   std::string name;
   std::function<std::unique_ptr<Backend>()> make;
-  double tolerance;  ///< relative distance of a tensor from the reference in double
+  double tolerance;     ///< relative distance of a tensor from the reference in double
+  bool repeats = true;  ///< the same call gives the same bits: it does not choose by measuring
 };
 
 /// Those that this build and this machine have. `reference` in float is always among them.

@@ -1,0 +1,76 @@
+#include "backends/cpu/sparse/first_convolution.h"
+
+#include <algorithm>
+
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/parallel.h"
+
+namespace cputrain {
+namespace {
+
+std::size_t lines(std::size_t floats) { return (floats + 15) / 16 * 16; }
+
+}  // namespace
+
+FirstConvolution::FirstConvolution(const first_layer::Shape& shape, int threads)
+    : shape_(shape), threads_(static_cast<std::size_t>(threads)), set_(best_instruction_set()) {}
+
+std::size_t FirstConvolution::scratch_of_thread() const {
+  return lines(first_layer::scratch_size(shape_));
+}
+
+std::size_t FirstConvolution::sums_of_thread() const {
+  return lines(first_layer::sums_size(shape_));
+}
+
+std::size_t FirstConvolution::map_size() const {
+  return static_cast<std::size_t>(shape_.window_rows() * shape_.window_columns() * shape_.channels);
+}
+
+std::size_t FirstConvolution::scratch_bytes() const {
+  return threads_ * (scratch_of_thread() + sums_of_thread()) * sizeof(float);
+}
+
+/// Pictures are cut where threads would otherwise end at different times.
+void FirstConvolution::forward(Pictures pictures, const float* weights, const float* bias,
+                               float* dst, std::uint8_t* winners, std::byte* scratch) const {
+  const std::size_t parts = pictures.size() % threads_ == 0 ? 1 : 4 * threads_;
+  const auto rows = static_cast<std::size_t>(shape_.window_rows());
+  auto* const room = reinterpret_cast<float*>(scratch);
+  parallel_tasks(pictures.size() * parts, [&](std::size_t i, std::size_t thread) {
+    const std::size_t picture = i / parts, part = i % parts, at = picture * map_size();
+    first_layer::forward(
+        set_, shape_, pictures[picture], weights, bias, static_cast<int>(rows * part / parts),
+        static_cast<int>(rows * (part + 1) / parts), room + thread * scratch_of_thread(), dst + at,
+        winners ? winners + at : nullptr);
+  });
+}
+
+void FirstConvolution::backward_weights(Pictures pictures, const first_layer::Outputs& outputs,
+                                        float* diff_weights, float* diff_bias, bool adds,
+                                        std::byte* scratch) const {
+  const auto rows = static_cast<std::size_t>(shape_.window_rows());
+  const std::size_t all = pictures.size() * rows;
+  auto* const room = reinterpret_cast<float*>(scratch);
+  float* const sums = room + threads_ * scratch_of_thread();
+  parallel_for(threads_, [&](std::size_t thread) {
+    float* const own = sums + thread * sums_of_thread();
+    std::fill_n(own, sums_of_thread(), 0.0f);
+    const std::size_t end = all * (thread + 1) / threads_;
+    for (std::size_t row = all * thread / threads_; row < end;) {
+      const std::size_t picture = row / rows, first = row % rows, at = picture * map_size();
+      const std::size_t last = std::min(rows, first + end - row);
+      first_layer::backward_weights(set_, shape_, pictures[picture],
+                                    {outputs.dst + at, outputs.winners + at, outputs.diff + at},
+                                    static_cast<int>(first), static_cast<int>(last),
+                                    room + thread * scratch_of_thread(), own);
+      row += last - first;
+    }
+  });
+  for (std::size_t t = 1; t < threads_; ++t) {
+    kernels::add(sums + t * sums_of_thread(), sums, sums_of_thread());
+  }
+  first_layer::write_gradients(set_, shape_, sums, adds, diff_weights, diff_bias);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "backends/cpu/sparse/first_layer.h"
+
+namespace cputrain {
+
+/// The first block of a network by first_layer.h, for some pictures on all threads.
+class FirstConvolution {
+ public:
+  FirstConvolution(const first_layer::Shape&, int threads);
+
+  /// Memory for either way, 64-byte aligned.
+  std::size_t scratch_bytes() const;
+
+  using Pictures = std::span<const std::uint8_t* const>;
+  /// As first_layer::forward(), for whole pictures, which follow each other in dst and winners.
+  void forward(Pictures, const float* weights, const float* bias, float* dst, std::uint8_t* winners,
+               std::byte* scratch) const;
+  /// Threads have sums of their own, of fixed rows, and these are added in the order of threads:
+  /// the same bits every time.
+  void backward_weights(Pictures, const first_layer::Outputs&, float* diff_weights,
+                        float* diff_bias, bool adds, std::byte* scratch) const;
+
+ private:
+  std::size_t scratch_of_thread() const;
+  std::size_t sums_of_thread() const;
+  std::size_t map_size() const;  ///< numbers in the output of one picture
+
+  first_layer::Shape shape_;
+  std::size_t threads_;
+  InstructionSet set_;
+};
+
+}  // namespace cputrain
