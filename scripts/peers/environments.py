@@ -45,7 +45,8 @@ def python_of(framework, cache):
                           stderr=subprocess.STDOUT)
     if made.returncode:
         sys.exit(f"{sys.executable} -m venv {home} failed: {last_line(made.stdout)}; on Debian, install python3-venv")
-    pip = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES[framework]],
+    pip = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check",
+                          "--retries", "2", *PACKAGES[framework]],
                          text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     if pip.returncode:
         shutil.rmtree(home, ignore_errors=True)

@@ -2,7 +2,9 @@
 
 A job is a JSON file: `weights`, a weights.safetensors of cputrain, which holds the network itself too;
 `pictures`, a packed file of cputrain, so that all frameworks see the same bytes; `optimizer`, the recipe of
-the network; `batch`, `threads`, `warm_up` and `steps`. Needs numpy, which the frameworks bring.
+the network; `batch`, `threads`, `warm_up` and `steps`; `check`: say whether it is the same network (its
+parameters, its loss before training) and with which `settings` it is trained, instead of training. Needs
+numpy, which the frameworks bring.
 """
 import json
 import resource
@@ -66,7 +68,7 @@ def timed_steps(job, step):
 
 
 def peak_bytes():
-    """The most memory that was resident so far."""
+    """The most memory that was resident so far: what the framework takes before there is a network."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 

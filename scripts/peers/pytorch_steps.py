@@ -1,6 +1,6 @@
 """Training steps of a network of cputrain in PyTorch: python pytorch_steps.py JOB.json (see job.py).
 
-Maps and kernels lie channels-last, which oneDNN's convolutions in PyTorch like best.
+Maps and kernels lie channels-last or channels-first, whichever is quicker for the network.
 """
 import os
 
@@ -124,45 +124,64 @@ def optimizer_of(recipe, parameters):
     return torch.optim.SGD(parameters, rate, momentum=recipe.get("momentum", 0.0))
 
 
+class Training:
+    """A network with its batch of photographs in one of two layouts of memory."""
+
+    def __init__(self, job, layout):
+        graph, arrays = jobs.read_network(job["weights"])
+        pixels, labels = jobs.read_pictures(job["pictures"], job["batch"])
+        self.network = Network(graph)
+        load(self.network, arrays)
+        self.x, self.y = torch.tensor(pixels).permute(0, 3, 1, 2), torch.tensor(labels)
+        if layout == "channels-last":
+            self.network = self.network.to(memory_format=torch.channels_last)
+        else:
+            self.x = self.x.contiguous()
+        self.single = graph["layers"][-1]["type"] == "sigmoid"
+        self.penalised = [(self.network.parts[layer["name"]].weight, layer["l2"])
+                          for layer in graph["layers"] if layer.get("l2")]
+        self.optimizer = optimizer_of(job["optimizer"], self.network.parameters())
+
+    def loss(self):
+        logits = self.network(self.x)
+        value = (functional.binary_cross_entropy_with_logits(logits[:, 0], self.y.float()) if self.single
+                 else functional.cross_entropy(logits, self.y))
+        return value + sum(l2 * weight.square().sum() for weight, l2 in self.penalised)
+
+    def evaluate(self):
+        with torch.no_grad():
+            self.network.eval()
+            return self.loss().item()
+
+    def steps(self, job):
+        self.network.train()
+        return jobs.timed_steps(job, self.step)
+
+    def step(self):
+        self.optimizer.zero_grad()
+        value = self.loss()
+        value.backward()
+        self.optimizer.step()
+        return value.item()
+
+
+def check(job):
+    """The loss before training, and the layout with the quickest of a few steps of this network."""
+    brief = dict(job, warm_up=1, steps=2)
+    rates = {layout: max(Training(job, layout).steps(brief)) for layout in ("channels-last", "channels-first")}
+    return {"loss": Training(job, "channels-last").evaluate(),
+            "settings": {"layout": max(rates, key=rates.get)}}
+
+
 def main():
     job = jobs.read_job()
     torch.set_num_threads(job["threads"])
-    graph, arrays = jobs.read_network(job["weights"])
-    pixels, labels = jobs.read_pictures(job["pictures"], job["batch"])
     at_start = jobs.peak_bytes()
-    network = Network(graph)
-    load(network, arrays)
-    network = network.to(memory_format=torch.channels_last)
-    x = torch.tensor(pixels).permute(0, 3, 1, 2)  # a view: channels lie last in memory
-    y = torch.tensor(labels)
-    single = graph["layers"][-1]["type"] == "sigmoid"
-    penalised = [(network.parts[layer["name"]].weight, layer["l2"])
-                 for layer in graph["layers"] if layer.get("l2")]
-    optimizer = optimizer_of(job["optimizer"], network.parameters())
-
-    def loss():
-        logits = network(x)
-        value = (functional.binary_cross_entropy_with_logits(logits[:, 0], y.float()) if single
-                 else functional.cross_entropy(logits, y))
-        return value + sum(l2 * weight.square().sum() for weight, l2 in penalised)
-
-    def step():
-        optimizer.zero_grad()
-        value = loss()
-        value.backward()
-        optimizer.step()
-        return value.item()
-
-    start_loss, rates = None, []
     if job["check"]:
-        with torch.no_grad():
-            network.eval()
-            start_loss = loss().item()
-    else:
-        network.train()
-        rates = jobs.timed_steps(job, step)
-    jobs.answer(version=torch.__version__, parameters=count(network), loss=start_loss,
-                images_per_second=rates, start_bytes=at_start, peak_bytes=jobs.peak_bytes())
+        network = Network(jobs.read_network(job["weights"])[0])
+        return jobs.answer(version=torch.__version__, parameters=count(network), **check(job))
+    rates = Training(job, job["settings"]["layout"]).steps(job)
+    jobs.answer(images_per_second=rates, start_bytes=at_start)
 
 
 main()

@@ -81,9 +81,9 @@ def main():
     job = jobs.read_job()
     tf.config.threading.set_intra_op_parallelism_threads(job["threads"])
     tf.config.threading.set_inter_op_parallelism_threads(job["threads"])
+    at_start = jobs.peak_bytes()
     graph, arrays = jobs.read_network(job["weights"])
     pixels, labels = jobs.read_pictures(job["pictures"], job["batch"])
-    at_start = jobs.peak_bytes()
     model = build(graph)
     load(model, arrays)
     x = tf.constant(pixels)
@@ -104,10 +104,11 @@ def main():
         optimizer.apply_gradients(zip(gradients, model.trainable_variables))
         return value
 
-    start_loss = float(tf.function(lambda: loss(training=False))()) if job["check"] else None
-    rates = [] if job["check"] else jobs.timed_steps(job, lambda: float(step()))
-    jobs.answer(version=tf.__version__, parameters=model.count_params(), loss=start_loss,
-                images_per_second=rates, start_bytes=at_start, peak_bytes=jobs.peak_bytes())
+    if job["check"]:
+        return jobs.answer(version=tf.__version__, parameters=model.count_params(), settings={},
+                           loss=float(tf.function(lambda: loss(training=False))()))
+    rates = jobs.timed_steps(job, lambda: float(step()))
+    jobs.answer(images_per_second=rates, start_bytes=at_start)
 
 
 main()
