@@ -1,5 +1,7 @@
 #include "datasets/bench_input.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -26,7 +28,10 @@ constexpr int kEpochsOfBatches = 10;  ///< in a round: one is soon over, picture
 std::vector<File> read_jpegs(const DataSource& source, InputBench& bench) {
   std::vector<File> files;
   TurboDecoder codec;
-  if (source.dataset->ready_form()) return files;
+  if (source.dataset->ready_form()) {  // names of packed pictures are those of files elsewhere
+    bench.left_out = source.train.size();
+    return files;
+  }
   for (const std::uint32_t sample : source.train) {
     FileContent file = read_file(source.dataset->name(sample), kMaxFileBytes);
     const bool jpeg = file.result.status == ReadStatus::ok && format_of(file.bytes) == Format::jpeg;
@@ -153,8 +158,10 @@ InputBench bench_input(const DataSource& source, const InputBenchRequest& reques
   std::vector<File> files = read_jpegs(source, bench);
   if (files.empty()) {
     fail(ExitCode::usage,
-         "--data: none of the pictures taken is a JPEG file that can be decoded (bench input "
-         "measures that); give a folder of photographs, or make one: cputrain data synth FOLDER");
+         fmt::format("--data {}: none of the {} pictures taken is a JPEG file that can be decoded "
+                     "(bench input measures that); give a folder of photographs, or make one: "
+                     "cputrain data synth FOLDER",
+                     request.data, bench.left_out));
   }
   Course course(std::move(files), request);
   std::vector<Lap> laps{

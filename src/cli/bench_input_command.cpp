@@ -140,7 +140,8 @@ DataSource open_pictures(const Config& config, const Services& services) {
 InputBenchRequest request_of(const Config& config, const Session& session) {
   constexpr int kSide = 256, kMicroBatch = 32;
   const int side = config.image_size.value_or(kSide);
-  return {.image = {side, side, 3},
+  return {.data = config.data,
+          .image = {side, side, 3},
           .resize = config.resize.value_or(Resize::bilinear),
           .augment = config.augment.value_or(Augment{.flip = true}),
           .seed = config.seed.value_or(0),

@@ -270,6 +270,8 @@ void add_allreduce_flags(Flags& f, Config& c, const CommandLineChoices& choices)
 void add_input_bench_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.group("Data");
   f.text("data", c.data, "DATA", "folder of class folders or of cat.N.jpg files, or a list file");
+  f.real("validation-split", c.validation_split, 0, 0.99,
+         "part left out where the data has no validation part of its own [0.1]");
   f.whole("limit-train", c.limit_train, 1, 1'000'000, "take N training pictures [256]");
   f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [256]");
   add_resize_flag(f, c);

@@ -13,6 +13,7 @@ namespace cputrain {
 
 /// What `bench input` is to do.
 struct InputBenchRequest {
+  std::string data;  ///< --data, for messages
   Shape image;
   Resize resize = Resize::bilinear;
   Augment augment{};
