@@ -22,7 +22,8 @@ namespace {
 
 using File = std::vector<std::uint8_t>;
 
-constexpr int kEpochsOfBatches = 10;  ///< in a round: one is soon over, pictures lie ready
+constexpr int kEpochsOfBatches = 10;    ///< in a round: one is soon over, pictures lie ready
+constexpr double kLeastSeconds = 0.05;  ///< of a measurement, for a few pictures go many times
 
 /// The JPEG files that both decoders read without a complaint, so that both do the same work.
 std::vector<File> read_jpegs(const DataSource& source, InputBench& bench) {
@@ -102,6 +103,11 @@ class Course {
 
   void next_epoch() { ++epoch_; }
 
+  /// Chooses how often a measurement goes through the pictures; in warming up.
+  void choose_times() {
+    times_ = std::max(1, static_cast<int>(kLeastSeconds / std::max(decoding(), 1e-6)));
+  }
+
  private:
   std::span<std::uint8_t> picture(std::size_t i) {
     return std::span(cache_).subspan(i * request_.image.size(), request_.image.size());
@@ -111,14 +117,16 @@ class Course {
     resize_picture(decode(files_[i]).picture, request_.image, request_.resize, picture(i));
   }
 
-  /// Seconds until the workers have taken all pictures, one after the other.
+  /// Seconds until the workers have taken all pictures, one after the other; the mean of times_.
   double timed(const std::function<void(std::size_t picture, std::size_t worker)>& work) {
-    std::atomic<std::size_t> next{0};
     const Stopwatch watch;
-    arena_.for_each(workers_, [&](std::size_t worker) {
-      for (std::size_t i = next++; i < files_.size(); i = next++) work(i, worker);
-    });
-    return watch.seconds();
+    for (int time = 0; time < times_; ++time) {
+      std::atomic<std::size_t> next{0};
+      arena_.for_each(workers_, [&](std::size_t worker) {
+        for (std::size_t i = next++; i < files_.size(); i = next++) work(i, worker);
+      });
+    }
+    return watch.seconds() / times_;
   }
 
   /// Seconds an epoch: from the wish for the first micro-batch until the last one is there.
@@ -139,6 +147,7 @@ class Course {
   ImageSet set_;
   int micro_batches_ = 0;
   int epoch_ = 1;
+  int times_ = 1;
   std::unique_ptr<BatchSource> ready_, augmented_;  // last: their threads read the rest
 };
 
@@ -164,6 +173,7 @@ InputBench bench_input(const DataSource& source, const InputBenchRequest& reques
                      request.data, bench.left_out));
   }
   Course course(std::move(files), request);
+  course.choose_times();
   std::vector<Lap> laps{
       {&bench.decoding[0], &Course::decoding},     {&bench.codec, &Course::codec},
       {&bench.decoding[1], &Course::resizing},     {&bench.decoding[2], &Course::augmenting},
