@@ -67,13 +67,6 @@ class Course {
       set_.labels.push_back(0);
       set_.samples.push_back(static_cast<std::uint32_t>(i));
     }
-    const BatchPlan plan(files_.size(), files_.size(), request.micro_batch, 0, 1);
-    const BatchRequest plain{.seed = request.seed, .threads = request.threads};
-    BatchRequest changing = plain;
-    changing.augment = request.augment;
-    micro_batches_ = plan.micro_batches(0);
-    ready_ = make_batch_loader(set_, plan, plain);
-    augmented_ = make_batch_loader(set_, plan, changing);
   }
 
   double codec() {
@@ -98,8 +91,8 @@ class Course {
     });
   }
 
-  double ready_batches() { return epochs_of(*ready_); }
-  double augmented_batches() { return epochs_of(*augmented_); }
+  double ready_batches() { return epochs_with({}); }
+  double augmented_batches() { return epochs_with(request_.augment); }
 
   void next_epoch() { ++epoch_; }
 
@@ -129,11 +122,15 @@ class Course {
     return watch.seconds() / times_;
   }
 
-  /// Seconds an epoch: from the wish for the first micro-batch until the last one is there.
-  double epochs_of(BatchSource& batches) const {
+  /// Seconds an epoch: from the wish for the first micro-batch until the last one is there. The
+  /// loader works ahead, so it ends here, before the next measurement.
+  double epochs_with(const Augment& augment) const {
+    const BatchPlan plan(files_.size(), files_.size(), request_.micro_batch, 0, 1);
+    const auto batches = make_batch_loader(
+        set_, plan, {.seed = request_.seed, .augment = augment, .threads = request_.threads});
     const Stopwatch watch;
-    batches.seek(epoch_ * kEpochsOfBatches, 0);
-    for (int k = 0; k < kEpochsOfBatches * micro_batches_; ++k) batches.next();
+    batches->seek(epoch_ * kEpochsOfBatches, 0);
+    for (int k = 0; k < kEpochsOfBatches * plan.micro_batches(0); ++k) batches->next();
     return watch.seconds() / kEpochsOfBatches;
   }
 
@@ -145,10 +142,8 @@ class Course {
   std::vector<std::vector<std::uint8_t>> changed_;  // a worker's augmented picture
   std::vector<std::uint8_t> cache_;                 // resized pictures
   ImageSet set_;
-  int micro_batches_ = 0;
   int epoch_ = 1;
   int times_ = 1;
-  std::unique_ptr<BatchSource> ready_, augmented_;  // last: their threads read the rest
 };
 
 struct Lap {
