@@ -1,6 +1,7 @@
 #include "datasets/datasets.h"
 
 #include "datasets/batch_loader.h"
+#include "datasets/bench_input.h"
 #include "datasets/check_data.h"
 #include "datasets/file_dataset.h"
 #include "datasets/folder.h"
@@ -20,6 +21,7 @@ DataPipeline make_data_pipeline() {
           .read_image = read_picture,
           .list_pictures = list_pictures,
           .check = check_data,
+          .bench = bench_input,
           .pack = write_packed,
           .synth = write_synthetic};
 }

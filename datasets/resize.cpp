@@ -1,8 +1,11 @@
 #include "datasets/resize.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace cputrain {
@@ -28,16 +31,58 @@ std::vector<Tap> taps(int in, int out) {
   return result;
 }
 
-/// One source row brought to the new width.
-void stretch_row(const std::uint8_t* src, std::span<const Tap> columns, std::vector<float>& dst) {
-  float* out = dst.data();
-  for (const Tap& tap : columns) {
-    const std::uint8_t* low = src + tap.low * 3;
-    const std::uint8_t* high = src + tap.high * 3;
-    for (int c = 0; c < 3; ++c) {
-      const float left = low[c];
-      *out++ = left + (static_cast<float>(high[c]) - left) * tap.fraction;
+/// Source rows brought to the new width. The two that were used last are kept, since neighbouring
+/// rows of the new picture often lie between the same ones.
+class StretchedRows {
+ public:
+  StretchedRows(const Picture& picture, int width)
+      : picture_(picture), columns_(taps(picture.width, width)) {
+    for (Row& row : rows_) row.values.resize(columns_.size() * 3);
+  }
+
+  /// Valid until the second call after this one, with another row each.
+  const float* row(std::size_t number) {
+    if (rows_[1].number == number) std::swap(rows_[0], rows_[1]);
+    if (rows_[0].number != number) {
+      std::swap(rows_[0], rows_[1]);
+      stretch(number, rows_[0].values.data());
+      rows_[0].number = number;
     }
+    return rows_[0].values.data();
+  }
+
+ private:
+  struct Row {
+    std::optional<std::size_t> number;
+    std::vector<float> values;
+  };
+
+  void stretch(std::size_t number, float* __restrict out) const {
+    const std::uint8_t* src =
+        picture_.rgb.data() + number * static_cast<std::size_t>(picture_.width) * 3;
+    for (const Tap& tap : columns_) {
+      const std::uint8_t* low = src + tap.low * 3;
+      const std::uint8_t* high = src + tap.high * 3;
+      for (int c = 0; c < 3; ++c) {
+        const float left = low[c];
+        *out++ = left + (static_cast<float>(high[c]) - left) * tap.fraction;
+      }
+    }
+  }
+
+  const Picture& picture_;
+  const std::vector<Tap> columns_;
+  std::array<Row, 2> rows_;  // the one used last, the one before
+};
+
+/// Restricted pointers, or a compiler must think that each byte written may be one of the floats.
+void blend(const float* __restrict upper, const float* __restrict lower, float fraction,
+           std::uint8_t* __restrict out, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const float value = upper[i] + (lower[i] - upper[i]) * fraction;
+    // Never negative and below 256, so this rounds.
+    // NOLINTNEXTLINE(bugprone-incorrect-roundings)
+    out[i] = static_cast<std::uint8_t>(value + 0.5f);
   }
 }
 
@@ -61,21 +106,14 @@ void resize_bilinear(const Picture& picture, Shape image, std::span<std::uint8_t
     std::ranges::copy(picture.rgb, dst.begin());
     return;
   }
-  const std::vector<Tap> rows = taps(picture.height, image.height);
-  const std::vector<Tap> columns = taps(picture.width, image.width);
-  const std::size_t src_row = static_cast<std::size_t>(picture.width) * 3;
+  StretchedRows stretched(picture, image.width);
   const std::size_t dst_row = static_cast<std::size_t>(image.width) * 3;
-  std::vector<float> upper(dst_row), lower(dst_row);
   std::uint8_t* out = dst.data();
-  for (const Tap& tap : rows) {
-    stretch_row(picture.rgb.data() + tap.low * src_row, columns, upper);
-    stretch_row(picture.rgb.data() + tap.high * src_row, columns, lower);
-    for (std::size_t i = 0; i < dst_row; ++i) {
-      const float value = upper[i] + (lower[i] - upper[i]) * tap.fraction;
-      // Never negative and below 256, so this rounds.
-      // NOLINTNEXTLINE(bugprone-incorrect-roundings)
-      *out++ = static_cast<std::uint8_t>(value + 0.5f);
-    }
+  for (const Tap& tap : taps(picture.height, image.height)) {
+    const float* upper = stretched.row(tap.low);
+    const float* lower = stretched.row(tap.high);
+    blend(upper, lower, tap.fraction, out, dst_row);
+    out += dst_row;
   }
 }
 

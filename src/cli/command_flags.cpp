@@ -193,6 +193,13 @@ void add_rate_flags(Flags& f, Config& c) {
         "where the rate changes, momentum changes with it for a step");
 }
 
+void add_augment_flag(Flags& f, Config& c, const std::string& standard) {
+  f.parsed("augment", "LIST",
+           "random changes, none or some of " + augment_forms() + ", such as flip,shear:0.2 [" +
+               standard + "]",
+           [&c](const std::string& text) { c.augment = parse_augment(text); });
+}
+
 void add_training_flags(Flags& f, Config& c) {
   add_batch_flags(f, c);
   if (c.command == "train") {
@@ -201,10 +208,7 @@ void add_training_flags(Flags& f, Config& c) {
     f.real("target-accuracy", c.target_accuracy, 0, 1,
            "end when the accuracy of validation reaches X; the summary has the time it took");
   }
-  f.parsed("augment", "LIST",
-           "random changes, none or some of " + augment_forms() +
-               ", such as flip,shear:0.2 [the model's]",
-           [&c](const std::string& text) { c.augment = parse_augment(text); });
+  add_augment_flag(f, c, "the model's");
   add_rule_flags(f, c);
   add_rate_flags(f, c);
 }
@@ -262,6 +266,27 @@ void add_allreduce_flags(Flags& f, Config& c, const CommandLineChoices& choices)
   f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");
 }
 
+/// `bench input` needs photographs and no model.
+void add_input_bench_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
+  f.group("Data");
+  f.text("data", c.data, "DATA", "folder of class folders or of cat.N.jpg files, or a list file");
+  f.real("validation-split", c.validation_split, 0, 0.99,
+         "part left out where the data has no validation part of its own [0.1]");
+  f.whole("limit-train", c.limit_train, 1, 1'000'000, "take N training pictures [256]");
+  f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [256]");
+  add_resize_flag(f, c);
+  add_augment_flag(f, c, "flip");
+  f.whole("micro-batch", c.micro_batch, 1, 65536, "pictures of a batch made from the cache [32]");
+  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
+          "choice of pictures, order and augmentation are functions of it [0]");
+  f.group("Measurement");
+  f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
+  add_processor_flags(f, c, choices);
+  f.whole("io-threads", c.io_threads, 1, 4096, "that decode and change pictures [as --threads]");
+  f.group("Output");
+  f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");
+}
+
 void add_synth_flags(Flags& f, Config& c) {
   f.group("Data");
   f.whole("images", c.images, 2, 1'000'000, "number of pictures, half of each class [200]");
@@ -277,6 +302,7 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   const std::string& command = c.command;
   if (command == "data" && c.topic == "synth") return add_synth_flags(f, c);
   if (c.topic == "allreduce") return add_allreduce_flags(f, c, choices);
+  if (c.topic == "input") return add_input_bench_flags(f, c, choices);
   const bool trains = command == "train" || command == "bench";
   const bool reads_weights = command == "eval" || command == "predict";
   const bool exports = command == "export";

@@ -33,8 +33,8 @@ const std::vector<Command>& commands() {
       {"bench",
        "step: images/s and GFLOP/s of a training step beside this machine's limits; allreduce: "
        "every "
-       "way to sum gradients over ranks",
-       {"step", "allreduce"}},
+       "way to sum gradients over ranks; input: decoding, augmentation and batches",
+       {"step", "allreduce", "input"}},
       {"info", "machine, placement, libraries, and the layers of a model", {}},
   };
   return list;
@@ -282,6 +282,9 @@ void check_combinations(Config& config) {
   }
   if (config.confusion == "-" && config.json == "-") {
     fail(ExitCode::usage, "--confusion - and --json -: standard output carries one of them");
+  }
+  if (config.topic == "input" && config.data.empty()) {
+    fail(ExitCode::usage, "bench input needs --data DIR, a folder of JPEG photographs");
   }
   if (config.command == "data" && !config.files.empty()) config.data = config.files.front();
   if (config.command == "data" && config.data.empty()) {

@@ -12,6 +12,7 @@
 #include "data/batch_source.h"
 #include "data/check_report.h"
 #include "data/dataset.h"
+#include "data/input_bench.h"
 
 /// The data side as the commands see it; `datasets/` implements it.
 namespace cputrain {
@@ -115,6 +116,8 @@ struct DataPipeline {
   std::function<std::vector<std::string>(const std::string& folder)> list_pictures;
   /// Decodes every sample on `threads` threads and reports what is wrong with the data.
   std::function<CheckReport(const DataSource&, int threads, const Progress&)> check;
+  /// Times the way from files in memory to batches. Error(usage) where the data has no JPEG files.
+  std::function<InputBench(const DataSource&, const InputBenchRequest&)> bench;
   /// Decodes into one file that a node maps instead of decoding. Error(data, usage, output).
   std::function<PackReport(const DataSource&, const PackRequest&)> pack;
   /// Error(usage) where the folder holds something, Error(output).

@@ -1,0 +1,59 @@
+"""Virtual environments of the other frameworks, made once and kept outside the project."""
+import os
+import shutil
+import subprocess
+import sys
+
+# tf_keras: see tensorflow_steps.py. PyTorch's standard build for Linux brings CUDA along (5 GB on disk, and not
+# used); where pip has an index with its CPU builds (PIP_INDEX_URL, PIP_EXTRA_INDEX_URL), the same line takes one.
+PACKAGES = {"tensorflow": ["tensorflow-cpu==2.20.0", "tf-keras==2.20.1"],
+            "pytorch": ["torch==2.15.0", "numpy"]}
+IMPORTS = {"tensorflow": "import tensorflow, tf_keras", "pytorch": "import torch, numpy"}
+
+
+def default_cache():
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return os.path.join(home, "cputrain", "peers")
+
+
+def check_python(python, framework, remedy):
+    tried = subprocess.run([python, "-c", IMPORTS[framework]], text=True, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.PIPE, env=dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3"))
+    if tried.returncode:
+        sys.exit(f"{python} cannot import {framework}: {last_line(tried.stderr)}; {remedy}")
+    return python
+
+
+def last_line(text):
+    lines = [line for line in text.strip().splitlines() if not line.startswith(("WARNING", "[notice]"))]
+    return lines[-1] if lines else "it says nothing"
+
+
+def python_of(framework, cache):
+    """The interpreter of the framework's environment, which is made and filled where it is not there."""
+    home = os.path.join(cache, framework)
+    python, complete = os.path.join(home, "bin", "python"), os.path.join(home, "complete")
+    wanted = " ".join(PACKAGES[framework])
+    if os.path.exists(complete):
+        with open(complete) as f:
+            if f.read() == wanted:
+                return python
+    print(f"Making {home} with {wanted} ...", file=sys.stderr, flush=True)
+    shutil.rmtree(home, ignore_errors=True)
+    os.makedirs(cache, exist_ok=True)
+    made = subprocess.run([sys.executable, "-m", "venv", home], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    if made.returncode:
+        sys.exit(f"{sys.executable} -m venv {home} failed: {last_line(made.stdout)}; on Debian, install python3-venv")
+    pip = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check",
+                          "--retries", "2", *PACKAGES[framework]],
+                         text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    if pip.returncode:
+        shutil.rmtree(home, ignore_errors=True)
+        sys.exit(f"pip cannot install {wanted}: {last_line(pip.stderr)}\n(is there a network, and does this Python, "
+                 f"{sys.version.split()[0]}, have a build?); leave {framework} out of --frameworks, or name a Python "
+                 f"that has it: --{framework}-python")
+    check_python(python, framework, f"remove {home} and run again")
+    with open(complete, "w") as f:
+        f.write(wanted)
+    return python

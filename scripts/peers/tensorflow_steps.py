@@ -1,0 +1,114 @@
+"""Training steps of a network of cputrain in TensorFlow: python tensorflow_steps.py JOB.json (see job.py).
+
+The step is one tf.function, and layers are those of Keras 2 (tf_keras), whose batch normalization is
+TensorFlow's fused one; Keras 3 makes it of several operations.
+"""
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+
+import tensorflow as tf
+import tf_keras as keras
+
+import job as jobs
+
+L = keras.layers
+
+
+def translated(layer):
+    """The Keras layer; None for the loss, which works on the numbers before sigmoid or softmax."""
+    kind, name = layer["type"], layer["name"]
+    penalty = keras.regularizers.L2(layer["l2"]) if layer.get("l2") else None
+    if kind == "convolution":
+        return L.Conv2D(layer["filters"], layer["kernel"], layer["stride"], layer["padding"],
+                        use_bias=layer["bias"], kernel_regularizer=penalty, name=name)
+    if kind == "dense":
+        return L.Dense(layer["units"], use_bias=layer["bias"], kernel_regularizer=penalty, name=name)
+    if kind == "max_pool":
+        return L.MaxPooling2D(layer["size"], layer["stride"], layer["padding"], name=name)
+    if kind == "average_pool":
+        return L.AveragePooling2D(layer["size"], layer["stride"], layer["padding"], name=name)
+    if kind == "zero_pad":
+        sides = ((layer["top"], layer["bottom"]), (layer["left"], layer["right"]))
+        return L.ZeroPadding2D(sides, name=name)
+    if kind == "batch_norm":
+        return L.BatchNormalization(epsilon=layer["epsilon"], momentum=layer["momentum"], name=name)
+    if kind == "dropout":
+        return L.Dropout(layer["rate"], name=name)
+    simple = {"relu": L.ReLU, "flatten": L.Flatten, "add": L.Add,
+              "global_average_pool": L.GlobalAveragePooling2D}
+    if kind in simple:
+        return simple[kind](name=name)
+    if kind in ("sigmoid", "softmax"):
+        return None
+    jobs.not_translated(layer)
+
+
+def build(graph):
+    """The network up to its logits; pictures come as bytes and are scaled inside, as in cputrain."""
+    shape = graph["input"]
+    pictures = keras.Input((shape["height"], shape["width"], shape["channels"]), dtype="uint8")
+    scaled = tf.cast(pictures, tf.float32) * shape["scale"] + shape["offset"]
+    maps, previous = {"input": scaled}, "input"
+    for layer in graph["layers"]:
+        made = translated(layer)
+        if made is None:
+            break
+        read = [maps[name] for name in jobs.inputs_of(layer, previous)]
+        previous = layer["name"]
+        maps[previous] = made(read if len(read) > 1 else read[0])
+    return keras.Model(pictures, maps[previous])
+
+
+def load(model, arrays):
+    """Keras names a variable 'conv2d/kernel:0', and so does cputrain but for the number."""
+    for variable in model.weights:
+        variable.assign(arrays.pop(variable.name.split(":")[0]))
+    assert not arrays, f"weights without a place: {sorted(arrays)}"
+
+
+def optimizer_of(recipe):
+    rate = recipe["learning_rate"]
+    if recipe["optimizer"] == "rmsprop":
+        return keras.optimizers.RMSprop(rate)
+    if recipe["optimizer"] == "adam":
+        return keras.optimizers.Adam(rate)
+    return keras.optimizers.SGD(rate, momentum=recipe.get("momentum", 0.0))
+
+
+def main():
+    job = jobs.read_job()
+    tf.config.threading.set_intra_op_parallelism_threads(job["threads"])
+    tf.config.threading.set_inter_op_parallelism_threads(job["threads"])
+    at_start = jobs.peak_bytes()
+    graph, arrays = jobs.read_network(job["weights"])
+    pixels, labels = jobs.read_pictures(job["pictures"], job["batch"])
+    model = build(graph)
+    load(model, arrays)
+    x = tf.constant(pixels)
+    if graph["layers"][-1]["type"] == "sigmoid":
+        y, entropy = tf.constant(labels.reshape(-1, 1)), keras.losses.BinaryCrossentropy(from_logits=True)
+    else:
+        y, entropy = tf.constant(labels), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    optimizer = optimizer_of(job["optimizer"])
+
+    def loss(training):
+        return entropy(y, model(x, training=training)) + tf.add_n(model.losses or [0.0])
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            value = loss(training=True)
+        gradients = tape.gradient(value, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+        return value
+
+    if job["check"]:
+        return jobs.answer(version=tf.__version__, parameters=model.count_params(), settings={},
+                           loss=float(tf.function(lambda: loss(training=False))()))
+    rates = jobs.timed_steps(job, lambda: float(step()))
+    jobs.answer(images_per_second=rates, start_bytes=at_start)
+
+
+main()
