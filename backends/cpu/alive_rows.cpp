@@ -69,33 +69,52 @@ struct Block {
   std::size_t rows;
 };
 
-/// sums (images, out) += x W, `kTile` vectors of columns at a time in registers.
+/// sums (images, out) += x W, `kTile` vectors of columns at a time in registers. `weights`: those
+/// columns of the block's first row, `row_size` numbers before the next row's.
 template <int W, int kTile>
-ALWAYS_INLINE void forward_columns(const Block& b, const float* weights, std::size_t column,
+ALWAYS_INLINE void forward_columns(const Block& b, const float* weights, std::size_t row_size,
                                    float* sums) {
   for (std::size_t image = 0; image < b.sizes.images; ++image) {
     const std::uint64_t mask = b.masks[image];
     if (!mask) continue;
     const float* x = b.x + image * b.sizes.row_x;
-    float* sum = sums + image * b.sizes.out + column;
+    float* sum = sums + image * b.sizes.out;
     typename Lanes<W>::Float sum_of[kTile];
     for (int t = 0; t < kTile; ++t) sum_of[t] = lanes<W>(sum + t * W);
     for_bits(mask, [&](std::size_t row) {
       const float value = x[row];
-      const float* w = weights + row * b.sizes.out + column;
+      const float* w = weights + row * row_size;
       for (int t = 0; t < kTile; ++t) sum_of[t] += value * lanes<W>(w + t * W);
     });
     for (int t = 0; t < kTile; ++t) lanes<W>(sum + t * W) = sum_of[t];
   }
 }
 
+/// Where there are many images the columns are copied first: rows of weights often lie a power of
+/// two apart, so that few of them fit the first-level cache at once.
 template <int W, int kTile>
 ALWAYS_INLINE void forward_block(const Block& b, const float* weights, float* sums) {
+  constexpr std::size_t kTileColumns = kTile * W, kManyImages = 4;
+  const std::size_t out = b.sizes.out;
+  std::uint64_t wanted = 0;
+  for (std::size_t image = 0; image < b.sizes.images; ++image) wanted |= b.masks[image];
+  alignas(64) float copy[kRows * kTileColumns];
   std::size_t column = 0;
-  for (; column + kTile * W <= b.sizes.out; column += kTile * W) {
-    forward_columns<W, kTile>(b, weights, column, sums);
+  for (; column + kTileColumns <= out; column += kTileColumns) {
+    if (b.sizes.images < kManyImages) {
+      forward_columns<W, kTile>(b, weights + column, out, sums + column);
+      continue;
+    }
+    for_bits(wanted, [&](std::size_t row) {
+      const float* from = weights + row * out + column;
+      float* to = copy + row * kTileColumns;
+      for (int t = 0; t < kTile; ++t) lanes<W>(to + t * W) = lanes<W>(from + t * W);
+    });
+    forward_columns<W, kTile>(b, copy, kTileColumns, sums + column);
   }
-  for (; column < b.sizes.out; column += W) forward_columns<W, 1>(b, weights, column, sums);
+  for (; column < out; column += W) {
+    forward_columns<W, 1>(b, weights + column, out, sums + column);
+  }
 }
 
 /// The sum of a vector's numbers, halves upon each other.

@@ -228,7 +228,7 @@ class FirstLayer : public ::testing::TestWithParam<InstructionSet> {
 
 TEST_P(FirstLayer, ComputesLikePlainLoops) {
   for (const auto& [height, width] : {std::pair{21, 23}, {8, 40}, {9, 7}, {6, 71}}) {
-    for (const int pad : {0, 1}) {
+    for (const int pad : {0, 1, 2}) {
       for (const int channels : {16, 32, 48}) {
         SCOPED_TRACE(::testing::Message() << height << " x " << width << ", padding " << pad << ", "
                                           << channels << " channels");
