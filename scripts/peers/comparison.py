@@ -49,27 +49,34 @@ def text_of(s, form):
 
 def markdown(result):
     e, o = result["environment"], result["options"]
-    lines = [f"# Training steps beside {' and '.join(NAMES[f] for f in o['frameworks'] if f != 'ours')}", "",
+    peers = " and ".join(NAMES[f] for f in o["frameworks"] if f != "ours")
+    weights = "as given" if o["weights_given"] else (
+        f"after {o['epochs']} epoch{'' if o['epochs'] == 1 else 's'} of cputrain on them")
+    lines = [f"# Training steps{' beside ' + peers if peers else ''}", "",
              f"{e['cpu']}, {e['cpus_online']} CPUs, {e['date']}, commit {e['commit'] or 'unknown'}; "
              + ", ".join(f"{NAMES[f]} {v}" for f, v in result["versions"].items()) + ".", "",
              f"    {result['command']}", "",
-             f"Whole training steps in float32 on the same photographs, weights after {o['epochs']} epoch{'' if o['epochs'] == 1 else 's'} of cputrain on "
-             f"them; every network has the same parameters and, before training, the same loss in all frameworks. Each "
+             f"Whole training steps in float32 on the same photographs, weights {weights};",
+             "every network has the same parameters and, before training, the same loss in all frameworks. Each",
              f"figure is the median (lowest to highest) of {o['rounds']} rounds of {o['steps']} steps after "
-             f"{o['warm_up']}; frameworks take turns, in an order that turns round, each on the same CPUs. Ratios are "
-             "taken within a round. Memory is the most that was resident, photographs and the framework itself included.",
-             "",
+             f"{o['warm_up']}; frameworks take",
+             "turns, in an order that turns round, each on the same CPUs. Ratios are taken within a round. Memory is",
+             "the most that was resident, photographs and the framework itself included.", "",
              "| network | batch | threads | framework | images/s | cputrain / it | peak memory | of the FMA peak |",
              "| --- | --- | --- | --- | --- | --- | --- | --- |"]
     for cell in result["cells"]:
         for framework, figures in summary(cell).items():
-            ratio = text_of(figures["ours_times"], ".2f") if "ours_times" in figures else ""
-            peaks = [r["ours"]["fraction_of_peak"] for r in cell["rounds"]] if framework == "ours" else []
-            lines.append(
-                f"| {cell['model']} {cell['image_size']}x{cell['image_size']} | {cell['batch']} | {cell['threads']} "
-                f"| {' '.join([NAMES[framework], *cell['settings'].get(framework, {}).values()])} | {text_of(figures['images_per_second'], '.1f')} | {ratio} "
-                f"| {figures['peak_bytes'] / 1e9:.2f} GB | {text_of(spread(peaks), '.2f') if peaks else ''} |")
+            lines.append(row(cell, framework, figures))
     return "\n".join(lines) + "\n"
+
+
+def row(cell, framework, figures):
+    name = " ".join([NAMES[framework], *cell["settings"].get(framework, {}).values()])
+    ratio = text_of(figures["ours_times"], ".2f") if "ours_times" in figures else ""
+    peaks = [r["ours"]["fraction_of_peak"] for r in cell["rounds"]] if framework == "ours" else []
+    return (f"| {cell['model']} {cell['image_size']}x{cell['image_size']} | {cell['batch']} | {cell['threads']} "
+            f"| {name} | {text_of(figures['images_per_second'], '.1f')} | {ratio} "
+            f"| {figures['peak_bytes'] / 1e9:.2f} GB | {text_of(spread(peaks), '.2f') if peaks else ''} |")
 
 
 def write(result, path):
