@@ -114,6 +114,7 @@ std::vector<Contender> contenders(const std::string& model) {
   all.push_back({"direct", 2, make_cpu_backend(1, {}), {}});
   // The deeper residual networks have the blocks of resnet50v2, only more of them.
   if (model == "resnet101v2" || model == "resnet152v2") return all;
+  all.push_back({"zeros skipped", 2, make_cpu_backend(1, {.skip_zeros = true}), {}});
   all.push_back({"winograd allowed", 5, make_cpu_backend(1, {.winograd = true}), {}});
   return all;
 }

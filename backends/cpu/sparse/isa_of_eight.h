@@ -13,6 +13,10 @@ struct Isa {
   static unsigned not_zero(const Float& values) { return bits(values != 0); }
   static unsigned positive(const Float& values) { return bits(values > 0); }
   static unsigned equal(const Int& values, int number) { return bits(values == number); }
+  static Float add_where(unsigned set, Float sums, const Float& values) {
+    for (int i = 0; i < kBlock; ++i) sums[i] += set >> i & 1 ? values[i] : 0;
+    return sums;
+  }
   static void compress(unsigned set, const Float& values, const Int& offsets, float* to_values,
                        unsigned* to_offsets) {
     for (; set; set &= set - 1) {

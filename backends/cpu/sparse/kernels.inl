@@ -3,6 +3,7 @@
 //                                         its lowest bit
 //   not_zero(values), positive(values), equal(values, number)
 //                                         the lanes of which that is true
+//   add_where(set, sums, values)          sums, with the values of the set added
 //   compress(set, values, offsets, to_values, to_offsets)
 //                                         writes the lanes of the set, and perhaps some behind them
 // Everything is in an unnamed namespace, so that no code for one instruction set is linked into
@@ -207,11 +208,13 @@ void scatter_and_store(const ScatterRow& row, const StoreTarget& target) {
 void list_windows(const Gradients& from, int count, std::uint32_t pixel, std::uint32_t step,
                   std::uint32_t row, ChannelLists& lists, float* bias_sum) {
   alignas(64) std::uint32_t offsets[kBlock];
+  Float sums = load(bias_sum);
   for (int i = 0; i < count; ++i, pixel += step) {
     const std::size_t at = static_cast<std::size_t>(i) * kBlock;
     const float* const diff = from.diff + at;
     unsigned left = counting(from, load(diff), at);
     if (left == 0) continue;
+    sums = Isa::add_where(left, sums, load(diff));
     Int pixels = Int{} + static_cast<int>(pixel);
     if (from.winners) {
       const Int winner = load_bytes(from.winners + at);
@@ -223,9 +226,9 @@ void list_windows(const Gradients& from, int count, std::uint32_t pixel, std::ui
       const std::size_t to = static_cast<std::size_t>(lane) * lists.room + lists.sizes[lane]++;
       lists.values[to] = diff[lane];
       lists.offsets[to] = offsets[lane];
-      bias_sum[lane] += diff[lane];
     }
   }
+  store(bias_sum, sums);
 }
 
 template <int kSources>

@@ -18,6 +18,10 @@ struct Isa {
   static unsigned equal(Int values, int number) {
     return _mm512_cmpeq_epi32_mask(ints(values), _mm512_set1_epi32(number));
   }
+  static Float add_where(unsigned set, Float sums, Float values) {
+    return reinterpret_cast<Float>(_mm512_mask_add_ps(floats(sums), static_cast<__mmask16>(set),
+                                                      floats(sums), floats(values)));
+  }
   /// Through a register: compressing into memory takes Zen 4 a hundred cycles.
   static void compress(unsigned set, Float values, Int offsets, float* to_values,
                        unsigned* to_offsets) {
