@@ -90,18 +90,23 @@ ALWAYS_INLINE void forward_columns(const Block& b, const float* weights, std::si
   }
 }
 
-/// Where there are many images the columns are copied first: rows of weights often lie a power of
+/// Where several images want a row, columns are copied first: rows of weights often lie a power of
 /// two apart, so that few of them fit the first-level cache at once.
 template <int W, int kTile>
 ALWAYS_INLINE void forward_block(const Block& b, const float* weights, float* sums) {
-  constexpr std::size_t kTileColumns = kTile * W, kManyImages = 4;
+  constexpr std::size_t kTileColumns = kTile * W;
   const std::size_t out = b.sizes.out;
   std::uint64_t wanted = 0;
-  for (std::size_t image = 0; image < b.sizes.images; ++image) wanted |= b.masks[image];
+  int alive = 0;
+  for (std::size_t image = 0; image < b.sizes.images; ++image) {
+    wanted |= b.masks[image];
+    alive += std::popcount(b.masks[image]);
+  }
+  const bool copies = 2 * alive >= 5 * std::popcount(wanted);
   alignas(64) float copy[kRows * kTileColumns];
   std::size_t column = 0;
   for (; column + kTileColumns <= out; column += kTileColumns) {
-    if (b.sizes.images < kManyImages) {
+    if (!copies) {
       forward_columns<W, kTile>(b, weights + column, out, sums + column);
       continue;
     }
@@ -275,7 +280,7 @@ bool may_pay(std::size_t in, std::size_t out) {
 }
 
 bool forward_pays(std::size_t images, std::size_t in, std::size_t alive) {
-  return alive <= 2 * in || 5 * alive <= images * in;
+  return alive <= 2 * in || 4 * alive <= images * in;
 }
 
 bool backward_pays(std::size_t images, std::size_t in, std::size_t alive) {
