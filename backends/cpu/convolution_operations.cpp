@@ -34,12 +34,18 @@ namespace {
 
 ConvolutionProblem problem_of(const ConvolutionPlace& place, int images) {
   const ConvolutionBlock& block = place.block;
-  const auto& layer = std::get<Convolution>(block.convolution->layer);
+  const Convolution& layer = place.layer();
   return {images,       place.src.layout, place.wide,    layer.kernel,
           layer.stride, block.rows,       block.columns, layer.bias};
 }
 
 }  // namespace
+
+const Operation& ConvolutionOperations::in(Direction direction) const {
+  return direction == Direction::forward         ? forward
+         : direction == Direction::backward_data ? backward_data
+                                                 : backward_weights;
+}
 
 bool winograd_pays(const ConvolutionPlace& place, int images) {
   const ConvolutionProblem problem = problem_of(place, images);

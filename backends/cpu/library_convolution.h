@@ -8,11 +8,6 @@
 
 namespace cputrain {
 
-/// Where the time of a block goes.
-struct ConvolutionTimes {
-  LayerTime convolution, pool;
-};
-
 /// A block by the library's primitives, in pieces of a few images: each piece is convolved into a
 /// map that stays in the cache and is pooled at once; going back, its gradient is unpooled there
 /// and used at once.
