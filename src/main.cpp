@@ -68,6 +68,7 @@ int run_command(const Config& config, const Services& services) {
   if (config.command == "info") return run_info(config, services);
   if (config.topic == "allreduce") return run_bench_allreduce(config, services);
   if (config.topic == "input") return run_bench_input(config, services);
+  if (config.topic == "kernels") return run_bench_kernels(config, services);
   if (config.command == "bench") return run_bench_step(config, services);
   if (config.topic == "check") return run_data_check(config, services);
   if (config.topic == "pack") return run_data_pack(config, services);

@@ -181,8 +181,8 @@ void ConvolutionStep::append_times(std::vector<LayerTime>& times) const {
   LayerTime time = times_.convolution;
   time.name = place_.block.convolution->name;
   time.algorithm = describe(Direction::forward);
-  if (place_.learns) time.algorithm += ", weights " + describe(Direction::backward_weights);
-  if (place_.src.wants_diff) time.algorithm += ", data " + describe(Direction::backward_data);
+  if (place_.learns) time.weights_algorithm = describe(Direction::backward_weights);
+  if (place_.src.wants_diff) time.data_algorithm = describe(Direction::backward_data);
   times.push_back(time);
   if (!place_.pool) return;
   LayerTime pool = times_.pool;

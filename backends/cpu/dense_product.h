@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "backends/cpu/alive_rows.h"
 
@@ -33,6 +34,11 @@ class DenseProduct {
   /// diff_x = diff_y W^T, or added.
   void backward_data(std::size_t images, const float* diff_y, const float* weights, bool add,
                      float* diff_x) const;
+
+  /// Numbers of the last forward()'s x that are not zero, where they were counted.
+  std::optional<std::size_t> alive() const {
+    return may_skip_ ? std::optional(alive_) : std::nullopt;
+  }
 
   const char* algorithm() const {
     return may_skip_ ? "skips zeros where it pays, else sgemm" : "sgemm";

@@ -56,6 +56,10 @@ void DenseStep::forward(const Execution& execution) {
     for (std::size_t n = 0; n < images; ++n) std::copy_n(bias_data_, out_, dst_data_ + n * out_);
   }
   product_.forward(images, src_data_, weights_, bias_, dst_data_);
+  if (const auto alive = product_.alive()) {
+    const std::size_t numbers = images * src_.map.layout.shape.size();  // without the filling
+    time_.density = static_cast<double>(*alive) / static_cast<double>(numbers);
+  }
 }
 
 void DenseStep::add_bias_gradient(std::size_t images, bool overwrite) {

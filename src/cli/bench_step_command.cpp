@@ -17,37 +17,38 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Before and after the steps, and the better of both counts, because a disturbed measurement of
-/// the limit would flatter the program.
-Limits best(const Limits& a, const Limits& b) {
-  return {std::max(a.fma_gflops, b.fma_gflops), std::max(a.triad_gbs, b.triad_gbs)};
-}
-
-double gflops(double macs, double images, double seconds) {
-  return seconds > 0 ? 2e-9 * macs * images / seconds : 0;
-}
-
 Json layers_json(const std::vector<LayerTime>& layers, double images, int steps) {
   Json list = Json::array();
   for (const LayerTime& layer : layers) {
-    list.push_back(
-        {{"name", layer.name},
-         {"algorithm", layer.algorithm},
-         {"forward_seconds", layer.forward / steps},
-         {"backward_data_seconds", layer.backward_data / steps},
-         {"backward_weights_seconds", layer.backward_weights / steps},
-         {"forward_gflops", gflops(layer.macs, images, layer.forward / steps)},
-         {"backward_data_gflops", gflops(layer.macs, images, layer.backward_data / steps)},
-         {"backward_weights_gflops", gflops(layer.macs, images, layer.backward_weights / steps)}});
+    Json& entry = list.emplace_back(Json{{"name", layer.name},
+                                         {"algorithm", algorithms_text(layer)},
+                                         {"density", json_of(layer.density)},
+                                         {"gradient_density", json_of(layer.gradient_density)}});
+    for (const LayerDirection& way : kLayerDirections) {
+      const double seconds = layer.*way.seconds / steps;
+      entry[fmt::format("{}_seconds", way.name)] = seconds;
+      entry[fmt::format("{}_gflops", way.name)] = gflops(layer.macs, images, seconds);
+    }
   }
   return list;
+}
+
+/// Of the maps that convolutions and dense layers read, weighted by their work, where it is known.
+Json density_json(const std::vector<LayerTime>& layers) {
+  double alive = 0, work = 0;
+  for (const LayerTime& layer : layers) {
+    if (!layer.density) continue;
+    alive += layer.macs * *layer.density;
+    work += layer.macs;
+  }
+  return work > 0 ? Json(alive / work) : Json();
 }
 
 void print_layers(const std::vector<LayerTime>& layers, double images, int steps) {
   print(
       "\nms a step on rank 0, GFLOP/s of direct convolution, and what is not zero of the map that "
-      "is "
-      "read and of the gradient that comes back\n{:<22}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}"
+      "is read and of the gradient that comes "
+      "back\n{:<22}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}"
       "  {}\n",
       "layer", "forward", "", "bwd data", "", "bwd wei.", "", "map", "grad.", "algorithm");
   for (const LayerTime& layer : layers) {
@@ -57,12 +58,9 @@ void print_layers(const std::vector<LayerTime>& layers, double images, int steps
                           : fmt::format("{:>10.2f}{:>8}", 1e3 * seconds / steps,
                                         rate > 0 ? fmt::format("{:.0f}", rate) : "");
     };
-    const auto share = [](const std::optional<double>& density) {
-      return density ? fmt::format("{:>7.3f}", *density) : fmt::format("{:>7}", "");
-    };
-    print("{:<22}{}{}{}{}{}  {}\n", layer.name, cell(layer.forward), cell(layer.backward_data),
-          cell(layer.backward_weights), share(layer.density), share(layer.gradient_density),
-          layer.algorithm);
+    print("{:<22}{}{}{}{:>7}{:>7}  {}\n", layer.name, cell(layer.forward),
+          cell(layer.backward_data), cell(layer.backward_weights), density_text(layer.density),
+          density_text(layer.gradient_density), algorithms_text(layer));
   }
 }
 
@@ -101,13 +99,7 @@ class StepTrial {
 
   /// Seconds that layers took in steps that counted.
   std::vector<LayerTime> layer_times() const {
-    std::vector<LayerTime> times = training_->program->layer_times();
-    for (std::size_t i = 0; i < times.size(); ++i) {
-      times[i].forward -= before_[i].forward;
-      times[i].backward_data -= before_[i].backward_data;
-      times[i].backward_weights -= before_[i].backward_weights;
-    }
-    return times;
+    return difference(training_->program->layer_times(), before_);
   }
 
   const BatchPlan& plan() const { return plan_; }
@@ -161,7 +153,7 @@ Limits run_trials(const Session& session, std::vector<std::unique_ptr<StepTrial>
   for (int i = 0; i < repeat; ++i) {
     for (const auto& trial : trials) trial->measure();
   }
-  return best(before, measure_together(session));
+  return better(before, measure_together(session));
 }
 
 Measurement measurement_of(const StepTrial& trial, const Limits& limits, const Graph& graph) {
@@ -195,7 +187,7 @@ Json measurement_json(const Session& session, const TrainingChoices& choices,
           {"micro_batch", parts.plan.micro_batch()},
           {"ranks", session.communicator->size()},
           {"threads", session.threads},
-          {"density", nullptr},  // no kernel's speed depends on the data yet
+          {"density", density_json(m.layers)},
           {"images_per_second", json_of(m.images_per_second)},
           {"gflops", m.achieved},
           {"limit", {{"fma_gflops", m.limits.fma_gflops}, {"triad_gbs", m.limits.triad_gbs}}},
@@ -205,7 +197,7 @@ Json measurement_json(const Session& session, const TrainingChoices& choices,
           {"cpu", session.machine.cpu_model}};
 }
 
-/// One step needs one batch; the pictures' content plays no part in the speed of these kernels.
+/// One step needs one batch.
 DecodedData pictures_of_a_step(const Session& session, const Services& services,
                                const Config& config, const TrainingChoices& choices,
                                DataSource& source) {

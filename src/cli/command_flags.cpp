@@ -2,7 +2,10 @@
 
 #include "cli/command_flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 
 #include "core/error.h"
@@ -225,13 +228,18 @@ void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices)
               "machine]");
 }
 
+/// Which convolutions a backend may use.
+void add_kernel_choice_flags(Flags& f, Config& c) {
+  f.no("winograd", c.winograd,
+       "compute 3x3 convolutions directly: slower, with smaller rounding errors");
+  f.no("skip-zeros", c.skip_zeros, "compute with the zeros of activations and gradients, too");
+}
+
 void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   add_processor_flags(f, c, choices);
   f.whole("io-threads", c.io_threads, 1, 4096,
           "for decoding pictures [as --threads] and changing them meanwhile [1 in 8 threads]");
-  f.no("winograd", c.winograd,
-       "compute 3x3 convolutions directly: slower, with smaller rounding errors");
-  f.no("skip-zeros", c.skip_zeros, "compute with the zeros of activations and gradients, too");
+  add_kernel_choice_flags(f, c);
   if (c.command == "train" || c.command == "bench") {
     f.parsed(
         "allreduce", "NAME",
@@ -287,6 +295,43 @@ void add_input_bench_flags(Flags& f, Config& c, const CommandLineChoices& choice
   f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");
 }
 
+/// "1,2,4"
+std::vector<int> parse_micro_batches(const std::string& text) {
+  constexpr int kMost = 65536;
+  std::vector<int> sizes;
+  for (const std::string& word : split(text, ',')) {
+    int images = 0;
+    const char* const end = word.data() + word.size();
+    const auto [stop, error] = std::from_chars(word.data(), end, images);
+    if (error != std::errc{} || stop != end || images < 1 || images > kMost) {
+      fail(ExitCode::usage,
+           fmt::format("--micro-batch {}: must be whole numbers from 1 to {} with one comma "
+                       "between each two, such as 1,8,32",
+                       text, kMost));
+    }
+    sizes.push_back(images);
+  }
+  return sizes;
+}
+
+/// `bench kernels` updates nothing, so it has no rule and no rate.
+void add_kernel_bench_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
+  add_model_flags(f, c);
+  add_weights_flags(f, c);
+  add_data_flags(f, c);
+  f.group("Measurement");
+  f.parsed("micro-batch", "N,...", "images computed at once, one after the other [1,2,4,8,11,32]",
+           [&c](const std::string& text) { c.micro_batches = parse_micro_batches(text); });
+  f.whole("batch", c.batch, 1, 65536,
+          "images of a measured round, or the next more that fill whole micro-batches [32]");
+  f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
+  add_processor_flags(f, c, choices);
+  f.whole("io-threads", c.io_threads, 1, 4096, "for decoding pictures [as --threads]");
+  add_kernel_choice_flags(f, c);
+  f.group("Output");
+  f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");
+}
+
 void add_synth_flags(Flags& f, Config& c) {
   f.group("Data");
   f.whole("images", c.images, 2, 1'000'000, "number of pictures, half of each class [200]");
@@ -302,6 +347,7 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   const std::string& command = c.command;
   if (command == "data" && c.topic == "synth") return add_synth_flags(f, c);
   if (c.topic == "allreduce") return add_allreduce_flags(f, c, choices);
+  if (c.topic == "kernels") return add_kernel_bench_flags(f, c, choices);
   if (c.topic == "input") return add_input_bench_flags(f, c, choices);
   const bool trains = command == "train" || command == "bench";
   const bool reads_weights = command == "eval" || command == "predict";
@@ -329,6 +375,9 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
             "terminal, else 2]");
     f.whole("log-every", c.log_every, 0, 1'000'000'000,
             "step lines in metrics.jsonl [10]; 0: none");
+    f.yes("profile", c.profile,
+          "in the end, say how long each layer took in each direction, by what and with how many "
+          "zeros, and write it to profile.json");
     f.yes("dry-run", c.dry_run,
           "say where ranks would run, what memory they would take and how many steps they would "
           "make, and train nothing");

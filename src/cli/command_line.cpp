@@ -32,9 +32,9 @@ const std::vector<Command>& commands() {
        {"check", "info", "pack", "synth"}},
       {"bench",
        "step: images/s and GFLOP/s of a training step beside this machine's limits; allreduce: "
-       "every "
-       "way to sum gradients over ranks; input: decoding, augmentation and batches",
-       {"step", "allreduce", "input"}},
+       "every way to sum gradients over ranks; input: decoding, augmentation and batches; kernels: "
+       "every layer and direction by micro-batch",
+       {"step", "allreduce", "input", "kernels"}},
       {"info", "machine, placement, libraries, and the layers of a model", {}},
   };
   return list;
@@ -285,6 +285,9 @@ void check_combinations(Config& config) {
   }
   if (config.topic == "input" && config.data.empty()) {
     fail(ExitCode::usage, "bench input needs --data DIR, a folder of JPEG photographs");
+  }
+  if (config.profile && config.dry_run) {
+    fail(ExitCode::usage, "--profile with --dry-run, which trains nothing; leave one out");
   }
   if (config.command == "data" && !config.files.empty()) config.data = config.files.front();
   if (config.command == "data" && config.data.empty()) {

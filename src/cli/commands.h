@@ -12,6 +12,7 @@ int run_predict(const Config&, const Services&);
 int run_export(const Config&, const Services&);
 int run_info(const Config&, const Services&);
 int run_bench_input(const Config&, const Services&);
+int run_bench_kernels(const Config&, const Services&);
 int run_bench_step(const Config&, const Services&);
 int run_bench_allreduce(const Config&, const Services&);
 int run_data_check(const Config&, const Services&);

@@ -74,7 +74,9 @@ struct Config {
   bool overwrite = false, dry_run = false;
   std::optional<int> verbose;
   std::size_t log_every = 10;
+  bool profile = false;  ///< of `train`
   int repeat = 5;
+  std::vector<int> micro_batches{1, 2, 4, 8, 11, 32};                  ///< of `bench kernels`
   std::size_t bytes = 52'871'940;                                      ///< of `bench allreduce`
   std::size_t images = 200;                                            ///< of `data synth`
   std::string format = "jpeg";                                         ///< of `data synth`

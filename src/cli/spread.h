@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 namespace cputrain {
@@ -21,6 +22,11 @@ inline Spread spread_of(std::vector<double> values) {
 
 inline nlohmann::ordered_json json_of(const Spread& s) {
   return {{"median", s.median}, {"min", s.min}, {"max", s.max}};
+}
+
+/// Null where it is not known.
+inline nlohmann::ordered_json json_of(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
 }  // namespace cputrain

@@ -22,6 +22,7 @@
 #include "core/version.h"
 #include "model/model_json.h"
 #include "report/event_file.h"
+#include "report/profile.h"
 #include "report/reporters.h"
 #include "train/trainer.h"
 #include "train/weights.h"
@@ -118,6 +119,7 @@ void say_plan(const Session& session, const Config& config, const TrainingChoice
 }
 
 std::unique_ptr<Reporter> make_reporter(const Session& session, const Config& config,
+                                        const Program& program,
                                         const std::filesystem::path& folder) {
   std::vector<std::unique_ptr<Reporter>> reporters;
   if (session.leads()) {
@@ -126,6 +128,11 @@ std::unique_ptr<Reporter> make_reporter(const Session& session, const Config& co
     reporters.push_back(tensorboard_reporter(folder, session.machine.host, config.log_every));
     reporters.push_back(csv_reporter(folder / "training.csv"));
     reporters.push_back(history_reporter(folder / "history.json"));
+  }
+  if (session.leads() && config.profile) {
+    const bool prints = verbosity(config) != Verbosity::silent;
+    reporters.push_back(profile_reporter([&program] { return program.layer_times(); },
+                                         prints ? stdout : nullptr, folder / kProfileName));
   }
   return all_of(std::move(reporters));
 }
@@ -225,7 +232,9 @@ class Results {
 /// Weights and curves of a run that is overwritten must not outlive its figures.
 void clear_folder(const std::filesystem::path& folder) {
   std::error_code ignored;
-  std::filesystem::remove(folder / kWeightsName, ignored);
+  for (const char* file : {kWeightsName, kProfileName}) {
+    std::filesystem::remove(folder / file, ignored);
+  }
   for (const char* part : {"train", "validation"}) remove_event_files(folder / part);
 }
 
@@ -312,7 +321,7 @@ int run_train(const Config& config, const Services& services) {
   const ModelDescription model = description_of(config, choices, source, graph, classes);
   const Results results(session, folder, model, *training, config.target_accuracy);
   if (session.leads()) clear_folder(folder);
-  const auto reporter = make_reporter(session, config, folder);
+  const auto reporter = make_reporter(session, config, *training->program, folder);
   const auto armed = services.signals->arm([&] { return results.save_and_say(); });
   const TrainResult result =
       train({*session.backend, *training->program, *training->exchange, *training->optimizer,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -45,6 +46,11 @@ struct Limits {
   double fma_gflops = 0;  ///< multiply-adds from registers, 2 FLOPs each
   double triad_gbs = 0;   ///< a[i] = b[i] + s * c[i], 24 bytes an element pair of doubles (STREAM)
 };
+
+/// The better of two measurements: a disturbed one would flatter what is compared with it.
+inline Limits better(const Limits& a, const Limits& b) {
+  return {std::max(a.fma_gflops, b.fma_gflops), std::max(a.triad_gbs, b.triad_gbs)};
+}
 
 /// How processes that share a machine measure it together: each pass begins when all are there and
 /// lasts until the slowest is done, so that nobody has the machine to himself. Alone by default.

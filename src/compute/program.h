@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "compute/layer_time.h"
 #include "compute/parameters.h"
 #include "report/tally.h"
 
@@ -35,19 +35,6 @@ struct Pass {
 /// Called with n when gradients [0, n) of the arena are final and weights [0, n) will not be read
 /// again in this step. n only grows; the last call has n = ParameterLayout::gradient_size.
 using ReadySink = std::function<void(std::size_t n)>;
-
-/// Time that one node of the program took since the program was made.
-struct LayerTime {
-  std::string name;
-  std::string algorithm;  ///< what runs it, in the library's own words
-  double forward = 0;     ///< seconds
-  double backward_data = 0;
-  double backward_weights = 0;
-  double macs = 0;  ///< of one image, forward
-  /// Parts of a map that are not zero, in the last call; known where zeros are skipped.
-  std::optional<double> density{};           ///< of what forward reads
-  std::optional<double> gradient_density{};  ///< of the gradient that comes back
-};
 
 /// A graph compiled for one backend: layouts, fusion, algorithms and memory are decided; running it
 /// allocates nothing. The sizes it can run were named when it was compiled; 0 images always work.

@@ -24,6 +24,8 @@ class GraphEditor {
     return index;
   }
 
+  void set_input(const Input& input) { graph_.nodes_.front().layer = input; }
+
   Graph take() { return std::move(graph_); }
 
  private:
@@ -62,6 +64,20 @@ Graph pool_before_relu(const Graph& graph) {
   return editor.take();
 }
 
+Graph without_relus(const Graph& graph) {
+  GraphEditor editor(graph);
+  const auto nodes = graph.nodes();
+  std::vector<int> moved(nodes.size());  // old index -> index of what stands for it
+  for (std::size_t i = 1; i < nodes.size(); ++i) {
+    std::vector<int> src;
+    for (const int s : nodes[i].src) src.push_back(moved[static_cast<std::size_t>(s)]);
+    moved[i] = std::holds_alternative<Relu>(nodes[i].layer)
+                   ? src.front()
+                   : editor.append(nodes[i], std::move(src));
+  }
+  return editor.take();
+}
+
 namespace {
 
 /// A copy in which `change` may alter every node, but neither its inputs nor its shape.
@@ -77,6 +93,15 @@ Graph changed(const Graph& graph, const Change& change) {
 }
 
 }  // namespace
+
+Graph with_input(const Graph& graph, const Input& input) {
+  GraphEditor editor(graph);
+  editor.set_input(input);
+  for (std::size_t i = 1; i < graph.nodes().size(); ++i) {
+    editor.append(graph.nodes()[i], graph.nodes()[i].src);
+  }
+  return editor.take();
+}
 
 Graph with_dropout(const Graph& graph, float rate) {
   return changed(graph, [&](Graph::Node& node) {

@@ -13,6 +13,14 @@ namespace cputrain {
 /// parameters and `origin` stay.
 Graph pool_before_relu(const Graph&);
 
+/// Leaves every ReLU out, so that no number of a map is zero: the worst case of kernels that skip
+/// zeros. Computes something else than the graph does; names, parameters and `origin` of what is
+/// left stay.
+Graph without_relus(const Graph&);
+
+/// Turns pictures into numbers in another way.
+Graph with_input(const Graph&, const Input&);
+
 /// Sets the rate of every dropout layer.
 Graph with_dropout(const Graph&, float rate);
 

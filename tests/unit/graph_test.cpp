@@ -74,6 +74,39 @@ TEST(PoolBeforeRelu, LeavesAReluWithTwoReaders) {
   EXPECT_EQ(names(pool_before_relu(graph)), names(graph));
 }
 
+TEST(WithoutRelus, LeavesThemOutAndKeepsTheRest) {
+  const Graph before = small_graph(), after = without_relus(before);
+  EXPECT_EQ(names(after), (std::vector<std::string>{"input", "conv2d", "max_pooling2d", "conv2d_1",
+                                                    "flatten", "dropout", "dense", "sigmoid"}));
+  EXPECT_EQ(after.parameter_count(), before.parameter_count());
+  EXPECT_EQ(after.training_flops(), before.training_flops());
+  EXPECT_EQ(after.nodes()[2].src, std::vector<int>{1});
+  EXPECT_EQ(after.nodes()[5].origin, 7);  // dropout draws the same numbers
+  EXPECT_EQ(after.back().dst, before.back().dst);
+}
+
+TEST(WithoutRelus, JoinsWhatReadsAReluToWhatItReads) {
+  Graph graph({8, 8, 3});
+  const int stem = graph.add(Convolution{4, 3, 1, Padding::same}, "stem");
+  const int first = graph.add(Relu{});
+  const int second = graph.add(Relu{});
+  graph.add(Convolution{4, 3, 1, Padding::same}, "branch", {first});
+  graph.add(Add{}, "sum", {stem, second, 4});
+  const Graph after = with_frozen(without_relus(graph), std::vector<std::string>{"stem"});
+  EXPECT_EQ(names(after), (std::vector<std::string>{"input", "stem", "branch", "sum"}));
+  EXPECT_EQ(after.nodes()[2].src, std::vector<int>{1});
+  EXPECT_EQ(after.nodes()[3].src, (std::vector<int>{1, 1, 2}));
+  EXPECT_TRUE(without_relus(after).nodes()[1].frozen);
+}
+
+TEST(WithInput, ChangesHowPicturesBecomeNumbersAndNothingElse) {
+  const Graph before = small_graph(), after = with_input(before, {2.0f, 3.0f});
+  EXPECT_EQ(std::get<Input>(after.nodes()[0].layer).scale, 2.0f);
+  EXPECT_EQ(std::get<Input>(after.nodes()[0].layer).offset, 3.0f);
+  EXPECT_EQ(names(after), names(before));
+  EXPECT_EQ(after.nodes()[7].origin, 7);
+}
+
 TEST(LayOut, RunsBackwardsInAlignedRanges) {
   const ParameterLayout layout = lay_out(small_graph(), DType::f32);
   const auto& p = layout.parameters;

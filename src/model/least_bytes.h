@@ -1,0 +1,23 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "model/graph.h"
+
+namespace cputrain {
+
+/// What a layer must at least move between memory and the processor, in either direction.
+struct LeastBytes {
+  double of_image = 0;  ///< source and destination
+  double of_call = 0;   ///< weights, however many images are computed at once
+};
+
+/// By layer: source, destination and weights, once each; backward moves their gradients instead, as
+/// many. A picture has a byte a pixel and channel, all else elements of `element_bytes`. A max pool
+/// (and a ReLU behind it) that alone reads a convolution runs with it in the cache and moves
+/// nothing by itself: the convolution's destination is then the pooled map. Zeros around a map are
+/// not read.
+std::map<std::string, LeastBytes> least_bytes(const Graph&, std::size_t element_bytes);
+
+}  // namespace cputrain

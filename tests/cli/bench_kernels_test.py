@@ -1,0 +1,93 @@
+"""`bench kernels`: what it measures by layer and direction, beside the worst case, and what it refuses."""
+import json
+import unittest
+
+from program import ProgramTest, needs_mpi
+
+# Four blocks of 3x3 convolution, pool and ReLU from 64x64 on, then dense layers.
+QUICK = ["bench", "kernels", "--image-size", "64", "--threads", "1", "--repeat", "2"]
+FORWARD, DATA, WEIGHTS = "forward", "backward_data", "backward_weights"
+
+
+class BenchKernels(ProgramTest):
+    def bench(self, *words):
+        return json.loads(self.expect(0, *QUICK, "--json", "-", *words).stdout)
+
+    def directions(self, layers, name):
+        layer, = [l for l in layers if l["name"] == name]
+        return layer, {d["direction"]: d for d in layer["directions"]}
+
+    def test_every_layer_and_direction_has_its_figures(self):
+        self.expect(0, "data", "synth", "s", "--images", "24", "--image-size", "64")
+        self.expect(0, "train", "--data", "s", "--image-size", "64", "--steps", "1", "--batch", "4", "--threads", "1",
+                    "--out", "run")
+        bench = self.bench("--data", "s", "--weights", "run/weights.safetensors", "--micro-batch", "3,1", "--batch", "4")
+        self.assertEqual([bench[k] for k in ("bench", "model", "image_size", "threads", "repeats", "data", "weights")],
+                         ["kernels", "dogcat", 64, 1, 2, "s", "run/weights.safetensors"])
+        # Rounds of at least 4 images in whole micro-batches.
+        self.assertEqual([(m["micro_batch"], m["images"]) for m in bench["micro_batches"]], [(3, 6), (1, 4)])
+        peak, triad = bench["limit"]["fma_gflops"], bench["limit"]["triad_gbs"]
+        for m in bench["micro_batches"]:
+            first, ways = self.directions(m["given"]["layers"], "conv2d")
+            self.assertEqual(set(ways), {FORWARD, WEIGHTS})  # nobody needs a picture's gradient
+            self.assertEqual(first["macs_per_image"], 62 * 62 * 32 * 27)
+            # The picture's bytes, the pooled map, the weights once a micro-batch.
+            least = 64 * 64 * 3 + 4 * 31 * 31 * 32 + 4 * (27 * 32 + 32) / m["micro_batch"]
+            self.assertAlmostEqual(first["bytes_per_image"], least, places=3)
+            second, ways = self.directions(m["given"]["layers"], "conv2d_1")
+            self.assertEqual(set(ways), {FORWARD, DATA, WEIGHTS})
+            for way in ways.values():
+                with self.subTest(micro_batch=m["micro_batch"], direction=way["direction"]):
+                    seconds, rate = way["seconds_per_image"], way["gflops"]
+                    self.assertTrue(0 < seconds["min"] <= seconds["median"] <= seconds["max"])
+                    # Of two rounds the quicker has the larger rate.
+                    self.assertAlmostEqual(rate["max"], 2e-9 * second["macs_per_image"] / seconds["min"], places=6)
+                    self.assertAlmostEqual(way["gbs"]["max"], 1e-9 * second["bytes_per_image"] / seconds["min"], places=6)
+                    self.assertAlmostEqual(way["fraction_of_peak"], rate["median"] / peak, places=9)
+                    self.assertAlmostEqual(way["fraction_of_bandwidth"], way["gbs"]["median"] / triad, places=9)
+                    self.assertTrue(way["algorithm"])
+            self.assertAlmostEqual(m["given"]["fraction_of_peak"], m["given"]["gflops"]["median"] / peak, places=9)
+
+    def test_the_worst_case_has_no_zeros(self):
+        bench = self.bench("--micro-batch", "2", "--batch", "2")
+        self.assertIsNone(bench["weights"])
+        case, = bench["micro_batches"]
+        given, _ = self.directions(case["given"]["layers"], "conv2d_1")
+        full, _ = self.directions(case["no_zeros"]["layers"], "conv2d_1")
+        if given["density"] is None:
+            self.skipTest("this backend skips no zeros")
+        self.assertLess(given["density"], 0.95)
+        self.assertGreater(full["density"], 0.999)
+        # Behind a 2x2 pool one gradient of four is left (of 29 x 29 pixels the last are in no window); ReLU takes more.
+        self.assertAlmostEqual(full["gradient_density"], 14 * 14 / (29 * 29), places=3)
+        self.assertLess(given["gradient_density"], full["gradient_density"])
+
+    def test_the_table_is_for_people(self):
+        done = self.expect(0, *QUICK, "--micro-batch", "1,2", "--batch", "2", "--no-skip-zeros", "--json", "r.json",
+                           says=["micro-batch 1 ", "micro-batch 2 ", "conv2d_3", "bwd data", "no zeros", "all layers",
+                                 "of mem.", "initial weights"])
+        self.assertNotIn("skips zeros", done.stdout.replace("skips zeros where it pays", ""))
+        with open(self.path("r.json")) as f:
+            self.assertEqual(len(json.load(f)["micro_batches"]), 2)
+
+    def test_what_cannot_be_measured_ends_with_2(self):
+        self.expect(0, "data", "synth", "s", "--images", "10", "--image-size", "64")
+        for words, says in [(["--micro-batch", "0"], ["--micro-batch 0", "1 to 65536"]),
+                            (["--micro-batch", "1,,2"], ["--micro-batch 1,,2"]),
+                            (["--micro-batch", "4x"], ["--micro-batch 4x"]),
+                            (["--batch", "0"], ["--batch 0"]), (["--repeat", "0"], ["--repeat 0"]),
+                            (["--optimizer", "sgd"], ["--optimizer"]), (["--model", "dogcart"], ["dogcat"]),
+                            (["--data", "s"], ["9 training pictures of s", "a round's 33"])]:
+            with self.subTest(words=words):
+                done = self.expect(2, *QUICK, *words, says=says)
+                self.assertEqual(done.stdout, "")
+        self.expect(65, *QUICK, "--data", "nowhere", says=["nowhere"])
+
+    @needs_mpi
+    def test_ranks_are_refused_once(self):
+        done = self.expect(2, *QUICK, ranks=2, says=["one process, not 2"])
+        self.assertEqual(done.stderr.count("one process"), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

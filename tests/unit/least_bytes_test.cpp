@@ -1,0 +1,44 @@
+#include "model/least_bytes.h"
+
+#include <gtest/gtest.h>
+
+namespace cputrain {
+namespace {
+
+TEST(LeastBytes, CountsSourceDestinationAndWeightsOnce) {
+  Graph graph({10, 10, 3});
+  graph.add(Convolution{4, 3}, "first");  // 8 x 8 x 4, pooled to 4 x 4 x 4
+  graph.add(Relu{}, "relu");
+  graph.add(MaxPool{}, "pool");
+  graph.add(ZeroPad{1, 1, 1, 1}, "zeros");
+  graph.add(Convolution{8, 3, 1, Padding::valid, false}, "second");  // 4 x 4 x 8
+  graph.add(MaxPool{}, "strip");
+  graph.add(Flatten{}, "flat");
+  graph.add(Dense{5}, "dense");
+  auto bytes = least_bytes(graph, 4);
+  // Bytes of the picture, then numbers of 4 bytes.
+  EXPECT_EQ(bytes["first"].of_image, 10 * 10 * 3 + 4 * (4 * 4 * 4));
+  EXPECT_EQ(bytes["first"].of_call, 4 * (3 * 3 * 3 * 4 + 4));
+  EXPECT_EQ(bytes["pool"].of_image, 0);
+  // The zeros around the map are not in memory.
+  EXPECT_EQ(bytes["second"].of_image, 4 * (4 * 4 * 4 + 2 * 2 * 8));
+  EXPECT_EQ(bytes["second"].of_call, 4 * (3 * 3 * 4 * 8));
+  EXPECT_EQ(bytes["dense"].of_image, 4 * (32 + 5));
+  EXPECT_EQ(bytes["dense"].of_call, 4 * (32 * 5 + 5));
+  EXPECT_EQ(least_bytes(graph, 8)["dense"].of_image, 8 * (32 + 5));
+}
+
+TEST(LeastBytes, APoolThatOthersReadBesideMovesTheMapItself) {
+  Graph graph({8, 8, 3});
+  const int wide = graph.add(Convolution{2, 3, 1, Padding::same}, "wide");
+  graph.add(MaxPool{}, "pool", {wide});
+  graph.add(Convolution{2, 3, 2, Padding::same}, "other", {wide});
+  graph.add(Add{}, "sum", {2, 3});
+  auto bytes = least_bytes(graph, 4);
+  EXPECT_EQ(bytes["wide"].of_image, 8 * 8 * 3 + 4 * (8 * 8 * 2));
+  EXPECT_EQ(bytes["pool"].of_image, 4 * (8 * 8 * 2 + 4 * 4 * 2));
+  EXPECT_EQ(bytes["sum"].of_image, 4 * 3 * (4 * 4 * 2));
+}
+
+}  // namespace
+}  // namespace cputrain
