@@ -34,17 +34,15 @@ struct Rounds {
   }
 };
 
-/// As given, and the worst case: without ReLU and dropout nothing is zero, black made half a level
-/// lighter. (Behind a 2x2 max pool three of four gradients still are.)
+/// As given, and the worst case: without ReLU and dropout nothing is zero. (Behind a 2x2 max pool
+/// three of four gradients still are.)
 struct Graphs {
   Graph given, no_zeros;
 };
 
 Graphs graphs_of(const Config& config, const TrainingChoices& choices, int classes) {
   Graph given = build_graph(config, choices, classes);
-  Input input = std::get<Input>(given.nodes().front().layer);
-  input.offset += input.scale / 2;
-  Graph no_zeros = with_dropout(with_input(without_relus(given), input), 0);
+  Graph no_zeros = with_dropout(without_relus(given), 0);
   return {std::move(given), std::move(no_zeros)};
 }
 

@@ -24,8 +24,6 @@ class GraphEditor {
     return index;
   }
 
-  void set_input(const Input& input) { graph_.nodes_.front().layer = input; }
-
   Graph take() { return std::move(graph_); }
 
  private:
@@ -93,15 +91,6 @@ Graph changed(const Graph& graph, const Change& change) {
 }
 
 }  // namespace
-
-Graph with_input(const Graph& graph, const Input& input) {
-  GraphEditor editor(graph);
-  editor.set_input(input);
-  for (std::size_t i = 1; i < graph.nodes().size(); ++i) {
-    editor.append(graph.nodes()[i], graph.nodes()[i].src);
-  }
-  return editor.take();
-}
 
 Graph with_dropout(const Graph& graph, float rate) {
   return changed(graph, [&](Graph::Node& node) {

@@ -18,9 +18,6 @@ Graph pool_before_relu(const Graph&);
 /// left stay.
 Graph without_relus(const Graph&);
 
-/// Turns pictures into numbers in another way.
-Graph with_input(const Graph&, const Input&);
-
 /// Sets the rate of every dropout layer.
 Graph with_dropout(const Graph&, float rate);
 

@@ -56,8 +56,9 @@ class BenchKernels(ProgramTest):
         full, _ = self.directions(case["no_zeros"]["layers"], "conv2d_1")
         if given["density"] is None:
             self.skipTest("this backend skips no zeros")
-        self.assertLess(given["density"], 0.95)
-        self.assertGreater(full["density"], 0.999)
+        self.assertLess(given["density"], 0.9)
+        # No window of the pool needs the last row and column of 31 x 31, so nobody counts them.
+        self.assertAlmostEqual(full["density"], 30 * 30 / (31 * 31), places=3)
         # Behind a 2x2 pool one gradient of four is left (of 29 x 29 pixels the last are in no window); ReLU takes more.
         self.assertAlmostEqual(full["gradient_density"], 14 * 14 / (29 * 29), places=3)
         self.assertLess(given["gradient_density"], full["gradient_density"])

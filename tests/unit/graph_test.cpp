@@ -99,14 +99,6 @@ TEST(WithoutRelus, JoinsWhatReadsAReluToWhatItReads) {
   EXPECT_TRUE(without_relus(after).nodes()[1].frozen);
 }
 
-TEST(WithInput, ChangesHowPicturesBecomeNumbersAndNothingElse) {
-  const Graph before = small_graph(), after = with_input(before, {2.0f, 3.0f});
-  EXPECT_EQ(std::get<Input>(after.nodes()[0].layer).scale, 2.0f);
-  EXPECT_EQ(std::get<Input>(after.nodes()[0].layer).offset, 3.0f);
-  EXPECT_EQ(names(after), names(before));
-  EXPECT_EQ(after.nodes()[7].origin, 7);
-}
-
 TEST(LayOut, RunsBackwardsInAlignedRanges) {
   const ParameterLayout layout = lay_out(small_graph(), DType::f32);
   const auto& p = layout.parameters;
