@@ -232,6 +232,10 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.no("winograd", c.winograd,
        "compute 3x3 convolutions directly: slower, with smaller rounding errors");
   f.no("skip-zeros", c.skip_zeros, "compute with the zeros of activations and gradients, too");
+  if (c.command == "train") {
+    f.no("kernel-cache", c.kernel_cache,
+         "find the quickest algorithms anew and leave ~/.cache/cputrain/algorithms.json alone");
+  }
   if (c.command == "train" || c.command == "bench") {
     f.parsed(
         "allreduce", "NAME",
