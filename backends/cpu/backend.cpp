@@ -1,4 +1,6 @@
+#include "backends/cpu/convolution_choice.h"
 #include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/instruction_set.h"
 #include "backends/cpu/limits.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/program.h"
@@ -8,7 +10,11 @@
 namespace cputrain {
 namespace {
 
-std::string instruction_set() { return preferred_block() == 16 ? "AVX-512" : "AVX2 or less"; }
+std::string instruction_set() {
+  const InstructionSet set = best_instruction_set();
+  if (set == InstructionSet::avx512) return "AVX-512";
+  return set == InstructionSet::avx2 ? "AVX2" : "less than AVX2";
+}
 
 class CpuBackend final : public Backend {
  public:
@@ -17,11 +23,13 @@ class CpuBackend final : public Backend {
   std::string_view name() const override { return "cpu"; }
   std::string describe() const override {
     return cpu_library_versions() + ", " + instruction_set() + ", " + std::to_string(threads_) +
-           (threads_ == 1 ? " thread" : " threads") +
-           (kernels_.winograd ? ", Winograd where it pays" : "") +
-           (kernels_.skip_zeros ? ", zeros skipped where it pays" : "");
+           (threads_ == 1 ? " thread" : " threads") + allowed();
   }
   DType dtype() const override { return DType::f32; }
+  std::string kernels() const override {
+    return cpu_library_versions() + ", " + instruction_set() + ", own kernels " +
+           std::to_string(kKernelsVersion) + allowed();
+  }
 
   std::unique_ptr<Program> compile(const Graph& graph, const CompileOptions& options,
                                    const ArenaSource& arenas) override {
@@ -59,6 +67,11 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  std::string allowed() const {
+    return std::string(kernels_.winograd ? ", Winograd where it pays" : "") +
+           (kernels_.skip_zeros ? ", zeros skipped where it pays" : "");
+  }
+
   int threads_;
   KernelChoice kernels_;
 };

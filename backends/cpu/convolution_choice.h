@@ -9,6 +9,10 @@
 /// same bits every time.
 namespace cputrain {
 
+/// Goes up with every change of rules or own kernels that changes bits or speeds: trainings
+/// remember it with what they found, and with reproducible weights.
+constexpr int kKernelsVersion = 1;
+
 enum class Direction { forward, backward_data, backward_weights };
 
 /// Who computes a block: the library without or with Winograd where its rule says that it pays, or

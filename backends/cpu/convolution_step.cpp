@@ -159,7 +159,7 @@ void ConvolutionStep::end_trial() {
 }
 
 void ConvolutionStep::use_methods(std::string_view text) {
-  const ConvolutionMethods found = methods_of(text);
+  const ConvolutionMethods found = methods_of(text).value();
   for (std::size_t i = 0; i < found.by_direction.size(); ++i) {
     if (has(found.by_direction[i])) methods_.by_direction[i] = found.by_direction[i];
   }

@@ -1,5 +1,6 @@
 #include "backends/cpu/dnnl_primitives.h"
 
+#include "backends/cpu/instruction_set.h"
 #include "core/error.h"
 
 namespace cputrain {
@@ -174,11 +175,7 @@ DnnlContext make_dnnl_context() {
   });
 }
 
-int preferred_block() {
-  const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  const auto avx512 = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
-  return (isa & avx512) == avx512 ? 16 : 8;
-}
+int preferred_block() { return best_instruction_set() == InstructionSet::avx512 ? 16 : 8; }
 
 Operation convolution_forward(const DnnlContext& context, const ConvolutionProblem& problem,
                               ConvolutionAlgorithm algorithm, Activation activation) {

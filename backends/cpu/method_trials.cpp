@@ -59,10 +59,13 @@ std::string to_text(const ConvolutionMethods& methods) {
   return text;
 }
 
-ConvolutionMethods methods_of(std::string_view text) {
+std::optional<ConvolutionMethods> methods_of(std::string_view text) {
   ConvolutionMethods methods;
-  for (std::size_t i = 0; i < methods.by_direction.size(); ++i) {
-    methods.by_direction[i] = static_cast<ConvolutionMethod>(kLetters.find(text.at(i)));
+  if (text.size() != methods.by_direction.size()) return std::nullopt;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::size_t letter = kLetters.find(text[i]);
+    if (letter == kLetters.npos) return std::nullopt;
+    methods.by_direction[i] = static_cast<ConvolutionMethod>(letter);
   }
   return methods;
 }

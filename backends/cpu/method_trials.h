@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,8 +43,8 @@ class MethodTrials {
   std::size_t next_ = 0;
 };
 
-/// One letter a direction; throws std::out_of_range for text that it did not write.
+/// One letter a direction; nothing for any other text.
 std::string to_text(const ConvolutionMethods&);
-ConvolutionMethods methods_of(std::string_view text);
+std::optional<ConvolutionMethods> methods_of(std::string_view text);
 
 }  // namespace cputrain

@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "backends/cpu/compile.h"
+#include "backends/cpu/method_trials.h"
 #include "backends/cpu/parallel.h"
 #include "comm/communicator.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "model/rewrite.h"
 
 namespace cputrain {
@@ -167,22 +169,25 @@ void CpuProgram::try_again() {
 /// A word for each step that has methods, in order.
 std::string CpuProgram::take_findings() {
   if (!std::exchange(searches_, trying()) || searches_) return {};
-  std::string findings;
+  std::vector<std::string> words;
   for (const auto& step : steps_) {
-    const std::string word = step->methods();
-    if (!word.empty()) findings += word + ' ';
+    if (std::string word = step->methods(); !word.empty()) words.push_back(std::move(word));
   }
-  return findings;
+  return join(words, " ");
 }
 
-void CpuProgram::use_findings(std::string_view findings) {
+bool CpuProgram::use_findings(std::string_view findings) {
+  const std::vector<std::string> words = split(findings, ' ');
+  std::vector<Step*> choosing;
   for (const auto& step : steps_) {
-    if (step->methods().empty()) continue;
-    const std::size_t end = findings.find(' ');
-    step->use_methods(findings.substr(0, end));
-    findings.remove_prefix(end + 1);
+    if (!step->methods().empty()) choosing.push_back(step.get());
   }
+  const auto readable = [](const std::string& word) { return methods_of(word).has_value(); };
+  if (words.size() != choosing.size() || !std::ranges::all_of(words, readable)) return false;
+  for (std::size_t i = 0; i < words.size(); ++i) choosing[i]->use_methods(words[i]);
+  findings_ = findings;
   searches_ = false;
+  return true;
 }
 
 std::vector<LayerTime> CpuProgram::layer_times() const {

@@ -28,7 +28,8 @@ class CpuProgram final : public Program {
                       const Array& arena) const override;
   std::vector<LayerTime> layer_times() const override;
   std::string take_findings() override;
-  void use_findings(std::string_view) override;
+  bool use_findings(std::string_view) override;
+  std::string findings() const override { return findings_; }
   bool trying() const override;
   void try_again() override;
   std::size_t workspace_bytes() const override;
@@ -53,6 +54,7 @@ class CpuProgram final : public Program {
   std::vector<Range> own_gradients_;  ///< what this rank makes
   HugeMemory arena_{nullptr, {0}};
   Execution last_{};       ///< of the last forward pass
+  std::string findings_;   ///< in use
   bool searches_ = false;  ///< was trying algorithms when it was last asked
 };
 

@@ -113,7 +113,7 @@ class Step {
   /// Writes statistics that training passes moved on the side to the weights arena.
   virtual void publish_statistics() {}
   /// A word for the methods in use, and the same for others, where the step has several; see
-  /// Program. Of what another rank found, it uses what it has itself.
+  /// Program. Of what another rank found, which methods_of() reads, it uses what it has itself.
   virtual std::string methods() const { return {}; }
   virtual void use_methods(std::string_view) {}
   virtual bool trying() const { return false; }

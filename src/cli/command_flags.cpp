@@ -127,7 +127,9 @@ void add_batch_flags(Flags& f, Config& c) {
           "instead of --batch: images in a step of each rank");
   f.exclusive("batch", "batch-per-rank");
   f.whole("micro-batch", c.micro_batch, 1, 65536,
-          "images that a rank computes at once [32, or twice the threads, 4 in a crowd of ranks; "
+          "images that a rank computes at once [8, with several ranks 32, 4 in a crowd of them, or "
+          "twice "
+          "the threads; "
           "with batch normalization "
           "the rank's whole share]");
   f.yes("sync-bn", c.sync_bn,
@@ -240,6 +242,10 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.whole("io-threads", c.io_threads, 1, 4096,
           "for decoding pictures [as --threads] and changing them meanwhile [1 in 8 threads]");
   add_kernel_choice_flags(f, c);
+  if (c.command == "train") {
+    f.no("kernel-cache", c.kernel_cache,
+         "find the quickest algorithms anew and leave ~/.cache/cputrain/algorithms.json alone");
+  }
   if (c.command == "train" || c.command == "bench") {
     f.parsed(
         "allreduce", "NAME",
@@ -363,7 +369,7 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   if (reads_weights) {
     f.group("Machine");
     f.whole("micro-batch", c.micro_batch, 1, 65536,
-            "images computed at once [32, or twice the threads]");
+            "images computed at once [8, or twice the threads]");
   }
   add_machine_flags(f, c, choices);
   f.group("Output");

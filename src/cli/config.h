@@ -62,7 +62,7 @@ struct Config {
   std::string backend, precision = "float";
   std::optional<int> threads, io_threads;
   std::optional<bool> bind;
-  bool winograd = true, skip_zeros = true;
+  bool winograd = true, skip_zeros = true, kernel_cache = true;
   double bucket_mb = 25;
   std::optional<bool> shard_dense;
   AllreduceChoice allreduce;

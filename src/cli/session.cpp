@@ -123,12 +123,14 @@ Limits measure_together(const Session& session) {
 }
 
 int micro_batch_size(const Config& config, const Session& session) {
-  constexpr int kImages = 32;  // Winograd's weight transforms are small change from here on
+  // More images at once are no quicker, only larger. Ranks that share dense layers meet once a
+  // micro-batch, and should not too often.
+  const int usual = session.communicator->size() == 1 ? 8 : 32;
   // Many ranks for each hardware thread try a large job on a small machine: what is short is
   // memory.
   constexpr double kCrowd = 4;
   constexpr int kImagesInACrowd = 4;
-  const int standard = session.plan.crowding > kCrowd ? kImagesInACrowd : kImages;
+  const int standard = session.plan.crowding > kCrowd ? kImagesInACrowd : usual;
   return config.micro_batch.value_or(std::max(standard, 2 * session.most_threads));
 }
 

@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/dry_run.h"
+#include "cli/known_algorithms.h"
 #include "cli/recipe_lines.h"
 #include "cli/run_folder.h"
 #include "cli/training_plans.h"
@@ -255,14 +256,16 @@ std::vector<std::string> hosts_of(const Session& session) {
   return hosts;
 }
 
-ModelDescription description_of(const Config& config, const TrainingChoices& choices,
-                                const DataSource& source, const Graph& graph, int classes) {
+ModelDescription description_of(const Session& session, const Config& config,
+                                const TrainingChoices& choices, const DataSource& source,
+                                const Graph& graph, int classes) {
   return {choices.model->name,
           class_names(source, classes),
           graph,
           choices.seed,
           config.validation_split.value_or(kValidationSplit),
-          choices.resize};
+          choices.resize,
+          config.reproducible ? session.backend->kernels() : ""};
 }
 
 /// Replicas that drifted apart (other processors, a damaged memory) must not pass for one model.
@@ -318,7 +321,9 @@ int run_train(const Config& config, const Services& services) {
   const std::optional<Validation> validation =
       data.validation.size() ? std::optional(Validation{*val_batches, val_plan}) : std::nullopt;
 
-  const ModelDescription model = description_of(config, choices, source, graph, classes);
+  const KnownAlgorithms algorithms(session, config, graph, std::ranges::max(plans.sizes()));
+  algorithms.start(*training->program);
+  const ModelDescription model = description_of(session, config, choices, source, graph, classes);
   const Results results(session, folder, model, *training, config.target_accuracy);
   if (session.leads()) clear_folder(folder);
   const auto reporter = make_reporter(session, config, *training->program, folder);
@@ -331,6 +336,7 @@ int run_train(const Config& config, const Services& services) {
             {choices.epochs, config.steps, choices.seed, config.target_accuracy, hosts_of(session)},
             *reporter, [&] { return services.signals->stop_requested(); });
   results.finish(result, *reporter);
+  algorithms.keep(*training->program);
   check_replicas(session, *training);
   session.communicator->barrier();  // nobody leaves before the weights are on disk
   return static_cast<int>(result.stopped ? ExitCode::interrupted : ExitCode::ok);

@@ -240,6 +240,16 @@ void say_fitting(const Session& session, const Config& config, const WeightMatch
                   wanted, config.weights, match.whole() ? "" : "; left: " + misfit_text(match)));
 }
 
+/// A training that goes on from the weights of another one gets the bits of both in one go from the
+/// same kernels only.
+void warn_of_other_kernels(const Session& session, const Config& config) {
+  const std::string then = kernels_of(config.weights), now = session.backend->kernels();
+  if (!config.reproducible || then.empty() || then == now) return;
+  say(session, fmt::format("warning: --weights {} come from a reproducible training with other "
+                           "kernels ({}; here: {}): the bits are not those of one training",
+                           config.weights, printable(then), now));
+}
+
 /// Rank 0 makes or loads the weights, the others get them from it; a hash proves that they did.
 void start_weights(const Session& session, const Config& config, const TrainingChoices& choices,
                    const Graph& graph, const Training& training) {
@@ -254,6 +264,7 @@ void start_weights(const Session& session, const Config& config, const TrainingC
     say_fitting(session, config, load_fitting_weights(config.weights, program, weights));
   } else if (session.leads() && !config.weights.empty()) {
     load_weights(config.weights, program, weights);
+    warn_of_other_kernels(session, config);
   }
   training.exchange->spread_weights();
   check_agreement(session, "their first weights",

@@ -69,6 +69,9 @@ class Backend {
   /// One line for the log: library, version, instruction set, threads.
   virtual std::string describe() const = 0;
   virtual DType dtype() const = 0;
+  /// Names what may compute a program: other bits and other speeds come from where it differs.
+  /// Empty where there is one way only.
+  virtual std::string kernels() const { return {}; }
 
   virtual std::unique_ptr<Program> compile(const Graph&, const CompileOptions&,
                                            const ArenaSource&) = 0;

@@ -24,6 +24,7 @@ namespace {
 
 constexpr const char* kFormat = "cputrain";
 constexpr const char* kFormatVersion = "1";
+constexpr const char* kKernels = "kernels";
 
 std::vector<float> canonical_floats(const Program& program, std::size_t parameter,
                                     const Array& weights) {
@@ -102,7 +103,7 @@ std::string weights_hash(const Program& program, const Array& weights) {
 
 safetensors::Metadata weights_metadata(const ModelDescription& description) {
   const Input& input = std::get<Input>(description.graph.nodes()[0].layer);
-  return {
+  safetensors::Metadata metadata{
       {"format", kFormat},
       {"format_version", kFormatVersion},
       {"cputrain", std::string(kVersion)},
@@ -115,6 +116,14 @@ safetensors::Metadata weights_metadata(const ModelDescription& description) {
       {"resize", std::string(resize_name(description.resize))},
       {"seed", std::to_string(description.seed)},
       {"validation_split", fmt::format("{}", description.validation_split)}};
+  if (!description.kernels.empty()) metadata[kKernels] = description.kernels;
+  return metadata;
+}
+
+std::string kernels_of(const std::filesystem::path& path) {
+  const safetensors::File file(path);
+  const auto found = file.metadata().find(kKernels);
+  return found == file.metadata().end() ? "" : found->second;
 }
 
 void save_weights(const std::filesystem::path& path, const ModelDescription& description,
@@ -150,6 +159,7 @@ ModelDescription read_description(const std::filesystem::path& path) {
       if (!resize) wrong(path, "names no way to resize pictures that is known");
       description.resize = *resize;
     }
+    if (metadata.contains(kKernels)) description.kernels = metadata.at(kKernels);
     check_names(path, description);
     return description;
   } catch (const nlohmann::json::exception& error) {

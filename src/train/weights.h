@@ -29,6 +29,7 @@ struct ModelDescription {
   std::uint64_t seed = 0;            ///< of the training, which also chose the validation part
   double validation_split = 0;       ///< how large that was, where the data had none of its own
   Resize resize = Resize::bilinear;  ///< how pictures came to the input's size
+  std::string kernels{};             ///< of a reproducible training: Backend::kernels()
 };
 
 /// The description as a weight file's metadata.
@@ -49,6 +50,9 @@ void load_weights(const std::filesystem::path&, const Program&, const Array& wei
 /// is; returns what fitted. Error(data) where nothing does.
 WeightMatch load_fitting_weights(const std::filesystem::path&, const Program&,
                                  const Array& weights);
+
+/// The kernels of the reproducible training that wrote the file; empty for any other. Error(data).
+std::string kernels_of(const std::filesystem::path&);
 
 /// Opens a file that holds exactly the graph's parameters, for export. Error(data) as above.
 WeightValues open_weights(const std::filesystem::path&, const Graph&);

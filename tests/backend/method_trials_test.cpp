@@ -51,6 +51,9 @@ TEST(MethodTrials, MethodsAsText) {
     EXPECT_EQ(methods_of(to_text(methods)), methods);
   }
   EXPECT_EQ(to_text({{direct, winograd, sparse}}), "dws");
+  for (const char* other : {"", "d", "dw", "dwsd", "dwx", "DWS", "d s"}) {
+    EXPECT_FALSE(methods_of(other)) << other;
+  }
 }
 
 }  // namespace

@@ -22,6 +22,10 @@ class ProgramTest(unittest.TestCase):
         holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
         self.addCleanup(holder.cleanup)
         self.folder = holder.name
+        # What other trainings of this user found must not show.
+        caches = tempfile.TemporaryDirectory(prefix="cputrain-test-")
+        self.addCleanup(caches.cleanup)
+        os.environ["XDG_CACHE_HOME"] = caches.name
 
     def path(self, *parts):
         return os.path.join(self.folder, *parts)

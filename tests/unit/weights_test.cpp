@@ -38,6 +38,7 @@ TEST(Weights, SurviveAFile) {
   EXPECT_EQ(description.classes, (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(description.seed, 11u);
   EXPECT_EQ(to_json(description.graph), to_json(graph));
+  EXPECT_EQ(kernels_of(path), "");
 
   EXPECT_NE(weights_hash(loaded.program(), loaded.arenas().weights),
             weights_hash(saved.program(), saved.arenas().weights));

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/instruction_set.h"
+
 /// The inner loops of the scheme that README.md beside this file describes, for one instruction
 /// set. `b` is the number of channels in a block: 16 with AVX-512, else 8. All pointers are to
 /// blocked maps of one image, kernels are [out / b][in / b][tap][b in][b out].
@@ -93,8 +95,8 @@ struct Kernels {
   void (*transpose)(const float* src, std::size_t src_row, float* dst, std::size_t dst_row);
 };
 
-/// For maps in blocks of so many channels, on this CPU.
-const Kernels& kernels_for(int block);
+/// The CPU must have it.
+const Kernels& kernels_for(InstructionSet);
 
 // One file each, compiled for its instruction set.
 const Kernels& avx512_kernels();

@@ -5,10 +5,9 @@ namespace cputrain::sparse {
 
 const Kernels& plain_kernels() { return kKernels; }
 
-const Kernels& kernels_for(int block) {
-  if (block == 16) return avx512_kernels();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  return avx2 ? avx2_kernels() : plain_kernels();
+const Kernels& kernels_for(InstructionSet set) {
+  if (set == InstructionSet::avx512) return avx512_kernels();
+  return set == InstructionSet::avx2 ? avx2_kernels() : plain_kernels();
 }
 
 }  // namespace cputrain::sparse

@@ -60,7 +60,7 @@ bool SparseConvolution::possible(const SparseShape& s) {
 SparseConvolution::SparseConvolution(const SparseShape& shape, int threads,
                                      const sparse::Kernels& kernels)
     : shape_(shape), threads_(threads), kernels_(kernels) {
-  assert(possible(shape));
+  assert(possible(shape) && shape.src.block == kernels.block);
 }
 
 struct SparseConvolution::Scatter : ScatterPlan {

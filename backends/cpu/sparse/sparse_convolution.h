@@ -23,7 +23,7 @@ class SparseConvolution {
  public:
   static bool possible(const SparseShape&);
   SparseConvolution(const SparseShape& shape, int threads)
-      : SparseConvolution(shape, threads, sparse::kernels_for(shape.src.block)) {}
+      : SparseConvolution(shape, threads, sparse::kernels_for(best_instruction_set())) {}
   SparseConvolution(const SparseShape&, int threads, const sparse::Kernels&);
 
   /// Memory for forward and backward_data, and for backward_weights, 64-byte aligned.
