@@ -258,10 +258,14 @@ void LibraryConvolution::backward(const Execution& execution, bool weights, bool
   bool overwrite = execution.accumulate == Accumulate::overwrite;
   for (const PieceCalls& calls : prepared.pieces) {
     unpool_piece(calls.piece);
-    (place_.pool ? times.pool : times.convolution).backward_data += watch.lap();
-    if (weights) add_weight_gradients(calls, overwrite);
+    (place_.pool ? times.pool.backward_data
+     : data      ? times.convolution.backward_data
+                 : times.convolution.backward_weights) += watch.lap();
+    if (weights) {
+      add_weight_gradients(calls, overwrite);
+      times.convolution.backward_weights += watch.lap();
+    }
     overwrite = false;
-    times.convolution.backward_weights += watch.lap();
     if (!data) continue;
     add_source_gradient(calls);
     times.convolution.backward_data += watch.lap();

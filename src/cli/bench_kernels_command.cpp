@@ -158,15 +158,16 @@ class KernelBench {
 void print_head(const Session& session, const Config& config, const TrainingChoices& choices,
                 const Limits& limits, const Rounds& rounds) {
   print(
-      "{} at {}x{}, {} thread{}; pictures of {}, {}; medians of {} rounds of {} images or the "
-      "next more\nlimits measured in this run: {:.0f} GFLOP/s of multiply-adds (peak), {:.1f} GB/s "
+      "{} at {}x{}, {} thread{}; pictures of {}, {}; medians of {} round{} of at least {} "
+      "images\nlimits measured in this run: {:.0f} GFLOP/s of multiply-adds (peak), {:.1f} GB/s "
       "of triad (mem.)\nGFLOP/s count direct convolution; of mem.: source, destination and weights "
       "once each; map, grad.: parts of\nwhat is read and of the gradient that comes back that are "
       "not zero, where that is known\n",
       choices.model->name, choices.image.height, choices.image.width, session.threads,
       session.threads == 1 ? "" : "s", config.data.empty() ? "synthetic" : config.data,
       config.weights.empty() ? "initial weights (--weights: others)" : "weights " + config.weights,
-      config.repeat, rounds.least, limits.fma_gflops, limits.triad_gbs);
+      config.repeat, config.repeat == 1 ? "" : "s", rounds.least, limits.fma_gflops,
+      limits.triad_gbs);
 }
 
 Json result_json(const Session& session, const Config& config, const TrainingChoices& choices,

@@ -41,11 +41,11 @@ std::string half_beside(const KernelFigures& other, const LayerFigures& layer,
 void print_kernels(const KernelPair& pair) {
   const std::string titles =
       half("us/image", "GFLOP/s", "of peak", "of mem.", "map", "grad.", "algorithm");
-  print("\nmicro-batch {:<18} the given weights{:>74}no zeros\n{:<22}{:<9}{} {}\n",
+  print("\nmicro-batch {:<21} the given weights{:>74}no zeros\n{:<24} {:<9}{} {}\n",
         pair.given.micro_batch, "", "layer", "", titles, titles);
   for (const LayerFigures& layer : pair.given.layers) {
     for (const DirectionFigures& direction : layer.directions) {
-      print("{:<22}{:<9}{} {}\n", layer.name, direction.way->title, half_of(layer, direction),
+      print("{:<24} {:<9}{} {}\n", layer.name, direction.way->title, half_of(layer, direction),
             half_beside(pair.no_zeros, layer, direction));
     }
   }

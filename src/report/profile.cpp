@@ -64,7 +64,7 @@ class Profile final : public Reporter {
 
   void line(const std::string& name, const std::string& ways, double seconds,
             const std::string& rest) const {
-    fmt::print(stream_, "{:<22}{:>30}{:>10.2f}{:>7.1f}%{}\n", name, ways, milliseconds(seconds),
+    fmt::print(stream_, "{:<24}{:>30}{:>10.2f}{:>7.1f}%{}\n", name, ways, milliseconds(seconds),
                100 * share(seconds), rest);
   }
 
@@ -72,7 +72,7 @@ class Profile final : public Reporter {
     fmt::print(stream_,
                "\nProfile: ms a step of rank 0 (mean of {}), its share, and parts of the map that "
                "is read and of the gradient\nthat comes back that are not zero, where that is "
-               "known\n{:<22}",
+               "known\n{:<24}",
                with_commas(steps_), "layer");
     for (const LayerDirection& way : kLayerDirections) fmt::print(stream_, "{:>10}", way.title);
     fmt::print(stream_, "{:>10}{:>8}{:>7}{:>7}  {}\n", "all", "share", "map", "grad.", "algorithm");

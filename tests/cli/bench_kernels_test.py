@@ -63,6 +63,12 @@ class BenchKernels(ProgramTest):
         self.assertAlmostEqual(full["gradient_density"], 14 * 14 / (29 * 29), places=3)
         self.assertLess(given["gradient_density"], full["gradient_density"])
 
+    def test_what_a_first_layer_without_a_pool_takes_is_no_way_back_to_the_picture(self):
+        bench = self.bench("--model", "chips", "--micro-batch", "2", "--batch", "2", "--no-skip-zeros")
+        for case in ("given", "no_zeros"):
+            _, ways = self.directions(bench["micro_batches"][0][case]["layers"], "conv2d")
+            self.assertEqual(set(ways), {FORWARD, WEIGHTS})
+
     def test_the_table_is_for_people(self):
         done = self.expect(0, *QUICK, "--micro-batch", "1,2", "--batch", "2", "--no-skip-zeros", "--json", "r.json",
                            says=["micro-batch 1 ", "micro-batch 2 ", "conv2d_3", "bwd data", "no zeros", "all layers",
