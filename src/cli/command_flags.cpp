@@ -2,19 +2,17 @@
 
 #include "cli/command_flags.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 
+#include "cli/bench_flags.h"
+#include "cli/flag_groups.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "data/augment.h"
 #include "model/zoo.h"
 
 namespace cputrain {
-namespace {
 
 void add_model_flags(Flags& f, Config& c) {
   f.group("Model");
@@ -38,6 +36,8 @@ void add_resize_flag(Flags& f, Config& c) {
       [&c](const std::string& name) { c.resize = resize_of(name); });
 }
 
+namespace {
+
 void add_expand_flag(Flags& f, Config& c) {
   f.choice(
       "expand", {"none", "six", "six-leaky"},
@@ -50,7 +50,8 @@ void add_expand_flag(Flags& f, Config& c) {
       });
 }
 
-/// Where weights come from, and which of them stay.
+}  // namespace
+
 void add_weights_flags(Flags& f, Config& c) {
   f.group("Model");
   const bool trains = c.command == "train" || c.command == "bench";
@@ -64,6 +65,8 @@ void add_weights_flags(Flags& f, Config& c) {
          "layers that keep their weights: names, or prefixes such as conv2d*");
 }
 
+namespace {
+
 void add_export_flags(Flags& f, Config& c) {
   f.group("Output");
   f.text("onnx", c.onnx, "FILE", "write model and --weights as ONNX (opset 13)");
@@ -75,6 +78,8 @@ void add_export_flags(Flags& f, Config& c) {
          "write the model (of --weights, else --model) as JSON, to be changed and used as --model "
          "FILE");
 }
+
+}  // namespace
 
 void add_data_flags(Flags& f, Config& c) {
   f.group("Data");
@@ -96,6 +101,8 @@ void add_data_flags(Flags& f, Config& c) {
               ? "chooses the validation part [that of training]"
               : "order, split, initial weights, dropout and augmentation are functions of it [0]");
 }
+
+namespace {
 
 /// "30:2,60:4": after 30 epochs twice the batch, after 60 four times.
 std::vector<BatchGrowth> parse_growth(const std::string& text) {
@@ -198,12 +205,16 @@ void add_rate_flags(Flags& f, Config& c) {
         "where the rate changes, momentum changes with it for a step");
 }
 
+}  // namespace
+
 void add_augment_flag(Flags& f, Config& c, const std::string& standard) {
   f.parsed("augment", "LIST",
            "random changes, none or some of " + augment_forms() + ", such as flip,shear:0.2 [" +
                standard + "]",
            [&c](const std::string& text) { c.augment = parse_augment(text); });
 }
+
+namespace {
 
 void add_training_flags(Flags& f, Config& c) {
   add_batch_flags(f, c);
@@ -218,6 +229,8 @@ void add_training_flags(Flags& f, Config& c) {
   add_rate_flags(f, c);
 }
 
+}  // namespace
+
 void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.group("Machine");
   f.choice("backend", choices.backends, "what computes [" + choices.backends.front() + "]",
@@ -230,12 +243,13 @@ void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices)
               "machine]");
 }
 
-/// Which convolutions a backend may use.
 void add_kernel_choice_flags(Flags& f, Config& c) {
   f.no("winograd", c.winograd,
        "compute 3x3 convolutions directly: slower, with smaller rounding errors");
   f.no("skip-zeros", c.skip_zeros, "compute with the zeros of activations and gradients, too");
 }
+
+namespace {
 
 void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   add_processor_flags(f, c, choices);
@@ -267,75 +281,6 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
         "the ranks of a node compute large dense layers together, some inputs each, so that "
         "their gradient is made once [where fewer bytes move]");
   }
-}
-
-/// `bench allreduce` needs no model and no data.
-void add_allreduce_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
-  f.group("Measurement");
-  f.whole("bytes", c.bytes, 4, std::int64_t{1} << 40,
-          "of each rank's gradient [52871940: the paper's network]");
-  f.whole("repeat", c.repeat, 1, 1000, "sums of each kind [5]");
-  add_processor_flags(f, c, choices);
-  f.group("Output");
-  f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");
-}
-
-/// `bench input` needs photographs and no model.
-void add_input_bench_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
-  f.group("Data");
-  f.text("data", c.data, "DATA", "folder of class folders or of cat.N.jpg files, or a list file");
-  f.real("validation-split", c.validation_split, 0, 0.99,
-         "part left out where the data has no validation part of its own [0.1]");
-  f.whole("limit-train", c.limit_train, 1, 1'000'000, "take N training pictures [256]");
-  f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [256]");
-  add_resize_flag(f, c);
-  add_augment_flag(f, c, "flip");
-  f.whole("micro-batch", c.micro_batch, 1, 65536, "pictures of a batch made from the cache [32]");
-  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
-          "choice of pictures, order and augmentation are functions of it [0]");
-  f.group("Measurement");
-  f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
-  add_processor_flags(f, c, choices);
-  f.whole("io-threads", c.io_threads, 1, 4096, "that decode and change pictures [as --threads]");
-  f.group("Output");
-  f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");
-}
-
-/// "1,2,4"
-std::vector<int> parse_micro_batches(const std::string& text) {
-  constexpr int kMost = 65536;
-  std::vector<int> sizes;
-  for (const std::string& word : split(text, ',')) {
-    int images = 0;
-    const char* const end = word.data() + word.size();
-    const auto [stop, error] = std::from_chars(word.data(), end, images);
-    if (error != std::errc{} || stop != end || images < 1 || images > kMost) {
-      fail(ExitCode::usage,
-           fmt::format("--micro-batch {}: must be whole numbers from 1 to {} with one comma "
-                       "between each two, such as 1,8,32",
-                       text, kMost));
-    }
-    sizes.push_back(images);
-  }
-  return sizes;
-}
-
-/// `bench kernels` updates nothing, so it has no rule and no rate.
-void add_kernel_bench_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
-  add_model_flags(f, c);
-  add_weights_flags(f, c);
-  add_data_flags(f, c);
-  f.group("Measurement");
-  f.parsed("micro-batch", "N,...", "images computed at once, one after the other [1,2,4,8,11,32]",
-           [&c](const std::string& text) { c.micro_batches = parse_micro_batches(text); });
-  f.whole("batch", c.batch, 1, 65536,
-          "images of a measured round, or the next more that fill whole micro-batches [32]");
-  f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
-  add_processor_flags(f, c, choices);
-  f.whole("io-threads", c.io_threads, 1, 4096, "for decoding pictures [as --threads]");
-  add_kernel_choice_flags(f, c);
-  f.group("Output");
-  f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");
 }
 
 void add_synth_flags(Flags& f, Config& c) {
