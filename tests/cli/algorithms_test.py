@@ -54,7 +54,7 @@ class Algorithms(ProgramTest):
         self.go("d", "--no-kernel-cache", says=TRIES)
         self.go("e", "--batch", "5", says=TRIES)  # other numbers of images at once
         self.go("f", "--image-size", "72", says=TRIES)
-        self.go("g", "--no-skip-zeros", says=TRIES)
+        self.go("g", "--no-winograd", says=TRIES)
         self.assertEqual(len({entry["for"] for entry in self.read()["found"]}), 4)
         done = self.expect(0, *WORDS, "--out", "h", "--reproducible",
                            XDG_CACHE_HOME=self.path("caches"))
