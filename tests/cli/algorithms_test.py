@@ -60,6 +60,11 @@ class Algorithms(ProgramTest):
                            XDG_CACHE_HOME=self.path("caches"))
         self.assertNotIn("Convolutions", done.stderr)
 
+    def test_evaluation_of_more_images_at_once_tells_nothing(self):
+        self.go("b", "--limit-val", "6", says=TRIES)  # 6 at once, training has 4
+        self.assertEqual(len(self.read()["found"]), 1)
+        self.go("c", says=KNOWS)
+
     def test_what_is_known_is_used(self):
         self.go("a", says=TRIES)
         layers = len(self.read()["found"][0]["algorithms"].split())
