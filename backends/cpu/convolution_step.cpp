@@ -141,7 +141,7 @@ void ConvolutionStep::backward(const Execution& execution) {
 
 /// Only the usual number of images tells what is quickest.
 bool ConvolutionStep::is_trial(const Execution& execution) const {
-  return trying() && execution.size == 0 && execution.pass.phase == Phase::train;
+  return trying() && execution.most_images && execution.pass.phase == Phase::train;
 }
 
 MethodTimes ConvolutionStep::spent() const {

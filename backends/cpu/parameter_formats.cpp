@@ -11,8 +11,11 @@ namespace {
 
 class KernelFormat final : public ParameterFormat {
  public:
-  KernelFormat(const dnnl::memory::desc& stored, const dnnl::memory::desc& keras)
-      : context_(make_dnnl_context()), stored_(stored), keras_(keras) {}
+  KernelFormat(const dnnl::memory::desc& stored, int kernel, int in, int out)
+      : context_(make_dnnl_context()),
+        stored_(stored),
+        keras_(keras_kernel_desc(kernel, in, out)),
+        extents_{out, in, kernel, kernel} {}
 
   std::size_t stored() const override { return stored_.get_size() / sizeof(float); }
   std::size_t panel() const override {
@@ -20,7 +23,7 @@ class KernelFormat final : public ParameterFormat {
     constexpr std::pair<Tag, std::size_t> kPanels[] = {
         {Tag::OIhw16i16o, 16}, {Tag::Ohwi16o, 16}, {Tag::OIhw8i8o, 8}, {Tag::Ohwi8o, 8}};
     for (const auto& [tag, width] : kPanels) {
-      if (stored_ == dnnl::memory::desc(keras_.dims(), dnnl::memory::data_type::f32, tag)) {
+      if (stored_ == dnnl::memory::desc(extents_, dnnl::memory::data_type::f32, tag)) {
         return width;
       }
     }
@@ -47,6 +50,7 @@ class KernelFormat final : public ParameterFormat {
 
   DnnlContext context_;
   dnnl::memory::desc stored_, keras_;
+  dnnl::memory::dims extents_;
 };
 
 class RowsFormat final : public ParameterFormat {
@@ -76,7 +80,7 @@ class RowsFormat final : public ParameterFormat {
 
 std::unique_ptr<ParameterFormat> make_kernel_format(const dnnl::memory::desc& stored, int kernel,
                                                     int in, int out) {
-  return std::make_unique<KernelFormat>(stored, keras_kernel_desc(kernel, in, out));
+  return std::make_unique<KernelFormat>(stored, kernel, in, out);
 }
 
 std::unique_ptr<ParameterFormat> make_rows_format(const SampleLayout& src, std::size_t out) {

@@ -84,6 +84,18 @@ std::size_t CpuProgram::size_index(int images) const {
   return static_cast<std::size_t>(found - sizes_.begin());
 }
 
+/// Evaluation may run more images at once than training does, and tells nothing about it. Trials of
+/// fewer images do not count once there are more.
+bool CpuProgram::is_most(int images) {
+  if (images < most_trained_) return false;
+  if (images > std::exchange(most_trained_, images)) {
+    for (const auto& step : steps_) {
+      if (step->trying()) step->try_again();
+    }
+  }
+  return true;
+}
+
 Tally CpuProgram::forward(const MicroBatch& batch, const Pass& pass) {
   Tally tally;
   last_ = {.size = 0, .images = batch.size(), .batch = nullptr, .pass = pass};
@@ -94,6 +106,7 @@ Tally CpuProgram::forward(const MicroBatch& batch, const Pass& pass) {
     return tally;
   }
   last_.size = size_index(batch.size());
+  last_.most_images = pass.phase == Phase::train && is_most(batch.size());
   Execution execution = last_;
   execution.batch = &batch;
   execution.tally = &tally;

@@ -36,6 +36,7 @@ class CpuProgram final : public Program {
   double waited() const override;
 
  private:
+  bool is_most(int images);
   std::size_t size_index(int images) const;
   void backward_of_nothing(Accumulate, const ReadySink&);
 
@@ -54,6 +55,7 @@ class CpuProgram final : public Program {
   std::vector<Range> own_gradients_;  ///< what this rank makes
   HugeMemory arena_{nullptr, {0}};
   Execution last_{};       ///< of the last forward pass
+  int most_trained_ = 0;   ///< images of a training pass
   std::string findings_;   ///< in use
   bool searches_ = false;  ///< was trying algorithms when it was last asked
 };

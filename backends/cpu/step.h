@@ -97,6 +97,7 @@ struct Execution {
   Tally* tally = nullptr;  ///< forward: the loss adds to it
   double loss_scale = 1;   ///< backward
   Accumulate accumulate = Accumulate::overwrite;
+  bool most_images = false;  ///< as many as any training pass has had so far
 };
 
 class Step {

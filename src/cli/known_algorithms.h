@@ -15,7 +15,7 @@ namespace cputrain {
 /// algorithms were quickest. Rank 0 reads and writes it; all ranks use the same.
 class KnownAlgorithms {
  public:
-  /// `images`: the most that rank 0's program computes at once.
+  /// `images`: the most that rank 0 trains on at once.
   KnownAlgorithms(const Session&, const Config&, const Graph&, int images);
 
   /// Begins with what is known, if that fits, and says which it is. Collective.

@@ -321,7 +321,7 @@ int run_train(const Config& config, const Services& services) {
   const std::optional<Validation> validation =
       data.validation.size() ? std::optional(Validation{*val_batches, val_plan}) : std::nullopt;
 
-  const KnownAlgorithms algorithms(session, config, graph, std::ranges::max(plans.sizes()));
+  const KnownAlgorithms algorithms(session, config, graph, std::ranges::max(plan.sizes()));
   algorithms.start(*training->program);
   const ModelDescription model = description_of(session, config, choices, source, graph, classes);
   const Results results(session, folder, model, *training, config.target_accuracy);

@@ -54,11 +54,16 @@ class Algorithms(ProgramTest):
         self.go("d", "--no-kernel-cache", says=TRIES)
         self.go("e", "--batch", "5", says=TRIES)  # other numbers of images at once
         self.go("f", "--image-size", "72", says=TRIES)
-        self.go("g", "--no-skip-zeros", says=TRIES)
+        self.go("g", "--no-winograd", says=TRIES)
         self.assertEqual(len({entry["for"] for entry in self.read()["found"]}), 4)
         done = self.expect(0, *WORDS, "--out", "h", "--reproducible",
                            XDG_CACHE_HOME=self.path("caches"))
         self.assertNotIn("Convolutions", done.stderr)
+
+    def test_evaluation_of_more_images_at_once_tells_nothing(self):
+        self.go("b", "--limit-val", "6", says=TRIES)  # 6 at once, training has 4
+        self.assertEqual(len(self.read()["found"]), 1)
+        self.go("c", says=KNOWS)
 
     def test_what_is_known_is_used(self):
         self.go("a", says=TRIES)
