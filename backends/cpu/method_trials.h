@@ -22,6 +22,7 @@ struct MethodTimes {
 /// micro-batches in turn, and what it computes is used like any other result.
 class MethodTrials {
  public:
+  static constexpr int kRounds = 3;  ///< the first of a candidate may touch new memory
   explicit MethodTrials(std::vector<ConvolutionMethod> candidates);
 
   bool running() const { return next_ < kRounds * candidates_.size(); }
@@ -37,7 +38,6 @@ class MethodTrials {
   ConvolutionMethods best() const;
 
  private:
-  static constexpr std::size_t kRounds = 2;  ///< the first of a candidate may touch new memory
   std::vector<ConvolutionMethod> candidates_;
   std::vector<MethodTimes> least_;
   std::size_t next_ = 0;

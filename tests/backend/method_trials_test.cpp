@@ -7,14 +7,15 @@ namespace {
 
 using enum ConvolutionMethod;
 
-TEST(MethodTrials, TakeTheLeastOfTwoRoundsForEachDirection) {
+TEST(MethodTrials, TakeTheLeastOfAllRoundsForEachDirection) {
   const ConvolutionMethod order[] = {direct, winograd, sparse};
   MethodTrials trials({direct, winograd, sparse});
-  // Round 1, in which direct is disturbed; then round 2.
-  const MethodTimes round1[] = {{90, 90, 90, 1}, {5, 7, 3, 1}, {6, 2, 8, 0}};
-  const MethodTimes round2[] = {{4, 6, 9, 1}, {5, 7, 3, 1}, {6, 2, 8, 0}};
-  for (const auto& round : {round1, round2}) {
-    for (int i = 0; i < 3; ++i) {
+  // In the first round direct is disturbed.
+  const MethodTimes disturbed[] = {{90, 90, 90, 1}, {5, 7, 3, 1}, {6, 2, 8, 0}};
+  const MethodTimes quiet[] = {{4, 6, 9, 1}, {5, 7, 3, 1}, {6, 2, 8, 0}};
+  for (int number = 0; number < MethodTrials::kRounds; ++number) {
+    const auto& round = number == 0 ? disturbed : quiet;
+    for (std::size_t i = 0; i < 3; ++i) {
       ASSERT_TRUE(trials.running());
       EXPECT_EQ(trials.candidate(), order[i]);
       trials.note(round[i]);
@@ -29,7 +30,7 @@ TEST(MethodTrials, TakeTheLeastOfTwoRoundsForEachDirection) {
 
 TEST(MethodTrials, UnpoolingIsPaidOnceForBothWaysBack) {
   MethodTrials trials({direct, sparse});
-  for (int round = 0; round < 2; ++round) {
+  for (int round = 0; round < MethodTrials::kRounds; ++round) {
     trials.note({1, 4, 4, 3});
     trials.note({1, 5, 5, 0});
   }
@@ -37,7 +38,7 @@ TEST(MethodTrials, UnpoolingIsPaidOnceForBothWaysBack) {
   EXPECT_EQ(trials.best()[Direction::backward_weights], sparse);
   EXPECT_EQ(trials.best()[Direction::backward_data], sparse);
   trials.restart();
-  for (int round = 0; round < 2; ++round) {
+  for (int round = 0; round < MethodTrials::kRounds; ++round) {
     trials.note({1, 4, 4, 3});
     trials.note({1, 6, 6, 0});
   }
