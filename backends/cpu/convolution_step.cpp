@@ -167,7 +167,7 @@ void ConvolutionStep::use_methods(std::string_view text) {
 }
 
 void ConvolutionStep::try_again() {
-  if (trials_) trials_->restart();
+  if (trials_ && !trials_->running()) trials_->restart();  // else an epoch was too short for them
 }
 
 std::string ConvolutionStep::describe(Direction direction) const {
