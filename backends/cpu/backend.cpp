@@ -4,6 +4,7 @@
 #include "backends/cpu/limits.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/program.h"
+#include "backends/cpu/sparse/scatter.h"
 #include "backends/cpu/sum.h"
 #include "backends/cpu/update.h"
 
@@ -28,7 +29,8 @@ class CpuBackend final : public Backend {
   DType dtype() const override { return DType::f32; }
   std::string kernels() const override {
     return cpu_library_versions() + ", " + instruction_set() + ", own kernels " +
-           std::to_string(kKernelsVersion) + allowed();
+           std::to_string(kKernelsVersion) + " by " +
+           std::to_string(sparse::fitting_blocks(preferred_block())) + allowed();
   }
 
   std::unique_ptr<Program> compile(const Graph& graph, const CompileOptions& options,

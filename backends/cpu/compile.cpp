@@ -153,7 +153,7 @@ class StepMaker {
         block.pooled_relu = true;
       }
     }
-    if (from.producer == 0 && !from.shared) {
+    if (from.producer == 0 && !from.shared && from.last_touch < 0) {
       block.picture = &std::get<Input>(nodes_[0].layer);
       input_step_->leave_to_reader();
     }

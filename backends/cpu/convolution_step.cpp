@@ -27,7 +27,8 @@ ConvolutionStep::ConvolutionStep(const Planning& planning, int step, const Convo
     : place_(place_convolution(planning, step, block, src, dst, first_parameter)) {
   const auto possible = possible_methods(planning, place_);
   methods_ = fixed_methods(possible, place_.pool.has_value());
-  if (planning.training() && planning.kernels.measure && possible.size() > 1) {
+  // Without a way back nothing tells when a trial has ended.
+  if (dst.wants_diff && planning.kernels.measure && possible.size() > 1) {
     trials_.emplace(possible);
     make_candidates(planning, possible);
   } else {
@@ -167,7 +168,7 @@ void ConvolutionStep::use_methods(std::string_view text) {
 }
 
 void ConvolutionStep::try_again() {
-  if (trials_ && !trials_->running()) trials_->restart();  // else an epoch was too short for them
+  if (trials_) trials_->restart();
 }
 
 std::string ConvolutionStep::describe(Direction direction) const {

@@ -175,6 +175,7 @@ bool CpuProgram::trying() const {
 }
 
 void CpuProgram::try_again() {
+  if (trying()) return;  // an epoch was too short for them; they go on
   for (const auto& step : steps_) step->try_again();
   searches_ = trying();
 }

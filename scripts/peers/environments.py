@@ -39,6 +39,8 @@ def python_of(framework, cache):
             if f.read() == wanted:
                 return python
     print(f"Making {home} with {wanted} ...", file=sys.stderr, flush=True)
+    if os.path.exists(home) and not os.path.exists(os.path.join(home, "pyvenv.cfg")):
+        sys.exit(f"{home} is there and is no environment of Python's (it would be replaced); name another --cache")
     shutil.rmtree(home, ignore_errors=True)
     os.makedirs(cache, exist_ok=True)
     made = subprocess.run([sys.executable, "-m", "venv", home], text=True, stdout=subprocess.PIPE,

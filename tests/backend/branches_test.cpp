@@ -161,6 +161,19 @@ TEST_P(Branches, GraphsDrawnAtRandom) {
   }
 }
 
+/// Kernels that read pictures themselves must not overlook what was made of them.
+TEST_P(Branches, PicturesAreChangedBeforeTheFirstConvolution) {
+  for (const bool relu : {true, false}) {
+    Graph graph(kImage, {.scale = 1.0f / 64, .offset = -2});
+    relu ? graph.add(Relu{}) : graph.add(Dropout{0.4f});
+    graph.add(Convolution{.filters = 16, .kernel = 3});
+    graph.add(MaxPool{});
+    graph.add(Relu{});
+    add_head(graph);
+    expect_agreement(GetParam(), graph);
+  }
+}
+
 TEST_P(Branches, FrozenLayersPassGradientsOn) {
   Graph graph = residual_v2();
   std::vector<std::string> frozen;

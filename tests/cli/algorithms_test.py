@@ -43,6 +43,10 @@ class Algorithms(ProgramTest):
             entry["algorithms"] = algorithms
         self.write(json.dumps(cache))
 
+    def test_frozen_layers_do_not_keep_the_others_from_ending_their_trials(self):
+        self.go("a", "--freeze", "conv2d,conv2d_1", says=TRIES)
+        self.assertEqual(len(self.read()["found"]), 1)
+
     def test_the_second_training_begins_with_what_the_first_found(self):
         self.go("a", "--no-kernel-cache", says=TRIES)
         self.assertFalse(os.path.exists(self.file))

@@ -24,7 +24,9 @@ std::size_t FirstConvolution::sums_of_thread() const {
 }
 
 std::size_t FirstConvolution::map_size() const {
-  return static_cast<std::size_t>(shape_.window_rows() * shape_.window_columns() * shape_.channels);
+  return static_cast<std::size_t>(shape_.window_rows()) *
+         static_cast<std::size_t>(shape_.window_columns()) *
+         static_cast<std::size_t>(shape_.channels);
 }
 
 std::size_t FirstConvolution::scratch_bytes() const {

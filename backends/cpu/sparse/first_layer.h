@@ -28,8 +28,12 @@ struct Shape {
   bool relu;
 
   /// Of the pooled map; at least 1. A last odd row or column of the convolution is in no window.
-  int window_rows() const { return (height + rows.before + rows.after - 2) / 2; }
-  int window_columns() const { return (width + columns.before + columns.after - 2) / 2; }
+  [[gnu::always_inline]] int window_rows() const {
+    return (height + rows.before + rows.after - 2) / 2;
+  }
+  [[gnu::always_inline]] int window_columns() const {
+    return (width + columns.before + columns.after - 2) / 2;
+  }
 };
 
 constexpr int block(InstructionSet set) { return set == InstructionSet::avx512 ? 16 : 8; }

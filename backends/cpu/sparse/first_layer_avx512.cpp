@@ -106,9 +106,9 @@ void list_row_of_16(const WindowRow& row, Lists& lists, float* bias_sums) {
     const std::size_t at = 16 * first, count = 16 * (row.windows - first);
     float dst[256]{}, diff[256]{};
     std::uint8_t winners[256]{};
-    if (row.relu) std::copy_n(out.dst + at, count, dst);
-    std::copy_n(out.diff + at, count, diff);
-    std::copy_n(out.winners + at, count, winners);
+    if (row.relu) copy(out.dst + at, count, dst);
+    copy(out.diff + at, count, diff);
+    copy(out.winners + at, count, winners);
     list_16_windows(row, {dst, winners, diff}, first, lists, of_row);
   }
   _mm512_storeu_ps(bias_sums, _mm512_add_ps(_mm512_loadu_ps(bias_sums), of_row));

@@ -1,5 +1,4 @@
 // Included by the files that are compiled for one instruction set each.
-#include <algorithm>
 #include <bit>
 
 #include "backends/cpu/lanes.h"
@@ -114,7 +113,7 @@ void backward_rows(const Shape& s, const std::uint8_t* picture, const Outputs& o
       const std::size_t at =
           first / kBlock * plane + static_cast<std::size_t>(y) * windows * kBlock;
       const Outputs here{s.relu ? out.dst + at : nullptr, out.winners + at, out.diff + at};
-      std::fill_n(lists.sizes, kBlock, std::size_t{0});
+      fill(lists.sizes, kBlock, std::size_t{0});
       kListRow(WindowRow{here, windows, size, s.relu}, lists, bias_sums + first);
       for (std::size_t c = 0; c < kBlock; ++c) {
         gather<W>(lists, c, rows, size, sums + (first + c) * kSumsOfChannel);

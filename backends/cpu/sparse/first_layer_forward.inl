@@ -1,5 +1,4 @@
 // Included by the files that are compiled for one instruction set each.
-#include <algorithm>
 
 #include "backends/cpu/lanes.h"
 #include "backends/cpu/sparse/first_layer_kernels.h"
@@ -91,7 +90,7 @@ void forward_tile(const Target& t, int first) {
     }
     above = below;
   }
-  const int count = std::min(kWindows, t.windows - first);
+  const int count = least(kWindows, t.windows - first);
   for (int v = 0; v < kVectors; ++v) {
 #pragma GCC unroll 8
     for (int w = 0; w < kWindows; ++w) {

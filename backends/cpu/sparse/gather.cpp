@@ -48,7 +48,10 @@ void GatherPlan::list_tile(const Tile& tile, const Gradients& from, ChannelLists
   const int count = tile.column_end - tile.column;
   for (int row = tile.row; row < tile.row_end; ++row) {
     const auto y = static_cast<std::size_t>(row - tile.row) * size;
-    const std::size_t at = static_cast<std::size_t>(row * dst.shape.width + tile.column) * block;
+    const std::size_t at =
+        (static_cast<std::size_t>(row) * static_cast<std::size_t>(dst.shape.width) +
+         static_cast<std::size_t>(tile.column)) *
+        block;
     kernels.list_windows({from.diff + at, from.dst ? from.dst + at : nullptr,
                           from.winners ? from.winners + at : nullptr},
                          count, static_cast<std::uint32_t>(y * tile.stride),

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 
 #include "backends/cpu/sparse/first_layer.h"
@@ -17,6 +16,18 @@ constexpr std::size_t kSlack = 64;
 constexpr std::size_t kRowsSeen = 4;
 
 /// Numbers from one padded row to the next.
+// In place of the standard library's, which a linker might take from a file for one instruction
+// set.
+template <class T>
+void fill(T* to, std::size_t count, T value) {
+  for (std::size_t i = 0; i < count; ++i) to[i] = value;
+}
+template <class T>
+void copy(const T* from, std::size_t count, T* to) {
+  for (std::size_t i = 0; i < count; ++i) to[i] = from[i];
+}
+[[maybe_unused]] int least(int a, int b) { return a < b ? a : b; }
+
 [[maybe_unused]] std::size_t row_size(const Shape& s) {
   const auto columns = static_cast<std::size_t>(s.columns.before + s.width + s.columns.after);
   return (columns * kColours + kSlack + 15) / 16 * 16;
@@ -27,18 +38,18 @@ constexpr std::size_t kRowsSeen = 4;
   const std::size_t size = row_size(s);
   const int from = y - s.rows.before;
   if (from < 0 || from >= s.height) {
-    std::fill_n(row, size, 0.0f);
+    fill(row, size, 0.0f);
     return;
   }
   const auto width = static_cast<std::size_t>(s.width) * kColours;
   const std::size_t before = static_cast<std::size_t>(s.columns.before) * kColours;
   const std::uint8_t* bytes = picture + static_cast<std::size_t>(from) * width;
-  std::fill_n(row, before, 0.0f);
+  fill(row, before, 0.0f);
   const float scale = s.scale, offset = s.offset;
   for (std::size_t i = 0; i < width; ++i) {
     row[before + i] = static_cast<float>(bytes[i]) * scale + offset;
   }
-  std::fill(row + before + width, row + size, 0.0f);
+  fill(row + before + width, size - before - width, 0.0f);
 }
 
 /// Brings the rows that window row `y` sees to `rows` (kRowsSeen x row_size). `previous`: they hold
@@ -46,7 +57,7 @@ constexpr std::size_t kRowsSeen = 4;
 [[maybe_unused]] void convert_rows(const Shape& s, const std::uint8_t* picture, int y,
                                    bool previous, float* rows) {
   const std::size_t size = row_size(s);
-  if (previous) std::copy_n(rows + 2 * size, 2 * size, rows);
+  if (previous) copy(rows + 2 * size, 2 * size, rows);
   for (int i = previous ? 2 : 0; i < static_cast<int>(kRowsSeen); ++i) {
     convert_row(s, picture, 2 * y + i, rows + static_cast<std::size_t>(i) * size);
   }

@@ -5,15 +5,14 @@
 namespace cputrain::sparse {
 namespace {
 
-/// Blocks of channels whose weights for one block of outputs fill three quarters of the cache.
+std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+}  // namespace
+
 int fitting_blocks(int block) {
   const long cache = std::max(sysconf(_SC_LEVEL1_DCACHE_SIZE), 32768L);
   return std::max(1, static_cast<int>(cache * 3 / 4 / (9 * block * block * 4)));
 }
-
-std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-}  // namespace
 
 ScatterPlan::ScatterPlan(const Kernels& k, int row_count, int tile_count, int in, int out)
     : kernels(k), rows(row_count), tiles(tile_count), in_blocks(in), out_blocks(out) {

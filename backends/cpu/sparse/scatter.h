@@ -7,6 +7,10 @@
 
 namespace cputrain::sparse {
 
+/// Blocks of channels whose weights for one block of outputs fill three quarters of the first-level
+/// cache; the order of additions hangs on it.
+int fitting_blocks(int block);
+
 /// Rows of tiles of one image, all blocks of channels of what is read and of what is written.
 /// Channels are taken in chunks whose weights (for one block of outputs) stay in the first-level
 /// cache; sums over earlier chunks are carried along.

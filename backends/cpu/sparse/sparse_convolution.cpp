@@ -21,7 +21,7 @@ std::size_t plane_size(const SampleLayout& layout) { return layout.size() / layo
 /// Where row y of a block of channels begins.
 std::size_t start_of(const SampleLayout& map, int block, int y) {
   return static_cast<std::size_t>(block) * plane_size(map) +
-         static_cast<std::size_t>(y * map.shape.width * map.block);
+         static_cast<std::size_t>(y) * static_cast<std::size_t>(map.shape.width * map.block);
 }
 
 template <class T>
