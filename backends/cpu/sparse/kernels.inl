@@ -54,8 +54,7 @@ inline unsigned counting(const Gradients& from, Float diff, std::size_t at) {
   return keep;
 }
 
-inline unsigned counting(const float* values, Float loaded, std::size_t) {
-  static_cast<void>(values);
+inline unsigned counting(const float*, Float loaded, std::size_t) {
   return Isa::not_zero(loaded);
 }
 inline const float* numbers(const float* values) { return values; }

@@ -23,10 +23,9 @@ struct ScatterPlan {
   ScatterPlan(const Kernels&, int rows, int tiles, int in_blocks, int out_blocks);
   std::size_t bytes() const;  ///< of scratch for one thread
 
-  /// Runs rows [first, last) of tiles. `list(row, first block, blocks, lists)` lists the
-  /// entries of a row; `finish(row, out block,
-  /// sums)` takes a row of sums to where they belong. The row before the first leaves its sums in
-  /// it, so it is computed, too. Returns the number of entries.
+  /// Runs rows [first, last) of tiles. `list(row, first block, blocks, lists)` lists the entries of
+  /// a row; `finish(row, out block, sums)` takes a row of sums to where they belong. The row before
+  /// the first leaves its sums in it, so it is computed, too. Returns the number of entries.
   template <class List, class Finish>
   std::size_t run(int first, int last, const float* weights, std::byte* scratch, const List& list,
                   const Finish& finish) const {
