@@ -45,6 +45,11 @@ ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible,
   return {{method, method, method}};
 }
 
+bool worth_measuring(double macs_per_image, int images) {
+  constexpr double kMacs = 1e8;
+  return macs_per_image * images >= kMacs;
+}
+
 std::vector<Piece> cut_into_pieces(int images, std::size_t bytes, int threads) {
   constexpr std::size_t kBytesPerThread = 8 << 20;  // of a last-level cache, roughly
   const std::size_t fitting = kBytesPerThread * static_cast<std::size_t>(threads) / bytes;

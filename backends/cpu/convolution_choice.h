@@ -32,6 +32,11 @@ struct ConvolutionMethods {
 /// pool, where at most a quarter of the gradients is not zero.
 ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible, bool pooled);
 
+/// Whether timing tells the methods apart: of a block with less work than this in a micro-batch
+/// (one or two milliseconds) there is little to gain, and by rule the same command gives the same
+/// bits.
+bool worth_measuring(double macs_per_image, int images);
+
 /// Whether Winograd F(4x4, 3x3) pays for this many images. From measurements of oneDNN 2.6.3 on one
 /// Zen 5 core, 1 to 32 images, maps of 6 to 127 pixels: few tiles cannot pay for the transformed
 /// weights, and backward-data, whose tiles cover the larger source, wants the most.

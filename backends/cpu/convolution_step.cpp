@@ -28,7 +28,8 @@ ConvolutionStep::ConvolutionStep(const Planning& planning, int step, const Convo
   const auto possible = possible_methods(planning, place_);
   methods_ = fixed_methods(possible, place_.pool.has_value());
   // Without a way back nothing tells when a trial has ended.
-  if (dst.wants_diff && planning.kernels.measure && possible.size() > 1) {
+  if (dst.wants_diff && planning.kernels.measure && possible.size() > 1 &&
+      worth_measuring(block.macs, planning.largest())) {
     trials_.emplace(possible);
     make_candidates(planning, possible);
   } else {

@@ -183,7 +183,7 @@ TEST(DenseProductTest, MultipliesLikePlainLoops) {
     for (const std::size_t images : {1, 33, 70}) {
       for (const float density : {0.05f, 1.0f}) {
         for (const std::size_t out : {32, 64, 65}) {
-          const Problem problem(images, 700, out, density);
+          const Problem problem(images, 16384, out, density);
           const Results results = run_product(problem, add);
           if (density == 1 || out == 64) expect_right(problem, add, results);
           // A GEMM writes gradients of zeros, too.

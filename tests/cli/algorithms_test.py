@@ -7,9 +7,9 @@ import unittest
 
 from program import ProgramTest, needs_mpi
 
-# Steps of one size, more of them in the first epoch than the trials need.
-WORDS = ["--image-size", "64", "--data", "synthetic:60", "--batch", "4", "--threads", "1", "--steps", "10",
-         "--limit-val", "0", "--optimizer", "sgd", "--log-every", "1"]
+# Steps of one size, more of them in the first epoch than the trials need, of images enough to be worth a trial.
+WORDS = ["--image-size", "64", "--data", "synthetic:192", "--batch", "16", "--micro-batch", "20", "--threads", "1",
+         "--steps", "10", "--limit-val", "0", "--optimizer", "sgd", "--log-every", "1"]
 TRIES = "Convolutions try their algorithms"
 KNOWS = "that an earlier training found"
 
@@ -56,7 +56,7 @@ class Algorithms(ProgramTest):
         self.assertRegex(found[0]["algorithms"], r"^[dws]{3}( [dws]{3})+$")
         self.go("c", says=KNOWS)
         self.go("d", "--no-kernel-cache", says=TRIES)
-        self.go("e", "--batch", "5", says=TRIES)  # other numbers of images at once
+        self.go("e", "--batch", "17", says=TRIES)  # other numbers of images at once
         self.go("f", "--image-size", "72", says=TRIES)
         self.go("g", "--no-winograd", says=TRIES)
         self.assertEqual(len({entry["for"] for entry in self.read()["found"]}), 4)
@@ -65,7 +65,7 @@ class Algorithms(ProgramTest):
         self.assertNotIn("Convolutions", done.stderr)
 
     def test_evaluation_of_more_images_at_once_tells_nothing(self):
-        self.go("b", "--limit-val", "6", says=TRIES)  # 6 at once, training has 4
+        self.go("b", "--limit-val", "20", says=TRIES)  # 20 at once, training has 16
         self.assertEqual(len(self.read()["found"]), 1)
         self.go("c", says=KNOWS)
 
@@ -81,6 +81,14 @@ class Algorithms(ProgramTest):
         self.assertNotEqual(losses["d"], losses["s"])  # additions in other orders
         for d, s in zip(losses["d"], losses["s"]):
             self.assertAlmostEqual(d, s, delta=1e-3 * d)
+
+    def test_small_work_goes_by_rule_and_gives_the_same_bits(self):
+        losses = []
+        for run in ("a", "b"):
+            done = self.expect(0, *WORDS, "--batch", "4", "--no-kernel-cache", "--out", run)
+            self.assertNotIn("Convolutions", done.stderr)
+            losses.append([step["loss"] for step in self.metrics(run, "step")])
+        self.assertEqual(*losses)
 
     @needs_mpi
     def test_all_ranks_use_what_rank_0_reads(self):
