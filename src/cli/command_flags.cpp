@@ -134,7 +134,8 @@ void add_batch_flags(Flags& f, Config& c) {
           "instead of --batch: images in a step of each rank");
   f.exclusive("batch", "batch-per-rank");
   f.whole("micro-batch", c.micro_batch, 1, 65536,
-          "images that a rank computes at once [8, with several ranks 32, 4 in a crowd of them, or "
+          "images that a rank computes at once [8 a thread to 32, with several ranks 32, 4 in a "
+          "crowd of them, or "
           "twice "
           "the threads; "
           "with batch normalization "

@@ -123,9 +123,11 @@ Limits measure_together(const Session& session) {
 }
 
 int micro_batch_size(const Config& config, const Session& session) {
-  // More images at once are no quicker, only larger. Ranks that share dense layers meet once a
+  // More images for a thread are no quicker, only larger. Ranks that share dense layers meet once a
   // micro-batch, and should not too often.
-  const int usual = session.communicator->size() == 1 ? 8 : 32;
+  constexpr int kImagesOfAThread = 8, kMost = 32;
+  const bool alone = session.communicator->size() == 1;
+  const int usual = alone ? std::min(kImagesOfAThread * session.most_threads, kMost) : kMost;
   // Many ranks for each hardware thread try a large job on a small machine: what is short is
   // memory.
   constexpr double kCrowd = 4;

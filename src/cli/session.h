@@ -42,7 +42,8 @@ DecodedData decode_with_progress(const Session&, const Services&, const Config&,
 /// The machine's limits for all ranks together, measured while all of them work. Collective.
 Limits measure_together(const Session&);
 
-/// How many images a rank computes at once: what was asked, else 32 or twice the threads; 4 where
+/// How many images a rank computes at once: what was asked, else 8 a thread up to 32, with several
+/// ranks 32, or twice the threads; 4 where
 /// ranks are many times more than hardware threads.
 int micro_batch_size(const Config&, const Session&);
 

@@ -19,8 +19,11 @@ std::size_t FirstConvolution::scratch_of_thread() const {
   return lines(first_layer::scratch_size(shape_));
 }
 
-std::size_t FirstConvolution::sums_of_thread() const {
-  return lines(first_layer::sums_size(shape_));
+std::size_t FirstConvolution::sums_of_part() const { return lines(first_layer::sums_size(shape_)); }
+
+std::size_t FirstConvolution::parts() const {
+  constexpr std::size_t kTasksPerThread = 8;
+  return threads_ == 1 ? 1 : kTasksPerThread * threads_;
 }
 
 std::size_t FirstConvolution::map_size() const {
@@ -30,13 +33,13 @@ std::size_t FirstConvolution::map_size() const {
 }
 
 std::size_t FirstConvolution::scratch_bytes() const {
-  return threads_ * (scratch_of_thread() + sums_of_thread()) * sizeof(float);
+  return (threads_ * scratch_of_thread() + parts() * sums_of_part()) * sizeof(float);
 }
 
-/// Pictures are cut where threads would otherwise end at different times.
+/// Pictures are cut so that threads end together.
 void FirstConvolution::forward(Pictures pictures, const float* weights, const float* bias,
                                float* dst, std::uint8_t* winners, std::byte* scratch) const {
-  const std::size_t parts = pictures.size() % threads_ == 0 ? 1 : 4 * threads_;
+  const std::size_t parts = threads_ == 1 ? 1 : 4;
   const auto rows = static_cast<std::size_t>(shape_.window_rows());
   auto* const room = reinterpret_cast<float*>(scratch);
   parallel_tasks(pictures.size() * parts, [&](std::size_t i, std::size_t thread) {
@@ -55,11 +58,11 @@ void FirstConvolution::backward_weights(Pictures pictures, const first_layer::Ou
   const std::size_t all = pictures.size() * rows;
   auto* const room = reinterpret_cast<float*>(scratch);
   float* const sums = room + threads_ * scratch_of_thread();
-  parallel_for(threads_, [&](std::size_t thread) {
-    float* const own = sums + thread * sums_of_thread();
-    std::fill_n(own, sums_of_thread(), 0.0f);
-    const std::size_t end = all * (thread + 1) / threads_;
-    for (std::size_t row = all * thread / threads_; row < end;) {
+  parallel_tasks(parts(), [&](std::size_t part, std::size_t thread) {
+    float* const own = sums + part * sums_of_part();
+    std::fill_n(own, sums_of_part(), 0.0f);
+    const std::size_t end = all * (part + 1) / parts();
+    for (std::size_t row = all * part / parts(); row < end;) {
       const std::size_t picture = row / rows, first = row % rows, at = picture * map_size();
       const std::size_t last = std::min(rows, first + end - row);
       first_layer::backward_weights(set_, shape_, pictures[picture],
@@ -69,8 +72,8 @@ void FirstConvolution::backward_weights(Pictures pictures, const first_layer::Ou
       row += last - first;
     }
   });
-  for (std::size_t t = 1; t < threads_; ++t) {
-    kernels::add(sums + t * sums_of_thread(), sums, sums_of_thread());
+  for (std::size_t p = 1; p < parts(); ++p) {
+    kernels::add(sums + p * sums_of_part(), sums, sums_of_part());
   }
   first_layer::write_gradients(set_, shape_, sums, adds, diff_weights, diff_bias);
 }

@@ -20,14 +20,15 @@ class FirstConvolution {
   /// As first_layer::forward(), for whole pictures, which follow each other in dst and winners.
   void forward(Pictures, const float* weights, const float* bias, float* dst, std::uint8_t* winners,
                std::byte* scratch) const;
-  /// Threads have sums of their own, of fixed rows, and these are added in the order of threads:
-  /// the same bits every time.
+  /// Rows go in parts that have sums of their own, added in their order: the same bits every time,
+  /// whichever thread takes a part.
   void backward_weights(Pictures, const first_layer::Outputs&, float* diff_weights,
                         float* diff_bias, bool adds, std::byte* scratch) const;
 
  private:
   std::size_t scratch_of_thread() const;
-  std::size_t sums_of_thread() const;
+  std::size_t sums_of_part() const;
+  std::size_t parts() const;     ///< that the rows of all pictures are cut into on the way back
   std::size_t map_size() const;  ///< numbers in the output of one picture
 
   first_layer::Shape shape_;

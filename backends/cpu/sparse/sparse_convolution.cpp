@@ -29,15 +29,25 @@ T* row_or_null(T* map, const SampleLayout& layout, int block, int y) {
   return y >= 0 && y < layout.shape.height ? map + start_of(layout, block, y) : nullptr;
 }
 
+std::size_t whole_lines(std::size_t floats) { return (floats + 15) / 16 * 16; }
+
 int half(int n) { return (n + 1) / 2; }
 
-/// Parts that an image is cut into so that the threads end together: few, since each part computes
-/// one row of tiles twice.
-int parts_of(int images, int rows, int threads) {
-  if (images % threads == 0) return 1;
-  const int wanted = half((4 * threads + images - 1) / images) * 2;
-  return std::clamp(wanted, 1, std::max(1, rows / 4));
-}
+/// How the images are cut so that the threads end together: few parts, since each computes one row
+/// of tiles twice, so the first images stay whole.
+struct Cuts {
+  int whole;  ///< images
+  int cut;    ///< images behind them, in
+  int parts;  ///< each
+  Cuts(int images, int rows, int threads) : whole(images), cut(0), parts(1) {
+    if (threads == 1) return;
+    whole = std::max(0, images / threads - 1) * threads;
+    cut = images - whole;
+    const int wanted = (3 * threads + cut - 1) / cut;
+    parts = std::clamp(wanted, 1, std::max(1, rows / 4));
+  }
+  int tasks() const { return whole + cut * parts; }
+};
 
 double part_of_all(std::size_t count, int images, const SampleLayout& map) {
   return static_cast<double>(count) / (static_cast<double>(map.size()) * images);
@@ -69,12 +79,14 @@ struct SparseConvolution::Scatter : ScatterPlan {
   /// Adds up run(image, first row, last row, scratch) over parts of all images.
   template <class Run>
   std::size_t for_parts(int images, int threads, std::byte* scratch, const Run& f) const {
-    const int parts = parts_of(images, rows, threads);
+    const Cuts cuts(images, rows, threads);
     std::atomic<std::size_t> sum = 0;
-    parallel_tasks(static_cast<std::size_t>(images * parts), [&](std::size_t i, std::size_t t) {
-      const int part = static_cast<int>(i) % parts;
-      sum += f(i / static_cast<std::size_t>(parts), rows * part / parts, rows * (part + 1) / parts,
-               scratch + t * bytes());
+    parallel_tasks(static_cast<std::size_t>(cuts.tasks()), [&](std::size_t task, std::size_t t) {
+      const int behind = static_cast<int>(task) - cuts.whole;
+      const int parts = behind < 0 ? 1 : cuts.parts, part = behind < 0 ? 0 : behind % parts;
+      const std::size_t image =
+          behind < 0 ? task : static_cast<std::size_t>(cuts.whole + behind / parts);
+      sum += f(image, rows * part / parts, rows * (part + 1) / parts, scratch + t * bytes());
     });
     return sum;
   }
@@ -112,8 +124,8 @@ std::size_t SparseConvolution::scatter_bytes() const {
 
 std::size_t SparseConvolution::gather_bytes() const {
   const Gather plan = gather_plan();
-  return static_cast<std::size_t>(threads_) *
-         (plan.scratch_bytes() + (plan.sums_size() + 15) / 16 * 64);
+  return static_cast<std::size_t>(threads_) * plan.scratch_bytes() +
+         static_cast<std::size_t>(gather_chunks()) * whole_lines(plan.sums_size()) * sizeof(float);
 }
 
 double SparseConvolution::forward(int images, const float* src, const float* weights,
@@ -199,33 +211,43 @@ void SparseConvolution::turn_kernel(const float* weights, float* turned) const {
   });
 }
 
-/// Threads have sums of their own, of fixed images and channels, and these are added in the order
-/// of threads: the same bits every time.
+/// Images go in chunks that have sums of their own, added in their order: the same bits every time,
+/// whichever thread takes a chunk's block of outputs.
+int SparseConvolution::gather_chunks() const {
+  constexpr int kTasksPerThread = 8;
+  const int blocks = static_cast<int>(shape_.dst.blocks());
+  const int wanted = (kTasksPerThread * threads_ + blocks - 1) / blocks;
+  return threads_ == 1 ? 1 : std::min(wanted, 2 * threads_);
+}
+
 void SparseConvolution::backward_weights(int images, const float* src, const Outputs& outputs,
                                          float* diff_weights, float* diff_bias, bool adds,
                                          std::byte* scratch) const {
   const Gather plan = gather_plan();
   const Gradients all{outputs.diff, shape_.relu ? outputs.dst : nullptr,
                       shape_.pool ? outputs.winners : nullptr};
-  const auto threads = static_cast<std::size_t>(threads_);
+  const auto chunks = static_cast<std::size_t>(std::min(gather_chunks(), images));
+  const auto count = static_cast<std::size_t>(images);
   const std::size_t blocks = shape_.dst.blocks(), plane = plane_size(shape_.dst);
-  const std::size_t size = (plan.sums_size() + 15) / 16 * 16;
-  auto* const sums = reinterpret_cast<float*>(scratch + threads * plan.scratch_bytes());
-  const std::size_t units = static_cast<std::size_t>(images) * blocks;
-  parallel_for(threads, [&](std::size_t thread) {
-    float* const own = sums + thread * size;
-    std::fill_n(own, size, 0.0f);
-    for (std::size_t i = units * thread / threads; i < units * (thread + 1) / threads; ++i) {
-      const std::size_t image = i / blocks, out = i % blocks;
+  const std::size_t size = whole_lines(plan.sums_size());
+  auto* const sums =
+      reinterpret_cast<float*>(scratch + static_cast<std::size_t>(threads_) * plan.scratch_bytes());
+  parallel_ranges(chunks * size, [&](std::size_t begin, std::size_t end) {
+    std::fill(sums + begin, sums + end, 0.0f);
+  });
+  parallel_tasks(chunks * blocks, [&](std::size_t task, std::size_t thread) {
+    const std::size_t chunk = task / blocks, out = task % blocks;
+    const std::size_t last = count * (chunk + 1) / chunks;
+    for (std::size_t image = count * chunk / chunks; image < last; ++image) {
       plan.run(src + image * shape_.src.size(),
-               behind(all, image * shape_.dst.size() + out * plane), static_cast<int>(out), own,
-               scratch + thread * plan.scratch_bytes());
+               behind(all, image * shape_.dst.size() + out * plane), static_cast<int>(out),
+               sums + chunk * size, scratch + thread * plan.scratch_bytes());
     }
   });
-  if (threads > 1) {
+  if (chunks > 1) {
     parallel_ranges(size, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t t = 1; t < threads; ++t) {
-        kernels::add(sums + t * size + begin, sums + begin, end - begin);
+      for (std::size_t c = 1; c < chunks; ++c) {
+        kernels::add(sums + c * size + begin, sums + begin, end - begin);
       }
     });
   }

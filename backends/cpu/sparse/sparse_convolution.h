@@ -59,7 +59,7 @@ class SparseConvolution {
   Scatter forward_scatter() const;
   Scatter backward_scatter() const;
   Gather gather_plan() const;
-  std::size_t kernel_size() const;
+  int gather_chunks() const;
 
   SparseShape shape_;
   int threads_;
