@@ -96,12 +96,12 @@ int run_bench_allreduce(const Config& config, const Services& services) {
   };
   AllreduceBench bench(*session.communicator, config.bytes, sum);
   const double before = measure_together(session).triad_gbs;
-  const std::vector<AllreduceFigure> figures = bench.run(config.repeat);
+  const std::vector<AllreduceFigure> figures = bench.run(config.repeats());
   // The better of two, since a disturbed measurement of the limit would flatter the program.
   const double triad = std::max(before, measure_together(session).triad_gbs);
   const std::string chosen = bench.automatic_choice();
   const auto compression = bench_compression(*session.communicator, bench.bytes(),
-                                             std::min(config.repeat, kCompressions));
+                                             std::min(config.repeats(), kCompressions));
   if (session.leads() && config.json != "-") {
     for (const std::string& line : session.placement) print("{}\n", line);
     print_table(bench, figures, triad);
@@ -113,7 +113,7 @@ int run_bench_allreduce(const Config& config, const Services& services) {
                     {"nodes", bench.nodes()},
                     {"threads", session.threads},
                     {"bytes", bench.bytes()},
-                    {"repeats", config.repeat},
+                    {"repeats", config.repeats()},
                     {"engine", session.communicator->describe()},
                     {"cpu", session.machine.cpu_model},
                     {"limit", {{"triad_gbs", triad}}},

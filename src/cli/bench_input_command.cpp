@@ -147,7 +147,7 @@ InputBenchRequest request_of(const Config& config, const Session& session) {
           .seed = config.seed.value_or(0),
           .micro_batch = config.micro_batch.value_or(kMicroBatch),
           .threads = config.io_threads.value_or(session.threads),
-          .repeat = config.repeat};
+          .repeat = config.repeats()};
 }
 
 }  // namespace

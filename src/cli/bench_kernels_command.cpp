@@ -114,7 +114,7 @@ class KernelBench {
     KernelRounds given, no_zeros;
   };
 
-  std::size_t rounds_each() const { return 2 * (static_cast<std::size_t>(config_.repeat) + 1); }
+  std::size_t rounds_each() const { return 2 * (static_cast<std::size_t>(config_.repeats()) + 1); }
 
   void run(int micro_batch) {
     const BatchPlan plan(pictures_.size(), rounds_.images(micro_batch), micro_batch, 0, 1);
@@ -129,7 +129,7 @@ class KernelBench {
       each->warm_up(*batches);
       advance();
     }
-    for (int i = 0; i < config_.repeat; ++i) {
+    for (int i = 0; i < config_.repeats(); ++i) {
       for (KernelTrial* each : {&given, &no_zeros}) {
         each->measure(*batches);
         advance();
@@ -166,7 +166,7 @@ void print_head(const Session& session, const Config& config, const TrainingChoi
       choices.model->name, choices.image.height, choices.image.width, session.threads,
       session.threads == 1 ? "" : "s", config.data.empty() ? "synthetic" : config.data,
       config.weights.empty() ? "initial weights (--weights: others)" : "weights " + config.weights,
-      config.repeat, config.repeat == 1 ? "" : "s", rounds.least, limits.fma_gflops,
+      config.repeats(), config.repeat == 1 ? "" : "s", rounds.least, limits.fma_gflops,
       limits.triad_gbs);
 }
 
@@ -185,7 +185,7 @@ Json result_json(const Session& session, const Config& config, const TrainingCho
           {"data", config.data.empty() ? "synthetic" : config.data},
           {"weights", config.weights.empty() ? Json() : Json(config.weights)},
           {"threads", session.threads},
-          {"repeats", config.repeat},
+          {"repeats", config.repeats()},
           {"limit", {{"fma_gflops", limits.fma_gflops}, {"triad_gbs", limits.triad_gbs}}},
           {"backend", session.backend->describe()},
           {"cpu", session.machine.cpu_model},

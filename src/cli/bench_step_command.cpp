@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
@@ -88,10 +89,13 @@ class StepTrial {
             training_->weights_mutex};
   }
 
-  /// Steps that do not count: until the program has found its algorithms.
-  void warm_up() {
-    for (int i = 0; i < kMostTrials && step().trying;) ++i;
+  /// Steps that do not count: until the program has found its algorithms. Returns the seconds of
+  /// the last.
+  double warm_up() {
+    StepResult last = step();
+    for (int i = 1; i < kMostTrials && last.trying; ++i) last = step();
     before_ = training_->program->layer_times();
+    return last.seconds;
   }
 
   /// A step that counts. It ends for all ranks together.
@@ -147,15 +151,32 @@ struct Measurement {
   double fraction() const { return achieved / limits.fma_gflops; }
 };
 
+/// Steps worth measuring where nobody says: the clock of a shared machine changes from second to
+/// second, so a median of short steps wants many. The same on all ranks.
+int usual_repeats(const Session& session, double seconds) {
+  constexpr double kSeconds = 8;
+  constexpr double kLeast = 5, kMost = 25;
+  session.communicator->sum(Array::of<double>({&seconds, 1}));
+  const double mean = seconds / session.communicator->size();
+  return static_cast<int>(std::clamp(std::ceil(kSeconds / mean), kLeast, kMost));
+}
+
+struct Trials {
+  Limits limits;
+  int repeats;
+};
+
 /// All trials in turn, so that a disturbance of the machine meets them alike.
-Limits run_trials(const Session& session, std::vector<std::unique_ptr<StepTrial>>& trials,
-                  int repeat) {
+Trials run_trials(const Session& session, std::vector<std::unique_ptr<StepTrial>>& trials,
+                  std::optional<int> wanted) {
   const Limits before = measure_together(session);
-  for (const auto& trial : trials) trial->warm_up();
-  for (int i = 0; i < repeat; ++i) {
+  double seconds = 0;
+  for (const auto& trial : trials) seconds += trial->warm_up();
+  const int repeats = wanted ? *wanted : usual_repeats(session, seconds);
+  for (int i = 0; i < repeats; ++i) {
     for (const auto& trial : trials) trial->measure();
   }
-  return better(before, measure_together(session));
+  return {better(before, measure_together(session)), repeats};
 }
 
 Measurement measurement_of(const StepTrial& trial, const Limits& limits, const Graph& graph) {
@@ -266,20 +287,20 @@ int run_bench_step(const Config& config, const Services& services) {
     trials.push_back(
         std::make_unique<StepTrial>(session, services, other, choices, graph, data, source));
   }
-  const Limits limits = run_trials(session, trials, config.repeat);
+  const auto [limits, repeats] = run_trials(session, trials, config.repeat);
   const TrainingParts parts = trials[0]->parts();
   const Measurement measured = measurement_of(*trials[0], limits, graph);
 
   // Times of layers are rank 0's.
   const double own_images = static_cast<double>(share(parts.plan.images(0), 0, ranks).size());
   if (session.leads() && config.json != "-") {
-    print_measurement(session, choices, parts, measured, config.repeat);
-    print_layers(measured.layers, own_images, config.repeat);
+    print_measurement(session, choices, parts, measured, repeats);
+    print_layers(measured.layers, own_images, repeats);
     if (config.reproducible) print_price(trials);
   }
   Json result = measurement_json(session, choices, parts, measured);
-  result["repeats"] = config.repeat;
-  result["layers"] = layers_json(measured.layers, own_images, config.repeat);
+  result["repeats"] = repeats;
+  result["layers"] = layers_json(measured.layers, own_images, repeats);
   if (config.reproducible) result["reproducible"] = price_json(trials);
   write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);

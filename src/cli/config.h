@@ -75,7 +75,8 @@ struct Config {
   std::optional<int> verbose;
   std::size_t log_every = 10;
   bool profile = false;  ///< of `train`
-  int repeat = 5;
+  std::optional<int> repeat;
+  int repeats() const { return repeat.value_or(5); }
   std::vector<int> micro_batches{1, 2, 4, 8, 11, 32};                  ///< of `bench kernels`
   std::size_t bytes = 52'871'940;                                      ///< of `bench allreduce`
   std::size_t images = 200;                                            ///< of `data synth`
