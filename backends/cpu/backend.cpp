@@ -7,6 +7,7 @@
 #include "backends/cpu/sparse/scatter.h"
 #include "backends/cpu/sum.h"
 #include "backends/cpu/update.h"
+#include "core/error.h"
 
 namespace cputrain {
 namespace {
@@ -71,7 +72,8 @@ class CpuBackend final : public Backend {
  private:
   std::string allowed() const {
     return std::string(kernels_.winograd ? ", Winograd where it pays" : "") +
-           (kernels_.skip_zeros ? ", zeros skipped where it pays" : "");
+           (kernels_.skip_zeros ? ", zeros skipped where it pays" : "") +
+           (kernels_.bf16 ? ", bf16 where it pays" : "");
   }
 
   int threads_;
@@ -81,10 +83,17 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_cpu_backend(int threads, const KernelChoice& kernels) {
+  if (kernels.bf16 && !supports_bf16()) {
+    fail(
+        ExitCode::usage,
+        "--precision bf16: this CPU has no instructions for 16-bit brain floats (AVX512-BF16), and "
+        "without them they are slower than floats; leave it out");
+  }
   return std::make_unique<CpuBackend>(threads, kernels);
 }
 
 bool cpu_backend_available() { return true; }
+bool cpu_backend_has_bf16() { return supports_bf16(); }
 
 std::string cpu_library_versions() {
   const dnnl_version_t* version = dnnl_version();

@@ -38,10 +38,11 @@ ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible,
   const auto has = [&](ConvolutionMethod method) {
     return std::ranges::find(possible, method) != possible.end();
   };
-  const ConvolutionMethod method = pooled && has(ConvolutionMethod::sparse)
-                                       ? ConvolutionMethod::sparse
-                                   : has(ConvolutionMethod::winograd) ? ConvolutionMethod::winograd
-                                                                      : ConvolutionMethod::direct;
+  using enum ConvolutionMethod;
+  const ConvolutionMethod method = pooled && has(sparse) ? sparse
+                                   : has(bf16)           ? bf16
+                                   : has(winograd)       ? winograd
+                                                         : direct;
   return {{method, method, method}};
 }
 

@@ -13,11 +13,9 @@ namespace cputrain {
 /// remember it with what they found, and with reproducible weights.
 constexpr int kKernelsVersion = 1;
 
-enum class Direction { forward, backward_data, backward_weights };
-
-/// Who computes a block: the library without or with Winograd where its rule says that it pays, or
-/// SparseConvolution.
-enum class ConvolutionMethod { direct, winograd, sparse };
+/// Who computes a block: the library directly, with Winograd where its rule says that it pays, or
+/// of narrow numbers; or SparseConvolution.
+enum class ConvolutionMethod { direct, winograd, sparse, bf16 };
 
 struct ConvolutionMethods {
   std::array<ConvolutionMethod, 3> by_direction{};
@@ -29,7 +27,8 @@ struct ConvolutionMethods {
 };
 
 /// What is taken of those that are possible where nothing is measured: zeros are skipped behind a
-/// pool, where at most a quarter of the gradients is not zero.
+/// pool, where at most a quarter of the gradients is not zero; else narrow numbers go before
+/// Winograd.
 ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible, bool pooled);
 
 /// Whether timing tells the methods apart: of a block with less work than this in a micro-batch

@@ -57,10 +57,10 @@ bool winograd_pays(const ConvolutionPlace& place, int images) {
 }
 
 ConvolutionOperations make_operations(const Planning& planning, const ConvolutionPlace& place,
-                                      int images, bool winograd) {
+                                      int images, ConvolutionAlgorithm wanted) {
   const ConvolutionProblem problem = problem_of(place, images);
   const auto algorithm = [&](Direction direction) {
-    return winograd ? choose_algorithm(problem, direction) : ConvolutionAlgorithm::direct;
+    return wanted == ConvolutionAlgorithm::winograd ? choose_algorithm(problem, direction) : wanted;
   };
   ConvolutionOperations made{
       .problem = problem,
@@ -77,6 +77,24 @@ ConvolutionOperations make_operations(const Planning& planning, const Convolutio
         convolution_backward_data(planning.dnnl, problem, algorithm(Direction::backward_data));
   }
   return made;
+}
+
+void NarrowCopy::plan(const Planning& planning, const SampleLayout& layout, int most_images,
+                      int time) {
+  layout_ = layout;
+  const auto desc = activation_desc(layout, most_images, NumberType::bf16);
+  block_ = planning.memory.add(desc.get_size(), time);
+}
+
+Call NarrowCopy::fill(const Bindings& bindings, int images, float* piece) const {
+  const auto wide = activation_desc(layout_, images);
+  const Call::Argument to = argument(bindings, DNNL_ARG_TO, images);
+  return Call(bindings.dnnl, reorder(bindings.dnnl, wide, to.desc), nullptr,
+              {{DNNL_ARG_FROM, wide, piece}, to});
+}
+
+Call::Argument NarrowCopy::argument(const Bindings& bindings, int name, int images) const {
+  return {name, activation_desc(layout_, images, NumberType::bf16), bindings.at<std::byte>(block_)};
 }
 
 }  // namespace cputrain

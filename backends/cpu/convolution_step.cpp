@@ -14,6 +14,7 @@ std::vector<ConvolutionMethod> possible_methods(const Planning& planning,
   if (planning.kernels.winograd && winograd_pays(place, planning.largest())) {
     methods.push_back(ConvolutionMethod::winograd);
   }
+  if (planning.kernels.bf16) methods.push_back(ConvolutionMethod::bf16);
   if (planning.kernels.skip_zeros && SkippingConvolution::possible(place)) {
     methods.push_back(ConvolutionMethod::sparse);
   }
@@ -58,15 +59,17 @@ void ConvolutionStep::make_candidates(const Planning& planning,
     skipping_.emplace(planning, place_);
     kernel_layout = skipping_->kernel_layout();
   }
-  if (with(ConvolutionMethod::direct)) {
-    direct_.emplace(planning, place_, false, kernel_layout);
-    kernel_layout = direct_->kernel_layout();
-  }
-  if (with(ConvolutionMethod::winograd)) {
-    winograd_.emplace(planning, place_, true, kernel_layout);
-    kernel_layout = winograd_->kernel_layout();
-  }
-  if (direct_ && winograd_) winograd_->share_memory(planning.memory, *direct_);
+  const LibraryConvolution* first = nullptr;
+  const auto make = [&](ConvolutionMethod method, ConvolutionAlgorithm algorithm) {
+    if (!with(method)) return;
+    auto& made = library(method).emplace(planning, place_, algorithm, kernel_layout);
+    kernel_layout = made.kernel_layout();
+    if (first) made.share_memory(planning.memory, *first);
+    if (!first) first = &made;
+  };
+  make(ConvolutionMethod::direct, ConvolutionAlgorithm::direct);
+  make(ConvolutionMethod::winograd, ConvolutionAlgorithm::winograd);
+  make(ConvolutionMethod::bf16, ConvolutionAlgorithm::bf16);
   kernel_layout_ = *kernel_layout;
 }
 
@@ -80,26 +83,25 @@ std::vector<std::unique_ptr<ParameterFormat>> ConvolutionStep::formats() const {
 }
 
 void ConvolutionStep::bind(const Bindings& bindings) {
-  if (direct_ || winograd_) src_value_ = bindings.at(place_.src.value);
+  if (direct_ || winograd_ || bf16_) src_value_ = bindings.at(place_.src.value);
   if (skipping_) skipping_->bind(bindings);
   if (direct_) direct_->bind(bindings);
   if (winograd_) winograd_->bind(bindings);
+  if (bf16_) bf16_->bind(bindings);
 }
 
 bool ConvolutionStep::has(ConvolutionMethod method) const {
-  switch (method) {
-    case ConvolutionMethod::direct:
-      return direct_.has_value();
-    case ConvolutionMethod::winograd:
-      return winograd_.has_value();
-    case ConvolutionMethod::sparse:
-      return skipping_.has_value();
-  }
-  return false;
+  return method == ConvolutionMethod::sparse ? skipping_.has_value() : library(method).has_value();
 }
 
-LibraryConvolution& ConvolutionStep::library(ConvolutionMethod method) {
-  return method == ConvolutionMethod::winograd ? *winograd_ : *direct_;
+std::optional<LibraryConvolution>& ConvolutionStep::library(ConvolutionMethod method) {
+  return method == ConvolutionMethod::bf16       ? bf16_
+         : method == ConvolutionMethod::winograd ? winograd_
+                                                 : direct_;
+}
+
+const std::optional<LibraryConvolution>& ConvolutionStep::library(ConvolutionMethod method) const {
+  return const_cast<ConvolutionStep*>(this)->library(method);
 }
 
 /// The library reads planes of numbers, our own kernels the bytes.
@@ -120,14 +122,14 @@ void ConvolutionStep::forward(const Execution& execution) {
   const ConvolutionMethod method = methods_[Direction::forward];
   if (method == ConvolutionMethod::sparse) return skipping_->forward(execution, pictures_, times_);
   split_pictures_once();
-  library(method).forward(execution, times_);
+  library(method)->forward(execution, times_);
 }
 
 /// What is left to the library runs first, since it may change the gradient of dst in place.
 void ConvolutionStep::backward(const Execution& execution) {
   if (!place_.dst.wants_diff) return;
   using enum ConvolutionMethod;
-  for (const ConvolutionMethod method : {direct, winograd, sparse}) {
+  for (const ConvolutionMethod method : {direct, winograd, bf16, sparse}) {
     const bool weights = place_.learns && methods_[Direction::backward_weights] == method;
     const bool data = place_.src.wants_diff && methods_[Direction::backward_data] == method;
     if (!weights && !data) continue;
@@ -135,7 +137,7 @@ void ConvolutionStep::backward(const Execution& execution) {
       skipping_->backward(execution, pictures_, weights, data, times_);
     } else {
       split_pictures_once();
-      library(method).backward(execution, weights, data, times_);
+      library(method)->backward(execution, weights, data, times_);
     }
   }
   if (is_trial(execution)) end_trial();
@@ -175,8 +177,7 @@ void ConvolutionStep::try_again() {
 std::string ConvolutionStep::describe(Direction direction) const {
   const ConvolutionMethod method = methods_[direction];
   if (method == ConvolutionMethod::sparse) return "skips zeros";
-  const auto& library = method == ConvolutionMethod::winograd ? winograd_ : direct_;
-  return library->operations().in(direction).implementation;
+  return library(method)->operations().in(direction).implementation;
 }
 
 void ConvolutionStep::append_times(std::vector<LayerTime>& times) const {

@@ -28,7 +28,8 @@ class ConvolutionStep final : public Step {
  private:
   void make_candidates(const Planning&, const std::vector<ConvolutionMethod>&);
   bool has(ConvolutionMethod) const;
-  LibraryConvolution& library(ConvolutionMethod);
+  std::optional<LibraryConvolution>& library(ConvolutionMethod);
+  const std::optional<LibraryConvolution>& library(ConvolutionMethod) const;
   void split_pictures_once();
 
   bool is_trial(const Execution&) const;
@@ -39,7 +40,7 @@ class ConvolutionStep final : public Step {
   ConvolutionPlace place_;
   ConvolutionMethods methods_;
   std::optional<SkippingConvolution> skipping_;
-  std::optional<LibraryConvolution> direct_, winograd_;
+  std::optional<LibraryConvolution> direct_, winograd_, bf16_;
   dnnl::memory::desc kernel_layout_;
   std::optional<MethodTrials> trials_;  ///< where there is a choice that is to be measured
   MethodTimes before_trial_;

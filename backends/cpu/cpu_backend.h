@@ -8,10 +8,13 @@
 namespace cputrain {
 
 /// The backend for x86 CPUs: oneDNN's convolutions and matrix products and our own kernels on
-/// OpenMP threads, 32-bit floats. Throws Error(usage) where this build has no oneDNN.
+/// OpenMP threads, 32-bit floats. Throws Error(usage) where this build has no oneDNN, or the
+/// machine lacks what `kernels` ask for.
 std::unique_ptr<Backend> make_cpu_backend(int threads, const KernelChoice& kernels);
 
 bool cpu_backend_available();
+/// Whether the backend and this machine have --precision bf16.
+bool cpu_backend_has_bf16();
 /// "oneDNN 2.6.3", or "" where this build has none.
 std::string cpu_library_versions();
 

@@ -9,7 +9,8 @@ namespace {
 using dnnl::memory;
 using dnnl::prop_kind;
 using Dims = memory::dims;
-constexpr auto kFloat = memory::data_type::f32;
+constexpr auto kFloat = NumberType::f32;
+constexpr auto kNarrow = NumberType::bf16;
 
 /// Runs library code and turns its exceptions into ours.
 template <class F>
@@ -46,14 +47,32 @@ Operation describe(const PrimitiveDesc& desc, dnnl::primitive primitive) {
   return operation;
 }
 
+/// Types of the numbers of what takes part in a convolution, or of its gradient.
+struct NumberTypes {
+  NumberType src, weights, dst;
+};
+
+/// In one direction: factors may be narrow, what comes out is float.
+NumberTypes types_in(Direction direction, ConvolutionAlgorithm algorithm) {
+  if (algorithm != ConvolutionAlgorithm::bf16) return {kFloat, kFloat, kFloat};
+  switch (direction) {
+    case Direction::forward:
+      return {kNarrow, kNarrow, kFloat};
+    case Direction::backward_data:
+      return {kFloat, kNarrow, kNarrow};
+    default:
+      return {kNarrow, kFloat, kNarrow};
+  }
+}
+
 /// The pieces that every direction of a convolution is described by.
 struct ConvolutionDescs {
-  explicit ConvolutionDescs(const ConvolutionProblem& p)
-      : src(activation_desc(p.src, p.images)),
-        weights({p.dst.shape.channels, p.src.shape.channels, p.kernel, p.kernel}, kFloat,
+  ConvolutionDescs(const ConvolutionProblem& p, const NumberTypes& types)
+      : src(activation_desc(p.src, p.images, types.src)),
+        weights({p.dst.shape.channels, p.src.shape.channels, p.kernel, p.kernel}, types.weights,
                 memory::format_tag::any),
         bias(p.bias ? vector_desc(p.dst.shape.channels) : memory::desc()),
-        dst(activation_desc(p.dst, p.images)),
+        dst(activation_desc(p.dst, p.images, types.dst)),
         strides{p.stride, p.stride},
         before{p.rows.before, p.columns.before},
         after{p.rows.after, p.columns.after} {}
@@ -68,13 +87,14 @@ dnnl::algorithm library_name(ConvolutionAlgorithm algorithm) {
 }
 
 dnnl::convolution_forward::primitive_desc forward_desc(const DnnlContext& context,
-                                                       const ConvolutionDescs& d,
-                                                       dnnl::algorithm algorithm,
+                                                       const ConvolutionProblem& problem,
+                                                       ConvolutionAlgorithm algorithm,
                                                        Activation activation) {
+  const ConvolutionDescs d(problem, types_in(Direction::forward, algorithm));
 #if DNNL_VERSION_MAJOR >= 3
   return {context.engine,
           prop_kind::forward_training,
-          algorithm,
+          library_name(algorithm),
           d.src,
           d.weights,
           d.bias,
@@ -84,34 +104,33 @@ dnnl::convolution_forward::primitive_desc forward_desc(const DnnlContext& contex
           d.after,
           attributes(activation)};
 #else
-  return {{prop_kind::forward_training, algorithm, d.src, d.weights, d.bias, d.dst, d.strides,
-           d.before, d.after},
+  return {{prop_kind::forward_training, library_name(algorithm), d.src, d.weights, d.bias, d.dst,
+           d.strides, d.before, d.after},
           attributes(activation),
           context.engine};
 #endif
 }
 
 Operation make_forward(const DnnlContext& context, const ConvolutionProblem& problem,
-                       dnnl::algorithm algorithm, Activation activation) {
-  const ConvolutionDescs d(problem);
-  const auto desc = forward_desc(context, d, algorithm, activation);
+                       ConvolutionAlgorithm algorithm, Activation activation) {
+  const auto desc = forward_desc(context, problem, algorithm, activation);
   Operation operation = describe(desc, dnnl::convolution_forward(desc));
   operation.weights = desc.weights_desc();
   return operation;
 }
 
 Operation make_backward_data(const DnnlContext& context, const ConvolutionProblem& problem,
-                             dnnl::algorithm algorithm) {
-  const ConvolutionDescs d(problem);
-  const auto forward = forward_desc(context, d, algorithm, Activation::none);
+                             ConvolutionAlgorithm algorithm) {
+  const ConvolutionDescs d(problem, types_in(Direction::backward_data, algorithm));
+  const auto forward = forward_desc(context, problem, algorithm, Activation::none);
 #if DNNL_VERSION_MAJOR >= 3
-  const dnnl::convolution_backward_data::primitive_desc desc(context.engine, algorithm, d.src,
-                                                             d.weights, d.dst, d.strides, d.before,
-                                                             d.after, forward, attributes());
+  const dnnl::convolution_backward_data::primitive_desc desc(
+      context.engine, library_name(algorithm), d.src, d.weights, d.dst, d.strides, d.before,
+      d.after, forward, attributes());
 #else
   const dnnl::convolution_backward_data::primitive_desc desc(
-      {algorithm, d.src, d.weights, d.dst, d.strides, d.before, d.after}, attributes(),
-      context.engine, forward);
+      {library_name(algorithm), d.src, d.weights, d.dst, d.strides, d.before, d.after},
+      attributes(), context.engine, forward);
 #endif
   Operation operation = describe(desc, dnnl::convolution_backward_data(desc));
   operation.weights = desc.weights_desc();
@@ -119,34 +138,36 @@ Operation make_backward_data(const DnnlContext& context, const ConvolutionProble
 }
 
 Operation make_backward_weights(const DnnlContext& context, const ConvolutionProblem& problem,
-                                dnnl::algorithm algorithm) {
-  const ConvolutionDescs d(problem);
-  const auto forward = forward_desc(context, d, algorithm, Activation::none);
+                                ConvolutionAlgorithm algorithm) {
+  const ConvolutionDescs d(problem, types_in(Direction::backward_weights, algorithm));
+  const auto forward = forward_desc(context, problem, algorithm, Activation::none);
 #if DNNL_VERSION_MAJOR >= 3
   const dnnl::convolution_backward_weights::primitive_desc desc(
-      context.engine, algorithm, d.src, d.weights, d.bias, d.dst, d.strides, d.before, d.after,
-      forward, attributes());
+      context.engine, library_name(algorithm), d.src, d.weights, d.bias, d.dst, d.strides, d.before,
+      d.after, forward, attributes());
 #else
   const dnnl::convolution_backward_weights::primitive_desc desc(
-      {algorithm, d.src, d.weights, d.bias, d.dst, d.strides, d.before, d.after}, attributes(),
-      context.engine, forward);
+      {library_name(algorithm), d.src, d.weights, d.bias, d.dst, d.strides, d.before, d.after},
+      attributes(), context.engine, forward);
 #endif
   Operation operation = describe(desc, dnnl::convolution_backward_weights(desc));
   operation.weights = desc.diff_weights_desc();
   return operation;
 }
 
-/// Tries Winograd where it is wanted; the library says by an error that it has no such kernel.
+/// Tries what is wanted; the library says by an error that it has no such kernel.
 template <class Make>
 Operation with_fallback(const char* what, ConvolutionAlgorithm algorithm, const Make& make) {
-  if (algorithm == ConvolutionAlgorithm::winograd) {
+  if (algorithm != ConvolutionAlgorithm::direct) {
     try {
-      return make(library_name(algorithm));
+      Operation operation = make(algorithm);
+      operation.bf16 = algorithm == ConvolutionAlgorithm::bf16;
+      return operation;
     } catch (const dnnl::error& error) {
       if (error.status != dnnl_unimplemented) throw;
     }
   }
-  return checked(what, [&] { return make(library_name(ConvolutionAlgorithm::direct)); });
+  return checked(what, [&] { return make(ConvolutionAlgorithm::direct); });
 }
 
 dnnl::pooling_forward::primitive_desc pool_desc(const DnnlContext& context, const PoolProblem& p,
@@ -179,23 +200,23 @@ int preferred_block() { return best_instruction_set() == InstructionSet::avx512 
 
 Operation convolution_forward(const DnnlContext& context, const ConvolutionProblem& problem,
                               ConvolutionAlgorithm algorithm, Activation activation) {
-  return with_fallback("convolution, forward", algorithm, [&](dnnl::algorithm name) {
-    return make_forward(context, problem, name, activation);
+  return with_fallback("convolution, forward", algorithm, [&](ConvolutionAlgorithm which) {
+    return make_forward(context, problem, which, activation);
   });
 }
 
 Operation convolution_backward_data(const DnnlContext& context, const ConvolutionProblem& problem,
                                     ConvolutionAlgorithm algorithm) {
-  return with_fallback("convolution, backward data", algorithm, [&](dnnl::algorithm name) {
-    return make_backward_data(context, problem, name);
+  return with_fallback("convolution, backward data", algorithm, [&](ConvolutionAlgorithm which) {
+    return make_backward_data(context, problem, which);
   });
 }
 
 Operation convolution_backward_weights(const DnnlContext& context,
                                        const ConvolutionProblem& problem,
                                        ConvolutionAlgorithm algorithm) {
-  return with_fallback("convolution, backward weights", algorithm, [&](dnnl::algorithm name) {
-    return make_backward_weights(context, problem, name);
+  return with_fallback("convolution, backward weights", algorithm, [&](ConvolutionAlgorithm which) {
+    return make_backward_weights(context, problem, which);
   });
 }
 
@@ -233,19 +254,19 @@ Operation pool_backward(const DnnlContext& context, const PoolProblem& p, PoolKi
 }
 
 Operation reorder(const DnnlContext& context, const memory::desc& from, const memory::desc& to) {
-  return checked("reorder of weights", [&] {
+  return checked("reorder", [&] {
     const dnnl::reorder::primitive_desc desc(context.engine, from, context.engine, to,
                                              attributes());
     return describe(desc, dnnl::reorder(desc));
   });
 }
 
-memory::desc activation_desc(const SampleLayout& layout, int images) {
+memory::desc activation_desc(const SampleLayout& layout, int images, NumberType type) {
   const Dims dims{images, layout.shape.channels, layout.shape.height, layout.shape.width};
   const auto tag = layout.block == 16  ? memory::format_tag::nChw16c
                    : layout.block == 8 ? memory::format_tag::nChw8c
                                        : memory::format_tag::nchw;
-  return {dims, kFloat, tag};
+  return {dims, type, tag};
 }
 
 memory::desc blocked_kernel_desc(const SampleLayout& src, const SampleLayout& dst) {

@@ -28,7 +28,10 @@ struct Operation {
   dnnl::memory::desc weights;    ///< convolution: of weights or their gradients
   dnnl::memory::desc workspace;  ///< max pool, training: where the winners are noted
   std::size_t scratchpad = 0;    ///< bytes
+  bool bf16 = false;             ///< convolution: its factors (maps, weights) are bf16
 };
+
+enum class Direction { forward, backward_data, backward_weights };
 
 struct ConvolutionProblem {
   int images;
@@ -37,11 +40,13 @@ struct ConvolutionProblem {
   PadAmount rows, columns;
   bool bias;
 };
-enum class ConvolutionAlgorithm { direct, winograd };
+/// bf16: direct, of factors that are rounded to 16-bit brain floats; products are added as floats,
+/// and what comes out is float.
+enum class ConvolutionAlgorithm { direct, winograd, bf16 };
 enum class Activation { none, relu };
 
-/// The library chooses the layout of the weights. Where it has no Winograd kernel for the problem
-/// the operation is a direct one.
+/// The library chooses the layout of the weights. Where it has no kernel for the problem by the
+/// algorithm that is asked for, the operation is a direct one of floats.
 Operation convolution_forward(const DnnlContext&, const ConvolutionProblem&, ConvolutionAlgorithm,
                               Activation);
 Operation convolution_backward_data(const DnnlContext&, const ConvolutionProblem&,
@@ -62,10 +67,11 @@ enum class PoolKind { max, average };
 Operation pool_forward(const DnnlContext&, const PoolProblem&, PoolKind, bool training);
 Operation pool_backward(const DnnlContext&, const PoolProblem&, PoolKind);
 
-/// Copies weights from one layout to another.
+/// Copies weights from one layout to another, or maps from one type of number to another.
 Operation reorder(const DnnlContext&, const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 
-dnnl::memory::desc activation_desc(const SampleLayout&, int images);
+using NumberType = dnnl::memory::data_type;
+dnnl::memory::desc activation_desc(const SampleLayout&, int images, NumberType = NumberType::f32);
 dnnl::memory::desc vector_desc(int size);
 /// A 3 x 3 kernel as [out / b][in / b][tap][b in][b out] (OIhw16i16o), b being the maps' block.
 dnnl::memory::desc blocked_kernel_desc(const SampleLayout& src, const SampleLayout& dst);

@@ -27,4 +27,9 @@ InstructionSet best_instruction_set() {
   return InstructionSet::plain;
 }
 
+bool supports_bf16() {
+  return best_instruction_set() == InstructionSet::avx512 && __builtin_cpu_supports("avx512bf16") &&
+         may(dnnl::cpu_isa::avx512_core_bf16);
+}
+
 }  // namespace cputrain

@@ -17,6 +17,9 @@ enum class InstructionSet {
 /// Whether this machine has it.
 bool supports(InstructionSet);
 
+/// Whether this machine multiplies 16-bit brain floats (AVX512-BF16) and oneDNN may.
+bool supports_bf16();
+
 /// The last one that this machine has and that oneDNN may use, too (ONEDNN_MAX_CPU_ISA).
 InstructionSet best_instruction_set();
 

@@ -21,12 +21,13 @@ std::size_t start(const SampleLayout& layout, const Piece& piece) {
 }  // namespace
 
 LibraryConvolution::LibraryConvolution(const Planning& planning, const ConvolutionPlace& place,
-                                       bool winograd,
+                                       ConvolutionAlgorithm algorithm,
                                        const std::optional<dnnl::memory::desc>& kernel_layout)
-    : place_(place), winograd_(winograd) {
+    : place_(place), algorithm_(algorithm) {
   if (kernel_layout) set_kernel_layout(planning, *kernel_layout);
   plan_pieces(planning);
   plan_scratch(planning);
+  plan_narrow_copies(planning);
 }
 
 void LibraryConvolution::set_kernel_layout(const Planning& planning,
@@ -36,11 +37,19 @@ void LibraryConvolution::set_kernel_layout(const Planning& planning,
   data_copies_.emplace(layout, planning.backward_time(place_.step));
 }
 
+/// Weights lie in the arena as floats, whatever is computed with.
+dnnl::memory::desc LibraryConvolution::float_kernel_layout(
+    const Planning& planning, const ConvolutionOperations& made) const {
+  if (!made.forward.bf16) return made.forward.weights;
+  return make_operations(planning, place_, made.problem.images, ConvolutionAlgorithm::direct)
+      .forward.weights;
+}
+
 const ConvolutionOperations& LibraryConvolution::operations_for(const Planning& planning,
                                                                 int images) {
   const auto found = operations_.find(images);
   if (found != operations_.end()) return found->second;
-  return operations_.emplace(images, make_operations(planning, place_, images, winograd_))
+  return operations_.emplace(images, make_operations(planning, place_, images, algorithm_))
       .first->second;
 }
 
@@ -51,7 +60,7 @@ void LibraryConvolution::plan_pieces(const Planning& planning) {
     for (const Piece& piece : cut_into_pieces(images, bytes, planning.threads)) {
       const ConvolutionOperations& made = operations_for(planning, piece.count);
       // The first piece of the largest size decides where nobody else does.
-      if (!forward_copies_) set_kernel_layout(planning, made.forward.weights);
+      if (!forward_copies_) set_kernel_layout(planning, float_kernel_layout(planning, made));
       PieceCalls calls;
       calls.piece = piece;
       calls.forward_copy = forward_copies_->copy_for(planning, made.forward.weights);
@@ -95,6 +104,16 @@ void LibraryConvolution::plan_scratch(const Planning& planning) {
   wide_diff_ = memory.add(wide_bytes, backward);
 }
 
+void LibraryConvolution::plan_narrow_copies(const Planning& planning) {
+  if (algorithm_ != ConvolutionAlgorithm::bf16) return;
+  const int largest_piece = operations_.rbegin()->first;
+  const int backward = planning.backward_time(place_.step);
+  forward_src_.plan(planning, place_.src.layout, largest_piece, planning.forward_time(place_.step));
+  if (!place_.dst.wants_diff) return;
+  diff_.plan(planning, place_.wide, largest_piece, backward);
+  if (place_.learns) backward_src_.plan(planning, place_.src.layout, largest_piece, backward);
+}
+
 void LibraryConvolution::share_memory(MemoryPlan& memory, const LibraryConvolution& other) const {
   memory.merge(forward_scratch_, other.forward_scratch_);
   if (place_.pool) memory.merge(wide_value_, other.wide_value_);
@@ -136,12 +155,12 @@ void LibraryConvolution::bind_piece(const Bindings& bindings, PieceCalls& calls)
   const Piece& piece = calls.piece;
   const ConvolutionOperations& made = operations_.at(piece.count);
   const auto src_desc = activation_desc(place_.src.layout, piece.count);
-  const auto wide_desc = activation_desc(place_.wide, piece.count);
   float* src = bindings.at(place_.src.value) + start(place_.src.layout, piece);
   std::vector<Call::Argument> arguments{
-      {DNNL_ARG_SRC, src_desc, src},
+      made.forward.bf16 ? forward_src_.argument(bindings, DNNL_ARG_SRC, piece.count)
+                        : Call::Argument{DNNL_ARG_SRC, src_desc, src},
       {DNNL_ARG_WEIGHTS, made.forward.weights, forward_copies_->kernel(calls.forward_copy)},
-      {DNNL_ARG_DST, wide_desc,
+      {DNNL_ARG_DST, activation_desc(place_.wide, piece.count),
        place_.pool ? wide_data_ : dst_value_ + start(place_.dst.layout, piece)}};
   if (place_.bias) {
     arguments.push_back({DNNL_ARG_BIAS, vector_desc(place_.wide.shape.channels),
@@ -149,32 +168,49 @@ void LibraryConvolution::bind_piece(const Bindings& bindings, PieceCalls& calls)
   }
   calls.convolve =
       Call(bindings.dnnl, made.forward, bindings.at<std::byte>(forward_scratch_), arguments);
+  if (made.forward.bf16) calls.narrow_src = forward_src_.fill(bindings, piece.count, src);
   if (!place_.dst.wants_diff) return;
 
   float* diff = place_.pool ? wide_diff_data_ : dst_diff_ + start(place_.dst.layout, piece);
   if (place_.learns) bind_weight_gradients(bindings, calls, made, src, diff);
-  if (!place_.src.wants_diff) return;
+  if (place_.src.wants_diff) bind_data_gradient(bindings, calls, made, diff);
+  if (made.backward_weights.bf16 || made.backward_data.bf16) {
+    calls.narrow_diff = diff_.fill(bindings, piece.count, diff);
+  }
+}
+
+void LibraryConvolution::bind_data_gradient(const Bindings& bindings, PieceCalls& calls,
+                                            const ConvolutionOperations& made, float* diff) const {
+  const Piece& piece = calls.piece;
+  const Operation& operation = made.backward_data;
   float* diff_src =
       place_.source.adds ? piece_diff_data_ : src_diff_ + start(place_.src.layout, piece);
-  calls.data =
-      Call(bindings.dnnl, made.backward_data, bindings.at<std::byte>(backward_scratch_),
-           {{DNNL_ARG_DIFF_DST, wide_desc, diff},
-            {DNNL_ARG_WEIGHTS, made.backward_data.weights, data_copies_->kernel(calls.data_copy)},
-            {DNNL_ARG_DIFF_SRC, src_desc, diff_src}});
+  calls.data = Call(
+      bindings.dnnl, operation, bindings.at<std::byte>(backward_scratch_),
+      {operation.bf16
+           ? diff_.argument(bindings, DNNL_ARG_DIFF_DST, piece.count)
+           : Call::Argument{DNNL_ARG_DIFF_DST, activation_desc(place_.wide, piece.count), diff},
+       {DNNL_ARG_WEIGHTS, operation.weights, data_copies_->kernel(calls.data_copy)},
+       {DNNL_ARG_DIFF_SRC, activation_desc(place_.src.layout, piece.count), diff_src}});
 }
 
 void LibraryConvolution::bind_weight_gradients(const Bindings& bindings, PieceCalls& calls,
-                                               const ConvolutionOperations& made, const float* src,
-                                               const float* diff) const {
+                                               const ConvolutionOperations& made, float* src,
+                                               float* diff) const {
   const Operation& operation = made.backward_weights;
   const bool foreign = operation.weights != kernel_layout_;
+  const int images = calls.piece.count;
+  if (operation.bf16) calls.narrow_src_again = backward_src_.fill(bindings, images, src);
   const auto call = [&](float* kernel, float* bias) {
-    std::vector<Call::Argument> arguments{
-        {DNNL_ARG_SRC, activation_desc(place_.src.layout, calls.piece.count),
-         const_cast<float*>(src)},
-        {DNNL_ARG_DIFF_DST, activation_desc(place_.wide, calls.piece.count),
-         const_cast<float*>(diff)},
-        {DNNL_ARG_DIFF_WEIGHTS, operation.weights, kernel}};
+    std::vector<Call::Argument> arguments;
+    if (operation.bf16) {
+      arguments = {backward_src_.argument(bindings, DNNL_ARG_SRC, images),
+                   diff_.argument(bindings, DNNL_ARG_DIFF_DST, images)};
+    } else {
+      arguments = {{DNNL_ARG_SRC, activation_desc(place_.src.layout, images), src},
+                   {DNNL_ARG_DIFF_DST, activation_desc(place_.wide, images), diff}};
+    }
+    arguments.push_back({DNNL_ARG_DIFF_WEIGHTS, operation.weights, kernel});
     if (place_.bias) {
       arguments.push_back({DNNL_ARG_DIFF_BIAS, vector_desc(place_.wide.shape.channels), bias});
     }
@@ -218,6 +254,7 @@ void LibraryConvolution::forward(const Execution& execution, ConvolutionTimes& t
   const Prepared& prepared = prepared_[execution.size];
   for (const std::size_t copy : prepared.forward_copies) forward_copies_->refresh(copy);
   for (const PieceCalls& calls : prepared.pieces) {
+    if (calls.narrow_src) calls.narrow_src.run();
     calls.convolve.run();
     times.convolution.forward += watch.lap();
     if (!place_.pool) continue;
@@ -227,6 +264,7 @@ void LibraryConvolution::forward(const Execution& execution, ConvolutionTimes& t
 }
 
 void LibraryConvolution::add_weight_gradients(const PieceCalls& calls, bool overwrite) {
+  if (calls.narrow_src_again) calls.narrow_src_again.run();
   (overwrite ? calls.weights_to_arena : calls.weights_to_scratch).run();
   const Call& convert = overwrite ? calls.from_foreign_to_arena : calls.from_foreign_to_scratch;
   if (convert) convert.run();
@@ -258,6 +296,7 @@ void LibraryConvolution::backward(const Execution& execution, bool weights, bool
   bool overwrite = execution.accumulate == Accumulate::overwrite;
   for (const PieceCalls& calls : prepared.pieces) {
     unpool_piece(calls.piece);
+    if (calls.narrow_diff) calls.narrow_diff.run();
     (place_.pool ? times.pool.backward_data
      : data      ? times.convolution.backward_data
                  : times.convolution.backward_weights) += watch.lap();

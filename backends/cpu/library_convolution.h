@@ -14,7 +14,7 @@ namespace cputrain {
 class LibraryConvolution {
  public:
   /// Without a layout for the kernel in the arena it takes the one that forward likes.
-  LibraryConvolution(const Planning&, const ConvolutionPlace&, bool winograd,
+  LibraryConvolution(const Planning&, const ConvolutionPlace&, ConvolutionAlgorithm,
                      const std::optional<dnnl::memory::desc>& kernel_layout);
 
   /// Uses the same scratch memory as another of the same place that is never run at the same time.
@@ -31,6 +31,7 @@ class LibraryConvolution {
   struct PieceCalls {
     Piece piece{};
     Call convolve, weights_to_arena, weights_to_scratch, data;
+    Call narrow_src, narrow_src_again, narrow_diff;  ///< where primitives read bf16
     Call from_foreign_to_arena,
         from_foreign_to_scratch;  ///< where the library wants another layout
     std::optional<std::size_t> forward_copy, data_copy;
@@ -43,24 +44,29 @@ class LibraryConvolution {
 
   void set_kernel_layout(const Planning&, const dnnl::memory::desc&);
   void plan_pieces(const Planning&);
+  dnnl::memory::desc float_kernel_layout(const Planning&, const ConvolutionOperations&) const;
   const ConvolutionOperations& operations_for(const Planning&, int images);
   void plan_scratch(const Planning&);
+  void plan_narrow_copies(const Planning&);
   void pool_piece(const Piece&);
   /// Turns the gradient of the block's output into that of the convolution's.
   void unpool_piece(const Piece&);
   void bind_piece(const Bindings&, PieceCalls&) const;
-  void bind_weight_gradients(const Bindings&, PieceCalls&, const ConvolutionOperations&,
-                             const float* src, const float* diff) const;
+  void bind_data_gradient(const Bindings&, PieceCalls&, const ConvolutionOperations&,
+                          float* diff) const;
+  void bind_weight_gradients(const Bindings&, PieceCalls&, const ConvolutionOperations&, float* src,
+                             float* diff) const;
   void add_weight_gradients(const PieceCalls&, bool overwrite);
   void add_source_gradient(const PieceCalls&);
 
   ConvolutionPlace place_;
-  bool winograd_;
+  ConvolutionAlgorithm algorithm_;
   dnnl::memory::desc kernel_layout_;
   std::map<int, ConvolutionOperations> operations_;  ///< by number of images
   std::vector<Prepared> prepared_;                   ///< as Planning::sizes
   std::optional<KernelCopies> forward_copies_, data_copies_;
 
+  NarrowCopy forward_src_, backward_src_, diff_;
   MemoryPlan::Block wide_value_{}, wide_diff_{}, forward_scratch_{}, backward_scratch_{},
       foreign_gradient_{}, kernel_gradient_{}, bias_gradient_{}, piece_diff_{};
 

@@ -7,7 +7,7 @@
 namespace cputrain {
 namespace {
 
-constexpr std::string_view kLetters = "dws";  // as ConvolutionMethod
+constexpr std::string_view kLetters = "dwsb";  // as ConvolutionMethod
 
 void keep_least(double& least, double seconds) { least = std::min(least, seconds); }
 

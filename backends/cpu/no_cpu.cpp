@@ -10,6 +10,7 @@ std::unique_ptr<Backend> make_cpu_backend(int, const KernelChoice&) {
 }
 
 bool cpu_backend_available() { return false; }
+bool cpu_backend_has_bf16() { return false; }
 
 std::string cpu_library_versions() { return {}; }
 

@@ -236,7 +236,9 @@ void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices)
   f.group("Machine");
   f.choice("backend", choices.backends, "what computes [" + choices.backends.front() + "]",
            [&c](const std::string& name) { c.backend = name; });
-  f.choice("precision", {"float", "double"}, "double: reference backend only [float]",
+  f.choice("precision", {"float", "bf16", "double"},
+           "bf16: convolutions may multiply 16-bit brain floats where that is faster, sums and "
+           "weights stay float (CPUs with AVX512-BF16); double: reference backend only [float]",
            [&c](const std::string& name) { c.precision = name; });
   f.whole("threads", c.threads, 1, 4096, "of each rank [the cores it was given]");
   f.yes_or_no("bind", c.bind,

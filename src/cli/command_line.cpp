@@ -296,6 +296,9 @@ void check_combinations(Config& config) {
   if (config.precision == "double" && config.backend != "reference") {
     fail(ExitCode::usage, "--precision double needs --backend reference");
   }
+  if (config.precision == "bf16" && config.backend == "reference") {
+    fail(ExitCode::usage, "--precision bf16 needs --backend cpu");
+  }
   if (config.balanced && !config.limit_train && !config.limit_val) {
     fail(ExitCode::usage,
          "--balanced changes nothing without --limit-train or --limit-val, which it shares out");

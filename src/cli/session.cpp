@@ -39,6 +39,7 @@ Session start_session(const Config& config, const Services& services) {
                                            session.threads,
                                            {.winograd = config.winograd,
                                             .skip_zeros = config.skip_zeros,
+                                            .bf16 = config.precision == "bf16",
                                             .measure = !config.reproducible}});
   return session;
 }

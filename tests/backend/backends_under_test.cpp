@@ -14,12 +14,19 @@ std::vector<BackendUnderTest> backends_under_test() {
   list.push_back({"cpu_winograd", [] { return make_cpu_backend(1, {.winograd = true}); }, 1e-4});
   list.push_back(
       {"cpu_winograd_3_threads", [] { return make_cpu_backend(3, {.winograd = true}); }, 1e-4});
-  const KernelChoice skipping{.skip_zeros = true}, all{true, true, true};
+  const KernelChoice skipping{.skip_zeros = true},
+      all{.winograd = true, .skip_zeros = true, .measure = true};
   list.push_back({"cpu_skips_zeros", [=] { return make_cpu_backend(1, skipping); }, 1e-5});
   list.push_back(
       {"cpu_skips_zeros_2_threads", [=] { return make_cpu_backend(2, skipping); }, 1e-5});
   list.push_back({"cpu_measures", [=] { return make_cpu_backend(2, all); }, 1e-4, false});
   return list;
+}
+
+std::vector<BackendUnderTest> narrow_backends_under_test() {
+  if (!cpu_backend_has_bf16()) return {};
+  return {{"cpu_bf16", [] { return make_cpu_backend(1, {.bf16 = true}); }, 2e-2},
+          {"cpu_bf16_2_threads", [] { return make_cpu_backend(2, {.bf16 = true}); }, 2e-2}};
 }
 
 }  // namespace cputrain::testing

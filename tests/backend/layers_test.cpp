@@ -193,5 +193,19 @@ INSTANTIATE_TEST_SUITE_P(AllBackends, Layers,
                                             ::testing::ValuesIn(cases())),
                          case_name);
 
+std::vector<Case> smooth_cases() {
+  std::vector<Case> smooth = cases();
+  std::erase_if(smooth, [](const Case& c) {
+    return std::ranges::any_of(c.layers, [](const Layer& layer) {
+      return std::holds_alternative<Relu>(layer) || std::holds_alternative<MaxPool>(layer);
+    });
+  });
+  return smooth;
+}
+INSTANTIATE_TEST_SUITE_P(NarrowBackends, Layers,
+                         ::testing::Combine(::testing::ValuesIn(narrow_backends_under_test()),
+                                            ::testing::ValuesIn(smooth_cases())),
+                         case_name);
+
 }  // namespace
 }  // namespace cputrain::testing
