@@ -36,6 +36,7 @@ class CpuBackend final : public Backend {
 
   std::unique_ptr<Program> compile(const Graph& graph, const CompileOptions& options,
                                    const ArenaSource& arenas) override {
+    check_bf16();
     return std::make_unique<CpuProgram>(graph, options, arenas, options.threads.value_or(threads_),
                                         kernels_);
   }
@@ -70,6 +71,13 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  void check_bf16() const {
+    if (!kernels_.bf16 || supports_bf16()) return;
+    fail(ExitCode::usage,
+         "--precision bf16: this CPU has no instructions for 16-bit brain floats (AVX512-BF16), or "
+         "ONEDNN_MAX_CPU_ISA forbids them, and without them they are slower than floats; leave it "
+         "out");
+  }
   std::string allowed() const {
     return std::string(kernels_.winograd ? ", Winograd where it pays" : "") +
            (kernels_.skip_zeros ? ", zeros skipped where it pays" : "") +
@@ -83,12 +91,6 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_cpu_backend(int threads, const KernelChoice& kernels) {
-  if (kernels.bf16 && !supports_bf16()) {
-    fail(
-        ExitCode::usage,
-        "--precision bf16: this CPU has no instructions for 16-bit brain floats (AVX512-BF16), and "
-        "without them they are slower than floats; leave it out");
-  }
   return std::make_unique<CpuBackend>(threads, kernels);
 }
 

@@ -11,7 +11,7 @@ namespace cputrain {
 
 /// Goes up with every change of rules or own kernels that changes bits or speeds: trainings
 /// remember it with what they found, and with reproducible weights.
-constexpr int kKernelsVersion = 1;
+constexpr int kKernelsVersion = 2;
 
 /// Who computes a block: the library directly, with Winograd where its rule says that it pays, or
 /// of narrow numbers; or SparseConvolution.

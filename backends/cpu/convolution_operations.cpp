@@ -79,6 +79,11 @@ ConvolutionOperations make_operations(const Planning& planning, const Convolutio
   return made;
 }
 
+bool has_bf16(const Planning& planning, const ConvolutionPlace& place, int images) {
+  const auto made = make_operations(planning, place, images, ConvolutionAlgorithm::bf16);
+  return made.forward.bf16 || made.backward_data.bf16 || made.backward_weights.bf16;
+}
+
 void NarrowCopy::plan(const Planning& planning, const SampleLayout& layout, int most_images,
                       int time) {
   layout_ = layout;

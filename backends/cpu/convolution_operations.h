@@ -47,6 +47,9 @@ class KernelCopies {
 /// Whether Winograd pays in any direction, by the rule, for so many images.
 bool winograd_pays(const ConvolutionPlace&, int images);
 
+/// Whether the library has kernels of narrow factors in any direction.
+bool has_bf16(const Planning&, const ConvolutionPlace&, int images);
+
 /// Winograd is used in the directions where the rule says that it pays.
 ConvolutionOperations make_operations(const Planning&, const ConvolutionPlace&, int images,
                                       ConvolutionAlgorithm);
@@ -56,9 +59,6 @@ class NarrowCopy {
  public:
   /// Plans memory for the largest number of images at these times.
   void plan(const Planning&, const SampleLayout&, int most_images, int time);
-  void share_memory(MemoryPlan& memory, const NarrowCopy& other) const {
-    memory.merge(block_, other.block_);
-  }
   /// What fills the copy from a piece.
   Call fill(const Bindings&, int images, float* piece) const;
   Call::Argument argument(const Bindings&, int name, int images) const;

@@ -1,6 +1,7 @@
 #include "backends/cpu/convolution_step.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "backends/cpu/input_step.h"
@@ -14,7 +15,9 @@ std::vector<ConvolutionMethod> possible_methods(const Planning& planning,
   if (planning.kernels.winograd && winograd_pays(place, planning.largest())) {
     methods.push_back(ConvolutionMethod::winograd);
   }
-  if (planning.kernels.bf16) methods.push_back(ConvolutionMethod::bf16);
+  if (planning.kernels.bf16 && has_bf16(planning, place, planning.largest())) {
+    methods.push_back(ConvolutionMethod::bf16);
+  }
   if (planning.kernels.skip_zeros && SkippingConvolution::possible(place)) {
     methods.push_back(ConvolutionMethod::sparse);
   }
@@ -30,7 +33,7 @@ ConvolutionStep::ConvolutionStep(const Planning& planning, int step, const Convo
   methods_ = fixed_methods(possible, place_.pool.has_value());
   // Without a way back nothing tells when a trial has ended.
   if (dst.wants_diff && planning.kernels.measure && possible.size() > 1 &&
-      worth_measuring(block.macs, planning.largest())) {
+      worth_measuring(block.macs, planning.usual)) {
     trials_.emplace(possible);
     make_candidates(planning, possible);
   } else {
@@ -91,17 +94,24 @@ void ConvolutionStep::bind(const Bindings& bindings) {
 }
 
 bool ConvolutionStep::has(ConvolutionMethod method) const {
-  return method == ConvolutionMethod::sparse ? skipping_.has_value() : library(method).has_value();
+  switch (method) {
+    case ConvolutionMethod::direct:
+      return direct_.has_value();
+    case ConvolutionMethod::winograd:
+      return winograd_.has_value();
+    case ConvolutionMethod::sparse:
+      return skipping_.has_value();
+    case ConvolutionMethod::bf16:
+      return bf16_.has_value();
+  }
+  return false;
 }
 
 std::optional<LibraryConvolution>& ConvolutionStep::library(ConvolutionMethod method) {
+  assert(method != ConvolutionMethod::sparse);
   return method == ConvolutionMethod::bf16       ? bf16_
          : method == ConvolutionMethod::winograd ? winograd_
                                                  : direct_;
-}
-
-const std::optional<LibraryConvolution>& ConvolutionStep::library(ConvolutionMethod method) const {
-  return const_cast<ConvolutionStep*>(this)->library(method);
 }
 
 /// The library reads planes of numbers, our own kernels the bytes.
@@ -152,7 +162,7 @@ MethodTimes ConvolutionStep::spent() const {
   return {.forward = times_.convolution.forward + times_.pool.forward,
           .weights = times_.convolution.backward_weights,
           .data = times_.convolution.backward_data,
-          .unpool = times_.pool.backward_data};
+          .unpool = times_.pool.backward_data + times_.before_backward};
 }
 
 void ConvolutionStep::end_trial() {
@@ -177,11 +187,15 @@ void ConvolutionStep::try_again() {
 std::string ConvolutionStep::describe(Direction direction) const {
   const ConvolutionMethod method = methods_[direction];
   if (method == ConvolutionMethod::sparse) return "skips zeros";
-  return library(method)->operations().in(direction).implementation;
+  const auto& library = method == ConvolutionMethod::bf16       ? bf16_
+                        : method == ConvolutionMethod::winograd ? winograd_
+                                                                : direct_;
+  return library->operations().in(direction).implementation;
 }
 
 void ConvolutionStep::append_times(std::vector<LayerTime>& times) const {
   LayerTime time = times_.convolution;
+  (place_.src.wants_diff ? time.backward_data : time.backward_weights) += times_.before_backward;
   time.name = place_.block.convolution->name;
   time.algorithm = describe(Direction::forward);
   if (place_.learns) time.weights_algorithm = describe(Direction::backward_weights);

@@ -29,7 +29,6 @@ class ConvolutionStep final : public Step {
   void make_candidates(const Planning&, const std::vector<ConvolutionMethod>&);
   bool has(ConvolutionMethod) const;
   std::optional<LibraryConvolution>& library(ConvolutionMethod);
-  const std::optional<LibraryConvolution>& library(ConvolutionMethod) const;
   void split_pictures_once();
 
   bool is_trial(const Execution&) const;

@@ -8,8 +8,8 @@
 namespace cputrain {
 
 /// The backend for x86 CPUs: oneDNN's convolutions and matrix products and our own kernels on
-/// OpenMP threads, 32-bit floats. Throws Error(usage) where this build has no oneDNN, or the
-/// machine lacks what `kernels` ask for.
+/// OpenMP threads, 32-bit floats. Throws Error(usage) where this build has no oneDNN; compile()
+/// does where the machine lacks what `kernels` ask for.
 std::unique_ptr<Backend> make_cpu_backend(int threads, const KernelChoice& kernels);
 
 bool cpu_backend_available();

@@ -1,5 +1,7 @@
 #include "backends/cpu/dnnl_primitives.h"
 
+#include <cassert>
+
 #include "backends/cpu/instruction_set.h"
 #include "core/error.h"
 
@@ -155,14 +157,20 @@ Operation make_backward_weights(const DnnlContext& context, const ConvolutionPro
   return operation;
 }
 
-/// Tries what is wanted; the library says by an error that it has no such kernel.
+/// The library's plain loops stand in where it has no kernel, a thousand times slower.
+bool is_plain_loops(const Operation& operation) {
+  return operation.implementation.starts_with("ref");
+}
+
+/// Tries what is wanted; the library says by an error, or by plain loops, that it has no such
+/// kernel.
 template <class Make>
 Operation with_fallback(const char* what, ConvolutionAlgorithm algorithm, const Make& make) {
   if (algorithm != ConvolutionAlgorithm::direct) {
     try {
       Operation operation = make(algorithm);
       operation.bf16 = algorithm == ConvolutionAlgorithm::bf16;
-      return operation;
+      if (!is_plain_loops(operation)) return operation;
     } catch (const dnnl::error& error) {
       if (error.status != dnnl_unimplemented) throw;
     }
@@ -296,6 +304,7 @@ Call::Call(const DnnlContext& context, const Operation& operation, void* scratch
   };
   for (const Argument& a : arguments) add(a.name, a.desc, a.data);
   if (operation.scratchpad > 0) {
+    assert(scratchpad);
     const memory::desc bytes(Dims{static_cast<memory::dim>(operation.scratchpad)},
                              memory::data_type::u8, memory::format_tag::a);
     add(DNNL_ARG_SCRATCHPAD, bytes, scratchpad);

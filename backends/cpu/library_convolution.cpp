@@ -296,10 +296,9 @@ void LibraryConvolution::backward(const Execution& execution, bool weights, bool
   bool overwrite = execution.accumulate == Accumulate::overwrite;
   for (const PieceCalls& calls : prepared.pieces) {
     unpool_piece(calls.piece);
+    (place_.pool ? times.pool.backward_data : times.before_backward) += watch.lap();
     if (calls.narrow_diff) calls.narrow_diff.run();
-    (place_.pool ? times.pool.backward_data
-     : data      ? times.convolution.backward_data
-                 : times.convolution.backward_weights) += watch.lap();
+    times.before_backward += watch.lap();
     if (weights) {
       add_weight_gradients(calls, overwrite);
       times.convolution.backward_weights += watch.lap();

@@ -14,7 +14,7 @@ namespace cputrain {
 struct MethodTimes {
   double forward = 0, weights = 0, data = 0;
   /// What the library does before either way back, once for both: it spreads the gradients of
-  /// pooled maps.
+  /// pooled maps, takes ReLU's, makes narrow copies.
   double unpool = 0;
 };
 

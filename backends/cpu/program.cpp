@@ -36,6 +36,7 @@ CpuProgram::CpuProgram(const Graph& graph, const CompileOptions& options, const 
   const Planning planning{.dnnl = dnnl_,
                           .memory = memory_,
                           .sizes = sizes_,
+                          .usual = options.usual_images.value_or(sizes_.front()),
                           .phase = phase_,
                           .threads = threads_,
                           .kernels = kernels,

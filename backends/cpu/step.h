@@ -40,6 +40,7 @@ struct Planning {
   const DnnlContext& dnnl;
   MemoryPlan& memory;
   std::span<const int> sizes;  ///< numbers of images, descending, all different
+  int usual;                   ///< images of a training pass, the same on all ranks
   Phase phase;
   int threads;
   KernelChoice kernels;

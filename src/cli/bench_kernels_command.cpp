@@ -166,7 +166,7 @@ void print_head(const Session& session, const Config& config, const TrainingChoi
       choices.model->name, choices.image.height, choices.image.width, session.threads,
       session.threads == 1 ? "" : "s", config.data.empty() ? "synthetic" : config.data,
       config.weights.empty() ? "initial weights (--weights: others)" : "weights " + config.weights,
-      config.repeats(), config.repeat == 1 ? "" : "s", rounds.least, limits.fma_gflops,
+      config.repeats(), config.repeats() == 1 ? "" : "s", rounds.least, limits.fma_gflops,
       limits.triad_gbs);
 }
 

@@ -89,13 +89,13 @@ class StepTrial {
             training_->weights_mutex};
   }
 
-  /// Steps that do not count: until the program has found its algorithms. Returns the seconds of
-  /// the last.
+  /// Steps that do not count: until the program has found its algorithms, and one more, whose
+  /// seconds it returns.
   double warm_up() {
-    StepResult last = step();
-    for (int i = 1; i < kMostTrials && last.trying; ++i) last = step();
+    for (int i = 0; i < kMostTrials && step().trying;) ++i;
+    const double seconds = step().seconds;
     before_ = training_->program->layer_times();
-    return last.seconds;
+    return seconds;
   }
 
   /// A step that counts. It ends for all ranks together.

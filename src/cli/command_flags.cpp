@@ -237,8 +237,9 @@ void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices)
   f.choice("backend", choices.backends, "what computes [" + choices.backends.front() + "]",
            [&c](const std::string& name) { c.backend = name; });
   f.choice("precision", {"float", "bf16", "double"},
-           "bf16: convolutions may multiply 16-bit brain floats where that is faster, sums and "
-           "weights stay float (CPUs with AVX512-BF16); double: reference backend only [float]",
+           "bf16: convolutions may multiply 16-bit brain floats, in training where that measures "
+           "faster; sums and weights stay float (CPUs with AVX512-BF16); double: reference backend "
+           "only [float]",
            [&c](const std::string& name) { c.precision = name; });
   f.whole("threads", c.threads, 1, 4096, "of each rank [the cores it was given]");
   f.yes_or_no("bind", c.bind,
@@ -317,7 +318,8 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   if (reads_weights) {
     f.group("Machine");
     f.whole("micro-batch", c.micro_batch, 1, 65536,
-            "images computed at once [8, or twice the threads]");
+            "images computed at once [8 a thread up to 32, with several ranks 32, or twice the "
+            "threads]");
   }
   add_machine_flags(f, c, choices);
   f.group("Output");

@@ -266,6 +266,17 @@ void check_export(const Config& config) {
 }
 
 /// Combinations that make no sense, whatever the machine.
+void check_precision(const Config& config) {
+  if (config.precision == "double" && config.backend != "reference") {
+    fail(ExitCode::usage, "--precision double needs --backend reference");
+  }
+  if (config.precision == "bf16" && config.backend == "reference") {
+    fail(ExitCode::usage,
+         "--precision bf16 needs the backend cpu, in a build that has it (plain loops have float "
+         "and double)");
+  }
+}
+
 void check_combinations(Config& config) {
   if ((config.command == "eval" || config.command == "predict") && config.weights.empty()) {
     fail(ExitCode::usage, config.command +
@@ -293,12 +304,7 @@ void check_combinations(Config& config) {
   if (config.command == "data" && config.data.empty()) {
     fail(ExitCode::usage, "data " + config.topic + " needs a data set: cputrain data check FOLDER");
   }
-  if (config.precision == "double" && config.backend != "reference") {
-    fail(ExitCode::usage, "--precision double needs --backend reference");
-  }
-  if (config.precision == "bf16" && config.backend == "reference") {
-    fail(ExitCode::usage, "--precision bf16 needs --backend cpu");
-  }
+  check_precision(config);
   if (config.balanced && !config.limit_train && !config.limit_val) {
     fail(ExitCode::usage,
          "--balanced changes nothing without --limit-train or --limit-val, which it shares out");

@@ -180,6 +180,7 @@ void compile_graph(const Session& session, const Services& services, const Confi
     return compiled.exchange->arenas();
   };
   CompileOptions options{Phase::train, compiled.sizes};
+  options.usual_images = compiled.usual_images;
   if (config.sync_bn) options.synchronise = session.communicator.get();
   if (has_sharded_dense(graph)) options.node = session.communicator.get();
   if (const auto leaves = leaves_of(config, session)) {
@@ -229,12 +230,23 @@ bool compile_sharded(const Session& session, const Services& services, const Con
 
 }  // namespace
 
+/// Of the rank that has most.
+int usual_images(const Config& config, const Session& session, const Graph& graph,
+                 const TrainingChoices& choices) {
+  const auto ranks = static_cast<std::size_t>(session.communicator->size());
+  const std::size_t share = (choices.batch + ranks - 1) / ranks;
+  const auto at_once =
+      static_cast<std::size_t>(training_micro_batch(config, session, graph, choices));
+  return static_cast<int>(std::min(share, at_once));
+}
+
 CompiledTraining compile_training(const Session& session, const Services& services,
                                   const Config& config, const TrainingChoices& choices,
                                   const Graph& graph, std::vector<int> sizes,
                                   std::vector<NodeRoom> rooms, const InputMemory& input) {
   CompiledTraining compiled;
   compiled.sizes = std::move(sizes);
+  compiled.usual_images = usual_images(config, session, graph, choices);
   const auto layers = layers_to_shard(config, session, choices, graph);
   if (layers.empty() ||
       !compile_sharded(session, services, config, graph, layers, rooms, compiled)) {

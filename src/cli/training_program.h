@@ -11,6 +11,7 @@ struct CompiledTraining {
   std::unique_ptr<GradientExchange> exchange;
   std::unique_ptr<Program> program;
   std::vector<int> sizes;  ///< that the program was compiled for
+  int usual_images = 1;    ///< as in CompileOptions
   TrainingMemory memory;
 };
 

@@ -27,6 +27,9 @@ struct CompileOptions {
   /// pass, for training or not, is then one micro-batch on each of them, empty ones included.
   /// Borrowed by the program.
   Communicator* node = nullptr;
+  /// Images of a usual training pass on the rank that has most: the same on all ranks. The largest
+  /// of micro_batches where nobody says.
+  std::optional<int> usual_images{};
 };
 
 /// Which algorithms a backend may compute convolutions with, besides direct ones.

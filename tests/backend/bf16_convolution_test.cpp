@@ -124,6 +124,16 @@ class Bf16Convolution : public ::testing::Test {
                            narrow_dst_ = activation_desc(dst_, kImages, NumberType::bf16);
 };
 
+/// The library would take plain loops for the gradient of these weights.
+TEST_F(Bf16Convolution, WithoutAKernelItIsFloats) {
+  const SampleLayout pictures{{20, 20, 3}, 1}, padded{{18, 18, 20}, 16};
+  const ConvolutionProblem first{kImages, pictures, padded, kTaps, 1, {0, 0}, {0, 0}, true};
+  const Operation operation =
+      convolution_backward_weights(context_, first, ConvolutionAlgorithm::bf16);
+  EXPECT_FALSE(operation.implementation.starts_with("ref")) << operation.implementation;
+  EXPECT_EQ(operation.bf16, operation.implementation.find("bf16") != std::string::npos);
+}
+
 /// Factors are rounded once; products and sums are as exact as those of floats.
 TEST_F(Bf16Convolution, ForwardAddsProductsOfRoundedFactors) {
   const Operation operation =

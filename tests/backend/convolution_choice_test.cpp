@@ -29,6 +29,22 @@ TEST(Pieces, OneImageAThreadWhereMapsAreLarge) {
   EXPECT_EQ(cut_into_pieces(32, 1000, 1).size(), 1u);
 }
 
+TEST(Measuring, WantsAHundredMillionMultiplyAdds) {
+  EXPECT_FALSE(worth_measuring(1e7, 9));
+  EXPECT_TRUE(worth_measuring(1e7, 10));
+}
+
+TEST(FixedMethods, SkipZerosBehindPoolsAndElseAreNarrowWhereTheyMayBe) {
+  using enum ConvolutionMethod;
+  const auto forward = [](const std::vector<ConvolutionMethod>& possible, bool pooled) {
+    return fixed_methods(possible, pooled)[Direction::forward];
+  };
+  EXPECT_EQ(forward({direct, winograd, bf16, sparse}, true), sparse);
+  EXPECT_EQ(forward({direct, winograd, bf16, sparse}, false), bf16);
+  EXPECT_EQ(forward({direct, winograd, sparse}, false), winograd);
+  EXPECT_EQ(forward({direct, sparse}, false), direct);
+}
+
 ConvolutionProblem problem(int images, int size, int channels, int kernel = 3, int stride = 1) {
   const int dst = (size - kernel) / stride + 1;
   return {

@@ -5,7 +5,7 @@ import unittest
 from program import ProgramTest, SMALL
 
 TRAIN = ["train", *SMALL, "--image-size", "96", "--batch", "12", "--epochs", "3", "--limit-val", "0",
-         "--optimizer", "sgd", "--lr", "0.01", "--no-winograd", "--no-skip-zeros"]
+         "--optimizer", "sgd", "--lr", "0.05", "--no-winograd", "--no-skip-zeros"]
 
 
 class Precision(ProgramTest):
@@ -20,8 +20,9 @@ class Precision(ProgramTest):
         if asked.returncode == 2 and "no instructions" in asked.stderr:
             self.skipTest("this machine has no bf16 instructions")
         plain, narrow = self.losses("float"), self.losses("bf16", "--precision", "bf16")
+        self.assertLess(plain[-1], 0.99 * plain[0])
         for a, b in zip(plain, narrow, strict=True):
-            self.assertAlmostEqual(a, b, delta=0.02 * a)
+            self.assertAlmostEqual(a, b, delta=2e-3 * a)
         self.assertNotEqual(plain, narrow)
         # The fixed rule, which takes bf16 wherever it may, gives the same bits twice.
         first, again = (self.losses(run, "--precision", "bf16", "--reproducible") for run in "ab")
@@ -36,8 +37,9 @@ class Precision(ProgramTest):
         self.assertFalse(os.path.exists(self.path("x")))
 
     def test_each_backend_has_its_own(self):
-        self.expect(2, *TRAIN, "--precision", "bf16", "--backend", "reference", says=["--backend cpu"])
-        self.expect(2, *TRAIN, "--precision", "double", says=["--backend reference"])
+        self.expect(2, *TRAIN, "--precision", "bf16", "--backend", "reference", says=["--precision bf16", "cpu"])
+        if "oneDNN" in self.expect(0, "info").stdout:
+            self.expect(2, *TRAIN, "--precision", "double", says=["--backend reference"])
         self.expect(2, *TRAIN, "--precision", "half", says=["--precision", "half", "bf16"])
 
 
