@@ -230,6 +230,9 @@ TEST_P(Branches, StatisticsMoveWhenTheWeightsDo) {
 
 INSTANTIATE_TEST_SUITE_P(AllBackends, Branches, ::testing::ValuesIn(backends_under_test()),
                          [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(NarrowBackends, Branches,
+                         ::testing::ValuesIn(narrow_backends_under_test()),
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace cputrain::testing
