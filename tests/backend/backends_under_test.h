@@ -19,8 +19,8 @@ struct BackendUnderTest {
 
 /// Those that this build and this machine have. `reference` in float is always among them.
 std::vector<BackendUnderTest> backends_under_test();
-/// Those whose convolutions multiply numbers of 8 bits; a ReLU or a pool may turn a small difference
-/// into a larger one.
+/// Those whose convolutions multiply numbers of 8 bits; a ReLU or a pool may turn a small
+/// difference into a larger one.
 std::vector<BackendUnderTest> narrow_backends_under_test();
 
 }  // namespace cputrain::testing
