@@ -1,5 +1,6 @@
 #include "backends/cpu/convolution_choice.h"
 #include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/factored_sum.h"
 #include "backends/cpu/instruction_set.h"
 #include "backends/cpu/limits.h"
 #include "backends/cpu/parallel.h"
@@ -54,6 +55,12 @@ class CpuBackend final : public Backend {
   void sum(std::span<const Array> src, const Array& dst) override {
     const ThreadCount scope(threads_);
     sum_in_parallel(src, dst);
+  }
+
+  void add_products(const Factors& factors, std::span<const Array> leaves, Range part,
+                    const Array& sum) override {
+    const ThreadCount scope(threads_);
+    add_products_in_parallel(best_instruction_set(), factors, leaves, part, sum);
   }
 
   double sum_of_squares(const Array& array) override {

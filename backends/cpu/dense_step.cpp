@@ -1,11 +1,24 @@
 #include "backends/cpu/dense_step.h"
 
 #include <algorithm>
+#include <cassert>
 
+#include "backends/cpu/factored_sum.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/parallel.h"
 
 namespace cputrain {
+namespace {
+
+/// Where somebody else forms the products of factors, and these are far smaller.
+std::optional<Factors> factors_of(const Planning& planning, std::size_t in, std::size_t out) {
+  const Factors factors{static_cast<std::size_t>(planning.largest()), in, out};
+  const bool small = factors.size() <= in * out / 8;
+  if (!planning.leaves_factors || !small || out % kFactoredColumns != 0) return std::nullopt;
+  return factors;
+}
+
+}  // namespace
 
 DenseStep::DenseStep(const Planning& planning, int step, const Graph::Node& node, const Source& src,
                      const Map& dst, std::size_t first_parameter, bool zeros_are_dead)
@@ -17,6 +30,7 @@ DenseStep::DenseStep(const Planning& planning, int step, const Graph::Node& node
       bias_(std::get<Dense>(node.layer).bias),
       learns_(planning.training() && !node.frozen),
       product_({in_, out_, static_cast<std::size_t>(planning.largest()), in_}, zeros_are_dead) {
+  if (learns_) factors_ = factors_of(planning, in_, out_);
   planning.use_forward(step, src, dst);
   planning.use_backward(step, src, dst);
   if (learns_) planning.memory.use(src.map.value, planning.backward_time(step));
@@ -30,7 +44,7 @@ DenseStep::DenseStep(const Planning& planning, int step, const Graph::Node& node
 
 std::vector<std::unique_ptr<ParameterFormat>> DenseStep::formats() const {
   std::vector<std::unique_ptr<ParameterFormat>> formats;
-  formats.push_back(make_rows_format(src_.map.layout, out_));
+  formats.push_back(make_rows_format(src_.map.layout, out_, factors_));
   if (bias_) formats.push_back(make_vector_format(out_));
   return formats;
 }
@@ -62,6 +76,15 @@ void DenseStep::forward(const Execution& execution) {
   }
 }
 
+void DenseStep::write_weight_gradients(std::size_t images, bool overwrite) {
+  if (!factors_) {
+    return product_.backward_weights(images, src_data_, dst_diff_, !overwrite, weights_sum_);
+  }
+  assert(overwrite);  // factors of several micro-batches are several leaves'
+  transpose_for_factors(*factors_, src_data_, in_, images, weights_sum_);
+  std::copy_n(dst_diff_, images * out_, weights_sum_ + in_ * factors_->images);
+}
+
 void DenseStep::add_bias_gradient(std::size_t images, bool overwrite) {
   if (overwrite) std::fill_n(bias_sum_, out_, 0.0f);
   for (std::size_t n = 0; n < images; ++n) kernels::add(dst_diff_ + n * out_, bias_sum_, out_);
@@ -72,7 +95,7 @@ void DenseStep::backward(const Execution& execution) {
   const bool overwrite = execution.accumulate == Accumulate::overwrite;
   if (learns_) {
     const TimeSpan span(time_.backward_weights);
-    product_.backward_weights(images, src_data_, dst_diff_, !overwrite, weights_sum_);
+    write_weight_gradients(images, overwrite);
     if (bias_) add_bias_gradient(images, overwrite);
   }
   if (!src_diff_) return;

@@ -21,6 +21,7 @@ class DenseStep final : public Step {
   void append_times(std::vector<LayerTime>& times) const override { times.push_back(time_); }
 
  private:
+  void write_weight_gradients(std::size_t images, bool overwrite);
   void add_bias_gradient(std::size_t images, bool overwrite);
 
   Source src_;
@@ -28,6 +29,7 @@ class DenseStep final : public Step {
   std::size_t first_parameter_, in_, out_;  ///< in_ counts the filling
   bool bias_, learns_;
   DenseProduct product_;
+  std::optional<Factors> factors_;  ///< where the gradient of the weights is left as such
   MemoryPlan::Block kept_block_{}, forward_block_{};
   float *src_data_ = nullptr, *src_diff_ = nullptr, *dst_data_ = nullptr, *dst_diff_ = nullptr;
   float *weights_ = nullptr, *weights_sum_ = nullptr, *bias_data_ = nullptr, *bias_sum_ = nullptr;

@@ -92,13 +92,12 @@ Kernel widest_kernel() {
 
 double measure_fma(int threads, const Together& together) {
   const Kernel kernel = widest_kernel();
-  const auto count = static_cast<std::size_t>(threads);
   double best = 0;
   volatile float sink = 0;
   for (int repeat = 0; repeat < 8; ++repeat) {
     together.meet();
     const Stopwatch watch;
-    parallel_for(count, [&](std::size_t) {
+    on_each_thread([&](int) {
       const float total = kernel.run(kRounds);
       if (total == 0) sink = total;
     });

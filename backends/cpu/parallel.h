@@ -24,11 +24,25 @@ class ThreadCount {
   int before_;
 };
 
-/// Calls f(i) for every i in [0, n).
+/// Pieces of work for each thread: so few that handing them out costs nothing, so many that cores
+/// whose clocks differ end together.
+constexpr std::size_t kPiecesPerThread = 16;
+
+/// Calls f(i) for every i in [0, n), some in a row, by the next thread that is free.
 template <class F>
 void parallel_for(std::size_t n, const F& f) {
-#pragma omp parallel for schedule(static) if (n > 1)
+  const std::size_t pieces =
+      kPiecesPerThread * static_cast<std::size_t>(std::max(1, omp_get_max_threads()));
+  const std::size_t chunk = std::max<std::size_t>(1, n / pieces);
+#pragma omp parallel for schedule(dynamic, chunk) if (n > 1)
   for (std::size_t i = 0; i < n; ++i) f(i);
+}
+
+/// Calls f(thread) once on every thread.
+template <class F>
+void on_each_thread(const F& f) {
+#pragma omp parallel
+  f(omp_get_thread_num());
 }
 
 /// Calls f(i, thread) for every i in [0, n), each by the next thread that is free; threads count
@@ -40,17 +54,19 @@ void parallel_tasks(std::size_t n, const F& f) {
 }
 
 /// Cuts [0, n) into one piece a thread, each a multiple of a cache line of floats but the last, and
-/// calls f(begin, end). Arrays too short to be worth waking the threads stay in one piece.
+/// calls f(begin, end): of arrays of one length a thread always has the same part, whose pages may
+/// lie near it. Arrays too short to be worth waking the threads stay in one piece.
 template <class F>
 void parallel_ranges(std::size_t n, const F& f) {
   constexpr std::size_t kLine = 16, kWorthwhile = 1 << 14;
   const std::size_t pieces =
       n < kWorthwhile ? 1 : static_cast<std::size_t>(std::max(1, omp_get_max_threads()));
   const std::size_t piece = ((n + pieces - 1) / pieces + kLine - 1) / kLine * kLine;
-  parallel_for(pieces, [&](std::size_t i) {
+#pragma omp parallel for schedule(static) if (pieces > 1)
+  for (std::size_t i = 0; i < pieces; ++i) {
     const std::size_t begin = std::min(n, i * piece), end = std::min(n, begin + piece);
     if (begin < end) f(begin, end);
-  });
+  }
 }
 
 }  // namespace cputrain

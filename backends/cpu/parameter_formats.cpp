@@ -55,10 +55,12 @@ class KernelFormat final : public ParameterFormat {
 
 class RowsFormat final : public ParameterFormat {
  public:
-  RowsFormat(const SampleLayout& src, std::size_t out) : src_(src), out_(out) {}
+  RowsFormat(const SampleLayout& src, std::size_t out, std::optional<Factors> factors)
+      : src_(src), out_(out), factors_(factors) {}
 
   std::size_t stored() const override { return src_.size() * out_; }
   std::size_t panel() const override { return 0; }
+  std::optional<Factors> factors() const override { return factors_; }
   void to_keras(const float* stored, float* keras) const override {
     for (std::size_t row = 0; row < src_.shape.size(); ++row) {
       std::copy_n(stored + src_.position(row) * out_, out_, keras + row * out_);
@@ -74,6 +76,7 @@ class RowsFormat final : public ParameterFormat {
  private:
   SampleLayout src_;
   std::size_t out_;
+  std::optional<Factors> factors_;
 };
 
 }  // namespace
@@ -83,8 +86,9 @@ std::unique_ptr<ParameterFormat> make_kernel_format(const dnnl::memory::desc& st
   return std::make_unique<KernelFormat>(stored, kernel, in, out);
 }
 
-std::unique_ptr<ParameterFormat> make_rows_format(const SampleLayout& src, std::size_t out) {
-  return std::make_unique<RowsFormat>(src, out);
+std::unique_ptr<ParameterFormat> make_rows_format(const SampleLayout& src, std::size_t out,
+                                                  std::optional<Factors> factors) {
+  return std::make_unique<RowsFormat>(src, out, factors);
 }
 
 std::unique_ptr<ParameterFormat> make_vector_format(std::size_t size) {

@@ -41,6 +41,7 @@ CpuProgram::CpuProgram(const Graph& graph, const CompileOptions& options, const 
                           .threads = threads_,
                           .kernels = kernels,
                           .synchronise = options.synchronise,
+                          .leaves_factors = options.leaves_factors,
                           .node = options.node,
                           .most_steps = 2 * static_cast<int>(graph_.nodes().size())};
   steps_ = make_steps(graph_, planning);
@@ -60,6 +61,7 @@ CpuProgram::CpuProgram(const Graph& graph, const CompileOptions& options, const 
   layout_ = lay_out(graph, DType::f32, stored);
   for (std::size_t i = 0; i < formats_.size(); ++i) {
     layout_.parameters[i].panel = formats_[i]->panel();
+    layout_.parameters[i].factors = formats_[i]->factors();
   }
   // Ranges run backwards: behind a step's backward everything up to its first parameter is final.
   for (std::size_t i = 0, first = 0; i < steps_.size(); first = last_parameter[i++]) {
@@ -69,7 +71,7 @@ CpuProgram::CpuProgram(const Graph& graph, const CompileOptions& options, const 
   memory_.place();
   arena_ = allocate_huge(memory_.peak());
   arenas_ = arenas(layout_);
-  own_gradients_ = {{0, layout_.gradient_size}};
+  own_gradients_ = used_gradients(layout_, 0, 1);
   if (options.node) {
     const NodeMemory& node = options.node->node_memory();
     own_gradients_ = used_gradients(layout_, node.local_rank(), node.local_size());

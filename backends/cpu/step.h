@@ -45,6 +45,7 @@ struct Planning {
   int threads;
   KernelChoice kernels;
   Communicator* synchronise;  ///< of batch normalization's statistics, or null
+  bool leaves_factors;        ///< as in CompileOptions
   Communicator* node;         ///< whose node's ranks compute sharded layers together, or null
   /// At least as many as the schedule will have (a node may need a copy of what it reads): forward
   /// of step i is at time i, backward the other way behind them.

@@ -134,12 +134,9 @@ void add_batch_flags(Flags& f, Config& c) {
           "instead of --batch: images in a step of each rank");
   f.exclusive("batch", "batch-per-rank");
   f.whole("micro-batch", c.micro_batch, 1, 65536,
-          "images that a rank computes at once [8 a thread to 32, with several ranks 32, 4 in a "
-          "crowd of them, or "
-          "twice "
-          "the threads; "
-          "with batch normalization "
-          "the rank's whole share]");
+          "images that a rank computes at once [4 a thread, from 8 to 32, with several ranks 32, 4 "
+          "in a crowd of them, or twice the threads; with batch "
+          "normalization the rank's whole share]");
   f.yes("sync-bn", c.sync_bn,
         "batch normalization takes its statistics from the images of all ranks");
   f.whole("accumulate", c.accumulate, 1, 65536,
@@ -317,9 +314,10 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   if (trains) add_training_flags(f, c);
   if (reads_weights) {
     f.group("Machine");
-    f.whole("micro-batch", c.micro_batch, 1, 65536,
-            "images computed at once [8 a thread up to 32, with several ranks 32, or twice the "
-            "threads]");
+    f.whole(
+        "micro-batch", c.micro_batch, 1, 65536,
+        "images computed at once [4 a thread, from 8 to 32, with several ranks 32, or twice the "
+        "threads]");
   }
   add_machine_flags(f, c, choices);
   f.group("Output");

@@ -124,11 +124,12 @@ Limits measure_together(const Session& session) {
 }
 
 int micro_batch_size(const Config& config, const Session& session) {
-  // More images for a thread are no quicker, only larger. Ranks that share dense layers meet once a
+  // More images are hardly quicker, only larger. Ranks that share dense layers meet once a
   // micro-batch, and should not too often.
-  constexpr int kImagesOfAThread = 8, kMost = 32;
+  constexpr int kImagesOfAThread = 4, kLeast = 8, kMost = 32;
   const bool alone = session.communicator->size() == 1;
-  const int usual = alone ? std::min(kImagesOfAThread * session.most_threads, kMost) : kMost;
+  const int usual =
+      alone ? std::clamp(kImagesOfAThread * session.most_threads, kLeast, kMost) : kMost;
   // Many ranks for each hardware thread try a large job on a small machine: what is short is
   // memory.
   constexpr double kCrowd = 4;

@@ -143,15 +143,19 @@ std::function<void()> bind_communication(const Session& session, const Services&
 
 ExchangeParts exchange_parts(const Session& session, const Services& services, const Config& config,
                              const ParameterLayout& layout) {
-  return {.communicator = *session.communicator,
-          .layout = layout,
-          .bucket_bytes = static_cast<std::size_t>(config.bucket_mb * 1e6),
-          .overlap = overlap_of(session),
-          .on_thread_start = bind_communication(session, services),
-          .sum = [&backend = *session.backend](std::span<const Array> src,
-                                               const Array& dst) { backend.sum(src, dst); },
-          .lanes = leaves_of(config, session).value_or(Leaves{.lanes = 0}).lanes,
-          .compression = config.compress};
+  return {
+      .communicator = *session.communicator,
+      .layout = layout,
+      .bucket_bytes = static_cast<std::size_t>(config.bucket_mb * 1e6),
+      .overlap = overlap_of(session),
+      .on_thread_start = bind_communication(session, services),
+      .sum = [&backend = *session.backend](std::span<const Array> src,
+                                           const Array& dst) { backend.sum(src, dst); },
+      .lanes = leaves_of(config, session).value_or(Leaves{.lanes = 0}).lanes,
+      .compression = config.compress,
+      .add_products = [&backend = *session.backend](
+                          const Factors& factors, std::span<const Array> leaves, Range part,
+                          const Array& sum) { backend.add_products(factors, leaves, part, sum); }};
 }
 
 std::string exchange_line(const Config& config, const MadeExchange& made) {

@@ -8,6 +8,7 @@
 #include "comm/exchange.h"
 #include "comm/gradient_sum.h"
 #include "comm/node_map.h"
+#include "compute/factors.h"
 
 /// The ways to exchange gradients. make_exchange.h chooses one.
 namespace cputrain {
@@ -23,7 +24,8 @@ struct ExchangeParts {
   /// Where sums are to be the same bits at any number of ranks: how many leaves each rank computes
   /// at once. 0: they need not be.
   int lanes = 0;
-  Compression compression{};  ///< of what is sent
+  Compression compression{};                        ///< of what is sent
+  AddProducts add_products = add_products_plainly;  ///< of leaves
 };
 
 /// Every rank keeps a replica of the weights and updates all of it: buckets of gradients are summed
@@ -50,7 +52,8 @@ std::unique_ptr<GradientExchange> make_node_exchange(const ExchangeParts&, const
 /// in the order of images, micro-batch by micro-batch, each rank adding up its slice over all
 /// leaves of all ranks. Micro-batch k of a step has the leaves behind those of micro-batch k - 1,
 /// dealt to the ranks in order. Within a node leaves lie in shared memory, and sums and weights as
-/// in make_node_exchange; between nodes every leaf travels: n bytes a leaf to each other node.
+/// in make_node_exchange; between nodes every leaf travels: n bytes a leaf to each other node, or
+/// less where gradients are factors, whose products the owner of a slice forms itself.
 std::unique_ptr<GradientExchange> make_ordered_exchange(const ExchangeParts&, const NodeMap&);
 
 /// Rank 0 owns all weights: it sums the gradients of all ranks, updates and sends new weights to

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <deque>
 #include <utility>
 
 #include "comm/exchanges.h"
@@ -20,6 +21,8 @@ class OrderedExchange final : public GradientExchange {
         map_(map),
         lanes_(parts.lanes),
         sum_arrays_(parts.sum),
+        add_products_(parts.add_products),
+        layout_(parts.layout),
         blocks_(std::move(blocks)),
         sum_memory_(parts.layout.gradient_size * size_of(parts.layout.dtype)),
         sum_{sum_memory_.bytes().data(), parts.layout.gradient_size, parts.layout.dtype},
@@ -28,9 +31,11 @@ class OrderedExchange final : public GradientExchange {
         sum_measures_(make_tree(node_)) {
     if (map.local < map.lanes()) owned_.push_back(slice_of({0, sum_.size}, map.local, map.lanes()));
     if (!owned_.empty() && owned_[0].size() == 0) owned_.clear();
-    const std::size_t slice = owned_.empty() ? 0 : owned_[0].size() * size_of(sum_.dtype);
+    for (const Range& own : owned_) gradient_parts_ = parts_of(layout_, own);
     for (const auto& ranks : map.ranks) {
-      received_.emplace_back(ranks == map.own() ? 0 : slice * leaves_of(ranks));
+      auto& leaves = received_.emplace_back();
+      const std::size_t count = owned_.empty() || ranks == map.own() ? 0 : leaves_of(ranks);
+      for (std::size_t i = 0; i < count; ++i) leaves.emplace_back(sum_memory_.bytes().size());
     }
   }
 
@@ -78,7 +83,7 @@ class OrderedExchange final : public GradientExchange {
   ExchangeMemory memory() const override {
     std::size_t own = blocks_->own_bytes();
     for (const Range& range : owned_) own += range.size() * size_of(sum_.dtype);
-    for (const auto& buffer : received_) own += buffer.size();
+    for (const auto& leaves : received_) own += leaves.size() * needed_bytes();
     return {own, blocks_->weights->shared().bytes().size(), blocks_->weights->own_bytes()};
   }
   std::string describe() const override {
@@ -105,27 +110,41 @@ class OrderedExchange final : public GradientExchange {
     communicator_.barrier();  // of all nodes: a late one is no slow network
     communicator_.node_barrier().wait();
     round_times_.straggler_wait += watch.lap();
-    if (!owned_.empty()) {
-      const Range own = owned_[0];
-      const Array slice = sum_.slice(own.begin, own.end);
-      std::vector<Array> terms{slice};
-      for (const Array& leaf : leaves_in_order(own)) terms.push_back(leaf);
-      sum_arrays_(terms, slice);
-    }
+    if (!owned_.empty()) add_leaves(leaves_in_order());
     communicator_.node_barrier().wait();  // leaves may be overwritten
     round_times_.allreduce_exposed += watch.lap();
     round_times_.within_ready = round_times_.straggler_wait + round_times_.allreduce_exposed;
   }
 
-  /// This node's leaves lie in its memory; the owners of the same slice on other nodes send theirs.
-  std::vector<Array> leaves_in_order(Range own) {
+  void add_leaves(const std::vector<Array>& leaves) const {
+    for (const GradientPart& part : gradient_parts_) {
+      const Array sum = sum_.slice(part.range.begin, part.range.end);
+      std::vector<Array> terms;
+      if (part.factored) {
+        for (const Array& leaf : leaves) {
+          terms.push_back(leaf.slice(part.factored->range.begin, part.factored->range.end));
+        }
+        add_products_(*part.factored->factors, terms, part.of_product(), sum);
+      } else {
+        terms.push_back(sum);
+        for (const Array& leaf : leaves) {
+          terms.push_back(leaf.slice(part.range.begin, part.range.end));
+        }
+        sum_arrays_(terms, sum);
+      }
+    }
+  }
+
+  /// This node's leaves lie in its memory; the owners of the same slice on other nodes send of
+  /// theirs what the slice needs.
+  std::vector<Array> leaves_in_order() {
     std::vector<Array> by_rank(static_cast<std::size_t>(communicator_.size() * lanes_));
-    const std::vector<Array> mine = blocks_->gradients->slices(own);
+    const std::vector<Array> mine = blocks_->gradients->slices({0, sum_.size});
     place(by_rank, map_.own(), mine);
     for (int distance = 1; distance < map_.nodes(); ++distance) {
       const int nodes = map_.nodes();
       const int to = (map_.node + distance) % nodes, from = (map_.node + nodes - distance) % nodes;
-      place(by_rank, map_.ranks[static_cast<std::size_t>(from)], swap_leaves(to, from, mine, own));
+      place(by_rank, map_.ranks[static_cast<std::size_t>(from)], swap_leaves(to, from, mine));
     }
     return by_rank;
   }
@@ -140,36 +159,54 @@ class OrderedExchange final : public GradientExchange {
   }
 
   /// Leaf by leaf; nodes may have different numbers of them.
-  std::vector<Array> swap_leaves(int to, int from, const std::vector<Array>& mine, Range own) {
+  std::vector<Array> swap_leaves(int to, int from, const std::vector<Array>& mine) {
     const std::vector<int> lane = map_.lane(map_.local);
-    const std::size_t theirs = leaves_of(map_.ranks[static_cast<std::size_t>(from)]);
-    auto& buffer = received_[static_cast<std::size_t>(from)];
     std::vector<Array> leaves;
-    for (std::size_t i = 0; i < theirs; ++i) {
-      const std::size_t bytes = own.size() * size_of(sum_.dtype);
-      leaves.push_back({buffer.data() + i * bytes, own.size(), sum_.dtype});
+    for (Pages& memory : received_[static_cast<std::size_t>(from)]) {
+      leaves.push_back({memory.bytes().data(), sum_.size, sum_.dtype});
     }
-    for (std::size_t i = 0; i < std::max(theirs, mine.size()); ++i) {
-      peers_->exchange(lane[static_cast<std::size_t>(to)],
-                       i < mine.size() ? mine[i].bytes() : std::span<std::byte>(),
-                       lane[static_cast<std::size_t>(from)],
-                       i < theirs ? leaves[i].bytes() : std::span<std::byte>());
+    for (std::size_t i = 0; i < std::max(leaves.size(), mine.size()); ++i) {
+      for_needed([&](Range range) {
+        const auto part = [&](const std::vector<Array>& of) {
+          return i < of.size() ? of[i].slice(range.begin, range.end).bytes()
+                               : std::span<std::byte>();
+        };
+        peers_->exchange(lane[static_cast<std::size_t>(to)], part(mine),
+                         lane[static_cast<std::size_t>(from)], part(leaves));
+      });
     }
     return leaves;
+  }
+
+  template <class F>
+  void for_needed(const F& f) const {
+    for (const GradientPart& part : gradient_parts_) {
+      for (const Range& range : needed_for(part)) f(range);
+    }
+  }
+
+  std::size_t needed_bytes() const {
+    std::size_t elements = 0;
+    for_needed([&](Range range) { elements += range.size(); });
+    return elements * size_of(sum_.dtype);
   }
 
   Communicator& communicator_;
   NodeMap map_;
   int lanes_;
   SumArrays sum_arrays_;
+  AddProducts add_products_;
+  ParameterLayout layout_;
   std::unique_ptr<NodeBlocks> blocks_;
   Pages sum_memory_;  ///< only the owned slices are ever touched
   Array sum_;
   std::unique_ptr<Peers> peers_;
   PeerGroup node_;
   std::unique_ptr<Allreduce> sum_measures_;
-  std::vector<Range> owned_;                      ///< one, or none
-  std::vector<std::vector<std::byte>> received_;  ///< by node
+  std::vector<Range> owned_;                  ///< one, or none
+  std::vector<GradientPart> gradient_parts_;  ///< of what is owned; points into layout_
+  /// Arenas of other nodes' leaves, of which only what the slice needs is ever touched; by node.
+  std::vector<std::deque<Pages>> received_;
   bool complete_ = false;  ///< the micro-batch's gradients are there and added
   ExchangeTimes round_times_;
 };

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compute/factors.h"
 #include "compute/program.h"
 #include "train/update_rule.h"
 
@@ -30,6 +31,8 @@ struct CompileOptions {
   /// Images of a usual training pass on the rank that has most: the same on all ranks. The largest
   /// of micro_batches where nobody says.
   std::optional<int> usual_images{};
+  /// Gradients may be left as factors (compute/factors.h): somebody adds up the products.
+  bool leaves_factors = false;
 };
 
 /// Which algorithms a backend may compute convolutions with, besides direct ones.
@@ -88,6 +91,12 @@ class Backend {
 
   /// dst = src[0] + src[1] + ..., in that order, of equally long arrays; dst may be one of them.
   virtual void sum(std::span<const Array> src, const Array& dst) = 0;
+
+  /// As AddProducts says; the same bits however the product is cut into parts.
+  virtual void add_products(const Factors& factors, std::span<const Array> leaves, Range part,
+                            const Array& sum) {
+    add_products_plainly(factors, leaves, part, sum);
+  }
 
   /// Sum of x^2 in double; the same bits at any number of threads.
   virtual double sum_of_squares(const Array&) = 0;

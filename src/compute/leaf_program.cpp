@@ -16,6 +16,7 @@ class LeafProgram final : public Program {
       : leaves_(leaves), tallies_(static_cast<std::size_t>(leaves.lanes)), crew_(leaves.lanes) {
     CompileOptions one = options;
     one.threads = 1;
+    one.leaves_factors = true;
     one.micro_batches = leaf_sizes(options.micro_batches);
     for (int lane = 0; lane < leaves.lanes; ++lane) {
       lanes_.push_back(backend.compile(

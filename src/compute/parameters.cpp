@@ -18,6 +18,12 @@ std::vector<ParameterSpec> specs_of(const Graph& graph) {
   return specs;
 }
 
+std::vector<Parameter> in_arena_order(const ParameterLayout& layout) {
+  std::vector<Parameter> parameters = layout.parameters;
+  std::ranges::sort(parameters, {}, [](const Parameter& p) { return p.range.begin; });
+  return parameters;
+}
+
 std::size_t row_of(const ParameterSpec& spec) {
   return spec.sharded && spec.learnt ? static_cast<std::size_t>(spec.extents.back()) : 0;
 }
@@ -35,11 +41,8 @@ Range shard_of(const Parameter& parameter, int local, int ranks) {
 }
 
 std::vector<Parameter> sharded_parameters(const ParameterLayout& layout) {
-  std::vector<Parameter> sharded;
-  for (const Parameter& parameter : layout.parameters) {
-    if (parameter.row > 0) sharded.push_back(parameter);
-  }
-  std::ranges::sort(sharded, {}, [](const Parameter& p) { return p.range.begin; });
+  std::vector<Parameter> sharded = in_arena_order(layout);
+  std::erase_if(sharded, [](const Parameter& p) { return p.row == 0; });
   return sharded;
 }
 
@@ -54,10 +57,13 @@ std::vector<Range> used_gradients(const ParameterLayout& layout, int local, int 
     }
   };
   std::size_t position = 0;
-  for (const Parameter& parameter : sharded_parameters(layout)) {
-    add({position, parameter.range.begin});
-    add(shard_of(parameter, local, ranks));
-    position = parameter.range.end;
+  for (const Parameter& parameter : in_arena_order(layout)) {
+    const Range all = parameter.range;
+    if (parameter.row == 0 && !parameter.factors) continue;
+    add({position, all.begin});
+    add(parameter.factors ? Range{all.begin, all.begin + parameter.factors->size()}
+                          : shard_of(parameter, local, ranks));
+    position = all.end;
   }
   add({position, layout.gradient_size});
   return used;
@@ -79,7 +85,8 @@ ParameterLayout lay_out(const Graph& graph, DType dtype, const std::vector<std::
                                  spec.averaged,
                                  spec.l2,
                                  row_of(spec),
-                                 0});
+                                 0,
+                                 {}});
   }
   std::size_t offset = 0;
   const auto place = [&](bool learnt) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,13 @@
 #include "model/graph.h"
 
 namespace cputrain {
+
+/// A gradient that is the product x^T diff_y of a few images' factors. In memory: x transposed
+/// (rows, images), behind it diff_y (images, columns); images that there are not have x = 0.
+struct Factors {
+  std::size_t images, rows, columns;
+  std::size_t size() const { return images * (rows + columns); }
+};
 
 /// Where one parameter lies in the flat arenas of weights, gradients and optimizer state (the same
 /// offsets in all of them).
@@ -27,6 +35,8 @@ struct Parameter {
   /// Read as a matrix whose columns are the last extent: the columns lie in panels of so many (the
   /// last one filled up with zeros), each panel row by row. 0: in one panel.
   std::size_t panel = 0;
+  /// What an arena of gradients holds from the beginning of the range in place of the gradient.
+  std::optional<Factors> factors{};
 };
 
 /// The rows of a sharded parameter that are local rank `local` of `ranks`' own; as many as can be
@@ -55,7 +65,7 @@ ParameterLayout lay_out(const Graph&, DType);
 std::vector<Parameter> sharded_parameters(const ParameterLayout&);
 
 /// What local rank `local` of `ranks` uses of its array of gradients: everything but other ranks'
-/// shards, ascending.
+/// shards and what factors leave free, ascending.
 std::vector<Range> used_gradients(const ParameterLayout&, int local, int ranks);
 
 /// How backward writes gradients: the first micro-batch of a step overwrites, the others add.

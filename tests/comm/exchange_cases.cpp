@@ -327,6 +327,51 @@ void sums_in_order(Communicator& comm) {
   });
 }
 
+/// Leaves that hold factors of one parameter: every sum is that of the products, image by image,
+/// as one rank would form it. Whole numbers, so that nothing hangs on how it is rounded.
+void products_in_order(Communicator& comm) {
+  constexpr Factors kFactors{.images = 3, .rows = 50, .columns = 400};
+  ParameterLayout layout = layout_of({9000, kFactors.rows * kFactors.columns, 17}, DType::f32);
+  layout.parameters[1].factors = kFactors;
+  const Range product = layout.parameters[1].range;
+  const auto value = [](std::size_t leaf, std::size_t i) {
+    return static_cast<float>((i * 7 + leaf * 3) % 5) - 2;
+  };
+  ExchangeParts parts{.communicator = comm, .layout = layout, .lanes = 2};
+  const auto exchange = make_exchange(parts, {}).exchange;
+  const auto leaves = static_cast<std::size_t>(comm.size() * 2);
+  exchange->begin(0, true);
+  for (int lane = 0; lane < 2; ++lane) {
+    const auto gradients = exchange->lane_arenas(lane).gradients.as<float>();
+    const auto leaf = static_cast<std::size_t>(comm.rank() * 2 + lane);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const bool unused = product.begin + kFactors.size() <= i && i < product.end;
+      if (!unused) gradients[i] = value(leaf, i);
+    }
+  }
+  exchange->ready(layout.gradient_size);
+  exchange->finish([&](Range range) {
+    const auto sums = exchange->arenas().gradients.as<float>();
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      float expected = 0;
+      for (std::size_t leaf = 0; leaf < leaves; ++leaf) {
+        if (i < product.begin || i >= product.end) {
+          expected += value(leaf, i);
+          continue;
+        }
+        const std::size_t row = (i - product.begin) / kFactors.columns,
+                          column = (i - product.begin) % kFactors.columns,
+                          diff_y = product.begin + kFactors.rows * kFactors.images;
+        for (std::size_t image = 0; image < kFactors.images; ++image) {
+          expected += value(leaf, product.begin + row * kFactors.images + image) *
+                      value(leaf, diff_y + image * kFactors.columns + column);
+        }
+      }
+      if (sums[i] != expected) FAIL() << sums[i] << " instead of " << expected << " at " << i;
+    }
+  });
+}
+
 struct ExchangeCase {
   const char* name;
   void (*body)(const Way&, Communicator&);
@@ -371,7 +416,8 @@ const std::vector<Way>& ways() {
 }  // namespace
 
 std::vector<CommCase> exchange_cases() {
-  std::vector<CommCase> cases{{"sums_in_order", sums_in_order}};
+  std::vector<CommCase> cases{{"sums_in_order", sums_in_order},
+                              {"products_in_order", products_in_order}};
   for (const Way& way : ways()) {
     for (const ExchangeCase& c : kCases) {
       cases.push_back({way.name + "_" + c.name,
