@@ -1,3 +1,6 @@
+#include <exception>
+#include <mutex>
+
 #include "backends/cpu/convolution_choice.h"
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/factored_sum.h"
@@ -40,6 +43,21 @@ class CpuBackend final : public Backend {
     check_bf16();
     return std::make_unique<CpuProgram>(graph, options, arenas, options.threads.value_or(threads_),
                                         kernels_);
+  }
+
+  void on_threads(int count, const std::function<void(int)>& work) override {
+    const ThreadCount scope(threads_);
+    std::mutex mutex;
+    std::exception_ptr failure;
+    parallel_tasks(static_cast<std::size_t>(count), [&](std::size_t i, std::size_t) {
+      try {
+        work(static_cast<int>(i));
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        failure = std::current_exception();
+      }
+    });
+    if (failure) std::rethrow_exception(failure);
   }
 
   void update(const UpdateRule& rule, const UpdateSlice& slice) override {

@@ -83,6 +83,13 @@ class Backend {
   virtual std::unique_ptr<Program> compile(const Graph&, const CompileOptions&,
                                            const ArenaSource&) = 0;
 
+  /// Calls work(0) to work(count - 1), side by side where the backend has that many threads: those
+  /// that sum and update, so that none of them waits in a loop beside the work. Programs that are
+  /// run inside have one thread. Throws what one of them threw.
+  virtual void on_threads(int count, const std::function<void(int)>& work) {
+    for (int i = 0; i < count; ++i) work(i);
+  }
+
   /// Applies the rule to equally long slices of weights, gradients and state.
   virtual void update(const UpdateRule&, const UpdateSlice&) = 0;
 

@@ -4,8 +4,6 @@
 #include <cassert>
 #include <set>
 
-#include "core/crew.h"
-
 namespace cputrain {
 namespace {
 
@@ -13,7 +11,7 @@ class LeafProgram final : public Program {
  public:
   LeafProgram(Backend& backend, const Graph& graph, const CompileOptions& options,
               const Leaves& leaves, const LaneArenas& arenas)
-      : leaves_(leaves), tallies_(static_cast<std::size_t>(leaves.lanes)), crew_(leaves.lanes) {
+      : backend_(backend), leaves_(leaves), tallies_(static_cast<std::size_t>(leaves.lanes)) {
     CompileOptions one = options;
     one.threads = 1;
     one.leaves_factors = true;
@@ -28,7 +26,9 @@ class LeafProgram final : public Program {
 
   Tally forward(const MicroBatch& batch, const Pass& pass) override {
     assert(batch.size() <= leaves_.images * leaves_.lanes);
-    crew_.run([&](int lane) { tally(lane) = program(lane).forward(leaf_of(batch, lane), pass); });
+    backend_.on_threads(leaves_.lanes, [&](int lane) {
+      tally(lane) = program(lane).forward(leaf_of(batch, lane), pass);
+    });
     Tally sum;
     probabilities_.clear();
     for (int lane = 0; lane < leaves_.lanes; ++lane) {
@@ -43,7 +43,7 @@ class LeafProgram final : public Program {
   void backward(double loss_scale, [[maybe_unused]] Accumulate accumulate,
                 const ReadySink& ready) override {
     assert(accumulate == Accumulate::overwrite);
-    crew_.run([&](int lane) {
+    backend_.on_threads(leaves_.lanes, [&](int lane) {
       program(lane).backward(loss_scale, Accumulate::overwrite, [](std::size_t) {});
     });
     ready(layout().gradient_size);
@@ -89,10 +89,10 @@ class LeafProgram final : public Program {
             batch.samples.subspan(begin, count)};
   }
 
+  Backend& backend_;
   Leaves leaves_;
   std::vector<std::unique_ptr<Program>> lanes_;
   std::vector<Tally> tallies_;
-  Crew crew_;  // after what its threads use
   std::vector<float> probabilities_;
 };
 

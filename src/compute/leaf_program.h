@@ -20,8 +20,8 @@ struct Leaves {
 /// leaves, each computed by a program of its own for that number of images on one thread, so that
 /// every number is formed by the same operations wherever it is computed. Micro-batches have at
 /// most `images * lanes` images. Gradients are overwritten, each lane's in its own arena,
-/// those of large dense layers as factors; the exchange adds them up. The weights and what lies
-/// behind them are lane 0's.
+/// those of large dense layers as factors; the exchange adds them up. The backend is borrowed. The
+/// weights and what lies behind them are lane 0's.
 std::unique_ptr<Program> make_leaf_program(Backend&, const Graph&, const CompileOptions&,
                                            const Leaves&, const LaneArenas&);
 

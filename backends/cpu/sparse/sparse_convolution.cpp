@@ -40,10 +40,11 @@ struct Cuts {
   int cut;    ///< images behind them, in
   int parts;  ///< each
   Cuts(int images, int rows, int threads) : whole(images), cut(0), parts(1) {
+    constexpr int kPartsPerThread = 6;
     if (threads == 1) return;
     whole = std::max(0, images / threads - 1) * threads;
     cut = images - whole;
-    const int wanted = (3 * threads + cut - 1) / cut;
+    const int wanted = (kPartsPerThread * threads + cut - 1) / cut;
     parts = std::clamp(wanted, 1, std::max(1, rows / 4));
   }
   int tasks() const { return whole + cut * parts; }
