@@ -81,12 +81,12 @@ class StepTrial {
     check_steps(config, choices, plan_);
   }
 
-  TrainingParts parts() const {
+  TrainingParts parts() {
     return {*session_.backend,         *training_->program,
             *training_->exchange,      *training_->optimizer,
             *training_->learning_rate, *session_.communicator,
             *training_->batches,       plan_,
-            training_->weights_mutex};
+            training_->weights_mutex,  timeline_};
   }
 
   /// Steps that do not count: until the program has found its algorithms, and one more, whose
@@ -140,6 +140,7 @@ class StepTrial {
   BatchPlan plan_;
   std::unique_ptr<Training> training_;
   std::vector<double> rates_;
+  Timeline timeline_{StepRange{}};  ///< of nothing
 };
 
 /// What was measured, with what it was measured against.

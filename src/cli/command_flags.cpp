@@ -332,6 +332,7 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
     f.yes("profile", c.profile,
           "in the end, say how long each layer took in each direction, by what and with how many "
           "zeros, and write it to profile.json");
+    add_log_flags(f, c);
     f.yes("dry-run", c.dry_run,
           "say where ranks would run, what memory they would take and how many steps they would "
           "make, and train nothing");

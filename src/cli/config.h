@@ -8,6 +8,7 @@
 #include "comm/allreduce_choice.h"
 #include "comm/compression/compression.h"
 #include "data/pipeline.h"
+#include "report/timeline.h"
 #include "train/learning_rate.h"
 
 namespace cputrain {
@@ -75,6 +76,9 @@ struct Config {
   std::optional<int> verbose;
   std::size_t log_every = 10;
   bool profile = false;  ///< of `train`
+  std::string timeline;  ///< of `train`
+  StepRange timeline_steps{1, 20};
+  std::vector<std::string> log_formats;  ///< of `train`: kLogFormats
   std::optional<int> repeat;
   int repeats() const { return repeat.value_or(5); }
   std::vector<int> micro_batches{1, 2, 4, 8, 11, 32};                  ///< of `bench kernels`

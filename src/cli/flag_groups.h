@@ -17,6 +17,8 @@ void add_data_flags(Flags&, Config&);
 /// `standard`: what holds without the flag.
 void add_augment_flag(Flags&, Config&, const std::string& standard);
 void add_processor_flags(Flags&, Config&, const CommandLineChoices&);
+/// --timeline and --log-format.
+void add_log_flags(Flags&, Config&);
 /// Which convolutions a backend may use.
 void add_kernel_choice_flags(Flags&, Config&);
 

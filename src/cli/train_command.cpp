@@ -1,6 +1,4 @@
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +10,7 @@
 #include "cli/known_algorithms.h"
 #include "cli/recipe_lines.h"
 #include "cli/run_folder.h"
+#include "cli/run_logs.h"
 #include "cli/training_plans.h"
 #include "comm/pages.h"
 #include "core/error.h"
@@ -32,18 +31,6 @@ namespace cputrain {
 namespace {
 
 constexpr int kVerboseMap = 3;  ///< --verbose: lines of an epoch, and the map of all ranks
-
-/// A terminal that somebody looks at: mpirun gives ranks one without a width and copies what they
-/// write there into its own output, which may be a file.
-bool on_a_screen() {
-  winsize size{};
-  return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-}
-
-Verbosity verbosity(const Config& config) {
-  const int standard = on_a_screen() ? 1 : 2;
-  return static_cast<Verbosity>(std::min(config.verbose.value_or(standard), 2));
-}
 
 /// Everything that must be the same on all ranks before the first step.
 std::string identity(const Config& config, const TrainingChoices& choices, const DataSource& source,
@@ -117,25 +104,6 @@ void say_plan(const Session& session, const Config& config, const TrainingChoice
   if (config.data.empty()) {
     say(session, "No --data: training on synthetic pictures in the paper's shape");
   }
-}
-
-std::unique_ptr<Reporter> make_reporter(const Session& session, const Config& config,
-                                        const Program& program,
-                                        const std::filesystem::path& folder) {
-  std::vector<std::unique_ptr<Reporter>> reporters;
-  if (session.leads()) {
-    reporters.push_back(console_reporter(stdout, verbosity(config)));
-    reporters.push_back(json_lines_reporter(folder / "metrics.jsonl", config.log_every));
-    reporters.push_back(tensorboard_reporter(folder, session.machine.host, config.log_every));
-    reporters.push_back(csv_reporter(folder / "training.csv"));
-    reporters.push_back(history_reporter(folder / "history.json"));
-  }
-  if (session.leads() && config.profile) {
-    const bool prints = verbosity(config) != Verbosity::silent;
-    reporters.push_back(profile_reporter([&program] { return program.layer_times(); },
-                                         prints ? stdout : nullptr, folder / kProfileName));
-  }
-  return all_of(std::move(reporters));
 }
 
 /// The run's results: weights on disk, and the lines that say so.
@@ -233,7 +201,8 @@ class Results {
 /// Weights and curves of a run that is overwritten must not outlive its figures.
 void clear_folder(const std::filesystem::path& folder) {
   std::error_code ignored;
-  for (const char* file : {kWeightsName, kProfileName}) {
+  for (const char* file :
+       {kWeightsName, kProfileName, "mlperf.log", "dawnbench.tsv", "dawnbench.json"}) {
     std::filesystem::remove(folder / file, ignored);
   }
   for (const char* part : {"train", "validation"}) remove_event_files(folder / part);
@@ -326,16 +295,19 @@ int run_train(const Config& config, const Services& services) {
   const ModelDescription model = description_of(session, config, choices, source, graph, classes);
   const Results results(session, folder, model, *training, config.target_accuracy);
   if (session.leads()) clear_folder(folder);
-  const auto reporter = make_reporter(session, config, *training->program, folder);
+  const auto reporter = make_reporter(session, config, choices, classes, *training->program, plan,
+                                      data.validation.size(), folder);
+  Timeline timeline = make_timeline(config);
   const auto armed = services.signals->arm([&] { return results.save_and_say(); });
   const TrainResult result =
       train({*session.backend, *training->program, *training->exchange, *training->optimizer,
              *training->learning_rate, *session.communicator, *training->batches, plan,
-             training->weights_mutex},
+             training->weights_mutex, timeline},
             validation,
             {choices.epochs, config.steps, choices.seed, config.target_accuracy, hosts_of(session)},
             *reporter, [&] { return services.signals->stop_requested(); });
   results.finish(result, *reporter);
+  write_timeline(session, config, timeline);
   algorithms.keep(*training->program);
   check_replicas(session, *training);
   session.communicator->barrier();  // nobody leaves before the weights are on disk

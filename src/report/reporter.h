@@ -24,6 +24,7 @@ struct StepRecord {
   Tally epoch_tally;              ///< of the epoch so far
   double learning_rate = 0;
   double seconds = 0;
+  bool trying = false;  ///< algorithms were tried during it, so it took longer than others
 };
 
 /// The rank for which the others waited longest.

@@ -29,6 +29,24 @@ std::unique_ptr<Reporter> csv_reporter(const std::filesystem::path&);
 /// Keras' History as JSON: a list of figures a name; NaN is null. Whole after every epoch.
 std::unique_ptr<Reporter> history_reporter(const std::filesystem::path&);
 
+/// What of a training its logs for others say once.
+struct RunFacts {
+  std::string model, data, platform, optimizer;
+  std::size_t batch = 0, train_images = 0, validation_images = 0;
+  int ranks = 1, classes = 2;
+  double learning_rate = 0;  ///< the full one
+  std::uint64_t seed = 0;
+};
+
+/// MLPerf's ":::MLLOG" lines.
+std::unique_ptr<Reporter> mlperf_reporter(const std::filesystem::path&, const RunFacts&);
+
+/// DAWNBench's dawnbench.tsv, a line an evaluated epoch, and dawnbench.json in a folder.
+std::unique_ptr<Reporter> dawnbench_reporter(const std::filesystem::path& folder, const RunFacts&);
+
+/// tf_cnn_benchmarks' lines on a stream: the first step that counts and every so many.
+std::unique_ptr<Reporter> benchmark_lines_reporter(std::FILE*, const RunFacts&, std::size_t every);
+
 /// Passes every record on, in order. None at all is silence: what ranks other than 0 get.
 std::unique_ptr<Reporter> all_of(std::vector<std::unique_ptr<Reporter>>);
 

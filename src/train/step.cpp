@@ -40,21 +40,24 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
   const int micro_batches = todo.plan.micro_batches(todo.in_epoch);
   double waited = parts.program.waited();
   // Sharded layers wait for other ranks inside a pass: that time is the stragglers'.
-  const auto computed = [&] {
+  const auto computed = [&](const char* what, double& part) {
     const double before = std::exchange(waited, parts.program.waited());
-    const double waits = waited - before;
+    const double waits = waited - before, lap = watch.lap();
     result.budget.straggler_wait += waits;
-    return watch.lap() - waits;
+    part += lap - waits;
+    parts.timeline.ended(what, lap);
   };
   for (int k = 0; k < micro_batches; ++k) {
     const MicroBatch& batch = parts.batches.next();
-    result.budget.input_wait += watch.lap();
+    const double waited_for_input = watch.lap();
+    result.budget.input_wait += waited_for_input;
+    parts.timeline.ended("WAIT_FOR_DATA", waited_for_input);
     result.tally += parts.program.forward(batch, pass);
     rank_answers(result.tally, batch.labels, parts.program.probabilities());
-    result.budget.forward += computed();
+    computed("forward", result.budget.forward);
     const Accumulate accumulate = parts.exchange.begin(k, k + 1 == micro_batches);
     parts.program.backward(loss_scale, accumulate, [&](std::size_t n) { parts.exchange.ready(n); });
-    result.budget.backward += computed();
+    computed("backward", result.budget.backward);
   }
 }
 
@@ -80,6 +83,7 @@ StepResult run_step(const TrainingParts& parts, const StepToDo& todo,
                     const std::function<bool()>& stop_requested) {
   const Stopwatch whole;
   StepResult result;
+  parts.timeline.begin_step(todo.step + 1);
   compute_gradients(parts, todo, result);
 
   Stopwatch watch;
@@ -88,10 +92,12 @@ StepResult run_step(const TrainingParts& parts, const StepToDo& todo,
   parts.optimizer.begin_step(todo.step, todo.learning_rate);
   result.budget.optimizer = watch.lap();
   exchange_and_update(parts, result);
+  parts.timeline.ended("reduce, update, publish", watch.lap());
 
   result.own_images = result.tally.images;
   result.stop = stop_requested();
   agree(parts.communicator, parts.program, result);
+  parts.timeline.ended("agree", watch.lap());
   result.tally.loss += penalty * result.tally.images;
   result.seconds = whole.seconds();
   result.budget.other = result.seconds - result.budget.known();

@@ -9,6 +9,7 @@
 #include "data/batch_plan.h"
 #include "data/batch_source.h"
 #include "report/budget.h"
+#include "report/timeline.h"
 #include "train/learning_rate.h"
 #include "train/optimizer.h"
 
@@ -26,6 +27,7 @@ struct TrainingParts {
   const BatchPlan& plan;
   /// Held while the weights change: whoever holds it sees those of a completed step.
   std::mutex& weights_mutex;
+  Timeline& timeline;  ///< of this rank
 };
 
 /// Which step of the training is to be made.

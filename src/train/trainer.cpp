@@ -105,8 +105,8 @@ class Epoch {
 
  private:
   void report(const EpochRecord& epoch, const StepResult& step, std::uint64_t steps) {
-    const StepRecord record{steps,       epoch.epoch,         epoch.steps, step.tally,
-                            epoch.train, epoch.learning_rate, step.seconds};
+    const StepRecord record{steps,       epoch.epoch,         epoch.steps,  step.tally,
+                            epoch.train, epoch.learning_rate, step.seconds, step.trying};
     reporter_.step(record);
     check_loss(record);
   }

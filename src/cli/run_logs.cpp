@@ -1,0 +1,112 @@
+#include "cli/run_logs.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "cli/recipe_lines.h"
+#include "cli/run_folder.h"
+#include "core/files.h"
+#include "report/profile.h"
+#include "report/reporters.h"
+
+namespace cputrain {
+namespace {
+
+/// A terminal that somebody looks at: mpirun gives ranks one without a width and copies what they
+/// write there into its own output, which may be a file.
+bool on_a_screen() {
+  winsize size{};
+  return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+}
+
+Verbosity verbosity(const Config& config) {
+  const int standard = on_a_screen() ? 1 : 2;
+  return static_cast<Verbosity>(std::min(config.verbose.value_or(standard), 2));
+}
+
+RunFacts facts_of(const Session& session, const Config& config, const TrainingChoices& choices,
+                  int classes, const BatchPlan& plan, std::size_t validation_images) {
+  return {.model = choices.model->name,
+          .data = config.data.empty() ? "synthetic" : config.data,
+          .platform = fmt::format("{}, {} ranks of {} threads", session.machine.cpu_model,
+                                  session.communicator->size(), session.threads),
+          .optimizer = std::string(rule_name(choices.optimizer.rule)),
+          .batch = choices.batch,
+          .train_images = plan.samples(),
+          .validation_images = validation_images,
+          .ranks = session.communicator->size(),
+          .classes = classes,
+          .learning_rate = full_rate(choices),
+          .seed = choices.seed};
+}
+
+bool asks_for(const Config& config, std::string_view format) {
+  return std::ranges::find(config.log_formats, format) != config.log_formats.end();
+}
+
+/// What this rank's clock shows more than rank 0's, in seconds: processes of one host read the same
+/// clock; of others the median of what they show when all leave a barrier, some of its time wrong.
+double clock_offset(const Session& session) {
+  constexpr int kRounds = 9;
+  std::vector<double> offsets;
+  for (int i = 0; i < kRounds; ++i) {
+    session.communicator->barrier();
+    const auto clocks = session.communicator->gather(fmt::format("{:.17g}", Timeline::now()));
+    const auto rank = static_cast<std::size_t>(session.communicator->rank());
+    offsets.push_back(std::stod(clocks[rank]) - std::stod(clocks.front()));
+  }
+  std::ranges::sort(offsets);
+  const bool same_host = session.place().host == session.plan.ranks.front().host;
+  return same_host ? 0 : offsets[kRounds / 2];
+}
+
+}  // namespace
+
+std::unique_ptr<Reporter> make_reporter(const Session& session, const Config& config,
+                                        const TrainingChoices& choices, int classes,
+                                        const Program& program, const BatchPlan& train,
+                                        std::size_t validation_images,
+                                        const std::filesystem::path& folder) {
+  if (!session.leads()) return all_of({});
+  const Verbosity shown = verbosity(config);
+  const RunFacts facts = facts_of(session, config, choices, classes, train, validation_images);
+  std::vector<std::unique_ptr<Reporter>> reporters;
+  reporters.push_back(console_reporter(stdout, shown));
+  reporters.push_back(json_lines_reporter(folder / "metrics.jsonl", config.log_every));
+  reporters.push_back(tensorboard_reporter(folder, session.machine.host, config.log_every));
+  reporters.push_back(csv_reporter(folder / "training.csv"));
+  reporters.push_back(history_reporter(folder / "history.json"));
+  if (asks_for(config, "mlperf")) {
+    reporters.push_back(mlperf_reporter(folder / "mlperf.log", facts));
+  }
+  if (asks_for(config, "dawnbench")) reporters.push_back(dawnbench_reporter(folder, facts));
+  if (asks_for(config, "tf_cnn_benchmarks")) {
+    reporters.push_back(benchmark_lines_reporter(stdout, facts, config.log_every));
+  }
+  if (config.profile) {
+    reporters.push_back(profile_reporter([&program] { return program.layer_times(); },
+                                         shown == Verbosity::silent ? nullptr : stdout,
+                                         folder / kProfileName));
+  }
+  return all_of(std::move(reporters));
+}
+
+Timeline make_timeline(const Config& config) {
+  return Timeline(config.timeline.empty() ? StepRange{} : config.timeline_steps);
+}
+
+void write_timeline(const Session& session, const Config& config, const Timeline& timeline) {
+  if (!timeline.wanted()) return;
+  const auto texts = session.communicator->gather(timeline_text(timeline, clock_offset(session)));
+  if (!session.leads()) return;
+  std::vector<std::string> hosts;
+  for (const RankPlan& plan : session.plan.ranks) hosts.push_back(plan.host);
+  write_file(config.timeline, timeline_json(texts, hosts));
+  say(session,
+      "Timeline: " + config.timeline + " (open it in https://ui.perfetto.dev or chrome://tracing)");
+}
+
+}  // namespace cputrain

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "cli/session.h"
+#include "cli/training_setup.h"
+#include "data/batch_plan.h"
+#include "report/reporter.h"
+#include "report/timeline.h"
+
+namespace cputrain {
+
+/// What --log-format takes.
+inline constexpr std::string_view kLogFormats[] = {"mlperf", "dawnbench", "tf_cnn_benchmarks"};
+
+/// Everything that hears of this training: the terminal, the files of its folder, and the logs that
+/// --log-format asks for. Silence on ranks other than 0.
+std::unique_ptr<Reporter> make_reporter(const Session&, const Config&, const TrainingChoices&,
+                                        int classes, const Program&, const BatchPlan& train,
+                                        std::size_t validation_images,
+                                        const std::filesystem::path& folder);
+
+/// The steps that --timeline shows; none without it.
+Timeline make_timeline(const Config&);
+
+/// Writes the timeline of all ranks where there is one. Collective. Error(output).
+void write_timeline(const Session&, const Config&, const Timeline&);
+
+}  // namespace cputrain

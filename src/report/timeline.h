@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace cputrain {
+
+/// Steps of a training, counted from 1, both included; none where `last` is 0.
+struct StepRange {
+  std::uint64_t first = 1, last = 0;
+  bool contains(std::uint64_t step) const { return first <= step && step <= last; }
+};
+
+/// What this rank did and when, in the steps that somebody wants to see. Spans lie one behind the
+/// other, as the step's own watch cuts them. Bounded: what comes behind kMost spans is counted
+/// only.
+class Timeline {
+ public:
+  static constexpr std::size_t kMost = 20000;
+
+  struct Span {
+    const char* name;  ///< lives for ever
+    std::uint64_t step;
+    double begin;    ///< seconds of the monotonic clock
+    double seconds;  ///< of it
+  };
+
+  /// Nothing is kept of other steps.
+  explicit Timeline(StepRange steps) : steps_(steps) {}
+
+  /// Spans until the next call are this step's, which counts from 1.
+  void begin_step(std::uint64_t step) { step_ = step; }
+  /// What ended just now and took so long.
+  void ended(const char* name, double seconds);
+
+  const std::vector<Span>& spans() const { return spans_; }
+  std::size_t lost() const { return lost_; }
+  bool wanted() const { return steps_.last > 0; }
+
+  /// Seconds of the monotonic clock, as spans have them.
+  static double now();
+
+ private:
+  StepRange steps_;
+  std::uint64_t step_ = 0;
+  std::vector<Span> spans_;
+  std::size_t lost_ = 0;
+};
+
+/// One rank's part of a timeline as text that another rank's timeline_json() reads; `offset` is
+/// what its clock shows more than rank 0's, in seconds.
+std::string timeline_text(const Timeline&, double offset);
+
+/// Chrome's trace format (chrome://tracing, Perfetto): a process a rank, complete events in
+/// microseconds of rank 0's clock from the first span on, the clocks' offsets in the metadata.
+/// `texts` and `hosts` are by rank. Source: "Trace Event Format", Google, 2016.
+std::string timeline_json(const std::vector<std::string>& texts,
+                          const std::vector<std::string>& hosts);
+
+}  // namespace cputrain

@@ -1,0 +1,112 @@
+"""--log-format and --timeline: the logs that other people's programs read, by readers that are not ours."""
+import csv
+import json
+import re
+import unittest
+
+from program import ProgramTest, needs_mpi
+
+try:
+    from mlperf_logging.compliance_checker import mlp_parser
+except ImportError:
+    mlp_parser = None
+
+# The order of keys and the spaces are what the compliance checker of mlperf_logging reads (ruleset 4.0.0).
+MLLOG = re.compile(r':::MLLOG (\{"namespace": "", "time_ms": \d+, "event_type": "(INTERVAL_START|INTERVAL_END|'
+                   r'POINT_IN_TIME)", "key": "\w+", "value": .+, "metadata": \{.*\}\})')
+
+
+class LogFormats(ProgramTest):
+    def train_with(self, *words, **options):
+        return self.expect(0, "train", "--image-size", "64", "--data", "synthetic:60", "--batch", "20", "--threads", "1",
+                           "--epochs", "2", "--log-every", "2", "--out", "run", *words, **options)
+
+    def test_mlperf(self):
+        self.train_with("--log-format", "mlperf")
+        with open(self.path("run/mlperf.log")) as f:
+            lines = f.read().splitlines()
+        for line in lines:
+            self.assertRegex(line, MLLOG)
+        events = [json.loads(MLLOG.fullmatch(line).group(1)) for line in lines]
+        if mlp_parser:
+            parsed, errors = mlp_parser.parse_file(self.path("run/mlperf.log"), ruleset="4.0.0")
+            self.assertEqual(([e["key"] for e in events], []), ([line.key for line in parsed], errors))
+        keys = [e["key"] for e in events]
+        for once in ("submission_org", "submission_platform", "submission_division", "init_stop", "run_start",
+                     "run_stop", "train_samples", "eval_samples"):
+            self.assertEqual(keys.count(once), 1, once)
+        epoch = ["epoch_start", "epoch_stop", "eval_start", "eval_accuracy", "eval_stop"]
+        self.assertEqual(keys[keys.index("init_start"):],
+                         ["init_start", *keys[keys.index("init_start") + 1:keys.index("init_stop")], "init_stop",
+                          "run_start", *epoch, *epoch, "run_stop"])
+        self.assertEqual(events[-1]["metadata"]["status"], "success")
+        times = [e["time_ms"] for e in events]
+        self.assertEqual(times, sorted(times))
+        said = [e["value"] for e in events if e["key"] == "eval_accuracy"]
+        self.assertEqual(said, [m["val_accuracy"] for m in self.metrics("run", "epoch")])
+        self.assertEqual([e["metadata"]["epoch_num"] for e in events if e["key"] == "epoch_stop"], [1, 2])
+
+    def test_dawnbench(self):
+        self.train_with("--log-format", "dawnbench")
+        with open(self.path("run/dawnbench.tsv"), newline="") as f:
+            rows = list(csv.DictReader(f, delimiter="\t"))
+        epochs = self.metrics("run", "epoch")
+        self.assertEqual([row["epoch"] for row in rows], ["1", "2"])
+        seconds = 0
+        for row, epoch in zip(rows, epochs, strict=True):
+            seconds += epoch["seconds"]
+            self.assertAlmostEqual(float(row["hours"]), seconds / 3600, places=8)
+            self.assertAlmostEqual(float(row["top1Accuracy"]), 100 * epoch["val_accuracy"], places=3)
+        with open(self.path("run/dawnbench.json")) as f:
+            about = json.load(f)
+        self.assertEqual((about["version"], about["model"]), ("v1.0", "dogcat"))
+        self.assertRegex(about["timestamp"], r"\d{4}-\d\d-\d\d")
+
+    def test_tf_cnn_benchmarks(self):
+        text = self.train_with("--log-format", "tf_cnn_benchmarks").stdout
+        self.assertRegex(text, r"(?m)^Batch size:  20 global\n             20 per rank$")
+        steps = re.findall(r"(?m)^(\d+)\timages/sec: (\d+\.\d) \+/- (\d+\.\d) \(jitter = \d+\.\d\)\t(\d\.\d{3})$", text)
+        self.assertEqual(steps[0][0], "1")
+        self.assertEqual(steps[0][2], "0.0")
+        total = re.search(r"(?m)^-{64}\ntotal images/sec: (\d+\.\d\d)\n-{64}$", text)
+        self.assertAlmostEqual(float(total[1]), float(steps[-1][1]), delta=0.5 * float(total[1]))
+        last = self.metrics("run", "epoch")[-1]
+        self.assertIn(f"Accuracy @ 1 = {last['val_accuracy']:.4f} Accuracy @ 5 = 1.0000 [6 examples]", text)
+
+    def timeline(self, ranks):
+        with open(self.path("t.json")) as f:
+            trace = json.load(f)
+        self.assertEqual(set(trace), {"traceEvents", "displayTimeUnit", "otherData"})
+        names = {e["pid"]: e["args"]["name"] for e in trace["traceEvents"] if e["name"] == "process_name"}
+        self.assertEqual(sorted(names), list(range(ranks)))
+        spans = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+        for pid in range(ranks):
+            own = sorted((e for e in spans if e["pid"] == pid), key=lambda e: e["ts"])
+            for a, b in zip(own, own[1:]):  # one behind the other, but for the clock's own time
+                self.assertLessEqual(a["ts"] + a["dur"], b["ts"] + 50)
+        self.assertTrue(all(e["ts"] >= 0 and e["dur"] >= 0 for e in spans))
+        return spans
+
+    def test_timeline_of_some_steps(self):
+        self.train_with("--timeline", "t.json", "--timeline-steps", "2:3", "--micro-batch", "8")
+        spans = self.timeline(1)
+        step = [e["name"] for e in spans if e["args"]["step"] == 2]
+        passes = ["WAIT_FOR_DATA", "forward", "backward"]
+        self.assertEqual(step, [*passes, *passes, *passes, "reduce, update, publish", "agree"])
+        self.assertEqual({e["args"]["step"] for e in spans}, {2, 3})
+
+    @needs_mpi
+    def test_timeline_of_all_ranks(self):
+        self.train_with("--timeline", "t.json", ranks=3)
+        spans = self.timeline(3)
+        self.assertEqual({e["args"]["step"] for e in spans}, {1, 2, 3, 4, 5, 6})
+        self.assertEqual({e["pid"] for e in spans if e["name"] == "forward"}, {0, 1, 2})
+
+    def test_wrong_words(self):
+        self.expect(2, "train", "--log-format", "mlperf,caffe", says=["--log-format", "caffe", "dawnbench"])
+        for steps in ("5", "0:3", "7:5", "a:b", "1:2x"):
+            self.expect(2, "train", "--timeline-steps", steps, says=["--timeline-steps " + steps, "FIRST:LAST"])
+
+
+if __name__ == "__main__":
+    unittest.main()
