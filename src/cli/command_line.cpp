@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command_flags.h"
+#include "cli/sweep_flags.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"
@@ -35,6 +36,9 @@ const std::vector<Command>& commands() {
        "every way to sum gradients over ranks; input: decoding, augmentation and batches; kernels: "
        "every layer and direction by micro-batch",
        {"step", "allreduce", "input", "kernels"}},
+      {"sweep",
+       "the table \"seconds per epoch\" by CPUs, batch and backend; ends and goes on where it was",
+       {}},
       {"info", "machine, placement, libraries, and the layers of a model", {}},
   };
   return list;
@@ -309,6 +313,7 @@ void check_combinations(Config& config) {
     fail(ExitCode::usage,
          "--balanced changes nothing without --limit-train or --limit-val, which it shares out");
   }
+  if (config.command == "sweep") check_sweep(config);
   if (config.target_accuracy && config.limit_val == 0u) {
     fail(ExitCode::usage,
          "--target-accuracy needs an evaluation after each epoch; leave out --limit-val 0");
@@ -355,6 +360,9 @@ std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>
     fail(ExitCode::usage, std::string(error.what()) + " (see --help)");
   }
   config.given = flags.given();
+  for (const auto& [name, value] : config.given) {
+    if (!flags.takes_value(name)) config.switches.insert(name);
+  }
   check_combinations(config);
   return config;
 }

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "comm/allreduce_choice.h"
 #include "comm/compression/compression.h"
 #include "data/pipeline.h"
+#include "sweep/plan.h"
 #include "train/learning_rate.h"
 
 namespace cputrain {
@@ -82,11 +84,21 @@ struct Config {
   std::size_t images = 200;                                            ///< of `data synth`
   std::string format = "jpeg";                                         ///< of `data synth`
   std::string onnx, safetensors, model_file, export_layout = "keras";  ///< of `export`
+  bool measure_limits = false;                                         ///< of `train`
+  std::string end_with;                                                ///< of `train`
   std::string confusion;                                               ///< of `eval`
   std::optional<int> top;                                              ///< of `predict`
 
+  // sweep
+  SweepGrid grid;
+  bool full_epochs = false, oversubscribe = false;
+  bool plan_only = false, collect = false, retry = false;
+  std::optional<int> task;
+  std::string launcher, reference;
+
   /// The flags as they were given, wherever that was, for config.json: {"batch", "32"}.
   std::vector<std::pair<std::string, std::string>> given;
+  std::set<std::string> switches;  ///< those among them that have no value
 
   DataRequest data_request(std::uint64_t split_seed) const {
     return {data.empty() ? "synthetic" : data,

@@ -19,5 +19,7 @@ void add_augment_flag(Flags&, Config&, const std::string& standard);
 void add_processor_flags(Flags&, Config&, const CommandLineChoices&);
 /// Which convolutions a backend may use.
 void add_kernel_choice_flags(Flags&, Config&);
+/// What a command writes, and where.
+void add_output_flags(Flags&, Config&);
 
 }  // namespace cputrain
