@@ -68,6 +68,7 @@ int run_command(const Config& config, const Services& services) {
   if (config.command == "predict") return run_predict(config, services);
   if (config.command == "export") return run_export(config, services);
   if (config.command == "sweep") return run_sweep(config, services);
+  if (config.command == "report") return run_report(config, services);
   if (config.command == "info") return run_info(config, services);
   if (config.topic == "allreduce") return run_bench_allreduce(config, services);
   if (config.topic == "input") return run_bench_input(config, services);

@@ -7,6 +7,7 @@
 
 #include "cli/bench_flags.h"
 #include "cli/flag_groups.h"
+#include "cli/report_flags.h"
 #include "cli/sweep_flags.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -334,6 +335,7 @@ void add_synth_flags(Flags& f, Config& c) {
 void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   const std::string& command = c.command;
   if (command == "data" && c.topic == "synth") return add_synth_flags(f, c);
+  if (command == "report") return add_report_flags(f, c);
   if (c.topic == "allreduce") return add_allreduce_flags(f, c, choices);
   if (c.topic == "kernels") return add_kernel_bench_flags(f, c, choices);
   if (c.topic == "input") return add_input_bench_flags(f, c, choices);

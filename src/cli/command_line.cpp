@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command_flags.h"
+#include "cli/report_flags.h"
 #include "cli/sweep_flags.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -26,6 +27,9 @@ const std::vector<Command>& commands() {
       {"train", "train, evaluate and save a classifier (what runs when no command is named)", {}},
       {"eval", "loss and accuracy of saved weights on a data set", {}},
       {"predict", "classes of picture files and of folders of them", {}},
+      {"report",
+       "tables and a page with plots from the folders of sweeps; --diff: two of them side by side",
+       {}},
       {"export", "saved weights as ONNX or safetensors, a model as a file to change", {}},
       {"data",
        "check: find damaged and doubled pictures; info: what a data set holds; pack: one file that "
@@ -231,13 +235,15 @@ const Command& take_command(std::vector<std::string>& words, Config& config) {
 }
 
 void check_files(const Config& config) {
-  if (!config.files.empty() && config.command != "predict" && config.command != "data") {
+  if (!config.files.empty() && config.command != "predict" && config.command != "data" &&
+      config.command != "report") {
     fail(ExitCode::usage, config.files.front() + " is one word too many (flags begin with --)");
   }
   if (config.command == "predict" && config.files.empty()) {
     fail(ExitCode::usage,
          "predict needs picture files or folders: cputrain predict --weights FILE PICTURE...");
   }
+  if (config.command == "report") check_report(config);
   const std::size_t most = config.topic == "pack" ? 2 : 1;
   if (config.command == "data" && config.files.size() > most) {
     fail(ExitCode::usage,

@@ -9,6 +9,7 @@
 #include "comm/allreduce_choice.h"
 #include "comm/compression/compression.h"
 #include "data/pipeline.h"
+#include "report/prices.h"
 #include "sweep/plan.h"
 #include "train/learning_rate.h"
 
@@ -21,7 +22,7 @@ inline constexpr double kValidationSplit = 0.1;
 struct Config {
   std::string command = "train";
   std::string topic;               ///< second word of `bench` and `data`
-  std::vector<std::string> files;  ///< of `predict`; data and file of `data`
+  std::vector<std::string> files;  ///< of `predict` and `report`; data and file of `data`
 
   // model
   std::string model = "dogcat";
@@ -89,12 +90,14 @@ struct Config {
   std::string confusion;                                               ///< of `eval`
   std::optional<int> top;                                              ///< of `predict`
 
-  // sweep
+  // sweep and report
   SweepGrid grid;
   bool full_epochs = false, oversubscribe = false;
   bool plan_only = false, collect = false, retry = false;
   std::optional<int> task;
   std::string launcher, reference;
+  Prices prices;
+  bool diff = false;  ///< of `report`
 
   /// The flags as they were given, wherever that was, for config.json: {"batch", "32"}.
   std::vector<std::pair<std::string, std::string>> given;
