@@ -9,6 +9,7 @@
 
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
+#include "report/statistics.h"
 
 namespace cputrain {
 namespace {
@@ -26,15 +27,18 @@ struct Answer {
 /// Two answers of one group that are the farthest apart.
 struct Difference {
   Answer low, high;
+  double pairs = 0;  ///< that were compared
   double size() const { return high.accuracy - low.accuracy; }
-  /// By how much two independent samples of that size differ in one case of 20: the standard error
-  /// of a difference of proportions, times 1.96.
+  /// By how much the farthest pair of as many independent samples differs in one case of 20: the
+  /// standard error of a difference of proportions, times the normal quantile of 0.05 divided by
+  /// the pairs (Bonferroni) and by two sides.
   double by_chance() const {
+    constexpr double kNormal = 1e6;  // degrees of freedom that make Student's t normal
     const auto variance = [](const Answer& a) {
       const double p = (a.accuracy * a.images + 1) / (a.images + 2);  // never 0 with few images
       return p * (1 - p) / a.images;
     };
-    return 1.96 * std::sqrt(variance(low) + variance(high));
+    return student_quantile(1 - 0.025 / pairs, kNormal) * std::sqrt(variance(low) + variance(high));
   }
 };
 
@@ -65,12 +69,16 @@ std::optional<Difference> largest(const std::vector<Answer>& answers,
   std::map<std::pair<const Series*, std::size_t>, std::vector<Answer>> groups;
   for (const Answer& a : answers) groups[{a.series, key(a)}].push_back(a);
   std::optional<Difference> result;
+  double pairs = 0;
   for (const auto& [name, group] : groups) {
-    if (group.size() < 2) continue;
+    const auto n = static_cast<double>(group.size());
+    if (n < 2) continue;
+    pairs += n * (n - 1) / 2;
     const auto [low, high] = std::ranges::minmax_element(group, {}, &Answer::accuracy);
-    const Difference here{*low, *high};
+    const Difference here{*low, *high, 0};
     if (!result || here.size() > result->size()) result = here;
   }
+  if (result) result->pairs = pairs;
   return result;
 }
 
@@ -81,9 +89,11 @@ std::string sentence(const ScalingTable& table, const Difference& d, const char*
   };
   const bool shown = d.size() > d.by_chance();
   return fmt::format(
-      "{}: accuracies differ by at most {:.4f} ({}; {}), {} the {:.4f} by which two "
-      "independent samples of so many images differ in one case of 20.",
-      what, d.size(), place(d.low), place(d.high), shown ? "more than" : "within", d.by_chance());
+      "{}: accuracies differ by at most {:.4f} ({}; {}), {} the {:.4f} by which the farthest of "
+      "{:.0f} "
+      "pairs of independent samples of so many images differs in one case of 20.",
+      what, d.size(), place(d.low), place(d.high), shown ? "more than" : "within", d.by_chance(),
+      d.pairs);
 }
 
 bool any_scaled(const std::vector<Answer>& answers) {

@@ -103,7 +103,7 @@ DocumentTable beside_reference(const Series& series, const ReferenceTable& refer
   DocumentTable table;
   table.caption =
       fmt::format("Seconds per epoch of {}, published, and ours by theirs", series.name);
-  table.corner = "batch \\ CPUs";
+  table.corner = "batch / CPUs";
   std::set<int> cpus(reference.cpus.begin(), reference.cpus.end());
   cpus.insert(series.strong.cpus.begin(), series.strong.cpus.end());
   std::set<std::size_t> batches(reference.batches.begin(), reference.batches.end());

@@ -72,9 +72,11 @@ Document difference_document(const std::vector<CellDifference>& differences,
                              const CellTable& after, const std::string& after_name) {
   Document document{before_name + " and " + after_name + " beside each other", {}, {}};
   document.summary.push_back(fmt::format(
-      "Of {} cells in both, {} are faster in {}, {} slower, and {} show no difference.",
+      "Of {} cells in both, {} are faster in {}, {} slower, {} show no difference, and {} have no "
+      "time in one of them.",
       differences.size(), count(differences, Verdict::faster), after_name,
-      count(differences, Verdict::slower), count(differences, Verdict::no_difference_shown)));
+      count(differences, Verdict::slower), count(differences, Verdict::no_difference_shown),
+      count(differences, Verdict::absent)));
   Section section{"difference", "Cell by cell", {}, {}, {table_of(differences)}, {}};
   section.remarks = warnings(before, after);
   if (differences.size() < std::max(before.cells.size(), after.cells.size())) {

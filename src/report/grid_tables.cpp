@@ -72,8 +72,7 @@ DocumentTable table_of(const ScalingTable& all, const Chosen& series, Grid Serie
   table.caption = figure.caption;
   if (series.size() == 1 && all.series.size() > 1) table.caption += ": " + series[0]->name;
   const bool devices = std::ranges::all_of(series, is_device, &Series::backend);
-  table.corner =
-      fmt::format("{} \\ {}", weak ? "batch a rank" : "batch", devices ? "GPUs" : "CPUs");
+  table.corner = fmt::format("{} / {}", weak ? "batch a rank" : "batch", devices ? "GPUs" : "CPUs");
   std::set<std::size_t> rows;
   for (const Series* s : series) {
     const Grid& g = s->*grid;

@@ -40,7 +40,11 @@ std::string head_rows(const DocumentTable& table) {
   return text + "</tr>\n";
 }
 
+/// A long table of figures is folded away: plots and summaries come first.
+constexpr std::size_t kMostOpenRows = 12;
+
 std::string table_text(const DocumentTable& table) {
+  const bool folded = !table.words && table.rows.size() > kMostOpenRows;
   // A table that is wider than the window scrolls by itself; the keyboard reaches it, too.
   std::string text = fmt::format(
       "<div class=\"table\" tabindex=\"0\"><table class=\"{}\">\n<caption>{}</caption>\n<thead>\n{}"
@@ -53,6 +57,10 @@ std::string table_text(const DocumentTable& table) {
     text += "</tr>\n";
   }
   text += "</tbody>\n</table></div>\n";
+  if (folded) {
+    text =
+        "<details><summary>" + html_escape(table.caption) + "</summary>\n" + text + "</details>\n";
+  }
   if (table.notes.empty()) return text;
   text += "<ol class=\"notes\">\n";
   for (const std::string& note : table.notes) text += "<li>" + html_escape(note) + "</li>\n";

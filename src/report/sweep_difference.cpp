@@ -16,16 +16,17 @@ bool same_place(const Cell& a, const Cell& b) {
 }
 
 CellDifference compared(const Cell& before, const Cell& after) {
-  CellDifference result{before, after, std::nullopt, Verdict::no_difference_shown, ""};
+  CellDifference result{before, after, std::nullopt, Verdict::absent, ""};
   if (!before.seconds_per_epoch || !after.seconds_per_epoch) {
     const Cell& absent = before.seconds_per_epoch ? after : before;
-    result.why = "n/a: " + (absent.reason.empty() ? "no reason was given" : absent.reason);
+    result.why = (absent.reason.empty() ? "no reason was given" : absent.reason);
     return result;
   }
   const auto repeats = [](const Cell& c) {
     return c.repeats.empty() ? std::vector<double>{*c.seconds_per_epoch} : c.repeats;
   };
   result.ratio = compare_times(repeats(before), repeats(after));
+  result.verdict = Verdict::no_difference_shown;
   if (!result.ratio->interval) {
     result.why = "an interval needs two repeats of each";
   } else if (result.ratio->interval->high < 1) {
@@ -45,9 +46,11 @@ std::string verdict_text(Verdict verdict) {
     case Verdict::slower:
       return "slower";
     case Verdict::no_difference_shown:
+      return "no difference shown";
+    case Verdict::absent:
       break;
   }
-  return "no difference shown";
+  return "n/a";
 }
 
 std::vector<CellDifference> compare_sweeps(const CellTable& before, const CellTable& after) {

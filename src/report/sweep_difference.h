@@ -10,16 +10,17 @@
 
 namespace cputrain {
 
-enum class Verdict { faster, slower, no_difference_shown };
-/// "faster", "slower", "no difference shown".
+/// `absent`: one of the two has no time.
+enum class Verdict { faster, slower, no_difference_shown, absent };
+/// "faster", "slower", "no difference shown", "n/a".
 std::string verdict_text(Verdict);
 
 /// One place (CPUs, ranks x threads, batch, backend) of two sweeps.
 struct CellDifference {
   Cell before, after;
   std::optional<TimeRatio> ratio;  ///< after by before; nothing where one has no time
-  Verdict verdict = Verdict::no_difference_shown;
-  std::string why;  ///< where no interval could be made
+  Verdict verdict = Verdict::absent;
+  std::string why;  ///< where there is no interval
 
   /// Of the ratio, 95 %; nullptr where there is none.
   const Interval* interval() const {

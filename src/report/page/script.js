@@ -81,18 +81,29 @@
     },
   };
 
+  // A piece of the line, or of the bar, that a key stands for.
+  function sample(key) {
+    const make = (name, facts) => {
+      const element = document.createElementNS('http://www.w3.org/2000/svg', name);
+      for (const [fact, value] of Object.entries(facts)) element.setAttribute(fact, value);
+      return element;
+    };
+    const picture = make('svg', { viewBox: '0 0 36 16', 'aria-hidden': 'true' });
+    picture.append(key.block ? make('rect', { x: 10, width: 16, height: 16, fill: key.colour })
+      : make('line', { x1: 0, y1: 8, x2: 36, y2: 8, stroke: key.colour, 'stroke-width': 3,
+        'stroke-dasharray': (key.dash || []).join(' ') }));
+    return picture;
+  }
+
   // Buttons below a plot that hide and show what they name.
   function keys(holder, chart, list) {
     const row = document.createElement('div');
     row.className = 'keys';
     for (const key of list) {
-      const button = document.createElement('button'), line = document.createElement('i');
+      const button = document.createElement('button');
       button.type = 'button';
       button.setAttribute('aria-pressed', 'true');
-      line.style.borderTopColor = key.colour;
-      line.style.borderTopStyle = key.dash && key.dash.length ? (key.dash[0] < 3 ? 'dotted' : 'dashed') : 'solid';
-      if (key.block) { line.className = 'block'; line.style.background = key.colour; }
-      button.append(line, key.text);
+      button.append(sample(key), key.text);
       button.addEventListener('click', () => {
         key.off = !key.off;
         button.setAttribute('aria-pressed', String(!key.off));
@@ -116,7 +127,9 @@
     canvas.setAttribute('role', 'img');
     canvas.setAttribute('aria-label', title + '; the tables of this page hold the figures');
     frame.append(canvas);
-    holder.append(head, frame);
+    const section = holder.closest('section').querySelector('h2');
+    if (section.textContent !== title) holder.append(head);
+    holder.append(frame);
     config.options = Object.assign({ responsive: true, maintainAspectRatio: false, animation: false }, config.options);
     config.options.plugins = Object.assign({ legend: { display: false } }, config.options.plugins);
     config.plugins = [whiskers];
