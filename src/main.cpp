@@ -19,6 +19,7 @@
 #include "cli/commands.h"
 #include "comm/solo.h"
 #include "core/error.h"
+#include "core/file_lock.h"
 #include "core/tell.h"
 #include "datasets/datasets.h"
 
@@ -56,6 +57,7 @@ Services make_services(const Launcher& launcher, SignalWatch& signals) {
       .machine = read_machine,
       .bind_this_thread = bind_this_thread,
       .mpi = mpi_available(),
+      .launched = launcher.present,
       .libraries = library_versions(),
       .signals = &signals};
 }
@@ -65,6 +67,8 @@ int run_command(const Config& config, const Services& services) {
   if (config.command == "eval") return run_eval(config, services);
   if (config.command == "predict") return run_predict(config, services);
   if (config.command == "export") return run_export(config, services);
+  if (config.command == "sweep") return run_sweep(config, services);
+  if (config.command == "report") return run_report(config, services);
   if (config.command == "info") return run_info(config, services);
   if (config.topic == "allreduce") return run_bench_allreduce(config, services);
   if (config.topic == "input") return run_bench_input(config, services);
@@ -74,6 +78,11 @@ int run_command(const Config& config, const Services& services) {
   if (config.topic == "pack") return run_data_pack(config, services);
   if (config.topic == "synth") return run_data_synth(config, services);
   return run_data_info(config, services);
+}
+
+/// No rank outlives the sweep that it measures for: mpirun leaves ranks behind where it is killed.
+void end_with(SignalWatch& signals, const std::string& file) {
+  signals.end_when([probe = std::make_shared<LockProbe>(file)] { return !probe->held(); });
 }
 
 /// Most mistakes meet all ranks alike: rank 0 says them once. The others wait a moment, in which
@@ -114,8 +123,9 @@ int run(int argc, char** argv) {
       return with_output_checked(static_cast<int>(ExitCode::ok));
     }
     if (!launcher.warning.empty()) tell(fmt::format("warning: {}", launcher.warning));
-    return with_output_checked(
-        run_command(std::get<Config>(parsed), make_services(launcher, signals)));
+    const Config& config = std::get<Config>(parsed);
+    if (!config.end_with.empty()) end_with(signals, config.end_with);
+    return with_output_checked(run_command(config, make_services(launcher, signals)));
   } catch (const Error& error) {
     say_failure(launcher, error.what());
     return static_cast<int>(error.code());

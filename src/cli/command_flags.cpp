@@ -7,12 +7,22 @@
 
 #include "cli/bench_flags.h"
 #include "cli/flag_groups.h"
+#include "cli/report_flags.h"
+#include "cli/sweep_flags.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "data/augment.h"
 #include "model/zoo.h"
 
 namespace cputrain {
+
+namespace {
+
+bool computes_gradients(const Config& c) {
+  return c.command == "train" || c.command == "bench" || c.command == "sweep";
+}
+
+}  // namespace
 
 void add_model_flags(Flags& f, Config& c) {
   f.group("Model");
@@ -21,7 +31,7 @@ void add_model_flags(Flags& f, Config& c) {
   f.text("model", c.model, "NAME",
          "network: " + join(names, ", ") + ", or a model file (.json) [dogcat]");
   f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [the model's]");
-  const bool data = c.command == "train" || c.command == "bench";
+  const bool data = computes_gradients(c);
   f.whole(
       "classes", c.classes, 2, 65536,
       std::string("outputs of the last layer ") + (data ? "[those of the data]" : "[the model's]"));
@@ -54,7 +64,7 @@ void add_expand_flag(Flags& f, Config& c) {
 
 void add_weights_flags(Flags& f, Config& c) {
   f.group("Model");
-  const bool trains = c.command == "train" || c.command == "bench";
+  const bool trains = computes_gradients(c);
   f.text("weights", c.weights, "FILE",
          trains ? "start from these weights of the same model [initial ones, by seed]"
                 : "weights.safetensors that training wrote");
@@ -95,7 +105,7 @@ void add_data_flags(Flags& f, Config& c) {
           "use at most N validation pictures; 0: do not evaluate");
   f.yes("balanced", c.balanced, "the limits keep as many of each class [the classes' proportions]");
   add_expand_flag(f, c);
-  if (c.command == "train" || c.command == "bench" || c.topic == "pack") add_resize_flag(f, c);
+  if (computes_gradients(c) || c.topic == "pack") add_resize_flag(f, c);
   f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
           c.command == "eval"
               ? "chooses the validation part [that of training]"
@@ -126,6 +136,15 @@ std::vector<BatchGrowth> parse_growth(const std::string& text) {
   return growth;
 }
 
+void add_micro_batch_flags(Flags& f, Config& c) {
+  f.whole("micro-batch", c.micro_batch, 1, 65536,
+          "images that a rank computes at once [4 a thread, from 8 to 32, with several ranks 32, 4 "
+          "in a crowd of them, or twice the threads; with batch "
+          "normalization the rank's whole share]");
+  f.yes("sync-bn", c.sync_bn,
+        "batch normalization takes its statistics from the images of all ranks");
+}
+
 void add_batch_flags(Flags& f, Config& c) {
   f.group("Training");
   f.whole("batch", c.batch, 1, 16'777'216, "images in a step, over all ranks [the model's]");
@@ -133,12 +152,7 @@ void add_batch_flags(Flags& f, Config& c) {
   f.whole("batch-per-rank", c.batch_per_rank, 1, 16'777'216,
           "instead of --batch: images in a step of each rank");
   f.exclusive("batch", "batch-per-rank");
-  f.whole("micro-batch", c.micro_batch, 1, 65536,
-          "images that a rank computes at once [4 a thread, from 8 to 32, with several ranks 32, 4 "
-          "in a crowd of them, or twice the threads; with batch "
-          "normalization the rank's whole share]");
-  f.yes("sync-bn", c.sync_bn,
-        "batch normalization takes its statistics from the images of all ranks");
+  add_micro_batch_flags(f, c);
   f.whole("accumulate", c.accumulate, 1, 65536,
           "batches whose gradients are added up for one update [1]");
   f.choice("sharding", {"slices", "strided", "shard-then-batch", "generator"},
@@ -215,7 +229,12 @@ void add_augment_flag(Flags& f, Config& c, const std::string& standard) {
 namespace {
 
 void add_training_flags(Flags& f, Config& c) {
-  add_batch_flags(f, c);
+  if (c.command == "sweep") {
+    f.group("Training");
+    add_micro_batch_flags(f, c);
+  } else {
+    add_batch_flags(f, c);
+  }
   if (c.command == "train") {
     f.whole("epochs", c.epochs, 1, 1'000'000, "times through the data [the model's]");
     f.whole("steps", c.steps, 1, 1'000'000'000'000, "end after N steps, whatever --epochs says");
@@ -229,19 +248,31 @@ void add_training_flags(Flags& f, Config& c) {
 
 }  // namespace
 
-void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
-  f.group("Machine");
-  f.choice("backend", choices.backends, "what computes [" + choices.backends.front() + "]",
-           [&c](const std::string& name) { c.backend = name; });
+namespace {
+
+void add_precision_flag(Flags& f, Config& c) {
   f.choice("precision", {"float", "bf16", "double"},
            "bf16: convolutions may multiply 16-bit brain floats, in training where that measures "
            "faster; sums and weights stay float (CPUs with AVX512-BF16); double: reference backend "
            "only [float]",
            [&c](const std::string& name) { c.precision = name; });
-  f.whole("threads", c.threads, 1, 4096, "of each rank [the cores it was given]");
+}
+
+void add_bind_flag(Flags& f, Config& c) {
   f.yes_or_no("bind", c.bind,
               "bind the threads of each rank to cores of its own [where several ranks fill a "
               "machine]");
+}
+
+}  // namespace
+
+void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
+  f.group("Machine");
+  f.choice("backend", choices.backends, "what computes [" + choices.backends.front() + "]",
+           [&c](const std::string& name) { c.backend = name; });
+  add_precision_flag(f, c);
+  f.whole("threads", c.threads, 1, 4096, "of each rank [the cores it was given]");
+  add_bind_flag(f, c);
 }
 
 void add_kernel_choice_flags(Flags& f, Config& c) {
@@ -253,15 +284,21 @@ void add_kernel_choice_flags(Flags& f, Config& c) {
 namespace {
 
 void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
-  add_processor_flags(f, c, choices);
+  if (c.command == "sweep") {  // whose grid has the rest of them
+    f.group("Machine");
+    add_precision_flag(f, c);
+    add_bind_flag(f, c);
+  } else {
+    add_processor_flags(f, c, choices);
+  }
   f.whole("io-threads", c.io_threads, 1, 4096,
           "for decoding pictures [as --threads] and changing them meanwhile [1 in 8 threads]");
   add_kernel_choice_flags(f, c);
-  if (c.command == "train") {
+  if (c.command == "train" || c.command == "sweep") {
     f.no("kernel-cache", c.kernel_cache,
          "find the quickest algorithms anew and leave ~/.cache/cputrain/algorithms.json alone");
   }
-  if (c.command == "train" || c.command == "bench") {
+  if (computes_gradients(c)) {
     f.parsed(
         "allreduce", "NAME",
         "how gradients are summed: auto, mpi, shm, ring, recursive-doubling, rabenseifner, tree, "
@@ -298,10 +335,12 @@ void add_synth_flags(Flags& f, Config& c) {
 void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   const std::string& command = c.command;
   if (command == "data" && c.topic == "synth") return add_synth_flags(f, c);
+  if (command == "report") return add_report_flags(f, c);
   if (c.topic == "allreduce") return add_allreduce_flags(f, c, choices);
   if (c.topic == "kernels") return add_kernel_bench_flags(f, c, choices);
   if (c.topic == "input") return add_input_bench_flags(f, c, choices);
-  const bool trains = command == "train" || command == "bench";
+  if (command == "sweep") add_grid_flags(f, c, choices);
+  const bool trains = computes_gradients(c);
   const bool reads_weights = command == "eval" || command == "predict";
   const bool exports = command == "export";
   if (trains || exports || command == "info") add_model_flags(f, c);
@@ -320,36 +359,7 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
         "threads]");
   }
   add_machine_flags(f, c, choices);
-  f.group("Output");
-  if (command == "train") {
-    f.text("out", c.out, "DIR", "folder of this run [runs/<date>-<model>-np<ranks>-b<batch>]");
-    f.yes("overwrite", c.overwrite, "--out may hold an earlier run");
-    f.whole("verbose", c.verbose, 0, 3,
-            "0: silent, 1: a bar, 2: a line an epoch, 3: that and where every rank runs [1 on a "
-            "terminal, else 2]");
-    f.whole("log-every", c.log_every, 0, 1'000'000'000,
-            "step lines in metrics.jsonl [10]; 0: none");
-    f.yes("profile", c.profile,
-          "in the end, say how long each layer took in each direction, by what and with how many "
-          "zeros, and write it to profile.json");
-    add_log_flags(f, c);
-    f.yes("dry-run", c.dry_run,
-          "say where ranks would run, what memory they would take and how many steps they would "
-          "make, and train nothing");
-    f.text("json", c.json, "FILE",
-           "with --dry-run: write the plan as JSON; -: to standard output, and only it");
-  } else {
-    f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");
-  }
-  if (command == "eval") {
-    f.text("confusion", c.confusion, "FILE",
-           "write how often each class was answered with each as CSV; -: to standard output");
-  }
-  if (command == "predict") {
-    f.whole("top", c.top, 1, 65536, "show the N most probable classes [the first; JSON: all]");
-  }
-  if (command == "bench")
-    f.whole("repeat", c.repeat, 1, 1000, "measured steps [5, or up to 25 that fill 8 seconds]");
+  add_output_flags(f, c);
 }
 
 }  // namespace cputrain

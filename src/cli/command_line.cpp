@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command_flags.h"
+#include "cli/report_flags.h"
+#include "cli/sweep_flags.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"
@@ -25,6 +27,9 @@ const std::vector<Command>& commands() {
       {"train", "train, evaluate and save a classifier (what runs when no command is named)", {}},
       {"eval", "loss and accuracy of saved weights on a data set", {}},
       {"predict", "classes of picture files and of folders of them", {}},
+      {"report",
+       "tables and a page with plots from the folders of sweeps; --diff: two of them side by side",
+       {}},
       {"export", "saved weights as ONNX or safetensors, a model as a file to change", {}},
       {"data",
        "check: find damaged and doubled pictures; info: what a data set holds; pack: one file that "
@@ -35,6 +40,9 @@ const std::vector<Command>& commands() {
        "every way to sum gradients over ranks; input: decoding, augmentation and batches; kernels: "
        "every layer and direction by micro-batch",
        {"step", "allreduce", "input", "kernels"}},
+      {"sweep",
+       "the table \"seconds per epoch\" by CPUs, batch and backend; ends and goes on where it was",
+       {}},
       {"info", "machine, placement, libraries, and the layers of a model", {}},
   };
   return list;
@@ -227,13 +235,15 @@ const Command& take_command(std::vector<std::string>& words, Config& config) {
 }
 
 void check_files(const Config& config) {
-  if (!config.files.empty() && config.command != "predict" && config.command != "data") {
+  if (!config.files.empty() && config.command != "predict" && config.command != "data" &&
+      config.command != "report") {
     fail(ExitCode::usage, config.files.front() + " is one word too many (flags begin with --)");
   }
   if (config.command == "predict" && config.files.empty()) {
     fail(ExitCode::usage,
          "predict needs picture files or folders: cputrain predict --weights FILE PICTURE...");
   }
+  if (config.command == "report") check_report(config);
   const std::size_t most = config.topic == "pack" ? 2 : 1;
   if (config.command == "data" && config.files.size() > most) {
     fail(ExitCode::usage,
@@ -309,6 +319,7 @@ void check_combinations(Config& config) {
     fail(ExitCode::usage,
          "--balanced changes nothing without --limit-train or --limit-val, which it shares out");
   }
+  if (config.command == "sweep") check_sweep(config);
   if (config.target_accuracy && config.limit_val == 0u) {
     fail(ExitCode::usage,
          "--target-accuracy needs an evaluation after each epoch; leave out --limit-val 0");
@@ -355,6 +366,9 @@ std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>
     fail(ExitCode::usage, std::string(error.what()) + " (see --help)");
   }
   config.given = flags.given();
+  for (const auto& [name, value] : config.given) {
+    if (!flags.takes_value(name)) config.switches.insert(name);
+  }
   check_combinations(config);
   return config;
 }

@@ -10,6 +10,8 @@ int run_train(const Config&, const Services&);
 int run_eval(const Config&, const Services&);
 int run_predict(const Config&, const Services&);
 int run_export(const Config&, const Services&);
+int run_sweep(const Config&, const Services&);
+int run_report(const Config&, const Services&);
 int run_info(const Config&, const Services&);
 int run_bench_input(const Config&, const Services&);
 int run_bench_kernels(const Config&, const Services&);

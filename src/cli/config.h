@@ -2,13 +2,16 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "comm/allreduce_choice.h"
 #include "comm/compression/compression.h"
 #include "data/pipeline.h"
+#include "report/prices.h"
 #include "report/timeline.h"
+#include "sweep/plan.h"
 #include "train/learning_rate.h"
 
 namespace cputrain {
@@ -20,7 +23,7 @@ inline constexpr double kValidationSplit = 0.1;
 struct Config {
   std::string command = "train";
   std::string topic;               ///< second word of `bench` and `data`
-  std::vector<std::string> files;  ///< of `predict`; data and file of `data`
+  std::vector<std::string> files;  ///< of `predict` and `report`; data and file of `data`
 
   // model
   std::string model = "dogcat";
@@ -86,11 +89,23 @@ struct Config {
   std::size_t images = 200;                                            ///< of `data synth`
   std::string format = "jpeg";                                         ///< of `data synth`
   std::string onnx, safetensors, model_file, export_layout = "keras";  ///< of `export`
+  bool measure_limits = false;                                         ///< of `train`
+  std::string end_with;                                                ///< of `train`
   std::string confusion;                                               ///< of `eval`
   std::optional<int> top;                                              ///< of `predict`
 
+  // sweep and report
+  SweepGrid grid;
+  bool full_epochs = false, oversubscribe = false;
+  bool plan_only = false, collect = false, retry = false;
+  std::optional<int> task;
+  std::string launcher, reference;
+  Prices prices;
+  bool diff = false;  ///< of `report`
+
   /// The flags as they were given, wherever that was, for config.json: {"batch", "32"}.
   std::vector<std::pair<std::string, std::string>> given;
+  std::set<std::string> switches;  ///< those among them that have no value
 
   DataRequest data_request(std::uint64_t split_seed) const {
     return {data.empty() ? "synthetic" : data,

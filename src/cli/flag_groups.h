@@ -21,5 +21,7 @@ void add_processor_flags(Flags&, Config&, const CommandLineChoices&);
 void add_log_flags(Flags&, Config&);
 /// Which convolutions a backend may use.
 void add_kernel_choice_flags(Flags&, Config&);
+/// What a command writes, and where.
+void add_output_flags(Flags&, Config&);
 
 }  // namespace cputrain

@@ -23,6 +23,26 @@ std::int64_t Flags::parse_whole(const std::string& name, const std::string& text
   return value;
 }
 
+std::vector<std::int64_t> Flags::parse_wholes(const std::string& name, const std::string& text,
+                                              std::int64_t min, std::int64_t max) {
+  constexpr std::size_t kMost = 1000;
+  std::vector<std::int64_t> values;
+  for (const std::string& part : split(text, ',')) {
+    std::int64_t value = 0;
+    const char* end = part.data() + part.size();
+    const auto [stop, error] = std::from_chars(part.data(), end, value);
+    const bool read = error == std::errc{} && stop == end && value >= min && value <= max;
+    if (!read || values.size() == kMost || std::ranges::find(values, value) != values.end()) {
+      fail(ExitCode::usage,
+           fmt::format("--{} {}: must be different whole numbers from {} to {}, with one comma "
+                       "between each two",
+                       name, text, min, max));
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
 double Flags::parse_real(const std::string& name, const std::string& text, double min, double max) {
   double value = 0;
   const char* end = text.data() + text.size();

@@ -34,6 +34,18 @@ class Flags {
     });
   }
 
+  /// Whole numbers between commas, each once.
+  template <class T>
+  void wholes(const std::string& name, std::vector<T>& target, std::int64_t min, std::int64_t max,
+              const std::string& help) {
+    add(name, "N,...", help, [name, &target, min, max](const std::string& text) {
+      target.clear();
+      for (const std::int64_t value : parse_wholes(name, text, min, max)) {
+        target.push_back(static_cast<T>(value));
+      }
+    });
+  }
+
   void text(const std::string& name, std::string& target, const std::string& meta,
             const std::string& help) {
     add(name, meta, help, [&target](const std::string& text) { target = text; });
@@ -80,6 +92,8 @@ class Flags {
            std::function<void(const std::string&)> set);
   static std::int64_t parse_whole(const std::string& name, const std::string& text,
                                   std::int64_t min, std::int64_t max);
+  static std::vector<std::int64_t> parse_wholes(const std::string& name, const std::string& text,
+                                                std::int64_t min, std::int64_t max);
   static double parse_real(const std::string& name, const std::string& text, double min,
                            double max);
 

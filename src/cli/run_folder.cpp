@@ -94,7 +94,8 @@ nlohmann::ordered_json effective_flags(const Config& config, const TrainingChoic
     // What excludes a flag below is said by that flag.
     const bool replaced =
         name == "batch-per-rank" || name.ends_with("shuffle") || name.ends_with("drop-last");
-    if (name != "out" && name != "overwrite" && !replaced) flags[name] = value;
+    if (name != "out" && name != "overwrite" && name != "end-with" && !replaced)
+      flags[name] = value;
   }
   flags["model"] = choices.model->spec;
   flags["image-size"] = choices.image.height;

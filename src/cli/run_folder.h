@@ -12,6 +12,7 @@ namespace cputrain {
 
 inline constexpr const char* kWeightsName = "weights.safetensors";
 inline constexpr const char* kProfileName = "profile.json";
+inline constexpr const char* kLimitsName = "limits.json";
 
 /// Makes the folder of this run (on rank 0): --out, or runs/<date>-<model>-np<ranks>-b<batch>.
 /// Error(usage) where --out holds a run already and --overwrite was not given; Error(output) where

@@ -37,6 +37,7 @@ struct Services {
   /// the system refuses.
   std::function<bool(const std::vector<int>& cpus)> bind_this_thread;
   bool mpi = false;                    ///< this build has it
+  bool launched = false;               ///< mpirun or srun started this process as a rank
   std::vector<std::string> libraries;  ///< "oneDNN 2.6.3", for `info` and environment.json
   SignalWatch* signals = nullptr;      ///< never null; borrowed
 };

@@ -202,10 +202,19 @@ class Results {
 void clear_folder(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (const char* file :
-       {kWeightsName, kProfileName, "mlperf.log", "dawnbench.tsv", "dawnbench.json"}) {
+       {kWeightsName, kProfileName, kLimitsName, "mlperf.log", "dawnbench.tsv", "dawnbench.json"}) {
     std::filesystem::remove(folder / file, ignored);
   }
   for (const char* part : {"train", "validation"}) remove_event_files(folder / part);
+}
+
+/// What these processors and their memory can do, measured in the same places, a moment before.
+void write_limits(const Session& session, const std::filesystem::path& folder) {
+  const Limits limits = measure_together(session);
+  if (!session.leads()) return;
+  const nlohmann::ordered_json json{{"fma_gflops", limits.fma_gflops},
+                                    {"triad_gbs", limits.triad_gbs}};
+  write_file(folder / kLimitsName, json_text(json, 2) + "\n");
 }
 
 std::filesystem::path open_run_folder(const Session& session, const Services& services,
@@ -295,6 +304,7 @@ int run_train(const Config& config, const Services& services) {
   const ModelDescription model = description_of(session, config, choices, source, graph, classes);
   const Results results(session, folder, model, *training, config.target_accuracy);
   if (session.leads()) clear_folder(folder);
+  if (config.measure_limits) write_limits(session, folder);
   const auto reporter = make_reporter(session, config, choices, classes, *training->program, plan,
                                       data.validation.size(), folder);
   Timeline timeline = make_timeline(config);
@@ -311,7 +321,7 @@ int run_train(const Config& config, const Services& services) {
   algorithms.keep(*training->program);
   check_replicas(session, *training);
   session.communicator->barrier();  // nobody leaves before the weights are on disk
-  return static_cast<int>(result.stopped ? ExitCode::interrupted : ExitCode::ok);
+  return result.stopped ? services.signals->stop_code() : static_cast<int>(ExitCode::ok);
 }
 
 }  // namespace cputrain

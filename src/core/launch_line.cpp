@@ -31,6 +31,24 @@ std::string mpirun_options(const LaunchHost& host, int ranks) {
   return np + " --map-by slot" + each + " --bind-to core";
 }
 
+std::string mpirun_options(const LaunchHost& host, int ranks, int threads) {
+  const std::string np = "-np " + std::to_string(ranks);
+  const std::string each = ":PE=" + std::to_string(threads);
+  const int cpus = ranks * threads;
+  const bool quota = host.cpu_quota > 0 && host.cpu_quota < host.cores;
+  if (cpus > host.hardware_threads) return np + " --oversubscribe --bind-to none";
+  if (quota) return np + (ranks > host.cores ? " --oversubscribe" : "") + " --bind-to none";
+  if (cpus > host.cores) {
+    const std::string map = threads == 1 ? "" : " --map-by slot" + each;
+    return np + " --use-hwthread-cpus" + map + " --bind-to hwthread";
+  }
+  if (fits_numa(host, ranks) && cpus / host.numa_nodes <= host.cores / host.numa_nodes) {
+    return np + " --map-by ppr:" + std::to_string(ranks / host.numa_nodes) + ":numa" + each +
+           " --bind-to core";
+  }
+  return np + (threads == 1 ? "" : " --map-by slot" + each) + " --bind-to core";
+}
+
 std::vector<LaunchLine> launch_lines(const LaunchHost& host, bool as_root, bool mpi) {
   const std::string program = "./cputrain ...";
   const bool quota = host.cpu_quota > 0 && host.cpu_quota < host.cores;

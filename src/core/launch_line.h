@@ -20,6 +20,9 @@ struct LaunchHost {
 /// there are, inside NUMA nodes where they fit. More ranks than hardware threads are not bound.
 std::string mpirun_options(const LaunchHost&, int ranks);
 
+/// The same for ranks that get `threads` cores each and no more, so that others stay idle.
+std::string mpirun_options(const LaunchHost&, int ranks, int threads);
+
 struct LaunchLine {
   std::string line;     ///< to be typed
   std::string purpose;  ///< "one rank a physical core"

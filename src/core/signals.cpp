@@ -12,14 +12,13 @@
 namespace cputrain {
 namespace {
 
-constexpr int kEndedBySigterm = 128 + SIGTERM;  // what a shell reports when nothing was saved
-
 sigset_t watched_signals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGHUP);
+  sigaddset(&set, SIGUSR1);
   return set;
 }
 
@@ -34,13 +33,25 @@ void block_signals() {
 SignalWatch::SignalWatch() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 SignalWatch::Armed SignalWatch::arm(std::function<int()> on_terminate) {
-  set(std::move(on_terminate));
+  set(true, std::move(on_terminate));
   return Armed(*this);
 }
 
-void SignalWatch::set(std::function<int()> on_terminate) {
+SignalWatch::Armed SignalWatch::arm() { return arm({}); }
+
+void SignalWatch::set(bool armed, std::function<int()> on_terminate) {
   const std::lock_guard lock(mutex_);
+  armed_ = armed;
   on_terminate_ = std::move(on_terminate);
+}
+
+int SignalWatch::stop_code() const {
+  return static_cast<int>(stop_signal_ == SIGINT ? ExitCode::interrupted : ExitCode::stopped);
+}
+
+void SignalWatch::end_when(std::function<bool()> gone) {
+  const std::lock_guard lock(mutex_);
+  gone_ = std::move(gone);
 }
 
 void SignalWatch::run(const std::stop_token& stop) {
@@ -48,22 +59,34 @@ void SignalWatch::run(const std::stop_token& stop) {
   const timespec patience{.tv_sec = 0, .tv_nsec = 100'000'000};  // to notice the end of the watch
   while (!stop.stop_requested()) {
     const int signal = sigtimedwait(&set, nullptr, &patience);
-    if (signal == SIGTERM || signal == SIGHUP) terminated();
-    if (signal == SIGINT) interrupted();
+    if (signal == SIGTERM || signal == SIGHUP) terminated(signal);
+    if (signal == SIGINT || signal == SIGUSR1) ask_for_stop(signal);
+    look_around();
   }
 }
 
-void SignalWatch::interrupted() {
+void SignalWatch::ask_for_stop(int signal) {
   const std::lock_guard lock(mutex_);
-  if (!on_terminate_ || stop_requested_.exchange(true)) {
-    _exit(static_cast<int>(ExitCode::interrupted));
-  }
+  if (!armed_)
+    _exit(static_cast<int>(signal == SIGINT ? ExitCode::interrupted : ExitCode::stopped));
+  int none = 0;
+  const bool first = stop_signal_.compare_exchange_strong(none, signal);
+  if (!first && signal == SIGINT) _exit(static_cast<int>(ExitCode::interrupted));
+  if (!first || !on_terminate_) return;
   std::fputs("\ncputrain: finishing the step; Ctrl-C again ends at once\n", stderr);
 }
 
-void SignalWatch::terminated() {
+void SignalWatch::terminated(int signal) {
+  std::unique_lock lock(mutex_);
+  if (!armed_) _exit(128 + SIGTERM);  // what a shell reports when nothing was saved
+  if (on_terminate_) _exit(on_terminate_());
+  lock.unlock();
+  ask_for_stop(signal);
+}
+
+void SignalWatch::look_around() {
   const std::lock_guard lock(mutex_);
-  _exit(on_terminate_ ? on_terminate_() : kEndedBySigterm);
+  if (gone_ && gone_()) _exit(static_cast<int>(ExitCode::stopped));
 }
 
 }  // namespace cputrain

@@ -7,17 +7,19 @@
 
 namespace cputrain {
 
-/// Blocks SIGINT, SIGTERM and SIGHUP for this thread and all it starts: call first thing in main,
-/// before any library makes threads. A SignalWatch then receives them. SIGPIPE is ignored.
+/// Blocks SIGINT, SIGTERM, SIGHUP and SIGUSR1 for this thread and all it starts: call first thing
+/// in main, before any library makes threads. A SignalWatch then receives them. SIGPIPE is ignored.
 void block_signals();
 
 /// Receives these signals on a thread of its own, so that work may be done in answer to them
 /// (a handler could do next to nothing). Unarmed, each ends the process at once.
 ///
-/// Armed, while there is something to save: the first SIGINT (Ctrl-C) asks for a stop after the
-/// running step; the second ends the process with 130. SIGTERM and SIGHUP (a
+/// Armed, while there is something to save: the first SIGINT (Ctrl-C) or SIGUSR1 (a batch system's
+/// word that time is up) asks for a stop after the running step; a SIGINT after it ends the process
+/// with 130. SIGTERM and SIGHUP (a
 /// lost terminal) call the function given and end the process with the code it returns: under
 /// mpirun SIGTERM comes a second before SIGKILL, which no step would survive.
+/// Armed without a function, SIGTERM and SIGHUP ask for a stop, too.
 class SignalWatch {
  public:
   SignalWatch();
@@ -26,7 +28,7 @@ class SignalWatch {
   class Armed {
    public:
     explicit Armed(SignalWatch& watch) : watch_(watch) {}
-    ~Armed() { watch_.set({}); }
+    ~Armed() { watch_.set(false, {}); }
     Armed(const Armed&) = delete;
     Armed& operator=(const Armed&) = delete;
 
@@ -34,18 +36,28 @@ class SignalWatch {
     SignalWatch& watch_;
   };
   [[nodiscard]] Armed arm(std::function<int()> on_terminate);
-  bool stop_requested() const { return stop_requested_; }
+  /// For a program that has nothing to save but children to end: every signal only asks for a stop.
+  [[nodiscard]] Armed arm();
+  bool stop_requested() const { return stop_signal_ != 0; }
+  /// What a stopped program returns: 130 after SIGINT, else 75.
+  int stop_code() const;
+
+  /// From now on the process ends (with 75) soon after `gone` is true: what it works for has died.
+  void end_when(std::function<bool()> gone);
 
  private:
-  void set(std::function<int()> on_terminate);
+  void set(bool armed, std::function<int()> on_terminate);
   void run(const std::stop_token&);
-  void interrupted();
-  [[noreturn]] void terminated();
+  void ask_for_stop(int signal);
+  void terminated(int signal);
+  void look_around();
 
   std::mutex mutex_;
-  std::function<int()> on_terminate_;  ///< empty: unarmed
-  std::atomic<bool> stop_requested_ = false;
-  std::jthread thread_;  // last: it uses the other members
+  bool armed_ = false;
+  std::function<int()> on_terminate_;
+  std::function<bool()> gone_;
+  std::atomic<int> stop_signal_ = 0;  ///< the first that asked for it; 0: none
+  std::jthread thread_;               // last: it uses the other members
 };
 
 }  // namespace cputrain

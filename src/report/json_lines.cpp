@@ -48,6 +48,9 @@ Json epoch_json(const EpochRecord& r) {
   }
   line["lr"] = r.learning_rate;
   line["budget"] = budget_json(r.budget);
+  line["settled"] = {{"steps", r.settled.steps},
+                     {"seconds", r.settled.seconds},
+                     {"budget", budget_json(r.settled.budget)}};
   if (r.straggler) {
     line["straggler"] = {{"rank", r.straggler->rank},
                          {"host", r.straggler->host},
@@ -73,6 +76,7 @@ class JsonLines final : public Reporter {
     line["accuracy"] = r.tally.accuracy();
     line["lr"] = r.learning_rate;
     line["seconds"] = r.seconds;
+    if (r.trying) line["trying"] = true;
     file_.write_line(json_text(line));
   }
 

@@ -27,6 +27,14 @@ struct StepRecord {
   bool trying = false;  ///< algorithms were tried during it, so it took longer than others
 };
 
+/// The part of an epoch that shows the speed of a long training: its steps from the second on, in
+/// which no algorithms were tried.
+struct SettledSteps {
+  std::size_t steps = 0;
+  double seconds = 0;  ///< mean over ranks
+  Budget budget{};     ///< mean over ranks; adds up to `seconds`
+};
+
 /// The rank for which the others waited longest.
 struct Straggler {
   int rank = 0;
@@ -42,7 +50,8 @@ struct EpochRecord {
   double learning_rate = 0;           ///< of the last step
   double seconds = 0;                 ///< of training; evaluation is not in it
   double validation_seconds = 0;
-  Budget budget{};                       ///< mean over ranks; adds up to `seconds`
+  Budget budget{};  ///< mean over ranks; adds up to `seconds`
+  SettledSteps settled{};
   std::optional<Straggler> straggler{};  ///< where there are others
 };
 

@@ -18,14 +18,13 @@ namespace cputrain {
 namespace {
 
 /// The mean over ranks, so that one line speaks for all of them.
-void average_over_ranks(Communicator& communicator, EpochRecord& record) {
-  Budget& b = record.budget;
+void average_over_ranks(Communicator& communicator, Budget& b, double& seconds) {
   std::array<double, 8> sums{b.input_wait,     b.forward,   b.backward, b.allreduce_exposed,
-                             b.straggler_wait, b.optimizer, b.other,    record.seconds};
+                             b.straggler_wait, b.optimizer, b.other,    seconds};
   communicator.sum(Array::of<double>(sums));
   for (double& sum : sums) sum /= communicator.size();
   b = {sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6]};
-  record.seconds = sums[7];
+  seconds = sums[7];
 }
 
 /// Who arrives last waits least: by the seconds that each rank waited for the others.
@@ -83,6 +82,7 @@ class Epoch {
       ++record.steps;
       record.train += step.tally;
       record.budget += step.budget;
+      if (record.steps > 1 && !step.trying) settle(record.settled, step);
       own_images_ += step.own_images;
       result.stopped = step.stop;
       report(record, step, ++result.steps);
@@ -93,7 +93,8 @@ class Epoch {
     record.budget.other = record.seconds - record.budget.known();
     record.straggler =
         find_straggler(parts_.communicator, record.budget.straggler_wait, options_.hosts);
-    average_over_ranks(parts_.communicator, record);
+    average_over_ranks(parts_.communicator, record.budget, record.seconds);
+    average_over_ranks(parts_.communicator, record.settled.budget, record.settled.seconds);
     result.training_seconds += record.seconds;
     return record;
   }
@@ -104,6 +105,13 @@ class Epoch {
   }
 
  private:
+  /// All ranks see the same steps as settled.
+  static void settle(SettledSteps& settled, const StepResult& step) {
+    ++settled.steps;
+    settled.seconds += step.seconds;
+    settled.budget += step.budget;
+  }
+
   void report(const EpochRecord& epoch, const StepResult& step, std::uint64_t steps) {
     const StepRecord record{steps,       epoch.epoch,         epoch.steps,  step.tally,
                             epoch.train, epoch.learning_rate, step.seconds, step.trying};

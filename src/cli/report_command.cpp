@@ -1,0 +1,44 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "cli/print.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "report/report_files.h"
+
+namespace cputrain {
+namespace {
+
+/// What people want to see at once: the first tables; all of it is in the files.
+Document beginning(Document document, std::size_t sections) {
+  if (document.sections.size() > sections) document.sections.resize(sections);
+  return document;
+}
+
+void say(const Report& report, const std::string& json, std::size_t sections) {
+  if (json == "-") {
+    std::fputs(report.json.c_str(), stdout);
+    return;
+  }
+  if (!json.empty()) write_file(json, report.json);
+  std::fputs(markdown(beginning(report.document, sections)).c_str(), stdout);
+  for (const auto& file : report.files) print("Wrote {}\n", file.string());
+}
+
+}  // namespace
+
+int run_report(const Config& config, const Services&) {
+  const auto& folders = config.files;
+  if (config.diff) {
+    say(write_difference(folders[0], folders[1], config.out), config.json, 1);
+    return static_cast<int>(ExitCode::ok);
+  }
+  ReportRequest request{{folders.begin(), folders.end()}, config.out, std::nullopt, config.prices};
+  if (!config.reference.empty()) request.reference = config.reference;
+  say(write_report(request), config.json, 3);
+  return static_cast<int>(ExitCode::ok);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,188 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "cli/sweep_folder.h"
+#include "cli/sweep_plan.h"
+#include "cli/sweep_run.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/json_text.h"
+#include "core/tell.h"
+#include "core/text.h"
+#include "sweep/explanation.h"
+#include "sweep/time_left.h"
+
+namespace cputrain {
+namespace {
+
+/// A sweep at work: its cells, what is known of them, and the file that says so.
+class Sweep {
+ public:
+  Sweep(const Config& config, const Services& services, const SweepPlan& plan)
+      : config_(config), services_(services), plan_(plan) {
+    for (const Cell& cell : plan.cells) {
+      if (config.retry) forget_failure(plan, cell);
+      states_.push_back(state_of(plan, cell));
+    }
+  }
+
+  /// Measures what is missing of some cells. False where a signal asked for a stop.
+  bool measure(std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) left_.expect(cost_left(i));
+    for (std::size_t i = first; i < last; ++i) {
+      if (!measure_cell(i)) return false;
+    }
+    return true;
+  }
+
+  CellTable table() const {
+    CellTable table = plan_.table;
+    for (std::size_t i = 0; i < states_.size(); ++i) table.cells.push_back(cell(i));
+    return table;
+  }
+
+  void write_table() const {
+    write_if_changed(plan_.folder / kCellsName, json_text(to_json(table()), 1) + "\n");
+  }
+
+  /// A task's own file: nobody else writes it.
+  void write_cell(std::size_t i) const {
+    make_folder(plan_.folder_of(plan_.cells[i]));
+    write_if_changed(plan_.folder_of(plan_.cells[i]) / "cell.json",
+                     json_text(to_json(cell(i)), 1) + "\n");
+  }
+
+  bool works_alone = true;  ///< then the table is written after every cell
+
+ private:
+  Cell cell(std::size_t i) const {
+    return cell_with_figures(plan_, plan_.cells[i], states_[i], services_.backends);
+  }
+
+  std::size_t runs_left(std::size_t i) const {
+    if (!why_not(plan_.launching, plan_.cells[i], services_.backends).empty()) return 0;
+    if (states_[i].finished(plan_)) return 0;
+    return static_cast<std::size_t>(plan_.repeats) - states_[i].runs.size();
+  }
+
+  /// Of one run, in images by CPU: what takes time grows with it.
+  double cost_of_run(std::size_t i) const {
+    return plan_.images_of_run(plan_.cells[i]) / plan_.cells[i].cpus;
+  }
+  double cost_left(std::size_t i) const {
+    return static_cast<double>(runs_left(i)) * cost_of_run(i);
+  }
+
+  bool measure_cell(std::size_t i) {
+    const bool news = runs_left(i) > 0;
+    while (runs_left(i) > 0) {
+      const Stopwatch watch;
+      const double left_before = cost_left(i);
+      if (!run_next(plan_, plan_.cells[i], *services_.signals, states_[i])) return false;
+      left_.spent(watch.seconds(), cost_of_run(i), left_before - cost_left(i));
+      say_run(i);
+    }
+    if (!news && runs_left(i) == 0 && !why_not_measured(i).empty()) say_absent(i);
+    write_cell(i);
+    if (works_alone) write_table();
+    return true;
+  }
+
+  std::string why_not_measured(std::size_t i) const {
+    return why_not(plan_.launching, plan_.cells[i], services_.backends);
+  }
+
+  std::string place(std::size_t i) const {
+    return fmt::format("[{}/{}] {}", i + 1, plan_.cells.size(), cell_text(plan_.cells[i]));
+  }
+
+  void say_absent(std::size_t i) const {
+    tell(fmt::format("{}: n/a: {}", place(i), why_not_measured(i)));
+  }
+
+  void say_run(std::size_t i) const {
+    const CellState& state = states_[i];
+    const std::string left = left_.text();
+    const std::string ending = left.empty() ? "" : fmt::format(" - {} left", left);
+    if (!state.failure.empty()) {
+      tell(fmt::format("{}, repeat {}: n/a: {}{}", place(i), state.runs.size() + 1, state.failure,
+                       ending));
+      return;
+    }
+    const RunFigures& run = state.runs.back();
+    const double images = plan_.epoch.images_in(plan_.cells[i].batch);
+    tell(fmt::format("{}, repeat {}: {:.4g} s an epoch ({:.4g} images/s, {} steps of {:.4g} s){}",
+                     place(i), state.runs.size(), run.seconds_per_epoch,
+                     images / run.seconds_per_epoch, run.steps, run.step_seconds, ending));
+  }
+
+  const Config& config_;
+  const Services& services_;
+  const SweepPlan& plan_;
+  std::vector<CellState> states_;
+  TimeLeft left_;
+};
+
+void say_plan(const SweepPlan& plan) {
+  for (const std::string& line : plan.left_out) tell("left out: " + line);
+  tell(fmt::format("{} cells of {}, {} training{} each, {} images an epoch; in {}",
+                   plan.cells.size(), plan.table.model, plan.repeats, plan.repeats == 1 ? "" : "s",
+                   with_commas(plan.epoch.images), plan.folder.string()));
+}
+
+/// What comes next, for somebody who looks at the terminal.
+void say_end(const SweepPlan& plan, const Config& config, const CellTable& table) {
+  for (const std::string& line : remarks(table)) tell(line);
+  std::vector<std::string> words{plan.program, "report", plan.folder.string()};
+  if (!config.reference.empty()) words.insert(words.end(), {"--reference", config.reference});
+  tell(fmt::format("Table: {}; `{}` draws it", (plan.folder / kCellsName).string(),
+                   command_line(words)));
+}
+
+int stopped(const SweepPlan& plan, const Services& services) {
+  tell(
+      fmt::format("cputrain: stopped; finished cells are kept, the same command goes on with the "
+                  "others ({})",
+                  plan.folder.string()));
+  return services.signals->stop_code();
+}
+
+int run_task(Sweep& sweep, const SweepPlan& plan, const Services& services, int task) {
+  if (static_cast<std::size_t>(task) > plan.cells.size()) {
+    fail(ExitCode::usage,
+         fmt::format("--task {}: must be a cell's number from 1 to {}", task, plan.cells.size()));
+  }
+  sweep.works_alone = false;
+  const auto cell = static_cast<std::size_t>(task);
+  if (!sweep.measure(cell - 1, cell)) return stopped(plan, services);
+  return static_cast<int>(ExitCode::ok);
+}
+
+}  // namespace
+
+int run_sweep(const Config& config, const Services& services) {
+  const SweepPlan plan = plan_sweep(config, services);
+  const FileLock lock = open_sweep_folder(
+      plan, config.overwrite, config.task ? FileLock::Kind::shared : FileLock::Kind::exclusive);
+  say_plan(plan);
+  if (!config.task) write_plan(plan, services.backends);
+  if (config.plan_only) {
+    tell(fmt::format("Plan: {}, a line a training; `--task 1` to `--task {}` measure a cell each",
+                     (plan.folder / "plan.txt").string(), plan.cells.size()));
+    return static_cast<int>(ExitCode::ok);
+  }
+  const auto armed = services.signals->arm();
+  Sweep sweep(config, services, plan);
+  if (config.task) return run_task(sweep, plan, services, *config.task);
+  if (!config.collect && !sweep.measure(0, plan.cells.size())) {
+    sweep.write_table();
+    return stopped(plan, services);
+  }
+  sweep.write_table();
+  say_end(plan, config, sweep.table());
+  return static_cast<int>(ExitCode::ok);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,106 @@
+#include "cli/sweep_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace cputrain {
+namespace {
+
+/// Words of the table's columns. What this build lacks becomes a column of n/a.
+void set_backends(Config& c, const std::vector<std::string>& here, const std::string& text) {
+  std::vector<std::string> known{"cpu", "cuda", "reference"};
+  known.insert(known.end(), here.begin(), here.end());
+  c.grid.backends = split(text, ',');
+  std::set<std::string> seen;
+  for (const std::string& name : c.grid.backends) {
+    if (std::ranges::find(known, name) != known.end() && seen.insert(name).second) continue;
+    fail(ExitCode::usage,
+         fmt::format("--backend {}: must be different ones of cpu, cuda, reference, with one comma "
+                     "between each two{}",
+                     text, did_you_mean(name, known)));
+  }
+}
+
+}  // namespace
+
+void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
+  c.grid.backends = {choices.backends.front()};
+  f.group("Grid");
+  f.wholes("np", c.grid.cpus, 1, 65536, "CPUs of each column [1, 2, 4, ... up to those here]");
+  f.wholes("threads", c.grid.threads, 1, 4096, "threads of a rank: --np 4 makes 4 / N ranks [1]");
+  f.wholes("batch", c.grid.batches, 1, 16'777'216,
+           "images in a step, over all ranks [the model's]");
+  f.alias("batch-size", "batch");
+  f.wholes("batch-per-rank", c.grid.batches_per_rank, 1, 16'777'216,
+           "images in a step of each rank, for weak scaling; beside --batch or instead of it");
+  f.parsed("backend", "NAME,...",
+           "cpu, cuda, reference; what this build lacks is n/a [" + choices.backends.front() + "]",
+           [&c, here = choices.backends](const std::string& text) { set_backends(c, here, text); });
+  f.group("Measurement");
+  f.whole("repeat", c.repeat, 1, 1000, "trainings of each cell; the table has their median [3]");
+  f.whole("steps", c.steps, 1, 1'000'000,
+          "measured steps of each, which are scaled to an epoch [5, or up to 25 that hold 2,048 "
+          "images]; steps in which convolutions try algorithms come before them");
+  f.yes("full-epochs", c.full_epochs, "whole epochs instead of steps, with evaluation");
+  f.whole("epochs", c.epochs, 1, 1'000'000,
+          "with --full-epochs: of each training; the first does not count where there are more "
+          "[1]");
+  f.real("target-accuracy", c.target_accuracy, 0, 1,
+         "with --full-epochs: seconds until the accuracy of validation reaches X");
+  f.text("launcher", c.launcher, "WORDS",
+         "what starts ranks, such as 'mpirun --hostfile hosts'; {ranks} and {threads} in it are "
+         "replaced, and without {ranks} '-np RANKS' is added [mpirun, bound for this machine]");
+  f.yes("oversubscribe", c.oversubscribe,
+        "cells of more CPUs than this machine has are measured, too [they are n/a]");
+}
+
+void add_sweep_output_flags(Flags& f, Config& c) {
+  f.text("out", c.out, "DIR",
+         "folder of this sweep, in which it goes on where it was [sweeps/<model>]");
+  f.yes("overwrite", c.overwrite, "throw away the sweep that --out holds");
+  f.text("reference", c.reference, "FILE", "a published table, for `report`");
+  f.yes("plan-only", c.plan_only,
+        "write plan.txt, a line a training, and measure nothing: for a job array");
+  f.whole("task", c.task, 1, 1'000'000,
+          "measure the Nth cell alone and write its cell.json; several tasks may run at once");
+  f.yes("collect", c.collect, "gather what tasks have measured into cells.json, measure nothing");
+  f.yes("retry", c.retry, "measure cells whose training failed again");
+}
+
+bool is_sweeps_own(const std::string& flag) {
+  static const std::set<std::string> own{
+      "np",    "threads",     "batch",     "batch-per-rank",  "backend",  "repeat",
+      "steps", "full-epochs", "epochs",    "target-accuracy", "launcher", "oversubscribe",
+      "out",   "overwrite",   "reference", "plan-only",       "task",     "collect",
+      "retry", "limit-train", "limit-val"};
+  return own.contains(flag);
+}
+
+void check_sweep(const Config& config) {
+  if ((config.epochs || config.target_accuracy) && !config.full_epochs) {
+    fail(ExitCode::usage, fmt::format("--{} needs --full-epochs (a sweep else measures some steps)",
+                                      config.epochs ? "epochs" : "target-accuracy"));
+  }
+  if (config.steps && config.full_epochs) {
+    fail(ExitCode::usage, "--steps and --full-epochs exclude each other; leave one out");
+  }
+  if (config.limit_val && !config.full_epochs) {
+    fail(ExitCode::usage, "--limit-val needs --full-epochs (steps alone are not evaluated)");
+  }
+  const int modes = config.plan_only + config.collect + config.task.has_value();
+  if (modes > 1) {
+    fail(ExitCode::usage, "--plan-only, --task and --collect exclude each other; name one");
+  }
+  std::error_code ignored;
+  if (!config.reference.empty() && !std::filesystem::is_regular_file(config.reference, ignored)) {
+    fail(ExitCode::usage, fmt::format("--reference {}: there is no such file", config.reference));
+  }
+}
+
+}  // namespace cputrain

@@ -1,0 +1,139 @@
+#include "cli/sweep_folder.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json_text.h"
+#include "core/strict_json.h"
+#include "core/text.h"
+
+namespace cputrain {
+namespace {
+
+constexpr const char* kFlagsName = "sweep.json";
+constexpr const char* kLockName = "lock";
+constexpr const char* kPlanName = "plan.txt";
+
+std::string text_of(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return "";
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+std::string value_text(const nlohmann::json& flags, const std::string& name) {
+  if (!flags.contains(name)) return "not given";
+  return printable(flags.at(name).dump());
+}
+
+/// What two sweeps differ in: "--batch 16,32 there, 64 here"; empty where they are the same.
+std::string difference(const nlohmann::json& there, const nlohmann::json& here) {
+  std::vector<std::string> parts;
+  std::set<std::string> names;
+  for (const auto& [name, value] : there.items()) names.insert(name);
+  for (const auto& [name, value] : here.items()) names.insert(name);
+  names.erase("out");  // the folder may be named in other words, or have been moved
+  for (const std::string& name : names) {
+    const std::string old = value_text(there, name), now = value_text(here, name);
+    if (old != now)
+      parts.push_back(fmt::format("{}: {} there, {} here", printable(name), old, now));
+  }
+  return join(parts, "; ");
+}
+
+/// What the folder's own sweep is; nothing where it holds none.
+std::optional<nlohmann::json> flags_there(const std::filesystem::path& folder) {
+  const std::string text = text_of(folder / kFlagsName);
+  if (text.empty()) return std::nullopt;
+  try {
+    return parse_strict_json(text);
+  } catch (const std::exception& error) {
+    fail(ExitCode::data, fmt::format("{}: {} (it says which sweep the folder holds); name another "
+                                     "--out",
+                                     (folder / kFlagsName).string(), error.what()));
+  }
+}
+
+void throw_away(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (const char* part : {"cells", kCellsName, kPlanName, kFlagsName}) {
+    std::filesystem::remove_all(folder / part, error);
+    if (error) {
+      fail(ExitCode::output,
+           fmt::format("cannot remove {}: {} (it is of the earlier sweep); remove "
+                       "it, or name another --out",
+                       (folder / part).string(), error.message()));
+    }
+  }
+}
+
+/// Trainings of other processors make no table together.
+nlohmann::ordered_json identity(const SweepPlan& plan) {
+  nlohmann::ordered_json flags = plan.flags;
+  return flags;
+}
+
+void check_folder(const SweepPlan& plan, const nlohmann::json& there) {
+  const std::string differs = difference(there, identity(plan));
+  if (differs.empty()) return;
+  fail(ExitCode::usage,
+       fmt::format("--out {} holds another sweep ({}); name another folder, or --overwrite to "
+                   "throw that one away",
+                   plan.folder.string(), differs));
+}
+
+/// A folder with something else in it is not ours to write into.
+void check_foreign(const SweepPlan& plan) {
+  std::error_code error;
+  for (const char* part : {"cells", kCellsName, kPlanName}) {
+    if (!std::filesystem::exists(plan.folder / part, error)) continue;
+    fail(ExitCode::usage, fmt::format("--out {} holds {}, which is not of a sweep (it would be "
+                                      "lost); name another folder",
+                                      plan.folder.string(), part));
+  }
+}
+
+}  // namespace
+
+FileLock open_sweep_folder(const SweepPlan& plan, bool overwrite, FileLock::Kind kind) {
+  make_folder(plan.folder);
+  auto lock = FileLock::take(plan.folder / kLockName, overwrite ? FileLock::Kind::exclusive : kind);
+  if (!lock) {
+    fail(ExitCode::usage, fmt::format("--out {}: another sweep is at work in it (they would write "
+                                      "the same files); wait for it, or name another folder",
+                                      plan.folder.string()));
+  }
+  auto there = flags_there(plan.folder);
+  if (there && overwrite) {
+    throw_away(plan.folder);
+    there.reset();
+  }
+  if (there) {
+    check_folder(plan, *there);
+  } else {
+    check_foreign(plan);
+    write_file(plan.folder / kFlagsName, json_text(identity(plan), 1) + "\n");
+  }
+  return std::move(*lock);
+}
+
+void write_plan(const SweepPlan& plan, const std::vector<std::string>& backends) {
+  std::string text;
+  for (const Cell& cell : plan.cells) {
+    if (!why_not(plan.launching, cell, backends).empty()) continue;
+    for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
+      text += command_line(plan.words_of_run(cell, repeat)) + "\n";
+    }
+  }
+  write_if_changed(plan.folder / kPlanName, text);
+}
+
+void write_if_changed(const std::filesystem::path& file, const std::string& text) {
+  if (text_of(file) != text) write_file(file, text);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,222 @@
+#include "cli/sweep_plan.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "cli/sweep_flags.h"
+#include "cli/training_setup.h"
+#include "core/child_process.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "core/version.h"
+#include "model/summary.h"
+
+namespace cputrain {
+namespace {
+
+/// 1, 2, 4, ... and all of them.
+std::vector<int> usual_cpus(int here) {
+  std::vector<int> cpus;
+  for (int n = 1; n < here; n *= 2) cpus.push_back(n);
+  cpus.push_back(std::max(here, 1));
+  return cpus;
+}
+
+std::string os_text() {
+  utsname name{};
+  return ::uname(&name) == 0 ? fmt::format("{} {}", name.sysname, name.release) : "";
+}
+
+std::string library(const Services& services, std::string_view prefix) {
+  const auto found = std::ranges::find_if(
+      services.libraries, [&](const std::string& name) { return name.starts_with(prefix); });
+  return found == services.libraries.end() ? "" : *found;
+}
+
+bool on_a_cluster() {
+  const char* hosts = std::getenv("SLURM_JOB_NUM_NODES");
+  return hosts && std::string_view(hosts) != "1";
+}
+
+Launching launching_of(const Config& config, const Services& services, const Machine& machine) {
+  const int allowed = static_cast<int>(machine.allowed_cpus.size());
+  return {.words = config.launcher,
+          .host = {machine.allowed_cores, allowed, machine.numa_nodes, machine.cpu_quota},
+          .mpi = services.mpi && program_exists("mpirun"),
+          .open_mpi = !library(services, "Open MPI").empty(),
+          .as_root = ::geteuid() == 0,
+          .oversubscribe = config.oversubscribe,
+          .cluster = on_a_cluster()};
+}
+
+/// "./cputrain" where that is this program, else where it lies.
+std::string program_path() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return "./cputrain";
+  const bool near = std::filesystem::equivalent("cputrain", self, error) && !error;
+  return near ? "./cputrain" : self.string();
+}
+
+SweepGrid grid_of(const Config& config, const TrainingChoices& choices, const Machine& machine) {
+  SweepGrid grid = config.grid;
+  if (grid.cpus.empty()) grid.cpus = usual_cpus(static_cast<int>(machine.allowed_cpus.size()));
+  if (grid.batches.empty() && grid.batches_per_rank.empty()) grid.batches = {choices.batch};
+  return grid;
+}
+
+template <class T>
+std::string list_text(const std::vector<T>& values) {
+  return fmt::format("{}", fmt::join(values, ","));
+}
+
+/// As `--config` reads it.
+nlohmann::ordered_json flags_of(const Config& config, const SweepGrid& grid,
+                                const std::string& folder) {
+  nlohmann::ordered_json flags{{"np", list_text(grid.cpus)},
+                               {"threads", list_text(grid.threads)},
+                               {"backend", list_text(grid.backends)},
+                               {"repeat", config.repeat.value_or(3)}};
+  if (!grid.batches.empty()) flags["batch"] = list_text(grid.batches);
+  if (!grid.batches_per_rank.empty()) flags["batch-per-rank"] = list_text(grid.batches_per_rank);
+  const std::set<std::string> grids{"np",      "threads",   "backend",  "repeat", "batch",
+                                    "out",     "overwrite", "retry",    "task",   "batch-per-rank",
+                                    "collect", "plan-only", "reference"};
+  for (const auto& [name, value] : config.given) {
+    if (grids.contains(name)) continue;
+    if (config.switches.contains(name))
+      flags[name] = true;
+    else
+      flags[name] = value;
+  }
+  flags["out"] = folder;
+  return flags;
+}
+
+std::vector<std::string> passed_on(const Config& config) {
+  std::vector<std::string> words;
+  for (const auto& [name, value] : config.given) {
+    if (is_sweeps_own(name)) continue;
+    words.push_back("--" + name);
+    if (!config.switches.contains(name)) words.push_back(value);
+  }
+  if (!config.full_epochs) return words;
+  const auto add = [&](const char* flag, const std::string& value) {
+    words.insert(words.end(), {flag, value});
+  };
+  add("--epochs", std::to_string(config.epochs.value_or(1)));
+  if (config.limit_train) add("--limit-train", std::to_string(*config.limit_train));
+  if (config.limit_val) add("--limit-val", std::to_string(*config.limit_val));
+  if (config.target_accuracy) add("--target-accuracy", fmt::format("{}", *config.target_accuracy));
+  return words;
+}
+
+CellTable table_of(const Config& config, const Services& services, const TrainingChoices& choices,
+                   const Graph& graph, const Machine& machine) {
+  CellTable table;
+  table.model = choices.model->name;
+  table.image_size = choices.image.height;
+  table.parameters = static_cast<double>(graph.parameter_count());
+  table.macs_per_image = summary_json(graph).at("macs_per_image").get<double>();
+  table.data = config.data.empty() ? "synthetic" : config.data;
+  table.seed = choices.seed;
+  table.machine = {
+      .cpu = machine.cpu_model,
+      .host = machine.host,
+      .os = os_text(),
+      .mpi = library(services, "Open MPI"),
+      .build = fmt::format("cputrain {}; {}", kVersion, join(services.libraries, ", ")),
+      .cores = machine.allowed_cores,
+      .hardware_threads = static_cast<int>(machine.allowed_cpus.size()),
+      .memory_bytes = machine.memory_gb * 1e9};
+  return table;
+}
+
+std::string command_text(const std::string& program, const nlohmann::ordered_json& flags) {
+  std::vector<std::string> words{program, "sweep"};
+  for (const auto& [name, value] : flags.items()) {
+    words.push_back("--" + name);
+    if (!value.is_boolean())
+      words.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return command_line(words);
+}
+
+}  // namespace
+
+std::filesystem::path SweepPlan::run_of(const Cell& cell, int repeat) const {
+  return std::filesystem::path("cells") / cell_name(cell) / fmt::format("repeat-{}", repeat);
+}
+
+double SweepPlan::images_of_run(const Cell& cell) const {
+  if (full_epochs) return epoch.images_in(cell.batch);
+  const StepPlan plan = steps_of(cell);
+  return static_cast<double>(plan.warm_up + plan.measured) *
+         static_cast<double>(epoch.images_of_step(cell.batch));
+}
+
+std::vector<std::string> SweepPlan::words_of_run(const Cell& cell, int repeat) const {
+  std::vector<std::string> words = launch_words(launching, cell);
+  words.insert(words.end(), {program, "train"});
+  words.insert(words.end(), passed_on.begin(), passed_on.end());
+  const auto add = [&](const char* flag, const std::string& value) {
+    words.insert(words.end(), {flag, value});
+  };
+  add("--batch", std::to_string(cell.batch));
+  add("--backend", cell.backend);
+  add("--threads", std::to_string(cell.threads));
+  if (!full_epochs) {
+    const StepPlan plan = steps_of(cell);
+    add("--steps", std::to_string(plan.warm_up + plan.measured));
+    add("--limit-train", std::to_string(plan.images));
+    add("--limit-val", "0");
+  }
+  add("--log-every", "1");
+  add("--verbose", "2");
+  words.insert(words.end(), {"--measure-limits", "--overwrite"});
+  add("--out", (folder / run_of(cell, repeat)).string());
+  return words;
+}
+
+SweepPlan plan_sweep(const Config& config, const Services& services) {
+  if (services.launched) {
+    fail(ExitCode::usage,
+         "a sweep under mpirun or srun (each of its trainings starts its own ranks); start it "
+         "without, and name what starts ranks with --launcher");
+  }
+  const TrainingChoices choices = choose_training(config);
+  const Machine machine = services.machine();
+  const DataSource source = services.data.open(config.data_request(choices.seed));
+  const Graph graph = build_graph(config, choices, classes_of(config, source));
+  const SweepGrid grid = grid_of(config, choices, machine);
+
+  SweepPlan plan;
+  plan.folder = config.out.empty() ? std::filesystem::path("sweeps") / choices.model->name
+                                   : std::filesystem::path(config.out);
+  SweepCells cells = cells_of(grid);
+  plan.cells = std::move(cells.cells);
+  plan.left_out = std::move(cells.left_out);
+  if (plan.cells.empty()) {
+    fail(ExitCode::usage, fmt::format("--np {} --threads {}: {}", list_text(grid.cpus),
+                                      list_text(grid.threads), plan.left_out.front()));
+  }
+  plan.repeats = config.repeat.value_or(3);
+  plan.full_epochs = config.full_epochs;
+  if (config.steps) plan.steps = static_cast<int>(*config.steps);
+  plan.epoch = {source.train.size(), choices.plan.drop_last};
+  plan.flops_per_image = graph.training_flops();
+  plan.launching = launching_of(config, services, machine);
+  plan.program = program_path();
+  plan.passed_on = passed_on(config);
+  plan.table = table_of(config, services, choices, graph, machine);
+  plan.table.images_per_epoch = plan.epoch.images;
+  plan.flags = flags_of(config, grid, plan.folder.string());
+  plan.table.command = command_text(plan.program, plan.flags);
+  return plan;
+}
+
+}  // namespace cputrain

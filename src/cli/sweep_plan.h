@@ -1,0 +1,44 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/config.h"
+#include "cli/services.h"
+#include "sweep/launching.h"
+#include "sweep/plan.h"
+
+namespace cputrain {
+
+/// A sweep with everything decided: which cells, and the training that measures each.
+struct SweepPlan {
+  std::filesystem::path folder;
+  std::vector<Cell> cells;
+  std::vector<std::string> left_out;  ///< of the grid, with reasons
+  int repeats = 3;
+  bool full_epochs = false;
+  std::optional<int> steps;
+  EpochSize epoch;
+  double flops_per_image = 0;  ///< of a training step
+  Launching launching;
+  std::string program;                 ///< as one would type it here
+  std::vector<std::string> passed_on;  ///< flags for every training
+  CellTable table;                     ///< without cells
+  nlohmann::ordered_json flags;        ///< what makes this sweep this sweep: for --config
+
+  StepPlan steps_of(const Cell& cell) const { return steps_for(cell, epoch, steps); }
+  std::filesystem::path folder_of(const Cell& cell) const {
+    return folder / "cells" / cell_name(cell);
+  }
+  /// Relative to `folder`; repeats count from 1.
+  std::filesystem::path run_of(const Cell& cell, int repeat) const;
+  /// Training pictures that go through the network in one run of a cell.
+  double images_of_run(const Cell&) const;
+  std::vector<std::string> words_of_run(const Cell&, int repeat) const;
+};
+
+/// Looks at model, data and machine; starts no ranks. Error(usage, data) for what no training of
+/// the sweep could do.
+SweepPlan plan_sweep(const Config&, const Services&);
+
+}  // namespace cputrain

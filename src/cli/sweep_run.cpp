@@ -1,0 +1,219 @@
+#include "cli/sweep_run.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <deque>
+#include <fstream>
+#include <thread>
+
+#include "cli/run_folder.h"
+#include "core/child_process.h"
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/file_lock.h"
+#include "core/files.h"
+#include "core/json_text.h"
+#include "core/strict_json.h"
+#include "core/text.h"
+#include "sweep/explanation.h"
+
+namespace cputrain {
+namespace {
+
+/// Beside a run folder, with another ending: repeat-1.log.
+std::filesystem::path beside(const SweepPlan& plan, const Cell& cell, int repeat,
+                             const char* ending) {
+  return plan.folder / (plan.run_of(cell, repeat).string() + ending);
+}
+
+constexpr const char* kFailure = ".failure.json";
+
+std::optional<RunFigures> figures_of(const SweepPlan& plan, const Cell& cell, int repeat) {
+  const auto run = plan.folder / plan.run_of(cell, repeat);
+  return plan.full_epochs ? measured_figures(run)
+                          : scaled_figures(run, cell, plan.epoch, plan.steps_of(cell));
+}
+
+/// Empty where there is none.
+std::string failure_of(const SweepPlan& plan, const Cell& cell, int repeat) {
+  std::ifstream stream(beside(plan, cell, repeat, kFailure));
+  if (!stream) return "";
+  try {
+    return parse_strict_json({std::istreambuf_iterator<char>(stream), {}}).at("reason");
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
+extern "C" {
+extern char** environ;  // NOLINT: the name is the system's
+}
+
+/// Ours, without flags for the sweep, which trainings would read as theirs.
+std::vector<std::string> environment_of_run(const std::filesystem::path& lock) {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable; ++variable) {
+    if (!std::string_view(*variable).starts_with("CPUTRAIN_")) variables.push_back(*variable);
+  }
+  variables.push_back("CPUTRAIN_END_WITH=" + std::filesystem::absolute(lock).string());
+  variables.push_back("OMPI_ALLOW_RUN_AS_ROOT=1");  // we run as root only if the user does
+  variables.push_back("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1");
+  return variables;
+}
+
+/// Asks kindly, then less so. mpirun passes SIGUSR1 on to its ranks.
+void end(ChildProcess& child) {
+  constexpr double kPatience = 5;  // mpirun takes two seconds to answer SIGTERM
+  for (const int signal : {SIGUSR1, SIGTERM, SIGKILL}) {
+    child.send(signal);
+    const Stopwatch waited;
+    while (!child.exit_code() && waited.seconds() < kPatience) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    if (child.exit_code()) return;
+  }
+}
+
+/// The program's own words about its end, else the last ones there are.
+std::string last_words(const std::filesystem::path& log) {
+  std::ifstream stream(log, std::ios::binary);
+  std::deque<std::string> last;
+  std::string own;
+  for (std::string line; std::getline(stream, line);) {
+    if (line.starts_with("cputrain: ") && own.empty()) own = line.substr(10);
+    if (line.find_first_not_of("- \t\r") == std::string::npos) continue;
+    last.push_back(line);
+    if (last.size() > 3) last.pop_front();
+  }
+  std::string text = own;
+  if (own.empty()) text = join(std::vector<std::string>(last.begin(), last.end()), " / ");
+  return printable(text);
+}
+
+std::string reason_of(int code, const std::filesystem::path& log) {
+  const std::string killed =
+      code == 128 + SIGKILL ? " (killed: out of memory, or by somebody)" : "";
+  return fmt::format("exit code {}{}: {}", code, killed, last_words(log));
+}
+
+void keep_failure(const SweepPlan& plan, const Cell& cell, int repeat, const std::string& reason) {
+  write_file(beside(plan, cell, repeat, kFailure),
+             json_text(nlohmann::ordered_json{{"reason", reason}}) + "\n");
+}
+
+/// Weights after a few steps are of no use, and large.
+void drop_weights(const SweepPlan& plan, const Cell& cell, int repeat) {
+  if (plan.full_epochs) return;
+  std::error_code ignored;
+  std::filesystem::remove(plan.folder / plan.run_of(cell, repeat) / kWeightsName, ignored);
+}
+
+/// A file that no other sweep locks, not even one that continues this one at once: ranks of a
+/// killed sweep would take that for theirs.
+std::filesystem::path lock_of_run(const SweepPlan& plan, const Cell& cell) {
+  return plan.folder_of(cell) / fmt::format("lock-{}-{:.0f}", ::getpid(), 1e3 * unix_seconds());
+}
+
+class RemovedInTheEnd {
+ public:
+  explicit RemovedInTheEnd(std::filesystem::path path) : path_(std::move(path)) {}
+  ~RemovedInTheEnd() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  RemovedInTheEnd(const RemovedInTheEnd&) = delete;
+  RemovedInTheEnd& operator=(const RemovedInTheEnd&) = delete;
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Nothing where a signal asked for a stop.
+std::optional<int> exit_code_of_run(const SweepPlan& plan, const Cell& cell, int repeat,
+                                    const SignalWatch& signals) {
+  const auto lock_file = lock_of_run(plan, cell);
+  const RemovedInTheEnd removed(lock_file);
+  const auto lock = FileLock::take(lock_file, FileLock::Kind::exclusive);
+  ChildProcess child({plan.words_of_run(cell, repeat), environment_of_run(lock_file),
+                      beside(plan, cell, repeat, ".log")});
+  while (!child.exit_code()) {
+    if (signals.stop_requested()) {
+      end(child);
+      return std::nullopt;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return child.exit_code();
+}
+
+}  // namespace
+
+CellState state_of(const SweepPlan& plan, const Cell& cell) {
+  CellState state;
+  for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
+    const auto figures = figures_of(plan, cell, repeat);
+    if (!figures) {
+      state.failure = failure_of(plan, cell, repeat);
+      break;
+    }
+    state.runs.push_back(*figures);
+  }
+  return state;
+}
+
+void forget_failure(const SweepPlan& plan, const Cell& cell) {
+  std::error_code ignored;
+  for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
+    std::filesystem::remove(beside(plan, cell, repeat, kFailure), ignored);
+  }
+}
+
+bool run_next(const SweepPlan& plan, const Cell& cell, SignalWatch& signals, CellState& state) {
+  const int repeat = static_cast<int>(state.runs.size()) + 1;
+  make_folder(plan.folder_of(cell));
+  std::error_code ignored;
+  std::filesystem::remove_all(plan.folder / plan.run_of(cell, repeat), ignored);
+  const std::optional<int> code = exit_code_of_run(plan, cell, repeat, signals);
+  // A signal to the whole process group ends the ranks before we look.
+  if (!code || (*code != 0 && signals.stop_requested())) return false;
+  drop_weights(plan, cell, repeat);
+  const auto figures = *code == 0 ? figures_of(plan, cell, repeat) : std::nullopt;
+  if (figures) {
+    state.runs.push_back(*figures);
+    return true;
+  }
+  const auto log = beside(plan, cell, repeat, ".log");
+  state.failure =
+      *code != 0 ? reason_of(*code, log) : "it ended without figures: " + last_words(log);
+  keep_failure(plan, cell, repeat, state.failure);
+  return true;
+}
+
+Cell cell_with_figures(const SweepPlan& plan, const Cell& coordinates, const CellState& state,
+                       const std::vector<std::string>& backends) {
+  Cell cell = coordinates;
+  cell.reason = why_not(plan.launching, cell, backends);
+  if (!cell.reason.empty()) return cell;
+  cell.command =
+      command_line(plan.words_of_run(cell, std::max<int>(1, static_cast<int>(state.runs.size()))));
+  cell.reason = state.failure;
+  if (state.runs.empty()) {
+    if (cell.reason.empty()) cell.reason = "not measured yet";
+    return cell;
+  }
+  cell.status = plan.full_epochs ? CellStatus::measured : CellStatus::scaled;
+  combine(cell, state.runs, plan.epoch.images_in(cell.batch), plan.flops_per_image);
+  for (int repeat = 1; repeat <= static_cast<int>(state.runs.size()); ++repeat) {
+    cell.runs.push_back(plan.run_of(cell, repeat).string());
+  }
+  if (!state.failure.empty()) {
+    cell.reason = fmt::format("repeat {} failed: {}", state.runs.size() + 1, state.failure);
+  }
+  cell.limits = explain(cell, plan.table.parameters);
+  return cell;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/sweep_plan.h"
+#include "sweep/run_figures.h"
+
+namespace cputrain {
+
+/// What is known of a cell from its folder: its trainings until now.
+struct CellState {
+  std::vector<RunFigures> runs;  ///< repeats 1, 2, ... that came to their end
+  std::string failure;           ///< why the repeat after them did not, in words
+  bool finished(const SweepPlan& plan) const {
+    return !failure.empty() || runs.size() == static_cast<std::size_t>(plan.repeats);
+  }
+};
+
+/// Reads run folders; one that is not whole counts as not there.
+CellState state_of(const SweepPlan&, const Cell&);
+
+/// Forgets why a cell failed, so that it is measured again.
+void forget_failure(const SweepPlan&, const Cell&);
+
+/// Trains the next repeat of a cell, from its beginning, and adds what it says to `state`. False
+/// where a signal asked for a stop: then its ranks have ended, and nothing of it counts.
+bool run_next(const SweepPlan&, const Cell&, SignalWatch&, CellState& state);
+
+/// The cell with the figures of its trainings, or with the reason why there are none.
+Cell cell_with_figures(const SweepPlan&, const Cell&, const CellState&,
+                       const std::vector<std::string>& backends);
+
+}  // namespace cputrain

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+namespace cputrain {
+
+/// A lock that the system takes back when its process ends, however that happens.
+class FileLock {
+ public:
+  enum class Kind { exclusive, shared };
+
+  /// Makes the file where it is missing. Nothing where another process has the lock.
+  /// Error(output) where the file cannot be made or the file system has no locks.
+  static std::optional<FileLock> take(const std::filesystem::path&, Kind);
+  ~FileLock();
+  FileLock(FileLock&&) noexcept;
+  FileLock& operator=(FileLock&&) = delete;
+
+ private:
+  explicit FileLock(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_;
+};
+
+/// Looks whether somebody has a lock on a file, without taking it.
+class LockProbe {
+ public:
+  explicit LockProbe(const std::filesystem::path&);
+  ~LockProbe();
+  LockProbe(const LockProbe&) = delete;
+  LockProbe& operator=(const LockProbe&) = delete;
+
+  /// False where the file has been removed from its folder. True where nothing can be found out:
+  /// no such folder here (another host), or a file system without locks.
+  bool held() const;
+
+ private:
+  int descriptor_;
+  bool removed_;
+};
+
+}  // namespace cputrain

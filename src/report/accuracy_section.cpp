@@ -1,0 +1,138 @@
+// Accuracy by batch and CPUs, and in words whether either of them changes it.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "report/grid_tables.h"
+#include "report/report_sections.h"
+#include "report/statistics.h"
+
+namespace cputrain {
+namespace {
+
+using Value = std::optional<double>;
+
+/// One accuracy with what it is of.
+struct Answer {
+  const Series* series;
+  const Cell* cell;
+  double accuracy;
+  double images;  ///< that it is a mean over
+};
+
+/// Two answers of one group that are the farthest apart.
+struct Difference {
+  Answer low, high;
+  double pairs = 0;  ///< that were compared
+  double size() const { return high.accuracy - low.accuracy; }
+  /// By how much the farthest pair of as many independent samples differs in one case of 20: the
+  /// standard error of a difference of proportions, times the normal quantile of 0.05 divided by
+  /// the pairs (Bonferroni) and by two sides.
+  double by_chance() const {
+    constexpr double kNormal = 1e6;  // degrees of freedom that make Student's t normal
+    const auto variance = [](const Answer& a) {
+      const double p = (a.accuracy * a.images + 1) / (a.images + 2);  // never 0 with few images
+      return p * (1 - p) / a.images;
+    };
+    return student_quantile(1 - 0.025 / pairs, kNormal) * std::sqrt(variance(low) + variance(high));
+  }
+};
+
+double images_of(const Series& series, const Cell& cell) {
+  const auto seen = static_cast<double>(cell.steps) * static_cast<double>(cell.batch);
+  const auto whole = static_cast<double>(series.about.images_per_epoch);
+  return cell.status == CellStatus::scaled && seen > 0 ? seen : whole;
+}
+
+/// Every accuracy of training, the splits into ranks and threads among them.
+std::vector<Answer> answers_of(const ScalingTable& table) {
+  std::vector<Answer> answers;
+  for (const Series& series : table.series) {
+    for (const auto& [where, place] : series.strong.cells) {
+      for (const Cell& cell : place.splits) {
+        const double images = images_of(series, cell);
+        if (!cell.final_accuracy || images <= 0) continue;
+        answers.push_back({&series, &cell, *cell.final_accuracy, images});
+      }
+    }
+  }
+  return answers;
+}
+
+/// The largest difference among answers that have the same key.
+std::optional<Difference> largest(const std::vector<Answer>& answers,
+                                  const std::function<std::size_t(const Answer&)>& key) {
+  std::map<std::pair<const Series*, std::size_t>, std::vector<Answer>> groups;
+  for (const Answer& a : answers) groups[{a.series, key(a)}].push_back(a);
+  std::optional<Difference> result;
+  double pairs = 0;
+  for (const auto& [name, group] : groups) {
+    const auto n = static_cast<double>(group.size());
+    if (n < 2) continue;
+    pairs += n * (n - 1) / 2;
+    const auto [low, high] = std::ranges::minmax_element(group, {}, &Answer::accuracy);
+    const Difference here{*low, *high, 0};
+    if (!result || here.size() > result->size()) result = here;
+  }
+  if (result) result->pairs = pairs;
+  return result;
+}
+
+std::string sentence(const ScalingTable& table, const Difference& d, const char* what) {
+  const auto place = [&](const Answer& a) {
+    return fmt::format("{:.4f} on {} ({} × {})", a.accuracy, cell_name(table, *a.series, *a.cell),
+                       a.cell->ranks, a.cell->threads);
+  };
+  const bool shown = d.size() > d.by_chance();
+  return fmt::format(
+      "{}: accuracies differ by at most {:.4f} ({}; {}), {} the {:.4f} by which the farthest of "
+      "{:.0f} "
+      "pairs of independent samples of so many images differs in one case of 20.",
+      what, d.size(), place(d.low), place(d.high), shown ? "more than" : "within", d.by_chance(),
+      d.pairs);
+}
+
+bool any_scaled(const std::vector<Answer>& answers) {
+  return std::ranges::any_of(answers,
+                             [](const Answer& a) { return a.cell->status == CellStatus::scaled; });
+}
+
+}  // namespace
+
+MaybeSection accuracy_section(const ScalingTable& table) {
+  const auto status = [](const ScalingCell& c) { return c.cell.status; };
+  const auto four = [](double value) { return fmt::format("{:.4f}", value); };
+  const GridFigure figures[] = {
+      {"Accuracy of training at the end (part of 1)",
+       [](const ScalingCell& c) { return c.cell.final_accuracy; }, status, four},
+      {"Accuracy of validation at the end (part of 1)",
+       [](const ScalingCell& c) { return c.cell.val_accuracy; }, status, four},
+      {"Loss of training at the end (nats)", [](const ScalingCell& c) { return c.cell.final_loss; },
+       status, four}};
+  Section section{"accuracy", "Accuracy and loss", {}, {"loss", "accuracy"}, {}, {}};
+  for (const GridFigure& figure : figures) {
+    for (auto& t : grid_tables(table, &Series::strong, figure))
+      section.tables.push_back(std::move(t));
+  }
+  if (section.tables.empty()) return std::nullopt;
+  const std::vector<Answer> answers = answers_of(table);
+  if (any_scaled(answers)) {
+    section.paragraphs.push_back(
+        "Cells marked scaled trained a few steps only: their accuracy compares computations at "
+        "their beginning and does not say how good the model becomes.");
+  }
+  if (const auto d = largest(answers, [](const Answer& a) { return a.cell->batch; })) {
+    section.remarks.push_back(sentence(table, *d, "Processes and threads, at one batch"));
+  }
+  if (const auto d = largest(
+          answers, [](const Answer& a) { return static_cast<std::size_t>(a.cell->cpus); })) {
+    section.remarks.push_back(sentence(table, *d, "Batch size, on the same CPUs"));
+  }
+  return section;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,138 @@
+// Sections with a row for every cell: where its time goes, what limits it, splits, spread.
+
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "report/grid_tables.h"
+#include "report/report_sections.h"
+#include "report/statistics.h"
+
+namespace cputrain {
+namespace {
+
+/// Calls `see` for every cell: strong grids first, row by row.
+void for_each_cell(const ScalingTable& table,
+                   const std::function<void(const Series&, const ScalingCell&)>& see) {
+  for (const auto grid : {&Series::strong, &Series::weak}) {
+    for (const Series& series : table.series) {
+      for (const auto& [where, cell] : (series.*grid).cells) see(series, cell);
+    }
+  }
+}
+
+MaybeSection section(std::string id, std::string title, DocumentTable table) {
+  if (table.rows.empty()) return std::nullopt;
+  return Section{std::move(id), std::move(title), {}, {}, {std::move(table)}, {}};
+}
+
+std::string split_text(const Cell& cell) {
+  return fmt::format("{} × {}", cell.ranks, cell.threads);
+}
+
+}  // namespace
+
+MaybeSection budget_section(const ScalingTable& table) {
+  DocumentTable parts;
+  parts.caption = "Where the time of an epoch goes (% of it, mean over ranks)";
+  parts.corner = "cell";
+  parts.head = {"input", "forward", "backward", "allreduce", "stragglers", "optimizer", "other"};
+  for_each_cell(table, [&](const Series& series, const ScalingCell& c) {
+    if (!c.cell.budget || !c.cell.seconds_per_epoch) return;
+    const Budget& b = *c.cell.budget;
+    Row& row = parts.rows.emplace_back(Row{cell_name(table, series, c.cell), {}, false});
+    for (const double seconds : {b.input_wait, b.forward, b.backward, b.allreduce_exposed,
+                                 b.straggler_wait, b.optimizer, b.other}) {
+      row.entries.push_back({fmt::format("{:.1f}", 100 * seconds / *c.cell.seconds_per_epoch),
+                             mark_of(c.cell.status), 0});
+    }
+  });
+  MaybeSection result = section("budget", "Where the time goes", std::move(parts));
+  if (!result) return result;
+  result->plots = {"budget"};
+  result->remarks.push_back(
+      "input: waiting for pictures; allreduce: communication that computing did not hide; "
+      "stragglers: waiting for the last rank.");
+  return result;
+}
+
+MaybeSection limits_section(const ScalingTable& table) {
+  DocumentTable limits;
+  limits.caption = "What limits each cell";
+  limits.corner = "cell";
+  limits.head = {"limit", "why"};
+  limits.words = true;
+  for_each_cell(table, [&](const Series& series, const ScalingCell& c) {
+    const bool absent = c.cell.status == CellStatus::absent;
+    if (c.cell.limits.what.empty() && !absent) return;
+    limits.rows.push_back({cell_name(table, series, c.cell),
+                           {{absent ? "n/a" : c.cell.limits.what,
+                             mark_of(absent ? CellStatus::measured : c.cell.status), 0},
+                            {absent ? c.cell.reason : c.cell.limits.why, "", 0}},
+                           false});
+  });
+  return section("limits", "What limits each cell", std::move(limits));
+}
+
+MaybeSection splits_section(const ScalingTable& table) {
+  DocumentTable splits;
+  splits.caption = "Seconds per epoch by ranks × threads, the quickest first";
+  splits.corner = "cell";
+  for_each_cell(table, [&](const Series& series, const ScalingCell& c) {
+    if (c.splits.size() < 2) return;
+    Row& row = splits.rows.emplace_back(Row{cell_name(table, series, c.cell), {}, false});
+    for (const Cell& split : c.splits) {
+      if (split.seconds_per_epoch) {
+        row.entries.push_back({split_text(split) + ": " + figure_text(*split.seconds_per_epoch),
+                               mark_of(split.status), 0});
+      } else {
+        row.entries.push_back({split_text(split) + ": n/a", "", splits.note(split.reason)});
+      }
+    }
+    while (splits.head.size() < row.entries.size()) {
+      splits.head.push_back(splits.head.empty() ? "quickest" : "then");
+    }
+  });
+  for (Row& row : splits.rows) row.entries.resize(splits.head.size());
+  MaybeSection result = section("splits", "Ranks and threads", std::move(splits));
+  if (!result) return result;
+  result->remarks.push_back("All other tables have the quickest split of each cell.");
+  return result;
+}
+
+MaybeSection spread_section(const ScalingTable& table) {
+  DocumentTable spread;
+  spread.caption = "Spread of the repeats (seconds per epoch)";
+  spread.corner = "cell";
+  spread.head = {"ranks × threads",     "repeats",           "median",        "least", "most",
+                 "range by median (%)", "median's interval", "confidence (%)"};
+  for_each_cell(table, [&](const Series& series, const ScalingCell& c) {
+    if (!c.cell.seconds_per_epoch || !c.cell.spread) return;
+    const double median_time = *c.cell.seconds_per_epoch;
+    const CellSpread& range = *c.cell.spread;
+    Row row{cell_name(table, series, c.cell), {}, false};
+    row.entries = {{split_text(c.cell)},
+                   {std::to_string(c.cell.repeats.size())},
+                   {figure_text(median_time), mark_of(c.cell.status)},
+                   {figure_text(range.min), mark_of(c.cell.status)},
+                   {figure_text(range.max), mark_of(c.cell.status)},
+                   {fmt::format("{:.1f}", 100 * (range.max - range.min) / median_time)}};
+    if (c.cell.repeats.size() > 1) {
+      const MedianInterval m = median_interval(c.cell.repeats);
+      row.entries.push_back({figure_text(m.interval.low) + " to " + figure_text(m.interval.high),
+                             mark_of(c.cell.status)});
+      row.entries.push_back({fmt::format("{:.1f}", 100 * m.confidence)});
+    } else {
+      row.entries.resize(spread.head.size());
+    }
+    spread.rows.push_back(std::move(row));
+  });
+  MaybeSection result = section("spread", "Spread of the repeats", std::move(spread));
+  if (!result) return result;
+  result->remarks.push_back(
+      "The interval is made of two of the repeats and holds the true median with the confidence "
+      "beside it, whatever the distribution (order statistics): 95 % needs six repeats.");
+  return result;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,199 @@
+// Sections that set one thing beside another: backends, a published table; and what all of it is
+// of.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/text.h"
+#include "report/grid_tables.h"
+#include "report/report_sections.h"
+
+namespace cputrain {
+namespace {
+
+/// The quickest cell of a batch, nullptr where none has a time.
+const ScalingCell* quickest(const Grid& grid, std::size_t batch) {
+  const ScalingCell* best = nullptr;
+  for (const int cpus : grid.cpus) {
+    const ScalingCell* here = grid.at(batch, cpus);
+    if (!here || !here->speed_up) continue;
+    if (!best || *here->cell.seconds_per_epoch < *best->cell.seconds_per_epoch) best = here;
+  }
+  return best;
+}
+
+}  // namespace
+
+MaybeSection backends_section(const ScalingTable& table) {
+  std::vector<const Series*> series;
+  std::set<std::size_t> batches;
+  for (const Series& s : table.series) {
+    if (s.strong.empty()) continue;
+    series.push_back(&s);
+    batches.insert(s.strong.rows.begin(), s.strong.rows.end());
+  }
+  if (series.size() < 2) return std::nullopt;
+  DocumentTable best;
+  best.caption = "Seconds per epoch of each at its best number of CPUs, and times as quick as " +
+                 series[0]->name;
+  best.corner = "batch";
+  for (const Series* s : series) best.head.push_back(s->name);
+  for (const std::size_t batch : batches) {
+    Row& row = best.rows.emplace_back(Row{std::to_string(batch), {}, false});
+    const ScalingCell* first = quickest(series[0]->strong, batch);
+    for (const Series* s : series) {
+      const ScalingCell* here = quickest(s->strong, batch);
+      if (!here) {
+        row.entries.push_back({});
+        continue;
+      }
+      const double seconds = *here->cell.seconds_per_epoch;
+      std::string text = fmt::format("{} on {} {}", figure_text(seconds), here->cell.cpus,
+                                     cpus_text(s->backend, here->cell.cpus));
+      if (first && here != first) {
+        text += fmt::format(" ({}×)", figure_text(*first->cell.seconds_per_epoch / seconds));
+      }
+      row.entries.push_back({text, mark_of(here->cell.status), 0});
+    }
+  }
+  Section section{"backends", "Beside each other", {}, {}, {std::move(best)}, {}};
+  const std::size_t images = series[0]->about.images_per_epoch;
+  if (std::ranges::any_of(series,
+                          [&](const Series* s) { return s->about.images_per_epoch != images; })) {
+    section.remarks.push_back("Their epochs have different numbers of images.");
+  }
+  return section;
+}
+
+namespace {
+
+/// A time, "n/a" with its reason, or nothing where nobody asked for this cell.
+Entry time_entry(std::optional<double> seconds, const std::string& mark, bool asked,
+                 const std::string& reason, DocumentTable& table) {
+  if (seconds) return {figure_text(*seconds), mark, 0};
+  return asked ? Entry{"n/a", "", table.note(reason)} : Entry{};
+}
+
+/// Three rows for a batch: ours, published, ratio.
+void add_batch(DocumentTable& table, std::size_t batch, const std::set<int>& cpus, const Grid& grid,
+               const ReferenceTable& reference) {
+  Row ours{fmt::format("{} ours", batch), {}, false};
+  Row theirs{fmt::format("{} published", batch), {}, false};
+  Row ratio{fmt::format("{} ratio", batch), {}, true};
+  for (const int c : cpus) {
+    const ScalingCell* here = grid.at(batch, c);
+    const std::string mark = here ? mark_of(here->cell.status) : "";
+    const double seconds = here ? here->cell.seconds_per_epoch.value_or(0) : 0;
+    const double published = reference.at(batch, c).value_or(0);
+    ours.entries.push_back(time_entry(seconds > 0 ? std::optional(seconds) : std::nullopt, mark,
+                                      here != nullptr, here ? here->cell.reason : "", table));
+    theirs.entries.push_back(time_entry(published > 0 ? std::optional(published) : std::nullopt, "",
+                                        reference.seconds.contains({batch, c}),
+                                        "n/a in the published table", table));
+    const bool both = seconds > 0 && published > 0;
+    ratio.entries.push_back(both ? Entry{fmt::format("{:.3f}", seconds / published), mark, 0}
+                                 : Entry{});
+  }
+  for (Row* row : {&ours, &theirs, &ratio}) table.rows.push_back(std::move(*row));
+}
+
+DocumentTable beside_reference(const Series& series, const ReferenceTable& reference) {
+  DocumentTable table;
+  table.caption =
+      fmt::format("Seconds per epoch of {}, published, and ours by theirs", series.name);
+  table.corner = "batch / CPUs";
+  std::set<int> cpus(reference.cpus.begin(), reference.cpus.end());
+  cpus.insert(series.strong.cpus.begin(), series.strong.cpus.end());
+  std::set<std::size_t> batches(reference.batches.begin(), reference.batches.end());
+  batches.insert(series.strong.rows.begin(), series.strong.rows.end());
+  for (const int c : cpus) table.head.push_back(std::to_string(c));
+  for (const std::size_t batch : batches) add_batch(table, batch, cpus, series.strong, reference);
+  return table;
+}
+
+}  // namespace
+
+MaybeSection reference_section(const ScalingTable& table,
+                               const std::optional<ReferenceTable>& reference) {
+  if (!reference) return std::nullopt;
+  Section section{"reference", "Beside the published table", {}, {}, {}, {}};
+  section.paragraphs.push_back(
+      fmt::format("Published: {}. A ratio below 1 means that ours takes less time; it compares "
+                  "machines as well as programs.",
+                  reference->name));
+  for (const Series& series : table.series) {
+    if (is_device(series.backend) || series.strong.empty()) continue;
+    section.tables.push_back(beside_reference(series, *reference));
+  }
+  for (const auto& [a, b] : identical_rows(*reference)) {
+    section.remarks.push_back(fmt::format(
+        "Rows {} and {} of the published table are identical in print: one of them is probably a "
+        "copying error, so do not judge by it alone.",
+        a, b));
+  }
+  return section;
+}
+
+namespace {
+
+std::string machine_line(const CellMachine& m) {
+  std::vector<std::string> parts;
+  const auto add = [&](bool known, const std::string& text) {
+    if (known) parts.push_back(text);
+  };
+  add(!m.platform.empty(), "simulated platform " + m.platform);
+  add(!m.cpu.empty(), m.cpu);
+  add(m.cores > 0, fmt::format("{} cores", m.cores));
+  add(m.hardware_threads > 0, fmt::format("{} hardware threads", m.hardware_threads));
+  add(m.memory_bytes > 0, bytes_text(m.memory_bytes) + " of memory");
+  add(!m.host.empty(), "host " + m.host);
+  add(!m.os.empty(), m.os);
+  add(!m.mpi.empty(), m.mpi);
+  add(!m.build.empty(), m.build);
+  return join(parts, "; ");
+}
+
+std::string model_line(const CellTable& t) {
+  std::vector<std::string> parts;
+  if (!t.model.empty()) parts.push_back(t.model);
+  if (t.image_size > 0) parts.push_back(fmt::format("{0}x{0}", t.image_size));
+  if (t.parameters > 0) {
+    parts.push_back(with_commas(static_cast<std::size_t>(t.parameters)) + " parameters");
+  }
+  if (t.macs_per_image > 0) {
+    parts.push_back(fmt::format("{} million multiply-adds an image forward",
+                                figure_text(t.macs_per_image / 1e6)));
+  }
+  return join(parts, ", ");
+}
+
+}  // namespace
+
+MaybeSection conditions_section(const ScalingTable& table, const std::vector<CellSource>& sources) {
+  Section section{"conditions", "What was run, on what", {}, {}, {}, table.remarks};
+  for (const CellSource& source : sources) {
+    const CellTable& t = source.table;
+    DocumentTable facts;
+    facts.caption = source.folder.filename().empty()
+                        ? source.folder.parent_path().filename().string()
+                        : source.folder.filename().string();
+    facts.corner = "what";
+    facts.head = {""};
+    facts.words = true;
+    const auto add = [&](const char* label, const std::string& text) {
+      if (!text.empty()) facts.rows.push_back({label, {{text, "", 0}}, false});
+    };
+    add("machine", machine_line(t.machine));
+    add("model", model_line(t));
+    add("data", t.data);
+    add("images an epoch", t.images_per_epoch ? with_commas(t.images_per_epoch) : "");
+    add("seed", std::to_string(t.seed));
+    add("command", t.command);
+    section.tables.push_back(std::move(facts));
+  }
+  return section;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,74 @@
+#include "report/curves.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+
+namespace cputrain {
+namespace {
+
+constexpr std::uintmax_t kMostBytes = 256 << 20;
+constexpr std::size_t kMostLine = 1 << 16;
+
+std::optional<double> number(const nlohmann::json& line, const char* key) {
+  const auto found = line.find(key);
+  if (found == line.end() || !found->is_number()) return std::nullopt;
+  const double value = found->get<double>();
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+/// Adds a step's point. Images seen count whole steps of its size, as lines may be missing between.
+void add_line(Curve& curve, const std::string& text) {
+  if (text.size() > kMostLine) return;
+  const auto line = nlohmann::json::parse(text, nullptr, false);
+  if (!line.is_object() || line.value("type", nlohmann::json()) != "step") return;
+  const auto step = number(line, "step"), images = number(line, "images");
+  const auto loss = number(line, "loss"), accuracy = number(line, "accuracy");
+  if (!step || !images || !loss || !accuracy || *step < 1 || *images < 0) return;
+  curve.images.push_back(*step * *images);
+  curve.loss.push_back(*loss);
+  curve.accuracy.push_back(*accuracy);
+}
+
+void thin(std::vector<double>& values, std::size_t most) {
+  const std::size_t n = values.size();
+  if (n <= most) return;
+  for (std::size_t i = 0; i < most; ++i) values[i] = values[i * (n - 1) / (most - 1)];
+  values.resize(most);
+}
+
+}  // namespace
+
+Curve read_curve(const std::filesystem::path& metrics, std::size_t most) {
+  Curve curve;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(metrics, error)) return curve;
+  if (std::filesystem::file_size(metrics, error) > kMostBytes || error) return curve;
+  std::ifstream stream(metrics, std::ios::binary);
+  for (std::string line; std::getline(stream, line);) add_line(curve, line);
+  // The last step of an epoch may be short: points go from left to right all the same.
+  for (std::size_t i = 1; i < curve.images.size(); ++i) {
+    curve.images[i] = std::max(curve.images[i], curve.images[i - 1]);
+  }
+  for (auto* values : {&curve.images, &curve.loss, &curve.accuracy}) thin(*values, most);
+  return curve;
+}
+
+std::optional<Curve> curve_of(const ScalingCell& place) {
+  const Cell& cell = place.cell;
+  if (cell.runs.empty()) return std::nullopt;
+  std::size_t chosen = 0;
+  if (cell.runs.size() == cell.repeats.size() && cell.seconds_per_epoch) {
+    const auto nearest = std::ranges::min_element(cell.repeats, {}, [&](double seconds) {
+      return std::fabs(seconds - *cell.seconds_per_epoch);
+    });
+    chosen = static_cast<std::size_t>(nearest - cell.repeats.begin());
+  }
+  Curve curve = read_curve(place.folder / cell.runs[chosen] / "metrics.jsonl");
+  return curve.images.empty() ? std::nullopt : std::optional(std::move(curve));
+}
+
+}  // namespace cputrain

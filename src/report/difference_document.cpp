@@ -1,0 +1,153 @@
+// Two sweeps beside each other, for people and for programs.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "report/escapes.h"
+#include "report/grid_tables.h"
+#include "report/sweep_difference.h"
+
+namespace cputrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string name_of(const Cell& c) {
+  return fmt::format("{} {}, {} × {}, batch {}, {}", c.cpus, cpus_text(c.backend, c.cpus), c.ranks,
+                     c.threads, c.batch, c.backend);
+}
+
+Entry time_entry(const Cell& c, DocumentTable& table) {
+  if (!c.seconds_per_epoch) {
+    return {"n/a", "", table.note(c.reason.empty() ? "no reason was given" : c.reason)};
+  }
+  return {figure_text(*c.seconds_per_epoch), mark_of(c.status), 0};
+}
+
+DocumentTable table_of(const std::vector<CellDifference>& differences) {
+  DocumentTable table;
+  table.caption = "Seconds per epoch (medians), their ratio and its 95 % interval";
+  table.corner = "cell";
+  table.head = {"before", "after", "after by before", "95 % interval", "verdict"};
+  for (const CellDifference& d : differences) {
+    Row row{name_of(d.before), {time_entry(d.before, table), time_entry(d.after, table)}, false};
+    row.entries.push_back(d.ratio ? Entry{fmt::format("{:.4f}", d.ratio->of_medians)} : Entry{"–"});
+    const Interval* interval = d.interval();
+    row.entries.push_back(
+        interval ? Entry{fmt::format("{:.4f} to {:.4f}", interval->low, interval->high)}
+                 : Entry{"n/a", "", table.note(d.why)});
+    row.entries.push_back({verdict_text(d.verdict)});
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::vector<std::string> warnings(const CellTable& before, const CellTable& after) {
+  std::vector<std::string> result;
+  const auto differ = [&](const char* what, const std::string& a, const std::string& b) {
+    if (a != b) result.push_back(fmt::format("They differ in {}: {} and {}.", what, a, b));
+  };
+  differ("model", before.model, after.model);
+  differ("picture size", std::to_string(before.image_size), std::to_string(after.image_size));
+  differ("images an epoch", std::to_string(before.images_per_epoch),
+         std::to_string(after.images_per_epoch));
+  differ("data", before.data, after.data);
+  differ("processor", before.machine.cpu, after.machine.cpu);
+  differ("host", before.machine.host, after.machine.host);
+  differ("MPI", before.machine.mpi, after.machine.mpi);
+  differ("build", before.machine.build, after.machine.build);
+  return result;
+}
+
+std::size_t count(const std::vector<CellDifference>& all, Verdict verdict) {
+  return static_cast<std::size_t>(std::ranges::count(all, verdict, &CellDifference::verdict));
+}
+
+}  // namespace
+
+Document difference_document(const std::vector<CellDifference>& differences,
+                             const CellTable& before, const std::string& before_name,
+                             const CellTable& after, const std::string& after_name) {
+  Document document{before_name + " and " + after_name + " beside each other", {}, {}};
+  document.summary.push_back(fmt::format(
+      "Of {} cells in both, {} are faster in {}, {} slower, {} show no difference, and {} have no "
+      "time in one of them.",
+      differences.size(), count(differences, Verdict::faster), after_name,
+      count(differences, Verdict::slower), count(differences, Verdict::no_difference_shown),
+      count(differences, Verdict::absent)));
+  Section section{"difference", "Cell by cell", {}, {}, {table_of(differences)}, {}};
+  section.remarks = warnings(before, after);
+  if (differences.size() < std::max(before.cells.size(), after.cells.size())) {
+    section.remarks.push_back(fmt::format("{} cells of {} and {} of {} are in one of them only.",
+                                          before.cells.size() - differences.size(), before_name,
+                                          after.cells.size() - differences.size(), after_name));
+  }
+  section.remarks.push_back(
+      "The interval is Welch's t for the difference of the mean logarithms of the repeats, taken "
+      "back to a ratio (B. L. Welch, Biometrika 34, 1947); the ratio is that of the medians.");
+  section.remarks.push_back(fmt::format(
+      "Faster and slower mean that the interval leaves out 1. Of {} cells without any difference "
+      "about {:.1f} would do so by chance, and repeats in one sitting do not show what changes "
+      "from day to day.",
+      differences.size(), 0.05 * static_cast<double>(differences.size())));
+  document.sections.push_back(std::move(section));
+  return document;
+}
+
+std::string difference_csv(const std::vector<CellDifference>& differences) {
+  std::string text =
+      "backend,cpus,ranks,threads,batch,batch_per_rank,before_status,before_seconds,after_status,"
+      "after_seconds,ratio,ratio_low,ratio_high,verdict,why\r\n";
+  const auto seconds = [](const Cell& c) {
+    return c.seconds_per_epoch ? fmt::format("{}", *c.seconds_per_epoch) : "";
+  };
+  for (const CellDifference& d : differences) {
+    const Cell& c = d.before;
+    const Interval* interval = d.interval();
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n", csv_text(c.backend),
+                        c.cpus, c.ranks, c.threads, c.batch,
+                        c.batch_per_rank ? std::to_string(*c.batch_per_rank) : "",
+                        status_name(c.status), seconds(c), status_name(d.after.status),
+                        seconds(d.after), d.ratio ? fmt::format("{}", d.ratio->of_medians) : "",
+                        interval ? fmt::format("{}", interval->low) : "",
+                        interval ? fmt::format("{}", interval->high) : "", verdict_text(d.verdict),
+                        csv_text(d.why));
+  }
+  return text;
+}
+
+Json difference_json(const std::vector<CellDifference>& differences, const std::string& before_name,
+                     const std::string& after_name) {
+  Json cells = Json::array();
+  const auto seconds = [](const Cell& c) {
+    return c.seconds_per_epoch ? Json(*c.seconds_per_epoch) : Json();
+  };
+  for (const CellDifference& d : differences) {
+    const Cell& c = d.before;
+    const Interval* interval = d.interval();
+    cells.push_back(
+        {{"cpus", c.cpus},
+         {"batch", c.batch},
+         {"backend", c.backend},
+         {"ranks", c.ranks},
+         {"threads", c.threads},
+         {"batch_per_rank", c.batch_per_rank ? Json(*c.batch_per_rank) : Json()},
+         {"before", {{"status", status_name(c.status)}, {"seconds_per_epoch", seconds(c)}}},
+         {"after",
+          {{"status", status_name(d.after.status)}, {"seconds_per_epoch", seconds(d.after)}}},
+         {"ratio", d.ratio ? Json(d.ratio->of_medians) : Json()},
+         {"interval", interval ? Json{interval->low, interval->high} : Json()},
+         {"verdict", verdict_text(d.verdict)},
+         {"why", d.why}});
+  }
+  return {{"version", 1},
+          {"before", before_name},
+          {"after", after_name},
+          {"confidence", 0.95},
+          {"method", "Welch's t on logarithms of seconds"},
+          {"cells", std::move(cells)}};
+}
+
+}  // namespace cputrain

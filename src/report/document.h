@@ -1,0 +1,66 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+/// What a report says, without the form: texts are plain, each writer escapes them for its format.
+namespace cputrain {
+
+/// One cell of a table. `mark` says what kind of figure it is ("scaled", "simulated") where that is
+/// not a plain measurement; `note` counts from 1 in the notes of its table, 0: none.
+struct Entry {
+  std::string text{}, mark{};
+  int note = 0;
+};
+
+struct Row {
+  std::string label;
+  std::vector<Entry> entries;
+  bool apart = false;  ///< another kind of row, such as the increase with the batch
+};
+
+struct DocumentTable {
+  std::string caption;                              ///< with the unit
+  std::string corner;                               ///< what rows and columns are
+  std::vector<std::pair<std::string, int>> groups;  ///< over so many columns each; may be empty
+  std::vector<std::string> head;                    ///< of the columns
+  std::vector<Row> rows;
+  std::vector<std::string> notes;  ///< Entry::note counts these from 1
+  bool words = false;              ///< entries are sentences, not figures
+
+  /// The number of a note, which is added where it is not there.
+  int note(const std::string& text);
+};
+
+struct Section {
+  std::string id, title;  ///< id: a word of small letters
+  std::vector<std::string> paragraphs;
+  std::vector<std::string> plots;  ///< that the page draws here, by name
+  std::vector<DocumentTable> tables;
+  std::vector<std::string> remarks;  ///< below the tables
+};
+
+struct Document {
+  std::string title;
+  std::vector<std::string> summary;
+  std::vector<Section> sections;
+};
+
+/// GitHub's Markdown: cells that need no HTML.
+std::string markdown(const Document&);
+/// A standalone LaTeX document: classes and packages of every TeX installation (article, booktabs).
+std::string latex(const Document&);
+
+/// What the page draws its plots from and with.
+struct PageParts {
+  std::string data_json;  ///< one JSON value
+  std::string style, script;
+  std::string library;          ///< of the plots, a script; empty: there are none
+  std::string library_licence;  ///< that must stay with it
+  std::string no_plots;         ///< why there are none, in words
+};
+/// One HTML page that loads nothing.
+std::string html(const Document&, const PageParts&);
+
+}  // namespace cputrain

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+/// Text that may come from a hostile file, made safe for a format. Control characters (line ends,
+/// too) become spaces everywhere.
+namespace cputrain {
+
+/// Inside of HTML elements and of attributes in double quotes.
+std::string html_escape(std::string_view);
+/// JSON as the content of a <script> element: no '<', '>' or '&' is left.
+std::string script_json(std::string_view json);
+/// Between the bars of a table in GitHub's Markdown, or in a paragraph.
+std::string markdown_escape(std::string_view);
+/// In LaTeX' text. Characters beyond ASCII become '?', but for a few signs that have a command.
+std::string latex_escape(std::string_view);
+/// A text field of CSV (RFC 4180). Texts that a spreadsheet would take for a formula get an
+/// apostrophe in front.
+std::string csv_text(std::string_view);
+
+}  // namespace cputrain

@@ -1,0 +1,163 @@
+// Sections that are one figure of every cell, by batch and CPUs.
+
+#include <fmt/format.h>
+
+#include "report/grid_tables.h"
+#include "report/report_sections.h"
+
+namespace cputrain {
+namespace {
+
+using Value = std::optional<double>;
+
+CellStatus own_status(const ScalingCell& c) { return c.cell.status; }
+CellStatus status_against_base(const ScalingCell& c) { return c.against; }
+
+GridFigure own(std::string caption, std::function<Value(const ScalingCell&)> value) {
+  return {std::move(caption), std::move(value), own_status};
+}
+
+std::string percent(double part) { return fmt::format("{:.1f}", 100 * part); }
+
+const GridFigure kSeconds{"Seconds per epoch (median)",
+                          [](const ScalingCell& c) { return c.cell.seconds_per_epoch; },
+                          own_status};
+const GridFigure kSpeedUp{"Speed-up (times)", [](const ScalingCell& c) { return c.speed_up; },
+                          status_against_base};
+const GridFigure kEfficiency{"Efficiency (%): speed-up by CPUs",
+                             [](const ScalingCell& c) { return c.efficiency; }, status_against_base,
+                             percent};
+
+MaybeSection section(std::string id, std::string title, std::vector<std::string> plots,
+                     std::vector<DocumentTable> tables) {
+  if (tables.empty()) return std::nullopt;
+  return Section{std::move(id), std::move(title), {}, std::move(plots), std::move(tables), {}};
+}
+
+bool any_has(const ScalingTable& table, CellStatus status) {
+  for (const Series& series : table.series) {
+    for (const auto* grid : {&series.strong, &series.weak}) {
+      for (const auto& [where, cell] : grid->cells) {
+        if (cell.cell.status == status) return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// Rows whose speed-ups are against more than one CPU.
+std::vector<std::string> base_remarks(const ScalingTable& table, Grid Series::*grid) {
+  std::vector<std::string> remarks;
+  for (const Series& series : table.series) {
+    for (const auto& [row, cpus] : (series.*grid).bases) {
+      if (cpus == 1) continue;
+      remarks.push_back(
+          fmt::format("{}batch {} has no time of one {}: its speed-ups are against {}, "
+                      "whose efficiency counts as 100 %.",
+                      table.series.size() > 1 ? series.name + ", " : "", row,
+                      cpus_text(series.backend, 1), cpus));
+    }
+  }
+  return remarks;
+}
+
+}  // namespace
+
+MaybeSection seconds_section(const ScalingTable& table) {
+  std::vector<DocumentTable> tables = grid_tables(table, &Series::strong, kSeconds);
+  add_increase_rows(table, tables);
+  MaybeSection result = section("seconds", "Seconds per epoch", {"seconds"}, std::move(tables));
+  if (!result) return result;
+  if (any_has(table, CellStatus::scaled)) {
+    result->remarks.push_back(
+        "scaled: some steps were measured and multiplied by the steps of an epoch.");
+  }
+  if (any_has(table, CellStatus::simulated)) {
+    result->remarks.push_back("simulated: a model of machine and network, no measurement.");
+  }
+  return result;
+}
+
+MaybeSection speed_up_section(const ScalingTable& table) {
+  MaybeSection result =
+      section("speed-up", "Speed-up", {"speed-up"}, grid_tables(table, &Series::strong, kSpeedUp));
+  if (!result) return result;
+  result->paragraphs.push_back("How many times quicker than one CPU (or GPU) at the same batch.");
+  result->remarks = base_remarks(table, &Series::strong);
+  return result;
+}
+
+MaybeSection efficiency_section(const ScalingTable& table) {
+  return section("efficiency", "Efficiency", {"efficiency"},
+                 grid_tables(table, &Series::strong, kEfficiency));
+}
+
+MaybeSection throughput_section(const ScalingTable& table) {
+  return section(
+      "throughput", "Images per second", {},
+      grid_tables(table, &Series::strong, own("Images per second", [](const ScalingCell& c) {
+                    return c.images_per_second;
+                  })));
+}
+
+MaybeSection arithmetic_section(const ScalingTable& table) {
+  auto tables = grid_tables(table, &Series::strong,
+                            own("GFLOP/s, counting direct convolution",
+                                [](const ScalingCell& c) { return c.cell.gflops; }));
+  GridFigure share =
+      own("Share (%) of the multiply-adds that these CPUs can do, measured beside it",
+          [](const ScalingCell& c) { return c.peak_share; });
+  share.text = percent;
+  for (auto& t : grid_tables(table, &Series::strong, share)) tables.push_back(std::move(t));
+  MaybeSection result =
+      section("arithmetic", "GFLOP/s and share of the peak", {}, std::move(tables));
+  if (!result) return result;
+  result->remarks.push_back(
+      "Multiplications by zero are counted though they may be skipped, exactly, and Winograd's "
+      "algorithm has fewer: a share may be more than 100 %.");
+  return result;
+}
+
+MaybeSection weak_section(const ScalingTable& table) {
+  auto tables = grid_tables(table, &Series::weak, kSeconds);
+  if (tables.empty()) return std::nullopt;
+  const auto append = [&](GridFigure figure, const char* caption) {
+    figure.caption = caption;
+    for (auto& t : grid_tables(table, &Series::weak, figure)) tables.push_back(std::move(t));
+  };
+  append(own("", [](const ScalingCell& c) { return c.images_per_second; }), "Images per second");
+  append(kEfficiency, "Weak efficiency (%): images per second and CPU against the fewest CPUs");
+  MaybeSection result = section("weak", "Weak scaling", {"weak"}, std::move(tables));
+  result->paragraphs.push_back(
+      "Every rank keeps its batch, so the global batch grows with the ranks, and steps an epoch "
+      "become fewer.");
+  result->remarks = base_remarks(table, &Series::weak);
+  return result;
+}
+
+MaybeSection cost_section(const ScalingTable& table, const Prices& prices) {
+  if (prices.empty()) return std::nullopt;
+  MaybeSection result = section("cost", "Cost of an epoch", {},
+                                grid_tables(table, &Series::strong,
+                                            own("Cost of an epoch, in the currency of the price",
+                                                [](const ScalingCell& c) { return c.cost; })));
+  if (!result) return result;
+  const auto say = [&](const std::map<std::string, double>& list, const char* of) {
+    for (const auto& [backend, price] : list) {
+      result->remarks.push_back(fmt::format("{} an hour of {}{}{}.", figure_text(price), of,
+                                            backend.empty() ? "" : " with backend ", backend));
+    }
+  };
+  say(prices.per_hour, "the whole machine, however many of its CPUs work");
+  say(prices.per_cpu_hour, "each CPU that works");
+  return result;
+}
+
+MaybeSection target_section(const ScalingTable& table) {
+  return section("target", "Time to the target accuracy", {},
+                 grid_tables(table, &Series::strong,
+                             own("Seconds of training until validation reached the target accuracy",
+                                 [](const ScalingCell& c) { return c.cell.seconds_to_target; })));
+}
+
+}  // namespace cputrain

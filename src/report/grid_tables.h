@@ -1,0 +1,38 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/document.h"
+#include "report/scaling_table.h"
+
+/// Tables with batches down and CPUs across, one figure of every cell in each.
+namespace cputrain {
+
+/// 1234, 123, 12.3, 1.23, 0.123: three digits, and never an exponent.
+std::string figure_text(double);
+/// "" for measured, else the status: what goes beside a figure.
+std::string mark_of(CellStatus);
+/// "2 CPUs, batch 256"; with the series' name where there are several.
+std::string cell_name(const ScalingTable&, const Series&, const Cell&);
+/// "CPU", or "GPU" of a series on devices, in the plural unless there is one.
+std::string cpus_text(const std::string& backend, int count);
+
+/// A figure of a cell, nothing where it is not known.
+struct GridFigure {
+  std::string caption;  ///< with the unit
+  std::function<std::optional<double>(const ScalingCell&)> value;
+  std::function<CellStatus(const ScalingCell&)> status;
+  std::function<std::string(double)> text = figure_text;
+};
+
+/// Strong or weak grids of all series beside each other, or a table each where that would be wide.
+/// No table where no cell has the figure; a cell that has none for a reason notes it.
+std::vector<DocumentTable> grid_tables(const ScalingTable&, Grid Series::*grid, const GridFigure&);
+
+/// The row below times that says what the largest batch saves.
+void add_increase_rows(const ScalingTable&, std::vector<DocumentTable>&);
+
+}  // namespace cputrain

@@ -1,0 +1,292 @@
+// Draws the plots of a report with Chart.js from the JSON in the page.
+(function () {
+  'use strict';
+  const figures = JSON.parse(document.getElementById('figures').textContent);
+  // Okabe and Ito's colours, which people with any colour vision tell apart.
+  const colours = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#8c6bb1', '#808080'];
+  const dashes = [[], [7, 4], [2, 3], [9, 3, 2, 3], [4, 4], [12, 4], [1, 2], [6, 2, 1, 2]];
+  const shapes = ['circle', 'triangle', 'rect', 'rectRot', 'star', 'cross'];
+  const parts = [['input_wait', 'input'], ['forward', 'forward'], ['backward', 'backward'],
+    ['allreduce_exposed', 'allreduce'], ['straggler_wait', 'stragglers'], ['optimizer', 'optimizer'],
+    ['other', 'other']];
+  const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const at = (list, i) => list[i % list.length];
+  const unique = list => [...new Set(list)].sort((a, b) => a - b);
+  const short = v => v === 0 ? '0' : Math.abs(v) >= 100 ? v.toFixed(0) : String(Number(v.toPrecision(3)));
+  const devices = name => figures.series.some(s => s.name === name && s.devices);
+  const onlyDevices = figures.series.every(s => s.devices);
+  const anyDevices = figures.series.some(s => s.devices);
+  const units = onlyDevices ? 'GPUs' : anyDevices ? 'CPUs or GPUs' : 'CPUs';
+  const count = cell => `${cell.cpus} ${devices(cell.series) ? 'GPU' : 'CPU'}${cell.cpus === 1 ? '' : 's'}`;
+  const named = cell => (figures.series.length > 1 ? cell.series + ', ' : '');
+  const strong = figures.cells.filter(c => c.batch_per_rank === undefined && c.seconds_per_epoch !== null);
+  const weak = figures.cells.filter(c => c.batch_per_rank !== undefined && c.seconds_per_epoch !== null);
+  const published = figures.reference ? figures.reference.cells.filter(c => c.seconds_per_epoch !== null) : [];
+  const batches = unique([...strong, ...published].map(c => c.batch));
+
+  // --- what all plots share
+
+  function axis(title, more) {
+    const small = window.innerWidth < 640;
+    return Object.assign({
+      title: { display: true, text: title, color: css('--ink'), font: { size: small ? 11 : 13 } },
+      grid: { color: css('--line'), borderColor: css('--soft') },
+      ticks: { color: css('--soft'), font: { size: small ? 10 : 12 }, callback: short, maxRotation: 0 },
+    }, more);
+  }
+
+  // A logarithmic axis with ticks at the values that are there, or at 1, 2 and 5 times powers of ten.
+  function logAxis(title, values, ticks) {
+    const low = Math.min(...values), high = Math.max(...values);
+    const edge = low === high ? 1.5 : Math.pow(high / low, 0.04);
+    const marks = ticks || [];
+    if (!ticks) {
+      for (let e = Math.floor(Math.log10(low)) - 1; e <= Math.log10(high) + 1; ++e) {
+        for (const m of [1, 2, 5]) marks.push(m * Math.pow(10, e));
+      }
+    }
+    const min = low / edge, max = high * edge;
+    return axis(title, {
+      type: 'logarithmic', min, max,
+      afterBuildTicks: scale => { scale.ticks = marks.filter(v => v >= min && v <= max).map(value => ({ value })); },
+    });
+  }
+
+  // The range of the repeats, as a line through a point.
+  const whiskers = {
+    id: 'whiskers',
+    beforeDatasetsDraw(chart) {
+      const { ctx, scales: { x, y } } = chart;
+      if (!x || !y) return;
+      chart.data.datasets.forEach((set, i) => {
+        if (!chart.isDatasetVisible(i)) return;
+        ctx.save();
+        ctx.strokeStyle = set.borderColor;
+        ctx.lineWidth = 1.5;
+        for (const p of set.data) {
+          if (!p.range) continue;
+          const across = x.getPixelForValue(p.x);
+          ctx.beginPath();
+          for (const end of p.range) {
+            const h = y.getPixelForValue(end);
+            ctx.moveTo(across - 4, h);
+            ctx.lineTo(across + 4, h);
+          }
+          ctx.moveTo(across, y.getPixelForValue(p.range[0]));
+          ctx.lineTo(across, y.getPixelForValue(p.range[1]));
+          ctx.stroke();
+        }
+        ctx.restore();
+      });
+    },
+  };
+
+  // A piece of the line, or of the bar, that a key stands for.
+  function sample(key) {
+    const make = (name, facts) => {
+      const element = document.createElementNS('http://www.w3.org/2000/svg', name);
+      for (const [fact, value] of Object.entries(facts)) element.setAttribute(fact, value);
+      return element;
+    };
+    const picture = make('svg', { viewBox: '0 0 36 16', 'aria-hidden': 'true' });
+    picture.append(key.block ? make('rect', { x: 10, width: 16, height: 16, fill: key.colour })
+      : make('line', { x1: 0, y1: 8, x2: 36, y2: 8, stroke: key.colour, 'stroke-width': 3,
+        'stroke-dasharray': (key.dash || []).join(' ') }));
+    return picture;
+  }
+
+  // Buttons below a plot that hide and show what they name.
+  function keys(holder, chart, list) {
+    const row = document.createElement('div');
+    row.className = 'keys';
+    for (const key of list) {
+      const button = document.createElement('button');
+      button.type = 'button';
+      button.setAttribute('aria-pressed', 'true');
+      button.append(sample(key), key.text);
+      button.addEventListener('click', () => {
+        key.off = !key.off;
+        button.setAttribute('aria-pressed', String(!key.off));
+        chart.data.datasets.forEach((set, i) => {
+          chart.setDatasetVisibility(i, !list.some(k => k.off && k.has(set)));
+        });
+        chart.update();
+      });
+      row.append(button);
+    }
+    holder.append(row);
+  }
+
+  function draw(holder, title, config, list, note, height) {
+    holder.replaceChildren();
+    const head = document.createElement('h3'), frame = document.createElement('div');
+    const canvas = document.createElement('canvas');
+    head.textContent = title;
+    frame.className = 'frame';
+    if (height) frame.style.height = height;
+    canvas.setAttribute('role', 'img');
+    canvas.setAttribute('aria-label', title + '; the tables of this page hold the figures');
+    frame.append(canvas);
+    const section = holder.closest('section').querySelector('h2');
+    if (section.textContent !== title) holder.append(head);
+    holder.append(frame);
+    config.options = Object.assign({ responsive: true, maintainAspectRatio: false, animation: false }, config.options);
+    config.options.plugins = Object.assign({ legend: { display: false } }, config.options.plugins);
+    config.plugins = [whiskers];
+    const chart = new Chart(canvas, config);
+    keys(holder, chart, list || config.data.datasets.map(set => (
+      { text: set.label, colour: set.borderColor, dash: set.borderDash, has: other => other === set })));
+    if (note) {
+      const p = document.createElement('p');
+      p.textContent = note;
+      holder.append(p);
+    }
+    return chart;
+  }
+
+  const tooltip = text => ({ callbacks: { title: () => '', label: item => text(item.raw, item.dataset) } });
+
+  // --- lines over the number of CPUs
+
+  // A line for every batch of every series; `y` makes a point of a cell, or nothing.
+  function lines(cells, row, label, y) {
+    const rows = unique(cells.map(row)), sets = [];
+    figures.series.forEach((series, s) => rows.forEach(batch => {
+      const data = cells.filter(c => c.series === series.name && row(c) === batch && y(c) !== null)
+        .map(c => ({ x: c.cpus, y: y(c), cell: c })).sort((a, b) => a.x - b.x);
+      if (!data.length) return;
+      const i = cells === strong ? batches.indexOf(batch) : rows.indexOf(batch);
+      const colour = at(colours, i);
+      sets.push({
+        label: named(data[0].cell) + `${label} ${batch}`, data, borderColor: colour, backgroundColor: colour,
+        borderDash: at(dashes, s), pointStyle: at(shapes, s), pointRadius: 4, borderWidth: 2,
+      });
+    }));
+    return sets;
+  }
+
+  function lineOptions(x, y, text) {
+    return { scales: { x, y }, interaction: { mode: 'nearest', intersect: false },
+      plugins: { tooltip: tooltip(text) } };
+  }
+
+  const place = (p, set) => p.cell ? `${named(p.cell)}${count(p.cell)}, batch ${p.cell.batch}` : `${set.label}, ${p.x} CPUs`;
+  const mark = status => status === 'measured' || !status ? '' : ` (${status})`;
+  const over = sets => unique(sets.flatMap(s => s.data.map(p => p.x)));
+
+  function seconds(holder) {
+    const sets = lines(strong, c => c.batch, 'batch', c => c.seconds_per_epoch);
+    for (const set of sets) {
+      for (const p of set.data) {
+        if (p.cell.spread && p.cell.spread[1] > p.cell.spread[0]) p.range = p.cell.spread;
+      }
+    }
+    for (const batch of unique(published.map(c => c.batch))) {
+      const data = published.filter(c => c.batch === batch).map(c => ({ x: c.cpus, y: c.seconds_per_epoch }))
+        .sort((a, b) => a.x - b.x);
+      sets.push({ label: `published, batch ${batch}`, data, borderColor: at(colours, batches.indexOf(batch)),
+        borderDash: [2, 3], borderWidth: 1.5, pointRadius: 3, pointStyle: 'crossRot' });
+    }
+    if (!sets.length) return null;
+    const all = sets.flatMap(s => s.data.flatMap(p => p.range || [p.y]));
+    const note = 'Logarithmic axes. ' + (sets.some(s => s.data.some(p => p.range)) ? 'Bars: least and most of the repeats.' : '');
+    return draw(holder, 'Seconds per epoch', { type: 'line', data: { datasets: sets },
+      options: lineOptions(logAxis(units, over(sets), over(sets)), logAxis('time of an epoch (s)', all),
+        (p, set) => `${place(p, set)}: ${short(p.y)} s` + (p.cell ? mark(p.cell.status) : '')) }, null, note);
+  }
+
+  function speedUp(holder) {
+    const sets = lines(strong, c => c.batch, 'batch', c => c.speed_up);
+    if (!sets.length) return null;
+    const cpus = over(sets), all = sets.flatMap(s => s.data.map(p => p.y));
+    const base = Math.min(...sets.map(s => s.data[0].x));
+    const ideal = cpus.map(x => ({ x, y: x / base }));
+    sets.unshift({ label: 'ideal', data: ideal, borderColor: css('--soft'), borderDash: [4, 4], borderWidth: 1.5,
+      pointRadius: 0 });
+    const values = [...all, ...ideal.map(p => p.y)];
+    return draw(holder, 'Speed-up', { type: 'line', data: { datasets: sets },
+      options: lineOptions(logAxis(units, cpus, cpus), logAxis('speed-up (times)', values),
+        (p, set) => p.cell ? `${place(p, set)}: ${short(p.y)} times` + mark(p.cell.speed_up_status)
+          : `ideal on ${p.x}: ${short(p.y)} times`) }, null, 'Logarithmic axes.');
+  }
+
+  function efficiencyOf(cells, row, label, title, name) {
+    return holder => {
+      const sets = lines(cells, row, label, c => c.efficiency === null ? null : 100 * c.efficiency);
+      if (!sets.length) return null;
+      const highest = Math.max(100, ...sets.flatMap(s => s.data.map(p => p.y)));
+      return draw(holder, title, { type: 'line', data: { datasets: sets },
+        options: lineOptions(logAxis(units, over(sets), over(sets)),
+          axis(name, { min: 0, max: Math.ceil(highest / 20) * 20 }),
+          (p, set) => `${place(p, set)}: ${p.y.toFixed(1)} %` + mark(p.cell.speed_up_status)) });
+    };
+  }
+
+  // --- where the time goes
+
+  function budget(holder) {
+    const cells = [...strong, ...weak].filter(c => c.budget);
+    if (!cells.length) return null;
+    const labels = cells.map(c => `${named(c)}${c.cpus} · ${c.batch}`);
+    const sets = parts.map(([key, label], i) => ({
+      label, backgroundColor: at(colours, i), borderColor: at(colours, i), barPercentage: 0.85, categoryPercentage: 0.9,
+      data: cells.map((c, y) => ({ x: Math.max(0, 100 * c.budget[key] / c.seconds_per_epoch), y: labels[y], cell: c,
+        seconds: c.budget[key] })),
+    }));
+    const small = window.innerWidth < 640;
+    return draw(holder, 'Where the time of an epoch goes', { type: 'bar', data: { labels, datasets: sets },
+      options: { indexAxis: 'y', plugins: { tooltip: tooltip((p, set) =>
+        `${place(p)}: ${set.label} ${short(p.seconds)} s, ${p.x.toFixed(1)} %` + mark(p.cell.status)) },
+        scales: { x: axis('part of an epoch (%)', { stacked: true, min: 0, max: 100 }),
+          y: axis(`${units} · batch`, { stacked: true, grid: { display: false },
+            ticks: { color: css('--soft'), font: { size: small ? 10 : 12 }, autoSkip: false } }) } } },
+    sets.map(set => ({ text: set.label, colour: set.borderColor, block: true, has: other => other === set })), '',
+    `${Math.max(9, 5 + 1.5 * cells.length)}rem`);
+  }
+
+  // --- curves of every cell over each other
+
+  function curvesOf(key, title, name, factor) {
+    return holder => {
+      const list = figures.curves || [];
+      if (!list.length) return null;
+      const rows = unique(list.map(c => c.batch)), cpus = unique(list.map(c => c.cpus));
+      const sets = list.map(c => ({
+        label: '', batch: c.batch, cpus: c.cpus, cell: c, borderWidth: 1.5, pointHitRadius: 4,
+        pointRadius: c.images.length === 1 ? 3 : 0, borderColor: at(colours, rows.indexOf(c.batch)),
+        borderDash: at(dashes, cpus.indexOf(c.cpus)),
+        data: c.images.map((x, i) => ({ x, y: factor * c[key][i], cell: c })),
+      }));
+      const by = [
+        ...rows.map((batch, i) => ({ text: `batch ${batch}`, colour: at(colours, i), has: s => s.batch === batch })),
+        ...cpus.map((n, i) => ({ text: `${n} ${n === 1 ? units.replace(/s\b/g, '') : units}`, colour: css('--soft'),
+          dash: at(dashes, i), has: s => s.cpus === n })),
+      ];
+      return draw(holder, title, { type: 'line', data: { datasets: sets }, options: lineOptions(
+        axis('images seen', { type: 'linear', min: 0 }), axis(name, { type: 'linear' }),
+        p => `${place(p)}: ${short(p.y)} after ${p.x} images`) }, by,
+      'Every step on its own, of one repeat of each cell. Colours are batches, dashes are numbers of ' + units + '.');
+    };
+  }
+
+  const plots = {
+    'seconds': seconds, 'speed-up': speedUp, 'budget': budget,
+    'efficiency': efficiencyOf(strong, c => c.batch, 'batch', 'Efficiency', 'efficiency (%)'),
+    'weak': efficiencyOf(weak, c => c.batch_per_rank, 'batch a rank', 'Weak scaling', 'weak efficiency (%)'),
+    'loss': curvesOf('loss', 'Loss while training', 'loss (nats)', 1),
+    'accuracy': curvesOf('accuracy', 'Accuracy while training', 'accuracy (%)', 100),
+  };
+
+  let charts = [];
+  function drawAll() {
+    charts.forEach(chart => chart.destroy());
+    charts = [];
+    for (const holder of document.querySelectorAll('[data-plot]')) {
+      const chart = plots[holder.dataset.plot](holder);
+      if (chart) charts.push(chart); else holder.remove();
+    }
+  }
+  Chart.defaults.font.family = 'system-ui, sans-serif';
+  drawAll();
+  window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
+}());

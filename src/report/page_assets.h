@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string_view>
+
+/// What the page is made with, compiled in (scripts/cmake/EmbedPage.cmake).
+namespace cputrain {
+
+std::string_view page_style();
+std::string_view page_script();
+/// The library that draws, and the licence that stays with it; empty in a build without it.
+std::string_view chart_library();
+std::string_view chart_licence();
+
+}  // namespace cputrain

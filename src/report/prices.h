@@ -1,0 +1,20 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace cputrain {
+
+struct Cell;
+
+/// What an hour costs, of the whole machine or of one CPU, by backend; "" is for all others.
+struct Prices {
+  std::map<std::string, double> per_hour, per_cpu_hour;
+
+  bool empty() const { return per_hour.empty() && per_cpu_hour.empty(); }
+  /// Of an epoch; nothing where this backend has no price or the cell no time.
+  std::optional<double> of(const Cell&) const;
+};
+
+}  // namespace cputrain

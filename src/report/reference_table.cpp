@@ -1,0 +1,164 @@
+#include "report/reference_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace cputrain {
+namespace {
+
+constexpr std::size_t kMostBytes = 1 << 20, kMostRows = 10'000;
+constexpr int kMostCount = 1 << 24;
+constexpr double kMostSeconds = 1e12;
+
+/// Where the reader is, for messages.
+struct Place {
+  const std::string& name;
+  std::size_t line;
+
+  [[noreturn]] void wrong(const std::string& what) const {
+    fail(ExitCode::data, fmt::format("{}, line {}: {} (a published table has the columns cpus, "
+                                     "batch and seconds_per_epoch); see --reference in --help",
+                                     name, line, what));
+  }
+};
+
+template <class T>
+T number_of(const std::string& text, T least, T most, const char* column, const Place& place) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  // The second comparison refuses what is not a number, too.
+  if (error != std::errc{} || end != text.data() + text.size() ||
+      !(value >= least && value <= most)) {
+    place.wrong(fmt::format("{} must be a number from {} to {}, not \"{}\"", column, least, most,
+                            printable(text)));
+  }
+  return value;
+}
+
+std::vector<std::string> fields_of(std::string line) {
+  if (line.ends_with('\r')) line.pop_back();
+  std::vector<std::string> fields = split(line, ',');
+  for (std::string& field : fields) {
+    const auto first = field.find_first_not_of(" \t");
+    const auto last = field.find_last_not_of(" \t");
+    field = first == std::string::npos ? "" : field.substr(first, last - first + 1);
+    if (field.size() >= 2 && field.front() == '"' && field.back() == '"') {
+      field = field.substr(1, field.size() - 2);
+    }
+  }
+  return fields;
+}
+
+/// Column numbers of cpus, batch and seconds_per_epoch.
+std::array<std::size_t, 3> columns_of(const std::vector<std::string>& head, const Place& place) {
+  std::array<std::size_t, 3> columns{};
+  for (std::size_t i = 0; const char* name : {"cpus", "batch", "seconds_per_epoch"}) {
+    const auto found = std::ranges::find(head, name);
+    if (found == head.end()) place.wrong(fmt::format("there is no column {}", name));
+    if (std::ranges::count(head, name) > 1) place.wrong(fmt::format("two columns {}", name));
+    columns[i++] = static_cast<std::size_t>(found - head.begin());
+  }
+  return columns;
+}
+
+void add_line(ReferenceTable& table, const std::vector<std::string>& fields,
+              const std::array<std::size_t, 3>& columns, std::size_t width, const Place& place) {
+  if (fields.size() != width) {
+    place.wrong(fmt::format("{} fields where the first line has {}", fields.size(), width));
+  }
+  const int cpus = number_of(fields[columns[0]], 1, kMostCount, "cpus", place);
+  const int batch = number_of(fields[columns[1]], 1, kMostCount, "batch", place);
+  const std::string& time = fields[columns[2]];
+  std::optional<double> seconds;
+  if (!time.empty() && time != "n/a" && time != "N/A") {
+    seconds = number_of(time, 1e-9, kMostSeconds, "seconds_per_epoch", place);
+  }
+  if (!table.seconds.emplace(std::pair{static_cast<std::size_t>(batch), cpus}, seconds).second) {
+    place.wrong(fmt::format("batch {} on {} CPUs for a second time", batch, cpus));
+  }
+  if (table.seconds.size() > kMostRows) place.wrong(fmt::format("more than {} rows", kMostRows));
+}
+
+}  // namespace
+
+std::optional<double> ReferenceTable::at(std::size_t batch, int cpu) const {
+  const auto found = seconds.find({batch, cpu});
+  return found == seconds.end() ? std::nullopt : found->second;
+}
+
+ReferenceTable parse_reference(const std::string& text, const std::string& name) {
+  ReferenceTable table{name, {}, {}, {}};
+  std::array<std::size_t, 3> columns{};
+  std::size_t number = 0, width = 0;
+  for (const std::string& line : split(text, '\n')) {
+    const Place place{name, ++number};
+    const std::vector<std::string> fields = fields_of(line);
+    if (fields.size() == 1 && fields[0].empty()) continue;
+    if (width == 0) {
+      width = fields.size();
+      columns = columns_of(fields, place);
+    } else {
+      add_line(table, fields, columns, width, place);
+    }
+  }
+  if (table.seconds.empty()) Place{name, number}.wrong("there are no figures");
+  std::set<int> cpus;
+  std::set<std::size_t> batches;
+  for (const auto& [where, seconds] : table.seconds) {
+    batches.insert(where.first);
+    cpus.insert(where.second);
+  }
+  table.cpus.assign(cpus.begin(), cpus.end());
+  table.batches.assign(batches.begin(), batches.end());
+  return table;
+}
+
+ReferenceTable read_reference(const std::filesystem::path& path) {
+  std::error_code error;
+  std::ifstream stream(path, std::ios::binary);
+  std::string text;
+  if (std::filesystem::is_regular_file(path, error) && stream.is_open()) {
+    text.resize(kMostBytes + 1);
+    stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(stream.gcount()));
+  }
+  if (text.empty() || text.size() > kMostBytes) {
+    fail(
+        ExitCode::data,
+        fmt::format("--reference {}: {} (a published table is compared with ours); give a CSV file "
+                    "with the columns cpus, batch and seconds_per_epoch",
+                    path.string(), text.empty() ? "cannot be read" : "is larger than 1 MiB"));
+  }
+  return parse_reference(text, path.filename().string());
+}
+
+std::vector<std::pair<std::size_t, std::size_t>> identical_rows(const ReferenceTable& table) {
+  const auto same = [&](std::size_t a, std::size_t b) {
+    int times = 0;
+    for (const int cpus : table.cpus) {
+      if (table.at(a, cpus) != table.at(b, cpus)) return false;
+      times += table.at(a, cpus).has_value();
+    }
+    return times >= 2;
+  };
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
+  for (std::size_t i = 0; i < table.batches.size(); ++i) {
+    for (std::size_t j = i + 1; j < table.batches.size(); ++j) {
+      if (same(table.batches[i], table.batches[j])) {
+        pairs.emplace_back(table.batches[i], table.batches[j]);
+      }
+    }
+  }
+  return pairs;
+}
+
+}  // namespace cputrain

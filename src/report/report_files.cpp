@@ -1,0 +1,127 @@
+#include "report/report_files.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json_text.h"
+#include "report/curves.h"
+#include "report/page_assets.h"
+#include "report/scaling_document.h"
+#include "report/sweep_difference.h"
+#include "report/table_files.h"
+
+namespace cputrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+/// A folder with a table, or the table itself.
+CellSource read_source(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return {path, read_cells(path / kCellsName)};
+  return {path.parent_path(), read_cells(path)};
+}
+
+Json curves_json(const ScalingTable& table) {
+  Json curves = Json::array();
+  for (const Series& series : table.series) {
+    for (const auto* grid : {&series.strong, &series.weak}) {
+      for (const auto& [where, place] : grid->cells) {
+        const auto curve = curve_of(place);
+        if (!curve) continue;
+        curves.push_back({{"series", series.name},
+                          {"cpus", place.cell.cpus},
+                          {"batch", place.cell.batch},
+                          {"weak", place.cell.batch_per_rank.has_value()},
+                          {"images", curve->images},
+                          {"loss", curve->loss},
+                          {"accuracy", curve->accuracy}});
+      }
+    }
+  }
+  return curves;
+}
+
+PageParts page_parts(Json data) {
+  return {json_text(data),
+          std::string(page_style()),
+          std::string(page_script()),
+          std::string(chart_library()),
+          std::string(chart_licence()),
+          "this program was built without Chart.js, the library that draws them: build it with "
+          "-DCPUTRAIN_CHARTS=ON and libjs-chart.js"};
+}
+
+/// Writes the document in every form and the given CSV and JSON; returns the files.
+std::vector<fs::path> write_all(const fs::path& folder, const std::string& name,
+                                const Document& document, const std::string& csv,
+                                const std::string& json, const PageParts& parts) {
+  make_folder(folder);
+  std::vector<fs::path> files;
+  const auto write = [&](const char* ending, const std::string& text) {
+    files.push_back(folder / (name + ending));
+    write_file(files.back(), text);
+  };
+  write(".md", markdown(document));
+  write(".csv", csv);
+  write(".json", json);
+  write(".tex", latex(document));
+  write(".html", html(document, parts));
+  return files;
+}
+
+/// A folder's last name, for titles.
+std::string short_name(const fs::path& path) {
+  const fs::path name = path.filename().empty() ? path.parent_path().filename() : path.filename();
+  return name.empty() || name == "." ? path.string() : name.string();
+}
+
+}  // namespace
+
+Report write_report(const ReportRequest& request) {
+  std::vector<CellSource> sources;
+  for (const fs::path& folder : request.folders) sources.push_back(read_source(folder));
+  std::optional<ReferenceTable> reference;
+  if (request.reference) reference = read_reference(*request.reference);
+  const ScalingTable table = make_scaling_table(sources, request.prices);
+  if (table.series.empty()) {
+    fail(ExitCode::data, fmt::format("{}: the table has no cells (there is nothing to report); run "
+                                     "a sweep into this folder",
+                                     request.folders.front().string()));
+  }
+  Document document = scaling_document(table, sources, reference, request.prices);
+  Json drawn = table_json(table, reference);
+  std::string json = json_text(drawn, 1) + "\n";
+  drawn["curves"] = curves_json(table);
+  const fs::path out = request.out.empty() ? sources.front().folder : request.out;
+  auto files = write_all(out, "report", document, table_csv(table, reference), json,
+                         page_parts(std::move(drawn)));
+  return {std::move(document), std::move(json), std::move(files)};
+}
+
+Report write_difference(const fs::path& before, const fs::path& after, const fs::path& out) {
+  const CellSource a = read_source(before), b = read_source(after);
+  const auto differences = compare_sweeps(a.table, b.table);
+  if (differences.empty()) {
+    fail(ExitCode::data,
+         fmt::format("{} and {}: no cell is in both (nothing can be compared); name "
+                     "two sweeps of one grid",
+                     before.string(), after.string()));
+  }
+  std::string names[] = {short_name(before), short_name(after)};
+  if (names[0] == names[1]) names[0] = before.string(), names[1] = after.string();
+  Document document = difference_document(differences, a.table, names[0], b.table, names[1]);
+  std::string json = json_text(difference_json(differences, names[0], names[1]), 1) + "\n";
+  std::vector<fs::path> files;
+  if (!out.empty()) {
+    files = write_all(out, "diff", document, difference_csv(differences), json,
+                      page_parts(Json::object()));
+  }
+  return {std::move(document), std::move(json), std::move(files)};
+}
+
+}  // namespace cputrain

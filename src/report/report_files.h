@@ -1,0 +1,36 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/document.h"
+#include "report/scaling_table.h"
+
+namespace cputrain {
+
+/// What a report is made of and where it goes.
+struct ReportRequest {
+  std::vector<std::filesystem::path> folders;  ///< of tables, or their files (cells.json)
+  std::filesystem::path out;                   ///< folder; empty: the first of `folders`
+  std::optional<std::filesystem::path> reference;
+  Prices prices;
+};
+
+struct Report {
+  Document document;
+  std::string json;                          ///< text of report.json or diff.json
+  std::vector<std::filesystem::path> files;  ///< that were written
+};
+
+/// Reads the tables, checks everything, and then writes report.md, .csv, .json, .tex and .html.
+/// Error(data) for what cannot be read, Error(output) for what cannot be written.
+Report write_report(const ReportRequest&);
+
+/// Two sweeps beside each other: report --diff. Files are written where `out` is given
+/// (diff.md, .csv, .json, .tex, .html).
+Report write_difference(const std::filesystem::path& before, const std::filesystem::path& after,
+                        const std::filesystem::path& out);
+
+}  // namespace cputrain

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "report/document.h"
+#include "report/reference_table.h"
+#include "report/scaling_table.h"
+
+/// The sections of a report. Each returns none where there are no figures for it.
+namespace cputrain {
+
+using MaybeSection = std::optional<Section>;
+
+// what follows from times (grid_sections.cpp)
+MaybeSection seconds_section(const ScalingTable&);
+MaybeSection speed_up_section(const ScalingTable&);
+MaybeSection efficiency_section(const ScalingTable&);
+MaybeSection throughput_section(const ScalingTable&);
+MaybeSection arithmetic_section(const ScalingTable&);
+MaybeSection weak_section(const ScalingTable&);
+MaybeSection cost_section(const ScalingTable&, const Prices&);
+MaybeSection target_section(const ScalingTable&);
+
+// cell by cell (cell_sections.cpp)
+MaybeSection budget_section(const ScalingTable&);
+MaybeSection limits_section(const ScalingTable&);
+MaybeSection splits_section(const ScalingTable&);
+MaybeSection spread_section(const ScalingTable&);
+
+// accuracy, and whether CPUs or batch change it (accuracy_section.cpp)
+MaybeSection accuracy_section(const ScalingTable&);
+
+// beside others (comparison_sections.cpp)
+MaybeSection backends_section(const ScalingTable&);
+MaybeSection reference_section(const ScalingTable&, const std::optional<ReferenceTable>&);
+MaybeSection conditions_section(const ScalingTable&, const std::vector<CellSource>&);
+
+}  // namespace cputrain

@@ -1,0 +1,62 @@
+#include "report/scaling_document.h"
+
+#include <fmt/format.h>
+
+#include "core/text.h"
+#include "report/grid_tables.h"
+#include "report/report_sections.h"
+
+namespace cputrain {
+namespace {
+
+std::string title_of(const ScalingTable& table) {
+  if (table.series.empty()) return "Seconds per epoch";
+  const CellTable& about = table.series.front().about;
+  std::string title = "Seconds per epoch by CPUs and batch size";
+  if (!about.model.empty()) title += ": " + about.model;
+  if (about.image_size > 0) title += fmt::format(" at {0}x{0}", about.image_size);
+  return title;
+}
+
+/// "cpu: from 260 s on 1 CPU to 97.3 s on 2 CPUs, batch 1024 (2.67 times)".
+std::string span_of(const Series& series) {
+  const ScalingCell *slowest = nullptr, *quickest = nullptr;
+  for (const auto& [where, cell] : series.strong.cells) {
+    if (!cell.speed_up) continue;
+    const double seconds = *cell.cell.seconds_per_epoch;
+    if (!slowest || seconds > *slowest->cell.seconds_per_epoch) slowest = &cell;
+    if (!quickest || seconds < *quickest->cell.seconds_per_epoch) quickest = &cell;
+  }
+  if (!quickest) return series.name + ": no cell has a time.";
+  const auto place = [](const ScalingCell& c) {
+    const std::string mark = mark_of(c.cell.status);
+    return fmt::format("{} s{} ({} {}, batch {})", figure_text(*c.cell.seconds_per_epoch),
+                       mark.empty() ? "" : " " + mark, c.cell.cpus,
+                       cpus_text(c.cell.backend, c.cell.cpus), c.cell.batch);
+  };
+  if (quickest == slowest) return fmt::format("{}: {} an epoch.", series.name, place(*quickest));
+  return fmt::format("{}: {} an epoch at the slowest, {} at the quickest.", series.name,
+                     place(*slowest), place(*quickest));
+}
+
+}  // namespace
+
+Document scaling_document(const ScalingTable& table, const std::vector<CellSource>& sources,
+                          const std::optional<ReferenceTable>& reference, const Prices& prices) {
+  Document document{title_of(table), {}, {}};
+  for (const Series& series : table.series) {
+    if (!series.strong.empty()) document.summary.push_back(span_of(series));
+  }
+  for (MaybeSection section :
+       {seconds_section(table), speed_up_section(table), efficiency_section(table),
+        throughput_section(table), arithmetic_section(table), budget_section(table),
+        limits_section(table), splits_section(table), accuracy_section(table),
+        target_section(table), weak_section(table), cost_section(table, prices),
+        backends_section(table), reference_section(table, reference), spread_section(table),
+        conditions_section(table, sources)}) {
+    if (section) document.sections.push_back(std::move(*section));
+  }
+  return document;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,208 @@
+#include "report/scaling_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+namespace cputrain {
+
+const ScalingCell* Grid::at(std::size_t row, int cpu) const {
+  const auto found = cells.find({row, cpu});
+  return found == cells.end() ? nullptr : &found->second;
+}
+
+bool is_device(const std::string& backend) {
+  for (const char* word : {"cuda", "gpu", "nccl", "rocm"}) {
+    if (backend.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
+std::optional<double> Prices::of(const Cell& cell) const {
+  if (!cell.seconds_per_epoch) return std::nullopt;
+  const double hours = *cell.seconds_per_epoch / 3600;
+  for (const std::string& name : {cell.backend, std::string()}) {
+    if (const auto found = per_hour.find(name); found != per_hour.end()) {
+      return hours * found->second;
+    }
+    if (const auto found = per_cpu_hour.find(name); found != per_cpu_hour.end()) {
+      return hours * cell.cpus * found->second;
+    }
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+/// Figures of two series are never mixed: everything that makes times incomparable is in here.
+using Identity = std::tuple<std::string, std::string, std::string, int, std::size_t>;
+
+std::string machine_text(const CellMachine& m) {
+  if (!m.platform.empty()) return m.platform;
+  const std::string name = m.cpu.empty() ? m.host : m.cpu;
+  if (name.empty()) return "unknown machine";
+  return m.cores > 0 ? fmt::format("{}, {} cores", name, m.cores) : name;
+}
+
+/// A simulation of this machine and a measurement on it are two series.
+Identity identity_of(const CellTable& t, const Cell& c) {
+  const bool simulated = c.status == CellStatus::simulated || !t.machine.platform.empty();
+  return {c.backend, machine_text(t.machine) + (simulated ? ", simulated" : ""), t.model,
+          t.image_size, t.images_per_epoch};
+}
+
+std::string name_of(const Identity& own, const std::vector<Identity>& all) {
+  const auto& [backend, machine, model, size, images] = own;
+  std::set<std::string> machines;
+  std::set<std::pair<std::string, int>> models;
+  std::set<std::size_t> epochs;
+  for (const auto& [b, m, n, s, i] : all) {
+    if (b == backend) machines.insert(m);
+    models.emplace(n, s);
+    epochs.insert(i);
+  }
+  std::string name = backend;
+  if (machines.size() > 1) name += ", " + machine;
+  if (models.size() > 1) name += fmt::format(", {} at {}x{}", model, size, size);
+  if (epochs.size() > 1) name += fmt::format(", {} images", images);
+  return name;
+}
+
+/// Smaller is better founded.
+int doubt(CellStatus status) { return static_cast<int>(status); }
+
+CellStatus worse(CellStatus a, CellStatus b) { return doubt(a) > doubt(b) ? a : b; }
+
+/// Cells of one series before they are placed, each with its folder.
+struct Gathered {
+  CellTable about;
+  std::vector<std::pair<Cell, std::filesystem::path>> cells;
+};
+
+/// Takes the cell in, unless the same one is there and better founded. True where one of two went.
+bool gather(Gathered& to, const Cell& cell, const std::filesystem::path& folder) {
+  const auto key = [](const Cell& c) {
+    return std::tuple(c.ranks, c.threads, c.batch, c.batch_per_rank);
+  };
+  for (auto& [other, place] : to.cells) {
+    if (key(other) != key(cell)) continue;
+    if (doubt(cell.status) <= doubt(other.status)) {
+      other = cell;
+      place = folder;
+    }
+    return true;
+  }
+  to.cells.emplace_back(cell, folder);
+  return false;
+}
+
+void place(Grid& grid, const Cell& cell, std::size_t row, const std::filesystem::path& folder) {
+  const auto [found, fresh] = grid.cells.try_emplace({row, cell.cpus});
+  ScalingCell& here = found->second;
+  const auto slow = [](const Cell& c) { return c.seconds_per_epoch.value_or(1e300); };
+  if (fresh || slow(cell) < slow(here.cell)) {
+    here.cell = cell;
+    here.folder = folder;
+  }
+  here.splits.push_back(cell);
+  std::ranges::stable_sort(here.splits, {}, slow);
+}
+
+void derive(Grid& grid, std::size_t images, const Prices& prices) {
+  std::set<int> cpus;
+  std::set<std::size_t> rows;
+  for (const auto& [where, cell] : grid.cells) {
+    rows.insert(where.first);
+    cpus.insert(where.second);
+    if (cell.cell.seconds_per_epoch) grid.bases.try_emplace(where.first, where.second);
+  }
+  grid.cpus.assign(cpus.begin(), cpus.end());
+  grid.rows.assign(rows.begin(), rows.end());
+  for (auto& [where, c] : grid.cells) {
+    if (!c.cell.seconds_per_epoch) continue;
+    const double seconds = *c.cell.seconds_per_epoch;
+    c.images_per_second = c.cell.images_per_second;
+    if (!c.images_per_second && images > 0) {
+      c.images_per_second = static_cast<double>(images) / seconds;
+    }
+    const int base_cpus = grid.bases.at(where.first);
+    const Cell& base = grid.at(where.first, base_cpus)->cell;
+    c.speed_up = *base.seconds_per_epoch / seconds;
+    c.efficiency = *c.speed_up * base_cpus / c.cell.cpus;
+    c.against = worse(c.cell.status, base.status);
+    if (c.cell.gflops && c.cell.fma_gflops.value_or(0) > 0) {
+      c.peak_share = *c.cell.gflops / *c.cell.fma_gflops;
+    }
+    c.cost = prices.of(c.cell);
+  }
+}
+
+Series series_of(const Identity& identity, const std::vector<Identity>& all,
+                 const Gathered& gathered, const Prices& prices) {
+  Series series{name_of(identity, all), std::get<0>(identity), gathered.about, {}, {}};
+  for (const auto& [cell, folder] : gathered.cells) {
+    if (cell.batch_per_rank) {
+      place(series.weak, cell, static_cast<std::size_t>(*cell.batch_per_rank), folder);
+    } else {
+      place(series.strong, cell, cell.batch, folder);
+    }
+  }
+  derive(series.strong, gathered.about.images_per_epoch, prices);
+  derive(series.weak, gathered.about.images_per_epoch, prices);
+  return series;
+}
+
+}  // namespace
+
+ScalingTable make_scaling_table(const std::vector<CellSource>& sources, const Prices& prices) {
+  std::vector<Identity> order;
+  std::map<Identity, Gathered> all;
+  int doubled = 0;
+  for (const CellSource& source : sources) {
+    for (const Cell& cell : source.table.cells) {
+      const Identity identity = identity_of(source.table, cell);
+      const auto [found, fresh] = all.try_emplace(identity);
+      if (fresh) {
+        order.push_back(identity);
+        found->second.about = source.table;
+        found->second.about.cells.clear();
+      }
+      doubled += gather(found->second, cell, source.folder);
+    }
+  }
+  ScalingTable table;
+  for (const bool devices : {false, true}) {
+    for (const Identity& identity : order) {
+      if (is_device(std::get<0>(identity)) != devices) continue;
+      table.series.push_back(series_of(identity, order, all.at(identity), prices));
+    }
+  }
+  if (doubled > 0) {
+    table.remarks.push_back(
+        fmt::format("{} cells are in more than one folder: the better founded figure stands here, "
+                    "of equals the one of the later folder.",
+                    doubled));
+  }
+  return table;
+}
+
+std::optional<BatchIncrease> batch_increase(const Grid& grid) {
+  constexpr std::size_t kPublished = 128;
+  if (grid.rows.size() < 2) return std::nullopt;
+  const bool published = std::ranges::find(grid.rows, kPublished) != grid.rows.end();
+  BatchIncrease increase{published ? kPublished : grid.rows.front(), grid.rows.back(), {}, {}};
+  if (increase.from == increase.to) increase.from = grid.rows.front();
+  for (const int cpus : grid.cpus) {
+    const ScalingCell* from = grid.at(increase.from, cpus);
+    const ScalingCell* to = grid.at(increase.to, cpus);
+    if (!from || !to || !from->speed_up || !to->speed_up) continue;
+    increase.by_cpus[cpus] = (*from->cell.seconds_per_epoch - *to->cell.seconds_per_epoch) /
+                             *from->cell.seconds_per_epoch;
+    increase.status = worse(increase.status, worse(from->cell.status, to->cell.status));
+  }
+  return increase;
+}
+
+}  // namespace cputrain

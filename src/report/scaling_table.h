@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report/prices.h"
+#include "sweep/cells.h"
+
+/// Tables of sweeps and simulations, merged and with what follows from their times.
+namespace cputrain {
+
+/// A table and the folder that its runs lie in.
+struct CellSource {
+  std::filesystem::path folder;
+  CellTable table;
+};
+
+/// One place of a grid. A figure that follows from two cells is a measurement only where both are:
+/// `status` of a figure is the less certain one.
+struct ScalingCell {
+  Cell cell;                     ///< of the quickest split into ranks and threads
+  std::vector<Cell> splits;      ///< all that were tried, quickest first
+  std::filesystem::path folder;  ///< that its runs lie in
+  std::optional<double> images_per_second;
+  std::optional<double> speed_up;           ///< against the grid's base of this row
+  std::optional<double> efficiency;         ///< speed-up by CPUs, as a part of 1
+  CellStatus against = CellStatus::absent;  ///< of those two: the less certain of cell and base
+  std::optional<double> peak_share;         ///< GFLOP/s by the multiply-adds that these CPUs can do
+  std::optional<double> cost;               ///< of an epoch
+};
+
+/// Rows are batches (global, or of a rank in weak scaling), columns CPUs.
+struct Grid {
+  std::vector<int> cpus;
+  std::vector<std::size_t> rows;
+  std::map<std::pair<std::size_t, int>, ScalingCell> cells;
+  /// CPUs that a row's speed-ups are against: the fewest with a time. None in a row without any.
+  std::map<std::size_t, int> bases;
+
+  const ScalingCell* at(std::size_t row, int cpu) const;
+  bool empty() const { return cells.empty(); }
+};
+
+/// The cells of one backend on one kind of machine with one model.
+struct Series {
+  std::string name;  ///< "cpu"; with machine or model where others share the backend
+  std::string backend;
+  CellTable about;  ///< without cells
+  Grid strong, weak;
+};
+
+/// A backend whose CPUs are devices.
+bool is_device(const std::string& backend);
+
+struct ScalingTable {
+  std::vector<Series> series;        ///< CPUs first
+  std::vector<std::string> remarks;  ///< on what was merged
+};
+
+/// Where a cell is in several tables, the better founded one stays (measured, scaled, simulated),
+/// of equals the later, and a remark says so.
+ScalingTable make_scaling_table(const std::vector<CellSource>&, const Prices&);
+
+/// The part of its time that a row's largest batch saves over the smallest, as the published table
+/// has it: (t(128) - t(1024)) / t(128). Nothing where one of the two is missing.
+struct BatchIncrease {
+  std::size_t from = 0, to = 0;
+  std::map<int, double> by_cpus;
+  CellStatus status = CellStatus::measured;  ///< the least certain of them
+};
+/// From 128 where there is such a row, else from the smallest; nothing with one row.
+std::optional<BatchIncrease> batch_increase(const Grid&);
+
+}  // namespace cputrain

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+/// Statistics of a few repeated measurements.
+namespace cputrain {
+
+/// The middle value, or the mean of the two in the middle. Of at least one value.
+double median(std::vector<double> values);
+
+/// The value below which a part `p` (0 to 1) of the values lies, linear between neighbours: type 7
+/// of Hyndman and Fan, "Sample Quantiles in Statistical Packages" (1996), R's and NumPy's default.
+double quantile(std::vector<double> values, double p);
+
+struct Interval {
+  double low = 0, high = 0;
+};
+
+/// Two order statistics that hold the median of what the values are drawn from, whatever its
+/// distribution, and the probability with which they do (binomial; Conover, "Practical
+/// Nonparametric Statistics", 3.2). The narrowest pair that reaches `confidence`; all values where
+/// none does: 3 values hold it with 0.75, 5 with 0.9375, 6 with 0.96875.
+struct MedianInterval {
+  Interval interval;
+  double confidence = 0;
+};
+MedianInterval median_interval(std::vector<double> values, double confidence = 0.95);
+
+/// The regularised incomplete beta function I_x(a, b) by Lentz' continued fraction (DLMF 8.17.22).
+double incomplete_beta(double a, double b, double x);
+
+/// Student's t that a part `p` lies below, for `degrees` of freedom, whole or not.
+double student_quantile(double p, double degrees);
+
+/// How much longer `b` takes than `a`: below 1, `b` is quicker.
+struct TimeRatio {
+  double of_medians = 1;
+  std::optional<Interval> interval;  ///< 95 %; nothing where one of them has one value
+};
+
+/// Welch's t interval (1947, degrees by Satterthwaite 1946) for the difference of the mean
+/// logarithms, taken back to a ratio: noise of times is in proportion, so logarithms are nearer to
+/// a normal distribution, and variances need not be alike. Of at least one positive value each.
+TimeRatio compare_times(std::span<const double> a, std::span<const double> b);
+
+}  // namespace cputrain

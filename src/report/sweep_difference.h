@@ -1,0 +1,43 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "report/document.h"
+#include "report/statistics.h"
+#include "sweep/cells.h"
+
+namespace cputrain {
+
+/// `absent`: one of the two has no time.
+enum class Verdict { faster, slower, no_difference_shown, absent };
+/// "faster", "slower", "no difference shown", "n/a".
+std::string verdict_text(Verdict);
+
+/// One place (CPUs, ranks x threads, batch, backend) of two sweeps.
+struct CellDifference {
+  Cell before, after;
+  std::optional<TimeRatio> ratio;  ///< after by before; nothing where one has no time
+  Verdict verdict = Verdict::absent;
+  std::string why;  ///< where there is no interval
+
+  /// Of the ratio, 95 %; nullptr where there is none.
+  const Interval* interval() const {
+    return ratio && ratio->interval ? &*ratio->interval : nullptr;
+  }
+};
+
+/// Cells of both, in the order of `before`. A verdict needs a 95 % interval that leaves out 1.
+/// Cells whose times have other sources (measured, simulated) are compared and say so.
+std::vector<CellDifference> compare_sweeps(const CellTable& before, const CellTable& after);
+
+Document difference_document(const std::vector<CellDifference>&, const CellTable& before,
+                             const std::string& before_name, const CellTable& after,
+                             const std::string& after_name);
+std::string difference_csv(const std::vector<CellDifference>&);
+nlohmann::ordered_json difference_json(const std::vector<CellDifference>&,
+                                       const std::string& before_name,
+                                       const std::string& after_name);
+
+}  // namespace cputrain

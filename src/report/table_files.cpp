@@ -1,0 +1,172 @@
+#include "report/table_files.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "report/escapes.h"
+
+namespace cputrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Value = std::optional<double>;
+
+template <class T>
+Json known(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
+void for_each_place(const ScalingTable& table,
+                    const std::function<void(const Series&, const ScalingCell&)>& see) {
+  for (const Series& series : table.series) {
+    for (const auto* grid : {&series.strong, &series.weak}) {
+      for (const auto& [where, cell] : grid->cells) see(series, cell);
+    }
+  }
+}
+
+/// Ours by theirs, for cells of CPUs with a global batch.
+Value reference_ratio(const std::optional<ReferenceTable>& reference, const Cell& cell) {
+  if (!reference || is_device(cell.backend) || cell.batch_per_rank || !cell.seconds_per_epoch) {
+    return std::nullopt;
+  }
+  const Value published = reference->at(cell.batch, cell.cpus);
+  return published ? Value(*cell.seconds_per_epoch / *published) : std::nullopt;
+}
+
+/// Shortest text that reads back as the same number.
+std::string csv_number(Value value) { return value ? fmt::format("{}", *value) : ""; }
+
+constexpr const char* kColumns =
+    "series,backend,cpus,batch,batch_per_rank,ranks,threads,quickest,status,seconds_per_epoch,"
+    "seconds_min,seconds_max,repeats,steps,images_per_second,speed_up,efficiency,gflops,fma_gflops,"
+    "peak_share,triad_gbs,final_loss,final_accuracy,val_accuracy,seconds_to_target,cost,"
+    "reference_ratio,limit,why,reason,command\r\n";
+
+std::string csv_line(const Series& series, const ScalingCell& place, const Cell& c, bool quickest,
+                     const std::optional<ReferenceTable>& reference) {
+  // What follows from times is known of the quickest split.
+  const auto derived = [&](Value value) { return quickest ? csv_number(value) : ""; };
+  std::string line = csv_text(series.name) + "," + csv_text(c.backend);
+  const auto add = [&](const std::string& field) { line += "," + field; };
+  for (const std::string& field :
+       {std::to_string(c.cpus),
+        std::to_string(c.batch),
+        c.batch_per_rank ? std::to_string(*c.batch_per_rank) : "",
+        std::to_string(c.ranks),
+        std::to_string(c.threads),
+        std::string(quickest ? "1" : "0"),
+        status_name(c.status),
+        csv_number(c.seconds_per_epoch),
+        csv_number(c.spread ? Value(c.spread->min) : std::nullopt),
+        csv_number(c.spread ? Value(c.spread->max) : std::nullopt),
+        std::to_string(c.repeats.size()),
+        std::to_string(c.steps),
+        quickest ? csv_number(place.images_per_second) : csv_number(c.images_per_second),
+        derived(place.speed_up),
+        derived(place.efficiency),
+        csv_number(c.gflops),
+        csv_number(c.fma_gflops),
+        derived(place.peak_share),
+        csv_number(c.triad_gbs),
+        csv_number(c.final_loss),
+        csv_number(c.final_accuracy),
+        csv_number(c.val_accuracy),
+        csv_number(c.seconds_to_target),
+        derived(place.cost),
+        csv_number(reference_ratio(reference, c)),
+        csv_text(c.limits.what),
+        csv_text(c.limits.why),
+        csv_text(c.reason),
+        csv_text(c.command)}) {
+    add(field);
+  }
+  return line + "\r\n";
+}
+
+Json series_json(const Series& series) {
+  Json about = to_json(series.about);
+  about.erase("cells");
+  about.erase("version");
+  Json json{{"name", series.name},
+            {"backend", series.backend},
+            {"devices", is_device(series.backend)},
+            {"about", std::move(about)},
+            {"increase", nullptr}};
+  if (const auto increase = batch_increase(series.strong)) {
+    Json by_cpus = Json::array();
+    for (const auto& [cpus, part] : increase->by_cpus) {
+      by_cpus.push_back({{"cpus", cpus}, {"part", part}});
+    }
+    json["increase"] = {{"from", increase->from},
+                        {"to", increase->to},
+                        {"status", status_name(increase->status)},
+                        {"by_cpus", std::move(by_cpus)}};
+  }
+  return json;
+}
+
+Json cell_json(const Series& series, const ScalingCell& place,
+               const std::optional<ReferenceTable>& reference) {
+  Json json = to_json(place.cell);
+  json["series"] = series.name;
+  json["images_per_second"] = known(place.images_per_second);
+  json["speed_up"] = known(place.speed_up);
+  json["efficiency"] = known(place.efficiency);
+  json["speed_up_status"] = status_name(place.against);
+  json["peak_share"] = known(place.peak_share);
+  json["cost"] = known(place.cost);
+  json["reference_ratio"] = known(reference_ratio(reference, place.cell));
+  Json splits = Json::array();
+  for (const Cell& split : place.splits) {
+    splits.push_back({{"ranks", split.ranks},
+                      {"threads", split.threads},
+                      {"status", status_name(split.status)},
+                      {"reason", split.reason},
+                      {"seconds_per_epoch", known(split.seconds_per_epoch)}});
+  }
+  json["splits"] = std::move(splits);
+  return json;
+}
+
+Json reference_json(const ReferenceTable& reference) {
+  Json cells = Json::array(), identical = Json::array();
+  for (const auto& [where, seconds] : reference.seconds) {
+    cells.push_back(
+        {{"cpus", where.second}, {"batch", where.first}, {"seconds_per_epoch", known(seconds)}});
+  }
+  for (const auto& [a, b] : identical_rows(reference)) identical.push_back({a, b});
+  return {{"name", reference.name},
+          {"cells", std::move(cells)},
+          {"identical_rows", std::move(identical)}};
+}
+
+}  // namespace
+
+std::string table_csv(const ScalingTable& table, const std::optional<ReferenceTable>& reference) {
+  std::string text = kColumns;
+  for_each_place(table, [&](const Series& series, const ScalingCell& place) {
+    for (const Cell& split : place.splits) {
+      const bool quickest = split.ranks == place.cell.ranks && split.threads == place.cell.threads;
+      text += csv_line(series, place, split, quickest, reference);
+    }
+  });
+  return text;
+}
+
+Json table_json(const ScalingTable& table, const std::optional<ReferenceTable>& reference) {
+  Json series = Json::array(), cells = Json::array();
+  for (const Series& s : table.series) series.push_back(series_json(s));
+  for_each_place(table, [&](const Series& s, const ScalingCell& place) {
+    cells.push_back(cell_json(s, place, reference));
+  });
+  return {{"version", 1},
+          {"series", std::move(series)},
+          {"cells", std::move(cells)},
+          {"reference", reference ? reference_json(*reference) : Json()},
+          {"remarks", table.remarks}};
+}
+
+}  // namespace cputrain

@@ -1,0 +1,177 @@
+#include "sweep/explanation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "core/text.h"
+
+namespace cputrain {
+namespace {
+
+/// Part of the epoch from which a wait is what limits, and the part of a step that memory must
+/// need.
+constexpr double kWorthNaming = 0.1, kMemoryBound = 0.25;
+
+/// Every parameter moves at least six times in a step, four bytes each: read forward and back, its
+/// gradient written and read, its value read and written by the update.
+constexpr double kLeastBytes = 6 * 4;
+
+double images_a_rank(const Cell& c) { return static_cast<double>(c.batch) / c.ranks; }
+
+double seconds_a_step(const Cell& c) {
+  return static_cast<double>(c.batch) / c.images_per_second.value_or(0);
+}
+
+/// A wait, as a part of the epoch.
+struct Wait {
+  double share;
+  const char* what;
+  std::string why;
+};
+
+Wait largest_wait(const Cell& c) {
+  const Budget& b = *c.budget;
+  const double s = *c.seconds_per_epoch;
+  const auto percent = [s](double seconds) { return 100 * seconds / s; };
+  const std::vector<Wait> waits{
+      {b.input_wait / s, "input",
+       fmt::format("{:.0f} % of the epoch is waiting for pictures (decoding or changing them is "
+                   "slower than training)",
+                   percent(b.input_wait))},
+      {b.allreduce_exposed / s, "communication",
+       fmt::format(
+           "{:.0f} % of the epoch is communication that backward does not hide, with {:.4g} "
+           "images a rank and step to compute beside it",
+           percent(b.allreduce_exposed), images_a_rank(c))},
+      {b.straggler_wait / s, "imbalance",
+       fmt::format(
+           "{:.0f} % of the epoch ranks wait for the last one of them, with {:.4g} images a "
+           "rank and step",
+           percent(b.straggler_wait), images_a_rank(c))}};
+  return *std::ranges::max_element(waits, {}, &Wait::share);
+}
+
+/// Seconds of a step that memory needs at the least; 0 where its bandwidth is not known.
+double memory_seconds(const Cell& c, double parameters) {
+  return c.triad_gbs.value_or(0) > 0 ? kLeastBytes * parameters / (*c.triad_gbs * 1e9) : 0;
+}
+
+std::string compute_text(const Cell& c) {
+  const Budget& b = *c.budget;
+  std::string text = fmt::format("{:.0f} % of the epoch is forward and backward",
+                                 100 * (b.forward + b.backward) / *c.seconds_per_epoch);
+  if (!c.gflops) return text;
+  text += fmt::format(", {:.4g} GFLOP/s counting direct convolution", *c.gflops);
+  if (c.fma_gflops.value_or(0) <= 0) return text;
+  return text + fmt::format(": {:.2f} of the {:.4g} that these CPUs can multiply and add",
+                            *c.gflops / *c.fma_gflops, *c.fma_gflops);
+}
+
+std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
+
+}  // namespace
+
+CellLimits explain(const Cell& c, double parameters) {
+  if (!c.seconds_per_epoch || !c.budget) return {};
+  const Wait wait = largest_wait(c);
+  const double memory = memory_seconds(c, parameters), step = seconds_a_step(c);
+  const double memory_share = c.images_per_second ? memory / step : 0;
+  if (wait.share >= std::max(kWorthNaming, memory_share)) return {wait.what, wait.why};
+  if (memory_share >= kMemoryBound) {
+    return {"memory bandwidth",
+            fmt::format("weights and gradients alone need {:.2g} of the {:.2g} s of a step to come "
+                        "from memory and go back at {:.4g} GB/s",
+                        memory, step, *c.triad_gbs)};
+  }
+  return {"compute", compute_text(c)};
+}
+
+namespace {
+
+/// Two neighbouring numbers of ranks in a row of the table.
+struct Growth {
+  const Cell* from;
+  const Cell* to;
+  double quicker() const { return *from->seconds_per_epoch / *to->seconds_per_epoch; }
+  double ideal() const { return static_cast<double>(to->ranks) / from->ranks; }
+  bool pays() const { return quicker() - 1 >= 0.5 * (ideal() - 1); }
+};
+
+/// Every step from fewer to more ranks at the same batch, backend and threads.
+std::vector<Growth> growths(const std::vector<Cell>& cells) {
+  std::map<std::tuple<std::string, int, std::size_t>, std::vector<const Cell*>> rows;
+  for (const Cell& c : cells) {
+    if (c.seconds_per_epoch && !c.batch_per_rank) {
+      rows[{c.backend, c.threads, c.batch}].push_back(&c);
+    }
+  }
+  std::vector<Growth> result;
+  for (auto& [key, row] : rows) {
+    std::ranges::sort(row, {}, &Cell::ranks);
+    for (std::size_t i = 1; i < row.size(); ++i) result.push_back({row[i - 1], row[i]});
+  }
+  return result;
+}
+
+std::string growth_text(const Growth& g) {
+  return fmt::format("batch {} from {} to {} ranks: {:.2f} times as quick, {:.3g} would be ideal",
+                     g.to->batch, g.from->ranks, g.to->ranks, g.quicker(), g.ideal());
+}
+
+std::optional<std::string> where_ranks_stop_paying(const std::vector<Cell>& cells) {
+  const std::vector<Growth> all = growths(cells);
+  if (all.empty()) return std::nullopt;
+  const auto images = [](const Growth& g) { return images_a_rank(*g.to); };
+  std::vector<Growth> poor;
+  std::ranges::copy_if(all, std::back_inserter(poor), [](const Growth& g) { return !g.pays(); });
+  if (poor.empty()) {
+    const Growth least = *std::ranges::min_element(all, {}, images);
+    return fmt::format("More ranks paid in every row, down to {:.3g} images a rank and step ({})",
+                       images(least), growth_text(least));
+  }
+  const Growth most = *std::ranges::max_element(poor, {}, images);
+  std::string text =
+      fmt::format("Adding ranks stopped paying at {:.3g} images a rank and step ({})", images(most),
+                  growth_text(most));
+  const bool mixed = std::ranges::any_of(
+      all, [&](const Growth& g) { return g.pays() && images(g) <= images(most); });
+  return mixed ? text + "; in other rows fewer still paid" : text;
+}
+
+/// Sentences about CPUs that were divided in several ways, a batch each.
+std::vector<std::string> best_splits(const std::vector<Cell>& cells) {
+  std::map<std::tuple<std::string, int, std::size_t>, std::vector<const Cell*>> places;
+  for (const Cell& c : cells) {
+    if (c.seconds_per_epoch && !c.batch_per_rank) {
+      places[{c.backend, c.cpus, c.batch}].push_back(&c);
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& [key, splits] : places) {
+    if (splits.size() < 2) continue;
+    const auto [best, worst] = std::ranges::minmax_element(
+        splits, {}, [](const Cell* c) { return *c->seconds_per_epoch; });
+    lines.push_back(fmt::format(
+        "Best split of {} CPUs at batch {}: {} x {} thread{}, {:.2f} times as quick as {} x {}",
+        (*best)->cpus, (*best)->batch, ranks_text((*best)->ranks), (*best)->threads,
+        (*best)->threads == 1 ? "" : "s",
+        *(*worst)->seconds_per_epoch / *(*best)->seconds_per_epoch, (*worst)->ranks,
+        (*worst)->threads));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> remarks(const CellTable& table) {
+  std::vector<std::string> lines;
+  if (auto line = where_ranks_stop_paying(table.cells)) lines.push_back(std::move(*line));
+  for (std::string& line : best_splits(table.cells)) lines.push_back(std::move(line));
+  return lines;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,222 @@
+#include "sweep/run_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "core/strict_json.h"
+
+namespace cputrain {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kParts[] = {"input_wait",     "forward",   "backward", "allreduce_exposed",
+                                  "straggler_wait", "optimizer", "other"};
+
+/// The lines of metrics.jsonl by what they are of.
+struct Lines {
+  std::vector<json> steps, epochs;
+  json summary;
+};
+
+std::optional<Lines> lines_of(const std::filesystem::path& run) {
+  Lines lines;
+  std::ifstream stream(run / "metrics.jsonl");
+  for (std::string text; std::getline(stream, text);) {
+    json line = parse_strict_json(text);
+    const std::string type = line.at("type");
+    if (type == "step")
+      lines.steps.push_back(std::move(line));
+    else if (type == "epoch")
+      lines.epochs.push_back(std::move(line));
+    else if (type == "summary")
+      lines.summary = std::move(line);
+  }
+  // Written last, when the training has come to its end.
+  if (!lines.summary.is_object() || lines.summary.at("outcome") != "finished") return std::nullopt;
+  return lines;
+}
+
+std::optional<double> known(const json& object, const char* key) {
+  if (!object.contains(key) || !object.at(key).is_number()) return std::nullopt;
+  return object.at(key).get<double>();
+}
+
+Budget scaled(const Budget& b, double factor) {
+  return {b.input_wait * factor,     b.forward * factor,
+          b.backward * factor,       b.allreduce_exposed * factor,
+          b.straggler_wait * factor, b.optimizer * factor,
+          b.other * factor};
+}
+
+Budget budget_of(const json& object) {
+  double parts[std::size(kParts)];
+  std::ranges::transform(kParts, parts,
+                         [&](const char* key) { return object.at(key).get<double>(); });
+  return {parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], parts[6]};
+}
+
+/// Shares of what was measured, as parts of `seconds`. `where`: with "seconds" and "budget".
+std::optional<Budget> budget_of(const json& where, double seconds) {
+  const double measured = where.at("seconds").get<double>();
+  if (!(measured > 0)) return std::nullopt;
+  return scaled(budget_of(where.at("budget")), seconds / measured);
+}
+
+/// What the training came to.
+void read_results(const Lines& lines, RunFigures& figures) {
+  figures.loss = known(lines.summary, "loss");
+  figures.accuracy = known(lines.summary, "accuracy");
+  figures.val_accuracy = known(lines.summary, "val_accuracy");
+  if (lines.summary.contains("time_to_accuracy") && lines.summary["time_to_accuracy"].is_object()) {
+    figures.seconds_to_target = known(lines.summary["time_to_accuracy"], "seconds");
+  }
+}
+
+void read_limits(const std::filesystem::path& run, RunFigures& figures) {
+  std::ifstream stream(run / "limits.json");
+  if (!stream) return;
+  const json limits = parse_strict_json({std::istreambuf_iterator<char>(stream), {}});
+  figures.fma_gflops = known(limits, "fma_gflops");
+  figures.triad_gbs = known(limits, "triad_gbs");
+}
+
+/// Seconds of whole steps; where some tried no algorithms, of those only.
+std::vector<double> step_seconds(const Lines& lines, std::size_t images) {
+  std::vector<double> all, settled;
+  for (const json& step : lines.steps) {
+    if (step.at("images") != images) continue;
+    all.push_back(step.at("seconds"));
+    if (step.at("step") > 1 && !step.contains("trying")) settled.push_back(all.back());
+  }
+  return settled.empty() ? all : settled;
+}
+
+RunFigures scaled_from(const Lines& lines, const Cell& cell, const EpochSize& epoch,
+                       const StepPlan& plan) {
+  std::vector<double> seconds = step_seconds(lines, epoch.images_of_step(cell.batch));
+  const auto wanted = static_cast<std::size_t>(plan.measured);
+  if (seconds.size() > wanted) {
+    seconds.erase(seconds.begin(), seconds.end() - static_cast<std::ptrdiff_t>(wanted));
+  }
+  RunFigures figures;
+  figures.steps = static_cast<int>(seconds.size());
+  figures.step_seconds = median_of(std::move(seconds));
+  figures.seconds_per_epoch = figures.step_seconds * epoch.steps(cell.batch);
+  // Of the epoch with the most settled steps.
+  const auto most = std::ranges::max_element(
+      lines.epochs, {}, [](const json& line) { return line.at("settled").at("steps").get<int>(); });
+  if (most == lines.epochs.end()) return figures;
+  const bool any = most->at("settled").at("steps") > 0;
+  figures.budget = budget_of(any ? most->at("settled") : *most, figures.seconds_per_epoch);
+  return figures;
+}
+
+RunFigures measured_from(const Lines& lines) {
+  std::vector<double> seconds;
+  for (const json& epoch : lines.epochs) seconds.push_back(epoch.at("seconds"));
+  if (seconds.size() > 1) seconds.erase(seconds.begin());  // it had algorithms to find
+  RunFigures figures;
+  figures.steps = 0;
+  for (const json& epoch : lines.epochs) figures.steps += epoch.at("steps").get<int>();
+  figures.steps /= static_cast<int>(lines.epochs.size());
+  figures.seconds_per_epoch = median_of(std::move(seconds));
+  figures.step_seconds = figures.seconds_per_epoch / std::max(figures.steps, 1);
+  figures.budget = budget_of(lines.epochs.back(), figures.seconds_per_epoch);
+  read_results(lines, figures);
+  return figures;
+}
+
+/// Nothing where the run is not whole or its files are not what a training writes.
+std::optional<RunFigures> figures_of(const std::filesystem::path& run,
+                                     const std::function<RunFigures(const Lines&)>& read) {
+  try {
+    const std::optional<Lines> lines = lines_of(run);
+    if (!lines || lines->epochs.empty()) return std::nullopt;
+    RunFigures figures = read(*lines);
+    if (!(figures.seconds_per_epoch > 0) || !std::isfinite(figures.seconds_per_epoch)) {
+      return std::nullopt;
+    }
+    read_limits(run, figures);
+    return figures;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+double median_of(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::ranges::sort(values);
+  const std::size_t n = values.size();
+  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+std::optional<RunFigures> scaled_figures(const std::filesystem::path& run, const Cell& cell,
+                                         const EpochSize& epoch, const StepPlan& plan) {
+  return figures_of(run, [&](const Lines& lines) { return scaled_from(lines, cell, epoch, plan); });
+}
+
+std::optional<RunFigures> measured_figures(const std::filesystem::path& run) {
+  return figures_of(run, measured_from);
+}
+
+namespace {
+
+/// The median of what is known.
+std::optional<double> median_known(const std::vector<RunFigures>& runs,
+                                   std::optional<double> RunFigures::*member) {
+  std::vector<double> values;
+  for (const RunFigures& run : runs) {
+    if (run.*member) values.push_back(*(run.*member));
+  }
+  return values.empty() ? std::nullopt : std::optional(median_of(std::move(values)));
+}
+
+/// Limits: what a disturbance took away in one repeat was there in another.
+std::optional<double> most_known(const std::vector<RunFigures>& runs,
+                                 std::optional<double> RunFigures::*member) {
+  std::optional<double> most;
+  for (const RunFigures& run : runs) most = std::max(most, run.*member);
+  return most;
+}
+
+/// The mean of the repeats' budgets, fitted to the cell's seconds.
+std::optional<Budget> budget_of(const std::vector<RunFigures>& runs, double seconds) {
+  Budget sum;
+  double of = 0;
+  for (const RunFigures& run : runs) {
+    if (!run.budget) continue;
+    sum += *run.budget;
+    of += run.seconds_per_epoch;
+  }
+  return of > 0 ? std::optional(scaled(sum, seconds / of)) : std::nullopt;
+}
+
+}  // namespace
+
+void combine(Cell& cell, const std::vector<RunFigures>& runs, double images_per_epoch,
+             double flops_per_image) {
+  cell.repeats.clear();
+  for (const RunFigures& run : runs) cell.repeats.push_back(run.seconds_per_epoch);
+  const auto [least, most] = std::ranges::minmax(cell.repeats);
+  const double seconds = median_of(cell.repeats);
+  cell.seconds_per_epoch = seconds;
+  cell.spread = CellSpread{least, most};
+  cell.steps = std::ranges::min(runs, {}, &RunFigures::steps).steps;
+  cell.images_per_second = images_per_epoch / seconds;
+  cell.gflops = *cell.images_per_second * flops_per_image / 1e9;
+  cell.budget = budget_of(runs, seconds);
+  cell.fma_gflops = most_known(runs, &RunFigures::fma_gflops);
+  cell.triad_gbs = most_known(runs, &RunFigures::triad_gbs);
+  cell.final_loss = median_known(runs, &RunFigures::loss);
+  cell.final_accuracy = median_known(runs, &RunFigures::accuracy);
+  cell.val_accuracy = median_known(runs, &RunFigures::val_accuracy);
+  cell.seconds_to_target = median_known(runs, &RunFigures::seconds_to_target);
+}
+
+}  // namespace cputrain

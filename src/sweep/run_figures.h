@@ -1,0 +1,40 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "report/budget.h"
+#include "sweep/plan.h"
+
+/// What one training that measured a cell left in its run folder, and what a cell's trainings say
+/// together.
+namespace cputrain {
+
+struct RunFigures {
+  double seconds_per_epoch = 0;
+  int steps = 0;                   ///< that were measured
+  double step_seconds = 0;         ///< median of them
+  std::optional<Budget> budget{};  ///< of those seconds per epoch
+  std::optional<double> loss{}, accuracy{}, val_accuracy{}, seconds_to_target{};
+  std::optional<double> fma_gflops{}, triad_gbs{};
+};
+
+/// Steps that were measured, scaled to an epoch: of the whole steps in metrics.jsonl in which no
+/// algorithms were tried the last `plan.measured`, else of all. Nothing where the training did not
+/// come to its end, or where the file is damaged.
+std::optional<RunFigures> scaled_figures(const std::filesystem::path& run, const Cell&,
+                                         const EpochSize&, const StepPlan&);
+
+/// Whole epochs: the median of their seconds, without the first where there are more.
+std::optional<RunFigures> measured_figures(const std::filesystem::path& run);
+
+/// Fills in what repeats of a cell say together: medians, and least and most. At least one run.
+/// `flops_per_image`: of a training step, counting direct convolution.
+void combine(Cell&, const std::vector<RunFigures>&, double images_per_epoch,
+             double flops_per_image);
+
+/// Median; the mean of the middle two of an even number. Of at least one value.
+double median_of(std::vector<double>);
+
+}  // namespace cputrain

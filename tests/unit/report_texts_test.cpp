@@ -1,0 +1,165 @@
+// What goes into a report from files of others: escapes, published tables, curves, differences.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "core/error.h"
+#include "report/curves.h"
+#include "report/escapes.h"
+#include "report/reference_table.h"
+#include "report/sweep_difference.h"
+#include "support/temporary_folder.h"
+
+namespace cputrain {
+namespace {
+
+TEST(Escapes, HtmlAndScripts) {
+  EXPECT_EQ(html_escape("<b a=\"x\" c='y'>&\n"), "&lt;b a=&quot;x&quot; c=&#39;y&#39;&gt;&amp; ");
+  EXPECT_EQ(script_json(R"({"a":"</script><!--&"})"),
+            R"({"a":"\u003c/script\u003e\u003c!--\u0026"})");
+}
+
+TEST(Escapes, Markdown) {
+  EXPECT_EQ(markdown_escape("a|b*c_d`e[f]<g>\\h\ni"), "a\\|b\\*c\\_d\\`e\\[f\\]\\<g\\>\\\\h i");
+  EXPECT_EQ(markdown_escape("1 (2) + 3"), "1 (2) + 3");
+}
+
+TEST(Escapes, Latex) {
+  EXPECT_EQ(latex_escape("50 % of $x_1 & #2 {y} ~^"),
+            "50 \\% of \\$x\\_1 \\& \\#2 \\{y\\} \\textasciitilde{}\\textasciicircum{}");
+  EXPECT_EQ(latex_escape("\\input{x}"), "\\textbackslash{}input\\{x\\}");
+  EXPECT_EQ(latex_escape("--np [1] *"), "-{}-np {[}1{]} {*}");
+  EXPECT_EQ(latex_escape("2 × 1 \xe2\x82\xac"), "2 $\\times$ 1 ?");
+}
+
+TEST(Escapes, CsvIsQuotedAndNoFormula) {
+  EXPECT_EQ(csv_text("plain text"), "plain text");
+  EXPECT_EQ(csv_text("a,\"b\"\nc"), "\"a,\"\"b\"\" c\"");
+  EXPECT_EQ(csv_text("=1+2"), "'=1+2");
+  EXPECT_EQ(csv_text("@x,y"), "\"'@x,y\"");
+}
+
+std::string refused(const std::string& text) {
+  try {
+    parse_reference(text, "x.csv");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::data);
+    return error.what();
+  }
+  return "was read";
+}
+
+TEST(ReferenceTable, ColumnsMayStandInAnyOrder) {
+  const ReferenceTable t = parse_reference(
+      "batch, note,seconds_per_epoch ,cpus\r\n128,x,878,1\r\n\r\n256,,N/A,1\r\n", "x");
+  EXPECT_EQ(t.at(128, 1), 878);
+  EXPECT_FALSE(t.at(256, 1));
+  EXPECT_TRUE(t.seconds.contains({256, 1}));
+  EXPECT_FALSE(t.seconds.contains({512, 1}));
+}
+
+TEST(ReferenceTable, RefusesWhatIsOddAndNamesTheLine) {
+  const std::string head = "cpus,batch,seconds_per_epoch\n";
+  for (const auto& [line, word] : std::vector<std::pair<std::string, std::string>>{
+           {"0,128,1", "cpus must be"},
+           {"1,1.5,1", "batch must be"},
+           {"1,128,-1", "seconds_per_epoch must be"},
+           {"1,128,nan", "seconds_per_epoch must be"},
+           {"1,128,inf", "seconds_per_epoch must be"},
+           {"1,128,1e400", "seconds_per_epoch must be"},
+           {"1,128", "2 fields"},
+           {"1,99999999999999999999,1", "batch must be"},
+           {"1,128,5\n1,128,5", "second time"}}) {
+    const std::string message = refused(head + line);
+    EXPECT_NE(message.find(word), std::string::npos) << message;
+    EXPECT_NE(message.find(line.find('\n') == std::string::npos ? "line 2" : "line 3"),
+              std::string::npos)
+        << message;
+  }
+  EXPECT_NE(refused("").find("no figures"), std::string::npos);
+  EXPECT_NE(refused(head).find("no figures"), std::string::npos);
+  EXPECT_NE(refused("cpus,batch\n1,2\n").find("no column seconds_per_epoch"), std::string::npos);
+  EXPECT_NE(refused("cpus,cpus,batch,seconds_per_epoch\n").find("two columns"), std::string::npos);
+}
+
+TEST(ReferenceTable, IdenticalRowsNeedTwoTimes) {
+  const std::string head = "cpus,batch,seconds_per_epoch\n";
+  const auto pairs = [&](const std::string& rows) {
+    return identical_rows(parse_reference(head + rows, "x"));
+  };
+  using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;
+  EXPECT_EQ(pairs("1,1,\n2,1,8\n4,1,5\n1,2,\n2,2,8\n4,2,5\n1,3,9\n2,3,8\n4,3,5\n"),
+            (Pairs{{1, 2}}));
+  EXPECT_EQ(pairs("1,1,8\n1,2,8\n"), Pairs{});
+  EXPECT_EQ(pairs("1,1,8\n2,1,5\n1,2,8\n2,2,6\n"), Pairs{});
+}
+
+TEST(Curves, TakesStepsAndLeavesOutTheRest) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "metrics.jsonl";
+  std::ofstream(file) << R"({"type":"step","step":1,"images":128,"loss":0.7,"accuracy":0.5})"
+                         "\n"
+                      << R"({"type":"epoch","step":1,"images":9,"loss":9,"accuracy":9})"
+                         "\n"
+                      << "not json\n[1]\n\xff\xfe\n"
+                      << R"({"type":"step","step":2,"images":128,"loss":null,"accuracy":0.5})"
+                         "\n"
+                      << R"({"type":"step","step":3,"images":128,"loss":0.6,"accuracy":0.75})"
+                         "\n"
+                      << R"({"type":"step","step":4,"images":12,"loss":0.5,"accuracy":1})"
+                         "\n"
+                      << R"({"type":"step","step":5,"images":128,"lo)";
+  const Curve curve = read_curve(file);
+  EXPECT_EQ(curve.images, (std::vector<double>{128, 384, 384}));
+  EXPECT_EQ(curve.loss, (std::vector<double>{0.7, 0.6, 0.5}));
+  EXPECT_EQ(curve.accuracy, (std::vector<double>{0.5, 0.75, 1}));
+  EXPECT_TRUE(read_curve(folder.path() / "absent").images.empty());
+}
+
+TEST(Curves, ThinsEvenlyAndKeepsBothEnds) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "metrics.jsonl";
+  std::ofstream stream(file);
+  for (int i = 1; i <= 101; ++i) {
+    stream << R"({"type":"step","step":)" << i
+           << R"(,"images":1,"loss":1,"accuracy":0})"
+              "\n";
+  }
+  stream.close();
+  EXPECT_EQ(read_curve(file, 5).images, (std::vector<double>{1, 26, 51, 76, 101}));
+}
+
+Cell repeated(std::size_t batch, std::vector<double> repeats) {
+  Cell c;
+  c.batch = batch;
+  c.status = CellStatus::measured;
+  c.seconds_per_epoch = repeats[repeats.size() / 2];
+  c.repeats = std::move(repeats);
+  return c;
+}
+
+TEST(Difference, AVerdictNeedsAnIntervalThatLeavesOutOne) {
+  CellTable before, after;
+  Cell absent = repeated(5, {1});
+  absent.status = CellStatus::absent;
+  absent.seconds_per_epoch.reset();
+  absent.reason = "memory";
+  before.cells = {repeated(1, {100, 101, 102}), repeated(2, {100, 101, 102}),
+                  repeated(3, {90, 101, 112}),  repeated(4, {100}),
+                  repeated(5, {100, 101}),      repeated(6, {1, 2})};
+  after.cells = {absent, repeated(4, {50}), repeated(3, {95, 106, 117}),
+                 repeated(2, {110, 111, 112}), repeated(1, {90, 91, 92})};
+  const auto differences = compare_sweeps(before, after);
+  ASSERT_EQ(differences.size(), 5u);
+  const Verdict expected[] = {Verdict::faster, Verdict::slower, Verdict::no_difference_shown,
+                              Verdict::no_difference_shown, Verdict::absent};
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(differences[i].verdict, expected[i]) << i;
+  EXPECT_DOUBLE_EQ(differences[0].ratio->of_medians, 91.0 / 101);
+  EXPECT_EQ(differences[3].interval(), nullptr);
+  EXPECT_EQ(differences[4].why, "memory");
+}
+
+}  // namespace
+}  // namespace cputrain
