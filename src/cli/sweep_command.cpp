@@ -163,7 +163,7 @@ int run_task(Sweep& sweep, const SweepPlan& plan, const Services& services, int 
 }  // namespace
 
 int run_sweep(const Config& config, const Services& services) {
-  const SweepPlan plan = plan_sweep(config, services);
+  SweepPlan plan = plan_sweep(config, services);
   const FileLock lock = open_sweep_folder(
       plan, config.overwrite, config.task ? FileLock::Kind::shared : FileLock::Kind::exclusive);
   say_plan(plan);
@@ -172,6 +172,11 @@ int run_sweep(const Config& config, const Services& services) {
     tell(fmt::format("Plan: {}, a line a training; `--task 1` to `--task {}` measure a cell each",
                      (plan.folder / "plan.txt").string(), plan.cells.size()));
     return static_cast<int>(ExitCode::ok);
+  }
+  if (config.collect) {
+    plan.table.machine = machine_there(plan);
+  } else {
+    settle_machine(plan);
   }
   const auto armed = services.signals->arm();
   Sweep sweep(config, services, plan);

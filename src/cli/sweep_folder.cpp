@@ -17,6 +17,7 @@ namespace {
 constexpr const char* kFlagsName = "sweep.json";
 constexpr const char* kLockName = "lock";
 constexpr const char* kPlanName = "plan.txt";
+constexpr const char* kMachineName = "machine.json";
 
 std::string text_of(const std::filesystem::path& file) {
   std::error_code error;
@@ -60,7 +61,7 @@ std::optional<nlohmann::json> flags_there(const std::filesystem::path& folder) {
 
 void throw_away(const std::filesystem::path& folder) {
   std::error_code error;
-  for (const char* part : {"cells", kCellsName, kPlanName, kFlagsName}) {
+  for (const char* part : {"cells", kCellsName, kPlanName, kMachineName, kFlagsName}) {
     std::filesystem::remove_all(folder / part, error);
     if (error) {
       fail(ExitCode::output,
@@ -71,14 +72,8 @@ void throw_away(const std::filesystem::path& folder) {
   }
 }
 
-/// Trainings of other processors make no table together.
-nlohmann::ordered_json identity(const SweepPlan& plan) {
-  nlohmann::ordered_json flags = plan.flags;
-  return flags;
-}
-
 void check_folder(const SweepPlan& plan, const nlohmann::json& there) {
-  const std::string differs = difference(there, identity(plan));
+  const std::string differs = difference(there, plan.flags);
   if (differs.empty()) return;
   fail(ExitCode::usage,
        fmt::format("--out {} holds another sweep ({}); name another folder, or --overwrite to "
@@ -116,7 +111,7 @@ FileLock open_sweep_folder(const SweepPlan& plan, bool overwrite, FileLock::Kind
     check_folder(plan, *there);
   } else {
     check_foreign(plan);
-    write_file(plan.folder / kFlagsName, json_text(identity(plan), 1) + "\n");
+    write_file(plan.folder / kFlagsName, json_text(plan.flags, 1) + "\n");
   }
   return std::move(*lock);
 }
@@ -130,6 +125,25 @@ void write_plan(const SweepPlan& plan, const std::vector<std::string>& backends)
     }
   }
   write_if_changed(plan.folder / kPlanName, text);
+}
+
+CellMachine machine_there(const SweepPlan& plan) {
+  std::error_code ignored;
+  const auto file = plan.folder / kMachineName;
+  return std::filesystem::exists(file, ignored) ? read_cells(file).machine : plan.table.machine;
+}
+
+void settle_machine(const SweepPlan& plan) {
+  const std::string there = machine_there(plan).cpu, here = plan.table.machine.cpu;
+  if (there != here) {
+    fail(ExitCode::usage,
+         fmt::format("--out {}: its cells were measured on {}, this is {} (figures of both would "
+                     "stand in one table); name another folder",
+                     plan.folder.string(), printable(there), here));
+  }
+  std::error_code ignored;
+  if (std::filesystem::exists(plan.folder / kMachineName, ignored)) return;
+  write_cells(plan.folder / kMachineName, plan.table);
 }
 
 void write_if_changed(const std::filesystem::path& file, const std::string& text) {

@@ -13,6 +13,13 @@ FileLock open_sweep_folder(const SweepPlan&, bool overwrite, FileLock::Kind);
 /// plan.txt: the command of every training, one a line.
 void write_plan(const SweepPlan&, const std::vector<std::string>& backends);
 
+/// What measured the cells there: machine.json, a table without cells; else this machine.
+CellMachine machine_there(const SweepPlan&);
+
+/// Says in machine.json that cells are measured here. Error(usage) where others were measured on
+/// other processors.
+void settle_machine(const SweepPlan&);
+
 /// Leaves a file alone that holds the text already.
 void write_if_changed(const std::filesystem::path&, const std::string& text);
 

@@ -195,7 +195,7 @@ bool run_next(const SweepPlan& plan, const Cell& cell, SignalWatch& signals, Cel
 Cell cell_with_figures(const SweepPlan& plan, const Cell& coordinates, const CellState& state,
                        const std::vector<std::string>& backends) {
   Cell cell = coordinates;
-  cell.reason = why_not(plan.launching, cell, backends);
+  if (state.runs.empty()) cell.reason = why_not(plan.launching, cell, backends);
   if (!cell.reason.empty()) return cell;
   cell.command =
       command_line(plan.words_of_run(cell, std::max<int>(1, static_cast<int>(state.runs.size()))));

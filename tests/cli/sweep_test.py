@@ -1,0 +1,245 @@
+"""The table: a grid of trainings that ends and goes on, and leaves nobody behind."""
+import glob
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+from program import MPIRUN, OPEN_MPI, PROGRAM, ProgramTest
+
+CELL = ["sweep", "--image-size", "64", "--data", "synthetic:50", "--steps", "2", "--repeat", "1"]
+GRID = [*CELL, "--np", "1,2", "--batch", "8,16"]
+LONG = [*CELL, "--np", "2", "--batch", "16", "--steps", "100000"]
+
+
+def needs_mpirun(test):
+    return unittest.skipUnless(MPIRUN and OPEN_MPI, "needs a build with Open MPI")(test)
+
+
+class SweepTest(ProgramTest):
+    def table(self, folder="s"):
+        with open(self.path(folder, "cells.json")) as f:
+            return json.load(f)
+
+    def cells(self, folder="s"):
+        return {(c["cpus"], c["batch"]): c for c in self.table(folder)["cells"]}
+
+    def files(self):
+        names = glob.glob(self.path("s", "**"), recursive=True)
+        return {n: os.stat(n).st_mtime_ns for n in names if os.path.isfile(n) and not n.endswith("lock")}
+
+    def start(self, *words):
+        process = subprocess.Popen([PROGRAM, *words], cwd=self.folder, start_new_session=True,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.kill)
+        return process
+
+    def ranks(self):
+        """Ids of the processes that train in this test's folder."""
+        found = []
+        for p in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{p}/cmdline") as f:
+                    line = f.read().split("\0")
+                if "train" in line and os.readlink(f"/proc/{p}/cwd") == self.folder:
+                    found.append(int(p))
+            except OSError:
+                pass
+        return found
+
+    def until(self, what, true, seconds=30):
+        end = time.time() + seconds
+        while not true():
+            self.assertLess(time.time(), end, what)
+            time.sleep(0.05)
+
+    def steps(self):
+        names = glob.glob(self.path("s", "cells", "*", "repeat-1", "metrics.jsonl"))
+        return sum(os.path.getsize(n) for n in names)
+
+
+@needs_mpirun
+class Tables(SweepTest):
+    def test_a_table_and_that_it_is_not_made_twice(self):
+        self.expect(0, *GRID, "--out", "s", says=["4 cells", "[4/4] 2 ranks x 1 thread, batch 16"])
+        cells, table = self.cells(), self.table()
+        self.assertEqual(list(cells), [(1, 8), (1, 16), (2, 8), (2, 16)])
+        self.assertEqual(table["images_per_epoch"], 45)  # of 50 a tenth is for validation
+        self.assertEqual(table["image_size"], 64)
+        for (cpus, batch), c in cells.items():
+            self.assertEqual(c["status"], "scaled")
+            self.assertEqual(c["ranks"] * c["threads"], cpus)
+            steps = [m for m in self.metrics(os.path.join("s", c["runs"][0]), "step")
+                     if m["images"] == batch]
+            settled = [m["seconds"] for m in steps if m["step"] > 1 and "trying" not in m]
+            last = (settled or [m["seconds"] for m in steps])[-2:]
+            self.assertAlmostEqual(c["seconds_per_epoch"], sum(last) / len(last) * 45 / batch)
+            self.assertAlmostEqual(sum(c["budget"].values()), c["seconds_per_epoch"], places=6)
+            self.assertGreater(c["fma_gflops"], 0)
+            self.assertNotEqual(c["limits"]["why"], "")
+            self.assertIn(f"-np {cpus} ", c["command"])
+        before = self.files()
+        self.assertFalse([n for n in before if n.endswith("safetensors")])  # large, of no use
+        self.expect(0, *GRID, "--out", "s")
+        self.assertEqual(self.files(), before)
+        self.expect(2, *GRID, "--seed", "3", "--out", "s",
+                    says=["--out s holds another sweep", "seed: not given there, \"3\" here"])
+        self.assertEqual(self.files(), before)
+        self.expect(0, *CELL, "--np", "1", "--batch", "8", "--out", "s", "--overwrite")
+        self.assertEqual(list(self.cells()), [(1, 8)])
+
+    def test_lines_of_the_plan_and_tasks_make_the_same_table(self):
+        self.expect(0, *GRID, "--out", "s", "--plan-only", says=["--task 4"])
+        self.assertFalse(os.path.exists(self.path("s", "cells")))
+        with open(self.path("s", "plan.txt")) as plan:
+            lines = plan.read().splitlines()
+        self.assertEqual(len(lines), 4)
+        subprocess.run(["bash", "-c", lines[0]], cwd=self.folder, check=True, capture_output=True)
+        self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
+        self.assertEqual([c["status"] for c in self.cells().values()], ["scaled"] + ["n/a"] * 3)
+        self.assertEqual(self.cells()[2, 16]["reason"], "not measured yet")
+        tasks = [self.start("sweep", "--config", "s/sweep.json", "--task", str(n)) for n in (1, 2, 3, 4)]
+        for task in tasks:
+            self.assertEqual(task.wait(60), 0, task.stderr.read())
+        self.assertEqual(len(glob.glob(self.path("s", "cells", "*", "cell.json"))), 4)
+        self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
+        self.assertEqual({c["status"] for c in self.cells().values()}, {"scaled"})
+        with open(self.path("s", "cells", "np2-t1-b16-cpu", "cell.json")) as f:
+            self.assertEqual(json.load(f), self.cells()[2, 16])
+        self.expect(2, "sweep", "--config", "s/sweep.json", "--task", "5", says=["from 1 to 4"])
+
+    def test_whole_epochs(self):
+        self.expect(0, *[w for w in CELL if w not in ("--steps", "2")], "--np", "1", "--batch", "16",
+                    "--full-epochs", "--epochs", "2", "--target-accuracy", "0.01", "--out", "s")
+        c = self.cells()[1, 16]
+        epochs = self.metrics(os.path.join("s", c["runs"][0]), "epoch")
+        self.assertEqual(c["status"], "measured")
+        # The first epoch reached the target: there was no second one.
+        self.assertEqual(c["seconds_per_epoch"], epochs[0]["seconds"])
+        self.assertEqual(c["val_accuracy"], epochs[0]["val_accuracy"])
+        self.assertEqual(c["final_accuracy"], epochs[0]["accuracy"])
+        self.assertAlmostEqual(c["seconds_to_target"], epochs[0]["seconds"])
+
+    def test_threads_divide_the_cpus(self):
+        self.expect(0, *CELL, "--np", "1,2", "--threads", "1,2", "--batch-per-rank", "8", "--out", "s",
+                    says=["left out: 1 CPUs", "2 threads"])
+        cells = self.table()["cells"]
+        self.assertEqual([(c["ranks"], c["threads"], c["batch"]) for c in cells],
+                         [(1, 1, 8), (2, 1, 16), (1, 2, 8)])
+        for c in cells:
+            with open(self.path("s", c["runs"][0], "environment.json")) as f:
+                ran = json.load(f)
+            self.assertEqual((ran["ranks"], ran["threads_of_rank_0"]), (c["ranks"], c["threads"]))
+
+    def test_what_cannot_be_measured_says_why(self):
+        self.expect(0, *CELL, "--np", "1,4096", "--batch", "8", "--backend", "cpu,cuda", "--out", "s",
+                    says=["n/a: this machine has", "n/a: this build has no backend cuda"])
+        cells = {(c["cpus"], c["backend"]): c for c in self.table()["cells"]}
+        self.assertEqual(cells[1, "cpu"]["status"], "scaled")
+        self.assertEqual(cells[4096, "cpu"]["status"], "n/a")
+        self.assertIn("--oversubscribe", cells[4096, "cpu"]["reason"])
+        self.assertIn("no backend cuda", cells[1, "cuda"]["reason"])
+        self.assertIsNone(cells[1, "cuda"]["seconds_per_epoch"])
+
+    def test_a_training_that_fails_is_no_reason_to_stop(self):
+        with open(self.path("launch"), "w") as f:  # fails where there are two ranks
+            f.write('#!/bin/bash\n[ $2 = 1 ] || { echo "no room"; exit 3; }\nshift 2; exec "$@"\n')
+        os.chmod(self.path("launch"), 0o755)
+        words = [*CELL, "--np", "2,1", "--batch", "8", "--launcher", "./launch", "--out", "s"]
+        self.expect(0, *words, says=["n/a: exit code 3: no room"])
+        self.assertEqual(self.cells()[2, 8]["reason"], "exit code 3: no room")
+        self.assertEqual(self.cells()[1, 8]["status"], "scaled")
+        before = self.files()
+        self.expect(0, *words)  # is not tried again by itself
+        self.assertEqual(self.files(), before)
+        os.rename(self.path("launch"), self.path("other"))
+        self.expect(2, *words, "--retry", says=["cannot start ./launch"])
+
+
+@needs_mpirun
+class Endings(SweepTest):
+    def test_killed_at_any_moment_it_goes_on_and_no_rank_is_left(self):
+        random.seed(3)
+        for _ in range(3):
+            sweep = self.start(*GRID, "--out", "s")
+            time.sleep(random.uniform(0.3, 3))
+            if sweep.poll() is None:
+                os.killpg(sweep.pid, signal.SIGKILL)
+            sweep.wait()
+            self.until("ranks outlive the sweep", lambda: not self.ranks(), 5)
+        whole = {n: t for n, t in self.files().items() if n.endswith("metrics.jsonl") and
+                 '"summary"' in open(n).read()}
+        self.expect(0, *GRID, "--out", "s")
+        self.assertEqual({c["status"] for c in self.cells().values()}, {"scaled"})
+        self.assertLessEqual(whole.items(), self.files().items())  # finished ones were kept
+
+    def test_ranks_end_with_a_sweep_that_is_killed_alone(self):
+        with open(self.path("launch"), "w") as f:  # a launcher that stays behind
+            f.write(f'#!/bin/bash\n{" ".join(MPIRUN)} "$@" &\nwait\n')
+        os.chmod(self.path("launch"), 0o755)
+        sweep = self.start(*LONG, "--launcher", "./launch", "--out", "s")
+        self.until("no step was made", self.steps)
+        self.assertGreaterEqual(len(self.ranks()), 2)
+        sweep.kill()
+        self.until("ranks outlive the sweep", lambda: not self.ranks(), 10)
+
+    def test_signals_end_it_and_keep_what_is_finished(self):
+        self.expect(0, *CELL, "--np", "1", "--batch", "8", "--out", "other")  # another folder's sweep
+        for sent, code in ((signal.SIGUSR1, 75), (signal.SIGINT, 130), (signal.SIGTERM, 75)):
+            sweep = self.start(*LONG, "--out", "s")
+            self.until("no step was made", self.steps)
+            sweep.send_signal(sent)
+            self.assertEqual(sweep.wait(30), code, sweep.stderr.read())
+            self.assertEqual(self.ranks(), [])
+            self.assertEqual([c["reason"] for c in self.table()["cells"]], ["not measured yet"])
+            for name in glob.glob(self.path("s", "cells", "*", "repeat-1", "metrics.jsonl")):
+                os.remove(name)
+
+    def test_two_do_not_work_in_one_folder(self):
+        sweep = self.start(*LONG, "--out", "s")
+        self.until("no step was made", self.steps)
+        self.expect(2, *LONG, "--out", "s", says=["another sweep is at work"])
+        self.expect(2, *LONG, "--out", "s", "--task", "1", says=["another sweep is at work"])
+        sweep.send_signal(signal.SIGUSR1)
+        self.assertEqual(sweep.wait(30), 75)
+
+
+class Usage(SweepTest):
+    def test_wrong_flags_say_what_is_allowed(self):
+        for words, says in (
+                (["--np", "0"], "--np 0: must be different whole numbers from 1"),
+                (["--np", "1,,2"], "--np 1,,2: must be"),
+                (["--np", "2,2"], "--np 2,2: must be different"),
+                (["--batch", "16x"], "--batch 16x: must be"),
+                (["--backend", "cpu,gpu"], "--backend cpu,gpu: must be different ones of cpu, cuda"),
+                (["--threads", "2", "--np", "1"], "1 CPUs are no whole number of ranks with 2"),
+                (["--epochs", "2"], "--epochs needs --full-epochs"),
+                (["--full-epochs", "--steps", "3"], "--steps and --full-epochs exclude each other"),
+                (["--limit-val", "0"], "--limit-val needs --full-epochs"),
+                (["--task", "1", "--collect"], "exclude each other"),
+                (["--reference", "none.csv"], "--reference none.csv: there is no such file"),
+                (["--rho", "0.9", "--optimizer", "adam"], "--rho"),
+                (["--image-size", "2"], "--image-size 2 is too small"),
+                (["--sharding", "strided"], "not a flag of this command")):
+            self.expect(2, "sweep", *words, "--out", "s", says=[says])
+            self.assertFalse(os.path.exists(self.path("s")), words)
+
+    def test_a_folder_of_something_else_is_left_alone(self):
+        os.makedirs(self.path("s", "cells"))
+        words = [*CELL, "--np", "1", "--batch", "8", "--out", "s"]
+        self.expect(2, *words, says=["--out s holds cells, which is not of a sweep"])
+        self.expect(2, *words, "--overwrite", says=["which is not of a sweep"])
+        self.assertTrue(os.path.isdir(self.path("s", "cells")))
+
+    @needs_mpirun
+    def test_a_sweep_is_no_rank(self):
+        self.expect(2, *GRID, "--out", "s", says=["a sweep under mpirun"], ranks=1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,119 @@
+#include "sweep/explanation.h"
+
+#include <gtest/gtest.h>
+
+namespace cputrain {
+namespace {
+
+/// 100 s an epoch of 10,000 images, most of it computing.
+Cell usual_cell() {
+  Cell cell;
+  cell.ranks = cell.cpus = 4;
+  cell.batch = 100;
+  cell.status = CellStatus::scaled;
+  cell.seconds_per_epoch = 100;
+  cell.images_per_second = 100;
+  cell.budget = Budget{.input_wait = 2,
+                       .forward = 40,
+                       .backward = 50,
+                       .allreduce_exposed = 3,
+                       .straggler_wait = 4,
+                       .optimizer = 1};
+  cell.gflops = 600;
+  cell.fma_gflops = 480;
+  cell.triad_gbs = 20;
+  return cell;
+}
+
+TEST(ExplainTest, Compute) {
+  const CellLimits limits = explain(usual_cell(), 1e6);
+  EXPECT_EQ(limits.what, "compute");
+  EXPECT_EQ(limits.why,
+            "90 % of the epoch is forward and backward, 600 GFLOP/s counting direct convolution: "
+            "1.25 of the 480 that these CPUs can multiply and add");
+}
+
+TEST(ExplainTest, TheLargestWaitOfATenthOrMore) {
+  Cell cell = usual_cell();
+  cell.budget->input_wait = 12;
+  EXPECT_EQ(explain(cell, 1e6).what, "input");
+  cell.budget->allreduce_exposed = 21;
+  EXPECT_EQ(explain(cell, 1e6).what, "communication");
+  EXPECT_EQ(explain(cell, 1e6).why,
+            "21 % of the epoch is communication that backward does not hide, with 25 images a rank "
+            "and step to compute beside it");
+  cell.budget->straggler_wait = 30;
+  EXPECT_EQ(explain(cell, 1e6).what, "imbalance");
+  EXPECT_NE(explain(cell, 1e6).why.find("30 %"), std::string::npos);
+}
+
+TEST(ExplainTest, MemoryWhereWeightsAloneNeedAQuarterOfTheStep) {
+  Cell cell = usual_cell();  // steps of 1 s
+  // 24 bytes a parameter at 20 GB/s: 0.24 s and 0.26 s
+  EXPECT_EQ(explain(cell, 0.24 * 20e9 / 24).what, "compute");
+  const CellLimits limits = explain(cell, 0.26 * 20e9 / 24);
+  EXPECT_EQ(limits.what, "memory bandwidth");
+  EXPECT_NE(limits.why.find("0.26 of the 1 s"), std::string::npos) << limits.why;
+  cell.budget->input_wait = 25;  // less than memory's part
+  EXPECT_EQ(explain(cell, 0.26 * 20e9 / 24).what, "memory bandwidth");
+  cell.budget->input_wait = 27;
+  EXPECT_EQ(explain(cell, 0.26 * 20e9 / 24).what, "input");
+}
+
+TEST(ExplainTest, SaysNothingWithoutFigures) {
+  Cell cell = usual_cell();
+  cell.budget.reset();
+  EXPECT_EQ(explain(cell, 1e6).what, "");
+  EXPECT_EQ(explain(Cell{}, 1e6).what, "");
+  cell = usual_cell();
+  cell.gflops = cell.fma_gflops = cell.triad_gbs = std::nullopt;  // a simulation
+  EXPECT_EQ(explain(cell, 1e6).why, "90 % of the epoch is forward and backward");
+}
+
+Cell place(int ranks, int threads, std::size_t batch, double seconds) {
+  Cell cell;
+  cell.ranks = ranks;
+  cell.threads = threads;
+  cell.cpus = ranks * threads;
+  cell.batch = batch;
+  cell.status = CellStatus::measured;
+  cell.seconds_per_epoch = seconds;
+  return cell;
+}
+
+TEST(RemarksTest, WhereAddingRanksStopsPaying) {
+  CellTable table;
+  table.cells = {place(1, 1, 128, 100), place(2, 1, 128, 55), place(4, 1, 128, 40)};
+  // 55 / 40 = 1.375: less than half of the way from 1 to 2
+  ASSERT_EQ(remarks(table).size(), 1u);
+  EXPECT_EQ(
+      remarks(table)[0],
+      "Adding ranks stopped paying at 32 images a rank and step (batch 128 from 2 to 4 ranks: "
+      "1.38 times as quick, 2 would be ideal)");
+  table.cells[2].seconds_per_epoch = 36;  // 1.53
+  EXPECT_EQ(remarks(table)[0].find("More ranks paid in every row, down to 32 images"), 0u);
+  table.cells = {place(4, 1, 512, 20), place(1, 1, 512, 100), place(4, 1, 64, 30),
+                 place(1, 1, 64, 90)};
+  // From 1 to 4 ranks 2.5 is half of the way: batch 512 with 5 times pays, 64 with 3 does as well.
+  EXPECT_EQ(remarks(table)[0].find("More ranks paid"), 0u);
+  table.cells[2].seconds_per_epoch = 40;  // 2.25
+  EXPECT_EQ(remarks(table)[0].find("Adding ranks stopped paying at 16 images"), 0u);
+}
+
+TEST(RemarksTest, TheBestSplitOfCpus) {
+  CellTable table;
+  table.cells = {place(4, 1, 128, 50), place(2, 2, 128, 40), place(1, 4, 128, 60)};
+  ASSERT_EQ(remarks(table).size(), 1u);
+  EXPECT_EQ(remarks(table)[0],
+            "Best split of 4 CPUs at batch 128: 2 ranks x 2 threads, 1.50 times as quick as 1 x 4");
+}
+
+TEST(RemarksTest, SaysNothingWhereNothingCanBeCompared) {
+  CellTable table;
+  EXPECT_TRUE(remarks(table).empty());
+  table.cells = {place(1, 1, 128, 50), place(2, 1, 256, 40), Cell{}};
+  EXPECT_TRUE(remarks(table).empty());
+}
+
+}  // namespace
+}  // namespace cputrain

@@ -1,0 +1,148 @@
+#include "sweep/run_figures.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "support/temporary_folder.h"
+
+namespace cputrain {
+namespace {
+
+constexpr const char* kBudget =
+    R"("budget":{"input_wait":1,"forward":2,"backward":3,"allreduce_exposed":0.5,)"
+    R"("straggler_wait":0.25,"optimizer":1,"other":0.25})";
+constexpr const char* kSummary =
+    R"({"type":"summary","outcome":"finished","loss":0.5,"accuracy":0.75,"val_accuracy":0.7,)"
+    R"("time_to_accuracy":{"accuracy":0.7,"epoch":2,"seconds":33}})";
+
+std::string step(int number, int images, double seconds, bool trying = false) {
+  return fmt::format(R"({{"type":"step","step":{},"images":{},"seconds":{}{}}})", number, images,
+                     seconds, trying ? R"(,"trying":true)" : "");
+}
+
+/// An epoch whose settled steps took 8 s, as the parts of the budget add up to.
+std::string epoch(double seconds, int steps, int settled) {
+  return fmt::format(R"({{"type":"epoch","steps":{},"seconds":{},{},)"
+                     R"("settled":{{"steps":{},"seconds":8,{}}}}})",
+                     steps, seconds, kBudget, settled, kBudget);
+}
+
+class RunFiguresTest : public ::testing::Test {
+ protected:
+  void write(const std::vector<std::string>& lines) const {
+    std::ofstream file(folder_.path() / "metrics.jsonl");
+    for (const std::string& line : lines) file << line << "\n";
+  }
+  std::optional<RunFigures> scaled(int asked) const {
+    return scaled_figures(folder_.path(), cell_, kEpoch, {2, asked, 100});
+  }
+
+  static constexpr EpochSize kEpoch{100};
+  const TemporaryFolder folder_;
+  Cell cell_ = [] {
+    Cell cell;
+    cell.batch = 8;
+    return cell;
+  }();
+};
+
+TEST_F(RunFiguresTest, TakesTheLastWholeStepsThatTriedNothing) {
+  write({step(1, 8, 9), step(2, 8, 7, true), step(3, 8, 5), step(4, 8, 2), step(5, 8, 4),
+         step(6, 8, 3), step(7, 4, 1), epoch(40, 7, 5), kSummary});
+  const auto figures = scaled(3);
+  ASSERT_TRUE(figures);
+  EXPECT_EQ(figures->steps, 3);  // 2, 4, 3: not the short one, not the first ones
+  EXPECT_DOUBLE_EQ(figures->step_seconds, 3);
+  EXPECT_DOUBLE_EQ(figures->seconds_per_epoch, 3 * 12.5);  // 100 images, 8 a step
+  // An eighth of an epoch of 8 s was waiting for input.
+  EXPECT_DOUBLE_EQ(figures->budget->input_wait, 37.5 / 8);
+  EXPECT_NEAR(figures->budget->known() + figures->budget->other, 37.5, 1e-12);
+  EXPECT_FALSE(figures->accuracy);  // after a few steps it says nothing
+}
+
+TEST_F(RunFiguresTest, TheMedianOfAnEvenNumberIsTheMiddle) {
+  write({step(1, 8, 9), step(2, 8, 1), step(3, 8, 2), step(4, 8, 6), step(5, 8, 30),
+         epoch(40, 5, 4), kSummary});
+  EXPECT_DOUBLE_EQ(scaled(4)->step_seconds, 4);
+  EXPECT_EQ(scaled(25)->steps, 4);  // there are no more
+}
+
+TEST_F(RunFiguresTest, TakesWhatThereIsWhereEveryStepTriedSomething) {
+  write({step(1, 8, 9, true), step(2, 8, 7, true), epoch(16, 2, 0), kSummary});
+  EXPECT_DOUBLE_EQ(scaled(5)->step_seconds, 8);
+  EXPECT_DOUBLE_EQ(scaled(5)->budget->forward, 100.0 * 2 / 16);  // of the whole epoch
+}
+
+TEST_F(RunFiguresTest, ATrainingThatDidNotEndCountsAsNone) {
+  const std::vector<std::string> lines{step(1, 8, 9), step(2, 8, 1), epoch(9, 2, 1)};
+  write(lines);
+  EXPECT_FALSE(scaled(1));
+  for (const std::string& last :
+       {std::string(kSummary).substr(0, 40), std::string("{}"), std::string("[1]"), std::string(),
+        std::string(R"({"type":"summary","outcome":"interrupted"})"),
+        std::string(R"({"type":"step","step":2,"images":8,"seconds":"1"})"),
+        std::string("\xff\xfe\0", 3), std::string(100'000, '[')}) {
+    auto all = lines;
+    all.push_back(last);
+    all.push_back(last == "" ? "" : kSummary);
+    if (last.find("interrupted") != std::string::npos) all.pop_back();
+    write(all);
+    EXPECT_FALSE(scaled(1)) << last.substr(0, 50);
+  }
+  EXPECT_FALSE(scaled_figures(folder_.path() / "none", cell_, kEpoch, {2, 3, 100}));
+  write({step(1, 8, 0), epoch(9, 1, 0), kSummary});
+  EXPECT_FALSE(scaled(1));  // no time is no measurement
+}
+
+TEST_F(RunFiguresTest, OfSeveralEpochsTheFirstDoesNotCount) {
+  write({epoch(100, 13, 12), epoch(10, 13, 12), epoch(16, 13, 12), kSummary});
+  const auto figures = measured_figures(folder_.path());
+  ASSERT_TRUE(figures);
+  EXPECT_DOUBLE_EQ(figures->seconds_per_epoch, 13);
+  EXPECT_EQ(figures->steps, 13);
+  EXPECT_EQ(figures->accuracy, 0.75);
+  EXPECT_EQ(figures->val_accuracy, 0.7);
+  EXPECT_EQ(figures->seconds_to_target, 33);
+  write({epoch(100, 13, 12), kSummary});
+  EXPECT_DOUBLE_EQ(measured_figures(folder_.path())->seconds_per_epoch, 100);
+}
+
+TEST_F(RunFiguresTest, ReadsTheLimitsMeasuredBesideIt) {
+  write({epoch(100, 13, 12), kSummary});
+  std::ofstream(folder_.path() / "limits.json") << R"({"fma_gflops": 240.5, "triad_gbs": null})";
+  const auto figures = measured_figures(folder_.path());
+  EXPECT_EQ(figures->fma_gflops, 240.5);
+  EXPECT_FALSE(figures->triad_gbs);
+}
+
+TEST(CombineTest, MedianLeastAndMostOfTheRepeats) {
+  RunFigures a, b, c;
+  a.seconds_per_epoch = 10;
+  b.seconds_per_epoch = 40;
+  c.seconds_per_epoch = 25;
+  a.steps = 5, b.steps = 4, c.steps = 5;
+  a.budget = Budget{.forward = 8, .other = 2};
+  b.budget = Budget{.forward = 38, .other = 2};
+  a.fma_gflops = 100, b.fma_gflops = 120;
+  Cell cell;
+  combine(cell, {a, b, c}, 500, 2e9);
+  EXPECT_DOUBLE_EQ(*cell.seconds_per_epoch, 25);
+  EXPECT_EQ(cell.repeats, (std::vector<double>{10, 40, 25}));
+  EXPECT_DOUBLE_EQ(cell.spread->min, 10);
+  EXPECT_DOUBLE_EQ(cell.spread->max, 40);
+  EXPECT_EQ(cell.steps, 4);
+  EXPECT_DOUBLE_EQ(*cell.images_per_second, 20);
+  EXPECT_DOUBLE_EQ(*cell.gflops, 40);
+  EXPECT_DOUBLE_EQ(cell.budget->forward, 23);  // 46 of 50 s, as part of 25
+  EXPECT_DOUBLE_EQ(cell.budget->other, 2);
+  EXPECT_DOUBLE_EQ(*cell.fma_gflops, 120);
+  EXPECT_FALSE(cell.triad_gbs);
+  combine(cell, {a, c}, 500, 2e9);
+  EXPECT_DOUBLE_EQ(*cell.seconds_per_epoch, 17.5);
+}
+
+}  // namespace
+}  // namespace cputrain

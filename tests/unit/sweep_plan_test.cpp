@@ -1,0 +1,163 @@
+#include "sweep/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "core/launch_line.h"
+#include "core/text.h"
+#include "sweep/launching.h"
+#include "sweep/time_left.h"
+
+namespace cputrain {
+namespace {
+
+std::vector<std::string> names_of(const SweepGrid& grid) {
+  std::vector<std::string> names;
+  for (const Cell& cell : cells_of(grid).cells) names.push_back(cell_name(cell));
+  return names;
+}
+
+TEST(SweepGridTest, BackendsOutermostThenCpusThreadsBatches) {
+  SweepGrid grid;
+  grid.cpus = {1, 2};
+  grid.batches = {16, 32};
+  grid.backends = {"cpu", "cuda"};
+  EXPECT_EQ(names_of(grid),
+            (std::vector<std::string>{"np1-t1-b16-cpu", "np1-t1-b32-cpu", "np2-t1-b16-cpu",
+                                      "np2-t1-b32-cpu", "np1-t1-b16-cuda", "np1-t1-b32-cuda",
+                                      "np2-t1-b16-cuda", "np2-t1-b32-cuda"}));
+}
+
+TEST(SweepGridTest, ThreadsDivideCpusAndWhatDoesNotDivideIsLeftOut) {
+  SweepGrid grid;
+  grid.cpus = {4, 6};
+  grid.threads = {1, 2, 4};
+  grid.batches = {16};
+  grid.backends = {"cpu", "reference"};
+  const SweepCells cells = cells_of(grid);
+  ASSERT_EQ(cells.cells.size(), 10u);
+  for (const Cell& cell : cells.cells) EXPECT_EQ(cell.ranks * cell.threads, cell.cpus);
+  ASSERT_EQ(cells.left_out.size(), 1u);  // once, whatever the backends
+  EXPECT_NE(cells.left_out[0].find("6 CPUs"), std::string::npos);
+  EXPECT_NE(cells.left_out[0].find("4 threads"), std::string::npos);
+}
+
+TEST(SweepGridTest, BatchOfEachRankGrowsWithTheRanks) {
+  SweepGrid grid;
+  grid.cpus = {2, 8};
+  grid.threads = {2};
+  grid.batches = {32};
+  grid.batches_per_rank = {32};
+  grid.backends = {"cpu"};
+  const std::vector<Cell> cells = cells_of(grid).cells;
+  ASSERT_EQ(cells.size(), 4u);
+  EXPECT_EQ(cells[1].batch, 32u);  // 1 rank
+  EXPECT_EQ(cells[3].batch, 128u);
+  EXPECT_EQ(cells[3].batch_per_rank, 32);
+  EXPECT_EQ(cell_name(cells[3]), "np4-t2-w32-cpu");
+  EXPECT_NE(cell_name(cells[0]), cell_name(cells[1]));
+}
+
+TEST(EpochSizeTest, TheShortLastStepCountsAsTheImagesItHas) {
+  const EpochSize epoch{22'500};
+  EXPECT_DOUBLE_EQ(epoch.steps(128), 175 + 100.0 / 128);
+  EXPECT_DOUBLE_EQ(epoch.images_in(128), 22'500);
+  const EpochSize dropping{22'500, true};
+  EXPECT_DOUBLE_EQ(dropping.steps(128), 175);
+  EXPECT_DOUBLE_EQ(dropping.images_in(128), 22'400);
+  const EpochSize small{115};  // one step of all there are
+  EXPECT_DOUBLE_EQ(small.steps(1024), 1);
+  EXPECT_DOUBLE_EQ(small.images_in(1024), 115);
+}
+
+TEST(StepPlanTest, DecodesWhatItsStepsNeedAndNoMore) {
+  Cell cell;
+  cell.batch = 1024;
+  const EpochSize epoch{22'500};
+  StepPlan plan = steps_for(cell, epoch, 4);
+  EXPECT_EQ(plan.measured, 4);
+  EXPECT_EQ(plan.warm_up, 2);  // 32 micro-batches a step
+  EXPECT_EQ(plan.images, 6u * 1024);
+  cell.batch = 128;
+  cell.ranks = 96;
+  plan = steps_for(cell, epoch, {});
+  EXPECT_EQ(plan.measured, 16);  // 2,048 images
+  EXPECT_EQ(plan.warm_up, 13);   // a micro-batch a step
+  EXPECT_EQ(steps_for(cell, {300}, 4).images, 300u);
+  cell.batch = 1;
+  EXPECT_EQ(steps_for(cell, epoch, {}).measured, 25);
+}
+
+TEST(CommandLineTest, AShellReadsTheSameWords) {
+  EXPECT_EQ(command_line({"./cputrain", "--data", "my data", "it's", "", "a=b,c"}),
+            "./cputrain --data 'my data' 'it'\\''s' '' a=b,c");
+  EXPECT_EQ(quoted("$(rm)"), "'$(rm)'");
+}
+
+std::string words_for(const Launching& launching, int ranks, int threads) {
+  Cell cell;
+  cell.ranks = ranks;
+  cell.threads = threads;
+  cell.cpus = ranks * threads;
+  return join(launch_words(launching, cell), " ");
+}
+
+TEST(LaunchingTest, RanksGetTheirCoresAndNoMore) {
+  Launching here{.words = "", .host = {8, 16, 2, 0}, .mpi = true, .open_mpi = true};
+  EXPECT_EQ(words_for(here, 1, 1), "mpirun -np 1 --bind-to core");
+  EXPECT_EQ(words_for(here, 1, 4), "mpirun -np 1 --map-by slot:PE=4 --bind-to core");
+  EXPECT_EQ(words_for(here, 4, 2), "mpirun -np 4 --map-by ppr:2:numa:PE=2 --bind-to core");
+  EXPECT_EQ(words_for(here, 16, 1), "mpirun -np 16 --use-hwthread-cpus --bind-to hwthread");
+  EXPECT_EQ(words_for(here, 8, 2),
+            "mpirun -np 8 --use-hwthread-cpus --map-by slot:PE=2 --bind-to hwthread");
+  EXPECT_EQ(words_for(here, 96, 1), "mpirun -np 96 --oversubscribe --bind-to none");
+  here.as_root = true;
+  EXPECT_EQ(words_for(here, 1, 1), "mpirun --allow-run-as-root -np 1 --bind-to core");
+  here.open_mpi = false;  // whose flags are its own
+  EXPECT_EQ(words_for(here, 4, 1), "mpirun -np 4");
+  here.mpi = false;
+  EXPECT_EQ(words_for(here, 1, 4), "");
+}
+
+TEST(LaunchingTest, TakesTheWordsOfTheUser) {
+  Launching own{.words = "mpirun --hostfile  hosts", .host = {2, 2, 1, 0}, .mpi = true};
+  EXPECT_EQ(words_for(own, 96, 1), "mpirun --hostfile hosts -np 96");
+  own.words = "/usr/bin/srun --mpi=pmix";
+  EXPECT_EQ(words_for(own, 4, 2), "/usr/bin/srun --mpi=pmix -n 4");
+  own.words = "srun -n {ranks} -c {threads}";
+  EXPECT_EQ(words_for(own, 4, 2), "srun -n 4 -c 2");
+}
+
+TEST(LaunchingTest, SaysWhyACellCannotBeMeasured) {
+  Launching here{.words = "", .host = {2, 2, 1, 0}, .mpi = true, .open_mpi = true};
+  Cell cell;
+  cell.ranks = cell.cpus = 96;
+  const std::vector<std::string> backends{"cpu"};
+  EXPECT_NE(why_not(here, cell, backends).find("2 hardware threads"), std::string::npos);
+  here.oversubscribe = true;
+  EXPECT_EQ(why_not(here, cell, backends), "");
+  here = {.words = "mpirun --hostfile hosts", .host = {2, 2, 1, 0}, .mpi = true};
+  EXPECT_EQ(why_not(here, cell, backends), "");
+  cell.backend = "cuda";
+  EXPECT_NE(why_not(here, cell, backends).find("no backend cuda"), std::string::npos);
+  cell.backend = "cpu";
+  EXPECT_NE(why_not({.words = "", .host = {2, 2, 1, 0}}, cell, backends).find("no MPI"),
+            std::string::npos);
+}
+
+TEST(TimeLeftTest, IsInProportionToWhatWasSpent) {
+  TimeLeft left;
+  left.expect(100);
+  left.expect(20);
+  EXPECT_EQ(left.text(), "");  // nothing is known yet
+  left.spent(30, 10, 10);
+  EXPECT_EQ(left.text(), "5:30");  // 110 at 3 s
+  left.spent(30, 10, 90);          // it failed: its repeats are not tried
+  EXPECT_EQ(left.text(), "60s");
+  left.spent(60, 20, 20);
+  EXPECT_EQ(left.text(), "");
+}
+
+}  // namespace
+}  // namespace cputrain
