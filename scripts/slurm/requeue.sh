@@ -1,0 +1,30 @@
+# shellcheck shell=bash
+# Sourced by the batch scripts: runs a command so that Slurm's warning before the end of the time
+# (--signal=B:USR1@60) ends it with 75, and puts the job back into the queue then.
+
+# run_and_requeue COMMAND...  ends the batch script with the command's exit code
+run_and_requeue() {
+  local code=0 job=$SLURM_JOB_ID
+  [[ -z ${SLURM_ARRAY_TASK_ID-} ]] || job=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
+  "$@" &
+  local pid=$!
+  # A trap runs only while the shell waits, so the command is in the background.
+  trap 'kill -USR1 $pid' USR1
+  trap 'kill -TERM $pid' TERM
+  wait "$pid" || code=$?
+  # wait gives 128 + the number of a signal that was trapped; the next one gives the command's code.
+  while [[ $code -gt 128 ]] && kill -0 "$pid" 2>/dev/null; do
+    code=0
+    wait "$pid" || code=$?
+  done
+  if [[ $code -gt 128 ]]; then
+    code=0
+    wait "$pid" || code=$?
+  fi
+  trap - USR1 TERM
+  if [[ $code -eq 75 ]]; then
+    echo "stopped after Slurm's signal; job $job goes back into the queue and will go on where it was"
+    scontrol requeue "$job"
+  fi
+  exit "$code"
+}

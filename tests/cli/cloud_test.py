@@ -1,0 +1,104 @@
+"""The scripts for clouds, with stand-ins for the clouds' programs that write down how they are called."""
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+TOOLS = ["gcloud", "aws", "ssh", "scp", "ssh-keygen", "curl", "tar"]
+# Answers of the AWS tool, by what is asked.
+STAND_IN = r"""#!/bin/bash
+printf '%q ' "${0##*/}" "$@" >>"$CALLS"; echo >>"$CALLS"
+case "${0##*/} $*" in
+  *"$FAILS"*) exit 1 ;;
+  aws*create-security-group*) echo sg-0 ;;
+  aws*describe-images*) echo ami-0 ;;
+  aws*run-instances*) echo i-0 i-1 ;;
+  aws*PublicIp*) echo 192.0.2.10 192.0.2.11 ;;
+  aws*PrivateIp*) echo 10.0.0.10 10.0.0.11 ;;
+  curl*) echo 192.0.2.1 ;;
+  ssh-keygen*) touch "${@: -1}" "${@: -1}.pub" ;;
+esac
+"""
+SWEEP = ["--vms", "2", "--", "--np", "1,2", "--data", "my pictures"]
+
+
+class Clouds(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+        for tool in TOOLS:
+            with open(os.path.join(self.folder, tool), "w") as f:
+                f.write(STAND_IN)
+            os.chmod(os.path.join(self.folder, tool), 0o755)
+
+    def run_script(self, cloud, *words, fails="nothing fails"):
+        """Exit code, commands that were printed, commands that were run; names made alike."""
+        calls = os.path.join(self.folder, "calls")
+        open(calls, "w").close()
+        done = subprocess.run(
+            [os.path.join(ROOT, "scripts", "cloud", cloud), "--results",
+             os.path.join(self.folder, "results"), *words], text=True, timeout=60,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "PATH": self.folder + ":" + os.environ["PATH"], "CALLS": calls,
+                 "FAILS": fails})
+
+        def alike(line):
+            return re.sub(r"tmp\.\w+", "tmp", re.sub(r"cputrain-\d{4}-\d{6}", "cputrain-N", line))
+        said = [alike(line[2:]) for line in done.stderr.splitlines() if line.startswith("+ ")]
+        with open(calls) as f:
+            ran = [alike(line) for line in f.read().splitlines()]
+        return done.returncode, said, ran
+
+    def ours(self, lines):
+        """Without what is no cloud's: git and mkdir really run."""
+        return [" ".join(shlex.split(line)) for line in lines if shlex.split(line)[0] in TOOLS]
+
+    def test_a_dry_run_prints_every_command_and_runs_none(self):
+        for cloud in ("gcp", "aws"):
+            code, printed, ran = self.run_script(cloud, "--dry-run", *SWEEP)
+            self.assertEqual((code, ran), (0, []))
+            code, said, ran = self.run_script(cloud, *SWEEP)
+            self.assertEqual(code, 0)
+            self.assertEqual(self.ours(ran), self.ours(said))
+            self.assertEqual(said, printed)
+            self.assertIn("my\\\\\\ pictures", "".join(said))  # quoted for two shells
+            os.rmdir(os.path.join(self.folder, "results"))
+
+    def test_vms_are_deleted_however_it_ends(self):
+        for cloud, fails, last in (
+                ("gcp", "scripts/build", "resource-policies delete"),
+                ("gcp", "cputrain sweep", "resource-policies delete"),
+                ("gcp", "instances create", "resource-policies delete"),
+                ("aws", "scripts/build", "delete-key-pair"),
+                ("aws", "cputrain sweep", "delete-key-pair"),
+                ("aws", "instance-running", "delete-key-pair")):
+            code, _, ran = self.run_script(cloud, *SWEEP, fails=fails)
+            self.assertNotEqual(code, 0, fails)
+            self.assertIn(last, ran[-1])
+            gone = "instances delete" if cloud == "gcp" else "terminate-instances"
+            self.assertTrue([line for line in ran if gone in line], ran)
+            # What is finished is fetched where the sweep itself fails.
+            self.assertEqual(any("sweep.tar.gz" in line for line in ran), fails == "cputrain sweep")
+            if fails == "cputrain sweep":
+                os.rmdir(os.path.join(self.folder, "results"))
+
+    def test_what_was_not_made_is_not_deleted(self):
+        _, _, ran = self.run_script("aws", *SWEEP, fails="create-key-pair")
+        self.assertEqual(len(ran), 1)
+        _, _, ran = self.run_script("aws", *SWEEP, fails="run-instances")
+        self.assertFalse([line for line in ran if "terminate" in line])
+
+    def test_wrong_flags(self):
+        for cloud in ("gcp", "aws"):
+            for words in ([], ["--np", "1"], ["--vms", "0", "--"], ["--name", "A;b", "--"],
+                          ["--", "--out", "x"]):
+                code, _, ran = self.run_script(cloud, *words)
+                self.assertEqual((code, ran), (2, []), words)
+
+
+if __name__ == "__main__":
+    unittest.main()
