@@ -177,8 +177,10 @@ bool run_next(const SweepPlan& plan, const Cell& cell, SignalWatch& signals, Cel
   std::error_code ignored;
   std::filesystem::remove_all(plan.folder / plan.run_of(cell, repeat), ignored);
   const std::optional<int> code = exit_code_of_run(plan, cell, repeat, signals);
-  // A signal to the whole process group ends the ranks before we look.
-  if (!code || (*code != 0 && signals.stop_requested())) return false;
+  // A signal to the whole process group, or to the ranks alone, ends them before we look.
+  const bool stopped = !code || *code == static_cast<int>(ExitCode::stopped) ||
+                       *code == static_cast<int>(ExitCode::interrupted);
+  if (stopped || (*code != 0 && signals.stop_requested())) return false;
   drop_weights(plan, cell, repeat);
   const auto figures = *code == 0 ? figures_of(plan, cell, repeat) : std::nullopt;
   if (figures) {

@@ -1,5 +1,6 @@
 """Ctrl-C and termination: no completed step is lost."""
 import array
+import fcntl
 import json
 import os
 import shutil
@@ -8,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from program import PROGRAM, ProgramTest, mpirun, needs_mpi
+from program import OPEN_MPI, PROGRAM, ProgramTest, mpirun, needs_mpi
 
 LONG = ["--image-size", "64", "--data", "synthetic:60", "--batch", "20", "--threads", "1", "--epochs",
         "100000", "--limit-val", "0", "--log-every", "1", "--optimizer", "sgd", "--out", "run",
@@ -65,6 +66,29 @@ class Signals(ProgramTest):
         self.process.terminate()
         self.assertEqual(self.process.wait(30), 75)
         self.check_weights()
+
+    def test_sigusr1_finishes_the_step_and_asks_to_be_started_again(self):
+        self.start()
+        self.process.send_signal(signal.SIGUSR1)
+        self.assertEqual(self.process.wait(30), 75)
+        self.assertEqual(self.metrics("run", "summary")[0]["outcome"], "interrupted")
+        self.check_weights()
+
+    @unittest.skipUnless(OPEN_MPI, "other launchers keep the signal to themselves")
+    def test_mpirun_passes_sigusr1_on(self):
+        self.start(mpirun(2))
+        self.process.send_signal(signal.SIGUSR1)
+        self.assertEqual(self.process.wait(30), 75)
+        self.assertEqual(self.metrics("run", "summary")[0]["outcome"], "interrupted")
+
+    def test_a_rank_ends_when_a_lock_is_given_back(self):
+        with open(self.path("lock"), "w") as lock:
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+            self.start(words=["--end-with", self.path("lock")])
+            lines = self.lines()
+            time.sleep(0.5)
+            self.assertGreater(self.lines(), lines)
+        self.assertEqual(self.process.wait(10), 75)
 
     @needs_mpi
     def test_under_mpirun_the_last_second_is_enough(self):
