@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "cli/commands.h"
+#include "cli/print.h"
 #include "cli/sweep_folder.h"
 #include "cli/sweep_plan.h"
 #include "cli/sweep_run.h"
@@ -11,6 +13,8 @@
 #include "core/json_text.h"
 #include "core/tell.h"
 #include "core/text.h"
+#include "report/reference_table.h"
+#include "report/report_files.h"
 #include "sweep/explanation.h"
 #include "sweep/time_left.h"
 
@@ -43,8 +47,9 @@ class Sweep {
     return table;
   }
 
-  void write_table() const {
-    write_if_changed(plan_.folder / kCellsName, json_text(to_json(table()), 1) + "\n");
+  /// Whether it is another than before.
+  bool write_table() const {
+    return write_if_changed(plan_.folder / kCellsName, json_text(to_json(table()), 1) + "\n");
   }
 
   /// A task's own file: nobody else writes it.
@@ -55,6 +60,7 @@ class Sweep {
   }
 
   bool works_alone = true;  ///< then the table is written after every cell
+  bool measured_something = false;
 
  private:
   Cell cell(std::size_t i) const {
@@ -81,6 +87,7 @@ class Sweep {
       const Stopwatch watch;
       const double left_before = cost_left(i);
       if (!run_next(plan_, plan_.cells[i], *services_.signals, states_[i])) return false;
+      measured_something = true;
       left_.spent(watch.seconds(), cost_of_run(i), left_before - cost_left(i));
       say_run(i);
     }
@@ -132,13 +139,21 @@ void say_plan(const SweepPlan& plan) {
                    with_commas(plan.epoch.images), plan.folder.string()));
 }
 
-/// What comes next, for somebody who looks at the terminal.
-void say_end(const SweepPlan& plan, const Config& config, const CellTable& table) {
+/// The table on standard output, and the report in the folder, unless it is there already.
+void draw(const SweepPlan& plan, const Config& config, const CellTable& table, bool news) {
   for (const std::string& line : remarks(table)) tell(line);
-  std::vector<std::string> words{plan.program, "report", plan.folder.string()};
-  if (!config.reference.empty()) words.insert(words.end(), {"--reference", config.reference});
-  tell(fmt::format("Table: {}; `{}` draws it", (plan.folder / kCellsName).string(),
-                   command_line(words)));
+  const auto page = plan.folder / "report.html";
+  std::error_code ignored;
+  if (news || !config.reference.empty() || !std::filesystem::exists(page, ignored)) {
+    ReportRequest request{.folders = {plan.folder}, .out = {}, .reference = {}, .prices = {}};
+    if (!config.reference.empty()) request.reference = config.reference;
+    Document document = write_report(request).document;
+    document.sections.resize(std::min<std::size_t>(document.sections.size(), 1));
+    print("{}", markdown(document));
+  }
+  tell(fmt::format("Table: {}, report: {}; `{} report {}` prints more of it",
+                   (plan.folder / kCellsName).string(), page.string(), plan.program,
+                   quoted(plan.folder.string())));
 }
 
 int stopped(const SweepPlan& plan, const Services& services) {
@@ -163,6 +178,8 @@ int run_task(Sweep& sweep, const SweepPlan& plan, const Services& services, int 
 }  // namespace
 
 int run_sweep(const Config& config, const Services& services) {
+  // A mistake in it should show before hours of measuring.
+  if (!config.reference.empty()) static_cast<void>(read_reference(config.reference));
   SweepPlan plan = plan_sweep(config, services);
   const FileLock lock = open_sweep_folder(
       plan, config.overwrite, config.task ? FileLock::Kind::shared : FileLock::Kind::exclusive);
@@ -181,12 +198,10 @@ int run_sweep(const Config& config, const Services& services) {
   const auto armed = services.signals->arm();
   Sweep sweep(config, services, plan);
   if (config.task) return run_task(sweep, plan, services, *config.task);
-  if (!config.collect && !sweep.measure(0, plan.cells.size())) {
-    sweep.write_table();
-    return stopped(plan, services);
-  }
-  sweep.write_table();
-  say_end(plan, config, sweep.table());
+  bool news = sweep.write_table();
+  if (!config.collect && !sweep.measure(0, plan.cells.size())) return stopped(plan, services);
+  news |= sweep.write_table() || sweep.measured_something;
+  draw(plan, config, sweep.table(), news);
   return static_cast<int>(ExitCode::ok);
 }
 

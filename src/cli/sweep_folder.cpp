@@ -146,8 +146,10 @@ void settle_machine(const SweepPlan& plan) {
   write_cells(plan.folder / kMachineName, plan.table);
 }
 
-void write_if_changed(const std::filesystem::path& file, const std::string& text) {
-  if (text_of(file) != text) write_file(file, text);
+bool write_if_changed(const std::filesystem::path& file, const std::string& text) {
+  if (text_of(file) == text) return false;
+  write_file(file, text);
+  return true;
 }
 
 }  // namespace cputrain

@@ -20,7 +20,7 @@ CellMachine machine_there(const SweepPlan&);
 /// other processors.
 void settle_machine(const SweepPlan&);
 
-/// Leaves a file alone that holds the text already.
-void write_if_changed(const std::filesystem::path&, const std::string& text);
+/// Leaves a file alone that holds the text already; whether it did not.
+bool write_if_changed(const std::filesystem::path&, const std::string& text);
 
 }  // namespace cputrain

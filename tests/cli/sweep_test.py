@@ -66,7 +66,9 @@ class SweepTest(ProgramTest):
 @needs_mpirun
 class Tables(SweepTest):
     def test_a_table_and_that_it_is_not_made_twice(self):
-        self.expect(0, *GRID, "--out", "s", says=["4 cells", "[4/4] 2 ranks x 1 thread, batch 16"])
+        self.expect(0, *GRID, "--out", "s", says=["4 cells", "[4/4] 2 ranks x 1 thread, batch 16",
+                                                  "Seconds per epoch"])
+        self.assertTrue(os.path.exists(self.path("s", "report.html")))
         cells, table = self.cells(), self.table()
         self.assertEqual(list(cells), [(1, 8), (1, 16), (2, 8), (2, 16)])
         self.assertEqual(table["images_per_epoch"], 45)  # of 50 a tenth is for validation
@@ -163,6 +165,11 @@ class Tables(SweepTest):
 
 @needs_mpirun
 class Endings(SweepTest):
+    @staticmethod
+    def is_whole(name):
+        with open(name) as lines:
+            return '"summary"' in lines.read()
+
     def test_killed_at_any_moment_it_goes_on_and_no_rank_is_left(self):
         random.seed(3)
         for _ in range(3):
@@ -173,7 +180,7 @@ class Endings(SweepTest):
             sweep.wait()
             self.until("ranks outlive the sweep", lambda: not self.ranks(), 5)
         whole = {n: t for n, t in self.files().items() if n.endswith("metrics.jsonl") and
-                 '"summary"' in open(n).read()}
+                 self.is_whole(n)}
         self.expect(0, *GRID, "--out", "s")
         self.assertEqual({c["status"] for c in self.cells().values()}, {"scaled"})
         self.assertLessEqual(whole.items(), self.files().items())  # finished ones were kept
