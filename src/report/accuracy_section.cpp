@@ -90,8 +90,7 @@ std::string sentence(const ScalingTable& table, const Difference& d, const char*
   const bool shown = d.size() > d.by_chance();
   return fmt::format(
       "{}: accuracies differ by at most {:.4f} ({}; {}), {} the {:.4f} by which the farthest of "
-      "{:.0f} "
-      "pairs of independent samples of so many images differs in one case of 20.",
+      "{:.0f} pairs of independent samples of so many images differs in one case of 20.",
       what, d.size(), place(d.low), place(d.high), shown ? "more than" : "within", d.by_chance(),
       d.pairs);
 }

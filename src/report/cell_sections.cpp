@@ -7,6 +7,7 @@
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
 #include "report/statistics.h"
+#include "sweep/explanation.h"
 
 namespace cputrain {
 namespace {
@@ -26,6 +27,12 @@ MaybeSection section(std::string id, std::string title, DocumentTable table) {
   return Section{std::move(id), std::move(title), {}, {}, {std::move(table)}, {}};
 }
 
+/// A row's name says what kind of figures the row has.
+std::string row_name(const ScalingTable& table, const Series& series, const ScalingCell& c) {
+  const std::string mark = mark_of(c.cell.status);
+  return cell_name(table, series, c.cell) + (mark.empty() ? "" : ", " + mark);
+}
+
 std::string split_text(const Cell& cell) {
   return fmt::format("{} × {}", cell.ranks, cell.threads);
 }
@@ -40,11 +47,11 @@ MaybeSection budget_section(const ScalingTable& table) {
   for_each_cell(table, [&](const Series& series, const ScalingCell& c) {
     if (!c.cell.budget || !c.cell.seconds_per_epoch) return;
     const Budget& b = *c.cell.budget;
-    Row& row = parts.rows.emplace_back(Row{cell_name(table, series, c.cell), {}, false});
+    Row& row = parts.rows.emplace_back(Row{row_name(table, series, c), {}, false});
     for (const double seconds : {b.input_wait, b.forward, b.backward, b.allreduce_exposed,
                                  b.straggler_wait, b.optimizer, b.other}) {
-      row.entries.push_back({fmt::format("{:.1f}", 100 * seconds / *c.cell.seconds_per_epoch),
-                             mark_of(c.cell.status), 0});
+      row.entries.push_back(
+          {fmt::format("{:.1f}", 100 * seconds / *c.cell.seconds_per_epoch), "", 0});
     }
   });
   MaybeSection result = section("budget", "Where the time goes", std::move(parts));
@@ -56,22 +63,32 @@ MaybeSection budget_section(const ScalingTable& table) {
   return result;
 }
 
-MaybeSection limits_section(const ScalingTable& table) {
+MaybeSection limits_section(const ScalingTable& table, const std::vector<CellSource>& sources) {
   DocumentTable limits;
-  limits.caption = "What limits each cell";
+  limits.caption = "By its budget and the limits of the machine, measured beside it";
   limits.corner = "cell";
   limits.head = {"limit", "why"};
   limits.words = true;
   for_each_cell(table, [&](const Series& series, const ScalingCell& c) {
     const bool absent = c.cell.status == CellStatus::absent;
-    if (c.cell.limits.what.empty() && !absent) return;
-    limits.rows.push_back({cell_name(table, series, c.cell),
-                           {{absent ? "n/a" : c.cell.limits.what,
-                             mark_of(absent ? CellStatus::measured : c.cell.status), 0},
-                            {absent ? c.cell.reason : c.cell.limits.why, "", 0}},
-                           false});
+    const CellLimits known =
+        c.cell.limits.what.empty() ? explain(c.cell, series.about.parameters) : c.cell.limits;
+    if (known.what.empty() && !absent) return;
+    const std::string mark = absent ? "" : mark_of(c.cell.status);
+    limits.rows.push_back(
+        {cell_name(table, series, c.cell),
+         {{absent ? "n/a" : known.what, mark, 0}, {absent ? c.cell.reason : known.why, "", 0}},
+         false});
   });
-  return section("limits", "What limits each cell", std::move(limits));
+  MaybeSection result = section("limits", "What limits each cell", std::move(limits));
+  if (!result) return result;
+  for (const CellSource& source : sources) {
+    for (const std::string& remark : remarks(source.table)) {
+      const std::string whose = sources.size() > 1 ? source.folder.filename().string() + ": " : "";
+      result->remarks.push_back(whose + remark);
+    }
+  }
+  return result;
 }
 
 MaybeSection splits_section(const ScalingTable& table) {
@@ -110,17 +127,16 @@ MaybeSection spread_section(const ScalingTable& table) {
     if (!c.cell.seconds_per_epoch || !c.cell.spread) return;
     const double median_time = *c.cell.seconds_per_epoch;
     const CellSpread& range = *c.cell.spread;
-    Row row{cell_name(table, series, c.cell), {}, false};
+    Row row{row_name(table, series, c), {}, false};
     row.entries = {{split_text(c.cell)},
                    {std::to_string(c.cell.repeats.size())},
-                   {figure_text(median_time), mark_of(c.cell.status)},
-                   {figure_text(range.min), mark_of(c.cell.status)},
-                   {figure_text(range.max), mark_of(c.cell.status)},
+                   {figure_text(median_time)},
+                   {figure_text(range.min)},
+                   {figure_text(range.max)},
                    {fmt::format("{:.1f}", 100 * (range.max - range.min) / median_time)}};
     if (c.cell.repeats.size() > 1) {
       const MedianInterval m = median_interval(c.cell.repeats);
-      row.entries.push_back({figure_text(m.interval.low) + " to " + figure_text(m.interval.high),
-                             mark_of(c.cell.status)});
+      row.entries.push_back({figure_text(m.interval.low) + " to " + figure_text(m.interval.high)});
       row.entries.push_back({fmt::format("{:.1f}", 100 * m.confidence)});
     } else {
       row.entries.resize(spread.head.size());

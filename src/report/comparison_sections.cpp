@@ -69,27 +69,27 @@ MaybeSection backends_section(const ScalingTable& table) {
 
 namespace {
 
-/// A time, "n/a" with its reason, or nothing where nobody asked for this cell.
-Entry time_entry(std::optional<double> seconds, const std::string& mark, bool asked,
+/// A text, "n/a" with its reason where it is empty, or nothing where nobody asked for this cell.
+Entry time_entry(const std::string& text, const std::string& mark, bool asked,
                  const std::string& reason, DocumentTable& table) {
-  if (seconds) return {figure_text(*seconds), mark, 0};
+  if (!text.empty()) return {text, mark, 0};
   return asked ? Entry{"n/a", "", table.note(reason)} : Entry{};
 }
 
-/// Three rows for a batch: ours, published, ratio.
+/// Three rows for a batch: ours, published (as it was printed), ratio.
 void add_batch(DocumentTable& table, std::size_t batch, const std::set<int>& cpus, const Grid& grid,
                const ReferenceTable& reference) {
-  Row ours{fmt::format("{} ours", batch), {}, false};
+  Row ours{fmt::format("{} ours", batch), {}, !table.rows.empty()};
   Row theirs{fmt::format("{} published", batch), {}, false};
-  Row ratio{fmt::format("{} ratio", batch), {}, true};
+  Row ratio{fmt::format("{} ratio", batch), {}, false};
   for (const int c : cpus) {
     const ScalingCell* here = grid.at(batch, c);
     const std::string mark = here ? mark_of(here->cell.status) : "";
     const double seconds = here ? here->cell.seconds_per_epoch.value_or(0) : 0;
     const double published = reference.at(batch, c).value_or(0);
-    ours.entries.push_back(time_entry(seconds > 0 ? std::optional(seconds) : std::nullopt, mark,
+    ours.entries.push_back(time_entry(seconds > 0 ? figure_text(seconds) : "", mark,
                                       here != nullptr, here ? here->cell.reason : "", table));
-    theirs.entries.push_back(time_entry(published > 0 ? std::optional(published) : std::nullopt, "",
+    theirs.entries.push_back(time_entry(published > 0 ? fmt::format("{}", published) : "", "",
                                         reference.seconds.contains({batch, c}),
                                         "n/a in the published table", table));
     const bool both = seconds > 0 && published > 0;

@@ -8,12 +8,28 @@ namespace {
 
 bool is_control(unsigned char c) { return c < ' ' || c == 0x7f; }
 
+/// Bytes of a character that ends a line in some readers (next line, line and paragraph separator)
+/// or turns the direction of what follows; 0 where none begins here.
+std::size_t odd_sign(std::string_view text) {
+  const auto at = [&](std::size_t i) { return i < text.size() ? text[i] & 0xff : 0; };
+  if (at(0) == 0xc2 && at(1) == 0x85) return 2;
+  if (at(0) != 0xe2) return 0;
+  const bool separator = at(1) == 0x80 && at(2) >= 0xa8 && at(2) <= 0xae;
+  const bool turn = at(1) == 0x81 && at(2) >= 0xa6 && at(2) <= 0xa9;
+  return separator || turn ? 3 : 0;
+}
+
 /// The text with every byte passed through `change`, which appends to the result.
 template <class Change>
 std::string changed(std::string_view text, Change&& change) {
   std::string result;
   result.reserve(text.size());
-  for (const char c : text) change(result, is_control(static_cast<unsigned char>(c)) ? ' ' : c);
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t odd = odd_sign(text.substr(i));
+    const bool space = odd > 0 || is_control(static_cast<unsigned char>(text[i]));
+    change(result, space ? ' ' : text[i]);
+    i += odd > 0 ? odd : 1;
+  }
   return result;
 }
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 /// Text that may come from a hostile file, made safe for a format. Control characters (line ends,
-/// too) become spaces everywhere.
+/// too) and signs that turn the direction of text become spaces everywhere.
 namespace cputrain {
 
 /// Inside of HTML elements and of attributes in double quotes.

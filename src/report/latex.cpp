@@ -50,7 +50,8 @@ std::string group_lines(const DocumentTable& table) {
 }
 
 std::string table_text(const DocumentTable& table) {
-  std::string text = "\\begin{table}[htbp]\n\\centering\n\\caption{" + latex_escape(table.caption) +
+  std::string text = "\\begin{table}[!htbp]\n\\centering\n\\caption{" +
+                     latex_escape(table.caption) +
                      "}\n\\begin{lrbox}{\\figures}\n\\begin{tabular}{" + columns_of(table) +
                      "}\n\\toprule\n" + group_lines(table) + latex_escape(table.corner);
   for (const std::string& head : table.head) text += " & " + latex_escape(head);

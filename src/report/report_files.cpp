@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 CellSource read_source(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return {path, read_cells(path / kCellsName)};
-  return {path.parent_path(), read_cells(path)};
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  return {folder, read_cells(path)};
 }
 
 Json curves_json(const ScalingTable& table) {

@@ -50,7 +50,7 @@ Document scaling_document(const ScalingTable& table, const std::vector<CellSourc
   for (MaybeSection section :
        {seconds_section(table), speed_up_section(table), efficiency_section(table),
         throughput_section(table), arithmetic_section(table), budget_section(table),
-        limits_section(table), splits_section(table), accuracy_section(table),
+        limits_section(table, sources), splits_section(table), accuracy_section(table),
         target_section(table), weak_section(table), cost_section(table, prices),
         backends_section(table), reference_section(table, reference), spread_section(table),
         conditions_section(table, sources)}) {

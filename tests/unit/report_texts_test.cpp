@@ -17,6 +17,11 @@ namespace {
 
 TEST(Escapes, HtmlAndScripts) {
   EXPECT_EQ(html_escape("<b a=\"x\" c='y'>&\n"), "&lt;b a=&quot;x&quot; c=&#39;y&#39;&gt;&amp; ");
+  EXPECT_EQ(html_escape("a\xe2\x80\xa8"
+                        "b\xe2\x80\xae"
+                        "c\xc2\x85"
+                        "d\xe2\x82\xac"),
+            "a b c d\xe2\x82\xac");
   EXPECT_EQ(script_json(R"({"a":"</script><!--&"})"),
             R"({"a":"\u003c/script\u003e\u003c!--\u0026"})");
 }
