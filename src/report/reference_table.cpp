@@ -15,7 +15,7 @@
 namespace cputrain {
 namespace {
 
-constexpr std::size_t kMostBytes = 1 << 20, kMostRows = 10'000;
+constexpr std::size_t kMostBytes = 1 << 20, kMostRows = 1000;
 constexpr int kMostCount = 1 << 24;
 constexpr double kMostSeconds = 1e12;
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -27,6 +29,15 @@ CellSource read_source(const fs::path& path) {
   return {folder, read_cells(path)};
 }
 
+/// Five digits are more than a plot shows.
+std::vector<double> rounded(std::vector<double> values) {
+  for (double& v : values) {
+    const double unit = std::pow(10, std::floor(std::log10(std::max(std::fabs(v), 1e-12))) - 4);
+    v = unit < 1 ? std::round(v / unit) / std::round(1 / unit) : v;
+  }
+  return values;
+}
+
 Json curves_json(const ScalingTable& table) {
   Json curves = Json::array();
   for (const Series& series : table.series) {
@@ -39,8 +50,8 @@ Json curves_json(const ScalingTable& table) {
                           {"batch", place.cell.batch},
                           {"weak", place.cell.batch_per_rank.has_value()},
                           {"images", curve->images},
-                          {"loss", curve->loss},
-                          {"accuracy", curve->accuracy}});
+                          {"loss", rounded(curve->loss)},
+                          {"accuracy", rounded(curve->accuracy)}});
       }
     }
   }

@@ -6,6 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include "core/error.h"
+
 namespace cputrain {
 
 const ScalingCell* Grid::at(std::size_t row, int cpu) const {
@@ -75,27 +77,22 @@ int doubt(CellStatus status) { return static_cast<int>(status); }
 
 CellStatus worse(CellStatus a, CellStatus b) { return doubt(a) > doubt(b) ? a : b; }
 
+/// What makes two cells of a series the same one.
+using Place = std::tuple<int, int, std::size_t, std::optional<int>>;
+
 /// Cells of one series before they are placed, each with its folder.
 struct Gathered {
   CellTable about;
-  std::vector<std::pair<Cell, std::filesystem::path>> cells;
+  std::map<Place, std::pair<Cell, std::filesystem::path>> cells;
 };
 
 /// Takes the cell in, unless the same one is there and better founded. True where one of two went.
 bool gather(Gathered& to, const Cell& cell, const std::filesystem::path& folder) {
-  const auto key = [](const Cell& c) {
-    return std::tuple(c.ranks, c.threads, c.batch, c.batch_per_rank);
-  };
-  for (auto& [other, place] : to.cells) {
-    if (key(other) != key(cell)) continue;
-    if (doubt(cell.status) <= doubt(other.status)) {
-      other = cell;
-      place = folder;
-    }
-    return true;
-  }
-  to.cells.emplace_back(cell, folder);
-  return false;
+  const Place place{cell.ranks, cell.threads, cell.batch, cell.batch_per_rank};
+  const auto [found, fresh] = to.cells.try_emplace(place, cell, folder);
+  if (fresh) return false;
+  if (doubt(cell.status) <= doubt(found->second.first.status)) found->second = {cell, folder};
+  return true;
 }
 
 void place(Grid& grid, const Cell& cell, std::size_t row, const std::filesystem::path& folder) {
@@ -110,6 +107,10 @@ void place(Grid& grid, const Cell& cell, std::size_t row, const std::filesystem:
   std::ranges::stable_sort(here.splits, {}, slow);
 }
 
+/// Of rows and of columns: a file with a hundred thousand cells must not make a table of their
+/// square.
+constexpr std::size_t kMostLines = 500;
+
 void derive(Grid& grid, std::size_t images, const Prices& prices) {
   std::set<int> cpus;
   std::set<std::size_t> rows;
@@ -117,6 +118,12 @@ void derive(Grid& grid, std::size_t images, const Prices& prices) {
     rows.insert(where.first);
     cpus.insert(where.second);
     if (cell.cell.seconds_per_epoch) grid.bases.try_emplace(where.first, where.second);
+  }
+  if (std::max(cpus.size(), rows.size()) > kMostLines) {
+    fail(ExitCode::data,
+         fmt::format("a table of {} batches by {} CPU counts (nobody could read it); "
+                     "report parts of it, {} of each at most",
+                     rows.size(), cpus.size(), kMostLines));
   }
   grid.cpus.assign(cpus.begin(), cpus.end());
   grid.rows.assign(rows.begin(), rows.end());
@@ -142,7 +149,8 @@ void derive(Grid& grid, std::size_t images, const Prices& prices) {
 Series series_of(const Identity& identity, const std::vector<Identity>& all,
                  const Gathered& gathered, const Prices& prices) {
   Series series{name_of(identity, all), std::get<0>(identity), gathered.about, {}, {}};
-  for (const auto& [cell, folder] : gathered.cells) {
+  for (const auto& [where, found] : gathered.cells) {
+    const auto& [cell, folder] = found;
     if (cell.batch_per_rank) {
       place(series.weak, cell, static_cast<std::size_t>(*cell.batch_per_rank), folder);
     } else {

@@ -63,7 +63,7 @@ struct ScalingTable {
 };
 
 /// Where a cell is in several tables, the better founded one stays (measured, scaled, simulated),
-/// of equals the later, and a remark says so.
+/// of equals the later, and a remark says so. Error(data) for more than 500 batches or CPU counts.
 ScalingTable make_scaling_table(const std::vector<CellSource>&, const Prices&);
 
 /// The part of its time that a row's largest batch saves over the smallest, as the published table

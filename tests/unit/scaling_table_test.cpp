@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/error.h"
 #include "report/document.h"
 #include "report/grid_tables.h"
 #include "report/scaling_document.h"
@@ -125,6 +126,15 @@ TEST(ScalingTable, FoldersMergeAndTheBetterFoundedFigureStays) {
   EXPECT_EQ(*table.series[0].strong.at(128, 2)->cell.seconds_per_epoch, 55);
   EXPECT_EQ(table.series[0].strong.at(128, 2)->folder, "b");
   EXPECT_EQ(table.remarks.size(), 1u);
+}
+
+// A diagonal of 501 cells would be a table of a quarter of a million.
+TEST(ScalingTable, RefusesWhatNobodyCouldRead) {
+  std::vector<Cell> diagonal;
+  for (int i = 1; i <= 500; ++i) diagonal.push_back(cell(i, 1, static_cast<std::size_t>(i), 1));
+  EXPECT_NO_THROW(table_of(diagonal));
+  diagonal.push_back(cell(501, 1, 501, 1));
+  EXPECT_THROW(table_of(diagonal), Error);
 }
 
 TEST(ScalingTable, MeasuredSimulatedAndDevicesAreSeries) {
