@@ -95,6 +95,60 @@ std::string sentence(const ScalingTable& table, const Difference& d, const char*
       d.pairs);
 }
 
+/// Losses of one step of one batch on different CPUs: the last step that all its curves have.
+struct StepLosses {
+  const CellCurve *low = nullptr, *high = nullptr;
+  double images = 0, low_loss = 0, high_loss = 0;
+  double size() const { return high_loss - low_loss; }
+};
+
+std::optional<double> loss_at(const Curve& curve, double images) {
+  const auto found = std::ranges::lower_bound(curve.images, images);
+  if (found == curve.images.end() || *found != images) return std::nullopt;
+  return curve.loss[static_cast<std::size_t>(found - curve.images.begin())];
+}
+
+std::optional<StepLosses> last_common_step(const std::vector<const CellCurve*>& curves) {
+  const std::vector<double>& steps = curves.front()->curve.images;
+  for (std::size_t i = steps.size(); i-- > 0;) {
+    StepLosses losses{nullptr, nullptr, steps[i], 0, 0};
+    bool common = true;
+    for (const CellCurve* c : curves) {
+      const auto loss = loss_at(c->curve, steps[i]);
+      common = common && loss;
+      if (!common) break;
+      if (!losses.low || *loss < losses.low_loss) losses.low = c, losses.low_loss = *loss;
+      if (!losses.high || *loss > losses.high_loss) losses.high = c, losses.high_loss = *loss;
+    }
+    if (common) return losses;
+  }
+  return std::nullopt;
+}
+
+/// How far apart the same step is on different CPUs, of the batch where that is most.
+std::optional<std::string> same_step_sentence(const ScalingTable& table,
+                                              const std::vector<CellCurve>& curves) {
+  std::map<std::pair<const Series*, std::size_t>, std::vector<const CellCurve*>> batches;
+  for (const CellCurve& c : curves) {
+    if (!c.cell->cell.batch_per_rank) batches[{c.series, c.cell->cell.batch}].push_back(&c);
+  }
+  std::optional<StepLosses> most;
+  for (const auto& [batch, group] : batches) {
+    if (group.size() < 2) continue;
+    const auto here = last_common_step(group);
+    if (here && (!most || here->size() > most->size())) most = here;
+  }
+  if (!most) return std::nullopt;
+  const auto place = [&](const CellCurve& c, double loss) {
+    return fmt::format("{:.6f} on {}", loss, cell_name(table, *c.series, c.cell->cell));
+  };
+  return fmt::format(
+      "The same step on different CPUs, at one batch: losses differ by at most {:.2g} "
+      "(after {:.0f} images {}, {}).",
+      most->size(), most->images, place(*most->low, most->low_loss),
+      place(*most->high, most->high_loss));
+}
+
 bool any_scaled(const std::vector<Answer>& answers) {
   return std::ranges::any_of(answers,
                              [](const Answer& a) { return a.cell->status == CellStatus::scaled; });
@@ -102,7 +156,7 @@ bool any_scaled(const std::vector<Answer>& answers) {
 
 }  // namespace
 
-MaybeSection accuracy_section(const ScalingTable& table) {
+MaybeSection accuracy_section(const ScalingTable& table, const std::vector<CellCurve>& curves) {
   const auto status = [](const ScalingCell& c) { return c.cell.status; };
   const auto four = [](double value) { return fmt::format("{:.4f}", value); };
   const GridFigure figures[] = {
@@ -117,7 +171,7 @@ MaybeSection accuracy_section(const ScalingTable& table) {
     for (auto& t : grid_tables(table, &Series::strong, figure))
       section.tables.push_back(std::move(t));
   }
-  if (section.tables.empty()) return std::nullopt;
+  if (section.tables.empty() && curves.empty()) return std::nullopt;
   const std::vector<Answer> answers = answers_of(table);
   if (any_scaled(answers)) {
     section.paragraphs.push_back(
@@ -130,6 +184,12 @@ MaybeSection accuracy_section(const ScalingTable& table) {
   if (const auto d = largest(
           answers, [](const Answer& a) { return static_cast<std::size_t>(a.cell->cpus); })) {
     section.remarks.push_back(sentence(table, *d, "Batch size, on the same CPUs"));
+  }
+  if (const auto same = same_step_sentence(table, curves)) section.remarks.push_back(*same);
+  if (section.tables.empty()) {
+    section.paragraphs.push_back(
+        "No cell trained whole epochs, so there is no accuracy to compare; the page has the curves "
+        "of the steps that were measured.");
   }
   return section;
 }

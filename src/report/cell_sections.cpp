@@ -121,8 +121,9 @@ MaybeSection spread_section(const ScalingTable& table) {
   DocumentTable spread;
   spread.caption = "Spread of the repeats (seconds per epoch)";
   spread.corner = "cell";
-  spread.head = {"ranks × threads",     "repeats",           "median",        "least", "most",
-                 "range by median (%)", "median's interval", "confidence (%)"};
+  spread.head = {
+      "ranks × threads",        "repeats",       "median", "least", "most", "range (% of median)",
+      "interval of the median", "confidence (%)"};
   for_each_cell(table, [&](const Series& series, const ScalingCell& c) {
     if (!c.cell.seconds_per_epoch || !c.cell.spread) return;
     const double median_time = *c.cell.seconds_per_epoch;

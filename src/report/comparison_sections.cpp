@@ -76,7 +76,7 @@ Entry time_entry(const std::string& text, const std::string& mark, bool asked,
   return asked ? Entry{"n/a", "", table.note(reason)} : Entry{};
 }
 
-/// Three rows for a batch: ours, published (as it was printed), ratio.
+/// Up to three rows for a batch: ours, published (as it was printed), ratio.
 void add_batch(DocumentTable& table, std::size_t batch, const std::set<int>& cpus, const Grid& grid,
                const ReferenceTable& reference) {
   Row ours{fmt::format("{} ours", batch), {}, !table.rows.empty()};
@@ -96,7 +96,10 @@ void add_batch(DocumentTable& table, std::size_t batch, const std::set<int>& cpu
     ratio.entries.push_back(both ? Entry{fmt::format("{:.3f}", seconds / published), mark, 0}
                                  : Entry{});
   }
-  for (Row* row : {&ours, &theirs, &ratio}) table.rows.push_back(std::move(*row));
+  for (Row* row : {&ours, &theirs, &ratio}) {
+    const bool empty = std::ranges::all_of(row->entries, &std::string::empty, &Entry::text);
+    if (!empty) table.rows.push_back(std::move(*row));
+  }
 }
 
 DocumentTable beside_reference(const Series& series, const ReferenceTable& reference) {

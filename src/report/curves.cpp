@@ -71,4 +71,16 @@ std::optional<Curve> curve_of(const ScalingCell& place) {
   return curve.images.empty() ? std::nullopt : std::optional(std::move(curve));
 }
 
+std::vector<CellCurve> curves_of(const ScalingTable& table) {
+  std::vector<CellCurve> curves;
+  for (const Series& series : table.series) {
+    for (const auto* grid : {&series.strong, &series.weak}) {
+      for (const auto& [where, cell] : grid->cells) {
+        if (auto curve = curve_of(cell)) curves.push_back({&series, &cell, std::move(*curve)});
+      }
+    }
+  }
+  return curves;
+}
+
 }  // namespace cputrain

@@ -21,4 +21,14 @@ Curve read_curve(const std::filesystem::path& metrics, std::size_t most = 300);
 /// Of the repeat whose time is nearest to the cell's median; nothing where no run has steps.
 std::optional<Curve> curve_of(const ScalingCell&);
 
+/// The curve of one cell. Borrows the table.
+struct CellCurve {
+  const Series* series;
+  const ScalingCell* cell;
+  Curve curve;
+};
+
+/// Of every cell whose runs have steps.
+std::vector<CellCurve> curves_of(const ScalingTable&);
+
 }  // namespace cputrain

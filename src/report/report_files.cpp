@@ -38,24 +38,18 @@ std::vector<double> rounded(std::vector<double> values) {
   return values;
 }
 
-Json curves_json(const ScalingTable& table) {
-  Json curves = Json::array();
-  for (const Series& series : table.series) {
-    for (const auto* grid : {&series.strong, &series.weak}) {
-      for (const auto& [where, place] : grid->cells) {
-        const auto curve = curve_of(place);
-        if (!curve) continue;
-        curves.push_back({{"series", series.name},
-                          {"cpus", place.cell.cpus},
-                          {"batch", place.cell.batch},
-                          {"weak", place.cell.batch_per_rank.has_value()},
-                          {"images", curve->images},
-                          {"loss", rounded(curve->loss)},
-                          {"accuracy", rounded(curve->accuracy)}});
-      }
-    }
+Json curves_json(const std::vector<CellCurve>& curves) {
+  Json list = Json::array();
+  for (const auto& [series, place, curve] : curves) {
+    list.push_back({{"series", series->name},
+                    {"cpus", place->cell.cpus},
+                    {"batch", place->cell.batch},
+                    {"weak", place->cell.batch_per_rank.has_value()},
+                    {"images", curve.images},
+                    {"loss", rounded(curve.loss)},
+                    {"accuracy", rounded(curve.accuracy)}});
   }
-  return curves;
+  return list;
 }
 
 PageParts page_parts(Json data) {
@@ -105,10 +99,11 @@ Report write_report(const ReportRequest& request) {
                                      "a sweep into this folder",
                                      request.folders.front().string()));
   }
-  Document document = scaling_document(table, sources, reference, request.prices);
+  const std::vector<CellCurve> curves = curves_of(table);
+  Document document = scaling_document({table, sources, reference, request.prices, curves});
   Json drawn = table_json(table, reference);
   std::string json = json_text(drawn, 1) + "\n";
-  drawn["curves"] = curves_json(table);
+  drawn["curves"] = curves_json(curves);
   const fs::path out = request.out.empty() ? sources.front().folder : request.out;
   auto files = write_all(out, "report", document, table_csv(table, reference), json,
                          page_parts(std::move(drawn)));

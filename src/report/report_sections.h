@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "report/curves.h"
 #include "report/document.h"
 #include "report/reference_table.h"
 #include "report/scaling_table.h"
@@ -29,7 +30,7 @@ MaybeSection splits_section(const ScalingTable&);
 MaybeSection spread_section(const ScalingTable&);
 
 // accuracy, and whether CPUs or batch change it (accuracy_section.cpp)
-MaybeSection accuracy_section(const ScalingTable&);
+MaybeSection accuracy_section(const ScalingTable&, const std::vector<CellCurve>&);
 
 // beside others (comparison_sections.cpp)
 MaybeSection backends_section(const ScalingTable&);

@@ -41,8 +41,8 @@ std::string span_of(const Series& series) {
 
 }  // namespace
 
-Document scaling_document(const ScalingTable& table, const std::vector<CellSource>& sources,
-                          const std::optional<ReferenceTable>& reference, const Prices& prices) {
+Document scaling_document(const ScalingFacts& facts) {
+  const auto& [table, sources, reference, prices, curves] = facts;
   Document document{title_of(table), {}, {}};
   for (const Series& series : table.series) {
     if (!series.strong.empty()) document.summary.push_back(span_of(series));
@@ -50,7 +50,7 @@ Document scaling_document(const ScalingTable& table, const std::vector<CellSourc
   for (MaybeSection section :
        {seconds_section(table), speed_up_section(table), efficiency_section(table),
         throughput_section(table), arithmetic_section(table), budget_section(table),
-        limits_section(table, sources), splits_section(table), accuracy_section(table),
+        limits_section(table, sources), splits_section(table), accuracy_section(table, curves),
         target_section(table), weak_section(table), cost_section(table, prices),
         backends_section(table), reference_section(table, reference), spread_section(table),
         conditions_section(table, sources)}) {

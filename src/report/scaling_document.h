@@ -3,14 +3,23 @@
 #include <optional>
 #include <vector>
 
+#include "report/curves.h"
 #include "report/document.h"
 #include "report/reference_table.h"
 #include "report/scaling_table.h"
 
 namespace cputrain {
 
+/// What a document is made from. Borrows all of it.
+struct ScalingFacts {
+  const ScalingTable& table;
+  const std::vector<CellSource>& sources;
+  const std::optional<ReferenceTable>& reference;
+  const Prices& prices;
+  const std::vector<CellCurve>& curves;
+};
+
 /// Everything that a sweep's report says, in sections; those without figures are left out.
-Document scaling_document(const ScalingTable&, const std::vector<CellSource>&,
-                          const std::optional<ReferenceTable>&, const Prices&);
+Document scaling_document(const ScalingFacts&);
 
 }  // namespace cputrain

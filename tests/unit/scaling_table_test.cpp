@@ -175,7 +175,7 @@ TEST(ScalingDocument, EveryCellSaysWhatKindOfFigureItIs) {
       source({cell(1, 1, 128, 100), cell(2, 1, 128, 64, CellStatus::scaled),
               absent(1, 1024, "needs 9 GB of 8 GB"), cell(2, 1, 1024, 48, CellStatus::scaled)})};
   const ScalingTable table = make_scaling_table(sources, {});
-  const Document document = scaling_document(table, sources, std::nullopt, {});
+  const Document document = scaling_document({table, sources, std::nullopt, {}, {}});
   const std::vector<std::string> seconds{
       "128: 100 | 64.0 scaled |", "1024: n/a (needs 9 GB of 8 GB) | 48.0 scaled |",
       "increase of 1024 with regard to batch 128:  | +25.0 % scaled |"};
@@ -188,23 +188,60 @@ TEST(ScalingDocument, EveryCellSaysWhatKindOfFigureItIs) {
 
 TEST(ScalingDocument, SetsOursBesideAPublishedTable) {
   const std::vector<CellSource> sources{source({cell(1, 1, 128, 439), cell(2, 1, 512, 403)})};
-  const ReferenceTable paper = parse_reference(
+  const std::optional<ReferenceTable> paper = parse_reference(
       "cpus,batch,seconds_per_epoch\n1,128,878\n1,256,\n2,256,806\n4,256,456\n1,512,\n2,512,806\n"
       "4,512,456\n",
       "paper.csv");
   const ScalingTable table = make_scaling_table(sources, {});
-  const Document document = scaling_document(table, sources, paper, {});
+  const Document document = scaling_document({table, sources, paper, {}, {}});
   const auto lines = lines_of(document, "reference");
-  ASSERT_EQ(lines.size(), 9u);
+  ASSERT_EQ(lines.size(), 7u);  // ours has no batch 256
   EXPECT_EQ(lines[1], "128 published: 878 |  |  |");
   EXPECT_EQ(lines[2], "128 ratio: 0.500 |  |  |");
-  EXPECT_EQ(lines[4], "256 published: n/a (n/a in the published table) | 806 | 456 |");
-  EXPECT_EQ(lines[8], "512 ratio:  | 0.500 |  |");
+  EXPECT_EQ(lines[3], "256 published: n/a (n/a in the published table) | 806 | 456 |");
+  EXPECT_EQ(lines[6], "512 ratio:  | 0.500 |  |");
   bool said = false;
   for (const Section& s : document.sections) {
     for (const std::string& remark : s.remarks) said |= remark.starts_with("Rows 256 and 512");
   }
   EXPECT_TRUE(said);
+}
+
+std::vector<std::string> remarks_of(const Document& document, const std::string& section) {
+  for (const Section& s : document.sections) {
+    if (s.id == section) return s.remarks;
+  }
+  return {};
+}
+
+// Proportions 0.5 and 0.6 of 22,500 images: standard error of their difference
+// sqrt((0.25 + 0.24) / 22500) = 0.004667; one pair: 1.96 of them.
+TEST(ScalingDocument, SaysWhetherAccuracyDependsOnCpusOrBatch) {
+  std::vector<Cell> cells{cell(1, 1, 128, 100), cell(2, 1, 128, 60), cell(1, 1, 256, 90)};
+  cells[0].final_accuracy = 0.6;
+  cells[1].final_accuracy = 0.5;
+  cells[2].final_accuracy = 0.601;
+  const std::vector<CellSource> sources{source(cells)};
+  const ScalingTable table = make_scaling_table(sources, {});
+  const auto remarks = remarks_of(scaling_document({table, sources, {}, {}, {}}), "accuracy");
+  ASSERT_EQ(remarks.size(), 2u);
+  EXPECT_NE(remarks[0].find("at most 0.1000 (0.5000 on 2 CPUs"), std::string::npos) << remarks[0];
+  EXPECT_NE(remarks[0].find("more than the 0.0091 by"), std::string::npos) << remarks[0];
+  EXPECT_NE(remarks[1].find("at most 0.0010"), std::string::npos) << remarks[1];
+  EXPECT_NE(remarks[1].find("within the 0.0091 by"), std::string::npos) << remarks[1];
+}
+
+TEST(ScalingDocument, ComparesTheLastStepThatAllHave) {
+  const std::vector<CellSource> sources{source({cell(1, 1, 128, 100), cell(2, 1, 128, 60)})};
+  const ScalingTable table = make_scaling_table(sources, {});
+  const Series& series = table.series[0];
+  const std::vector<CellCurve> curves{
+      {&series, series.strong.at(128, 1), {{128, 256, 384}, {0.7, 0.6, 0.1}, {0, 0, 0}}},
+      {&series, series.strong.at(128, 2), {{128, 256}, {0.7, 0.625}, {0, 0}}}};
+  const auto remarks = remarks_of(scaling_document({table, sources, {}, {}, curves}), "accuracy");
+  ASSERT_EQ(remarks.size(), 1u);
+  EXPECT_NE(remarks[0].find("at most 0.025 (after 256 images 0.600000 on 1 CPU"), std::string::npos)
+      << remarks[0];
 }
 
 TEST(ScalingDocument, FiguresHaveThreeDigits) {

@@ -39,13 +39,12 @@
   function logAxis(title, values, ticks) {
     const low = Math.min(...values), high = Math.max(...values);
     const edge = low === high ? 1.5 : Math.pow(high / low, 0.04);
-    const marks = ticks || [];
-    if (!ticks) {
-      for (let e = Math.floor(Math.log10(low)) - 1; e <= Math.log10(high) + 1; ++e) {
-        for (const m of [1, 2, 5]) marks.push(m * Math.pow(10, e));
-      }
-    }
     const min = low / edge, max = high * edge;
+    // Fewer where the range is wide, so that they never touch.
+    const steps = max / min > 30 ? [1, 2, 5] : max / min > 5 ? [1, 1.5, 2, 3, 5, 7] : [1, 1.2, 1.5, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
+    const decades = [];
+    for (let e = Math.floor(Math.log10(min)); e <= Math.log10(max); ++e) decades.push(Math.pow(10, e));
+    const marks = ticks || decades.flatMap(d => (max / min > 2000 ? [1] : steps).map(m => m * d));
     return axis(title, {
       type: 'logarithmic', min, max,
       afterBuildTicks: scale => { scale.ticks = marks.filter(v => v >= min && v <= max).map(value => ({ value })); },
