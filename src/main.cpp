@@ -13,6 +13,7 @@
 #include "backends/mpi/mpi_communicator.h"
 #include "backends/onnx/onnx_writer.h"
 #include "backends/reference/reference_backend.h"
+#include "backends/sim/simulator.h"
 #include "backends/topology/binding.h"
 #include "backends/topology/topology.h"
 #include "cli/command_line.h"
@@ -59,6 +60,7 @@ Services make_services(const Launcher& launcher, SignalWatch& signals) {
       .mpi = mpi_available(),
       .launched = launcher.present,
       .libraries = library_versions(),
+      .simulator = find_simulator(),
       .signals = &signals};
 }
 
@@ -70,6 +72,7 @@ int run_command(const Config& config, const Services& services) {
   if (config.command == "sweep") return run_sweep(config, services);
   if (config.command == "report") return run_report(config, services);
   if (config.command == "info") return run_info(config, services);
+  if (config.command == "simulate") return run_simulate(config, services);
   if (config.topic == "allreduce") return run_bench_allreduce(config, services);
   if (config.topic == "input") return run_bench_input(config, services);
   if (config.topic == "kernels") return run_bench_kernels(config, services);

@@ -12,40 +12,11 @@
 #include "backends/mpi/messages.h"
 #include "backends/mpi/node.h"
 #include "backends/mpi/pieces.h"
+#include "backends/mpi/session.h"
 
 namespace cputrain {
 
 namespace {
-
-/// MPI itself, from MPI_Init to MPI_Finalize.
-class MpiSession final {
- public:
-  MpiSession() {
-    // Open MPI's waiting ranks spin, and give their core away only where mpirun itself counted more
-    // ranks than cores: not in a container with less CPU time than cores, nor beside other jobs,
-    // where each barrier then lasts as long as the scheduler's turns. Giving way costs nothing
-    // measurable on a free core. Whoever sets the variable wins; other MPIs do not know it.
-    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    int provided = 0;
-    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
-    serves_threads_ = provided >= MPI_THREAD_MULTIPLE;
-    check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    if (provided < MPI_THREAD_FUNNELED) {
-      fail(ExitCode::internal,
-           "this MPI cannot serve a program with threads (MPI_THREAD_FUNNELED is missing); use an "
-           "MPI built with thread support");
-    }
-  }
-  ~MpiSession() {
-    if (may_clean_up()) MPI_Finalize();
-  }
-  MpiSession(const MpiSession&) = delete;
-  MpiSession& operator=(const MpiSession&) = delete;
-  bool serves_threads() const { return serves_threads_; }
-
- private:
-  bool serves_threads_ = false;
-};
 
 class MpiCommunicator final : public Communicator {
  public:

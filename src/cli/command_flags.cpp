@@ -9,6 +9,7 @@
 #include "cli/flag_groups.h"
 #include "cli/report_flags.h"
 #include "cli/sweep_flags.h"
+#include "cli/simulate_flags.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "data/augment.h"
@@ -336,6 +337,7 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   const std::string& command = c.command;
   if (command == "data" && c.topic == "synth") return add_synth_flags(f, c);
   if (command == "report") return add_report_flags(f, c);
+  if (command == "simulate") return add_simulate_flags(f, c);
   if (c.topic == "allreduce") return add_allreduce_flags(f, c, choices);
   if (c.topic == "kernels") return add_kernel_bench_flags(f, c, choices);
   if (c.topic == "input") return add_input_bench_flags(f, c, choices);

@@ -43,6 +43,9 @@ const std::vector<Command>& commands() {
       {"sweep",
        "the table \"seconds per epoch\" by CPUs, batch and backend; ends and goes on where it was",
        {}},
+      {"simulate",
+       "the same table for machines that are not here: costs measured here, simulated network",
+       {}},
       {"info", "machine, placement, libraries, and the layers of a model", {}},
   };
   return list;

@@ -13,6 +13,7 @@ int run_export(const Config&, const Services&);
 int run_sweep(const Config&, const Services&);
 int run_report(const Config&, const Services&);
 int run_info(const Config&, const Services&);
+int run_simulate(const Config&, const Services&);
 int run_bench_input(const Config&, const Services&);
 int run_bench_kernels(const Config&, const Services&);
 int run_bench_step(const Config&, const Services&);

@@ -20,6 +20,14 @@ inline constexpr double kValidationSplit = 0.1;
 
 /// What a person asked for, one member a flag. Nothing here means "not said": the model's recipe,
 /// the weight file or the machine decides then.
+/// Of `simulate`: the grid, and where and with what costs it is.
+struct SimulationRequest {
+  std::vector<int> cpus;
+  std::vector<std::size_t> batches, batches_per_rank;
+  std::string platform, costs;
+  std::optional<double> clock_ghz, memory_gbs, network_gbps;
+};
+
 struct Config {
   std::string command = "train";
   std::string topic;               ///< second word of `bench` and `data`
@@ -102,6 +110,7 @@ struct Config {
   std::string launcher, reference;
   Prices prices;
   bool diff = false;  ///< of `report`
+  SimulationRequest simulation;
 
   /// The flags as they were given, wherever that was, for config.json: {"batch", "32"}.
   std::vector<std::pair<std::string, std::string>> given;

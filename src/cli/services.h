@@ -13,6 +13,7 @@
 #include "core/signals.h"
 #include "data/pipeline.h"
 #include "model/exported_model.h"
+#include "simulation/simulator.h"
 
 namespace cputrain {
 
@@ -39,7 +40,8 @@ struct Services {
   bool mpi = false;                    ///< this build has it
   bool launched = false;               ///< mpirun or srun started this process as a rank
   std::vector<std::string> libraries;  ///< "oneDNN 2.6.3", for `info` and environment.json
-  SignalWatch* signals = nullptr;      ///< never null; borrowed
+  Simulator simulator;
+  SignalWatch* signals = nullptr;  ///< never null; borrowed
 };
 
 }  // namespace cputrain

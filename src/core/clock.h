@@ -4,22 +4,23 @@
 
 namespace cputrain {
 
-/// Seconds since construction or the last restart, from the monotonic clock.
+/// Seconds on the monotonic clock. A simulated cluster has its own (backends/sim/clock.cpp).
+double steady_seconds();
+
+/// Seconds since construction or the last restart.
 class Stopwatch {
  public:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  double seconds() const { return steady_seconds() - start_; }
 
   /// Returns the seconds so far and starts again from zero.
   double lap() {
-    const auto now = Clock::now();
-    const double elapsed = std::chrono::duration<double>(now - start_).count();
+    const double now = steady_seconds(), elapsed = now - start_;
     start_ = now;
     return elapsed;
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start_ = Clock::now();
+  double start_ = steady_seconds();
 };
 
 /// Seconds since 1970, for time stamps in files.

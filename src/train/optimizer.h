@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "comm/exchange.h"
+#include "comm/pages.h"
 #include "compute/backend.h"
 #include "train/update_rule.h"
 
@@ -53,7 +55,7 @@ class Optimizer {
   struct Owned {
     Range range;
     std::vector<Segment> segments;
-    std::vector<std::vector<std::byte>> state;  ///< one block of zeros a state array
+    std::vector<std::unique_ptr<Pages>> state;  ///< zeros at first, one a state array
   };
 
   /// Where the norms of a layer's blocks lie.

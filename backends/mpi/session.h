@@ -1,0 +1,20 @@
+#pragma once
+
+namespace cputrain {
+
+/// MPI itself, from MPI_Init to MPI_Finalize. Under SMPI, where ranks have no threads, it is
+/// backends/sim's.
+class MpiSession final {
+ public:
+  MpiSession();
+  ~MpiSession();
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+  /// MPI_THREAD_MULTIPLE could be had.
+  bool serves_threads() const { return serves_threads_; }
+
+ private:
+  bool serves_threads_ = false;
+};
+
+}  // namespace cputrain

@@ -1,0 +1,12 @@
+// comm/segments.h: the sum takes its time and nobody looks at the numbers.
+#include "backends/sim/core.h"
+#include "comm/segments.h"
+
+namespace cputrain {
+
+void add_to(const Array& dst, const Array&) {
+  constexpr double kPasses = 3;  // two are read, one is written
+  move_memory(kPasses * static_cast<double>(dst.bytes().size()));
+}
+
+}  // namespace cputrain

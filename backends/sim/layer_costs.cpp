@@ -1,0 +1,96 @@
+#include "backends/sim/layer_costs.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace cputrain {
+namespace {
+
+constexpr double kFloat = 4;  // bytes
+
+const CostsWhenActive& measured_as(const Platform& platform, const CostTable& costs,
+                                   int local_ranks) {
+  return platform.cpu ? costs.alone() : costs.when(local_ranks);
+}
+
+/// Backward reads the weights and writes their gradient; it reads a map and its gradient and writes
+/// another.
+double passes(Way way) { return way == Way::forward ? 1 : 2; }
+
+}  // namespace
+
+LayerCosts::LayerCosts(const Graph& graph, const Platform& platform, const CostTable& costs,
+                       int local_rank, int local_ranks)
+    : costs_(costs),
+      measured_(measured_as(platform, costs, local_ranks)),
+      slowdown_(slowdown(platform, costs, local_rank, local_ranks)),
+      core_gbs_(measured_.triad_gbs / measured_.active),
+      memory_slowdown_(platform.cpu ? core_gbs_ / platform.core_gbs : 1) {
+  std::optional<std::size_t> before;
+  for (const LayerCost& cost : measured_.layers) {
+    Layer layer{cost.name};
+    const auto nodes = graph.nodes();
+    const auto node = std::ranges::find(nodes, cost.name, &Graph::Node::name);
+    double read = 0;
+    if (node != nodes.end() && !node->src.empty()) {
+      for (const ParameterSpec& spec : node->parameters) {
+        layer.weight_bytes += kFloat * static_cast<double>(spec.size());
+      }
+      const auto index = static_cast<int>(node - nodes.begin());
+      read = kFloat * static_cast<double>(graph.src_shape(index).size());
+    }
+    // What lies between two layers of the table (activation, pool) is computed with the first.
+    if (before) layers_[*before].map_bytes += read;
+    layer.map_bytes = read;
+    layers_.push_back(layer);
+    if (read > 0) before = layers_.size() - 1;
+  }
+}
+
+const std::vector<double>& LayerCosts::seconds(std::size_t layer, Way way) const {
+  const LayerCost& cost = measured_.layers[layer];
+  return way == Way::forward ? cost.forward : cost.backward;
+}
+
+double LayerCosts::weight_bytes(std::size_t layer, Way way) const {
+  return passes(way) * layers_[layer].weight_bytes;
+}
+
+/// Of the seconds that do not grow with the images, those that moving weights explains.
+double LayerCosts::measured_memory_seconds(std::size_t layer, Way way, double fixed) const {
+  return std::min(fixed, weight_bytes(layer, way) / (core_gbs_ * 1e9));
+}
+
+SimulatedWork LayerCosts::pass(std::size_t layer, Way way, int images) const {
+  if (images == 0) return {};
+  const std::vector<double>& table = seconds(layer, way);
+  const double all = interpolate(costs_.sizes, table, images);
+  const double fixed = std::min(all, fit_line(costs_.sizes, table).fixed);
+  const double memory = measured_memory_seconds(layer, way, fixed);
+  const double maps = passes(way) * layers_[layer].map_bytes * images;
+  return {scaled(all - memory) + memory * memory_slowdown_, weight_bytes(layer, way) + maps};
+}
+
+SimulatedWork LayerCosts::shard(std::size_t layer, Way way, double part, std::size_t images) const {
+  if (images == 0 || part == 0) return {};
+  const CostLine line = fit_line(costs_.sizes, seconds(layer, way));
+  const double memory = measured_memory_seconds(layer, way, line.fixed);
+  const double computes = line.fixed - memory + line.each * static_cast<double>(images);
+  const double maps = passes(way) * layers_[layer].map_bytes * static_cast<double>(images);
+  return {part * (scaled(computes) + memory * memory_slowdown_),
+          part * (weight_bytes(layer, way) + maps)};
+}
+
+double LayerCosts::update_seconds(double numbers) const {
+  return scaled(numbers * measured_.update_seconds_per_number);
+}
+
+double LayerCosts::sum_seconds(double bytes) const {
+  return scaled(bytes / (measured_.sum_gbs * 1e9));
+}
+
+double LayerCosts::workspace_bytes(int images) const {
+  return interpolate(costs_.sizes, costs_.workspace_bytes, images);
+}
+
+}  // namespace cputrain

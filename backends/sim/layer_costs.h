@@ -1,0 +1,65 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/graph.h"
+#include "simulation/platform.h"
+
+namespace cputrain {
+
+/// What a piece of a pass asks of a core.
+struct SimulatedWork {
+  double seconds = 0;  ///< on the platform's core
+  double bytes = 0;    ///< of the node's memory meanwhile
+
+  SimulatedWork& operator+=(const SimulatedWork& other) {
+    seconds += other.seconds;
+    bytes += other.bytes;
+    return *this;
+  }
+};
+
+enum class Way { forward, backward };
+
+/// The model's costs on one core of a platform. The seconds of the table grow by the rank's
+/// slowdown, but for the part that reading and writing weights takes, which goes with the bandwidth
+/// that a core has.
+class LayerCosts final {
+ public:
+  LayerCosts(const Graph&, const Platform&, const CostTable&, int local_rank, int local_ranks);
+
+  std::size_t size() const { return layers_.size(); }
+  const std::string& name(std::size_t layer) const { return layers_[layer].name; }
+
+  /// A pass of so many images; nothing for none.
+  SimulatedWork pass(std::size_t layer, Way, int images) const;
+  /// This rank's part of a pass of a sharded layer: `part` of its weights, all images of the node.
+  SimulatedWork shard(std::size_t layer, Way, double part, std::size_t images) const;
+
+  /// Seconds on the platform's core of what took so many in the table's measurement.
+  double scaled(double seconds) const { return seconds * slowdown_; }
+  double update_seconds(double numbers) const;
+  double sum_seconds(double bytes) const;
+  double workspace_bytes(int images) const;
+  double spread() const { return measured_.spread; }
+
+ private:
+  struct Layer {
+    std::string name;
+    double weight_bytes = 0;
+    double map_bytes = 0;  ///< of an image, read and written by the forward pass
+  };
+  double weight_bytes(std::size_t layer, Way) const;
+  double measured_memory_seconds(std::size_t layer, Way, double fixed) const;
+  const std::vector<double>& seconds(std::size_t layer, Way) const;
+
+  const CostTable& costs_;
+  const CostsWhenActive& measured_;
+  double slowdown_;
+  double core_gbs_;         ///< of a core in the measurement
+  double memory_slowdown_;  ///< of a core's bandwidth
+  std::vector<Layer> layers_;
+};
+
+}  // namespace cputrain

@@ -1,0 +1,51 @@
+// cputrain-smpi JOB: one cell of `cputrain simulate`, on every rank that smpirun starts. Simulated
+// ranks are contexts of one process, so no exception may leave one of them.
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <simgrid/s4u/Actor.hpp>
+#include <string>
+
+#include "backends/sim/simulated_cell.h"
+#include "core/error.h"
+
+namespace cputrain {
+namespace {
+
+SimulationResult simulated(const SimulationJob& job) {
+  SimulationResult result;
+  try {
+    return run_simulated_cell(job);
+  } catch (const Error& error) {
+    result.failure = error.what();
+  } catch (const std::exception& error) {
+    result.failure = std::string("internal error: ") + error.what();
+  }
+  return result;
+}
+
+int run(const char* file) {
+  try {
+    const SimulationJob job = read_job(file);
+    const SimulationResult result = simulated(job);
+    const bool failed = !result.failure.empty();
+    if (!failed && simgrid::s4u::this_actor::get_name() != "0") return 0;
+    write_result(job.result, result);
+    // Ranks that wait for one that failed would wait for ever.
+    if (failed) std::_Exit(0);
+    return 0;
+  } catch (const Error& error) {
+    std::fprintf(stderr, "cputrain-smpi: %s\n", error.what());
+    std::_Exit(static_cast<int>(error.code()));
+  }
+}
+
+}  // namespace
+}  // namespace cputrain
+
+int main(int argc, char** argv) {
+  if (argc == 2) return cputrain::run(argv[1]);
+  std::fputs("cputrain-smpi JOB: started by `cputrain simulate`\n", stderr);
+  return static_cast<int>(cputrain::ExitCode::usage);
+}

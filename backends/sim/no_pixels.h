@@ -1,0 +1,27 @@
+#pragma once
+
+#include <vector>
+
+#include "data/batch_plan.h"
+#include "data/batch_source.h"
+
+namespace cputrain {
+
+/// Micro-batches of the right sizes without a picture in them, at once.
+class NoPixels final : public BatchSource {
+ public:
+  explicit NoPixels(const BatchPlan& plan);
+  void seek(int epoch, std::size_t step) override;
+  const MicroBatch& next() override;
+
+ private:
+  const BatchPlan& plan_;
+  std::size_t step_ = 0;
+  int micro_batch_ = 0;
+  std::vector<const std::uint8_t*> images_;
+  std::vector<std::int32_t> labels_;
+  std::vector<std::uint32_t> samples_;
+  MicroBatch batch_;
+};
+
+}  // namespace cputrain

@@ -1,0 +1,13 @@
+#include "backends/sim/simulator.h"
+
+namespace cputrain {
+
+Simulator find_simulator() {
+  return {.smpirun = "",
+          .program = "",
+          .missing =
+              "this program was built without the simulator; build it with "
+              "-DCPUTRAIN_SMPI=ON, which needs libsimgrid-dev"};
+}
+
+}  // namespace cputrain

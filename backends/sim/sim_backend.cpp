@@ -1,0 +1,73 @@
+#include "backends/sim/sim_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <list>
+
+#include "backends/sim/sim_program.h"
+
+namespace cputrain {
+namespace {
+
+double bytes_of(const Array& array) { return static_cast<double>(array.bytes().size()); }
+
+}  // namespace
+
+/// Costs of every graph that was compiled; programs borrow them.
+struct SimBackend::Parts {
+  SimulatedCore core;
+  LayerCosts plain;  ///< of no graph: for what is not a layer
+  std::list<LayerCosts> of_graphs;
+};
+
+SimBackend::SimBackend(const SimulationJob& job, int rank, int local_rank, int local_ranks)
+    : job_(job), rank_(rank), local_rank_(local_rank), local_ranks_(local_ranks) {
+  LayerCosts plain(Graph({1, 1, 1}), job.platform, job.costs, local_rank, local_ranks);
+  parts_ = std::make_unique<Parts>(
+      Parts{SimulatedCore(plain.spread(), job.seed, rank), std::move(plain), {}});
+}
+
+SimBackend::~SimBackend() = default;
+
+std::string SimBackend::describe() const {
+  return fmt::format("simulated cores of {} by costs of {}", job_.platform.name, job_.costs.cpu);
+}
+
+std::unique_ptr<Program> SimBackend::compile(const Graph& graph, const CompileOptions& options,
+                                             const ArenaSource& arenas) {
+  const LayerCosts& costs =
+      parts_->of_graphs.emplace_back(graph, job_.platform, job_.costs, local_rank_, local_ranks_);
+  return std::make_unique<SimProgram>(graph, options, arenas, costs, parts_->core);
+}
+
+void SimBackend::update(const UpdateRule& rule, const UpdateSlice& slice) {
+  // The gradient is read, weights and state are read and written.
+  const double passes = 3 + 2 * state_arrays(rule);
+  parts_->core.work(parts_->plain.update_seconds(static_cast<double>(slice.weights.size)),
+                    passes * bytes_of(slice.weights));
+}
+
+void SimBackend::change_gradients(const GradientOperation&, const UpdateSlice& slice) {
+  constexpr double kPasses = 3;
+  move_memory(kPasses * bytes_of(slice.gradients));
+}
+
+void SimBackend::sum(std::span<const Array> src, const Array& dst) {
+  const double bytes = static_cast<double>(src.size() + 1) * bytes_of(dst);
+  parts_->core.work(parts_->plain.sum_seconds(bytes), bytes);
+}
+
+double SimBackend::sum_of_squares(const Array& array) {
+  move_memory(bytes_of(array));
+  return 0;
+}
+
+void SimBackend::block_norms(const Array& array, std::size_t, std::span<double> blocks) {
+  move_memory(bytes_of(array));
+  std::ranges::fill(blocks, 0.0);
+}
+
+double SimBackend::memory_stall() const { return parts_->core.memory_stall(); }
+
+}  // namespace cputrain

@@ -1,0 +1,89 @@
+#include "backends/sim/sim_program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "comm/communicator.h"
+
+namespace cputrain {
+
+SimProgram::SimProgram(const Graph& graph, const CompileOptions& options, const ArenaSource& arenas,
+                       const LayerCosts& costs, SimulatedCore& core)
+    : costs_(costs),
+      core_(core),
+      layout_(lay_out(graph, DType::f32)),
+      outputs_(graph.back().dst.size()) {
+  const int images = std::ranges::max(options.micro_batches);
+  workspace_bytes_ = static_cast<std::size_t>(costs.workspace_bytes(images));
+  arenas(layout_);
+  probabilities_.resize(static_cast<std::size_t>(images) * outputs_);
+  if (!options.node) return;
+  std::size_t first = 0;
+  for (const Graph::Node& node : graph.nodes()) {
+    const std::size_t parameter = first;
+    first += node.parameters.size();
+    if (node.parameters.empty() || layout_.parameters[parameter].row == 0) continue;
+    dense_.push_back(std::make_unique<SimulatedDense>(
+        *options.node, node.name, layout_.parameters[parameter], static_cast<std::size_t>(images)));
+  }
+}
+
+SimulatedDense* SimProgram::dense_at(std::size_t layer) const {
+  const auto found = std::ranges::find(dense_, costs_.name(layer),
+                                       [](const auto& dense) { return dense->name(); });
+  return found == dense_.end() ? nullptr : found->get();
+}
+
+/// Spends what has come together since the last meeting with other ranks.
+void SimProgram::finish(SimulatedWork& work) {
+  const SimulatedWork done = std::exchange(work, {});
+  if (done.seconds > 0 || done.bytes > 0) core_.work(done.seconds, done.bytes);
+}
+
+Tally SimProgram::forward(const MicroBatch& batch, const Pass&) {
+  images_ = batch.size();
+  SimulatedWork work;
+  for (std::size_t layer = 0; layer < costs_.size(); ++layer) {
+    if (SimulatedDense* dense = dense_at(layer)) {
+      finish(work);
+      dense->forward(static_cast<std::size_t>(images_), [&](double part, std::size_t images) {
+        SimulatedWork shard = costs_.shard(layer, Way::forward, part, images);
+        finish(shard);
+      });
+    } else {
+      work += costs_.pass(layer, Way::forward, images_);
+    }
+  }
+  finish(work);
+  constexpr double kGuess = 0.5;
+  return {.loss = images_ * 1.0, .correct = images_ * kGuess, .images = images_ * 1.0};
+}
+
+void SimProgram::backward(double, Accumulate, const ReadySink& ready) {
+  SimulatedWork work;
+  for (std::size_t layer = costs_.size(); layer-- > 0;) {
+    if (SimulatedDense* dense = dense_at(layer)) {
+      finish(work);
+      dense->backward([&](double part, std::size_t images) {
+        SimulatedWork shard = costs_.shard(layer, Way::backward, part, images);
+        finish(shard);
+      });
+    } else {
+      work += costs_.pass(layer, Way::backward, images_);
+    }
+  }
+  finish(work);
+  ready(layout_.gradient_size);
+}
+
+std::vector<double> SimProgram::to_canonical(std::size_t parameter, const Array&) const {
+  return std::vector<double>(layout_.parameters[parameter].count);
+}
+
+double SimProgram::waited() const {
+  double seconds = 0;
+  for (const auto& dense : dense_) seconds += dense->waited();
+  return seconds;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,49 @@
+#include "backends/sim/simulated_dense.h"
+
+#include <utility>
+
+#include "backends/sim/core.h"
+
+namespace cputrain {
+namespace {
+
+constexpr double kFloat = 4;  // bytes
+
+/// Rows of a matrix, read and written.
+void copy_rows(std::size_t rows, std::size_t columns) {
+  move_memory(2 * kFloat * static_cast<double>(rows) * static_cast<double>(columns));
+}
+
+}  // namespace
+
+SimulatedDense::SimulatedDense(Communicator& node, std::string name, const Parameter& kernel,
+                               std::size_t images)
+    : name_(std::move(name)),
+      in_(kernel.range.size() / kernel.row),
+      out_(kernel.row),
+      layer_(node.node_memory(), node.node_barrier(), {in_, out_, images}, DType::f32) {
+  const Range own = shard_of(kernel, layer_.local_rank(), layer_.ranks());
+  part_ = static_cast<double>(own.size()) / static_cast<double>(kernel.range.size());
+}
+
+void SimulatedDense::forward(std::size_t images, const Multiply& multiply) {
+  layer_.begin(images);
+  copy_rows(images, in_);
+  layer_.wait();
+  multiply(part_, layer_.images());
+  layer_.wait();
+  // Partial sums of all ranks are read, the total is written.
+  const double arrays = layer_.ranks() + 1;
+  move_memory(arrays * kFloat * static_cast<double>(images * out_));
+}
+
+void SimulatedDense::backward(const Multiply& multiply) {
+  const std::size_t own = layer_.rows().size();
+  copy_rows(own, out_);
+  layer_.wait();
+  multiply(part_, layer_.images());
+  layer_.wait();
+  copy_rows(own, in_);
+}
+
+}  // namespace cputrain

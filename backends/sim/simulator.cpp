@@ -1,0 +1,23 @@
+#include "backends/sim/simulator.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace cputrain {
+
+Simulator find_simulator() {
+  std::error_code error;
+  const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
+  Simulator found{.smpirun = CPUTRAIN_SMPIRUN,
+                  .program = (own.parent_path() / "cputrain-smpi").string(),
+                  .missing = ""};
+  if (access(found.smpirun.c_str(), X_OK) != 0) {
+    found.missing = found.smpirun + " is not there; install libsimgrid-dev";
+  } else if (access(found.program.c_str(), R_OK) != 0) {
+    found.missing = found.program + " is not there (it lies beside cputrain); build both";
+  }
+  return found;
+}
+
+}  // namespace cputrain

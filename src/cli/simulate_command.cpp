@@ -1,0 +1,235 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "cli/print.h"
+#include "cli/simulate_flags.h"
+#include "cli/simulated_costs.h"
+#include "cli/spread.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/json_text.h"
+#include "core/tell.h"
+#include "core/text.h"
+#include "core/version.h"
+#include "simulation/forecast.h"
+
+namespace cputrain {
+namespace {
+
+constexpr const char* kPlatform = "skylake-96";
+
+/// A folder for the simulator's files that is gone in the end.
+class WorkFolder {
+ public:
+  WorkFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "cputrain-XXXXXX").string();
+    if (!mkdtemp(name.data())) {
+      fail(ExitCode::output, "cannot make a folder " + name +
+                                 " (the simulator's files lie there); free space in it or set "
+                                 "TMPDIR");
+    }
+    path_ = name;
+  }
+  ~WorkFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  WorkFolder(const WorkFolder&) = delete;
+  WorkFolder& operator=(const WorkFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string platform_name(const Config& config) {
+  return config.simulation.platform.empty() ? kPlatform : config.simulation.platform;
+}
+
+/// The platform with what the flags change.
+Platform choose_platform(const Config& config, const CostTable& costs) {
+  Platform platform = find_platform(platform_name(config), costs);
+  const SimulationRequest& request = config.simulation;
+  if (request.clock_ghz) {
+    if (!platform.cpu) {
+      fail(
+          ExitCode::usage,
+          fmt::format("--clock-ghz with --platform {}, whose cores are as measured (their clock is "
+                      "not known); name another platform",
+                      platform.name));
+    }
+    platform.cpu->clock = {{1, *request.clock_ghz}};
+  }
+  if (request.memory_gbs) {
+    platform.node_gbs = *request.memory_gbs;
+    platform.core_gbs = std::min(platform.core_gbs, platform.node_gbs);
+  }
+  if (request.network_gbps) {
+    if (platform.nodes == 1) {
+      fail(ExitCode::usage, fmt::format("--network-gbps with --platform {}, which is one machine; "
+                                        "name a cluster",
+                                        platform.name));
+    }
+    platform.network_gbps = *request.network_gbps;
+  }
+  return platform;
+}
+
+std::vector<Cell> cells_of(const SimulationRequest& request, const Platform& platform) {
+  std::vector<int> cpus = request.cpus;
+  for (int n = 1; request.cpus.empty() && n < platform.most_ranks(); n *= 2) cpus.push_back(n);
+  if (request.cpus.empty()) cpus.push_back(platform.most_ranks());
+  std::vector<std::size_t> batches = request.batches;
+  if (batches.empty() && request.batches_per_rank.empty()) batches = {128, 256, 512, 1024};
+  std::vector<Cell> cells;
+  for (const int n : cpus) {
+    for (const std::size_t batch : batches)
+      cells.push_back({.cpus = n, .batch = batch, .ranks = n});
+    for (const std::size_t each : request.batches_per_rank) {
+      cells.push_back({.cpus = n,
+                       .batch = each * static_cast<std::size_t>(n),
+                       .batch_per_rank = static_cast<int>(each),
+                       .ranks = n});
+    }
+  }
+  return cells;
+}
+
+/// "./cputrain simulate --np 1,2", for the record.
+std::string command_text(const Config& config) {
+  std::string text = "./cputrain simulate";
+  for (const auto& [name, value] : config.given) {
+    if (name != "json" && name != "out") text += " --" + name + (value.empty() ? "" : " " + value);
+  }
+  return text;
+}
+
+CellTable empty_table(const Config& config, const TrainingChoices& choices, const Graph& graph,
+                      std::size_t images) {
+  CellTable table;
+  table.model = choices.model->name;
+  table.image_size = choices.image.height;
+  table.images_per_epoch = images;
+  table.parameters = static_cast<double>(graph.parameter_count());
+  for (int i = 1; i < static_cast<int>(graph.nodes().size()); ++i) {
+    table.macs_per_image +=
+        macs(graph.nodes()[static_cast<std::size_t>(i)].layer, graph.src_shape(i));
+  }
+  table.data = config.data.empty() ? "synthetic" : config.data;
+  table.seed = choices.seed;
+  table.machine.platform = platform_name(config);
+  table.machine.build = std::string("cputrain ") + std::string(kVersion);
+  table.command = command_text(config);
+  return table;
+}
+
+void print_table(const CellTable& table) {
+  print("{:>6}{:>8}{:>14}{:>22}{:>12}  {}\n", "CPUs", "batch", "s/epoch", "spread", "images/s",
+        "limit");
+  for (const Cell& cell : table.cells) {
+    if (!cell.seconds_per_epoch) {
+      print("{:>6}{:>8}{:>14}  {}\n", cell.cpus, cell.batch, "n/a", cell.reason);
+      continue;
+    }
+    print("{:>6}{:>8}{:>14.2f}{:>22}{:>12.1f}  {}: {}\n", cell.cpus, cell.batch,
+          *cell.seconds_per_epoch,
+          fmt::format("{:.2f} to {:.2f}", cell.spread->min, cell.spread->max),
+          cell.images_per_second.value_or(0), cell.limits.what, cell.limits.why);
+  }
+  print(
+      "Simulated ({}): costs of layers measured on one machine, machines and network as in the "
+      "platform file.\n",
+      table.machine.platform);
+}
+
+/// What can be forecast gets its figures, the others their reason.
+void simulate(const Config& config, const Services& services, const TrainingChoices& choices,
+              const Forecast& forecast, CellTable& table) {
+  std::vector<SimulationJob> todo;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < table.cells.size(); ++i) {
+    Cell& cell = table.cells[i];
+    cell.reason = forecast.obstacle(cell);
+    if (!cell.reason.empty()) continue;
+    SimulationJob job = forecast.job(cell, flags_of_training(config));
+    job.steps = static_cast<int>(config.steps.value_or(2));
+    job.repeats = config.repeat.value_or(3);
+    job.seed = choices.seed;
+    todo.push_back(std::move(job));
+    places.push_back(i);
+  }
+  const WorkFolder folder;
+  constexpr int kAtOnce = 2;
+  std::size_t done = 0;
+  const auto results =
+      run_cells(services.simulator, folder.path(), todo, kAtOnce, [&](std::size_t) {
+        if (++done % 8 == 0 || done == todo.size()) {
+          tell(fmt::format("{} of {} cells simulated", done, todo.size()));
+        }
+      });
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    forecast.fill(table.cells[places[i]], results[i]);
+  }
+}
+
+void write_folder(const Config& config, const CellTable& table, const Forecast& forecast) {
+  if (config.out.empty()) return;
+  const std::filesystem::path folder = config.out;
+  make_folder(folder);
+  write_cells(folder / kCellsName, table);
+  write_file(folder / "costs.json", json_text(to_json(forecast.costs()), 1) + "\n");
+  write_file(folder / "platform.json", json_text(to_json(forecast.platform()), 2) + "\n");
+}
+
+void check_out(const Config& config) {
+  if (config.out.empty() || config.overwrite) return;
+  if (!std::filesystem::exists(std::filesystem::path(config.out) / kCellsName)) return;
+  fail(ExitCode::usage, fmt::format("--out {}: holds a table already (it would be replaced); name "
+                                    "another folder, or add --overwrite",
+                                    config.out));
+}
+
+void say_result(const Config& config, const CellTable& table) {
+  if (config.json != "-") print_table(table);
+  if (config.json.empty()) return;
+  const std::string text = json_text(to_json(table), 1) + "\n";
+  if (config.json == "-") {
+    print("{}", text);
+  } else {
+    write_file(config.json, text);
+  }
+}
+
+}  // namespace
+
+int run_simulate(const Config& config, const Services& services) {
+  check_out(config);
+  const TrainingChoices choices = choose_training(config);
+  const DataSource source = services.data.open(config.data_request(choices.seed));
+  const int classes = classes_of(config, source);
+  const Graph graph = build_graph(config, choices, classes);
+  CellTable table = empty_table(config, choices, graph, source.train.size());
+  if (!services.simulator.missing.empty()) {
+    table.cells = cells_of(config.simulation, {});
+    for (Cell& cell : table.cells) cell.reason = services.simulator.missing;
+    say_result(config, table);
+    return static_cast<int>(ExitCode::ok);
+  }
+  const CostTable costs =
+      costs_of(config, services, choices, graph, platform_name(config) == "here");
+  const Forecast forecast(choose_platform(config, costs), costs, graph, classes,
+                          source.train.size());
+  table.machine = forecast.machine();
+  table.machine.build = std::string("cputrain ") + std::string(kVersion);
+  table.cells = cells_of(config.simulation, forecast.platform());
+  simulate(config, services, choices, forecast, table);
+  write_folder(config, table, forecast);
+  say_result(config, table);
+  return static_cast<int>(ExitCode::ok);
+}
+
+}  // namespace cputrain

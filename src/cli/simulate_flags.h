@@ -1,0 +1,13 @@
+#pragma once
+
+#include "cli/config.h"
+#include "cli/flags.h"
+
+namespace cputrain {
+
+void add_simulate_flags(Flags&, Config&);
+
+/// Flags of a simulation that its trainings have, too, as words.
+std::vector<std::string> flags_of_training(const Config&);
+
+}  // namespace cputrain

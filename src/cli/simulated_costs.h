@@ -1,0 +1,14 @@
+#pragma once
+
+#include "cli/services.h"
+#include "cli/training_setup.h"
+#include "simulation/cost_table.h"
+
+namespace cputrain {
+
+/// The costs of the model that `simulate` computes with: those of --costs, else those kept in the
+/// cache for this CPU, program and network (unless `anew`), else measured now and kept.
+/// Error(usage) where --costs are of another network.
+CostTable costs_of(const Config&, const Services&, const TrainingChoices&, const Graph&, bool anew);
+
+}  // namespace cputrain

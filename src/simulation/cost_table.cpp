@@ -1,0 +1,145 @@
+#include "simulation/cost_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "simulation/json_file.h"
+
+namespace cputrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kMostSizes = 64, kMostLayers = 10'000, kMostActive = 64;
+
+Json to_json(const CostsWhenActive& costs) {
+  Json layers = Json::array();
+  for (const LayerCost& layer : costs.layers) {
+    layers.push_back(
+        {{"name", layer.name}, {"forward", layer.forward}, {"backward", layer.backward}});
+  }
+  return {{"active", costs.active},
+          {"fma_gflops", costs.fma_gflops},
+          {"triad_gbs", costs.triad_gbs},
+          {"update_seconds_per_number", costs.update_seconds_per_number},
+          {"sum_gbs", costs.sum_gbs},
+          {"spread", costs.spread},
+          {"layers", layers}};
+}
+
+CostsWhenActive active_from(const JsonObject& json, std::size_t sizes) {
+  CostsWhenActive costs;
+  costs.active = json.whole("active", 1, 1'000'000);
+  costs.fma_gflops = json.real("fma_gflops", 1e-6, 1e9);
+  costs.triad_gbs = json.real("triad_gbs", 1e-6, 1e9);
+  costs.update_seconds_per_number = json.real("update_seconds_per_number", 0, 1);
+  costs.sum_gbs = json.real("sum_gbs", 1e-6, 1e9);
+  costs.spread = json.real("spread", 0, 10);
+  for (const JsonObject& layer : json.objects("layers", kMostLayers)) {
+    costs.layers.push_back({layer.text("name"), layer.reals("forward", sizes, 0, 1e6),
+                            layer.reals("backward", sizes, 0, 1e6)});
+  }
+  return costs;
+}
+
+}  // namespace
+
+CostLine fit_line(const std::vector<int>& images, const std::vector<double>& seconds) {
+  assert(!images.empty() && images.size() == seconds.size());
+  // Weights 1 / seconds^2 make the errors relative.
+  double w = 0, wx = 0, wy = 0, wxx = 0, wxy = 0;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    const double x = images[i], y = seconds[i];
+    const double weight = y > 0 ? 1 / (y * y) : 0;
+    w += weight;
+    wx += weight * x;
+    wy += weight * y;
+    wxx += weight * x * x;
+    wxy += weight * x * y;
+  }
+  if (w == 0) return {};
+  const double determinant = w * wxx - wx * wx;
+  const double each = determinant > 1e-12 * w * wxx ? (w * wxy - wx * wy) / determinant : -1;
+  const double fixed = (wy - each * wx) / w;
+  if (each < 0) return {wy / w, 0};  // one point only, or seconds that fall
+  if (fixed < 0) return {0, wxy / wxx};
+  return {fixed, each};
+}
+
+double interpolate(const std::vector<int>& at, const std::vector<double>& values, double x) {
+  assert(!at.empty() && at.size() == values.size());
+  const std::size_t last = at.size() - 1;
+  if (last == 0) return values[0] * x / at[0];
+  if (x < at[0]) return std::max(0.0, fit_line(at, values).each * (x - at[0]) + values[0]);
+  std::size_t i = 0;
+  while (i + 1 < last && x > at[i + 1]) ++i;
+  const double slope = (values[i + 1] - values[i]) / (at[i + 1] - at[i]);
+  return std::max(0.0, values[i] + slope * (x - at[i]));
+}
+
+const CostsWhenActive& CostTable::when(int active) const {
+  return *std::ranges::min_element(
+      by_active, {}, [&](const CostsWhenActive& costs) { return std::abs(costs.active - active); });
+}
+
+Json to_json(const CostTable& table) {
+  Json active = Json::array();
+  for (const CostsWhenActive& costs : table.by_active) active.push_back(to_json(costs));
+  return {{"format", "cputrain costs 1"},
+          {"cpu", table.cpu},
+          {"host", table.host},
+          {"build", table.build},
+          {"model", table.model},
+          {"image_size", table.image_size},
+          {"classes", table.classes},
+          {"network", table.network},
+          {"cores", table.cores},
+          {"hardware_threads", table.hardware_threads},
+          {"memory_bytes", table.memory_bytes},
+          {"sizes", table.sizes},
+          {"workspace_bytes", table.workspace_bytes},
+          {"by_active", active}};
+}
+
+CostTable costs_from_json(const nlohmann::json& json, const std::string& where) {
+  const JsonObject object(json, where);
+  object.require_format("cputrain costs 1");
+  CostTable table;
+  table.cpu = object.text("cpu");
+  table.host = object.text("host");
+  table.build = object.text("build");
+  table.model = object.text("model");
+  table.image_size = object.whole("image_size", 1, 16384);
+  table.classes = object.whole("classes", 1, 65536);
+  table.network = object.text("network");
+  table.cores = object.whole("cores", 1, 1'000'000);
+  table.hardware_threads = object.whole("hardware_threads", table.cores, 1'000'000);
+  table.memory_bytes = object.real("memory_bytes", 0, 1e18);
+  for (const double size : object.reals("sizes", 1, kMostSizes, 1, 65536)) {
+    table.sizes.push_back(static_cast<int>(size));
+    const auto n = table.sizes.size();
+    if (n > 1 && table.sizes[n - 1] <= table.sizes[n - 2]) object.wrong("sizes must ascend");
+  }
+  table.workspace_bytes = object.reals("workspace_bytes", table.sizes.size(), 0, 1e18);
+  for (const JsonObject& active : object.objects("by_active", kMostActive)) {
+    table.by_active.push_back(active_from(active, table.sizes.size()));
+    const auto n = table.by_active.size();
+    if (n > 1 && table.by_active[n - 1].active <= table.by_active[n - 2].active) {
+      active.wrong("active must ascend");
+    }
+  }
+  if (table.by_active.empty() || table.alone().active != 1) {
+    object.wrong("by_active must begin with one active core");
+  }
+  return table;
+}
+
+CostTable read_costs(const std::filesystem::path& file) {
+  return costs_from_json(read_json_file(file), file.string());
+}
+
+}  // namespace cputrain

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+/// What a model costs on one kind of core: the measurements that a simulation computes with.
+namespace cputrain {
+
+/// seconds = fixed + each * images.
+struct CostLine {
+  double fixed = 0, each = 0;
+};
+
+/// The line with the least sum of squared relative errors through (images, seconds); neither part
+/// is negative. At least one point.
+CostLine fit_line(const std::vector<int>& images, const std::vector<double>& seconds);
+
+/// Straight lines between the points, which ascend; beyond them in proportion to the nearest one's
+/// own slope: the last two points', and below the first that of the whole fit.
+double interpolate(const std::vector<int>& at, const std::vector<double>& values, double x);
+
+/// Seconds of one layer in one pass, by the table's sizes.
+struct LayerCost {
+  std::string name;
+  std::vector<double> forward, backward;
+};
+
+/// All that was measured while so many cores worked at the same time.
+struct CostsWhenActive {
+  int active = 1;
+  double fma_gflops = 0;                 ///< of one core
+  double triad_gbs = 0;                  ///< of all active ones together
+  double update_seconds_per_number = 0;  ///< of the model's update rule, on each core
+  double sum_gbs = 0;                    ///< bytes read and written by each core that adds arrays
+  double spread = 0;  ///< of the seconds of a pass: half the width of its middle two thirds, by the
+                      ///< median
+  std::vector<LayerCost> layers;  ///< in the order of the forward pass
+};
+
+struct CostTable {
+  // what was measured
+  std::string cpu, host, build;
+  std::string model;
+  int image_size = 0, classes = 0;
+  std::string network;  ///< fingerprint of the graph and of what may compute it
+  int cores = 1, hardware_threads = 1;
+  double memory_bytes = 0;
+
+  std::vector<int> sizes;                  ///< images at once, ascending
+  std::vector<double> workspace_bytes;     ///< of a program, by size
+  std::vector<CostsWhenActive> by_active;  ///< ascending, the first with one core
+
+  const CostsWhenActive& alone() const { return by_active.front(); }
+  /// The one measured with the nearest number of active cores.
+  const CostsWhenActive& when(int active) const;
+};
+
+nlohmann::ordered_json to_json(const CostTable&);
+/// Error(data), naming `where`, for anything odd.
+CostTable costs_from_json(const nlohmann::json&, const std::string& where);
+/// Reads a file that may be hostile. Error(data).
+CostTable read_costs(const std::filesystem::path&);
+
+}  // namespace cputrain

@@ -1,0 +1,128 @@
+#include "simulation/forecast.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace cputrain {
+namespace {
+
+/// The middle one, or the mean of the middle two.
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t n = values.size();
+  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+Budget scaled(const Budget& b, double factor) {
+  return {b.input_wait * factor,     b.forward * factor,
+          b.backward * factor,       b.allreduce_exposed * factor,
+          b.straggler_wait * factor, b.optimizer * factor,
+          b.other * factor};
+}
+
+}  // namespace
+
+CellMachine Forecast::machine() const {
+  CellMachine machine;
+  machine.cpu = platform_.description;
+  machine.platform = platform_.name;
+  machine.cores = platform_.cores;
+  machine.hardware_threads = platform_.hardware_threads();
+  machine.memory_bytes = platform_.memory_gb * 1e9;
+  machine.mpi = "SimGrid SMPI";
+  return machine;
+}
+
+std::string Forecast::obstacle(const Cell& cell) const {
+  if (cell.ranks > platform_.most_ranks()) {
+    return fmt::format("{} has {} CPUs ({} x {} hardware threads)", platform_.name,
+                       platform_.most_ranks(), platform_.nodes, platform_.hardware_threads());
+  }
+  return "";
+}
+
+SimulationJob Forecast::job(const Cell& cell, const std::vector<std::string>& flags) const {
+  SimulationJob job;
+  job.ranks = cell.ranks;
+  job.arguments = {"train", "--threads=1", fmt::format("--batch={}", cell.batch)};
+  job.arguments.insert(job.arguments.end(), flags.begin(), flags.end());
+  // Choosing among algorithms by trying them would send more than the steps do.
+  const bool says = std::ranges::any_of(
+      flags, [](const std::string& flag) { return flag.starts_with("--allreduce"); });
+  if (!says && nodes_used(platform_, cell.ranks) > 1) {
+    job.arguments.emplace_back("--allreduce=hierarchical+ring");
+  }
+  job.platform = platform_;
+  job.costs = costs_;
+  job.classes = classes_;
+  job.images_per_epoch = images_;
+  return job;
+}
+
+void Forecast::fill(Cell& cell, const SimulationResult& result) const {
+  cell.command = fmt::format("./cputrain simulate --platform {} --np {} --batch {}", platform_.name,
+                             cell.cpus, cell.batch);
+  if (!result.failure.empty()) {
+    cell.reason = result.failure;
+    return;
+  }
+  // The short last step of an epoch takes about its part of a step's time.
+  const double images = static_cast<double>(images_);
+  const double batch = std::min(static_cast<double>(cell.batch), images);
+  const double scale = images / batch / static_cast<double>(result.steps);
+  for (const SimulatedSteps& repeat : result.repeats) {
+    cell.repeats.push_back(repeat.seconds * scale);
+  }
+  const double seconds = median(cell.repeats);
+  // The budget of the repeat nearest to the median, so that it adds up.
+  const auto typical = std::ranges::min_element(result.repeats, {}, [&](const SimulatedSteps& r) {
+    return std::abs(r.seconds * scale - seconds);
+  });
+  cell.status = CellStatus::simulated;
+  cell.seconds_per_epoch = seconds;
+  cell.spread = {std::ranges::min(cell.repeats), std::ranges::max(cell.repeats)};
+  cell.steps = static_cast<std::int64_t>(result.steps);
+  cell.images_per_second = images / seconds;
+  cell.budget = scaled(typical->budget, seconds / typical->seconds);
+  cell.gflops = flops_per_image_ * images / seconds / 1e9;
+  cell.limits = limits_of(cell, platform_, typical->memory_stall * seconds / typical->seconds);
+}
+
+CellLimits limits_of(const Cell& cell, const Platform& platform, double memory_stall) {
+  const Budget& budget = *cell.budget;
+  const double seconds = *cell.seconds_per_epoch;
+  const auto percent = [&](double part) { return 100 * part / seconds; };
+  const int nodes = nodes_used(platform, cell.ranks);
+  const bool network = nodes > 1;
+  // Sums over one node's shared memory move bytes of memory, not of a network.
+  const double communication = network ? budget.allreduce_exposed : 0;
+  const double memory = memory_stall + budget.optimizer + (network ? 0 : budget.allreduce_exposed);
+  const double compute = budget.forward + budget.backward - memory_stall;
+  const double images = static_cast<double>(cell.batch) / cell.ranks;
+  const double most = std::max({communication, memory, budget.straggler_wait});
+  if (compute >= most) {
+    return {"compute", fmt::format("forward and backward take {:.0f} % of the epoch, with {:.3g} "
+                                   "images a rank and step",
+                                   percent(compute), images)};
+  }
+  if (most == communication) {
+    return {"communication",
+            fmt::format("sums between {} nodes take {:.0f} % of the epoch at {:g} Gbit/s", nodes,
+                        percent(communication), platform.network_gbps)};
+  }
+  if (most == memory) {
+    return {
+        "memory bandwidth",
+        fmt::format("sums, update and reading weights take {:.0f} % of the epoch at {:g} GB/s a "
+                    "node",
+                    percent(memory), platform.node_gbs)};
+  }
+  return {
+      "imbalance",
+      fmt::format("ranks wait {:.0f} % of the epoch for the one with most images or least luck, "
+                  "with {:.3g} images a rank and step",
+                  percent(budget.straggler_wait), images)};
+}
+
+}  // namespace cputrain

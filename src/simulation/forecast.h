@@ -1,0 +1,42 @@
+#pragma once
+
+#include "model/graph.h"
+#include "simulation/job.h"
+#include "sweep/cells.h"
+
+namespace cputrain {
+
+/// From a cell of the table to the job that computes it, and from its result to the cell's figures.
+class Forecast {
+ public:
+  Forecast(Platform platform, CostTable costs, const Graph& graph, int classes,
+           std::size_t images_per_epoch)
+      : platform_(std::move(platform)),
+        costs_(std::move(costs)),
+        flops_per_image_(graph.training_flops()),
+        classes_(classes),
+        images_(images_per_epoch) {}
+
+  const Platform& platform() const { return platform_; }
+  const CostTable& costs() const { return costs_; }
+  CellMachine machine() const;
+
+  /// Why the platform has no such cell; empty where it has.
+  std::string obstacle(const Cell&) const;
+  /// Steps, repeats and seed are left to the caller.
+  SimulationJob job(const Cell&, const std::vector<std::string>& flags) const;
+  void fill(Cell&, const SimulationResult&) const;
+
+ private:
+  Platform platform_;
+  CostTable costs_;
+  double flops_per_image_;
+  int classes_;
+  std::size_t images_;
+};
+
+/// What takes most of a simulated epoch, in words with its numbers. `memory_stall` is the part of
+/// forward, backward and sums that waited for memory.
+CellLimits limits_of(const Cell&, const Platform&, double memory_stall);
+
+}  // namespace cputrain

@@ -1,0 +1,97 @@
+#include "simulation/job.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/files.h"
+#include "core/json_text.h"
+#include "simulation/json_file.h"
+
+namespace cputrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct BudgetPart {
+  const char* name;
+  double Budget::*seconds;
+};
+constexpr BudgetPart kBudget[] = {{"input_wait", &Budget::input_wait},
+                                  {"forward", &Budget::forward},
+                                  {"backward", &Budget::backward},
+                                  {"allreduce_exposed", &Budget::allreduce_exposed},
+                                  {"straggler_wait", &Budget::straggler_wait},
+                                  {"optimizer", &Budget::optimizer},
+                                  {"other", &Budget::other}};
+
+constexpr int kMost = 1'000'000'000;
+
+}  // namespace
+
+void write_job(const std::filesystem::path& file, const SimulationJob& job) {
+  const Json json{{"ranks", job.ranks},
+                  {"arguments", job.arguments},
+                  {"platform", to_json(job.platform)},
+                  {"costs", to_json(job.costs)},
+                  {"classes", job.classes},
+                  {"images_per_epoch", job.images_per_epoch},
+                  {"steps", job.steps},
+                  {"repeats", job.repeats},
+                  {"seed", job.seed},
+                  {"result", job.result}};
+  write_file(file, json_text(json) + "\n");
+}
+
+SimulationJob read_job(const std::filesystem::path& file) {
+  const nlohmann::json json = read_json_file(file);
+  const JsonObject object(json, file.string());
+  SimulationJob job;
+  job.ranks = object.whole("ranks", 1, 1'000'000);
+  job.arguments = object.texts("arguments", 1000);
+  job.platform = platform_from_json(json["platform"], file.string());
+  job.costs = costs_from_json(json["costs"], file.string());
+  job.classes = object.whole("classes", 1, 65536);
+  job.images_per_epoch = static_cast<std::size_t>(object.whole("images_per_epoch", 1, kMost));
+  job.steps = object.whole("steps", 1, kMost);
+  job.repeats = object.whole("repeats", 1, kMost);
+  job.seed = static_cast<std::uint64_t>(object.real("seed", 0, 9e18));
+  job.result = object.text("result");
+  return job;
+}
+
+void write_result(const std::filesystem::path& file, const SimulationResult& result) {
+  Json repeats = Json::array();
+  for (const SimulatedSteps& steps : result.repeats) {
+    Json budget;
+    for (const BudgetPart& part : kBudget) budget[part.name] = steps.budget.*part.seconds;
+    repeats.push_back(
+        {{"seconds", steps.seconds}, {"memory_stall", steps.memory_stall}, {"budget", budget}});
+  }
+  const Json json{{"failure", result.failure},
+                  {"exchange", result.exchange},
+                  {"steps", result.steps},
+                  {"steps_per_epoch", result.steps_per_epoch},
+                  {"repeats", repeats}};
+  write_file(file, json_text(json) + "\n");
+}
+
+SimulationResult read_result(const std::filesystem::path& file) {
+  const nlohmann::json json = read_json_file(file);
+  const JsonObject object(json, file.string());
+  SimulationResult result;
+  result.failure = object.text("failure");
+  if (!result.failure.empty()) return result;
+  result.exchange = object.text("exchange");
+  result.steps = static_cast<std::size_t>(object.whole("steps", 1, kMost));
+  result.steps_per_epoch = static_cast<std::size_t>(object.whole("steps_per_epoch", 1, kMost));
+  for (const JsonObject& repeat : object.objects("repeats", 1'000'000)) {
+    SimulatedSteps steps{repeat.real("seconds", 0, 1e15), {}, repeat.real("memory_stall", 0, 1e15)};
+    const JsonObject budget = repeat.object("budget");
+    for (const BudgetPart& part : kBudget) {
+      steps.budget.*part.seconds = budget.real(part.name, -1e15, 1e15);
+    }
+    result.repeats.push_back(steps);
+  }
+  return result;
+}
+
+}  // namespace cputrain

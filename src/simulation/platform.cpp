@@ -1,0 +1,159 @@
+#include "simulation/platform.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "simulation/json_file.h"
+#include "simulation/platform_files.h"
+
+namespace cputrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "cputrain platform 1";
+constexpr const char* kHere = "here";
+
+/// The machine whose costs were measured: its bandwidth is what its cores reached.
+Platform machine_of_costs(const CostTable& costs) {
+  Platform platform;
+  platform.name = kHere;
+  platform.description = fmt::format("{}, {} cores", costs.cpu, costs.cores);
+  platform.sources = {"measured by cputrain simulate"};
+  platform.cores = costs.cores;
+  platform.threads_per_core = std::max(1, costs.hardware_threads / costs.cores);
+  platform.memory_gb = costs.memory_bytes / 1e9;
+  platform.core_gbs = costs.alone().triad_gbs;
+  platform.node_gbs =
+      std::ranges::max_element(costs.by_active, {}, &CostsWhenActive::triad_gbs)->triad_gbs;
+  platform.node_latency_us = 1;
+  return platform;
+}
+
+PlatformCpu cpu_from(const JsonObject& json) {
+  json.allow_only({"flops_per_cycle", "clock_ghz", "second_thread_gain"});
+  PlatformCpu cpu;
+  cpu.flops_per_cycle = json.real("flops_per_cycle", 1, 1e6);
+  cpu.second_thread_gain = json.real("second_thread_gain", 0.5, 8);
+  for (const JsonObject& clock : json.objects("clock_ghz", 256)) {
+    clock.allow_only({"active_cores", "ghz"});
+    cpu.clock.push_back({clock.whole("active_cores", 1, 1'000'000), clock.real("ghz", 0.01, 100)});
+    const auto n = cpu.clock.size();
+    if (n > 1 && cpu.clock[n - 1].active_cores <= cpu.clock[n - 2].active_cores) {
+      clock.wrong("active_cores must ascend");
+    }
+  }
+  return cpu;
+}
+
+Json to_json(const PlatformCpu& cpu) {
+  Json clocks = Json::array();
+  for (const auto& clock : cpu.clock) {
+    clocks.push_back({{"active_cores", clock.active_cores}, {"ghz", clock.ghz}});
+  }
+  return {{"flops_per_cycle", cpu.flops_per_cycle},
+          {"clock_ghz", clocks},
+          {"second_thread_gain", cpu.second_thread_gain}};
+}
+
+Platform built_in(const PlatformFile& file) {
+  return platform_from_json(nlohmann::json::parse(file.text), std::string(file.name));
+}
+
+}  // namespace
+
+double PlatformCpu::ghz(int active_cores) const {
+  if (active_cores <= clock.front().active_cores) return clock.front().ghz;
+  for (std::size_t i = 1; i < clock.size(); ++i) {
+    const Clock &a = clock[i - 1], &b = clock[i];
+    if (active_cores > b.active_cores) continue;
+    return a.ghz +
+           (b.ghz - a.ghz) * (active_cores - a.active_cores) / (b.active_cores - a.active_cores);
+  }
+  return clock.back().ghz;
+}
+
+double slowdown(const Platform& platform, const CostTable& costs, int local_rank, int local_ranks) {
+  if (!platform.cpu) return 1;  // the table says what active cores and threads do to each other
+  const PlatformCpu& cpu = *platform.cpu;
+  const double gflops = cpu.flops_per_cycle * cpu.ghz(std::min(local_ranks, platform.cores));
+  // Rank r is on core r modulo the cores.
+  const int before = local_rank % platform.cores;
+  const int on_core = (local_ranks - before + platform.cores - 1) / platform.cores;
+  const double shared = on_core == 1 ? 1 : on_core / cpu.second_thread_gain;
+  return costs.alone().fma_gflops / gflops * shared;
+}
+
+std::vector<std::string> platform_names() {
+  std::vector<std::string> names{kHere};
+  for (const PlatformFile& file : platform_files()) names.emplace_back(file.name);
+  return names;
+}
+
+Platform find_platform(const std::string& name, const CostTable& costs) {
+  if (name == kHere) return machine_of_costs(costs);
+  for (const PlatformFile& file : platform_files()) {
+    if (file.name == name) return built_in(file);
+  }
+  if (!name.ends_with(".json") && name.find('/') == std::string::npos) {
+    fail(ExitCode::usage,
+         fmt::format("--platform {}: must be one of {}, or a platform file (.json){}", name,
+                     join(platform_names(), ", "), did_you_mean(name, platform_names())));
+  }
+  return platform_from_json(read_json_file(name), name);
+}
+
+Json to_json(const Platform& platform) {
+  Json json{{"format", kFormat},
+            {"name", platform.name},
+            {"description", platform.description},
+            {"sources", platform.sources},
+            {"nodes", platform.nodes},
+            {"cores", platform.cores},
+            {"threads_per_core", platform.threads_per_core},
+            {"memory_gb", platform.memory_gb}};
+  if (platform.cpu) json["cpu"] = to_json(*platform.cpu);
+  json["memory"] = {{"core_gbs", platform.core_gbs},
+                    {"node_gbs", platform.node_gbs},
+                    {"latency_us", platform.node_latency_us}};
+  if (platform.nodes > 1) {
+    json["network"] = {{"gbps", platform.network_gbps},
+                       {"latency_us", platform.network_latency_us},
+                       {"efficiency", platform.network_efficiency}};
+  }
+  return json;
+}
+
+Platform platform_from_json(const nlohmann::json& json, const std::string& where) {
+  const JsonObject object(json, where);
+  object.require_format(kFormat);
+  object.allow_only({"format", "name", "description", "sources", "nodes", "cores",
+                     "threads_per_core", "memory_gb", "cpu", "memory", "network"});
+  Platform platform;
+  platform.name = object.text("name");
+  platform.description = object.text("description");
+  platform.sources = object.texts("sources", 100);
+  platform.nodes = object.whole("nodes", 1, 4096);
+  platform.cores = object.whole("cores", 1, 4096);
+  platform.threads_per_core = object.whole("threads_per_core", 1, 8);
+  platform.memory_gb = object.real("memory_gb", 0.001, 1e6);
+  if (object.has("cpu")) platform.cpu = cpu_from(object.object("cpu"));
+  const JsonObject memory = object.object("memory");
+  memory.allow_only({"core_gbs", "node_gbs", "latency_us"});
+  platform.core_gbs = memory.real("core_gbs", 0.001, 1e6);
+  platform.node_gbs = memory.real("node_gbs", 0.001, 1e6);
+  platform.node_latency_us = memory.real("latency_us", 0, 1e6);
+  if (platform.nodes == 1) return platform;
+  const JsonObject network = object.object("network");
+  network.allow_only({"gbps", "latency_us", "efficiency"});
+  platform.network_gbps = network.real("gbps", 0.001, 1e6);
+  platform.network_latency_us = network.real("latency_us", 0, 1e7);
+  platform.network_efficiency = network.real("efficiency", 0.01, 1);
+  return platform;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "simulation/cost_table.h"
+
+namespace cputrain {
+
+/// What a core computes, for machines other than the one whose costs were measured: the same share
+/// of its peak of multiply-adds is assumed.
+struct PlatformCpu {
+  double flops_per_cycle = 0;  ///< of a core, float multiply-adds as two
+  struct Clock {
+    int active_cores;
+    double ghz;
+  };
+  std::vector<Clock> clock;       ///< ascending; between two, in proportion
+  double second_thread_gain = 1;  ///< what two threads of a core compute, by what one does
+
+  double ghz(int active_cores) const;
+};
+
+/// A kind of machine and how many of them stand on one network: a small JSON file.
+struct Platform {
+  std::string name, description;
+  std::vector<std::string> sources;  ///< where the numbers are from
+
+  int nodes = 1;  ///< at most
+  int cores = 1, threads_per_core = 1;
+  double memory_gb = 0;  ///< of a node, 1e9 bytes
+  /// Nothing: as the machine whose costs were measured.
+  std::optional<PlatformCpu> cpu;
+  double core_gbs = 0, node_gbs = 0;  ///< bandwidth of memory: most of a core, most of a node
+  double node_latency_us = 0;         ///< of a message between ranks of a node
+  double network_gbps = 0, network_latency_us = 0;
+  double network_efficiency = 1;  ///< part of the network's bits that carry data
+
+  int hardware_threads() const { return cores * threads_per_core; }
+  int most_ranks() const { return nodes * hardware_threads(); }
+};
+
+/// How many times as long as in the table's measurement with one active core (with as many as are
+/// active here, where the platform has no CPU of its own) a rank computes on a node with
+/// `local_ranks`, which fill cores before they fill hardware threads.
+double slowdown(const Platform&, const CostTable&, int local_rank, int local_ranks);
+
+/// Names of those that are built in, `here` first.
+std::vector<std::string> platform_names();
+/// A name, or a file. `here` is the machine of the costs. Error(usage) for a word that is neither,
+/// Error(data) for a file that is wrong.
+Platform find_platform(const std::string& name_or_file, const CostTable&);
+
+nlohmann::ordered_json to_json(const Platform&);
+Platform platform_from_json(const nlohmann::json&, const std::string& where);
+
+/// SimGrid's description of as many nodes as `ranks` fill, and a line a rank with its host's name.
+/// Within a node messages and what is charged as memory traffic share one link, through which a
+/// core alone gets `core_gbs`.
+std::string simgrid_platform(const Platform&, int ranks);
+std::string simgrid_hosts(const Platform&, int ranks);
+int nodes_used(const Platform&, int ranks);
+
+}  // namespace cputrain

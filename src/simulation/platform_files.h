@@ -1,0 +1,15 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace cputrain {
+
+/// A platform that is built in: the text of src/simulation/platforms/NAME.json.
+struct PlatformFile {
+  std::string_view name, text;
+};
+
+std::span<const PlatformFile> platform_files();
+
+}  // namespace cputrain

@@ -1,0 +1,101 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "core/child_process.h"
+#include "core/error.h"
+#include "core/files.h"
+#include "core/text.h"
+#include "simulation/simulator.h"
+
+namespace cputrain {
+namespace {
+
+/// What of the process' own environment the simulator needs.
+std::vector<std::string> environment() { return {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"}; }
+
+std::vector<std::string> words_of(const Simulator& simulator, const std::string& stem, int ranks) {
+  return {simulator.smpirun, "-quiet", "-np", std::to_string(ranks), "-platform", stem + ".xml",
+          "-hostfile", stem + ".hosts", "--log=root.thres:error",
+          // Time passes where the program says so, not where this machine takes its time.
+          "--cfg=smpi/simulate-computation:no",
+          // There are no globals to be kept apart.
+          "--cfg=smpi/privatization:no",
+          // Bandwidth and latency are the platform's; links are full duplex.
+          "--cfg=smpi/bw-factor:0:1", "--cfg=smpi/lat-factor:0:1", "--cfg=network/crosstraffic:0",
+          // Few large mappings: the kernel has a limit of their number.
+          "--cfg=smpi/shared-malloc-blocksize:67108864",
+          // Open MPI's choices, but in gathering texts, where its ring takes ranks^2 messages.
+          "--cfg=smpi/coll-selector:ompi", "--cfg=smpi/allgatherv:mpich", simulator.program,
+          stem + ".job.json"};
+}
+
+std::string last_words(const std::string& log) {
+  constexpr std::size_t kMost = 600;
+  std::ifstream stream(log, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  if (text.size() > kMost) text.erase(0, text.size() - kMost);
+  return printable(text);
+}
+
+/// One cell, from its files to its result.
+class Run {
+ public:
+  Run(const Simulator& simulator, const std::filesystem::path& folder, SimulationJob job,
+      std::size_t number)
+      : stem_((folder / fmt::format("cell-{}", number)).string()) {
+    job.result = stem_ + ".result.json";
+    write_job(stem_ + ".job.json", job);
+    write_file(stem_ + ".xml", simgrid_platform(job.platform, job.ranks));
+    write_file(stem_ + ".hosts", simgrid_hosts(job.platform, job.ranks));
+    std::filesystem::remove(job.result);
+    process_.emplace(
+        ChildRequest{words_of(simulator, stem_, job.ranks), environment(), stem_ + ".log"});
+  }
+
+  bool ended() { return process_->exit_code().has_value(); }
+
+  SimulationResult result() {
+    const int code = process_->exit_code().value_or(-1);
+    const std::string file = stem_ + ".result.json";
+    if (code == 0 && std::filesystem::exists(file)) return read_result(file);
+    SimulationResult result;
+    result.failure =
+        fmt::format("the simulation ended with code {}: {}", code, last_words(stem_ + ".log"));
+    return result;
+  }
+
+ private:
+  std::string stem_;
+  std::optional<ChildProcess> process_;
+};
+
+}  // namespace
+
+std::vector<SimulationResult> run_cells(const Simulator& simulator,
+                                        const std::filesystem::path& folder,
+                                        const std::vector<SimulationJob>& cells, int at_once,
+                                        const std::function<void(std::size_t)>& done) {
+  std::vector<SimulationResult> results(cells.size());
+  std::vector<std::pair<std::size_t, std::unique_ptr<Run>>> running;
+  std::size_t next = 0;
+  while (next < cells.size() || !running.empty()) {
+    while (next < cells.size() && running.size() < static_cast<std::size_t>(at_once)) {
+      running.emplace_back(next, std::make_unique<Run>(simulator, folder, cells[next], next));
+      ++next;
+    }
+    std::erase_if(running, [&](auto& entry) {
+      if (!entry.second->ended()) return false;
+      results[entry.first] = entry.second->result();
+      done(entry.first);
+      return true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return results;
+}
+
+}  // namespace cputrain

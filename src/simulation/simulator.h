@@ -1,0 +1,25 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "simulation/job.h"
+
+namespace cputrain {
+
+/// The program that computes cells, and what starts it.
+struct Simulator {
+  std::string smpirun, program;  ///< paths
+  std::string missing;           ///< why there is none; empty where there is
+};
+
+/// Runs cells, up to `at_once` side by side, each in a process of its own, with their files in a
+/// folder (results among them); `done` hears of each. Results are in the order of the cells; what
+/// went wrong in one is its failure.
+std::vector<SimulationResult> run_cells(const Simulator&, const std::filesystem::path& folder,
+                                        const std::vector<SimulationJob>&, int at_once,
+                                        const std::function<void(std::size_t cell)>& done);
+
+}  // namespace cputrain
