@@ -54,7 +54,7 @@ class CpuBackend final : public Backend {
         work(static_cast<int>(i));
       } catch (...) {
         const std::lock_guard lock(mutex);
-        failure = std::current_exception();
+        if (!failure) failure = std::current_exception();
       }
     });
     if (failure) std::rethrow_exception(failure);

@@ -67,7 +67,6 @@ AddTerms add_terms_for(InstructionSet set) {
 
 void find_terms(const Factors& factors, std::span<const Array> leaves, std::size_t row,
                 std::vector<Term>& terms) {
-  terms.clear();
   for (const Array& leaf : leaves) {
     const float* x = leaf.as<float>().data();
     const float* diff_y = x + factors.rows * factors.images;
@@ -85,19 +84,30 @@ void add_products_in_parallel(InstructionSet set, const Factors& factors,
   assert(factors.columns % kFactoredColumns == 0 && part.begin % kFactoredColumns == 0 &&
          part.end % kFactoredColumns == 0);
   if (part.size() == 0) return;
-  constexpr std::size_t kRows = 64;  // of a task
+  constexpr std::size_t kRows = 64;      // of a task
+  constexpr std::size_t kPanel = 256;    // columns whose diff_y stays in a cache for all these rows
   const AddTerms add = add_terms_for(set);
   const std::size_t columns = factors.columns, first = part.begin / columns,
                     rows = (part.end + columns - 1) / columns - first;
   float* const out = sum.as<float>().data();
   parallel_tasks((rows + kRows - 1) / kRows, [&](std::size_t task, std::size_t) {
+    const std::size_t begin_row = task * kRows, count = std::min(kRows, rows - begin_row);
     std::vector<Term> terms;
-    for (std::size_t row = first + task * kRows; row < first + std::min(rows, (task + 1) * kRows);
-         ++row) {
-      find_terms(factors, leaves, row, terms);
-      const std::size_t begin = std::max(part.begin, row * columns),
-                        end = std::min(part.end, (row + 1) * columns);
-      if (!terms.empty()) add(terms, begin - row * columns, end - begin, out + begin - part.begin);
+    std::size_t end_of[kRows + 1]{};  // of each row's terms, behind those of the row before
+    for (std::size_t r = 0; r < count; ++r) {
+      find_terms(factors, leaves, first + begin_row + r, terms);
+      end_of[r + 1] = terms.size();
+    }
+    for (std::size_t panel = 0; panel < columns; panel += kPanel) {
+      for (std::size_t r = 0; r < count; ++r) {
+        const std::span of_row = std::span(terms).subspan(end_of[r], end_of[r + 1] - end_of[r]);
+        const std::size_t at = (first + begin_row + r) * columns;
+        const std::size_t begin = std::max(part.begin, at + panel),
+                          end = std::min(part.end, at + std::min(columns, panel + kPanel));
+        if (begin < end && !of_row.empty()) {
+          add(of_row, begin - at, end - begin, out + begin - part.begin);
+        }
+      }
     }
   });
 }

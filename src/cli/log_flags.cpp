@@ -29,7 +29,7 @@ StepRange parse_steps(const std::string& text) {
 void add_log_flags(Flags& f, Config& c) {
   f.text("timeline", c.timeline, "FILE",
          "what every rank did and when, as a Chrome trace of the steps --timeline-steps");
-  f.parsed("timeline-steps", "FIRST:LAST", "steps of the timeline, counted from 1 [1:20]",
+  f.parsed("timeline-steps", "FIRST:LAST", "steps that --timeline shows, counted from 1 [1:20]",
            [&c](const std::string& text) { c.timeline_steps = parse_steps(text); });
   f.parsed("log-format", "NAME,...",
            "further logs: mlperf (mlperf.log), dawnbench (dawnbench.tsv and .json), "

@@ -8,6 +8,7 @@
 
 #include "cli/recipe_lines.h"
 #include "cli/run_folder.h"
+#include "core/error.h"
 #include "core/files.h"
 #include "report/profile.h"
 #include "report/reporters.h"
@@ -40,7 +41,8 @@ RunFacts facts_of(const Session& session, const Config& config, const TrainingCh
           .ranks = session.communicator->size(),
           .classes = classes,
           .learning_rate = full_rate(choices),
-          .seed = choices.seed};
+          .seed = choices.seed,
+          .seconds_of_start = session.since_start.seconds()};
 }
 
 bool asks_for(const Config& config, std::string_view format) {
@@ -63,6 +65,18 @@ double clock_offset(const Session& session) {
   return same_host ? 0 : offsets[kRounds / 2];
 }
 
+void check_timeline(const Config& config, const std::filesystem::path& folder) {
+  const std::filesystem::path path = std::filesystem::absolute(config.timeline);
+  std::error_code ignored;
+  const bool own = std::filesystem::equivalent(path.parent_path(), folder, ignored) &&
+                   std::ranges::find(kRunFiles, path.filename()) != std::end(kRunFiles);
+  if (!own && (config.overwrite || !std::filesystem::is_regular_file(path, ignored))) return;
+  fail(ExitCode::usage,
+       fmt::format("--timeline {}: {}; take another name{}", config.timeline,
+                   own ? "the run writes a file of its own there" : "is there already",
+                   own ? "" : ", or --overwrite"));
+}
+
 }  // namespace
 
 std::unique_ptr<Reporter> make_reporter(const Session& session, const Config& config,
@@ -71,7 +85,10 @@ std::unique_ptr<Reporter> make_reporter(const Session& session, const Config& co
                                         std::size_t validation_images,
                                         const std::filesystem::path& folder) {
   if (!session.leads()) return all_of({});
-  const Verbosity shown = verbosity(config);
+  Verbosity shown = verbosity(config);
+  // Lines for programs need a line of their own, which a bar that is redrawn would not leave them.
+  const bool for_programs = asks_for(config, "tf_cnn_benchmarks");
+  if (for_programs && shown == Verbosity::bar) shown = Verbosity::lines;
   const RunFacts facts = facts_of(session, config, choices, classes, train, validation_images);
   std::vector<std::unique_ptr<Reporter>> reporters;
   reporters.push_back(console_reporter(stdout, shown));
@@ -80,10 +97,10 @@ std::unique_ptr<Reporter> make_reporter(const Session& session, const Config& co
   reporters.push_back(csv_reporter(folder / "training.csv"));
   reporters.push_back(history_reporter(folder / "history.json"));
   if (asks_for(config, "mlperf")) {
-    reporters.push_back(mlperf_reporter(folder / "mlperf.log", facts));
+    reporters.push_back(mlperf_reporter(folder / kMlperfName, facts));
   }
   if (asks_for(config, "dawnbench")) reporters.push_back(dawnbench_reporter(folder, facts));
-  if (asks_for(config, "tf_cnn_benchmarks")) {
+  if (for_programs) {
     reporters.push_back(benchmark_lines_reporter(stdout, facts, config.log_every));
   }
   if (config.profile) {
@@ -94,8 +111,15 @@ std::unique_ptr<Reporter> make_reporter(const Session& session, const Config& co
   return all_of(std::move(reporters));
 }
 
-Timeline make_timeline(const Config& config) {
-  return Timeline(config.timeline.empty() ? StepRange{} : config.timeline_steps);
+Timeline make_timeline(const Session& session, const Config& config,
+                       const std::filesystem::path& folder) {
+  const int ranks = session.communicator->size();
+  if (config.timeline.empty()) return Timeline(StepRange{}, ranks);
+  if (session.leads()) {
+    check_timeline(config, folder);
+    write_file(config.timeline, timeline_json({}, {}));
+  }
+  return Timeline(config.timeline_steps, ranks);
 }
 
 void write_timeline(const Session& session, const Config& config, const Timeline& timeline) {

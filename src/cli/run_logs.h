@@ -23,8 +23,10 @@ std::unique_ptr<Reporter> make_reporter(const Session&, const Config&, const Tra
                                         std::size_t validation_images,
                                         const std::filesystem::path& folder);
 
-/// The steps that --timeline shows; none without it.
-Timeline make_timeline(const Config&);
+/// The steps that --timeline shows; none without it. Rank 0 begins the file, so that a wrong path
+/// shows at once; Error(usage) where it is one of the run's own, or there already without
+/// --overwrite.
+Timeline make_timeline(const Session&, const Config&, const std::filesystem::path& folder);
 
 /// Writes the timeline of all ranks where there is one. Collective. Error(output).
 void write_timeline(const Session&, const Config&, const Timeline&);

@@ -7,6 +7,7 @@
 
 #include "cli/config.h"
 #include "cli/services.h"
+#include "core/clock.h"
 
 namespace cputrain {
 
@@ -19,6 +20,7 @@ struct Session {
   JobPlacement plan;                   ///< of all ranks
   std::vector<std::string> placement;  ///< the plan, a line a kind of host; warnings after it
   std::unique_ptr<Backend> backend;
+  Stopwatch since_start;
 
   bool leads() const { return communicator->rank() == 0; }
   const RankPlan& place() const {

@@ -202,7 +202,7 @@ class Results {
 void clear_folder(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (const char* file :
-       {kWeightsName, kProfileName, kLimitsName, "mlperf.log", "dawnbench.tsv", "dawnbench.json"}) {
+       {kWeightsName, kProfileName, kLimitsName, kMlperfName, "dawnbench.tsv", "dawnbench.json"}) {
     std::filesystem::remove(folder / file, ignored);
   }
   for (const char* part : {"train", "validation"}) remove_event_files(folder / part);
@@ -283,6 +283,7 @@ int run_train(const Config& config, const Services& services) {
   }
   // The folder before the long work: a full disk or a wrong --out shows at once.
   const auto folder = open_run_folder(session, services, config, choices, micro_batch);
+  Timeline timeline = make_timeline(session, config, folder);
   const DecodedData data =
       decode_with_progress(session, services, config, source, choices.image, choices.resize);
 
@@ -307,7 +308,6 @@ int run_train(const Config& config, const Services& services) {
   if (config.measure_limits) write_limits(session, folder);
   const auto reporter = make_reporter(session, config, choices, classes, *training->program, plan,
                                       data.validation.size(), folder);
-  Timeline timeline = make_timeline(config);
   const auto armed = services.signals->arm([&] { return results.save_and_say(); });
   const TrainResult result =
       train({*session.backend, *training->program, *training->exchange, *training->optimizer,
@@ -317,8 +317,8 @@ int run_train(const Config& config, const Services& services) {
             {choices.epochs, config.steps, choices.seed, config.target_accuracy, hosts_of(session)},
             *reporter, [&] { return services.signals->stop_requested(); });
   results.finish(result, *reporter);
-  write_timeline(session, config, timeline);
   algorithms.keep(*training->program);
+  write_timeline(session, config, timeline);
   check_replicas(session, *training);
   session.communicator->barrier();  // nobody leaves before the weights are on disk
   return result.stopped ? services.signals->stop_code() : static_cast<int>(ExitCode::ok);

@@ -35,7 +35,9 @@ class OrderedExchange final : public GradientExchange {
     for (const auto& ranks : map.ranks) {
       auto& leaves = received_.emplace_back();
       const std::size_t count = owned_.empty() || ranks == map.own() ? 0 : leaves_of(ranks);
-      for (std::size_t i = 0; i < count; ++i) leaves.emplace_back(sum_memory_.bytes().size());
+      for (std::size_t i = 0; i < count; ++i) {
+        leaves.emplace_back(sum_memory_.bytes().size(), Touched::sparsely);
+      }
     }
   }
 
@@ -185,10 +187,12 @@ class OrderedExchange final : public GradientExchange {
     }
   }
 
+  /// Of one leaf, in pages of 4 KiB, of which a range may touch two more than it fills.
   std::size_t needed_bytes() const {
-    std::size_t elements = 0;
-    for_needed([&](Range range) { elements += range.size(); });
-    return elements * size_of(sum_.dtype);
+    constexpr std::size_t kPage = 4096;
+    std::size_t bytes = 0;
+    for_needed([&](Range range) { bytes += range.size() * size_of(sum_.dtype) + 2 * kPage; });
+    return bytes;
   }
 
   Communicator& communicator_;

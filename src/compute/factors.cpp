@@ -13,8 +13,8 @@ void add_products(const Factors& factors, const Array& leaf, Range part, std::sp
   for (std::size_t i = part.begin; i < part.end; ++i) {
     const std::size_t row = i / factors.columns, column = i % factors.columns;
     for (std::size_t image = 0; image < factors.images; ++image) {
-      sum[i - part.begin] +=
-          x[row * factors.images + image] * diff_y[image * factors.columns + column];
+      const T value = x[row * factors.images + image];
+      if (value != 0) sum[i - part.begin] += value * diff_y[image * factors.columns + column];
     }
   }
 }

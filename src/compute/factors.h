@@ -13,7 +13,8 @@
 /// factors" (Xie et al. 2016, "Lighter-Communication Distributed Machine Learning").
 namespace cputrain {
 
-/// sum[i] += (x^T diff_y)[part.begin + i], image after image of all leaves. Of each leaf, the array
+/// sum[i] += (x^T diff_y)[part.begin + i], image after image of all leaves, those whose x is 0 left
+/// out: diff_y of images that are not there may be anything. Of each leaf, the array
 /// begins with the factors; `part` counts the product's elements, and `sum` is as long.
 using AddProducts = std::function<void(const Factors&, std::span<const Array> leaves, Range part,
                                        const Array& sum)>;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "report/reporters.h"
+#include "report/statistics.h"
 
 namespace cputrain {
 namespace {
@@ -18,12 +19,6 @@ struct Speed {
   double mean, uncertainty, jitter;
 };
 
-double median_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 /// Its formulas: batch / mean of times; the standard deviation of speeds by the root of their
 /// number; 1.4826 medians of distances from the median.
 Speed speed_of(const std::vector<double>& speeds, double images, double seconds) {
@@ -31,12 +26,12 @@ Speed speed_of(const std::vector<double>& speeds, double images, double seconds)
   const double mean = std::accumulate(speeds.begin(), speeds.end(), 0.0) / n;
   double squares = 0;
   std::vector<double> distances;
-  const double median = median_of(speeds);
+  const double middle = median(speeds);
   for (const double speed : speeds) {
     squares += (speed - mean) * (speed - mean);
-    distances.push_back(std::abs(speed - median));
+    distances.push_back(std::abs(speed - middle));
   }
-  return {images / seconds, std::sqrt(squares / n) / std::sqrt(n), 1.4826 * median_of(distances)};
+  return {images / seconds, std::sqrt(squares / n) / std::sqrt(n), 1.4826 * median(distances)};
 }
 
 class BenchmarkLines final : public Reporter {

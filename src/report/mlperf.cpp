@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/files.h"
+#include "core/json_text.h"
 #include "core/text.h"
 #include "report/reporters.h"
 
@@ -18,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 /// As Python's json module writes it, which the checker's pattern takes for granted.
 std::string spaced(const Json& json) {
-  if (!json.is_object()) return json.dump();
+  if (!json.is_object()) return json_text(json);
   std::vector<std::string> items;
   for (const auto& [key, value] : json.items()) {
     items.push_back(Json(key).dump() + ": " + spaced(value));
@@ -35,7 +36,7 @@ class Mlperf final : public Reporter {
     point("submission_status", "research");
     point("submission_platform", facts.platform);
     point("cache_clear", false);
-    write("INTERVAL_START", "init_start", nullptr, Json::object());
+    write("INTERVAL_START", "init_start", nullptr, Json::object(), facts.seconds_of_start);
     point("global_batch_size", facts.batch);
     point("train_samples", facts.train_images);
     point("eval_samples", facts.validation_images);
@@ -43,6 +44,11 @@ class Mlperf final : public Reporter {
     point("opt_name", facts.optimizer);
     point("opt_base_learning_rate", facts.learning_rate);
     point("number_of_ranks", facts.ranks);
+  }
+
+  /// An exception ends a training without a summary.
+  ~Mlperf() override {
+    if (runs_ && !ended_) stop("aborted");
   }
 
   void begin_epoch(const EpochStart& start) override {
@@ -58,6 +64,7 @@ class Mlperf final : public Reporter {
 
   /// Comes when the evaluation is over, so the lines before it are dated back by what it took.
   void epoch(const EpochRecord& r) override {
+    since_epoch_ = {};
     const Json number{{"epoch_num", r.epoch}};
     write("INTERVAL_END", "epoch_stop", nullptr, number, r.validation ? r.validation_seconds : 0);
     if (!r.validation) return;
@@ -69,10 +76,15 @@ class Mlperf final : public Reporter {
   void summary(const SummaryRecord& r) override {
     const bool missed = r.target_accuracy && !r.reached;
     const char* status = r.outcome == "finished" && !missed ? "success" : "aborted";
-    write("INTERVAL_END", "run_stop", nullptr, {{"status", status}});
+    stop(status);
   }
 
  private:
+  void stop(const char* status) {
+    write("INTERVAL_END", "run_stop", nullptr, {{"status", status}}, since_epoch_.seconds());
+    ended_ = true;
+  }
+
   template <class T>
   void point(const char* key, const T& value) {
     write("POINT_IN_TIME", key, value, Json::object());
@@ -83,7 +95,7 @@ class Mlperf final : public Reporter {
     const auto now = static_cast<std::int64_t>((unix_seconds() - seconds_ago) * 1e3);
     Json place = metadata;
     place["file"] = "mlperf.cpp";
-    place["lineno"] = ++lines_;
+    place["lineno"] = __LINE__;
     file_.write_line(":::MLLOG " + spaced({{"namespace", ""},
                                            {"time_ms", now},
                                            {"event_type", type},
@@ -93,8 +105,8 @@ class Mlperf final : public Reporter {
   }
 
   LineFile file_;
-  int lines_ = 0;
-  bool runs_ = false;
+  Stopwatch since_epoch_;  ///< saving weights behind the last one is no part of the run
+  bool runs_ = false, ended_ = false;
 };
 
 }  // namespace

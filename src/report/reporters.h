@@ -36,6 +36,7 @@ struct RunFacts {
   int ranks = 1, classes = 2;
   double learning_rate = 0;  ///< the full one
   std::uint64_t seed = 0;
+  double seconds_of_start = 0;  ///< from the session's start until now
 };
 
 /// MLPerf's ":::MLLOG" lines.

@@ -55,13 +55,22 @@ double Timeline::now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-void Timeline::ended(const char* name, double seconds) {
+void Timeline::begin_step(std::uint64_t step) {
+  step_ = step;
+  end_ = now();
+}
+
+void Timeline::ended(const char* name) {
   if (!steps_.contains(step_)) return;
-  if (spans_.size() == kMost) {
+  constexpr double kNoTime = 1e-6;
+  const double begin = end_, end = now();
+  if (end - begin < kNoTime) return;
+  end_ = end;
+  if (spans_.size() >= most_) {
     ++lost_;
     return;
   }
-  spans_.push_back({name, step_, now() - seconds, seconds});
+  spans_.push_back({name, step_, begin, end - begin});
 }
 
 std::string timeline_text(const Timeline& timeline, double offset) {

@@ -14,11 +14,11 @@ struct StepRange {
 };
 
 /// What this rank did and when, in the steps that somebody wants to see. Spans lie one behind the
-/// other, as the step's own watch cuts them. Bounded: what comes behind kMost spans is counted
+/// other. Bounded: what comes behind kMost spans of all ranks together is counted
 /// only.
 class Timeline {
  public:
-  static constexpr std::size_t kMost = 20000;
+  static constexpr std::size_t kMost = 200'000;
 
   struct Span {
     const char* name;  ///< lives for ever
@@ -28,12 +28,13 @@ class Timeline {
   };
 
   /// Nothing is kept of other steps.
-  explicit Timeline(StepRange steps) : steps_(steps) {}
+  explicit Timeline(StepRange steps, int ranks = 1)
+      : steps_(steps), most_(kMost / static_cast<std::size_t>(ranks)) {}
 
-  /// Spans until the next call are this step's, which counts from 1.
-  void begin_step(std::uint64_t step) { step_ = step; }
-  /// What ended just now and took so long.
-  void ended(const char* name, double seconds);
+  /// Spans until the next call are this step's, which counts from 1; the first begins now.
+  void begin_step(std::uint64_t step);
+  /// What began where the span before ended, and ends now. What took no time leaves no span.
+  void ended(const char* name);
 
   const std::vector<Span>& spans() const { return spans_; }
   std::size_t lost() const { return lost_; }
@@ -44,7 +45,9 @@ class Timeline {
 
  private:
   StepRange steps_;
+  std::size_t most_;  ///< spans of this rank
   std::uint64_t step_ = 0;
+  double end_ = 0;  ///< of the span before
   std::vector<Span> spans_;
   std::size_t lost_ = 0;
 };

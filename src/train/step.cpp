@@ -42,21 +42,24 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
   // Sharded layers wait for other ranks inside a pass: that time is the stragglers'.
   const auto computed = [&](const char* what, double& part) {
     const double before = std::exchange(waited, parts.program.waited());
-    const double waits = waited - before, lap = watch.lap();
+    const double waits = waited - before;
     result.budget.straggler_wait += waits;
-    part += lap - waits;
-    parts.timeline.ended(what, lap);
+    part += watch.lap() - waits;
+    parts.timeline.ended(what);
   };
   for (int k = 0; k < micro_batches; ++k) {
     const MicroBatch& batch = parts.batches.next();
-    const double waited_for_input = watch.lap();
-    result.budget.input_wait += waited_for_input;
-    parts.timeline.ended("WAIT_FOR_DATA", waited_for_input);
+    result.budget.input_wait += watch.lap();
+    parts.timeline.ended("wait for data");
     result.tally += parts.program.forward(batch, pass);
     rank_answers(result.tally, batch.labels, parts.program.probabilities());
     computed("forward", result.budget.forward);
     const Accumulate accumulate = parts.exchange.begin(k, k + 1 == micro_batches);
-    parts.program.backward(loss_scale, accumulate, [&](std::size_t n) { parts.exchange.ready(n); });
+    parts.program.backward(loss_scale, accumulate, [&](std::size_t n) {
+      parts.timeline.ended("backward");
+      parts.exchange.ready(n);
+      parts.timeline.ended("exchange");
+    });
     computed("backward", result.budget.backward);
   }
 }
@@ -91,13 +94,14 @@ StepResult run_step(const TrainingParts& parts, const StepToDo& todo,
       l2_penalty(parts.backend, parts.program.layout(), parts.exchange.arenas().weights);
   parts.optimizer.begin_step(todo.step, todo.learning_rate);
   result.budget.optimizer = watch.lap();
+  parts.timeline.ended("penalty");
   exchange_and_update(parts, result);
-  parts.timeline.ended("reduce, update, publish", watch.lap());
+  parts.timeline.ended("exchange and update");
 
   result.own_images = result.tally.images;
   result.stop = stop_requested();
   agree(parts.communicator, parts.program, result);
-  parts.timeline.ended("agree", watch.lap());
+  parts.timeline.ended("agree");
   result.tally.loss += penalty * result.tally.images;
   result.seconds = whole.seconds();
   result.budget.other = result.seconds - result.budget.known();

@@ -33,8 +33,8 @@ std::size_t whole_lines(std::size_t floats) { return (floats + 15) / 16 * 16; }
 
 int half(int n) { return (n + 1) / 2; }
 
-/// How the images are cut so that the threads end together: few parts, since each computes one row
-/// of tiles twice, so the first images stay whole.
+/// How the images are cut so that the threads end together. Each part computes one row of tiles
+/// twice, so the first images stay whole.
 struct Cuts {
   int whole;  ///< images
   int cut;    ///< images behind them, in
