@@ -1,6 +1,9 @@
 // cputrain-smpi JOB: one cell of `cputrain simulate`, on every rank that smpirun starts. Simulated
 // ranks are contexts of one process, so no exception may leave one of them.
 
+#include <sys/prctl.h>
+
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -26,6 +29,7 @@ SimulationResult simulated(const SimulationJob& job) {
 }
 
 int run(const char* file) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // smpirun may be killed, which could not tell us
   try {
     const SimulationJob job = read_job(file);
     const SimulationResult result = simulated(job);

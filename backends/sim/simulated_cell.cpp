@@ -125,9 +125,10 @@ SimulationResult run_simulated_cell(const SimulationJob& job) {
   LearningRate learning_rate(choices.learning_rate, 1);
   NoPixels batches(plans.train);
   std::mutex weights_mutex;
+  Timeline timeline({});
   return run_repeats(
       job, {*session.backend, *compiled.program, *compiled.exchange, optimizer, learning_rate,
-            *session.communicator, batches, plans.train, weights_mutex});
+            *session.communicator, batches, plans.train, weights_mutex, timeline});
 }
 
 }  // namespace cputrain

@@ -38,15 +38,15 @@ std::string simgrid_platform(const Platform& platform, int ranks) {
   }
   // A FATPIPE limits each of the flows through it, whatever their number.
   text += fmt::format(
-      "<link id=\"core\" bandwidth=\"{}Bps\" latency=\"0\" sharing_policy=\"FATPIPE\"/>\n",
+      "<link id=\"core\" bandwidth=\"{:.0f}Bps\" latency=\"0\" sharing_policy=\"FATPIPE\"/>\n",
       platform.core_gbs * 1e9);
   for (int node = 0; node < nodes; ++node) {
-    text += fmt::format("<link id=\"memory-{}\" bandwidth=\"{}Bps\" latency=\"{}us\"/>\n", node,
+    text += fmt::format("<link id=\"memory-{}\" bandwidth=\"{:.0f}Bps\" latency=\"{}us\"/>\n", node,
                         platform.node_gbs * 1e9, platform.node_latency_us);
     if (nodes == 1) continue;
     const double bytes = platform.network_gbps * platform.network_efficiency * 1e9 / 8;
     for (const char* direction : {"up", "down"}) {
-      text += fmt::format("<link id=\"{}-{}\" bandwidth=\"{}Bps\" latency=\"{}us\"/>\n", direction,
+      text += fmt::format("<link id=\"{}-{}\" bandwidth=\"{:.0f}Bps\" latency=\"{}us\"/>\n", direction,
                           node, bytes, platform.network_latency_us / 2);
     }
   }

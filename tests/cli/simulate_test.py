@@ -1,0 +1,134 @@
+"""Simulated tables through the program itself: costs that are made up, so that times are known."""
+import json
+import os
+import unittest
+
+from program import ProgramTest
+
+SIMULATES = os.environ.get("CPUTRAIN_SIMULATES") == "1"
+SIZES = [1, 8, 32]
+FORWARD, BACKWARD = 1e-3, 3e-3  # seconds an image
+UPDATE = 1e-9  # seconds a number
+SUM_GBS, CORE_GBS = 20, 40
+IMAGES = 900  # of synthetic:1000, the rest is for validation
+
+
+def needs_simulator(test):
+    return unittest.skipUnless(SIMULATES, "this build has no simulator")(test)
+
+
+def costs(spread=0):
+    active = [{"active": n, "fma_gflops": 100, "triad_gbs": n * CORE_GBS, "update_seconds_per_number": UPDATE,
+               "sum_gbs": SUM_GBS, "spread": spread,
+               "layers": [{"name": "everything", "forward": [FORWARD * n for n in SIZES],
+                           "backward": [BACKWARD * n for n in SIZES]}]} for n in (1, 2)]
+    return {"format": "cputrain costs 1", "cpu": "made up", "host": "nowhere", "build": "0", "model": "dogcat",
+            "image_size": 64, "classes": 1, "network": "made up", "cores": 2, "hardware_threads": 2,
+            "memory_bytes": 64e9, "sizes": SIZES, "workspace_bytes": [1e6 * n for n in SIZES], "by_active": active}
+
+
+def cluster(gbps, cores=1):
+    return {"format": "cputrain platform 1", "name": "two", "description": "two small machines", "sources": [],
+            "nodes": 2, "cores": cores, "threads_per_core": 1, "memory_gb": 64,
+            "memory": {"core_gbs": CORE_GBS, "node_gbs": CORE_GBS, "latency_us": 0},
+            "network": {"gbps": gbps, "latency_us": 0, "efficiency": 1}}
+
+
+class Simulate(ProgramTest):
+    def write(self, name, value):
+        with open(self.path(name), "w") as file:
+            json.dump(value, file)
+        return name
+
+    def simulate(self, *words, spread=0):
+        self.write("costs.json", costs(spread))
+        done = self.expect(0, "simulate", "--costs", "costs.json", "--image-size", "64", "--data", "synthetic:1000",
+                           "--json", "-", *words)
+        return json.loads(done.stdout)
+
+    @needs_simulator
+    def test_one_rank_takes_the_time_of_its_costs(self):
+        table = self.simulate("--platform", "here", "--np", "1", "--batch", "64,90")
+        for cell in table["cells"]:
+            n = table["parameters"]
+            # A sum of one array reads and writes it; eight images at once.
+            step = cell["batch"] * (FORWARD + BACKWARD) + n * UPDATE + 2 * 4 * n / (SUM_GBS * 1e9)
+            self.assertEqual(cell["status"], "simulated")
+            self.assertAlmostEqual(cell["seconds_per_epoch"] / (step * IMAGES / cell["batch"]), 1, delta=0.002)
+            self.assertAlmostEqual(sum(cell["budget"].values()), cell["seconds_per_epoch"], places=6)
+            self.assertEqual(cell["limits"]["what"], "compute")
+
+    @needs_simulator
+    def test_a_sum_over_two_nodes_takes_the_time_of_its_bytes(self):
+        for gbps in 1, 8:
+            platform = self.write(f"cluster{gbps}.json", cluster(gbps))
+            table = self.simulate("--platform", platform, "--np", "2", "--batch", "64")
+            cell, = table["cells"]
+            # A ring of two sends each half twice, in both directions at once, and adds one half in memory.
+            size = 4 * table["parameters"]
+            seconds = size / (gbps * 1e9 / 8) + 3 * size / 2 / (CORE_GBS * 1e9)
+            seconds += 2 * size / (SUM_GBS * 1e9)  # the sum within a node, of one rank
+            exposed = cell["budget"]["allreduce_exposed"] / (IMAGES / 64)
+            self.assertAlmostEqual(exposed / seconds, 1, delta=0.03)
+
+    @needs_simulator
+    def test_shares_and_disturbances(self):
+        even, uneven = self.simulate("--platform", "here", "--np", "2", "--batch", "64,5")["cells"]
+        self.assertLess(even["budget"]["straggler_wait"], 0.01 * even["seconds_per_epoch"])
+        self.assertGreater(uneven["budget"]["straggler_wait"], 0.05 * uneven["seconds_per_epoch"])  # 3 and 2 images
+        words = ["--platform", "here", "--np", "2", "--batch", "64"]
+        a, b = (self.simulate(*words, spread=0.1)["cells"] for _ in range(2))
+        other = self.simulate(*words, "--seed", "1", spread=0.1)["cells"]
+        self.assertEqual(a, b)
+        self.assertNotEqual(a[0]["repeats"], other[0]["repeats"])
+        self.assertLess(a[0]["spread"][0], a[0]["spread"][1])
+
+    @needs_simulator
+    def test_clock_and_memory_change_the_forecast(self):
+        def seconds(*words):
+            cells = self.simulate("--platform", "skylake-96", "--np", "8", "--batch", "64", *words)["cells"]
+            return cells[0]["seconds_per_epoch"]
+        self.assertAlmostEqual(seconds("--clock-ghz", "1") / seconds("--clock-ghz", "2"), 2, delta=0.1)
+        self.assertGreater(seconds("--memory-gbs", "5"), seconds("--memory-gbs", "100"))
+
+    @needs_simulator
+    def test_what_a_platform_has_not_is_na_and_a_folder_can_be_reported(self):
+        table = self.simulate("--platform", "here", "--np", "1,3", "--batch", "64", "--out", "table")
+        self.assertEqual([cell["status"] for cell in table["cells"]], ["simulated", "n/a"])
+        self.assertIn("2 CPUs", table["cells"][1]["reason"])
+        self.assertIsNone(table["cells"][1]["seconds_per_epoch"])
+        with open(self.path("table", "cells.json")) as file:
+            self.assertEqual(json.load(file)["cells"], table["cells"])
+        self.expect(0, "report", "table")
+        self.expect(2, "simulate", "--out", "table", says=["--overwrite"])
+        small = dict(cluster(1), nodes=1, memory_gb=0.001)
+        small.pop("network")
+        cell, = self.simulate("--platform", self.write("small.json", small), "--np", "1", "--batch", "64")["cells"]
+        self.assertIn("memory", cell["reason"])
+
+    def test_mistakes_are_named(self):
+        self.write("costs.json", costs())
+        for words, code, says in [
+                (["--platform", "nowhere"], 2, ["--platform nowhere", "skylake-96"]),
+                (["--np", "0"], 2, ["--np 0"]),
+                (["--np", "1,1"], 2, ["different"]),
+                (["--platform", "here", "--clock-ghz", "2"], 2, ["--clock-ghz"]),
+                (["--network-gbps", "2"], 2, ["--network-gbps"]),
+                (["--image-size", "128"], 2, ["--costs", "64x64"]),
+                (["--costs", "none.json"], 65, ["none.json"])]:
+            with self.subTest(words=words):
+                if SIMULATES or code == 2 and words[0] == "--np":
+                    self.expect(code, "simulate", "--costs", "costs.json" if "--costs" not in words else "none.json",
+                                *([] if "--image-size" in words else ["--image-size", "64"]),
+                                *(words if "--costs" not in words else []), says=says)
+
+    @unittest.skipIf(SIMULATES, "this build has the simulator")
+    def test_a_build_without_says_so_in_every_cell(self):
+        done = self.expect(0, "simulate", "--np", "1,2", "--batch", "64", "--json", "-")
+        cells = json.loads(done.stdout)["cells"]
+        self.assertEqual([cell["status"] for cell in cells], ["n/a", "n/a"])
+        self.assertIn("CPUTRAIN_SMPI", cells[0]["reason"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,230 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "simulation/forecast.h"
+#include "simulation/platform.h"
+
+namespace cputrain {
+namespace {
+
+using nlohmann::json;
+
+TEST(CostLine, IsExactWherePointsLieOnALine) {
+  const CostLine line = fit_line({1, 2, 8}, {5, 7, 19});
+  EXPECT_NEAR(line.fixed, 3, 1e-12);
+  EXPECT_NEAR(line.each, 2, 1e-12);
+}
+
+// Weights 1, 1/4, 1/4: sums 3/2, 9/4 (x), 2 (y), 17/4 (x^2), 7/2 (xy).
+TEST(CostLine, HasTheLeastRelativeErrors) {
+  const CostLine line = fit_line({1, 2, 3}, {1, 2, 2});
+  EXPECT_NEAR(line.each, 4.0 / 7, 1e-12);
+  EXPECT_NEAR(line.fixed, 10.0 / 21, 1e-12);
+}
+
+TEST(CostLine, NeverFallsAndNeverBeginsBelowZero) {
+  const CostLine through_zero = fit_line({1, 2}, {1, 3});  // (1 + 2/3) / (1 + 4/9)
+  EXPECT_EQ(through_zero.fixed, 0);
+  EXPECT_NEAR(through_zero.each, 15.0 / 13, 1e-12);
+  const CostLine level = fit_line({1, 2}, {4, 2});  // (1/4 + 1/2) / (1/16 + 1/4)
+  EXPECT_EQ(level.each, 0);
+  EXPECT_NEAR(level.fixed, 2.4, 1e-12);
+}
+
+TEST(Interpolation, GoesStraightBetweenPointsAndOnBeyondThem) {
+  const std::vector<int> at{1, 2, 4};
+  const std::vector<double> values{10, 12, 20};
+  EXPECT_DOUBLE_EQ(interpolate(at, values, 1), 10);
+  EXPECT_DOUBLE_EQ(interpolate(at, values, 2), 12);
+  EXPECT_DOUBLE_EQ(interpolate(at, values, 3), 16);
+  EXPECT_DOUBLE_EQ(interpolate(at, values, 8), 36);
+}
+
+CostTable costs() {
+  CostTable table;
+  table.cpu = table.host = table.build = table.model = table.network = "x";
+  table.image_size = 8;
+  table.classes = 1;
+  table.cores = table.hardware_threads = 2;
+  table.memory_bytes = 1e9;
+  table.sizes = {1, 8};
+  table.workspace_bytes = {1e6, 8e6};
+  for (const int active : {1, 2}) {
+    table.by_active.push_back({.active = active,
+                               .fma_gflops = 384,
+                               .triad_gbs = 10.0 + active,
+                               .update_seconds_per_number = 1e-9,
+                               .sum_gbs = 10,
+                               .spread = 0.1,
+                               .layers = {{"conv", {1, 8}, {2, 16}}}});
+  }
+  return table;
+}
+
+json platform() {
+  return {{"format", "cputrain platform 1"},
+          {"name", "five"},
+          {"description", "five cores"},
+          {"sources", {"none"}},
+          {"nodes", 4},
+          {"cores", 5},
+          {"threads_per_core", 2},
+          {"memory_gb", 16},
+          {"cpu",
+           {{"flops_per_cycle", 64},
+            {"clock_ghz", {{{"active_cores", 1}, {"ghz", 3}}, {{"active_cores", 5}, {"ghz", 2}}}},
+            {"second_thread_gain", 1.25}}},
+          {"memory", {{"core_gbs", 8}, {"node_gbs", 20}, {"latency_us", 1}}},
+          {"network", {{"gbps", 10}, {"latency_us", 30}, {"efficiency", 0.94}}}};
+}
+
+TEST(Platform, SlowsCoresByClockAndThreadsThatShareThem) {
+  const Platform five = platform_from_json(platform(), "five");
+  EXPECT_NEAR(slowdown(five, costs(), 0, 1), 384 / (64 * 3.0), 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), 2, 3), 384 / (64 * 2.5), 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), 1, 6), 3, 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), 0, 6), 3 * 2 / 1.25, 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), 5, 6), 3 * 2 / 1.25, 1e-12);
+}
+
+TEST(Platform, OfTheCostsIsAsMeasured) {
+  const Platform here = find_platform("here", costs());
+  EXPECT_EQ(here.most_ranks(), 2);
+  EXPECT_DOUBLE_EQ(here.core_gbs, 11);
+  EXPECT_DOUBLE_EQ(here.node_gbs, 12);
+  EXPECT_EQ(slowdown(here, costs(), 1, 2), 1);
+}
+
+TEST(Platform, BuiltInOnesReadAndWriteAlike) {
+  ASSERT_GE(platform_names().size(), 8u);
+  for (const std::string& name : platform_names()) {
+    const Platform built_in = find_platform(name, costs());
+    EXPECT_EQ(built_in.name, name);
+    const json text = to_json(built_in);
+    EXPECT_EQ(json(to_json(platform_from_json(text, name))), text) << name;
+  }
+  const Platform vm = find_platform("skylake-96", costs());
+  EXPECT_EQ(vm.most_ranks(), 96);
+  EXPECT_GE(find_platform("cluster-8x10g", costs()).most_ranks(), 1024);
+  EXPECT_GE(find_platform("cluster-96x100g", costs()).most_ranks(), 1024);
+}
+
+void expect_refused(const json& changed, const std::string& word) {
+  try {
+    platform_from_json(changed, "file.json");
+    FAIL() << word << " was accepted: " << changed.dump();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::data);
+    EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("file.json"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Platform, NamesWhatIsWrongInAFile) {
+  const auto changed = [](const std::function<void(json&)>& change) {
+    json file = platform();
+    change(file);
+    return file;
+  };
+  expect_refused(changed([](json& p) { p["coers"] = 5; }), "coers");
+  expect_refused(changed([](json& p) { p["cpu"]["clock"] = 5; }), "clock");
+  expect_refused(changed([](json& p) { p["nodes"] = 0; }), "nodes");
+  expect_refused(changed([](json& p) { p["cores"] = 2.5; }), "cores");
+  expect_refused(changed([](json& p) { p.erase("network"); }), "network");
+  expect_refused(changed([](json& p) { p["memory"]["core_gbs"] = "8"; }), "core_gbs");
+  expect_refused(changed([](json& p) { p["network"]["gbps"] = -1; }), "gbps");
+  expect_refused(changed([](json& p) { p["cpu"]["clock_ghz"][1]["active_cores"] = 1; }), "ascend");
+  expect_refused(changed([](json& p) { p["format"] = "other"; }), "format");
+  expect_refused(json::array(), "object");
+}
+
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+TEST(Platform, BecomesHostsAndLinks) {
+  const Platform five = platform_from_json(platform(), "five");  // ten hardware threads a node
+  EXPECT_EQ(nodes_used(five, 10), 1);
+  EXPECT_EQ(nodes_used(five, 11), 2);
+  const std::string hosts = simgrid_hosts(five, 25);  // three nodes: 9 + 8 + 8
+  EXPECT_EQ(count(hosts, "node-0\n"), 9);
+  EXPECT_EQ(count(hosts, "node-1\n"), 8);
+  EXPECT_EQ(count(hosts, "node-2\n"), 8);
+  const std::string xml = simgrid_platform(five, 25);
+  EXPECT_EQ(count(xml, "<host "), 3);
+  EXPECT_EQ(count(xml, "<route "), 9);
+  EXPECT_EQ(count(xml, "bandwidth=\"1175000000Bps\""), 6);  // 0.94 * 10 / 8 GB/s, up and down
+  EXPECT_EQ(count(xml, "bandwidth=\"20000000000Bps\""), 3);
+  EXPECT_EQ(count(simgrid_platform(five, 4), "<link "), 2);  // one node has no network
+}
+
+TEST(Costs, ReadAsTheyWereWritten) {
+  const json text = to_json(costs());
+  EXPECT_EQ(json(to_json(costs_from_json(text, "costs"))), text);
+  EXPECT_EQ(costs().when(1).active, 1);
+  EXPECT_EQ(costs().when(96).active, 2);
+}
+
+TEST(Costs, RefuseWhatIsOdd) {
+  const auto refused = [](const std::function<void(json&)>& change) {
+    json file = to_json(costs());
+    change(file);
+    EXPECT_THROW(costs_from_json(file, "costs"), Error) << file.dump();
+  };
+  refused([](json& c) { c["sizes"] = {8, 1}; });
+  refused([](json& c) { c["sizes"] = {1, 2, 3}; });
+  refused([](json& c) { c["by_active"] = json::array(); });
+  refused([](json& c) { c["by_active"][0]["active"] = 2; });
+  refused([](json& c) { c["by_active"][1]["layers"][0]["forward"] = {1, -1}; });
+  refused([](json& c) { c["by_active"][0]["spread"] = nullptr; });
+}
+
+Cell cell_with(const Budget& budget) {
+  Cell cell{.cpus = 20, .batch = 40, .ranks = 20};
+  cell.seconds_per_epoch = 100;
+  cell.budget = budget;
+  return cell;
+}
+
+TEST(Forecast, NamesWhatTakesTheEpoch) {
+  const Platform cluster = platform_from_json(platform(), "five");
+  const auto limit = [&](const Budget& budget, double memory_stall) {
+    return limits_of(cell_with(budget), cluster, memory_stall).what;
+  };
+  EXPECT_EQ(limit({.forward = 35, .backward = 60, .other = 5}, 0), "compute");
+  EXPECT_EQ(limit({.forward = 30, .backward = 50, .allreduce_exposed = 20}, 0), "communication");
+  EXPECT_EQ(limit({.forward = 30, .backward = 50, .straggler_wait = 20}, 0), "imbalance");
+  EXPECT_EQ(limit({.forward = 35, .backward = 60, .optimizer = 5}, 40), "memory bandwidth");
+}
+
+TEST(Forecast, ScalesStepsToAnEpoch) {
+  const Graph graph({8, 8, 3});
+  const Forecast forecast(platform_from_json(platform(), "five"), costs(), graph, 1, 1000);
+  Cell cell{.cpus = 20, .batch = 40, .ranks = 20};
+  EXPECT_EQ(forecast.obstacle(cell), "");
+  EXPECT_NE(forecast.obstacle({.cpus = 41, .batch = 40, .ranks = 41}), "");
+  SimulationResult result;
+  result.steps = 2;
+  result.steps_per_epoch = 25;
+  for (const double seconds : {4.0, 2.0, 3.0}) {
+    result.repeats.push_back({seconds, {.forward = seconds}, 0});
+  }
+  forecast.fill(cell, result);
+  EXPECT_EQ(cell.status, CellStatus::simulated);
+  EXPECT_DOUBLE_EQ(*cell.seconds_per_epoch, 37.5);  // 25 steps of 1.5 s
+  EXPECT_DOUBLE_EQ(cell.spread->min, 25);
+  EXPECT_DOUBLE_EQ(cell.spread->max, 50);
+  EXPECT_DOUBLE_EQ(cell.budget->forward, 37.5);
+  EXPECT_DOUBLE_EQ(*cell.images_per_second, 1000 / 37.5);
+}
+
+}  // namespace
+}  // namespace cputrain
