@@ -101,11 +101,11 @@ std::vector<DocumentTable> grid_tables(const ScalingTable& all, Grid Series::*gr
                                        const GridFigure& figure) {
   std::vector<DocumentTable> tables;
   for (const Chosen& series : divided(all, grid)) {
-    const bool known = std::ranges::any_of(series, [&](const Series* s) {
-      return std::ranges::any_of((s->*grid).cells, [&](const auto& place) {
-        return figure.value(place.second).has_value();
-      });
-    });
+    const bool known = figure.always || std::ranges::any_of(series, [&](const Series* s) {
+                         return std::ranges::any_of((s->*grid).cells, [&](const auto& place) {
+                           return figure.value(place.second).has_value();
+                         });
+                       });
     if (known) tables.push_back(table_of(all, series, grid, figure));
   }
   return tables;

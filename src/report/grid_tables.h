@@ -26,6 +26,7 @@ struct GridFigure {
   std::function<std::optional<double>(const ScalingCell&)> value;
   std::function<CellStatus(const ScalingCell&)> status;
   std::function<std::string(double)> text = figure_text;
+  bool always = false;  ///< a table even where every cell is n/a
 };
 
 /// Strong or weak grids of all series beside each other, or a table each where that would be wide.

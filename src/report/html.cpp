@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/document.h"
 #include "report/escapes.h"
 
@@ -97,8 +99,10 @@ std::string contents(const Document& document) {
   return text + "</nav>\n";
 }
 
-std::string scripts(const PageParts& parts) {
-  if (parts.library.empty()) return "";
+std::string scripts(const Document& document, const PageParts& parts) {
+  const bool plots =
+      std::ranges::any_of(document.sections, [](const Section& s) { return !s.plots.empty(); });
+  if (!plots || parts.library.empty()) return "";
   return "<noscript><p>The plots need JavaScript; the tables hold every figure in them.</p>"
          "</noscript>\n<script type=\"application/json\" id=\"figures\">" +
          script_json(parts.data_json) + "</script>\n<!-- The plots are drawn by this library:\n" +
@@ -116,7 +120,7 @@ std::string html(const Document& document, const PageParts& parts) {
   for (const std::string& line : document.summary) text += "<p>" + html_escape(line) + "</p>\n";
   text += "</header>\n" + contents(document) + "<main>\n";
   for (const Section& section : document.sections) text += section_text(section, parts);
-  return text + "</main>\n" + scripts(parts) + "</body>\n</html>\n";
+  return text + "</main>\n" + scripts(document, parts) + "</body>\n</html>\n";
 }
 
 }  // namespace cputrain

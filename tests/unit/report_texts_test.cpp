@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "report/curves.h"
+#include "report/document.h"
 #include "report/escapes.h"
 #include "report/reference_table.h"
 #include "report/sweep_difference.h"
@@ -44,6 +45,24 @@ TEST(Escapes, CsvIsQuotedAndNoFormula) {
   EXPECT_EQ(csv_text("a,\"b\"\nc"), "\"a,\"\"b\"\" c\"");
   EXPECT_EQ(csv_text("=1+2"), "'=1+2");
   EXPECT_EQ(csv_text("@x,y"), "\"'@x,y\"");
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Page, SaysWhyThereIsNoPlotAndScriptsComeWithPlotsOnly) {
+  Document document{"t", {}, {{"a", "A", {}, {"seconds"}, {}, {}}}};
+  PageParts parts{"{}", "", "own()", "", "", "built without it"};
+  const std::string without = html(document, parts);
+  EXPECT_TRUE(has(without, "Plot: n/a (built without it)"));
+  EXPECT_FALSE(has(without, "<script"));
+  parts.library = "library()";
+  parts.library_licence = "MIT";
+  const std::string with = html(document, parts);
+  EXPECT_TRUE(has(with, "data-plot=\"seconds\"") && has(with, "library()") && has(with, "MIT"));
+  document.sections[0].plots.clear();
+  EXPECT_FALSE(has(html(document, parts), "<script"));
 }
 
 std::string refused(const std::string& text) {

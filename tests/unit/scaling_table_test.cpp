@@ -207,6 +207,16 @@ TEST(ScalingDocument, SetsOursBesideAPublishedTable) {
   EXPECT_TRUE(said);
 }
 
+TEST(ScalingDocument, ASweepThatCouldNotRunSaysWhy) {
+  const std::vector<CellSource> sources{
+      source({absent(1, 128, "no GPU"), absent(2, 128, "no GPU")})};
+  const ScalingTable table = make_scaling_table(sources, {});
+  const Document document = scaling_document({table, sources, {}, {}, {}});
+  EXPECT_EQ(lines_of(document, "seconds"),
+            std::vector<std::string>{"128: n/a (no GPU) | n/a (no GPU) |"});
+  EXPECT_TRUE(lines_of(document, "speed-up").empty());
+}
+
 std::vector<std::string> remarks_of(const Document& document, const std::string& section) {
   for (const Section& s : document.sections) {
     if (s.id == section) return s.remarks;
