@@ -84,8 +84,8 @@ void add_products_in_parallel(InstructionSet set, const Factors& factors,
   assert(factors.columns % kFactoredColumns == 0 && part.begin % kFactoredColumns == 0 &&
          part.end % kFactoredColumns == 0);
   if (part.size() == 0) return;
-  constexpr std::size_t kRows = 64;      // of a task
-  constexpr std::size_t kPanel = 256;    // columns whose diff_y stays in a cache for all these rows
+  constexpr std::size_t kRows = 64;    // of a task
+  constexpr std::size_t kPanel = 256;  // columns whose diff_y stays in a cache for all these rows
   const AddTerms add = add_terms_for(set);
   const std::size_t columns = factors.columns, first = part.begin / columns,
                     rows = (part.end + columns - 1) / columns - first;

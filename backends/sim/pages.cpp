@@ -17,7 +17,7 @@ constexpr std::size_t kAlignment = 4096;
 
 }  // namespace
 
-Pages::Pages(std::size_t bytes) {
+Pages::Pages(std::size_t bytes, Touched) {
   if (bytes == 0) return;
   void* start = nullptr;
   if (bytes >= kLarge) {

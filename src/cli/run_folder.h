@@ -15,10 +15,10 @@ inline constexpr const char* kProfileName = "profile.json";
 inline constexpr const char* kLimitsName = "limits.json";
 inline constexpr const char* kMlperfName = "mlperf.log";
 /// What a run may write into its folder.
-inline constexpr const char* kRunFiles[] = {
-    "config.json",  "environment.json", "metrics.jsonl", "training.csv",  "history.json",
-    kWeightsName,   kProfileName,       kLimitsName,     kMlperfName,     "dawnbench.tsv",
-    "dawnbench.json"};
+inline constexpr const char* kRunFiles[] = {"config.json",   "environment.json", "metrics.jsonl",
+                                            "training.csv",  "history.json",     kWeightsName,
+                                            kProfileName,    kLimitsName,        kMlperfName,
+                                            "dawnbench.tsv", "dawnbench.json"};
 
 /// Makes the folder of this run (on rank 0): --out, or runs/<date>-<model>-np<ranks>-b<batch>.
 /// Error(usage) where --out holds a run already and --overwrite was not given; Error(output) where

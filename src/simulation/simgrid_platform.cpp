@@ -46,8 +46,8 @@ std::string simgrid_platform(const Platform& platform, int ranks) {
     if (nodes == 1) continue;
     const double bytes = platform.network_gbps * platform.network_efficiency * 1e9 / 8;
     for (const char* direction : {"up", "down"}) {
-      text += fmt::format("<link id=\"{}-{}\" bandwidth=\"{:.0f}Bps\" latency=\"{}us\"/>\n", direction,
-                          node, bytes, platform.network_latency_us / 2);
+      text += fmt::format("<link id=\"{}-{}\" bandwidth=\"{:.0f}Bps\" latency=\"{}us\"/>\n",
+                          direction, node, bytes, platform.network_latency_us / 2);
     }
   }
   for (int node = 0; node < nodes; ++node) {

@@ -327,47 +327,56 @@ void sums_in_order(Communicator& comm) {
   });
 }
 
-/// Leaves that hold factors of one parameter: every sum is that of the products, image by image,
-/// as one rank would form it. Whole numbers, so that nothing hangs on how it is rounded.
-void products_in_order(Communicator& comm) {
-  constexpr Factors kFactors{.images = 3, .rows = 50, .columns = 400};
-  ParameterLayout layout = layout_of({9000, kFactors.rows * kFactors.columns, 17}, DType::f32);
-  layout.parameters[1].factors = kFactors;
-  const Range product = layout.parameters[1].range;
-  const auto value = [](std::size_t leaf, std::size_t i) {
-    return static_cast<float>((i * 7 + leaf * 3) % 5) - 2;
-  };
-  ExchangeParts parts{.communicator = comm, .layout = layout, .lanes = 2};
-  const auto exchange = make_exchange(parts, {}).exchange;
-  const auto leaves = static_cast<std::size_t>(comm.size() * 2);
-  exchange->begin(0, true);
-  for (int lane = 0; lane < 2; ++lane) {
-    const auto gradients = exchange->lane_arenas(lane).gradients.as<float>();
-    const auto leaf = static_cast<std::size_t>(comm.rank() * 2 + lane);
-    for (std::size_t i = 0; i < gradients.size(); ++i) {
-      const bool unused = product.begin + kFactors.size() <= i && i < product.end;
-      if (!unused) gradients[i] = value(leaf, i);
-    }
+/// The product's element i of a leaf's factors, image by image onto `sum`, as one rank adds it.
+float add_product(const Parameter& parameter, std::size_t leaf, std::size_t i, float sum) {
+  const Factors& factors = *parameter.factors;
+  const std::size_t row = (i - parameter.range.begin) / factors.columns,
+                    column = (i - parameter.range.begin) % factors.columns,
+                    diff_y = parameter.range.begin + factors.rows * factors.images;
+  for (std::size_t image = 0; image < factors.images; ++image) {
+    sum += uneven(leaf, parameter.range.begin + row * factors.images + image) *
+           uneven(leaf, diff_y + image * factors.columns + column);
   }
-  exchange->ready(layout.gradient_size);
+  return sum;
+}
+
+/// Two rounds of two lanes a rank whose leaves hold factors of two parameters: every sum is that of
+/// the products, leaf by leaf and image by image. What factors leave free is never read.
+void products_in_order(Communicator& comm) {
+  constexpr int kLanes = 2, kRounds = 2;
+  ParameterLayout layout = layout_of({9000, 50 * 400, 17, 30 * 160}, DType::f32);
+  layout.parameters[1].factors = Factors{.images = 3, .rows = 50, .columns = 400};
+  layout.parameters[3].factors = Factors{.images = 3, .rows = 30, .columns = 160};
+  ExchangeParts parts{.communicator = comm, .layout = layout, .lanes = kLanes};
+  const auto exchange = make_exchange(parts, {}).exchange;
+  const auto leaves = static_cast<std::size_t>(comm.size() * kLanes);
+  for (int k = 0; k < kRounds; ++k) {
+    exchange->begin(k, k + 1 == kRounds);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const auto gradients = exchange->lane_arenas(lane).gradients.as<float>();
+      const std::size_t leaf = static_cast<std::size_t>(k) * leaves +
+                               static_cast<std::size_t>(comm.rank() * kLanes + lane);
+      for (const Range& used : used_gradients(layout, 0, 1)) {
+        for (std::size_t i = used.begin; i < used.end; ++i) gradients[i] = uneven(leaf, i);
+      }
+    }
+    exchange->ready(layout.gradient_size);
+  }
+  const auto expected = [&](std::size_t i) {
+    const auto factored = std::ranges::find_if(layout.parameters, [&](const Parameter& p) {
+      return p.factors && p.range.begin <= i && i < p.range.end;
+    });
+    float sum = 0;
+    for (std::size_t leaf = 0; leaf < kRounds * leaves; ++leaf) {
+      sum = factored == layout.parameters.end() ? sum + uneven(leaf, i)
+                                                : add_product(*factored, leaf, i, sum);
+    }
+    return sum;
+  };
   exchange->finish([&](Range range) {
     const auto sums = exchange->arenas().gradients.as<float>();
     for (std::size_t i = range.begin; i < range.end; ++i) {
-      float expected = 0;
-      for (std::size_t leaf = 0; leaf < leaves; ++leaf) {
-        if (i < product.begin || i >= product.end) {
-          expected += value(leaf, i);
-          continue;
-        }
-        const std::size_t row = (i - product.begin) / kFactors.columns,
-                          column = (i - product.begin) % kFactors.columns,
-                          diff_y = product.begin + kFactors.rows * kFactors.images;
-        for (std::size_t image = 0; image < kFactors.images; ++image) {
-          expected += value(leaf, product.begin + row * kFactors.images + image) *
-                      value(leaf, diff_y + image * kFactors.columns + column);
-        }
-      }
-      if (sums[i] != expected) FAIL() << sums[i] << " instead of " << expected << " at " << i;
+      if (sums[i] != expected(i)) FAIL() << sums[i] << " instead of " << expected(i) << " at " << i;
     }
   });
 }
