@@ -84,7 +84,7 @@ MaybeSection limits_section(const ScalingTable& table, const std::vector<CellSou
   if (!result) return result;
   for (const CellSource& source : sources) {
     for (const std::string& remark : remarks(source.table)) {
-      const std::string whose = sources.size() > 1 ? source.folder.filename().string() + ": " : "";
+      const std::string whose = sources.size() > 1 ? source.name + ": " : "";
       result->remarks.push_back(whose + remark);
     }
   }

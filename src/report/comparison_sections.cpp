@@ -179,9 +179,7 @@ MaybeSection conditions_section(const ScalingTable& table, const std::vector<Cel
   for (const CellSource& source : sources) {
     const CellTable& t = source.table;
     DocumentTable facts;
-    facts.caption = source.folder.filename().empty()
-                        ? source.folder.parent_path().filename().string()
-                        : source.folder.filename().string();
+    facts.caption = source.name;
     facts.corner = "what";
     facts.head = {""};
     facts.words = true;

@@ -38,20 +38,34 @@ constexpr std::size_t kMostColumns = 12;
 
 using Chosen = std::vector<const Series*>;
 
-/// Series that share a table.
+/// Whether an epoch is the same work.
+bool same_epoch(const CellTable& a, const CellTable& b) {
+  return a.model == b.model && a.image_size == b.image_size &&
+         a.images_per_epoch == b.images_per_epoch;
+}
+
+/// Series that share a table: CPUs, and beside them devices with the same work where that is not
+/// too wide.
 std::vector<Chosen> divided(const ScalingTable& table, Grid Series::*grid) {
-  Chosen all;
-  std::size_t columns = 0;
+  std::vector<Chosen> parts;
+  const auto columns = [&](const Chosen& part) {
+    std::size_t sum = 0;
+    for (const Series* s : part) sum += (s->*grid).cpus.size();
+    return sum;
+  };
   for (const Series& series : table.series) {
     if ((series.*grid).empty()) continue;
-    all.push_back(&series);
-    columns += (series.*grid).cpus.size();
+    const auto fits = std::ranges::find_if(parts, [&](const Chosen& part) {
+      return is_device(series.backend) && same_epoch(part.front()->about, series.about) &&
+             columns(part) + (series.*grid).cpus.size() <= kMostColumns;
+    });
+    if (fits == parts.end()) {
+      parts.push_back({&series});
+    } else {
+      fits->push_back(&series);
+    }
   }
-  if (all.empty()) return {};
-  if (columns <= kMostColumns) return {all};
-  std::vector<Chosen> each;
-  for (const Series* series : all) each.push_back({series});
-  return each;
+  return parts;
 }
 
 Entry entry_of(const ScalingCell* cell, const GridFigure& figure, DocumentTable& table) {

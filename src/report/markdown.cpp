@@ -72,8 +72,7 @@ std::string table_text(const DocumentTable& table) {
   }
   std::string text = markdown_escape(table.caption) + ":\n\n" + table_lines(rows, table.words);
   for (std::size_t i = 0; i < table.notes.size(); ++i) {
-    text +=
-        fmt::format("{}({}) {}\n", i == 0 ? "\n" : "\n", i + 1, markdown_escape(table.notes[i]));
+    text += fmt::format("\n({}) {}\n", i + 1, markdown_escape(table.notes[i]));
   }
   return text + '\n';
 }

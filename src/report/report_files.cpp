@@ -21,12 +21,20 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
+/// The last name of a folder, or of a file that is not simply the one of a folder.
+std::string short_name(const fs::path& path) {
+  if (path.filename() == kCellsName && path.has_parent_path())
+    return short_name(path.parent_path());
+  const fs::path name = path.filename().empty() ? path.parent_path().filename() : path.filename();
+  return name.empty() || name == "." ? path.string() : name.string();
+}
+
 /// A folder with a table, or the table itself.
 CellSource read_source(const fs::path& path) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return {path, read_cells(path / kCellsName)};
+  if (fs::is_directory(path, error)) return {path, read_cells(path / kCellsName), short_name(path)};
   const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  return {folder, read_cells(path)};
+  return {folder, read_cells(path), short_name(path)};
 }
 
 /// Five digits are more than a plot shows.
@@ -52,7 +60,7 @@ Json curves_json(const std::vector<CellCurve>& curves) {
   return list;
 }
 
-PageParts page_parts(Json data) {
+PageParts page_parts(const Json& data) {
   return {json_text(data),
           std::string(page_style()),
           std::string(page_script()),
@@ -80,12 +88,6 @@ std::vector<fs::path> write_all(const fs::path& folder, const std::string& name,
   return files;
 }
 
-/// A folder's last name, for titles.
-std::string short_name(const fs::path& path) {
-  const fs::path name = path.filename().empty() ? path.parent_path().filename() : path.filename();
-  return name.empty() || name == "." ? path.string() : name.string();
-}
-
 }  // namespace
 
 Report write_report(const ReportRequest& request) {
@@ -105,8 +107,8 @@ Report write_report(const ReportRequest& request) {
   std::string json = json_text(drawn, 1) + "\n";
   drawn["curves"] = curves_json(curves);
   const fs::path out = request.out.empty() ? sources.front().folder : request.out;
-  auto files = write_all(out, "report", document, table_csv(table, reference), json,
-                         page_parts(std::move(drawn)));
+  auto files =
+      write_all(out, "report", document, table_csv(table, reference), json, page_parts(drawn));
   return {std::move(document), std::move(json), std::move(files)};
 }
 

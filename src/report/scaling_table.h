@@ -18,6 +18,7 @@ namespace cputrain {
 struct CellSource {
   std::filesystem::path folder;
   CellTable table;
+  std::string name{};  ///< for readers
 };
 
 /// One place of a grid. A figure that follows from two cells is a measurement only where both are:

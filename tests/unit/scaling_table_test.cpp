@@ -34,7 +34,7 @@ CellSource source(std::vector<Cell> cells, const std::string& folder = "a") {
   table.model = "dogcat";
   table.images_per_epoch = 22500;
   table.cells = std::move(cells);
-  return {folder, std::move(table)};
+  return {folder, std::move(table), folder};
 }
 
 ScalingTable table_of(std::vector<Cell> cells, const Prices& prices = {}) {
@@ -205,6 +205,18 @@ TEST(ScalingDocument, SetsOursBesideAPublishedTable) {
     for (const std::string& remark : s.remarks) said |= remark.starts_with("Rows 256 and 512");
   }
   EXPECT_TRUE(said);
+}
+
+TEST(ScalingDocument, GpusStandBesideCpusAndOtherMachinesApart) {
+  Cell gpu = cell(1, 1, 128, 5);
+  gpu.backend = "cuda";
+  std::vector<CellSource> sources{source({cell(1, 1, 128, 100), cell(2, 1, 128, 60)}),
+                                  source({cell(4, 1, 128, 40)}, "b"), source({gpu}, "c")};
+  sources[1].table.machine.cpu = "another";
+  const ScalingTable table = make_scaling_table(sources, {});
+  const Document document = scaling_document({table, sources, {}, {}, {}});
+  EXPECT_EQ(lines_of(document, "seconds"),
+            (std::vector<std::string>{"128: 100 | 60.0 | 5.00 |", "128: 40.0 |"}));
 }
 
 TEST(ScalingDocument, ASweepThatCouldNotRunSaysWhy) {
