@@ -12,12 +12,12 @@ run() {
   printf '+ %s\n' "$(printf '%q ' "$@")" >&2
   $dry_run || "$@"
 }
-# The same for a command whose output is wanted: ask PLACEHOLDER COMMAND...
+# The same for a command whose output is wanted, which a dry run makes up: ask MADE_UP COMMAND...
 ask() {
-  local placeholder=$1
+  local made_up=$1
   shift
   printf '+ %s\n' "$(printf '%q ' "$@")" >&2
-  if $dry_run; then echo "$placeholder"; else "$@"; fi
+  if $dry_run; then echo "$made_up"; else "$@"; fi
 }
 
 # Reads flags until `--`; the rest are the sweep's. `allowed` maps a flag to the variable it sets, and

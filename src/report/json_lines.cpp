@@ -3,6 +3,7 @@
 
 #include "core/files.h"
 #include "core/json_text.h"
+#include "report/budget_json.h"
 #include "report/reporters.h"
 
 namespace cputrain {
@@ -18,16 +19,6 @@ void put(Json& object, const char* key, double value) {
     object[key] = nullptr;
     object["nan"] = true;
   }
-}
-
-Json budget_json(const Budget& b) {
-  return {{"input_wait", b.input_wait},
-          {"forward", b.forward},
-          {"backward", b.backward},
-          {"allreduce_exposed", b.allreduce_exposed},
-          {"straggler_wait", b.straggler_wait},
-          {"optimizer", b.optimizer},
-          {"other", b.other}};
 }
 
 Json epoch_json(const EpochRecord& r) {
@@ -47,10 +38,10 @@ Json epoch_json(const EpochRecord& r) {
     line["val_seconds"] = r.validation_seconds;
   }
   line["lr"] = r.learning_rate;
-  line["budget"] = budget_json(r.budget);
+  line["budget"] = json_of(r.budget);
   line["settled"] = {{"steps", r.settled.steps},
                      {"seconds", r.settled.seconds},
-                     {"budget", budget_json(r.settled.budget)}};
+                     {"budget", json_of(r.settled.budget)}};
   if (r.straggler) {
     line["straggler"] = {{"rank", r.straggler->rank},
                          {"host", r.straggler->host},

@@ -4,6 +4,7 @@
 
 #include "core/files.h"
 #include "core/json_text.h"
+#include "report/budget_json.h"
 #include "sweep/cell_reader.h"
 
 namespace cputrain {
@@ -14,16 +15,6 @@ using Json = nlohmann::ordered_json;
 template <class T>
 Json known(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
-}
-
-Json json_of(const Budget& b) {
-  return {{"input_wait", b.input_wait},
-          {"forward", b.forward},
-          {"backward", b.backward},
-          {"allreduce_exposed", b.allreduce_exposed},
-          {"straggler_wait", b.straggler_wait},
-          {"optimizer", b.optimizer},
-          {"other", b.other}};
 }
 
 Json json_of(const CellMachine& m) {

@@ -8,8 +8,8 @@
 #include <limits>
 #include <vector>
 
+#include "backend/numbers.h"
 #include "backends/cpu/dense_product.h"
-#include "core/random.h"
 
 /// Products that skip zeros, against plain loops in double, with every instruction set that this
 /// machine has, on 1 to 3 threads.
@@ -17,17 +17,6 @@ namespace cputrain::testing {
 namespace {
 
 using alive_rows::Sizes;
-
-/// Numbers between -1 and 1, of which a share is not zero.
-std::vector<float> numbers(std::size_t n, float density, std::uint32_t seed) {
-  const RandomStream stream(seed, Purpose::pixels, 5);
-  std::vector<float> values(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto drawn = stream.at(static_cast<std::uint32_t>(i));
-    if (unit_float(drawn[0]) < density) values[i] = 2 * unit_float(drawn[1]) - 1;
-  }
-  return values;
-}
 
 struct Problem {
   Problem(std::size_t images, std::size_t in, std::size_t out, float density)

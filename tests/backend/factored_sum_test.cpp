@@ -5,23 +5,12 @@
 
 #include <vector>
 
-#include "core/random.h"
+#include "backend/numbers.h"
 
 /// Sums of products against plain loops in double, with every instruction set that this machine
 /// has, on 1 to 3 threads and from parts that begin and end inside rows.
 namespace cputrain::testing {
 namespace {
-
-/// Numbers between -1 and 1, of which a share is not zero.
-std::vector<float> numbers(std::size_t n, float density, std::uint32_t seed) {
-  const RandomStream stream(seed, Purpose::pixels, 5);
-  std::vector<float> values(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto drawn = stream.at(static_cast<std::uint32_t>(i));
-    if (unit_float(drawn[0]) < density) values[i] = 2 * unit_float(drawn[1]) - 1;
-  }
-  return values;
-}
 
 struct Problem {
   Factors factors;

@@ -22,6 +22,8 @@ std::vector<CommCase> collective_cases();
 std::vector<CommCase> allreduce_cases();
 /// Every way to exchange gradients (exchange_cases.cpp).
 std::vector<CommCase> exchange_cases();
+/// Sums of leaves in a fixed order (ordered_exchange_cases.cpp).
+std::vector<CommCase> ordered_exchange_cases();
 /// Parameters whose rows the ranks of a node share (sharded_exchange_cases.cpp).
 std::vector<CommCase> sharded_exchange_cases();
 /// Sums that send fewer bytes (compression_cases.cpp).

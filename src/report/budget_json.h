@@ -1,0 +1,12 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "report/budget.h"
+
+namespace cputrain {
+
+/// Its parts by name, in seconds, as metrics.jsonl and cells.json have them.
+nlohmann::ordered_json json_of(const Budget&);
+
+}  // namespace cputrain
