@@ -32,6 +32,18 @@ std::map<std::string, double> parse_prices(const std::string& flag, const std::s
   return prices;
 }
 
+/// One price for each backend: nobody could say which of two holds.
+void check_prices(const Prices& prices) {
+  for (const auto& [backend, price] : prices.per_hour) {
+    if (!prices.per_cpu_hour.contains(backend)) continue;
+    const std::string whose = backend.empty() ? "all backends" : "backend " + backend;
+    fail(ExitCode::usage,
+         fmt::format("--price-per-hour {} and --price-per-cpu-hour {} are both of {}; give one of "
+                     "them, or name the backends (cpu:3.2)",
+                     price, prices.per_cpu_hour.at(backend), whose));
+  }
+}
+
 }  // namespace
 
 void add_report_flags(Flags& f, Config& c) {
@@ -62,16 +74,21 @@ void check_report(const Config& config) {
   if (folders.empty()) {
     fail(ExitCode::usage, "report needs the folder of a sweep: cputrain report DIR...");
   }
+  check_prices(config.prices);
   if (!config.diff) return;
   if (folders.size() != 2) {
     fail(ExitCode::usage,
          fmt::format("--diff compares two sweeps, not {}: cputrain report --diff BEFORE AFTER",
                      folders.size()));
   }
-  if (!config.reference.empty() || !config.prices.empty()) {
+  const char* odd = !config.reference.empty()             ? "reference"
+                    : !config.prices.per_hour.empty()     ? "price-per-hour"
+                    : !config.prices.per_cpu_hour.empty() ? "price-per-cpu-hour"
+                                                          : nullptr;
+  if (odd) {
     fail(ExitCode::usage,
          fmt::format("--{} with --diff, which compares times of two sweeps alone; leave one out",
-                     config.reference.empty() ? "price-per-hour" : "reference"));
+                     odd));
   }
 }
 

@@ -84,7 +84,7 @@ std::optional<Difference> largest(const std::vector<Answer>& answers,
 
 std::string sentence(const ScalingTable& table, const Difference& d, const char* what) {
   const auto place = [&](const Answer& a) {
-    return fmt::format("{:.4f} on {} ({} × {})", a.accuracy, cell_name(table, *a.series, *a.cell),
+    return fmt::format("{:.4f} on {} ({} × {})", a.accuracy, place_text(table, *a.series, *a.cell),
                        a.cell->ranks, a.cell->threads);
   };
   const bool shown = d.size() > d.by_chance();
@@ -140,7 +140,7 @@ std::optional<std::string> same_step_sentence(const ScalingTable& table,
   }
   if (!most) return std::nullopt;
   const auto place = [&](const CellCurve& c, double loss) {
-    return fmt::format("{:.6f} on {}", loss, cell_name(table, *c.series, c.cell->cell));
+    return fmt::format("{:.6f} on {}", loss, place_text(table, *c.series, c.cell->cell));
   };
   return fmt::format(
       "The same step on different CPUs, at one batch: losses differ by at most {:.2g} "
@@ -168,8 +168,7 @@ MaybeSection accuracy_section(const ScalingTable& table, const std::vector<CellC
        status, four}};
   Section section{"accuracy", "Accuracy and loss", {}, {"loss", "accuracy"}, {}, {}};
   for (const GridFigure& figure : figures) {
-    for (auto& t : grid_tables(table, &Series::strong, figure))
-      section.tables.push_back(std::move(t));
+    for (auto& t : both_grids(table, figure)) section.tables.push_back(std::move(t));
   }
   if (section.tables.empty() && curves.empty()) return std::nullopt;
   const std::vector<Answer> answers = answers_of(table);

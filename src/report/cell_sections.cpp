@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <functional>
-
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
 #include "report/statistics.h"
@@ -11,16 +9,6 @@
 
 namespace cputrain {
 namespace {
-
-/// Calls `see` for every cell: strong grids first, row by row.
-void for_each_cell(const ScalingTable& table,
-                   const std::function<void(const Series&, const ScalingCell&)>& see) {
-  for (const auto grid : {&Series::strong, &Series::weak}) {
-    for (const Series& series : table.series) {
-      for (const auto& [where, cell] : (series.*grid).cells) see(series, cell);
-    }
-  }
-}
 
 MaybeSection section(std::string id, std::string title, DocumentTable table) {
   if (table.rows.empty()) return std::nullopt;
@@ -30,7 +18,7 @@ MaybeSection section(std::string id, std::string title, DocumentTable table) {
 /// A row's name says what kind of figures the row has.
 std::string row_name(const ScalingTable& table, const Series& series, const ScalingCell& c) {
   const std::string mark = mark_of(c.cell.status);
-  return cell_name(table, series, c.cell) + (mark.empty() ? "" : ", " + mark);
+  return place_text(table, series, c.cell) + (mark.empty() ? "" : ", " + mark);
 }
 
 std::string split_text(const Cell& cell) {
@@ -44,7 +32,7 @@ MaybeSection budget_section(const ScalingTable& table) {
   parts.caption = "Where the time of an epoch goes (% of it, mean over ranks)";
   parts.corner = "cell";
   parts.head = {"input", "forward", "backward", "allreduce", "stragglers", "optimizer", "other"};
-  for_each_cell(table, [&](const Series& series, const ScalingCell& c) {
+  table.for_each([&](const Series& series, const ScalingCell& c) {
     if (!c.cell.budget || !c.cell.seconds_per_epoch) return;
     const Budget& b = *c.cell.budget;
     Row& row = parts.rows.emplace_back(Row{row_name(table, series, c), {}, false});
@@ -63,48 +51,37 @@ MaybeSection budget_section(const ScalingTable& table) {
   return result;
 }
 
-MaybeSection limits_section(const ScalingTable& table, const std::vector<CellSource>& sources) {
+MaybeSection limits_section(const ScalingTable& table) {
   DocumentTable limits;
   limits.caption = "By its budget and the limits of the machine, measured beside it";
   limits.corner = "cell";
   limits.head = {"limit", "why"};
   limits.words = true;
-  for_each_cell(table, [&](const Series& series, const ScalingCell& c) {
+  table.for_each([&](const Series& series, const ScalingCell& c) {
     const bool absent = c.cell.status == CellStatus::absent;
     const CellLimits known =
         c.cell.limits.what.empty() ? explain(c.cell, series.about.parameters) : c.cell.limits;
     if (known.what.empty() && !absent) return;
     const std::string mark = absent ? "" : mark_of(c.cell.status);
-    limits.rows.push_back(
-        {cell_name(table, series, c.cell),
-         {{absent ? "n/a" : known.what, mark, 0}, {absent ? c.cell.reason : known.why, "", 0}},
-         false});
+    limits.rows.push_back({place_text(table, series, c.cell),
+                           {{absent ? "n/a" : known.what, mark, 0},
+                            {absent ? reason_text(c.cell) : known.why, "", 0}},
+                           false});
   });
-  MaybeSection result = section("limits", "What limits each cell", std::move(limits));
-  if (!result) return result;
-  for (const CellSource& source : sources) {
-    for (const std::string& remark : remarks(source.table)) {
-      const std::string whose = sources.size() > 1 ? source.name + ": " : "";
-      result->remarks.push_back(whose + remark);
-    }
-  }
-  return result;
+  return section("limits", "What limits each cell", std::move(limits));
 }
 
 MaybeSection splits_section(const ScalingTable& table) {
   DocumentTable splits;
   splits.caption = "Seconds per epoch by ranks × threads, the quickest first";
   splits.corner = "cell";
-  for_each_cell(table, [&](const Series& series, const ScalingCell& c) {
+  table.for_each([&](const Series& series, const ScalingCell& c) {
     if (c.splits.size() < 2) return;
-    Row& row = splits.rows.emplace_back(Row{cell_name(table, series, c.cell), {}, false});
+    Row& row = splits.rows.emplace_back(Row{place_text(table, series, c.cell), {}, false});
     for (const Cell& split : c.splits) {
-      if (split.seconds_per_epoch) {
-        row.entries.push_back({split_text(split) + ": " + figure_text(*split.seconds_per_epoch),
-                               mark_of(split.status), 0});
-      } else {
-        row.entries.push_back({split_text(split) + ": n/a", "", splits.note(split.reason)});
-      }
+      Entry entry = seconds_entry(split, splits);
+      entry.text = split_text(split) + ": " + entry.text;
+      row.entries.push_back(std::move(entry));
     }
     while (splits.head.size() < row.entries.size()) {
       splits.head.push_back(splits.head.empty() ? "quickest" : "then");
@@ -124,7 +101,7 @@ MaybeSection spread_section(const ScalingTable& table) {
   spread.head = {
       "ranks × threads",        "repeats",       "median", "least", "most", "range (% of median)",
       "interval of the median", "confidence (%)"};
-  for_each_cell(table, [&](const Series& series, const ScalingCell& c) {
+  table.for_each([&](const Series& series, const ScalingCell& c) {
     if (!c.cell.seconds_per_epoch || !c.cell.spread) return;
     const double median_time = *c.cell.seconds_per_epoch;
     const CellSpread& range = *c.cell.spread;

@@ -69,32 +69,43 @@ MaybeSection backends_section(const ScalingTable& table) {
 
 namespace {
 
-/// A text, "n/a" with its reason where it is empty, or nothing where nobody asked for this cell.
-Entry time_entry(const std::string& text, const std::string& mark, bool asked,
-                 const std::string& reason, DocumentTable& table) {
-  if (!text.empty()) return {text, mark, 0};
-  return asked ? Entry{"n/a", "", table.note(reason)} : Entry{};
+std::string model_line(const CellTable& t) {
+  std::vector<std::string> parts;
+  if (!t.model.empty()) parts.push_back(t.model);
+  if (t.image_size > 0) parts.push_back(fmt::format("{0}x{0}", t.image_size));
+  if (t.parameters > 0) {
+    parts.push_back(with_commas(static_cast<std::size_t>(t.parameters)) + " parameters");
+  }
+  if (t.macs_per_image > 0) {
+    parts.push_back(fmt::format("{} million multiply-adds an image forward",
+                                figure_text(t.macs_per_image / 1e6)));
+  }
+  return join(parts, ", ");
+}
+
+/// A published time, "n/a", or nothing where nobody published this cell.
+Entry published_entry(const ReferenceTable& reference, std::size_t batch, int cpus,
+                      DocumentTable& table) {
+  if (!reference.seconds.contains({batch, cpus})) return {};
+  const auto seconds = reference.at(batch, cpus);
+  return seconds ? Entry{fmt::format("{}", *seconds)}
+                 : Entry{"n/a", "", table.note("n/a in the published table")};
 }
 
 /// Up to three rows for a batch: ours, published (as it was printed), ratio.
-void add_batch(DocumentTable& table, std::size_t batch, const std::set<int>& cpus, const Grid& grid,
-               const ReferenceTable& reference) {
+void add_batch(DocumentTable& table, std::size_t batch, const std::set<int>& cpus,
+               const Series& series, const ReferenceTable& reference) {
   Row ours{fmt::format("{} ours", batch), {}, !table.rows.empty()};
   Row theirs{fmt::format("{} published", batch), {}, false};
   Row ratio{fmt::format("{} ratio", batch), {}, false};
   for (const int c : cpus) {
-    const ScalingCell* here = grid.at(batch, c);
-    const std::string mark = here ? mark_of(here->cell.status) : "";
-    const double seconds = here ? here->cell.seconds_per_epoch.value_or(0) : 0;
-    const double published = reference.at(batch, c).value_or(0);
-    ours.entries.push_back(time_entry(seconds > 0 ? figure_text(seconds) : "", mark,
-                                      here != nullptr, here ? here->cell.reason : "", table));
-    theirs.entries.push_back(time_entry(published > 0 ? fmt::format("{}", published) : "", "",
-                                        reference.seconds.contains({batch, c}),
-                                        "n/a in the published table", table));
-    const bool both = seconds > 0 && published > 0;
-    ratio.entries.push_back(both ? Entry{fmt::format("{:.3f}", seconds / published), mark, 0}
-                                 : Entry{});
+    const ScalingCell* here = series.strong.at(batch, c);
+    ours.entries.push_back(here ? seconds_entry(here->cell, table) : Entry{});
+    theirs.entries.push_back(published_entry(reference, batch, c, table));
+    const auto by_theirs = here ? reference.ratio(series.about, here->cell) : std::nullopt;
+    ratio.entries.push_back(
+        by_theirs ? Entry{fmt::format("{:.3f}", *by_theirs), mark_of(here->cell.status), 0}
+                  : Entry{});
   }
   for (Row* row : {&ours, &theirs, &ratio}) {
     const bool empty = std::ranges::all_of(row->entries, &std::string::empty, &Entry::text);
@@ -112,8 +123,23 @@ DocumentTable beside_reference(const Series& series, const ReferenceTable& refer
   std::set<std::size_t> batches(reference.batches.begin(), reference.batches.end());
   batches.insert(series.strong.rows.begin(), series.strong.rows.end());
   for (const int c : cpus) table.head.push_back(std::to_string(c));
-  for (const std::size_t batch : batches) add_batch(table, batch, cpus, series.strong, reference);
+  for (const std::size_t batch : batches) add_batch(table, batch, cpus, series, reference);
   return table;
+}
+
+/// Whose experiment is whose, so that nobody takes one for the other.
+std::string experiment_line(const Series& series, const ReferenceTable& reference) {
+  const std::string other = reference.other_than(series.about);
+  if (!other.empty()) {
+    return fmt::format(
+        "{}: no ratios, the published table is of another experiment: it differs in {}.",
+        series.name, other);
+  }
+  const std::string ours =
+      fmt::format("{}: ours is {}, {} images an epoch", series.name, model_line(series.about),
+                  with_commas(series.about.images_per_epoch));
+  const bool said = !reference.model.empty() && reference.image_size > 0 && reference.images > 0;
+  return ours + (said ? ", as published." : "; the published table does not say all of its own.");
 }
 
 }  // namespace
@@ -129,6 +155,7 @@ MaybeSection reference_section(const ScalingTable& table,
   for (const Series& series : table.series) {
     if (is_device(series.backend) || series.strong.empty()) continue;
     section.tables.push_back(beside_reference(series, *reference));
+    section.remarks.push_back(experiment_line(series, *reference));
   }
   for (const auto& [a, b] : identical_rows(*reference)) {
     section.remarks.push_back(fmt::format(
@@ -156,20 +183,6 @@ std::string machine_line(const CellMachine& m) {
   add(!m.mpi.empty(), m.mpi);
   add(!m.build.empty(), m.build);
   return join(parts, "; ");
-}
-
-std::string model_line(const CellTable& t) {
-  std::vector<std::string> parts;
-  if (!t.model.empty()) parts.push_back(t.model);
-  if (t.image_size > 0) parts.push_back(fmt::format("{0}x{0}", t.image_size));
-  if (t.parameters > 0) {
-    parts.push_back(with_commas(static_cast<std::size_t>(t.parameters)) + " parameters");
-  }
-  if (t.macs_per_image > 0) {
-    parts.push_back(fmt::format("{} million multiply-adds an image forward",
-                                figure_text(t.macs_per_image / 1e6)));
-  }
-  return join(parts, ", ");
 }
 
 }  // namespace

@@ -73,13 +73,9 @@ std::optional<Curve> curve_of(const ScalingCell& place) {
 
 std::vector<CellCurve> curves_of(const ScalingTable& table) {
   std::vector<CellCurve> curves;
-  for (const Series& series : table.series) {
-    for (const auto* grid : {&series.strong, &series.weak}) {
-      for (const auto& [where, cell] : grid->cells) {
-        if (auto curve = curve_of(cell)) curves.push_back({&series, &cell, std::move(*curve)});
-      }
-    }
-  }
+  table.for_each([&](const Series& series, const ScalingCell& cell) {
+    if (auto curve = curve_of(cell)) curves.push_back({&series, &cell, std::move(*curve)});
+  });
   return curves;
 }
 

@@ -19,21 +19,15 @@ std::string name_of(const Cell& c) {
                      c.threads, c.batch, c.backend);
 }
 
-Entry time_entry(const Cell& c, DocumentTable& table) {
-  if (!c.seconds_per_epoch) {
-    return {"n/a", "", table.note(c.reason.empty() ? "no reason was given" : c.reason)};
-  }
-  return {figure_text(*c.seconds_per_epoch), mark_of(c.status), 0};
-}
-
 DocumentTable table_of(const std::vector<CellDifference>& differences) {
   DocumentTable table;
-  table.caption = "Seconds per epoch (medians), their ratio and its 95 % interval";
+  table.caption = "Seconds per epoch (medians), the ratio of geometric means and its 95 % interval";
   table.corner = "cell";
   table.head = {"before", "after", "after by before", "95 % interval", "verdict"};
   for (const CellDifference& d : differences) {
-    Row row{name_of(d.before), {time_entry(d.before, table), time_entry(d.after, table)}, false};
-    row.entries.push_back(d.ratio ? Entry{fmt::format("{:.4f}", d.ratio->of_medians)} : Entry{"–"});
+    Row row{
+        name_of(d.before), {seconds_entry(d.before, table), seconds_entry(d.after, table)}, false};
+    row.entries.push_back(d.ratio ? Entry{fmt::format("{:.4f}", d.ratio->of_means)} : Entry{"–"});
     const Interval* interval = d.interval();
     row.entries.push_back(
         interval ? Entry{fmt::format("{:.4f} to {:.4f}", interval->low, interval->high)}
@@ -44,28 +38,31 @@ DocumentTable table_of(const std::vector<CellDifference>& differences) {
   return table;
 }
 
-std::vector<std::string> warnings(const CellTable& before, const CellTable& after) {
+std::size_t count(const std::vector<CellDifference>& all, Verdict verdict) {
+  return static_cast<std::size_t>(std::ranges::count(all, verdict, &CellDifference::verdict));
+}
+
+}  // namespace
+
+std::vector<std::string> conditions_that_differ(const CellTable& before, const CellTable& after) {
   std::vector<std::string> result;
+  const auto named = [](const std::string& text) { return text.empty() ? "not said" : text; };
   const auto differ = [&](const char* what, const std::string& a, const std::string& b) {
-    if (a != b) result.push_back(fmt::format("They differ in {}: {} and {}.", what, a, b));
+    if (a != b)
+      result.push_back(fmt::format("They differ in {}: {} and {}.", what, named(a), named(b)));
   };
   differ("model", before.model, after.model);
   differ("picture size", std::to_string(before.image_size), std::to_string(after.image_size));
   differ("images an epoch", std::to_string(before.images_per_epoch),
          std::to_string(after.images_per_epoch));
   differ("data", before.data, after.data);
+  differ("platform", before.machine.platform, after.machine.platform);
   differ("processor", before.machine.cpu, after.machine.cpu);
   differ("host", before.machine.host, after.machine.host);
   differ("MPI", before.machine.mpi, after.machine.mpi);
   differ("build", before.machine.build, after.machine.build);
   return result;
 }
-
-std::size_t count(const std::vector<CellDifference>& all, Verdict verdict) {
-  return static_cast<std::size_t>(std::ranges::count(all, verdict, &CellDifference::verdict));
-}
-
-}  // namespace
 
 Document difference_document(const std::vector<CellDifference>& differences,
                              const CellTable& before, const std::string& before_name,
@@ -78,7 +75,7 @@ Document difference_document(const std::vector<CellDifference>& differences,
       count(differences, Verdict::slower), count(differences, Verdict::no_difference_shown),
       count(differences, Verdict::absent)));
   Section section{"difference", "Cell by cell", {}, {}, {table_of(differences)}, {}};
-  section.remarks = warnings(before, after);
+  section.remarks = conditions_that_differ(before, after);
   if (differences.size() < std::max(before.cells.size(), after.cells.size())) {
     section.remarks.push_back(fmt::format("{} cells of {} and {} of {} are in one of them only.",
                                           before.cells.size() - differences.size(), before_name,
@@ -86,7 +83,8 @@ Document difference_document(const std::vector<CellDifference>& differences,
   }
   section.remarks.push_back(
       "The interval is Welch's t for the difference of the mean logarithms of the repeats, taken "
-      "back to a ratio (B. L. Welch, Biometrika 34, 1947); the ratio is that of the medians.");
+      "back to a ratio (B. L. Welch, Biometrika 34, 1947); the ratio in its middle is that of the "
+      "geometric means.");
   section.remarks.push_back(fmt::format(
       "Faster and slower mean that the interval leaves out 1. Of {} cells without any difference "
       "about {:.1f} would do so by chance, and repeats in one sitting do not show what changes "
@@ -110,7 +108,7 @@ std::string difference_csv(const std::vector<CellDifference>& differences) {
                         c.cpus, c.ranks, c.threads, c.batch,
                         c.batch_per_rank ? std::to_string(*c.batch_per_rank) : "",
                         status_name(c.status), seconds(c), status_name(d.after.status),
-                        seconds(d.after), d.ratio ? fmt::format("{}", d.ratio->of_medians) : "",
+                        seconds(d.after), d.ratio ? fmt::format("{}", d.ratio->of_means) : "",
                         interval ? fmt::format("{}", interval->low) : "",
                         interval ? fmt::format("{}", interval->high) : "", verdict_text(d.verdict),
                         csv_text(d.why));
@@ -118,7 +116,8 @@ std::string difference_csv(const std::vector<CellDifference>& differences) {
   return text;
 }
 
-Json difference_json(const std::vector<CellDifference>& differences, const std::string& before_name,
+Json difference_json(const std::vector<CellDifference>& differences, const CellTable& before,
+                     const std::string& before_name, const CellTable& after,
                      const std::string& after_name) {
   Json cells = Json::array();
   const auto seconds = [](const Cell& c) {
@@ -137,7 +136,7 @@ Json difference_json(const std::vector<CellDifference>& differences, const std::
          {"before", {{"status", status_name(c.status)}, {"seconds_per_epoch", seconds(c)}}},
          {"after",
           {{"status", status_name(d.after.status)}, {"seconds_per_epoch", seconds(d.after)}}},
-         {"ratio", d.ratio ? Json(d.ratio->of_medians) : Json()},
+         {"ratio", d.ratio ? Json(d.ratio->of_means) : Json()},
          {"interval", interval ? Json{interval->low, interval->high} : Json()},
          {"verdict", verdict_text(d.verdict)},
          {"why", d.why}});
@@ -147,6 +146,7 @@ Json difference_json(const std::vector<CellDifference>& differences, const std::
           {"after", after_name},
           {"confidence", 0.95},
           {"method", "Welch's t on logarithms of seconds"},
+          {"warnings", conditions_that_differ(before, after)},
           {"cells", std::move(cells)}};
 }
 

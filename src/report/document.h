@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,8 @@ struct DocumentTable {
 
   /// The number of a note, which is added where it is not there.
   int note(const std::string& text);
+
+  std::map<std::string, int> numbers{};  ///< of notes, by their texts
 };
 
 struct Section {

@@ -20,8 +20,8 @@ GridFigure own(std::string caption, std::function<Value(const ScalingCell&)> val
 std::string percent(double part) { return fmt::format("{:.1f}", 100 * part); }
 
 const GridFigure kSeconds{"Seconds per epoch (median)",
-                          [](const ScalingCell& c) { return c.cell.seconds_per_epoch; },
-                          own_status};
+                          [](const ScalingCell& c) { return c.cell.seconds_per_epoch; }, own_status,
+                          figure_text, true};
 const GridFigure kSpeedUp{"Speed-up (times)", [](const ScalingCell& c) { return c.speed_up; },
                           status_against_base};
 const GridFigure kEfficiency{"Efficiency (%): speed-up by CPUs",
@@ -35,14 +35,21 @@ MaybeSection section(std::string id, std::string title, std::vector<std::string>
 }
 
 bool any_has(const ScalingTable& table, CellStatus status) {
-  for (const Series& series : table.series) {
-    for (const auto* grid : {&series.strong, &series.weak}) {
-      for (const auto& [where, cell] : grid->cells) {
-        if (cell.cell.status == status) return true;
-      }
-    }
+  bool found = false;
+  table.for_each([&](const Series&, const ScalingCell& c) { found |= c.cell.status == status; });
+  return found;
+}
+
+/// What the marks beside figures mean.
+std::vector<std::string> mark_remarks(const ScalingTable& table) {
+  std::vector<std::string> remarks;
+  if (any_has(table, CellStatus::scaled)) {
+    remarks.push_back("scaled: some steps were measured and multiplied by the steps of an epoch.");
   }
-  return false;
+  if (any_has(table, CellStatus::simulated)) {
+    remarks.push_back("simulated: a model of machine and network, no measurement.");
+  }
+  return remarks;
 }
 
 /// Rows whose speed-ups are against more than one CPU.
@@ -64,19 +71,10 @@ std::vector<std::string> base_remarks(const ScalingTable& table, Grid Series::*g
 }  // namespace
 
 MaybeSection seconds_section(const ScalingTable& table) {
-  GridFigure always = kSeconds;  // where nothing could run, its reasons are the report
-  always.always = true;
-  std::vector<DocumentTable> tables = grid_tables(table, &Series::strong, always);
+  std::vector<DocumentTable> tables = grid_tables(table, &Series::strong, kSeconds);
   add_increase_rows(table, tables);
   MaybeSection result = section("seconds", "Seconds per epoch", {"seconds"}, std::move(tables));
-  if (!result) return result;
-  if (any_has(table, CellStatus::scaled)) {
-    result->remarks.push_back(
-        "scaled: some steps were measured and multiplied by the steps of an epoch.");
-  }
-  if (any_has(table, CellStatus::simulated)) {
-    result->remarks.push_back("simulated: a model of machine and network, no measurement.");
-  }
+  if (result) result->remarks = mark_remarks(table);
   return result;
 }
 
@@ -103,14 +101,13 @@ MaybeSection throughput_section(const ScalingTable& table) {
 }
 
 MaybeSection arithmetic_section(const ScalingTable& table) {
-  auto tables = grid_tables(table, &Series::strong,
-                            own("GFLOP/s, counting direct convolution",
-                                [](const ScalingCell& c) { return c.cell.gflops; }));
+  auto tables = both_grids(table, own("GFLOP/s, counting direct convolution",
+                                      [](const ScalingCell& c) { return c.cell.gflops; }));
   GridFigure share =
       own("Share (%) of the multiply-adds that these CPUs can do, measured beside it",
           [](const ScalingCell& c) { return c.peak_share; });
   share.text = percent;
-  for (auto& t : grid_tables(table, &Series::strong, share)) tables.push_back(std::move(t));
+  for (auto& t : both_grids(table, share)) tables.push_back(std::move(t));
   MaybeSection result =
       section("arithmetic", "GFLOP/s and share of the peak", {}, std::move(tables));
   if (!result) return result;
@@ -134,15 +131,18 @@ MaybeSection weak_section(const ScalingTable& table) {
       "Every rank keeps its batch, so the global batch grows with the ranks, and steps an epoch "
       "become fewer.");
   result->remarks = base_remarks(table, &Series::weak);
+  if (!table.has_strong()) {  // else they stand below that grid
+    for (std::string& remark : mark_remarks(table)) result->remarks.push_back(std::move(remark));
+  }
   return result;
 }
 
 MaybeSection cost_section(const ScalingTable& table, const Prices& prices) {
   if (prices.empty()) return std::nullopt;
-  MaybeSection result = section("cost", "Cost of an epoch", {},
-                                grid_tables(table, &Series::strong,
-                                            own("Cost of an epoch, in the currency of the price",
-                                                [](const ScalingCell& c) { return c.cost; })));
+  MaybeSection result =
+      section("cost", "Cost of an epoch", {},
+              both_grids(table, own("Cost of an epoch, in the currency of the price",
+                                    [](const ScalingCell& c) { return c.cost; })));
   if (!result) return result;
   const auto say = [&](const std::map<std::string, double>& list, const char* of) {
     for (const auto& [backend, price] : list) {
@@ -156,10 +156,10 @@ MaybeSection cost_section(const ScalingTable& table, const Prices& prices) {
 }
 
 MaybeSection target_section(const ScalingTable& table) {
-  return section("target", "Time to the target accuracy", {},
-                 grid_tables(table, &Series::strong,
-                             own("Seconds of training until validation reached the target accuracy",
-                                 [](const ScalingCell& c) { return c.cell.seconds_to_target; })));
+  return section(
+      "target", "Time to the target accuracy", {},
+      both_grids(table, own("Seconds of training until validation reached the target accuracy",
+                            [](const ScalingCell& c) { return c.cell.seconds_to_target; })));
 }
 
 }  // namespace cputrain

@@ -24,12 +24,32 @@ std::string cpus_text(const std::string& backend, int count) {
   return std::string(is_device(backend) ? "GPU" : "CPU") + (count == 1 ? "" : "s");
 }
 
-std::string cell_name(const ScalingTable& table, const Series& series, const Cell& cell) {
-  const std::string batch = cell.batch_per_rank
-                                ? fmt::format("batch {} a rank", *cell.batch_per_rank)
-                                : fmt::format("batch {}", cell.batch);
-  return (table.series.size() > 1 ? series.name + ": " : "") +
-         fmt::format("{} {}, {}", cell.cpus, cpus_text(cell.backend, cell.cpus), batch);
+std::string reason_text(const Cell& cell) {
+  return cell.reason.empty() ? "no reason was given" : cell.reason;
+}
+
+namespace {
+
+/// The number of a note on a cell that has a time, 0 where it is as good as any.
+int note_on_time(const Cell& cell, DocumentTable& table) {
+  return cell.reason.empty() ? 0 : table.note(cell.reason);
+}
+
+}  // namespace
+
+Entry seconds_entry(const Cell& cell, DocumentTable& table) {
+  if (!cell.seconds_per_epoch) return {"n/a", "", table.note(reason_text(cell))};
+  return {figure_text(*cell.seconds_per_epoch), mark_of(cell.status), note_on_time(cell, table)};
+}
+
+std::string place_text(const Cell& cell) {
+  return fmt::format("{} {}, batch ", cell.cpus, cpus_text(cell.backend, cell.cpus)) +
+         (cell.batch_per_rank ? fmt::format("{} a rank", *cell.batch_per_rank)
+                              : std::to_string(cell.batch));
+}
+
+std::string place_text(const ScalingTable& table, const Series& series, const Cell& cell) {
+  return (table.series.size() > 1 ? series.name + ": " : "") + place_text(cell);
 }
 
 namespace {
@@ -71,12 +91,12 @@ std::vector<Chosen> divided(const ScalingTable& table, Grid Series::*grid) {
 Entry entry_of(const ScalingCell* cell, const GridFigure& figure, DocumentTable& table) {
   if (!cell) return {};
   if (cell->cell.status == CellStatus::absent) {
-    const std::string& reason = cell->cell.reason;
-    return {"n/a", "", table.note(reason.empty() ? "no reason was given" : reason)};
+    return {"n/a", "", table.note(reason_text(cell->cell))};
   }
   const auto value = figure.value(*cell);
   if (!value) return {"–", "", 0};
-  return {figure.text(*value), mark_of(figure.status(*cell)), 0};
+  const int note = figure.is_time ? note_on_time(cell->cell, table) : 0;
+  return {figure.text(*value), mark_of(figure.status(*cell)), note};
 }
 
 DocumentTable table_of(const ScalingTable& all, const Chosen& series, Grid Series::*grid,
@@ -115,7 +135,7 @@ std::vector<DocumentTable> grid_tables(const ScalingTable& all, Grid Series::*gr
                                        const GridFigure& figure) {
   std::vector<DocumentTable> tables;
   for (const Chosen& series : divided(all, grid)) {
-    const bool known = figure.always || std::ranges::any_of(series, [&](const Series* s) {
+    const bool known = figure.is_time || std::ranges::any_of(series, [&](const Series* s) {
                          return std::ranges::any_of((s->*grid).cells, [&](const auto& place) {
                            return figure.value(place.second).has_value();
                          });
@@ -125,28 +145,44 @@ std::vector<DocumentTable> grid_tables(const ScalingTable& all, Grid Series::*gr
   return tables;
 }
 
+std::vector<DocumentTable> both_grids(const ScalingTable& table, GridFigure figure) {
+  std::vector<DocumentTable> tables = grid_tables(table, &Series::strong, figure);
+  figure.caption = "Weak scaling: " + figure.caption;
+  for (auto& t : grid_tables(table, &Series::weak, figure)) tables.push_back(std::move(t));
+  return tables;
+}
+
+namespace {
+
+/// The row of one pair of batches: entries under the series that have this pair, others stay empty.
+Row increase_row(const Chosen& series, std::size_t from, std::size_t to) {
+  Row row{fmt::format("increase of {} with regard to batch {}", to, from), {}, true};
+  for (const Series* s : series) {
+    const auto own = batch_increase(s->strong);
+    const bool same = own && own->from == from && own->to == to;
+    for (const int cpus : s->strong.cpus) {
+      const bool known = same && own->by_cpus.contains(cpus);
+      row.entries.push_back(known ? Entry{fmt::format("{:+.1f} %", 100 * own->by_cpus.at(cpus)),
+                                          mark_of(own->status), 0}
+                                  : Entry{});
+    }
+  }
+  return row;
+}
+
+}  // namespace
+
 void add_increase_rows(const ScalingTable& all, std::vector<DocumentTable>& tables) {
   const std::vector<Chosen> parts = divided(all, &Series::strong);
   if (parts.size() != tables.size()) return;  // one of them has no times
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    std::optional<BatchIncrease> first;
-    Row row{"", {}, true};
+    std::set<std::pair<std::size_t, std::size_t>> done;
     for (const Series* series : parts[i]) {
       const auto increase = batch_increase(series->strong);
-      if (increase && !first) first = increase;
-      // Columns of another pair of batches would be another row.
-      const bool same = increase && increase->from == first->from && increase->to == first->to;
-      for (const int cpus : series->strong.cpus) {
-        const bool known = same && increase->by_cpus.contains(cpus);
-        row.entries.push_back(
-            known ? Entry{fmt::format("{:+.1f} %", 100 * increase->by_cpus.at(cpus)),
-                          mark_of(increase->status), 0}
-                  : Entry{});
-      }
+      if (!increase || increase->by_cpus.empty()) continue;
+      if (!done.emplace(increase->from, increase->to).second) continue;
+      tables[i].rows.push_back(increase_row(parts[i], increase->from, increase->to));
     }
-    if (!first || first->by_cpus.empty()) continue;
-    row.label = fmt::format("increase of {} with regard to batch {}", first->to, first->from);
-    tables[i].rows.push_back(std::move(row));
   }
 }
 

@@ -15,8 +15,14 @@ namespace cputrain {
 std::string figure_text(double);
 /// "" for measured, else the status: what goes beside a figure.
 std::string mark_of(CellStatus);
-/// "2 CPUs, batch 256"; with the series' name where there are several.
-std::string cell_name(const ScalingTable&, const Series&, const Cell&);
+/// Why a cell has no time; never empty.
+std::string reason_text(const Cell&);
+/// Its time, or "n/a" with a note; in the notes, too, what a reader should know of that time.
+Entry seconds_entry(const Cell&, DocumentTable&);
+/// "2 CPUs, batch 256", "2 CPUs, batch 32 a rank".
+std::string place_text(const Cell&);
+/// With the series' name where there are several.
+std::string place_text(const ScalingTable&, const Series&, const Cell&);
 /// "CPU", or "GPU" of a series on devices, in the plural unless there is one.
 std::string cpus_text(const std::string& backend, int count);
 
@@ -26,14 +32,18 @@ struct GridFigure {
   std::function<std::optional<double>(const ScalingCell&)> value;
   std::function<CellStatus(const ScalingCell&)> status;
   std::function<std::string(double)> text = figure_text;
-  bool always = false;  ///< a table even where every cell is n/a
+  /// A table even where every cell is n/a, and notes on times that need one.
+  bool is_time = false;
 };
 
 /// Strong or weak grids of all series beside each other, or a table each where that would be wide.
 /// No table where no cell has the figure; a cell that has none for a reason notes it.
 std::vector<DocumentTable> grid_tables(const ScalingTable&, Grid Series::*grid, const GridFigure&);
 
-/// The row below times that says what the largest batch saves.
+/// Of the strong grids, then of the weak ones.
+std::vector<DocumentTable> both_grids(const ScalingTable&, GridFigure);
+
+/// The rows below times that say what the largest batch saves, a row for every pair of batches.
 void add_increase_rows(const ScalingTable&, std::vector<DocumentTable>&);
 
 }  // namespace cputrain

@@ -1,6 +1,10 @@
-// Documents as LaTeX: article and booktabs, tables no wider than the line.
+// Documents as LaTeX: article, booktabs and longtable. Nothing floats, so that no table is lost or
+// waits: figures shrink to the line and come in parts that fit on a page, sentences break lines and
+// pages.
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "report/document.h"
 #include "report/escapes.h"
@@ -13,8 +17,13 @@ constexpr const char* kHead =
     "\\usepackage[T1]{fontenc}\n"
     "\\usepackage[utf8]{inputenc}\n"
     "\\usepackage[a4paper,margin=2cm]{geometry}\n"
+    "\\usepackage{array}\n"
     "\\usepackage{booktabs}\n"
+    "\\usepackage{longtable}\n"
     "\\usepackage{graphicx}\n"
+    "\\setlength{\\LTleft}{0pt}\n"
+    "% A caption without a float.\n"
+    "\\makeatletter\n\\newcommand{\\tablecaption}{\\def\\@captype{table}\\caption}\n\\makeatother\n"
     "% Figures shrink to the line where they are wider.\n"
     "\\newsavebox{\\figures}\n"
     "\\newcommand{\\shrunk}{\\ifdim\\wd\\figures>\\linewidth"
@@ -27,14 +36,16 @@ std::string entry_text(const Entry& entry) {
   return text;
 }
 
-std::string columns_of(const DocumentTable& table) {
-  if (!table.words) return "l" + std::string(table.head.size(), 'r');
-  // Sentences break lines: the last column takes what is left of the line.
-  std::string columns = "l";
-  for (std::size_t i = 0; i < table.head.size(); ++i) {
-    columns += i + 1 == table.head.size() ? "p{0.6\\linewidth}" : "l";
+/// Of sentences: the label, what comes between, and the last column, which gets most of the line.
+std::string word_columns(const DocumentTable& table) {
+  const std::size_t between = table.head.empty() ? 0 : table.head.size() - 1;
+  std::string columns = ">{\\raggedright}p{0.24\\linewidth}";
+  const double each = between > 0 ? 0.16 / static_cast<double>(between) : 0;
+  for (std::size_t i = 0; i < between; ++i) {
+    columns += fmt::format(">{{\\raggedright}}p{{{:.3f}\\linewidth}}", each);
   }
-  return columns;
+  return columns + fmt::format(">{{\\raggedright\\arraybackslash}}p{{{:.2f}\\linewidth}}",
+                               between > 0 ? 0.5 : 0.68);
 }
 
 std::string group_lines(const DocumentTable& table) {
@@ -49,25 +60,54 @@ std::string group_lines(const DocumentTable& table) {
   return names + " \\\\\n" + rules + "\n";
 }
 
-std::string table_text(const DocumentTable& table) {
-  std::string text = "\\begin{table}[!htbp]\n\\centering\n\\caption{" +
-                     latex_escape(table.caption) +
-                     "}\n\\begin{lrbox}{\\figures}\n\\begin{tabular}{" + columns_of(table) +
-                     "}\n\\toprule\n" + group_lines(table) + latex_escape(table.corner);
+std::string head_line(const DocumentTable& table) {
+  std::string text = latex_escape(table.corner);
   for (const std::string& head : table.head) text += " & " + latex_escape(head);
-  text += " \\\\\n\\midrule\n";
-  for (const Row& row : table.rows) {
-    if (row.apart) text += "\\addlinespace\n";
-    text += latex_escape(row.label);
-    for (const Entry& entry : row.entries) text += " & " + entry_text(entry);
+  return text + " \\\\\n\\midrule\n";
+}
+
+std::string row_lines(const DocumentTable& table, std::size_t first, std::size_t last) {
+  std::string text;
+  for (std::size_t i = first; i < last; ++i) {
+    if (table.rows[i].apart) text += "\\addlinespace\n";
+    text += latex_escape(table.rows[i].label);
+    for (const Entry& entry : table.rows[i].entries) text += " & " + entry_text(entry);
     text += " \\\\\n";
   }
-  text += "\\bottomrule\n\\end{tabular}\n\\end{lrbox}\n\\shrunk\n";
+  return text;
+}
+
+std::string note_lines(const DocumentTable& table) {
+  std::string text;
   for (std::size_t i = 0; i < table.notes.size(); ++i) {
-    text += fmt::format("\n\\footnotesize\\textsuperscript{{{}}} {}\n", i + 1,
+    text += fmt::format("\n{{\\footnotesize\\textsuperscript{{{}}} {}\\par}}\n", i + 1,
                         latex_escape(table.notes[i]));
   }
-  return text + "\\end{table}\n\n";
+  return text + "\n";
+}
+
+/// Breaks over pages, with its head on each of them.
+std::string word_table(const DocumentTable& table) {
+  return "\\begin{longtable}{" + word_columns(table) + "}\n\\caption{" +
+         latex_escape(table.caption) + "}\\\\\n\\toprule\n" + head_line(table) +
+         "\\endfirsthead\n\\toprule\n" + head_line(table) + "\\endhead\n\\bottomrule\n\\endfoot\n" +
+         row_lines(table, 0, table.rows.size()) + "\\end{longtable}\n" + note_lines(table);
+}
+
+/// More lines than this do not fit on a page.
+constexpr std::size_t kMostRows = 40;
+
+std::string figure_table(const DocumentTable& table) {
+  std::string text;
+  for (std::size_t first = 0; first < table.rows.size(); first += kMostRows) {
+    text += "\\begin{center}\n\\tablecaption{" + latex_escape(table.caption) +
+            (first > 0 ? ", continued" : "") + "}\n\\begin{lrbox}{\\figures}\n\\begin{tabular}{l" +
+            std::string(table.head.size(), 'r') + "}\n\\toprule\n" + group_lines(table) +
+            head_line(table) +
+            row_lines(table, first, std::min(first + kMostRows, table.rows.size())) +
+            "\\bottomrule\n\\end{tabular}\n\\end{lrbox}\n\\shrunk\n\\end{center}\n";
+  }
+  return text + note_lines(table);
 }
 
 }  // namespace
@@ -79,14 +119,15 @@ std::string latex(const Document& document) {
   for (const Section& section : document.sections) {
     text += "\\section{" + latex_escape(section.title) + "}\n\n";
     for (const std::string& line : section.paragraphs) text += latex_escape(line) + "\n\n";
-    for (const DocumentTable& table : section.tables) text += table_text(table);
+    for (const DocumentTable& table : section.tables) {
+      text += table.words ? word_table(table) : figure_table(table);
+    }
     if (section.remarks.empty()) continue;
     text += "\\begin{itemize}\n";
     for (const std::string& line : section.remarks) text += "\\item{} " + latex_escape(line) + "\n";
     text += "\\end{itemize}\n\n";
   }
-  // Floats wait for pages; an article of tables may have more of them than TeX keeps waiting.
-  return text + "\\clearpage\n\\end{document}\n";
+  return text + "\\end{document}\n";
 }
 
 }  // namespace cputrain

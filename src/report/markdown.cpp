@@ -10,10 +10,9 @@
 namespace cputrain {
 
 int DocumentTable::note(const std::string& text) {
-  const auto found = std::ranges::find(notes, text);
-  const auto number = static_cast<int>(found - notes.begin()) + 1;
-  if (found == notes.end()) notes.push_back(text);
-  return number;
+  const auto [found, fresh] = numbers.emplace(text, static_cast<int>(notes.size()) + 1);
+  if (fresh) notes.push_back(text);
+  return found->second;
 }
 
 namespace {

@@ -11,12 +11,14 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "report/scaling_table.h"
 
 namespace cputrain {
 namespace {
 
 constexpr std::size_t kMostBytes = 1 << 20, kMostRows = 1000;
 constexpr int kMostCount = 1 << 24;
+constexpr std::size_t kMostImages = 1'000'000'000'000;
 constexpr double kMostSeconds = 1e12;
 
 /// Where the reader is, for messages.
@@ -44,13 +46,16 @@ T number_of(const std::string& text, T least, T most, const char* column, const 
   return value;
 }
 
-std::vector<std::string> fields_of(std::string line) {
-  if (line.ends_with('\r')) line.pop_back();
+std::string trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t\r");
+  const auto last = text.find_last_not_of(" \t\r");
+  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
+}
+
+std::vector<std::string> fields_of(const std::string& line) {
   std::vector<std::string> fields = split(line, ',');
   for (std::string& field : fields) {
-    const auto first = field.find_first_not_of(" \t");
-    const auto last = field.find_last_not_of(" \t");
-    field = first == std::string::npos ? "" : field.substr(first, last - first + 1);
+    field = trimmed(field);
     if (field.size() >= 2 && field.front() == '"' && field.back() == '"') {
       field = field.substr(1, field.size() - 2);
     }
@@ -88,7 +93,45 @@ void add_line(ReferenceTable& table, const std::vector<std::string>& fields,
   if (table.seconds.size() > kMostRows) place.wrong(fmt::format("more than {} rows", kMostRows));
 }
 
+/// "# model=dogcat, image_size=256": takes what it knows, the rest is for people.
+void read_remark(ReferenceTable& table, const std::string& line, const Place& place) {
+  for (const std::string& part : split(line.substr(1), ',')) {
+    const auto equals = part.find('=');
+    if (equals == std::string::npos) continue;
+    const std::string key = trimmed(part.substr(0, equals));
+    const std::string value = trimmed(part.substr(equals + 1));
+    if (key == "model") table.model = printable(value);
+    if (key == "image_size") {
+      table.image_size = number_of(value, 1, kMostCount, "image_size", place);
+    }
+    if (key == "images") {
+      table.images = number_of<std::size_t>(value, 1, kMostImages, "images", place);
+    }
+  }
+}
+
 }  // namespace
+
+std::string ReferenceTable::other_than(const CellTable& ours) const {
+  std::vector<std::string> differ;
+  const auto compare = [&](const char* what, bool both, const auto& theirs, const auto& own) {
+    if (both && theirs != own) {
+      differ.push_back(fmt::format("{} ({}, ours is {})", what, theirs, own));
+    }
+  };
+  compare("model", !model.empty() && !ours.model.empty(), model, ours.model);
+  compare("picture size", image_size > 0 && ours.image_size > 0, image_size, ours.image_size);
+  compare("images an epoch", images > 0 && ours.images_per_epoch > 0, images,
+          ours.images_per_epoch);
+  return join(differ, ", ");
+}
+
+std::optional<double> ReferenceTable::ratio(const CellTable& ours, const Cell& cell) const {
+  const bool alike = !is_device(cell.backend) && !cell.batch_per_rank && cell.seconds_per_epoch;
+  const auto published = at(cell.batch, cell.cpus);
+  if (!alike || !published || !other_than(ours).empty()) return std::nullopt;
+  return *cell.seconds_per_epoch / *published;
+}
 
 std::optional<double> ReferenceTable::at(std::size_t batch, int cpu) const {
   const auto found = seconds.find({batch, cpu});
@@ -96,11 +139,15 @@ std::optional<double> ReferenceTable::at(std::size_t batch, int cpu) const {
 }
 
 ReferenceTable parse_reference(const std::string& text, const std::string& name) {
-  ReferenceTable table{name, {}, {}, {}};
+  ReferenceTable table{.name = name, .cpus = {}, .batches = {}, .seconds = {}};
   std::array<std::size_t, 3> columns{};
   std::size_t number = 0, width = 0;
   for (const std::string& line : split(text, '\n')) {
     const Place place{name, ++number};
+    if (line.starts_with('#')) {
+      read_remark(table, line, place);
+      continue;
+    }
     const std::vector<std::string> fields = fields_of(line);
     if (fields.size() == 1 && fields[0].empty()) continue;
     if (width == 0) {

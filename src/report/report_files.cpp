@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json_text.h"
+#include "core/text.h"
 #include "report/curves.h"
 #include "report/page_assets.h"
 #include "report/scaling_document.h"
@@ -49,13 +51,11 @@ std::vector<double> rounded(std::vector<double> values) {
 Json curves_json(const std::vector<CellCurve>& curves) {
   Json list = Json::array();
   for (const auto& [series, place, curve] : curves) {
-    list.push_back({{"series", series->name},
-                    {"cpus", place->cell.cpus},
-                    {"batch", place->cell.batch},
-                    {"weak", place->cell.batch_per_rank.has_value()},
-                    {"images", curve.images},
-                    {"loss", rounded(curve.loss)},
-                    {"accuracy", rounded(curve.accuracy)}});
+    Json one{{"series", series->name},      {"cpus", place->cell.cpus},
+             {"batch", place->cell.batch},  {"images", curve.images},
+             {"loss", rounded(curve.loss)}, {"accuracy", rounded(curve.accuracy)}};
+    if (place->cell.batch_per_rank) one["batch_per_rank"] = *place->cell.batch_per_rank;
+    list.push_back(std::move(one));
   }
   return list;
 }
@@ -88,6 +88,23 @@ std::vector<fs::path> write_all(const fs::path& folder, const std::string& name,
   return files;
 }
 
+/// A price that no cell has is a slip of the pen, not a wish.
+void check_prices(const Prices& prices, const ScalingTable& table) {
+  std::set<std::string> backends;
+  for (const Series& series : table.series) backends.insert(series.backend);
+  const auto check = [&](const char* flag, const std::map<std::string, double>& list) {
+    for (const auto& [backend, price] : list) {
+      if (backend.empty() || backends.contains(backend)) continue;
+      fail(ExitCode::usage,
+           fmt::format("--{} {}:{}: no cell has this backend; there {} {}", flag, backend, price,
+                       backends.size() == 1 ? "is" : "are",
+                       join(std::vector<std::string>(backends.begin(), backends.end()), ", ")));
+    }
+  };
+  check("price-per-hour", prices.per_hour);
+  check("price-per-cpu-hour", prices.per_cpu_hour);
+}
+
 }  // namespace
 
 Report write_report(const ReportRequest& request) {
@@ -101,6 +118,7 @@ Report write_report(const ReportRequest& request) {
                                      "a sweep into this folder",
                                      request.folders.front().string()));
   }
+  check_prices(request.prices, table);
   const std::vector<CellCurve> curves = curves_of(table);
   Document document = scaling_document({table, sources, reference, request.prices, curves});
   Json drawn = table_json(table, reference);
@@ -124,7 +142,8 @@ Report write_difference(const fs::path& before, const fs::path& after, const fs:
   std::string names[] = {short_name(before), short_name(after)};
   if (names[0] == names[1]) names[0] = before.string(), names[1] = after.string();
   Document document = difference_document(differences, a.table, names[0], b.table, names[1]);
-  std::string json = json_text(difference_json(differences, names[0], names[1]), 1) + "\n";
+  std::string json =
+      json_text(difference_json(differences, a.table, names[0], b.table, names[1]), 1) + "\n";
   std::vector<fs::path> files;
   if (!out.empty()) {
     files = write_all(out, "diff", document, difference_csv(differences), json,

@@ -25,7 +25,7 @@ MaybeSection target_section(const ScalingTable&);
 
 // cell by cell (cell_sections.cpp)
 MaybeSection budget_section(const ScalingTable&);
-MaybeSection limits_section(const ScalingTable&, const std::vector<CellSource>&);
+MaybeSection limits_section(const ScalingTable&);
 MaybeSection splits_section(const ScalingTable&);
 MaybeSection spread_section(const ScalingTable&);
 

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/text.h"
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
+#include "sweep/explanation.h"
 
 namespace cputrain {
 namespace {
@@ -21,7 +24,8 @@ std::string title_of(const ScalingTable& table) {
 /// "cpu: from 260 s on 1 CPU to 97.3 s on 2 CPUs, batch 1024 (2.67 times)".
 std::string span_of(const Series& series) {
   const ScalingCell *slowest = nullptr, *quickest = nullptr;
-  for (const auto& [where, cell] : series.strong.cells) {
+  const bool weak = series.strong.empty();
+  for (const auto& [where, cell] : weak ? series.weak.cells : series.strong.cells) {
     if (!cell.speed_up) continue;
     const double seconds = *cell.cell.seconds_per_epoch;
     if (!slowest || seconds > *slowest->cell.seconds_per_epoch) slowest = &cell;
@@ -30,9 +34,8 @@ std::string span_of(const Series& series) {
   if (!quickest) return series.name + ": no cell has a time.";
   const auto place = [](const ScalingCell& c) {
     const std::string mark = mark_of(c.cell.status);
-    return fmt::format("{} s{} ({} {}, batch {})", figure_text(*c.cell.seconds_per_epoch),
-                       mark.empty() ? "" : " " + mark, c.cell.cpus,
-                       cpus_text(c.cell.backend, c.cell.cpus), c.cell.batch);
+    return fmt::format("{} s{} ({})", figure_text(*c.cell.seconds_per_epoch),
+                       mark.empty() ? "" : " " + mark, place_text(c.cell));
   };
   if (quickest == slowest) return fmt::format("{}: {} an epoch.", series.name, place(*quickest));
   return fmt::format("{}: {} an epoch at the slowest, {} at the quickest.", series.name,
@@ -45,16 +48,26 @@ Document scaling_document(const ScalingFacts& facts) {
   const auto& [table, sources, reference, prices, curves] = facts;
   Document document{title_of(table), {}, {}};
   for (const Series& series : table.series) {
-    if (!series.strong.empty()) document.summary.push_back(span_of(series));
+    document.summary.push_back(span_of(series));
+  }
+  for (const CellSource& source : sources) {
+    const std::string whose = sources.size() > 1 ? source.name + ": " : "";
+    for (const std::string& remark : remarks(source.table)) {
+      document.summary.push_back(whose + remark + ".");
+    }
   }
   for (MaybeSection section :
        {seconds_section(table), speed_up_section(table), efficiency_section(table),
         throughput_section(table), arithmetic_section(table), budget_section(table),
-        limits_section(table, sources), splits_section(table), accuracy_section(table, curves),
+        limits_section(table), splits_section(table), accuracy_section(table, curves),
         target_section(table), weak_section(table), cost_section(table, prices),
         backends_section(table), reference_section(table, reference), spread_section(table),
         conditions_section(table, sources)}) {
     if (section) document.sections.push_back(std::move(*section));
+  }
+  if (!table.has_strong()) {  // what comes first is what people see first
+    std::ranges::stable_partition(document.sections,
+                                  [](const Section& s) { return s.id == "weak"; });
   }
   return document;
 }

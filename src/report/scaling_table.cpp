@@ -15,6 +15,19 @@ const ScalingCell* Grid::at(std::size_t row, int cpu) const {
   return found == cells.end() ? nullptr : &found->second;
 }
 
+bool ScalingTable::has_strong() const {
+  return std::ranges::any_of(series, [](const Series& s) { return !s.strong.empty(); });
+}
+
+void ScalingTable::for_each(
+    const std::function<void(const Series&, const ScalingCell&)>& see) const {
+  for (const auto grid : {&Series::strong, &Series::weak}) {
+    for (const Series& one : series) {
+      for (const auto& [where, cell] : (one.*grid).cells) see(one, cell);
+    }
+  }
+}
+
 bool is_device(const std::string& backend) {
   for (const char* word : {"cuda", "gpu", "nccl", "rocm"}) {
     if (backend.find(word) != std::string::npos) return true;

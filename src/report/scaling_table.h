@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -61,6 +62,11 @@ bool is_device(const std::string& backend);
 struct ScalingTable {
   std::vector<Series> series;        ///< CPUs first
   std::vector<std::string> remarks;  ///< on what was merged
+
+  /// Whether there are cells with a global batch; else all are of weak scaling.
+  bool has_strong() const;
+  /// Calls `see` for every cell: strong grids first, row by row.
+  void for_each(const std::function<void(const Series&, const ScalingCell&)>& see) const;
 };
 
 /// Where a cell is in several tables, the better founded one stays (measured, scaled, simulated),

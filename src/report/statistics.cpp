@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <limits>
-#include <numeric>
+#include <numbers>
 
 namespace cputrain {
 
@@ -25,11 +24,12 @@ MedianInterval median_interval(std::vector<double> values, double confidence) {
   std::ranges::sort(values);
   const std::size_t n = values.size();
   // Below the k-th smallest value lies the median where fewer than k values fall below it.
-  double term = std::pow(0.5, static_cast<double>(n)), tail = term;
+  // Logarithms, as 2 to the -n is no double from 1,075 values on.
+  double log_term = -static_cast<double>(n) * std::numbers::ln2, tail = std::exp(log_term);
   MedianInterval found{{values.front(), values.back()}, 1 - 2 * tail};
   for (std::size_t k = 1; 2 * (k + 1) <= n; ++k) {
-    term *= static_cast<double>(n - k + 1) / static_cast<double>(k);
-    tail += term;
+    log_term += std::log(static_cast<double>(n - k + 1) / static_cast<double>(k));
+    tail += std::exp(log_term);
     if (1 - 2 * tail < confidence) break;
     found = {{values[k], values[n - 1 - k]}, 1 - 2 * tail};
   }
@@ -88,7 +88,8 @@ double student_quantile(double p, double degrees) {
 
 namespace {
 
-/// Mean of the logarithms, the variance of that mean, and its degrees of freedom.
+/// Mean of the logarithms, the variance of that mean (not a number for one value), and its degrees
+/// of freedom.
 struct LogMean {
   double mean, variance, degrees;
 };
@@ -104,10 +105,10 @@ LogMean log_mean(std::span<const double> times) {
 }  // namespace
 
 TimeRatio compare_times(std::span<const double> a, std::span<const double> b) {
-  TimeRatio result{median({b.begin(), b.end()}) / median({a.begin(), a.end()}), std::nullopt};
-  if (a.size() < 2 || b.size() < 2) return result;
   const LogMean x = log_mean(a), y = log_mean(b);
   const double difference = y.mean - x.mean, variance = x.variance + y.variance;
+  TimeRatio result{std::exp(difference), std::nullopt};
+  if (a.size() < 2 || b.size() < 2) return result;
   double half = 0;
   if (variance > 0) {
     const double degrees =

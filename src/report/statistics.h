@@ -37,7 +37,7 @@ double student_quantile(double p, double degrees);
 
 /// How much longer `b` takes than `a`: below 1, `b` is quicker.
 struct TimeRatio {
-  double of_medians = 1;
+  double of_means = 1;               ///< geometric ones, which the interval is around
   std::optional<Interval> interval;  ///< 95 %; nothing where one of them has one value
 };
 

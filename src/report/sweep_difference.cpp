@@ -2,24 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <map>
 #include <tuple>
+
+#include "report/grid_tables.h"
 
 namespace cputrain {
 namespace {
 
-bool same_place(const Cell& a, const Cell& b) {
-  const auto key = [](const Cell& c) {
-    return std::tie(c.ranks, c.threads, c.batch, c.batch_per_rank, c.backend);
-  };
-  return key(a) == key(b);
-}
+using Place = std::tuple<int, int, std::size_t, std::optional<int>, std::string>;
+
+Place place_of(const Cell& c) { return {c.ranks, c.threads, c.batch, c.batch_per_rank, c.backend}; }
 
 CellDifference compared(const Cell& before, const Cell& after) {
   CellDifference result{before, after, std::nullopt, Verdict::absent, ""};
   if (!before.seconds_per_epoch || !after.seconds_per_epoch) {
-    const Cell& absent = before.seconds_per_epoch ? after : before;
-    result.why = (absent.reason.empty() ? "no reason was given" : absent.reason);
+    result.why = reason_text(before.seconds_per_epoch ? after : before);
     return result;
   }
   const auto repeats = [](const Cell& c) {
@@ -55,10 +53,11 @@ std::string verdict_text(Verdict verdict) {
 
 std::vector<CellDifference> compare_sweeps(const CellTable& before, const CellTable& after) {
   std::vector<CellDifference> result;
+  std::map<Place, const Cell*> others;
+  for (const Cell& cell : after.cells) others.emplace(place_of(cell), &cell);
   for (const Cell& cell : before.cells) {
-    const auto other =
-        std::ranges::find_if(after.cells, [&](const Cell& c) { return same_place(cell, c); });
-    if (other != after.cells.end()) result.push_back(compared(cell, *other));
+    const auto other = others.find(place_of(cell));
+    if (other != others.end()) result.push_back(compared(cell, *other->second));
   }
   return result;
 }

@@ -32,12 +32,16 @@ struct CellDifference {
 /// Cells whose times have other sources (measured, simulated) are compared and say so.
 std::vector<CellDifference> compare_sweeps(const CellTable& before, const CellTable& after);
 
+/// "They differ in model: dogcat and vgg16.": what makes two sweeps' times incomparable, or says
+/// what the comparison is about.
+std::vector<std::string> conditions_that_differ(const CellTable& before, const CellTable& after);
+
 Document difference_document(const std::vector<CellDifference>&, const CellTable& before,
                              const std::string& before_name, const CellTable& after,
                              const std::string& after_name);
 std::string difference_csv(const std::vector<CellDifference>&);
-nlohmann::ordered_json difference_json(const std::vector<CellDifference>&,
-                                       const std::string& before_name,
+nlohmann::ordered_json difference_json(const std::vector<CellDifference>&, const CellTable& before,
+                                       const std::string& before_name, const CellTable& after,
                                        const std::string& after_name);
 
 }  // namespace cputrain

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "report/escapes.h"
@@ -18,22 +17,9 @@ Json known(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
-void for_each_place(const ScalingTable& table,
-                    const std::function<void(const Series&, const ScalingCell&)>& see) {
-  for (const Series& series : table.series) {
-    for (const auto* grid : {&series.strong, &series.weak}) {
-      for (const auto& [where, cell] : grid->cells) see(series, cell);
-    }
-  }
-}
-
-/// Ours by theirs, for cells of CPUs with a global batch.
-Value reference_ratio(const std::optional<ReferenceTable>& reference, const Cell& cell) {
-  if (!reference || is_device(cell.backend) || cell.batch_per_rank || !cell.seconds_per_epoch) {
-    return std::nullopt;
-  }
-  const Value published = reference->at(cell.batch, cell.cpus);
-  return published ? Value(*cell.seconds_per_epoch / *published) : std::nullopt;
+Value reference_ratio(const std::optional<ReferenceTable>& reference, const Series& series,
+                      const Cell& cell) {
+  return reference ? reference->ratio(series.about, cell) : std::nullopt;
 }
 
 /// Shortest text that reads back as the same number.
@@ -76,7 +62,7 @@ std::string csv_line(const Series& series, const ScalingCell& place, const Cell&
         csv_number(c.val_accuracy),
         csv_number(c.seconds_to_target),
         derived(place.cost),
-        csv_number(reference_ratio(reference, c)),
+        csv_number(reference_ratio(reference, series, c)),
         csv_text(c.limits.what),
         csv_text(c.limits.why),
         csv_text(c.reason),
@@ -118,7 +104,7 @@ Json cell_json(const Series& series, const ScalingCell& place,
   json["speed_up_status"] = status_name(place.against);
   json["peak_share"] = known(place.peak_share);
   json["cost"] = known(place.cost);
-  json["reference_ratio"] = known(reference_ratio(reference, place.cell));
+  json["reference_ratio"] = known(reference_ratio(reference, series, place.cell));
   Json splits = Json::array();
   for (const Cell& split : place.splits) {
     splits.push_back({{"ranks", split.ranks},
@@ -139,6 +125,9 @@ Json reference_json(const ReferenceTable& reference) {
   }
   for (const auto& [a, b] : identical_rows(reference)) identical.push_back({a, b});
   return {{"name", reference.name},
+          {"model", reference.model},
+          {"image_size", reference.image_size},
+          {"images", reference.images},
           {"cells", std::move(cells)},
           {"identical_rows", std::move(identical)}};
 }
@@ -147,7 +136,7 @@ Json reference_json(const ReferenceTable& reference) {
 
 std::string table_csv(const ScalingTable& table, const std::optional<ReferenceTable>& reference) {
   std::string text = kColumns;
-  for_each_place(table, [&](const Series& series, const ScalingCell& place) {
+  table.for_each([&](const Series& series, const ScalingCell& place) {
     for (const Cell& split : place.splits) {
       const bool quickest = split.ranks == place.cell.ranks && split.threads == place.cell.threads;
       text += csv_line(series, place, split, quickest, reference);
@@ -159,7 +148,7 @@ std::string table_csv(const ScalingTable& table, const std::optional<ReferenceTa
 Json table_json(const ScalingTable& table, const std::optional<ReferenceTable>& reference) {
   Json series = Json::array(), cells = Json::array();
   for (const Series& s : table.series) series.push_back(series_json(s));
-  for_each_place(table, [&](const Series& s, const ScalingCell& place) {
+  table.for_each([&](const Series& s, const ScalingCell& place) {
     cells.push_back(cell_json(s, place, reference));
   });
   return {{"version", 1},

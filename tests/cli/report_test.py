@@ -81,7 +81,8 @@ def check_latex(text):
     known = set("""documentclass usepackage newsavebox newcommand figures shrunk ifdim wd linewidth resizebox
         usebox else fi begin end title author date maketitle section caption centering toprule midrule bottomrule
         addlinespace cmidrule multicolumn textsuperscript footnotesize item clearpage times pm mu textbackslash
-        textasciitilde textasciicircum textless textgreater textbar textquotedbl""".split())
+        textasciitilde textasciicircum textless textgreater textbar textquotedbl setlength LTleft makeatletter makeatother
+        tablecaption def captype raggedright arraybackslash endfirsthead endhead endfoot par""".split())
     environments, depth, dollars = [], 0, 0
     for token in re.finditer(r"\\([A-Za-z]+)(?:\{([a-z]*)\})?|\\(.)|([{}$%&#^_~])", text):
         word, argument, symbol, special = token.groups()
@@ -92,21 +93,21 @@ def check_latex(text):
             elif word == "end":
                 assert environments.pop() == argument
         elif symbol:
-            assert symbol in "\\#$%&_{}", token.group(0)
+            assert symbol in "\\#$%&_{}@", token.group(0)
         elif special in "{}":
             depth += 1 if special == "{" else -1
             assert depth >= 0
         elif special == "$":
             dollars += 1
         elif special == "&":
-            assert environments[-1] == "tabular", environments
+            assert environments[-1] in ("tabular", "longtable"), environments
         else:
             assert special == "%" and text[token.start() - 1] == "\n", token.group(0)
     assert depth == 0 and not environments and dollars % 2 == 0
     assert text.isascii()
     rows = []
-    for columns, body in re.findall(r"\\begin\{tabular\}\{(.*?)\}\n\\toprule(.*?)\\end\{tabular\}", text, re.S):
-        width = len(re.sub(r"p\{.*", "p", columns))
+    for kind, columns, body in re.findall(r"\\begin\{(tabular|longtable)\}\{(.*?)\}\n(.*?)\\end\{\1\}", text, re.S):
+        width = columns.count("p{") or len(columns)
         for row in re.findall(r"^(.*) \\\\$", body, re.M):
             cells = re.split(r"(?<!\\)&", row)
             spans = sum(int(n) - 1 for n in re.findall(r"\\multicolumn\{(\d+)\}", row))
@@ -223,7 +224,7 @@ class Report(ProgramTest):
         weak = [cell(n, 32 * n, 100.0 / n * (1 + 0.25 * (n - 1)), batch_per_rank=32) for n in (1, 2)]
         made = self.reported(sweep(*weak, cell(1, 128, 1000.0)), "--price-per-cpu-hour", "cpu:3.6")
         self.assertIn(["32", "100.0", "80.0"], markdown_rows(made["md"]))
-        self.assertIn(["128", "1.00"], markdown_rows(made["md"].split("Cost of an epoch")[-1]))
+        self.assertIn(["128", "1.00"], markdown_rows(made["md"].split("## Cost of an epoch")[1]))
 
     def test_two_sweeps(self):
         repeats = [[100.0, 101.0, 102.0], [90.0, 91.0, 92.0]]
@@ -235,7 +236,8 @@ class Report(ProgramTest):
         cells = json.loads(self.read("d/diff.json"))["cells"]
         self.assertEqual([c["verdict"] for c in cells], ["faster", "no difference shown"])
         low, high = cells[0]["interval"]
-        self.assertTrue(low < cells[0]["ratio"] == 91 / 101 < high < 1)
+        self.assertTrue(low < cells[0]["ratio"] < high < 1)
+        self.assertAlmostEqual(cells[0]["ratio"], (90 * 91 * 92 / (100 * 101 * 102)) ** (1 / 3), places=12)
         self.assertEqual(len(list(csv.DictReader(io.StringIO(self.read("d/diff.csv")), strict=True))), 2)
         self.assertEqual(self.read("d/copy.json"), self.read("d/diff.json"))
         Page(self.read("d/diff.html"))

@@ -207,6 +207,19 @@ TEST(ScalingDocument, SetsOursBesideAPublishedTable) {
   EXPECT_TRUE(said);
 }
 
+// A GPU's row of its own batches is no part of the CPUs' row.
+TEST(ScalingDocument, EveryPairOfBatchesHasItsIncrease) {
+  std::vector<Cell> cells{cell(1, 1, 128, 100), cell(1, 1, 1024, 80), cell(1, 1, 128, 10),
+                          cell(1, 1, 4096, 4)};
+  cells[2].backend = cells[3].backend = "cuda";
+  const std::vector<CellSource> sources{source(cells)};
+  const ScalingTable table = make_scaling_table(sources, {});
+  const auto lines = lines_of(scaling_document({table, sources, {}, {}, {}}), "seconds");
+  ASSERT_EQ(lines.size(), 5u);
+  EXPECT_EQ(lines[3], "increase of 1024 with regard to batch 128: +20.0 % |  |");
+  EXPECT_EQ(lines[4], "increase of 4096 with regard to batch 128:  | +60.0 % |");
+}
+
 TEST(ScalingDocument, GpusStandBesideCpusAndOtherMachinesApart) {
   Cell gpu = cell(1, 1, 128, 5);
   gpu.backend = "cuda";

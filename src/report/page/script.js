@@ -6,6 +6,7 @@
   const colours = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#8c6bb1', '#808080'];
   const dashes = [[], [7, 4], [2, 3], [9, 3, 2, 3], [4, 4], [12, 4], [1, 2], [6, 2, 1, 2]];
   const shapes = ['circle', 'triangle', 'rect', 'rectRot', 'star', 'cross'];
+  const signs = ['●', '▲', '■', '◆', '✶', '✚'];  // of the same shapes, in the keys
   const parts = [['input_wait', 'input'], ['forward', 'forward'], ['backward', 'backward'],
     ['allreduce_exposed', 'allreduce'], ['straggler_wait', 'stragglers'], ['optimizer', 'optimizer'],
     ['other', 'other']];
@@ -19,6 +20,8 @@
   const units = onlyDevices ? 'GPUs' : anyDevices ? 'CPUs or GPUs' : 'CPUs';
   const count = cell => `${cell.cpus} ${devices(cell.series) ? 'GPU' : 'CPU'}${cell.cpus === 1 ? '' : 's'}`;
   const named = cell => (figures.series.length > 1 ? cell.series + ', ' : '');
+  const batchOf = cell => cell.batch_per_rank === undefined ? `${cell.batch}` : `${cell.batch_per_rank} a rank`;
+  const small = () => window.innerWidth < 640;
   const strong = figures.cells.filter(c => c.batch_per_rank === undefined && c.seconds_per_epoch !== null);
   const weak = figures.cells.filter(c => c.batch_per_rank !== undefined && c.seconds_per_epoch !== null);
   const published = figures.reference ? figures.reference.cells.filter(c => c.seconds_per_epoch !== null) : [];
@@ -27,11 +30,10 @@
   // --- what all plots share
 
   function axis(title, more) {
-    const small = window.innerWidth < 640;
     return Object.assign({
-      title: { display: true, text: title, color: css('--ink'), font: { size: small ? 11 : 13 } },
+      title: { display: true, text: title, color: css('--ink'), font: { size: small() ? 11 : 13 } },
       grid: { color: css('--line'), borderColor: css('--soft') },
-      ticks: { color: css('--soft'), font: { size: small ? 10 : 12 }, callback: short, maxRotation: 0 },
+      ticks: { color: css('--soft'), font: { size: small() ? 10 : 12 }, callback: short, maxRotation: 0 },
     }, more);
   }
 
@@ -88,6 +90,12 @@
       return element;
     };
     const picture = make('svg', { viewBox: '0 0 36 16', 'aria-hidden': 'true' });
+    if (key.sign) {
+      const sign = make('text', { x: 18, y: 13, 'text-anchor': 'middle', fill: key.colour });
+      sign.textContent = key.sign;
+      picture.append(sign);
+      return picture;
+    }
     picture.append(key.block ? make('rect', { x: 10, width: 16, height: 16, fill: key.colour })
       : make('line', { x1: 0, y1: 8, x2: 36, y2: 8, stroke: key.colour, 'stroke-width': 3,
         'stroke-dasharray': (key.dash || []).join(' ') }));
@@ -169,7 +177,7 @@
       plugins: { tooltip: tooltip(text) } };
   }
 
-  const place = (p, set) => p.cell ? `${named(p.cell)}${count(p.cell)}, batch ${p.cell.batch}` : `${set.label}, ${p.x} CPUs`;
+  const place = (p, set) => p.cell ? `${named(p.cell)}${count(p.cell)}, batch ${batchOf(p.cell)}` : `${set.label}, ${p.x} CPUs`;
   const mark = status => status === 'measured' || !status ? '' : ` (${status})`;
   const over = sets => unique(sets.flatMap(s => s.data.map(p => p.x)));
 
@@ -198,15 +206,20 @@
     const sets = lines(strong, c => c.batch, 'batch', c => c.speed_up);
     if (!sets.length) return null;
     const cpus = over(sets), all = sets.flatMap(s => s.data.map(p => p.y));
-    const base = Math.min(...sets.map(s => s.data[0].x));
-    const ideal = cpus.map(x => ({ x, y: x / base }));
-    sets.unshift({ label: 'ideal', data: ideal, borderColor: css('--soft'), borderDash: [4, 4], borderWidth: 1.5,
-      pointRadius: 0 });
-    const values = [...all, ...ideal.map(p => p.y)];
+    // A row is against its fewest CPUs, which are more than one where others could not run.
+    const bases = unique(sets.map(s => s.data[0].x));
+    const ideals = bases.map((base, i) => ({
+      label: bases.length > 1 ? `ideal, against ${base}` : 'ideal', base,
+      data: cpus.filter(x => x >= base).map(x => ({ x, y: x / base })),
+      borderColor: css('--soft'), borderDash: at([[4, 4], [1, 3], [8, 3], [12, 3, 2, 3]], i), borderWidth: 1.5, pointRadius: 0,
+    }));
+    const values = [...all, ...ideals.flatMap(s => s.data.map(p => p.y))];
+    sets.unshift(...ideals);
     return draw(holder, 'Speed-up', { type: 'line', data: { datasets: sets },
       options: lineOptions(logAxis(units, cpus, cpus), logAxis('speed-up (times)', values),
         (p, set) => p.cell ? `${place(p, set)}: ${short(p.y)} times` + mark(p.cell.speed_up_status)
-          : `ideal on ${p.x}: ${short(p.y)} times`) }, null, 'Logarithmic axes.');
+          : `${set.label}, on ${p.x}: ${short(p.y)} times`) }, null, 'Logarithmic axes.'
+      + (bases.length > 1 ? ' Each batch has the ideal line of the fewest CPUs that it has a time of.' : ''));
   }
 
   function efficiencyOf(cells, row, label, title, name) {
@@ -226,21 +239,26 @@
   function budget(holder) {
     const cells = [...strong, ...weak].filter(c => c.budget);
     if (!cells.length) return null;
-    const labels = cells.map(c => `${named(c)}${c.cpus} · ${c.batch}`);
+    // Two lines where the window is small. Each label is the bar's own, even if two read alike.
+    const labels = cells.map(c => {
+      const text = `${c.cpus} · ${batchOf(c)}`;
+      if (figures.series.length === 1) return [text];
+      return small() ? [c.series.length > 18 ? c.series.slice(0, 17) + '…' : c.series, text] : [`${c.series}, ${text}`];
+    });
     const sets = parts.map(([key, label], i) => ({
       label, backgroundColor: at(colours, i), borderColor: at(colours, i), barPercentage: 0.85, categoryPercentage: 0.9,
       data: cells.map((c, y) => ({ x: Math.max(0, 100 * c.budget[key] / c.seconds_per_epoch), y: labels[y], cell: c,
         seconds: c.budget[key] })),
     }));
-    const small = window.innerWidth < 640;
+    const lineHeight = figures.series.length > 1 && small() ? 2.4 : 1.5;
     return draw(holder, 'Where the time of an epoch goes', { type: 'bar', data: { labels, datasets: sets },
       options: { indexAxis: 'y', plugins: { tooltip: tooltip((p, set) =>
         `${place(p)}: ${set.label} ${short(p.seconds)} s, ${p.x.toFixed(1)} %` + mark(p.cell.status)) },
         scales: { x: axis('part of an epoch (%)', { stacked: true, min: 0, max: 100 }),
           y: axis(`${units} · batch`, { stacked: true, grid: { display: false },
-            ticks: { color: css('--soft'), font: { size: small ? 10 : 12 }, autoSkip: false } }) } } },
+            ticks: { color: css('--soft'), font: { size: small() ? 10 : 12 }, autoSkip: false } }) } } },
     sets.map(set => ({ text: set.label, colour: set.borderColor, block: true, has: other => other === set })), '',
-    `${Math.max(9, 5 + 1.5 * cells.length)}rem`);
+    `${Math.max(9, 5 + lineHeight * cells.length)}rem`);
   }
 
   // --- curves of every cell over each other
@@ -250,21 +268,32 @@
       const list = figures.curves || [];
       if (!list.length) return null;
       const rows = unique(list.map(c => c.batch)), cpus = unique(list.map(c => c.cpus));
-      const sets = list.map(c => ({
-        label: '', batch: c.batch, cpus: c.cpus, cell: c, borderWidth: 1.5, pointHitRadius: 4,
-        pointRadius: c.images.length === 1 ? 3 : 0, borderColor: at(colours, rows.indexOf(c.batch)),
-        borderDash: at(dashes, cpus.indexOf(c.cpus)),
-        data: c.images.map((x, i) => ({ x, y: factor * c[key][i], cell: c })),
-      }));
+      const kind = c => c.series + (c.batch_per_rank === undefined ? '' : ', weak scaling');
+      const kinds = [...new Set(list.map(kind))];
+      // Shapes tell series apart, on a few points of each curve, not all at the same place.
+      const marked = (c, k) => c.images.map((x, i) => c.images.length === 1
+        || (kinds.length > 1 && i % Math.ceil(c.images.length / 5) === (3 * k) % Math.ceil(c.images.length / 5)) ? 4 : 0);
+      const sets = list.map(c => {
+        const k = kinds.indexOf(kind(c)), colour = at(colours, rows.indexOf(c.batch));
+        return {
+          label: '', batch: c.batch, cpus: c.cpus, kind: kind(c), cell: c, borderWidth: 1.5, pointHitRadius: 4,
+          pointRadius: marked(c, k), pointStyle: at(shapes, k), borderColor: colour, backgroundColor: colour,
+          borderDash: at(dashes, cpus.indexOf(c.cpus)),
+          data: c.images.map((x, i) => ({ x, y: factor * c[key][i], cell: c })),
+        };
+      });
       const by = [
         ...rows.map((batch, i) => ({ text: `batch ${batch}`, colour: at(colours, i), has: s => s.batch === batch })),
         ...cpus.map((n, i) => ({ text: `${n} ${n === 1 ? units.replace(/s\b/g, '') : units}`, colour: css('--soft'),
           dash: at(dashes, i), has: s => s.cpus === n })),
+        ...(kinds.length < 2 ? [] : kinds.map((name, i) => ({ text: name, colour: css('--soft'), sign: at(signs, i),
+          has: s => s.kind === name }))),
       ];
       return draw(holder, title, { type: 'line', data: { datasets: sets }, options: lineOptions(
         axis('images seen', { type: 'linear', min: 0 }), axis(name, { type: 'linear' }),
         p => `${place(p)}: ${short(p.y)} after ${p.x} images`) }, by,
-      'Every step on its own, of one repeat of each cell. Colours are batches, dashes are numbers of ' + units + '.');
+      'Every step on its own, of one repeat of each cell. Colours are batches, dashes are numbers of ' + units
+        + (kinds.length > 1 ? ', shapes are machines and backends.' : '.'));
     };
   }
 
