@@ -72,7 +72,8 @@ void add_report_flags(Flags& f, Config& c) {
 void check_report(const Config& config) {
   const auto& folders = config.files;
   if (folders.empty()) {
-    fail(ExitCode::usage, "report needs the folder of a sweep: cputrain report DIR...");
+    fail(ExitCode::usage,
+         "report needs the folder of a sweep or of trainings: cputrain report DIR...");
   }
   check_prices(config.prices);
   if (!config.diff) return;

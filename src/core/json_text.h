@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 namespace cputrain {
@@ -10,6 +11,12 @@ namespace cputrain {
 template <class Json>
 std::string json_text(const Json& value, int indent = -1) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Null for what is not known.
+template <class T>
+nlohmann::ordered_json known(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
 }  // namespace cputrain

@@ -42,21 +42,35 @@ struct Difference {
   }
 };
 
-double images_of(const Series& series, const Cell& cell) {
+/// Which accuracy answers are of, and how many images that is a mean over.
+struct Kind {
+  const char* name;
+  Value Cell::*accuracy;
+  double (*images)(const Series&, const Cell&);
+};
+
+double images_trained(const Series& series, const Cell& cell) {
   const auto seen = static_cast<double>(cell.steps) * static_cast<double>(cell.batch);
   const auto whole = static_cast<double>(series.about.images_per_epoch);
   return cell.status == CellStatus::scaled && seen > 0 ? seen : whole;
 }
 
-/// Every accuracy of training, the splits into ranks and threads among them.
-std::vector<Answer> answers_of(const ScalingTable& table) {
+double images_validated(const Series& series, const Cell&) {
+  return static_cast<double>(series.about.validation_images);
+}
+
+constexpr Kind kValidation{"validation", &Cell::val_accuracy, images_validated};
+constexpr Kind kTraining{"training", &Cell::final_accuracy, images_trained};
+
+/// Every accuracy of a kind, the splits into ranks and threads among them.
+std::vector<Answer> answers_of(const ScalingTable& table, const Kind& kind) {
   std::vector<Answer> answers;
   for (const Series& series : table.series) {
     for (const auto& [where, place] : series.strong.cells) {
       for (const Cell& cell : place.splits) {
-        const double images = images_of(series, cell);
-        if (!cell.final_accuracy || images <= 0) continue;
-        answers.push_back({&series, &cell, *cell.final_accuracy, images});
+        const double images = kind.images(series, cell);
+        const Value accuracy = cell.*kind.accuracy;
+        if (accuracy && images > 0) answers.push_back({&series, &cell, *accuracy, images});
       }
     }
   }
@@ -82,17 +96,19 @@ std::optional<Difference> largest(const std::vector<Answer>& answers,
   return result;
 }
 
-std::string sentence(const ScalingTable& table, const Difference& d, const char* what) {
+std::string sentence(const ScalingTable& table, const Difference& d, const char* kind,
+                     const char* what) {
   const auto place = [&](const Answer& a) {
     return fmt::format("{:.4f} on {} ({} × {})", a.accuracy, place_text(table, *a.series, *a.cell),
                        a.cell->ranks, a.cell->threads);
   };
   const bool shown = d.size() > d.by_chance();
   return fmt::format(
-      "{}: accuracies differ by at most {:.4f} ({}; {}), {} the {:.4f} by which the farthest of "
+      "{}: accuracies of {} differ by at most {:.4f} ({}; {}), {} the {:.4f} by which the farthest "
+      "of "
       "{:.0f} pairs of independent samples of so many images differs in one case of 20.",
-      what, d.size(), place(d.low), place(d.high), shown ? "more than" : "within", d.by_chance(),
-      d.pairs);
+      what, kind, d.size(), place(d.low), place(d.high), shown ? "more than" : "within",
+      d.by_chance(), d.pairs);
 }
 
 /// Losses of one step of one batch on different CPUs: the last step that all its curves have.
@@ -154,6 +170,17 @@ bool any_scaled(const std::vector<Answer>& answers) {
                              [](const Answer& a) { return a.cell->status == CellStatus::scaled; });
 }
 
+/// Of validation, which is what a model is for; of training where that is not known.
+void add_differences(Section& section, const ScalingTable& table, const char* what,
+                     const std::function<std::size_t(const Answer&)>& key) {
+  for (const Kind& kind : {kValidation, kTraining}) {
+    const auto difference = largest(answers_of(table, kind), key);
+    if (!difference) continue;
+    section.remarks.push_back(sentence(table, *difference, kind.name, what));
+    return;
+  }
+}
+
 }  // namespace
 
 MaybeSection accuracy_section(const ScalingTable& table, const std::vector<CellCurve>& curves) {
@@ -171,19 +198,15 @@ MaybeSection accuracy_section(const ScalingTable& table, const std::vector<CellC
     for (auto& t : both_grids(table, figure)) section.tables.push_back(std::move(t));
   }
   if (section.tables.empty() && curves.empty()) return std::nullopt;
-  const std::vector<Answer> answers = answers_of(table);
-  if (any_scaled(answers)) {
+  if (any_scaled(answers_of(table, kTraining))) {
     section.paragraphs.push_back(
         "Cells marked scaled trained a few steps only: their accuracy compares computations at "
         "their beginning and does not say how good the model becomes.");
   }
-  if (const auto d = largest(answers, [](const Answer& a) { return a.cell->batch; })) {
-    section.remarks.push_back(sentence(table, *d, "Processes and threads, at one batch"));
-  }
-  if (const auto d = largest(
-          answers, [](const Answer& a) { return static_cast<std::size_t>(a.cell->cpus); })) {
-    section.remarks.push_back(sentence(table, *d, "Batch size, on the same CPUs"));
-  }
+  add_differences(section, table, "Processes and threads, at one batch",
+                  [](const Answer& a) { return a.cell->batch; });
+  add_differences(section, table, "Batch size, on the same CPUs",
+                  [](const Answer& a) { return static_cast<std::size_t>(a.cell->cpus); });
   if (const auto same = same_step_sentence(table, curves)) section.remarks.push_back(*same);
   if (section.tables.empty()) {
     section.paragraphs.push_back(

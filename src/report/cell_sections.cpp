@@ -34,10 +34,9 @@ MaybeSection budget_section(const ScalingTable& table) {
   parts.head = {"input", "forward", "backward", "allreduce", "stragglers", "optimizer", "other"};
   table.for_each([&](const Series& series, const ScalingCell& c) {
     if (!c.cell.budget || !c.cell.seconds_per_epoch) return;
-    const Budget& b = *c.cell.budget;
     Row& row = parts.rows.emplace_back(Row{row_name(table, series, c), {}, false});
-    for (const double seconds : {b.input_wait, b.forward, b.backward, b.allreduce_exposed,
-                                 b.straggler_wait, b.optimizer, b.other}) {
+    for (const BudgetPart& part : kBudgetParts) {
+      const double seconds = *c.cell.budget.*part.seconds;
       row.entries.push_back(
           {fmt::format("{:.1f}", 100 * seconds / *c.cell.seconds_per_epoch), "", 0});
     }

@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
+#include "report/series_identity.h"
 
 namespace cputrain {
 namespace {
@@ -204,6 +205,9 @@ MaybeSection conditions_section(const ScalingTable& table, const std::vector<Cel
     add("data", t.data);
     add("images an epoch", t.images_per_epoch ? with_commas(t.images_per_epoch) : "");
     add("seed", std::to_string(t.seed));
+    std::vector<std::string> options;
+    for (const auto& [name, value] : t.options) options.push_back(option_text(name, value));
+    add("options", join(options, " "));
     add("command", t.command);
     section.tables.push_back(std::move(facts));
   }

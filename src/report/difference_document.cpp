@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/json_text.h"
 #include "report/escapes.h"
 #include "report/grid_tables.h"
 #include "report/sweep_difference.h"
@@ -61,6 +63,15 @@ std::vector<std::string> conditions_that_differ(const CellTable& before, const C
   differ("host", before.machine.host, after.machine.host);
   differ("MPI", before.machine.mpi, after.machine.mpi);
   differ("build", before.machine.build, after.machine.build);
+  std::map<std::string, std::string> both = before.options;
+  both.insert(after.options.begin(), after.options.end());
+  for (const auto& [name, value] : both) {
+    const auto text = [&](const CellTable& table) {
+      const auto found = table.options.find(name);
+      return found == table.options.end() ? "" : found->second;
+    };
+    differ(("--" + name).c_str(), text(before), text(after));
+  }
   return result;
 }
 
@@ -120,9 +131,6 @@ Json difference_json(const std::vector<CellDifference>& differences, const CellT
                      const std::string& before_name, const CellTable& after,
                      const std::string& after_name) {
   Json cells = Json::array();
-  const auto seconds = [](const Cell& c) {
-    return c.seconds_per_epoch ? Json(*c.seconds_per_epoch) : Json();
-  };
   for (const CellDifference& d : differences) {
     const Cell& c = d.before;
     const Interval* interval = d.interval();
@@ -132,10 +140,12 @@ Json difference_json(const std::vector<CellDifference>& differences, const CellT
          {"backend", c.backend},
          {"ranks", c.ranks},
          {"threads", c.threads},
-         {"batch_per_rank", c.batch_per_rank ? Json(*c.batch_per_rank) : Json()},
-         {"before", {{"status", status_name(c.status)}, {"seconds_per_epoch", seconds(c)}}},
+         {"batch_per_rank", known(c.batch_per_rank)},
+         {"before",
+          {{"status", status_name(c.status)}, {"seconds_per_epoch", known(c.seconds_per_epoch)}}},
          {"after",
-          {{"status", status_name(d.after.status)}, {"seconds_per_epoch", seconds(d.after)}}},
+          {{"status", status_name(d.after.status)},
+           {"seconds_per_epoch", known(d.after.seconds_per_epoch)}}},
          {"ratio", d.ratio ? Json(d.ratio->of_means) : Json()},
          {"interval", interval ? Json{interval->low, interval->high} : Json()},
          {"verdict", verdict_text(d.verdict)},

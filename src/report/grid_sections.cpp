@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/text.h"
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
 
@@ -155,11 +156,43 @@ MaybeSection cost_section(const ScalingTable& table, const Prices& prices) {
   return result;
 }
 
+namespace {
+
+/// "2 of 3": of the repeats; empty where all of them reached it, or none was to.
+std::string reached_text(const ScalingCell& c) {
+  const auto repeats = static_cast<int>(c.cell.repeats.size());
+  if (!c.cell.reached_target || *c.cell.reached_target >= repeats) return "";
+  return fmt::format("{} of {}", *c.cell.reached_target, repeats);
+}
+
+/// "trained for 5 epochs at most, for an accuracy of 0.9"; empty where the table does not say.
+std::string aim_text(const Series& series) {
+  const auto& options = series.about.options;
+  const auto epochs = options.find("epochs"), target = options.find("target-accuracy");
+  std::vector<std::string> parts;
+  if (epochs != options.end()) parts.push_back("trained for " + epochs->second + " epochs at most");
+  if (target != options.end()) parts.push_back("for an accuracy of " + target->second);
+  return join(parts, ", ");
+}
+
+}  // namespace
+
 MaybeSection target_section(const ScalingTable& table) {
-  return section(
-      "target", "Time to the target accuracy", {},
-      both_grids(table, own("Seconds of training until validation reached the target accuracy",
-                            [](const ScalingCell& c) { return c.cell.seconds_to_target; })));
+  GridFigure figure = own("Seconds of training until validation reached the target accuracy",
+                          [](const ScalingCell& c) { return c.cell.seconds_to_target; });
+  figure.beside = reached_text;
+  figure.missing = "not reached";
+  MaybeSection result =
+      section("target", "Time to the target accuracy", {}, both_grids(table, figure));
+  if (!result) return result;
+  result->remarks.push_back(
+      "Medians of the repeats, of which those that did not reach it count as longer than the "
+      "others; 2 of 3: so many of them reached it. not reached: by half of the repeats, or fewer.");
+  for (const Series& series : table.series) {
+    const std::string aim = aim_text(series);
+    if (!aim.empty()) result->remarks.push_back(series.name + ": " + aim + ".");
+  }
+  return result;
 }
 
 }  // namespace cputrain

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <set>
 
+#include "core/text.h"
+
 namespace cputrain {
 
 std::string figure_text(double value) {
@@ -32,7 +34,10 @@ namespace {
 
 /// The number of a note on a cell that has a time, 0 where it is as good as any.
 int note_on_time(const Cell& cell, DocumentTable& table) {
-  return cell.reason.empty() ? 0 : table.note(cell.reason);
+  std::vector<std::string> notes;
+  if (!cell.reason.empty()) notes.push_back(cell.reason);
+  if (cell.includes_warm_up) notes.push_back("includes steps that tried algorithms");
+  return notes.empty() ? 0 : table.note(join(notes, "; "));
 }
 
 }  // namespace
@@ -94,9 +99,11 @@ Entry entry_of(const ScalingCell* cell, const GridFigure& figure, DocumentTable&
     return {"n/a", "", table.note(reason_text(cell->cell))};
   }
   const auto value = figure.value(*cell);
-  if (!value) return {"–", "", 0};
+  const std::string beside = figure.beside ? figure.beside(*cell) : "";
+  if (!value) return {beside.empty() ? "–" : figure.missing, beside, 0};
   const int note = figure.is_time ? note_on_time(cell->cell, table) : 0;
-  return {figure.text(*value), mark_of(figure.status(*cell)), note};
+  const std::string mark = mark_of(figure.status(*cell));
+  return {figure.text(*value), mark + (mark.empty() || beside.empty() ? "" : ", ") + beside, note};
 }
 
 DocumentTable table_of(const ScalingTable& all, const Chosen& series, Grid Series::*grid,
@@ -137,7 +144,8 @@ std::vector<DocumentTable> grid_tables(const ScalingTable& all, Grid Series::*gr
   for (const Chosen& series : divided(all, grid)) {
     const bool known = figure.is_time || std::ranges::any_of(series, [&](const Series* s) {
                          return std::ranges::any_of((s->*grid).cells, [&](const auto& place) {
-                           return figure.value(place.second).has_value();
+                           return figure.value(place.second).has_value() ||
+                                  (figure.beside && !figure.beside(place.second).empty());
                          });
                        });
     if (known) tables.push_back(table_of(all, series, grid, figure));

@@ -34,6 +34,8 @@ struct GridFigure {
   std::function<std::string(double)> text = figure_text;
   /// A table even where every cell is n/a, and notes on times that need one.
   bool is_time = false;
+  std::function<std::string(const ScalingCell&)> beside{};  ///< a mark of its own, or empty
+  std::string missing{};  ///< where there is no figure, but that mark
 };
 
 /// Strong or weak grids of all series beside each other, or a table each where that would be wide.

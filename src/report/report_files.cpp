@@ -13,6 +13,7 @@
 #include "core/text.h"
 #include "report/curves.h"
 #include "report/page_assets.h"
+#include "report/run_source.h"
 #include "report/scaling_document.h"
 #include "report/sweep_difference.h"
 #include "report/table_files.h"
@@ -37,6 +38,28 @@ CellSource read_source(const fs::path& path) {
   if (fs::is_directory(path, error)) return {path, read_cells(path / kCellsName), short_name(path)};
   const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   return {folder, read_cells(path), short_name(path)};
+}
+
+/// The tables of sweeps, and of the trainings in folders of theirs: a run folder, or one that holds
+/// some, such as runs/.
+std::vector<CellSource> read_sources(const std::vector<fs::path>& paths) {
+  std::vector<CellSource> sources;
+  std::vector<fs::path> runs;
+  for (const fs::path& path : paths) {
+    std::error_code error;
+    std::vector<fs::path> here;
+    if (!fs::exists(path / kCellsName, error) && fs::is_directory(path, error)) {
+      if (is_run_folder(path)) here.push_back(path);
+      for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+        if (is_run_folder(it->path())) here.push_back(it->path());
+      }
+      std::ranges::sort(here);
+    }
+    if (here.empty()) sources.push_back(read_source(path));
+    runs.insert(runs.end(), here.begin(), here.end());
+  }
+  for (CellSource& source : read_runs(runs)) sources.push_back(std::move(source));
+  return sources;
 }
 
 /// Five digits are more than a plot shows.
@@ -108,8 +131,7 @@ void check_prices(const Prices& prices, const ScalingTable& table) {
 }  // namespace
 
 Report write_report(const ReportRequest& request) {
-  std::vector<CellSource> sources;
-  for (const fs::path& folder : request.folders) sources.push_back(read_source(folder));
+  const std::vector<CellSource> sources = read_sources(request.folders);
   std::optional<ReferenceTable> reference;
   if (request.reference) reference = read_reference(*request.reference);
   const ScalingTable table = make_scaling_table(sources, request.prices);
@@ -124,7 +146,10 @@ Report write_report(const ReportRequest& request) {
   Json drawn = table_json(table, reference);
   std::string json = json_text(drawn, 1) + "\n";
   drawn["curves"] = curves_json(curves);
-  const fs::path out = request.out.empty() ? sources.front().folder : request.out;
+  const fs::path& first = request.folders.front();
+  std::error_code error;
+  const fs::path beside = fs::is_directory(first, error) ? first : first.parent_path();
+  const fs::path out = !request.out.empty() ? request.out : beside.empty() ? "." : beside;
   auto files =
       write_all(out, "report", document, table_csv(table, reference), json, page_parts(drawn));
   return {std::move(document), std::move(json), std::move(files)};

@@ -12,8 +12,9 @@ namespace cputrain {
 
 /// What a report is made of and where it goes.
 struct ReportRequest {
-  std::vector<std::filesystem::path> folders;  ///< of tables, or their files (cells.json)
-  std::filesystem::path out;                   ///< folder; empty: the first of `folders`
+  /// Of tables, or their files (cells.json); of single trainings, or what holds such.
+  std::vector<std::filesystem::path> folders;
+  std::filesystem::path out;  ///< folder; empty: the first of `folders`
   std::optional<std::filesystem::path> reference;
   Prices prices;
 };

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/error.h"
+#include "report/series_identity.h"
 
 namespace cputrain {
 
@@ -50,40 +51,6 @@ std::optional<double> Prices::of(const Cell& cell) const {
 }
 
 namespace {
-
-/// Figures of two series are never mixed: everything that makes times incomparable is in here.
-using Identity = std::tuple<std::string, std::string, std::string, int, std::size_t>;
-
-std::string machine_text(const CellMachine& m) {
-  if (!m.platform.empty()) return m.platform;
-  const std::string name = m.cpu.empty() ? m.host : m.cpu;
-  if (name.empty()) return "unknown machine";
-  return m.cores > 0 ? fmt::format("{}, {} cores", name, m.cores) : name;
-}
-
-/// A simulation of this machine and a measurement on it are two series.
-Identity identity_of(const CellTable& t, const Cell& c) {
-  const bool simulated = c.status == CellStatus::simulated || !t.machine.platform.empty();
-  return {c.backend, machine_text(t.machine) + (simulated ? ", simulated" : ""), t.model,
-          t.image_size, t.images_per_epoch};
-}
-
-std::string name_of(const Identity& own, const std::vector<Identity>& all) {
-  const auto& [backend, machine, model, size, images] = own;
-  std::set<std::string> machines;
-  std::set<std::pair<std::string, int>> models;
-  std::set<std::size_t> epochs;
-  for (const auto& [b, m, n, s, i] : all) {
-    if (b == backend) machines.insert(m);
-    models.emplace(n, s);
-    epochs.insert(i);
-  }
-  std::string name = backend;
-  if (machines.size() > 1) name += ", " + machine;
-  if (models.size() > 1) name += fmt::format(", {} at {}x{}", model, size, size);
-  if (epochs.size() > 1) name += fmt::format(", {} images", images);
-  return name;
-}
 
 /// Smaller is better founded.
 int doubt(CellStatus status) { return static_cast<int>(status); }
@@ -159,9 +126,9 @@ void derive(Grid& grid, std::size_t images, const Prices& prices) {
   }
 }
 
-Series series_of(const Identity& identity, const std::vector<Identity>& all,
+Series series_of(const SeriesIdentity& identity, const std::vector<SeriesIdentity>& all,
                  const Gathered& gathered, const Prices& prices) {
-  Series series{name_of(identity, all), std::get<0>(identity), gathered.about, {}, {}};
+  Series series{name_of(identity, all), identity.backend, gathered.about, {}, {}};
   for (const auto& [where, found] : gathered.cells) {
     const auto& [cell, folder] = found;
     if (cell.batch_per_rank) {
@@ -178,12 +145,12 @@ Series series_of(const Identity& identity, const std::vector<Identity>& all,
 }  // namespace
 
 ScalingTable make_scaling_table(const std::vector<CellSource>& sources, const Prices& prices) {
-  std::vector<Identity> order;
-  std::map<Identity, Gathered> all;
+  std::vector<SeriesIdentity> order;
+  std::map<SeriesIdentity, Gathered> all;
   int doubled = 0;
   for (const CellSource& source : sources) {
     for (const Cell& cell : source.table.cells) {
-      const Identity identity = identity_of(source.table, cell);
+      const SeriesIdentity identity = identity_of(source.table, cell);
       const auto [found, fresh] = all.try_emplace(identity);
       if (fresh) {
         order.push_back(identity);
@@ -194,9 +161,10 @@ ScalingTable make_scaling_table(const std::vector<CellSource>& sources, const Pr
     }
   }
   ScalingTable table;
+  table.remarks = identity_remarks(order);
   for (const bool devices : {false, true}) {
-    for (const Identity& identity : order) {
-      if (is_device(std::get<0>(identity)) != devices) continue;
+    for (const SeriesIdentity& identity : order) {
+      if (is_device(identity.backend) != devices) continue;
       table.series.push_back(series_of(identity, order, all.at(identity), prices));
     }
   }

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json_text.h"
 #include "report/escapes.h"
 
 namespace cputrain {
@@ -11,11 +12,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Value = std::optional<double>;
-
-template <class T>
-Json known(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
 
 Value reference_ratio(const std::optional<ReferenceTable>& reference, const Series& series,
                       const Cell& cell) {
@@ -27,8 +23,10 @@ std::string csv_number(Value value) { return value ? fmt::format("{}", *value) :
 
 constexpr const char* kColumns =
     "series,backend,cpus,batch,batch_per_rank,ranks,threads,quickest,status,seconds_per_epoch,"
-    "seconds_min,seconds_max,repeats,steps,images_per_second,speed_up,efficiency,gflops,fma_gflops,"
-    "peak_share,triad_gbs,final_loss,final_accuracy,val_accuracy,seconds_to_target,cost,"
+    "seconds_min,seconds_max,repeats,steps,includes_warm_up,images_per_second,speed_up,efficiency,"
+    "gflops,fma_gflops,"
+    "peak_share,triad_gbs,final_loss,final_accuracy,val_accuracy,reached_target,seconds_to_target,"
+    "cost,"
     "reference_ratio,limit,why,reason,command\r\n";
 
 std::string csv_line(const Series& series, const ScalingCell& place, const Cell& c, bool quickest,
@@ -50,6 +48,7 @@ std::string csv_line(const Series& series, const ScalingCell& place, const Cell&
         csv_number(c.spread ? Value(c.spread->max) : std::nullopt),
         std::to_string(c.repeats.size()),
         std::to_string(c.steps),
+        std::string(c.includes_warm_up ? "1" : "0"),
         quickest ? csv_number(place.images_per_second) : csv_number(c.images_per_second),
         derived(place.speed_up),
         derived(place.efficiency),
@@ -60,6 +59,7 @@ std::string csv_line(const Series& series, const ScalingCell& place, const Cell&
         csv_number(c.final_loss),
         csv_number(c.final_accuracy),
         csv_number(c.val_accuracy),
+        c.reached_target ? std::to_string(*c.reached_target) : "",
         csv_number(c.seconds_to_target),
         derived(place.cost),
         csv_number(reference_ratio(reference, series, c)),

@@ -12,11 +12,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <class T>
-Json known(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
-
 Json json_of(const CellMachine& m) {
   Json json{{"cpu", m.cpu},
             {"cores", m.cores},

@@ -240,6 +240,11 @@ class Report(ProgramTest):
         self.assertAlmostEqual(cells[0]["ratio"], (90 * 91 * 92 / (100 * 101 * 102)) ** (1 / 3), places=12)
         self.assertEqual(len(list(csv.DictReader(io.StringIO(self.read("d/diff.csv")), strict=True))), 2)
         self.assertEqual(self.read("d/copy.json"), self.read("d/diff.json"))
+        self.assertEqual(json.loads(self.read("d/diff.json"))["warnings"], [])
+        self.sweep("bf16", sweep(cell(1, 128, 50.0), options={"precision": "bf16"}, machine={"platform": "p"}))
+        self.expect(0, "report", "--diff", "before", "bf16", "--out", "e",
+                    says=["They differ in --precision: not said and bf16.", "They differ in platform: not said and p."])
+        self.assertIn("They differ in --precision: not said and bf16.", json.loads(self.read("e/diff.json"))["warnings"])
         Page(self.read("d/diff.html"))
         check_latex(self.read("d/diff.tex"))
 

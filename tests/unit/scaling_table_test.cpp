@@ -3,39 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "report/document.h"
-#include "report/grid_tables.h"
-#include "report/scaling_document.h"
+#include "support/scaling_cells.h"
 
 namespace cputrain {
 namespace {
-
-Cell cell(int ranks, int threads, std::size_t batch, double seconds,
-          CellStatus status = CellStatus::measured) {
-  Cell c;
-  c.cpus = ranks * threads;
-  c.ranks = ranks;
-  c.threads = threads;
-  c.batch = batch;
-  c.status = status;
-  c.seconds_per_epoch = seconds;
-  return c;
-}
-
-Cell absent(int ranks, std::size_t batch, const std::string& reason) {
-  Cell c = cell(ranks, 1, batch, 1, CellStatus::absent);
-  c.seconds_per_epoch.reset();
-  c.reason = reason;
-  return c;
-}
-
-CellSource source(std::vector<Cell> cells, const std::string& folder = "a") {
-  CellTable table;
-  table.model = "dogcat";
-  table.images_per_epoch = 22500;
-  table.cells = std::move(cells);
-  return {folder, std::move(table), folder};
-}
 
 ScalingTable table_of(std::vector<Cell> cells, const Prices& prices = {}) {
   return make_scaling_table({source(std::move(cells))}, prices);
@@ -128,6 +99,49 @@ TEST(ScalingTable, FoldersMergeAndTheBetterFoundedFigureStays) {
   EXPECT_EQ(table.remarks.size(), 1u);
 }
 
+std::vector<std::string> names_of(const std::vector<CellSource>& sources) {
+  std::vector<std::string> names;
+  for (const Series& s : make_scaling_table(sources, {}).series) names.push_back(s.name);
+  return names;
+}
+
+TEST(ScalingTable, PrecisionsAreNeverMixed) {
+  std::vector<CellSource> sources{source({cell(1, 1, 128, 100), cell(2, 1, 128, 60)}),
+                                  source({cell(2, 1, 128, 20), cell(4, 1, 128, 15)}, "b")};
+  sources[0].table.options = {{"allreduce", "shm"}};
+  sources[1].table.options = {{"allreduce", "shm"}, {"precision", "bf16"}};
+  const auto table = make_scaling_table(sources, {});
+  ASSERT_EQ(table.series.size(), 2u);
+  EXPECT_EQ(table.series[0].name, "cpu");  // what all have alike tells nothing
+  EXPECT_EQ(table.series[1].name, "cpu, --precision bf16");
+  EXPECT_EQ(*table.series[0].strong.at(128, 2)->cell.seconds_per_epoch, 60);
+  EXPECT_DOUBLE_EQ(*table.series[1].strong.at(128, 4)->speed_up, 20.0 / 15);
+  EXPECT_TRUE(table.remarks.empty());
+}
+
+TEST(ScalingTable, WhateverChangesTimesMakesASeries) {
+  const std::vector<Cell> cells{cell(1, 1, 128, 100)};
+  std::vector<CellSource> two{source(cells), source(cells, "b")};
+  EXPECT_EQ(names_of(two).size(), 1u);
+  two[1].table.data = "folder";
+  EXPECT_EQ(names_of(two), (std::vector<std::string>{"cpu, data not said", "cpu, data folder"}));
+  two[1] = source(cells);
+  two[1].table.machine.build = "another";
+  EXPECT_EQ(names_of(two), (std::vector<std::string>{"cpu, build 1", "cpu, build 2"}));
+  EXPECT_EQ(make_scaling_table(two, {}).remarks,
+            (std::vector<std::string>{"Build 1: not said.", "Build 2: another."}));
+  for (CellSource& one : two) {
+    one.table.machine.platform = "skylake-96";
+    one.table.options["clock-ghz"] = &one == &two[0] ? "2" : "2.8";
+    one.table.machine.build.clear();
+  }
+  EXPECT_EQ(names_of(two),
+            (std::vector<std::string>{"cpu, --clock-ghz 2", "cpu, --clock-ghz 2.8"}));
+  two[1].table.options = two[0].table.options;
+  two[1].table.options["reproducible"] = "true";
+  EXPECT_EQ(names_of(two), (std::vector<std::string>{"cpu", "cpu, --reproducible"}));
+}
+
 // A diagonal of 501 cells would be a table of a quarter of a million.
 TEST(ScalingTable, RefusesWhatNobodyCouldRead) {
   std::vector<Cell> diagonal;
@@ -148,144 +162,6 @@ TEST(ScalingTable, MeasuredSimulatedAndDevicesAreSeries) {
   EXPECT_EQ(table.series[0].name, "cpu, skylake-96, simulated");
   EXPECT_EQ(table.series[1].name, "cpu, unknown machine");
   EXPECT_EQ(table.series[2].name, "cuda");  // devices last, whatever the order of folders
-}
-
-/// Texts of a document's tables, row by row: "128: 100 | 60 scaled".
-std::vector<std::string> lines_of(const Document& document, const std::string& section) {
-  std::vector<std::string> lines;
-  for (const Section& s : document.sections) {
-    if (s.id != section) continue;
-    for (const DocumentTable& t : s.tables) {
-      for (const Row& row : t.rows) {
-        std::string line = row.label + ":";
-        for (const Entry& e : row.entries) {
-          line += " " + e.text + (e.mark.empty() ? "" : " " + e.mark);
-          if (e.note > 0) line += " (" + t.notes.at(static_cast<std::size_t>(e.note) - 1) + ")";
-          line += " |";
-        }
-        lines.push_back(line);
-      }
-    }
-  }
-  return lines;
-}
-
-TEST(ScalingDocument, EveryCellSaysWhatKindOfFigureItIs) {
-  const std::vector<CellSource> sources{
-      source({cell(1, 1, 128, 100), cell(2, 1, 128, 64, CellStatus::scaled),
-              absent(1, 1024, "needs 9 GB of 8 GB"), cell(2, 1, 1024, 48, CellStatus::scaled)})};
-  const ScalingTable table = make_scaling_table(sources, {});
-  const Document document = scaling_document({table, sources, std::nullopt, {}, {}});
-  const std::vector<std::string> seconds{
-      "128: 100 | 64.0 scaled |", "1024: n/a (needs 9 GB of 8 GB) | 48.0 scaled |",
-      "increase of 1024 with regard to batch 128:  | +25.0 % scaled |"};
-  EXPECT_EQ(lines_of(document, "seconds"), seconds);
-  const std::vector<std::string> efficiency{"128: 100.0 | 78.1 scaled |",
-                                            "1024: n/a (needs 9 GB of 8 GB) | 100.0 scaled |"};
-  EXPECT_EQ(lines_of(document, "efficiency"), efficiency);
-  EXPECT_TRUE(lines_of(document, "arithmetic").empty());  // no cell has GFLOP/s
-}
-
-TEST(ScalingDocument, SetsOursBesideAPublishedTable) {
-  const std::vector<CellSource> sources{source({cell(1, 1, 128, 439), cell(2, 1, 512, 403)})};
-  const std::optional<ReferenceTable> paper = parse_reference(
-      "cpus,batch,seconds_per_epoch\n1,128,878\n1,256,\n2,256,806\n4,256,456\n1,512,\n2,512,806\n"
-      "4,512,456\n",
-      "paper.csv");
-  const ScalingTable table = make_scaling_table(sources, {});
-  const Document document = scaling_document({table, sources, paper, {}, {}});
-  const auto lines = lines_of(document, "reference");
-  ASSERT_EQ(lines.size(), 7u);  // ours has no batch 256
-  EXPECT_EQ(lines[1], "128 published: 878 |  |  |");
-  EXPECT_EQ(lines[2], "128 ratio: 0.500 |  |  |");
-  EXPECT_EQ(lines[3], "256 published: n/a (n/a in the published table) | 806 | 456 |");
-  EXPECT_EQ(lines[6], "512 ratio:  | 0.500 |  |");
-  bool said = false;
-  for (const Section& s : document.sections) {
-    for (const std::string& remark : s.remarks) said |= remark.starts_with("Rows 256 and 512");
-  }
-  EXPECT_TRUE(said);
-}
-
-// A GPU's row of its own batches is no part of the CPUs' row.
-TEST(ScalingDocument, EveryPairOfBatchesHasItsIncrease) {
-  std::vector<Cell> cells{cell(1, 1, 128, 100), cell(1, 1, 1024, 80), cell(1, 1, 128, 10),
-                          cell(1, 1, 4096, 4)};
-  cells[2].backend = cells[3].backend = "cuda";
-  const std::vector<CellSource> sources{source(cells)};
-  const ScalingTable table = make_scaling_table(sources, {});
-  const auto lines = lines_of(scaling_document({table, sources, {}, {}, {}}), "seconds");
-  ASSERT_EQ(lines.size(), 5u);
-  EXPECT_EQ(lines[3], "increase of 1024 with regard to batch 128: +20.0 % |  |");
-  EXPECT_EQ(lines[4], "increase of 4096 with regard to batch 128:  | +60.0 % |");
-}
-
-TEST(ScalingDocument, GpusStandBesideCpusAndOtherMachinesApart) {
-  Cell gpu = cell(1, 1, 128, 5);
-  gpu.backend = "cuda";
-  std::vector<CellSource> sources{source({cell(1, 1, 128, 100), cell(2, 1, 128, 60)}),
-                                  source({cell(4, 1, 128, 40)}, "b"), source({gpu}, "c")};
-  sources[1].table.machine.cpu = "another";
-  const ScalingTable table = make_scaling_table(sources, {});
-  const Document document = scaling_document({table, sources, {}, {}, {}});
-  EXPECT_EQ(lines_of(document, "seconds"),
-            (std::vector<std::string>{"128: 100 | 60.0 | 5.00 |", "128: 40.0 |"}));
-}
-
-TEST(ScalingDocument, ASweepThatCouldNotRunSaysWhy) {
-  const std::vector<CellSource> sources{
-      source({absent(1, 128, "no GPU"), absent(2, 128, "no GPU")})};
-  const ScalingTable table = make_scaling_table(sources, {});
-  const Document document = scaling_document({table, sources, {}, {}, {}});
-  EXPECT_EQ(lines_of(document, "seconds"),
-            std::vector<std::string>{"128: n/a (no GPU) | n/a (no GPU) |"});
-  EXPECT_TRUE(lines_of(document, "speed-up").empty());
-}
-
-std::vector<std::string> remarks_of(const Document& document, const std::string& section) {
-  for (const Section& s : document.sections) {
-    if (s.id == section) return s.remarks;
-  }
-  return {};
-}
-
-// Proportions 0.5 and 0.6 of 22,500 images: standard error of their difference
-// sqrt((0.25 + 0.24) / 22500) = 0.004667; one pair: 1.96 of them.
-TEST(ScalingDocument, SaysWhetherAccuracyDependsOnCpusOrBatch) {
-  std::vector<Cell> cells{cell(1, 1, 128, 100), cell(2, 1, 128, 60), cell(1, 1, 256, 90)};
-  cells[0].final_accuracy = 0.6;
-  cells[1].final_accuracy = 0.5;
-  cells[2].final_accuracy = 0.601;
-  const std::vector<CellSource> sources{source(cells)};
-  const ScalingTable table = make_scaling_table(sources, {});
-  const auto remarks = remarks_of(scaling_document({table, sources, {}, {}, {}}), "accuracy");
-  ASSERT_EQ(remarks.size(), 2u);
-  EXPECT_NE(remarks[0].find("at most 0.1000 (0.5000 on 2 CPUs"), std::string::npos) << remarks[0];
-  EXPECT_NE(remarks[0].find("more than the 0.0091 by"), std::string::npos) << remarks[0];
-  EXPECT_NE(remarks[1].find("at most 0.0010"), std::string::npos) << remarks[1];
-  EXPECT_NE(remarks[1].find("within the 0.0091 by"), std::string::npos) << remarks[1];
-}
-
-TEST(ScalingDocument, ComparesTheLastStepThatAllHave) {
-  const std::vector<CellSource> sources{source({cell(1, 1, 128, 100), cell(2, 1, 128, 60)})};
-  const ScalingTable table = make_scaling_table(sources, {});
-  const Series& series = table.series[0];
-  const std::vector<CellCurve> curves{
-      {&series, series.strong.at(128, 1), {{128, 256, 384}, {0.7, 0.6, 0.1}, {0, 0, 0}}},
-      {&series, series.strong.at(128, 2), {{128, 256}, {0.7, 0.625}, {0, 0}}}};
-  const auto remarks = remarks_of(scaling_document({table, sources, {}, {}, curves}), "accuracy");
-  ASSERT_EQ(remarks.size(), 1u);
-  EXPECT_NE(remarks[0].find("at most 0.025 (after 256 images 0.600000 on 1 CPU"), std::string::npos)
-      << remarks[0];
-}
-
-TEST(ScalingDocument, FiguresHaveThreeDigits) {
-  EXPECT_EQ(figure_text(1234.5), "1234");
-  EXPECT_EQ(figure_text(99.96), "100");
-  EXPECT_EQ(figure_text(9.996), "10.0");
-  EXPECT_EQ(figure_text(1), "1.00");
-  EXPECT_EQ(figure_text(0.12345), "0.123");
-  EXPECT_EQ(figure_text(0), "0");
 }
 
 }  // namespace

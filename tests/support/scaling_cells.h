@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "report/scaling_table.h"
+
+/// Made cells, for tests of tables.
+namespace cputrain {
+
+inline Cell cell(int ranks, int threads, std::size_t batch, double seconds,
+                 CellStatus status = CellStatus::measured) {
+  Cell c;
+  c.cpus = ranks * threads;
+  c.ranks = ranks;
+  c.threads = threads;
+  c.batch = batch;
+  c.status = status;
+  c.seconds_per_epoch = seconds;
+  return c;
+}
+
+inline Cell absent(int ranks, std::size_t batch, const std::string& reason) {
+  Cell c = cell(ranks, 1, batch, 1, CellStatus::absent);
+  c.seconds_per_epoch.reset();
+  c.reason = reason;
+  return c;
+}
+
+inline CellSource source(std::vector<Cell> cells, const std::string& folder = "a") {
+  CellTable table;
+  table.model = "dogcat";
+  table.images_per_epoch = 22500;
+  table.cells = std::move(cells);
+  return {folder, std::move(table), folder};
+}
+
+}  // namespace cputrain
