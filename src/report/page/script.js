@@ -166,7 +166,7 @@
       const colour = at(colours, i);
       sets.push({
         label: named(data[0].cell) + `${label} ${batch}`, data, borderColor: colour, backgroundColor: colour,
-        borderDash: at(dashes, s), pointStyle: at(shapes, s), pointRadius: 4, borderWidth: 2,
+        borderDash: at(dashes, s), pointStyle: at(shapes, s), pointRadius: 4, borderWidth: 2, clip: false,
       });
     }));
     return sets;
@@ -192,7 +192,7 @@
       const data = published.filter(c => c.batch === batch).map(c => ({ x: c.cpus, y: c.seconds_per_epoch }))
         .sort((a, b) => a.x - b.x);
       sets.push({ label: `published, batch ${batch}`, data, borderColor: at(colours, batches.indexOf(batch)),
-        borderDash: [2, 3], borderWidth: 1.5, pointRadius: 3, pointStyle: 'crossRot' });
+        borderDash: at(dashes, figures.series.length), borderWidth: 1, pointRadius: 3, pointStyle: 'crossRot', clip: false });
     }
     if (!sets.length) return null;
     const all = sets.flatMap(s => s.data.flatMap(p => p.range || [p.y]));
