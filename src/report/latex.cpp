@@ -100,12 +100,14 @@ constexpr std::size_t kMostRows = 40;
 std::string figure_table(const DocumentTable& table) {
   std::string text;
   for (std::size_t first = 0; first < table.rows.size(); first += kMostRows) {
-    text += "\\begin{center}\n\\tablecaption{" + latex_escape(table.caption) +
-            (first > 0 ? ", continued" : "") + "}\n\\begin{lrbox}{\\figures}\n\\begin{tabular}{l" +
+    // One box: a caption stays with its figures.
+    text += "\\noindent\\begin{minipage}{\\linewidth}\n\\centering\n\\tablecaption{" +
+            latex_escape(table.caption) + (first > 0 ? ", continued" : "") +
+            "}\n\\begin{lrbox}{\\figures}\n\\begin{tabular}{l" +
             std::string(table.head.size(), 'r') + "}\n\\toprule\n" + group_lines(table) +
             head_line(table) +
             row_lines(table, first, std::min(first + kMostRows, table.rows.size())) +
-            "\\bottomrule\n\\end{tabular}\n\\end{lrbox}\n\\shrunk\n\\end{center}\n";
+            "\\bottomrule\n\\end{tabular}\n\\end{lrbox}\n\\shrunk\n\\end{minipage}\n\n\\bigskip\n";
   }
   return text + note_lines(table);
 }

@@ -82,7 +82,7 @@ def check_latex(text):
         usebox else fi begin end title author date maketitle section caption centering toprule midrule bottomrule
         addlinespace cmidrule multicolumn textsuperscript footnotesize item clearpage times pm mu textbackslash
         textasciitilde textasciicircum textless textgreater textbar textquotedbl setlength LTleft makeatletter makeatother
-        tablecaption def captype raggedright arraybackslash endfirsthead endhead endfoot par""".split())
+        tablecaption def captype raggedright arraybackslash endfirsthead endhead endfoot par noindent bigskip""".split())
     environments, depth, dollars = [], 0, 0
     for token in re.finditer(r"\\([A-Za-z]+)(?:\{([a-z]*)\})?|\\(.)|([{}$%&#^_~])", text):
         word, argument, symbol, special = token.groups()
