@@ -20,8 +20,8 @@ ask() {
   if $dry_run; then echo "$made_up"; else "$@"; fi
 }
 
-# Reads flags until `--`; the rest are the sweep's. `allowed` maps a flag to the variable it sets, and
-# `switches` those without a value.
+# Reads flags until `--`; the rest are the sweep's. `allowed` maps a flag to the variable it sets,
+# `switches` those without a value; --cpu '' asks for no kind of processor.
 read_flags() {
   while [[ $# -gt 0 && $1 != -- ]]; do
     if [[ -n ${switches[$1]-} ]]; then
@@ -30,7 +30,7 @@ read_flags() {
       continue
     fi
     [[ -n ${allowed[$1]-} ]] || stop "unknown flag $1; allowed are ${!allowed[*]} ${!switches[*]}, then -- and flags of cputrain sweep"
-    [[ $# -gt 1 && -n $2 ]] || stop "$1 needs a value"
+    [[ $# -gt 1 && ( -n $2 || $1 == --cpu ) ]] || stop "$1 needs a value"
     printf -v "${allowed[$1]}" '%s' "$2"
     shift 2
   done

@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Sourced by the batch scripts: runs a command so that Slurm's warning before the end of the time
-# (--signal=B:USR1@60) ends it with 75, and puts the job back into the queue then.
+# (--signal=B:USR1@60) ends it with 75, and puts the job back into the queue then: 20 times at the
+# most (REQUEUES=N for another number), since a training that needs more than --time never ends.
 
 # run_and_requeue COMMAND...  ends the batch script with the command's exit code
 run_and_requeue() {
@@ -22,7 +23,10 @@ run_and_requeue() {
     wait "$pid" || code=$?
   fi
   trap - USR1 TERM
-  if [[ $code -eq 75 ]]; then
+  if [[ $code -eq 75 && ${SLURM_RESTART_COUNT:-0} -ge ${REQUEUES:-20} ]]; then
+    echo "stopped after Slurm's signal, and was put back ${SLURM_RESTART_COUNT:-0} times: job $job ends here;" \
+      "submit it again with a longer --time, or with REQUEUES=N for more times"
+  elif [[ $code -eq 75 ]]; then
     echo "stopped after Slurm's signal; job $job goes back into the queue and will go on where it was"
     scontrol requeue "$job"
   fi

@@ -2,22 +2,28 @@
 import os
 import re
 import shlex
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 TOOLS = ["gcloud", "aws", "ssh", "scp", "ssh-keygen", "curl", "tar"]
-# Answers of the AWS tool, by what is asked.
+# Answers of the AWS tool, by what is asked; $WAITS is a command during which a signal comes.
 STAND_IN = r"""#!/bin/bash
+each() { seq -f "$1" -s ' ' 0 $((VMS - 1)); }
 printf '%q ' "${0##*/}" "$@" >>"$CALLS"; echo >>"$CALLS"
 case "${0##*/} $*" in
   *"$FAILS"*) exit 1 ;;
+  *"$WAITS"*) touch "$CALLS.waiting"; sleep 60; exit 1 ;;
+  *"$SIGNALS_IN"*) kill -INT 0 ;;&  # the group, as the terminal does
   aws*create-security-group*) echo sg-0 ;;
   aws*describe-images*) echo ami-0 ;;
-  aws*run-instances*) echo i-0 i-1 ;;
-  aws*PublicIp*) echo 192.0.2.10 192.0.2.11 ;;
-  aws*PrivateIp*) echo 10.0.0.10 10.0.0.11 ;;
+  aws*run-instances*) each i-%g ;;
+  aws*Name=tag:Name*) each i-%g ;;
+  aws*PublicIp*) each 192.0.2.1%g ;;
+  aws*PrivateIp*) each 10.0.0.1%g ;;
   curl*) echo 192.0.2.1 ;;
   ssh-keygen*) touch "${@: -1}" "${@: -1}.pub" ;;
 esac
@@ -35,23 +41,32 @@ class Clouds(unittest.TestCase):
                 f.write(STAND_IN)
             os.chmod(os.path.join(self.folder, tool), 0o755)
 
-    def run_script(self, cloud, *words, fails="nothing fails"):
+    def run_script(self, cloud, *words, fails="nothing fails", waits="", signals_in="no signal comes"):
         """Exit code, commands that were printed, commands that were run; names made alike."""
         calls = os.path.join(self.folder, "calls")
         open(calls, "w").close()
-        done = subprocess.run(
+        script = subprocess.Popen(
             [os.path.join(ROOT, "scripts", "cloud", cloud), "--results",
-             os.path.join(self.folder, "results"), *words], text=True, timeout=60,
+             os.path.join(self.folder, "results"), *words], text=True, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**os.environ, "PATH": self.folder + ":" + os.environ["PATH"], "CALLS": calls,
-                 "FAILS": fails})
+                 "FAILS": fails, "WAITS": waits or "nothing waits", "SIGNALS_IN": signals_in,
+                 "CLOUD_PATIENCE": "0",
+                 "VMS": words[words.index("--vms") + 1] if "--vms" in words else "1"})
+        end = time.time() + 30
+        while waits and not os.path.exists(calls + ".waiting") and time.time() < end:
+            time.sleep(0.02)
+        if waits:
+            os.remove(calls + ".waiting")
+            os.killpg(script.pid, signal.SIGINT)
+        _, stderr = script.communicate(timeout=60)
 
         def alike(line):
             return re.sub(r"tmp\.\w+", "tmp", re.sub(r"cputrain-\d{4}-\d{6}", "cputrain-N", line))
-        said = [alike(line[2:]) for line in done.stderr.splitlines() if line.startswith("+ ")]
+        said = [alike(line[2:]) for line in stderr.splitlines() if line.startswith("+ ")]
         with open(calls) as f:
             ran = [alike(line) for line in f.read().splitlines()]
-        return done.returncode, said, ran
+        return script.returncode, said, ran
 
     def ours(self, lines):
         """Without what is no cloud's: git and mkdir really run."""
@@ -86,16 +101,44 @@ class Clouds(unittest.TestCase):
             if fails == "cputrain sweep":
                 os.rmdir(os.path.join(self.folder, "results"))
 
+    def test_ctrl_c_and_another_while_it_cleans_up(self):
+        for cloud, waits, deletes, rest in (
+                ("gcp", "instances create", "instances delete", "resource-policies delete"),
+                ("gcp", "scripts/build", "instances delete", "resource-policies delete"),
+                ("aws", "run-instances", "terminate-instances --instance-ids i-0 i-1", "delete-key-pair"),
+                ("aws", "scripts/build", "terminate-instances --instance-ids i-0 i-1", "delete-key-pair")):
+            code, _, ran = self.run_script(cloud, *SWEEP, waits=waits, signals_in=deletes)
+            self.assertEqual(code, 130, (cloud, waits, ran))
+            self.assertTrue([line for line in ran if deletes in line], ran)
+            self.assertIn(rest, ran[-1])
+
     def test_what_was_not_made_is_not_deleted(self):
         _, _, ran = self.run_script("aws", *SWEEP, fails="create-key-pair")
         self.assertEqual(len(ran), 1)
-        _, _, ran = self.run_script("aws", *SWEEP, fails="run-instances")
+        _, _, ran = self.run_script("aws", *SWEEP, fails="create-placement-group")
         self.assertFalse([line for line in ran if "terminate" in line])
+
+    def test_lines_of_the_readme(self):
+        with open(os.path.join(ROOT, "scripts", "cloud", "README.md")) as f:
+            text = f.read()
+        lines = [shlex.split(line) for line in re.findall(r"^ +(scripts/cloud/.*)", text, re.M)]
+        for row in re.findall(r"^\|.*`--vms.*", text, re.M):
+            for cloud, words in zip(("gcp", "aws"), re.findall("`(.*?)`", row)):
+                lines.append(["scripts/cloud/" + cloud, *shlex.split(words.replace(" ...", ""))])
+        self.assertEqual(len(lines), 4)
+        for line in lines:
+            code, said, ran = self.run_script(os.path.basename(line[0]), *line[1:])
+            self.assertEqual(code, 0, line)
+            self.assertEqual("--min-cpu-platform" in "".join(said),
+                             line[0].endswith("gcp") and "--cpu" not in line)
+            self.assertEqual(ran == [], "--dry-run" in line)
+            if ran:
+                os.rmdir(os.path.join(self.folder, "results"))
 
     def test_wrong_flags(self):
         for cloud in ("gcp", "aws"):
             for words in ([], ["--np", "1"], ["--vms", "0", "--"], ["--name", "A;b", "--"],
-                          ["--", "--out", "x"]):
+                          ["--machine", "", "--", "--np", "1"], ["--", "--out", "x"]):
                 code, _, ran = self.run_script(cloud, *words)
                 self.assertEqual((code, ran), (2, []), words)
 
