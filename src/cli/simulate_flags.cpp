@@ -44,11 +44,12 @@ void add_simulate_flags(Flags& f, Config& c) {
   f.text("data", c.data, "DATA", "whose number of images makes an epoch [synthetic]");
   f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training pictures");
   f.whole("micro-batch", c.micro_batch, 1, 65536,
-          "images that a rank computes at once [8 for one rank, else 32]");
+          "images that a rank computes at once [8 for one rank, else 16]");
   f.choice("optimizer", {"sgd", "rmsprop", "adam", "lars", "lamb"}, "update rule [the model's]",
            [&c](const std::string& name) { c.optimizer = name; });
   f.parsed("allreduce", "NAME",
-           "how gradients are summed, as in train [auto on one node, hierarchical+ring on several]",
+           "how gradients are summed, as in train [shm on one node; hierarchical on several, with the "
+           "algorithm that latency and bandwidth make the quickest]",
            [&c](const std::string& text) { c.allreduce = parse_allreduce(text); });
   f.choice("precision", {"float", "bf16"}, "as in train [float]",
            [&c](const std::string& name) { c.precision = name; });

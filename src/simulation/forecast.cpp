@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace cputrain {
 namespace {
@@ -22,6 +23,24 @@ Budget scaled(const Budget& b, double factor) {
 }
 
 }  // namespace
+
+std::string usual_allreduce(const Platform& platform, int ranks, double gradient_bytes) {
+  const int nodes = nodes_used(platform, ranks);
+  if (nodes == 1) return "shm";
+  const auto n = static_cast<unsigned>(nodes);
+  const double bytes = gradient_bytes * nodes / ranks;  // each rank of a node sums its slice
+  const double message = platform.network_latency_us * 1e-6;
+  const double byte = 8 / (platform.network_gbps * platform.network_efficiency * 1e9) * ranks / nodes;
+  const double whole = message + bytes * byte;
+  const double halves = 2 * bytes * byte * (nodes - 1) / nodes;
+  const double log = std::bit_width(n) - 1;
+  const bool folds = !std::has_single_bit(n);
+  const std::pair<double, const char*> seconds[] = {
+      {2 * (nodes - 1) * message + halves, "ring"},
+      {2 * log * message + halves + (folds ? 2 * whole : 0), "rabenseifner"},
+      {log * whole + (folds ? 2 * whole : 0), "recursive-doubling"}};
+  return std::string("hierarchical+") + std::ranges::min_element(seconds)->second;
+}
 
 CellMachine Forecast::machine() const {
   CellMachine machine;
@@ -47,11 +66,10 @@ SimulationJob Forecast::job(const Cell& cell, const std::vector<std::string>& fl
   job.ranks = cell.ranks;
   job.arguments = {"train", "--threads=1", fmt::format("--batch={}", cell.batch)};
   job.arguments.insert(job.arguments.end(), flags.begin(), flags.end());
-  // Choosing among algorithms by trying them would send more than the steps do.
   const bool says = std::ranges::any_of(
       flags, [](const std::string& flag) { return flag.starts_with("--allreduce"); });
-  if (!says && nodes_used(platform_, cell.ranks) > 1) {
-    job.arguments.emplace_back("--allreduce=hierarchical+ring");
+  if (!says) {
+    job.arguments.push_back("--allreduce=" + usual_allreduce(platform_, cell.ranks, gradient_bytes_));
   }
   job.platform = platform_;
   job.costs = costs_;

@@ -26,10 +26,13 @@ std::vector<std::string> words_of(const Simulator& simulator, const std::string&
           "--cfg=smpi/privatization:no",
           // Bandwidth and latency are the platform's; links are full duplex.
           "--cfg=smpi/bw-factor:0:1", "--cfg=smpi/lat-factor:0:1", "--cfg=network/crosstraffic:0",
-          // Few large mappings: the kernel has a limit of their number.
-          "--cfg=smpi/shared-malloc-blocksize:67108864",
-          // Open MPI's choices, but in gathering texts, where its ring takes ranks^2 messages.
-          "--cfg=smpi/coll-selector:ompi", "--cfg=smpi/allgatherv:mpich", simulator.program,
+          // Areas that nobody reads are mapped as they are, not filled page by page.
+          "--cfg=smpi/shared-malloc:local",
+          // From so many bytes on a message is not kept for a receiver that comes later.
+          "--cfg=smpi/send-is-detached-thresh:8192",
+          // Open MPI's choices, but where those of SimGrid take ranks^2 messages at the start.
+          "--cfg=smpi/coll-selector:ompi", "--cfg=smpi/allgatherv:ompi_bruck",
+          "--cfg=smpi/bcast:binomial_tree", simulator.program,
           stem + ".job.json"};
 }
 

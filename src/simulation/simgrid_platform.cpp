@@ -36,11 +36,12 @@ std::string simgrid_platform(const Platform& platform, int ranks) {
     text += fmt::format("<host id=\"node-{}\" speed=\"1Gf\" core=\"{}\"/>\n", node,
                         platform.hardware_threads());
   }
-  // A FATPIPE limits each of the flows through it, whatever their number.
-  text += fmt::format(
-      "<link id=\"core\" bandwidth=\"{:.0f}Bps\" latency=\"0\" sharing_policy=\"FATPIPE\"/>\n",
-      platform.core_gbs * 1e9);
   for (int node = 0; node < nodes; ++node) {
+    // A FATPIPE limits each of the flows through it, whatever their number. Every node has its own,
+    // or each flow of one node would be computed anew with those of all others.
+    text += fmt::format(
+        "<link id=\"core-{}\" bandwidth=\"{:.0f}Bps\" latency=\"0\" sharing_policy=\"FATPIPE\"/>\n",
+        node, platform.core_gbs * 1e9);
     text += fmt::format("<link id=\"memory-{}\" bandwidth=\"{:.0f}Bps\" latency=\"{}us\"/>\n", node,
                         platform.node_gbs * 1e9, platform.node_latency_us);
     if (nodes == 1) continue;
@@ -52,7 +53,7 @@ std::string simgrid_platform(const Platform& platform, int ranks) {
   }
   for (int node = 0; node < nodes; ++node) {
     text += fmt::format(
-        "<route src=\"node-{0}\" dst=\"node-{0}\"><link_ctn id=\"core\"/>"
+        "<route src=\"node-{0}\" dst=\"node-{0}\"><link_ctn id=\"core-{0}\"/>"
         "<link_ctn id=\"memory-{0}\"/></route>\n",
         node);
   }
