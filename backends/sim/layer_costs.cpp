@@ -8,8 +8,8 @@ namespace {
 
 constexpr double kFloat = 4;  // bytes
 
-const CostsWhenActive& measured_as(const Platform& platform, const CostTable& costs,
-                                   int local_ranks) {
+CostsWhenActive measured_as(const Platform& platform, const CostTable& costs,
+                            int local_ranks) {
   return platform.cpu ? costs.alone() : costs.when(local_ranks);
 }
 
@@ -24,7 +24,9 @@ LayerCosts::LayerCosts(const Graph& graph, const Platform& platform, const CostT
     : costs_(costs),
       measured_(measured_as(platform, costs, local_ranks)),
       slowdown_(slowdown(platform, costs, local_rank, local_ranks)),
+      noise_(platform.noise.value_or(measured_.spread)),
       core_gbs_(measured_.triad_gbs / measured_.active),
+      platform_gbs_(platform.core_gbs),
       memory_slowdown_(platform.cpu ? core_gbs_ / platform.core_gbs : 1) {
   std::optional<std::size_t> before;
   for (const LayerCost& cost : measured_.layers) {
@@ -81,12 +83,17 @@ SimulatedWork LayerCosts::shard(std::size_t layer, Way way, double part, std::si
           part * (weight_bytes(layer, way) + maps)};
 }
 
+bool LayerCosts::may_wait_for_memory(const SimulatedWork& work) const {
+  constexpr double kPart = 0.5;  // other ranks may take the rest of the node's bandwidth
+  return work.bytes / (platform_gbs_ * 1e9) > kPart * work.seconds;
+}
+
 double LayerCosts::update_seconds(double numbers) const {
-  return scaled(numbers * measured_.update_seconds_per_number);
+  return numbers * measured_.update_seconds_per_number * memory_slowdown_;
 }
 
 double LayerCosts::sum_seconds(double bytes) const {
-  return scaled(bytes / (measured_.sum_gbs * 1e9));
+  return bytes / (measured_.sum_gbs * 1e9) * memory_slowdown_;
 }
 
 double LayerCosts::workspace_bytes(int images) const {

@@ -25,7 +25,7 @@ SimBackend::SimBackend(const SimulationJob& job, int rank, int local_rank, int l
     : job_(job), rank_(rank), local_rank_(local_rank), local_ranks_(local_ranks) {
   LayerCosts plain(Graph({1, 1, 1}), job.platform, job.costs, local_rank, local_ranks);
   parts_ = std::make_unique<Parts>(
-      Parts{SimulatedCore(plain.spread(), job.seed, rank), std::move(plain), {}});
+      Parts{SimulatedCore(plain.noise(), job.seed, rank), std::move(plain), {}});
 }
 
 SimBackend::~SimBackend() = default;
@@ -44,8 +44,8 @@ std::unique_ptr<Program> SimBackend::compile(const Graph& graph, const CompileOp
 void SimBackend::update(const UpdateRule& rule, const UpdateSlice& slice) {
   // The gradient is read, weights and state are read and written.
   const double passes = 3 + 2 * state_arrays(rule);
-  parts_->core.work(parts_->plain.update_seconds(static_cast<double>(slice.weights.size)),
-                    passes * bytes_of(slice.weights));
+  SimulatedCore::work(parts_->plain.update_seconds(static_cast<double>(slice.weights.size)),
+                      passes * bytes_of(slice.weights));
 }
 
 void SimBackend::change_gradients(const GradientOperation&, const UpdateSlice& slice) {
@@ -54,8 +54,9 @@ void SimBackend::change_gradients(const GradientOperation&, const UpdateSlice& s
 }
 
 void SimBackend::sum(std::span<const Array> src, const Array& dst) {
+  if (src.size() == 1 && src[0].data == dst.data) return;  // it is its own sum
   const double bytes = static_cast<double>(src.size() + 1) * bytes_of(dst);
-  parts_->core.work(parts_->plain.sum_seconds(bytes), bytes);
+  SimulatedCore::work(parts_->plain.sum_seconds(bytes), bytes);
 }
 
 double SimBackend::sum_of_squares(const Array& array) {

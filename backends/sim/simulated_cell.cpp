@@ -90,8 +90,8 @@ SimulationResult run_repeats(const SimulationJob& job, const TrainingParts& part
   const auto& backend = dynamic_cast<const SimBackend&>(parts.backend);
   SimulationResult result;
   result.exchange = parts.exchange.describe();
-  result.steps_per_epoch = parts.plan.steps();
   result.steps = std::min(static_cast<std::size_t>(job.steps), parts.plan.steps());
+  for (std::size_t step = 0; step < result.steps; ++step) result.images += parts.plan.images(step);
   for (int repeat = 0; repeat < job.repeats; ++repeat) {
     const double stalled = backend.memory_stall();
     LastEpoch reporter;

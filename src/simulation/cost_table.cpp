@@ -46,6 +46,33 @@ CostsWhenActive active_from(const JsonObject& json, std::size_t sizes) {
   return costs;
 }
 
+std::vector<double> between(const std::vector<double>& a, const std::vector<double>& b,
+                            double part) {
+  std::vector<double> values(a.size());
+  std::ranges::transform(a, b, values.begin(),
+                         [&](double x, double y) { return std::lerp(x, y, part); });
+  return values;
+}
+
+CostsWhenActive between(const CostsWhenActive& a, const CostsWhenActive& b, int active) {
+  const double part = static_cast<double>(active - a.active) / (b.active - a.active);
+  CostsWhenActive costs{
+      .active = active,
+      .fma_gflops = std::lerp(a.fma_gflops, b.fma_gflops, part),
+      .triad_gbs = std::lerp(a.triad_gbs, b.triad_gbs, part),
+      .update_seconds_per_number =
+          std::lerp(a.update_seconds_per_number, b.update_seconds_per_number, part),
+      .sum_gbs = std::lerp(a.sum_gbs, b.sum_gbs, part),
+      .spread = std::lerp(a.spread, b.spread, part),
+      .layers = {}};
+  for (std::size_t i = 0; i < a.layers.size(); ++i) {
+    costs.layers.push_back({a.layers[i].name,
+                            between(a.layers[i].forward, b.layers[i].forward, part),
+                            between(a.layers[i].backward, b.layers[i].backward, part)});
+  }
+  return costs;
+}
+
 }  // namespace
 
 CostLine fit_line(const std::vector<int>& images, const std::vector<double>& seconds) {
@@ -72,18 +99,22 @@ CostLine fit_line(const std::vector<int>& images, const std::vector<double>& sec
 
 double interpolate(const std::vector<int>& at, const std::vector<double>& values, double x) {
   assert(!at.empty() && at.size() == values.size());
-  const std::size_t last = at.size() - 1;
-  if (last == 0) return values[0] * x / at[0];
-  if (x < at[0]) return std::max(0.0, fit_line(at, values).each * (x - at[0]) + values[0]);
+  if (at.size() == 1) return values[0] * x / at[0];
+  if (x < at.front() || x > at.back()) {
+    const std::size_t nearest = x < at.front() ? 0 : at.size() - 1;
+    return std::max(0.0, values[nearest] + fit_line(at, values).each * (x - at[nearest]));
+  }
   std::size_t i = 0;
-  while (i + 1 < last && x > at[i + 1]) ++i;
-  const double slope = (values[i + 1] - values[i]) / (at[i + 1] - at[i]);
-  return std::max(0.0, values[i] + slope * (x - at[i]));
+  while (x > at[i + 1]) ++i;
+  return values[i] + (values[i + 1] - values[i]) * (x - at[i]) / (at[i + 1] - at[i]);
 }
 
-const CostsWhenActive& CostTable::when(int active) const {
-  return *std::ranges::min_element(
-      by_active, {}, [&](const CostsWhenActive& costs) { return std::abs(costs.active - active); });
+CostsWhenActive CostTable::when(int active) const {
+  const auto next = std::ranges::lower_bound(by_active, active, {}, &CostsWhenActive::active);
+  if (next == by_active.end()) return by_active.back();
+  if (next == by_active.begin() || next->active == active) return *next;
+  const auto before = std::prev(next);
+  return between(*before, *next, active);
 }
 
 Json to_json(const CostTable& table) {

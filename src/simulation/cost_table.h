@@ -17,8 +17,7 @@ struct CostLine {
 /// is negative. At least one point.
 CostLine fit_line(const std::vector<int>& images, const std::vector<double>& seconds);
 
-/// Straight lines between the points, which ascend; beyond them in proportion to the nearest one's
-/// own slope: the last two points', and below the first that of the whole fit.
+/// Straight lines between the points, which ascend; beyond them on with the slope of the whole fit.
 double interpolate(const std::vector<int>& at, const std::vector<double>& values, double x);
 
 /// Seconds of one layer in one pass, by the table's sizes.
@@ -53,8 +52,9 @@ struct CostTable {
   std::vector<CostsWhenActive> by_active;  ///< ascending, the first with one core
 
   const CostsWhenActive& alone() const { return by_active.front(); }
-  /// The one measured with the nearest number of active cores.
-  const CostsWhenActive& when(int active) const;
+  /// In proportion between the two measured numbers of active cores around this one, as the nearest
+  /// one beyond them.
+  CostsWhenActive when(int active) const;
 };
 
 nlohmann::ordered_json to_json(const CostTable&);

@@ -87,8 +87,7 @@ void Forecast::fill(Cell& cell, const SimulationResult& result) const {
   }
   // The short last step of an epoch takes about its part of a step's time.
   const double images = static_cast<double>(images_);
-  const double batch = std::min(static_cast<double>(cell.batch), images);
-  const double scale = images / batch / static_cast<double>(result.steps);
+  const double scale = images / static_cast<double>(result.images);
   for (const SimulatedSteps& repeat : result.repeats) {
     cell.repeats.push_back(repeat.seconds * scale);
   }

@@ -35,7 +35,8 @@ struct SimulatedSteps {
 struct SimulationResult {
   std::string failure;  ///< why there are no seconds: what a real run would have said
   std::string exchange;
-  std::size_t steps = 0, steps_per_epoch = 0;  ///< of each repeat, of an epoch
+  std::size_t steps = 0;   ///< of each repeat
+  std::size_t images = 0;  ///< in them, over all ranks
   std::vector<SimulatedSteps> repeats;
 };
 

@@ -116,6 +116,7 @@ Json to_json(const Platform& platform) {
             {"cores", platform.cores},
             {"threads_per_core", platform.threads_per_core},
             {"memory_gb", platform.memory_gb}};
+  if (platform.noise) json["noise"] = *platform.noise;
   if (platform.cpu) json["cpu"] = to_json(*platform.cpu);
   json["memory"] = {{"core_gbs", platform.core_gbs},
                     {"node_gbs", platform.node_gbs},
@@ -132,15 +133,16 @@ Platform platform_from_json(const nlohmann::json& json, const std::string& where
   const JsonObject object(json, where);
   object.require_format(kFormat);
   object.allow_only({"format", "name", "description", "sources", "nodes", "cores",
-                     "threads_per_core", "memory_gb", "cpu", "memory", "network"});
+                     "threads_per_core", "memory_gb", "noise", "cpu", "memory", "network"});
   Platform platform;
   platform.name = object.text("name");
   platform.description = object.text("description");
   platform.sources = object.texts("sources", 100);
-  platform.nodes = object.whole("nodes", 1, 4096);
+  platform.nodes = object.whole("nodes", 1, 512);
   platform.cores = object.whole("cores", 1, 4096);
   platform.threads_per_core = object.whole("threads_per_core", 1, 8);
   platform.memory_gb = object.real("memory_gb", 0.001, 1e6);
+  if (object.has("noise")) platform.noise = object.real("noise", 0, 1);
   if (object.has("cpu")) platform.cpu = cpu_from(object.object("cpu"));
   const JsonObject memory = object.object("memory");
   memory.allow_only({"core_gbs", "node_gbs", "latency_us"});

@@ -32,6 +32,8 @@ struct Platform {
   int nodes = 1;  ///< at most
   int cores = 1, threads_per_core = 1;
   double memory_gb = 0;  ///< of a node, 1e9 bytes
+  /// Standard deviation of a micro-batch's seconds, relative. Nothing: as measured with the costs.
+  std::optional<double> noise;
   /// Nothing: as the machine whose costs were measured.
   std::optional<PlatformCpu> cpu;
   double core_gbs = 0, node_gbs = 0;  ///< bandwidth of memory: most of a core, most of a node
