@@ -5,6 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "core/median.h"
+
 namespace cputrain {
 
 /// Repeated measurements of one thing.
@@ -14,10 +16,8 @@ struct Spread {
 
 /// Of at least one value.
 inline Spread spread_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t n = values.size();
-  const double median = n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-  return {median, values.front(), values.back()};
+  const auto [min, max] = std::ranges::minmax(values);
+  return {median(std::move(values)), min, max};
 }
 
 inline nlohmann::ordered_json json_of(const Spread& s) {

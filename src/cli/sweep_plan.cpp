@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include "cli/sweep_flags.h"
 #include "cli/training_setup.h"
@@ -97,22 +98,40 @@ nlohmann::ordered_json flags_of(const Config& config, const SweepGrid& grid,
   return flags;
 }
 
+/// Flags for every training, and their values.
+std::vector<std::pair<std::string, std::string>> handed_on(const Config& config) {
+  std::vector<std::pair<std::string, std::string>> flags;
+  for (const auto& flag : config.given) {
+    if (!is_sweeps_own(flag.first)) flags.push_back(flag);
+  }
+  if (!config.full_epochs) return flags;
+  flags.emplace_back("epochs", std::to_string(config.epochs.value_or(1)));
+  if (config.limit_train) flags.emplace_back("limit-train", std::to_string(*config.limit_train));
+  if (config.limit_val) flags.emplace_back("limit-val", std::to_string(*config.limit_val));
+  if (config.target_accuracy) {
+    flags.emplace_back("target-accuracy", fmt::format("{}", *config.target_accuracy));
+  }
+  return flags;
+}
+
 std::vector<std::string> passed_on(const Config& config) {
   std::vector<std::string> words;
-  for (const auto& [name, value] : config.given) {
-    if (is_sweeps_own(name)) continue;
+  for (const auto& [name, value] : handed_on(config)) {
     words.push_back("--" + name);
     if (!config.switches.contains(name)) words.push_back(value);
   }
-  if (!config.full_epochs) return words;
-  const auto add = [&](const char* flag, const std::string& value) {
-    words.insert(words.end(), {flag, value});
-  };
-  add("--epochs", std::to_string(config.epochs.value_or(1)));
-  if (config.limit_train) add("--limit-train", std::to_string(*config.limit_train));
-  if (config.limit_val) add("--limit-val", std::to_string(*config.limit_val));
-  if (config.target_accuracy) add("--target-accuracy", fmt::format("{}", *config.target_accuracy));
   return words;
+}
+
+/// Those that make another experiment of it, apart from what the table says in fields of their own.
+std::map<std::string, std::string> options_of(const Config& config) {
+  const std::set<std::string> said{"model", "image-size",  "data",
+                                   "seed",  "limit-train", "limit-val"};
+  std::map<std::string, std::string> options;
+  for (const auto& [name, value] : handed_on(config)) {
+    if (!said.contains(name)) options[name] = config.switches.contains(name) ? "true" : value;
+  }
+  return options;
 }
 
 CellTable table_of(const Config& config, const Services& services, const TrainingChoices& choices,
@@ -124,6 +143,7 @@ CellTable table_of(const Config& config, const Services& services, const Trainin
   table.macs_per_image = summary_json(graph).at("macs_per_image").get<double>();
   table.data = config.data.empty() ? "synthetic" : config.data;
   table.seed = choices.seed;
+  table.options = options_of(config);
   table.machine = {
       .cpu = machine.cpu_model,
       .host = machine.host,
@@ -214,6 +234,7 @@ SweepPlan plan_sweep(const Config& config, const Services& services) {
   plan.passed_on = passed_on(config);
   plan.table = table_of(config, services, choices, graph, machine);
   plan.table.images_per_epoch = plan.epoch.images;
+  if (plan.full_epochs) plan.table.validation_images = source.validation.size();
   plan.flags = flags_of(config, grid, plan.folder.string());
   plan.table.command = command_text(plan.program, plan.flags);
   return plan;

@@ -1,9 +1,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/budget_json.h"
 #include "core/files.h"
 #include "core/json_text.h"
-#include "report/budget_json.h"
 #include "report/reporters.h"
 
 namespace cputrain {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "report/budget.h"
+#include "core/budget.h"
 #include "report/tally.h"
 
 namespace cputrain {

@@ -5,15 +5,10 @@
 #include <span>
 #include <vector>
 
+#include "core/median.h"
+
 /// Statistics of a few repeated measurements.
 namespace cputrain {
-
-/// The middle value, or the mean of the two in the middle. Of at least one value.
-double median(std::vector<double> values);
-
-/// The value below which a part `p` (0 to 1) of the values lies, linear between neighbours: type 7
-/// of Hyndman and Fan, "Sample Quantiles in Statistical Packages" (1996), R's and NumPy's default.
-double quantile(std::vector<double> values, double p);
 
 struct Interval {
   double low = 0, high = 0;

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/budget_json.h"
 #include "core/files.h"
 #include "core/json_text.h"
 #include "simulation/json_file.h"
@@ -10,18 +11,6 @@ namespace cputrain {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct BudgetPart {
-  const char* name;
-  double Budget::*seconds;
-};
-constexpr BudgetPart kBudget[] = {{"input_wait", &Budget::input_wait},
-                                  {"forward", &Budget::forward},
-                                  {"backward", &Budget::backward},
-                                  {"allreduce_exposed", &Budget::allreduce_exposed},
-                                  {"straggler_wait", &Budget::straggler_wait},
-                                  {"optimizer", &Budget::optimizer},
-                                  {"other", &Budget::other}};
 
 constexpr int kMost = 1'000'000'000;
 
@@ -61,10 +50,9 @@ SimulationJob read_job(const std::filesystem::path& file) {
 void write_result(const std::filesystem::path& file, const SimulationResult& result) {
   Json repeats = Json::array();
   for (const SimulatedSteps& steps : result.repeats) {
-    Json budget;
-    for (const BudgetPart& part : kBudget) budget[part.name] = steps.budget.*part.seconds;
-    repeats.push_back(
-        {{"seconds", steps.seconds}, {"memory_stall", steps.memory_stall}, {"budget", budget}});
+    repeats.push_back({{"seconds", steps.seconds},
+                       {"memory_stall", steps.memory_stall},
+                       {"budget", json_of(steps.budget)}});
   }
   const Json json{{"failure", result.failure},
                   {"exchange", result.exchange},
@@ -86,7 +74,7 @@ SimulationResult read_result(const std::filesystem::path& file) {
   for (const JsonObject& repeat : object.objects("repeats", 1'000'000)) {
     SimulatedSteps steps{repeat.real("seconds", 0, 1e15), {}, repeat.real("memory_stall", 0, 1e15)};
     const JsonObject budget = repeat.object("budget");
-    for (const BudgetPart& part : kBudget) {
+    for (const BudgetPart& part : kBudgetParts) {
       steps.budget.*part.seconds = budget.real(part.name, -1e15, 1e15);
     }
     result.repeats.push_back(steps);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "report/budget.h"
+#include "core/budget.h"
 #include "simulation/platform.h"
 
 namespace cputrain {

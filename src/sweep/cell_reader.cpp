@@ -2,12 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.h"
+#include "core/text.h"
 
 namespace cputrain {
 namespace {
 
-constexpr std::size_t kLongestText = 1 << 16, kLongestList = 100'000;
+constexpr std::size_t kLongestText = 1 << 16, kLongestList = 100'000, kMostOptions = 1000;
+
+bool is_flag(const std::string& name) {
+  return !name.empty() && name.size() <= 64 && std::ranges::all_of(name, [](unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+}
 
 }  // namespace
 
@@ -51,11 +60,35 @@ std::optional<std::int64_t> CellReader::whole(const char* key, std::int64_t min,
 
 std::string CellReader::text(const char* key) const {
   if (!knows(key)) return "";
-  const auto& value = object_.at(key);
+  return checked_text(key, object_.at(key));
+}
+
+const std::string& CellReader::checked_text(const std::string& key,
+                                            const nlohmann::json& value) const {
   if (!value.is_string() || value.get_ref<const std::string&>().size() > kLongestText) {
     wrong(fmt::format("{} must be a text of at most {} bytes", key, kLongestText));
   }
-  return value.get<std::string>();
+  return value.get_ref<const std::string&>();
+}
+
+bool CellReader::truth(const char* key) const {
+  if (!knows(key)) return false;
+  if (!object_.at(key).is_boolean()) wrong(fmt::format("{} must be true or false", key));
+  return object_.at(key).get<bool>();
+}
+
+std::map<std::string, std::string> CellReader::options(const char* key) const {
+  std::map<std::string, std::string> options;
+  if (!knows(key)) return options;
+  const auto& value = object_.at(key);
+  if (!value.is_object() || value.size() > kMostOptions) {
+    wrong(fmt::format("{} must be an object of at most {} flags", key, kMostOptions));
+  }
+  for (const auto& [flag, text] : value.items()) {
+    if (!is_flag(flag)) wrong(fmt::format("{}: {} is no flag's name", key, printable(flag)));
+    options[flag] = checked_text(fmt::format("{}, {}", key, flag), text);
+  }
+  return options;
 }
 
 const nlohmann::json* CellReader::list(const char* key) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -24,6 +25,10 @@ class CellReader {
   /// Numbers or texts; empty where not known.
   std::vector<double> reals(const char* key, double min, double max) const;
   std::vector<std::string> texts(const char* key) const;
+  /// False where not known.
+  bool truth(const char* key) const;
+  /// Texts by the flags' names: words of small letters, digits and dashes; empty where not known.
+  std::map<std::string, std::string> options(const char* key) const;
   /// Nullptr where not known.
   const nlohmann::json* object(const char* key) const;
   const nlohmann::json& required(const char* key) const;
@@ -32,6 +37,7 @@ class CellReader {
   [[noreturn]] void wrong(const std::string& what) const;
 
  private:
+  const std::string& checked_text(const std::string& key, const nlohmann::json&) const;
   const nlohmann::json* list(const char* key) const;
   double checked_real(const char* key, const nlohmann::json&, double min, double max) const;
 

@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/budget_json.h"
 #include "core/files.h"
 #include "core/json_text.h"
-#include "report/budget_json.h"
 #include "sweep/cell_reader.h"
 
 namespace cputrain {
@@ -64,9 +64,11 @@ Json to_json(const Cell& c) {
             {"gflops", known(c.gflops)},
             {"fma_gflops", known(c.fma_gflops)},
             {"triad_gbs", known(c.triad_gbs)},
+            {"includes_warm_up", c.includes_warm_up},
             {"final_loss", known(c.final_loss)},
             {"final_accuracy", known(c.final_accuracy)},
             {"val_accuracy", known(c.val_accuracy)},
+            {"reached_target", known(c.reached_target)},
             {"seconds_to_target", known(c.seconds_to_target)},
             {"command", c.command},
             {"runs", c.runs}};
@@ -81,11 +83,13 @@ Json to_json(const CellTable& t) {
           {"model", t.model},
           {"image_size", t.image_size},
           {"images_per_epoch", t.images_per_epoch},
+          {"validation_images", t.validation_images},
           {"parameters", t.parameters},
           {"macs_per_image", t.macs_per_image},
           {"data", t.data},
           {"seed", t.seed},
           {"machine", json_of(t.machine)},
+          {"options", t.options},
           {"command", t.command},
           {"cells", std::move(cells)}};
 }

@@ -2,12 +2,13 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "report/budget.h"
+#include "core/budget.h"
 
 /// The table "seconds per epoch by CPU count and batch size" as data: what `sweep` measures,
 /// `simulate` forecasts and `report` draws. On disk it is cells.json, strict JSON with these names
@@ -50,7 +51,13 @@ struct Cell {
   std::optional<double> fma_gflops{};  ///< what these CPUs can do, measured beside it
   std::optional<double> triad_gbs{};   ///< their memory bandwidth, measured beside it
 
-  std::optional<double> final_loss{}, final_accuracy{}, val_accuracy{}, seconds_to_target{};
+  bool includes_warm_up = false;  ///< steps in which convolutions tried algorithms count
+
+  std::optional<double> final_loss{}, final_accuracy{}, val_accuracy{};
+  std::optional<int> reached_target{};  ///< repeats that did; nothing where none was asked for
+  /// Median of the repeats, of which those that did not reach it take longer than any that did:
+  /// known where more than half reached it.
+  std::optional<double> seconds_to_target{};
   std::string command{};            ///< of its last repeat
   std::vector<std::string> runs{};  ///< run folders, relative to that of the table
 };
@@ -67,10 +74,15 @@ struct CellTable {
   std::string model{};
   int image_size = 0;
   std::size_t images_per_epoch = 0;
+  std::size_t validation_images = 0;  ///< that val_accuracy is of; 0 for none, or not known
   double parameters = 0, macs_per_image = 0;
   std::string data{};
   std::uint64_t seed = 0;
   CellMachine machine{};
+  /// Flags by name without dashes, and their texts ("true" of a switch): those handed on to every
+  /// training, and of a simulation what overrides its platform. Tables with other options are of
+  /// other experiments.
+  std::map<std::string, std::string> options{};
   std::string command{};
   std::vector<Cell> cells{};
 };
@@ -79,7 +91,8 @@ inline constexpr const char* kCellsName = "cells.json";
 
 /// A cell as an object of cells.json, and back: Error(data), naming `where`, for anything odd
 /// (counts below 1, times that are no positive numbers, a median outside its spread, paths that
-/// lead elsewhere). Keys that are not known are ignored.
+/// lead elsewhere, more repeats that reached the target than repeats). Keys that are not known are
+/// ignored.
 nlohmann::ordered_json to_json(const Cell&);
 Cell cell_from_json(const nlohmann::json&, const std::string& where);
 

@@ -67,12 +67,11 @@ std::optional<Budget> budget_of(const CellReader& cell) {
   const nlohmann::json* object = cell.object("budget");
   if (!object) return std::nullopt;
   const CellReader reader(*object, cell.where() + ", budget");
-  const auto part = [&](const char* key) {
-    return reader.real(key, -kMostSeconds, kMostSeconds).value_or(0);
-  };
-  return Budget{
-      part("input_wait"),     part("forward"),   part("backward"), part("allreduce_exposed"),
-      part("straggler_wait"), part("optimizer"), part("other")};
+  Budget budget;
+  for (const BudgetPart& part : kBudgetParts) {
+    budget.*part.seconds = reader.real(part.name, -kMostSeconds, kMostSeconds).value_or(0);
+  }
+  return budget;
 }
 
 CellLimits limits_of(const CellReader& cell) {
@@ -110,6 +109,9 @@ void check(const CellReader& reader, const Cell& cell) {
   }
   if (std::int64_t{cell.ranks} * cell.threads != cell.cpus) {
     reader.wrong("cpus must be ranks times threads");
+  }
+  if (!cell.repeats.empty() && cell.reached_target > static_cast<int>(cell.repeats.size())) {
+    reader.wrong("reached_target must not be more than there are repeats");
   }
 }
 
@@ -151,9 +153,13 @@ Cell cell_from_json(const nlohmann::json& json, const std::string& where) {
   cell.gflops = reader.real("gflops", 0, kMostRate);
   cell.fma_gflops = reader.real("fma_gflops", 0, kMostRate);
   cell.triad_gbs = reader.real("triad_gbs", 0, kMostRate);
+  cell.includes_warm_up = reader.truth("includes_warm_up");
   cell.final_loss = reader.real("final_loss", -kMostRate, kMostRate);
   cell.final_accuracy = reader.real("final_accuracy", 0, 1);
   cell.val_accuracy = reader.real("val_accuracy", 0, 1);
+  if (const auto reached = reader.whole("reached_target", 0, 1'000'000)) {
+    cell.reached_target = static_cast<int>(*reached);
+  }
   cell.seconds_to_target = reader.real("seconds_to_target", 0, kMostSeconds);
   cell.command = reader.text("command");
   cell.runs = runs_of(reader);
@@ -201,11 +207,14 @@ CellTable table_of(const nlohmann::json& json, const std::string& where) {
       .image_size = static_cast<int>(reader.whole("image_size", 0, 1 << 20).value_or(0)),
       .images_per_epoch =
           static_cast<std::size_t>(reader.whole("images_per_epoch", 0, kMostCount).value_or(0)),
+      .validation_images =
+          static_cast<std::size_t>(reader.whole("validation_images", 0, kMostCount).value_or(0)),
       .parameters = reader.real("parameters", 0, kMostRate).value_or(0),
       .macs_per_image = reader.real("macs_per_image", 0, kMostRate).value_or(0),
       .data = reader.text("data"),
       .seed = static_cast<std::uint64_t>(reader.whole("seed", 0, INT64_MAX).value_or(0)),
       .machine = machine_of(reader),
+      .options = reader.options("options"),
       .command = reader.text("command"),
       .cells = {}};
   constexpr std::size_t kMostCells = 100'000;

@@ -6,15 +6,13 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "core/median.h"
 #include "core/strict_json.h"
 
 namespace cputrain {
 namespace {
 
 using nlohmann::json;
-
-constexpr const char* kParts[] = {"input_wait",     "forward",   "backward", "allreduce_exposed",
-                                  "straggler_wait", "optimizer", "other"};
 
 /// The lines of metrics.jsonl by what they are of.
 struct Lines {
@@ -45,25 +43,17 @@ std::optional<double> known(const json& object, const char* key) {
   return object.at(key).get<double>();
 }
 
-Budget scaled(const Budget& b, double factor) {
-  return {b.input_wait * factor,     b.forward * factor,
-          b.backward * factor,       b.allreduce_exposed * factor,
-          b.straggler_wait * factor, b.optimizer * factor,
-          b.other * factor};
-}
-
 Budget budget_of(const json& object) {
-  double parts[std::size(kParts)];
-  std::ranges::transform(kParts, parts,
-                         [&](const char* key) { return object.at(key).get<double>(); });
-  return {parts[0], parts[1], parts[2], parts[3], parts[4], parts[5], parts[6]};
+  Budget budget;
+  for (const BudgetPart& part : kBudgetParts) budget.*part.seconds = object.at(part.name);
+  return budget;
 }
 
 /// Shares of what was measured, as parts of `seconds`. `where`: with "seconds" and "budget".
 std::optional<Budget> budget_of(const json& where, double seconds) {
   const double measured = where.at("seconds").get<double>();
   if (!(measured > 0)) return std::nullopt;
-  return scaled(budget_of(where.at("budget")), seconds / measured);
+  return budget_of(where.at("budget")) * (seconds / measured);
 }
 
 /// What the training came to.
@@ -104,7 +94,7 @@ RunFigures scaled_from(const Lines& lines, const Cell& cell, const EpochSize& ep
   }
   RunFigures figures;
   figures.steps = static_cast<int>(seconds.size());
-  figures.step_seconds = median_of(std::move(seconds));
+  figures.step_seconds = median(std::move(seconds));
   figures.seconds_per_epoch = figures.step_seconds * epoch.steps(cell.batch);
   // Of the epoch with the most settled steps.
   const auto most = std::ranges::max_element(
@@ -123,7 +113,7 @@ RunFigures measured_from(const Lines& lines) {
   figures.steps = 0;
   for (const json& epoch : lines.epochs) figures.steps += epoch.at("steps").get<int>();
   figures.steps /= static_cast<int>(lines.epochs.size());
-  figures.seconds_per_epoch = median_of(std::move(seconds));
+  figures.seconds_per_epoch = median(std::move(seconds));
   figures.step_seconds = figures.seconds_per_epoch / std::max(figures.steps, 1);
   figures.budget = budget_of(lines.epochs.back(), figures.seconds_per_epoch);
   read_results(lines, figures);
@@ -149,13 +139,6 @@ std::optional<RunFigures> figures_of(const std::filesystem::path& run,
 
 }  // namespace
 
-double median_of(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::ranges::sort(values);
-  const std::size_t n = values.size();
-  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 std::optional<RunFigures> scaled_figures(const std::filesystem::path& run, const Cell& cell,
                                          const EpochSize& epoch, const StepPlan& plan) {
   return figures_of(run, [&](const Lines& lines) { return scaled_from(lines, cell, epoch, plan); });
@@ -174,7 +157,7 @@ std::optional<double> median_known(const std::vector<RunFigures>& runs,
   for (const RunFigures& run : runs) {
     if (run.*member) values.push_back(*(run.*member));
   }
-  return values.empty() ? std::nullopt : std::optional(median_of(std::move(values)));
+  return values.empty() ? std::nullopt : std::optional(median(std::move(values)));
 }
 
 /// Limits: what a disturbance took away in one repeat was there in another.
@@ -194,7 +177,7 @@ std::optional<Budget> budget_of(const std::vector<RunFigures>& runs, double seco
     sum += *run.budget;
     of += run.seconds_per_epoch;
   }
-  return of > 0 ? std::optional(scaled(sum, seconds / of)) : std::nullopt;
+  return of > 0 ? std::optional(sum * (seconds / of)) : std::nullopt;
 }
 
 }  // namespace
@@ -204,7 +187,7 @@ void combine(Cell& cell, const std::vector<RunFigures>& runs, double images_per_
   cell.repeats.clear();
   for (const RunFigures& run : runs) cell.repeats.push_back(run.seconds_per_epoch);
   const auto [least, most] = std::ranges::minmax(cell.repeats);
-  const double seconds = median_of(cell.repeats);
+  const double seconds = median(cell.repeats);
   cell.seconds_per_epoch = seconds;
   cell.spread = CellSpread{least, most};
   cell.steps = std::ranges::min(runs, {}, &RunFigures::steps).steps;

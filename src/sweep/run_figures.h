@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "report/budget.h"
+#include "core/budget.h"
 #include "sweep/plan.h"
 
 /// What one training that measured a cell left in its run folder, and what a cell's trainings say
@@ -33,8 +33,5 @@ std::optional<RunFigures> measured_figures(const std::filesystem::path& run);
 /// `flops_per_image`: of a training step, counting direct convolution.
 void combine(Cell&, const std::vector<RunFigures>&, double images_per_epoch,
              double flops_per_image);
-
-/// Median; the mean of the middle two of an even number. Of at least one value.
-double median_of(std::vector<double>);
 
 }  // namespace cputrain

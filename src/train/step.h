@@ -6,9 +6,9 @@
 
 #include "comm/communicator.h"
 #include "compute/backend.h"
+#include "core/budget.h"
 #include "data/batch_plan.h"
 #include "data/batch_source.h"
-#include "report/budget.h"
 #include "report/timeline.h"
 #include "train/learning_rate.h"
 #include "train/optimizer.h"

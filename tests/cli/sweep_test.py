@@ -73,6 +73,7 @@ class Tables(SweepTest):
         self.assertEqual(list(cells), [(1, 8), (1, 16), (2, 8), (2, 16)])
         self.assertEqual(table["images_per_epoch"], 45)  # of 50 a tenth is for validation
         self.assertEqual(table["image_size"], 64)
+        self.assertEqual((table["options"], table["validation_images"]), ({}, 0))
         for (cpus, batch), c in cells.items():
             self.assertEqual(c["status"], "scaled")
             self.assertEqual(c["ranks"] * c["threads"], cpus)
@@ -92,8 +93,10 @@ class Tables(SweepTest):
         self.expect(2, *GRID, "--seed", "3", "--out", "s",
                     says=["--out s holds another sweep", "seed: not given there, \"3\" here"])
         self.assertEqual(self.files(), before)
-        self.expect(0, *CELL, "--np", "1", "--batch", "8", "--out", "s", "--overwrite")
+        self.expect(0, *CELL, "--np", "1", "--batch", "8", "--lr", "0.5", "--no-winograd", "--out", "s",
+                    "--overwrite")
         self.assertEqual(list(self.cells()), [(1, 8)])
+        self.assertEqual(self.table()["options"], {"lr": "0.5", "no-winograd": "true"})
 
     def test_lines_of_the_plan_and_tasks_make_the_same_table(self):
         self.expect(0, *GRID, "--out", "s", "--plan-only", says=["--task 4"])
@@ -121,6 +124,8 @@ class Tables(SweepTest):
         c = self.cells()[1, 16]
         epochs = self.metrics(os.path.join("s", c["runs"][0]), "epoch")
         self.assertEqual(c["status"], "measured")
+        self.assertEqual(self.table()["options"], {"epochs": "2", "target-accuracy": "0.01"})
+        self.assertEqual(self.table()["validation_images"], 5)
         # The first epoch reached the target: there was no second one.
         self.assertEqual(c["seconds_per_epoch"], epochs[0]["seconds"])
         self.assertEqual(c["val_accuracy"], epochs[0]["val_accuracy"])

@@ -82,6 +82,8 @@ TEST_F(CellsTest, ReadsBackWhatItWrote) {
   table.machine.cpu = "a \"quoted\" CPU";
   table.machine.platform = "here";
   table.machine.cores = 2;
+  table.validation_images = 2500;
+  table.options = {{"nesterov", "true"}, {"precision", "bf16"}};
   Cell cell{.cpus = 4, .batch = 64, .backend = "cpu", .ranks = 2, .threads = 2};
   cell.batch_per_rank = 32;
   cell.status = CellStatus::measured;
@@ -92,12 +94,19 @@ TEST_F(CellsTest, ReadsBackWhatItWrote) {
   cell.limits = {"compute", "it computes"};
   cell.budget = Budget{.input_wait = 0.125, .forward = 0.5, .other = -0.25};
   cell.runs = {"cells/a/repeat-1"};
+  cell.includes_warm_up = true;
+  cell.reached_target = 1;
   table.cells = {cell, {.cpus = 96, .batch = 64, .ranks = 96, .reason = "no such machine"}};
   write_cells(file_, table);
   const CellTable back = read_cells(file_);
   EXPECT_EQ(to_json(back), to_json(table));
   EXPECT_EQ(back.cells[0].seconds_per_epoch, 1.0 / 3);  // to the last bit
   EXPECT_EQ(back.cells[0].budget->other, -0.25);
+  EXPECT_EQ(back.validation_images, 2500u);
+  EXPECT_EQ(back.options, table.options);
+  EXPECT_TRUE(back.cells[0].includes_warm_up);
+  EXPECT_EQ(back.cells[0].reached_target, 1);
+  EXPECT_FALSE(back.cells[1].reached_target);
   EXPECT_EQ(back.cells[1].status, CellStatus::absent);
   EXPECT_EQ(back.cells[1].reason, "no such machine");
   const json plain = json::parse(std::ifstream(file_));
@@ -129,32 +138,81 @@ TEST_F(CellsTest, RefusesWhatIsNoTable) {
 }
 
 TEST_F(CellsTest, RefusesOddFigures) {
-  for (const auto& [key, value] : std::vector<std::pair<std::string, json>>{
-           {"cpus", 0},           {"cpus", -2},
-           {"cpus", 2.5},         {"cpus", "2"},
-           {"cpus", nullptr},     {"cpus", 18446744073709551615u},
-           {"batch", 0},          {"batch", 1e300},
-           {"backend", ""},       {"backend", "<b>"},
-           {"backend", "../x"},   {"backend", std::string(99, 'a')},
-           {"status", "done"},    {"status", nullptr},
-           {"threads", 0},        {"threads", 3},
-           {"ranks", 1},          {"seconds_per_epoch", 0},
-           {"spread", {4, 3}},    {"seconds_per_epoch", -1},
-           {"spread", {3}},       {"seconds_per_epoch", nullptr},
-           {"spread", "3"},       {"seconds_per_epoch", 1e13},
-           {"spread", {3.6, 4}},  {"seconds_per_epoch", {1}},
-           {"repeats", {0}},      {"repeats", 3},
-           {"steps", -1},         {"gflops", "many"},
-           {"budget", 3},         {"budget", {{"forward", "long"}}},
-           {"limits", "compute"}, {"limits", {{"what", 3}}},
-           {"runs", {"/etc"}},    {"runs", {"a/../../b"}},
-           {"runs", {""}},        {"runs", {3}},
-           {"reason", 3},         {"final_accuracy", 1.5},
-           {"batch_per_rank", 0}, {"command", std::string(1 << 17, 'x')}}) {
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, json>>{{"cpus", 0},
+                                                 {"cpus", -2},
+                                                 {"cpus", 2.5},
+                                                 {"cpus", "2"},
+                                                 {"cpus", nullptr},
+                                                 {"cpus", 18446744073709551615u},
+                                                 {"batch", 0},
+                                                 {"batch", 1e300},
+                                                 {"backend", ""},
+                                                 {"backend", "<b>"},
+                                                 {"backend", "../x"},
+                                                 {"backend", std::string(99, 'a')},
+                                                 {"status", "done"},
+                                                 {"status", nullptr},
+                                                 {"threads", 0},
+                                                 {"threads", 3},
+                                                 {"ranks", 1},
+                                                 {"seconds_per_epoch", 0},
+                                                 {"spread", {4, 3}},
+                                                 {"seconds_per_epoch", -1},
+                                                 {"spread", {3}},
+                                                 {"seconds_per_epoch", nullptr},
+                                                 {"spread", "3"},
+                                                 {"seconds_per_epoch", 1e13},
+                                                 {"spread", {3.6, 4}},
+                                                 {"seconds_per_epoch", {1}},
+                                                 {"repeats", {0}},
+                                                 {"repeats", 3},
+                                                 {"steps", -1},
+                                                 {"gflops", "many"},
+                                                 {"budget", 3},
+                                                 {"budget", {{"forward", "long"}}},
+                                                 {"limits", "compute"},
+                                                 {"limits", {{"what", 3}}},
+                                                 {"runs", {"/etc"}},
+                                                 {"runs", {"a/../../b"}},
+                                                 {"runs", {""}},
+                                                 {"runs", {3}},
+                                                 {"reason", 3},
+                                                 {"final_accuracy", 1.5},
+                                                 {"batch_per_rank", 0},
+                                                 {"command", std::string(1 << 17, 'x')},
+                                                 {"reached_target", -1},
+                                                 {"reached_target", true},
+                                                 {"includes_warm_up", 1},
+                                                 {"includes_warm_up", "yes"}}) {
     const std::string message = refused_with(key, value);
     EXPECT_NE(message.find("cell 1"), std::string::npos) << key << ": " << message;
   }
   EXPECT_NE(refused_with("status", "n/a").find("must be null"), std::string::npos);
+  json table = least();
+  table["cells"][0]["repeats"] = {3.5, 3.5};
+  table["cells"][0]["reached_target"] = 2;
+  EXPECT_EQ(read(table).cells[0].reached_target, 2);
+  table["cells"][0]["reached_target"] = 3;
+  EXPECT_NE(refused(table.dump()).find("reached_target"), std::string::npos);
+}
+
+TEST_F(CellsTest, RefusesOddOptions) {
+  json table = least();
+  table["options"] = {{"learning-rate", "0.1"}};
+  EXPECT_EQ(read(table).options.at("learning-rate"), "0.1");
+  json many = json::object();
+  for (int i = 0; i < 1001; ++i) many[std::to_string(i)] = "1";
+  for (const json& odd :
+       {json("bf16"), json({"bf16"}), json({{"precision", 16}}), json({{"precision", nullptr}}),
+        json({{"", "x"}}), json({{"<b>", "x"}}), json({{"a b", "x"}}),
+        json({{std::string(65, 'a'), "x"}}), json({{"a", std::string(1 << 17, 'x')}}), many}) {
+    table["options"] = odd;
+    EXPECT_NE(refused(table.dump()).find("options"), std::string::npos) << odd.dump().substr(0, 80);
+  }
+  table = least();
+  table["validation_images"] = -1;
+  EXPECT_NE(refused(table.dump()).find("validation_images"), std::string::npos);
 }
 
 TEST_F(CellsTest, RefusesTwoFiguresForOnePlace) {

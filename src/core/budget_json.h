@@ -2,7 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "report/budget.h"
+#include "core/budget.h"
 
 namespace cputrain {
 
