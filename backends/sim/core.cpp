@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 #include <simgrid/s4u.hpp>
+#include <vector>
 
 #include "core/random.h"
 
@@ -33,10 +34,12 @@ double SimulatedCore::draw() {
   return std::exp(noise_ * std::clamp(normal, -kMost, kMost));
 }
 
-void SimulatedCore::work(double seconds, double bytes) {
-  const simgrid::s4u::CommPtr moving = bytes >= 1 ? start_moving(bytes) : nullptr;
+void SimulatedCore::work(double seconds, double bytes) const {
+  std::vector<simgrid::s4u::CommPtr> moving;
+  const double each = bytes / threads_;
+  for (int i = 0; i < threads_ && each >= 1; ++i) moving.push_back(start_moving(each));
   simgrid::s4u::this_actor::sleep_for(seconds);
-  if (moving) moving->wait();
+  for (const simgrid::s4u::CommPtr& bytes_of_one : moving) bytes_of_one->wait();
 }
 
 void SimulatedCore::work_on_micro_batch(double seconds, double bytes) {

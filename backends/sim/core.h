@@ -8,12 +8,12 @@ namespace cputrain {
 /// memory link (simulation/platform.h), which all of its ranks share.
 void move_memory(double bytes);
 
-/// What a rank's core does with simulated time.
+/// What a rank's threads do with simulated time.
 class SimulatedCore final {
  public:
   /// `noise`: of a micro-batch's seconds, relative; each rank draws its own.
-  SimulatedCore(double noise, std::uint64_t seed, int rank)
-      : noise_(noise), seed_(seed), rank_(rank) {}
+  SimulatedCore(double noise, std::uint64_t seed, int rank, int threads)
+      : noise_(noise), seed_(seed), rank_(rank), threads_(threads) {}
 
   /// A new micro-batch begins, which is disturbed in its own way.
   void begin_micro_batch() { disturbance_ = draw(); }
@@ -24,14 +24,14 @@ class SimulatedCore final {
   double memory_stall() const { return memory_stall_; }
 
   /// As much for work between micro-batches, which is disturbed too little to tell.
-  static void work(double seconds, double bytes);
+  void work(double seconds, double bytes) const;
 
  private:
   double draw();
 
   double noise_;
   std::uint64_t seed_;
-  int rank_;
+  int rank_, threads_;
   std::uint32_t draws_ = 0;
   double disturbance_ = 1;
   double memory_stall_ = 0;

@@ -9,8 +9,15 @@ namespace {
 constexpr double kFloat = 4;  // bytes
 
 CostsWhenActive measured_as(const Platform& platform, const CostTable& costs,
-                            int local_ranks) {
-  return platform.cpu ? costs.alone() : costs.when(local_ranks);
+                            const LocalRank& local) {
+  const CostsWhenActive one_thread =
+      platform.cpu ? costs.alone() : costs.when(local.ranks * local.threads);
+  return costs.with_threads(one_thread, local.threads);
+}
+
+/// Of a core, when so many work.
+double core_gbs(const CostsWhenActive& costs) {
+  return costs.triad_gbs / (costs.active * costs.threads);
 }
 
 /// Backward reads the weights and writes their gradient; it reads a map and its gradient and writes
@@ -20,14 +27,14 @@ double passes(Way way) { return way == Way::forward ? 1 : 2; }
 }  // namespace
 
 LayerCosts::LayerCosts(const Graph& graph, const Platform& platform, const CostTable& costs,
-                       int local_rank, int local_ranks)
+                       const LocalRank& local)
     : costs_(costs),
-      measured_(measured_as(platform, costs, local_ranks)),
-      slowdown_(slowdown(platform, costs, local_rank, local_ranks)),
+      measured_(measured_as(platform, costs, local)),
+      slowdown_(slowdown(platform, costs, local)),
       noise_(platform.noise.value_or(measured_.spread)),
-      core_gbs_(measured_.triad_gbs / measured_.active),
-      platform_gbs_(platform.core_gbs),
-      memory_slowdown_(platform.cpu ? core_gbs_ / platform.core_gbs : 1) {
+      rank_gbs_(core_gbs(measured_) * local.threads),
+      platform_gbs_(platform.core_gbs * local.threads),
+      memory_slowdown_(platform.cpu ? rank_gbs_ / platform_gbs_ : 1) {
   std::optional<std::size_t> before;
   for (const LayerCost& cost : measured_.layers) {
     Layer layer{cost.name};
@@ -60,7 +67,7 @@ double LayerCosts::weight_bytes(std::size_t layer, Way way) const {
 
 /// Of the seconds that do not grow with the images, those that moving weights explains.
 double LayerCosts::measured_memory_seconds(std::size_t layer, Way way, double fixed) const {
-  return std::min(fixed, weight_bytes(layer, way) / (core_gbs_ * 1e9));
+  return std::min(fixed, weight_bytes(layer, way) / (rank_gbs_ * 1e9));
 }
 
 SimulatedWork LayerCosts::pass(std::size_t layer, Way way, int images) const {

@@ -22,12 +22,12 @@ struct SimulatedWork {
 
 enum class Way { forward, backward };
 
-/// The model's costs on one core of a platform. The seconds of the table grow by the rank's
+/// The model's costs on one rank of a platform. The seconds of the table grow by the rank's
 /// slowdown, but for the part that reading and writing weights takes, which goes with the bandwidth
 /// that a core has; so do sums and updates.
 class LayerCosts final {
  public:
-  LayerCosts(const Graph&, const Platform&, const CostTable&, int local_rank, int local_ranks);
+  LayerCosts(const Graph&, const Platform&, const CostTable&, const LocalRank&);
 
   std::size_t size() const { return layers_.size(); }
   const std::string& name(std::size_t layer) const { return layers_[layer].name; }
@@ -61,8 +61,8 @@ class LayerCosts final {
   const CostTable& costs_;
   const CostsWhenActive measured_;
   double slowdown_, noise_;
-  double core_gbs_;         ///< of a core in the measurement
-  double platform_gbs_;     ///< of a core of the platform
+  double rank_gbs_;         ///< of a rank in the measurement
+  double platform_gbs_;     ///< of a rank on the platform
   double memory_slowdown_;  ///< of a core's bandwidth
   std::vector<Layer> layers_;
 };

@@ -21,11 +21,11 @@ struct SimBackend::Parts {
   std::list<LayerCosts> of_graphs;
 };
 
-SimBackend::SimBackend(const SimulationJob& job, int rank, int local_rank, int local_ranks)
-    : job_(job), rank_(rank), local_rank_(local_rank), local_ranks_(local_ranks) {
-  LayerCosts plain(Graph({1, 1, 1}), job.platform, job.costs, local_rank, local_ranks);
+SimBackend::SimBackend(const SimulationJob& job, int rank, const LocalRank& local)
+    : job_(job), local_(local) {
+  LayerCosts plain(Graph({1, 1, 1}), job.platform, job.costs, local);
   parts_ = std::make_unique<Parts>(
-      Parts{SimulatedCore(plain.noise(), job.seed, rank), std::move(plain), {}});
+      Parts{SimulatedCore(plain.noise(), job.seed, rank, local.threads), std::move(plain), {}});
 }
 
 SimBackend::~SimBackend() = default;
@@ -37,15 +37,15 @@ std::string SimBackend::describe() const {
 std::unique_ptr<Program> SimBackend::compile(const Graph& graph, const CompileOptions& options,
                                              const ArenaSource& arenas) {
   const LayerCosts& costs =
-      parts_->of_graphs.emplace_back(graph, job_.platform, job_.costs, local_rank_, local_ranks_);
+      parts_->of_graphs.emplace_back(graph, job_.platform, job_.costs, local_);
   return std::make_unique<SimProgram>(graph, options, arenas, costs, parts_->core);
 }
 
 void SimBackend::update(const UpdateRule& rule, const UpdateSlice& slice) {
   // The gradient is read, weights and state are read and written.
   const double passes = 3 + 2 * state_arrays(rule);
-  SimulatedCore::work(parts_->plain.update_seconds(static_cast<double>(slice.weights.size)),
-                      passes * bytes_of(slice.weights));
+  parts_->core.work(parts_->plain.update_seconds(static_cast<double>(slice.weights.size)),
+                    passes * bytes_of(slice.weights));
 }
 
 void SimBackend::change_gradients(const GradientOperation&, const UpdateSlice& slice) {
@@ -56,7 +56,7 @@ void SimBackend::change_gradients(const GradientOperation&, const UpdateSlice& s
 void SimBackend::sum(std::span<const Array> src, const Array& dst) {
   if (src.size() == 1 && src[0].data == dst.data) return;  // it is its own sum
   const double bytes = static_cast<double>(src.size() + 1) * bytes_of(dst);
-  SimulatedCore::work(parts_->plain.sum_seconds(bytes), bytes);
+  parts_->core.work(parts_->plain.sum_seconds(bytes), bytes);
 }
 
 double SimBackend::sum_of_squares(const Array& array) {

@@ -45,8 +45,8 @@ Services simulated_services(const SimulationJob& job, Communicator*& communicato
   };
   services.make_backend = [&](const BackendRequest&) {
     const NodeMemory& node = communicator->node_memory();
-    return std::make_unique<SimBackend>(job, communicator->rank(), node.local_rank(),
-                                        node.local_size());
+    return std::make_unique<SimBackend>(
+        job, communicator->rank(), LocalRank{node.local_rank(), node.local_size(), job.threads});
   };
   services.machine = [&job] { return simulated_machine(job.platform); };
   services.bind_this_thread = [](const std::vector<int>&) { return true; };

@@ -24,13 +24,13 @@ Budget scaled(const Budget& b, double factor) {
 
 }  // namespace
 
-std::string usual_allreduce(const Platform& platform, int ranks, double gradient_bytes) {
-  const int nodes = nodes_used(platform, ranks);
+std::string usual_allreduce(int nodes, int ranks, const Platform& platform, double gradient_bytes) {
   if (nodes == 1) return "shm";
   const auto n = static_cast<unsigned>(nodes);
   const double bytes = gradient_bytes * nodes / ranks;  // each rank of a node sums its slice
   const double message = platform.network_latency_us * 1e-6;
-  const double byte = 8 / (platform.network_gbps * platform.network_efficiency * 1e9) * ranks / nodes;
+  const double byte =
+      8 / (platform.network_gbps * platform.network_efficiency * 1e9) * ranks / nodes;
   const double whole = message + bytes * byte;
   const double halves = 2 * bytes * byte * (nodes - 1) / nodes;
   const double log = std::bit_width(n) - 1;
@@ -54,7 +54,15 @@ CellMachine Forecast::machine() const {
 }
 
 std::string Forecast::obstacle(const Cell& cell) const {
-  if (cell.ranks > platform_.most_ranks()) {
+  if (cell.cpus % cell.threads != 0) {
+    return fmt::format("{} CPUs cannot be divided into ranks of {} threads", cell.cpus,
+                       cell.threads);
+  }
+  if (cell.threads > platform_.hardware_threads()) {
+    return fmt::format("a machine of {} has {} hardware threads, not {} for a rank", platform_.name,
+                       platform_.hardware_threads(), cell.threads);
+  }
+  if (cell.ranks > platform_.most_ranks(cell.threads)) {
     return fmt::format("{} has {} CPUs ({} x {} hardware threads)", platform_.name,
                        platform_.most_ranks(), platform_.nodes, platform_.hardware_threads());
   }
@@ -64,17 +72,20 @@ std::string Forecast::obstacle(const Cell& cell) const {
 SimulationJob Forecast::job(const Cell& cell, const std::vector<std::string>& flags) const {
   SimulationJob job;
   job.ranks = cell.ranks;
-  job.arguments = {"train", "--threads=1", fmt::format("--batch={}", cell.batch)};
+  job.threads = cell.threads;
+  job.arguments = {"train", fmt::format("--threads={}", cell.threads),
+                   fmt::format("--batch={}", cell.batch)};
   job.arguments.insert(job.arguments.end(), flags.begin(), flags.end());
-  const bool says = std::ranges::any_of(
-      flags, [](const std::string& flag) { return flag.starts_with("--allreduce"); });
-  if (!says) {
-    job.arguments.push_back("--allreduce=" + usual_allreduce(platform_, cell.ranks, gradient_bytes_));
-  }
   job.platform = platform_;
   job.costs = costs_;
   job.classes = classes_;
   job.images_per_epoch = images_;
+  const bool says = std::ranges::any_of(
+      flags, [](const std::string& flag) { return flag.starts_with("--allreduce"); });
+  if (!says) {
+    job.arguments.push_back("--allreduce=" +
+                            usual_allreduce(job.nodes(), cell.ranks, platform_, gradient_bytes_));
+  }
   return job;
 }
 
@@ -110,7 +121,7 @@ CellLimits limits_of(const Cell& cell, const Platform& platform, double memory_s
   const Budget& budget = *cell.budget;
   const double seconds = *cell.seconds_per_epoch;
   const auto percent = [&](double part) { return 100 * part / seconds; };
-  const int nodes = nodes_used(platform, cell.ranks);
+  const int nodes = nodes_used(platform, cell.ranks, cell.threads);
   const bool network = nodes > 1;
   // Sums over one node's shared memory move bytes of memory, not of a network.
   const double communication = network ? budget.allreduce_exposed : 0;

@@ -36,10 +36,10 @@ class Forecast {
   std::size_t images_;
 };
 
-/// What --allreduce says where nothing was said: shared memory on one node, else the algorithm between
-/// nodes that takes the least time by latency and bandwidth (comm/allreduce.h has their formulas).
-/// `auto` would measure, which sends more messages than the steps that are simulated.
-std::string usual_allreduce(const Platform&, int ranks, double gradient_bytes);
+/// What --allreduce says where nothing was said: shared memory on one node, else the algorithm
+/// between nodes that takes the least time by latency and bandwidth (comm/allreduce.h has their
+/// formulas). `auto` would measure, which sends more messages than the steps that are simulated.
+std::string usual_allreduce(int nodes, int ranks, const Platform&, double gradient_bytes);
 
 /// What takes most of a simulated epoch, in words with its numbers. `memory_stall` is the part of
 /// forward, backward and sums that waited for memory.

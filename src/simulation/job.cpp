@@ -18,6 +18,7 @@ constexpr int kMost = 1'000'000'000;
 
 void write_job(const std::filesystem::path& file, const SimulationJob& job) {
   const Json json{{"ranks", job.ranks},
+                  {"threads", job.threads},
                   {"arguments", job.arguments},
                   {"platform", to_json(job.platform)},
                   {"costs", to_json(job.costs)},
@@ -35,6 +36,7 @@ SimulationJob read_job(const std::filesystem::path& file) {
   const JsonObject object(json, file.string());
   SimulationJob job;
   job.ranks = object.whole("ranks", 1, 1'000'000);
+  job.threads = object.whole("threads", 1, 1000);
   job.arguments = object.texts("arguments", 1000);
   job.platform = platform_from_json(object.required("platform"), file.string());
   job.costs = costs_from_json(object.required("costs"), file.string());

@@ -77,14 +77,18 @@ double PlatformCpu::ghz(int active_cores) const {
   return clock.back().ghz;
 }
 
-double slowdown(const Platform& platform, const CostTable& costs, int local_rank, int local_ranks) {
+double slowdown(const Platform& platform, const CostTable& costs, const LocalRank& local) {
   if (!platform.cpu) return 1;  // the table says what active cores and threads do to each other
   const PlatformCpu& cpu = *platform.cpu;
-  const double gflops = cpu.flops_per_cycle * cpu.ghz(std::min(local_ranks, platform.cores));
-  // Rank r is on core r modulo the cores.
-  const int before = local_rank % platform.cores;
-  const int on_core = (local_ranks - before + platform.cores - 1) / platform.cores;
-  const double shared = on_core == 1 ? 1 : on_core / cpu.second_thread_gain;
+  const int busy = local.ranks * local.threads;  // hardware threads
+  const double gflops = cpu.flops_per_cycle * cpu.ghz(std::min(busy, platform.cores));
+  double shared = 1;
+  for (int i = 0; i < local.threads; ++i) {
+    // Thread t is on core t modulo the cores.
+    const int before = (local.rank * local.threads + i) % platform.cores;
+    const int on_core = (busy - before + platform.cores - 1) / platform.cores;
+    if (on_core > 1) shared = std::max(shared, on_core / cpu.second_thread_gain);
+  }
   return costs.alone().fma_gflops / gflops * shared;
 }
 

@@ -22,12 +22,12 @@ std::string routes_between(int nodes) {
 
 }  // namespace
 
-int nodes_used(const Platform& platform, int ranks) {
-  return (ranks + platform.hardware_threads() - 1) / platform.hardware_threads();
+int nodes_used(const Platform& platform, int ranks, int threads) {
+  const int of_a_node = platform.hardware_threads() / threads;
+  return (ranks + of_a_node - 1) / of_a_node;
 }
 
-std::string simgrid_platform(const Platform& platform, int ranks) {
-  const int nodes = nodes_used(platform, ranks);
+std::string simgrid_platform(const Platform& platform, int nodes) {
   std::string text =
       "<?xml version=\"1.0\"?>\n"
       "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
@@ -60,9 +60,8 @@ std::string simgrid_platform(const Platform& platform, int ranks) {
   return text + routes_between(nodes) + "</zone>\n</platform>\n";
 }
 
-std::string simgrid_hosts(const Platform& platform, int ranks) {
+std::string simgrid_hosts(int nodes, int ranks) {
   // As many on each node as can be the same for all; the first ones have one more.
-  const int nodes = nodes_used(platform, ranks);
   std::string text;
   for (int node = 0; node < nodes; ++node) {
     const int here = ranks / nodes + (node < ranks % nodes ? 1 : 0);

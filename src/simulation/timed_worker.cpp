@@ -4,7 +4,7 @@
 
 #include "comm/node_arrays.h"
 #include "core/clock.h"
-#include "simulation/quantile.h"
+#include "core/median.h"
 #include "train/weights.h"
 
 namespace cputrain {
@@ -34,14 +34,13 @@ void TimedWorker::compile(const std::function<Array(const ParameterLayout&)>& we
   for (const int images : todo_.sizes) {
     CompileOptions options{Phase::train, {images}};
     options.usual_images = images;
-    programs_.push_back(
-        backend_->compile(todo_.graph, options, [&](const ParameterLayout& layout) {
-          if (!gradients_) {
-            gradients_ = std::make_unique<Pages>(layout.gradient_size * sizeof(float));
-          }
-          weights_ = weights(layout);
-          return Arenas{weights_, floats(*gradients_, layout.gradient_size)};
-        }));
+    programs_.push_back(backend_->compile(todo_.graph, options, [&](const ParameterLayout& layout) {
+      if (!gradients_) {
+        gradients_ = std::make_unique<Pages>(layout.gradient_size * sizeof(float));
+      }
+      weights_ = weights(layout);
+      return Arenas{weights_, floats(*gradients_, layout.gradient_size)};
+    }));
   }
 }
 

@@ -20,8 +20,8 @@ struct TimedRound {
   PassSeconds whole;
 };
 
-/// A rank of a calibration: a backend, programs for all sizes and gradients of its own. All ranks of
-/// a team read the same weights, as the ranks of a node do.
+/// A rank of a calibration: a backend, programs for all sizes and gradients of its own. All ranks
+/// of a team read the same weights, as the ranks of a node do.
 class TimedWorker {
  public:
   TimedWorker(const Calibration& todo, Team team, int number)
