@@ -75,19 +75,27 @@ SimulatedWork LayerCosts::pass(std::size_t layer, Way way, int images) const {
   const std::vector<double>& table = seconds(layer, way);
   const double all = interpolate(costs_.sizes, table, images);
   const double fixed = std::min(all, fit_line(costs_.sizes, table).fixed);
-  const double memory = measured_memory_seconds(layer, way, fixed);
-  const double maps = passes(way) * layers_[layer].map_bytes * images;
-  return {scaled(all - memory) + memory * memory_slowdown_, weight_bytes(layer, way) + maps};
+  return work(layer, way, {fixed, all - fixed}, images);
 }
 
 SimulatedWork LayerCosts::shard(std::size_t layer, Way way, double part, std::size_t images) const {
   if (images == 0 || part == 0) return {};
   const CostLine line = fit_line(costs_.sizes, seconds(layer, way));
-  const double memory = measured_memory_seconds(layer, way, line.fixed);
-  const double computes = line.fixed - memory + line.each * static_cast<double>(images);
-  const double maps = passes(way) * layers_[layer].map_bytes * static_cast<double>(images);
-  return {part * (scaled(computes) + memory * memory_slowdown_),
-          part * (weight_bytes(layer, way) + maps)};
+  const double n = static_cast<double>(images);
+  const SimulatedWork whole = work(layer, way, {line.fixed, line.each * n}, n);
+  return {part * whole.seconds, part * whole.bytes};
+}
+
+/// On the platform, what took these seconds in the measurement.
+SimulatedWork LayerCosts::work(std::size_t layer, Way way, const MeasuredSeconds& measured,
+                               double images) const {
+  const double memory = measured_memory_seconds(layer, way, measured.fixed);
+  const double computes = measured.fixed - memory + measured.of_images;
+  const double maps = passes(way) * layers_[layer].map_bytes * images;
+  // What a kernel keeps in caches does not travel: no more can have than the time allowed for.
+  const double most = (computes + memory) * rank_gbs_ * 1e9;
+  return {scaled(computes) + memory * memory_slowdown_,
+          std::min(weight_bytes(layer, way) + maps, most)};
 }
 
 bool LayerCosts::may_wait_for_memory(const SimulatedWork& work) const {

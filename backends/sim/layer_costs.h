@@ -54,6 +54,10 @@ class LayerCosts final {
     double weight_bytes = 0;
     double map_bytes = 0;  ///< of an image, read and written by the forward pass
   };
+  struct MeasuredSeconds {
+    double fixed, of_images;
+  };
+  SimulatedWork work(std::size_t layer, Way, const MeasuredSeconds&, double images) const;
   double weight_bytes(std::size_t layer, Way) const;
   double measured_memory_seconds(std::size_t layer, Way, double fixed) const;
   const std::vector<double>& seconds(std::size_t layer, Way) const;

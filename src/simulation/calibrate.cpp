@@ -40,7 +40,7 @@ class TeamTimes {
     });
     for (std::size_t size = 0; size < todo_.sizes.size(); ++size) {
       // Long enough for the clock, and for all ranks to be at it most of the time.
-      constexpr double kSeconds = 0.1;
+      constexpr double kSeconds = 0.05;
       passes_.push_back(static_cast<int>(std::ceil(kSeconds / warm_up(size))));
     }
   }
