@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/commands.h"
 #include "cli/print.h"
@@ -96,13 +97,34 @@ std::vector<Cell> planned_cells(const SimulationRequest& request, const Platform
   return std::move(planned.cells);
 }
 
-/// "./cputrain simulate --np 1,2", for the record.
-std::string command_text(const Config& config) {
+/// "./cputrain simulate --np 1,2 ...", for the record; without the flags named.
+std::string command_text(const Config& config, const std::set<std::string>& without) {
   std::string text = "./cputrain simulate";
   for (const auto& [name, value] : config.given) {
-    if (name != "json" && name != "out") text += " --" + name + (value.empty() ? "" : " " + value);
+    if (!without.contains(name)) text += " --" + name + (value.empty() ? "" : " " + value);
   }
   return text;
+}
+
+std::string command_of(const Config& config, const Cell& cell) {
+  const std::string batch = cell.batch_per_rank
+                                ? fmt::format("--batch-per-rank {}", *cell.batch_per_rank)
+                                : fmt::format("--batch {}", cell.batch);
+  return fmt::format("{} --np {} --threads {} {}",
+                     command_text(config, {"np", "threads", "batch", "batch-size", "batch-per-rank",
+                                           "json", "out", "overwrite"}),
+                     cell.cpus, cell.threads, batch);
+}
+
+/// What makes another experiment of a table with the same platform and model.
+std::map<std::string, std::string> options_of(const Config& config, const CostTable& costs) {
+  static const std::set<std::string> kNames{"clock-ghz", "memory-gbs",  "network-gbps", "allreduce",
+                                            "optimizer", "micro-batch", "precision"};
+  std::map<std::string, std::string> options{{"costs", costs.cpu}};
+  for (const auto& [name, value] : config.given) {
+    if (kNames.contains(name)) options[name] = value;
+  }
+  return options;
 }
 
 CellTable empty_table(const Config& config, const TrainingChoices& choices, const Graph& graph,
@@ -120,7 +142,7 @@ CellTable empty_table(const Config& config, const TrainingChoices& choices, cons
   table.seed = choices.seed;
   table.machine.platform = platform_name(config);
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
-  table.command = command_text(config);
+  table.command = command_text(config, {"json", "out", "overwrite"});
   return table;
 }
 
@@ -171,7 +193,9 @@ void simulate(const Config& config, const Services& services, const TrainingChoi
         watch = {};
       });
   for (std::size_t i = 0; i < results.size(); ++i) {
-    forecast.fill(table.cells[places[i]], results[i]);
+    Cell& cell = table.cells[places[i]];
+    forecast.fill(cell, results[i]);
+    cell.command = command_of(config, cell);
   }
 }
 
@@ -222,6 +246,7 @@ int run_simulate(const Config& config, const Services& services) {
       costs_of(config, services, choices, graph, platform_name(config) == "here");
   const Forecast forecast(choose_platform(config, costs), costs, graph, classes,
                           source.train.size());
+  table.options = options_of(config, costs);
   table.machine = forecast.machine();
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
   table.cells = planned_cells(config.simulation, forecast.platform());

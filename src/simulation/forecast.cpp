@@ -90,8 +90,6 @@ SimulationJob Forecast::job(const Cell& cell, const std::vector<std::string>& fl
 }
 
 void Forecast::fill(Cell& cell, const SimulationResult& result) const {
-  cell.command = fmt::format("./cputrain simulate --platform {} --np {} --batch {}", platform_.name,
-                             cell.cpus, cell.batch);
   if (!result.failure.empty()) {
     cell.reason = result.failure;
     return;

@@ -26,6 +26,7 @@ class Forecast {
   std::string obstacle(const Cell&) const;
   /// Steps, repeats and seed are left to the caller.
   SimulationJob job(const Cell&, const std::vector<std::string>& flags) const;
+  /// All figures; the command is left to the caller.
   void fill(Cell&, const SimulationResult&) const;
 
  private:
