@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 #include <simgrid/s4u.hpp>
+#include <vector>
 
 #include "core/random.h"
 
@@ -22,23 +23,29 @@ void move_memory(double bytes) {
 }
 
 /// A factor around 1. Disturbances delay more often than they hasten: its logarithm is normal.
-double SimulatedCore::disturbance() {
-  if (spread_ == 0) return 1;
+double SimulatedCore::draw() {
+  if (noise_ == 0) return 1;
   constexpr double kMost = 2.5;  // as many standard deviations
   const auto words =
       RandomStream(seed_, Purpose::noise, static_cast<std::uint32_t>(rank_)).at(draws_++);
   const double u = 1 - static_cast<double>(unit_float(words[0]));
   const double angle = 2 * std::numbers::pi * static_cast<double>(unit_float(words[1]));
   const double normal = std::sqrt(-2 * std::log(u)) * std::cos(angle);
-  return std::exp(spread_ * std::clamp(normal, -kMost, kMost));
+  return std::exp(noise_ * std::clamp(normal, -kMost, kMost));
 }
 
-void SimulatedCore::work(double seconds, double bytes) {
-  const double computes = seconds * disturbance();
+void SimulatedCore::work(double seconds, double bytes) const {
+  std::vector<simgrid::s4u::CommPtr> moving;
+  const double each = bytes / threads_;
+  for (int i = 0; i < threads_ && each >= 1; ++i) moving.push_back(start_moving(each));
+  simgrid::s4u::this_actor::sleep_for(seconds);
+  for (const simgrid::s4u::CommPtr& bytes_of_one : moving) bytes_of_one->wait();
+}
+
+void SimulatedCore::work_on_micro_batch(double seconds, double bytes) {
+  const double computes = seconds * disturbance_;
   const double start = simgrid::s4u::Engine::get_clock();
-  const simgrid::s4u::CommPtr moving = bytes >= 1 ? start_moving(bytes) : nullptr;
-  simgrid::s4u::this_actor::sleep_for(computes);
-  if (moving) moving->wait();
+  work(computes, bytes);
   memory_stall_ += std::max(0.0, simgrid::s4u::Engine::get_clock() - start - computes);
 }
 

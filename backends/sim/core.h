@@ -8,25 +8,32 @@ namespace cputrain {
 /// memory link (simulation/platform.h), which all of its ranks share.
 void move_memory(double bytes);
 
-/// What a rank's core does with simulated time.
+/// What a rank's threads do with simulated time.
 class SimulatedCore final {
  public:
-  /// `spread`: of the seconds of a pass, relative; each rank draws its own.
-  SimulatedCore(double spread, std::uint64_t seed, int rank)
-      : spread_(spread), seed_(seed), rank_(rank) {}
+  /// `noise`: of a micro-batch's seconds, relative; each rank draws its own.
+  SimulatedCore(double noise, std::uint64_t seed, int rank, int threads)
+      : noise_(noise), seed_(seed), rank_(rank), threads_(threads) {}
 
-  /// Computes for so many seconds, more or less, while bytes are moved: the longer one counts.
-  void work(double seconds, double bytes);
-  /// Of the time so far, what waiting for bytes added.
+  /// A new micro-batch begins, which is disturbed in its own way.
+  void begin_micro_batch() { disturbance_ = draw(); }
+  /// Computes a part of it for so many seconds, more or less, while bytes are moved: the longer one
+  /// counts.
+  void work_on_micro_batch(double seconds, double bytes);
+  /// Of the time of micro-batches so far, what waiting for bytes added.
   double memory_stall() const { return memory_stall_; }
 
- private:
-  double disturbance();
+  /// As much for work between micro-batches, which is disturbed too little to tell.
+  void work(double seconds, double bytes) const;
 
-  double spread_;
+ private:
+  double draw();
+
+  double noise_;
   std::uint64_t seed_;
-  int rank_;
+  int rank_, threads_;
   std::uint32_t draws_ = 0;
+  double disturbance_ = 1;
   double memory_stall_ = 0;
 };
 

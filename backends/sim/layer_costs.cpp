@@ -8,9 +8,16 @@ namespace {
 
 constexpr double kFloat = 4;  // bytes
 
-const CostsWhenActive& measured_as(const Platform& platform, const CostTable& costs,
-                                   int local_ranks) {
-  return platform.cpu ? costs.alone() : costs.when(local_ranks);
+CostsWhenActive measured_as(const Platform& platform, const CostTable& costs,
+                            const LocalRank& local) {
+  const CostsWhenActive one_thread =
+      platform.cpu ? costs.alone() : costs.when(local.ranks * local.threads);
+  return costs.with_threads(one_thread, local.threads);
+}
+
+/// Of a core, when so many work.
+double core_gbs(const CostsWhenActive& costs) {
+  return costs.triad_gbs / (costs.active * costs.threads);
 }
 
 /// Backward reads the weights and writes their gradient; it reads a map and its gradient and writes
@@ -20,12 +27,14 @@ double passes(Way way) { return way == Way::forward ? 1 : 2; }
 }  // namespace
 
 LayerCosts::LayerCosts(const Graph& graph, const Platform& platform, const CostTable& costs,
-                       int local_rank, int local_ranks)
+                       const LocalRank& local)
     : costs_(costs),
-      measured_(measured_as(platform, costs, local_ranks)),
-      slowdown_(slowdown(platform, costs, local_rank, local_ranks)),
-      core_gbs_(measured_.triad_gbs / measured_.active),
-      memory_slowdown_(platform.cpu ? core_gbs_ / platform.core_gbs : 1) {
+      measured_(measured_as(platform, costs, local)),
+      slowdown_(slowdown(platform, costs, local)),
+      noise_(platform.noise.value_or(measured_.spread)),
+      rank_gbs_(core_gbs(measured_) * local.threads),
+      platform_gbs_(platform.core_gbs * local.threads),
+      memory_slowdown_(platform.cpu ? rank_gbs_ / platform_gbs_ : 1) {
   std::optional<std::size_t> before;
   for (const LayerCost& cost : measured_.layers) {
     Layer layer{cost.name};
@@ -58,7 +67,7 @@ double LayerCosts::weight_bytes(std::size_t layer, Way way) const {
 
 /// Of the seconds that do not grow with the images, those that moving weights explains.
 double LayerCosts::measured_memory_seconds(std::size_t layer, Way way, double fixed) const {
-  return std::min(fixed, weight_bytes(layer, way) / (core_gbs_ * 1e9));
+  return std::min(fixed, weight_bytes(layer, way) / (rank_gbs_ * 1e9));
 }
 
 SimulatedWork LayerCosts::pass(std::size_t layer, Way way, int images) const {
@@ -66,27 +75,40 @@ SimulatedWork LayerCosts::pass(std::size_t layer, Way way, int images) const {
   const std::vector<double>& table = seconds(layer, way);
   const double all = interpolate(costs_.sizes, table, images);
   const double fixed = std::min(all, fit_line(costs_.sizes, table).fixed);
-  const double memory = measured_memory_seconds(layer, way, fixed);
-  const double maps = passes(way) * layers_[layer].map_bytes * images;
-  return {scaled(all - memory) + memory * memory_slowdown_, weight_bytes(layer, way) + maps};
+  return work(layer, way, {fixed, all - fixed}, images);
 }
 
 SimulatedWork LayerCosts::shard(std::size_t layer, Way way, double part, std::size_t images) const {
   if (images == 0 || part == 0) return {};
   const CostLine line = fit_line(costs_.sizes, seconds(layer, way));
-  const double memory = measured_memory_seconds(layer, way, line.fixed);
-  const double computes = line.fixed - memory + line.each * static_cast<double>(images);
-  const double maps = passes(way) * layers_[layer].map_bytes * static_cast<double>(images);
-  return {part * (scaled(computes) + memory * memory_slowdown_),
-          part * (weight_bytes(layer, way) + maps)};
+  const double n = static_cast<double>(images);
+  const SimulatedWork whole = work(layer, way, {line.fixed, line.each * n}, n);
+  return {part * whole.seconds, part * whole.bytes};
+}
+
+/// On the platform, what took these seconds in the measurement.
+SimulatedWork LayerCosts::work(std::size_t layer, Way way, const MeasuredSeconds& measured,
+                               double images) const {
+  const double memory = measured_memory_seconds(layer, way, measured.fixed);
+  const double computes = measured.fixed - memory + measured.of_images;
+  const double maps = passes(way) * layers_[layer].map_bytes * images;
+  // What a kernel keeps in caches does not travel: no more can have than the time allowed for.
+  const double most = (computes + memory) * rank_gbs_ * 1e9;
+  return {scaled(computes) + memory * memory_slowdown_,
+          std::min(weight_bytes(layer, way) + maps, most)};
+}
+
+bool LayerCosts::may_wait_for_memory(const SimulatedWork& work) const {
+  constexpr double kPart = 0.5;  // other ranks may take the rest of the node's bandwidth
+  return work.bytes / (platform_gbs_ * 1e9) > kPart * work.seconds;
 }
 
 double LayerCosts::update_seconds(double numbers) const {
-  return scaled(numbers * measured_.update_seconds_per_number);
+  return numbers * measured_.update_seconds_per_number * memory_slowdown_;
 }
 
 double LayerCosts::sum_seconds(double bytes) const {
-  return scaled(bytes / (measured_.sum_gbs * 1e9));
+  return bytes / (measured_.sum_gbs * 1e9) * memory_slowdown_;
 }
 
 double LayerCosts::workspace_bytes(int images) const {

@@ -22,12 +22,12 @@ struct SimulatedWork {
 
 enum class Way { forward, backward };
 
-/// The model's costs on one core of a platform. The seconds of the table grow by the rank's
+/// The model's costs on one rank of a platform. The seconds of the table grow by the rank's
 /// slowdown, but for the part that reading and writing weights takes, which goes with the bandwidth
-/// that a core has.
+/// that a core has; so do sums and updates.
 class LayerCosts final {
  public:
-  LayerCosts(const Graph&, const Platform&, const CostTable&, int local_rank, int local_ranks);
+  LayerCosts(const Graph&, const Platform&, const CostTable&, const LocalRank&);
 
   std::size_t size() const { return layers_.size(); }
   const std::string& name(std::size_t layer) const { return layers_[layer].name; }
@@ -39,10 +39,14 @@ class LayerCosts final {
 
   /// Seconds on the platform's core of what took so many in the table's measurement.
   double scaled(double seconds) const { return seconds * slowdown_; }
+  /// Whether these bytes, not the arithmetic, may decide how long a rank takes for it: then nothing
+  /// before or after it can hide them.
+  bool may_wait_for_memory(const SimulatedWork&) const;
   double update_seconds(double numbers) const;
   double sum_seconds(double bytes) const;
   double workspace_bytes(int images) const;
-  double spread() const { return measured_.spread; }
+  /// Of a micro-batch's seconds, relative: a standard deviation.
+  double noise() const { return noise_; }
 
  private:
   struct Layer {
@@ -50,14 +54,19 @@ class LayerCosts final {
     double weight_bytes = 0;
     double map_bytes = 0;  ///< of an image, read and written by the forward pass
   };
+  struct MeasuredSeconds {
+    double fixed, of_images;
+  };
+  SimulatedWork work(std::size_t layer, Way, const MeasuredSeconds&, double images) const;
   double weight_bytes(std::size_t layer, Way) const;
   double measured_memory_seconds(std::size_t layer, Way, double fixed) const;
   const std::vector<double>& seconds(std::size_t layer, Way) const;
 
   const CostTable& costs_;
-  const CostsWhenActive& measured_;
-  double slowdown_;
-  double core_gbs_;         ///< of a core in the measurement
+  const CostsWhenActive measured_;
+  double slowdown_, noise_;
+  double rank_gbs_;         ///< of a rank in the measurement
+  double platform_gbs_;     ///< of a rank on the platform
   double memory_slowdown_;  ///< of a core's bandwidth
   std::vector<Layer> layers_;
 };

@@ -1,6 +1,6 @@
-// comm/pages.h: large areas, which hold gradients, weights and the like, are one small area of real
-// memory that repeats. SMPI knows such areas and sends them without copying a byte; what is read
-// from them is garbage. Small areas, which hold counters, are real.
+// comm/pages.h: large areas, which hold gradients, weights and the like, are all the same one. SMPI
+// knows it and sends from it without copying a byte; what is read from it is garbage. Small areas,
+// which hold counters, are real.
 #include "comm/pages.h"
 
 #include <smpi/smpi.h>
@@ -15,28 +15,37 @@ namespace {
 constexpr std::size_t kLarge = std::size_t{1} << 20;
 constexpr std::size_t kAlignment = 4096;
 
+/// The area of all ranks, which are contexts of one thread. One that has become too small stays for
+/// those who hold it. An area of its own for each would count as resident memory once more, though
+/// SMPI maps them to the same pages.
+std::byte* garbage_of(std::size_t bytes) {
+  static std::byte* start = nullptr;
+  static std::size_t size = 0;
+  if (bytes > size) {
+    start = static_cast<std::byte*>(SMPI_SHARED_MALLOC(bytes));
+    if (!start) throw std::bad_alloc();
+    size = bytes;
+  }
+  return start;
+}
+
+std::byte* zeros_of(std::size_t bytes) {
+  const std::size_t whole = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  void* const start = std::aligned_alloc(kAlignment, whole);
+  if (!start) throw std::bad_alloc();
+  std::memset(start, 0, whole);
+  return static_cast<std::byte*>(start);
+}
+
 }  // namespace
 
 Pages::Pages(std::size_t bytes, Touched) {
   if (bytes == 0) return;
-  void* start = nullptr;
-  if (bytes >= kLarge) {
-    start = SMPI_SHARED_MALLOC(bytes);
-  } else {
-    const std::size_t whole = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    start = std::aligned_alloc(kAlignment, whole);
-    if (!start) throw std::bad_alloc();
-    std::memset(start, 0, whole);
-  }
-  bytes_ = {static_cast<std::byte*>(start), bytes};
+  bytes_ = {bytes >= kLarge ? garbage_of(bytes) : zeros_of(bytes), bytes};
 }
 
 Pages::~Pages() {
-  if (bytes_.size() >= kLarge) {
-    SMPI_SHARED_FREE(bytes_.data());
-  } else {
-    std::free(bytes_.data());
-  }
+  if (bytes_.size() < kLarge) std::free(bytes_.data());
 }
 
 }  // namespace cputrain

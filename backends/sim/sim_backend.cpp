@@ -21,11 +21,11 @@ struct SimBackend::Parts {
   std::list<LayerCosts> of_graphs;
 };
 
-SimBackend::SimBackend(const SimulationJob& job, int rank, int local_rank, int local_ranks)
-    : job_(job), rank_(rank), local_rank_(local_rank), local_ranks_(local_ranks) {
-  LayerCosts plain(Graph({1, 1, 1}), job.platform, job.costs, local_rank, local_ranks);
+SimBackend::SimBackend(const SimulationJob& job, int rank, const LocalRank& local)
+    : job_(job), local_(local) {
+  LayerCosts plain(Graph({1, 1, 1}), job.platform, job.costs, local);
   parts_ = std::make_unique<Parts>(
-      Parts{SimulatedCore(plain.spread(), job.seed, rank), std::move(plain), {}});
+      Parts{SimulatedCore(plain.noise(), job.seed, rank, local.threads), std::move(plain), {}});
 }
 
 SimBackend::~SimBackend() = default;
@@ -37,7 +37,7 @@ std::string SimBackend::describe() const {
 std::unique_ptr<Program> SimBackend::compile(const Graph& graph, const CompileOptions& options,
                                              const ArenaSource& arenas) {
   const LayerCosts& costs =
-      parts_->of_graphs.emplace_back(graph, job_.platform, job_.costs, local_rank_, local_ranks_);
+      parts_->of_graphs.emplace_back(graph, job_.platform, job_.costs, local_);
   return std::make_unique<SimProgram>(graph, options, arenas, costs, parts_->core);
 }
 
@@ -54,6 +54,7 @@ void SimBackend::change_gradients(const GradientOperation&, const UpdateSlice& s
 }
 
 void SimBackend::sum(std::span<const Array> src, const Array& dst) {
+  if (src.size() == 1 && src[0].data == dst.data) return;  // it is its own sum
   const double bytes = static_cast<double>(src.size() + 1) * bytes_of(dst);
   parts_->core.work(parts_->plain.sum_seconds(bytes), bytes);
 }

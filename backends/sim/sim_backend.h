@@ -12,7 +12,7 @@ namespace cputrain {
 /// them and touch no array.
 class SimBackend final : public Backend {
  public:
-  SimBackend(const SimulationJob&, int rank, int local_rank, int local_ranks);
+  SimBackend(const SimulationJob&, int rank, const LocalRank&);
   ~SimBackend() override;
 
   std::string_view name() const override { return "simulated"; }
@@ -33,7 +33,7 @@ class SimBackend final : public Backend {
  private:
   struct Parts;
   const SimulationJob& job_;
-  int rank_, local_rank_, local_ranks_;
+  LocalRank local_;
   std::unique_ptr<Parts> parts_;
 };
 

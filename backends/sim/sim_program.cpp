@@ -37,11 +37,22 @@ SimulatedDense* SimProgram::dense_at(std::size_t layer) const {
 /// Spends what has come together since the last meeting with other ranks.
 void SimProgram::finish(SimulatedWork& work) {
   const SimulatedWork done = std::exchange(work, {});
-  if (done.seconds > 0 || done.bytes > 0) core_.work(done.seconds, done.bytes);
+  if (done.seconds > 0 || done.bytes > 0) core_.work_on_micro_batch(done.seconds, done.bytes);
+}
+
+/// Layers come together, but for those whose bytes the others would hide.
+void SimProgram::add(SimulatedWork& work, SimulatedWork layer) {
+  if (!costs_.may_wait_for_memory(layer)) {
+    work += layer;
+    return;
+  }
+  finish(work);
+  finish(layer);
 }
 
 Tally SimProgram::forward(const MicroBatch& batch, const Pass&) {
   images_ = batch.size();
+  core_.begin_micro_batch();
   SimulatedWork work;
   for (std::size_t layer = 0; layer < costs_.size(); ++layer) {
     if (SimulatedDense* dense = dense_at(layer)) {
@@ -51,7 +62,7 @@ Tally SimProgram::forward(const MicroBatch& batch, const Pass&) {
         finish(shard);
       });
     } else {
-      work += costs_.pass(layer, Way::forward, images_);
+      add(work, costs_.pass(layer, Way::forward, images_));
     }
   }
   finish(work);
@@ -69,7 +80,7 @@ void SimProgram::backward(double, Accumulate, const ReadySink& ready) {
         finish(shard);
       });
     } else {
-      work += costs_.pass(layer, Way::backward, images_);
+      add(work, costs_.pass(layer, Way::backward, images_));
     }
   }
   finish(work);

@@ -31,6 +31,7 @@ class SimProgram final : public Program {
  private:
   SimulatedDense* dense_at(std::size_t layer) const;
   void finish(SimulatedWork&);
+  void add(SimulatedWork&, SimulatedWork layer);
 
   const LayerCosts& costs_;
   SimulatedCore& core_;

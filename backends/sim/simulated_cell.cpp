@@ -45,8 +45,8 @@ Services simulated_services(const SimulationJob& job, Communicator*& communicato
   };
   services.make_backend = [&](const BackendRequest&) {
     const NodeMemory& node = communicator->node_memory();
-    return std::make_unique<SimBackend>(job, communicator->rank(), node.local_rank(),
-                                        node.local_size());
+    return std::make_unique<SimBackend>(
+        job, communicator->rank(), LocalRank{node.local_rank(), node.local_size(), job.threads});
   };
   services.machine = [&job] { return simulated_machine(job.platform); };
   services.bind_this_thread = [](const std::vector<int>&) { return true; };
@@ -90,8 +90,8 @@ SimulationResult run_repeats(const SimulationJob& job, const TrainingParts& part
   const auto& backend = dynamic_cast<const SimBackend&>(parts.backend);
   SimulationResult result;
   result.exchange = parts.exchange.describe();
-  result.steps_per_epoch = parts.plan.steps();
   result.steps = std::min(static_cast<std::size_t>(job.steps), parts.plan.steps());
+  for (std::size_t step = 0; step < result.steps; ++step) result.images += parts.plan.images(step);
   for (int repeat = 0; repeat < job.repeats; ++repeat) {
     const double stalled = backend.memory_stall();
     LastEpoch reporter;

@@ -22,7 +22,7 @@ inline constexpr double kValidationSplit = 0.1;
 /// the weight file or the machine decides then.
 /// Of `simulate`: the grid, and where and with what costs it is.
 struct SimulationRequest {
-  std::vector<int> cpus;
+  std::vector<int> cpus, threads;
   std::vector<std::size_t> batches, batches_per_rank;
   std::string platform, costs;
   std::optional<double> clock_ghz, memory_gbs, network_gbps;

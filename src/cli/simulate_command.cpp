@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/commands.h"
 #include "cli/print.h"
 #include "cli/simulate_flags.h"
 #include "cli/simulated_costs.h"
 #include "cli/spread.h"
+#include "core/clock.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json_text.h"
@@ -16,6 +18,7 @@
 #include "core/text.h"
 #include "core/version.h"
 #include "simulation/forecast.h"
+#include "sweep/plan.h"
 
 namespace cputrain {
 namespace {
@@ -79,33 +82,49 @@ Platform choose_platform(const Config& config, const CostTable& costs) {
   return platform;
 }
 
-std::vector<Cell> cells_of(const SimulationRequest& request, const Platform& platform) {
-  std::vector<int> cpus = request.cpus;
-  for (int n = 1; request.cpus.empty() && n < platform.most_ranks(); n *= 2) cpus.push_back(n);
-  if (request.cpus.empty()) cpus.push_back(platform.most_ranks());
-  std::vector<std::size_t> batches = request.batches;
-  if (batches.empty() && request.batches_per_rank.empty()) batches = {128, 256, 512, 1024};
-  std::vector<Cell> cells;
-  for (const int n : cpus) {
-    for (const std::size_t batch : batches)
-      cells.push_back({.cpus = n, .batch = batch, .ranks = n});
-    for (const std::size_t each : request.batches_per_rank) {
-      cells.push_back({.cpus = n,
-                       .batch = each * static_cast<std::size_t>(n),
-                       .batch_per_rank = static_cast<int>(each),
-                       .ranks = n});
-    }
-  }
-  return cells;
+std::vector<Cell> planned_cells(const SimulationRequest& request, const Platform& platform) {
+  SweepGrid grid{.cpus = request.cpus,
+                 .threads = request.threads,
+                 .batches = request.batches,
+                 .batches_per_rank = request.batches_per_rank,
+                 .backends = {"cpu"}};
+  if (grid.threads.empty()) grid.threads = {1};
+  for (int n = 1; request.cpus.empty() && n < platform.most_ranks(); n *= 2) grid.cpus.push_back(n);
+  if (request.cpus.empty()) grid.cpus.push_back(platform.most_ranks());
+  if (grid.batches.empty() && grid.batches_per_rank.empty()) grid.batches = {128, 256, 512, 1024};
+  SweepCells planned = cells_of(grid);
+  for (const std::string& reason : planned.left_out) tell("Left out: " + reason);
+  return std::move(planned.cells);
 }
 
-/// "./cputrain simulate --np 1,2", for the record.
-std::string command_text(const Config& config) {
+/// "./cputrain simulate --np 1,2 ...", for the record; without the flags named.
+std::string command_text(const Config& config, const std::set<std::string>& without) {
   std::string text = "./cputrain simulate";
   for (const auto& [name, value] : config.given) {
-    if (name != "json" && name != "out") text += " --" + name + (value.empty() ? "" : " " + value);
+    if (!without.contains(name)) text += " --" + name + (value.empty() ? "" : " " + value);
   }
   return text;
+}
+
+std::string command_of(const Config& config, const Cell& cell) {
+  const std::string batch = cell.batch_per_rank
+                                ? fmt::format("--batch-per-rank {}", *cell.batch_per_rank)
+                                : fmt::format("--batch {}", cell.batch);
+  return fmt::format("{} --np {} --threads {} {}",
+                     command_text(config, {"np", "threads", "batch", "batch-size", "batch-per-rank",
+                                           "json", "out", "overwrite"}),
+                     cell.cpus, cell.threads, batch);
+}
+
+/// What makes another experiment of a table with the same platform and model.
+std::map<std::string, std::string> options_of(const Config& config, const CostTable& costs) {
+  static const std::set<std::string> kNames{"clock-ghz", "memory-gbs",  "network-gbps", "allreduce",
+                                            "optimizer", "micro-batch", "precision"};
+  std::map<std::string, std::string> options{{"costs", costs.cpu}};
+  for (const auto& [name, value] : config.given) {
+    if (kNames.contains(name)) options[name] = value;
+  }
+  return options;
 }
 
 CellTable empty_table(const Config& config, const TrainingChoices& choices, const Graph& graph,
@@ -123,19 +142,19 @@ CellTable empty_table(const Config& config, const TrainingChoices& choices, cons
   table.seed = choices.seed;
   table.machine.platform = platform_name(config);
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
-  table.command = command_text(config);
+  table.command = command_text(config, {"json", "out", "overwrite"});
   return table;
 }
 
 void print_table(const CellTable& table) {
-  print("{:>6}{:>8}{:>14}{:>22}{:>12}  {}\n", "CPUs", "batch", "s/epoch", "spread", "images/s",
-        "limit");
+  print("{:>6}{:>8}{:>8}{:>14}{:>22}{:>12}  {}\n", "CPUs", "threads", "batch", "s/epoch", "spread",
+        "images/s", "limit");
   for (const Cell& cell : table.cells) {
     if (!cell.seconds_per_epoch) {
-      print("{:>6}{:>8}{:>14}  {}\n", cell.cpus, cell.batch, "n/a", cell.reason);
+      print("{:>6}{:>8}{:>8}{:>14}  {}\n", cell.cpus, cell.threads, cell.batch, "n/a", cell.reason);
       continue;
     }
-    print("{:>6}{:>8}{:>14.2f}{:>22}{:>12.1f}  {}: {}\n", cell.cpus, cell.batch,
+    print("{:>6}{:>8}{:>8}{:>14.2f}{:>22}{:>12.1f}  {}: {}\n", cell.cpus, cell.threads, cell.batch,
           *cell.seconds_per_epoch,
           fmt::format("{:.2f} to {:.2f}", cell.spread->min, cell.spread->max),
           cell.images_per_second.value_or(0), cell.limits.what, cell.limits.why);
@@ -165,14 +184,18 @@ void simulate(const Config& config, const Services& services, const TrainingChoi
   const WorkFolder folder;
   constexpr int kAtOnce = 2;
   std::size_t done = 0;
+  Stopwatch watch;
   const auto results =
       run_cells(services.simulator, folder.path(), todo, kAtOnce, [&](std::size_t) {
-        if (++done % 8 == 0 || done == todo.size()) {
-          tell(fmt::format("{} of {} cells simulated", done, todo.size()));
-        }
+        constexpr double kSeconds = 5;
+        if (++done < todo.size() && watch.seconds() < kSeconds) return;
+        tell(fmt::format("{} of {} cells simulated", done, todo.size()));
+        watch = {};
       });
   for (std::size_t i = 0; i < results.size(); ++i) {
-    forecast.fill(table.cells[places[i]], results[i]);
+    Cell& cell = table.cells[places[i]];
+    forecast.fill(cell, results[i]);
+    cell.command = command_of(config, cell);
   }
 }
 
@@ -214,7 +237,7 @@ int run_simulate(const Config& config, const Services& services) {
   const Graph graph = build_graph(config, choices, classes);
   CellTable table = empty_table(config, choices, graph, source.train.size());
   if (!services.simulator.missing.empty()) {
-    table.cells = cells_of(config.simulation, {});
+    table.cells = planned_cells(config.simulation, {});
     for (Cell& cell : table.cells) cell.reason = services.simulator.missing;
     say_result(config, table);
     return static_cast<int>(ExitCode::ok);
@@ -223,9 +246,10 @@ int run_simulate(const Config& config, const Services& services) {
       costs_of(config, services, choices, graph, platform_name(config) == "here");
   const Forecast forecast(choose_platform(config, costs), costs, graph, classes,
                           source.train.size());
+  table.options = options_of(config, costs);
   table.machine = forecast.machine();
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
-  table.cells = cells_of(config.simulation, forecast.platform());
+  table.cells = planned_cells(config.simulation, forecast.platform());
   simulate(config, services, choices, forecast, table);
   write_folder(config, table, forecast);
   say_result(config, table);

@@ -15,7 +15,11 @@ const std::vector<std::string> kOfTraining{"model",     "image-size", "classes",
 void add_grid(Flags& f, Config& c) {
   f.group("Grid");
   f.wholes("np", c.simulation.cpus, 1, 65536,
-           "CPUs of each column: ranks with a thread each [1, 2, 4, ... up to the platform's]");
+           "CPUs of each column [1, 2, 4, ... up to the platform's]");
+  f.wholes(
+      "threads", c.simulation.threads, 1, 4096,
+      "threads of a rank: --np 4 makes 4 / N ranks; by the speed-up measured here with a thread "
+      "on each core [1]");
   f.wholes("batch", c.simulation.batches, 1, 16'777'216,
            "images in a step, over all ranks [128,256,512,1024]");
   f.alias("batch-size", "batch");
@@ -44,12 +48,14 @@ void add_simulate_flags(Flags& f, Config& c) {
   f.text("data", c.data, "DATA", "whose number of images makes an epoch [synthetic]");
   f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training pictures");
   f.whole("micro-batch", c.micro_batch, 1, 65536,
-          "images that a rank computes at once [8 for one rank, else 32]");
+          "images that a rank computes at once [8 for one rank, else 16]");
   f.choice("optimizer", {"sgd", "rmsprop", "adam", "lars", "lamb"}, "update rule [the model's]",
            [&c](const std::string& name) { c.optimizer = name; });
-  f.parsed("allreduce", "NAME",
-           "how gradients are summed, as in train [auto on one node, hierarchical+ring on several]",
-           [&c](const std::string& text) { c.allreduce = parse_allreduce(text); });
+  f.parsed(
+      "allreduce", "NAME",
+      "how gradients are summed, as in train [shm on one node; hierarchical on several, with the "
+      "algorithm that latency and bandwidth make the quickest]",
+      [&c](const std::string& text) { c.allreduce = parse_allreduce(text); });
   f.choice("precision", {"float", "bf16"}, "as in train [float]",
            [&c](const std::string& name) { c.precision = name; });
   f.group("Measurement");

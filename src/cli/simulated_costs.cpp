@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/algorithm_cache.h"
 #include "comm/solo.h"
@@ -11,6 +12,7 @@
 #include "core/hash.h"
 #include "core/json_text.h"
 #include "core/tell.h"
+#include "core/text.h"
 #include "core/version.h"
 #include "model/model_json.h"
 #include "simulation/calibrate.h"
@@ -22,10 +24,10 @@ namespace {
 /// have usually.
 const std::vector<int> kSizes{1, 2, 4, 8, 16, 32};
 
-std::unique_ptr<Backend> one_thread(const Config& config, const Services& services) {
+std::unique_ptr<Backend> backend_with(int threads, const Config& config, const Services& services) {
   return services.make_backend({.name = config.backend,
                                 .precision = DType::f32,
-                                .threads = 1,
+                                .threads = threads,
                                 .kernels = {.winograd = config.winograd,
                                             .skip_zeros = config.skip_zeros,
                                             .bf16 = config.precision == "bf16",
@@ -75,6 +77,34 @@ void keep(const std::filesystem::path& file, const CostTable& table) {
   }
 }
 
+/// The hardware threads of a rank, where ranks fill cores first.
+std::vector<int> cpus_of(const Machine& machine, int rank, int threads) {
+  std::vector<int> first, later;
+  std::set<int> cores;
+  for (std::size_t i = 0; i < machine.allowed_cpus.size(); ++i) {
+    const bool fresh = cores.insert(machine.core_of_cpu[i]).second;
+    (fresh ? first : later).push_back(machine.allowed_cpus[i]);
+  }
+  first.insert(first.end(), later.begin(), later.end());
+  const auto begin = static_cast<std::size_t>(rank * threads) % first.size();
+  const std::size_t end = std::min(begin + static_cast<std::size_t>(threads), first.size());
+  return {first.begin() + static_cast<std::ptrdiff_t>(begin),
+          first.begin() + static_cast<std::ptrdiff_t>(end)};
+}
+
+/// Costs that moved by more than this while they were measured say little; they are not kept.
+constexpr double kMostDrift = 0.25;
+
+bool is_steady(const CostTable& table) {
+  const double drift = std::ranges::max(table.by_active, {}, &CostsWhenActive::drift).drift;
+  if (drift <= kMostDrift) return true;
+  tell(fmt::format(
+      "warning: the machine's speed moved by {:.0f} % while it was measured (somebody else "
+      "works on it, or its host); these costs serve for this once and are not kept",
+      100 * drift));
+  return false;
+}
+
 CostTable measure(const Config& config, const Services& services, const TrainingChoices& choices,
                   const Graph& graph, const Machine& machine) {
   const auto solo = make_solo();
@@ -85,25 +115,50 @@ CostTable measure(const Config& config, const Services& services, const Training
   const DataSource source = services.data.open(request);
   const DecodedData data = services.data.decode(source, {choices.image, 1, {}, choices.resize},
                                                 solo->node_memory(), solo->node_barrier());
-  return calibrate({.graph = graph,
-                    .rule = choices.optimizer.rule,
-                    .seed = choices.seed,
-                    .images = data.train,
-                    .machine = machine,
-                    .sizes = kSizes,
-                    .make_backend = [&] { return one_thread(config, services); },
-                    .say = [](const std::string& line) { tell(line); }});
+  return calibrate(
+      {.graph = graph,
+       .rule = choices.optimizer.rule,
+       .seed = choices.seed,
+       .images = data.train,
+       .machine = machine,
+       .sizes = kSizes,
+       .make_backend = [&](int threads) { return backend_with(threads, config, services); },
+       .bind = [&](int rank,
+                   int threads) { services.bind_this_thread(cpus_of(machine, rank, threads)); },
+       .say = [](const std::string& line) { tell(line); }});
 }
 
 }  // namespace
 
+/// Every layer of the table must be of the network, and take time.
+void check_layers(const CostTable& table, const Graph& graph, const std::string& file) {
+  const auto nodes = graph.nodes();
+  double seconds = 0;
+  for (const LayerCost& layer : table.alone().layers) {
+    seconds += layer.forward.front();
+    const bool known = layer.name == kBetweenLayers ||
+                       std::ranges::find(nodes, layer.name, &Graph::Node::name) != nodes.end();
+    if (known) continue;
+    fail(ExitCode::data,
+         fmt::format("--costs {}: layer '{}' is not one of the model's; measure the "
+                     "costs with this program and the same --model",
+                     file, printable(layer.name)));
+  }
+  if (seconds > 0) return;
+  fail(ExitCode::data,
+       fmt::format(
+           "--costs {}: its layers take no time (so nothing could be forecast); measure them anew",
+           file));
+}
+
 CostTable costs_of(const Config& config, const Services& services, const TrainingChoices& choices,
                    const Graph& graph, bool anew) {
   const auto classes = static_cast<int>(graph.back().dst.size());
-  const std::string network = fingerprint(choices, graph, *one_thread(config, services));
+  const std::string network = fingerprint(choices, graph, *backend_with(1, config, services));
   const std::string& file = config.simulation.costs;
   if (!file.empty()) {
     CostTable table = read_costs(file);
+    check_layers(table, graph, file);
     if (table.model == choices.model->name && table.image_size == choices.image.height &&
         table.classes == classes) {
       return table;
@@ -125,7 +180,7 @@ CostTable costs_of(const Config& config, const Services& services, const Trainin
   table.image_size = choices.image.height;
   table.classes = classes;
   table.network = network;
-  if (cache) keep(*cache, table);
+  if (is_steady(table) && cache) keep(*cache, table);
   return table;
 }
 

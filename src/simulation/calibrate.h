@@ -12,6 +12,11 @@
 
 namespace cputrain {
 
+/// So many ranks that work at the same time, with so many threads each.
+struct Team {
+  int ranks = 1, threads = 1;
+};
+
 /// What is measured for a cost table, and on what.
 struct Calibration {
   const Graph& graph;
@@ -20,15 +25,20 @@ struct Calibration {
   const ImageSet& images;
   const Machine& machine;
   std::vector<int> sizes;  ///< images at once, ascending
-  /// A backend with one thread, for the thread that calls it.
-  std::function<std::unique_ptr<Backend>()> make_backend;
+  std::function<std::unique_ptr<Backend>(int threads)> make_backend;
+  /// Binds the calling thread, which belongs to this rank of a team.
+  std::function<void(int rank, int threads)> bind;
   std::function<void(const std::string&)> say;
 };
 
-/// Times passes of the model from its initial weights by layer and number of images, the update,
-/// sums of arrays and the machine's limits, first on one core, then on all cores at the same time,
-/// then on all hardware threads. Takes about a minute. Names of model and network are left to the
-/// caller.
+/// Teams to be measured on a machine: 1, 4, 16, ... ranks of one thread, as many as there are cores
+/// and hardware threads, and one rank with a thread on each core.
+std::vector<Team> teams_of(int cores, int hardware_threads);
+
+/// Times passes of the model after its first steps by layer and number of images, the update, sums
+/// of arrays and the machine's limits, for each team. Rounds go through all sizes and teams, again
+/// and again, so that a disturbance of seconds falls on none of them alone, and medians of rounds
+/// count. Takes about a minute on two cores. Names of model and network are left to the caller.
 CostTable calibrate(const Calibration&);
 
 }  // namespace cputrain

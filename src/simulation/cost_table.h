@@ -17,8 +17,7 @@ struct CostLine {
 /// is negative. At least one point.
 CostLine fit_line(const std::vector<int>& images, const std::vector<double>& seconds);
 
-/// Straight lines between the points, which ascend; beyond them in proportion to the nearest one's
-/// own slope: the last two points', and below the first that of the whole fit.
+/// Straight lines between the points, which ascend; beyond them on with the slope of the whole fit.
 double interpolate(const std::vector<int>& at, const std::vector<double>& values, double x);
 
 /// Seconds of one layer in one pass, by the table's sizes.
@@ -27,15 +26,21 @@ struct LayerCost {
   std::vector<double> forward, backward;
 };
 
-/// All that was measured while so many cores worked at the same time.
+/// Stands in for a layer: what a pass takes besides its layers.
+inline constexpr const char* kBetweenLayers = "between layers";
+
+/// All that was measured while so many ranks worked at the same time, with so many threads each.
 struct CostsWhenActive {
-  int active = 1;
-  double fma_gflops = 0;                 ///< of one core
+  int active = 1, threads = 1;
+  double fma_gflops = 0;                 ///< of one rank
   double triad_gbs = 0;                  ///< of all active ones together
-  double update_seconds_per_number = 0;  ///< of the model's update rule, on each core
-  double sum_gbs = 0;                    ///< bytes read and written by each core that adds arrays
-  double spread = 0;  ///< of the seconds of a pass: half the width of its middle two thirds, by the
-                      ///< median
+  double update_seconds_per_number = 0;  ///< of the model's update rule, on each rank
+  double sum_gbs = 0;                    ///< bytes read and written by each rank that adds arrays
+  /// Of the seconds of a pass on one rank: half the width of its middle two thirds, by the median.
+  double spread = 0;
+  /// How far the machine's speed moved meanwhile: width of the middle half of the rounds, by the
+  /// median.
+  double drift = 0;
   std::vector<LayerCost> layers;  ///< in the order of the forward pass
 };
 
@@ -48,13 +53,22 @@ struct CostTable {
   int cores = 1, hardware_threads = 1;
   double memory_bytes = 0;
 
-  std::vector<int> sizes;                  ///< images at once, ascending
-  std::vector<double> workspace_bytes;     ///< of a program, by size
-  std::vector<CostsWhenActive> by_active;  ///< ascending, the first with one core
+  std::vector<int> sizes;               ///< images at once, ascending
+  std::vector<double> workspace_bytes;  ///< of a program, by size
+  /// Those of one thread a rank, ascending, the first with one rank; then one of more threads where
+  /// there are several cores.
+  std::vector<CostsWhenActive> by_active;
 
   const CostsWhenActive& alone() const { return by_active.front(); }
-  /// The one measured with the nearest number of active cores.
-  const CostsWhenActive& when(int active) const;
+  /// With one thread a rank: in proportion between the two measured numbers of ranks around this
+  /// one, as the nearest one beyond them.
+  CostsWhenActive when(int active) const;
+  /// The same as `one_thread` with more of them a rank: each layer has a part that threads share
+  /// and one that they do not (Amdahl, 1967), by what was measured with most threads. Where nothing
+  /// was, they share all of it.
+  CostsWhenActive with_threads(CostsWhenActive one_thread, int threads) const;
+  /// Most threads of a rank that were measured.
+  int measured_threads() const { return by_active.back().threads; }
 };
 
 nlohmann::ordered_json to_json(const CostTable&);

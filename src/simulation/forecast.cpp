@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace cputrain {
 namespace {
@@ -23,6 +24,24 @@ Budget scaled(const Budget& b, double factor) {
 
 }  // namespace
 
+std::string usual_allreduce(int nodes, int ranks, const Platform& platform, double gradient_bytes) {
+  if (nodes == 1) return "shm";
+  const auto n = static_cast<unsigned>(nodes);
+  const double bytes = gradient_bytes * nodes / ranks;  // each rank of a node sums its slice
+  const double message = platform.network_latency_us * 1e-6;
+  const double byte =
+      8 / (platform.network_gbps * platform.network_efficiency * 1e9) * ranks / nodes;
+  const double whole = message + bytes * byte;
+  const double halves = 2 * bytes * byte * (nodes - 1) / nodes;
+  const double log = std::bit_width(n) - 1;
+  const bool folds = !std::has_single_bit(n);
+  const std::pair<double, const char*> seconds[] = {
+      {2 * (nodes - 1) * message + halves, "ring"},
+      {2 * log * message + halves + (folds ? 2 * whole : 0), "rabenseifner"},
+      {log * whole + (folds ? 2 * whole : 0), "recursive-doubling"}};
+  return std::string("hierarchical+") + std::ranges::min_element(seconds)->second;
+}
+
 CellMachine Forecast::machine() const {
   CellMachine machine;
   machine.cpu = platform_.description;
@@ -35,7 +54,15 @@ CellMachine Forecast::machine() const {
 }
 
 std::string Forecast::obstacle(const Cell& cell) const {
-  if (cell.ranks > platform_.most_ranks()) {
+  if (cell.cpus % cell.threads != 0) {
+    return fmt::format("{} CPUs cannot be divided into ranks of {} threads", cell.cpus,
+                       cell.threads);
+  }
+  if (cell.threads > platform_.hardware_threads()) {
+    return fmt::format("a machine of {} has {} hardware threads, not {} for a rank", platform_.name,
+                       platform_.hardware_threads(), cell.threads);
+  }
+  if (cell.ranks > platform_.most_ranks(cell.threads)) {
     return fmt::format("{} has {} CPUs ({} x {} hardware threads)", platform_.name,
                        platform_.most_ranks(), platform_.nodes, platform_.hardware_threads());
   }
@@ -45,32 +72,31 @@ std::string Forecast::obstacle(const Cell& cell) const {
 SimulationJob Forecast::job(const Cell& cell, const std::vector<std::string>& flags) const {
   SimulationJob job;
   job.ranks = cell.ranks;
-  job.arguments = {"train", "--threads=1", fmt::format("--batch={}", cell.batch)};
+  job.threads = cell.threads;
+  job.arguments = {"train", fmt::format("--threads={}", cell.threads),
+                   fmt::format("--batch={}", cell.batch)};
   job.arguments.insert(job.arguments.end(), flags.begin(), flags.end());
-  // Choosing among algorithms by trying them would send more than the steps do.
-  const bool says = std::ranges::any_of(
-      flags, [](const std::string& flag) { return flag.starts_with("--allreduce"); });
-  if (!says && nodes_used(platform_, cell.ranks) > 1) {
-    job.arguments.emplace_back("--allreduce=hierarchical+ring");
-  }
   job.platform = platform_;
   job.costs = costs_;
   job.classes = classes_;
   job.images_per_epoch = images_;
+  const bool says = std::ranges::any_of(
+      flags, [](const std::string& flag) { return flag.starts_with("--allreduce"); });
+  if (!says) {
+    job.arguments.push_back("--allreduce=" +
+                            usual_allreduce(job.nodes(), cell.ranks, platform_, gradient_bytes_));
+  }
   return job;
 }
 
 void Forecast::fill(Cell& cell, const SimulationResult& result) const {
-  cell.command = fmt::format("./cputrain simulate --platform {} --np {} --batch {}", platform_.name,
-                             cell.cpus, cell.batch);
   if (!result.failure.empty()) {
     cell.reason = result.failure;
     return;
   }
   // The short last step of an epoch takes about its part of a step's time.
   const double images = static_cast<double>(images_);
-  const double batch = std::min(static_cast<double>(cell.batch), images);
-  const double scale = images / batch / static_cast<double>(result.steps);
+  const double scale = images / static_cast<double>(result.images);
   for (const SimulatedSteps& repeat : result.repeats) {
     cell.repeats.push_back(repeat.seconds * scale);
   }
@@ -93,7 +119,7 @@ CellLimits limits_of(const Cell& cell, const Platform& platform, double memory_s
   const Budget& budget = *cell.budget;
   const double seconds = *cell.seconds_per_epoch;
   const auto percent = [&](double part) { return 100 * part / seconds; };
-  const int nodes = nodes_used(platform, cell.ranks);
+  const int nodes = nodes_used(platform, cell.ranks, cell.threads);
   const bool network = nodes > 1;
   // Sums over one node's shared memory move bytes of memory, not of a network.
   const double communication = network ? budget.allreduce_exposed : 0;

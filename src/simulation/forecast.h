@@ -14,6 +14,7 @@ class Forecast {
       : platform_(std::move(platform)),
         costs_(std::move(costs)),
         flops_per_image_(graph.training_flops()),
+        gradient_bytes_(sizeof(float) * static_cast<double>(graph.parameter_count())),
         classes_(classes),
         images_(images_per_epoch) {}
 
@@ -25,15 +26,21 @@ class Forecast {
   std::string obstacle(const Cell&) const;
   /// Steps, repeats and seed are left to the caller.
   SimulationJob job(const Cell&, const std::vector<std::string>& flags) const;
+  /// All figures; the command is left to the caller.
   void fill(Cell&, const SimulationResult&) const;
 
  private:
   Platform platform_;
   CostTable costs_;
-  double flops_per_image_;
+  double flops_per_image_, gradient_bytes_;
   int classes_;
   std::size_t images_;
 };
+
+/// What --allreduce says where nothing was said: shared memory on one node, else the algorithm
+/// between nodes that takes the least time by latency and bandwidth (comm/allreduce.h has their
+/// formulas). `auto` would measure, which sends more messages than the steps that are simulated.
+std::string usual_allreduce(int nodes, int ranks, const Platform&, double gradient_bytes);
 
 /// What takes most of a simulated epoch, in words with its numbers. `memory_stall` is the part of
 /// forward, backward and sums that waited for memory.

@@ -18,6 +18,7 @@ constexpr int kMost = 1'000'000'000;
 
 void write_job(const std::filesystem::path& file, const SimulationJob& job) {
   const Json json{{"ranks", job.ranks},
+                  {"threads", job.threads},
                   {"arguments", job.arguments},
                   {"platform", to_json(job.platform)},
                   {"costs", to_json(job.costs)},
@@ -35,9 +36,10 @@ SimulationJob read_job(const std::filesystem::path& file) {
   const JsonObject object(json, file.string());
   SimulationJob job;
   job.ranks = object.whole("ranks", 1, 1'000'000);
+  job.threads = object.whole("threads", 1, 1000);
   job.arguments = object.texts("arguments", 1000);
-  job.platform = platform_from_json(json["platform"], file.string());
-  job.costs = costs_from_json(json["costs"], file.string());
+  job.platform = platform_from_json(object.required("platform"), file.string());
+  job.costs = costs_from_json(object.required("costs"), file.string());
   job.classes = object.whole("classes", 1, 65536);
   job.images_per_epoch = static_cast<std::size_t>(object.whole("images_per_epoch", 1, kMost));
   job.steps = object.whole("steps", 1, kMost);
@@ -57,7 +59,7 @@ void write_result(const std::filesystem::path& file, const SimulationResult& res
   const Json json{{"failure", result.failure},
                   {"exchange", result.exchange},
                   {"steps", result.steps},
-                  {"steps_per_epoch", result.steps_per_epoch},
+                  {"images", result.images},
                   {"repeats", repeats}};
   write_file(file, json_text(json) + "\n");
 }
@@ -70,7 +72,7 @@ SimulationResult read_result(const std::filesystem::path& file) {
   if (!result.failure.empty()) return result;
   result.exchange = object.text("exchange");
   result.steps = static_cast<std::size_t>(object.whole("steps", 1, kMost));
-  result.steps_per_epoch = static_cast<std::size_t>(object.whole("steps_per_epoch", 1, kMost));
+  result.images = static_cast<std::size_t>(object.whole("images", 1, kMost));
   for (const JsonObject& repeat : object.objects("repeats", 1'000'000)) {
     SimulatedSteps steps{repeat.real("seconds", 0, 1e15), {}, repeat.real("memory_stall", 0, 1e15)};
     const JsonObject budget = repeat.object("budget");

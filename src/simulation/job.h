@@ -12,7 +12,7 @@ namespace cputrain {
 
 /// One cell for cputrain-smpi, which it reads from a file.
 struct SimulationJob {
-  int ranks = 1;
+  int ranks = 1, threads = 1;          ///< threads of each rank
   std::vector<std::string> arguments;  ///< of `train`, as they would be typed
   Platform platform;
   CostTable costs;
@@ -22,6 +22,8 @@ struct SimulationJob {
   int repeats = 1;  ///< with other disturbances
   std::uint64_t seed = 0;
   std::string result;  ///< file that rank 0 writes
+
+  int nodes() const { return nodes_used(platform, ranks, threads); }
 };
 
 /// Some steps. The budget is the mean over ranks and adds up to the seconds.
@@ -35,7 +37,8 @@ struct SimulatedSteps {
 struct SimulationResult {
   std::string failure;  ///< why there are no seconds: what a real run would have said
   std::string exchange;
-  std::size_t steps = 0, steps_per_epoch = 0;  ///< of each repeat, of an epoch
+  std::size_t steps = 0;   ///< of each repeat
+  std::size_t images = 0;  ///< in them, over all ranks
   std::vector<SimulatedSteps> repeats;
 };
 

@@ -22,6 +22,8 @@ class JsonObject {
   double real(const char* key, double min, double max) const;
   std::string text(const char* key) const;
   JsonObject object(const char* key) const;
+  /// Whatever is there.
+  const nlohmann::json& required(const char* key) const;
   /// Exactly so many numbers, or so many at least and at most.
   std::vector<double> reals(const char* key, std::size_t count, double min, double max) const {
     return reals(key, count, count, min, max);
@@ -38,7 +40,6 @@ class JsonObject {
   [[noreturn]] void wrong(const std::string& what) const;
 
  private:
-  const nlohmann::json& required(const char* key) const;
   const nlohmann::json& list(const char* key, std::size_t least, std::size_t most) const;
   double checked(const char* key, const nlohmann::json&, double min, double max) const;
 

@@ -77,14 +77,18 @@ double PlatformCpu::ghz(int active_cores) const {
   return clock.back().ghz;
 }
 
-double slowdown(const Platform& platform, const CostTable& costs, int local_rank, int local_ranks) {
+double slowdown(const Platform& platform, const CostTable& costs, const LocalRank& local) {
   if (!platform.cpu) return 1;  // the table says what active cores and threads do to each other
   const PlatformCpu& cpu = *platform.cpu;
-  const double gflops = cpu.flops_per_cycle * cpu.ghz(std::min(local_ranks, platform.cores));
-  // Rank r is on core r modulo the cores.
-  const int before = local_rank % platform.cores;
-  const int on_core = (local_ranks - before + platform.cores - 1) / platform.cores;
-  const double shared = on_core == 1 ? 1 : on_core / cpu.second_thread_gain;
+  const int busy = local.ranks * local.threads;  // hardware threads
+  const double gflops = cpu.flops_per_cycle * cpu.ghz(std::min(busy, platform.cores));
+  double shared = 1;
+  for (int i = 0; i < local.threads; ++i) {
+    // Thread t is on core t modulo the cores.
+    const int before = (local.rank * local.threads + i) % platform.cores;
+    const int on_core = (busy - before + platform.cores - 1) / platform.cores;
+    if (on_core > 1) shared = std::max(shared, on_core / cpu.second_thread_gain);
+  }
   return costs.alone().fma_gflops / gflops * shared;
 }
 
@@ -116,6 +120,7 @@ Json to_json(const Platform& platform) {
             {"cores", platform.cores},
             {"threads_per_core", platform.threads_per_core},
             {"memory_gb", platform.memory_gb}};
+  if (platform.noise) json["noise"] = *platform.noise;
   if (platform.cpu) json["cpu"] = to_json(*platform.cpu);
   json["memory"] = {{"core_gbs", platform.core_gbs},
                     {"node_gbs", platform.node_gbs},
@@ -132,15 +137,16 @@ Platform platform_from_json(const nlohmann::json& json, const std::string& where
   const JsonObject object(json, where);
   object.require_format(kFormat);
   object.allow_only({"format", "name", "description", "sources", "nodes", "cores",
-                     "threads_per_core", "memory_gb", "cpu", "memory", "network"});
+                     "threads_per_core", "memory_gb", "noise", "cpu", "memory", "network"});
   Platform platform;
   platform.name = object.text("name");
   platform.description = object.text("description");
   platform.sources = object.texts("sources", 100);
-  platform.nodes = object.whole("nodes", 1, 4096);
+  platform.nodes = object.whole("nodes", 1, 512);
   platform.cores = object.whole("cores", 1, 4096);
   platform.threads_per_core = object.whole("threads_per_core", 1, 8);
   platform.memory_gb = object.real("memory_gb", 0.001, 1e6);
+  if (object.has("noise")) platform.noise = object.real("noise", 0, 1);
   if (object.has("cpu")) platform.cpu = cpu_from(object.object("cpu"));
   const JsonObject memory = object.object("memory");
   memory.allow_only({"core_gbs", "node_gbs", "latency_us"});

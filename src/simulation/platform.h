@@ -32,6 +32,8 @@ struct Platform {
   int nodes = 1;  ///< at most
   int cores = 1, threads_per_core = 1;
   double memory_gb = 0;  ///< of a node, 1e9 bytes
+  /// Standard deviation of a micro-batch's seconds, relative. Nothing: as measured with the costs.
+  std::optional<double> noise;
   /// Nothing: as the machine whose costs were measured.
   std::optional<PlatformCpu> cpu;
   double core_gbs = 0, node_gbs = 0;  ///< bandwidth of memory: most of a core, most of a node
@@ -40,13 +42,19 @@ struct Platform {
   double network_efficiency = 1;  ///< part of the network's bits that carry data
 
   int hardware_threads() const { return cores * threads_per_core; }
-  int most_ranks() const { return nodes * hardware_threads(); }
+  /// With so many threads each, a hardware thread for each of them.
+  int most_ranks(int threads = 1) const { return nodes * (hardware_threads() / threads); }
+};
+
+/// A rank among those of its node.
+struct LocalRank {
+  int rank = 0, ranks = 1, threads = 1;  ///< threads of each of them
 };
 
 /// How many times as long as in the table's measurement with one active core (with as many as are
-/// active here, where the platform has no CPU of its own) a rank computes on a node with
-/// `local_ranks`, which fill cores before they fill hardware threads.
-double slowdown(const Platform&, const CostTable&, int local_rank, int local_ranks);
+/// active here, where the platform has no CPU of its own) a rank computes. Threads fill cores
+/// before they fill hardware threads; the slowest of a rank's own ones decides.
+double slowdown(const Platform&, const CostTable&, const LocalRank&);
 
 /// Names of those that are built in, `here` first.
 std::vector<std::string> platform_names();
@@ -57,11 +65,12 @@ Platform find_platform(const std::string& name_or_file, const CostTable&);
 nlohmann::ordered_json to_json(const Platform&);
 Platform platform_from_json(const nlohmann::json&, const std::string& where);
 
-/// SimGrid's description of as many nodes as `ranks` fill, and a line a rank with its host's name.
+/// SimGrid's description of so many nodes, and a line a rank with its host's name.
 /// Within a node messages and what is charged as memory traffic share one link, through which a
 /// core alone gets `core_gbs`.
-std::string simgrid_platform(const Platform&, int ranks);
-std::string simgrid_hosts(const Platform&, int ranks);
-int nodes_used(const Platform&, int ranks);
+std::string simgrid_platform(const Platform&, int nodes);
+std::string simgrid_hosts(int nodes, int ranks);
+/// Nodes that so many ranks fill.
+int nodes_used(const Platform&, int ranks, int threads = 1);
 
 }  // namespace cputrain

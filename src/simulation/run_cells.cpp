@@ -26,11 +26,14 @@ std::vector<std::string> words_of(const Simulator& simulator, const std::string&
           "--cfg=smpi/privatization:no",
           // Bandwidth and latency are the platform's; links are full duplex.
           "--cfg=smpi/bw-factor:0:1", "--cfg=smpi/lat-factor:0:1", "--cfg=network/crosstraffic:0",
-          // Few large mappings: the kernel has a limit of their number.
-          "--cfg=smpi/shared-malloc-blocksize:67108864",
-          // Open MPI's choices, but in gathering texts, where its ring takes ranks^2 messages.
-          "--cfg=smpi/coll-selector:ompi", "--cfg=smpi/allgatherv:mpich", simulator.program,
-          stem + ".job.json"};
+          "--cfg=network/TCP-gamma:0",
+          // Areas that nobody reads are mapped as they are, not filled page by page.
+          "--cfg=smpi/shared-malloc:local",
+          // From so many bytes on a message is not kept for a receiver that comes later.
+          "--cfg=smpi/send-is-detached-thresh:8192",
+          // Open MPI's choices, but where those of SimGrid take ranks^2 messages at the start.
+          "--cfg=smpi/coll-selector:ompi", "--cfg=smpi/allgatherv:ompi_bruck",
+          "--cfg=smpi/bcast:binomial_tree", simulator.program, stem + ".job.json"};
 }
 
 std::string last_words(const std::string& log) {
@@ -49,8 +52,8 @@ class Run {
       : stem_((folder / fmt::format("cell-{}", number)).string()) {
     job.result = stem_ + ".result.json";
     write_job(stem_ + ".job.json", job);
-    write_file(stem_ + ".xml", simgrid_platform(job.platform, job.ranks));
-    write_file(stem_ + ".hosts", simgrid_hosts(job.platform, job.ranks));
+    write_file(stem_ + ".xml", simgrid_platform(job.platform, job.nodes()));
+    write_file(stem_ + ".hosts", simgrid_hosts(job.nodes(), job.ranks));
     std::filesystem::remove(job.result);
     process_.emplace(
         ChildRequest{words_of(simulator, stem_, job.ranks), environment(), stem_ + ".log"});

@@ -22,12 +22,12 @@ std::string routes_between(int nodes) {
 
 }  // namespace
 
-int nodes_used(const Platform& platform, int ranks) {
-  return (ranks + platform.hardware_threads() - 1) / platform.hardware_threads();
+int nodes_used(const Platform& platform, int ranks, int threads) {
+  const int of_a_node = platform.hardware_threads() / threads;
+  return (ranks + of_a_node - 1) / of_a_node;
 }
 
-std::string simgrid_platform(const Platform& platform, int ranks) {
-  const int nodes = nodes_used(platform, ranks);
+std::string simgrid_platform(const Platform& platform, int nodes) {
   std::string text =
       "<?xml version=\"1.0\"?>\n"
       "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
@@ -36,11 +36,12 @@ std::string simgrid_platform(const Platform& platform, int ranks) {
     text += fmt::format("<host id=\"node-{}\" speed=\"1Gf\" core=\"{}\"/>\n", node,
                         platform.hardware_threads());
   }
-  // A FATPIPE limits each of the flows through it, whatever their number.
-  text += fmt::format(
-      "<link id=\"core\" bandwidth=\"{:.0f}Bps\" latency=\"0\" sharing_policy=\"FATPIPE\"/>\n",
-      platform.core_gbs * 1e9);
   for (int node = 0; node < nodes; ++node) {
+    // A FATPIPE limits each of the flows through it, whatever their number. Every node has its own,
+    // or each flow of one node would be computed anew with those of all others.
+    text += fmt::format(
+        "<link id=\"core-{}\" bandwidth=\"{:.0f}Bps\" latency=\"0\" sharing_policy=\"FATPIPE\"/>\n",
+        node, platform.core_gbs * 1e9);
     text += fmt::format("<link id=\"memory-{}\" bandwidth=\"{:.0f}Bps\" latency=\"{}us\"/>\n", node,
                         platform.node_gbs * 1e9, platform.node_latency_us);
     if (nodes == 1) continue;
@@ -52,16 +53,15 @@ std::string simgrid_platform(const Platform& platform, int ranks) {
   }
   for (int node = 0; node < nodes; ++node) {
     text += fmt::format(
-        "<route src=\"node-{0}\" dst=\"node-{0}\"><link_ctn id=\"core\"/>"
+        "<route src=\"node-{0}\" dst=\"node-{0}\"><link_ctn id=\"core-{0}\"/>"
         "<link_ctn id=\"memory-{0}\"/></route>\n",
         node);
   }
   return text + routes_between(nodes) + "</zone>\n</platform>\n";
 }
 
-std::string simgrid_hosts(const Platform& platform, int ranks) {
+std::string simgrid_hosts(int nodes, int ranks) {
   // As many on each node as can be the same for all; the first ones have one more.
-  const int nodes = nodes_used(platform, ranks);
   std::string text;
   for (int node = 0; node < nodes; ++node) {
     const int here = ranks / nodes + (node < ranks % nodes ? 1 : 0);

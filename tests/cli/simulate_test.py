@@ -1,12 +1,14 @@
 """Simulated tables through the program itself: costs that are made up, so that times are known."""
 import json
 import os
+import resource
 import unittest
 
 from program import ProgramTest
 
 SIMULATES = os.environ.get("CPUTRAIN_SIMULATES") == "1"
 SIZES = [1, 8, 32]
+LAYER = "sigmoid"  # the last one, without weights: stands for all
 FORWARD, BACKWARD = 1e-3, 3e-3  # seconds an image
 UPDATE = 1e-9  # seconds a number
 SUM_GBS, CORE_GBS = 20, 40
@@ -18,11 +20,12 @@ def needs_simulator(test):
 
 
 def costs(spread=0):
-    active = [{"active": n, "fma_gflops": 100, "triad_gbs": n * CORE_GBS, "update_seconds_per_number": UPDATE,
-               "sum_gbs": SUM_GBS, "spread": spread,
-               "layers": [{"name": "everything", "forward": [FORWARD * n for n in SIZES],
-                           "backward": [BACKWARD * n for n in SIZES]}]} for n in (1, 2)]
-    return {"format": "cputrain costs 1", "cpu": "made up", "host": "nowhere", "build": "0", "model": "dogcat",
+    active = [{"active": n, "threads": threads, "fma_gflops": 100, "triad_gbs": n * CORE_GBS, "update_seconds_per_number": UPDATE,
+               "sum_gbs": SUM_GBS, "spread": spread, "drift": 0,
+               "layers": [{"name": LAYER, "forward": [FORWARD / threads * n for n in SIZES],
+                           "backward": [BACKWARD / threads * n for n in SIZES]}]}
+              for n, threads in ((1, 1), (2, 1), (1, 2))]
+    return {"format": "cputrain costs 2", "cpu": "made up", "host": "nowhere", "build": "0", "model": "dogcat",
             "image_size": 64, "classes": 1, "network": "made up", "cores": 2, "hardware_threads": 2,
             "memory_bytes": 64e9, "sizes": SIZES, "workspace_bytes": [1e6 * n for n in SIZES], "by_active": active}
 
@@ -51,8 +54,8 @@ class Simulate(ProgramTest):
         table = self.simulate("--platform", "here", "--np", "1", "--batch", "64,90")
         for cell in table["cells"]:
             n = table["parameters"]
-            # A sum of one array reads and writes it; eight images at once.
-            step = cell["batch"] * (FORWARD + BACKWARD) + n * UPDATE + 2 * 4 * n / (SUM_GBS * 1e9)
+            # The sum of one array is there already; eight images at once.
+            step = cell["batch"] * (FORWARD + BACKWARD) + n * UPDATE
             self.assertEqual(cell["status"], "simulated")
             self.assertAlmostEqual(cell["seconds_per_epoch"] / (step * IMAGES / cell["batch"]), 1, delta=0.002)
             self.assertAlmostEqual(sum(cell["budget"].values()), cell["seconds_per_epoch"], places=6)
@@ -67,9 +70,43 @@ class Simulate(ProgramTest):
             # A ring of two sends each half twice, in both directions at once, and adds one half in memory.
             size = 4 * table["parameters"]
             seconds = size / (gbps * 1e9 / 8) + 3 * size / 2 / (CORE_GBS * 1e9)
-            seconds += 2 * size / (SUM_GBS * 1e9)  # the sum within a node, of one rank
             exposed = cell["budget"]["allreduce_exposed"] / (IMAGES / 64)
             self.assertAlmostEqual(exposed / seconds, 1, delta=0.03)
+
+    @needs_simulator
+    def test_threads_of_a_rank_share_its_images(self):
+        table = self.simulate("--platform", "here", "--np", "1,2", "--threads", "1,2", "--batch", "64")
+        one, ranks, threads = table["cells"]
+        self.assertEqual([(c["ranks"], c["threads"]) for c in table["cells"]], [(1, 1), (2, 1), (1, 2)])
+        for cell in ranks, threads:
+            passes = [c["budget"]["forward"] + c["budget"]["backward"] for c in (one, cell)]
+            self.assertAlmostEqual(passes[0] / passes[1], 2, delta=0.01)
+        cell, = self.simulate("--platform", "here", "--np", "3", "--threads", "3", "--batch", "64")["cells"]
+        self.assertIn("2 hardware threads", cell["reason"])
+
+    @needs_simulator
+    def test_a_thousand_ranks_end_and_take_little_memory(self):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        cell, = self.simulate("--platform", "cluster-8x10g", "--np", "512", "--batch", "1024", "--repeat", "1",
+                              "--steps", "1")["cells"]
+        self.assertEqual(cell["status"], "simulated")
+        self.assertGreater(cell["budget"]["allreduce_exposed"], 0)
+        self.assertLess(max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss), 2 << 20)  # KiB
+
+    @needs_simulator
+    def test_costs_measured_here_add_up_to_the_forecast(self):
+        done = self.expect(0, "simulate", "--platform", "here", "--np", "1", "--batch", "64", "--image-size", "64",
+                           "--data", "synthetic:1000", "--json", "-", "--out", "here", "--repeat", "9")
+        cell, = json.loads(done.stdout)["cells"]
+        with open(self.path("here", "costs.json")) as file:
+            table = json.load(file)
+        alone = table["by_active"][0]
+        at = table["sizes"].index(8)  # images at once of one rank with one thread
+        seconds = {way: sum(layer[way][at] for layer in alone["layers"]) / 8 * IMAGES for way in ("forward", "backward")}
+        for way, each in seconds.items():
+            self.assertGreater(each, 0)
+            # Disturbances are drawn by the measured spread, which is whatever it is here.
+            self.assertAlmostEqual(cell["budget"][way] / each, 1, delta=0.02 + alone["spread"])
 
     @needs_simulator
     def test_shares_and_disturbances(self):

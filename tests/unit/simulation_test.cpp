@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "simulation/calibrate.h"
 #include "simulation/forecast.h"
 #include "simulation/platform.h"
 
@@ -41,7 +42,12 @@ TEST(Interpolation, GoesStraightBetweenPointsAndOnBeyondThem) {
   EXPECT_DOUBLE_EQ(interpolate(at, values, 1), 10);
   EXPECT_DOUBLE_EQ(interpolate(at, values, 2), 12);
   EXPECT_DOUBLE_EQ(interpolate(at, values, 3), 16);
-  EXPECT_DOUBLE_EQ(interpolate(at, values, 8), 36);
+  const double slope = fit_line(at, values).each;
+  EXPECT_GT(slope, 0);
+  EXPECT_DOUBLE_EQ(interpolate(at, values, 8), 20 + 4 * slope);
+  EXPECT_DOUBLE_EQ(interpolate({2, 4}, {12, 16}, 1), 12 - fit_line({2, 4}, {12, 16}).each);
+  // A measurement that was disturbed makes no larger number of images cheaper.
+  EXPECT_GE(interpolate({1, 2, 4}, {10, 40, 20}, 32), 20);
 }
 
 CostTable costs() {
@@ -56,7 +62,7 @@ CostTable costs() {
   for (const int active : {1, 2}) {
     table.by_active.push_back({.active = active,
                                .fma_gflops = 384,
-                               .triad_gbs = 10.0 + active,
+                               .triad_gbs = 8.0 + 3 * active,
                                .update_seconds_per_number = 1e-9,
                                .sum_gbs = 10,
                                .spread = 0.1,
@@ -84,19 +90,23 @@ json platform() {
 
 TEST(Platform, SlowsCoresByClockAndThreadsThatShareThem) {
   const Platform five = platform_from_json(platform(), "five");
-  EXPECT_NEAR(slowdown(five, costs(), 0, 1), 384 / (64 * 3.0), 1e-12);
-  EXPECT_NEAR(slowdown(five, costs(), 2, 3), 384 / (64 * 2.5), 1e-12);
-  EXPECT_NEAR(slowdown(five, costs(), 1, 6), 3, 1e-12);
-  EXPECT_NEAR(slowdown(five, costs(), 0, 6), 3 * 2 / 1.25, 1e-12);
-  EXPECT_NEAR(slowdown(five, costs(), 5, 6), 3 * 2 / 1.25, 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), {0, 1}), 384 / (64 * 3.0), 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), {2, 3}), 384 / (64 * 2.5), 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), {1, 6}), 3, 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), {0, 6}), 3 * 2 / 1.25, 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), {5, 6}), 3 * 2 / 1.25, 1e-12);
+  // Three ranks of two threads: 0 and 1, 2 and 3, 4 and the second one of core 0.
+  EXPECT_NEAR(slowdown(five, costs(), {0, 3, 2}), 3 * 2 / 1.25, 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), {1, 3, 2}), 3, 1e-12);
+  EXPECT_NEAR(slowdown(five, costs(), {2, 3, 2}), 3 * 2 / 1.25, 1e-12);
 }
 
 TEST(Platform, OfTheCostsIsAsMeasured) {
   const Platform here = find_platform("here", costs());
   EXPECT_EQ(here.most_ranks(), 2);
   EXPECT_DOUBLE_EQ(here.core_gbs, 11);
-  EXPECT_DOUBLE_EQ(here.node_gbs, 12);
-  EXPECT_EQ(slowdown(here, costs(), 1, 2), 1);
+  EXPECT_DOUBLE_EQ(here.node_gbs, 14);
+  EXPECT_EQ(slowdown(here, costs(), {1, 2}), 1);
 }
 
 TEST(Platform, BuiltInOnesReadAndWriteAlike) {
@@ -154,16 +164,18 @@ TEST(Platform, BecomesHostsAndLinks) {
   const Platform five = platform_from_json(platform(), "five");  // ten hardware threads a node
   EXPECT_EQ(nodes_used(five, 10), 1);
   EXPECT_EQ(nodes_used(five, 11), 2);
-  const std::string hosts = simgrid_hosts(five, 25);  // three nodes: 9 + 8 + 8
+  EXPECT_EQ(nodes_used(five, 3, 3), 1);
+  EXPECT_EQ(nodes_used(five, 4, 3), 2);
+  const std::string hosts = simgrid_hosts(3, 25);  // three nodes: 9 + 8 + 8
   EXPECT_EQ(count(hosts, "node-0\n"), 9);
   EXPECT_EQ(count(hosts, "node-1\n"), 8);
   EXPECT_EQ(count(hosts, "node-2\n"), 8);
-  const std::string xml = simgrid_platform(five, 25);
+  const std::string xml = simgrid_platform(five, nodes_used(five, 25));
   EXPECT_EQ(count(xml, "<host "), 3);
   EXPECT_EQ(count(xml, "<route "), 9);
   EXPECT_EQ(count(xml, "bandwidth=\"1175000000Bps\""), 6);  // 0.94 * 10 / 8 GB/s, up and down
   EXPECT_EQ(count(xml, "bandwidth=\"20000000000Bps\""), 3);
-  EXPECT_EQ(count(simgrid_platform(five, 4), "<link "), 2);  // one node has no network
+  EXPECT_EQ(count(simgrid_platform(five, 1), "<link "), 2);  // one node has no network
 }
 
 TEST(Costs, ReadAsTheyWereWritten) {
@@ -171,6 +183,49 @@ TEST(Costs, ReadAsTheyWereWritten) {
   EXPECT_EQ(json(to_json(costs_from_json(text, "costs"))), text);
   EXPECT_EQ(costs().when(1).active, 1);
   EXPECT_EQ(costs().when(96).active, 2);
+}
+
+TEST(Costs, LieBetweenThoseOfTheMeasuredRanks) {
+  CostTable table = costs();
+  table.by_active.push_back(table.by_active.back());
+  table.by_active.back().active = 6;
+  table.by_active.back().layers[0].forward = {3, 24};
+  table.by_active.back().spread = 0.3;
+  const CostsWhenActive three = table.when(3);
+  EXPECT_EQ(three.active, 3);
+  EXPECT_DOUBLE_EQ(three.layers[0].forward[1], 12);
+  EXPECT_DOUBLE_EQ(three.spread, 0.15);
+}
+
+// One thread needs 8 s for 8 images beside another, a rank of two 5 s: 2 s are not shared.
+TEST(Costs, ShareAmongThreadsWhatTheyWereMeasuredToShare) {
+  CostTable table = costs();
+  EXPECT_DOUBLE_EQ(table.with_threads(table.when(4), 4).layers[0].forward[1], 2);
+  table.by_active.push_back(table.by_active.front());
+  table.by_active.back().threads = 2;
+  table.by_active.back().layers[0] = {"conv", {0.5, 5}, {1, 8}};
+  EXPECT_EQ(table.measured_threads(), 2);
+  const auto with = [&](int threads) { return table.with_threads(table.when(2), threads); };
+  EXPECT_DOUBLE_EQ(with(2).layers[0].forward[1], 5);
+  EXPECT_DOUBLE_EQ(with(4).layers[0].forward[1], 2 + 6.0 / 4);
+  EXPECT_DOUBLE_EQ(with(2).layers[0].backward[1], 8);
+  EXPECT_DOUBLE_EQ(with(4).layers[0].backward[1], 4);
+  EXPECT_EQ(with(1).layers[0].forward[1], 8);
+  EXPECT_EQ(table.when(2).threads, 1);
+}
+
+TEST(Calibration, MeasuresTheTeamsThatAMachineHas) {
+  const auto text = [](int cores, int hardware_threads) {
+    std::string all;
+    for (const Team& team : teams_of(cores, hardware_threads)) {
+      all += std::to_string(team.ranks) + "x" + std::to_string(team.threads) + " ";
+    }
+    return all;
+  };
+  EXPECT_EQ(text(1, 1), "1x1 ");
+  EXPECT_EQ(text(1, 2), "1x1 2x1 ");
+  EXPECT_EQ(text(2, 2), "1x1 2x1 1x2 ");
+  EXPECT_EQ(text(48, 96), "1x1 4x1 16x1 48x1 96x1 1x48 ");
 }
 
 TEST(Costs, RefuseWhatIsOdd) {
@@ -185,6 +240,13 @@ TEST(Costs, RefuseWhatIsOdd) {
   refused([](json& c) { c["by_active"][0]["active"] = 2; });
   refused([](json& c) { c["by_active"][1]["layers"][0]["forward"] = {1, -1}; });
   refused([](json& c) { c["by_active"][0]["spread"] = nullptr; });
+  refused([](json& c) { c["by_active"][0]["threads"] = 2; });
+  refused([](json& c) { c["by_active"][1]["layers"][0]["name"] = "other"; });
+  refused([](json& c) { c["by_active"][1]["layers"] = json::array(); });
+  refused([](json& c) {
+    c["by_active"][1]["threads"] = 2;
+    c["by_active"].push_back(c["by_active"][0]);
+  });
 }
 
 Cell cell_with(const Budget& budget) {
@@ -213,7 +275,7 @@ TEST(Forecast, ScalesStepsToAnEpoch) {
   EXPECT_NE(forecast.obstacle({.cpus = 41, .batch = 40, .ranks = 41}), "");
   SimulationResult result;
   result.steps = 2;
-  result.steps_per_epoch = 25;
+  result.images = 80;
   for (const double seconds : {4.0, 2.0, 3.0}) {
     result.repeats.push_back({seconds, {.forward = seconds}, 0});
   }
@@ -224,6 +286,42 @@ TEST(Forecast, ScalesStepsToAnEpoch) {
   EXPECT_DOUBLE_EQ(cell.spread->max, 50);
   EXPECT_DOUBLE_EQ(cell.budget->forward, 37.5);
   EXPECT_DOUBLE_EQ(*cell.images_per_second, 1000 / 37.5);
+}
+
+// 700 of 1000 images are one step and 300 the next: no two full ones.
+TEST(Forecast, CountsTheImagesOfAShortStep) {
+  const Forecast forecast(platform_from_json(platform(), "five"), costs(), Graph({8, 8, 3}), 1,
+                          1000);
+  Cell cell{.cpus = 20, .batch = 700, .ranks = 20};
+  SimulationResult result;
+  result.steps = 2;
+  result.images = 1000;
+  result.repeats = {{7, {.forward = 7}, 0}};
+  forecast.fill(cell, result);
+  EXPECT_DOUBLE_EQ(*cell.seconds_per_epoch, 7);
+}
+
+// Latency alone: the fewest messages; bandwidth alone: the fewest bytes.
+TEST(Forecast, SumsOverNodesByLatencyAndBandwidth) {
+  Platform cluster = platform_from_json(platform(), "five");
+  const auto choice = [&](int nodes, double bytes) {
+    return usual_allreduce(nodes, 10 * nodes, cluster, bytes);
+  };
+  EXPECT_EQ(choice(1, 1e8), "shm");
+  EXPECT_EQ(choice(128, 10), "hierarchical+recursive-doubling");
+  EXPECT_EQ(choice(128, 5e7), "hierarchical+rabenseifner");
+  EXPECT_EQ(choice(3, 1e9), "hierarchical+ring");
+}
+
+TEST(Forecast, DividesCpusAmongThreads) {
+  const Forecast forecast(platform_from_json(platform(), "five"), costs(), Graph({8, 8, 3}), 1,
+                          1000);
+  const auto obstacle = [&](int ranks, int threads) {
+    return forecast.obstacle({.cpus = ranks * threads, .ranks = ranks, .threads = threads});
+  };
+  EXPECT_EQ(obstacle(12, 3), "");  // three of them a node, one hardware thread of ten stays idle
+  EXPECT_NE(obstacle(13, 3), "");
+  EXPECT_NE(obstacle(1, 11), "");
 }
 
 }  // namespace

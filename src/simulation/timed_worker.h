@@ -1,0 +1,73 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "comm/pages.h"
+#include "simulation/calibrate.h"
+
+namespace cputrain {
+
+/// Seconds of one pass: of a layer, or of all layers and what is between them.
+struct PassSeconds {
+  double forward = 0, backward = 0;
+};
+
+/// Passes of one size that followed each other: their means.
+struct TimedRound {
+  std::vector<PassSeconds> layers;
+  PassSeconds whole;
+};
+
+/// A rank of a calibration: a backend, programs for all sizes and gradients of its own. All ranks
+/// of a team read the same weights, as the ranks of a node do.
+class TimedWorker {
+ public:
+  TimedWorker(const Calibration& todo, Team team, int number)
+      : todo_(todo), team_(team), number_(number) {}
+
+  /// To be called on each thread that uses the worker before anything else.
+  void bind() const { todo_.bind(number_, team_.threads); }
+  void start() { backend_ = todo_.make_backend(team_.threads); }
+  /// Programs of all sizes. `weights` is asked for the arena with each of them.
+  void compile(const std::function<Array(const ParameterLayout&)>& weights);
+  /// Initial weights, and some steps from there: kernels skip zeros, and few things are zero at
+  /// first. One worker of a team does it.
+  void train();
+  /// Passes until the program of this size has found its algorithms. Seconds of one more.
+  double warm_up(std::size_t size);
+  void time_passes(std::size_t size, int count);
+
+  /// Seconds a number of its part of an update.
+  double time_update();
+  /// Bytes a second that adding two arrays reads and writes.
+  double time_sum();
+
+  Backend& backend() { return *backend_; }
+  Program& program(std::size_t size) { return *programs_[size]; }
+  const std::vector<TimedRound>& rounds(std::size_t size) const { return rounds_[size]; }
+  /// Of each timed pass of this size, forward and backward together.
+  const std::vector<double>& passes(std::size_t size) const { return passes_[size]; }
+
+ private:
+  PassSeconds pass(std::size_t size, Accumulate);
+  Array gradients() const;
+  UpdateSlice slice(Range own, std::vector<std::unique_ptr<Pages>>& state) const;
+
+  const Calibration& todo_;
+  Team team_;
+  int number_;
+  std::size_t next_ = 0;  ///< image
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Pages> gradients_;
+  std::vector<std::unique_ptr<Program>> programs_;  ///< by size
+  Array weights_;
+  std::vector<std::vector<TimedRound>> rounds_;  ///< by size
+  std::vector<std::vector<double>> passes_;
+  std::vector<const std::uint8_t*> pixels_;
+  std::vector<std::int32_t> labels_;
+  std::vector<std::uint32_t> samples_;
+};
+
+}  // namespace cputrain

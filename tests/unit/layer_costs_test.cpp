@@ -1,0 +1,91 @@
+// backends/sim/layer_costs.h, which needs no simulator.
+#include "backends/sim/layer_costs.h"
+
+#include <gtest/gtest.h>
+
+#include "model/graph.h"
+
+namespace cputrain {
+namespace {
+
+constexpr double kWeights = 4.0 * (48 * 10 + 10);  // bytes of the dense layer
+constexpr double kMaps = 4.0 * 48;                 // bytes of its input
+
+Graph dense_graph() {
+  Graph graph({4, 4, 3});
+  graph.add(Flatten{});
+  graph.add(Dense{10}, "dense");
+  return graph;
+}
+
+/// A layer of 1 s and 0.5 s an image, backward twice that, on a core that moves 1000 bytes a
+/// second.
+CostTable costs(double core_bytes = 1000) {
+  CostTable table;
+  table.sizes = {2, 4};
+  table.workspace_bytes = {2, 4};
+  table.by_active.push_back({.active = 1,
+                             .fma_gflops = 100,
+                             .triad_gbs = core_bytes / 1e9,
+                             .update_seconds_per_number = 3,
+                             .sum_gbs = 5e-9,
+                             .layers = {{"dense", {2, 3}, {4, 6}}}});
+  return table;
+}
+
+/// Half as quick in arithmetic, four times in memory.
+Platform other() {
+  Platform platform;
+  platform.cores = 1;
+  platform.cpu = PlatformCpu{.flops_per_cycle = 50, .clock = {{1, 1.0}}};
+  platform.core_gbs = platform.node_gbs = 4000 / 1e9;
+  return platform;
+}
+
+Platform here(const CostTable& table) { return find_platform("here", table); }
+
+}  // namespace
+
+TEST(LayerCosts, AreAsMeasuredHere) {
+  const CostTable table = costs(1e9);
+  const LayerCosts costs_here(dense_graph(), here(table), table, {});
+  const SimulatedWork work = costs_here.pass(0, Way::forward, 4);
+  EXPECT_DOUBLE_EQ(work.seconds, 3);
+  EXPECT_DOUBLE_EQ(work.bytes, kWeights + 4 * kMaps);
+  EXPECT_DOUBLE_EQ(costs_here.pass(0, Way::backward, 4).bytes, 2 * (kWeights + 4 * kMaps));
+  EXPECT_DOUBLE_EQ(costs_here.pass(0, Way::backward, 3).seconds, 5);
+  EXPECT_EQ(costs_here.pass(0, Way::forward, 0).seconds, 0);
+  EXPECT_DOUBLE_EQ(costs_here.update_seconds(2), 6);
+}
+
+TEST(LayerCosts, HaveNotMovedMoreThanTheirTimeAllows) {
+  const CostTable table = costs(1000);
+  const LayerCosts costs_here(dense_graph(), here(table), table, {});
+  EXPECT_DOUBLE_EQ(costs_here.pass(0, Way::forward, 2).bytes, 2000);
+}
+
+// Reading 1960 bytes of weights explains all of the fixed second.
+TEST(LayerCosts, ChangeWithArithmeticAndWithMemory) {
+  const CostTable table = costs(1000);
+  const LayerCosts elsewhere(dense_graph(), other(), table, {});
+  EXPECT_NEAR(elsewhere.pass(0, Way::forward, 4).seconds, 2 * 2 + 1 / 4.0, 1e-9);
+  EXPECT_DOUBLE_EQ(elsewhere.update_seconds(2), 6 / 4.0);
+  EXPECT_DOUBLE_EQ(elsewhere.sum_seconds(10), 2 / 4.0);
+}
+
+TEST(LayerCosts, OfAShardAreItsPart) {
+  const CostTable table = costs(1e9);
+  const LayerCosts costs_here(dense_graph(), here(table), table, {});
+  const SimulatedWork part = costs_here.shard(0, Way::forward, 0.25, 8);
+  EXPECT_NEAR(part.seconds, 0.25 * 5, 1e-9);  // 1 s and 8 halves
+  EXPECT_DOUBLE_EQ(part.bytes, 0.25 * (kWeights + 8 * kMaps));
+}
+
+TEST(LayerCosts, SayWhenMemoryMayDecide) {
+  const CostTable table = costs(1000);
+  const LayerCosts costs_here(dense_graph(), here(table), table, {});
+  EXPECT_TRUE(costs_here.may_wait_for_memory({1, 600}));
+  EXPECT_FALSE(costs_here.may_wait_for_memory({1, 400}));
+}
+
+}  // namespace cputrain
