@@ -28,6 +28,14 @@ Verbosity verbosity(const Config& config) {
   return static_cast<Verbosity>(std::min(config.verbose.value_or(standard), 2));
 }
 
+/// Of the whole training, unless it reaches its target earlier.
+std::size_t steps_of(const Config& config, const TrainingChoices& choices, const BatchPlan& plan) {
+  if (config.steps) return *config.steps;
+  std::size_t steps = 0;
+  for (int epoch = 0; epoch < choices.epochs; ++epoch) steps += plan.in_epoch(epoch).steps();
+  return steps;
+}
+
 RunFacts facts_of(const Session& session, const Config& config, const TrainingChoices& choices,
                   int classes, const BatchPlan& plan, std::size_t validation_images) {
   return {.model = choices.model->name,
@@ -35,11 +43,14 @@ RunFacts facts_of(const Session& session, const Config& config, const TrainingCh
           .platform = fmt::format("{}, {} ranks of {} threads", session.machine.cpu_model,
                                   session.communicator->size(), session.threads),
           .optimizer = std::string(rule_name(choices.optimizer.rule)),
+          .allreduce = session.communicator->size() > 1 ? to_text(config.allreduce) : "",
           .batch = choices.batch,
           .train_images = plan.samples(),
           .validation_images = validation_images,
           .ranks = session.communicator->size(),
           .classes = classes,
+          .steps = steps_of(config, choices, plan),
+          .epochs = training_epochs(plan, choices.epochs, config.steps),
           .learning_rate = full_rate(choices),
           .seed = choices.seed,
           .seconds_of_start = session.since_start.seconds()};

@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/print.h"
+#include "cli/sweep_collect.h"
 #include "cli/sweep_folder.h"
 #include "cli/sweep_plan.h"
 #include "cli/sweep_run.h"
@@ -21,19 +22,25 @@
 namespace cputrain {
 namespace {
 
+/// Whether it is another than before.
+bool write_table(const SweepPlan& plan, const CellTable& table) {
+  return write_if_changed(plan.folder / kCellsName, json_text(to_json(table), 1) + "\n");
+}
+
 /// A sweep at work: its cells, what is known of them, and the file that says so.
 class Sweep {
  public:
   Sweep(const Config& config, const Services& services, const SweepPlan& plan)
       : config_(config), services_(services), plan_(plan) {
-    for (const Cell& cell : plan.cells) {
-      if (config.retry) forget_failure(plan, cell);
-      states_.push_back(state_of(plan, cell));
-    }
+    for (const Cell& cell : plan.cells) states_.push_back(state_of(plan, cell));
   }
 
   /// Measures what is missing of some cells. False where a signal asked for a stop.
   bool measure(std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last && config_.retry; ++i) {
+      forget_failure(plan_, plan_.cells[i]);
+      states_[i] = state_of(plan_, plan_.cells[i]);
+    }
     for (std::size_t i = first; i < last; ++i) left_.expect(cost_left(i));
     for (std::size_t i = first; i < last; ++i) {
       if (!measure_cell(i)) return false;
@@ -47,15 +54,12 @@ class Sweep {
     return table;
   }
 
-  /// Whether it is another than before.
-  bool write_table() const {
-    return write_if_changed(plan_.folder / kCellsName, json_text(to_json(table()), 1) + "\n");
-  }
+  bool write_table() const { return cputrain::write_table(plan_, table()); }
 
   /// A task's own file: nobody else writes it.
   void write_cell(std::size_t i) const {
     make_folder(plan_.folder_of(plan_.cells[i]));
-    write_if_changed(plan_.folder_of(plan_.cells[i]) / "cell.json",
+    write_if_changed(plan_.folder_of(plan_.cells[i]) / kCellName,
                      json_text(to_json(cell(i)), 1) + "\n");
   }
 
@@ -64,11 +68,17 @@ class Sweep {
 
  private:
   Cell cell(std::size_t i) const {
-    return cell_with_figures(plan_, plan_.cells[i], states_[i], services_.backends);
+    const Cell& cell = plan_.cells[i];
+    const auto& runs = states_[i].runs;
+    const bool tried = !runs.empty() || !states_[i].failure.empty();
+    const std::string cannot = tried ? "" : why_not_measured(i);
+    const int repeat = runs.empty() ? 1 : runs.rbegin()->first;
+    return cell_with_figures(plan_, cell, states_[i], cannot,
+                             cannot.empty() ? command_line(plan_.words_of_run(cell, repeat)) : "");
   }
 
   std::size_t runs_left(std::size_t i) const {
-    if (!why_not(plan_.launching, plan_.cells[i], services_.backends).empty()) return 0;
+    if (!why_not_measured(i).empty()) return 0;
     if (states_[i].finished(plan_)) return 0;
     return static_cast<std::size_t>(plan_.repeats) - states_[i].runs.size();
   }
@@ -86,10 +96,11 @@ class Sweep {
     while (runs_left(i) > 0) {
       const Stopwatch watch;
       const double left_before = cost_left(i);
+      const int repeat = states_[i].next();
       if (!run_next(plan_, plan_.cells[i], *services_.signals, states_[i])) return false;
       measured_something = true;
       left_.spent(watch.seconds(), cost_of_run(i), left_before - cost_left(i));
-      say_run(i);
+      say_run(i, repeat);
     }
     if (!news && runs_left(i) == 0 && !why_not_measured(i).empty()) say_absent(i);
     write_cell(i);
@@ -109,20 +120,19 @@ class Sweep {
     tell(fmt::format("{}: n/a: {}", place(i), why_not_measured(i)));
   }
 
-  void say_run(std::size_t i) const {
+  void say_run(std::size_t i, int repeat) const {
     const CellState& state = states_[i];
     const std::string left = left_.text();
     const std::string ending = left.empty() ? "" : fmt::format(" - {} left", left);
     if (!state.failure.empty()) {
-      tell(fmt::format("{}, repeat {}: n/a: {}{}", place(i), state.runs.size() + 1, state.failure,
-                       ending));
+      tell(fmt::format("{}, repeat {}: n/a: {}{}", place(i), repeat, state.failure, ending));
       return;
     }
-    const RunFigures& run = state.runs.back();
+    const RunFigures& run = state.runs.at(repeat);
     const double images = plan_.epoch.images_in(plan_.cells[i].batch);
     tell(fmt::format("{}, repeat {}: {:.4g} s an epoch ({:.4g} images/s, {} steps of {:.4g} s){}",
-                     place(i), state.runs.size(), run.seconds_per_epoch,
-                     images / run.seconds_per_epoch, run.steps, run.step_seconds, ending));
+                     place(i), repeat, run.seconds_per_epoch, images / run.seconds_per_epoch,
+                     run.steps, run.step_seconds, ending));
   }
 
   const Config& config_;
@@ -175,6 +185,14 @@ int run_task(Sweep& sweep, const SweepPlan& plan, const Services& services, int 
   return static_cast<int>(ExitCode::ok);
 }
 
+int collect(SweepPlan& plan, const Config& config) {
+  CellTable table = plan.table;
+  table.machine = collected_machine(plan);
+  for (const Cell& cell : plan.cells) table.cells.push_back(collected_cell(plan, cell));
+  draw(plan, config, table, write_table(plan, table));
+  return static_cast<int>(ExitCode::ok);
+}
+
 }  // namespace
 
 int run_sweep(const Config& config, const Services& services) {
@@ -184,22 +202,19 @@ int run_sweep(const Config& config, const Services& services) {
   const FileLock lock = open_sweep_folder(
       plan, config.overwrite, config.task ? FileLock::Kind::shared : FileLock::Kind::exclusive);
   say_plan(plan);
-  if (!config.task) write_plan(plan, services.backends);
+  if (!config.task && !config.collect) write_plan(plan, services.backends);
   if (config.plan_only) {
     tell(fmt::format("Plan: {}, a line a training; `--task 1` to `--task {}` measure a cell each",
                      (plan.folder / "plan.txt").string(), plan.cells.size()));
     return static_cast<int>(ExitCode::ok);
   }
-  if (config.collect) {
-    plan.table.machine = machine_there(plan);
-  } else {
-    settle_machine(plan);
-  }
+  if (config.collect) return collect(plan, config);
+  settle_machine(plan);
   const auto armed = services.signals->arm();
   Sweep sweep(config, services, plan);
   if (config.task) return run_task(sweep, plan, services, *config.task);
   bool news = sweep.write_table();
-  if (!config.collect && !sweep.measure(0, plan.cells.size())) return stopped(plan, services);
+  if (!sweep.measure(0, plan.cells.size())) return stopped(plan, services);
   news |= sweep.write_table() || sweep.measured_something;
   draw(plan, config, sweep.table(), news);
   return static_cast<int>(ExitCode::ok);

@@ -50,7 +50,7 @@ void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.yes("full-epochs", c.full_epochs, "whole epochs instead of steps, with evaluation");
   f.whole("epochs", c.epochs, 1, 1'000'000,
           "with --full-epochs: of each training; the first does not count where there are more "
-          "[1]");
+          "[2]");
   f.real("target-accuracy", c.target_accuracy, 0, 1,
          "with --full-epochs: seconds until the accuracy of validation reaches X");
   f.text("launcher", c.launcher, "WORDS",
@@ -96,6 +96,17 @@ void check_sweep(const Config& config) {
   const int modes = config.plan_only + config.collect + config.task.has_value();
   if (modes > 1) {
     fail(ExitCode::usage, "--plan-only, --task and --collect exclude each other; name one");
+  }
+  const char* one_of_many = config.task ? "--task" : "--collect";
+  if (config.overwrite && (config.task || config.collect)) {
+    fail(ExitCode::usage,
+         fmt::format("--overwrite and {} exclude each other (it would throw away what other tasks "
+                     "have measured); give --overwrite to --plan-only",
+                     one_of_many));
+  }
+  if (config.retry && config.collect) {
+    fail(ExitCode::usage,
+         "--retry and --collect exclude each other (nothing is measured); give --retry to --task");
   }
   std::error_code ignored;
   if (!config.reference.empty() && !std::filesystem::is_regular_file(config.reference, ignored)) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <fstream>
 #include <iterator>
 
@@ -9,6 +10,7 @@
 #include "core/files.h"
 #include "core/json_text.h"
 #include "core/strict_json.h"
+#include "core/tell.h"
 #include "core/text.h"
 
 namespace cputrain {
@@ -16,15 +18,7 @@ namespace {
 
 constexpr const char* kFlagsName = "sweep.json";
 constexpr const char* kLockName = "lock";
-constexpr const char* kPlanName = "plan.txt";
 constexpr const char* kMachineName = "machine.json";
-
-std::string text_of(const std::filesystem::path& file) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) return "";
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 std::string value_text(const nlohmann::json& flags, const std::string& name) {
   if (!flags.contains(name)) return "not given";
@@ -46,6 +40,25 @@ std::string difference(const nlohmann::json& there, const nlohmann::json& here) 
   return join(parts, "; ");
 }
 
+/// What makes figures of two machines differ; empty where nothing does. Memory may differ by what
+/// the system keeps for itself.
+std::string difference(const CellMachine& there, const CellMachine& here) {
+  constexpr double kSameMemory = 0.05;
+  std::vector<std::string> parts;
+  const auto compare = [&](const char* what, const std::string& a, const std::string& b) {
+    if (a != b) parts.push_back(fmt::format("{}: {} there, {} here", what, printable(a), b));
+  };
+  compare("processor", there.cpu, here.cpu);
+  compare("cores", std::to_string(there.cores), std::to_string(here.cores));
+  compare("hardware threads", std::to_string(there.hardware_threads),
+          std::to_string(here.hardware_threads));
+  if (std::abs(there.memory_bytes - here.memory_bytes) > kSameMemory * here.memory_bytes) {
+    compare("memory", bytes_text(there.memory_bytes), bytes_text(here.memory_bytes));
+  }
+  compare("build", there.build, here.build);
+  return join(parts, "; ");
+}
+
 /// What the folder's own sweep is; nothing where it holds none.
 std::optional<nlohmann::json> flags_there(const std::filesystem::path& folder) {
   const std::string text = text_of(folder / kFlagsName);
@@ -61,7 +74,8 @@ std::optional<nlohmann::json> flags_there(const std::filesystem::path& folder) {
 
 void throw_away(const std::filesystem::path& folder) {
   std::error_code error;
-  for (const char* part : {"cells", kCellsName, kPlanName, kMachineName, kFlagsName}) {
+  for (const char* part : {"cells", kCellsName, kPlanName, kMachineName, "report.md", "report.csv",
+                           "report.json", "report.tex", "report.html", kFlagsName}) {
     std::filesystem::remove_all(folder / part, error);
     if (error) {
       fail(ExitCode::output,
@@ -117,33 +131,48 @@ FileLock open_sweep_folder(const SweepPlan& plan, bool overwrite, FileLock::Kind
 }
 
 void write_plan(const SweepPlan& plan, const std::vector<std::string>& backends) {
-  std::string text;
+  std::string text, why;
+  std::size_t missing = 0;
   for (const Cell& cell : plan.cells) {
-    if (!why_not(plan.launching, cell, backends).empty()) continue;
+    if (const std::string reason = why_not(plan.launching, cell, backends); !reason.empty()) {
+      ++missing;
+      why = reason;
+      continue;
+    }
     for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
       text += command_line(plan.words_of_run(cell, repeat)) + "\n";
     }
   }
   write_if_changed(plan.folder / kPlanName, text);
+  if (missing == 0) return;
+  tell(fmt::format("{} has no lines of {} of {} cells, which cannot be measured here: {}",
+                   kPlanName, missing, plan.cells.size(), why));
 }
 
-CellMachine machine_there(const SweepPlan& plan) {
+std::optional<CellMachine> machine_there(const SweepPlan& plan) {
   std::error_code ignored;
   const auto file = plan.folder / kMachineName;
-  return std::filesystem::exists(file, ignored) ? read_cells(file).machine : plan.table.machine;
+  if (!std::filesystem::exists(file, ignored)) return std::nullopt;
+  return read_cells(file).machine;
 }
 
 void settle_machine(const SweepPlan& plan) {
-  const std::string there = machine_there(plan).cpu, here = plan.table.machine.cpu;
-  if (there != here) {
-    fail(ExitCode::usage,
-         fmt::format("--out {}: its cells were measured on {}, this is {} (figures of both would "
-                     "stand in one table); name another folder",
-                     plan.folder.string(), printable(there), here));
-  }
-  std::error_code ignored;
-  if (std::filesystem::exists(plan.folder / kMachineName, ignored)) return;
-  write_cells(plan.folder / kMachineName, plan.table);
+  // Several tasks may start at once: one of them writes it, and all read what it wrote.
+  create_file(plan.folder / kMachineName, json_text(to_json(plan.table), 1) + "\n");
+  const std::string differs =
+      difference(machine_there(plan).value_or(CellMachine{}), plan.table.machine);
+  if (differs.empty()) return;
+  fail(ExitCode::usage,
+       fmt::format("--out {}: its cells were measured on another kind of machine ({}; figures of "
+                   "both would stand in one table); name another folder",
+                   plan.folder.string(), differs));
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return "";
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 bool write_if_changed(const std::filesystem::path& file, const std::string& text) {

@@ -10,15 +10,22 @@ namespace cputrain {
 /// tasks may share it.
 FileLock open_sweep_folder(const SweepPlan&, bool overwrite, FileLock::Kind);
 
-/// plan.txt: the command of every training, one a line.
+inline constexpr const char* kPlanName = "plan.txt";
+inline constexpr const char* kCellName = "cell.json";  ///< of one cell, beside its run folders
+
+/// plan.txt: the command of every training, one a line, but for cells that cannot be measured here.
 void write_plan(const SweepPlan&, const std::vector<std::string>& backends);
 
-/// What measured the cells there: machine.json, a table without cells; else this machine.
-CellMachine machine_there(const SweepPlan&);
+/// What measured the cells there: machine.json, a table without cells; nothing where it is not
+/// there.
+std::optional<CellMachine> machine_there(const SweepPlan&);
 
 /// Says in machine.json that cells are measured here. Error(usage) where others were measured on
-/// other processors.
+/// another kind of machine, or with another build.
 void settle_machine(const SweepPlan&);
+
+/// Empty where there is no such file.
+std::string text_of(const std::filesystem::path&);
 
 /// Leaves a file alone that holds the text already; whether it did not.
 bool write_if_changed(const std::filesystem::path&, const std::string& text);

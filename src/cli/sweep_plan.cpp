@@ -32,12 +32,6 @@ std::string os_text() {
   return ::uname(&name) == 0 ? fmt::format("{} {}", name.sysname, name.release) : "";
 }
 
-std::string library(const Services& services, std::string_view prefix) {
-  const auto found = std::ranges::find_if(
-      services.libraries, [&](const std::string& name) { return name.starts_with(prefix); });
-  return found == services.libraries.end() ? "" : *found;
-}
-
 bool on_a_cluster() {
   const char* hosts = std::getenv("SLURM_JOB_NUM_NODES");
   return hosts && std::string_view(hosts) != "1";
@@ -48,7 +42,7 @@ Launching launching_of(const Config& config, const Services& services, const Mac
   return {.words = config.launcher,
           .host = {machine.allowed_cores, allowed, machine.numa_nodes, machine.cpu_quota},
           .mpi = services.mpi && program_exists("mpirun"),
-          .open_mpi = !library(services, "Open MPI").empty(),
+          .open_mpi = !mpi_library(services.libraries).empty(),
           .as_root = ::geteuid() == 0,
           .oversubscribe = config.oversubscribe,
           .cluster = on_a_cluster()};
@@ -105,7 +99,7 @@ std::vector<std::pair<std::string, std::string>> handed_on(const Config& config)
     if (!is_sweeps_own(flag.first)) flags.push_back(flag);
   }
   if (!config.full_epochs) return flags;
-  flags.emplace_back("epochs", std::to_string(config.epochs.value_or(1)));
+  flags.emplace_back("epochs", std::to_string(config.epochs.value_or(2)));
   if (config.limit_train) flags.emplace_back("limit-train", std::to_string(*config.limit_train));
   if (config.limit_val) flags.emplace_back("limit-val", std::to_string(*config.limit_val));
   if (config.target_accuracy) {
@@ -144,16 +138,33 @@ CellTable table_of(const Config& config, const Services& services, const Trainin
   table.data = config.data.empty() ? "synthetic" : config.data;
   table.seed = choices.seed;
   table.options = options_of(config);
-  table.machine = {
-      .cpu = machine.cpu_model,
-      .host = machine.host,
-      .os = os_text(),
-      .mpi = library(services, "Open MPI"),
-      .build = fmt::format("cputrain {}; {}", kVersion, join(services.libraries, ", ")),
-      .cores = machine.allowed_cores,
-      .hardware_threads = static_cast<int>(machine.allowed_cpus.size()),
-      .memory_bytes = machine.memory_gb * 1e9};
+  table.machine = {.cpu = machine.cpu_model,
+                   .host = machine.host,
+                   .os = os_text(),
+                   .mpi = mpi_library(services.libraries),
+                   .build = build_text(kVersion, services.libraries),
+                   .cores = machine.allowed_cores,
+                   .hardware_threads = static_cast<int>(machine.allowed_cpus.size()),
+                   .memory_bytes = machine.memory_gb * 1e9};
   return table;
+}
+
+/// What a table can hold: its readers refuse more.
+void check_limits(const std::vector<Cell>& cells, const SweepGrid& grid) {
+  for (const Cell& cell : cells) {
+    if (cell.batch <= kMostBatch) continue;
+    fail(ExitCode::usage,
+         fmt::format("--batch-per-rank {} with --np {}: batches of up to {} over all ranks are "
+                     "allowed, and {} ranks make {}",
+                     list_text(grid.batches_per_rank), list_text(grid.cpus), kMostBatch, cell.ranks,
+                     cell.batch));
+  }
+  if (cells.size() > kMostCells) {
+    fail(ExitCode::usage,
+         fmt::format("--np {} --threads {}: {} cells with these batches and backends, and at most "
+                     "{} are allowed",
+                     list_text(grid.cpus), list_text(grid.threads), cells.size(), kMostCells));
+  }
 }
 
 std::string command_text(const std::string& program, const nlohmann::ordered_json& flags) {
@@ -202,6 +213,16 @@ std::vector<std::string> SweepPlan::words_of_run(const Cell& cell, int repeat) c
   return words;
 }
 
+std::string mpi_library(const std::vector<std::string>& libraries) {
+  const auto found = std::ranges::find_if(
+      libraries, [](const std::string& name) { return name.starts_with("Open MPI"); });
+  return found == libraries.end() ? "" : *found;
+}
+
+std::string build_text(std::string_view version, const std::vector<std::string>& libraries) {
+  return fmt::format("cputrain {}; {}", version, join(libraries, ", "));
+}
+
 SweepPlan plan_sweep(const Config& config, const Services& services) {
   if (services.launched) {
     fail(ExitCode::usage,
@@ -224,6 +245,7 @@ SweepPlan plan_sweep(const Config& config, const Services& services) {
     fail(ExitCode::usage, fmt::format("--np {} --threads {}: {}", list_text(grid.cpus),
                                       list_text(grid.threads), plan.left_out.front()));
   }
+  check_limits(plan.cells, grid);
   plan.repeats = config.repeat.value_or(3);
   plan.full_epochs = config.full_epochs;
   if (config.steps) plan.steps = static_cast<int>(*config.steps);

@@ -117,6 +117,17 @@ std::filesystem::path lock_of_run(const SweepPlan& plan, const Cell& cell) {
   return plan.folder_of(cell) / fmt::format("lock-{}-{:.0f}", ::getpid(), 1e3 * unix_seconds());
 }
 
+/// Of sweeps that were killed: nobody holds them.
+void remove_stale_locks(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (!entry.path().filename().string().starts_with("lock-")) continue;
+    if (FileLock::take(entry.path(), FileLock::Kind::exclusive)) {
+      std::filesystem::remove(entry.path(), ignored);
+    }
+  }
+}
+
 class RemovedInTheEnd {
  public:
   explicit RemovedInTheEnd(std::filesystem::path path) : path_(std::move(path)) {}
@@ -151,15 +162,21 @@ std::optional<int> exit_code_of_run(const SweepPlan& plan, const Cell& cell, int
 
 }  // namespace
 
+int CellState::next() const {
+  int repeat = 1;
+  while (runs.contains(repeat)) ++repeat;
+  return repeat;
+}
+
 CellState state_of(const SweepPlan& plan, const Cell& cell) {
   CellState state;
   for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
-    const auto figures = figures_of(plan, cell, repeat);
-    if (!figures) {
+    if (const auto figures = figures_of(plan, cell, repeat)) {
+      state.runs.emplace(repeat, *figures);
+    } else if (state.failure.empty()) {
+      state.failed = repeat;
       state.failure = failure_of(plan, cell, repeat);
-      break;
     }
-    state.runs.push_back(*figures);
   }
   return state;
 }
@@ -172,8 +189,9 @@ void forget_failure(const SweepPlan& plan, const Cell& cell) {
 }
 
 bool run_next(const SweepPlan& plan, const Cell& cell, SignalWatch& signals, CellState& state) {
-  const int repeat = static_cast<int>(state.runs.size()) + 1;
+  const int repeat = state.next();
   make_folder(plan.folder_of(cell));
+  remove_stale_locks(plan.folder_of(cell));
   std::error_code ignored;
   std::filesystem::remove_all(plan.folder / plan.run_of(cell, repeat), ignored);
   const std::optional<int> code = exit_code_of_run(plan, cell, repeat, signals);
@@ -184,10 +202,11 @@ bool run_next(const SweepPlan& plan, const Cell& cell, SignalWatch& signals, Cel
   drop_weights(plan, cell, repeat);
   const auto figures = *code == 0 ? figures_of(plan, cell, repeat) : std::nullopt;
   if (figures) {
-    state.runs.push_back(*figures);
+    state.runs.emplace(repeat, *figures);
     return true;
   }
   const auto log = beside(plan, cell, repeat, ".log");
+  state.failed = repeat;
   state.failure =
       *code != 0 ? reason_of(*code, log) : "it ended without figures: " + last_words(log);
   keep_failure(plan, cell, repeat, state.failure);
@@ -195,24 +214,23 @@ bool run_next(const SweepPlan& plan, const Cell& cell, SignalWatch& signals, Cel
 }
 
 Cell cell_with_figures(const SweepPlan& plan, const Cell& coordinates, const CellState& state,
-                       const std::vector<std::string>& backends) {
+                       const std::string& cannot, const std::string& command) {
   Cell cell = coordinates;
-  if (state.runs.empty()) cell.reason = why_not(plan.launching, cell, backends);
-  if (!cell.reason.empty()) return cell;
-  cell.command =
-      command_line(plan.words_of_run(cell, std::max<int>(1, static_cast<int>(state.runs.size()))));
-  cell.reason = state.failure;
+  cell.command = command;
   if (state.runs.empty()) {
-    if (cell.reason.empty()) cell.reason = "not measured yet";
+    const std::string& none = state.failure.empty() ? cannot : state.failure;
+    cell.reason = none.empty() ? "not measured yet" : none;
     return cell;
   }
-  cell.status = plan.full_epochs ? CellStatus::measured : CellStatus::scaled;
-  combine(cell, state.runs, plan.epoch.images_in(cell.batch), plan.flops_per_image);
-  for (int repeat = 1; repeat <= static_cast<int>(state.runs.size()); ++repeat) {
+  std::vector<RunFigures> runs;
+  for (const auto& [repeat, figures] : state.runs) {
+    runs.push_back(figures);
     cell.runs.push_back(plan.run_of(cell, repeat).string());
   }
+  cell.status = plan.full_epochs ? CellStatus::measured : CellStatus::scaled;
+  combine(cell, runs, plan.epoch.images_in(cell.batch), plan.flops_per_image);
   if (!state.failure.empty()) {
-    cell.reason = fmt::format("repeat {} failed: {}", state.runs.size() + 1, state.failure);
+    cell.reason = fmt::format("repeat {} failed: {}", state.failed, state.failure);
   }
   cell.limits = explain(cell, plan.table.parameters);
   return cell;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,11 +12,14 @@ namespace cputrain {
 
 /// What is known of a cell from its folder: its trainings until now.
 struct CellState {
-  std::vector<RunFigures> runs;  ///< repeats 1, 2, ... that came to their end
-  std::string failure;           ///< why the repeat after them did not, in words
+  std::map<int, RunFigures> runs;  ///< repeats (1, 2, ...) that came to their end
+  int failed = 0;                  ///< the first repeat that did not
+  std::string failure;             ///< why, in words
   bool finished(const SweepPlan& plan) const {
     return !failure.empty() || runs.size() == static_cast<std::size_t>(plan.repeats);
   }
+  /// The first repeat that is still to be made.
+  int next() const;
 };
 
 /// Reads run folders; one that is not whole counts as not there.
@@ -28,8 +32,9 @@ void forget_failure(const SweepPlan&, const Cell&);
 /// where a signal asked for a stop: then its ranks have ended, and nothing of it counts.
 bool run_next(const SweepPlan&, const Cell&, SignalWatch&, CellState& state);
 
-/// The cell with the figures of its trainings, or with the reason why there are none.
-Cell cell_with_figures(const SweepPlan&, const Cell&, const CellState&,
-                       const std::vector<std::string>& backends);
+/// The cell with the figures of its trainings, or with the reason why there are none; else
+/// `cannot`, why this machine cannot measure it, where that is known.
+Cell cell_with_figures(const SweepPlan&, const Cell&, const CellState&, const std::string& cannot,
+                       const std::string& command);
 
 }  // namespace cputrain

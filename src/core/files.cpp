@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -46,7 +47,8 @@ void sync_folder(const std::filesystem::path& folder) {
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   temporary_ = path_;
-  temporary_ += ".tmp" + std::to_string(::getpid());
+  // Processes of two containers that share a file system may have one number.
+  temporary_ += ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(std::random_device()());
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (descriptor_ < 0) cannot_write(path_, errno);
 }
@@ -70,7 +72,7 @@ void AtomicFile::write_at(std::size_t offset, std::span<const std::byte> bytes) 
   }
 }
 
-void AtomicFile::commit(Durability durability) {
+void AtomicFile::close(Durability durability) {
   if (durability == Durability::disk && ::fsync(descriptor_) != 0 && errno != EINVAL)
     cannot_write(path_, errno);
   if (::close(std::exchange(descriptor_, -1)) != 0) {
@@ -78,12 +80,39 @@ void AtomicFile::commit(Durability durability) {
     ::unlink(temporary_.c_str());
     cannot_write(path_, error);
   }
+}
+
+void AtomicFile::commit(Durability durability) {
+  close(durability);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
     const int error = errno;
     ::unlink(temporary_.c_str());
     cannot_write(path_, error);
   }
   if (durability == Durability::disk) sync_folder(path_.parent_path());
+}
+
+bool AtomicFile::commit_new() {
+  close(Durability::disk);
+  int error = ::link(temporary_.c_str(), path_.c_str()) == 0 ? 0 : errno;
+  // Some file systems have no links; the names of two that come at once then follow each other.
+  if (error == EPERM || error == EOPNOTSUPP) {
+    error = ::access(path_.c_str(), F_OK) == 0                 ? EEXIST
+            : ::rename(temporary_.c_str(), path_.c_str()) == 0 ? 0
+                                                               : errno;
+  }
+  ::unlink(temporary_.c_str());
+  if (error != 0 && error != EEXIST) cannot_write(path_, error);
+  sync_folder(path_.parent_path());
+  return error == 0;
+}
+
+bool create_file(const std::filesystem::path& path, std::string_view text) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) return false;
+  AtomicFile file(path);
+  file.write(text);
+  return file.commit_new();
 }
 
 void write_file(const std::filesystem::path& path, std::string_view text) {

@@ -27,14 +27,21 @@ class AtomicFile {
   /// Writes at a place of its own; write() goes on where it was.
   void write_at(std::size_t offset, std::span<const std::byte> bytes);
   void commit(Durability = Durability::disk);
+  /// The same, but leaves a file alone that is there already, and says so with false.
+  bool commit_new();
 
  private:
+  void close(Durability);
   std::filesystem::path path_, temporary_;
   int descriptor_ = -1;
 };
 
 /// Whole or absent; what is no regular file (a pipe, a device) is written to as it is.
 void write_file(const std::filesystem::path&, std::string_view text);
+
+/// Makes a file, whole, where there is none; false where there is one, which is left alone. Of
+/// several processes that try at once, one succeeds.
+bool create_file(const std::filesystem::path&, std::string_view text);
 
 /// A file that is started anew and grows by pieces, each with a single write() at its end, so that
 /// a killed program leaves whole pieces.

@@ -1,12 +1,13 @@
 // The lines of tf_cnn_benchmarks that people's scripts look for: images/sec with its spread every
-// so many steps, and the total in the end. Steps in which kernels are tried are warm-up and left
-// out, as its own warm-up is.
+// so many steps, and the total in the end. The first step, which touches memory first, and those in
+// which kernels are tried are warm-up and left out, as its own warm-up is.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "report/reporters.h"
@@ -46,9 +47,13 @@ class BenchmarkLines final : public Reporter {
     line("Batch size:  {} global", facts.batch);
     line("             {} per rank",
          least == most ? fmt::format("{}", most) : fmt::format("{}..{}", least, most));
+    line("Num batches: {}", facts.steps);
+    line("Num epochs:  {:.2f}", facts.epochs);
     line("Devices:     {}", facts.platform);
     line("Data format: NHWC");
     line("Optimizer:   {}", facts.optimizer);
+    line("Variables:   replicated");
+    line("AllReduce:   {}", facts.allreduce.empty() ? "None" : facts.allreduce);
     line("==========");
   }
 
@@ -56,7 +61,7 @@ class BenchmarkLines final : public Reporter {
   void epoch(const EpochRecord&) override {}
 
   void step(const StepRecord& r) override {
-    if (r.trying) return;
+    if (std::exchange(cold_, false) || r.trying) return;
     if (speeds_.empty()) line("Done warm up\nStep\tImg/sec\ttotal_loss");
     speeds_.push_back(r.tally.images / r.seconds);
     images_ += r.tally.images;
@@ -85,6 +90,7 @@ class BenchmarkLines final : public Reporter {
 
   std::FILE* stream_;
   std::size_t every_;
+  bool cold_ = true;
   std::vector<double> speeds_;  ///< images a second, by step
   double images_ = 0, seconds_ = 0;
 };

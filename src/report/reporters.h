@@ -32,8 +32,11 @@ std::unique_ptr<Reporter> history_reporter(const std::filesystem::path&);
 /// What of a training its logs for others say once.
 struct RunFacts {
   std::string model, data, platform, optimizer;
+  std::string allreduce;  ///< as --allreduce names it; empty of one rank
   std::size_t batch = 0, train_images = 0, validation_images = 0;
   int ranks = 1, classes = 2;
+  std::size_t steps = 0;     ///< of the whole training
+  double epochs = 0;         ///< that these are
   double learning_rate = 0;  ///< the full one
   std::uint64_t seed = 0;
   double seconds_of_start = 0;  ///< from the session's start until now

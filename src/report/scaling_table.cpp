@@ -29,13 +29,6 @@ void ScalingTable::for_each(
   }
 }
 
-bool is_device(const std::string& backend) {
-  for (const char* word : {"cuda", "gpu", "nccl", "rocm"}) {
-    if (backend.find(word) != std::string::npos) return true;
-  }
-  return false;
-}
-
 std::optional<double> Prices::of(const Cell& cell) const {
   if (!cell.seconds_per_epoch) return std::nullopt;
   const double hours = *cell.seconds_per_epoch / 3600;

@@ -56,9 +56,6 @@ struct Series {
   Grid strong, weak;
 };
 
-/// A backend whose CPUs are devices.
-bool is_device(const std::string& backend);
-
 struct ScalingTable {
   std::vector<Series> series;        ///< CPUs first
   std::vector<std::string> remarks;  ///< on what was merged

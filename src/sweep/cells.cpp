@@ -41,6 +41,13 @@ std::string status_name(CellStatus status) {
   return "n/a";
 }
 
+bool is_device(const std::string& backend) {
+  for (const char* word : {"cuda", "gpu", "nccl", "rocm"}) {
+    if (backend.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
 Json to_json(const Cell& c) {
   Json json{{"cpus", c.cpus},
             {"batch", c.batch},

@@ -88,6 +88,11 @@ struct CellTable {
 };
 
 inline constexpr const char* kCellsName = "cells.json";
+/// What a table may have at most.
+inline constexpr std::size_t kMostBatch = 1 << 24, kMostCells = 100'000;
+
+/// A backend whose CPUs are devices.
+bool is_device(const std::string& backend);
 
 /// A cell as an object of cells.json, and back: Error(data), naming `where`, for anything odd
 /// (counts below 1, times that are no positive numbers, a median outside its spread, paths that

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "core/text.h"
 
@@ -101,42 +101,56 @@ struct Growth {
   bool pays() const { return quicker() - 1 >= 0.5 * (ideal() - 1); }
 };
 
-/// Every step from fewer to more ranks at the same batch, backend and threads.
-std::vector<Growth> growths(const std::vector<Cell>& cells) {
-  std::map<std::tuple<std::string, int, std::size_t>, std::vector<const Cell*>> rows;
+/// Cells that differ in their ranks alone, but for the batch.
+using Kind = std::pair<std::string, int>;  // backend, threads of a rank
+
+/// Every step from fewer to more ranks at the same batch.
+std::map<Kind, std::vector<Growth>> growths(const std::vector<Cell>& cells) {
+  std::map<std::pair<Kind, std::size_t>, std::vector<const Cell*>> rows;
   for (const Cell& c : cells) {
     if (c.seconds_per_epoch && !c.batch_per_rank) {
-      rows[{c.backend, c.threads, c.batch}].push_back(&c);
+      rows[{{c.backend, c.threads}, c.batch}].push_back(&c);
     }
   }
-  std::vector<Growth> result;
+  std::map<Kind, std::vector<Growth>> result;
   for (auto& [key, row] : rows) {
     std::ranges::sort(row, {}, &Cell::ranks);
-    for (std::size_t i = 1; i < row.size(); ++i) result.push_back({row[i - 1], row[i]});
+    for (std::size_t i = 1; i < row.size(); ++i) {
+      result[key.first].push_back({row[i - 1], row[i]});
+    }
   }
   return result;
 }
 
-std::string growth_text(const Growth& g) {
-  return fmt::format("batch {} from {} to {} ranks: {:.2f} times as quick, {:.3g} would be ideal",
-                     g.to->batch, g.from->ranks, g.to->ranks, g.quicker(), g.ideal());
+/// What a rank of a backend computes on, for a sentence.
+std::string unit_of(const std::string& backend) { return is_device(backend) ? "GPU" : "rank"; }
+
+std::string kind_text(const Kind& kind) {
+  const auto& [backend, threads] = kind;
+  if (unit_of(backend) != "rank") return backend;
+  return fmt::format("{}, {} thread{} a rank", backend, threads, threads == 1 ? "" : "s");
 }
 
-std::optional<std::string> where_ranks_stop_paying(const std::vector<Cell>& cells) {
-  const std::vector<Growth> all = growths(cells);
-  if (all.empty()) return std::nullopt;
+std::string growth_text(const Growth& g) {
+  return fmt::format("batch {} from {} to {} {}s: {:.2f} times as quick, {:.3g} would be ideal",
+                     g.to->batch, g.from->ranks, g.to->ranks, unit_of(g.to->backend), g.quicker(),
+                     g.ideal());
+}
+
+std::string where_ranks_stop_paying(const Kind& kind, const std::vector<Growth>& all) {
+  const std::string unit = unit_of(kind.first);
   const auto images = [](const Growth& g) { return images_a_rank(*g.to); };
   std::vector<Growth> poor;
   std::ranges::copy_if(all, std::back_inserter(poor), [](const Growth& g) { return !g.pays(); });
   if (poor.empty()) {
     const Growth least = *std::ranges::min_element(all, {}, images);
-    return fmt::format("More ranks paid in every row, down to {:.3g} images a rank and step ({})",
-                       images(least), growth_text(least));
+    return fmt::format("{}: more {}s paid in every row, down to {:.3g} images a {} and step ({})",
+                       kind_text(kind), unit, images(least), unit, growth_text(least));
   }
   const Growth most = *std::ranges::max_element(poor, {}, images);
   std::string text =
-      fmt::format("Adding ranks stopped paying at {:.3g} images a rank and step ({})", images(most),
-                  growth_text(most));
+      fmt::format("{}: adding {}s stopped paying at {:.3g} images a {} and step ({})",
+                  kind_text(kind), unit, images(most), unit, growth_text(most));
   const bool mixed = std::ranges::any_of(
       all, [&](const Growth& g) { return g.pays() && images(g) <= images(most); });
   return mixed ? text + "; in other rows fewer still paid" : text;
@@ -156,9 +170,9 @@ std::vector<std::string> best_splits(const std::vector<Cell>& cells) {
     const auto [best, worst] = std::ranges::minmax_element(
         splits, {}, [](const Cell* c) { return *c->seconds_per_epoch; });
     lines.push_back(fmt::format(
-        "Best split of {} CPUs at batch {}: {} x {} thread{}, {:.2f} times as quick as {} x {}",
-        (*best)->cpus, (*best)->batch, ranks_text((*best)->ranks), (*best)->threads,
-        (*best)->threads == 1 ? "" : "s",
+        "{}: best split of {} CPUs at batch {}: {} x {} thread{}, {:.2f} times as quick as {} x {}",
+        (*best)->backend, (*best)->cpus, (*best)->batch, ranks_text((*best)->ranks),
+        (*best)->threads, (*best)->threads == 1 ? "" : "s",
         *(*worst)->seconds_per_epoch / *(*best)->seconds_per_epoch, (*worst)->ranks,
         (*worst)->threads));
   }
@@ -169,7 +183,9 @@ std::vector<std::string> best_splits(const std::vector<Cell>& cells) {
 
 std::vector<std::string> remarks(const CellTable& table) {
   std::vector<std::string> lines;
-  if (auto line = where_ranks_stop_paying(table.cells)) lines.push_back(std::move(*line));
+  for (const auto& [kind, all] : growths(table.cells)) {
+    lines.push_back(where_ranks_stop_paying(kind, all));
+  }
   for (std::string& line : best_splits(table.cells)) lines.push_back(std::move(line));
   return lines;
 }

@@ -15,9 +15,9 @@ namespace cputrain {
 /// figures.
 CellLimits explain(const Cell&, double parameters);
 
-/// Sentences about the table: the batch per rank below which more ranks stop paying (those added
-/// bring less than half of what they should), and the split of CPUs into ranks and threads that was
-/// quickest. Empty where the table cannot say.
+/// Sentences about the table, of every backend: the batch per rank below which more ranks stop
+/// paying (those added bring less than half of what they should), for each number of threads; and
+/// the split of CPUs into ranks and threads that was quickest. Empty where the table cannot say.
 std::vector<std::string> remarks(const CellTable&);
 
 }  // namespace cputrain

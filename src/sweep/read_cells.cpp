@@ -16,7 +16,7 @@ namespace cputrain {
 namespace {
 
 constexpr double kLeastSeconds = 1e-9, kMostSeconds = 1e12, kMostRate = 1e15;
-constexpr std::int64_t kMostCpus = 1 << 24, kMostBatch = 1 << 24;
+constexpr std::int64_t kMostCpus = 1 << 24;
 constexpr std::int64_t kMostCount = 1'000'000'000'000;
 constexpr std::uintmax_t kMostBytes = 256 << 20;
 
@@ -217,7 +217,6 @@ CellTable table_of(const nlohmann::json& json, const std::string& where) {
       .options = reader.options("options"),
       .command = reader.text("command"),
       .cells = {}};
-  constexpr std::size_t kMostCells = 100'000;
   const nlohmann::json& cells = reader.required("cells");
   if (!cells.is_array() || cells.size() > kMostCells) {
     reader.wrong(fmt::format("cells must be a list of at most {} cells", kMostCells));

@@ -61,7 +61,8 @@ void read_results(const Lines& lines, RunFigures& figures) {
   figures.loss = known(lines.summary, "loss");
   figures.accuracy = known(lines.summary, "accuracy");
   figures.val_accuracy = known(lines.summary, "val_accuracy");
-  if (lines.summary.contains("time_to_accuracy") && lines.summary["time_to_accuracy"].is_object()) {
+  figures.had_target = lines.summary.contains("time_to_accuracy");
+  if (figures.had_target && lines.summary["time_to_accuracy"].is_object()) {
     figures.seconds_to_target = known(lines.summary["time_to_accuracy"], "seconds");
   }
 }
@@ -74,25 +75,53 @@ void read_limits(const std::filesystem::path& run, RunFigures& figures) {
   figures.triad_gbs = known(limits, "triad_gbs");
 }
 
-/// Seconds of whole steps; where some tried no algorithms, of those only.
-std::vector<double> step_seconds(const Lines& lines, std::size_t images) {
+struct Measured {
+  std::vector<double> seconds;
+  bool includes_warm_up;
+};
+
+/// The settled ones, where there are any.
+Measured chosen(std::vector<double> all, std::vector<double> settled) {
+  const bool none = settled.empty();
+  return {none ? std::move(all) : std::move(settled), none};
+}
+
+/// Of whole steps.
+Measured step_seconds(const Lines& lines, std::size_t images) {
   std::vector<double> all, settled;
   for (const json& step : lines.steps) {
     if (step.at("images") != images) continue;
     all.push_back(step.at("seconds"));
     if (step.at("step") > 1 && !step.contains("trying")) settled.push_back(all.back());
   }
-  return settled.empty() ? all : settled;
+  return chosen(std::move(all), std::move(settled));
+}
+
+/// No step but the first, which is never settled, tried algorithms.
+bool is_settled(const json& epoch) {
+  return epoch.at("settled").at("steps").get<int>() >= epoch.at("steps").get<int>() - 1;
+}
+
+Measured epoch_seconds(const Lines& lines) {
+  std::vector<double> all, settled;
+  for (const json& epoch : lines.epochs) {
+    all.push_back(epoch.at("seconds"));
+    if (all.size() > 1 && is_settled(epoch)) settled.push_back(all.back());
+  }
+  if (all.size() > 1) all.erase(all.begin());
+  return chosen(std::move(all), std::move(settled));
 }
 
 RunFigures scaled_from(const Lines& lines, const Cell& cell, const EpochSize& epoch,
                        const StepPlan& plan) {
-  std::vector<double> seconds = step_seconds(lines, epoch.images_of_step(cell.batch));
+  auto [seconds, warm_up] = step_seconds(lines, epoch.images_of_step(cell.batch));
+  if (seconds.empty()) return {};
   const auto wanted = static_cast<std::size_t>(plan.measured);
   if (seconds.size() > wanted) {
     seconds.erase(seconds.begin(), seconds.end() - static_cast<std::ptrdiff_t>(wanted));
   }
   RunFigures figures;
+  figures.includes_warm_up = warm_up;
   figures.steps = static_cast<int>(seconds.size());
   figures.step_seconds = median(std::move(seconds));
   figures.seconds_per_epoch = figures.step_seconds * epoch.steps(cell.batch);
@@ -106,10 +135,9 @@ RunFigures scaled_from(const Lines& lines, const Cell& cell, const EpochSize& ep
 }
 
 RunFigures measured_from(const Lines& lines) {
-  std::vector<double> seconds;
-  for (const json& epoch : lines.epochs) seconds.push_back(epoch.at("seconds"));
-  if (seconds.size() > 1) seconds.erase(seconds.begin());  // it had algorithms to find
+  auto [seconds, warm_up] = epoch_seconds(lines);
   RunFigures figures;
+  figures.includes_warm_up = warm_up;
   figures.steps = 0;
   for (const json& epoch : lines.epochs) figures.steps += epoch.at("steps").get<int>();
   figures.steps /= static_cast<int>(lines.epochs.size());
@@ -160,6 +188,17 @@ std::optional<double> median_known(const std::vector<RunFigures>& runs,
   return values.empty() ? std::nullopt : std::optional(median(std::move(values)));
 }
 
+/// The median where repeats that did not reach it take longer than any that did.
+std::optional<double> median_to_target(const std::vector<RunFigures>& runs) {
+  std::vector<double> reached;
+  for (const RunFigures& run : runs) {
+    if (run.seconds_to_target) reached.push_back(*run.seconds_to_target);
+  }
+  if (reached.size() <= runs.size() / 2) return std::nullopt;
+  std::ranges::sort(reached);
+  return median({reached[(runs.size() - 1) / 2], reached[runs.size() / 2]});
+}
+
 /// Limits: what a disturbance took away in one repeat was there in another.
 std::optional<double> most_known(const std::vector<RunFigures>& runs,
                                  std::optional<double> RunFigures::*member) {
@@ -199,7 +238,12 @@ void combine(Cell& cell, const std::vector<RunFigures>& runs, double images_per_
   cell.final_loss = median_known(runs, &RunFigures::loss);
   cell.final_accuracy = median_known(runs, &RunFigures::accuracy);
   cell.val_accuracy = median_known(runs, &RunFigures::val_accuracy);
-  cell.seconds_to_target = median_known(runs, &RunFigures::seconds_to_target);
+  cell.includes_warm_up = std::ranges::any_of(runs, &RunFigures::includes_warm_up);
+  if (std::ranges::any_of(runs, &RunFigures::had_target)) {
+    cell.reached_target = static_cast<int>(std::ranges::count_if(
+        runs, [](const RunFigures& run) { return run.seconds_to_target.has_value(); }));
+  }
+  cell.seconds_to_target = median_to_target(runs);
 }
 
 }  // namespace cputrain

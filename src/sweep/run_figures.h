@@ -15,18 +15,23 @@ struct RunFigures {
   double seconds_per_epoch = 0;
   int steps = 0;                   ///< that were measured
   double step_seconds = 0;         ///< median of them
+  bool includes_warm_up = false;   ///< there were no others than those that tried algorithms
   std::optional<Budget> budget{};  ///< of those seconds per epoch
-  std::optional<double> loss{}, accuracy{}, val_accuracy{}, seconds_to_target{};
+  std::optional<double> loss{}, accuracy{}, val_accuracy{};
+  bool had_target = false;
+  std::optional<double> seconds_to_target{};  ///< nothing where it was not reached
   std::optional<double> fma_gflops{}, triad_gbs{};
 };
 
 /// Steps that were measured, scaled to an epoch: of the whole steps in metrics.jsonl in which no
-/// algorithms were tried the last `plan.measured`, else of all. Nothing where the training did not
-/// come to its end, or where the file is damaged.
+/// algorithms were tried, nor memory touched first, the last `plan.measured`; else of all, which
+/// then include the warm-up. Nothing where the training did not come to its end, or where the file
+/// is damaged.
 std::optional<RunFigures> scaled_figures(const std::filesystem::path& run, const Cell&,
                                          const EpochSize&, const StepPlan&);
 
-/// Whole epochs: the median of their seconds, without the first where there are more.
+/// Whole epochs: the median of their seconds, without the first, which finds algorithms, and others
+/// that did. Where there is no such epoch, of what there is, which includes the warm-up.
 std::optional<RunFigures> measured_figures(const std::filesystem::path& run);
 
 /// Fills in what repeats of a cell say together: medians, and least and most. At least one run.

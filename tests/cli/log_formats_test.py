@@ -63,11 +63,14 @@ class LogFormats(ProgramTest):
         self.assertRegex(about["timestamp"], r"\d{4}-\d\d-\d\d")
 
     def test_tf_cnn_benchmarks(self):
-        text = self.train_with("--log-format", "tf_cnn_benchmarks").stdout
-        self.assertRegex(text, r"(?m)^Batch size:  20 global\n             20 per rank$")
+        text = self.train_with("--log-format", "tf_cnn_benchmarks", "--log-every", "1").stdout
+        self.assertRegex(text, r"(?m)^Batch size:  20 global\n             20 per rank$\nNum batches: 6\nNum epochs:  2.00$")
+        self.assertRegex(text, r"(?m)^Variables:   replicated\nAllReduce:   None\n==========$")
         steps = re.findall(r"(?m)^(\d+)\timages/sec: (\d+\.\d) \+/- (\d+\.\d) \(jitter = \d+\.\d\)\t(\d\.\d{3})$", text)
         self.assertEqual(steps[0][0], "1")
         self.assertEqual(steps[0][2], "0.0")
+        warm = [m for m in self.metrics("run", "step") if m["step"] > 1 and "trying" not in m]
+        self.assertEqual(len(steps), len(warm))
         total = re.search(r"(?m)^-{64}\ntotal images/sec: (\d+\.\d\d)\n-{64}$", text)
         self.assertAlmostEqual(float(total[1]), float(steps[-1][1]), delta=0.5 * float(total[1]))
         last = self.metrics("run", "epoch")[-1]

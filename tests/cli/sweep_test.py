@@ -3,6 +3,7 @@ import glob
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -80,7 +81,9 @@ class Tables(SweepTest):
             steps = [m for m in self.metrics(os.path.join("s", c["runs"][0]), "step")
                      if m["images"] == batch]
             settled = [m["seconds"] for m in steps if m["step"] > 1 and "trying" not in m]
-            last = (settled or [m["seconds"] for m in steps])[-2:]
+            self.assertGreaterEqual(len(settled), 2, steps)
+            self.assertFalse(c["includes_warm_up"])
+            last = settled[-2:]
             self.assertAlmostEqual(c["seconds_per_epoch"], sum(last) / len(last) * 45 / batch)
             self.assertAlmostEqual(sum(c["budget"].values()), c["seconds_per_epoch"], places=6)
             self.assertGreater(c["fma_gflops"], 0)
@@ -93,6 +96,9 @@ class Tables(SweepTest):
         self.expect(2, *GRID, "--seed", "3", "--out", "s",
                     says=["--out s holds another sweep", "seed: not given there, \"3\" here"])
         self.assertEqual(self.files(), before)
+        self.assertTrue(os.path.exists(self.path("s", "report.html")))
+        self.expect(0, *CELL, "--np", "1", "--batch", "8", "--out", "s", "--overwrite", "--plan-only")
+        self.assertEqual([n for n in os.listdir(self.path("s")) if n.startswith("report")], [])
         self.expect(0, *CELL, "--np", "1", "--batch", "8", "--lr", "0.5", "--no-winograd", "--out", "s",
                     "--overwrite")
         self.assertEqual(list(self.cells()), [(1, 8)])
@@ -118,6 +124,91 @@ class Tables(SweepTest):
             self.assertEqual(json.load(f), self.cells()[2, 16])
         self.expect(2, "sweep", "--config", "s/sweep.json", "--task", "5", says=["from 1 to 4"])
 
+    def test_what_is_collected_is_of_who_measured_it(self):
+        with open(self.path("mpirun"), "w") as f:  # two ranks are killed
+            f.write(f'#!/bin/bash\n[[ " $* " != *" -np 2 "* ]] || exit 137\n'
+                    f'exec {shutil.which("mpirun")} "$@"\n')
+        os.chmod(self.path("mpirun"), 0o755)
+        words = [*CELL, "--np", "1,2,4096", "--batch", "8", "--out", "s"]
+        self.expect(0, *words, "--plan-only", says=["no lines of 1 of 3 cells", "4096"])
+        for task in ("1", "2", "3"):
+            self.expect(0, "sweep", "--config", "s/sweep.json", "--task", task,
+                        PATH=self.folder + ":" + os.environ["PATH"])
+        told = {}
+        for name in glob.glob(self.path("s", "cells", "*", "cell.json")):
+            with open(name) as f:
+                cell = json.load(f)
+            told[cell["cpus"], cell["batch"]] = cell
+        self.assertIn("exit code 137 (killed", told[2, 8]["reason"])
+        allowed = os.sched_getaffinity(0)
+        self.addCleanup(os.sched_setaffinity, 0, allowed)
+        os.sched_setaffinity(0, {min(allowed)})  # another machine, of one CPU
+        self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
+        self.assertEqual(self.cells(), told)
+        self.assertEqual(self.table()["machine"]["hardware_threads"], len(allowed))
+        self.expect(2, "sweep", "--config", "s/sweep.json", "--task", "1",
+                    says=["another kind of machine", f"hardware threads: {len(allowed)} there, 1 here"])
+
+    def test_what_was_measured_by_hand_is_of_who_measured_it(self):
+        self.expect(0, *GRID, "--out", "s", "--plan-only")
+        with open(self.path("s", "plan.txt")) as plan:
+            line = plan.read().splitlines()[1]
+        subprocess.run(["bash", "-c", line], cwd=self.folder, check=True, capture_output=True)
+        own = glob.glob(self.path("s", "cells", "*", "repeat-1", "environment.json"))[0]
+        with open(own) as f:
+            environment = json.load(f)
+        environment["machine"].update(cpu="Another CPU", hardware_threads=96, memory_gb=360)
+        with open(own, "w") as f:
+            json.dump(environment, f)
+        self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
+        machine = self.table()["machine"]
+        self.assertEqual((machine["cpu"], machine["hardware_threads"], machine["memory_bytes"]),
+                         ("Another CPU", 96, 360e9))
+        self.assertIn(machine["mpi"], environment["libraries"])
+        self.assertEqual(self.cells()[1, 16]["command"], line)
+        self.assertEqual(self.cells()[1, 8]["command"], "")
+        os.remove(own)  # then nobody knows
+        self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
+        self.assertEqual((self.table()["machine"]["cpu"], self.table()["machine"]["cores"]), ("", 0))
+
+    def test_figures_of_two_machines_or_builds_do_not_mix(self):
+        words = [*CELL, "--np", "1", "--batch", "8", "--out", "s"]
+        self.expect(0, *words)
+        with open(self.path("s", "machine.json")) as f:
+            measured = json.load(f)
+        for key, value, says in (("cpu", "Another CPU", "processor: Another CPU there"),
+                                 ("cores", 999, "cores: 999 there"),
+                                 ("hardware_threads", 999, "hardware threads: 999 there"),
+                                 ("memory_bytes", 1e15, "memory: 1e+03 TB there"),
+                                 ("build", "cputrain 0.0", "build: cputrain 0.0 there")):
+            other = {**measured, "machine": {**measured["machine"], key: value}}
+            with open(self.path("s", "machine.json"), "w") as f:
+                json.dump(other, f)
+            self.expect(2, *words, says=["another kind of machine", says])
+        other = {**measured, "machine": {**measured["machine"]}}
+        other["machine"]["memory_bytes"] *= 1.01  # what the system keeps varies
+        with open(self.path("s", "machine.json"), "w") as f:
+            json.dump(other, f)
+        self.expect(0, *words)
+
+    def test_a_repeat_that_is_missing_is_made_and_the_others_are_kept(self):
+        words = ["3" if w == "1" else w for w in CELL]
+        words += ["--np", "1", "--batch", "8", "--out", "s"]
+        self.expect(0, *words)
+        runs = self.path("s", "cells", "np1-t1-b8-cpu")
+        shutil.rmtree(os.path.join(runs, "repeat-1"))
+        with open(os.path.join(runs, "lock-1-1"), "w"):
+            pass  # as a killed sweep leaves it
+        before = self.files()
+        self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
+        self.assertEqual([os.path.basename(r) for r in self.cells()[1, 8]["runs"]],
+                         ["repeat-2", "repeat-3"])
+        self.expect(0, *words)
+        self.assertEqual(len(self.cells()[1, 8]["repeats"]), 3)
+        kept = [n for n in before if "/repeat-2/" in n or "/repeat-3/" in n]
+        self.assertEqual([self.files()[n] for n in kept], [before[n] for n in kept])
+        self.assertFalse([n for n in os.listdir(runs) if n.startswith("lock")])
+
     def test_whole_epochs(self):
         self.expect(0, *[w for w in CELL if w not in ("--steps", "2")], "--np", "1", "--batch", "16",
                     "--full-epochs", "--epochs", "2", "--target-accuracy", "0.01", "--out", "s")
@@ -131,6 +222,14 @@ class Tables(SweepTest):
         self.assertEqual(c["val_accuracy"], epochs[0]["val_accuracy"])
         self.assertEqual(c["final_accuracy"], epochs[0]["accuracy"])
         self.assertAlmostEqual(c["seconds_to_target"], epochs[0]["seconds"])
+        self.assertEqual((c["reached_target"], c["includes_warm_up"]), (1, True))
+        self.expect(0, *[w for w in CELL if w not in ("--steps", "2")], "--np", "1", "--batch", "16",
+                    "--full-epochs", "--out", "t")
+        c = self.cells("t")[1, 16]
+        epochs = self.metrics(os.path.join("t", c["runs"][0]), "epoch")
+        self.assertEqual(len(epochs), 2)  # the first of which is the warm-up
+        self.assertEqual(c["seconds_per_epoch"], epochs[1]["seconds"])
+        self.assertIsNone(c["reached_target"])
 
     def test_threads_divide_the_cpus(self):
         self.expect(0, *CELL, "--np", "1,2", "--threads", "1,2", "--batch-per-rank", "8", "--out", "s",
@@ -177,13 +276,16 @@ class Endings(SweepTest):
 
     def test_killed_at_any_moment_it_goes_on_and_no_rank_is_left(self):
         random.seed(3)
+        hits = 0
         for _ in range(3):
             sweep = self.start(*GRID, "--out", "s")
             time.sleep(random.uniform(0.3, 3))
             if sweep.poll() is None:
                 os.killpg(sweep.pid, signal.SIGKILL)
+                hits += 1
             sweep.wait()
             self.until("ranks outlive the sweep", lambda: not self.ranks(), 5)
+        self.assertGreater(hits, 0)
         whole = {n: t for n, t in self.files().items() if n.endswith("metrics.jsonl") and
                  self.is_whole(n)}
         self.expect(0, *GRID, "--out", "s")
@@ -234,6 +336,11 @@ class Usage(SweepTest):
                 (["--full-epochs", "--steps", "3"], "--steps and --full-epochs exclude each other"),
                 (["--limit-val", "0"], "--limit-val needs --full-epochs"),
                 (["--task", "1", "--collect"], "exclude each other"),
+                (["--task", "1", "--overwrite"], "--overwrite and --task exclude each other"),
+                (["--collect", "--overwrite"], "--overwrite and --collect exclude each other"),
+                (["--collect", "--retry"], "--retry and --collect exclude each other"),
+                (["--batch-per-rank", "1000000", "--np", "1,32"],
+                 "--batch-per-rank 1000000 with --np 1,32: batches of up to 16777216"),
                 (["--reference", "none.csv"], "--reference none.csv: there is no such file"),
                 (["--rho", "0.9", "--optimizer", "adam"], "--rho"),
                 (["--image-size", "2"], "--image-size 2 is too small"),

@@ -88,24 +88,43 @@ TEST(RemarksTest, WhereAddingRanksStopsPaying) {
   ASSERT_EQ(remarks(table).size(), 1u);
   EXPECT_EQ(
       remarks(table)[0],
-      "Adding ranks stopped paying at 32 images a rank and step (batch 128 from 2 to 4 ranks: "
+      "cpu, 1 thread a rank: adding ranks stopped paying at 32 images a rank and step (batch 128 "
+      "from 2 to 4 ranks: "
       "1.38 times as quick, 2 would be ideal)");
   table.cells[2].seconds_per_epoch = 36;  // 1.53
-  EXPECT_EQ(remarks(table)[0].find("More ranks paid in every row, down to 32 images"), 0u);
+  EXPECT_EQ(remarks(table)[0].find(
+                "cpu, 1 thread a rank: more ranks paid in every row, down to 32 images"),
+            0u);
   table.cells = {place(4, 1, 512, 20), place(1, 1, 512, 100), place(4, 1, 64, 30),
                  place(1, 1, 64, 90)};
   // From 1 to 4 ranks 2.5 is half of the way: batch 512 with 5 times pays, 64 with 3 does as well.
-  EXPECT_EQ(remarks(table)[0].find("More ranks paid"), 0u);
+  EXPECT_EQ(remarks(table)[0].find("cpu, 1 thread a rank: more ranks paid"), 0u);
   table.cells[2].seconds_per_epoch = 40;  // 2.25
-  EXPECT_EQ(remarks(table)[0].find("Adding ranks stopped paying at 16 images"), 0u);
+  EXPECT_EQ(remarks(table)[0].find("adding ranks stopped paying at 16 images"), 22u);
 }
 
 TEST(RemarksTest, TheBestSplitOfCpus) {
   CellTable table;
   table.cells = {place(4, 1, 128, 50), place(2, 2, 128, 40), place(1, 4, 128, 60)};
   ASSERT_EQ(remarks(table).size(), 1u);
-  EXPECT_EQ(remarks(table)[0],
-            "Best split of 4 CPUs at batch 128: 2 ranks x 2 threads, 1.50 times as quick as 1 x 4");
+  EXPECT_EQ(
+      remarks(table)[0],
+      "cpu: best split of 4 CPUs at batch 128: 2 ranks x 2 threads, 1.50 times as quick as 1 x 4");
+}
+
+TEST(RemarksTest, EveryBackendAndItsThreadsHaveASentence) {
+  CellTable table;
+  table.cells = {place(1, 1, 128, 100), place(2, 1, 128, 90), place(1, 2, 128, 80),
+                 place(2, 2, 128, 41),  place(1, 1, 128, 10), place(2, 1, 128, 9)};
+  for (std::size_t i = 4; i < 6; ++i) table.cells[i].backend = "cuda";
+  const std::vector<std::string> lines = remarks(table);
+  ASSERT_EQ(lines.size(), 4u);  // the last one of 2 CPUs: 2 x 1 and 1 x 2
+  EXPECT_EQ(lines[0].find("cpu, 1 thread a rank: adding ranks stopped paying at 64 images"), 0u);
+  EXPECT_EQ(lines[1].find("cpu, 2 threads a rank: more ranks paid in every row"), 0u);
+  EXPECT_EQ(lines[2],
+            "cuda: adding GPUs stopped paying at 64 images a GPU and step (batch 128 from 1 to 2 "
+            "GPUs: 1.11 times as quick, 2 would be ideal)");
+  EXPECT_EQ(lines[3].find("cpu: best split of 2 CPUs at batch 128: 1 rank x 2 threads"), 0u);
 }
 
 TEST(RemarksTest, SaysNothingWhereNothingCanBeCompared) {

@@ -61,6 +61,7 @@ TEST_F(RunFiguresTest, TakesTheLastWholeStepsThatTriedNothing) {
   EXPECT_DOUBLE_EQ(figures->budget->input_wait, 37.5 / 8);
   EXPECT_NEAR(figures->budget->known() + figures->budget->other, 37.5, 1e-12);
   EXPECT_FALSE(figures->accuracy);  // after a few steps it says nothing
+  EXPECT_FALSE(figures->includes_warm_up);
 }
 
 TEST_F(RunFiguresTest, TheMedianOfAnEvenNumberIsTheMiddle) {
@@ -73,11 +74,17 @@ TEST_F(RunFiguresTest, TheMedianOfAnEvenNumberIsTheMiddle) {
 TEST_F(RunFiguresTest, TakesWhatThereIsWhereEveryStepTriedSomething) {
   write({step(1, 8, 9, true), step(2, 8, 7, true), epoch(16, 2, 0), kSummary});
   EXPECT_DOUBLE_EQ(scaled(5)->step_seconds, 8);
+  EXPECT_TRUE(scaled(5)->includes_warm_up);
   EXPECT_DOUBLE_EQ(scaled(5)->budget->forward, 100.0 * 2 / 16);  // of the whole epoch
 }
 
 TEST_F(RunFiguresTest, ATrainingThatDidNotEndCountsAsNone) {
   const std::vector<std::string> lines{step(1, 8, 9), step(2, 8, 1), epoch(9, 2, 1)};
+  auto whole = lines;
+  whole.push_back("{\"type\":\"of another program\"}");
+  whole.push_back(kSummary);
+  write(whole);
+  EXPECT_TRUE(scaled(1));  // the end is what the others lack
   write(lines);
   EXPECT_FALSE(scaled(1));
   for (const std::string& last :
@@ -105,9 +112,21 @@ TEST_F(RunFiguresTest, OfSeveralEpochsTheFirstDoesNotCount) {
   EXPECT_EQ(figures->steps, 13);
   EXPECT_EQ(figures->accuracy, 0.75);
   EXPECT_EQ(figures->val_accuracy, 0.7);
+  EXPECT_TRUE(figures->had_target);
   EXPECT_EQ(figures->seconds_to_target, 33);
+  EXPECT_FALSE(figures->includes_warm_up);
   write({epoch(100, 13, 12), kSummary});
   EXPECT_DOUBLE_EQ(measured_figures(folder_.path())->seconds_per_epoch, 100);
+  EXPECT_TRUE(measured_figures(folder_.path())->includes_warm_up);
+}
+
+TEST_F(RunFiguresTest, EpochsThatTriedAlgorithmsDoNotCountEither) {
+  write({epoch(100, 13, 3), epoch(60, 13, 11), epoch(16, 13, 12), kSummary});
+  EXPECT_DOUBLE_EQ(measured_figures(folder_.path())->seconds_per_epoch, 16);
+  EXPECT_FALSE(measured_figures(folder_.path())->includes_warm_up);
+  write({epoch(100, 13, 3), epoch(60, 13, 11), kSummary});
+  EXPECT_DOUBLE_EQ(measured_figures(folder_.path())->seconds_per_epoch, 60);
+  EXPECT_TRUE(measured_figures(folder_.path())->includes_warm_up);
 }
 
 TEST_F(RunFiguresTest, ReadsTheLimitsMeasuredBesideIt) {
@@ -140,8 +159,40 @@ TEST(CombineTest, MedianLeastAndMostOfTheRepeats) {
   EXPECT_DOUBLE_EQ(cell.budget->other, 2);
   EXPECT_DOUBLE_EQ(*cell.fma_gflops, 120);
   EXPECT_FALSE(cell.triad_gbs);
+  EXPECT_FALSE(cell.includes_warm_up);
+  EXPECT_FALSE(cell.reached_target);  // none was asked for
+  c.includes_warm_up = true;
   combine(cell, {a, c}, 500, 2e9);
   EXPECT_DOUBLE_EQ(*cell.seconds_per_epoch, 17.5);
+  EXPECT_TRUE(cell.includes_warm_up);
+}
+
+TEST(CombineTest, WhoDidNotReachTheTargetTookLongerThanWhoDid) {
+  RunFigures never;
+  never.seconds_per_epoch = 1;
+  never.had_target = true;
+  const auto after = [&](double seconds) {
+    RunFigures run = never;
+    run.seconds_to_target = seconds;
+    return run;
+  };
+  Cell cell;
+  combine(cell, {after(30), after(10), after(20)}, 500, 2e9);
+  EXPECT_EQ(cell.seconds_to_target, 20);
+  EXPECT_EQ(cell.reached_target, 3);
+  combine(cell, {after(30), never, after(10)}, 500, 2e9);  // 10, 30, later
+  EXPECT_EQ(cell.seconds_to_target, 30);
+  EXPECT_EQ(cell.reached_target, 2);
+  combine(cell, {never, never, after(10)}, 500, 2e9);  // 10, later, later
+  EXPECT_FALSE(cell.seconds_to_target);
+  EXPECT_EQ(cell.reached_target, 1);
+  combine(cell, {after(10), never}, 500, 2e9);
+  EXPECT_FALSE(cell.seconds_to_target);
+  combine(cell, {after(10), after(40), never, after(20)}, 500, 2e9);  // 10, 20, 40, later
+  EXPECT_EQ(cell.seconds_to_target, 30);
+  combine(cell, {never}, 500, 2e9);
+  EXPECT_EQ(cell.reached_target, 0);
+  EXPECT_FALSE(cell.seconds_to_target);
 }
 
 }  // namespace

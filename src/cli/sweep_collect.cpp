@@ -1,0 +1,79 @@
+#include "cli/sweep_collect.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "cli/sweep_folder.h"
+#include "core/strict_json.h"
+#include "core/text.h"
+#include "sweep/cell_reader.h"
+
+namespace cputrain {
+namespace {
+
+/// What its task said of a cell; nothing where there was none, or where the file is damaged.
+std::optional<Cell> told_by_task(const SweepPlan& plan, const Cell& cell) {
+  const auto file = plan.folder_of(cell) / kCellName;
+  try {
+    Cell told = cell_from_json(parse_strict_json(text_of(file)), file.string());
+    if (cell_name(told) == cell_name(cell)) return told;
+  } catch (const std::exception&) {
+  }
+  return std::nullopt;
+}
+
+/// The line of plan.txt that trains into this run folder; empty where there is none.
+std::string planned_command(const SweepPlan& plan, const Cell& cell, int repeat) {
+  const std::string end = "/" + plan.run_of(cell, repeat).string();
+  for (const std::string& line : split(text_of(plan.folder / kPlanName), '\n')) {
+    if (line.ends_with(end) || line.ends_with(end + "'")) return line;
+  }
+  return "";
+}
+
+/// A run's own record of its machine, where it is whole.
+std::optional<CellMachine> machine_of_run(const std::filesystem::path& run) {
+  try {
+    const auto json = parse_strict_json(text_of(run / "environment.json"));
+    const CellReader own(json, run.string()), machine(json.at("machine"), run.string());
+    const auto count = [&](const char* key) {
+      return static_cast<int>(machine.whole(key, 0, 1 << 24).value_or(0));
+    };
+    const std::vector<std::string> libraries = own.texts("libraries");
+    return CellMachine{.cpu = machine.text("cpu"),
+                       .host = machine.text("host"),
+                       .mpi = mpi_library(libraries),
+                       .build = build_text(own.text("cputrain"), libraries),
+                       .cores = count("cores"),
+                       .hardware_threads = count("hardware_threads"),
+                       .memory_bytes = machine.real("memory_gb", 0, 1e9).value_or(0) * 1e9};
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Cell collected_cell(const SweepPlan& plan, const Cell& cell) {
+  const CellState state = state_of(plan, cell);
+  const auto told = told_by_task(plan, cell);
+  const std::string cannot = told && told->runs.empty() ? told->reason : "";
+  std::string command = told ? told->command : "";
+  if (command.empty() && !state.runs.empty()) {
+    command = planned_command(plan, cell, state.runs.rbegin()->first);
+  }
+  return cell_with_figures(plan, cell, state, cannot, command);
+}
+
+CellMachine collected_machine(const SweepPlan& plan) {
+  if (const auto there = machine_there(plan)) return *there;
+  for (const Cell& cell : plan.cells) {
+    for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
+      if (const auto found = machine_of_run(plan.folder / plan.run_of(cell, repeat))) return *found;
+    }
+  }
+  return {};
+}
+
+}  // namespace cputrain
