@@ -82,6 +82,45 @@ bool is_sweeps_own(const std::string& flag) {
   return own.contains(flag);
 }
 
+namespace {
+
+/// Flags for every training, and their values.
+std::vector<std::pair<std::string, std::string>> handed_on(const Config& config) {
+  std::vector<std::pair<std::string, std::string>> flags;
+  for (const auto& flag : config.given) {
+    if (!is_sweeps_own(flag.first)) flags.push_back(flag);
+  }
+  if (!config.full_epochs) return flags;
+  flags.emplace_back("epochs", std::to_string(config.epochs.value_or(2)));
+  if (config.limit_train) flags.emplace_back("limit-train", std::to_string(*config.limit_train));
+  if (config.limit_val) flags.emplace_back("limit-val", std::to_string(*config.limit_val));
+  if (config.target_accuracy) {
+    flags.emplace_back("target-accuracy", fmt::format("{}", *config.target_accuracy));
+  }
+  return flags;
+}
+
+}  // namespace
+
+std::vector<std::string> passed_on(const Config& config) {
+  std::vector<std::string> words;
+  for (const auto& [name, value] : handed_on(config)) {
+    words.push_back("--" + name);
+    if (!config.switches.contains(name)) words.push_back(value);
+  }
+  return words;
+}
+
+std::map<std::string, std::string> options_of(const Config& config) {
+  const std::set<std::string> said{"model", "image-size",  "data",
+                                   "seed",  "limit-train", "limit-val"};
+  std::map<std::string, std::string> options;
+  for (const auto& [name, value] : handed_on(config)) {
+    if (!said.contains(name)) options[name] = config.switches.contains(name) ? "true" : value;
+  }
+  return options;
+}
+
 void check_sweep(const Config& config) {
   if ((config.epochs || config.target_accuracy) && !config.full_epochs) {
     fail(ExitCode::usage, fmt::format("--{} needs --full-epochs (a sweep else measures some steps)",

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
 
 #include "cli/sweep_flags.h"
 #include "cli/training_setup.h"
@@ -90,42 +89,6 @@ nlohmann::ordered_json flags_of(const Config& config, const SweepGrid& grid,
   }
   flags["out"] = folder;
   return flags;
-}
-
-/// Flags for every training, and their values.
-std::vector<std::pair<std::string, std::string>> handed_on(const Config& config) {
-  std::vector<std::pair<std::string, std::string>> flags;
-  for (const auto& flag : config.given) {
-    if (!is_sweeps_own(flag.first)) flags.push_back(flag);
-  }
-  if (!config.full_epochs) return flags;
-  flags.emplace_back("epochs", std::to_string(config.epochs.value_or(2)));
-  if (config.limit_train) flags.emplace_back("limit-train", std::to_string(*config.limit_train));
-  if (config.limit_val) flags.emplace_back("limit-val", std::to_string(*config.limit_val));
-  if (config.target_accuracy) {
-    flags.emplace_back("target-accuracy", fmt::format("{}", *config.target_accuracy));
-  }
-  return flags;
-}
-
-std::vector<std::string> passed_on(const Config& config) {
-  std::vector<std::string> words;
-  for (const auto& [name, value] : handed_on(config)) {
-    words.push_back("--" + name);
-    if (!config.switches.contains(name)) words.push_back(value);
-  }
-  return words;
-}
-
-/// Those that make another experiment of it, apart from what the table says in fields of their own.
-std::map<std::string, std::string> options_of(const Config& config) {
-  const std::set<std::string> said{"model", "image-size",  "data",
-                                   "seed",  "limit-train", "limit-val"};
-  std::map<std::string, std::string> options;
-  for (const auto& [name, value] : handed_on(config)) {
-    if (!said.contains(name)) options[name] = config.switches.contains(name) ? "true" : value;
-  }
-  return options;
 }
 
 CellTable table_of(const Config& config, const Services& services, const TrainingChoices& choices,

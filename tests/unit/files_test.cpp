@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "core/error.h"
 #include "support/temporary_folder.h"
@@ -49,6 +53,43 @@ TEST(AtomicFile, AppearsWithCommitAndNotBefore) {
   file.commit();
   EXPECT_EQ(text_of(path), "whole");
   EXPECT_EQ(entries(folder.path()), 1u);
+}
+
+// As of two containers whose processes have one number.
+TEST(AtomicFile, TwoOfOneNameDoNotMix) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "cells.json";
+  AtomicFile first(path), second(path);
+  first.write("first");
+  second.write("the second");
+  first.commit();
+  EXPECT_EQ(text_of(path), "first");
+  second.commit();
+  EXPECT_EQ(text_of(path), "the second");
+  EXPECT_EQ(entries(folder.path()), 1u);
+}
+
+TEST(CreateFile, OfSeveralOneSucceeds) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "machine.json";
+  std::atomic<int> made = 0;
+  std::string winner;
+  {
+    std::vector<std::jthread> tasks;
+    for (int i = 0; i < 8; ++i) {
+      tasks.emplace_back([&, text = std::to_string(i)] {
+        if (!create_file(path, text)) return;
+        ++made;
+        winner = text;
+      });
+    }
+  }
+  EXPECT_EQ(made, 1);
+  EXPECT_EQ(text_of(path), winner);
+  EXPECT_FALSE(create_file(path, "late"));
+  EXPECT_EQ(text_of(path), winner);
+  EXPECT_EQ(entries(folder.path()), 1u);
+  EXPECT_THROW(create_file(folder.path() / "none" / "x", "text"), Error);
 }
 
 TEST(AtomicFile, KeepsTheOldFileUntilTheNewOneIsWhole) {
