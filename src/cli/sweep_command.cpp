@@ -16,7 +16,6 @@
 #include "core/text.h"
 #include "report/reference_table.h"
 #include "report/report_files.h"
-#include "sweep/explanation.h"
 #include "sweep/time_left.h"
 
 namespace cputrain {
@@ -35,15 +34,19 @@ class Sweep {
     for (const Cell& cell : plan.cells) states_.push_back(state_of(plan, cell));
   }
 
-  /// Measures what is missing of some cells. False where a signal asked for a stop.
+  /// Measures what is missing of some cells: a repeat of each, then the next repeat of each, so that
+  /// a slow minute of the machine falls on none of them alone and there is a whole table after the
+  /// first round. False where a signal asked for a stop.
   bool measure(std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last && config_.retry; ++i) {
       forget_failure(plan_, plan_.cells[i]);
       states_[i] = state_of(plan_, plan_.cells[i]);
     }
     for (std::size_t i = first; i < last; ++i) left_.expect(cost_left(i));
-    for (std::size_t i = first; i < last; ++i) {
-      if (!measure_cell(i)) return false;
+    for (int round = 1; round <= plan_.repeats; ++round) {
+      for (std::size_t i = first; i < last; ++i) {
+        if (!measure_repeat(i, round)) return false;
+      }
     }
     return true;
   }
@@ -91,9 +94,9 @@ class Sweep {
     return static_cast<double>(runs_left(i)) * cost_of_run(i);
   }
 
-  bool measure_cell(std::size_t i) {
-    const bool news = runs_left(i) > 0;
-    while (runs_left(i) > 0) {
+  /// In its round, or earlier where repeats were there already.
+  bool measure_repeat(std::size_t i, int round) {
+    if (runs_left(i) > 0 && states_[i].runs.size() < static_cast<std::size_t>(round)) {
       const Stopwatch watch;
       const double left_before = cost_left(i);
       const int repeat = states_[i].next();
@@ -101,8 +104,11 @@ class Sweep {
       measured_something = true;
       left_.spent(watch.seconds(), cost_of_run(i), left_before - cost_left(i));
       say_run(i, repeat);
+    } else if (round > 1) {
+      return true;
+    } else if (!why_not_measured(i).empty()) {
+      say_absent(i);
     }
-    if (!news && runs_left(i) == 0 && !why_not_measured(i).empty()) say_absent(i);
     write_cell(i);
     if (works_alone) write_table();
     return true;
@@ -150,8 +156,7 @@ void say_plan(const SweepPlan& plan) {
 }
 
 /// The table on standard output, and the report in the folder, unless it is there already.
-void draw(const SweepPlan& plan, const Config& config, const CellTable& table, bool news) {
-  for (const std::string& line : remarks(table)) tell(line);
+void draw(const SweepPlan& plan, const Config& config, bool news) {
   const auto page = plan.folder / "report.html";
   std::error_code ignored;
   if (news || !config.reference.empty() || !std::filesystem::exists(page, ignored)) {
@@ -189,7 +194,7 @@ int collect(SweepPlan& plan, const Config& config) {
   CellTable table = plan.table;
   table.machine = collected_machine(plan);
   for (const Cell& cell : plan.cells) table.cells.push_back(collected_cell(plan, cell));
-  draw(plan, config, table, write_table(plan, table));
+  draw(plan, config, write_table(plan, table));
   return static_cast<int>(ExitCode::ok);
 }
 
@@ -216,7 +221,7 @@ int run_sweep(const Config& config, const Services& services) {
   bool news = sweep.write_table();
   if (!sweep.measure(0, plan.cells.size())) return stopped(plan, services);
   news |= sweep.write_table() || sweep.measured_something;
-  draw(plan, config, sweep.table(), news);
+  draw(plan, config, news);
   return static_cast<int>(ExitCode::ok);
 }
 
