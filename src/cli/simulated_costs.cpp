@@ -24,6 +24,9 @@ namespace {
 /// have usually.
 const std::vector<int> kSizes{1, 2, 4, 8, 16, 32};
 
+/// Pictures to train and to time with.
+constexpr std::size_t kImages = 1024;
+
 std::unique_ptr<Backend> backend_with(int threads, const Config& config, const Services& services) {
   return services.make_backend({.name = config.backend,
                                 .precision = DType::f32,
@@ -109,15 +112,16 @@ CostTable measure(const Config& config, const Services& services, const Training
                   const Graph& graph, const Machine& machine) {
   const auto solo = make_solo();
   DataRequest request = config.data_request(choices.seed);
-  request.limit_train = 2 * static_cast<std::size_t>(kSizes.back());
+  request.limit_train = kImages;
   request.limit_validation = 0;
-  if (config.data.empty()) request.spec = fmt::format("synthetic:{}", 4 * kSizes.back());
+  if (config.data.empty()) request.spec = fmt::format("synthetic:{}", 2 * kImages);
   const DataSource source = services.data.open(request);
   const DecodedData data = services.data.decode(source, {choices.image, 1, {}, choices.resize},
                                                 solo->node_memory(), solo->node_barrier());
   return calibrate(
       {.graph = graph,
        .rule = choices.optimizer.rule,
+       .learning_rate = choices.learning_rate.base,
        .seed = choices.seed,
        .images = data.train,
        .machine = machine,

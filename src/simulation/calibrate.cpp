@@ -27,7 +27,8 @@ class TeamTimes {
     together([&](int i) { workers_[index(i)].start(); });
   }
 
-  void prepare() {
+  /// With the weights of another team, or training them.
+  void prepare(const TeamTimes* trained) {
     measure_limits();
     for (TimedWorker& worker : workers_) {
       worker.compile([&](const ParameterLayout& layout) {
@@ -36,7 +37,8 @@ class TeamTimes {
       });
     }
     together([&](int i) {
-      if (i == 0) workers_[0].train();
+      if (i == 0 && trained) workers_[0].take_weights(trained->workers_[0]);
+      if (i == 0 && !trained) workers_[0].train();
     });
     for (std::size_t size = 0; size < todo_.sizes.size(); ++size) {
       // Long enough for the clock, and for all ranks to be at it most of the time.
@@ -221,7 +223,8 @@ CostTable calibrate(const Calibration& todo) {
                   "those of another machine)",
                   table.cores));
   for (const Team& team : teams_of(table.cores, table.hardware_threads)) {
-    teams.emplace_back(todo, team).prepare();
+    const TeamTimes* const first = teams.empty() ? nullptr : &teams.front();
+    teams.emplace_back(todo, team).prepare(first);
   }
   for (int round = 0; round < kRounds; ++round) {
     for (TeamTimes& team : teams) team.time_round();

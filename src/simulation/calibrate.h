@@ -21,6 +21,7 @@ struct Team {
 struct Calibration {
   const Graph& graph;
   const UpdateRule& rule;
+  double learning_rate;
   std::uint64_t seed;  ///< of the initial weights
   const ImageSet& images;
   const Machine& machine;

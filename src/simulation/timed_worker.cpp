@@ -59,7 +59,7 @@ UpdateSlice TimedWorker::slice(Range own, std::vector<std::unique_ptr<Pages>>& s
   return slice;
 }
 
-PassSeconds TimedWorker::pass(std::size_t size, Accumulate accumulate) {
+PassSeconds TimedWorker::pass(std::size_t size, Accumulate accumulate, double scale) {
   const std::size_t all = todo_.images.size();
   pixels_.clear();
   labels_.clear();
@@ -74,23 +74,34 @@ PassSeconds TimedWorker::pass(std::size_t size, Accumulate accumulate) {
   Stopwatch watch;
   programs_[size]->forward({pixels_, labels_, samples_}, {Phase::train, todo_.seed, 0});
   seconds.forward = watch.lap();
-  programs_[size]->backward(1.0 / todo_.sizes[size], accumulate, [](std::size_t) {});
+  programs_[size]->backward(scale / todo_.sizes[size], accumulate, [](std::size_t) {});
   seconds.backward = watch.lap();
   return seconds;
 }
 
 void TimedWorker::train() {
-  constexpr std::uint64_t kSteps = 4;
+  constexpr std::uint64_t kSteps = 8;
+  constexpr int kImages = 128;
   const std::size_t size = todo_.sizes.size() - 1;
   initialise_weights(todo_.graph, *programs_[size], todo_.seed, weights_);
   // Layer-wise rules would need norms; how few zeros there are depends little on the rule.
   const UpdateRule rule = is_layer_wise(todo_.rule) ? UpdateRule(Sgd{}) : todo_.rule;
   std::vector<std::unique_ptr<Pages>> state;
   UpdateSlice all = slice({0, gradients().size}, state);
-  all.learning_rate = default_learning_rate(rule);
+  all.learning_rate = todo_.learning_rate;
+  const int passes = (kImages + todo_.sizes[size] - 1) / todo_.sizes[size];
   for (all.step = 0; all.step < kSteps; ++all.step) {
-    pass(size, Accumulate::overwrite);
+    for (int i = 0; i < passes; ++i) {
+      pass(size, i == 0 ? Accumulate::overwrite : Accumulate::add, 1.0 / passes);
+    }
     backend_->update(rule, all);
+  }
+}
+
+void TimedWorker::take_weights(const TimedWorker& trained) {
+  Program& own = *programs_.back();
+  for (std::size_t p = 0; p < own.layout().parameters.size(); ++p) {
+    own.from_canonical(p, trained.programs_.back()->to_canonical(p, trained.weights_), weights_);
   }
 }
 

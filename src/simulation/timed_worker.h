@@ -32,9 +32,11 @@ class TimedWorker {
   void start() { backend_ = todo_.make_backend(team_.threads); }
   /// Programs of all sizes. `weights` is asked for the arena with each of them.
   void compile(const std::function<Array(const ParameterLayout&)>& weights);
-  /// Initial weights, and some steps from there: kernels skip zeros, and few things are zero at
-  /// first. One worker of a team does it.
+  /// Initial weights, and some steps from there: kernels skip zeros, and how many there are changes
+  /// with the first steps.
   void train();
+  /// Those of a worker that was trained.
+  void take_weights(const TimedWorker& trained);
   /// Passes until the program of this size has found its algorithms. Seconds of one more.
   double warm_up(std::size_t size);
   void time_passes(std::size_t size, int count);
@@ -51,7 +53,8 @@ class TimedWorker {
   const std::vector<double>& passes(std::size_t size) const { return passes_[size]; }
 
  private:
-  PassSeconds pass(std::size_t size, Accumulate);
+  /// `scale`: of the gradient of the mean loss.
+  PassSeconds pass(std::size_t size, Accumulate, double scale = 1);
   Array gradients() const;
   UpdateSlice slice(Range own, std::vector<std::unique_ptr<Pages>>& state) const;
 
