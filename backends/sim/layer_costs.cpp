@@ -10,14 +10,12 @@ constexpr double kFloat = 4;  // bytes
 
 CostsWhenActive measured_as(const Platform& platform, const CostTable& costs,
                             const LocalRank& local) {
-  const CostsWhenActive one_thread =
-      platform.cpu ? costs.alone() : costs.when(local.ranks * local.threads);
-  return costs.with_threads(one_thread, local.threads);
+  return platform.cpu ? costs.alone() : costs.when(local.ranks * local.threads);
 }
 
 /// Of a core, when so many work.
-double core_gbs(const CostsWhenActive& costs) {
-  return costs.triad_gbs / (costs.active * costs.threads);
+double core_gbs(const CostsWhenActive& one_thread) {
+  return one_thread.triad_gbs / one_thread.active;
 }
 
 /// Backward reads the weights and writes their gradient; it reads a map and its gradient and writes
@@ -29,10 +27,10 @@ double passes(Way way) { return way == Way::forward ? 1 : 2; }
 LayerCosts::LayerCosts(const Graph& graph, const Platform& platform, const CostTable& costs,
                        const LocalRank& local)
     : costs_(costs),
-      measured_(measured_as(platform, costs, local)),
+      measured_(costs.with_threads(measured_as(platform, costs, local), local.threads)),
       slowdown_(slowdown(platform, costs, local)),
       noise_(platform.noise.value_or(measured_.spread)),
-      rank_gbs_(core_gbs(measured_) * local.threads),
+      rank_gbs_(core_gbs(measured_as(platform, costs, local)) * local.threads),
       platform_gbs_(platform.core_gbs * local.threads),
       memory_slowdown_(platform.cpu ? rank_gbs_ / platform_gbs_ : 1) {
   std::optional<std::size_t> before;

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -93,36 +94,46 @@ std::vector<Cell> planned_cells(const SimulationRequest& request, const Platform
   if (request.cpus.empty()) grid.cpus.push_back(platform.most_ranks());
   if (grid.batches.empty() && grid.batches_per_rank.empty()) grid.batches = {128, 256, 512, 1024};
   SweepCells planned = cells_of(grid);
+  if (planned.cells.empty()) {
+    fail(ExitCode::usage, fmt::format("--np, --threads: {}", planned.left_out.front()));
+  }
   for (const std::string& reason : planned.left_out) tell("Left out: " + reason);
   return std::move(planned.cells);
 }
 
 /// "./cputrain simulate --np 1,2 ...", for the record; without the flags named.
-std::string command_text(const Config& config, const std::set<std::string>& without) {
-  std::string text = "./cputrain simulate";
+std::vector<std::string> words_of(const Config& config, const std::set<std::string>& without) {
+  std::vector<std::string> words{"./cputrain", "simulate"};
   for (const auto& [name, value] : config.given) {
-    if (!without.contains(name)) text += " --" + name + (value.empty() ? "" : " " + value);
+    if (without.contains(name)) continue;
+    words.push_back("--" + name);
+    if (!value.empty()) words.push_back(value);
   }
-  return text;
+  return words;
 }
 
 std::string command_of(const Config& config, const Cell& cell) {
-  const std::string batch = cell.batch_per_rank
-                                ? fmt::format("--batch-per-rank {}", *cell.batch_per_rank)
-                                : fmt::format("--batch {}", cell.batch);
-  return fmt::format("{} --np {} --threads {} {}",
-                     command_text(config, {"np", "threads", "batch", "batch-size", "batch-per-rank",
-                                           "json", "out", "overwrite"}),
-                     cell.cpus, cell.threads, batch);
+  std::vector<std::string> words = words_of(config, {"np", "threads", "batch", "batch-size",
+                                                     "batch-per-rank", "json", "out", "overwrite"});
+  const bool weak = cell.batch_per_rank.has_value();
+  const std::size_t images = weak ? static_cast<std::size_t>(*cell.batch_per_rank) : cell.batch;
+  for (const auto& [flag, value] :
+       {std::pair{"--np", std::to_string(cell.cpus)},
+        std::pair{"--threads", std::to_string(cell.threads)},
+        std::pair{weak ? "--batch-per-rank" : "--batch", std::to_string(images)}}) {
+    words.emplace_back(flag);
+    words.push_back(value);
+  }
+  return command_line(words);
 }
 
 /// What makes another experiment of a table with the same platform and model.
 std::map<std::string, std::string> options_of(const Config& config, const CostTable& costs) {
-  static const std::set<std::string> kNames{"clock-ghz", "memory-gbs",  "network-gbps", "allreduce",
-                                            "optimizer", "micro-batch", "precision"};
+  std::set<std::string> names{"clock-ghz", "memory-gbs", "network-gbps"};
+  names.insert(kOfTraining.begin(), kOfTraining.end());
   std::map<std::string, std::string> options{{"costs", costs.cpu}};
   for (const auto& [name, value] : config.given) {
-    if (kNames.contains(name)) options[name] = value;
+    if (names.contains(name) && name != "model" && name != "image-size") options[name] = value;
   }
   return options;
 }
@@ -142,7 +153,7 @@ CellTable empty_table(const Config& config, const TrainingChoices& choices, cons
   table.seed = choices.seed;
   table.machine.platform = platform_name(config);
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
-  table.command = command_text(config, {"json", "out", "overwrite"});
+  table.command = command_line(words_of(config, {"json", "out", "overwrite"}));
   return table;
 }
 

@@ -9,9 +9,6 @@
 namespace cputrain {
 namespace {
 
-const std::vector<std::string> kOfTraining{"model",     "image-size", "classes",     "dropout",
-                                           "optimizer", "allreduce",  "micro-batch", "precision"};
-
 void add_grid(Flags& f, Config& c) {
   f.group("Grid");
   f.wholes("np", c.simulation.cpus, 1, 65536,
@@ -40,6 +37,9 @@ void add_grid(Flags& f, Config& c) {
 }
 
 }  // namespace
+
+const std::vector<std::string> kOfTraining{"model",     "image-size", "classes",     "dropout",
+                                           "optimizer", "allreduce",  "micro-batch", "precision"};
 
 void add_simulate_flags(Flags& f, Config& c) {
   add_grid(f, c);

@@ -7,6 +7,8 @@ namespace cputrain {
 
 void add_simulate_flags(Flags&, Config&);
 
+/// Flags that are handed on to the simulated trainings.
+extern const std::vector<std::string> kOfTraining;
 /// Flags of a simulation that its trainings have, too, as words.
 std::vector<std::string> flags_of_training(const Config&);
 

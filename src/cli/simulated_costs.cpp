@@ -132,8 +132,6 @@ CostTable measure(const Config& config, const Services& services, const Training
        .say = [](const std::string& line) { tell(line); }});
 }
 
-}  // namespace
-
 /// Every layer of the table must be of the network, and take time.
 void check_layers(const CostTable& table, const Graph& graph, const std::string& file) {
   const auto nodes = graph.nodes();
@@ -155,6 +153,8 @@ void check_layers(const CostTable& table, const Graph& graph, const std::string&
            file));
 }
 
+}  // namespace
+
 CostTable costs_of(const Config& config, const Services& services, const TrainingChoices& choices,
                    const Graph& graph, bool anew) {
   const auto classes = static_cast<int>(graph.back().dst.size());
@@ -165,6 +165,12 @@ CostTable costs_of(const Config& config, const Services& services, const Trainin
     check_layers(table, graph, file);
     if (table.model == choices.model->name && table.image_size == choices.image.height &&
         table.classes == classes) {
+      if (table.network != network) {
+        tell(fmt::format(
+            "warning: --costs {}: measured with '{}', here it is '{}' (network, kernels, "
+            "update rule); times are those of the former",
+            file, printable(table.network), network));
+      }
       return table;
     }
     fail(ExitCode::usage,

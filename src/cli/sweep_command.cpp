@@ -34,9 +34,9 @@ class Sweep {
     for (const Cell& cell : plan.cells) states_.push_back(state_of(plan, cell));
   }
 
-  /// Measures what is missing of some cells: a repeat of each, then the next repeat of each, so that
-  /// a slow minute of the machine falls on none of them alone and there is a whole table after the
-  /// first round. False where a signal asked for a stop.
+  /// Measures what is missing of some cells: a repeat of each, then the next repeat of each, so
+  /// that a slow minute of the machine falls on none of them alone and there is a whole table after
+  /// the first round. False where a signal asked for a stop.
   bool measure(std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last && config_.retry; ++i) {
       forget_failure(plan_, plan_.cells[i]);

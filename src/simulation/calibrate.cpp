@@ -66,7 +66,14 @@ class TeamTimes {
     return costs_;
   }
 
-  std::vector<double> workspaces() {
+  /// That a rank of its own allocates.
+  double bytes_of_rank() const {
+    double bytes = sizeof(float) * static_cast<double>(workers_[0].gradient_size());
+    for (const double workspace : workspaces()) bytes += workspace;
+    return bytes;
+  }
+
+  std::vector<double> workspaces() const {
     std::vector<double> bytes;
     for (std::size_t size = 0; size < passes_.size(); ++size) {
       bytes.push_back(static_cast<double>(workers_[0].program(size).workspace_bytes()));
@@ -217,15 +224,24 @@ std::vector<Team> teams_of(int cores, int hardware_threads) {
 CostTable calibrate(const Calibration& todo) {
   CostTable table = table_of(todo);
   std::list<TeamTimes> teams;
-  const Stopwatch watch;
   todo.say(
       fmt::format("Measuring the model's costs on {} cores (about a minute; --costs FILE takes "
                   "those of another machine)",
                   table.cores));
   for (const Team& team : teams_of(table.cores, table.hardware_threads)) {
     const TeamTimes* const first = teams.empty() ? nullptr : &teams.front();
+    // All teams keep their programs, since rounds go through them.
+    constexpr double kPart = 0.25;
+    if (first && team.ranks * first->bytes_of_rank() > kPart * table.memory_bytes) {
+      todo.say(
+          fmt::format("{} ranks at once would need too much memory; their costs are taken from "
+                      "fewer",
+                      team.ranks));
+      continue;
+    }
     teams.emplace_back(todo, team).prepare(first);
   }
+  const Stopwatch watch;
   for (int round = 0; round < kRounds; ++round) {
     for (TeamTimes& team : teams) team.time_round();
     if (round == kRounds / 2) {

@@ -142,7 +142,6 @@ CostsWhenActive CostTable::with_threads(CostsWhenActive costs, int threads) cons
         single.update_seconds_per_number);
   costs.sum_gbs *= threads;
   costs.fma_gflops *= threads;
-  costs.active = std::max(1, costs.active / threads);
   costs.threads = threads;
   return costs;
 }

@@ -63,7 +63,8 @@ struct CostTable {
   /// With one thread a rank: in proportion between the two measured numbers of ranks around this
   /// one, as the nearest one beyond them.
   CostsWhenActive when(int active) const;
-  /// The same as `one_thread` with more of them a rank: each layer has a part that threads share
+  /// Seconds and rates of a rank with more threads than `one_thread` has (limits of the machine and
+  /// the number of ranks stay): each layer has a part that threads share
   /// and one that they do not (Amdahl, 1967), by what was measured with most threads. Where nothing
   /// was, they share all of it.
   CostsWhenActive with_threads(CostsWhenActive one_thread, int threads) const;

@@ -4,16 +4,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+
+#include "core/median.h"
 
 namespace cputrain {
 namespace {
-
-/// The middle one, or the mean of the middle two.
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t n = values.size();
-  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
 
 Budget scaled(const Budget& b, double factor) {
   return {b.input_wait * factor,     b.forward * factor,
@@ -54,15 +50,17 @@ CellMachine Forecast::machine() const {
 }
 
 std::string Forecast::obstacle(const Cell& cell) const {
-  if (cell.cpus % cell.threads != 0) {
-    return fmt::format("{} CPUs cannot be divided into ranks of {} threads", cell.cpus,
-                       cell.threads);
-  }
   if (cell.threads > platform_.hardware_threads()) {
     return fmt::format("a machine of {} has {} hardware threads, not {} for a rank", platform_.name,
                        platform_.hardware_threads(), cell.threads);
   }
-  if (cell.ranks > platform_.most_ranks(cell.threads)) {
+  const int most = platform_.most_ranks(cell.threads);
+  if (cell.ranks > most && cell.threads > 1) {
+    return fmt::format("{} holds {} ranks of {} threads ({} x {} hardware threads), not {}",
+                       platform_.name, most, cell.threads, platform_.nodes,
+                       platform_.hardware_threads(), cell.ranks);
+  }
+  if (cell.ranks > most) {
     return fmt::format("{} has {} CPUs ({} x {} hardware threads)", platform_.name,
                        platform_.most_ranks(), platform_.nodes, platform_.hardware_threads());
   }

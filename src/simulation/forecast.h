@@ -43,7 +43,7 @@ class Forecast {
 std::string usual_allreduce(int nodes, int ranks, const Platform&, double gradient_bytes);
 
 /// What takes most of a simulated epoch, in words with its numbers. `memory_stall` is the part of
-/// forward, backward and sums that waited for memory.
+/// forward and backward that waited for memory.
 CellLimits limits_of(const Cell&, const Platform&, double memory_stall);
 
 }  // namespace cputrain

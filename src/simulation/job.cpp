@@ -36,7 +36,7 @@ SimulationJob read_job(const std::filesystem::path& file) {
   const JsonObject object(json, file.string());
   SimulationJob job;
   job.ranks = object.whole("ranks", 1, 1'000'000);
-  job.threads = object.whole("threads", 1, 1000);
+  job.threads = object.whole("threads", 1, 65536);
   job.arguments = object.texts("arguments", 1000);
   job.platform = platform_from_json(object.required("platform"), file.string());
   job.costs = costs_from_json(object.required("costs"), file.string());

@@ -88,7 +88,7 @@ void TimedWorker::train() {
   const UpdateRule rule = is_layer_wise(todo_.rule) ? UpdateRule(Sgd{}) : todo_.rule;
   std::vector<std::unique_ptr<Pages>> state;
   UpdateSlice all = slice({0, gradients().size}, state);
-  all.learning_rate = todo_.learning_rate;
+  all.learning_rate = is_layer_wise(todo_.rule) ? default_learning_rate(rule) : todo_.learning_rate;
   const int passes = (kImages + todo_.sizes[size] - 1) / todo_.sizes[size];
   for (all.step = 0; all.step < kSteps; ++all.step) {
     for (int i = 0; i < passes; ++i) {

@@ -47,7 +47,8 @@ class TimedWorker {
   double time_sum();
 
   Backend& backend() { return *backend_; }
-  Program& program(std::size_t size) { return *programs_[size]; }
+  Program& program(std::size_t size) const { return *programs_[size]; }
+  std::size_t gradient_size() const { return programs_[0]->layout().gradient_size; }
   const std::vector<TimedRound>& rounds(std::size_t size) const { return rounds_[size]; }
   /// Of each timed pass of this size, forward and backward together.
   const std::vector<double>& passes(std::size_t size) const { return passes_[size]; }

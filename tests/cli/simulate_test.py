@@ -85,13 +85,13 @@ class Simulate(ProgramTest):
         self.assertIn("2 hardware threads", cell["reason"])
 
     @needs_simulator
-    def test_a_thousand_ranks_end_and_take_little_memory(self):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    def test_hundreds_of_ranks_take_little_memory(self):
         cell, = self.simulate("--platform", "cluster-8x10g", "--np", "512", "--batch", "1024", "--repeat", "1",
                               "--steps", "1")["cells"]
         self.assertEqual(cell["status"], "simulated")
         self.assertGreater(cell["budget"]["allreduce_exposed"], 0)
-        self.assertLess(max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss), 2 << 20)  # KiB
+        # Of the largest child so far, which is this one.
+        self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 2 << 20)  # KiB
 
     @needs_simulator
     def test_costs_measured_here_add_up_to_the_forecast(self):

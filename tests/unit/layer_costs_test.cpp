@@ -81,6 +81,22 @@ TEST(LayerCosts, OfAShardAreItsPart) {
   EXPECT_DOUBLE_EQ(part.bytes, 0.25 * (kWeights + 8 * kMaps));
 }
 
+// Nothing was measured with threads, so that they share everything, and each has a core's
+// bandwidth.
+TEST(LayerCosts, OfThreadsAreTheirShare) {
+  const CostTable table = costs(1000);
+  Platform platform = other();
+  platform.cores = 4;
+  platform.cpu->clock = {{1, 1.0}, {4, 1.0}};
+  const LayerCosts one(dense_graph(), platform, table, {0, 1, 1});
+  const LayerCosts four(dense_graph(), platform, table, {0, 1, 4});
+  EXPECT_DOUBLE_EQ(four.sum_seconds(10), one.sum_seconds(10) / 4);
+  EXPECT_DOUBLE_EQ(four.update_seconds(2), one.update_seconds(2) / 4);
+  EXPECT_NEAR(four.pass(0, Way::forward, 4).seconds, one.pass(0, Way::forward, 4).seconds / 4,
+              1e-9);
+  EXPECT_NEAR(four.pass(0, Way::forward, 2).bytes, one.pass(0, Way::forward, 2).bytes, 1e-6);
+}
+
 TEST(LayerCosts, SayWhenMemoryMayDecide) {
   const CostTable table = costs(1000);
   const LayerCosts costs_here(dense_graph(), here(table), table, {});
