@@ -10,6 +10,10 @@ try:
     from mlperf_logging.compliance_checker import mlp_parser
 except ImportError:
     mlp_parser = None
+try:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+except ImportError:
+    EventAccumulator = None
 
 # The order of keys and the spaces are what the compliance checker of mlperf_logging reads (ruleset 4.0.0).
 MLLOG = re.compile(r':::MLLOG (\{"namespace": "", "time_ms": \d+, "event_type": "(INTERVAL_START|INTERVAL_END|'
@@ -45,6 +49,19 @@ class LogFormats(ProgramTest):
         said = [e["value"] for e in events if e["key"] == "eval_accuracy"]
         self.assertEqual(said, [m["val_accuracy"] for m in self.metrics("run", "epoch")])
         self.assertEqual([e["metadata"]["epoch_num"] for e in events if e["key"] == "epoch_stop"], [1, 2])
+
+    @unittest.skipUnless(EventAccumulator, "TensorBoard is not there; scripts/check_formats brings it")
+    def test_tensorboard_reads_the_epochs(self):
+        self.train_with()
+        epochs = self.metrics("run", "epoch")
+        for part, prefix in (("train", ""), ("validation", "val_")):
+            events = EventAccumulator(self.path("run", part))
+            events.Reload()
+            for tag in "loss", "accuracy":
+                read = [event.value for event in events.Scalars("epoch_" + tag)]
+                self.assertEqual(len(read), len(epochs))
+                for value, epoch in zip(read, epochs):
+                    self.assertAlmostEqual(value, epoch[prefix + tag], places=5)
 
     def test_dawnbench(self):
         self.train_with("--log-format", "dawnbench")
