@@ -76,9 +76,8 @@ template <int kBlock, int kSize, bool kAdd>
           *reinterpret_cast<const typename L::AnyFloat*>(dst + x * kBlock);
       diff = value > 0 ? diff : typename L::Float{};
     }
-    const typename L::Byte bytes =
-        *reinterpret_cast<const typename L::AnyByte*>(winners + x * kBlock);
-    const typename L::Int winner = __builtin_convertvector(bytes, typename L::Int);
+    typename L::Int winner;
+    load_bytes<kBlock>(winners + x * kBlock, winner);
     for (int row = rows.begin; row < rows.end; ++row) {
       for (int column = columns.begin; column < columns.end; ++column) {
         const std::ptrdiff_t pixel =

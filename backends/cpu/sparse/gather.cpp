@@ -27,10 +27,10 @@ std::size_t GatherPlan::scratch_bytes() const {
 }
 
 GatherPlan::Tile GatherPlan::tile_at(int row, int column) const {
-  const int size = pool ? 2 : 1, windows = kTile / size;
+  const int size = pool ? 2 : 1;
   Tile tile{};
-  tile.row = row, tile.row_end = std::min(row + windows, dst.shape.height);
-  tile.column = column, tile.column_end = std::min(column + windows, dst.shape.width);
+  tile.row = row, tile.row_end = std::min(row + windows(), dst.shape.height);
+  tile.column = column, tile.column_end = std::min(column + windows(), dst.shape.width);
   tile.y = row * size - rows.before, tile.x = column * size - columns.before;
   tile.height = (tile.row_end - row) * size + 2;
   tile.width = (tile.column_end - column) * size + 2;
@@ -52,9 +52,7 @@ void GatherPlan::list_tile(const Tile& tile, const Gradients& from, ChannelLists
         (static_cast<std::size_t>(row) * static_cast<std::size_t>(dst.shape.width) +
          static_cast<std::size_t>(tile.column)) *
         block;
-    kernels.list_windows({from.diff + at, from.dst ? from.dst + at : nullptr,
-                          from.winners ? from.winners + at : nullptr},
-                         count, static_cast<std::uint32_t>(y * tile.stride),
+    kernels.list_windows(behind(from, at), count, static_cast<std::uint32_t>(y * tile.stride),
                          static_cast<std::uint32_t>(size * block),
                          static_cast<std::uint32_t>(tile.stride), lists, bias_sums);
   }
@@ -75,8 +73,22 @@ const float* GatherPlan::patch(const Tile& tile, const float* plane, float* copy
   return copy;
 }
 
-void GatherPlan::run(const float* image, const Gradients& gradients, int out, float* sums,
-                     std::byte* scratch) const {
+int GatherPlan::tile_rows() const { return (dst.shape.height + windows() - 1) / windows(); }
+
+void GatherPlan::run(const float* image, const Gradients& gradients, const GatherPart& part,
+                     float* sums, std::byte* scratch) const {
+  for (int row = part.row; row < part.row_end; ++row) {
+    for (int column = 0; column < dst.shape.width; column += windows()) {
+      const Tile tile = tile_at(row * windows(), column);
+      for (int out = part.out; out < part.out_end; ++out) {
+        run_tile(tile, image, gradients, out, sums, scratch);
+      }
+    }
+  }
+}
+
+void GatherPlan::run_tile(const Tile& tile, const float* image, const Gradients& gradients, int out,
+                          float* sums, std::byte* scratch) const {
   constexpr auto kRoom = static_cast<std::size_t>(kTile * kTile);
   const auto block = static_cast<std::size_t>(kernels.block);
   const auto outs = static_cast<std::size_t>(dst.shape.channels);
@@ -86,25 +98,19 @@ void GatherPlan::run(const float* image, const Gradients& gradients, int out, fl
   float* const copies = memory + 2 * block * kRoom;
   ChannelLists lists{memory, reinterpret_cast<std::uint32_t*>(memory + block * kRoom),
                      reinterpret_cast<std::uint32_t*>(copies + 2 * patch_size()), kRoom};
-  float* const bias_sums = sums + 9 * src.blocks() * block * outs + first;
-  const int windows = pool ? kTile / 2 : kTile;
-  for (int row = 0; row < dst.shape.height; row += windows) {
-    for (int column = 0; column < dst.shape.width; column += windows) {
-      const Tile tile = tile_at(row, column);
-      list_tile(tile, gradients, lists, bias_sums);
-      for (int in = 0; in < in_blocks(); in += 2) {
-        const int count = std::min(2, in_blocks() - in);
-        const float* from[2] = {};
-        float* to[2] = {};
-        for (int i = 0; i < count; ++i) {
-          const auto index = static_cast<std::size_t>(in + i);
-          from[i] = patch(tile, image + index * plane,
-                          copies + static_cast<std::size_t>(i) * patch_size());
-          to[i] = sums + (index * outs + first) * 9 * block;
-        }
-        kernels.gather(lists, from, count, tile.stride, to);
-      }
+  list_tile(tile, behind(gradients, static_cast<std::size_t>(out) * (dst.size() / dst.blocks())),
+            lists, sums + 9 * src.blocks() * block * outs + first);
+  for (int in = 0; in < in_blocks(); in += 2) {
+    const int count = std::min(2, in_blocks() - in);
+    const float* from[2] = {};
+    float* to[2] = {};
+    for (int i = 0; i < count; ++i) {
+      const auto index = static_cast<std::size_t>(in + i);
+      from[i] =
+          patch(tile, image + index * plane, copies + static_cast<std::size_t>(i) * patch_size());
+      to[i] = sums + (index * outs + first) * 9 * block;
     }
+    kernels.gather(lists, from, count, tile.stride, to);
   }
 }
 

@@ -8,8 +8,14 @@
 
 namespace cputrain::sparse {
 
+/// A part of an image's work: rows of tiles, and which blocks of outputs gather from them.
+struct GatherPart {
+  int row, row_end;
+  int out, out_end;
+};
+
 /// Gradients of a kernel from the outputs that carry one, tile by tile: a tile of the source stays
-/// in the first-level cache while all channels of a block of outputs gather from it.
+/// in the caches while all blocks of outputs gather from it.
 struct GatherPlan {
   const Kernels& kernels;
   SampleLayout src, dst;
@@ -19,9 +25,11 @@ struct GatherPlan {
   /// Sums of a kernel: [in / b][out][tap][b], then of the bias: [out].
   std::size_t sums_size() const;
   std::size_t scratch_bytes() const;  ///< for one thread
+  int tile_rows() const;              ///< of an image
 
-  /// Adds what one image contributes to block `out` of the outputs. Gradients are of the image.
-  void run(const float* image, const Gradients&, int out, float* sums, std::byte* scratch) const;
+  /// Adds what a part of one image contributes. Gradients are of the image.
+  void run(const float* image, const Gradients&, const GatherPart&, float* sums,
+           std::byte* scratch) const;
 
   /// Writes the sums to kernel and bias (null: none) as they lie in the arena, or adds them.
   void finish(const float* sums, float* diff_weights, float* diff_bias, bool adds) const;
@@ -34,7 +42,10 @@ struct GatherPlan {
   std::size_t patch_size() const {
     return static_cast<std::size_t>(kPatch * kPatch * kernels.block);
   }
+  int windows() const { return pool ? kTile / 2 : kTile; }  ///< of a tile, each way
   Tile tile_at(int row, int column) const;
+  void run_tile(const Tile&, const float* image, const Gradients&, int out, float* sums,
+                std::byte* scratch) const;
   void list_tile(const Tile&, const Gradients&, ChannelLists&, float* bias_sums) const;
   const float* patch(const Tile&, const float* plane, float* copy) const;
   void finish_block(const float* sums, float* diff_weights, int out, bool adds) const;

@@ -10,6 +10,11 @@ struct Isa {
   using Float = cputrain::Lanes<kBlock>::Float;
   using Int = cputrain::Lanes<kBlock>::Int;
 
+  static Int load_bytes(const std::uint8_t* from) {
+    Int bytes;
+    cputrain::load_bytes<kBlock>(from, bytes);
+    return bytes;
+  }
   static unsigned not_zero(const Float& values) { return bits(values != 0); }
   static unsigned positive(const Float& values) { return bits(values > 0); }
   static unsigned equal(const Int& values, int number) { return bits(values == number); }

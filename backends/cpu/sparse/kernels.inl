@@ -1,6 +1,7 @@
 // The loops of kernels.h, included by one file for each instruction set, which defines `Isa`:
 //   kBlock                                channels in a block; a set of them is a number, lane 0
 //                                         its lowest bit
+//   load_bytes(from)                      one to each lane
 //   not_zero(values), positive(values), equal(values, number)
 //                                         the lanes of which that is true
 //   add_where(set, sums, values)          sums, with the values of the set added
@@ -25,10 +26,6 @@ inline Float load(const float* from) {
 inline void store(float* to, Float values) {
   *reinterpret_cast<Lanes<kBlock>::AnyFloat*>(to) = values;
 }
-inline Int load_bytes(const std::uint8_t* from) {
-  const Byte bytes = *reinterpret_cast<const Lanes<kBlock>::AnyByte*>(from);
-  return __builtin_convertvector(bytes, Int);
-}
 
 /// i * step, by lane.
 inline Int multiples(int step) {
@@ -45,6 +42,16 @@ constexpr int kChannel = kBlock, kChannels = 9 * kBlock * kBlock;
 inline void append(unsigned keep, Float values, Int offsets, TileLists& lists) {
   Isa::compress(keep, values, offsets, lists.values + lists.size, lists.offsets + lists.size);
   lists.size += static_cast<std::uint32_t>(__builtin_popcount(keep));
+}
+
+/// What is needed when the row below is read or written: rows are walked block by block of channels,
+/// too many places at once for the processor to foresee. Into the second-level cache, since the
+/// first is full of weights. `at` may lie behind the map.
+template <int kWrite, class T>
+inline void prefetch(const T* row, std::ptrdiff_t at) {
+  const std::uintptr_t bytes = static_cast<std::uintptr_t>(at) * sizeof(T);
+  __builtin_prefetch(
+      reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(row) + bytes), kWrite, 2);
 }
 
 /// Which gradients count, `at` numbers behind the first.
@@ -75,6 +82,7 @@ inline void list_pixels(const From (&rows)[2], const RowShape& shape, TileLists&
       Int offsets = multiples(kChannel);
       for (int i = 0; i < shape.blocks; ++i, at += shape.plane, offsets += kChannels) {
         const Float values = load(numbers(row) + at);
+        prefetch<0>(numbers(row), static_cast<std::ptrdiff_t>(at) + 2 * shape.width * kBlock);
         append(counting(row, values, at), values, offsets, lists);
       }
     }
@@ -90,8 +98,18 @@ void list_gradients(const Gradients (&rows)[2], const RowShape& shape, TileLists
   list_pixels(rows, shape, lists);
 }
 
+inline void prefetch_below(const Gradients& from, int window, const RowShape& shape) {
+  std::ptrdiff_t at = std::ptrdiff_t{window + shape.width} * kBlock;
+  for (int i = 0; i < shape.blocks; ++i, at += static_cast<std::ptrdiff_t>(shape.plane)) {
+    prefetch<0>(from.diff, at);
+    prefetch<0>(from.winners, at);
+    if (from.dst) prefetch<0>(from.dst, at);
+  }
+}
+
 void list_winners(const Gradients& from, const RowShape& shape, TileLists& lists) {
   for (int tile = 0; tile < shape.tiles; ++tile) {
+    if (!outside(from)) prefetch_below(from, tile, shape);
     for (int position = 0; position < 4; ++position) {
       lists.starts[4 * tile + position] = lists.size;
       if (outside(from) || tile >= shape.width) continue;
@@ -99,7 +117,7 @@ void list_winners(const Gradients& from, const RowShape& shape, TileLists& lists
       Int offsets = multiples(kChannel);
       for (int i = 0; i < shape.blocks; ++i, at += shape.plane, offsets += kChannels) {
         const Float diff = load(from.diff + at);
-        const unsigned here = Isa::equal(load_bytes(from.winners + at), position);
+        const unsigned here = Isa::equal(Isa::load_bytes(from.winners + at), position);
         append(counting(from, diff, at) & here, diff, offsets, lists);
       }
     }
@@ -195,6 +213,7 @@ void scatter_and_store(const ScatterRow& row, const StoreTarget& target) {
       const int x = 2 * tile - target.before + i % 2;
       if (!target.rows[i / 2] || x < 0 || x >= target.width) continue;
       float* const to = target.rows[i / 2] + static_cast<std::ptrdiff_t>(x) * kBlock;
+      prefetch<1>(to, 2 * target.width * kBlock);
       Float value = done[i] + bias;
       if (target.relu) value = value < 0 ? Float{} : value;
       store(to, target.adds ? load(to) + value : value);
@@ -216,7 +235,7 @@ void list_windows(const Gradients& from, int count, std::uint32_t pixel, std::ui
     sums = Isa::add_where(left, sums, load(diff));
     Int pixels = Int{} + static_cast<int>(pixel);
     if (from.winners) {
-      const Int winner = load_bytes(from.winners + at);
+      const Int winner = Isa::load_bytes(from.winners + at);
       pixels += (winner & 1) * kBlock + (winner >> 1) * static_cast<int>(row);
     }
     *reinterpret_cast<Int*>(offsets) = pixels;

@@ -9,6 +9,10 @@ struct Isa {
   using Float = cputrain::Lanes<kBlock>::Float;
   using Int = cputrain::Lanes<kBlock>::Int;
 
+  static Int load_bytes(const std::uint8_t* from) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    return reinterpret_cast<Int>(_mm512_maskz_cvtepu8_epi32(0xffff, bytes));
+  }
   static unsigned not_zero(Float values) {
     return _mm512_cmp_ps_mask(floats(values), _mm512_setzero_ps(), _CMP_NEQ_UQ);
   }

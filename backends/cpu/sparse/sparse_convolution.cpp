@@ -54,11 +54,6 @@ double part_of_all(std::size_t count, int images, const SampleLayout& map) {
   return static_cast<double>(count) / (static_cast<double>(map.size()) * images);
 }
 
-Gradients behind(const Gradients& from, std::size_t n) {
-  return {from.diff + n, from.dst ? from.dst + n : nullptr,
-          from.winners ? from.winners + n : nullptr};
-}
-
 }  // namespace
 
 bool SparseConvolution::possible(const SparseShape& s) {
@@ -126,7 +121,8 @@ std::size_t SparseConvolution::scatter_bytes() const {
 std::size_t SparseConvolution::gather_bytes() const {
   const Gather plan = gather_plan();
   return static_cast<std::size_t>(threads_) * plan.scratch_bytes() +
-         static_cast<std::size_t>(gather_chunks()) * whole_lines(plan.sums_size()) * sizeof(float);
+         static_cast<std::size_t>(most_gather_chunks()) * whole_lines(plan.sums_size()) *
+             sizeof(float);
 }
 
 double SparseConvolution::forward(int images, const float* src, const float* weights,
@@ -212,13 +208,20 @@ void SparseConvolution::turn_kernel(const float* weights, float* turned) const {
   });
 }
 
-/// Images go in chunks that have sums of their own, added in their order: the same bits every time,
-/// whichever thread takes a chunk's block of outputs.
-int SparseConvolution::gather_chunks() const {
+/// Rows of tiles go in chunks that have sums of their own, added in their order: the same bits
+/// every time, whichever thread takes a chunk. As many as the sums of a thread may fill half of its
+/// second-level cache; where that is too few for the threads to end together, outputs are cut, too.
+int SparseConvolution::most_gather_chunks() const {
+  constexpr std::size_t kSumsOfThread = 640 << 10;
+  if (threads_ == 1) return 1;
+  const std::size_t room = static_cast<std::size_t>(threads_) * kSumsOfThread;
+  const std::size_t fitting = room / (gather_plan().sums_size() * sizeof(float));
+  return std::clamp(static_cast<int>(std::min<std::size_t>(fitting, 1 << 20)), 1, gather_tasks());
+}
+
+int SparseConvolution::gather_tasks() const {
   constexpr int kTasksPerThread = 8;
-  const int blocks = static_cast<int>(shape_.dst.blocks());
-  const int wanted = (kTasksPerThread * threads_ + blocks - 1) / blocks;
-  return threads_ == 1 ? 1 : std::min(wanted, 2 * threads_);
+  return threads_ == 1 ? 1 : kTasksPerThread * threads_;
 }
 
 void SparseConvolution::backward_weights(int images, const float* src, const Outputs& outputs,
@@ -227,28 +230,33 @@ void SparseConvolution::backward_weights(int images, const float* src, const Out
   const Gather plan = gather_plan();
   const Gradients all{outputs.diff, shape_.relu ? outputs.dst : nullptr,
                       shape_.pool ? outputs.winners : nullptr};
-  const auto chunks = static_cast<std::size_t>(std::min(gather_chunks(), images));
-  const auto count = static_cast<std::size_t>(images);
-  const std::size_t blocks = shape_.dst.blocks(), plane = plane_size(shape_.dst);
+  const int units = images * plan.tile_rows(), blocks = static_cast<int>(shape_.dst.blocks());
+  const int chunks = std::clamp(units, 1, most_gather_chunks());
+  const int groups = std::min(blocks, (gather_tasks() + chunks - 1) / chunks);
   const std::size_t size = whole_lines(plan.sums_size());
   auto* const sums =
       reinterpret_cast<float*>(scratch + static_cast<std::size_t>(threads_) * plan.scratch_bytes());
-  parallel_ranges(chunks * size, [&](std::size_t begin, std::size_t end) {
+  const auto all_sums = static_cast<std::size_t>(chunks) * size;
+  parallel_ranges(all_sums, [&](std::size_t begin, std::size_t end) {
     std::fill(sums + begin, sums + end, 0.0f);
   });
-  parallel_tasks(chunks * blocks, [&](std::size_t task, std::size_t thread) {
-    const std::size_t chunk = task / blocks, out = task % blocks;
-    const std::size_t last = count * (chunk + 1) / chunks;
-    for (std::size_t image = count * chunk / chunks; image < last; ++image) {
-      plan.run(src + image * shape_.src.size(),
-               behind(all, image * shape_.dst.size() + out * plane), static_cast<int>(out),
-               sums + chunk * size, scratch + thread * plan.scratch_bytes());
+  parallel_tasks(static_cast<std::size_t>(chunks * groups), [&](std::size_t i, std::size_t thread) {
+    const int task = static_cast<int>(i), chunk = task / groups, group = task % groups;
+    const int rows = plan.tile_rows(), end = units * (chunk + 1) / chunks;
+    for (int unit = units * chunk / chunks; unit < end;) {
+      const auto image = static_cast<std::size_t>(unit / rows);
+      const int row = unit % rows, row_end = std::min(rows, row + end - unit);
+      plan.run(src + image * shape_.src.size(), behind(all, image * shape_.dst.size()),
+               {row, row_end, blocks * group / groups, blocks * (group + 1) / groups},
+               sums + static_cast<std::size_t>(chunk) * size,
+               scratch + thread * plan.scratch_bytes());
+      unit += row_end - row;
     }
   });
   if (chunks > 1) {
     parallel_ranges(size, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t c = 1; c < chunks; ++c) {
-        kernels::add(sums + c * size + begin, sums + begin, end - begin);
+      for (std::size_t from = size; from < all_sums; from += size) {
+        kernels::add(sums + from + begin, sums + begin, end - begin);
       }
     });
   }

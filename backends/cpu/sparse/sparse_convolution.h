@@ -59,7 +59,8 @@ class SparseConvolution {
   Scatter forward_scatter() const;
   Scatter backward_scatter() const;
   Gather gather_plan() const;
-  int gather_chunks() const;
+  int most_gather_chunks() const;
+  int gather_tasks() const;
 
   SparseShape shape_;
   int threads_;
