@@ -124,9 +124,9 @@ Limits measure_together(const Session& session) {
 }
 
 int micro_batch_size(const Config& config, const Session& session) {
-  // More images are hardly quicker, only larger. Ranks that share dense layers meet once a
-  // micro-batch, and should not too often.
-  constexpr int kImagesOfAThread = 4, kLeast = 8, kMost = 32, kOfOneOfSeveralRanks = 16;
+  // More images are hardly quicker, only larger; with fewer, threads wait for each other more
+  // often. Ranks that share dense layers meet once a micro-batch, and should not too often.
+  constexpr int kImagesOfAThread = 8, kLeast = 8, kMost = 32, kOfOneOfSeveralRanks = 16;
   const bool alone = session.communicator->size() == 1;
   const int usual = alone ? std::clamp(kImagesOfAThread * session.most_threads, kLeast, kMost)
                           : kOfOneOfSeveralRanks;

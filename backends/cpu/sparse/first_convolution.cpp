@@ -22,7 +22,7 @@ std::size_t FirstConvolution::scratch_of_thread() const {
 std::size_t FirstConvolution::sums_of_part() const { return lines(first_layer::sums_size(shape_)); }
 
 std::size_t FirstConvolution::parts() const {
-  constexpr std::size_t kTasksPerThread = 8;
+  constexpr std::size_t kTasksPerThread = 16;
   return threads_ == 1 ? 1 : kTasksPerThread * threads_;
 }
 
