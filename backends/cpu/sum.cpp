@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/cpu/clones.h"
+#include "backends/cpu/kernels.h"
 #include "backends/cpu/parallel.h"
 
 namespace cputrain {
@@ -123,6 +124,16 @@ void sum_in_parallel(std::span<const Array> src, const Array& dst) {
   const bool past_cache = !in_place && dst.size >= kLong;
   parallel_ranges(dst.size, [&](std::size_t begin, std::size_t end) {
     sum_range(sources, out, past_cache, begin, end);
+  });
+}
+
+void add_parts(float* parts, std::size_t count, std::size_t size) {
+  constexpr std::size_t kPiece = 1024;  // stays in the first-level cache
+  if (count < 2) return;
+  parallel_for((size + kPiece - 1) / kPiece, [&](std::size_t piece) {
+    float* const sums = parts + piece * kPiece;
+    const std::size_t n = std::min(kPiece, size - piece * kPiece);
+    for (std::size_t p = 1; p < count; ++p) kernels::add(sums + p * size, sums, n);
   });
 }
 

@@ -126,10 +126,10 @@ Limits measure_together(const Session& session) {
 int micro_batch_size(const Config& config, const Session& session) {
   // More images are hardly quicker, only larger; with fewer, threads wait for each other more
   // often. Ranks that share dense layers meet once a micro-batch, and should not too often.
-  constexpr int kImagesOfAThread = 8, kLeast = 8, kMost = 32, kOfOneOfSeveralRanks = 16;
+  constexpr int kImagesOfAThread = 8, kMost = 32, kOfOneOfSeveralRanks = 16;
   const bool alone = session.communicator->size() == 1;
-  const int usual = alone ? std::clamp(kImagesOfAThread * session.most_threads, kLeast, kMost)
-                          : kOfOneOfSeveralRanks;
+  const int usual =
+      alone ? std::min(kImagesOfAThread * session.most_threads, kMost) : kOfOneOfSeveralRanks;
   // Many ranks for each hardware thread try a large job on a small machine: what is short is
   // memory.
   constexpr double kCrowd = 4;

@@ -254,6 +254,12 @@ TEST_P(SparseConvolutionTest, ThreadsShareImages) {
   check({19, 15, 1, 3, {1, 1}, {1, 1}, false, true, 0.4, 3, 4});
 }
 
+/// Some chunks have several rows of tiles, or begin in one image and end in the next.
+TEST_P(SparseConvolutionTest, ThreadsTakeRowsAcrossImages) {
+  check({36, 6, 1, 3, {1, 1}, {1, 1}, true, true, 0.4, 11, 2});
+  check({36, 6, 2, 17, {1, 1}, {1, 1}, true, true, 0.4, 3, 2});
+}
+
 const bool kAvx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 const bool kAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");

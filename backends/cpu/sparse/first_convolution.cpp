@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "backends/cpu/kernels.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/sum.h"
 
 namespace cputrain {
 namespace {
@@ -72,9 +72,7 @@ void FirstConvolution::backward_weights(Pictures pictures, const first_layer::Ou
       row += last - first;
     }
   });
-  for (std::size_t p = 1; p < parts(); ++p) {
-    kernels::add(sums + p * sums_of_part(), sums, sums_of_part());
-  }
+  add_parts(sums, parts(), sums_of_part());
   first_layer::write_gradients(set_, shape_, sums, adds, diff_weights, diff_bias);
 }
 

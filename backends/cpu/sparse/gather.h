@@ -8,6 +8,12 @@
 
 namespace cputrain::sparse {
 
+/// Those `n` numbers further on.
+inline Gradients behind(const Gradients& from, std::size_t n) {
+  return {from.diff + n, from.dst ? from.dst + n : nullptr,
+          from.winners ? from.winners + n : nullptr};
+}
+
 /// A part of an image's work: rows of tiles, and which blocks of outputs gather from them.
 struct GatherPart {
   int row, row_end;
@@ -15,7 +21,7 @@ struct GatherPart {
 };
 
 /// Gradients of a kernel from the outputs that carry one, tile by tile: a tile of the source stays
-/// in the caches while all blocks of outputs gather from it.
+/// in the caches while all blocks of outputs of a part gather from it.
 struct GatherPlan {
   const Kernels& kernels;
   SampleLayout src, dst;

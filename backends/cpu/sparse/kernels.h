@@ -35,12 +35,6 @@ struct Gradients {
   const std::uint8_t* winners;  ///< null: there is no pool, and every output is its own window
 };
 
-/// Those `n` numbers further on.
-inline Gradients behind(const Gradients& from, std::size_t n) {
-  return {from.diff + n, from.dst ? from.dst + n : nullptr,
-          from.winners ? from.winners + n : nullptr};
-}
-
 /// A row of tiles over a map whose blocks of channels lie `plane` numbers apart.
 struct RowShape {
   int tiles;

@@ -44,14 +44,21 @@ inline void append(unsigned keep, Float values, Int offsets, TileLists& lists) {
   lists.size += static_cast<std::uint32_t>(__builtin_popcount(keep));
 }
 
-/// What is needed when the row below is read or written: rows are walked block by block of channels,
-/// too many places at once for the processor to foresee. Into the second-level cache, since the
-/// first is full of weights. `at` may lie behind the map.
-template <int kWrite, class T>
+/// For the rows below, which are read or written when this call has ended: they are walked block by
+/// block of channels, in too many places at once for the processor to foresee. Into the
+/// second-level cache, since the first is full of weights. `at` may lie behind the map.
+template <class T>
 inline void prefetch(const T* row, std::ptrdiff_t at) {
   const std::uintptr_t bytes = static_cast<std::uintptr_t>(at) * sizeof(T);
-  __builtin_prefetch(
-      reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(row) + bytes), kWrite, 2);
+  const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(row) + bytes;
+  __builtin_prefetch(reinterpret_cast<const void*>(place), 0, 2);
+}
+
+inline void prefetch_at(const float* row, std::ptrdiff_t at) { prefetch(row, at); }
+inline void prefetch_at(const Gradients& row, std::ptrdiff_t at) {
+  prefetch(row.diff, at);
+  if (row.dst) prefetch(row.dst, at);
+  if (row.winners) prefetch(row.winners, at);
 }
 
 /// Which gradients count, `at` numbers behind the first.
@@ -82,7 +89,7 @@ inline void list_pixels(const From (&rows)[2], const RowShape& shape, TileLists&
       Int offsets = multiples(kChannel);
       for (int i = 0; i < shape.blocks; ++i, at += shape.plane, offsets += kChannels) {
         const Float values = load(numbers(row) + at);
-        prefetch<0>(numbers(row), static_cast<std::ptrdiff_t>(at) + 2 * shape.width * kBlock);
+        prefetch_at(row, static_cast<std::ptrdiff_t>(at) + 2 * shape.width * kBlock);
         append(counting(row, values, at), values, offsets, lists);
       }
     }
@@ -98,24 +105,17 @@ void list_gradients(const Gradients (&rows)[2], const RowShape& shape, TileLists
   list_pixels(rows, shape, lists);
 }
 
-inline void prefetch_below(const Gradients& from, int window, const RowShape& shape) {
-  std::ptrdiff_t at = std::ptrdiff_t{window + shape.width} * kBlock;
-  for (int i = 0; i < shape.blocks; ++i, at += static_cast<std::ptrdiff_t>(shape.plane)) {
-    prefetch<0>(from.diff, at);
-    prefetch<0>(from.winners, at);
-    if (from.dst) prefetch<0>(from.dst, at);
-  }
-}
-
 void list_winners(const Gradients& from, const RowShape& shape, TileLists& lists) {
   for (int tile = 0; tile < shape.tiles; ++tile) {
-    if (!outside(from)) prefetch_below(from, tile, shape);
     for (int position = 0; position < 4; ++position) {
       lists.starts[4 * tile + position] = lists.size;
       if (outside(from) || tile >= shape.width) continue;
       std::size_t at = static_cast<std::size_t>(tile) * kBlock;
       Int offsets = multiples(kChannel);
       for (int i = 0; i < shape.blocks; ++i, at += shape.plane, offsets += kChannels) {
+        if (position == 0) {
+          prefetch_at(from, static_cast<std::ptrdiff_t>(at) + shape.width * kBlock);
+        }
         const Float diff = load(from.diff + at);
         const unsigned here = Isa::equal(Isa::load_bytes(from.winners + at), position);
         append(counting(from, diff, at) & here, diff, offsets, lists);
@@ -213,7 +213,7 @@ void scatter_and_store(const ScatterRow& row, const StoreTarget& target) {
       const int x = 2 * tile - target.before + i % 2;
       if (!target.rows[i / 2] || x < 0 || x >= target.width) continue;
       float* const to = target.rows[i / 2] + static_cast<std::ptrdiff_t>(x) * kBlock;
-      prefetch<1>(to, 2 * target.width * kBlock);
+      prefetch(to, 2 * target.width * kBlock);
       Float value = done[i] + bias;
       if (target.relu) value = value < 0 ? Float{} : value;
       store(to, target.adds ? load(to) + value : value);

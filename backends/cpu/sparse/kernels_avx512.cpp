@@ -9,6 +9,8 @@ struct Isa {
   using Float = cputrain::Lanes<kBlock>::Float;
   using Int = cputrain::Lanes<kBlock>::Int;
 
+  /// One instruction, where lanes.h takes ten; masked, because GCC 12 warns of what it is without
+  /// (its bug 105593).
   static Int load_bytes(const std::uint8_t* from) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
     return reinterpret_cast<Int>(_mm512_maskz_cvtepu8_epi32(0xffff, bytes));

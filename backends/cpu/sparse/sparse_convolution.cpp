@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cassert>
 
-#include "backends/cpu/kernels.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/sparse/gather.h"
 #include "backends/cpu/sparse/scatter.h"
+#include "backends/cpu/sum.h"
 
 namespace cputrain {
 namespace {
@@ -48,6 +48,28 @@ struct Cuts {
     parts = std::clamp(wanted, 1, std::max(1, rows / 4));
   }
   int tasks() const { return whole + cut * parts; }
+};
+
+/// How the rows of tiles of a call and the blocks of outputs are cut. Each chunk of rows has sums
+/// of its own, which are added in their order: the same bits every time, whichever thread takes
+/// what.
+struct GatherCuts {
+  std::size_t chunks;  ///< at most, of rows of tiles; the number decides about bits
+  std::size_t tasks;   ///< wanted, so that the threads end together
+  std::size_t groups;  ///< of outputs, at least
+
+  /// `size`: numbers of a chunk's sums. A task should find those of its group in the second-level
+  /// cache, so a group is at most kGroup; and all sums together at most that for each thread,
+  /// unless there are too few blocks of outputs to make up for it.
+  GatherCuts(int thread_count, std::size_t size, std::size_t blocks) {
+    const auto threads = static_cast<std::size_t>(thread_count);
+    constexpr std::size_t kTasksPerThread = 8, kGroup = (640 << 10) / sizeof(float);
+    tasks = threads == 1 ? 1 : kTasksPerThread * threads;
+    const std::size_t fitting = threads * kGroup / size;
+    const std::size_t needed = std::min((tasks + blocks - 1) / blocks, 2 * threads);
+    chunks = threads == 1 ? 1 : std::clamp(fitting, needed, tasks);
+    groups = std::min(blocks, (size + kGroup - 1) / kGroup);
+  }
 };
 
 double part_of_all(std::size_t count, int images, const SampleLayout& map) {
@@ -120,9 +142,9 @@ std::size_t SparseConvolution::scatter_bytes() const {
 
 std::size_t SparseConvolution::gather_bytes() const {
   const Gather plan = gather_plan();
+  const GatherCuts cuts(threads_, plan.sums_size(), shape_.dst.blocks());
   return static_cast<std::size_t>(threads_) * plan.scratch_bytes() +
-         static_cast<std::size_t>(most_gather_chunks()) * whole_lines(plan.sums_size()) *
-             sizeof(float);
+         cuts.chunks * whole_lines(plan.sums_size()) * sizeof(float);
 }
 
 double SparseConvolution::forward(int images, const float* src, const float* weights,
@@ -208,58 +230,39 @@ void SparseConvolution::turn_kernel(const float* weights, float* turned) const {
   });
 }
 
-/// Rows of tiles go in chunks that have sums of their own, added in their order: the same bits
-/// every time, whichever thread takes a chunk. As many as the sums of a thread may fill half of its
-/// second-level cache; where that is too few for the threads to end together, outputs are cut, too.
-int SparseConvolution::most_gather_chunks() const {
-  constexpr std::size_t kSumsOfThread = 640 << 10;
-  if (threads_ == 1) return 1;
-  const std::size_t room = static_cast<std::size_t>(threads_) * kSumsOfThread;
-  const std::size_t fitting = room / (gather_plan().sums_size() * sizeof(float));
-  return std::clamp(static_cast<int>(std::min<std::size_t>(fitting, 1 << 20)), 1, gather_tasks());
-}
-
-int SparseConvolution::gather_tasks() const {
-  constexpr int kTasksPerThread = 8;
-  return threads_ == 1 ? 1 : kTasksPerThread * threads_;
-}
-
 void SparseConvolution::backward_weights(int images, const float* src, const Outputs& outputs,
                                          float* diff_weights, float* diff_bias, bool adds,
                                          std::byte* scratch) const {
   const Gather plan = gather_plan();
   const Gradients all{outputs.diff, shape_.relu ? outputs.dst : nullptr,
                       shape_.pool ? outputs.winners : nullptr};
-  const int units = images * plan.tile_rows(), blocks = static_cast<int>(shape_.dst.blocks());
-  const int chunks = std::clamp(units, 1, most_gather_chunks());
-  const int groups = std::min(blocks, (gather_tasks() + chunks - 1) / chunks);
+  const auto rows = static_cast<std::size_t>(plan.tile_rows());
+  const std::size_t units = static_cast<std::size_t>(images) * rows, blocks = shape_.dst.blocks();
+  const GatherCuts cuts(threads_, plan.sums_size(), blocks);
+  const std::size_t chunks = std::clamp<std::size_t>(units, 1, cuts.chunks);
+  const std::size_t groups =
+      std::min(blocks, std::max(cuts.groups, (cuts.tasks + chunks - 1) / chunks));
   const std::size_t size = whole_lines(plan.sums_size());
   auto* const sums =
       reinterpret_cast<float*>(scratch + static_cast<std::size_t>(threads_) * plan.scratch_bytes());
-  const auto all_sums = static_cast<std::size_t>(chunks) * size;
-  parallel_ranges(all_sums, [&](std::size_t begin, std::size_t end) {
+  parallel_ranges(chunks * size, [&](std::size_t begin, std::size_t end) {
     std::fill(sums + begin, sums + end, 0.0f);
   });
-  parallel_tasks(static_cast<std::size_t>(chunks * groups), [&](std::size_t i, std::size_t thread) {
-    const int task = static_cast<int>(i), chunk = task / groups, group = task % groups;
-    const int rows = plan.tile_rows(), end = units * (chunk + 1) / chunks;
-    for (int unit = units * chunk / chunks; unit < end;) {
-      const auto image = static_cast<std::size_t>(unit / rows);
-      const int row = unit % rows, row_end = std::min(rows, row + end - unit);
+  parallel_tasks(chunks * groups, [&](std::size_t task, std::size_t thread) {
+    const std::size_t chunk = task / groups, group = task % groups;
+    const std::size_t end = units * (chunk + 1) / chunks;
+    for (std::size_t unit = units * chunk / chunks; unit < end;) {
+      const std::size_t image = unit / rows, row = unit % rows;
+      const std::size_t row_end = std::min(rows, row + end - unit);
       plan.run(src + image * shape_.src.size(), behind(all, image * shape_.dst.size()),
-               {row, row_end, blocks * group / groups, blocks * (group + 1) / groups},
-               sums + static_cast<std::size_t>(chunk) * size,
-               scratch + thread * plan.scratch_bytes());
+               {static_cast<int>(row), static_cast<int>(row_end),
+                static_cast<int>(blocks * group / groups),
+                static_cast<int>(blocks * (group + 1) / groups)},
+               sums + chunk * size, scratch + thread * plan.scratch_bytes());
       unit += row_end - row;
     }
   });
-  if (chunks > 1) {
-    parallel_ranges(size, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t from = size; from < all_sums; from += size) {
-        kernels::add(sums + from + begin, sums + begin, end - begin);
-      }
-    });
-  }
+  add_parts(sums, chunks, size);
   plan.finish(sums, diff_weights, diff_bias, adds);
 }
 

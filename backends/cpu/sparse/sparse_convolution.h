@@ -59,8 +59,6 @@ class SparseConvolution {
   Scatter forward_scatter() const;
   Scatter backward_scatter() const;
   Gather gather_plan() const;
-  int most_gather_chunks() const;
-  int gather_tasks() const;
 
   SparseShape shape_;
   int threads_;
