@@ -147,10 +147,16 @@ void CpuProgram::publish_statistics() {
 }
 
 std::vector<double> CpuProgram::to_canonical(std::size_t parameter, const Array& arena) const {
+  const std::vector<float> keras = to_canonical_floats(parameter, arena);
+  return {keras.begin(), keras.end()};
+}
+
+std::vector<float> CpuProgram::to_canonical_floats(std::size_t parameter,
+                                                   const Array& arena) const {
   const Parameter& p = layout_.parameters[parameter];
   std::vector<float> keras(p.count);
   formats_[parameter]->to_keras(arena.as<float>().data() + p.range.begin, keras.data());
-  return {keras.begin(), keras.end()};
+  return keras;
 }
 
 void CpuProgram::from_canonical(std::size_t parameter, std::span<const double> values,

@@ -24,6 +24,7 @@ class CpuProgram final : public Program {
   std::span<const float> probabilities() const override { return loss_->probabilities(); }
   void publish_statistics() override;
   std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override;
+  std::vector<float> to_canonical_floats(std::size_t parameter, const Array& arena) const override;
   void from_canonical(std::size_t parameter, std::span<const double> values,
                       const Array& arena) const override;
   std::vector<LayerTime> layer_times() const override;

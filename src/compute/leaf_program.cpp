@@ -55,6 +55,9 @@ class LeafProgram final : public Program {
   std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override {
     return lanes_[0]->to_canonical(parameter, arena);
   }
+  std::vector<float> to_canonical_floats(std::size_t parameter, const Array& arena) const override {
+    return lanes_[0]->to_canonical_floats(parameter, arena);
+  }
   void from_canonical(std::size_t parameter, std::span<const double> values,
                       const Array& arena) const override {
     lanes_[0]->from_canonical(parameter, values, arena);

@@ -61,6 +61,12 @@ class Program {
   /// Converts between the backend's layout in an arena (weights, gradients or optimizer state) and
   /// the canonical one. `parameter` indexes layout().parameters.
   virtual std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const = 0;
+  /// The same as float32, as files have them. A dense layer may be half of a process's memory, so
+  /// programs whose arenas are of floats should not go by way of doubles.
+  virtual std::vector<float> to_canonical_floats(std::size_t parameter, const Array& arena) const {
+    const std::vector<double> values = to_canonical(parameter, arena);
+    return {values.begin(), values.end()};
+  }
   virtual void from_canonical(std::size_t parameter, std::span<const double> values,
                               const Array& arena) const = 0;
 

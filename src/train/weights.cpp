@@ -26,12 +26,6 @@ constexpr const char* kFormat = "cputrain";
 constexpr const char* kFormatVersion = "1";
 constexpr const char* kKernels = "kernels";
 
-std::vector<float> canonical_floats(const Program& program, std::size_t parameter,
-                                    const Array& weights) {
-  const std::vector<double> values = program.to_canonical(parameter, weights);
-  return {values.begin(), values.end()};
-}
-
 [[noreturn]] void wrong(const std::filesystem::path& path, const std::string& what) {
   fail(ExitCode::data, fmt::format("weight file {} {} (the model cannot be rebuilt from it); use a "
                                    "weights.safetensors that cputrain wrote",
@@ -96,7 +90,7 @@ void initialise_weights(const Graph& graph, const Program& program, std::uint64_
 std::string weights_hash(const Program& program, const Array& weights) {
   Fnv1a hash;
   for (std::size_t p = 0; p < program.layout().parameters.size(); ++p) {
-    hash.add(std::as_bytes(std::span<const float>(canonical_floats(program, p, weights))));
+    hash.add(std::as_bytes(std::span<const float>(program.to_canonical_floats(p, weights))));
   }
   return fmt::format("{:016x}", hash.value());
 }
@@ -131,9 +125,10 @@ void save_weights(const std::filesystem::path& path, const ModelDescription& des
   std::vector<safetensors::OutTensor> tensors;
   const auto& parameters = program.layout().parameters;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
-    tensors.push_back({parameters[p].name,
-                       {parameters[p].extents.begin(), parameters[p].extents.end()},
-                       [&program, &weights, p] { return canonical_floats(program, p, weights); }});
+    tensors.push_back(
+        {parameters[p].name,
+         {parameters[p].extents.begin(), parameters[p].extents.end()},
+         [&program, &weights, p] { return program.to_canonical_floats(p, weights); }});
   }
   safetensors::write(path, weights_metadata(description), std::move(tensors), durability);
 }
