@@ -196,13 +196,15 @@ void simulate(const Config& config, const Services& services, const TrainingChoi
   constexpr int kAtOnce = 2;
   std::size_t done = 0;
   Stopwatch watch;
+  const auto say_progress = [&](std::size_t) {
+    constexpr double kSeconds = 5;
+    if (++done < todo.size() && watch.seconds() < kSeconds) return;
+    tell(fmt::format("{} of {} cells simulated", done, todo.size()));
+    watch = {};
+  };
+  const auto stopped = [&] { return services.signals->stop_requested(); };
   const auto results =
-      run_cells(services.simulator, folder.path(), todo, kAtOnce, [&](std::size_t) {
-        constexpr double kSeconds = 5;
-        if (++done < todo.size() && watch.seconds() < kSeconds) return;
-        tell(fmt::format("{} of {} cells simulated", done, todo.size()));
-        watch = {};
-      });
+      run_cells(services.simulator, folder.path(), todo, kAtOnce, {say_progress, stopped});
   for (std::size_t i = 0; i < results.size(); ++i) {
     Cell& cell = table.cells[places[i]];
     forecast.fill(cell, results[i]);
@@ -261,10 +263,13 @@ int run_simulate(const Config& config, const Services& services) {
   table.machine = forecast.machine();
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
   table.cells = planned_cells(config.simulation, forecast.platform());
+  const auto armed = services.signals->arm();
   simulate(config, services, choices, forecast, table);
   write_folder(config, table, forecast);
   say_result(config, table);
-  return static_cast<int>(ExitCode::ok);
+  if (!services.signals->stop_requested()) return static_cast<int>(ExitCode::ok);
+  tell("cputrain: stopped; cells that were finished are in the table");
+  return services.signals->stop_code();
 }
 
 }  // namespace cputrain

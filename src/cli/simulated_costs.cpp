@@ -95,19 +95,6 @@ std::vector<int> cpus_of(const Machine& machine, int rank, int threads) {
           first.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
-/// Costs that moved by more than this while they were measured say little; they are not kept.
-constexpr double kMostDrift = 0.25;
-
-bool is_steady(const CostTable& table) {
-  const double drift = std::ranges::max(table.by_active, {}, &CostsWhenActive::drift).drift;
-  if (drift <= kMostDrift) return true;
-  tell(fmt::format(
-      "warning: the machine's speed moved by {:.0f} % while it was measured (somebody else "
-      "works on it, or its host); these costs serve for this once and are not kept",
-      100 * drift));
-  return false;
-}
-
 CostTable measure(const Config& config, const Services& services, const TrainingChoices& choices,
                   const Graph& graph, const Machine& machine) {
   const auto solo = make_solo();
@@ -190,7 +177,14 @@ CostTable costs_of(const Config& config, const Services& services, const Trainin
   table.image_size = choices.image.height;
   table.classes = classes;
   table.network = network;
-  if (is_steady(table) && cache) keep(*cache, table);
+  if (!table.is_steady()) {
+    tell(fmt::format(
+        "warning: the machine's speed moved by {:.0f} % while it was measured (somebody else "
+        "works on it, or its host); these costs serve for this once and are not kept",
+        100 * table.drift()));
+  } else if (cache) {
+    keep(*cache, table);
+  }
   return table;
 }
 

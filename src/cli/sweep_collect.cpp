@@ -53,10 +53,29 @@ std::optional<CellMachine> machine_of_run(const std::filesystem::path& run) {
   }
 }
 
+/// Trainings by hand may run anywhere; what another kind of machine measured is not of this table.
+void leave_out_foreign(const SweepPlan& plan, const Cell& cell, const CellMachine& of_table,
+                       CellState& state) {
+  if (of_table.cpu.empty()) return;  // nobody knows
+  std::erase_if(state.runs, [&](const auto& run) {
+    const auto machine = machine_of_run(plan.folder / plan.run_of(cell, run.first));
+    if (!machine) return false;
+    const std::string differs = machine_difference(*machine, of_table);
+    if (differs.empty()) return false;
+    if (state.failure.empty()) {
+      state.failed = run.first;
+      state.failure =
+          fmt::format("measured on another kind of machine than the table's ({})", differs);
+    }
+    return true;
+  });
+}
+
 }  // namespace
 
-Cell collected_cell(const SweepPlan& plan, const Cell& cell) {
-  const CellState state = state_of(plan, cell);
+Cell collected_cell(const SweepPlan& plan, const Cell& cell, const CellMachine& of_table) {
+  CellState state = state_of(plan, cell);
+  leave_out_foreign(plan, cell, of_table, state);
   const auto told = told_by_task(plan, cell);
   const std::string cannot = told && told->runs.empty() ? told->reason : "";
   std::string command = told ? told->command : "";

@@ -7,8 +7,9 @@
 namespace cputrain {
 
 /// The cell with the figures of its run folders; command and reason are those of its task
-/// (cell.json), else the command is that of plan.txt.
-Cell collected_cell(const SweepPlan&, const Cell&);
+/// (cell.json), else the command is that of plan.txt. Runs of another kind of machine than the
+/// table's are left out, with their reason.
+Cell collected_cell(const SweepPlan&, const Cell&, const CellMachine& of_table);
 
 /// What measured the cells: that of machine.json, which sweeps and tasks write; else that of a
 /// run's environment.json; else nothing is known.

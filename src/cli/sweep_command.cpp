@@ -193,7 +193,8 @@ int run_task(Sweep& sweep, const SweepPlan& plan, const Services& services, int 
 int collect(SweepPlan& plan, const Config& config) {
   CellTable table = plan.table;
   table.machine = collected_machine(plan);
-  for (const Cell& cell : plan.cells) table.cells.push_back(collected_cell(plan, cell));
+  for (const Cell& cell : plan.cells)
+    table.cells.push_back(collected_cell(plan, cell, table.machine));
   draw(plan, config, write_table(plan, table));
   return static_cast<int>(ExitCode::ok);
 }

@@ -115,7 +115,11 @@ std::map<std::string, std::string> options_of(const Config& config) {
   const std::set<std::string> said{"model", "image-size",  "data",
                                    "seed",  "limit-train", "limit-val"};
   std::map<std::string, std::string> options;
-  for (const auto& [name, value] : handed_on(config)) {
+  auto flags = handed_on(config);
+  for (const auto& flag : config.given) {
+    if (flag.first == "launcher" || flag.first == "oversubscribe") flags.push_back(flag);
+  }
+  for (const auto& [name, value] : flags) {
     if (!said.contains(name)) options[name] = config.switches.contains(name) ? "true" : value;
   }
   return options;

@@ -40,25 +40,6 @@ std::string difference(const nlohmann::json& there, const nlohmann::json& here) 
   return join(parts, "; ");
 }
 
-/// What makes figures of two machines differ; empty where nothing does. Memory may differ by what
-/// the system keeps for itself.
-std::string difference(const CellMachine& there, const CellMachine& here) {
-  constexpr double kSameMemory = 0.05;
-  std::vector<std::string> parts;
-  const auto compare = [&](const char* what, const std::string& a, const std::string& b) {
-    if (a != b) parts.push_back(fmt::format("{}: {} there, {} here", what, printable(a), b));
-  };
-  compare("processor", there.cpu, here.cpu);
-  compare("cores", std::to_string(there.cores), std::to_string(here.cores));
-  compare("hardware threads", std::to_string(there.hardware_threads),
-          std::to_string(here.hardware_threads));
-  if (std::abs(there.memory_bytes - here.memory_bytes) > kSameMemory * here.memory_bytes) {
-    compare("memory", bytes_text(there.memory_bytes), bytes_text(here.memory_bytes));
-  }
-  compare("build", there.build, here.build);
-  return join(parts, "; ");
-}
-
 /// What the folder's own sweep is; nothing where it holds none.
 std::optional<nlohmann::json> flags_there(const std::filesystem::path& folder) {
   const std::string text = text_of(folder / kFlagsName);
@@ -149,6 +130,23 @@ void write_plan(const SweepPlan& plan, const std::vector<std::string>& backends)
                    kPlanName, missing, plan.cells.size(), why));
 }
 
+std::string machine_difference(const CellMachine& there, const CellMachine& here) {
+  constexpr double kSameMemory = 0.05;
+  std::vector<std::string> parts;
+  const auto compare = [&](const char* what, const std::string& a, const std::string& b) {
+    if (a != b) parts.push_back(fmt::format("{}: {} there, {} here", what, printable(a), b));
+  };
+  compare("processor", there.cpu, here.cpu);
+  compare("cores", std::to_string(there.cores), std::to_string(here.cores));
+  compare("hardware threads", std::to_string(there.hardware_threads),
+          std::to_string(here.hardware_threads));
+  if (std::abs(there.memory_bytes - here.memory_bytes) > kSameMemory * here.memory_bytes) {
+    compare("memory", bytes_text(there.memory_bytes), bytes_text(here.memory_bytes));
+  }
+  compare("build", there.build, here.build);
+  return join(parts, "; ");
+}
+
 std::optional<CellMachine> machine_there(const SweepPlan& plan) {
   std::error_code ignored;
   const auto file = plan.folder / kMachineName;
@@ -160,7 +158,7 @@ void settle_machine(const SweepPlan& plan) {
   // Several tasks may start at once: one of them writes it, and all read what it wrote.
   create_file(plan.folder / kMachineName, json_text(to_json(plan.table), 1) + "\n");
   const std::string differs =
-      difference(machine_there(plan).value_or(CellMachine{}), plan.table.machine);
+      machine_difference(machine_there(plan).value_or(CellMachine{}), plan.table.machine);
   if (differs.empty()) return;
   fail(ExitCode::usage,
        fmt::format("--out {}: its cells were measured on another kind of machine ({}; figures of "

@@ -112,6 +112,10 @@ double interpolate(const std::vector<int>& at, const std::vector<double>& values
   return values[i] + (values[i + 1] - values[i]) * (x - at[i]) / (at[i + 1] - at[i]);
 }
 
+double CostTable::drift() const {
+  return std::ranges::max(by_active, {}, &CostsWhenActive::drift).drift;
+}
+
 CostsWhenActive CostTable::when(int active) const {
   const auto end = std::ranges::find_if(by_active, [](const auto& c) { return c.threads > 1; });
   const auto next =

@@ -68,6 +68,11 @@ struct CostTable {
   /// and one that they do not (Amdahl, 1967), by what was measured with most threads. Where nothing
   /// was, they share all of it.
   CostsWhenActive with_threads(CostsWhenActive one_thread, int threads) const;
+  /// How far the machine's speed moved in the worst of the measurements.
+  double drift() const;
+  /// Costs that moved by more than this while they were measured say little.
+  static constexpr double kMostDrift = 0.25;
+  bool is_steady() const { return drift() <= kMostDrift; }
   /// Most threads of a rank that were measured.
   int measured_threads() const { return by_active.back().threads; }
 };

@@ -81,11 +81,13 @@ class Run {
 std::vector<SimulationResult> run_cells(const Simulator& simulator,
                                         const std::filesystem::path& folder,
                                         const std::vector<SimulationJob>& cells, int at_once,
-                                        const std::function<void(std::size_t)>& done) {
-  std::vector<SimulationResult> results(cells.size());
+                                        const CellWatch& watch) {
+  SimulationResult unfinished;
+  unfinished.failure = "stopped before it was simulated";
+  std::vector<SimulationResult> results(cells.size(), unfinished);
   std::vector<std::pair<std::size_t, std::unique_ptr<Run>>> running;
   std::size_t next = 0;
-  while (next < cells.size() || !running.empty()) {
+  while ((next < cells.size() || !running.empty()) && !watch.stopped()) {
     while (next < cells.size() && running.size() < static_cast<std::size_t>(at_once)) {
       running.emplace_back(next, std::make_unique<Run>(simulator, folder, cells[next], next));
       ++next;
@@ -93,7 +95,7 @@ std::vector<SimulationResult> run_cells(const Simulator& simulator,
     std::erase_if(running, [&](auto& entry) {
       if (!entry.second->ended()) return false;
       results[entry.first] = entry.second->result();
-      done(entry.first);
+      watch.done(entry.first);
       return true;
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

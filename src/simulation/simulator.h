@@ -15,11 +15,17 @@ struct Simulator {
   std::string missing;           ///< why there is none; empty where there is
 };
 
+/// Who hears of the cells' progress.
+struct CellWatch {
+  std::function<void(std::size_t cell)> done;
+  std::function<bool()> stopped;  ///< whether to end what runs and start no more
+};
+
 /// Runs cells, up to `at_once` side by side, each in a process of its own, with their files in a
-/// folder (results among them); `done` hears of each. Results are in the order of the cells; what
-/// went wrong in one is its failure.
+/// folder (results among them). Results are in the order of the cells; what went wrong in one is
+/// its failure, and so is a stop.
 std::vector<SimulationResult> run_cells(const Simulator&, const std::filesystem::path& folder,
                                         const std::vector<SimulationJob>&, int at_once,
-                                        const std::function<void(std::size_t cell)>& done);
+                                        const CellWatch&);
 
 }  // namespace cputrain

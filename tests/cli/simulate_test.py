@@ -1,10 +1,14 @@
 """Simulated tables through the program itself: costs that are made up, so that times are known."""
+import glob
 import json
 import os
 import resource
+import signal
+import subprocess
+import time
 import unittest
 
-from program import ProgramTest
+from program import PROGRAM, ProgramTest
 
 SIMULATES = os.environ.get("CPUTRAIN_SIMULATES") == "1"
 SIZES = [1, 8, 32]
@@ -143,21 +147,71 @@ class Simulate(ProgramTest):
         cell, = self.simulate("--platform", self.write("small.json", small), "--np", "1", "--batch", "64")["cells"]
         self.assertIn("memory", cell["reason"])
 
+    @needs_simulator
+    def test_a_platform_says_how_noisy_it_is(self):
+        def spread(noise, measured):
+            platform = self.write("noisy.json", dict(cluster(1), noise=noise))
+            cell, = self.simulate("--platform", platform, "--np", "1", "--batch", "64", spread=measured)["cells"]
+            return cell["spread"][1] / cell["spread"][0] - 1
+        self.assertEqual(spread(noise=0, measured=0.1), 0)
+        self.assertGreater(spread(noise=0.1, measured=0), 0.001)
+
+    @needs_simulator
+    def test_ctrl_c_keeps_the_finished_cells_and_leaves_no_files(self):
+        self.write("costs.json", costs())
+        os.mkdir(self.path("tmp"))
+        # The first cell takes a moment, each of the others minutes.
+        process = subprocess.Popen(
+            [PROGRAM, "simulate", "--costs", "costs.json", "--image-size", "64", "--data", "synthetic:1000", "--platform",
+             "cluster-96x10g", "--np", "1,1024,512", "--batch", "1024", "--steps", "200", "--out", "table"],
+            cwd=self.folder, env={**os.environ, "TMPDIR": self.path("tmp")}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.kill)
+        end = time.time() + 60
+        while not glob.glob(self.path("tmp", "*", "cell-2.job.json")):
+            self.assertIsNone(process.poll(), "it ended by itself")
+            self.assertLess(time.time(), end, "no cell was finished")
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(30), 130)
+        self.assertIn("stopped", process.stderr.read())
+        self.assertEqual(os.listdir(self.path("tmp")), [])
+        with open(self.path("table", "cells.json")) as file:
+            cells = json.load(file)["cells"]
+        self.assertEqual([cell["status"] for cell in cells], ["simulated", "n/a", "n/a"])
+        self.assertIn("stopped", cells[1]["reason"])
+
+    def test_bad_grids_are_named(self):
+        self.expect(2, "simulate", "--np", "0", says=["--np 0"])
+        self.expect(2, "simulate", "--np", "1,1", says=["different"])
+
+    @needs_simulator
     def test_mistakes_are_named(self):
         self.write("costs.json", costs())
-        for words, code, says in [
-                (["--platform", "nowhere"], 2, ["--platform nowhere", "skylake-96"]),
-                (["--np", "0"], 2, ["--np 0"]),
-                (["--np", "1,1"], 2, ["different"]),
-                (["--platform", "here", "--clock-ghz", "2"], 2, ["--clock-ghz"]),
-                (["--network-gbps", "2"], 2, ["--network-gbps"]),
-                (["--image-size", "128"], 2, ["--costs", "64x64"]),
-                (["--costs", "none.json"], 65, ["none.json"])]:
+        for words, says in [
+                (["--platform", "nowhere"], ["--platform nowhere", "skylake-96"]),
+                (["--platform", "here", "--clock-ghz", "2"], ["--clock-ghz"]),
+                (["--network-gbps", "2"], ["--network-gbps"]),
+                (["--image-size", "128"], ["--costs", "64x64"])]:
             with self.subTest(words=words):
-                if SIMULATES or code == 2 and words[0] == "--np":
-                    self.expect(code, "simulate", "--costs", "costs.json" if "--costs" not in words else "none.json",
-                                *([] if "--image-size" in words else ["--image-size", "64"]),
-                                *(words if "--costs" not in words else []), says=says)
+                size = [] if "--image-size" in words else ["--image-size", "64"]
+                self.expect(2, "simulate", "--costs", "costs.json", *size, *words, says=says)
+
+    @needs_simulator
+    def test_costs_of_nothing_here_are_refused(self):
+        stranger, idle = costs(), costs()
+        for active in stranger["by_active"]:
+            active["layers"][0]["name"] = "conv\x1b[31m9"
+        for active in idle["by_active"]:
+            for way in "forward", "backward":
+                active["layers"][0][way] = [0] * len(SIZES)
+        for name, table, says in [("stranger.json", stranger, ["conv?[31m9", "not one of the model's"]),
+                                  ("idle.json", idle, ["take no time"]), ("none.json", None, ["none.json"])]:
+            with self.subTest(name=name):
+                if table:
+                    self.write(name, table)
+                self.expect(65, "simulate", "--costs", name, "--image-size", "64", says=says)
 
     @unittest.skipIf(SIMULATES, "this build has the simulator")
     def test_a_build_without_says_so_in_every_cell(self):

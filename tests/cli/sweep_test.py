@@ -167,6 +167,19 @@ class Tables(SweepTest):
         self.assertIn(machine["mpi"], environment["libraries"])
         self.assertEqual(self.cells()[1, 16]["command"], line)
         self.assertEqual(self.cells()[1, 8]["command"], "")
+        # What this machine measured is not of a table of the other one.
+        with open(self.path("s", "plan.txt")) as plan:
+            here = plan.read().splitlines()[0]
+        subprocess.run(["bash", "-c", here], cwd=self.folder, check=True, capture_output=True)
+        with open(self.path("s", "machine.json"), "w") as f:
+            json.dump({**self.table(), "cells": []}, f)
+        self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
+        self.assertEqual(self.cells()[1, 16]["status"], "scaled")
+        self.assertEqual(self.cells()[1, 8]["status"], "n/a")
+        self.assertIn("hardware threads: ", self.cells()[1, 8]["reason"])
+        self.assertIn("96 here", self.cells()[1, 8]["reason"])
+        os.remove(self.path("s", "machine.json"))
+        shutil.rmtree(os.path.dirname(glob.glob(self.path("s", "cells", "np1-t1-b8-cpu", "repeat-1", "*"))[0]))
         os.remove(own)  # then nobody knows
         self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
         self.assertEqual((self.table()["machine"]["cpu"], self.table()["machine"]["cores"]), ("", 0))

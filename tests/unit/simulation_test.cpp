@@ -228,6 +228,17 @@ TEST(Calibration, MeasuresTheTeamsThatAMachineHas) {
   EXPECT_EQ(text(48, 96), "1x1 4x1 16x1 48x1 96x1 1x48 ");
 }
 
+TEST(Costs, AreSteadyWhereNoMeasurementDrifted) {
+  CostTable table = costs();
+  table.by_active[0].drift = 0.1;
+  table.by_active[1].drift = 0.25;
+  EXPECT_DOUBLE_EQ(table.drift(), 0.25);
+  EXPECT_TRUE(table.is_steady());
+  table.by_active[0].drift = 0.26;
+  EXPECT_DOUBLE_EQ(table.drift(), 0.26);
+  EXPECT_FALSE(table.is_steady());
+}
+
 TEST(Costs, RefuseWhatIsOdd) {
   const auto refused = [](const std::function<void(json&)>& change) {
     json file = to_json(costs());
