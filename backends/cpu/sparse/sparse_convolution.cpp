@@ -54,22 +54,41 @@ struct Cuts {
 /// of its own, which are added in their order: the same bits every time, whichever thread takes
 /// what.
 struct GatherCuts {
+  std::size_t threads;
   std::size_t chunks;  ///< at most, of rows of tiles; the number decides about bits
   std::size_t tasks;   ///< wanted, so that the threads end together
   std::size_t groups;  ///< of outputs, at least
 
   /// `size`: numbers of a chunk's sums. A task should find those of its group in the second-level
-  /// cache, so a group is at most kGroup; and all sums together at most that for each thread,
-  /// unless there are too few blocks of outputs to make up for it.
-  GatherCuts(int thread_count, std::size_t size, std::size_t blocks) {
-    const auto threads = static_cast<std::size_t>(thread_count);
+  /// cache, so a group is at most kGroup; and all sums together at most three of that for each
+  /// thread, unless there are too few blocks of outputs to make up for it.
+  GatherCuts(int thread_count, std::size_t size, std::size_t blocks)
+      : threads(static_cast<std::size_t>(thread_count)) {
     constexpr std::size_t kTasksPerThread = 8, kGroup = (640 << 10) / sizeof(float);
     tasks = threads == 1 ? 1 : kTasksPerThread * threads;
-    const std::size_t fitting = threads * kGroup / size;
+    const std::size_t fitting = threads * 3 * kGroup / size;
     const std::size_t needed = std::min((tasks + blocks - 1) / blocks, 2 * threads);
     chunks = threads == 1 ? 1 : std::clamp(fitting, needed, tasks);
     groups = std::min(blocks, (size + kGroup - 1) / kGroup);
   }
+
+  /// Where chunk `i` of `count` begins among `units` rows. Those of three chunks a thread or more
+  /// are unlike: the first ones, one a thread, have three quarters, and the others, for whoever is
+  /// free, share the rest.
+  std::size_t begin(std::size_t i, std::size_t count, std::size_t units) const {
+    if (!unlike(count)) return units * i / count;
+    const std::size_t large = units * 3 / 4;
+    return i <= threads ? large * i / threads
+                        : large + (units - large) * (i - threads) / (count - threads);
+  }
+  /// Groups of outputs that make tasks enough.
+  std::size_t groups_for(std::size_t count, std::size_t blocks) const {
+    const std::size_t wanted = unlike(count) ? 1 : (tasks + count - 1) / count;
+    return std::min(blocks, std::max(groups, wanted));
+  }
+
+ private:
+  bool unlike(std::size_t count) const { return threads > 1 && count >= 3 * threads; }
 };
 
 double part_of_all(std::size_t count, int images, const SampleLayout& map) {
@@ -240,8 +259,7 @@ void SparseConvolution::backward_weights(int images, const float* src, const Out
   const std::size_t units = static_cast<std::size_t>(images) * rows, blocks = shape_.dst.blocks();
   const GatherCuts cuts(threads_, plan.sums_size(), blocks);
   const std::size_t chunks = std::clamp<std::size_t>(units, 1, cuts.chunks);
-  const std::size_t groups =
-      std::min(blocks, std::max(cuts.groups, (cuts.tasks + chunks - 1) / chunks));
+  const std::size_t groups = cuts.groups_for(chunks, blocks);
   const std::size_t size = whole_lines(plan.sums_size());
   auto* const sums =
       reinterpret_cast<float*>(scratch + static_cast<std::size_t>(threads_) * plan.scratch_bytes());
@@ -250,8 +268,8 @@ void SparseConvolution::backward_weights(int images, const float* src, const Out
   });
   parallel_tasks(chunks * groups, [&](std::size_t task, std::size_t thread) {
     const std::size_t chunk = task / groups, group = task % groups;
-    const std::size_t end = units * (chunk + 1) / chunks;
-    for (std::size_t unit = units * chunk / chunks; unit < end;) {
+    const std::size_t end = cuts.begin(chunk + 1, chunks, units);
+    for (std::size_t unit = cuts.begin(chunk, chunks, units); unit < end;) {
       const std::size_t image = unit / rows, row = unit % rows;
       const std::size_t row_end = std::min(rows, row + end - unit);
       plan.run(src + image * shape_.src.size(), behind(all, image * shape_.dst.size()),
