@@ -260,6 +260,12 @@ TEST_P(SparseConvolutionTest, ThreadsTakeRowsAcrossImages) {
   check({36, 6, 2, 17, {1, 1}, {1, 1}, true, true, 0.4, 3, 2});
 }
 
+/// Blocks of outputs go in groups instead of many chunks.
+TEST_P(SparseConvolutionTest, ThreadsShareLargeKernels) {
+  check({10, 6, 8, 17, {1, 1}, {1, 1}, true, true, 0.4, 3, 2});
+  check({10, 6, 16, 33, {1, 1}, {1, 1}, true, true, 0.4, 3, 2});
+}
+
 const bool kAvx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 const bool kAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
