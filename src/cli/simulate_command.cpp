@@ -221,9 +221,13 @@ void write_folder(const Config& config, const CellTable& table, const Forecast& 
   write_file(folder / "platform.json", json_text(to_json(forecast.platform()), 2) + "\n");
 }
 
+bool holds_a_table(const Config& config) {
+  return !config.out.empty() &&
+         std::filesystem::exists(std::filesystem::path(config.out) / kCellsName);
+}
+
 void check_out(const Config& config) {
-  if (config.out.empty() || config.overwrite) return;
-  if (!std::filesystem::exists(std::filesystem::path(config.out) / kCellsName)) return;
+  if (config.overwrite || !holds_a_table(config)) return;
   fail(ExitCode::usage, fmt::format("--out {}: holds a table already (it would be replaced); name "
                                     "another folder, or add --overwrite",
                                     config.out));
@@ -265,10 +269,13 @@ int run_simulate(const Config& config, const Services& services) {
   table.cells = planned_cells(config.simulation, forecast.platform());
   const auto armed = services.signals->arm();
   simulate(config, services, choices, forecast, table);
-  write_folder(config, table, forecast);
+  const bool stopped = services.signals->stop_requested();
+  if (!stopped || !holds_a_table(config)) write_folder(config, table, forecast);
   say_result(config, table);
-  if (!services.signals->stop_requested()) return static_cast<int>(ExitCode::ok);
-  tell("cputrain: stopped; cells that were finished are in the table");
+  if (!stopped) return static_cast<int>(ExitCode::ok);
+  tell(
+      "cputrain: stopped; what was finished is told, and the same command begins anew (with "
+      "--overwrite where --out holds a table)");
   return services.signals->stop_code();
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "cli/sweep_folder.h"
@@ -58,14 +59,15 @@ void leave_out_foreign(const SweepPlan& plan, const Cell& cell, const CellMachin
                        CellState& state) {
   if (of_table.cpu.empty()) return;  // nobody knows
   std::erase_if(state.runs, [&](const auto& run) {
-    const auto machine = machine_of_run(plan.folder / plan.run_of(cell, run.first));
-    if (!machine) return false;
-    const std::string differs = machine_difference(*machine, of_table);
+    const auto folder = plan.folder / plan.run_of(cell, run.first);
+    const auto machine = machine_of_run(folder);
+    const std::string differs = machine ? kind_difference(*machine, of_table) : "";
     if (differs.empty()) return false;
-    if (state.failure.empty()) {
-      state.failed = run.first;
-      state.failure =
-          fmt::format("measured on another kind of machine than the table's ({})", differs);
+    if (state.left_out.empty()) {
+      state.left_out = fmt::format(
+          "repeat {} was measured on another kind of machine than this table ({}) and does not "
+          "count; remove {} to measure it anew",
+          run.first, differs, folder.string());
     }
     return true;
   });
@@ -87,12 +89,23 @@ Cell collected_cell(const SweepPlan& plan, const Cell& cell, const CellMachine& 
 
 CellMachine collected_machine(const SweepPlan& plan) {
   if (const auto there = machine_there(plan)) return *there;
+  // Most of the runs have a say, as some may be of another machine.
+  std::vector<std::pair<CellMachine, int>> kinds;
   for (const Cell& cell : plan.cells) {
-    for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
-      if (const auto found = machine_of_run(plan.folder / plan.run_of(cell, repeat))) return *found;
+    for (const auto& run : state_of(plan, cell).runs) {
+      const auto found = machine_of_run(plan.folder / plan.run_of(cell, run.first));
+      if (!found) continue;
+      const auto same = std::ranges::find_if(
+          kinds, [&](const auto& kind) { return kind_difference(*found, kind.first).empty(); });
+      if (same == kinds.end()) {
+        kinds.emplace_back(*found, 1);
+      } else {
+        ++same->second;
+      }
     }
   }
-  return {};
+  const auto most = std::ranges::max_element(kinds, {}, &std::pair<CellMachine, int>::second);
+  return most == kinds.end() ? CellMachine{} : most->first;
 }
 
 }  // namespace cputrain

@@ -11,8 +11,8 @@ namespace cputrain {
 /// table's are left out, with their reason.
 Cell collected_cell(const SweepPlan&, const Cell&, const CellMachine& of_table);
 
-/// What measured the cells: that of machine.json, which sweeps and tasks write; else that of a
-/// run's environment.json; else nothing is known.
+/// What measured the cells: that of machine.json, which sweeps and tasks write; else that of most
+/// runs' environment.json; else nothing is known.
 CellMachine collected_machine(const SweepPlan&);
 
 }  // namespace cputrain

@@ -115,11 +115,8 @@ std::map<std::string, std::string> options_of(const Config& config) {
   const std::set<std::string> said{"model", "image-size",  "data",
                                    "seed",  "limit-train", "limit-val"};
   std::map<std::string, std::string> options;
-  auto flags = handed_on(config);
-  for (const auto& flag : config.given) {
-    if (flag.first == "launcher" || flag.first == "oversubscribe") flags.push_back(flag);
-  }
-  for (const auto& [name, value] : flags) {
+  if (!config.launcher.empty()) options["launcher"] = config.launcher;
+  for (const auto& [name, value] : handed_on(config)) {
     if (!said.contains(name)) options[name] = config.switches.contains(name) ? "true" : value;
   }
   return options;

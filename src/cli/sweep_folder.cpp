@@ -87,6 +87,22 @@ void check_foreign(const SweepPlan& plan) {
   }
 }
 
+std::string told_apart(const char* what, const std::string& there, const std::string& here) {
+  return fmt::format("{}: {} there, {} here", what, printable(there), printable(here));
+}
+
+/// What makes figures of two machines differ; empty where nothing does.
+std::string difference(const CellMachine& there, const CellMachine& here) {
+  std::vector<std::string> parts;
+  const auto compare = [&](const char* what, int a, int b) {
+    if (a != b) parts.push_back(told_apart(what, std::to_string(a), std::to_string(b)));
+  };
+  compare("cores", there.cores, here.cores);
+  compare("hardware threads", there.hardware_threads, here.hardware_threads);
+  if (std::string kind = kind_difference(there, here); !kind.empty()) parts.push_back(kind);
+  return join(parts, "; ");
+}
+
 }  // namespace
 
 FileLock open_sweep_folder(const SweepPlan& plan, bool overwrite, FileLock::Kind kind) {
@@ -130,20 +146,15 @@ void write_plan(const SweepPlan& plan, const std::vector<std::string>& backends)
                    kPlanName, missing, plan.cells.size(), why));
 }
 
-std::string machine_difference(const CellMachine& there, const CellMachine& here) {
+std::string kind_difference(const CellMachine& there, const CellMachine& here) {
   constexpr double kSameMemory = 0.05;
   std::vector<std::string> parts;
-  const auto compare = [&](const char* what, const std::string& a, const std::string& b) {
-    if (a != b) parts.push_back(fmt::format("{}: {} there, {} here", what, printable(a), b));
-  };
-  compare("processor", there.cpu, here.cpu);
-  compare("cores", std::to_string(there.cores), std::to_string(here.cores));
-  compare("hardware threads", std::to_string(there.hardware_threads),
-          std::to_string(here.hardware_threads));
+  if (there.cpu != here.cpu) parts.push_back(told_apart("processor", there.cpu, here.cpu));
   if (std::abs(there.memory_bytes - here.memory_bytes) > kSameMemory * here.memory_bytes) {
-    compare("memory", bytes_text(there.memory_bytes), bytes_text(here.memory_bytes));
+    parts.push_back(
+        told_apart("memory", bytes_text(there.memory_bytes), bytes_text(here.memory_bytes)));
   }
-  compare("build", there.build, here.build);
+  if (there.build != here.build) parts.push_back(told_apart("build", there.build, here.build));
   return join(parts, "; ");
 }
 
@@ -158,7 +169,7 @@ void settle_machine(const SweepPlan& plan) {
   // Several tasks may start at once: one of them writes it, and all read what it wrote.
   create_file(plan.folder / kMachineName, json_text(to_json(plan.table), 1) + "\n");
   const std::string differs =
-      machine_difference(machine_there(plan).value_or(CellMachine{}), plan.table.machine);
+      difference(machine_there(plan).value_or(CellMachine{}), plan.table.machine);
   if (differs.empty()) return;
   fail(ExitCode::usage,
        fmt::format("--out {}: its cells were measured on another kind of machine ({}; figures of "

@@ -20,9 +20,10 @@ void write_plan(const SweepPlan&, const std::vector<std::string>& backends);
 /// there.
 std::optional<CellMachine> machine_there(const SweepPlan&);
 
-/// What makes figures of two machines differ, in words; empty where nothing does. Memory may differ
-/// by what the system keeps for itself.
-std::string machine_difference(const CellMachine& there, const CellMachine& here);
+/// What tells two kinds of machine or two builds apart, in words; empty where nothing does. Memory
+/// may differ by what the system keeps for itself. Cores are not compared: a sweep counts those it
+/// was given, a run those that are there.
+std::string kind_difference(const CellMachine& there, const CellMachine& here);
 
 /// Says in machine.json that cells are measured here. Error(usage) where others were measured on
 /// another kind of machine, or with another build.

@@ -218,8 +218,10 @@ Cell cell_with_figures(const SweepPlan& plan, const Cell& coordinates, const Cel
   Cell cell = coordinates;
   cell.command = command;
   if (state.runs.empty()) {
-    const std::string& none = state.failure.empty() ? cannot : state.failure;
-    cell.reason = none.empty() ? "not measured yet" : none;
+    for (const std::string& reason : {state.failure, state.left_out, cannot}) {
+      if (cell.reason.empty()) cell.reason = reason;
+    }
+    if (cell.reason.empty()) cell.reason = "not measured yet";
     return cell;
   }
   std::vector<RunFigures> runs;
@@ -229,6 +231,7 @@ Cell cell_with_figures(const SweepPlan& plan, const Cell& coordinates, const Cel
   }
   cell.status = plan.full_epochs ? CellStatus::measured : CellStatus::scaled;
   combine(cell, runs, plan.epoch.images_in(cell.batch), plan.flops_per_image);
+  cell.reason = state.left_out;
   if (!state.failure.empty()) {
     cell.reason = fmt::format("repeat {} failed: {}", state.failed, state.failure);
   }

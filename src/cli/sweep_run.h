@@ -15,6 +15,7 @@ struct CellState {
   std::map<int, RunFigures> runs;  ///< repeats (1, 2, ...) that came to their end
   int failed = 0;                  ///< the first repeat that did not
   std::string failure;             ///< why, in words
+  std::string left_out;            ///< which runs do not count, and why; empty where all do
   bool finished(const SweepPlan& plan) const {
     return !failure.empty() || runs.size() == static_cast<std::size_t>(plan.repeats);
   }

@@ -36,7 +36,8 @@ class SignalWatch {
     SignalWatch& watch_;
   };
   [[nodiscard]] Armed arm(std::function<int()> on_terminate);
-  /// For a program that has nothing to save but children to end: every signal only asks for a stop.
+  /// For a program that has nothing to save but children to end: every signal only asks for a stop,
+  /// but for a second SIGINT.
   [[nodiscard]] Armed arm();
   bool stop_requested() const { return stop_signal_ != 0; }
   /// What a stopped program returns: 130 after SIGINT, else 75.

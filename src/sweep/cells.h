@@ -80,8 +80,8 @@ struct CellTable {
   std::uint64_t seed = 0;
   CellMachine machine{};
   /// Flags by name without dashes, and their texts ("true" of a switch): those handed on to every
-  /// training, and of a simulation what overrides its platform. Tables with other options are of
-  /// other experiments.
+  /// training, the launcher where one was named, and of a simulation what overrides its platform.
+  /// Tables with other options are of other experiments.
   std::map<std::string, std::string> options{};
   std::string command{};
   std::vector<Cell> cells{};

@@ -257,10 +257,12 @@ TEST_P(SparseConvolutionTest, ThreadsShareImages) {
 /// Some chunks have several rows of tiles, or begin in one image and end in the next.
 TEST_P(SparseConvolutionTest, ThreadsTakeRowsAcrossImages) {
   check({36, 6, 1, 3, {1, 1}, {1, 1}, true, true, 0.4, 11, 2});
+  check({36, 6, 1, 3, {1, 1}, {1, 1}, true, true, 0.4, 11, 4});
   check({36, 6, 2, 17, {1, 1}, {1, 1}, true, true, 0.4, 3, 2});
 }
 
-/// Blocks of outputs go in groups instead of many chunks.
+/// Blocks of outputs go in groups instead of many chunks: the second kernel is large in blocks of
+/// 8, too.
 TEST_P(SparseConvolutionTest, ThreadsShareLargeKernels) {
   check({10, 6, 8, 17, {1, 1}, {1, 1}, true, true, 0.4, 3, 2});
   check({10, 6, 16, 33, {1, 1}, {1, 1}, true, true, 0.4, 3, 2});

@@ -156,14 +156,11 @@ class Simulate(ProgramTest):
         self.assertEqual(spread(noise=0, measured=0.1), 0)
         self.assertGreater(spread(noise=0.1, measured=0), 0.001)
 
-    @needs_simulator
-    def test_ctrl_c_keeps_the_finished_cells_and_leaves_no_files(self):
-        self.write("costs.json", costs())
-        os.mkdir(self.path("tmp"))
-        # The first cell takes a moment, each of the others minutes.
+    def stop(self, sent, *words):
+        """Starts cells of which the first takes a moment and the others minutes; sends a signal after the first."""
         process = subprocess.Popen(
             [PROGRAM, "simulate", "--costs", "costs.json", "--image-size", "64", "--data", "synthetic:1000", "--platform",
-             "cluster-96x10g", "--np", "1,1024,512", "--batch", "1024", "--steps", "200", "--out", "table"],
+             "cluster-96x10g", "--np", "1,1024,512", "--batch", "1024", "--steps", "200", "--out", "table", *words],
             cwd=self.folder, env={**os.environ, "TMPDIR": self.path("tmp")}, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(process.stderr.close)
@@ -173,14 +170,22 @@ class Simulate(ProgramTest):
             self.assertIsNone(process.poll(), "it ended by itself")
             self.assertLess(time.time(), end, "no cell was finished")
             time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(30), 130)
+        process.send_signal(sent)
+        code = process.wait(30)
         self.assertIn("stopped", process.stderr.read())
         self.assertEqual(os.listdir(self.path("tmp")), [])
         with open(self.path("table", "cells.json")) as file:
-            cells = json.load(file)["cells"]
+            return code, json.load(file)["cells"]
+
+    @needs_simulator
+    def test_a_stop_keeps_the_finished_cells_and_leaves_no_files(self):
+        self.write("costs.json", costs())
+        os.mkdir(self.path("tmp"))
+        code, cells = self.stop(signal.SIGINT)
+        self.assertEqual(code, 130)
         self.assertEqual([cell["status"] for cell in cells], ["simulated", "n/a", "n/a"])
         self.assertIn("stopped", cells[1]["reason"])
+        self.assertEqual(self.stop(signal.SIGTERM, "--overwrite", "--seed", "1"), (75, cells))  # a table that was there stays
 
     def test_bad_grids_are_named(self):
         self.expect(2, "simulate", "--np", "0", says=["--np 0"])

@@ -176,8 +176,8 @@ class Tables(SweepTest):
         self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
         self.assertEqual(self.cells()[1, 16]["status"], "scaled")
         self.assertEqual(self.cells()[1, 8]["status"], "n/a")
-        self.assertIn("hardware threads: ", self.cells()[1, 8]["reason"])
-        self.assertIn("96 here", self.cells()[1, 8]["reason"])
+        self.assertIn("there, Another CPU here", self.cells()[1, 8]["reason"])
+        self.assertNotIn("hardware threads", self.cells()[1, 8]["reason"])
         os.remove(self.path("s", "machine.json"))
         shutil.rmtree(os.path.dirname(glob.glob(self.path("s", "cells", "np1-t1-b8-cpu", "repeat-1", "*"))[0]))
         os.remove(own)  # then nobody knows
@@ -272,6 +272,7 @@ class Tables(SweepTest):
         words = [*CELL, "--np", "2,1", "--batch", "8", "--launcher", "./launch", "--out", "s"]
         self.expect(0, *words, says=["n/a: exit code 3: no room"])
         self.assertEqual(self.cells()[2, 8]["reason"], "exit code 3: no room")
+        self.assertEqual(self.table()["options"]["launcher"], "./launch")
         self.assertEqual(self.cells()[1, 8]["status"], "scaled")
         before = self.files()
         self.expect(0, *words)  # is not tried again by itself

@@ -55,40 +55,46 @@ struct Cuts {
 /// what.
 struct GatherCuts {
   std::size_t threads;
-  std::size_t chunks;  ///< at most, of rows of tiles; the number decides about bits
-  std::size_t tasks;   ///< wanted, so that the threads end together
-  std::size_t groups;  ///< of outputs, at least
+  std::size_t most_chunks;  ///< of rows of tiles; the number decides about bits
+  std::size_t tasks;        ///< wanted, so that the threads end together
+  std::size_t groups;       ///< of outputs, at least
 
   /// `size`: numbers of a chunk's sums. A task should find those of its group in the second-level
-  /// cache, so a group is at most kGroup; and all sums together at most three of that for each
+  /// cache, so a group is at most kGroup; and all sums together at most kFewest of that for each
   /// thread, unless there are too few blocks of outputs to make up for it.
   GatherCuts(int thread_count, std::size_t size, std::size_t blocks)
       : threads(static_cast<std::size_t>(thread_count)) {
     constexpr std::size_t kTasksPerThread = 8, kGroup = (640 << 10) / sizeof(float);
     tasks = threads == 1 ? 1 : kTasksPerThread * threads;
-    const std::size_t fitting = threads * 3 * kGroup / size;
+    const std::size_t fitting = kFewest * threads * kGroup / size;
     const std::size_t needed = std::min((tasks + blocks - 1) / blocks, 2 * threads);
-    chunks = threads == 1 ? 1 : std::clamp(fitting, needed, tasks);
+    most_chunks = threads == 1 ? 1 : std::clamp(fitting, needed, tasks);
     groups = std::min(blocks, (size + kGroup - 1) / kGroup);
   }
 
-  /// Where chunk `i` of `count` begins among `units` rows. Those of three chunks a thread or more
-  /// are unlike: the first ones, one a thread, have three quarters, and the others, for whoever is
-  /// free, share the rest.
-  std::size_t begin(std::size_t i, std::size_t count, std::size_t units) const {
-    if (!unlike(count)) return units * i / count;
-    const std::size_t large = units * 3 / 4;
-    return i <= threads ? large * i / threads
-                        : large + (units - large) * (i - threads) / (count - threads);
+  /// Of so many rows.
+  std::size_t chunks(std::size_t rows) const {
+    const std::size_t most = with_large_ones() ? threads + (rows - in_large_ones(rows)) : rows;
+    return std::clamp<std::size_t>(most, 1, most_chunks);
+  }
+  /// Where chunk `i` of `count` begins. Where a thread has kFewest or more, one is large: these
+  /// come first and share three quarters of the rows; the rest is cut small, for who is free first.
+  std::size_t begin(std::size_t i, std::size_t count, std::size_t rows) const {
+    if (!with_large_ones()) return rows * i / count;
+    const std::size_t large = in_large_ones(rows);
+    if (i <= threads) return large * i / threads;
+    return large + (rows - large) * (i - threads) / (count - threads);
   }
   /// Groups of outputs that make tasks enough.
   std::size_t groups_for(std::size_t count, std::size_t blocks) const {
-    const std::size_t wanted = unlike(count) ? 1 : (tasks + count - 1) / count;
+    const std::size_t wanted = with_large_ones() ? 1 : (tasks + count - 1) / count;
     return std::min(blocks, std::max(groups, wanted));
   }
 
  private:
-  bool unlike(std::size_t count) const { return threads > 1 && count >= 3 * threads; }
+  static constexpr std::size_t kFewest = 3;  ///< chunks a thread of which one may be large
+  bool with_large_ones() const { return threads > 1 && most_chunks >= kFewest * threads; }
+  static std::size_t in_large_ones(std::size_t rows) { return rows * 3 / 4; }
 };
 
 double part_of_all(std::size_t count, int images, const SampleLayout& map) {
@@ -163,7 +169,7 @@ std::size_t SparseConvolution::gather_bytes() const {
   const Gather plan = gather_plan();
   const GatherCuts cuts(threads_, plan.sums_size(), shape_.dst.blocks());
   return static_cast<std::size_t>(threads_) * plan.scratch_bytes() +
-         cuts.chunks * whole_lines(plan.sums_size()) * sizeof(float);
+         cuts.most_chunks * whole_lines(plan.sums_size()) * sizeof(float);
 }
 
 double SparseConvolution::forward(int images, const float* src, const float* weights,
@@ -258,7 +264,7 @@ void SparseConvolution::backward_weights(int images, const float* src, const Out
   const auto rows = static_cast<std::size_t>(plan.tile_rows());
   const std::size_t units = static_cast<std::size_t>(images) * rows, blocks = shape_.dst.blocks();
   const GatherCuts cuts(threads_, plan.sums_size(), blocks);
-  const std::size_t chunks = std::clamp<std::size_t>(units, 1, cuts.chunks);
+  const std::size_t chunks = cuts.chunks(units);
   const std::size_t groups = cuts.groups_for(chunks, blocks);
   const std::size_t size = whole_lines(plan.sums_size());
   auto* const sums =
