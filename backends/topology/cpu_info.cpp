@@ -1,5 +1,6 @@
 #include "backends/topology/cpu_info.h"
 
+#include <charconv>
 #include <set>
 #include <sstream>
 #include <vector>
@@ -67,6 +68,14 @@ std::string instruction_set(std::string_view cpuinfo) {
 std::string cpu_model(std::string_view cpuinfo) {
   const std::string model = value_of(cpuinfo, "model name");
   return model.empty() ? "unknown" : model;
+}
+
+double total_memory(std::string_view meminfo) {
+  constexpr double kUnit = 1024;  // the file's "kB"
+  const std::string text = value_of(meminfo, "MemTotal");
+  double units = 0;
+  std::from_chars(text.data(), text.data() + text.size(), units);
+  return units * kUnit;
 }
 
 }  // namespace cputrain

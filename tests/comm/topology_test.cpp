@@ -75,6 +75,13 @@ TEST(CpuModel, isTheFirstNamed) {
   EXPECT_EQ(cpu_model("processor : 0\n"), "unknown");
 }
 
+TEST(TotalMemory, isReadFromMeminfo) {
+  EXPECT_EQ(total_memory("MemTotal:       24684084 kB\nMemFree:        24307148 kB\n"),
+            24684084.0 * 1024);
+  EXPECT_EQ(total_memory("MemTotal: much\n"), 0);
+  EXPECT_EQ(total_memory(""), 0);
+}
+
 /// A file system with control groups in it, below a directory of its own.
 class ControlGroups : public testing::Test {
  protected:
