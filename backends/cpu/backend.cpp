@@ -106,7 +106,9 @@ class CpuBackend final : public Backend {
   std::string allowed() const {
     return std::string(kernels_.winograd ? ", Winograd where it pays" : "") +
            (kernels_.skip_zeros ? ", zeros skipped where it pays" : "") +
-           (kernels_.bf16 ? ", bf16 where it pays" : "");
+           (!kernels_.bf16   ? ""
+            : supports_amx() ? ", bf16 in AMX tiles where it pays"
+                             : ", bf16 where it pays");
   }
 
   int threads_;

@@ -84,22 +84,34 @@ bool has_bf16(const Planning& planning, const ConvolutionPlace& place, int image
   return made.forward.bf16 || made.backward_data.bf16 || made.backward_weights.bf16;
 }
 
-void NarrowCopy::plan(const Planning& planning, const SampleLayout& layout, int most_images,
-                      int time) {
-  layout_ = layout;
-  const auto desc = activation_desc(layout, most_images, NumberType::bf16);
-  block_ = planning.memory.add(desc.get_size(), time);
+void MapCopy::plan(const Planning& planning, int images, const dnnl::memory::desc& wanted,
+                   int time) {
+  if (wanted == activation_desc(layout_, images)) return;
+  const MemoryPlan::Block block = planning.memory.add(wanted.get_size(), time);
+  if (block_) planning.memory.merge(*block_, block);
+  block_ = block;
 }
 
-Call NarrowCopy::fill(const Bindings& bindings, int images, float* piece) const {
-  const auto wide = activation_desc(layout_, images);
-  const Call::Argument to = argument(bindings, DNNL_ARG_TO, images);
-  return Call(bindings.dnnl, reorder(bindings.dnnl, wide, to.desc), nullptr,
-              {{DNNL_ARG_FROM, wide, piece}, to});
+Call::Argument MapCopy::argument(const Bindings& bindings, int name, int images,
+                                 const dnnl::memory::desc& wanted, float* ours) const {
+  if (wanted == activation_desc(layout_, images)) return {name, wanted, ours};
+  return {name, wanted, bindings.at<std::byte>(*block_)};
 }
 
-Call::Argument NarrowCopy::argument(const Bindings& bindings, int name, int images) const {
-  return {name, activation_desc(layout_, images, NumberType::bf16), bindings.at<std::byte>(block_)};
+Call MapCopy::fill(const Bindings& bindings, int images, const dnnl::memory::desc& wanted,
+                   float* ours) const {
+  const dnnl::memory::desc desc = activation_desc(layout_, images);
+  if (wanted == desc) return {};
+  return Call(bindings.dnnl, reorder(bindings.dnnl, desc, wanted), nullptr,
+              {{DNNL_ARG_FROM, desc, ours}, argument(bindings, DNNL_ARG_TO, images, wanted, ours)});
+}
+
+Call MapCopy::drain(const Bindings& bindings, int images, const dnnl::memory::desc& wanted,
+                    float* ours) const {
+  const dnnl::memory::desc desc = activation_desc(layout_, images);
+  if (wanted == desc) return {};
+  return Call(bindings.dnnl, reorder(bindings.dnnl, wanted, desc), nullptr,
+              {argument(bindings, DNNL_ARG_FROM, images, wanted, ours), {DNNL_ARG_TO, desc, ours}});
 }
 
 }  // namespace cputrain

@@ -54,18 +54,25 @@ bool has_bf16(const Planning&, const ConvolutionPlace&, int images);
 ConvolutionOperations make_operations(const Planning&, const ConvolutionPlace&, int images,
                                       ConvolutionAlgorithm);
 
-/// A piece of a map as bf16, for primitives that read such numbers.
-class NarrowCopy {
+/// A piece of a map, or of its gradient, in the form that a primitive reads or writes where that is
+/// not ours: of bf16, or channels-last.
+class MapCopy {
  public:
-  /// Plans memory for the largest number of images at these times.
-  void plan(const Planning&, const SampleLayout&, int most_images, int time);
-  /// What fills the copy from a piece.
-  Call fill(const Bindings&, int images, float* piece) const;
-  Call::Argument argument(const Bindings&, int name, int images) const;
+  explicit MapCopy(const SampleLayout& layout) : layout_(layout) {}
+
+  /// Plans memory for a copy in the wanted form, the largest of those that are planned, at this
+  /// time. None where the form is ours.
+  void plan(const Planning&, int images, const dnnl::memory::desc& wanted, int time);
+  /// What a primitive is given for a piece that lies at `ours`: the copy, or that itself.
+  Call::Argument argument(const Bindings&, int name, int images, const dnnl::memory::desc& wanted,
+                          float* ours) const;
+  /// What fills the copy from the piece, and the piece from the copy; nothing where there is none.
+  Call fill(const Bindings&, int images, const dnnl::memory::desc& wanted, float* ours) const;
+  Call drain(const Bindings&, int images, const dnnl::memory::desc& wanted, float* ours) const;
 
  private:
   SampleLayout layout_;
-  MemoryPlan::Block block_{};
+  std::optional<MemoryPlan::Block> block_;
 };
 
 }  // namespace cputrain

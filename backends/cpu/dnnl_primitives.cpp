@@ -67,14 +67,27 @@ NumberTypes types_in(Direction direction, ConvolutionAlgorithm algorithm) {
   }
 }
 
+/// AMX multiplies tiles of a pixel's channels by neighbouring pixels: the library's kernels for it
+/// read and write channels-last.
+memory::desc map_desc(const SampleLayout& layout, int images, NumberType type,
+                      ConvolutionAlgorithm algorithm) {
+  const memory::desc ours = activation_desc(layout, images, type);
+  if (algorithm != ConvolutionAlgorithm::bf16 || !supports_amx()) return ours;
+  const Shape& shape = layout.shape;
+  return {Dims{images, shape.channels, shape.height, shape.width}, type, memory::format_tag::nhwc};
+}
+
 /// The pieces that every direction of a convolution is described by.
 struct ConvolutionDescs {
-  ConvolutionDescs(const ConvolutionProblem& p, const NumberTypes& types)
-      : src(activation_desc(p.src, p.images, types.src)),
+  ConvolutionDescs(const ConvolutionProblem& p, Direction direction, ConvolutionAlgorithm algorithm)
+      : ConvolutionDescs(p, types_in(direction, algorithm), algorithm) {}
+  ConvolutionDescs(const ConvolutionProblem& p, const NumberTypes& types,
+                   ConvolutionAlgorithm algorithm)
+      : src(map_desc(p.src, p.images, types.src, algorithm)),
         weights({p.dst.shape.channels, p.src.shape.channels, p.kernel, p.kernel}, types.weights,
                 memory::format_tag::any),
         bias(p.bias ? vector_desc(p.dst.shape.channels) : memory::desc()),
-        dst(activation_desc(p.dst, p.images, types.dst)),
+        dst(map_desc(p.dst, p.images, types.dst, algorithm)),
         strides{p.stride, p.stride},
         before{p.rows.before, p.columns.before},
         after{p.rows.after, p.columns.after} {}
@@ -92,7 +105,7 @@ dnnl::convolution_forward::primitive_desc forward_desc(const DnnlContext& contex
                                                        const ConvolutionProblem& problem,
                                                        ConvolutionAlgorithm algorithm,
                                                        Activation activation) {
-  const ConvolutionDescs d(problem, types_in(Direction::forward, algorithm));
+  const ConvolutionDescs d(problem, Direction::forward, algorithm);
 #if DNNL_VERSION_MAJOR >= 3
   return {context.engine,
           prop_kind::forward_training,
@@ -115,15 +128,18 @@ dnnl::convolution_forward::primitive_desc forward_desc(const DnnlContext& contex
 
 Operation make_forward(const DnnlContext& context, const ConvolutionProblem& problem,
                        ConvolutionAlgorithm algorithm, Activation activation) {
+  const ConvolutionDescs d(problem, Direction::forward, algorithm);
   const auto desc = forward_desc(context, problem, algorithm, activation);
   Operation operation = describe(desc, dnnl::convolution_forward(desc));
+  operation.src = d.src;
   operation.weights = desc.weights_desc();
+  operation.dst = d.dst;
   return operation;
 }
 
 Operation make_backward_data(const DnnlContext& context, const ConvolutionProblem& problem,
                              ConvolutionAlgorithm algorithm) {
-  const ConvolutionDescs d(problem, types_in(Direction::backward_data, algorithm));
+  const ConvolutionDescs d(problem, Direction::backward_data, algorithm);
   const auto forward = forward_desc(context, problem, algorithm, Activation::none);
 #if DNNL_VERSION_MAJOR >= 3
   const dnnl::convolution_backward_data::primitive_desc desc(
@@ -135,13 +151,15 @@ Operation make_backward_data(const DnnlContext& context, const ConvolutionProble
       attributes(), context.engine, forward);
 #endif
   Operation operation = describe(desc, dnnl::convolution_backward_data(desc));
+  operation.src = d.src;
   operation.weights = desc.weights_desc();
+  operation.dst = d.dst;
   return operation;
 }
 
 Operation make_backward_weights(const DnnlContext& context, const ConvolutionProblem& problem,
                                 ConvolutionAlgorithm algorithm) {
-  const ConvolutionDescs d(problem, types_in(Direction::backward_weights, algorithm));
+  const ConvolutionDescs d(problem, Direction::backward_weights, algorithm);
   const auto forward = forward_desc(context, problem, algorithm, Activation::none);
 #if DNNL_VERSION_MAJOR >= 3
   const dnnl::convolution_backward_weights::primitive_desc desc(
@@ -153,7 +171,9 @@ Operation make_backward_weights(const DnnlContext& context, const ConvolutionPro
       attributes(), context.engine, forward);
 #endif
   Operation operation = describe(desc, dnnl::convolution_backward_weights(desc));
+  operation.src = d.src;
   operation.weights = desc.diff_weights_desc();
+  operation.dst = d.dst;
   return operation;
 }
 

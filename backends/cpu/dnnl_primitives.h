@@ -26,6 +26,7 @@ struct Operation {
   dnnl::primitive primitive;
   std::string implementation;    ///< the library's words: "jit_wino_4x3:avx512_core"
   dnnl::memory::desc weights;    ///< convolution: of weights or their gradients
+  dnnl::memory::desc src, dst;   ///< convolution: of the maps or their gradients
   dnnl::memory::desc workspace;  ///< max pool, training: where the winners are noted
   std::size_t scratchpad = 0;    ///< bytes
   bool bf16 = false;             ///< convolution: its factors (maps, weights) are bf16
@@ -45,8 +46,9 @@ struct ConvolutionProblem {
 enum class ConvolutionAlgorithm { direct, winograd, bf16 };
 enum class Activation { none, relu };
 
-/// The library chooses the layout of the weights. Where it has no kernel for the problem by the
-/// algorithm that is asked for, the operation is a direct one of floats.
+/// The library chooses the layout of the weights. Maps lie as the problem says, except for bf16 on
+/// a machine with AMX: there they are channels-last. Where the library has no kernel for the
+/// problem by the algorithm that is asked for, the operation is a direct one of floats.
 Operation convolution_forward(const DnnlContext&, const ConvolutionProblem&, ConvolutionAlgorithm,
                               Activation);
 Operation convolution_backward_data(const DnnlContext&, const ConvolutionProblem&,

@@ -32,4 +32,6 @@ bool supports_bf16() {
          may(dnnl::cpu_isa::avx512_core_bf16);
 }
 
+bool supports_amx() { return supports_bf16() && may(dnnl::cpu_isa::avx512_core_amx); }
+
 }  // namespace cputrain

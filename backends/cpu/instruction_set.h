@@ -20,6 +20,9 @@ bool supports(InstructionSet);
 /// Whether this machine multiplies 16-bit brain floats (AVX512-BF16) and oneDNN may.
 bool supports_bf16();
 
+/// Whether it multiplies them in tiles (AMX), the system lets it and oneDNN may.
+bool supports_amx();
+
 /// The last one that this machine has and that oneDNN may use, too (ONEDNN_MAX_CPU_ISA).
 InstructionSet best_instruction_set();
 

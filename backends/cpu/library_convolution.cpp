@@ -23,11 +23,17 @@ std::size_t start(const SampleLayout& layout, const Piece& piece) {
 LibraryConvolution::LibraryConvolution(const Planning& planning, const ConvolutionPlace& place,
                                        ConvolutionAlgorithm algorithm,
                                        const std::optional<dnnl::memory::desc>& kernel_layout)
-    : place_(place), algorithm_(algorithm) {
+    : place_(place),
+      algorithm_(algorithm),
+      forward_src_(place.src.layout),
+      forward_wide_(place.wide),
+      backward_src_(place.src.layout),
+      backward_diff_(place.wide),
+      src_diff_copy_(place.src.layout) {
   if (kernel_layout) set_kernel_layout(planning, *kernel_layout);
   plan_pieces(planning);
   plan_scratch(planning);
-  plan_narrow_copies(planning);
+  plan_map_copies(planning);
 }
 
 void LibraryConvolution::set_kernel_layout(const Planning& planning,
@@ -104,14 +110,21 @@ void LibraryConvolution::plan_scratch(const Planning& planning) {
   wide_diff_ = memory.add(wide_bytes, backward);
 }
 
-void LibraryConvolution::plan_narrow_copies(const Planning& planning) {
-  if (algorithm_ != ConvolutionAlgorithm::bf16) return;
-  const int largest_piece = operations_.rbegin()->first;
-  const int backward = planning.backward_time(place_.step);
-  forward_src_.plan(planning, place_.src.layout, largest_piece, planning.forward_time(place_.step));
-  if (!place_.dst.wants_diff) return;
-  diff_.plan(planning, place_.wide, largest_piece, backward);
-  if (place_.learns) backward_src_.plan(planning, place_.src.layout, largest_piece, backward);
+void LibraryConvolution::plan_map_copies(const Planning& planning) {
+  const int forward = planning.forward_time(place_.step),
+            backward = planning.backward_time(place_.step);
+  for (const auto& [images, made] : operations_) {
+    forward_src_.plan(planning, images, made.forward.src, forward);
+    forward_wide_.plan(planning, images, made.forward.dst, forward);
+    if (!place_.dst.wants_diff) continue;
+    if (place_.learns) {
+      backward_src_.plan(planning, images, made.backward_weights.src, backward);
+      backward_diff_.plan(planning, images, made.backward_weights.dst, backward);
+    }
+    if (!place_.src.wants_diff) continue;
+    backward_diff_.plan(planning, images, made.backward_data.dst, backward);
+    src_diff_copy_.plan(planning, images, made.backward_data.src, backward);
+  }
 }
 
 void LibraryConvolution::share_memory(MemoryPlan& memory, const LibraryConvolution& other) const {
@@ -154,29 +167,44 @@ void LibraryConvolution::bind(const Bindings& bindings) {
 void LibraryConvolution::bind_piece(const Bindings& bindings, PieceCalls& calls) const {
   const Piece& piece = calls.piece;
   const ConvolutionOperations& made = operations_.at(piece.count);
-  const auto src_desc = activation_desc(place_.src.layout, piece.count);
   float* src = bindings.at(place_.src.value) + start(place_.src.layout, piece);
+  float* wide = place_.pool ? wide_data_ : dst_value_ + start(place_.dst.layout, piece);
   std::vector<Call::Argument> arguments{
-      made.forward.bf16 ? forward_src_.argument(bindings, DNNL_ARG_SRC, piece.count)
-                        : Call::Argument{DNNL_ARG_SRC, src_desc, src},
+      forward_src_.argument(bindings, DNNL_ARG_SRC, piece.count, made.forward.src, src),
       {DNNL_ARG_WEIGHTS, made.forward.weights, forward_copies_->kernel(calls.forward_copy)},
-      {DNNL_ARG_DST, activation_desc(place_.wide, piece.count),
-       place_.pool ? wide_data_ : dst_value_ + start(place_.dst.layout, piece)}};
+      forward_wide_.argument(bindings, DNNL_ARG_DST, piece.count, made.forward.dst, wide)};
   if (place_.bias) {
     arguments.push_back({DNNL_ARG_BIAS, vector_desc(place_.wide.shape.channels),
                          bindings.weights(place_.first_parameter + 1)});
   }
   calls.convolve =
       Call(bindings.dnnl, made.forward, bindings.at<std::byte>(forward_scratch_), arguments);
-  if (made.forward.bf16) calls.narrow_src = forward_src_.fill(bindings, piece.count, src);
+  calls.fill_src = forward_src_.fill(bindings, piece.count, made.forward.src, src);
+  calls.drain_wide = forward_wide_.drain(bindings, piece.count, made.forward.dst, wide);
+  if (place_.pool) bind_pool(bindings, calls, made);
   if (!place_.dst.wants_diff) return;
 
   float* diff = place_.pool ? wide_diff_data_ : dst_diff_ + start(place_.dst.layout, piece);
   if (place_.learns) bind_weight_gradients(bindings, calls, made, src, diff);
   if (place_.src.wants_diff) bind_data_gradient(bindings, calls, made, diff);
-  if (made.backward_weights.bf16 || made.backward_data.bf16) {
-    calls.narrow_diff = diff_.fill(bindings, piece.count, diff);
+  // Both ways back read the same copy where they read one.
+  const Operation& reads_copy =
+      made.backward_weights.bf16 ? made.backward_weights : made.backward_data;
+  if (reads_copy.bf16) {
+    calls.fill_diff = backward_diff_.fill(bindings, piece.count, reads_copy.dst, diff);
   }
+}
+
+/// The pool reads what the primitive wrote, whatever its layout, where no channels are padded.
+void LibraryConvolution::bind_pool(const Bindings& bindings, PieceCalls& calls,
+                                   const ConvolutionOperations& made) const {
+  calls.pooled = wide_data_;
+  if (!calls.drain_wide || place_.wide.padded()) return;
+  calls.drain_wide = {};
+  calls.pooled = static_cast<const float*>(
+      forward_wide_.argument(bindings, DNNL_ARG_DST, calls.piece.count, made.forward.dst, nullptr)
+          .data);
+  calls.pooled_form = PoolSource::channels_last;
 }
 
 void LibraryConvolution::bind_data_gradient(const Bindings& bindings, PieceCalls& calls,
@@ -187,11 +215,10 @@ void LibraryConvolution::bind_data_gradient(const Bindings& bindings, PieceCalls
       place_.source.adds ? piece_diff_data_ : src_diff_ + start(place_.src.layout, piece);
   calls.data = Call(
       bindings.dnnl, operation, bindings.at<std::byte>(backward_scratch_),
-      {operation.bf16
-           ? diff_.argument(bindings, DNNL_ARG_DIFF_DST, piece.count)
-           : Call::Argument{DNNL_ARG_DIFF_DST, activation_desc(place_.wide, piece.count), diff},
+      {backward_diff_.argument(bindings, DNNL_ARG_DIFF_DST, piece.count, operation.dst, diff),
        {DNNL_ARG_WEIGHTS, operation.weights, data_copies_->kernel(calls.data_copy)},
-       {DNNL_ARG_DIFF_SRC, activation_desc(place_.src.layout, piece.count), diff_src}});
+       src_diff_copy_.argument(bindings, DNNL_ARG_DIFF_SRC, piece.count, operation.src, diff_src)});
+  calls.drain_src_diff = src_diff_copy_.drain(bindings, piece.count, operation.src, diff_src);
 }
 
 void LibraryConvolution::bind_weight_gradients(const Bindings& bindings, PieceCalls& calls,
@@ -200,17 +227,12 @@ void LibraryConvolution::bind_weight_gradients(const Bindings& bindings, PieceCa
   const Operation& operation = made.backward_weights;
   const bool foreign = operation.weights != kernel_layout_;
   const int images = calls.piece.count;
-  if (operation.bf16) calls.narrow_src_again = backward_src_.fill(bindings, images, src);
+  calls.fill_src_again = backward_src_.fill(bindings, images, operation.src, src);
   const auto call = [&](float* kernel, float* bias) {
-    std::vector<Call::Argument> arguments;
-    if (operation.bf16) {
-      arguments = {backward_src_.argument(bindings, DNNL_ARG_SRC, images),
-                   diff_.argument(bindings, DNNL_ARG_DIFF_DST, images)};
-    } else {
-      arguments = {{DNNL_ARG_SRC, activation_desc(place_.src.layout, images), src},
-                   {DNNL_ARG_DIFF_DST, activation_desc(place_.wide, images), diff}};
-    }
-    arguments.push_back({DNNL_ARG_DIFF_WEIGHTS, operation.weights, kernel});
+    std::vector<Call::Argument> arguments{
+        backward_src_.argument(bindings, DNNL_ARG_SRC, images, operation.src, src),
+        backward_diff_.argument(bindings, DNNL_ARG_DIFF_DST, images, operation.dst, diff),
+        {DNNL_ARG_DIFF_WEIGHTS, operation.weights, kernel}};
     if (place_.bias) {
       arguments.push_back({DNNL_ARG_DIFF_BIAS, vector_desc(place_.wide.shape.channels), bias});
     }
@@ -229,9 +251,9 @@ void LibraryConvolution::bind_weight_gradients(const Bindings& bindings, PieceCa
   calls.from_foreign_to_scratch = from_foreign(kernel_part_);
 }
 
-void LibraryConvolution::pool_piece(const Piece& piece) {
-  const std::size_t first = start(place_.dst.layout, piece);
-  max_pool(*place_.pool, piece.count, wide_data_, dst_value_ + first,
+void LibraryConvolution::pool_piece(const PieceCalls& calls) {
+  const std::size_t first = start(place_.dst.layout, calls.piece);
+  max_pool(*place_.pool, calls.piece.count, calls.pooled, calls.pooled_form, dst_value_ + first,
            winners_ ? winners_ + first : nullptr);
 }
 
@@ -254,17 +276,18 @@ void LibraryConvolution::forward(const Execution& execution, ConvolutionTimes& t
   const Prepared& prepared = prepared_[execution.size];
   for (const std::size_t copy : prepared.forward_copies) forward_copies_->refresh(copy);
   for (const PieceCalls& calls : prepared.pieces) {
-    if (calls.narrow_src) calls.narrow_src.run();
+    if (calls.fill_src) calls.fill_src.run();
     calls.convolve.run();
+    if (calls.drain_wide) calls.drain_wide.run();
     times.convolution.forward += watch.lap();
     if (!place_.pool) continue;
-    pool_piece(calls.piece);
+    pool_piece(calls);
     times.pool.forward += watch.lap();
   }
 }
 
 void LibraryConvolution::add_weight_gradients(const PieceCalls& calls, bool overwrite) {
-  if (calls.narrow_src_again) calls.narrow_src_again.run();
+  if (calls.fill_src_again) calls.fill_src_again.run();
   (overwrite ? calls.weights_to_arena : calls.weights_to_scratch).run();
   const Call& convert = overwrite ? calls.from_foreign_to_arena : calls.from_foreign_to_scratch;
   if (convert) convert.run();
@@ -279,6 +302,7 @@ void LibraryConvolution::add_weight_gradients(const PieceCalls& calls, bool over
 /// The library cannot add to a gradient; a piece of it is still in the cache when this adds it.
 void LibraryConvolution::add_source_gradient(const PieceCalls& calls) {
   calls.data.run();
+  if (calls.drain_src_diff) calls.drain_src_diff.run();
   if (!place_.source.adds) return;
   float* sum = src_diff_ + start(place_.src.layout, calls.piece);
   parallel_ranges(
@@ -297,7 +321,7 @@ void LibraryConvolution::backward(const Execution& execution, bool weights, bool
   for (const PieceCalls& calls : prepared.pieces) {
     unpool_piece(calls.piece);
     (place_.pool ? times.pool.backward_data : times.before_backward) += watch.lap();
-    if (calls.narrow_diff) calls.narrow_diff.run();
+    if (calls.fill_diff) calls.fill_diff.run();
     times.before_backward += watch.lap();
     if (weights) {
       add_weight_gradients(calls, overwrite);

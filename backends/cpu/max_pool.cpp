@@ -1,6 +1,7 @@
 #include "backends/cpu/max_pool.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "backends/cpu/clones.h"
 #include "backends/cpu/lanes.h"
@@ -20,10 +21,16 @@ inline Inside inside(int output, int stride, int before, int size, int extent) {
   return {origin, std::max(0, -origin), std::min(size, extent - origin)};
 }
 
+/// A block's whole plane, its pixels `stride` numbers apart.
+struct Plane {
+  const float* data;
+  std::ptrdiff_t stride;
+};
+
 /// One row of outputs of one block of channels. `kSize` is the window's size if it is known when
-/// compiling (a window of 2 x 2 without padding), else 0. `src` is the block's whole plane.
+/// compiling (a window of 2 x 2 without padding), else 0.
 template <int kBlock, int kSize>
-[[gnu::always_inline]] inline void forward_row(const MaxPoolShape& p, int y, const float* src,
+[[gnu::always_inline]] inline void forward_row(const MaxPoolShape& p, int y, const Plane& src,
                                                float* dst, std::uint8_t* winners) {
   using L = Lanes<kBlock>;
   const int height = p.src.shape.height, width = p.src.shape.width;
@@ -36,7 +43,7 @@ template <int kBlock, int kSize>
     const auto at = [&](int row, int column) -> const typename L::AnyFloat& {
       const std::ptrdiff_t pixel =
           static_cast<std::ptrdiff_t>(rows.origin + row) * width + columns.origin + column;
-      return *reinterpret_cast<const typename L::AnyFloat*>(src + pixel * kBlock);
+      return *reinterpret_cast<const typename L::AnyFloat*>(src.data + pixel * src.stride);
     };
     typename L::Float best = at(rows.begin, columns.begin);
     typename L::Int winner = typename L::Int{} + (rows.begin * size + columns.begin);
@@ -96,14 +103,14 @@ template <int kBlock, int kSize, bool kAdd>
 }
 
 CPUTRAIN_CLONES
-void forward_row_16(const MaxPoolShape& p, int y, const float* src, float* dst,
+void forward_row_16(const MaxPoolShape& p, int y, const Plane& src, float* dst,
                     std::uint8_t* winners) {
   p.halves() ? forward_row<16, 2>(p, y, src, dst, winners)
              : forward_row<16, 0>(p, y, src, dst, winners);
 }
 
 CPUTRAIN_CLONES
-void forward_row_8(const MaxPoolShape& p, int y, const float* src, float* dst,
+void forward_row_8(const MaxPoolShape& p, int y, const Plane& src, float* dst,
                    std::uint8_t* winners) {
   p.halves() ? forward_row<8, 2>(p, y, src, dst, winners)
              : forward_row<8, 0>(p, y, src, dst, winners);
@@ -146,15 +153,26 @@ void clear_rest(const MaxPoolShape& p, const Strides& strides, float* plane) {
 
 }  // namespace
 
-void max_pool(const MaxPoolShape& p, int images, const float* src, float* dst,
+void max_pool(const MaxPoolShape& p, int images, const float* src, PoolSource source, float* dst,
               std::uint8_t* winners) {
   const Strides from(p.src), to(p.dst);
+  assert(source == PoolSource::blocked || !p.src.padded());
+  const std::size_t blocks = p.src.blocks();
   const auto rows = static_cast<std::size_t>(p.dst.shape.height);
   const auto row_of = p.src.block == 16 ? forward_row_16 : forward_row_8;
-  parallel_for(static_cast<std::size_t>(images) * p.src.blocks() * rows, [&](std::size_t i) {
-    const std::size_t plane = i / rows, offset = plane * to.plane + i % rows * to.row;
-    row_of(p, static_cast<int>(i % rows), src + plane * from.plane, dst + offset,
-           winners ? winners + offset : nullptr);
+  const auto row = [&](std::size_t plane, std::size_t y, const Plane& map) {
+    const std::size_t offset = plane * to.plane + y * to.row;
+    row_of(p, static_cast<int>(y), map, dst + offset, winners ? winners + offset : nullptr);
+  };
+  // In the order in which src lies.
+  parallel_for(static_cast<std::size_t>(images) * blocks * rows, [&](std::size_t i) {
+    if (source == PoolSource::blocked) {
+      return row(i / rows, i % rows, {src + i / rows * from.plane, p.src.block});
+    }
+    const std::size_t image = i / blocks / rows, block = i % blocks;
+    const float* const first = src + image * p.src.size();
+    row(image * blocks + block, i / blocks % rows,
+        {first + block * static_cast<std::size_t>(p.src.block), p.src.shape.channels});
   });
 }
 

@@ -120,8 +120,6 @@ class Bf16Convolution : public ::testing::Test {
   const Numbers map_ = random_numbers(kImages * kIn * kHeight * kWidth, 1),
                 kernel_ = random_numbers(kOut * kIn * kTaps * kTaps, 2),
                 diff_ = random_numbers(kImages * kOut * kHeight * kWidth, 3);
-  const dnnl::memory::desc narrow_src_ = activation_desc(src_, kImages, NumberType::bf16),
-                           narrow_dst_ = activation_desc(dst_, kImages, NumberType::bf16);
 };
 
 /// The library would take plain loops for the gradient of these weights.
@@ -138,9 +136,9 @@ TEST_F(Bf16Convolution, WithoutAKernelItIsFloats) {
 TEST_F(Bf16Convolution, ForwardAddsProductsOfRoundedFactors) {
   const Operation operation =
       convolution_forward(context_, problem_, ConvolutionAlgorithm::bf16, Activation::none);
-  const Numbers results = run(operation, convert(DNNL_ARG_SRC, plain_src_, map_, narrow_src_),
+  const Numbers results = run(operation, convert(DNNL_ARG_SRC, plain_src_, map_, operation.src),
                               convert(DNNL_ARG_WEIGHTS, plain_kernel_, kernel_, operation.weights),
-                              DNNL_ARG_DST, activation_desc(dst_, kImages), plain_dst_);
+                              DNNL_ARG_DST, operation.dst, plain_dst_);
   std::vector<double> sums(diff_.size());
   for_products([&](std::size_t src, std::size_t weight, std::size_t dst) {
     sums[dst] += rounded(map_[src]) * rounded(kernel_[weight]);
@@ -151,9 +149,10 @@ TEST_F(Bf16Convolution, ForwardAddsProductsOfRoundedFactors) {
 TEST_F(Bf16Convolution, BackwardDataAddsProductsOfRoundedFactors) {
   const Operation operation =
       convolution_backward_data(context_, problem_, ConvolutionAlgorithm::bf16);
-  const Numbers results = run(operation, convert(DNNL_ARG_DIFF_DST, plain_dst_, diff_, narrow_dst_),
-                              convert(DNNL_ARG_WEIGHTS, plain_kernel_, kernel_, operation.weights),
-                              DNNL_ARG_DIFF_SRC, activation_desc(src_, kImages), plain_src_);
+  const Numbers results =
+      run(operation, convert(DNNL_ARG_DIFF_DST, plain_dst_, diff_, operation.dst),
+          convert(DNNL_ARG_WEIGHTS, plain_kernel_, kernel_, operation.weights), DNNL_ARG_DIFF_SRC,
+          operation.src, plain_src_);
   std::vector<double> sums(map_.size());
   for_products([&](std::size_t src, std::size_t weight, std::size_t dst) {
     sums[src] += rounded(diff_[dst]) * rounded(kernel_[weight]);
@@ -164,8 +163,8 @@ TEST_F(Bf16Convolution, BackwardDataAddsProductsOfRoundedFactors) {
 TEST_F(Bf16Convolution, BackwardWeightsAddsProductsOfRoundedFactors) {
   const Operation operation =
       convolution_backward_weights(context_, problem_, ConvolutionAlgorithm::bf16);
-  const Numbers results = run(operation, convert(DNNL_ARG_SRC, plain_src_, map_, narrow_src_),
-                              convert(DNNL_ARG_DIFF_DST, plain_dst_, diff_, narrow_dst_),
+  const Numbers results = run(operation, convert(DNNL_ARG_SRC, plain_src_, map_, operation.src),
+                              convert(DNNL_ARG_DIFF_DST, plain_dst_, diff_, operation.dst),
                               DNNL_ARG_DIFF_WEIGHTS, operation.weights, plain_kernel_);
   std::vector<double> sums(kernel_.size());
   for_products([&](std::size_t src, std::size_t weight, std::size_t dst) {
