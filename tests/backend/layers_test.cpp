@@ -171,8 +171,7 @@ TEST_P(Layers, AgreeWithPlainLoopsInDouble) {
   EXPECT_LE(best, under_test.tolerance);
 }
 
-TEST_P(Layers, EvaluateWithoutGradients) {
-  const auto& [under_test, c] = GetParam();
+void expect_reference_without_gradients(const BackendUnderTest& under_test, const Case& c) {
   const Graph graph = build(c);
   const Pictures pictures = make_pictures(c.images, c.image, c.classes, 2);
   const auto reference = make_reference_backend(DType::f64);
@@ -184,6 +183,18 @@ TEST_P(Layers, EvaluateWithoutGradients) {
   EXPECT_NEAR(a.tally.loss, e.tally.loss, under_test.tolerance * e.tally.loss);
   EXPECT_EQ(a.tally.correct, e.tally.correct);
 }
+
+TEST_P(Layers, EvaluateWithoutGradients) {
+  expect_reference_without_gradients(std::get<0>(GetParam()), std::get<1>(GetParam()));
+}
+
+/// Of narrow factors, whose rounding turns signs and winners too often for their gradients to be
+/// compared.
+class NarrowForward : public Layers {};
+TEST_P(NarrowForward, EvaluateWithoutGradients) {
+  expect_reference_without_gradients(std::get<0>(GetParam()), std::get<1>(GetParam()));
+}
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(NarrowForward);
 
 std::string case_name(const ::testing::TestParamInfo<Parameters>& info) {
   return std::get<0>(info.param).name + "_" + std::get<1>(info.param).name;
@@ -205,6 +216,10 @@ std::vector<Case> smooth_cases() {
 INSTANTIATE_TEST_SUITE_P(NarrowBackends, Layers,
                          ::testing::Combine(::testing::ValuesIn(narrow_backends_under_test()),
                                             ::testing::ValuesIn(smooth_cases())),
+                         case_name);
+INSTANTIATE_TEST_SUITE_P(NarrowBackends, NarrowForward,
+                         ::testing::Combine(::testing::ValuesIn(narrow_backends_under_test()),
+                                            ::testing::ValuesIn(cases())),
                          case_name);
 
 }  // namespace
