@@ -16,10 +16,10 @@
 namespace cputrain {
 namespace {
 
-std::string instruction_set() {
-  const InstructionSet set = best_instruction_set();
-  if (set == InstructionSet::avx512) return "AVX-512";
-  return set == InstructionSet::avx2 ? "AVX2" : "less than AVX2";
+std::string library_version() {
+  const dnnl_version_t* version = dnnl_version();
+  return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+         std::to_string(version->patch);
 }
 
 class CpuBackend final : public Backend {
@@ -28,12 +28,12 @@ class CpuBackend final : public Backend {
 
   std::string_view name() const override { return "cpu"; }
   std::string describe() const override {
-    return cpu_library_versions() + ", " + instruction_set() + ", " + std::to_string(threads_) +
-           (threads_ == 1 ? " thread" : " threads") + allowed();
+    return library_version() + ", " + name_of(best_instruction_set()) + ", " +
+           std::to_string(threads_) + (threads_ == 1 ? " thread" : " threads") + allowed();
   }
   DType dtype() const override { return DType::f32; }
   std::string kernels() const override {
-    return cpu_library_versions() + ", " + instruction_set() + ", own kernels " +
+    return library_version() + ", " + name_of(best_instruction_set()) + ", own kernels " +
            std::to_string(kKernelsVersion) + " by " +
            std::to_string(sparse::fitting_blocks(preferred_block())) + allowed();
   }
@@ -104,11 +104,12 @@ class CpuBackend final : public Backend {
          "out");
   }
   std::string allowed() const {
-    return std::string(kernels_.winograd ? ", Winograd where it pays" : "") +
-           (kernels_.skip_zeros ? ", zeros skipped where it pays" : "") +
-           (!kernels_.bf16   ? ""
-            : supports_amx() ? ", bf16 in AMX tiles where it pays"
-                             : ", bf16 where it pays");
+    std::string text;
+    if (kernels_.winograd) text += ", Winograd where it pays";
+    if (kernels_.skip_zeros) text += ", zeros skipped where it pays";
+    if (kernels_.bf16)
+      text += supports_amx() ? ", bf16 in AMX tiles where it pays" : ", bf16 where it pays";
+    return text;
   }
 
   int threads_;
@@ -125,9 +126,10 @@ bool cpu_backend_available() { return true; }
 bool cpu_backend_has_bf16() { return supports_bf16(); }
 
 std::string cpu_library_versions() {
-  const dnnl_version_t* version = dnnl_version();
-  return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
-         std::to_string(version->patch);
+  const std::string narrow = supports_amx()    ? " with bf16 and AMX"
+                             : supports_bf16() ? " with bf16"
+                                               : "";
+  return library_version() + " for " + name_of(best_instruction_set()) + narrow;
 }
 
 }  // namespace cputrain

@@ -84,9 +84,16 @@ bool has_bf16(const Planning& planning, const ConvolutionPlace& place, int image
   return made.forward.bf16 || made.backward_data.bf16 || made.backward_weights.bf16;
 }
 
+/// One block of channels without padding lies channels-last, too.
+bool MapCopy::needed(int images, const dnnl::memory::desc& wanted) const {
+  if (wanted == activation_desc(layout_, images)) return false;
+  const bool one_block = layout_.blocks() == 1 && !layout_.padded();
+  return !one_block || wanted != channels_last_desc(layout_, images);
+}
+
 void MapCopy::plan(const Planning& planning, int images, const dnnl::memory::desc& wanted,
                    int time) {
-  if (wanted == activation_desc(layout_, images)) return;
+  if (!needed(images, wanted)) return;
   const MemoryPlan::Block block = planning.memory.add(wanted.get_size(), time);
   if (block_) planning.memory.merge(*block_, block);
   block_ = block;
@@ -94,24 +101,24 @@ void MapCopy::plan(const Planning& planning, int images, const dnnl::memory::des
 
 Call::Argument MapCopy::argument(const Bindings& bindings, int name, int images,
                                  const dnnl::memory::desc& wanted, float* ours) const {
-  if (wanted == activation_desc(layout_, images)) return {name, wanted, ours};
-  return {name, wanted, bindings.at<std::byte>(*block_)};
+  if (!needed(images, wanted)) return {name, wanted, ours};
+  return {name, wanted, data(bindings)};
 }
 
 Call MapCopy::fill(const Bindings& bindings, int images, const dnnl::memory::desc& wanted,
                    float* ours) const {
+  if (!needed(images, wanted)) return {};
   const dnnl::memory::desc desc = activation_desc(layout_, images);
-  if (wanted == desc) return {};
   return Call(bindings.dnnl, reorder(bindings.dnnl, desc, wanted), nullptr,
-              {{DNNL_ARG_FROM, desc, ours}, argument(bindings, DNNL_ARG_TO, images, wanted, ours)});
+              {{DNNL_ARG_FROM, desc, ours}, {DNNL_ARG_TO, wanted, data(bindings)}});
 }
 
 Call MapCopy::drain(const Bindings& bindings, int images, const dnnl::memory::desc& wanted,
                     float* ours) const {
+  if (!needed(images, wanted)) return {};
   const dnnl::memory::desc desc = activation_desc(layout_, images);
-  if (wanted == desc) return {};
   return Call(bindings.dnnl, reorder(bindings.dnnl, wanted, desc), nullptr,
-              {argument(bindings, DNNL_ARG_FROM, images, wanted, ours), {DNNL_ARG_TO, desc, ours}});
+              {{DNNL_ARG_FROM, wanted, data(bindings)}, {DNNL_ARG_TO, desc, ours}});
 }
 
 }  // namespace cputrain

@@ -16,8 +16,8 @@ struct ConvolutionOperations {
   const Operation& in(Direction) const;
 };
 
-/// Copies of the kernel in layouts that some primitives want and the arena does not have: only
-/// weights are ever reordered, and only where a direct backward-data convolution asks for it.
+/// Copies of the kernel in layouts that some primitives want and the arena does not have: of floats
+/// only where a direct backward-data convolution asks for it.
 class KernelCopies {
  public:
   KernelCopies(const dnnl::memory::desc& arena_layout, int time)
@@ -60,8 +60,10 @@ class MapCopy {
  public:
   explicit MapCopy(const SampleLayout& layout) : layout_(layout) {}
 
+  /// Whether a piece of so many images must be copied into the wanted form.
+  bool needed(int images, const dnnl::memory::desc& wanted) const;
   /// Plans memory for a copy in the wanted form, the largest of those that are planned, at this
-  /// time. None where the form is ours.
+  /// time. None where none is needed.
   void plan(const Planning&, int images, const dnnl::memory::desc& wanted, int time);
   /// What a primitive is given for a piece that lies at `ours`: the copy, or that itself.
   Call::Argument argument(const Bindings&, int name, int images, const dnnl::memory::desc& wanted,
@@ -69,6 +71,8 @@ class MapCopy {
   /// What fills the copy from the piece, and the piece from the copy; nothing where there is none.
   Call fill(const Bindings&, int images, const dnnl::memory::desc& wanted, float* ours) const;
   Call drain(const Bindings&, int images, const dnnl::memory::desc& wanted, float* ours) const;
+  /// Where copies are made; only where one was planned.
+  std::byte* data(const Bindings& bindings) const { return bindings.at<std::byte>(*block_); }
 
  private:
   SampleLayout layout_;

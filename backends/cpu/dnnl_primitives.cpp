@@ -1,6 +1,7 @@
 #include "backends/cpu/dnnl_primitives.h"
 
 #include <cassert>
+#include <string_view>
 
 #include "backends/cpu/instruction_set.h"
 #include "core/error.h"
@@ -67,30 +68,27 @@ NumberTypes types_in(Direction direction, ConvolutionAlgorithm algorithm) {
   }
 }
 
-/// AMX multiplies tiles of a pixel's channels by neighbouring pixels: the library's kernels for it
-/// read and write channels-last.
-memory::desc map_desc(const SampleLayout& layout, int images, NumberType type,
-                      ConvolutionAlgorithm algorithm) {
-  const memory::desc ours = activation_desc(layout, images, type);
-  if (algorithm != ConvolutionAlgorithm::bf16 || !supports_amx()) return ours;
-  const Shape& shape = layout.shape;
-  return {Dims{images, shape.channels, shape.height, shape.width}, type, memory::format_tag::nhwc};
-}
+/// What is asked of the library: an algorithm, and how the maps lie.
+struct Wish {
+  ConvolutionAlgorithm algorithm;
+  bool channels_last = false;
+};
 
 /// The pieces that every direction of a convolution is described by.
 struct ConvolutionDescs {
-  ConvolutionDescs(const ConvolutionProblem& p, Direction direction, ConvolutionAlgorithm algorithm)
-      : ConvolutionDescs(p, types_in(direction, algorithm), algorithm) {}
-  ConvolutionDescs(const ConvolutionProblem& p, const NumberTypes& types,
-                   ConvolutionAlgorithm algorithm)
-      : src(map_desc(p.src, p.images, types.src, algorithm)),
-        weights({p.dst.shape.channels, p.src.shape.channels, p.kernel, p.kernel}, types.weights,
-                memory::format_tag::any),
-        bias(p.bias ? vector_desc(p.dst.shape.channels) : memory::desc()),
-        dst(map_desc(p.dst, p.images, types.dst, algorithm)),
-        strides{p.stride, p.stride},
-        before{p.rows.before, p.columns.before},
-        after{p.rows.after, p.columns.after} {}
+  ConvolutionDescs(const ConvolutionProblem& p, Direction direction, const Wish& wish) {
+    const NumberTypes types = types_in(direction, wish.algorithm);
+    const auto map = wish.channels_last ? channels_last_desc : activation_desc;
+    src = map(p.src, p.images, types.src);
+    weights = {{p.dst.shape.channels, p.src.shape.channels, p.kernel, p.kernel},
+               types.weights,
+               memory::format_tag::any};
+    if (p.bias) bias = vector_desc(p.dst.shape.channels);
+    dst = map(p.dst, p.images, types.dst);
+    strides = {p.stride, p.stride};
+    before = {p.rows.before, p.columns.before};
+    after = {p.rows.after, p.columns.after};
+  }
 
   memory::desc src, weights, bias, dst;
   Dims strides, before, after;
@@ -103,13 +101,12 @@ dnnl::algorithm library_name(ConvolutionAlgorithm algorithm) {
 
 dnnl::convolution_forward::primitive_desc forward_desc(const DnnlContext& context,
                                                        const ConvolutionProblem& problem,
-                                                       ConvolutionAlgorithm algorithm,
-                                                       Activation activation) {
-  const ConvolutionDescs d(problem, Direction::forward, algorithm);
+                                                       const Wish& wish, Activation activation) {
+  const ConvolutionDescs d(problem, Direction::forward, wish);
 #if DNNL_VERSION_MAJOR >= 3
   return {context.engine,
           prop_kind::forward_training,
-          library_name(algorithm),
+          library_name(wish.algorithm),
           d.src,
           d.weights,
           d.bias,
@@ -119,83 +116,99 @@ dnnl::convolution_forward::primitive_desc forward_desc(const DnnlContext& contex
           d.after,
           attributes(activation)};
 #else
-  return {{prop_kind::forward_training, library_name(algorithm), d.src, d.weights, d.bias, d.dst,
-           d.strides, d.before, d.after},
+  return {{prop_kind::forward_training, library_name(wish.algorithm), d.src, d.weights, d.bias,
+           d.dst, d.strides, d.before, d.after},
           attributes(activation),
           context.engine};
 #endif
 }
 
-Operation make_forward(const DnnlContext& context, const ConvolutionProblem& problem,
-                       ConvolutionAlgorithm algorithm, Activation activation) {
-  const ConvolutionDescs d(problem, Direction::forward, algorithm);
-  const auto desc = forward_desc(context, problem, algorithm, activation);
-  Operation operation = describe(desc, dnnl::convolution_forward(desc));
-  operation.src = d.src;
-  operation.weights = desc.weights_desc();
-  operation.dst = d.dst;
+/// `weights`: in the layout that the library chose.
+template <class PrimitiveDesc>
+Operation describe_convolution(const PrimitiveDesc& desc, dnnl::primitive primitive,
+                               const ConvolutionDescs& maps, const memory::desc& weights) {
+  Operation operation = describe(desc, std::move(primitive));
+  operation.src = maps.src;
+  operation.weights = weights;
+  operation.dst = maps.dst;
   return operation;
+}
+
+Operation make_forward(const DnnlContext& context, const ConvolutionProblem& problem,
+                       const Wish& wish, Activation activation) {
+  const ConvolutionDescs d(problem, Direction::forward, wish);
+  const auto desc = forward_desc(context, problem, wish, activation);
+  return describe_convolution(desc, dnnl::convolution_forward(desc), d, desc.weights_desc());
 }
 
 Operation make_backward_data(const DnnlContext& context, const ConvolutionProblem& problem,
-                             ConvolutionAlgorithm algorithm) {
-  const ConvolutionDescs d(problem, Direction::backward_data, algorithm);
-  const auto forward = forward_desc(context, problem, algorithm, Activation::none);
+                             const Wish& wish) {
+  const ConvolutionDescs d(problem, Direction::backward_data, wish);
+  const auto forward = forward_desc(context, problem, wish, Activation::none);
 #if DNNL_VERSION_MAJOR >= 3
   const dnnl::convolution_backward_data::primitive_desc desc(
-      context.engine, library_name(algorithm), d.src, d.weights, d.dst, d.strides, d.before,
+      context.engine, library_name(wish.algorithm), d.src, d.weights, d.dst, d.strides, d.before,
       d.after, forward, attributes());
 #else
   const dnnl::convolution_backward_data::primitive_desc desc(
-      {library_name(algorithm), d.src, d.weights, d.dst, d.strides, d.before, d.after},
+      {library_name(wish.algorithm), d.src, d.weights, d.dst, d.strides, d.before, d.after},
       attributes(), context.engine, forward);
 #endif
-  Operation operation = describe(desc, dnnl::convolution_backward_data(desc));
-  operation.src = d.src;
-  operation.weights = desc.weights_desc();
-  operation.dst = d.dst;
-  return operation;
+  return describe_convolution(desc, dnnl::convolution_backward_data(desc), d, desc.weights_desc());
 }
 
 Operation make_backward_weights(const DnnlContext& context, const ConvolutionProblem& problem,
-                                ConvolutionAlgorithm algorithm) {
-  const ConvolutionDescs d(problem, Direction::backward_weights, algorithm);
-  const auto forward = forward_desc(context, problem, algorithm, Activation::none);
+                                const Wish& wish) {
+  const ConvolutionDescs d(problem, Direction::backward_weights, wish);
+  const auto forward = forward_desc(context, problem, wish, Activation::none);
 #if DNNL_VERSION_MAJOR >= 3
   const dnnl::convolution_backward_weights::primitive_desc desc(
-      context.engine, library_name(algorithm), d.src, d.weights, d.bias, d.dst, d.strides, d.before,
-      d.after, forward, attributes());
+      context.engine, library_name(wish.algorithm), d.src, d.weights, d.bias, d.dst, d.strides,
+      d.before, d.after, forward, attributes());
 #else
   const dnnl::convolution_backward_weights::primitive_desc desc(
-      {library_name(algorithm), d.src, d.weights, d.bias, d.dst, d.strides, d.before, d.after},
+      {library_name(wish.algorithm), d.src, d.weights, d.bias, d.dst, d.strides, d.before, d.after},
       attributes(), context.engine, forward);
 #endif
-  Operation operation = describe(desc, dnnl::convolution_backward_weights(desc));
-  operation.src = d.src;
-  operation.weights = desc.diff_weights_desc();
-  operation.dst = d.dst;
-  return operation;
+  return describe_convolution(desc, dnnl::convolution_backward_weights(desc), d,
+                              desc.diff_weights_desc());
 }
 
-/// The library's plain loops stand in where it has no kernel, a thousand times slower.
-bool is_plain_loops(const Operation& operation) {
-  return operation.implementation.starts_with("ref");
+/// What to try, best first. AMX multiplies tiles of a pixel's channels by neighbouring pixels: the
+/// library's kernels for it read and write channels-last.
+std::vector<Wish> wishes(ConvolutionAlgorithm algorithm) {
+  std::vector<Wish> list;
+  if (algorithm == ConvolutionAlgorithm::bf16 && supports_amx()) list.push_back({algorithm, true});
+  list.push_back({algorithm});
+  return list;
 }
 
-/// Tries what is wanted; the library says by an error, or by plain loops, that it has no such
-/// kernel.
+bool named(const Operation& operation, std::string_view part) {
+  return operation.implementation.find(part) != std::string::npos;
+}
+
+/// The library may have other kernels: plain loops, a thousand times slower, and channels-last
+/// without AMX, for which maps need not be copied.
+bool as_wished(const Operation& operation, const Wish& wish) {
+  if (operation.implementation.starts_with("ref")) return false;
+  return !wish.channels_last || named(operation, "amx");
+}
+
+/// The library says by an error, or by another kernel, that it has none as wished.
 template <class Make>
 Operation with_fallback(const char* what, ConvolutionAlgorithm algorithm, const Make& make) {
   if (algorithm != ConvolutionAlgorithm::direct) {
-    try {
-      Operation operation = make(algorithm);
-      operation.bf16 = algorithm == ConvolutionAlgorithm::bf16;
-      if (!is_plain_loops(operation)) return operation;
-    } catch (const dnnl::error& error) {
-      if (error.status != dnnl_unimplemented) throw;
+    for (const Wish& wish : wishes(algorithm)) {
+      try {
+        Operation operation = make(wish);
+        operation.bf16 = algorithm == ConvolutionAlgorithm::bf16;
+        if (as_wished(operation, wish)) return operation;
+      } catch (const dnnl::error& error) {
+        if (error.status != dnnl_unimplemented) throw;
+      }
     }
   }
-  return checked(what, [&] { return make(ConvolutionAlgorithm::direct); });
+  return checked(what, [&] { return make({ConvolutionAlgorithm::direct}); });
 }
 
 dnnl::pooling_forward::primitive_desc pool_desc(const DnnlContext& context, const PoolProblem& p,
@@ -228,23 +241,23 @@ int preferred_block() { return best_instruction_set() == InstructionSet::avx512 
 
 Operation convolution_forward(const DnnlContext& context, const ConvolutionProblem& problem,
                               ConvolutionAlgorithm algorithm, Activation activation) {
-  return with_fallback("convolution, forward", algorithm, [&](ConvolutionAlgorithm which) {
-    return make_forward(context, problem, which, activation);
+  return with_fallback("convolution, forward", algorithm, [&](const Wish& wish) {
+    return make_forward(context, problem, wish, activation);
   });
 }
 
 Operation convolution_backward_data(const DnnlContext& context, const ConvolutionProblem& problem,
                                     ConvolutionAlgorithm algorithm) {
-  return with_fallback("convolution, backward data", algorithm, [&](ConvolutionAlgorithm which) {
-    return make_backward_data(context, problem, which);
+  return with_fallback("convolution, backward data", algorithm, [&](const Wish& wish) {
+    return make_backward_data(context, problem, wish);
   });
 }
 
 Operation convolution_backward_weights(const DnnlContext& context,
                                        const ConvolutionProblem& problem,
                                        ConvolutionAlgorithm algorithm) {
-  return with_fallback("convolution, backward weights", algorithm, [&](ConvolutionAlgorithm which) {
-    return make_backward_weights(context, problem, which);
+  return with_fallback("convolution, backward weights", algorithm, [&](const Wish& wish) {
+    return make_backward_weights(context, problem, wish);
   });
 }
 
@@ -295,6 +308,11 @@ memory::desc activation_desc(const SampleLayout& layout, int images, NumberType 
                    : layout.block == 8 ? memory::format_tag::nChw8c
                                        : memory::format_tag::nchw;
   return {dims, type, tag};
+}
+
+memory::desc channels_last_desc(const SampleLayout& layout, int images, NumberType type) {
+  const Dims dims{images, layout.shape.channels, layout.shape.height, layout.shape.width};
+  return {dims, type, memory::format_tag::nhwc};
 }
 
 memory::desc blocked_kernel_desc(const SampleLayout& src, const SampleLayout& dst) {

@@ -46,9 +46,10 @@ struct ConvolutionProblem {
 enum class ConvolutionAlgorithm { direct, winograd, bf16 };
 enum class Activation { none, relu };
 
-/// The library chooses the layout of the weights. Maps lie as the problem says, except for bf16 on
-/// a machine with AMX: there they are channels-last. Where the library has no kernel for the
-/// problem by the algorithm that is asked for, the operation is a direct one of floats.
+/// The library chooses the layout of the weights. Maps lie as the problem says, or channels-last
+/// where the library multiplies bf16 in tiles (AMX); `src` and `dst` of the operation tell. Where
+/// the library has no kernel for the problem by the algorithm that is asked for, the operation is a
+/// direct one of floats.
 Operation convolution_forward(const DnnlContext&, const ConvolutionProblem&, ConvolutionAlgorithm,
                               Activation);
 Operation convolution_backward_data(const DnnlContext&, const ConvolutionProblem&,
@@ -69,11 +70,14 @@ enum class PoolKind { max, average };
 Operation pool_forward(const DnnlContext&, const PoolProblem&, PoolKind, bool training);
 Operation pool_backward(const DnnlContext&, const PoolProblem&, PoolKind);
 
-/// Copies weights from one layout to another, or maps from one type of number to another.
+/// Copies weights or maps from one layout to another, and from one type of number to another.
 Operation reorder(const DnnlContext&, const dnnl::memory::desc& from, const dnnl::memory::desc& to);
 
 using NumberType = dnnl::memory::data_type;
 dnnl::memory::desc activation_desc(const SampleLayout&, int images, NumberType = NumberType::f32);
+/// Without padding: a pixel's channels side by side.
+dnnl::memory::desc channels_last_desc(const SampleLayout&, int images,
+                                      NumberType = NumberType::f32);
 dnnl::memory::desc vector_desc(int size);
 /// A 3 x 3 kernel as [out / b][in / b][tap][b in][b out] (OIhw16i16o), b being the maps' block.
 dnnl::memory::desc blocked_kernel_desc(const SampleLayout& src, const SampleLayout& dst);

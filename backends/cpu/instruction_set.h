@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 /// Kernels that are worth more care than clones.h gives have one copy for each of these, picked by
 /// the caller: a test can reach all that its machine has. A template does the work and is inlined
 /// into functions that carry the attribute.
@@ -20,10 +22,13 @@ bool supports(InstructionSet);
 /// Whether this machine multiplies 16-bit brain floats (AVX512-BF16) and oneDNN may.
 bool supports_bf16();
 
-/// Whether it multiplies them in tiles (AMX), the system lets it and oneDNN may.
+/// Whether this machine multiplies them in tiles (AMX), its system lets it and oneDNN may.
 bool supports_amx();
 
 /// The last one that this machine has and that oneDNN may use, too (ONEDNN_MAX_CPU_ISA).
 InstructionSet best_instruction_set();
+
+/// "AVX-512", "AVX2" or "less than AVX2".
+std::string name_of(InstructionSet);
 
 }  // namespace cputrain

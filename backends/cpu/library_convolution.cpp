@@ -28,7 +28,8 @@ LibraryConvolution::LibraryConvolution(const Planning& planning, const Convoluti
       forward_src_(place.src.layout),
       forward_wide_(place.wide),
       backward_src_(place.src.layout),
-      backward_diff_(place.wide),
+      weights_diff_(place.wide),
+      data_diff_(place.wide),
       src_diff_copy_(place.src.layout) {
   if (kernel_layout) set_kernel_layout(planning, *kernel_layout);
   plan_pieces(planning);
@@ -80,21 +81,32 @@ void LibraryConvolution::plan_pieces(const Planning& planning) {
   }
 }
 
+bool LibraryConvolution::pools_copy(const ConvolutionOperations& made) const {
+  return place_.pool && !place_.wide.padded() &&
+         forward_wide_.needed(made.problem.images, made.forward.dst);
+}
+
+bool LibraryConvolution::shares_diff(const ConvolutionOperations& made) const {
+  return place_.learns && made.backward_weights.dst == made.backward_data.dst;
+}
+
 void LibraryConvolution::plan_scratch(const Planning& planning) {
   const int forward = planning.forward_time(place_.step),
             backward = planning.backward_time(place_.step);
   std::size_t forward_scratch = 0, backward_scratch = 0, foreign = 0;
+  bool pools_ours = false;
   for (const auto& [images, made] : operations_) {
     forward_scratch = std::max(forward_scratch, made.forward.scratchpad);
     backward_scratch = std::max(
         {backward_scratch, made.backward_weights.scratchpad, made.backward_data.scratchpad});
     if (place_.learns) foreign = std::max(foreign, made.backward_weights.weights.get_size());
+    if (!pools_copy(made)) pools_ours = true;
   }
   MemoryPlan& memory = planning.memory;
   const auto largest_piece = static_cast<std::size_t>(operations_.rbegin()->first);
   const std::size_t wide_bytes = place_.wide.size() * largest_piece * sizeof(float);
   forward_scratch_ = memory.add(forward_scratch, forward);
-  if (place_.pool) wide_value_ = memory.add(wide_bytes, forward);
+  if (place_.pool) wide_value_ = memory.add(pools_ours ? wide_bytes : 0, forward);
   if (!place_.dst.wants_diff) return;
   backward_scratch_ = memory.add(backward_scratch, backward);
   if (place_.learns) {
@@ -119,10 +131,10 @@ void LibraryConvolution::plan_map_copies(const Planning& planning) {
     if (!place_.dst.wants_diff) continue;
     if (place_.learns) {
       backward_src_.plan(planning, images, made.backward_weights.src, backward);
-      backward_diff_.plan(planning, images, made.backward_weights.dst, backward);
+      weights_diff_.plan(planning, images, made.backward_weights.dst, backward);
     }
     if (!place_.src.wants_diff) continue;
-    backward_diff_.plan(planning, images, made.backward_data.dst, backward);
+    if (!shares_diff(made)) data_diff_.plan(planning, images, made.backward_data.dst, backward);
     src_diff_copy_.plan(planning, images, made.backward_data.src, backward);
   }
 }
@@ -168,43 +180,36 @@ void LibraryConvolution::bind_piece(const Bindings& bindings, PieceCalls& calls)
   const Piece& piece = calls.piece;
   const ConvolutionOperations& made = operations_.at(piece.count);
   float* src = bindings.at(place_.src.value) + start(place_.src.layout, piece);
-  float* wide = place_.pool ? wide_data_ : dst_value_ + start(place_.dst.layout, piece);
+  bind_forward(bindings, calls, made, src);
+  if (!place_.dst.wants_diff) return;
+  float* diff = place_.pool ? wide_diff_data_ : dst_diff_ + start(place_.dst.layout, piece);
+  if (place_.learns) bind_weight_gradients(bindings, calls, made, src, diff);
+  if (place_.src.wants_diff) bind_data_gradient(bindings, calls, made, diff);
+}
+
+void LibraryConvolution::bind_forward(const Bindings& bindings, PieceCalls& calls,
+                                      const ConvolutionOperations& made, float* src) const {
+  const int images = calls.piece.count;
+  const Operation& operation = made.forward;
+  float* wide = place_.pool ? wide_data_ : dst_value_ + start(place_.dst.layout, calls.piece);
   std::vector<Call::Argument> arguments{
-      forward_src_.argument(bindings, DNNL_ARG_SRC, piece.count, made.forward.src, src),
-      {DNNL_ARG_WEIGHTS, made.forward.weights, forward_copies_->kernel(calls.forward_copy)},
-      forward_wide_.argument(bindings, DNNL_ARG_DST, piece.count, made.forward.dst, wide)};
+      forward_src_.argument(bindings, DNNL_ARG_SRC, images, operation.src, src),
+      {DNNL_ARG_WEIGHTS, operation.weights, forward_copies_->kernel(calls.forward_copy)},
+      forward_wide_.argument(bindings, DNNL_ARG_DST, images, operation.dst, wide)};
   if (place_.bias) {
     arguments.push_back({DNNL_ARG_BIAS, vector_desc(place_.wide.shape.channels),
                          bindings.weights(place_.first_parameter + 1)});
   }
+  calls.fill_src = forward_src_.fill(bindings, images, operation.src, src);
   calls.convolve =
-      Call(bindings.dnnl, made.forward, bindings.at<std::byte>(forward_scratch_), arguments);
-  calls.fill_src = forward_src_.fill(bindings, piece.count, made.forward.src, src);
-  calls.drain_wide = forward_wide_.drain(bindings, piece.count, made.forward.dst, wide);
-  if (place_.pool) bind_pool(bindings, calls, made);
-  if (!place_.dst.wants_diff) return;
-
-  float* diff = place_.pool ? wide_diff_data_ : dst_diff_ + start(place_.dst.layout, piece);
-  if (place_.learns) bind_weight_gradients(bindings, calls, made, src, diff);
-  if (place_.src.wants_diff) bind_data_gradient(bindings, calls, made, diff);
-  // Both ways back read the same copy where they read one.
-  const Operation& reads_copy =
-      made.backward_weights.bf16 ? made.backward_weights : made.backward_data;
-  if (reads_copy.bf16) {
-    calls.fill_diff = backward_diff_.fill(bindings, piece.count, reads_copy.dst, diff);
+      Call(bindings.dnnl, operation, bindings.at<std::byte>(forward_scratch_), arguments);
+  if (pools_copy(made)) {
+    calls.pooled = reinterpret_cast<const float*>(forward_wide_.data(bindings));
+    calls.pooled_form = MapForm::channels_last;
+  } else {
+    calls.drain_wide = forward_wide_.drain(bindings, images, operation.dst, wide);
+    calls.pooled = wide;
   }
-}
-
-/// The pool reads what the primitive wrote, whatever its layout, where no channels are padded.
-void LibraryConvolution::bind_pool(const Bindings& bindings, PieceCalls& calls,
-                                   const ConvolutionOperations& made) const {
-  calls.pooled = wide_data_;
-  if (!calls.drain_wide || place_.wide.padded()) return;
-  calls.drain_wide = {};
-  calls.pooled = static_cast<const float*>(
-      forward_wide_.argument(bindings, DNNL_ARG_DST, calls.piece.count, made.forward.dst, nullptr)
-          .data);
-  calls.pooled_form = PoolSource::channels_last;
 }
 
 void LibraryConvolution::bind_data_gradient(const Bindings& bindings, PieceCalls& calls,
@@ -213,9 +218,13 @@ void LibraryConvolution::bind_data_gradient(const Bindings& bindings, PieceCalls
   const Operation& operation = made.backward_data;
   float* diff_src =
       place_.source.adds ? piece_diff_data_ : src_diff_ + start(place_.src.layout, piece);
+  const MapCopy& diff_copy = shares_diff(made) ? weights_diff_ : data_diff_;
+  if (!shares_diff(made)) {
+    calls.fill_data_diff = data_diff_.fill(bindings, piece.count, operation.dst, diff);
+  }
   calls.data = Call(
       bindings.dnnl, operation, bindings.at<std::byte>(backward_scratch_),
-      {backward_diff_.argument(bindings, DNNL_ARG_DIFF_DST, piece.count, operation.dst, diff),
+      {diff_copy.argument(bindings, DNNL_ARG_DIFF_DST, piece.count, operation.dst, diff),
        {DNNL_ARG_WEIGHTS, operation.weights, data_copies_->kernel(calls.data_copy)},
        src_diff_copy_.argument(bindings, DNNL_ARG_DIFF_SRC, piece.count, operation.src, diff_src)});
   calls.drain_src_diff = src_diff_copy_.drain(bindings, piece.count, operation.src, diff_src);
@@ -228,10 +237,11 @@ void LibraryConvolution::bind_weight_gradients(const Bindings& bindings, PieceCa
   const bool foreign = operation.weights != kernel_layout_;
   const int images = calls.piece.count;
   calls.fill_src_again = backward_src_.fill(bindings, images, operation.src, src);
+  calls.fill_weights_diff = weights_diff_.fill(bindings, images, operation.dst, diff);
   const auto call = [&](float* kernel, float* bias) {
     std::vector<Call::Argument> arguments{
         backward_src_.argument(bindings, DNNL_ARG_SRC, images, operation.src, src),
-        backward_diff_.argument(bindings, DNNL_ARG_DIFF_DST, images, operation.dst, diff),
+        weights_diff_.argument(bindings, DNNL_ARG_DIFF_DST, images, operation.dst, diff),
         {DNNL_ARG_DIFF_WEIGHTS, operation.weights, kernel}};
     if (place_.bias) {
       arguments.push_back({DNNL_ARG_DIFF_BIAS, vector_desc(place_.wide.shape.channels), bias});
@@ -301,6 +311,7 @@ void LibraryConvolution::add_weight_gradients(const PieceCalls& calls, bool over
 
 /// The library cannot add to a gradient; a piece of it is still in the cache when this adds it.
 void LibraryConvolution::add_source_gradient(const PieceCalls& calls) {
+  if (calls.fill_data_diff) calls.fill_data_diff.run();
   calls.data.run();
   if (calls.drain_src_diff) calls.drain_src_diff.run();
   if (!place_.source.adds) return;
@@ -321,7 +332,8 @@ void LibraryConvolution::backward(const Execution& execution, bool weights, bool
   for (const PieceCalls& calls : prepared.pieces) {
     unpool_piece(calls.piece);
     (place_.pool ? times.pool.backward_data : times.before_backward) += watch.lap();
-    if (calls.fill_diff) calls.fill_diff.run();
+    // For the data, too, where both ways share it.
+    if (calls.fill_weights_diff) calls.fill_weights_diff.run();
     times.before_backward += watch.lap();
     if (weights) {
       add_weight_gradients(calls, overwrite);

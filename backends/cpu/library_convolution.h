@@ -31,10 +31,11 @@ class LibraryConvolution {
   struct PieceCalls {
     Piece piece{};
     Call convolve, weights_to_arena, weights_to_scratch, data;
-    Call fill_src, fill_src_again, fill_diff;  ///< where primitives read copies
-    Call drain_wide, drain_src_diff;           ///< where they write them
-    const float* pooled = nullptr;             ///< what the pool reads, and how it lies
-    PoolSource pooled_form = PoolSource::blocked;
+    /// Where primitives read copies: in forward, for the weights, for the data.
+    Call fill_src, fill_src_again, fill_weights_diff, fill_data_diff;
+    Call drain_wide, drain_src_diff;  ///< where they write them
+    const float* pooled = nullptr;    ///< what the pool reads, and how it lies
+    MapForm pooled_form = MapForm::blocked;
     Call from_foreign_to_arena,
         from_foreign_to_scratch;  ///< where the library wants another layout
     std::optional<std::size_t> forward_copy, data_copy;
@@ -51,11 +52,15 @@ class LibraryConvolution {
   const ConvolutionOperations& operations_for(const Planning&, int images);
   void plan_scratch(const Planning&);
   void plan_map_copies(const Planning&);
+  /// Whether the pool reads what the primitive wrote channels-last.
+  bool pools_copy(const ConvolutionOperations&) const;
+  /// Whether one copy of the gradient serves both ways back.
+  bool shares_diff(const ConvolutionOperations&) const;
   void pool_piece(const PieceCalls&);
   /// Turns the gradient of the block's output into that of the convolution's.
   void unpool_piece(const Piece&);
   void bind_piece(const Bindings&, PieceCalls&) const;
-  void bind_pool(const Bindings&, PieceCalls&, const ConvolutionOperations&) const;
+  void bind_forward(const Bindings&, PieceCalls&, const ConvolutionOperations&, float* src) const;
   void bind_data_gradient(const Bindings&, PieceCalls&, const ConvolutionOperations&,
                           float* diff) const;
   void bind_weight_gradients(const Bindings&, PieceCalls&, const ConvolutionOperations&, float* src,
@@ -70,7 +75,7 @@ class LibraryConvolution {
   std::vector<Prepared> prepared_;                   ///< as Planning::sizes
   std::optional<KernelCopies> forward_copies_, data_copies_;
 
-  MapCopy forward_src_, forward_wide_, backward_src_, backward_diff_, src_diff_copy_;
+  MapCopy forward_src_, forward_wide_, backward_src_, weights_diff_, data_diff_, src_diff_copy_;
   MemoryPlan::Block wide_value_{}, wide_diff_{}, forward_scratch_{}, backward_scratch_{},
       foreign_gradient_{}, kernel_gradient_{}, bias_gradient_{}, piece_diff_{};
 

@@ -102,18 +102,29 @@ template <int kBlock, int kSize, bool kAdd>
   }
 }
 
+template <int kBlock>
+[[gnu::always_inline]] inline void forward_row_of(const MaxPoolShape& p, int y, const Plane& src,
+                                                  float* dst, std::uint8_t* winners) {
+  if (p.halves() && src.stride == kBlock) {
+    // The usual one, its stride known when compiling.
+    forward_row<kBlock, 2>(p, y, {src.data, kBlock}, dst, winners);
+  } else if (p.halves()) {
+    forward_row<kBlock, 2>(p, y, src, dst, winners);
+  } else {
+    forward_row<kBlock, 0>(p, y, src, dst, winners);
+  }
+}
+
 CPUTRAIN_CLONES
 void forward_row_16(const MaxPoolShape& p, int y, const Plane& src, float* dst,
                     std::uint8_t* winners) {
-  p.halves() ? forward_row<16, 2>(p, y, src, dst, winners)
-             : forward_row<16, 0>(p, y, src, dst, winners);
+  forward_row_of<16>(p, y, src, dst, winners);
 }
 
 CPUTRAIN_CLONES
 void forward_row_8(const MaxPoolShape& p, int y, const Plane& src, float* dst,
                    std::uint8_t* winners) {
-  p.halves() ? forward_row<8, 2>(p, y, src, dst, winners)
-             : forward_row<8, 0>(p, y, src, dst, winners);
+  forward_row_of<8>(p, y, src, dst, winners);
 }
 
 CPUTRAIN_CLONES
@@ -153,10 +164,10 @@ void clear_rest(const MaxPoolShape& p, const Strides& strides, float* plane) {
 
 }  // namespace
 
-void max_pool(const MaxPoolShape& p, int images, const float* src, PoolSource source, float* dst,
+void max_pool(const MaxPoolShape& p, int images, const float* src, MapForm form, float* dst,
               std::uint8_t* winners) {
   const Strides from(p.src), to(p.dst);
-  assert(source == PoolSource::blocked || !p.src.padded());
+  assert(form == MapForm::blocked || !p.src.padded());
   const std::size_t blocks = p.src.blocks();
   const auto rows = static_cast<std::size_t>(p.dst.shape.height);
   const auto row_of = p.src.block == 16 ? forward_row_16 : forward_row_8;
@@ -166,7 +177,7 @@ void max_pool(const MaxPoolShape& p, int images, const float* src, PoolSource so
   };
   // In the order in which src lies.
   parallel_for(static_cast<std::size_t>(images) * blocks * rows, [&](std::size_t i) {
-    if (source == PoolSource::blocked) {
+    if (form == MapForm::blocked) {
       return row(i / rows, i % rows, {src + i / rows * from.plane, p.src.block});
     }
     const std::size_t image = i / blocks / rows, block = i % blocks;

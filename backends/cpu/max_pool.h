@@ -24,13 +24,15 @@ struct MaxPoolShape {
   static constexpr int kLargestSize = 16;  ///< positions in a window must fit a byte
 };
 
-/// How the map lies that max_pool reads; as all others, or, where no block is padded, pixel by
-/// pixel with all their channels side by side.
-enum class PoolSource { blocked, channels_last };
+/// How a map lies that max_pool reads.
+enum class MapForm {
+  blocked,        ///< [image][block][row][column][channel of the block], as all others
+  channels_last,  ///< [image][row][column][channel]; only of maps whose blocks are full
+};
 
 /// `winners` gets the position in its window (row by row) of each maximum, in dst's layout; null
 /// where no backward pass will follow.
-void max_pool(const MaxPoolShape&, int images, const float* src, PoolSource, float* dst,
+void max_pool(const MaxPoolShape&, int images, const float* src, MapForm, float* dst,
               std::uint8_t* winners);
 
 /// Writes all of diff_src: each gradient at its winner, zeros elsewhere. `dst` is what the forward

@@ -98,6 +98,8 @@ class Bf16Convolution : public ::testing::Test {
   Numbers run(const Operation& operation, const Tensor& a, const Tensor& b, int name,
               const dnnl::memory::desc& result, const dnnl::memory::desc& plain) {
     EXPECT_TRUE(operation.bf16) << operation.implementation;
+    EXPECT_EQ(operation.implementation.find("amx") != std::string::npos, supports_amx())
+        << operation.implementation;
     Tensor out = convert(name, plain, Numbers(plain.get_size() / sizeof(float)), result);
     std::vector<std::byte> scratch(operation.scratchpad + 64);
     Call(context_, operation, aligned(scratch), {a.argument, b.argument, out.argument}).run();

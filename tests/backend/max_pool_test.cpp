@@ -53,8 +53,8 @@ TEST(MaxPool, ReadsChannelsLastAsItReadsBlocks) {
     std::vector<float> from_blocks(results, -9), from_pixels(results, -8);
     std::vector<std::uint8_t> winners(results, 98), same_winners(results, 99);
 
-    max_pool(shape, kImages, map.data(), PoolSource::blocked, from_blocks.data(), winners.data());
-    max_pool(shape, kImages, turned.data(), PoolSource::channels_last, from_pixels.data(),
+    max_pool(shape, kImages, map.data(), MapForm::blocked, from_blocks.data(), winners.data());
+    max_pool(shape, kImages, turned.data(), MapForm::channels_last, from_pixels.data(),
              same_winners.data());
 
     EXPECT_EQ(from_blocks, from_pixels);

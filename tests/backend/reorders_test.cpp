@@ -9,8 +9,8 @@
 
 #include "backends/cpu/cpu_backend.h"
 
-/// Activations keep their layout through the whole step. The witness is the library itself: it
-/// prints each primitive that it runs as
+/// Activations of floats keep their layout through the whole step. The witness is the library
+/// itself: it prints each primitive that it runs as
 /// "onednn_verbose,exec,cpu,kind,implementation,...,shape,ms".
 namespace cputrain {
 namespace {
