@@ -24,7 +24,8 @@ std::vector<double> measure(const BatchNormArgs<T>& a) {
   const auto channels = static_cast<std::size_t>(a.shape.channels);
   std::vector<double> sums(channels + 1);
   for_values(a.images, a.shape, [&](std::size_t i, std::size_t c) { sums[c] += a.src[i]; });
-  sums[channels] = static_cast<double>(a.images) * static_cast<double>(a.shape.size() / channels);
+  const std::size_t pixels = a.shape.size() / channels;
+  sums[channels] = static_cast<double>(a.images) * static_cast<double>(pixels);
   a.sum_over_ranks(sums);
   a.count = sums[channels];
   for (std::size_t c = 0; c < channels; ++c) a.mean[c] = a.count > 0 ? sums[c] / a.count : 0;

@@ -39,7 +39,7 @@ std::unique_ptr<SharedBlock> MpiNodeMemory::allocate_touched(std::size_t bytes,
   std::shared_ptr<Pages> pages;
   if (node_.rank() == 0) pages = std::make_shared<Pages>(bytes);
   auto* shared = &pages;
-  check(MPI_Bcast(&shared, sizeof shared, MPI_BYTE, 0, node_.comm()), "MPI_Bcast");
+  check(MPI_Bcast(&shared, sizeof(void*), MPI_BYTE, 0, node_.comm()), "MPI_Bcast");
   if (node_.rank() != 0) pages = *shared;
   MpiNodeBarrier(node_).wait();  // the first rank's pointer lives until all have copied it
   return std::make_unique<SimulatedBlock>(std::move(pages));

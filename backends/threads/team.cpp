@@ -75,7 +75,7 @@ void Team::stop() {
   changed_.notify_all();
 }
 
-void Team::leave(std::exception_ptr failure) {
+void Team::leave(const std::exception_ptr& failure) {
   const std::lock_guard lock(mutex_);
   ++left_;
   if (failure) {
@@ -88,7 +88,7 @@ void Team::leave(std::exception_ptr failure) {
   }
 }
 
-void Team::stop_for(std::exception_ptr failure) {
+void Team::stop_for(const std::exception_ptr& failure) {
   if (!failure_) failure_ = failure;
   stopped_ = true;
   changed_.notify_all();

@@ -50,12 +50,12 @@ class Team {
   void stop();
 
   /// The rank will make no more calls. With an exception: everybody else stops, too.
-  void leave(std::exception_ptr failure);
+  void leave(const std::exception_ptr& failure);
   std::exception_ptr failure() const;  ///< the first
 
  private:
-  void stop_for(std::exception_ptr failure);  // with mutex_ held
-  void check_calls();                         // with mutex_ held, all ranks waiting
+  void stop_for(const std::exception_ptr& failure);  // with mutex_ held
+  void check_calls();                                // with mutex_ held, all ranks waiting
 
   const int size_;
   std::vector<Call> calls_;

@@ -184,7 +184,7 @@ class World {
   Team& all() { return all_; }
   Team& node_of(int rank) { return *nodes_[static_cast<std::size_t>(rank / ranks_a_node_)]; }
   int first_of(int rank) const { return rank / ranks_a_node_ * ranks_a_node_; }
-  void leave(int rank, std::exception_ptr failure) {
+  void leave(int rank, const std::exception_ptr& failure) {
     all_.leave(failure);
     node_of(rank).leave(failure);
     if (!this->failure()) return;

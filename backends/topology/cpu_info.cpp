@@ -28,7 +28,7 @@ struct Extra {
 };
 
 /// "AVX-512 (bf16, VNNI)": the extras that are among the flags, after the name.
-std::string with_extras(std::string name, const std::set<std::string>& flags,
+std::string with_extras(const std::string& name, const std::set<std::string>& flags,
                         std::initializer_list<Extra> extras) {
   std::string list;
   for (const Extra& extra : extras) {
