@@ -1,5 +1,7 @@
 #include "backends/cpu/convolution_operations.h"
 
+#include <cassert>
+
 namespace cputrain {
 
 std::optional<std::size_t> KernelCopies::copy_for(const Planning& planning,
@@ -97,6 +99,11 @@ void MapCopy::plan(const Planning& planning, int images, const dnnl::memory::des
   const MemoryPlan::Block block = planning.memory.add(wanted.get_size(), time);
   if (block_) planning.memory.merge(*block_, block);
   block_ = block;
+}
+
+std::byte* MapCopy::data(const Bindings& bindings) const {
+  assert(block_);
+  return bindings.at<std::byte>(*block_);
 }
 
 Call::Argument MapCopy::argument(const Bindings& bindings, int name, int images,

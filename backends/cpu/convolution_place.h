@@ -43,7 +43,7 @@ ConvolutionPlace place_convolution(const Planning&, int step, const ConvolutionB
 /// Where the time of a block goes.
 struct ConvolutionTimes {
   LayerTime convolution, pool;
-  double before_backward = 0;  ///< once for both ways back: ReLU's gradient, narrow copies
+  double before_backward = 0;  ///< once for both ways back: ReLU's gradient, a copy of it
 };
 
 }  // namespace cputrain

@@ -1,6 +1,7 @@
 #include "backends/cpu/dnnl_primitives.h"
 
 #include <cassert>
+#include <optional>
 #include <string_view>
 
 #include "backends/cpu/instruction_set.h"
@@ -194,21 +195,29 @@ bool as_wished(const Operation& operation, const Wish& wish) {
   return !wish.channels_last || named(operation, "amx");
 }
 
-/// The library says by an error, or by another kernel, that it has none as wished.
+/// What the library makes of a wish; it says by an error, or by another kernel, that it has none.
+template <class Make>
+std::optional<Operation> granted(const Wish& wish, const Make& make) {
+  try {
+    Operation operation = make(wish);
+    operation.bf16 = wish.algorithm == ConvolutionAlgorithm::bf16;
+    if (as_wished(operation, wish)) return operation;
+  } catch (const dnnl::error& error) {
+    if (error.status != dnnl_unimplemented) throw;
+  }
+  return std::nullopt;
+}
+
 template <class Make>
 Operation with_fallback(const char* what, ConvolutionAlgorithm algorithm, const Make& make) {
-  if (algorithm != ConvolutionAlgorithm::direct) {
-    for (const Wish& wish : wishes(algorithm)) {
-      try {
-        Operation operation = make(wish);
-        operation.bf16 = algorithm == ConvolutionAlgorithm::bf16;
-        if (as_wished(operation, wish)) return operation;
-      } catch (const dnnl::error& error) {
-        if (error.status != dnnl_unimplemented) throw;
+  return checked(what, [&] {
+    if (algorithm != ConvolutionAlgorithm::direct) {
+      for (const Wish& wish : wishes(algorithm)) {
+        if (auto operation = granted(wish, make)) return *operation;
       }
     }
-  }
-  return checked(what, [&] { return make({ConvolutionAlgorithm::direct}); });
+    return make({ConvolutionAlgorithm::direct});
+  });
 }
 
 dnnl::pooling_forward::primitive_desc pool_desc(const DnnlContext& context, const PoolProblem& p,

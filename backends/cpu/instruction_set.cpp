@@ -32,11 +32,11 @@ bool supports_bf16() {
          may(dnnl::cpu_isa::avx512_core_bf16);
 }
 
+bool supports_amx() { return supports_bf16() && may(dnnl::cpu_isa::avx512_core_amx); }
+
 std::string name_of(InstructionSet set) {
   if (set == InstructionSet::avx512) return "AVX-512";
   return set == InstructionSet::avx2 ? "AVX2" : "less than AVX2";
 }
-
-bool supports_amx() { return supports_bf16() && may(dnnl::cpu_isa::avx512_core_amx); }
 
 }  // namespace cputrain

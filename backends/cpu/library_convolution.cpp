@@ -1,6 +1,7 @@
 #include "backends/cpu/library_convolution.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/parallel.h"
@@ -204,6 +205,7 @@ void LibraryConvolution::bind_forward(const Bindings& bindings, PieceCalls& call
   calls.convolve =
       Call(bindings.dnnl, operation, bindings.at<std::byte>(forward_scratch_), arguments);
   if (pools_copy(made)) {
+    assert(operation.dst == channels_last_desc(place_.wide, images));
     calls.pooled = reinterpret_cast<const float*>(forward_wide_.data(bindings));
     calls.pooled_form = MapForm::channels_last;
   } else {
@@ -218,8 +220,9 @@ void LibraryConvolution::bind_data_gradient(const Bindings& bindings, PieceCalls
   const Operation& operation = made.backward_data;
   float* diff_src =
       place_.source.adds ? piece_diff_data_ : src_diff_ + start(place_.src.layout, piece);
-  const MapCopy& diff_copy = shares_diff(made) ? weights_diff_ : data_diff_;
-  if (!shares_diff(made)) {
+  calls.shares_diff = shares_diff(made);
+  const MapCopy& diff_copy = calls.shares_diff ? weights_diff_ : data_diff_;
+  if (!calls.shares_diff) {
     calls.fill_data_diff = data_diff_.fill(bindings, piece.count, operation.dst, diff);
   }
   calls.data = Call(
@@ -332,8 +335,7 @@ void LibraryConvolution::backward(const Execution& execution, bool weights, bool
   for (const PieceCalls& calls : prepared.pieces) {
     unpool_piece(calls.piece);
     (place_.pool ? times.pool.backward_data : times.before_backward) += watch.lap();
-    // For the data, too, where both ways share it.
-    if (calls.fill_weights_diff) calls.fill_weights_diff.run();
+    if (calls.fill_weights_diff && (weights || calls.shares_diff)) calls.fill_weights_diff.run();
     times.before_backward += watch.lap();
     if (weights) {
       add_weight_gradients(calls, overwrite);

@@ -14,8 +14,8 @@ function(cputrain_add_test name)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(test_${name} PRIVATE cputrain_core cputrain_backends cputrain_datasets
                         cputrain_options GTest::gtest ${arg_LIBRARIES})
-  # What is tested is optimised as ever; the tests themselves only take longer to build.
-  target_compile_options(test_${name} PRIVATE -O1 -Wno-stringop-overflow)
+  # The libraries that are tested are optimised as ever; of tests' own code little is worth waiting for.
+  target_compile_options(test_${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1> -Wno-stringop-overflow)
   if(NOT arg_RANKS)
     target_link_libraries(test_${name} PRIVATE GTest::gtest_main)
     add_test(NAME ${name} COMMAND test_${name})

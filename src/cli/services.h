@@ -39,7 +39,7 @@ struct Services {
   std::function<bool(const std::vector<int>& cpus)> bind_this_thread;
   bool mpi = false;                    ///< this build has it
   bool launched = false;               ///< mpirun or srun started this process as a rank
-  std::vector<std::string> libraries;  ///< "oneDNN 2.6.3", for `info` and environment.json
+  std::vector<std::string> libraries;  ///< with versions, for `info` and environment.json
   Simulator simulator;
   SignalWatch* signals = nullptr;  ///< never null; borrowed
 };

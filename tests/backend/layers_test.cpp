@@ -107,7 +107,7 @@ std::vector<Case> cases() {
        {valid(16, 3), Relu{}, MaxPool{}, valid(8, 3), Relu{}, MaxPool{4, 4}}},
       {"one_image", square, behind(16, {Relu{}, MaxPool{}, same(16, 3)}), 3, 1},
       {"conv_pool", square, behind(16, {same(48, 3), MaxPool{}})},
-      {"conv_in_pieces_of_3_and_2", {96, 104, 3}, behind(16, {same(32, 1)}), 3, 5},
+      {"conv_in_pieces", {96, 104, 3}, behind(16, {same(32, 1)}), 3, 5},
       {"five_images", square, behind(16, {Relu{}, MaxPool{}, same(16, 3)}), 3, 5},
   };
 }
