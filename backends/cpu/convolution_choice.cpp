@@ -9,6 +9,10 @@ constexpr int kTile = 4;
 
 int tiles_across(int n) { return (n + kTile - 1) / kTile; }
 
+bool is_among(const std::vector<ConvolutionMethod>& methods, ConvolutionMethod method) {
+  return std::ranges::find(methods, method) != methods.end();
+}
+
 }  // namespace
 
 ConvolutionAlgorithm choose_algorithm(const ConvolutionProblem& p, Direction direction) {
@@ -35,15 +39,17 @@ ConvolutionAlgorithm choose_algorithm(const ConvolutionProblem& p, Direction dir
 }
 
 ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible, bool pooled) {
-  const auto has = [&](ConvolutionMethod method) {
-    return std::ranges::find(possible, method) != possible.end();
-  };
   using enum ConvolutionMethod;
-  const ConvolutionMethod method = pooled && has(sparse) ? sparse
-                                   : has(bf16)           ? bf16
-                                   : has(winograd)       ? winograd
-                                                         : direct;
+  const ConvolutionMethod method = pooled && is_among(possible, sparse) ? sparse
+                                   : is_among(possible, bf16)           ? bf16
+                                   : is_among(possible, winograd)       ? winograd
+                                                                        : direct;
   return {{method, method, method}};
+}
+
+bool measures_forward(const std::vector<ConvolutionMethod>& possible, bool pooled) {
+  using enum ConvolutionMethod;
+  return !pooled || !is_among(possible, sparse) || is_among(possible, bf16);
 }
 
 bool worth_measuring(double macs_per_image, int images) {

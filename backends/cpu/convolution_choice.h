@@ -12,7 +12,7 @@ namespace cputrain {
 /// Goes up with every change of rules or own kernels, those of dense layers and sums included, that
 /// changes bits or speeds: trainings remember it with what they found, and with reproducible
 /// weights.
-constexpr int kKernelsVersion = 6;
+constexpr int kKernelsVersion = 7;
 
 /// Who computes a block: the library directly, with Winograd where its rule says that it pays, or
 /// of narrow numbers; or SparseConvolution.
@@ -31,6 +31,12 @@ struct ConvolutionMethods {
 /// pool, where at most a quarter of the gradients is not zero; else narrow numbers go before
 /// Winograd.
 ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible, bool pooled);
+
+/// Whether forward goes to what measures quickest, as both ways back do. In front of a pool its
+/// rounding decides which of two equal numbers wins a window, and so which way gradients go: where
+/// zeros can be skipped there, all ranks of all jobs do so, and their losses agree. Narrow numbers,
+/// which round more than that, are measured.
+bool measures_forward(const std::vector<ConvolutionMethod>& possible, bool pooled);
 
 /// Whether timing tells the methods apart: of a block with less work than this in a micro-batch
 /// (one or two milliseconds) there is little to gain, and by rule the same command gives the same

@@ -31,6 +31,7 @@ ConvolutionStep::ConvolutionStep(const Planning& planning, int step, const Convo
     : place_(place_convolution(planning, step, block, src, dst, first_parameter)) {
   const auto possible = possible_methods(planning, place_);
   methods_ = fixed_methods(possible, place_.pool.has_value());
+  forward_stays_ = !measures_forward(possible, place_.pool.has_value());
   // Without a way back nothing tells when a trial has ended.
   if (dst.wants_diff && planning.kernels.measure && possible.size() > 1 &&
       worth_measuring(block.macs, planning.usual)) {
@@ -124,7 +125,7 @@ void ConvolutionStep::split_pictures_once() {
 void ConvolutionStep::forward(const Execution& execution) {
   if (is_trial(execution)) {
     const ConvolutionMethod candidate = trials_->candidate();
-    methods_ = {{candidate, candidate, candidate}};
+    take({{candidate, candidate, candidate}});
     before_trial_ = spent();
   }
   pictures_ = execution.batch->images;
@@ -153,6 +154,11 @@ void ConvolutionStep::backward(const Execution& execution) {
   if (is_trial(execution)) end_trial();
 }
 
+void ConvolutionStep::take(ConvolutionMethods methods) {
+  if (forward_stays_) methods[Direction::forward] = methods_[Direction::forward];
+  methods_ = methods;
+}
+
 /// Only the usual number of images tells what is quickest.
 bool ConvolutionStep::is_trial(const Execution& execution) const {
   return trying() && execution.most_images && execution.pass.phase == Phase::train;
@@ -169,14 +175,15 @@ void ConvolutionStep::end_trial() {
   const MethodTimes now = spent();
   trials_->note({now.forward - before_trial_.forward, now.weights - before_trial_.weights,
                  now.data - before_trial_.data, now.unpool - before_trial_.unpool});
-  if (!trials_->running()) methods_ = trials_->best();
+  if (!trials_->running()) take(trials_->best());
 }
 
 void ConvolutionStep::use_methods(std::string_view text) {
-  const ConvolutionMethods found = methods_of(text).value();
+  ConvolutionMethods found = methods_of(text).value();
   for (std::size_t i = 0; i < found.by_direction.size(); ++i) {
-    if (has(found.by_direction[i])) methods_.by_direction[i] = found.by_direction[i];
+    if (!has(found.by_direction[i])) found.by_direction[i] = methods_.by_direction[i];
   }
+  take(found);
   if (trials_) trials_->stop();
 }
 

@@ -31,6 +31,7 @@ class ConvolutionStep final : public Step {
   std::optional<LibraryConvolution>& library(ConvolutionMethod);
   void split_pictures_once();
 
+  void take(ConvolutionMethods);
   bool is_trial(const Execution&) const;
   MethodTimes spent() const;
   void end_trial();
@@ -38,6 +39,7 @@ class ConvolutionStep final : public Step {
 
   ConvolutionPlace place_;
   ConvolutionMethods methods_;
+  bool forward_stays_ = false;  ///< with the method that the rule gave it
   std::optional<SkippingConvolution> skipping_;
   std::optional<LibraryConvolution> direct_, winograd_, bf16_;
   dnnl::memory::desc kernel_layout_;

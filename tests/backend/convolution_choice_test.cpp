@@ -45,6 +45,15 @@ TEST(FixedMethods, SkipZerosBehindPoolsAndElseAreNarrowWhereTheyMayBe) {
   EXPECT_EQ(forward({direct, sparse}, false), direct);
 }
 
+TEST(MeasuresForward, NotWhereRoundingChoosesTheWinnersOfWindows) {
+  using enum ConvolutionMethod;
+  EXPECT_FALSE(measures_forward({direct, winograd, sparse}, true));
+  EXPECT_FALSE(measures_forward({direct, sparse}, true));
+  EXPECT_TRUE(measures_forward({direct, winograd, sparse}, false));
+  EXPECT_TRUE(measures_forward({direct, winograd}, true));
+  EXPECT_TRUE(measures_forward({direct, bf16, sparse}, true));
+}
+
 ConvolutionProblem problem(int images, int size, int channels, int kernel = 3, int stride = 1) {
   const int dst = (size - kernel) / stride + 1;
   return {
