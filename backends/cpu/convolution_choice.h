@@ -32,9 +32,9 @@ struct ConvolutionMethods {
 /// Winograd.
 ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible, bool pooled);
 
-/// Whether forward goes to what measures quickest, as both ways back do. Behind a pool it does not
-/// where zeros can be skipped: its rounding decides which of two nearly equal numbers wins a
-/// window, and so which way gradients go, and losses would hang on what each job had measured.
+/// Whether forward goes to what measures quickest, as both ways back do. In front of a pool it does
+/// not: its rounding decides which of two nearly equal numbers wins a window, and so which way
+/// gradients go, and losses would hang on what each job had measured.
 /// Narrow numbers, which round more than that, are measured.
 bool measures_forward(const std::vector<ConvolutionMethod>& possible, bool pooled);
 

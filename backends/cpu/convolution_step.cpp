@@ -116,9 +116,9 @@ std::optional<LibraryConvolution>& ConvolutionStep::library(ConvolutionMethod me
 }
 
 /// The library reads planes of numbers, our own kernels the bytes.
-void ConvolutionStep::split_pictures_once() {
+void ConvolutionStep::split_pictures_once(double& seconds) {
   if (!place_.block.picture || std::exchange(split_, true)) return;
-  const TimeSpan span(times_.convolution.forward);
+  const TimeSpan span(seconds);
   split_pictures(*place_.block.picture, place_.src.layout, pictures_, src_value_);
 }
 
@@ -132,7 +132,7 @@ void ConvolutionStep::forward(const Execution& execution) {
   split_ = false;
   const ConvolutionMethod method = methods_[Direction::forward];
   if (method == ConvolutionMethod::sparse) return skipping_->forward(execution, pictures_, times_);
-  split_pictures_once();
+  split_pictures_once(times_.convolution.forward);
   library(method)->forward(execution, times_);
 }
 
@@ -147,7 +147,7 @@ void ConvolutionStep::backward(const Execution& execution) {
     if (method == sparse) {
       skipping_->backward(execution, pictures_, weights, data, times_);
     } else {
-      split_pictures_once();
+      split_pictures_once(times_.before_backward);
       library(method)->backward(execution, weights, data, times_);
     }
   }

@@ -29,7 +29,7 @@ class ConvolutionStep final : public Step {
   void make_candidates(const Planning&, const std::vector<ConvolutionMethod>&);
   bool has(ConvolutionMethod) const;
   std::optional<LibraryConvolution>& library(ConvolutionMethod);
-  void split_pictures_once();
+  void split_pictures_once(double& seconds);
 
   void take(ConvolutionMethods);
   bool is_trial(const Execution&) const;

@@ -189,9 +189,13 @@ void CpuProgram::try_again() {
   searches_ = trying();
 }
 
-/// A word for each step that has methods, in order.
 std::string CpuProgram::take_findings() {
   if (!std::exchange(searches_, trying()) || searches_) return {};
+  return methods();
+}
+
+/// A word for each step that has methods, in order.
+std::string CpuProgram::methods() const {
   std::vector<std::string> words;
   for (const auto& step : steps_) {
     if (std::string word = step->methods(); !word.empty()) words.push_back(std::move(word));
@@ -208,7 +212,7 @@ bool CpuProgram::use_findings(std::string_view findings) {
   const auto readable = [](const std::string& word) { return methods_of(word).has_value(); };
   if (words.size() != choosing.size() || !std::ranges::all_of(words, readable)) return false;
   for (std::size_t i = 0; i < words.size(); ++i) choosing[i]->use_methods(words[i]);
-  findings_ = findings;
+  findings_ = methods();  // what the steps made of it
   searches_ = false;
   return true;
 }

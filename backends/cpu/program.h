@@ -39,6 +39,7 @@ class CpuProgram final : public Program {
  private:
   bool is_most(int images);
   std::size_t size_index(int images) const;
+  std::string methods() const;
   void backward_of_nothing(Accumulate, const ReadySink&);
 
   Graph graph_;  ///< rewritten; steps refer to its nodes

@@ -50,7 +50,7 @@ TEST(MeasuresForward, NotWhereRoundingChoosesTheWinnersOfWindows) {
   EXPECT_FALSE(measures_forward({direct, winograd, sparse}, true));
   EXPECT_FALSE(measures_forward({direct, sparse}, true));
   EXPECT_TRUE(measures_forward({direct, winograd, sparse}, false));
-  EXPECT_TRUE(measures_forward({direct, winograd}, true));
+  EXPECT_FALSE(measures_forward({direct, winograd}, true));
   EXPECT_TRUE(measures_forward({direct, bf16, sparse}, true));
 }
 
