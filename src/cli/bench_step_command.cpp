@@ -7,8 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/print.h"
-#include "cli/spread.h"
-#include "cli/training_program.h"
+#include "cli/step_trials.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
@@ -65,84 +64,6 @@ void print_layers(const std::vector<LayerTime>& layers, double images, int steps
   }
 }
 
-/// A training of which single steps are timed.
-class StepTrial {
- public:
-  StepTrial(const Session& session, const Services& services, const Config& config,
-            const TrainingChoices& choices, const Graph& graph, const DecodedData& data,
-            const DataSource& source)
-      : session_(session),
-        seed_(choices.seed),
-        plan_(data.train.size(), choices.batch,
-              training_micro_batch(config, session, graph, choices), session.communicator->rank(),
-              session.communicator->size(), choices.plan),
-        training_(make_training(session, services, config, choices, graph, data.train, plan_,
-                                compiled(services, config, choices, graph, source))) {
-    check_steps(config, choices, plan_);
-  }
-
-  TrainingParts parts() {
-    return {*session_.backend,         *training_->program,
-            *training_->exchange,      *training_->optimizer,
-            *training_->learning_rate, *session_.communicator,
-            *training_->batches,       plan_,
-            training_->weights_mutex,  timeline_};
-  }
-
-  /// Steps that do not count: until the program has found its algorithms, and one more, whose
-  /// seconds it returns.
-  double warm_up() {
-    for (int i = 0; i < kMostTrials && step().trying;) ++i;
-    const double seconds = step().seconds;
-    before_ = training_->program->layer_times();
-    return seconds;
-  }
-
-  /// A step that counts. It ends for all ranks together.
-  void measure() { rates_.push_back(static_cast<double>(plan_.images(0)) / step().seconds); }
-
-  /// Seconds that layers took in steps that counted.
-  std::vector<LayerTime> layer_times() const {
-    return difference(training_->program->layer_times(), before_);
-  }
-
-  const BatchPlan& plan() const { return plan_; }
-  Spread images_per_second() const { return spread_of(rates_); }
-
- private:
-  CompiledTraining compiled(const Services& services, const Config& config,
-                            const TrainingChoices& choices, const Graph& graph,
-                            const DataSource& source) const {
-    // The pictures are in memory already, those in flight are not.
-    const InputMemory input{0, services.data.batch_bytes(source, choices.image, plan_,
-                                                         batch_request(session_, choices))};
-    return compile_training(session_, services, config, choices, graph, plan_.sizes(),
-                            measure_rooms(session_), input);
-  }
-
-  static constexpr int kMostTrials = 16;
-  // The update is computed and weights stay as they are: speed depends on how many activations are
-  // zero, and that changes in a few steps on one batch.
-  static constexpr double kRate = 0;
-
-  StepResult step() {
-    const TrainingParts all = parts();
-    all.batches.seek(done_, 0);
-    session_.communicator->barrier();
-    const auto number = static_cast<std::uint64_t>(done_++);
-    return run_step(all, {plan_, 0, number, seed_, kRate}, [] { return false; });
-  }
-
-  const Session& session_;
-  std::uint64_t seed_;
-  int done_ = 0;  ///< steps
-  std::vector<LayerTime> before_;
-  BatchPlan plan_;
-  std::unique_ptr<Training> training_;
-  std::vector<double> rates_;
-  Timeline timeline_{StepRange{}};  ///< of nothing
-};
-
 /// What was measured, with what it was measured against.
 struct Measurement {
   Spread images_per_second;
@@ -152,41 +73,13 @@ struct Measurement {
   double fraction() const { return achieved / limits.fma_gflops; }
 };
 
-/// Steps worth measuring where nobody says: the clock of a shared machine changes from second to
-/// second, so a median of short steps wants many. The same on all ranks.
-int usual_repeats(const Session& session, double seconds) {
-  constexpr double kSeconds = 8;
-  constexpr double kLeast = 5, kMost = 25;
-  session.communicator->sum(Array::of<double>({&seconds, 1}));
-  const double mean = seconds / session.communicator->size();
-  return static_cast<int>(std::clamp(std::ceil(kSeconds / mean), kLeast, kMost));
-}
-
-struct Trials {
-  Limits limits;
-  int repeats;
-};
-
-/// All trials in turn, so that a disturbance of the machine meets them alike.
-Trials run_trials(const Session& session, std::vector<std::unique_ptr<StepTrial>>& trials,
-                  std::optional<int> wanted) {
-  const Limits before = measure_together(session);
-  double seconds = 0;
-  for (const auto& trial : trials) seconds += trial->warm_up();
-  const int repeats = wanted ? *wanted : usual_repeats(session, seconds);
-  for (int i = 0; i < repeats; ++i) {
-    for (const auto& trial : trials) trial->measure();
-  }
-  return {better(before, measure_together(session)), repeats};
-}
-
-Measurement measurement_of(const StepTrial& trial, const Limits& limits, const Graph& graph) {
-  const Spread rate = trial.images_per_second();
+Measurement measurement_of(const StepTrial& trial, const Spread& rate, const Limits& limits,
+                           const Graph& graph) {
   return {rate, limits, rate.median * graph.training_flops() / 1e9, trial.layer_times()};
 }
 
 void print_measurement(const Session& session, const TrainingChoices& choices,
-                       const TrainingParts& parts, const Measurement& m, int repeat) {
+                       const TrainingParts& parts, const Measurement& m, const CalmRounds& rounds) {
   const int ranks = session.communicator->size();
   const Spread& rate = m.images_per_second;
   print(
@@ -194,7 +87,7 @@ void print_measurement(const Session& session, const TrainingChoices& choices,
       "(median of {}; {:.1f} to {:.1f})\n",
       choices.model->name, choices.image.height, choices.image.width, parts.plan.images(0), ranks,
       ranks == 1 ? "" : "s", session.threads, session.threads == 1 ? "" : "s",
-      parts.plan.micro_batch(), rate.median, repeat, rate.min, rate.max);
+      parts.plan.micro_batch(), rate.median, rounds.counted(), rate.min, rate.max);
   print(
       "{:.0f} GFLOP/s counting direct convolution = {:.2f} of {:.0f} GFLOP/s, the FMA peak "
       "measured in this run; triad {:.1f} GB/s; workspace {}\n",
@@ -246,27 +139,40 @@ std::vector<Config> compared_with(const Config& config, const Session& session) 
 }
 
 /// How much longer a step takes than another: 0.1 is 10 %.
-double price(const StepTrial& trial, const StepTrial& other) {
-  return other.images_per_second().median / trial.images_per_second().median - 1;
-}
+double price(const Spread& rate, const Spread& other) { return other.median / rate.median - 1; }
 
-void print_price(const std::vector<std::unique_ptr<StepTrial>>& trials) {
+/// Of the reproducible step and of what compared_with() says.
+void print_price(const std::vector<std::unique_ptr<StepTrial>>& trials,
+                 const std::vector<Spread>& rates) {
   const int leaf = trials[1]->plan().micro_batch();
   print(
       "\nreproducible: {:+.1f} % of the time of a step with micro-batch {} and without it ({:.1f} "
       "images/s); micro-batch {} itself: {:+.1f} % against {} ({:.1f} images/s)\n",
-      100 * price(*trials[0], *trials[1]), leaf, trials[1]->images_per_second().median, leaf,
-      100 * price(*trials[1], *trials[2]), trials[2]->plan().micro_batch(),
-      trials[2]->images_per_second().median);
+      100 * price(rates[0], rates[1]), leaf, rates[1].median, leaf, 100 * price(rates[1], rates[2]),
+      trials[2]->plan().micro_batch(), rates[2].median);
 }
 
-Json price_json(const std::vector<std::unique_ptr<StepTrial>>& trials) {
+Json price_json(const std::vector<std::unique_ptr<StepTrial>>& trials,
+                const std::vector<Spread>& rates) {
   return {{"leaf", trials[1]->plan().micro_batch()},
-          {"price", price(*trials[0], *trials[1])},
-          {"without", json_of(trials[1]->images_per_second())},
-          {"price_of_leaf", price(*trials[1], *trials[2])},
+          {"price", price(rates[0], rates[1])},
+          {"without", json_of(rates[1])},
+          {"price_of_leaf", price(rates[1], rates[2])},
           {"usual_micro_batch", trials[2]->plan().micro_batch()},
-          {"usual", json_of(trials[2]->images_per_second())}};
+          {"usual", json_of(rates[2])}};
+}
+
+void print_disturbance(const CalmRounds& rounds) {
+  constexpr double kWorthSaying = 0.02;
+  if (rounds.left_out() == 0 && rounds.stolen_of_all() < kWorthSaying) return;
+  print("{:.1f} % of the CPUs' time went to others on this machine's host (steal): ",
+        100 * rounds.stolen_of_all());
+  if (rounds.left_out() > 0) {
+    print("{} of {} steps were left out, and {:.1f} % in those that count\n", rounds.left_out(),
+          rounds.measured(), 100 * rounds.stolen());
+  } else {
+    print("too few steps were calm, so all count; try again at a quieter time\n");
+  }
 }
 
 }  // namespace
@@ -288,21 +194,25 @@ int run_bench_step(const Config& config, const Services& services) {
     trials.push_back(
         std::make_unique<StepTrial>(session, services, other, choices, graph, data, source));
   }
-  const auto [limits, repeats] = run_trials(session, trials, config.repeat);
+  const auto [limits, rounds, rates] = run_trials(session, trials, config.repeat);
   const TrainingParts parts = trials[0]->parts();
-  const Measurement measured = measurement_of(*trials[0], limits, graph);
+  const Measurement measured = measurement_of(*trials[0], rates[0], limits, graph);
 
   // Times of layers are rank 0's.
   const double own_images = static_cast<double>(share(parts.plan.images(0), 0, ranks).size());
+  const int steps = static_cast<int>(rounds.measured());
   if (session.leads() && config.json != "-") {
-    print_measurement(session, choices, parts, measured, repeats);
-    print_layers(measured.layers, own_images, repeats);
-    if (config.reproducible) print_price(trials);
+    print_measurement(session, choices, parts, measured, rounds);
+    print_disturbance(rounds);
+    print_layers(measured.layers, own_images, steps);
+    if (config.reproducible) print_price(trials, rates);
   }
   Json result = measurement_json(session, choices, parts, measured);
-  result["repeats"] = repeats;
-  result["layers"] = layers_json(measured.layers, own_images, repeats);
-  if (config.reproducible) result["reproducible"] = price_json(trials);
+  result["repeats"] = rounds.counted();
+  result["left_out"] = rounds.left_out();
+  result["stolen"] = rounds.stolen();
+  result["layers"] = layers_json(measured.layers, own_images, steps);
+  if (config.reproducible) result["reproducible"] = price_json(trials, rates);
   write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }

@@ -314,7 +314,8 @@ int run_train(const Config& config, const Services& services) {
              *training->learning_rate, *session.communicator, *training->batches, plan,
              training->weights_mutex, timeline},
             validation,
-            {choices.epochs, config.steps, choices.seed, config.target_accuracy, hosts_of(session)},
+            {choices.epochs, config.steps, choices.seed, config.target_accuracy, hosts_of(session),
+             session.place().cpus},
             *reporter, [&] { return services.signals->stop_requested(); });
   results.finish(result, *reporter);
   algorithms.keep(*training->program);

@@ -82,6 +82,7 @@ class Console final : public Reporter {
       print(fmt::format("{} - {:.0f}s{}\n", counter(r.steps), r.seconds, values));
     }
     if (r.straggler) print_straggler(*r.straggler, r.seconds);
+    print_stolen(r.stolen);
   }
 
   void summary(const SummaryRecord&) override {}
@@ -94,6 +95,13 @@ class Console final : public Reporter {
         "Straggler: the other ranks waited {:.1f} s ({:.0f} % of the epoch) for rank {} "
         "on {}\n",
         s.seconds, 100 * s.seconds / seconds, s.rank, s.host));
+  }
+
+  void print_stolen(double part) {
+    constexpr double kWorthALine = 0.05;
+    if (part < kWorthALine) return;
+    print(fmt::format("Steal: this machine's host took {:.0f} % of the CPUs' time for others\n",
+                      100 * part));
   }
 
   std::string counter(std::size_t current) const {

@@ -53,6 +53,8 @@ struct EpochRecord {
   Budget budget{};  ///< mean over ranks; adds up to `seconds`
   SettledSteps settled{};
   std::optional<Straggler> straggler{};  ///< where there are others
+  double stolen =
+      0;  ///< part of the CPUs' time that a virtual machine's host took; mean over ranks
 };
 
 /// When the accuracy of validation first was what a person asked for.

@@ -25,7 +25,8 @@ constexpr const char* kColumns =
     "series,backend,cpus,batch,batch_per_rank,ranks,threads,quickest,status,seconds_per_epoch,"
     "seconds_min,seconds_max,repeats,steps,includes_warm_up,images_per_second,speed_up,efficiency,"
     "gflops,fma_gflops,"
-    "peak_share,triad_gbs,final_loss,final_accuracy,val_accuracy,reached_target,seconds_to_target,"
+    "peak_share,triad_gbs,stolen,final_loss,final_accuracy,val_accuracy,reached_target,seconds_to_"
+    "target,"
     "cost,"
     "reference_ratio,limit,why,reason,command\r\n";
 
@@ -56,6 +57,7 @@ std::string csv_line(const Series& series, const ScalingCell& place, const Cell&
         csv_number(c.fma_gflops),
         derived(place.peak_share),
         csv_number(c.triad_gbs),
+        csv_number(c.stolen),
         csv_number(c.final_loss),
         csv_number(c.final_accuracy),
         csv_number(c.val_accuracy),

@@ -66,6 +66,7 @@ Json to_json(const Cell& c) {
             {"gflops", known(c.gflops)},
             {"fma_gflops", known(c.fma_gflops)},
             {"triad_gbs", known(c.triad_gbs)},
+            {"stolen", known(c.stolen)},
             {"includes_warm_up", c.includes_warm_up},
             {"final_loss", known(c.final_loss)},
             {"final_accuracy", known(c.final_accuracy)},

@@ -71,12 +71,16 @@ std::string compute_text(const Cell& c) {
                             *c.gflops / *c.fma_gflops, *c.fma_gflops);
 }
 
-std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
+/// Time that no rank had: what ranks then do with the rest is a limit of its own.
+std::string stolen_text(const Cell& c) {
+  constexpr double kWorthSaying = 0.05;
+  if (c.stolen.value_or(0) < kWorthSaying) return "";
+  return fmt::format("; the machine's host took {:.0f} % of the CPUs' time for others",
+                     100 * *c.stolen);
+}
 
-}  // namespace
-
-CellLimits explain(const Cell& c, double parameters) {
-  if (!c.seconds_per_epoch || !c.budget) return {};
+/// What limits the time that ranks had.
+CellLimits own_limits(const Cell& c, double parameters) {
   const Wait wait = largest_wait(c);
   const double memory = memory_seconds(c, parameters), step = seconds_a_step(c);
   const double memory_share = c.images_per_second ? memory / step : 0;
@@ -88,6 +92,17 @@ CellLimits explain(const Cell& c, double parameters) {
                         memory, step, *c.triad_gbs)};
   }
   return {"compute", compute_text(c)};
+}
+
+std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
+
+}  // namespace
+
+CellLimits explain(const Cell& c, double parameters) {
+  if (!c.seconds_per_epoch || !c.budget) return {};
+  CellLimits limits = own_limits(c, parameters);
+  limits.why += stolen_text(c);
+  return limits;
 }
 
 namespace {

@@ -153,6 +153,7 @@ Cell cell_from_json(const nlohmann::json& json, const std::string& where) {
   cell.gflops = reader.real("gflops", 0, kMostRate);
   cell.fma_gflops = reader.real("fma_gflops", 0, kMostRate);
   cell.triad_gbs = reader.real("triad_gbs", 0, kMostRate);
+  cell.stolen = reader.real("stolen", 0, 1);
   cell.includes_warm_up = reader.truth("includes_warm_up");
   cell.final_loss = reader.real("final_loss", -kMostRate, kMostRate);
   cell.final_accuracy = reader.real("final_accuracy", 0, 1);

@@ -131,6 +131,7 @@ RunFigures scaled_from(const Lines& lines, const Cell& cell, const EpochSize& ep
   if (most == lines.epochs.end()) return figures;
   const bool any = most->at("settled").at("steps") > 0;
   figures.budget = budget_of(any ? most->at("settled") : *most, figures.seconds_per_epoch);
+  figures.stolen = known(*most, "stolen");
   return figures;
 }
 
@@ -144,6 +145,7 @@ RunFigures measured_from(const Lines& lines) {
   figures.seconds_per_epoch = median(std::move(seconds));
   figures.step_seconds = figures.seconds_per_epoch / std::max(figures.steps, 1);
   figures.budget = budget_of(lines.epochs.back(), figures.seconds_per_epoch);
+  figures.stolen = known(lines.epochs.back(), "stolen");
   read_results(lines, figures);
   return figures;
 }
@@ -235,6 +237,7 @@ void combine(Cell& cell, const std::vector<RunFigures>& runs, double images_per_
   cell.budget = budget_of(runs, seconds);
   cell.fma_gflops = most_known(runs, &RunFigures::fma_gflops);
   cell.triad_gbs = most_known(runs, &RunFigures::triad_gbs);
+  cell.stolen = median_known(runs, &RunFigures::stolen);
   cell.final_loss = median_known(runs, &RunFigures::loss);
   cell.final_accuracy = median_known(runs, &RunFigures::accuracy);
   cell.val_accuracy = median_known(runs, &RunFigures::val_accuracy);

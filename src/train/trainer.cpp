@@ -11,6 +11,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/stolen_time.h"
 #include "train/penalty.h"
 #include "train/statistics.h"
 
@@ -25,6 +26,11 @@ void average_over_ranks(Communicator& communicator, Budget& b, double& seconds) 
   for (double& sum : sums) sum /= communicator.size();
   b = {sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6]};
   seconds = sums[7];
+}
+
+double mean_over_ranks(Communicator& communicator, double value) {
+  communicator.sum(Array::of<double>({&value, 1}));
+  return value / communicator.size();
 }
 
 /// Who arrives last waits least: by the seconds that each rank waited for the others.
@@ -71,6 +77,7 @@ class Epoch {
                            plan.steps()});
     parts_.batches.seek(record.epoch - 1, 0);
     if (record.epoch > 1) parts_.program.try_again();
+    StolenTime stolen(options_.cpus);
     const Stopwatch watch;
     assert(plan.steps() > 0);
     while (record.steps < plan.steps() && !done(result)) {
@@ -95,6 +102,7 @@ class Epoch {
         find_straggler(parts_.communicator, record.budget.straggler_wait, options_.hosts);
     average_over_ranks(parts_.communicator, record.budget, record.seconds);
     average_over_ranks(parts_.communicator, record.settled.budget, record.settled.seconds);
+    record.stolen = mean_over_ranks(parts_.communicator, stolen.lap());
     result.training_seconds += record.seconds;
     return record;
   }

@@ -42,6 +42,12 @@ class Usage(ProgramTest):
         self.assertLessEqual(rate["median"], rate["max"])
         self.assertAlmostEqual(bench["fraction_of_peak"], bench["gflops"] / limit, places=9)
         self.assertGreater(sum(layer["forward_seconds"] for layer in bench["layers"]), 0)
+        # Three calm steps, or all nine where the host leaves none in peace.
+        self.assertIn(bench["repeats"], (3, 9))
+        self.assertLessEqual(bench["repeats"] + bench["left_out"], 9)
+        self.assertTrue(0 <= bench["stolen"] <= 1, bench["stolen"])
+        if bench["left_out"]:
+            self.assertLessEqual(bench["stolen"], 0.02)
 
     def test_a_batch_larger_than_the_data_is_one_step_and_a_warning(self):
         done = self.expect(0, *SMALL, "--batch", "1000", "--epochs", "2", "--out", "run",

@@ -60,6 +60,20 @@ TEST(ExplainTest, MemoryWhereWeightsAloneNeedAQuarterOfTheStep) {
   EXPECT_EQ(explain(cell, 0.26 * 20e9 / 24).what, "input");
 }
 
+TEST(ExplainTest, TimeThatTheHostTookIsAdded) {
+  Cell cell = usual_cell();
+  const std::string alone = explain(cell, 1e6).why;
+  cell.stolen = 0.04;
+  EXPECT_EQ(explain(cell, 1e6).why, alone);
+  cell.stolen = 0.12;
+  EXPECT_EQ(explain(cell, 1e6).what, "compute");
+  EXPECT_EQ(explain(cell, 1e6).why,
+            alone + "; the machine's host took 12 % of the CPUs' time for others");
+  cell.budget->straggler_wait = 30;
+  EXPECT_EQ(explain(cell, 1e6).what, "imbalance");
+  EXPECT_NE(explain(cell, 1e6).why.find("host took 12 %"), std::string::npos);
+}
+
 TEST(ExplainTest, SaysNothingWithoutFigures) {
   Cell cell = usual_cell();
   cell.budget.reset();

@@ -40,6 +40,20 @@ TEST(Console, PrintsKerasLineOfAnEpoch) {
   EXPECT_EQ(text, "Epoch 1/5\n196/196 - 42s - loss: 2.0179 - accuracy: 0.2585 - img/s: 1184.8\n");
 }
 
+TEST(Console, SaysWhatTheHostTookOfAnEpoch) {
+  const auto text_with = [](double stolen) {
+    return printed(Verbosity::lines, [stolen](Reporter& r) {
+      EpochRecord record = epoch_record();
+      record.stolen = stolen;
+      r.begin_epoch({1, 5, 196});
+      r.epoch(record);
+    });
+  };
+  EXPECT_EQ(text_with(0.04), text_with(0));
+  EXPECT_EQ(text_with(0.12),
+            text_with(0) + "Steal: this machine's host took 12 % of the CPUs' time for others\n");
+}
+
 TEST(Console, PrintsValidationAndTinyValuesAsKerasDoes) {
   const std::string text = printed(Verbosity::lines, [](Reporter& r) {
     EpochRecord record{.epoch = 1, .steps = 5, .seconds = 2};
@@ -84,7 +98,9 @@ TEST(JsonLines, HasTheDocumentedKeys) {
     for (std::uint64_t step = 1; step <= 3; ++step) {
       r.step({step, 1, step, {0.1 + 0.2, 1, 2}, {}, 0.01, 1.5});
     }
-    r.epoch(epoch_record());
+    EpochRecord record = epoch_record();
+    record.stolen = 0.25;
+    r.epoch(record);
     r.summary({.outcome = "finished", .steps = 3, .epochs = 1, .weights_hash = "00ff"});
   });
   ASSERT_EQ(list.size(), 3u);
@@ -97,6 +113,7 @@ TEST(JsonLines, HasTheDocumentedKeys) {
   EXPECT_EQ(list[1]["budget"].size(), 7u);
   EXPECT_EQ(list[1]["budget"]["other"], 21.2);
   EXPECT_FALSE(list[1].contains("val_loss"));
+  EXPECT_EQ(list[1]["stolen"], 0.25);
   EXPECT_EQ(list[2]["type"], "summary");
   EXPECT_EQ(list[2]["weights_hash"], "00ff");
 }

@@ -129,6 +129,16 @@ TEST_F(RunFiguresTest, EpochsThatTriedAlgorithmsDoNotCountEither) {
   EXPECT_TRUE(measured_figures(folder_.path())->includes_warm_up);
 }
 
+TEST_F(RunFiguresTest, ReadsWhatTheHostTook) {
+  std::string line = epoch(100, 13, 12);
+  line.insert(line.size() - 1, R"(,"stolen":0.125)");
+  write({step(3, kEpoch.images_of_step(cell_.batch), 2), line, kSummary});
+  EXPECT_EQ(measured_figures(folder_.path())->stolen, 0.125);
+  EXPECT_EQ(scaled(5)->stolen, 0.125);
+  write({epoch(100, 13, 12), kSummary});  // of a version that did not ask
+  EXPECT_FALSE(measured_figures(folder_.path())->stolen);
+}
+
 TEST_F(RunFiguresTest, ReadsTheLimitsMeasuredBesideIt) {
   write({epoch(100, 13, 12), kSummary});
   std::ofstream(folder_.path() / "limits.json") << R"({"fma_gflops": 240.5, "triad_gbs": null})";
@@ -146,6 +156,7 @@ TEST(CombineTest, MedianLeastAndMostOfTheRepeats) {
   a.budget = Budget{.forward = 8, .other = 2};
   b.budget = Budget{.forward = 38, .other = 2};
   a.fma_gflops = 100, b.fma_gflops = 120;
+  a.stolen = 0.5, b.stolen = 0, c.stolen = 0.125;
   Cell cell;
   combine(cell, {a, b, c}, 500, 2e9);
   EXPECT_DOUBLE_EQ(*cell.seconds_per_epoch, 25);
@@ -158,6 +169,7 @@ TEST(CombineTest, MedianLeastAndMostOfTheRepeats) {
   EXPECT_DOUBLE_EQ(cell.budget->forward, 23);  // 46 of 50 s, as part of 25
   EXPECT_DOUBLE_EQ(cell.budget->other, 2);
   EXPECT_DOUBLE_EQ(*cell.fma_gflops, 120);
+  EXPECT_DOUBLE_EQ(*cell.stolen, 0.125);
   EXPECT_FALSE(cell.triad_gbs);
   EXPECT_FALSE(cell.includes_warm_up);
   EXPECT_FALSE(cell.reached_target);  // none was asked for

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+/// Time that a virtual machine's host spends on others. A rank's own clock cannot tell it from slow
+/// work, so a measurement that does not ask cannot say what it measured.
+namespace cputrain {
+
+/// What one hardware thread did since the machine started, in ticks of /proc/stat (proc(5)).
+struct CpuTicks {
+  int cpu = 0;
+  double worked = 0;  ///< for processes and the kernel
+  double idle = 0;    ///< and waiting for disks
+  double stolen = 0;  ///< there was work, and the host ran something else
+
+  bool operator==(const CpuTicks&) const = default;
+};
+
+/// Of a text such as /proc/stat. Lines that are no "cpu<n> ..." are skipped.
+std::vector<CpuTicks> cpu_ticks(std::string_view proc_stat);
+
+/// The part, 0 to 1, that was stolen of the time in which `cpus` had work between two readings; all
+/// CPUs if none are named. Of a CPU that idled, as much counts as it worked of the time it had: the
+/// kernel also counts how late the host wakes an idle CPU, which nobody waited for.
+double stolen_part(const std::vector<CpuTicks>& before, const std::vector<CpuTicks>& after,
+                   const std::vector<int>& cpus);
+
+/// What was stolen of some CPUs since the last question. Zero on machines that do not tell.
+class StolenTime {
+ public:
+  explicit StolenTime(std::vector<int> cpus);
+  /// The part, 0 to 1, since construction or the last call.
+  double lap();
+
+ private:
+  std::vector<int> cpus_;
+  std::vector<CpuTicks> before_;
+};
+
+}  // namespace cputrain
