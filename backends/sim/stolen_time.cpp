@@ -5,6 +5,6 @@ namespace cputrain {
 
 StolenTime::StolenTime(std::vector<int>) {}
 
-double StolenTime::lap() { return 0; }
+std::optional<double> StolenTime::part_since_last() { return std::nullopt; }
 
 }  // namespace cputrain

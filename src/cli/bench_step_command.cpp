@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/print.h"
+#include "cli/spread.h"
 #include "cli/step_trials.h"
 #include "core/error.h"
 #include "core/json_text.h"
@@ -46,11 +46,10 @@ Json density_json(const std::vector<LayerTime>& layers) {
 
 void print_layers(const std::vector<LayerTime>& layers, double images, int steps) {
   print(
-      "\nms a step on rank 0, GFLOP/s of direct convolution, and what is not zero of the map that "
-      "is read and of the gradient that comes "
-      "back\n{:<22}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}"
-      "  {}\n",
-      "layer", "forward", "", "bwd data", "", "bwd wei.", "", "map", "grad.", "algorithm");
+      "\nms a step (of all {}) on rank 0, GFLOP/s of direct convolution, and what is not zero of "
+      "the map that is read and of the gradient that comes back\n"
+      "{:<22}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}  {}\n",
+      steps, "layer", "forward", "", "bwd data", "", "bwd wei.", "", "map", "grad.", "algorithm");
   for (const LayerTime& layer : layers) {
     const auto cell = [&](double seconds) {
       const double rate = gflops(layer.macs, images, seconds / steps);
@@ -79,7 +78,7 @@ Measurement measurement_of(const StepTrial& trial, const Spread& rate, const Lim
 }
 
 void print_measurement(const Session& session, const TrainingChoices& choices,
-                       const TrainingParts& parts, const Measurement& m, const CalmRounds& rounds) {
+                       const TrainingParts& parts, const Measurement& m, int steps) {
   const int ranks = session.communicator->size();
   const Spread& rate = m.images_per_second;
   print(
@@ -87,7 +86,7 @@ void print_measurement(const Session& session, const TrainingChoices& choices,
       "(median of {}; {:.1f} to {:.1f})\n",
       choices.model->name, choices.image.height, choices.image.width, parts.plan.images(0), ranks,
       ranks == 1 ? "" : "s", session.threads, session.threads == 1 ? "" : "s",
-      parts.plan.micro_batch(), rate.median, rounds.counted(), rate.min, rate.max);
+      parts.plan.micro_batch(), rate.median, steps, rate.min, rate.max);
   print(
       "{:.0f} GFLOP/s counting direct convolution = {:.2f} of {:.0f} GFLOP/s, the FMA peak "
       "measured in this run; triad {:.1f} GB/s; workspace {}\n",
@@ -162,16 +161,18 @@ Json price_json(const std::vector<std::unique_ptr<StepTrial>>& trials,
           {"usual", json_of(rates[2])}};
 }
 
-void print_disturbance(const CalmRounds& rounds) {
-  constexpr double kWorthSaying = 0.02;
-  if (rounds.left_out() == 0 && rounds.stolen_of_all() < kWorthSaying) return;
-  print("{:.1f} % of the CPUs' time went to others on this machine's host (steal): ",
-        100 * rounds.stolen_of_all());
-  if (rounds.left_out() > 0) {
-    print("{} of {} steps were left out, and {:.1f} % in those that count\n", rounds.left_out(),
-          rounds.measured(), 100 * rounds.stolen());
-  } else {
+/// Silent on a machine that nobody disturbed.
+void print_disturbance(const CalmRounds& rounds, int steps) {
+  if (rounds.left_out() == 0 && !rounds.gave_up()) return;
+  print("{:.1f} % of a rank's CPU time went to others on its host (steal): ",
+        100 * rounds.stolen_of_all().value_or(0));
+  const auto each = static_cast<std::size_t>(steps);
+  if (rounds.gave_up()) {
     print("too few steps were calm, so all count; try again at a quieter time\n");
+  } else {
+    print("{} of {} steps were left out, with {:.1f} % in those that count\n",
+          each * rounds.left_out(), each * rounds.measured(),
+          100 * rounds.stolen_of_counted().value_or(0));
   }
 }
 
@@ -194,23 +195,25 @@ int run_bench_step(const Config& config, const Services& services) {
     trials.push_back(
         std::make_unique<StepTrial>(session, services, other, choices, graph, data, source));
   }
-  const auto [limits, rounds, rates] = run_trials(session, trials, config.repeat);
+  const auto [limits, rounds, each, rates] = run_trials(session, trials, config.repeat);
   const TrainingParts parts = trials[0]->parts();
   const Measurement measured = measurement_of(*trials[0], rates[0], limits, graph);
 
   // Times of layers are rank 0's.
   const double own_images = static_cast<double>(share(parts.plan.images(0), 0, ranks).size());
-  const int steps = static_cast<int>(rounds.measured());
+  const int counted = each * static_cast<int>(rounds.counted());
+  const int steps = each * static_cast<int>(rounds.measured());
   if (session.leads() && config.json != "-") {
-    print_measurement(session, choices, parts, measured, rounds);
-    print_disturbance(rounds);
+    print_measurement(session, choices, parts, measured, counted);
+    print_disturbance(rounds, each);
     print_layers(measured.layers, own_images, steps);
     if (config.reproducible) print_price(trials, rates);
   }
   Json result = measurement_json(session, choices, parts, measured);
-  result["repeats"] = rounds.counted();
-  result["left_out"] = rounds.left_out();
-  result["stolen"] = rounds.stolen();
+  result["every_step"] = json_of(spread_of(trials[0]->images_per_second()));
+  result["repeats"] = counted;
+  result["left_out"] = steps - counted;
+  result["stolen"] = json_of(rounds.stolen_of_counted());
   result["layers"] = layers_json(measured.layers, own_images, steps);
   if (config.reproducible) result["reproducible"] = price_json(trials, rates);
   write_result(session, config.json, json_text(result) + "\n");

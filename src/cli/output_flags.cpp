@@ -43,7 +43,9 @@ void add_output_flags(Flags& f, Config& c) {
     f.whole("top", c.top, 1, 65536, "show the N most probable classes [the first; JSON: all]");
   }
   if (command == "bench")
-    f.whole("repeat", c.repeat, 1, 1000, "measured steps [5, or up to 25 that fill 8 seconds]");
+    f.whole("repeat", c.repeat, 1, 1000,
+            "measured steps, and up to three times as many where the machine's host disturbs them "
+            "[5, or up to 25 that fill 8 seconds]");
 }
 
 }  // namespace cputrain

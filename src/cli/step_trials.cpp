@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/stolen_time.h"
 
@@ -64,21 +65,42 @@ StepResult StepTrial::step() {
 
 namespace {
 
-/// Steps worth measuring where nobody says: the clock of a shared machine changes from second to
-/// second, so a median of short steps wants many. The same on all ranks.
-int usual_repeats(const Session& session, double seconds) {
-  constexpr double kSeconds = 8;
-  constexpr double kLeast = 5, kMost = 25;
-  session.communicator->sum(Array::of<double>({&seconds, 1}));
-  const double mean = seconds / session.communicator->size();
-  return static_cast<int>(std::clamp(std::ceil(kSeconds / mean), kLeast, kMost));
+/// The mean over ranks, and so the same on all of them.
+double mean_over_ranks(const Session& session, double value) {
+  session.communicator->sum(Array::of<double>({&value, 1}));
+  return value / session.communicator->size();
 }
 
-/// The part of the ranks' CPU time that was stolen since the last question: the same on all ranks.
-double stolen_together(const Session& session, StolenTime& stolen) {
-  double sum = stolen.lap();
-  session.communicator->sum(Array::of<double>({&sum, 1}));
-  return sum / session.communicator->size();
+/// Steps worth measuring where nobody says: the clock of a shared machine changes from second to
+/// second, so a median of short steps wants many.
+int usual_steps(double seconds) {
+  constexpr double kSeconds = 8;
+  constexpr double kLeast = 5, kMost = 25;
+  return static_cast<int>(std::clamp(std::ceil(kSeconds / seconds), kLeast, kMost));
+}
+
+/// Steps of which stolen time can tell something: it is counted in ticks of 10 ms, and a round may
+/// lose a fiftieth of its time.
+int steps_of_a_round(const Session& session, double seconds) {
+  constexpr double kCpuSeconds = 1;
+  return static_cast<int>(std::ceil(kCpuSeconds / (seconds * session.most_threads)));
+}
+
+/// Of the rank that lost most, since the others wait for it.
+std::optional<double> most_stolen(const Session& session, StolenTime& stolen) {
+  return largest_of_ranks(*session.communicator, stolen.part_since_last());
+}
+
+/// The machine's limits, of a few attempts the best until one was not disturbed.
+Limits calm_limits(const Session& session) {
+  constexpr int kAttempts = 4;
+  Limits limits;
+  StolenTime stolen(session.place().cpus);
+  for (int i = 0; i < kAttempts; ++i) {
+    limits = better(limits, measure_together(session));
+    if (most_stolen(session, stolen).value_or(0) <= CalmRounds::kCalm) break;
+  }
+  return limits;
 }
 
 }  // namespace
@@ -86,20 +108,25 @@ double stolen_together(const Session& session, StolenTime& stolen) {
 StepFigures run_trials(const Session& session,
                        const std::vector<std::unique_ptr<StepTrial>>& trials,
                        std::optional<int> wanted) {
-  const Limits before = measure_together(session);
+  const Limits before = calm_limits(session);
   double seconds = 0;
   for (const auto& trial : trials) seconds += trial->warm_up();
-  CalmRounds rounds(wanted ? *wanted : usual_repeats(session, seconds));
+  seconds = mean_over_ranks(session, seconds);
+  const int steps = wanted ? *wanted : usual_steps(seconds);
+  const int each = std::min(steps, steps_of_a_round(session, seconds));
+  CalmRounds rounds((steps + each - 1) / each);
   StolenTime stolen(session.place().cpus);
   while (!rounds.enough()) {
-    for (const auto& trial : trials) trial->measure();
-    rounds.add(stolen_together(session, stolen));
+    for (int i = 0; i < each; ++i) {
+      for (const auto& trial : trials) trial->measure();
+    }
+    rounds.add(most_stolen(session, stolen));
   }
   std::vector<Spread> rates;
   for (const auto& trial : trials) {
-    rates.push_back(spread_of(rounds.of(trial->images_per_second())));
+    rates.push_back(spread_of(rounds.counted_of(trial->images_per_second())));
   }
-  return {better(before, measure_together(session)), std::move(rounds), std::move(rates)};
+  return {better(before, calm_limits(session)), std::move(rounds), each, std::move(rates)};
 }
 
 }  // namespace cputrain

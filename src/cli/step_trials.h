@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -49,11 +50,13 @@ class StepTrial {
 struct StepFigures {
   Limits limits;
   CalmRounds rounds;
-  std::vector<Spread> images_per_second;  ///< of each trial, in rounds that count
+  int steps;                              ///< of each trial in a round
+  std::vector<Spread> images_per_second;  ///< of each trial, of rounds that count
 };
 
 /// All trials in turn, so that a disturbance of the machine meets them alike, between two
-/// measurements of its limits. `wanted` rounds, else as many as fill some seconds. Collective.
+/// measurements of its limits. `wanted` steps of each, else as many as fill some seconds, in rounds
+/// of which stolen time can tell something. Collective.
 StepFigures run_trials(const Session&, const std::vector<std::unique_ptr<StepTrial>>&,
                        std::optional<int> wanted);
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,5 +48,8 @@ class Communicator {
   /// Ends all ranks with this exit code, so that none waits for ever for one that failed.
   [[noreturn]] virtual void abort(int code) = 0;
 };
+
+/// The largest of the ranks' values that are known, on every rank. Collective.
+std::optional<double> largest_of_ranks(Communicator&, std::optional<double> mine);
 
 }  // namespace cputrain

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 
 namespace cputrain {
 namespace {
@@ -44,27 +45,34 @@ std::vector<CpuTicks> cpu_ticks(std::string_view proc_stat) {
   return all;
 }
 
-double stolen_part(const std::vector<CpuTicks>& before, const std::vector<CpuTicks>& after,
-                   const std::vector<int>& cpus) {
+std::optional<double> stolen_part(const std::vector<CpuTicks>& before,
+                                  const std::vector<CpuTicks>& after,
+                                  const std::vector<int>& cpus) {
+  bool known = false;
   double stolen = 0, wanted = 0;
   for (const CpuTicks& now : after) {
     if (!cpus.empty() && std::ranges::find(cpus, now.cpu) == cpus.end()) continue;
     const auto then = std::ranges::find(before, now.cpu, &CpuTicks::cpu);
     if (then == before.end()) continue;
-    const double worked = now.worked - then->worked, idle = now.idle - then->idle;
-    if (worked <= 0) continue;
-    const double lost = (now.stolen - then->stolen) * worked / (worked + idle);
-    stolen += lost;
-    wanted += worked + lost;
+    known = true;
+    // Counters of idle and stolen time may go back a little (proc(5)).
+    const double worked = std::max(0.0, now.worked - then->worked);
+    const double idle = std::max(0.0, now.idle - then->idle);
+    const double lost = std::max(0.0, now.stolen - then->stolen);
+    if (worked + lost == 0) continue;
+    const double had_work = worked + idle > 0 ? worked / (worked + idle) : 1;
+    stolen += lost * had_work;
+    wanted += worked + lost * had_work;
   }
-  return wanted > 0 ? std::clamp(stolen / wanted, 0.0, 1.0) : 0;
+  if (!known) return std::nullopt;
+  return wanted > 0 ? stolen / wanted : 0;
 }
 
 StolenTime::StolenTime(std::vector<int> cpus) : cpus_(std::move(cpus)), before_(cpu_ticks_now()) {}
 
-double StolenTime::lap() {
+std::optional<double> StolenTime::part_since_last() {
   std::vector<CpuTicks> now = cpu_ticks_now();
-  const double part = stolen_part(before_, now, cpus_);
+  const auto part = stolen_part(before_, now, cpus_);
   before_ = std::move(now);
   return part;
 }

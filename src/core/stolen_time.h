@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -7,7 +8,8 @@
 /// work, so a measurement that does not ask cannot say what it measured.
 namespace cputrain {
 
-/// What one hardware thread did since the machine started, in ticks of /proc/stat (proc(5)).
+/// What one hardware thread did since the machine started, in ticks of /proc/stat (proc(5)), of
+/// which a second has a hundred.
 struct CpuTicks {
   int cpu = 0;
   double worked = 0;  ///< for processes and the kernel
@@ -22,16 +24,17 @@ std::vector<CpuTicks> cpu_ticks(std::string_view proc_stat);
 
 /// The part, 0 to 1, that was stolen of the time in which `cpus` had work between two readings; all
 /// CPUs if none are named. Of a CPU that idled, as much counts as it worked of the time it had: the
-/// kernel also counts how late the host wakes an idle CPU, which nobody waited for.
-double stolen_part(const std::vector<CpuTicks>& before, const std::vector<CpuTicks>& after,
-                   const std::vector<int>& cpus);
+/// kernel also counts how late the host wakes an idle CPU, which nobody waited for. So it is rather
+/// too little than too much. Nothing where no such CPU is in both readings.
+std::optional<double> stolen_part(const std::vector<CpuTicks>& before,
+                                  const std::vector<CpuTicks>& after, const std::vector<int>& cpus);
 
-/// What was stolen of some CPUs since the last question. Zero on machines that do not tell.
+/// What was stolen of some CPUs, all if none are named, since the last question.
 class StolenTime {
  public:
   explicit StolenTime(std::vector<int> cpus);
-  /// The part, 0 to 1, since construction or the last call.
-  double lap();
+  /// The part, 0 to 1, since construction or the last call; nothing where the system does not tell.
+  std::optional<double> part_since_last();
 
  private:
   std::vector<int> cpus_;

@@ -82,7 +82,7 @@ class Console final : public Reporter {
       print(fmt::format("{} - {:.0f}s{}\n", counter(r.steps), r.seconds, values));
     }
     if (r.straggler) print_straggler(*r.straggler, r.seconds);
-    print_stolen(r.stolen);
+    print_stolen(r.stolen.value_or(0));
   }
 
   void summary(const SummaryRecord&) override {}
@@ -100,7 +100,7 @@ class Console final : public Reporter {
   void print_stolen(double part) {
     constexpr double kWorthALine = 0.05;
     if (part < kWorthALine) return;
-    print(fmt::format("Steal: this machine's host took {:.0f} % of the CPUs' time for others\n",
+    print(fmt::format("Steal: {:.0f} % of a rank's CPU time went to others on its host\n",
                       100 * part));
   }
 

@@ -47,7 +47,7 @@ Json epoch_json(const EpochRecord& r) {
                          {"host", r.straggler->host},
                          {"seconds", r.straggler->seconds}};
   }
-  line["stolen"] = r.stolen;
+  line["stolen"] = r.stolen ? Json(*r.stolen) : Json();
   return line;
 }
 

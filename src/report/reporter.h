@@ -53,8 +53,9 @@ struct EpochRecord {
   Budget budget{};  ///< mean over ranks; adds up to `seconds`
   SettledSteps settled{};
   std::optional<Straggler> straggler{};  ///< where there are others
-  double stolen =
-      0;  ///< part of the CPUs' time that a virtual machine's host took; mean over ranks
+  /// Part, 0 to 1, that a virtual machine's host took of the time of a rank's CPUs: of the rank
+  /// that lost most, since the others wait for it. Nothing where it is not known.
+  std::optional<double> stolen{};
 };
 
 /// When the accuracy of validation first was what a person asked for.

@@ -24,11 +24,8 @@ std::string csv_number(Value value) { return value ? fmt::format("{}", *value) :
 constexpr const char* kColumns =
     "series,backend,cpus,batch,batch_per_rank,ranks,threads,quickest,status,seconds_per_epoch,"
     "seconds_min,seconds_max,repeats,steps,includes_warm_up,images_per_second,speed_up,efficiency,"
-    "gflops,fma_gflops,"
-    "peak_share,triad_gbs,stolen,final_loss,final_accuracy,val_accuracy,reached_target,seconds_to_"
-    "target,"
-    "cost,"
-    "reference_ratio,limit,why,reason,command\r\n";
+    "gflops,fma_gflops,peak_share,triad_gbs,stolen,final_loss,final_accuracy,val_accuracy,"
+    "reached_target,seconds_to_target,cost,reference_ratio,limit,why,reason,command\r\n";
 
 std::string csv_line(const Series& series, const ScalingCell& place, const Cell& c, bool quickest,
                      const std::optional<ReferenceTable>& reference) {

@@ -50,7 +50,9 @@ struct Cell {
   std::optional<double> gflops{};      ///< per second, counting direct convolution
   std::optional<double> fma_gflops{};  ///< what these CPUs can do, measured beside it
   std::optional<double> triad_gbs{};   ///< their memory bandwidth, measured beside it
-  std::optional<double> stolen{};  ///< part of their time that the machine's host took for others
+  /// Part, 0 to 1, of a rank's CPU time that the host of a virtual machine took for others: median
+  /// of the repeats.
+  std::optional<double> stolen{};
 
   bool includes_warm_up = false;  ///< steps in which convolutions tried algorithms count
 

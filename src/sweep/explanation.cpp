@@ -75,8 +75,7 @@ std::string compute_text(const Cell& c) {
 std::string stolen_text(const Cell& c) {
   constexpr double kWorthSaying = 0.05;
   if (c.stolen.value_or(0) < kWorthSaying) return "";
-  return fmt::format("; the machine's host took {:.0f} % of the CPUs' time for others",
-                     100 * *c.stolen);
+  return fmt::format("; {:.0f} % of a rank's CPU time went to others on its host", 100 * *c.stolen);
 }
 
 /// What limits the time that ranks had.

@@ -75,23 +75,29 @@ void read_limits(const std::filesystem::path& run, RunFigures& figures) {
   figures.triad_gbs = known(limits, "triad_gbs");
 }
 
+/// Lines of steps or of epochs.
 struct Measured {
-  std::vector<double> seconds;
+  std::vector<const json*> lines;
   bool includes_warm_up;
+
+  std::vector<double> seconds() const {
+    std::vector<double> values;
+    for (const json* line : lines) values.push_back(line->at("seconds"));
+    return values;
+  }
 };
 
 /// The settled ones, where there are any.
-Measured chosen(std::vector<double> all, std::vector<double> settled) {
+Measured chosen(std::vector<const json*> all, std::vector<const json*> settled) {
   const bool none = settled.empty();
   return {none ? std::move(all) : std::move(settled), none};
 }
 
-/// Of whole steps.
-Measured step_seconds(const Lines& lines, std::size_t images) {
-  std::vector<double> all, settled;
+Measured whole_steps(const Lines& lines, std::size_t images) {
+  std::vector<const json*> all, settled;
   for (const json& step : lines.steps) {
     if (step.at("images") != images) continue;
-    all.push_back(step.at("seconds"));
+    all.push_back(&step);
     if (step.at("step") > 1 && !step.contains("trying")) settled.push_back(all.back());
   }
   return chosen(std::move(all), std::move(settled));
@@ -102,26 +108,38 @@ bool is_settled(const json& epoch) {
   return epoch.at("settled").at("steps").get<int>() >= epoch.at("steps").get<int>() - 1;
 }
 
-Measured epoch_seconds(const Lines& lines) {
-  std::vector<double> all, settled;
+Measured whole_epochs(const Lines& lines) {
+  std::vector<const json*> all, settled;
   for (const json& epoch : lines.epochs) {
-    all.push_back(epoch.at("seconds"));
+    all.push_back(&epoch);
     if (all.size() > 1 && is_settled(epoch)) settled.push_back(all.back());
   }
   if (all.size() > 1) all.erase(all.begin());
   return chosen(std::move(all), std::move(settled));
 }
 
+/// The median of what epochs lost, where all of them say.
+std::optional<double> stolen_of(const std::vector<const json*>& epochs) {
+  std::vector<double> parts;
+  for (const json* epoch : epochs) {
+    const auto part = known(*epoch, "stolen");
+    if (!part || *part < 0 || *part > 1) return std::nullopt;
+    parts.push_back(*part);
+  }
+  return parts.empty() ? std::nullopt : std::optional(median(std::move(parts)));
+}
+
 RunFigures scaled_from(const Lines& lines, const Cell& cell, const EpochSize& epoch,
                        const StepPlan& plan) {
-  auto [seconds, warm_up] = step_seconds(lines, epoch.images_of_step(cell.batch));
+  const Measured measured = whole_steps(lines, epoch.images_of_step(cell.batch));
+  std::vector<double> seconds = measured.seconds();
   if (seconds.empty()) return {};
   const auto wanted = static_cast<std::size_t>(plan.measured);
   if (seconds.size() > wanted) {
     seconds.erase(seconds.begin(), seconds.end() - static_cast<std::ptrdiff_t>(wanted));
   }
   RunFigures figures;
-  figures.includes_warm_up = warm_up;
+  figures.includes_warm_up = measured.includes_warm_up;
   figures.steps = static_cast<int>(seconds.size());
   figures.step_seconds = median(std::move(seconds));
   figures.seconds_per_epoch = figures.step_seconds * epoch.steps(cell.batch);
@@ -131,21 +149,21 @@ RunFigures scaled_from(const Lines& lines, const Cell& cell, const EpochSize& ep
   if (most == lines.epochs.end()) return figures;
   const bool any = most->at("settled").at("steps") > 0;
   figures.budget = budget_of(any ? most->at("settled") : *most, figures.seconds_per_epoch);
-  figures.stolen = known(*most, "stolen");
+  figures.stolen = stolen_of({&*most});
   return figures;
 }
 
 RunFigures measured_from(const Lines& lines) {
-  auto [seconds, warm_up] = epoch_seconds(lines);
+  const Measured measured = whole_epochs(lines);
   RunFigures figures;
-  figures.includes_warm_up = warm_up;
+  figures.includes_warm_up = measured.includes_warm_up;
   figures.steps = 0;
   for (const json& epoch : lines.epochs) figures.steps += epoch.at("steps").get<int>();
   figures.steps /= static_cast<int>(lines.epochs.size());
-  figures.seconds_per_epoch = median(std::move(seconds));
+  figures.seconds_per_epoch = median(measured.seconds());
   figures.step_seconds = figures.seconds_per_epoch / std::max(figures.steps, 1);
   figures.budget = budget_of(lines.epochs.back(), figures.seconds_per_epoch);
-  figures.stolen = known(lines.epochs.back(), "stolen");
+  figures.stolen = stolen_of(measured.lines);
   read_results(lines, figures);
   return figures;
 }

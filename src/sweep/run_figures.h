@@ -21,7 +21,7 @@ struct RunFigures {
   bool had_target = false;
   std::optional<double> seconds_to_target{};  ///< nothing where it was not reached
   std::optional<double> fma_gflops{}, triad_gbs{};
-  std::optional<double> stolen{};  ///< part of the CPUs' time
+  std::optional<double> stolen{};  ///< part of a rank's CPU time, of the epochs that were measured
 };
 
 /// Steps that were measured, scaled to an epoch: of the whole steps in metrics.jsonl in which no

@@ -28,11 +28,6 @@ void average_over_ranks(Communicator& communicator, Budget& b, double& seconds) 
   seconds = sums[7];
 }
 
-double mean_over_ranks(Communicator& communicator, double value) {
-  communicator.sum(Array::of<double>({&value, 1}));
-  return value / communicator.size();
-}
-
 /// Who arrives last waits least: by the seconds that each rank waited for the others.
 std::optional<Straggler> find_straggler(Communicator& communicator, double own_wait,
                                         const std::vector<std::string>& hosts) {
@@ -97,12 +92,13 @@ class Epoch {
     average_statistics(parts_.program.layout(), parts_.exchange.arenas().weights,
                        std::exchange(own_images_, 0.0), parts_.communicator, parts_.weights_mutex);
     record.seconds = watch.seconds();
+    const auto lost = stolen.part_since_last();
     record.budget.other = record.seconds - record.budget.known();
     record.straggler =
         find_straggler(parts_.communicator, record.budget.straggler_wait, options_.hosts);
     average_over_ranks(parts_.communicator, record.budget, record.seconds);
     average_over_ranks(parts_.communicator, record.settled.budget, record.settled.seconds);
-    record.stolen = mean_over_ranks(parts_.communicator, stolen.lap());
+    record.stolen = largest_of_ranks(parts_.communicator, lost);
     result.training_seconds += record.seconds;
     return record;
   }

@@ -15,7 +15,7 @@ struct TrainOptions {
   std::uint64_t seed = 0;
   std::optional<double> target_accuracy{};  ///< of validation: ends the training when reached
   std::vector<std::string> hosts{};         ///< by rank: names a straggler
-  std::vector<int> cpus{};  ///< that this rank computes on, or may: asked for stolen time
+  std::vector<int> cpus{};  ///< that this rank may compute on, to ask what was stolen; empty: all
 };
 
 /// What is evaluated after every epoch; nothing with --limit-val 0.

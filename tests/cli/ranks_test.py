@@ -189,6 +189,7 @@ class Ranks(ProgramTest):
         self.assertEqual(worst["straggler"]["rank"], 1)
         self.assertGreater(worst["straggler"]["seconds"], 1)
         self.assertGreater(worst["budget"]["straggler_wait"], 0.5)
+        self.assertTrue(all(0 <= epoch["stolen"] <= 1 for epoch in epochs), epochs)
 
     def rank_of(self, launcher, rank):
         """The process of a rank: its environment says it."""

@@ -42,10 +42,11 @@ class Usage(ProgramTest):
         self.assertLessEqual(rate["median"], rate["max"])
         self.assertAlmostEqual(bench["fraction_of_peak"], bench["gflops"] / limit, places=9)
         self.assertGreater(sum(layer["forward_seconds"] for layer in bench["layers"]), 0)
-        # Three calm steps, or all nine where the host leaves none in peace.
-        self.assertIn(bench["repeats"], (3, 9))
-        self.assertLessEqual(bench["repeats"] + bench["left_out"], 9)
+        self.assertGreaterEqual(bench["repeats"], 3)
+        self.assertGreaterEqual(bench["left_out"], 0)
         self.assertTrue(0 <= bench["stolen"] <= 1, bench["stolen"])
+        self.assertLessEqual(bench["every_step"]["min"], rate["min"])
+        self.assertGreaterEqual(bench["every_step"]["max"], rate["max"])
         if bench["left_out"]:
             self.assertLessEqual(bench["stolen"], 0.02)
 

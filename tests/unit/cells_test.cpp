@@ -91,6 +91,7 @@ TEST_F(CellsTest, ReadsBackWhatItWrote) {
   cell.spread = CellSpread{0.25, 0.5};
   cell.repeats = {0.25, 1.0 / 3, 0.5};
   cell.steps = 4;
+  cell.stolen = 0.125;
   cell.limits = {"compute", "it computes"};
   cell.budget = Budget{.input_wait = 0.125, .forward = 0.5, .other = -0.25};
   cell.runs = {"cells/a/repeat-1"};
@@ -102,6 +103,8 @@ TEST_F(CellsTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(to_json(back), to_json(table));
   EXPECT_EQ(back.cells[0].seconds_per_epoch, 1.0 / 3);  // to the last bit
   EXPECT_EQ(back.cells[0].budget->other, -0.25);
+  EXPECT_EQ(back.cells[0].stolen, 0.125);
+  EXPECT_FALSE(back.cells[1].stolen);
   EXPECT_EQ(back.validation_images, 2500u);
   EXPECT_EQ(back.options, table.options);
   EXPECT_TRUE(back.cells[0].includes_warm_up);
@@ -179,6 +182,8 @@ TEST_F(CellsTest, RefusesOddFigures) {
                                                  {"runs", {3}},
                                                  {"reason", 3},
                                                  {"final_accuracy", 1.5},
+                                                 {"stolen", 1.5},
+                                                 {"stolen", -0.125},
                                                  {"batch_per_rank", 0},
                                                  {"command", std::string(1 << 17, 'x')},
                                                  {"reached_target", -1},

@@ -68,10 +68,10 @@ TEST(ExplainTest, TimeThatTheHostTookIsAdded) {
   cell.stolen = 0.12;
   EXPECT_EQ(explain(cell, 1e6).what, "compute");
   EXPECT_EQ(explain(cell, 1e6).why,
-            alone + "; the machine's host took 12 % of the CPUs' time for others");
+            alone + "; 12 % of a rank's CPU time went to others on its host");
   cell.budget->straggler_wait = 30;
   EXPECT_EQ(explain(cell, 1e6).what, "imbalance");
-  EXPECT_NE(explain(cell, 1e6).why.find("host took 12 %"), std::string::npos);
+  EXPECT_NE(explain(cell, 1e6).why.find("12 % of a rank's CPU time"), std::string::npos);
 }
 
 TEST(ExplainTest, SaysNothingWithoutFigures) {

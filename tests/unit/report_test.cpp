@@ -51,7 +51,7 @@ TEST(Console, SaysWhatTheHostTookOfAnEpoch) {
   };
   EXPECT_EQ(text_with(0.04), text_with(0));
   EXPECT_EQ(text_with(0.12),
-            text_with(0) + "Steal: this machine's host took 12 % of the CPUs' time for others\n");
+            text_with(0) + "Steal: 12 % of a rank's CPU time went to others on its host\n");
 }
 
 TEST(Console, PrintsValidationAndTinyValuesAsKerasDoes) {

@@ -130,11 +130,22 @@ TEST_F(RunFiguresTest, EpochsThatTriedAlgorithmsDoNotCountEither) {
 }
 
 TEST_F(RunFiguresTest, ReadsWhatTheHostTook) {
-  std::string line = epoch(100, 13, 12);
-  line.insert(line.size() - 1, R"(,"stolen":0.125)");
-  write({step(3, kEpoch.images_of_step(cell_.batch), 2), line, kSummary});
+  const auto that_lost = [](const char* part) {
+    std::string line = epoch(100, 13, 12);
+    return line.insert(line.size() - 1, fmt::format(R"(,"stolen":{})", part));
+  };
+  const std::string one = step(3, static_cast<int>(kEpoch.images_of_step(cell_.batch)), 2);
+  write({one, that_lost("0.125"), kSummary});
   EXPECT_EQ(measured_figures(folder_.path())->stolen, 0.125);
   EXPECT_EQ(scaled(5)->stolen, 0.125);
+  // As of seconds, the median, and the first epoch does not count.
+  write({that_lost("1"), that_lost("0.25"), that_lost("0"), that_lost("0.5"), kSummary});
+  EXPECT_EQ(measured_figures(folder_.path())->stolen, 0.25);
+  for (const char* odd : {"null", "1.5", "-0.5", R"("0")"}) {
+    write({one, that_lost(odd), kSummary});
+    EXPECT_FALSE(measured_figures(folder_.path())->stolen) << odd;
+    EXPECT_FALSE(scaled(5)->stolen) << odd;
+  }
   write({epoch(100, 13, 12), kSummary});  // of a version that did not ask
   EXPECT_FALSE(measured_figures(folder_.path())->stolen);
 }
