@@ -62,8 +62,9 @@ std::size_t images_at_once(const Config& config, const Session& session,
 
 bool sharding_pays(std::size_t in, std::size_t out, int ranks, std::size_t images) {
   constexpr std::size_t kWorthwhile = std::size_t{1} << 20;
+  constexpr int kLeastRanks = 3;
   const auto count = static_cast<std::size_t>(ranks);
-  if (ranks < 2 || in * out < kWorthwhile) return false;
+  if (ranks < kLeastRanks || in * out < kWorthwhile) return false;
   return 4 * (count - 1) * in * out > 4 * images * in + 3 * count * images * out;
 }
 

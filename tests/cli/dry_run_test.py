@@ -42,9 +42,9 @@ class DryRun(ProgramTest):
 
     @needs_mpi
     def test_two_ranks_print_one_object(self):
-        plan = self.plan("--batch", "1024", "--epochs", "3", ranks=2)
+        plan = self.plan("--batch", "1024", "--epochs", "3", "--shard-dense", ranks=2)
         self.check(plan, 2, LARGE_KERNEL)
-        whole = self.plan("--batch", "1024", "--epochs", "3", "--no-shard-dense", ranks=2)
+        whole = self.plan("--batch", "1024", "--epochs", "3", ranks=2)
         self.check(whole, 2)
         for a, b in zip(plan["memory"]["ranks"], whole["memory"]["ranks"]):
             self.assertEqual(b["gradients"] - a["gradients"], 4 * LARGE_KERNEL // 2)
