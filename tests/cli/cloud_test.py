@@ -49,6 +49,8 @@ class Clouds(unittest.TestCase):
         script = subprocess.Popen(
             [os.path.join(ROOT, "scripts", "cloud", cloud), "--results",
              os.path.join(self.folder, "results"), *words], text=True, start_new_session=True,
+            # Whoever was started in the background has Ctrl-C ignored, and hands that on.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**os.environ, "PATH": self.folder + ":" + os.environ["PATH"], "CALLS": calls,
                  "FAILS": fails, "WAITS": waits or "nothing waits", "SIGNALS_IN": signals_in,
