@@ -12,8 +12,8 @@ namespace cputrain {
 /// communication that backward did not hide and waiting for other ranks, where it is a tenth of the
 /// epoch or more. Else `memory bandwidth`, where weights and gradients of `parameters` numbers
 /// alone need a quarter of a step to come from memory and go back; else `compute`. Where the host
-/// of a virtual machine took a twentieth of the CPUs' time or more, that is added. Empty without
-/// figures.
+/// of a virtual machine took a twentieth of a rank's CPU time or more, that is added. Empty
+/// without figures.
 CellLimits explain(const Cell&, double parameters);
 
 /// Sentences about the table, of every backend: the batch per rank below which more ranks stop
