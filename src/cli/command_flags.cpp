@@ -318,7 +318,7 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
     f.yes_or_no(
         "shard-dense", c.shard_dense,
         "the ranks of a node compute large dense layers together, some inputs each, so that "
-        "their gradient is made once [where fewer bytes move]");
+        "their gradient is made once [from three ranks on, where fewer bytes move]");
   }
 }
 
