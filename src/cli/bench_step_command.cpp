@@ -78,16 +78,15 @@ Measurement measurement_of(const StepTrial& trial, const Spread& rate, const Lim
 }
 
 void print_measurement(const Session& session, const TrainingChoices& choices,
-                       const TrainingParts& parts, const Measurement& m, int repeats, int cores) {
+                       const TrainingParts& parts, const Measurement& m, int steps) {
   const int ranks = session.communicator->size();
   const Spread& rate = m.images_per_second;
   print(
       "{} at {}x{}, batch {}, {} rank{} x {} thread{}, micro-batch {}: {:.1f} images/s "
-      "(median of {}; {:.1f} to {:.1f}){}\n",
+      "(median of {}; {:.1f} to {:.1f})\n",
       choices.model->name, choices.image.height, choices.image.width, parts.plan.images(0), ranks,
       ranks == 1 ? "" : "s", session.threads, session.threads == 1 ? "" : "s",
-      parts.plan.micro_batch(), rate.median, repeats, rate.min, rate.max,
-      cores == 1 ? "" : fmt::format(", each a step on each of {} cores", cores));
+      parts.plan.micro_batch(), rate.median, steps, rate.min, rate.max);
   print(
       "{:.0f} GFLOP/s counting direct convolution = {:.2f} of {:.0f} GFLOP/s, the FMA peak "
       "measured in this run; triad {:.1f} GB/s; workspace {}\n",
@@ -162,16 +161,16 @@ Json price_json(const std::vector<std::unique_ptr<StepTrial>>& trials,
           {"usual", json_of(rates[2])}};
 }
 
-/// Silent on a machine that nobody disturbed. A round is of so many measurements.
-void print_disturbance(const CalmRounds& rounds, int measurements) {
+/// Silent on a machine that nobody disturbed.
+void print_disturbance(const CalmRounds& rounds, int steps) {
   if (rounds.left_out() == 0 && !rounds.gave_up()) return;
   print("{:.1f} % of a rank's CPU time went to others on its host (steal): ",
         100 * rounds.stolen_of_all().value_or(0));
-  const auto each = static_cast<std::size_t>(measurements);
+  const auto each = static_cast<std::size_t>(steps);
   if (rounds.gave_up()) {
-    print("too few measurements were calm, so all count; try again at a quieter time\n");
+    print("too few steps were calm, so all count; try again at a quieter time\n");
   } else {
-    print("{} of {} measurements were left out, with {:.1f} % in those that count\n",
+    print("{} of {} steps were left out, with {:.1f} % in those that count\n",
           each * rounds.left_out(), each * rounds.measured(),
           100 * rounds.stolen_of_counted().value_or(0));
   }
@@ -196,28 +195,26 @@ int run_bench_step(const Config& config, const Services& services) {
     trials.push_back(
         std::make_unique<StepTrial>(session, services, other, choices, graph, data, source));
   }
-  const auto [limits, rounds, each, cores, rates] =
-      run_trials(session, services, trials, config.repeat);
+  const auto [limits, rounds, each, rates] = run_trials(session, trials, config.repeat);
   const TrainingParts parts = trials[0]->parts();
   const Measurement measured = measurement_of(*trials[0], rates[0], limits, graph);
 
   // Times of layers are rank 0's.
   const double own_images = static_cast<double>(share(parts.plan.images(0), 0, ranks).size());
   const int counted = each * static_cast<int>(rounds.counted());
-  const int measured_times = each * static_cast<int>(rounds.measured());
+  const int steps = each * static_cast<int>(rounds.measured());
   if (session.leads() && config.json != "-") {
-    print_measurement(session, choices, parts, measured, counted, cores);
+    print_measurement(session, choices, parts, measured, counted);
     print_disturbance(rounds, each);
-    print_layers(measured.layers, own_images, measured_times * cores);
+    print_layers(measured.layers, own_images, steps);
     if (config.reproducible) print_price(trials, rates);
   }
   Json result = measurement_json(session, choices, parts, measured);
   result["every_step"] = json_of(spread_of(trials[0]->images_per_second()));
   result["repeats"] = counted;
-  result["cores"] = cores;
-  result["left_out"] = measured_times - counted;
+  result["left_out"] = steps - counted;
   result["stolen"] = json_of(rounds.stolen_of_counted());
-  result["layers"] = layers_json(measured.layers, own_images, measured_times * cores);
+  result["layers"] = layers_json(measured.layers, own_images, steps);
   if (config.reproducible) result["reproducible"] = price_json(trials, rates);
   write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);

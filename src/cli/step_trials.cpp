@@ -46,14 +46,8 @@ double StepTrial::warm_up() {
   return seconds;
 }
 
-void StepTrial::measure(const CoreTurns& turns) {
-  double seconds = 0, images = 0;
-  for (std::size_t i = 0; i < turns.count(); ++i) {
-    turns.visit(i);
-    seconds += step().seconds;
-    images += static_cast<double>(plan_.images(0));
-  }
-  rates_.push_back(images / seconds);
+void StepTrial::measure() {
+  rates_.push_back(static_cast<double>(plan_.images(0)) / step().seconds);
 }
 
 std::vector<LayerTime> StepTrial::layer_times() const {
@@ -77,17 +71,17 @@ double mean_over_ranks(const Session& session, double value) {
   return value / session.communicator->size();
 }
 
-/// Measurements worth making where nobody says: the clock of a shared machine changes from second
-/// to second, so a median of short ones wants many.
-int usual_measurements(double seconds) {
+/// Steps worth measuring where nobody says: the clock of a shared machine changes from second to
+/// second, so a median of short steps wants many.
+int usual_steps(double seconds) {
   constexpr double kSeconds = 8;
   constexpr double kLeast = 5, kMost = 25;
   return static_cast<int>(std::clamp(std::ceil(kSeconds / seconds), kLeast, kMost));
 }
 
-/// Measurements of which stolen time can tell something: it is counted in ticks of 10 ms, and a
-/// round may lose a fiftieth of its time.
-int measurements_of_a_round(const Session& session, double seconds) {
+/// Steps of which stolen time can tell something: it is counted in ticks of 10 ms, and a round may
+/// lose a fiftieth of its time.
+int steps_of_a_round(const Session& session, double seconds) {
   constexpr double kCpuSeconds = 1;
   return static_cast<int>(std::ceil(kCpuSeconds / (seconds * session.most_threads)));
 }
@@ -97,47 +91,34 @@ std::optional<double> most_stolen(const Session& session, StolenTime& stolen) {
   return largest_of_ranks(*session.communicator, stolen.part_since_last());
 }
 
-/// The machine's limits, on the best core, of a few attempts the best until one was not disturbed.
-Limits calm_limits(const Session& session, const CoreTurns& turns) {
+/// The machine's limits, of a few attempts the best until one was not disturbed.
+Limits calm_limits(const Session& session) {
   constexpr int kAttempts = 4;
   Limits limits;
   StolenTime stolen(session.place().cpus);
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    for (std::size_t i = 0; i < turns.count(); ++i) {
-      turns.visit(i);
-      limits = better(limits, measure_together(session));
-    }
+  for (int i = 0; i < kAttempts; ++i) {
+    limits = better(limits, measure_together(session));
     if (most_stolen(session, stolen).value_or(0) <= CalmRounds::kCalm) break;
   }
   return limits;
 }
 
-/// Cores that this rank's only thread may visit. Not those of another NUMA node, since its memory
-/// stays; and not where there are other ranks, which have the other cores.
-std::vector<int> cores_to_visit(const Session& session) {
-  const bool lone = session.communicator->size() == 1 && session.threads == 1;
-  if (!lone || session.place().numa.size() > 1) return {};
-  return session.place().cpus;
-}
-
 }  // namespace
 
-StepFigures run_trials(const Session& session, const Services& services,
+StepFigures run_trials(const Session& session,
                        const std::vector<std::unique_ptr<StepTrial>>& trials,
                        std::optional<int> wanted) {
-  const CoreTurns turns(cores_to_visit(session), services.bind_this_thread);
-  const auto cores = static_cast<int>(turns.count());
-  const Limits before = calm_limits(session, turns);
+  const Limits before = calm_limits(session);
   double seconds = 0;
-  for (const auto& trial : trials) seconds += trial->warm_up() * cores;
+  for (const auto& trial : trials) seconds += trial->warm_up();
   seconds = mean_over_ranks(session, seconds);
-  const int measurements = wanted ? *wanted : usual_measurements(seconds);
-  const int each = std::min(measurements, measurements_of_a_round(session, seconds));
-  CalmRounds rounds((measurements + each - 1) / each);
+  const int steps = wanted ? *wanted : usual_steps(seconds);
+  const int each = std::min(steps, steps_of_a_round(session, seconds));
+  CalmRounds rounds((steps + each - 1) / each);
   StolenTime stolen(session.place().cpus);
   while (!rounds.enough()) {
     for (int i = 0; i < each; ++i) {
-      for (const auto& trial : trials) trial->measure(turns);
+      for (const auto& trial : trials) trial->measure();
     }
     rounds.add(most_stolen(session, stolen));
   }
@@ -145,8 +126,7 @@ StepFigures run_trials(const Session& session, const Services& services,
   for (const auto& trial : trials) {
     rates.push_back(spread_of(rounds.counted_of(trial->images_per_second())));
   }
-  return {better(before, calm_limits(session, turns)), std::move(rounds), each, cores,
-          std::move(rates)};
+  return {better(before, calm_limits(session)), std::move(rounds), each, std::move(rates)};
 }
 
 }  // namespace cputrain

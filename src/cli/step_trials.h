@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "cli/calm_rounds.h"
-#include "cli/core_turns.h"
 #include "cli/spread.h"
 #include "cli/training_program.h"
 
@@ -24,11 +23,11 @@ class StepTrial {
   /// Steps that are not timed: until the program has found its algorithms, and one more, whose
   /// seconds it returns.
   double warm_up();
-  /// A step that is timed, or as many as there are cores to visit. They end for all ranks together.
-  void measure(const CoreTurns&);
+  /// A step that is timed. It ends for all ranks together.
+  void measure();
   /// Seconds that layers took in all of these steps.
   std::vector<LayerTime> layer_times() const;
-  /// Of every call of measure().
+  /// Of every step that was timed.
   const std::vector<double>& images_per_second() const { return rates_; }
   const BatchPlan& plan() const { return plan_; }
 
@@ -47,20 +46,18 @@ class StepTrial {
   Timeline timeline_{StepRange{}};  ///< of nothing
 };
 
-/// What rounds of measurements of each trial came to.
+/// What rounds of a step of each trial came to.
 struct StepFigures {
   Limits limits;
   CalmRounds rounds;
-  int each;                               ///< measurements of each trial in a round
-  int cores;                              ///< that were visited in each measurement, a step on each
+  int steps;                              ///< of each trial in a round
   std::vector<Spread> images_per_second;  ///< of each trial, of rounds that count
 };
 
 /// All trials in turn, so that a disturbance of the machine meets them alike, between two
-/// measurements of its limits. `wanted` measurements of each, else as many as fill some seconds, in
-/// rounds of which stolen time can tell something. One thread alone visits its rank's cores.
-/// Collective.
-StepFigures run_trials(const Session&, const Services&,
-                       const std::vector<std::unique_ptr<StepTrial>>&, std::optional<int> wanted);
+/// measurements of its limits. `wanted` steps of each, else as many as fill some seconds, in rounds
+/// of which stolen time can tell something. Collective.
+StepFigures run_trials(const Session&, const std::vector<std::unique_ptr<StepTrial>>&,
+                       std::optional<int> wanted);
 
 }  // namespace cputrain
