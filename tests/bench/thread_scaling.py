@@ -39,7 +39,8 @@ def text_of(ratios):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cpus", type=lambda text: [int(cpu) for cpu in text.split(",")],
-                        default=sorted(os.sched_getaffinity(0)), help="one hardware thread of each core [all]")
+                        default=sorted(os.sched_getaffinity(0)),
+                        help="one hardware thread of each core [every one that may be used, siblings too]")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("flags", nargs="*", help="of bench step, behind --")
     args = parser.parse_args()
