@@ -124,18 +124,19 @@ Limits measure_together(const Session& session) {
 }
 
 int micro_batch_size(const Config& config, const Session& session) {
-  // More images are hardly quicker, only larger; with fewer, threads wait for each other more
-  // often. Ranks that share dense layers meet once a micro-batch, and should not too often.
-  constexpr int kImagesOfAThread = 8, kMost = 32, kOfOneOfSeveralRanks = 16;
-  const bool alone = session.communicator->size() == 1;
-  const int usual =
-      alone ? std::min(kImagesOfAThread * session.most_threads, kMost) : kOfOneOfSeveralRanks;
+  // One thread gains nothing by more images. Several wait for each other once a layer, and each
+  // keeps sums of gradients of its own, so they do with more; kMost is for memory. Ranks that share
+  // dense layers meet once a micro-batch, and should not too often.
+  constexpr int kOfOneThread = 8, kOfEachThread = 14, kMost = 32, kOfOneOfSeveralRanks = 16;
+  const int threads = session.most_threads;
+  const int of_threads = threads == 1 ? kOfOneThread : std::min(kOfEachThread * threads, kMost);
+  const int usual = session.communicator->size() == 1 ? of_threads : kOfOneOfSeveralRanks;
   // Many ranks for each hardware thread try a large job on a small machine: what is short is
   // memory.
   constexpr double kCrowd = 4;
   constexpr int kImagesInACrowd = 4;
   const int standard = session.plan.crowding > kCrowd ? kImagesInACrowd : usual;
-  return config.micro_batch.value_or(std::max(standard, 2 * session.most_threads));
+  return config.micro_batch.value_or(std::max(standard, 2 * threads));
 }
 
 Inference make_inference(const Session& session, const Graph& graph, std::vector<int> sizes) {

@@ -227,7 +227,10 @@ int training_micro_batch(const Config& config, const Session& session, const Gra
     return leaves.images * leaves.lanes;
   }
   if (graph.has_batch_norm() && !config.micro_batch) return share;
-  return micro_batch_size(config, session);
+  const int most = micro_batch_size(config, session);
+  if (config.micro_batch || ranks > 1) return most;
+  const int pieces = (share + most - 1) / most;  // alike, instead of a small last one
+  return (share + pieces - 1) / pieces;
 }
 
 namespace {
