@@ -139,8 +139,8 @@ std::vector<BatchGrowth> parse_growth(const std::string& text) {
 
 void add_micro_batch_flags(Flags& f, Config& c) {
   f.whole("micro-batch", c.micro_batch, 1, 65536,
-          "images that a rank computes at once [8 a thread, at most 32, with several ranks 16, 4 "
-          "in a crowd of them, or twice the threads; with batch "
+          "images that a rank computes at once [8 on one thread, 14 a thread and at most 32 on "
+          "several, 16 with several ranks, 4 in a crowd of them, or twice the threads; with batch "
           "normalization the rank's whole share]");
   f.yes("sync-bn", c.sync_bn,
         "batch normalization takes its statistics from the images of all ranks");
@@ -356,8 +356,8 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   if (reads_weights) {
     f.group("Machine");
     f.whole("micro-batch", c.micro_batch, 1, 65536,
-            "images computed at once [8 a thread, at most 32, with several ranks 16, or twice the "
-            "threads]");
+            "images computed at once [8 on one thread, 14 a thread and at most 32 on several, 16 "
+            "with several ranks, or twice the threads]");
   }
   add_machine_flags(f, c, choices);
   add_output_flags(f, c);

@@ -45,8 +45,8 @@ DecodedData decode_with_progress(const Session&, const Services&, const Config&,
 Limits measure_together(const Session&);
 
 /// How many images a rank computes at once: what was asked, else 8 on one thread and 14 a thread up
-/// to 32 on several, with several ranks 16; twice the threads at least; 4 where ranks are many times
-/// more than hardware threads.
+/// to 32 on several, with several ranks 16; twice the threads at least; 4 where ranks are many
+/// times more than hardware threads.
 int micro_batch_size(const Config&, const Session&);
 
 /// A program for evaluation only, with its weights (zeros at first) in memory of this process.
