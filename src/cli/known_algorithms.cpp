@@ -53,9 +53,10 @@ void KnownAlgorithms::start(Program& program) const {
   if (!looks) return;
   say(session_, used
                     ? fmt::format("Convolutions begin with the algorithms that an earlier training "
-                                  "found ({}); from the second epoch on they try again",
+                                  "found ({}); in epochs 2, 3, 5, 9, ... they try again",
                                   cache_->file().string())
-                    : "Convolutions try their algorithms in the first steps of each epoch");
+                    : "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, "
+                      "9, ...");
 }
 
 void KnownAlgorithms::keep(const Program& program) const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
 #include <cmath>
 #include <numeric>
@@ -71,7 +72,7 @@ class Epoch {
                            options_.steps ? std::nullopt : std::optional(options_.epochs),
                            plan.steps()});
     parts_.batches.seek(record.epoch - 1, 0);
-    if (record.epoch > 1) parts_.program.try_again();
+    if (tries_again(record.epoch)) parts_.program.try_again();
     StolenTime stolen(options_.cpus);
     const Stopwatch watch;
     assert(plan.steps() > 0);
@@ -147,6 +148,10 @@ std::optional<TimeToAccuracy> reached(const EpochRecord& record, const TrainOpti
 }
 
 }  // namespace
+
+bool tries_again(int epoch) {
+  return epoch > 1 && std::has_single_bit(static_cast<unsigned>(epoch - 1));
+}
 
 TrainResult train(const TrainingParts& parts, const std::optional<Validation>& validation,
                   const TrainOptions& options, Reporter& reporter,

@@ -34,6 +34,11 @@ struct TrainResult {
   std::optional<EpochRecord> last;
 };
 
+/// Whether the program tries its algorithms again at the start of this epoch, which counts from 1:
+/// in epochs 2, 3, 5, 9, 17, ... What is quickest hangs on how many zeros there are, which changes
+/// ever less, and trying takes steps, which are many of an epoch of few.
+bool tries_again(int epoch);
+
 /// Synchronous SGD over epochs. `stop_requested` is asked once a step; all ranks then stop after
 /// the same step. Throws Error(failed) when the loss is no longer a number.
 TrainResult train(const TrainingParts&, const std::optional<Validation>&, const TrainOptions&,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 #include "backends/threads/threads_communicator.h"
 #include "comm/solo.h"
@@ -25,6 +26,14 @@ TEST(Trainer, RunsTheEpochsAndCountsEverything) {
   EXPECT_EQ(made.recorder.steps[6].step, 7u);
   EXPECT_EQ(made.recorder.steps[6].step_in_epoch, 2u);
   EXPECT_EQ(made.recorder.steps[4].tally.images, 2);  // 22 = 4 x 5 + 2
+}
+
+TEST(Trainer, TriesAlgorithmsAgainEverMoreRarely) {
+  std::vector<int> epochs;
+  for (int epoch = 1; epoch <= 40; ++epoch) {
+    if (tries_again(epoch)) epochs.push_back(epoch);
+  }
+  EXPECT_EQ(epochs, (std::vector<int>{2, 3, 5, 9, 17, 33}));
 }
 
 TEST(Trainer, LearnsTheMadePictures) {
