@@ -139,7 +139,7 @@ std::vector<BatchGrowth> parse_growth(const std::string& text) {
 
 void add_micro_batch_flags(Flags& f, Config& c) {
   f.whole("micro-batch", c.micro_batch, 1, 65536,
-          "images that a rank computes at once [8 on one thread, 14 a thread and at most 32 on "
+          "images that a rank computes at once [at most 8 on one thread, 14 a thread and 32 on "
           "several, 16 with several ranks, 4 in a crowd of them, or twice the threads; with batch "
           "normalization the rank's whole share]");
   f.yes("sync-bn", c.sync_bn,

@@ -125,8 +125,8 @@ Limits measure_together(const Session& session) {
 
 int micro_batch_size(const Config& config, const Session& session) {
   // One thread gains nothing by more images. Several wait for each other once a layer, and each
-  // keeps sums of gradients of its own, so they do with more; kMost is for memory. Ranks that share
-  // dense layers meet once a micro-batch, and should not too often.
+  // keeps sums of gradients of its own, so they do better with more; kMost is for memory. Ranks
+  // that share dense layers meet once a micro-batch, and should not too often.
   constexpr int kOfOneThread = 8, kOfEachThread = 14, kMost = 32, kOfOneOfSeveralRanks = 16;
   const int threads = session.most_threads;
   const int of_threads = threads == 1 ? kOfOneThread : std::min(kOfEachThread * threads, kMost);

@@ -48,7 +48,7 @@ void add_simulate_flags(Flags& f, Config& c) {
   f.text("data", c.data, "DATA", "whose number of images makes an epoch [synthetic]");
   f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training pictures");
   f.whole("micro-batch", c.micro_batch, 1, 65536,
-          "images that a rank computes at once [8 for one rank, else 16]");
+          "images that a rank computes at once [as in train]");
   f.choice("optimizer", {"sgd", "rmsprop", "adam", "lars", "lamb"}, "update rule [the model's]",
            [&c](const std::string& name) { c.optimizer = name; });
   f.parsed(

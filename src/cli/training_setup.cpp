@@ -228,7 +228,8 @@ int training_micro_batch(const Config& config, const Session& session, const Gra
   }
   if (graph.has_batch_norm() && !config.micro_batch) return share;
   const int most = micro_batch_size(config, session);
-  if (config.micro_batch || ranks > 1) return most;
+  const bool same_share = ranks == 1 && choices.plan.growth.empty();
+  if (config.micro_batch || !same_share || share <= most) return most;
   const int pieces = (share + most - 1) / most;  // alike, instead of a small last one
   return (share + pieces - 1) / pieces;
 }

@@ -44,8 +44,8 @@ int classes_of(const Config&, const DataSource&);
 Graph build_graph(const Config&, const TrainingChoices&, int classes);
 
 /// How many images a rank computes at once in training: what was asked; with batch normalization
-/// else the whole share, since statistics cover a micro-batch; a rank alone cuts its batch evenly.
-/// Error(usage) where --sync-bn cannot be had.
+/// else the whole share, since statistics cover a micro-batch; of a rank alone an even part of a
+/// batch that does not grow. Error(usage) where --sync-bn cannot be had.
 int training_micro_batch(const Config&, const Session&, const Graph&, const TrainingChoices&);
 
 /// With --reproducible: a leaf is a micro-batch, each thread of each rank computes one at a time.

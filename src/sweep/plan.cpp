@@ -78,7 +78,7 @@ StepPlan steps_for(const Cell& cell, const EpochSize& epoch, std::optional<int> 
   constexpr std::size_t kImages = 2048;
   const auto usual = static_cast<int>(std::min<std::size_t>(kImages / batch, kMost));
   // A convolution tries up to four methods in three micro-batches each (backends/cpu), and a rank
-  // of several computes 32 images at once.
+  // computes at most 32 images at once unless it has many threads.
   constexpr std::size_t kTrials = 12, kMicroBatch = 32;
   const std::size_t share = batch / static_cast<std::size_t>(cell.ranks);
   const std::size_t at_once = std::max<std::size_t>(share / kMicroBatch, 1);

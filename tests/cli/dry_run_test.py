@@ -55,6 +55,18 @@ class DryRun(ProgramTest):
         for words in ["rank 0 on", "image cache", "2 steps an epoch", "45 images a rank"]:
             self.assertIn(words, done.stdout)
 
+    def test_images_at_once(self):
+        for words, at_once in [(["--threads", "1", "--batch", "128"], 8),
+                               (["--threads", "1", "--batch", "20"], 7),  # 7 + 7 + 6
+                               (["--threads", "2", "--batch", "128"], 26),  # 4 x 26 + 24
+                               (["--threads", "2", "--batch", "28"], 28),
+                               (["--threads", "2", "--batch", "5"], 28),  # at most: validation has more
+                               (["--threads", "2", "--batch", "128", "--batch-growth", "1:2"], 28),
+                               (["--threads", "2", "--batch", "128", "--micro-batch", "20"], 20)]:
+            with self.subTest(words):
+                done = self.expect(0, "train", "--dry-run", "--data", "synthetic:300", "--image-size", "64", *words)
+                self.assertIn(f" images a rank, {at_once} at once)", done.stdout)
+
     def test_batches_in_flight_are_those_of_augmentation(self):
         words = ["--data", "synthetic:100", "--image-size", "64", "--micro-batch", "8"]
         (plain,) = self.plan(*words, "--augment", "none")["memory"]["ranks"]
