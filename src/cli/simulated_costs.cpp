@@ -114,8 +114,8 @@ CostTable measure(const Config& config, const Services& services, const Training
        .machine = machine,
        .sizes = kSizes,
        .make_backend = [&](int threads) { return backend_with(threads, config, services); },
-       .bind = [&](int rank,
-                   int threads) { services.bind_this_thread(cpus_of(machine, rank, threads)); },
+       .cpus = [&](int rank, int threads) { return cpus_of(machine, rank, threads); },
+       .bind = services.bind_this_thread,
        .say = [](const std::string& line) { tell(line); }});
 }
 

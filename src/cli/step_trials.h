@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "cli/calm_rounds.h"
 #include "cli/spread.h"
 #include "cli/training_program.h"
+#include "core/calm_rounds.h"
 
 /// Timing of single training steps, for `bench step`.
 namespace cputrain {

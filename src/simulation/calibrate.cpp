@@ -9,8 +9,10 @@
 #include <list>
 #include <thread>
 
+#include "core/calm_rounds.h"
 #include "core/clock.h"
 #include "core/median.h"
+#include "core/stolen_time.h"
 #include "core/version.h"
 #include "simulation/timed_worker.h"
 
@@ -29,7 +31,7 @@ class TeamTimes {
 
   /// With the weights of another team, or training them.
   void prepare(const TeamTimes* trained) {
-    measure_limits();
+    measure_calm_limits();
     for (TimedWorker& worker : workers_) {
       worker.compile([&](const ParameterLayout& layout) {
         if (!weights_) weights_ = std::make_unique<Pages>(layout.arena_size * sizeof(float));
@@ -42,15 +44,28 @@ class TeamTimes {
     });
     for (std::size_t size = 0; size < todo_.sizes.size(); ++size) {
       // Long enough for the clock, and for all ranks to be at it most of the time.
-      constexpr double kSeconds = 0.05;
-      passes_.push_back(static_cast<int>(std::ceil(kSeconds / warm_up(size))));
+      constexpr double kRound = 1;  // of which stolen time, in ticks of 10 ms, tells something
+      const double seconds = kRound / static_cast<double>(todo_.sizes.size());
+      passes_.push_back(static_cast<int>(std::ceil(seconds / warm_up(size))));
     }
   }
 
+  bool done() const { return rounds_.enough(); }
+
   void time_round() {
-    for (std::size_t size = 0; size < passes_.size(); ++size) {
-      together([&](int i) { workers_[index(i)].time_passes(size, passes_[size]); });
-    }
+    rounds_.add(most_stolen([&] {
+      for (std::size_t size = 0; size < passes_.size(); ++size) {
+        together([&](int i) { workers_[index(i)].time_passes(size, passes_[size]); });
+      }
+    }));
+  }
+
+  /// Where its rounds were disturbed and count all the same, in words; else empty.
+  std::string complaint() const {
+    if (!rounds_.gave_up()) return "";
+    return fmt::format("{} rank{} x {} thread{}: {:.0f} % of the CPU time", team_.ranks,
+                       team_.ranks == 1 ? "" : "s", team_.threads, team_.threads == 1 ? "" : "s",
+                       100 * rounds_.stolen_of_counted().value_or(0));
   }
 
   CostsWhenActive costs() {
@@ -105,7 +120,31 @@ class TeamTimes {
 
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
-  void measure_limits() {
+  /// The part that was stolen while this worked, of the rank that lost most, as others may wait for
+  /// it; nothing where the system does not tell.
+  std::optional<double> most_stolen(const std::function<void()>& work) const {
+    std::vector<StolenTime> watches;
+    for (const TimedWorker& worker : workers_) watches.emplace_back(worker.cpus());
+    work();
+    std::optional<double> most;
+    for (StolenTime& watch : watches) most = std::max(most, watch.part_since_last());
+    return most;
+  }
+
+  /// Of a few attempts the best until one was not disturbed.
+  void measure_calm_limits() {
+    constexpr int kAttempts = 4;
+    Limits best;
+    for (int i = 0; i < kAttempts; ++i) {
+      const auto stolen = most_stolen([&] { best = better(best, measure_limits()); });
+      if (stolen.value_or(0) <= CalmRounds::kCalm) break;
+    }
+    costs_.fma_gflops = best.fma_gflops;
+    costs_.triad_gbs = best.triad_gbs;
+  }
+
+  /// Multiply-adds of a rank, bandwidth of all.
+  Limits measure_limits() {
     std::barrier<> meeting(team_.ranks);
     std::vector<double> slowest(workers_.size());
     std::vector<Limits> limits(workers_.size());
@@ -122,10 +161,12 @@ class TeamTimes {
                                   }};
       limits[index(i)] = workers_[index(i)].backend().measure_limits(together);
     });
+    Limits sum;
     for (const Limits& limit : limits) {
-      costs_.fma_gflops += limit.fma_gflops / team_.ranks;
-      costs_.triad_gbs += limit.triad_gbs;
+      sum.fma_gflops += limit.fma_gflops / team_.ranks;
+      sum.triad_gbs += limit.triad_gbs;
     }
+    return sum;
   }
 
   /// The slowest rank's seconds of a pass. All then use the algorithms that the first one found.
@@ -139,11 +180,18 @@ class TeamTimes {
     return std::ranges::max(seconds);
   }
 
-  /// The median over rounds and ranks of what `seconds` takes of each.
+  std::vector<double> counted(const TimedWorker& worker, std::size_t size,
+                              const std::function<double(const TimedRound&)>& seconds) const {
+    std::vector<double> values;
+    for (const TimedRound& round : worker.rounds(size)) values.push_back(seconds(round));
+    return rounds_.counted_of(values);
+  }
+
+  /// The median over ranks and rounds that count of what `seconds` takes of each.
   double median_of(std::size_t size, const std::function<double(const TimedRound&)>& seconds) {
     std::vector<double> values;
     for (const TimedWorker& worker : workers_) {
-      for (const TimedRound& round : worker.rounds(size)) values.push_back(seconds(round));
+      for (const double value : counted(worker, size, seconds)) values.push_back(value);
     }
     return median(std::move(values));
   }
@@ -175,13 +223,12 @@ class TeamTimes {
     for (std::size_t size = 0; size < passes_.size(); ++size) {
       for (const TimedWorker& worker : workers_) {
         constexpr double kSigma = 0.341;  // a normal distribution has so much within one, each side
-        const std::vector<double>& passes = worker.passes(size);
+        const std::vector<double> passes = rounds_.counted_of(worker.passes(size));
         spreads.push_back((quantile(passes, 0.5 + kSigma) - quantile(passes, 0.5 - kSigma)) / 2 /
                           median(passes));
-        std::vector<double> rounds;
-        for (const TimedRound& round : worker.rounds(size)) {
-          rounds.push_back(round.whole.forward + round.whole.backward);
-        }
+        const std::vector<double> rounds = counted(worker, size, [](const TimedRound& round) {
+          return round.whole.forward + round.whole.backward;
+        });
         drifts.push_back((quantile(rounds, 0.75) - quantile(rounds, 0.25)) / median(rounds));
       }
     }
@@ -194,6 +241,7 @@ class TeamTimes {
   std::unique_ptr<Pages> weights_;
   std::vector<TimedWorker> workers_;
   std::vector<int> passes_;  ///< of a round, by size
+  CalmRounds rounds_{kRounds};
   CostsWhenActive costs_;
 };
 
@@ -242,11 +290,27 @@ CostTable calibrate(const Calibration& todo) {
     teams.emplace_back(todo, team).prepare(first);
   }
   const Stopwatch watch;
-  for (int round = 0; round < kRounds; ++round) {
-    for (TeamTimes& team : teams) team.time_round();
+  const auto busy = [&] { return !std::ranges::all_of(teams, &TeamTimes::done); };
+  for (int round = 0; busy(); ++round) {
+    for (TeamTimes& team : teams) {
+      if (!team.done()) team.time_round();
+    }
     if (round == kRounds / 2) {
       todo.say(fmt::format("Measured for {:.0f} s, about {:.0f} s to go", watch.seconds(),
                            watch.seconds() * (kRounds - round - 1) / (round + 1)));
+    }
+    if (round == kRounds - 1 && busy()) {
+      todo.say(
+          "The host took CPU time for others; measuring again what it disturbed, for up to "
+          "twice as long");
+    }
+  }
+  for (const TeamTimes& team : teams) {
+    if (const std::string lost = team.complaint(); !lost.empty()) {
+      todo.say(
+          fmt::format("{} went to others on the host; these costs are too high, so measure "
+                      "again at a quieter time",
+                      lost));
     }
   }
   table.workspace_bytes = teams.front().workspaces();

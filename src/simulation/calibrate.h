@@ -27,8 +27,10 @@ struct Calibration {
   const Machine& machine;
   std::vector<int> sizes;  ///< images at once, ascending
   std::function<std::unique_ptr<Backend>(int threads)> make_backend;
-  /// Binds the calling thread, which belongs to this rank of a team.
-  std::function<void(int rank, int threads)> bind;
+  /// The hardware threads of this rank of a team.
+  std::function<std::vector<int>(int rank, int threads)> cpus;
+  /// Binds the calling thread to them.
+  std::function<void(const std::vector<int>&)> bind;
   std::function<void(const std::string&)> say;
 };
 
@@ -38,8 +40,9 @@ std::vector<Team> teams_of(int cores, int hardware_threads);
 
 /// Times passes of the model after its first steps by layer and number of images, the update, sums
 /// of arrays and the machine's limits, for each team. Rounds go through all sizes and teams, again
-/// and again, so that a disturbance of seconds falls on none of them alone, and medians of rounds
-/// count. Takes about a minute on two cores. Names of model and network are left to the caller.
+/// and again, so that a disturbance of seconds falls on none of them alone, and medians count.
+/// Rounds that the host disturbed are measured again (core/calm_rounds.h). Takes one minute to
+/// three on two cores. Names of model and network are left to the caller.
 CostTable calibrate(const Calibration&);
 
 }  // namespace cputrain

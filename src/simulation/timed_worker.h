@@ -28,7 +28,8 @@ class TimedWorker {
       : todo_(todo), team_(team), number_(number) {}
 
   /// To be called on each thread that uses the worker before anything else.
-  void bind() const { todo_.bind(number_, team_.threads); }
+  void bind() const { todo_.bind(cpus()); }
+  std::vector<int> cpus() const { return todo_.cpus(number_, team_.threads); }
   void start() { backend_ = todo_.make_backend(team_.threads); }
   /// Programs of all sizes. `weights` is asked for the arena with each of them.
   void compile(const std::function<Array(const ParameterLayout&)>& weights);

@@ -7,7 +7,7 @@ A machine whose host has other work changes its speed by the minute, and a sweep
 short sweep between two simulations, and ratios are taken within it, to their mean. Both are printed: where they differ
 much, the machine moved meanwhile, and the round says little. A simulation serves the rounds before and after it.
 FLAGS may be what `simulate` and `sweep` have in common (--model, --threads, ...), but not --steps or --repeat. Run it
-on a quiet machine; a round takes some three minutes on two cores.
+on a quiet machine; a round takes three to five minutes on two cores.
 """
 import argparse
 import json

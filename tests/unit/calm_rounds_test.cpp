@@ -1,4 +1,4 @@
-#include "cli/calm_rounds.h"
+#include "core/calm_rounds.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 namespace cputrain {
 
 /// Rounds of a measurement on a machine whose host may spend its CPUs on others meanwhile
-/// (core/stolen_time.h). Disturbed rounds are measured again and left out, by what was stolen and
+/// (stolen_time.h). Disturbed rounds are measured again and left out, by what was stolen and
 /// never by what came out. Where calm ones are too rare it gives up, and all count.
 class CalmRounds {
  public:
