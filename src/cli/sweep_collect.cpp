@@ -63,8 +63,8 @@ void leave_out_foreign(const SweepPlan& plan, const Cell& cell, const CellMachin
     const auto machine = machine_of_run(folder);
     const std::string differs = machine ? kind_difference(*machine, of_table) : "";
     if (differs.empty()) return false;
-    if (state.left_out.empty()) {
-      state.left_out = fmt::format(
+    if (state.foreign.empty()) {
+      state.foreign = fmt::format(
           "repeat {} was measured on another kind of machine than this table ({}) and does not "
           "count; remove {} to measure it anew",
           run.first, differs, folder.string());
@@ -81,8 +81,8 @@ Cell collected_cell(const SweepPlan& plan, const Cell& cell, const CellMachine& 
   const auto told = told_by_task(plan, cell);
   const std::string cannot = told && told->runs.empty() ? told->reason : "";
   std::string command = told ? told->command : "";
-  if (command.empty() && !state.runs.empty()) {
-    command = planned_command(plan, cell, state.runs.rbegin()->first);
+  for (const auto& [repeat, figures] : state.counted(plan)) {
+    if (command.empty()) command = planned_command(plan, cell, repeat);
   }
   return cell_with_figures(plan, cell, state, cannot, command);
 }

@@ -43,7 +43,8 @@ void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
            "cpu, cuda, reference; what this build lacks is n/a [" + choices.backends.front() + "]",
            [&c, here = choices.backends](const std::string& text) { set_backends(c, here, text); });
   f.group("Measurement");
-  f.whole("repeat", c.repeat, 1, 1000, "trainings of each cell; the table has their median [3]");
+  f.whole("repeat", c.repeat, 1, 1000,
+          "trainings of each cell that count; the table has their median [3]");
   f.whole("steps", c.steps, 1, 1'000'000,
           "measured steps of each, which are scaled to an epoch [5, or up to 25 that hold 2,048 "
           "images]; steps in which convolutions try algorithms come before them");

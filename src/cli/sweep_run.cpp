@@ -162,6 +162,12 @@ std::optional<int> exit_code_of_run(const SweepPlan& plan, const Cell& cell, int
 
 }  // namespace
 
+std::size_t CellState::left(const SweepPlan& plan) const {
+  if (!failure.empty()) return 0;
+  const int all = runs_to_make(runs, plan.repeats, plan.most_runs());
+  return static_cast<std::size_t>(std::max(0, all - static_cast<int>(runs.size())));
+}
+
 int CellState::next() const {
   int repeat = 1;
   while (runs.contains(repeat)) ++repeat;
@@ -170,7 +176,7 @@ int CellState::next() const {
 
 CellState state_of(const SweepPlan& plan, const Cell& cell) {
   CellState state;
-  for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
+  for (int repeat = 1; repeat <= plan.most_runs(); ++repeat) {
     if (const auto figures = figures_of(plan, cell, repeat)) {
       state.runs.emplace(repeat, *figures);
     } else if (state.failure.empty()) {
@@ -183,7 +189,7 @@ CellState state_of(const SweepPlan& plan, const Cell& cell) {
 
 void forget_failure(const SweepPlan& plan, const Cell& cell) {
   std::error_code ignored;
-  for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
+  for (int repeat = 1; repeat <= plan.most_runs(); ++repeat) {
     std::filesystem::remove(beside(plan, cell, repeat, kFailure), ignored);
   }
 }
@@ -218,21 +224,23 @@ Cell cell_with_figures(const SweepPlan& plan, const Cell& coordinates, const Cel
   Cell cell = coordinates;
   cell.command = command;
   if (state.runs.empty()) {
-    for (const std::string& reason : {state.failure, state.left_out, cannot}) {
+    for (const std::string& reason : {state.failure, state.foreign, cannot}) {
       if (cell.reason.empty()) cell.reason = reason;
     }
     if (cell.reason.empty()) cell.reason = "not measured yet";
     return cell;
   }
   std::vector<RunFigures> runs;
-  for (const auto& [repeat, figures] : state.runs) {
+  for (const auto& [repeat, figures] : state.counted(plan)) {
     runs.push_back(figures);
     cell.runs.push_back(plan.run_of(cell, repeat).string());
   }
   cell.status = plan.full_epochs ? CellStatus::measured : CellStatus::scaled;
   combine(cell, runs, plan.epoch.images_in(cell.batch), plan.flops_per_image);
-  cell.reason = state.left_out;
-  if (!state.failure.empty()) {
+  cell.left_out = static_cast<int>(state.runs.size() - runs.size());
+  cell.reason = state.foreign;
+  const bool enough = runs.size() >= static_cast<std::size_t>(plan.repeats);
+  if (!state.failure.empty() && !enough) {
     cell.reason = fmt::format("repeat {} failed: {}", state.failed, state.failure);
   }
   cell.limits = explain(cell, plan.table.parameters);

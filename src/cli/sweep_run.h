@@ -1,24 +1,24 @@
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/sweep_plan.h"
-#include "sweep/run_figures.h"
+#include "sweep/calm_runs.h"
 
 namespace cputrain {
 
 /// What is known of a cell from its folder: its trainings until now.
 struct CellState {
-  std::map<int, RunFigures> runs;  ///< repeats (1, 2, ...) that came to their end
-  int failed = 0;                  ///< the first repeat that did not
-  std::string failure;             ///< why, in words
-  std::string left_out;            ///< which runs do not count, and why; empty where all do
-  bool finished(const SweepPlan& plan) const {
-    return !failure.empty() || runs.size() == static_cast<std::size_t>(plan.repeats);
-  }
+  Runs runs;            ///< repeats that came to their end
+  int failed = 0;       ///< the first repeat that did not
+  std::string failure;  ///< why, in words
+  std::string foreign;  ///< which runs another kind of machine made, in words; empty for none
+  /// How many there are still to be made: more than were planned where the host disturbed some.
+  std::size_t left(const SweepPlan& plan) const;
+  /// Those that count.
+  Runs counted(const SweepPlan& plan) const { return calmest(runs, plan.repeats); }
   /// The first repeat that is still to be made.
   int next() const;
 };

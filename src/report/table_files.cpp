@@ -23,9 +23,10 @@ std::string csv_number(Value value) { return value ? fmt::format("{}", *value) :
 
 constexpr const char* kColumns =
     "series,backend,cpus,batch,batch_per_rank,ranks,threads,quickest,status,seconds_per_epoch,"
-    "seconds_min,seconds_max,repeats,steps,includes_warm_up,images_per_second,speed_up,efficiency,"
-    "gflops,fma_gflops,peak_share,triad_gbs,stolen,final_loss,final_accuracy,val_accuracy,"
-    "reached_target,seconds_to_target,cost,reference_ratio,limit,why,reason,command\r\n";
+    "seconds_min,seconds_max,repeats,left_out,steps,includes_warm_up,images_per_second,speed_up,"
+    "efficiency,gflops,fma_gflops,peak_share,triad_gbs,stolen,final_loss,final_accuracy,"
+    "val_accuracy,reached_target,seconds_to_target,cost,reference_ratio,limit,why,reason,"
+    "command\r\n";
 
 std::string csv_line(const Series& series, const ScalingCell& place, const Cell& c, bool quickest,
                      const std::optional<ReferenceTable>& reference) {
@@ -45,6 +46,7 @@ std::string csv_line(const Series& series, const ScalingCell& place, const Cell&
         csv_number(c.spread ? Value(c.spread->min) : std::nullopt),
         csv_number(c.spread ? Value(c.spread->max) : std::nullopt),
         std::to_string(c.repeats.size()),
+        std::to_string(c.left_out),
         std::to_string(c.steps),
         std::string(c.includes_warm_up ? "1" : "0"),
         quickest ? csv_number(place.images_per_second) : csv_number(c.images_per_second),

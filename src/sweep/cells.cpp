@@ -59,6 +59,7 @@ Json to_json(const Cell& c) {
             {"seconds_per_epoch", known(c.seconds_per_epoch)},
             {"spread", c.spread ? Json{c.spread->min, c.spread->max} : Json()},
             {"repeats", c.repeats},
+            {"left_out", c.left_out},
             {"steps", c.steps},
             {"images_per_second", known(c.images_per_second)},
             {"limits", {{"what", c.limits.what}, {"why", c.limits.why}}},

@@ -42,7 +42,8 @@ struct Cell {
   std::optional<double> seconds_per_epoch{};  ///< median of the repeats; nothing for "n/a"
   std::optional<CellSpread> spread{};         ///< of the repeats
   std::vector<double> repeats{};              ///< seconds per epoch of each
-  std::int64_t steps = 0;                     ///< measured in each repeat; 0 where not known
+  int left_out = 0;  ///< trainings that do not count: the host disturbed them more than the repeats
+  std::int64_t steps = 0;  ///< measured in each repeat; 0 where not known
   std::optional<double> images_per_second{};
 
   CellLimits limits{};

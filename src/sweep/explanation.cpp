@@ -74,8 +74,15 @@ std::string compute_text(const Cell& c) {
 /// Time that no rank had: what ranks then do with the rest is a limit of its own.
 std::string stolen_text(const Cell& c) {
   constexpr double kWorthSaying = 0.05;
-  if (c.stolen.value_or(0) < kWorthSaying) return "";
-  return fmt::format("; {:.0f} % of a rank's CPU time went to others on its host", 100 * *c.stolen);
+  std::string text;
+  if (c.stolen.value_or(0) >= kWorthSaying) {
+    text =
+        fmt::format("; {:.0f} % of a rank's CPU time went to others on its host", 100 * *c.stolen);
+  }
+  if (c.left_out == 0) return text;
+  return text +
+         fmt::format("; left out: {} training{} that lost more CPU time to others on the host",
+                     c.left_out, c.left_out == 1 ? "" : "s");
 }
 
 /// What limits the time that ranks had.

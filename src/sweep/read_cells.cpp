@@ -146,6 +146,7 @@ Cell cell_from_json(const nlohmann::json& json, const std::string& where) {
   cell.seconds_per_epoch = reader.real("seconds_per_epoch", kLeastSeconds, kMostSeconds);
   cell.spread = range_of(reader);
   cell.repeats = reader.reals("repeats", kLeastSeconds, kMostSeconds);
+  cell.left_out = static_cast<int>(reader.whole("left_out", 0, 1'000'000).value_or(0));
   cell.steps = reader.whole("steps", 0, kMostCount).value_or(0);
   cell.images_per_second = reader.real("images_per_second", 0, kMostRate);
   cell.limits = limits_of(reader);

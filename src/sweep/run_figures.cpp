@@ -150,6 +150,7 @@ RunFigures scaled_from(const Lines& lines, const Cell& cell, const EpochSize& ep
   const bool any = most->at("settled").at("steps") > 0;
   figures.budget = budget_of(any ? most->at("settled") : *most, figures.seconds_per_epoch);
   figures.stolen = stolen_of({&*most});
+  figures.watched_seconds = most->at("seconds");
   return figures;
 }
 
@@ -164,6 +165,7 @@ RunFigures measured_from(const Lines& lines) {
   figures.step_seconds = figures.seconds_per_epoch / std::max(figures.steps, 1);
   figures.budget = budget_of(lines.epochs.back(), figures.seconds_per_epoch);
   figures.stolen = stolen_of(measured.lines);
+  for (const double seconds : measured.seconds()) figures.watched_seconds += seconds;
   read_results(lines, figures);
   return figures;
 }

@@ -22,6 +22,7 @@ struct RunFigures {
   std::optional<double> seconds_to_target{};  ///< nothing where it was not reached
   std::optional<double> fma_gflops{}, triad_gbs{};
   std::optional<double> stolen{};  ///< part of a rank's CPU time, of the epochs that were measured
+  double watched_seconds = 0;      ///< in which it was stolen: of these epochs, warm-up included
 };
 
 /// Steps that were measured, scaled to an epoch: of the whole steps in metrics.jsonl in which no

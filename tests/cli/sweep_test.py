@@ -1,67 +1,12 @@
-"""The table: a grid of trainings that ends and goes on, and leaves nobody behind."""
+"""The table: which trainings a grid makes, which of them count, and what is said of each cell."""
 import glob
 import json
 import os
-import random
 import shutil
-import signal
 import subprocess
-import time
 import unittest
 
-from program import MPIRUN, OPEN_MPI, PROGRAM, ProgramTest
-
-CELL = ["sweep", "--image-size", "64", "--data", "synthetic:50", "--steps", "2", "--repeat", "1"]
-GRID = [*CELL, "--np", "1,2", "--batch", "8,16"]
-LONG = [*CELL, "--np", "2", "--batch", "16", "--steps", "100000"]
-
-
-def needs_mpirun(test):
-    return unittest.skipUnless(MPIRUN and OPEN_MPI, "needs a build with Open MPI")(test)
-
-
-class SweepTest(ProgramTest):
-    def table(self, folder="s"):
-        with open(self.path(folder, "cells.json")) as f:
-            return json.load(f)
-
-    def cells(self, folder="s"):
-        return {(c["cpus"], c["batch"]): c for c in self.table(folder)["cells"]}
-
-    def files(self):
-        names = glob.glob(self.path("s", "**"), recursive=True)
-        return {n: os.stat(n).st_mtime_ns for n in names if os.path.isfile(n) and not n.endswith("lock")}
-
-    def start(self, *words):
-        process = subprocess.Popen([PROGRAM, *words], cwd=self.folder, start_new_session=True,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.PIPE, text=True)
-        self.addCleanup(process.stderr.close)
-        self.addCleanup(process.kill)
-        return process
-
-    def ranks(self):
-        """Ids of the processes that train in this test's folder."""
-        found = []
-        for p in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{p}/cmdline") as f:
-                    line = f.read().split("\0")
-                if "train" in line and os.readlink(f"/proc/{p}/cwd") == self.folder:
-                    found.append(int(p))
-            except OSError:
-                pass
-        return found
-
-    def until(self, what, true, seconds=30):
-        end = time.time() + seconds
-        while not true():
-            self.assertLess(time.time(), end, what)
-            time.sleep(0.05)
-
-    def steps(self):
-        names = glob.glob(self.path("s", "cells", "*", "repeat-1", "metrics.jsonl"))
-        return sum(os.path.getsize(n) for n in names)
+from sweeps import CELL, GRID, SweepTest, needs_mpirun
 
 
 @needs_mpirun
@@ -222,6 +167,54 @@ class Tables(SweepTest):
         self.assertEqual([self.files()[n] for n in kept], [before[n] for n in kept])
         self.assertFalse([n for n in os.listdir(runs) if n.startswith("lock")])
 
+    def sweep_on_a_shared_host(self, lost, *words, says=(), says_not=()):
+        """A cell of long trainings, of whose time the host took these parts, the first repeat's first."""
+        with open(self.path("launch"), "w") as f:
+            f.write(f"""#!/usr/bin/env python3
+import json, subprocess, sys
+run = sys.argv[-1]
+assert sys.argv[-2] == "--out", sys.argv
+code = subprocess.run(sys.argv[3:]).returncode
+lines = [json.loads(line) for line in open(run + "/metrics.jsonl")]
+for line in lines:
+    if line["type"] == "epoch":
+        line.update(seconds=60.0, stolen={json.dumps(lost)}[int(run.split("-")[-1]) - 1])
+open(run + "/metrics.jsonl", "w").writelines(json.dumps(line) + "\\n" for line in lines)
+sys.exit(code)
+""")
+        os.chmod(self.path("launch"), 0o755)
+        p = self.expect(0, *words, "--np", "1", "--batch", "8", "--launcher", "./launch", "--out", "s", says=says)
+        for text in says_not:
+            self.assertNotIn(text, p.stdout + p.stderr)
+        cell = self.cells()[1, 8]
+        self.assertEqual(len(cell["repeats"]), len(cell["runs"]))
+        return [int(r.split("-")[-1]) for r in cell["runs"]], cell["left_out"]
+
+    def test_disturbed_repeats_are_made_again_and_the_calmest_count(self):
+        words = ["2" if CELL[i - 1] == "--repeat" else w for i, w in enumerate(CELL)]
+        counted = self.sweep_on_a_shared_host([0.5, 0.02, 0], *words,
+                                              says=["took 50 % of its CPU time, so there will be another"])
+        self.assertEqual(counted, ([2, 3], 1))
+        self.assertIn("left out: 1 training that lost more", self.cells()[1, 8]["limits"]["why"])
+        with open(self.path("s", "cells", "np1-t1-b8-cpu", "cell.json")) as f:
+            self.assertEqual(json.load(f), self.cells()[1, 8])
+        before = self.files()
+        self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
+        self.assertEqual(self.files(), before)
+        shutil.rmtree(self.path("s", "cells", "np1-t1-b8-cpu", "repeat-3"))
+        # Goes on from there; twice as many are the most, of which the calmest count.
+        counted = self.sweep_on_a_shared_host([0, 0, 0.4, 0.3], *words, says=["repeat 3: ", "repeat 4: "])
+        self.assertEqual(counted, ([2, 4], 2))
+        before = self.files()
+        self.sweep_on_a_shared_host([], *words)
+        self.assertEqual(self.files(), before)
+
+    def test_whole_epochs_are_not_made_again(self):
+        words = [w for w in CELL if w not in ("--steps", "2")]
+        counted = self.sweep_on_a_shared_host([0.5], *words, "--full-epochs", "--epochs", "1",
+                                              says=["took 50 % of its CPU time\n"], says_not=["another"])
+        self.assertEqual(counted, ([1], 0))
+
     def test_whole_epochs(self):
         self.expect(0, *[w for w in CELL if w not in ("--steps", "2")], "--np", "1", "--batch", "16",
                     "--full-epochs", "--epochs", "2", "--target-accuracy", "0.01", "--out", "s")
@@ -279,62 +272,6 @@ class Tables(SweepTest):
         self.assertEqual(self.files(), before)
         os.rename(self.path("launch"), self.path("other"))
         self.expect(2, *words, "--retry", says=["cannot start ./launch"])
-
-
-@needs_mpirun
-class Endings(SweepTest):
-    @staticmethod
-    def is_whole(name):
-        with open(name) as lines:
-            return '"summary"' in lines.read()
-
-    def test_killed_at_any_moment_it_goes_on_and_no_rank_is_left(self):
-        random.seed(3)
-        hits = 0
-        for _ in range(3):
-            sweep = self.start(*GRID, "--out", "s")
-            time.sleep(random.uniform(0.3, 3))
-            if sweep.poll() is None:
-                os.killpg(sweep.pid, signal.SIGKILL)
-                hits += 1
-            sweep.wait()
-            self.until("ranks outlive the sweep", lambda: not self.ranks(), 5)
-        self.assertGreater(hits, 0)
-        whole = {n: t for n, t in self.files().items() if n.endswith("metrics.jsonl") and
-                 self.is_whole(n)}
-        self.expect(0, *GRID, "--out", "s")
-        self.assertEqual({c["status"] for c in self.cells().values()}, {"scaled"})
-        self.assertLessEqual(whole.items(), self.files().items())  # finished ones were kept
-
-    def test_ranks_end_with_a_sweep_that_is_killed_alone(self):
-        with open(self.path("launch"), "w") as f:  # a launcher that stays behind
-            f.write(f'#!/bin/bash\n{" ".join(MPIRUN)} "$@" &\nwait\n')
-        os.chmod(self.path("launch"), 0o755)
-        sweep = self.start(*LONG, "--launcher", "./launch", "--out", "s")
-        self.until("no step was made", self.steps)
-        self.assertGreaterEqual(len(self.ranks()), 2)
-        sweep.kill()
-        self.until("ranks outlive the sweep", lambda: not self.ranks(), 10)
-
-    def test_signals_end_it_and_keep_what_is_finished(self):
-        self.expect(0, *CELL, "--np", "1", "--batch", "8", "--out", "other")  # another folder's sweep
-        for sent, code in ((signal.SIGUSR1, 75), (signal.SIGINT, 130), (signal.SIGTERM, 75)):
-            sweep = self.start(*LONG, "--out", "s")
-            self.until("no step was made", self.steps)
-            sweep.send_signal(sent)
-            self.assertEqual(sweep.wait(30), code, sweep.stderr.read())
-            self.assertEqual(self.ranks(), [])
-            self.assertEqual([c["reason"] for c in self.table()["cells"]], ["not measured yet"])
-            for name in glob.glob(self.path("s", "cells", "*", "repeat-1", "metrics.jsonl")):
-                os.remove(name)
-
-    def test_two_do_not_work_in_one_folder(self):
-        sweep = self.start(*LONG, "--out", "s")
-        self.until("no step was made", self.steps)
-        self.expect(2, *LONG, "--out", "s", says=["another sweep is at work"])
-        self.expect(2, *LONG, "--out", "s", "--task", "1", says=["another sweep is at work"])
-        sweep.send_signal(signal.SIGUSR1)
-        self.assertEqual(sweep.wait(30), 75)
 
 
 class Usage(SweepTest):

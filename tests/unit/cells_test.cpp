@@ -90,6 +90,7 @@ TEST_F(CellsTest, ReadsBackWhatItWrote) {
   cell.seconds_per_epoch = 1.0 / 3;
   cell.spread = CellSpread{0.25, 0.5};
   cell.repeats = {0.25, 1.0 / 3, 0.5};
+  cell.left_out = 2;
   cell.steps = 4;
   cell.stolen = 0.125;
   cell.limits = {"compute", "it computes"};
@@ -105,6 +106,7 @@ TEST_F(CellsTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(back.cells[0].budget->other, -0.25);
   EXPECT_EQ(back.cells[0].stolen, 0.125);
   EXPECT_FALSE(back.cells[1].stolen);
+  EXPECT_EQ(back.cells[0].left_out, 2);
   EXPECT_EQ(back.validation_images, 2500u);
   EXPECT_EQ(back.options, table.options);
   EXPECT_TRUE(back.cells[0].includes_warm_up);
@@ -184,6 +186,8 @@ TEST_F(CellsTest, RefusesOddFigures) {
                                                  {"final_accuracy", 1.5},
                                                  {"stolen", 1.5},
                                                  {"stolen", -0.125},
+                                                 {"left_out", -1},
+                                                 {"left_out", 0.5},
                                                  {"batch_per_rank", 0},
                                                  {"command", std::string(1 << 17, 'x')},
                                                  {"reached_target", -1},

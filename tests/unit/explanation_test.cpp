@@ -69,6 +69,16 @@ TEST(ExplainTest, TimeThatTheHostTookIsAdded) {
   EXPECT_EQ(explain(cell, 1e6).what, "compute");
   EXPECT_EQ(explain(cell, 1e6).why,
             alone + "; 12 % of a rank's CPU time went to others on its host");
+  cell.left_out = 2;
+  EXPECT_EQ(explain(cell, 1e6).why,
+            alone +
+                "; 12 % of a rank's CPU time went to others on its host; left out: 2 trainings "
+                "that lost more CPU time to others on the host");
+  cell.stolen = 0;
+  cell.left_out = 1;
+  EXPECT_EQ(explain(cell, 1e6).why,
+            alone + "; left out: 1 training that lost more CPU time to others on the host");
+  cell.stolen = 0.12;
   cell.budget->straggler_wait = 30;
   EXPECT_EQ(explain(cell, 1e6).what, "imbalance");
   EXPECT_NE(explain(cell, 1e6).why.find("12 % of a rank's CPU time"), std::string::npos);
