@@ -88,14 +88,15 @@ void end_with(SignalWatch& signals, const std::string& file) {
   signals.end_when([probe = std::make_shared<LockProbe>(file)] { return !probe->held(); });
 }
 
-/// Most mistakes meet all ranks alike: rank 0 says them once. The others wait a moment, in which
-/// its abort ends them; a rank that fails alone gets its word after that.
+/// Most mistakes meet all ranks alike: rank 0 says them once. The others wait, and the launcher
+/// ends them once rank 0 is gone (seconds later on a busy machine); a rank that fails alone gets
+/// its word after that.
 void say_failure(const Launcher& launcher, const std::string& message) {
   if (launcher.rank == 0) {
     tell(fmt::format("cputrain: {}", message));
     return;
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  std::this_thread::sleep_for(std::chrono::seconds(5));
   tell(fmt::format("cputrain: rank {}: {}", launcher.rank, message));
 }
 
