@@ -40,10 +40,11 @@ class CalmRounds {
   std::size_t left_out() const { return measured() - counted(); }
 
   /// Those that belong to rounds that count, of the same number of values for each round.
-  std::vector<double> counted_of(const std::vector<double>& values) const {
+  template <typename T = double>
+  std::vector<T> counted_of(const std::vector<T>& values) const {
     const std::size_t each = values.size() / measured();
     assert(each * measured() == values.size());
-    std::vector<double> chosen;
+    std::vector<T> chosen;
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (gave_up() || is_calm(stolen_[i / each])) chosen.push_back(values[i]);
     }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <map>
+#include <utility>
 
 namespace cputrain {
 
@@ -16,6 +18,17 @@ double quantile(std::vector<double> values, double p) {
   const std::size_t above = std::min(below + 1, values.size() - 1);
   const double part = place - static_cast<double>(below);
   return values[below] + part * (values[above] - values[below]);
+}
+
+std::vector<double> by_group_median(std::vector<double> values, std::span<const int> groups) {
+  assert(!groups.empty() && values.size() % groups.size() == 0);
+  const std::size_t each = values.size() / groups.size();
+  std::map<int, std::vector<double>> members;
+  for (std::size_t i = 0; i < values.size(); ++i) members[groups[i / each]].push_back(values[i]);
+  std::map<int, double> medians;
+  for (auto& [group, of_group] : members) medians[group] = median(std::move(of_group));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] /= medians[groups[i / each]];
+  return values;
 }
 
 }  // namespace cputrain

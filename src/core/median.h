@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 namespace cputrain {
@@ -11,5 +12,9 @@ double median(std::vector<double> values);
 /// of Hyndman and Fan, "Sample Quantiles in Statistical Packages" (1996), R's and NumPy's default.
 /// Of at least one value.
 double quantile(std::vector<double> values, double p);
+
+/// Each value divided by the median of its group. The values are in runs of the same length, one
+/// run for each of `groups`, which may name a group several times.
+std::vector<double> by_group_median(std::vector<double> values, std::span<const int> groups);
 
 }  // namespace cputrain

@@ -29,8 +29,9 @@ class TeamTimes {
     together([&](int i) { workers_[index(i)].start(); });
   }
 
-  /// With the weights of another team, or training them.
-  void prepare(const TeamTimes* trained) {
+  /// With the weights that `trainer` has made, which may be this one itself.
+  void prepare(const TeamTimes& trainer) {
+    trainer_ = &trainer;
     measure_calm_limits();
     for (TimedWorker& worker : workers_) {
       worker.compile([&](const ParameterLayout& layout) {
@@ -39,9 +40,9 @@ class TeamTimes {
       });
     }
     together([&](int i) {
-      if (i == 0 && trained) workers_[0].take_weights(trained->workers_[0]);
-      if (i == 0 && !trained) workers_[0].train();
+      if (i == 0 && trainer_ == this) workers_[0].train();
     });
+    use_weights(0);
     for (std::size_t size = 0; size < todo_.sizes.size(); ++size) {
       // Long enough for the clock, and for all ranks to be at it most of the time.
       constexpr double kRound = 1;  // of which stolen time, in ticks of 10 ms, tells something
@@ -53,6 +54,9 @@ class TeamTimes {
   bool done() const { return rounds_.enough(); }
 
   void time_round() {
+    const auto kept = static_cast<int>(rounds_.measured() % TimedWorker::kWeights);
+    use_weights(kept);
+    weights_of_round_.push_back(kept);
     rounds_.add(most_stolen([&] {
       for (std::size_t size = 0; size < passes_.size(); ++size) {
         together([&](int i) { workers_[index(i)].time_passes(size, passes_[size]); });
@@ -118,6 +122,12 @@ class TeamTimes {
     }
   }
 
+  void use_weights(int kept) {
+    together([&](int i) {
+      if (i == 0) workers_[0].use_weights(trainer_->workers_[0], kept);
+    });
+  }
+
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
   /// The part that was stolen while this worked, of the rank that lost most, as others may wait for
@@ -180,18 +190,28 @@ class TeamTimes {
     return std::ranges::max(seconds);
   }
 
-  std::vector<double> counted(const TimedWorker& worker, std::size_t size,
-                              const std::function<double(const TimedRound&)>& seconds) const {
+  using OfRound = std::function<double(const TimedRound&)>;
+
+  static std::vector<double> of_rounds(const TimedWorker& worker, std::size_t size,
+                                       const OfRound& seconds) {
     std::vector<double> values;
     for (const TimedRound& round : worker.rounds(size)) values.push_back(seconds(round));
-    return rounds_.counted_of(values);
+    return values;
+  }
+
+  /// Of values of all rounds, as many of each: those that count, by the median of their weights, so
+  /// that what is left is the machine's doing and the images'.
+  std::vector<double> by_weights(const std::vector<double>& values) const {
+    return by_group_median(rounds_.counted_of(values), rounds_.counted_of(weights_of_round_));
   }
 
   /// The median over ranks and rounds that count of what `seconds` takes of each.
-  double median_of(std::size_t size, const std::function<double(const TimedRound&)>& seconds) {
+  double median_of(std::size_t size, const OfRound& seconds) {
     std::vector<double> values;
     for (const TimedWorker& worker : workers_) {
-      for (const double value : counted(worker, size, seconds)) values.push_back(value);
+      for (const double value : rounds_.counted_of(of_rounds(worker, size, seconds))) {
+        values.push_back(value);
+      }
     }
     return median(std::move(values));
   }
@@ -223,13 +243,13 @@ class TeamTimes {
     for (std::size_t size = 0; size < passes_.size(); ++size) {
       for (const TimedWorker& worker : workers_) {
         constexpr double kSigma = 0.341;  // a normal distribution has so much within one, each side
-        const std::vector<double> passes = rounds_.counted_of(worker.passes(size));
-        spreads.push_back((quantile(passes, 0.5 + kSigma) - quantile(passes, 0.5 - kSigma)) / 2 /
-                          median(passes));
-        const std::vector<double> rounds = counted(worker, size, [](const TimedRound& round) {
-          return round.whole.forward + round.whole.backward;
-        });
-        drifts.push_back((quantile(rounds, 0.75) - quantile(rounds, 0.25)) / median(rounds));
+        const std::vector<double> passes = by_weights(worker.passes(size));
+        spreads.push_back((quantile(passes, 0.5 + kSigma) - quantile(passes, 0.5 - kSigma)) / 2);
+        const std::vector<double> rounds =
+            by_weights(of_rounds(worker, size, [](const TimedRound& round) {
+              return round.whole.forward + round.whole.backward;
+            }));
+        drifts.push_back(quantile(rounds, 0.75) - quantile(rounds, 0.25));
       }
     }
     costs_.spread = median(spreads);
@@ -238,10 +258,12 @@ class TeamTimes {
 
   const Calibration& todo_;
   Team team_;
+  const TeamTimes* trainer_ = nullptr;
   std::unique_ptr<Pages> weights_;
   std::vector<TimedWorker> workers_;
   std::vector<int> passes_;  ///< of a round, by size
   CalmRounds rounds_{kRounds};
+  std::vector<int> weights_of_round_;
   CostsWhenActive costs_;
 };
 
@@ -287,7 +309,7 @@ CostTable calibrate(const Calibration& todo) {
                       team.ranks));
       continue;
     }
-    teams.emplace_back(todo, team).prepare(first);
+    teams.emplace_back(todo, team).prepare(teams.front());
   }
   const Stopwatch watch;
   const auto busy = [&] { return !std::ranges::all_of(teams, &TeamTimes::done); };

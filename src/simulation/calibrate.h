@@ -38,9 +38,11 @@ struct Calibration {
 /// and hardware threads, and one rank with a thread on each core.
 std::vector<Team> teams_of(int cores, int hardware_threads);
 
-/// Times passes of the model after its first steps by layer and number of images, the update, sums
-/// of arrays and the machine's limits, for each team. Rounds go through all sizes and teams, again
-/// and again, so that a disturbance of seconds falls on none of them alone, and medians count.
+/// Times passes of the model by layer and number of images, the update, sums of arrays and the
+/// machine's limits, for each team. Rounds go through all sizes and teams, again and again, so that
+/// a disturbance of seconds falls on none of them alone, and medians count. The weights are those
+/// after 4, 7 and 10 steps in turn: from one step to the next, kernels that skip zeros are up to a
+/// fifth quicker or slower.
 /// Rounds that the host disturbed are measured again (core/calm_rounds.h). Takes one minute to
 /// three on two cores. Names of model and network are left to the caller.
 CostTable calibrate(const Calibration&);

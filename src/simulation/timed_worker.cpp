@@ -1,6 +1,7 @@
 #include "simulation/timed_worker.h"
 
 #include <algorithm>
+#include <array>
 
 #include "comm/node_arrays.h"
 #include "core/clock.h"
@@ -59,49 +60,71 @@ UpdateSlice TimedWorker::slice(Range own, std::vector<std::unique_ptr<Pages>>& s
   return slice;
 }
 
-PassSeconds TimedWorker::pass(std::size_t size, Accumulate accumulate, double scale) {
-  const std::size_t all = todo_.images.size();
+PassSeconds TimedWorker::pass(std::size_t size, std::size_t first, std::uint64_t step,
+                              Accumulate accumulate, double scale) {
   pixels_.clear();
   labels_.clear();
   samples_.clear();
-  for (int i = 0; i < todo_.sizes[size]; ++i) {
-    const std::size_t image = (next_++ + static_cast<std::size_t>(number_)) % all;
+  const auto count = static_cast<std::size_t>(todo_.sizes[size]);
+  for (std::size_t i = first; i < first + count; ++i) {
+    const std::size_t image = order_[i % order_.size()];
     pixels_.push_back(todo_.images.pixels[image]);
     labels_.push_back(todo_.images.labels[image]);
     samples_.push_back(todo_.images.samples[image]);
   }
   PassSeconds seconds;
   Stopwatch watch;
-  programs_[size]->forward({pixels_, labels_, samples_}, {Phase::train, todo_.seed, 0});
+  programs_[size]->forward({pixels_, labels_, samples_}, {Phase::train, todo_.seed, step});
   seconds.forward = watch.lap();
-  programs_[size]->backward(scale / todo_.sizes[size], accumulate, [](std::size_t) {});
+  programs_[size]->backward(scale / static_cast<double>(count), accumulate, [](std::size_t) {});
   seconds.backward = watch.lap();
   return seconds;
 }
 
-void TimedWorker::train() {
-  constexpr std::uint64_t kSteps = 8;
-  constexpr int kImages = 128;
+PassSeconds TimedWorker::next_pass(std::size_t size, Accumulate accumulate) {
+  const std::size_t first = next_;
+  next_ += static_cast<std::size_t>(todo_.sizes[size]);
+  return pass(size, first, 0, accumulate, 1);
+}
+
+void TimedWorker::train_step(UpdateSlice& all, const UpdateRule& rule) {
+  constexpr std::size_t kImages = 128;
   const std::size_t size = todo_.sizes.size() - 1;
-  initialise_weights(todo_.graph, *programs_[size], todo_.seed, weights_);
+  const auto at_once = static_cast<std::size_t>(todo_.sizes[size]);
+  const std::size_t passes = (kImages + at_once - 1) / at_once;
+  const std::size_t before = static_cast<std::size_t>(all.step) * passes;
+  for (std::size_t i = 0; i < passes; ++i) {
+    pass(size, (before + i) * at_once, all.step, i == 0 ? Accumulate::overwrite : Accumulate::add,
+         1.0 / static_cast<double>(passes));
+  }
+  backend_->update(rule, all);
+  ++all.step;
+}
+
+void TimedWorker::train() {
+  // Sweeps leave out the first steps, too.
+  constexpr std::array<std::uint64_t, kWeights> kSteps{4, 7, 10};
+  initialise_weights(todo_.graph, *programs_.back(), todo_.seed, weights_);
   // Layer-wise rules would need norms; how few zeros there are depends little on the rule.
-  const UpdateRule rule = is_layer_wise(todo_.rule) ? UpdateRule(Sgd{}) : todo_.rule;
+  const bool layer_wise = is_layer_wise(todo_.rule);
+  const UpdateRule rule = layer_wise ? UpdateRule(Sgd{}) : todo_.rule;
   std::vector<std::unique_ptr<Pages>> state;
   UpdateSlice all = slice({0, gradients().size}, state);
-  all.learning_rate = is_layer_wise(todo_.rule) ? default_learning_rate(rule) : todo_.learning_rate;
-  const int passes = (kImages + todo_.sizes[size] - 1) / todo_.sizes[size];
-  for (all.step = 0; all.step < kSteps; ++all.step) {
-    for (int i = 0; i < passes; ++i) {
-      pass(size, i == 0 ? Accumulate::overwrite : Accumulate::add, 1.0 / passes);
-    }
-    backend_->update(rule, all);
+  all.learning_rate = layer_wise ? default_learning_rate(rule) : todo_.learning_rate;
+  for (const std::uint64_t steps : kSteps) {
+    while (all.step < steps) train_step(all, rule);
+    kept_.push_back(std::make_unique<Pages>(weights_.bytes().size()));
+    std::ranges::copy(weights_.bytes(), kept_.back()->bytes().begin());
   }
 }
 
-void TimedWorker::take_weights(const TimedWorker& trained) {
+void TimedWorker::use_weights(const TimedWorker& trained, int kept) {
+  const Program& from = *trained.programs_.back();
+  const Array src{trained.kept_[static_cast<std::size_t>(kept)]->bytes().data(),
+                  trained.weights_.size, trained.weights_.dtype};
   Program& own = *programs_.back();
   for (std::size_t p = 0; p < own.layout().parameters.size(); ++p) {
-    own.from_canonical(p, trained.programs_.back()->to_canonical(p, trained.weights_), weights_);
+    own.from_canonical(p, from.to_canonical(p, src), weights_);
   }
 }
 
@@ -109,13 +132,13 @@ double TimedWorker::warm_up(std::size_t size) {
   constexpr int kMost = 64;
   Program& program = *programs_[size];
   for (int i = 0; i < kMost && program.trying(); ++i) {
-    pass(size, Accumulate::overwrite);
+    next_pass(size, Accumulate::overwrite);
     if (const std::string found = program.take_findings(); !found.empty()) {
       program.use_findings(found);
     }
   }
-  pass(size, Accumulate::overwrite);
-  const PassSeconds seconds = pass(size, Accumulate::add);
+  next_pass(size, Accumulate::overwrite);
+  const PassSeconds seconds = next_pass(size, Accumulate::add);
   return seconds.forward + seconds.backward;
 }
 
@@ -124,7 +147,7 @@ void TimedWorker::time_passes(std::size_t size, int count) {
   const auto before = programs_[size]->layer_times();
   TimedRound round;
   for (int i = 0; i < count; ++i) {
-    const PassSeconds seconds = pass(size, Accumulate::add);
+    const PassSeconds seconds = next_pass(size, Accumulate::add);
     round.whole.forward += seconds.forward / count;
     round.whole.backward += seconds.backward / count;
     passes_[size].push_back(seconds.forward + seconds.backward);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "comm/pages.h"
+#include "data/batch_plan.h"
 #include "simulation/calibrate.h"
 
 namespace cputrain {
@@ -25,7 +26,11 @@ struct TimedRound {
 class TimedWorker {
  public:
   TimedWorker(const Calibration& todo, Team team, int number)
-      : todo_(todo), team_(team), number_(number) {}
+      : todo_(todo),
+        team_(team),
+        number_(number),
+        order_(epoch_order(todo.images.size(), todo.seed, 0)),
+        next_(static_cast<std::size_t>(number)) {}
 
   /// To be called on each thread that uses the worker before anything else.
   void bind() const { todo_.bind(cpus()); }
@@ -33,11 +38,12 @@ class TimedWorker {
   void start() { backend_ = todo_.make_backend(team_.threads); }
   /// Programs of all sizes. `weights` is asked for the arena with each of them.
   void compile(const std::function<Array(const ParameterLayout&)>& weights);
-  /// Initial weights, and some steps from there: kernels skip zeros, and how many there are changes
-  /// with the first steps.
+  /// Trains from initial weights on and keeps those of kWeights of its steps: kernels skip zeros,
+  /// and how many there are changes with every step.
   void train();
-  /// Those of a worker that was trained.
-  void take_weights(const TimedWorker& trained);
+  static constexpr int kWeights = 3;
+  /// Those that a worker of this or another team has kept, by number.
+  void use_weights(const TimedWorker& trained, int kept);
   /// Passes until the program of this size has found its algorithms. Seconds of one more.
   double warm_up(std::size_t size);
   void time_passes(std::size_t size, int count);
@@ -55,19 +61,26 @@ class TimedWorker {
   const std::vector<double>& passes(std::size_t size) const { return passes_[size]; }
 
  private:
-  /// `scale`: of the gradient of the mean loss.
-  PassSeconds pass(std::size_t size, Accumulate, double scale = 1);
+  /// Of the images from `first` on in the order of an epoch, in this step. `scale`: of the gradient
+  /// of the mean loss.
+  PassSeconds pass(std::size_t size, std::size_t first, std::uint64_t step, Accumulate,
+                   double scale);
+  void train_step(UpdateSlice& all, const UpdateRule& rule);
+  /// Of the next images.
+  PassSeconds next_pass(std::size_t size, Accumulate);
   Array gradients() const;
   UpdateSlice slice(Range own, std::vector<std::unique_ptr<Pages>>& state) const;
 
   const Calibration& todo_;
   Team team_;
   int number_;
-  std::size_t next_ = 0;  ///< image
+  std::vector<std::uint32_t> order_;  ///< of images in the first epoch
+  std::size_t next_ = 0;              ///< in this order
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Pages> gradients_;
   std::vector<std::unique_ptr<Program>> programs_;  ///< by size
   Array weights_;
+  std::vector<std::unique_ptr<Pages>> kept_;     ///< weights
   std::vector<std::vector<TimedRound>> rounds_;  ///< by size
   std::vector<std::vector<double>> passes_;
   std::vector<const std::uint8_t*> pixels_;

@@ -30,6 +30,14 @@ TEST(Statistics, QuantilesLieBetweenNeighbours) {
   EXPECT_EQ(quantile({5}, 0.3), 5);
 }
 
+// Groups 7 (2, 4, 5, 3: median 3.5) and 1 (10, 30: median 20), in runs of two.
+TEST(Statistics, DividesByTheMedianOfTheGroup) {
+  const std::vector<double> parts = by_group_median({2, 4, 10, 30, 5, 3}, std::vector{7, 1, 7});
+  const std::vector<double> expected{2 / 3.5, 4 / 3.5, 0.5, 1.5, 5 / 3.5, 3 / 3.5};
+  ASSERT_EQ(parts.size(), expected.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) EXPECT_DOUBLE_EQ(parts[i], expected[i]) << i;
+}
+
 // The chance that all n values lie on one side of the median is 2 / 2^n; that at most one lies on
 // one side 2 (1 + n) / 2^n.
 TEST(Statistics, IntervalOfAMedianIsMadeOfOrderStatistics) {
