@@ -2,9 +2,10 @@
 //
 // Gradients in float differ from those in double by rounding, some 1e-6 of a tensor's norm, and now
 // and then by a jump: rounding changes which of two nearly equal values wins a max pool, and a
-// gradient goes elsewhere (up to 1e-3 of the norm). Jumps are a matter of luck, so an allowed error
-// is a multiple of the worst that PyTorch has in any of the batches; and since jumps are rare, the
-// level of rounding shows in each tensor's best batch, and is held to the same multiple.
+// gradient goes elsewhere (3.3e-3 of the norm with oneDNN's kernels for AVX2, 7e-4 in PyTorch).
+// Jumps are a matter of luck, so an allowed error is some such jump's, or a multiple of the worst
+// that PyTorch has in any of the batches; and since jumps are rare, the level of rounding shows
+// in each tensor's best batch, and is held to that multiple alone.
 
 #include <gtest/gtest.h>
 
@@ -94,7 +95,8 @@ TEST_P(FloatError, OfTheCpuBackendIsNearPyTorchs) {
   for (const Contender& one : ours) {
     const Level level = level_of(one.errors);
     std::printf(", %s %.1e %.1e", one.name.c_str(), level.worst, level.rounding);
-    EXPECT_LE(level.worst, one.times * theirs.worst) << one.name;
+    constexpr double kJump = 5e-3;
+    EXPECT_LE(level.worst, std::max(kJump, one.times * theirs.worst)) << one.name;
     EXPECT_LE(level.rounding, one.times * theirs.rounding) << one.name;
   }
   std::puts("");
