@@ -294,10 +294,10 @@ std::vector<Team> teams_of(int cores, int hardware_threads) {
 CostTable calibrate(const Calibration& todo) {
   CostTable table = table_of(todo);
   std::list<TeamTimes> teams;
-  todo.say(
-      fmt::format("Measuring the model's costs on {} cores (about a minute; --costs FILE takes "
-                  "those of another machine)",
-                  table.cores));
+  todo.say(fmt::format(
+      "Measuring the model's costs on {} cores (up to three minutes; --costs FILE takes "
+      "those of another machine)",
+      table.cores));
   for (const Team& team : teams_of(table.cores, table.hardware_threads)) {
     const TeamTimes* const first = teams.empty() ? nullptr : &teams.front();
     // All teams keep their programs, since rounds go through them.
