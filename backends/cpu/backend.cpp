@@ -72,7 +72,7 @@ class CpuBackend final : public Backend {
 
   void sum(std::span<const Array> src, const Array& dst) override {
     const ThreadCount scope(threads_);
-    sum_in_parallel(src, dst);
+    sum_in_parallel(best_instruction_set(), src, dst);
   }
 
   void add_products(const Factors& factors, std::span<const Array> leaves, Range part,

@@ -53,7 +53,8 @@ void sum_block(const Sources& src, std::size_t at, float* block, std::size_t n) 
 }
 
 // Past the cache, which then keeps what is still to be read. A whole cache line at a time where the
-// processor can, since lines that are written in parts are read first. dst is aligned to 64 bytes.
+// processor can, since one whose parts it does not combine is read first. dst is aligned to 64
+// bytes and n a multiple of 16.
 [[gnu::target("avx512f")]] void copy_past_cache_512(const float* src, float* dst, std::size_t n) {
   for (std::size_t i = 0; i < n; i += 16) _mm512_stream_ps(dst + i, _mm512_loadu_ps(src + i));
 }
@@ -69,10 +70,16 @@ void copy_past_cache_128(const float* src, float* dst, std::size_t n) {
   for (std::size_t i = 0; i < n; i += 4) _mm_stream_ps(dst + i, _mm_loadu_ps(src + i));
 }
 
-void copy_past_cache(const float* src, float* dst, std::size_t n) {
+void sum_2_past_cache_128(const float* a, const float* b, float* dst, std::size_t n) {
+  for (std::size_t i = 0; i < n; i += 4) {
+    _mm_stream_ps(dst + i, _mm_add_ps(_mm_loadu_ps(a + i), _mm_loadu_ps(b + i)));
+  }
+}
+
+void copy_past_cache(InstructionSet set, const float* src, float* dst, std::size_t n) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(dst) % 64 == 0;
   const std::size_t lines = aligned ? n / 16 * 16 : 0;
-  if (__builtin_cpu_supports("avx512f")) {
+  if (set == InstructionSet::avx512) {
     copy_past_cache_512(src, dst, lines);
   } else {
     copy_past_cache_128(src, dst, lines);
@@ -80,27 +87,29 @@ void copy_past_cache(const float* src, float* dst, std::size_t n) {
   std::copy_n(src + lines, n - lines, dst + lines);
 }
 
-/// Two sources need no block between them and dst.
-bool sum_2_past_cache(const Sources& src, float* dst, std::size_t begin, std::size_t end) {
+/// Two sources need no block between them and dst, for whose writing reads would wait.
+bool sum_2_past_cache(InstructionSet set, const Sources& src, float* dst, std::size_t begin,
+                      std::size_t end) {
   const bool aligned = reinterpret_cast<std::uintptr_t>(dst + begin) % 64 == 0;
-  if (src.count != 2 || !aligned || !__builtin_cpu_supports("avx512f")) return false;
+  if (src.count != 2 || !aligned) return false;
   const std::size_t lines = (end - begin) / 16 * 16;
-  sum_2_past_cache_512(src.first[0] + begin, src.first[1] + begin, dst + begin, lines);
+  const auto sum = set == InstructionSet::avx512 ? sum_2_past_cache_512 : sum_2_past_cache_128;
+  sum(src.first[0] + begin, src.first[1] + begin, dst + begin, lines);
   for (std::size_t i = begin + lines; i < end; ++i) dst[i] = src.first[0][i] + src.first[1][i];
   _mm_sfence();
   return true;
 }
 
-void sum_range(const Sources& src, float* dst, bool past_cache, std::size_t begin,
-               std::size_t end) {
-  if (past_cache && sum_2_past_cache(src, dst, begin, end)) return;
+void sum_range(InstructionSet set, const Sources& src, float* dst, bool past_cache,
+               std::size_t begin, std::size_t end) {
+  if (past_cache && sum_2_past_cache(set, src, dst, begin, end)) return;
   constexpr std::size_t kBlock = 2048;
   alignas(64) float block[kBlock];
   for (std::size_t at = begin; at < end; at += kBlock) {
     const std::size_t n = std::min(kBlock, end - at);
     sum_block(src, at, block, n);
     if (past_cache) {
-      copy_past_cache(block, dst + at, n);
+      copy_past_cache(set, block, dst + at, n);
     } else {
       std::copy_n(block, n, dst + at);
     }
@@ -110,8 +119,7 @@ void sum_range(const Sources& src, float* dst, bool past_cache, std::size_t begi
 
 }  // namespace
 
-void sum_in_parallel(std::span<const Array> src, const Array& dst) {
-  constexpr std::size_t kLong = std::size_t{1} << 20;  // floats: more than a core's own cache
+void sum_in_parallel(InstructionSet set, std::span<const Array> src, const Array& dst) {
   std::vector<const float*> first;
   bool in_place = false;
   for (const Array& array : src) {
@@ -121,9 +129,9 @@ void sum_in_parallel(std::span<const Array> src, const Array& dst) {
   if (in_place && src.size() == 1) return;
   const Sources sources{first.data(), first.size()};
   float* const out = dst.as<float>().data();
-  const bool past_cache = !in_place && dst.size >= kLong;
+  const bool past_cache = !in_place && dst.size >= kPastCache;
   parallel_ranges(dst.size, [&](std::size_t begin, std::size_t end) {
-    sum_range(sources, out, past_cache, begin, end);
+    sum_range(set, sources, out, past_cache, begin, end);
   });
 }
 

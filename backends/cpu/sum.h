@@ -3,13 +3,17 @@
 #include <cstddef>
 #include <span>
 
+#include "backends/cpu/instruction_set.h"
 #include "core/array.h"
 
 namespace cputrain {
 
+/// Sums of so many floats are more than a core's own cache holds.
+constexpr std::size_t kPastCache = std::size_t{1} << 20;
+
 /// dst = src[0] + src[1] + ..., in that order, of equally long arrays of floats. Where dst is none
-/// of them and long, it is written past the cache.
-void sum_in_parallel(std::span<const Array> src, const Array& dst);
+/// of them and has kPastCache or more, it is written past the cache.
+void sum_in_parallel(InstructionSet, std::span<const Array> src, const Array& dst);
 
 /// Adds to the first of `count` parts, which lie one behind the other, the others in their order.
 /// Each has `size` floats.
