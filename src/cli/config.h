@@ -26,6 +26,7 @@ struct SimulationRequest {
   std::vector<std::size_t> batches, batches_per_rank;
   std::string platform, costs;
   std::optional<double> clock_ghz, memory_gbs, network_gbps;
+  std::optional<int> measure_seconds;
 };
 
 struct Config {

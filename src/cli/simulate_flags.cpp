@@ -34,6 +34,10 @@ void add_grid(Flags& f, Config& c) {
   f.text("costs", c.simulation.costs, "FILE",
          "costs of layers as a simulation has measured them elsewhere (costs.json) [measured here: "
          "kept for platforms of their own, anew each time for `here`]");
+  f.whole("measure-seconds", c.simulation.measure_seconds, 1, 86'400,
+          "measure costs anew, for at least N s after preparations: a machine whose host has other "
+          "work changes its speed within minutes; kept from 60 s on [60; 300 for `here`]");
+  f.exclusive("costs", "measure-seconds");
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ std::optional<std::filesystem::path> cache_file(const Machine& machine,
                                                 const std::string& network) {
   const auto beside = algorithms_file();
   if (!beside) return {};
-  constexpr int kMethod = 2;  // of calibrate(): what other ones measured is not taken
+  constexpr int kMethod = 3;  // of calibrate(): what other ones measured is not taken
   const std::uint64_t key = Fnv1a()
                                 .add(machine.cpu_model)
                                 .add(machine.host)
@@ -98,7 +98,7 @@ std::vector<int> cpus_of(const Machine& machine, int rank, int threads) {
 }
 
 CostTable measure(const Config& config, const Services& services, const TrainingChoices& choices,
-                  const Graph& graph, const Machine& machine) {
+                  const Graph& graph, const Machine& machine, double seconds) {
   const auto solo = make_solo();
   DataRequest request = config.data_request(choices.seed);
   request.limit_train = kImages;
@@ -115,6 +115,7 @@ CostTable measure(const Config& config, const Services& services, const Training
        .images = data.train,
        .machine = machine,
        .sizes = kSizes,
+       .seconds = seconds,
        .make_backend = [&](int threads) { return backend_with(threads, config, services); },
        .cpus = [&](int rank, int threads) { return cpus_of(machine, rank, threads); },
        .bind = services.bind_this_thread,
@@ -142,26 +143,14 @@ void check_layers(const CostTable& table, const Graph& graph, const std::string&
            file));
 }
 
-}  // namespace
-
-CostTable costs_of(const Config& config, const Services& services, const TrainingChoices& choices,
-                   const Graph& graph, bool anew) {
+/// Those of --costs FILE.
+CostTable given_costs(const std::string& file, const std::string& network,
+                      const TrainingChoices& choices, const Graph& graph) {
+  CostTable table = read_costs(file);
+  check_layers(table, graph, file);
   const auto classes = static_cast<int>(graph.back().dst.size());
-  const std::string network = fingerprint(choices, graph, *backend_with(1, config, services));
-  const std::string& file = config.simulation.costs;
-  if (!file.empty()) {
-    CostTable table = read_costs(file);
-    check_layers(table, graph, file);
-    if (table.model == choices.model->name && table.image_size == choices.image.height &&
-        table.classes == classes) {
-      if (table.network != network) {
-        tell(fmt::format(
-            "warning: --costs {}: measured with '{}', here it is '{}' (network, kernels, "
-            "update rule); times are those of the former",
-            file, printable(table.network), network));
-      }
-      return table;
-    }
+  if (table.model != choices.model->name || table.image_size != choices.image.height ||
+      table.classes != classes) {
     fail(ExitCode::usage,
          fmt::format("--costs {}: are of {} at {}x{} with {} outputs, not of {} at {}x{} with {} "
                      "(every layer has its own); measure them with the same --model and "
@@ -169,22 +158,42 @@ CostTable costs_of(const Config& config, const Services& services, const Trainin
                      file, table.model, table.image_size, table.image_size, table.classes,
                      choices.model->name, choices.image.height, choices.image.width, classes));
   }
+  if (table.network != network) {
+    tell(
+        fmt::format("warning: --costs {}: measured with '{}', here it is '{}' (network, kernels, "
+                    "update rule); times are those of the former",
+                    file, printable(table.network), network));
+  }
+  return table;
+}
+
+}  // namespace
+
+CostTable costs_of(const Config& config, const Services& services, const TrainingChoices& choices,
+                   const Graph& graph, bool here) {
+  const std::string network = fingerprint(choices, graph, *backend_with(1, config, services));
+  const std::string& file = config.simulation.costs;
+  const auto& asked = config.simulation.measure_seconds;
+  if (!file.empty()) return given_costs(file, network, choices, graph);
   const Machine machine = services.machine();
   const auto cache = cache_file(machine, network);
-  if (cache && !anew) {
+  if (cache && !here && !asked) {
     if (auto kept = kept_costs(*cache, network)) return *kept;
   }
-  CostTable table = measure(config, services, choices, graph, machine);
+  // What is forecast for this machine can be compared with it, so its costs are worth more time.
+  constexpr int kSeconds = 60, kSecondsHere = 300;
+  const int seconds = asked.value_or(here ? kSecondsHere : kSeconds);
+  CostTable table = measure(config, services, choices, graph, machine, seconds);
   table.model = choices.model->name;
   table.image_size = choices.image.height;
-  table.classes = classes;
+  table.classes = static_cast<int>(graph.back().dst.size());
   table.network = network;
   if (!table.is_steady()) {
     tell(fmt::format(
         "warning: the machine's speed moved by {:.0f} % while it was measured (somebody else "
         "works on it, or its host); these costs serve for this once and are not kept",
         100 * table.drift()));
-  } else if (cache) {
+  } else if (cache && seconds >= kSeconds) {
     keep(*cache, table);
   }
   return table;

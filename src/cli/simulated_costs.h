@@ -7,8 +7,9 @@
 namespace cputrain {
 
 /// The costs of the model that `simulate` computes with: those of --costs, else those kept in the
-/// cache for this CPU, program and network (unless `anew`), else measured now and kept.
+/// cache for this CPU, program and network, else measured now and kept. --measure-seconds and
+/// `here` (what is simulated is this machine) have them measured each time, `here` for longer.
 /// Error(usage) where --costs are of another network.
-CostTable costs_of(const Config&, const Services&, const TrainingChoices&, const Graph&, bool anew);
+CostTable costs_of(const Config&, const Services&, const TrainingChoices&, const Graph&, bool here);
 
 }  // namespace cputrain

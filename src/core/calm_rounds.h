@@ -32,8 +32,12 @@ class CalmRounds {
     const bool hopeless = calm() == 0 && measured() >= wanted_;
     return calm() >= wanted_ || hopeless || measured() >= kPatience * wanted_;
   }
-  /// Too few for a median were calm.
-  bool gave_up() const { return calm() < std::min(wanted_, kFew); }
+  /// Too few for a median were calm: in as many rounds as it waits for, or in proportion.
+  bool gave_up() const {
+    const std::size_t few = std::min(wanted_, kFew);
+    const std::size_t most = std::max(kPatience * wanted_, measured());
+    return calm() * kPatience * wanted_ < few * most;
+  }
 
   std::size_t measured() const { return stolen_.size(); }
   std::size_t counted() const { return gave_up() ? measured() : calm(); }
@@ -44,9 +48,10 @@ class CalmRounds {
   std::vector<T> counted_of(const std::vector<T>& values) const {
     const std::size_t each = values.size() / measured();
     assert(each * measured() == values.size());
+    const bool all = gave_up();
     std::vector<T> chosen;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      if (gave_up() || is_calm(stolen_[i / each])) chosen.push_back(values[i]);
+      if (all || is_calm(stolen_[i / each])) chosen.push_back(values[i]);
     }
     return chosen;
   }

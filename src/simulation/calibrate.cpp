@@ -21,6 +21,11 @@ namespace {
 
 constexpr int kRounds = 12;
 
+std::string text_of(const Team& team) {
+  return fmt::format("{} rank{} x {} thread{}", team.ranks, team.ranks == 1 ? "" : "s",
+                     team.threads, team.threads == 1 ? "" : "s");
+}
+
 /// All measurements of one team.
 class TeamTimes {
  public:
@@ -29,9 +34,8 @@ class TeamTimes {
     together([&](int i) { workers_[index(i)].start(); });
   }
 
-  /// With the weights that `trainer` has made, which may be this one itself.
-  void prepare(const TeamTimes& trainer) {
-    trainer_ = &trainer;
+  /// First of all: measures the machine's limits and makes the programs.
+  void compile() {
     measure_calm_limits();
     for (TimedWorker& worker : workers_) {
       worker.compile([&](const ParameterLayout& layout) {
@@ -39,9 +43,19 @@ class TeamTimes {
         return Array{weights_->bytes().data(), layout.arena_size, DType::f32};
       });
     }
+  }
+
+  /// One rank makes weights for all teams.
+  void train() {
     together([&](int i) {
-      if (i == 0 && trainer_ == this) workers_[0].train();
+      if (i == 0) workers_[0].train();
     });
+  }
+
+  /// With the weights that `trainer` has made, which may be this one itself: finds the algorithms
+  /// of each size, and how many passes of it make a round.
+  void prepare(const TeamTimes& trainer) {
+    trainer_ = &trainer;
     use_weights(0);
     for (std::size_t size = 0; size < todo_.sizes.size(); ++size) {
       // Long enough for the clock, and for all ranks to be at it most of the time.
@@ -67,8 +81,7 @@ class TeamTimes {
   /// Where its rounds were disturbed and count all the same, in words; else empty.
   std::string complaint() const {
     if (!rounds_.gave_up()) return "";
-    return fmt::format("{} rank{} x {} thread{}: {:.0f} % of the CPU time", team_.ranks,
-                       team_.ranks == 1 ? "" : "s", team_.threads, team_.threads == 1 ? "" : "s",
+    return fmt::format("{}: {:.0f} % of the CPU time", text_of(team_),
                        100 * rounds_.stolen_of_counted().value_or(0));
   }
 
@@ -94,7 +107,7 @@ class TeamTimes {
 
   std::vector<double> workspaces() const {
     std::vector<double> bytes;
-    for (std::size_t size = 0; size < passes_.size(); ++size) {
+    for (std::size_t size = 0; size < todo_.sizes.size(); ++size) {
       bytes.push_back(static_cast<double>(workers_[0].program(size).workspace_bytes()));
     }
     return bytes;
@@ -280,6 +293,23 @@ CostTable table_of(const Calibration& todo) {
   return table;
 }
 
+/// Rounds over all teams, until each has enough and the time asked for is over.
+void time_rounds(const Calibration& todo, std::list<TeamTimes>& teams) {
+  const Stopwatch watch;
+  Stopwatch said;
+  for (int round = 1;; ++round) {
+    for (TeamTimes& team : teams) {
+      if (watch.seconds() < todo.seconds || !team.done()) team.time_round();
+    }
+    const double past = watch.seconds();
+    if (past >= todo.seconds && std::ranges::all_of(teams, &TeamTimes::done)) return;
+    constexpr double kTell = 30;
+    if (said.seconds() < kTell) continue;
+    said = {};
+    todo.say(calibration_progress(round, past, todo.seconds));
+  }
+}
+
 }  // namespace
 
 std::vector<Team> teams_of(int cores, int hardware_threads) {
@@ -291,42 +321,40 @@ std::vector<Team> teams_of(int cores, int hardware_threads) {
   return teams;
 }
 
+std::string calibration_progress(int rounds, double past, double least) {
+  if (past >= least && rounds >= kRounds) {
+    return fmt::format(
+        "Measured for {:.0f} s; measuring again what the host disturbed, which took CPU time for "
+        "others",
+        past);
+  }
+  const double whole = std::max(least, past * kRounds / rounds);
+  return fmt::format("Measured for {:.0f} s, about {:.0f} s to go", past, whole - past);
+}
+
 CostTable calibrate(const Calibration& todo) {
   CostTable table = table_of(todo);
   std::list<TeamTimes> teams;
-  todo.say(fmt::format(
-      "Measuring the model's costs on {} cores (up to three minutes; --costs FILE takes "
-      "those of another machine)",
-      table.cores));
+  todo.say(
+      fmt::format("Measuring the model's costs on {} cores (preparations, then at least {:.0f} s; "
+                  "--measure-seconds N changes that, --costs FILE takes those of another machine)",
+                  table.cores, todo.seconds));
   for (const Team& team : teams_of(table.cores, table.hardware_threads)) {
     const TeamTimes* const first = teams.empty() ? nullptr : &teams.front();
     // All teams keep their programs, since rounds go through them.
     constexpr double kPart = 0.25;
     if (first && team.ranks * first->bytes_of_rank() > kPart * table.memory_bytes) {
-      todo.say(
-          fmt::format("{} ranks at once would need too much memory; their costs are taken from "
-                      "fewer",
-                      team.ranks));
+      todo.say(fmt::format("{} would need too much memory; their costs are taken from fewer",
+                           text_of(team)));
       continue;
     }
-    teams.emplace_back(todo, team).prepare(teams.front());
+    teams.emplace_back(todo, team).compile();
   }
-  const Stopwatch watch;
-  const auto busy = [&] { return !std::ranges::all_of(teams, &TeamTimes::done); };
-  for (int round = 0; busy(); ++round) {
-    for (TeamTimes& team : teams) {
-      if (!team.done()) team.time_round();
-    }
-    if (round == kRounds / 2) {
-      todo.say(fmt::format("Measured for {:.0f} s, about {:.0f} s to go", watch.seconds(),
-                           watch.seconds() * (kRounds - round - 1) / (round + 1)));
-    }
-    if (round == kRounds - 1 && busy()) {
-      todo.say(
-          "The host took CPU time for others; measuring again what it disturbed, for up to "
-          "twice as long");
-    }
-  }
+  // Has all cores, where there are several and memory for it.
+  TeamTimes& trainer = teams.back();
+  trainer.train();
+  for (TeamTimes& team : teams) team.prepare(trainer);
+  time_rounds(todo, teams);
   for (const TeamTimes& team : teams) {
     if (const std::string lost = team.complaint(); !lost.empty()) {
       todo.say(

@@ -26,6 +26,7 @@ struct Calibration {
   const ImageSet& images;
   const Machine& machine;
   std::vector<int> sizes;  ///< images at once, ascending
+  double seconds;          ///< that the rounds take at least
   std::function<std::unique_ptr<Backend>(int threads)> make_backend;
   /// The hardware threads of this rank of a team.
   std::function<std::vector<int>(int rank, int threads)> cpus;
@@ -43,8 +44,14 @@ std::vector<Team> teams_of(int cores, int hardware_threads);
 /// a disturbance of seconds falls on none of them alone, and medians count. The weights are those
 /// after 4, 7 and 10 steps in turn: from one step to the next, kernels that skip zeros are up to a
 /// fifth quicker or slower.
-/// Rounds that the host disturbed are measured again (core/calm_rounds.h). Takes one minute to
-/// three on two cores. Names of model and network are left to the caller.
+/// Rounds that the host disturbed are measured again (core/calm_rounds.h). A machine's speed may
+/// come and go within minutes with nothing stolen, so rounds go on for `seconds` at least;
+/// preparations take a minute or two more on two cores. Names of model and network are left to the
+/// caller.
 CostTable calibrate(const Calibration&);
+
+/// What calibrate() says after so many rounds, of which it wants 12, that took `past` seconds of
+/// `least`, when it goes on.
+std::string calibration_progress(int rounds, double past, double least);
 
 }  // namespace cputrain

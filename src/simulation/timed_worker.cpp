@@ -116,6 +116,7 @@ void TimedWorker::train() {
     kept_.push_back(std::make_unique<Pages>(weights_.bytes().size()));
     std::ranges::copy(weights_.bytes(), kept_.back()->bytes().begin());
   }
+  programs_.back()->try_again();  // it has tried algorithms with weights that had hardly learnt
 }
 
 void TimedWorker::use_weights(const TimedWorker& trained, int kept) {

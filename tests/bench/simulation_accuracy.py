@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """How far `simulate --platform here` is from `sweep`: both measure this machine, in turn, and cells are compared.
 
-    tests/bench/simulation_accuracy.py [--np 1,2] [--batch 128,256] [--rounds 5] [-- FLAGS OF BOTH]
+    tests/bench/simulation_accuracy.py [--np 1,2] [--batch 128,256] [--rounds 5] [--measure-seconds 60] [-- FLAGS]
 
 A machine whose host has other work changes its speed by the minute, and a sweep takes several. So a round has one
 short sweep between two simulations, and ratios are taken within it, to their mean. Both are printed: where they differ
 much, the machine moved meanwhile, and the round says little. A simulation serves the rounds before and after it.
 FLAGS may be what `simulate` and `sweep` have in common (--model, --threads, ...), but not --steps or --repeat. Run it
-on a quiet machine; a round takes three to five minutes on two cores.
+on a quiet machine; a round takes three to seven minutes on two cores.
 """
 import argparse
 import json
@@ -42,8 +42,9 @@ def seconds(table):
     return found
 
 
-def simulated(grid, flags):
-    return seconds(json.loads(run("simulate", *grid, *flags, "--platform", "here", "--json", "-")))
+def simulated(grid, flags, least):
+    return seconds(json.loads(run("simulate", *grid, *flags, "--platform", "here", "--measure-seconds", str(least),
+                                  "--json", "-")))
 
 
 def measured(grid, flags, steps):
@@ -62,6 +63,7 @@ def main():
     parser.add_argument("--np", default="1,2", help="CPUs [1,2]")
     parser.add_argument("--batch", default="128,256", help="global batches [128,256]")
     parser.add_argument("--steps", type=int, default=4, help="measured in each cell of a round [4]")
+    parser.add_argument("--measure-seconds", type=int, default=60, help="of a simulation, at least [60]")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("flags", nargs="*", help="of both commands, behind --")
     args = parser.parse_args()
@@ -70,10 +72,10 @@ def main():
 
     grid = ["--np", args.np, "--batch", args.batch]
     errors = {}
-    before = simulated(grid, args.flags)
+    before = simulated(grid, args.flags, args.measure_seconds)
     for number in range(args.rounds):
         real = measured(grid, args.flags, args.steps)
-        after = simulated(grid, args.flags)
+        after = simulated(grid, args.flags, args.measure_seconds)
         if real.keys() != before.keys() or real.keys() != after.keys():
             sys.exit(f"the sweep has {', '.join(real)}; the simulation {', '.join(before)}")
         line = []

@@ -100,7 +100,9 @@ class Simulate(ProgramTest):
     @needs_simulator
     def test_costs_measured_here_add_up_to_the_forecast(self):
         done = self.expect(0, "simulate", "--platform", "here", "--np", "1", "--batch", "64", "--image-size", "64",
-                           "--data", "synthetic:1000", "--json", "-", "--out", "here", "--repeat", "9")
+                           "--data", "synthetic:1000", "--json", "-", "--out", "here", "--repeat", "9",
+                           "--measure-seconds", "2")
+        self.assertIn("at least 2 s", done.stderr)
         cell, = json.loads(done.stdout)["cells"]
         with open(self.path("here", "costs.json")) as file:
             table = json.load(file)
@@ -198,6 +200,7 @@ class Simulate(ProgramTest):
                 (["--platform", "nowhere"], ["--platform nowhere", "skylake-96"]),
                 (["--platform", "here", "--clock-ghz", "2"], ["--clock-ghz"]),
                 (["--network-gbps", "2"], ["--network-gbps"]),
+                (["--measure-seconds", "2"], ["--measure-seconds", "--costs", "exclude each other"]),
                 (["--image-size", "128"], ["--costs", "64x64"])]:
             with self.subTest(words=words):
                 size = [] if "--image-size" in words else ["--image-size", "64"]

@@ -44,6 +44,15 @@ TEST(CalmRounds, AllCountWhereCalmOnesAreRare) {
   EXPECT_DOUBLE_EQ(*rounds.stolen_of_counted(), 0.5);
 }
 
+TEST(CalmRounds, AFewOfManyDoNotDecideAlone) {
+  CalmRounds rounds(12);
+  for (int i = 0; i < 100; ++i) rounds.add(i % 20 == 0 ? 0.0 : 0.5);
+  EXPECT_TRUE(rounds.gave_up());  // five calm ones; three were enough of 36
+  for (int i = 0; i < 4; ++i) rounds.add(0.0);
+  EXPECT_FALSE(rounds.gave_up());
+  EXPECT_EQ(rounds.counted(), 9U);
+}
+
 TEST(CalmRounds, AreNotWaitedForWhereThereAreNone) {
   CalmRounds rounds(4);
   for (int i = 0; i < 4; ++i) {

@@ -228,6 +228,16 @@ TEST(Calibration, MeasuresTheTeamsThatAMachineHas) {
   EXPECT_EQ(text(48, 96), "1x1 4x1 16x1 48x1 96x1 1x48 ");
 }
 
+TEST(Calibration, SaysHowLongItGoesOn) {
+  EXPECT_EQ(calibration_progress(10, 40, 300), "Measured for 40 s, about 260 s to go");
+  // Slow rounds: twelve take longer than what was asked for.
+  EXPECT_EQ(calibration_progress(4, 40, 60), "Measured for 40 s, about 80 s to go");
+  EXPECT_EQ(calibration_progress(11, 110, 60), "Measured for 110 s, about 10 s to go");
+  EXPECT_EQ(calibration_progress(12, 120, 60),
+            "Measured for 120 s; measuring again what the host disturbed, which took CPU time for "
+            "others");
+}
+
 TEST(Costs, AreSteadyWhereNoMeasurementDrifted) {
   CostTable table = costs();
   table.by_active[0].drift = 0.1;
