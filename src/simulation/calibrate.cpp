@@ -7,6 +7,7 @@
 #include <cmath>
 #include <exception>
 #include <list>
+#include <optional>
 #include <thread>
 
 #include "core/calm_rounds.h"
@@ -293,17 +294,23 @@ CostTable table_of(const Calibration& todo) {
   return table;
 }
 
-/// Rounds over all teams, until each has enough and the time asked for is over.
+/// Rounds over all teams, as many as are wanted and for the time asked for; then those that the
+/// host disturbed again, for a while.
 void time_rounds(const Calibration& todo, std::list<TeamTimes>& teams) {
+  constexpr double kTell = 30, kAgain = 90;
   const Stopwatch watch;
   Stopwatch said;
+  std::optional<Stopwatch> again;
   for (int round = 1;; ++round) {
     for (TeamTimes& team : teams) {
       if (watch.seconds() < todo.seconds || !team.done()) team.time_round();
     }
     const double past = watch.seconds();
-    if (past >= todo.seconds && std::ranges::all_of(teams, &TeamTimes::done)) return;
-    constexpr double kTell = 30;
+    if (past >= todo.seconds && round >= kRounds) {
+      if (std::ranges::all_of(teams, &TeamTimes::done)) return;
+      if (!again) again.emplace();
+      if (again->seconds() >= kAgain) return;
+    }
     if (said.seconds() < kTell) continue;
     said = {};
     todo.say(calibration_progress(round, past, todo.seconds));

@@ -44,10 +44,10 @@ std::vector<Team> teams_of(int cores, int hardware_threads);
 /// a disturbance of seconds falls on none of them alone, and medians count. The weights are those
 /// after 4, 7 and 10 steps in turn: from one step to the next, kernels that skip zeros are up to a
 /// fifth quicker or slower.
-/// Rounds that the host disturbed are measured again (core/calm_rounds.h). A machine's speed may
-/// come and go within minutes with nothing stolen, so rounds go on for `seconds` at least;
-/// preparations take a minute or two more on two cores. Names of model and network are left to the
-/// caller.
+/// Rounds that the host disturbed are measured again (core/calm_rounds.h), for 90 s at most. A
+/// machine's speed may come and go within minutes with nothing stolen, so rounds go on for
+/// `seconds` at least; preparations take a minute or two more on two cores. Names of model and
+/// network are left to the caller.
 CostTable calibrate(const Calibration&);
 
 /// What calibrate() says after so many rounds, of which it wants 12, that took `past` seconds of
