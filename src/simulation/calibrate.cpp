@@ -7,6 +7,7 @@
 #include <cmath>
 #include <exception>
 #include <list>
+#include <map>
 #include <optional>
 #include <thread>
 
@@ -47,9 +48,9 @@ class TeamTimes {
   }
 
   /// One rank makes weights for all teams.
-  void train() {
+  void train(int training) {
     together([&](int i) {
-      if (i == 0) workers_[0].train();
+      if (i == 0) workers_[0].train(training);
     });
   }
 
@@ -68,10 +69,11 @@ class TeamTimes {
 
   bool done() const { return rounds_.enough(); }
 
-  void time_round() {
+  /// With the next weights of those of this training.
+  void time_round(int training) {
     const auto kept = static_cast<int>(rounds_.measured() % TimedWorker::kWeights);
     use_weights(kept);
-    weights_of_round_.push_back(kept);
+    weights_of_round_.push_back(training * TimedWorker::kWeights + kept);
     rounds_.add(most_stolen([&] {
       for (std::size_t size = 0; size < passes_.size(); ++size) {
         together([&](int i) { workers_[index(i)].time_passes(size, passes_[size]); });
@@ -219,15 +221,18 @@ class TeamTimes {
     return by_group_median(rounds_.counted_of(values), rounds_.counted_of(weights_of_round_));
   }
 
-  /// The median over ranks and rounds that count of what `seconds` takes of each.
-  double median_of(std::size_t size, const OfRound& seconds) {
-    std::vector<double> values;
+  /// What `seconds` takes of a round: the median over ranks and rounds that count, and the mean of
+  /// those over the weights, as an epoch has them all.
+  double typical_of(std::size_t size, const OfRound& seconds) {
+    const std::vector<int> weights = rounds_.counted_of(weights_of_round_);
+    std::map<int, std::vector<double>> by_weights;
     for (const TimedWorker& worker : workers_) {
-      for (const double value : rounds_.counted_of(of_rounds(worker, size, seconds))) {
-        values.push_back(value);
-      }
+      const std::vector<double> values = rounds_.counted_of(of_rounds(worker, size, seconds));
+      for (std::size_t i = 0; i < values.size(); ++i) by_weights[weights[i]].push_back(values[i]);
     }
-    return median(std::move(values));
+    double sum = 0;
+    for (auto& [kept, values] : by_weights) sum += median(std::move(values));
+    return sum / static_cast<double>(by_weights.size());
   }
 
   void add_layers(std::size_t size) {
@@ -240,10 +245,10 @@ class TeamTimes {
       };
       for (std::size_t i = 0; i < layers.size(); ++i) {
         costs_.layers[i].name = layers[i].name;
-        add(i, median_of(size, [&](const TimedRound& round) { return round.layers[i].*way; }));
+        add(i, typical_of(size, [&](const TimedRound& round) { return round.layers[i].*way; }));
       }
       costs_.layers.back().name = kBetweenLayers;
-      add(layers.size(), median_of(size, [&](const TimedRound& round) {
+      add(layers.size(), typical_of(size, [&](const TimedRound& round) {
             double rest = round.whole.*way;
             for (const PassSeconds& layer : round.layers) rest -= layer.*way;
             return std::max(0.0, rest);
@@ -294,18 +299,21 @@ CostTable table_of(const Calibration& todo) {
   return table;
 }
 
-/// Rounds over all teams, as many as are wanted and for the time asked for; then those that the
-/// host disturbed again, for a while.
-void time_rounds(const Calibration& todo, std::list<TeamTimes>& teams) {
-  constexpr double kTell = 30, kAgain = 90;
+/// Rounds over all teams, as many as are wanted and for the time asked for, in which `trainer`
+/// trains again from time to time; then those that the host disturbed again, for a while.
+void time_rounds(const Calibration& todo, std::list<TeamTimes>& teams, TeamTimes& trainer) {
+  constexpr double kTell = 30, kAgain = 90, kOfTraining = 60;
   const Stopwatch watch;
   Stopwatch said;
   std::optional<Stopwatch> again;
+  int training = 0;
   for (int round = 1;; ++round) {
     for (TeamTimes& team : teams) {
-      if (watch.seconds() < todo.seconds || !team.done()) team.time_round();
+      if (watch.seconds() < todo.seconds || !team.done()) team.time_round(training);
     }
     const double past = watch.seconds();
+    const double end_of_training = (training + 1) * kOfTraining;
+    if (past >= end_of_training && end_of_training < todo.seconds) trainer.train(++training);
     if (past >= todo.seconds && round >= kRounds) {
       if (std::ranges::all_of(teams, &TeamTimes::done)) return;
       if (!again) again.emplace();
@@ -359,9 +367,9 @@ CostTable calibrate(const Calibration& todo) {
   }
   // Has all cores, where there are several and memory for it.
   TeamTimes& trainer = teams.back();
-  trainer.train();
+  trainer.train(0);
   for (TeamTimes& team : teams) team.prepare(trainer);
-  time_rounds(todo, teams);
+  time_rounds(todo, teams, trainer);
   for (const TeamTimes& team : teams) {
     if (const std::string lost = team.complaint(); !lost.empty()) {
       todo.say(

@@ -101,22 +101,25 @@ void TimedWorker::train_step(UpdateSlice& all, const UpdateRule& rule) {
   ++all.step;
 }
 
-void TimedWorker::train() {
+void TimedWorker::train(int training) {
   // Sweeps leave out the first steps, too.
   constexpr std::array<std::uint64_t, kWeights> kSteps{4, 7, 10};
-  initialise_weights(todo_.graph, *programs_.back(), todo_.seed, weights_);
+  const std::uint64_t seed = todo_.seed + static_cast<std::uint64_t>(training);
+  initialise_weights(todo_.graph, *programs_.back(), seed, weights_);
   // Layer-wise rules would need norms; how few zeros there are depends little on the rule.
   const bool layer_wise = is_layer_wise(todo_.rule);
   const UpdateRule rule = layer_wise ? UpdateRule(Sgd{}) : todo_.rule;
   std::vector<std::unique_ptr<Pages>> state;
   UpdateSlice all = slice({0, gradients().size}, state);
   all.learning_rate = layer_wise ? default_learning_rate(rule) : todo_.learning_rate;
+  kept_.clear();
   for (const std::uint64_t steps : kSteps) {
     while (all.step < steps) train_step(all, rule);
     kept_.push_back(std::make_unique<Pages>(weights_.bytes().size()));
     std::ranges::copy(weights_.bytes(), kept_.back()->bytes().begin());
   }
-  programs_.back()->try_again();  // it has tried algorithms with weights that had hardly learnt
+  // It has tried algorithms with weights that had hardly learnt.
+  if (training == 0) programs_.back()->try_again();
 }
 
 void TimedWorker::use_weights(const TimedWorker& trained, int kept) {

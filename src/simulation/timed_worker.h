@@ -38,9 +38,10 @@ class TimedWorker {
   void start() { backend_ = todo_.make_backend(team_.threads); }
   /// Programs of all sizes. `weights` is asked for the arena with each of them.
   void compile(const std::function<Array(const ParameterLayout&)>& weights);
-  /// Trains from initial weights on and keeps those of kWeights of its steps: kernels skip zeros,
-  /// and how many there are changes with every step.
-  void train();
+  /// Trains from the initial weights of this training on and keeps those of kWeights of its steps,
+  /// in place of an earlier training's: kernels skip zeros, and how many there are changes with
+  /// every step and is another one in every training.
+  void train(int training);
   static constexpr int kWeights = 3;
   /// Those that a worker of this or another team has kept, by number.
   void use_weights(const TimedWorker& trained, int kept);
