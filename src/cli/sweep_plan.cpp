@@ -166,7 +166,7 @@ std::vector<std::string> SweepPlan::words_of_run(const Cell& cell, int repeat) c
   if (!full_epochs) {
     const StepPlan plan = steps_of(cell);
     add("--steps", std::to_string(plan.warm_up + plan.measured));
-    add("--limit-train", std::to_string(plan.images));
+    add("--limit-train", std::to_string(pictures.at(cell.batch)));
     add("--limit-val", "0");
   }
   add("--log-every", "1");
@@ -213,6 +213,10 @@ SweepPlan plan_sweep(const Config& config, const Services& services) {
   plan.full_epochs = config.full_epochs;
   if (config.steps) plan.steps = static_cast<int>(*config.steps);
   plan.epoch = {source.train.size(), choices.plan.drop_last};
+  for (const Cell& cell : plan.cells) {
+    std::size_t& most = plan.pictures[cell.batch];
+    most = std::max(most, plan.steps_of(cell).images);
+  }
   plan.flops_per_image = graph.training_flops();
   plan.launching = launching_of(config, services, machine);
   plan.program = program_path();

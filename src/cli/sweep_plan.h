@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/config.h"
@@ -19,6 +20,10 @@ struct SweepPlan {
   bool full_epochs = false;
   std::optional<int> steps;
   EpochSize epoch;
+  /// Training pictures by batch. Cells of a batch have the same ones in the same order, whatever
+  /// warm-up their ranks need, so that their losses are the same and a speed-up is of the same
+  /// work.
+  std::map<std::size_t, std::size_t> pictures;
   double flops_per_image = 0;  ///< of a training step
   Launching launching;
   std::string program;                 ///< as one would type it here

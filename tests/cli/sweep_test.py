@@ -69,6 +69,17 @@ class Tables(SweepTest):
             self.assertEqual(json.load(f), self.cells()[2, 16])
         self.expect(2, "sweep", "--config", "s/sweep.json", "--task", "5", says=["from 1 to 4"])
 
+    def test_cells_of_a_batch_lose_alike(self):
+        # Two ranks need more steps to find their algorithms, so more pictures, than one.
+        self.expect(0, *CELL, "--np", "1,2", "--batch", "64", "--data", "synthetic:1200",
+                    "--optimizer", "sgd", "--out", "s")
+        one, two = ([m["loss"] for m in self.metrics(os.path.join("s", cell["runs"][0]), "step")]
+                    for cell in self.cells().values())
+        self.assertEqual((len(one), len(two)), (9, 15))
+        for step, losses in enumerate(zip(one, two), 1):
+            with self.subTest(step=step):
+                self.assertAlmostEqual(*losses, delta=1e-3)
+
     def test_what_is_collected_is_of_who_measured_it(self):
         with open(self.path("mpirun"), "w") as f:  # two ranks are killed
             f.write(f'#!/bin/bash\n[[ " $* " != *" -np 2 "* ]] || exit 137\n'
