@@ -48,7 +48,7 @@ std::optional<std::filesystem::path> cache_file(const Machine& machine,
                                                 const std::string& network) {
   const auto beside = algorithms_file();
   if (!beside) return {};
-  constexpr int kMethod = 3;  // of calibrate(): what other ones measured is not taken
+  constexpr int kMethod = 4;  // of calibrate(): what other ones measured is not taken
   const std::uint64_t key = Fnv1a()
                                 .add(machine.cpu_model)
                                 .add(machine.host)
@@ -98,7 +98,7 @@ std::vector<int> cpus_of(const Machine& machine, int rank, int threads) {
 }
 
 CostTable measure(const Config& config, const Services& services, const TrainingChoices& choices,
-                  const Graph& graph, const Machine& machine, double seconds) {
+                  const Graph& graph, const Machine& machine, double seconds, bool here) {
   const auto solo = make_solo();
   DataRequest request = config.data_request(choices.seed);
   request.limit_train = kImages;
@@ -116,6 +116,7 @@ CostTable measure(const Config& config, const Services& services, const Training
        .machine = machine,
        .sizes = kSizes,
        .seconds = seconds,
+       .trainings = here ? 6 : 3,
        .make_backend = [&](int threads) { return backend_with(threads, config, services); },
        .cpus = [&](int rank, int threads) { return cpus_of(machine, rank, threads); },
        .bind = services.bind_this_thread,
@@ -183,7 +184,7 @@ CostTable costs_of(const Config& config, const Services& services, const Trainin
   // What is forecast for this machine can be compared with it, so its costs are worth more time.
   constexpr int kSeconds = 60, kSecondsHere = 300;
   const int seconds = asked.value_or(here ? kSecondsHere : kSeconds);
-  CostTable table = measure(config, services, choices, graph, machine, seconds);
+  CostTable table = measure(config, services, choices, graph, machine, seconds, here);
   table.model = choices.model->name;
   table.image_size = choices.image.height;
   table.classes = static_cast<int>(graph.back().dst.size());

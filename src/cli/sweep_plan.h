@@ -20,9 +20,9 @@ struct SweepPlan {
   bool full_epochs = false;
   std::optional<int> steps;
   EpochSize epoch;
-  /// Training pictures by batch. Cells of a batch have the same ones in the same order, whatever
-  /// warm-up their ranks need, so that their losses are the same and a speed-up is of the same
-  /// work.
+  /// Training pictures by batch, where epochs are not whole: what the cell with most steps needs,
+  /// measurable here or not. So cells of a batch have the same ones in the same order, whatever
+  /// warm-up their ranks need, and their losses and a speed-up are of the same work.
   std::map<std::size_t, std::size_t> pictures;
   double flops_per_image = 0;  ///< of a training step
   Launching launching;

@@ -9,6 +9,7 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <thread>
 
 #include "core/calm_rounds.h"
@@ -47,10 +48,13 @@ class TeamTimes {
     }
   }
 
-  /// One rank makes weights for all teams.
-  void train(int training) {
+  /// One rank makes the weights of several trainings, for all teams.
+  void train() {
+    constexpr double kPart = 0.1;
+    const auto bytes = static_cast<double>(weights_->bytes().size());
+    const int fit = static_cast<int>(kPart * todo_.machine.memory_gb * 1e9 / bytes);
     together([&](int i) {
-      if (i == 0) workers_[0].train(training);
+      if (i == 0) workers_[0].train(std::clamp(fit, 1, todo_.trainings));
     });
   }
 
@@ -69,11 +73,11 @@ class TeamTimes {
 
   bool done() const { return rounds_.enough(); }
 
-  /// With the next weights of those of this training.
-  void time_round(int training) {
-    const auto kept = static_cast<int>(rounds_.measured() % TimedWorker::kWeights);
+  /// With the next weights in turn.
+  void time_round() {
+    const int kept = static_cast<int>(rounds_.measured()) % trainer_->workers_[0].kept();
     use_weights(kept);
-    weights_of_round_.push_back(training * TimedWorker::kWeights + kept);
+    weights_of_round_.push_back(kept);
     rounds_.add(most_stolen([&] {
       for (std::size_t size = 0; size < passes_.size(); ++size) {
         together([&](int i) { workers_[index(i)].time_passes(size, passes_[size]); });
@@ -225,14 +229,14 @@ class TeamTimes {
   /// those over the weights, as an epoch has them all.
   double typical_of(std::size_t size, const OfRound& seconds) {
     const std::vector<int> weights = rounds_.counted_of(weights_of_round_);
-    std::map<int, std::vector<double>> by_weights;
+    std::map<int, std::vector<double>> groups;
     for (const TimedWorker& worker : workers_) {
       const std::vector<double> values = rounds_.counted_of(of_rounds(worker, size, seconds));
-      for (std::size_t i = 0; i < values.size(); ++i) by_weights[weights[i]].push_back(values[i]);
+      for (std::size_t i = 0; i < values.size(); ++i) groups[weights[i]].push_back(values[i]);
     }
     double sum = 0;
-    for (auto& [kept, values] : by_weights) sum += median(std::move(values));
-    return sum / static_cast<double>(by_weights.size());
+    for (auto& values : std::views::values(groups)) sum += median(std::move(values));
+    return sum / static_cast<double>(groups.size());
   }
 
   void add_layers(std::size_t size) {
@@ -299,21 +303,18 @@ CostTable table_of(const Calibration& todo) {
   return table;
 }
 
-/// Rounds over all teams, as many as are wanted and for the time asked for, in which `trainer`
-/// trains again from time to time; then those that the host disturbed again, for a while.
-void time_rounds(const Calibration& todo, std::list<TeamTimes>& teams, TeamTimes& trainer) {
-  constexpr double kTell = 30, kAgain = 90, kOfTraining = 60;
+/// Rounds over all teams, as many as are wanted and for the time asked for; then those that the
+/// host disturbed again, for a while.
+void time_rounds(const Calibration& todo, std::list<TeamTimes>& teams) {
+  constexpr double kTell = 30, kAgain = 60;
   const Stopwatch watch;
   Stopwatch said;
   std::optional<Stopwatch> again;
-  int training = 0;
   for (int round = 1;; ++round) {
     for (TeamTimes& team : teams) {
-      if (watch.seconds() < todo.seconds || !team.done()) team.time_round(training);
+      if (watch.seconds() < todo.seconds || !team.done()) team.time_round();
     }
     const double past = watch.seconds();
-    const double end_of_training = (training + 1) * kOfTraining;
-    if (past >= end_of_training && end_of_training < todo.seconds) trainer.train(++training);
     if (past >= todo.seconds && round >= kRounds) {
       if (std::ranges::all_of(teams, &TeamTimes::done)) return;
       if (!again) again.emplace();
@@ -367,9 +368,9 @@ CostTable calibrate(const Calibration& todo) {
   }
   // Has all cores, where there are several and memory for it.
   TeamTimes& trainer = teams.back();
-  trainer.train(0);
+  trainer.train();
   for (TeamTimes& team : teams) team.prepare(trainer);
-  time_rounds(todo, teams, trainer);
+  time_rounds(todo, teams);
   for (const TeamTimes& team : teams) {
     if (const std::string lost = team.complaint(); !lost.empty()) {
       todo.say(

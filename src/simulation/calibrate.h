@@ -22,11 +22,12 @@ struct Calibration {
   const Graph& graph;
   const UpdateRule& rule;
   double learning_rate;
-  std::uint64_t seed;  ///< of the initial weights
+  std::uint64_t seed;  ///< of the initial weights of the first training
   const ImageSet& images;
   const Machine& machine;
   std::vector<int> sizes;  ///< images at once, ascending
   double seconds;          ///< that the rounds take at least
+  int trainings;           ///< whose weights they have; fewer where memory is short
   std::function<std::unique_ptr<Backend>(int threads)> make_backend;
   /// The hardware threads of this rank of a team.
   std::function<std::vector<int>(int rank, int threads)> cpus;
@@ -42,10 +43,9 @@ std::vector<Team> teams_of(int cores, int hardware_threads);
 /// Times passes of the model by layer and number of images, the update, sums of arrays and the
 /// machine's limits, for each team. Rounds go through all sizes and teams, again and again, so that
 /// a disturbance of seconds falls on none of them alone, and medians count. The weights are those
-/// after 4, 7 and 10 steps of a training in turn, every minute those of another one, and costs are
-/// means over them: from one step to the next, and from one training to another, kernels that skip
-/// zeros are up to a fifth quicker or slower.
-/// Rounds that the host disturbed are measured again (core/calm_rounds.h), for 90 s at most. A
+/// after 4, 7 or 10 steps of several trainings in turn, and costs are means over them: between
+/// trainings, and between their steps, kernels that skip zeros are up to a fifth quicker or slower.
+/// Rounds that the host disturbed are measured again (core/calm_rounds.h), for 60 s at most. A
 /// machine's speed may come and go within minutes with nothing stolen, so rounds go on for
 /// `seconds` at least; preparations take a minute or two more on two cores. Names of model and
 /// network are left to the caller.

@@ -87,39 +87,37 @@ PassSeconds TimedWorker::next_pass(std::size_t size, Accumulate accumulate) {
   return pass(size, first, 0, accumulate, 1);
 }
 
-void TimedWorker::train_step(UpdateSlice& all, const UpdateRule& rule) {
+void TimedWorker::train_step(UpdateSlice& all, const UpdateRule& rule, std::size_t first) {
   constexpr std::size_t kImages = 128;
   const std::size_t size = todo_.sizes.size() - 1;
   const auto at_once = static_cast<std::size_t>(todo_.sizes[size]);
   const std::size_t passes = (kImages + at_once - 1) / at_once;
   const std::size_t before = static_cast<std::size_t>(all.step) * passes;
   for (std::size_t i = 0; i < passes; ++i) {
-    pass(size, (before + i) * at_once, all.step, i == 0 ? Accumulate::overwrite : Accumulate::add,
-         1.0 / static_cast<double>(passes));
+    pass(size, first + (before + i) * at_once, all.step,
+         i == 0 ? Accumulate::overwrite : Accumulate::add, 1.0 / static_cast<double>(passes));
   }
   backend_->update(rule, all);
   ++all.step;
 }
 
-void TimedWorker::train(int training) {
+void TimedWorker::train(int trainings) {
   // Sweeps leave out the first steps, too.
-  constexpr std::array<std::uint64_t, kWeights> kSteps{4, 7, 10};
-  const std::uint64_t seed = todo_.seed + static_cast<std::uint64_t>(training);
-  initialise_weights(todo_.graph, *programs_.back(), seed, weights_);
+  constexpr std::array<std::uint64_t, 3> kSteps{4, 7, 10};
   // Layer-wise rules would need norms; how few zeros there are depends little on the rule.
   const bool layer_wise = is_layer_wise(todo_.rule);
   const UpdateRule rule = layer_wise ? UpdateRule(Sgd{}) : todo_.rule;
-  std::vector<std::unique_ptr<Pages>> state;
-  UpdateSlice all = slice({0, gradients().size}, state);
-  all.learning_rate = layer_wise ? default_learning_rate(rule) : todo_.learning_rate;
-  kept_.clear();
-  for (const std::uint64_t steps : kSteps) {
-    while (all.step < steps) train_step(all, rule);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(trainings); ++i) {
+    initialise_weights(todo_.graph, *programs_.back(), todo_.seed + i, weights_);
+    std::vector<std::unique_ptr<Pages>> state;
+    UpdateSlice all = slice({0, gradients().size}, state);
+    all.learning_rate = layer_wise ? default_learning_rate(rule) : todo_.learning_rate;
+    const std::size_t first = i * order_.size() / static_cast<std::size_t>(trainings);
+    while (all.step < kSteps[i % kSteps.size()]) train_step(all, rule, first);
     kept_.push_back(std::make_unique<Pages>(weights_.bytes().size()));
     std::ranges::copy(weights_.bytes(), kept_.back()->bytes().begin());
   }
-  // It has tried algorithms with weights that had hardly learnt.
-  if (training == 0) programs_.back()->try_again();
+  programs_.back()->try_again();  // it has tried algorithms with weights that had hardly learnt
 }
 
 void TimedWorker::use_weights(const TimedWorker& trained, int kept) {

@@ -38,11 +38,11 @@ class TimedWorker {
   void start() { backend_ = todo_.make_backend(team_.threads); }
   /// Programs of all sizes. `weights` is asked for the arena with each of them.
   void compile(const std::function<Array(const ParameterLayout&)>& weights);
-  /// Trains from the initial weights of this training on and keeps those of kWeights of its steps,
-  /// in place of an earlier training's: kernels skip zeros, and how many there are changes with
-  /// every step and is another one in every training.
-  void train(int training);
-  static constexpr int kWeights = 3;
+  /// Trains so many times, from other weights and with other images each time, and keeps the
+  /// weights after a few steps of each: kernels skip zeros, and how many there are differs between
+  /// trainings, and between their steps.
+  void train(int trainings);
+  int kept() const { return static_cast<int>(kept_.size()); }
   /// Those that a worker of this or another team has kept, by number.
   void use_weights(const TimedWorker& trained, int kept);
   /// Passes until the program of this size has found its algorithms. Seconds of one more.
@@ -66,7 +66,8 @@ class TimedWorker {
   /// of the mean loss.
   PassSeconds pass(std::size_t size, std::size_t first, std::uint64_t step, Accumulate,
                    double scale);
-  void train_step(UpdateSlice& all, const UpdateRule& rule);
+  /// With the next images of those from `first` on.
+  void train_step(UpdateSlice& all, const UpdateRule& rule, std::size_t first);
   /// Of the next images.
   PassSeconds next_pass(std::size_t size, Accumulate);
   Array gradients() const;
