@@ -4,9 +4,24 @@
 #include <cassert>
 #include <cstddef>
 #include <map>
+#include <ranges>
 #include <utility>
 
 namespace cputrain {
+namespace {
+
+std::map<int, double> group_medians(const std::vector<double>& values,
+                                    std::span<const int> groups) {
+  assert(!groups.empty() && values.size() % groups.size() == 0);
+  const std::size_t each = values.size() / groups.size();
+  std::map<int, std::vector<double>> members;
+  for (std::size_t i = 0; i < values.size(); ++i) members[groups[i / each]].push_back(values[i]);
+  std::map<int, double> medians;
+  for (auto& [group, of_group] : members) medians[group] = median(std::move(of_group));
+  return medians;
+}
+
+}  // namespace
 
 double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
@@ -21,14 +36,17 @@ double quantile(std::vector<double> values, double p) {
 }
 
 std::vector<double> by_group_median(std::vector<double> values, std::span<const int> groups) {
-  assert(!groups.empty() && values.size() % groups.size() == 0);
+  const std::map<int, double> medians = group_medians(values, groups);
   const std::size_t each = values.size() / groups.size();
-  std::map<int, std::vector<double>> members;
-  for (std::size_t i = 0; i < values.size(); ++i) members[groups[i / each]].push_back(values[i]);
-  std::map<int, double> medians;
-  for (auto& [group, of_group] : members) medians[group] = median(std::move(of_group));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] /= medians[groups[i / each]];
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] /= medians.at(groups[i / each]);
   return values;
+}
+
+double mean_of_group_medians(const std::vector<double>& values, std::span<const int> groups) {
+  const std::map<int, double> medians = group_medians(values, groups);
+  double sum = 0;
+  for (const double value : std::views::values(medians)) sum += value;
+  return sum / static_cast<double>(medians.size());
 }
 
 }  // namespace cputrain

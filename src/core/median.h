@@ -17,4 +17,8 @@ double quantile(std::vector<double> values, double p);
 /// run for each of `groups`, which may name a group several times.
 std::vector<double> by_group_median(std::vector<double> values, std::span<const int> groups);
 
+/// The mean over groups of their medians, so that each group counts alike, however many values it
+/// has. Runs of values and `groups` as above; at least one value.
+double mean_of_group_medians(const std::vector<double>& values, std::span<const int> groups);
+
 }  // namespace cputrain

@@ -7,9 +7,7 @@
 #include <cmath>
 #include <exception>
 #include <list>
-#include <map>
 #include <optional>
-#include <ranges>
 #include <thread>
 
 #include "core/calm_rounds.h"
@@ -229,14 +227,14 @@ class TeamTimes {
   /// those over the weights, as an epoch has them all.
   double typical_of(std::size_t size, const OfRound& seconds) {
     const std::vector<int> weights = rounds_.counted_of(weights_of_round_);
-    std::map<int, std::vector<double>> groups;
+    std::vector<double> values;
+    std::vector<int> groups;
     for (const TimedWorker& worker : workers_) {
-      const std::vector<double> values = rounds_.counted_of(of_rounds(worker, size, seconds));
-      for (std::size_t i = 0; i < values.size(); ++i) groups[weights[i]].push_back(values[i]);
+      const std::vector<double> own = rounds_.counted_of(of_rounds(worker, size, seconds));
+      values.insert(values.end(), own.begin(), own.end());
+      groups.insert(groups.end(), weights.begin(), weights.end());
     }
-    double sum = 0;
-    for (auto& values : std::views::values(groups)) sum += median(std::move(values));
-    return sum / static_cast<double>(groups.size());
+    return mean_of_group_medians(values, groups);
   }
 
   void add_layers(std::size_t size) {

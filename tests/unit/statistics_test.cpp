@@ -38,6 +38,13 @@ TEST(Statistics, DividesByTheMedianOfTheGroup) {
   for (std::size_t i = 0; i < parts.size(); ++i) EXPECT_DOUBLE_EQ(parts[i], expected[i]) << i;
 }
 
+// Medians 3.5 and 20, however many runs a group has.
+TEST(Statistics, MeansOverGroupsCountThemAlike) {
+  EXPECT_DOUBLE_EQ(mean_of_group_medians({2, 4, 10, 30, 5, 3}, std::vector{7, 1, 7}), 11.75);
+  EXPECT_DOUBLE_EQ(mean_of_group_medians({1, 9, 2, 100, 3}, std::vector{0, 0, 0, 5, 0}), 51.25);
+  EXPECT_DOUBLE_EQ(mean_of_group_medians({6, 1, 2}, std::vector{4, 4, 4}), 2);
+}
+
 // The chance that all n values lie on one side of the median is 2 / 2^n; that at most one lies on
 // one side 2 (1 + n) / 2^n.
 TEST(Statistics, IntervalOfAMedianIsMadeOfOrderStatistics) {
