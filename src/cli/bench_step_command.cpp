@@ -22,8 +22,8 @@ Json layers_json(const std::vector<LayerTime>& layers, double images, int steps)
   for (const LayerTime& layer : layers) {
     Json& entry = list.emplace_back(Json{{"name", layer.name},
                                          {"algorithm", algorithms_text(layer)},
-                                         {"density", json_of(layer.density)},
-                                         {"gradient_density", json_of(layer.gradient_density)}});
+                                         {"density", known(layer.density)},
+                                         {"gradient_density", known(layer.gradient_density)}});
     for (const LayerDirection& way : kLayerDirections) {
       const double seconds = layer.*way.seconds / steps;
       entry[fmt::format("{}_seconds", way.name)] = seconds;
@@ -213,7 +213,7 @@ int run_bench_step(const Config& config, const Services& services) {
   result["every_step"] = json_of(spread_of(trials[0]->images_per_second()));
   result["repeats"] = counted;
   result["left_out"] = steps - counted;
-  result["stolen"] = json_of(rounds.stolen_of_counted());
+  result["stolen"] = known(rounds.stolen_of_counted());
   result["layers"] = layers_json(measured.layers, own_images, steps);
   if (config.reproducible) result["reproducible"] = price_json(trials, rates);
   write_result(session, config.json, json_text(result) + "\n");

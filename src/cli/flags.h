@@ -1,6 +1,6 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -8,6 +8,10 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+namespace CLI {
+class App;  // whose header takes longer to compile than most files that declare flags
+}
 
 namespace cputrain {
 

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/json_text.h"
+
 namespace cputrain {
 namespace {
 
@@ -61,15 +63,15 @@ Json json_of(const LayerFigures& layer) {
                           {"algorithm", d.algorithm},
                           {"seconds_per_image", cputrain::json_of(d.seconds)},
                           {"gflops", json_of(d.gflops)},
-                          {"fraction_of_peak", cputrain::json_of(d.of_peak)},
+                          {"fraction_of_peak", known(d.of_peak)},
                           {"gbs", json_of(d.gbs)},
-                          {"fraction_of_bandwidth", cputrain::json_of(d.of_bandwidth)}});
+                          {"fraction_of_bandwidth", known(d.of_bandwidth)}});
   }
   return {{"name", layer.name},
           {"macs_per_image", layer.macs},
           {"bytes_per_image", layer.bytes_of_image},
-          {"density", cputrain::json_of(layer.density)},
-          {"gradient_density", cputrain::json_of(layer.gradient_density)},
+          {"density", known(layer.density)},
+          {"gradient_density", known(layer.gradient_density)},
           {"directions", std::move(directions)}};
 }
 

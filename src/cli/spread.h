@@ -1,8 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-#include <optional>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "core/median.h"
@@ -20,13 +19,6 @@ inline Spread spread_of(std::vector<double> values) {
   return {median(std::move(values)), min, max};
 }
 
-inline nlohmann::ordered_json json_of(const Spread& s) {
-  return {{"median", s.median}, {"min", s.min}, {"max", s.max}};
-}
-
-/// Null where it is not known.
-inline nlohmann::ordered_json json_of(const std::optional<double>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
-}
+nlohmann::ordered_json json_of(const Spread&);
 
 }  // namespace cputrain

@@ -14,8 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json json_of(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
-
 class Profile final : public Reporter {
  public:
   Profile(std::function<std::vector<LayerTime>()> layers, std::FILE* stream,
@@ -95,12 +93,11 @@ class Profile final : public Reporter {
   Json json() const {
     Json layers = Json::array();
     for (const LayerTime& layer : layers_) {
-      Json& entry =
-          layers.emplace_back(Json{{"name", layer.name},
-                                   {"seconds", layer.seconds()},
-                                   {"share", share(layer.seconds())},
-                                   {"density", json_of(layer.density)},
-                                   {"gradient_density", json_of(layer.gradient_density)}});
+      Json& entry = layers.emplace_back(Json{{"name", layer.name},
+                                             {"seconds", layer.seconds()},
+                                             {"share", share(layer.seconds())},
+                                             {"density", known(layer.density)},
+                                             {"gradient_density", known(layer.gradient_density)}});
       for (const LayerDirection& way : kLayerDirections) {
         const double seconds = layer.*way.seconds;
         if (seconds == 0) continue;
