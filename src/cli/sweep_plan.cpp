@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 
 #include "cli/sweep_flags.h"
 #include "cli/training_setup.h"
