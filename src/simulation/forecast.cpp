@@ -7,19 +7,9 @@
 #include <cmath>
 
 #include "core/median.h"
+#include "sweep/explanation.h"
 
 namespace cputrain {
-namespace {
-
-Budget scaled(const Budget& b, double factor) {
-  return {b.input_wait * factor,     b.forward * factor,
-          b.backward * factor,       b.allreduce_exposed * factor,
-          b.straggler_wait * factor, b.optimizer * factor,
-          b.other * factor};
-}
-
-}  // namespace
-
 std::string usual_allreduce(int nodes, int ranks, const Platform& platform, double gradient_bytes) {
   if (nodes == 1) return "shm";
   const auto n = static_cast<unsigned>(nodes);
@@ -108,48 +98,59 @@ void Forecast::fill(Cell& cell, const SimulationResult& result) const {
   cell.spread = {std::ranges::min(cell.repeats), std::ranges::max(cell.repeats)};
   cell.steps = static_cast<std::int64_t>(result.steps);
   cell.images_per_second = images / seconds;
-  cell.budget = scaled(typical->budget, seconds / typical->seconds);
+  cell.budget = typical->budget * (seconds / typical->seconds);
   cell.gflops = flops_per_image_ * images / seconds / 1e9;
   cell.limits = limits_of(cell, platform_, typical->memory_stall * seconds / typical->seconds);
 }
+
+namespace {
+
+/// What may limit an epoch: its seconds, and the part of the epoch from which it is worth naming.
+struct Cause {
+  double seconds, worth_naming;
+  CellLimits limits;
+};
+
+}  // namespace
 
 CellLimits limits_of(const Cell& cell, const Platform& platform, double memory_stall) {
   const Budget& budget = *cell.budget;
   const double seconds = *cell.seconds_per_epoch;
   const auto percent = [&](double part) { return 100 * part / seconds; };
   const int nodes = nodes_used(platform, cell.ranks, cell.threads);
-  const bool network = nodes > 1;
-  // Sums over one node's shared memory move bytes of memory, not of a network.
-  const double communication = network ? budget.allreduce_exposed : 0;
-  const double memory = memory_stall + budget.optimizer + (network ? 0 : budget.allreduce_exposed);
-  const double compute = budget.forward + budget.backward - memory_stall;
   const double images = static_cast<double>(cell.batch) / cell.ranks;
-  // As of measured cells (sweep/explanation.h): a wait counts from a tenth of the epoch.
-  constexpr double kWait = 0.1, kMemory = 0.25;
-  const double wait = std::max(communication, budget.straggler_wait);
-  if (wait < kWait * seconds && memory < kMemory * seconds) {
-    return {"compute", fmt::format("forward and backward take {:.0f} % of the epoch, with {:.4g} "
-                                   "images a rank and step",
-                                   percent(compute), images)};
+  // Sums over one node's shared memory move bytes of memory, not of a network.
+  const double messages = nodes > 1 ? budget.allreduce_exposed : 0;
+  const double memory = memory_stall + budget.optimizer + budget.allreduce_exposed - messages;
+  const Cause causes[] = {
+      {messages,
+       kWaitLimits,
+       {"communication",
+        fmt::format("sums between {} nodes take {:.0f} % of the epoch at {:g} Gbit/s", nodes,
+                    percent(messages), platform.network_gbps)}},
+      {budget.straggler_wait,
+       kWaitLimits,
+       {"imbalance",
+        fmt::format("ranks wait {:.0f} % of the epoch for the one with most images or least luck, "
+                    "with {:.4g} images a rank and step",
+                    percent(budget.straggler_wait), images)}},
+      {memory,
+       kMemoryLimits,
+       {"memory bandwidth",
+        fmt::format("sums, update and what layers wait for memory take {:.0f} % of the epoch at "
+                    "{:g} GB/s a node",
+                    percent(memory), platform.node_gbs)}}};
+  const Cause* most = nullptr;
+  for (const Cause& cause : causes) {
+    const bool named = cause.seconds >= cause.worth_naming * seconds;
+    if (named && (!most || cause.seconds > most->seconds)) most = &cause;
   }
-  const double most = std::max(wait, memory);
-  if (most == communication) {
-    return {"communication",
-            fmt::format("sums between {} nodes take {:.0f} % of the epoch at {:g} Gbit/s", nodes,
-                        percent(communication), platform.network_gbps)};
-  }
-  if (most == memory) {
-    return {
-        "memory bandwidth",
-        fmt::format("sums, update and reading weights take {:.0f} % of the epoch at {:g} GB/s a "
-                    "node",
-                    percent(memory), platform.node_gbs)};
-  }
-  return {
-      "imbalance",
-      fmt::format("ranks wait {:.0f} % of the epoch for the one with most images or least luck, "
-                  "with {:.4g} images a rank and step",
-                  percent(budget.straggler_wait), images)};
+  if (most) return most->limits;
+  const double busy = budget.forward + budget.backward;
+  return {"compute",
+          fmt::format("forward and backward take {:.0f} % of the epoch (computing {:.0f} "
+                      "%, waiting for memory {:.0f} %), with {:.4g} images a rank and step",
+                      percent(busy), percent(busy - memory_stall), percent(memory_stall), images)};
 }
 
 }  // namespace cputrain

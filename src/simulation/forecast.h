@@ -42,8 +42,9 @@ class Forecast {
 /// formulas). `auto` would measure, which sends more messages than the steps that are simulated.
 std::string usual_allreduce(int nodes, int ranks, const Platform&, double gradient_bytes);
 
-/// What takes most of a simulated epoch, in words with its numbers. `memory_stall` is the part of
-/// forward and backward that waited for memory.
+/// What limits a simulated epoch, in words with its numbers: the largest of what is worth naming
+/// (sweep/explanation.h), else `compute`. `memory_stall` is the part of forward and backward that
+/// waited for memory, in seconds of the epoch.
 CellLimits limits_of(const Cell&, const Platform&, double memory_stall);
 
 }  // namespace cputrain

@@ -12,19 +12,20 @@
 namespace cputrain {
 namespace {
 
-/// Part of the epoch from which a wait is what limits, and the part of a step that memory must
-/// need.
-constexpr double kWorthNaming = 0.1, kMemoryBound = 0.25;
-
 /// Every parameter moves at least six times in a step, four bytes each: read forward and back, its
 /// gradient written and read, its value read and written by the update.
 constexpr double kLeastBytes = 6 * 4;
 
-double images_a_rank(const Cell& c) { return static_cast<double>(c.batch) / c.ranks; }
-
-double seconds_a_step(const Cell& c) {
-  return static_cast<double>(c.batch) / c.images_per_second.value_or(0);
+/// A batch, or all images of the epoch where those are fewer.
+double images_a_step(const Cell& c) {
+  const auto batch = static_cast<double>(c.batch);
+  if (!c.images_per_second || !c.seconds_per_epoch) return batch;
+  return std::min(batch, *c.images_per_second * *c.seconds_per_epoch);
 }
+
+double images_a_rank(const Cell& c) { return images_a_step(c) / c.ranks; }
+
+double seconds_a_step(const Cell& c) { return images_a_step(c) / c.images_per_second.value_or(0); }
 
 /// A wait, as a part of the epoch.
 struct Wait {
@@ -90,8 +91,9 @@ CellLimits own_limits(const Cell& c, double parameters) {
   const Wait wait = largest_wait(c);
   const double memory = memory_seconds(c, parameters), step = seconds_a_step(c);
   const double memory_share = c.images_per_second ? memory / step : 0;
-  if (wait.share >= std::max(kWorthNaming, memory_share)) return {wait.what, wait.why};
-  if (memory_share >= kMemoryBound) {
+  const bool waits = wait.share >= kWaitLimits, memory_bound = memory_share >= kMemoryLimits;
+  if (waits && (!memory_bound || wait.share >= memory_share)) return {wait.what, wait.why};
+  if (memory_bound) {
     return {"memory bandwidth",
             fmt::format("weights and gradients alone need {:.2g} of the {:.2g} s of a step to come "
                         "from memory and go back at {:.4g} GB/s",
@@ -112,6 +114,16 @@ CellLimits explain(const Cell& c, double parameters) {
 }
 
 namespace {
+
+/// "1.38 times as quick", and between which figures that lies by the repeats of both cells.
+std::string quicker_text(const Cell& from, const Cell& to) {
+  const std::string text =
+      fmt::format("{:.2f} times as quick", *from.seconds_per_epoch / *to.seconds_per_epoch);
+  if (!from.spread || !to.spread) return text;
+  const double least = from.spread->min / to.spread->max, most = from.spread->max / to.spread->min;
+  constexpr double kShown = 0.01;
+  return most - least < kShown ? text : fmt::format("{} ({:.2f} to {:.2f})", text, least, most);
+}
 
 /// Two neighbouring numbers of ranks in a row of the table.
 struct Growth {
@@ -153,9 +165,9 @@ std::string kind_text(const Kind& kind) {
 }
 
 std::string growth_text(const Growth& g) {
-  return fmt::format("batch {} from {} to {} {}s: {:.2f} times as quick, {:.3g} would be ideal",
-                     g.to->batch, g.from->ranks, g.to->ranks, unit_of(g.to->backend), g.quicker(),
-                     g.ideal());
+  return fmt::format("batch {} from {} to {} {}s: {}, {:.3g} would be ideal", g.to->batch,
+                     g.from->ranks, g.to->ranks, unit_of(g.to->backend),
+                     quicker_text(*g.from, *g.to), g.ideal());
 }
 
 std::string where_ranks_stop_paying(const Kind& kind, const std::vector<Growth>& all) {
@@ -190,12 +202,11 @@ std::vector<std::string> best_splits(const std::vector<Cell>& cells) {
     if (splits.size() < 2) continue;
     const auto [best, worst] = std::ranges::minmax_element(
         splits, {}, [](const Cell* c) { return *c->seconds_per_epoch; });
-    lines.push_back(fmt::format(
-        "{}: best split of {} CPUs at batch {}: {} x {} thread{}, {:.2f} times as quick as {} x {}",
-        (*best)->backend, (*best)->cpus, (*best)->batch, ranks_text((*best)->ranks),
-        (*best)->threads, (*best)->threads == 1 ? "" : "s",
-        *(*worst)->seconds_per_epoch / *(*best)->seconds_per_epoch, (*worst)->ranks,
-        (*worst)->threads));
+    lines.push_back(
+        fmt::format("{}: best split of {} CPUs at batch {}: {} x {} thread{}, {} as {} x {}",
+                    (*best)->backend, (*best)->cpus, (*best)->batch, ranks_text((*best)->ranks),
+                    (*best)->threads, (*best)->threads == 1 ? "" : "s",
+                    quicker_text(**worst, **best), (*worst)->ranks, (*worst)->threads));
   }
   return lines;
 }

@@ -58,6 +58,19 @@ TEST(ExplainTest, MemoryWhereWeightsAloneNeedAQuarterOfTheStep) {
   EXPECT_EQ(explain(cell, 0.26 * 20e9 / 24).what, "memory bandwidth");
   cell.budget->input_wait = 27;
   EXPECT_EQ(explain(cell, 0.26 * 20e9 / 24).what, "input");
+  // Memory that is too little to be named does not hide a wait that is enough.
+  cell.budget->input_wait = 20;
+  EXPECT_EQ(explain(cell, 0.22 * 20e9 / 24).what, "input");
+}
+
+// 10,000 images an epoch of 100 s are one step, not a fifth of one.
+TEST(ExplainTest, ABatchOfMoreImagesThanThereAre) {
+  Cell cell = usual_cell();
+  cell.batch = 50'000;
+  const double parameters = 30 * 20e9 / 24;  // 30 s at 20 GB/s
+  EXPECT_EQ(explain(cell, parameters).what, "memory bandwidth");
+  cell.budget->allreduce_exposed = 40;
+  EXPECT_NE(explain(cell, parameters).why.find("with 2500 images a rank"), std::string::npos);
 }
 
 TEST(ExplainTest, TimeThatTheHostTookIsAdded) {
@@ -125,6 +138,21 @@ TEST(RemarksTest, WhereAddingRanksStopsPaying) {
   EXPECT_EQ(remarks(table)[0].find("cpu, 1 thread a rank: more ranks paid"), 0u);
   table.cells[2].seconds_per_epoch = 40;  // 2.25
   EXPECT_EQ(remarks(table)[0].find("adding ranks stopped paying at 16 images"), 22u);
+}
+
+// From 90 / 50 to 110 / 44, and from 50 / 60 to 60 / 50: the second is not shown at all.
+TEST(RemarksTest, WhatRepeatsLeaveOpen) {
+  CellTable table;
+  table.cells = {place(1, 1, 128, 100), place(2, 1, 128, 48)};
+  table.cells[0].spread = CellSpread{90, 110};
+  table.cells[1].spread = CellSpread{44, 50};
+  EXPECT_NE(remarks(table)[0].find("2.08 times as quick (1.80 to 2.50), 2 would"),
+            std::string::npos);
+  table.cells = {place(2, 1, 128, 55), place(1, 2, 128, 55.5)};
+  for (Cell& cell : table.cells) cell.spread = CellSpread{50, 60};
+  EXPECT_EQ(remarks(table)[0],
+            "cpu: best split of 2 CPUs at batch 128: 2 ranks x 1 thread, 1.01 times as quick (0.83 "
+            "to 1.20) as 1 x 2");
 }
 
 TEST(RemarksTest, TheBestSplitOfCpus) {

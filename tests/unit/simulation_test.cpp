@@ -286,6 +286,17 @@ TEST(Forecast, NamesWhatTakesTheEpoch) {
   EXPECT_EQ(limit({.forward = 30, .backward = 50, .allreduce_exposed = 20}, 0), "communication");
   EXPECT_EQ(limit({.forward = 30, .backward = 50, .straggler_wait = 20}, 0), "imbalance");
   EXPECT_EQ(limit({.forward = 35, .backward = 60, .optimizer = 5}, 40), "memory bandwidth");
+  // Memory counts from a quarter of the epoch, a wait from a tenth: the smaller cause is named.
+  EXPECT_EQ(limit({.forward = 30, .backward = 58, .straggler_wait = 12}, 20), "imbalance");
+  EXPECT_EQ(limit({.forward = 30, .backward = 58, .straggler_wait = 12}, 30), "memory bandwidth");
+}
+
+TEST(Forecast, SaysWhatOfComputingIsWaitingForMemory) {
+  const Platform cluster = platform_from_json(platform(), "five");
+  EXPECT_EQ(
+      limits_of(cell_with({.forward = 35, .backward = 60, .other = 5}), cluster, 22).why,
+      "forward and backward take 95 % of the epoch (computing 73 %, waiting for memory 22 %), "
+      "with 2 images a rank and step");
 }
 
 TEST(Forecast, ScalesStepsToAnEpoch) {
