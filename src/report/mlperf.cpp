@@ -48,9 +48,9 @@ class Mlperf final : public Reporter {
     point("number_of_ranks", facts.ranks);
   }
 
-  /// An exception ends a training without a summary.
+  /// An exception ends a training without a summary, at any moment of an epoch.
   ~Mlperf() override {
-    if (runs_ && !ended_) stop("aborted");
+    if (runs_ && !ended_) stop("aborted", 0);
   }
 
   void begin_epoch(const EpochStart& start) override {
@@ -78,12 +78,12 @@ class Mlperf final : public Reporter {
   void summary(const SummaryRecord& r) override {
     const bool missed = r.target_accuracy && !r.reached;
     const char* status = r.outcome == "finished" && !missed ? "success" : "aborted";
-    stop(status);
+    stop(status, since_epoch_.seconds());
   }
 
  private:
-  void stop(const char* status) {
-    write("INTERVAL_END", "run_stop", nullptr, {{"status", status}}, since_epoch_.seconds());
+  void stop(const char* status, double seconds_ago) {
+    write("INTERVAL_END", "run_stop", nullptr, {{"status", status}}, seconds_ago);
     ended_ = true;
   }
 

@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "report/reporters.h"
 #include "support/temporary_folder.h"
@@ -138,6 +141,42 @@ EpochRecord epoch_of(int epoch, double loss, std::optional<Tally> validation) {
   record.train = {loss, 1, 4};
   record.validation = validation;
   return record;
+}
+
+/// Milliseconds of the last line of this key.
+std::int64_t time_of(const std::string& log, const std::string& key) {
+  const std::size_t line = log.rfind("\"time_ms\": ", log.rfind("\"key\": \"" + key + "\""));
+  return std::stoll(log.substr(line + 11));
+}
+
+TEST(Mlperf, AnExceptionEndsARunWhereItComes) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "mlperf.log";
+  {
+    const auto reporter = mlperf_reporter(path, {});
+    reporter->begin_epoch({1, 2, 1});
+    reporter->epoch(epoch_of(1, 2, std::nullopt));
+    reporter->begin_epoch({2, 2, 1});
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  const std::string log = text_of(path);
+  EXPECT_NE(log.find("\"status\": \"aborted\""), std::string::npos) << log;
+  EXPECT_GE(time_of(log, "run_stop") - time_of(log, "epoch_start"), 190) << log;
+}
+
+TEST(Mlperf, WhatComesBehindTheLastEpochIsNoPartOfTheRun) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "mlperf.log";
+  {
+    const auto reporter = mlperf_reporter(path, {});
+    reporter->begin_epoch({1, 1, 1});
+    reporter->epoch(epoch_of(1, 2, std::nullopt));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // weights are saved
+    reporter->summary({.outcome = "finished", .steps = 1, .epochs = 1});
+  }
+  const std::string log = text_of(path);
+  EXPECT_NE(log.find("\"status\": \"success\""), std::string::npos) << log;
+  EXPECT_LE(time_of(log, "run_stop") - time_of(log, "epoch_stop"), 100) << log;
 }
 
 // The header and the words for missing figures are those of Keras' CSVLogger.
