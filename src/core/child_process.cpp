@@ -44,13 +44,22 @@ struct Start {
   pid_t parent;
 };
 
+/// Who is started with signals ignored hands that on, through exec, too: `nohup` SIGHUP, a shell's
+/// `&` SIGINT, and we ourselves SIGPIPE. SIGHUP stays ignored where it is: nohup's user wants what
+/// we start to outlive the terminal, too.
+void stop_ignoring_signals() {
+  for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE}) {
+    ::signal(signal, SIG_DFL);
+  }
+}
+
 [[noreturn]] void run_child(const Start& start) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != start.parent) ::_exit(1);  // it died before the line above
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::signal(SIGPIPE, SIG_DFL);
+  stop_ignoring_signals();
   const int null = ::open("/dev/null", O_RDONLY);
   if (null >= 0 && ::dup2(null, 0) >= 0 && ::dup2(start.log, 1) >= 0 && ::dup2(start.log, 2) >= 0) {
     ::execve(start.path.c_str(), start.words.data(), start.environment.data());

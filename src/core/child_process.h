@@ -14,8 +14,9 @@ struct ChildRequest {
   std::filesystem::path log;
 };
 
-/// A program that runs beside this one. It dies with this process, even where that is killed, and
-/// no signal is blocked or ignored in it. What it starts itself is its own affair.
+/// A program that runs beside this one. It dies with this process, even where that is killed. No
+/// signal is blocked in it, nor are those ignored with which programs are ended, but for SIGHUP
+/// where this process ignores it (nohup). What it starts itself is its own affair.
 class ChildProcess {
  public:
   /// Error(usage) where the program cannot be started, Error(output) for the log.

@@ -47,15 +47,36 @@ TEST_F(ChildProcessTest, ASignalIsAnExitCodeAsInAShell) {
   child.send(SIGTERM);  // nobody else's process gets it
 }
 
+/// Ignored in this process from here on to the end of the scope.
+class Ignored {
+ public:
+  explicit Ignored(int signal) : signal_(signal), before_(::signal(signal, SIG_IGN)) {}
+  ~Ignored() { ::signal(signal_, before_); }
+  Ignored(const Ignored&) = delete;
+  Ignored& operator=(const Ignored&) = delete;
+
+ private:
+  int signal_;
+  void (*before_)(int);
+};
+
 TEST_F(ChildProcessTest, NoSignalIsBlockedOrIgnoredInIt) {
   sigset_t set;
   sigfillset(&set);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  const auto before = ::signal(SIGPIPE, SIG_IGN);
-  EXPECT_EQ(run({"sh", "-c", "grep -E 'SigBlk|SigIgn' /proc/self/status"}), 0);
-  ::signal(SIGPIPE, before);
+  {
+    const Ignored pipe(SIGPIPE), interrupt(SIGINT), quit(SIGQUIT), end(SIGTERM), one(SIGUSR1),
+        two(SIGUSR2);
+    EXPECT_EQ(run({"sh", "-c", "grep -E 'SigBlk|SigIgn' /proc/self/status"}), 0);
+  }
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
   EXPECT_EQ(said(), "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+}
+
+TEST_F(ChildProcessTest, OutlivesTheTerminalWhereThisProcessDoes) {
+  const Ignored hangup(SIGHUP);
+  EXPECT_EQ(run({"sh", "-c", "grep SigIgn /proc/self/status"}), 0);
+  EXPECT_EQ(said(), "SigIgn:\t0000000000000001\n");  // a bit a signal; SIGHUP is the first
 }
 
 TEST_F(ChildProcessTest, WhatCannotBeStartedIsAnError) {
