@@ -27,9 +27,11 @@ void add_batches(const SweepGrid& grid, const Cell& place, std::vector<Cell>& ce
 
 SweepCells cells_of(const SweepGrid& grid) {
   SweepCells result;
+  const auto divided = std::ranges::find_if_not(grid.backends, is_device);
   for (const std::string& backend : grid.backends) {
+    const std::vector<int> splits = is_device(backend) ? std::vector{1} : grid.threads;
     for (const int cpus : grid.cpus) {
-      for (const int threads : grid.threads) {
+      for (const int threads : splits) {
         if (cpus % threads == 0) {
           Cell place;
           place.cpus = cpus;
@@ -37,7 +39,7 @@ SweepCells cells_of(const SweepGrid& grid) {
           place.threads = threads;
           place.ranks = cpus / threads;
           add_batches(grid, place, result.cells);
-        } else if (backend == grid.backends.front()) {
+        } else if (backend == *divided) {
           result.left_out.push_back(fmt::format(
               "{} CPUs are no whole number of ranks with {} threads each", cpus, threads));
         }

@@ -12,8 +12,8 @@ namespace cputrain {
 /// The grid as asked for. Every list but one of the two of batches has an entry.
 struct SweepGrid {
   std::vector<int> cpus;
-  std::vector<int> threads{1};                ///< of a rank: CPUs are divided by it into ranks
-  std::vector<std::size_t> batches;           ///< global
+  std::vector<int> threads{1};       ///< of a rank: CPUs are divided by it; devices are a rank each
+  std::vector<std::size_t> batches;  ///< global
   std::vector<std::size_t> batches_per_rank;  ///< the global batch grows with the ranks
   std::vector<std::string> backends;
 };

@@ -43,6 +43,20 @@ TEST(SweepGridTest, ThreadsDivideCpusAndWhatDoesNotDivideIsLeftOut) {
   EXPECT_NE(cells.left_out[0].find("4 threads"), std::string::npos);
 }
 
+// Four GPUs are four ranks, whatever the threads beside them.
+TEST(SweepGridTest, ADeviceIsARank) {
+  SweepGrid grid;
+  grid.cpus = {3, 4};
+  grid.threads = {2, 4};
+  grid.batches = {16};
+  grid.backends = {"cuda", "cpu"};
+  const SweepCells cells = cells_of(grid);
+  EXPECT_EQ(names_of(grid), (std::vector<std::string>{"np3-t1-b16-cuda", "np4-t1-b16-cuda",
+                                                      "np2-t2-b16-cpu", "np1-t4-b16-cpu"}));
+  EXPECT_EQ(cells.cells[1].cpus, 4);
+  EXPECT_EQ(cells.left_out.size(), 2u);  // 3 CPUs in twos and in fours, though the GPUs come first
+}
+
 TEST(SweepGridTest, BatchOfEachRankGrowsWithTheRanks) {
   SweepGrid grid;
   grid.cpus = {2, 8};
