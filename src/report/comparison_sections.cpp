@@ -33,7 +33,7 @@ MaybeSection backends_section(const ScalingTable& table) {
   for (const Series& s : table.series) {
     if (s.strong.empty()) continue;
     series.push_back(&s);
-    batches.insert(s.strong.rows.begin(), s.strong.rows.end());
+    for (const GridRow& row : s.strong.rows) batches.insert(row.batch);
   }
   if (series.size() < 2) return std::nullopt;
   DocumentTable best;
@@ -122,7 +122,7 @@ DocumentTable beside_reference(const Series& series, const ReferenceTable& refer
   std::set<int> cpus(reference.cpus.begin(), reference.cpus.end());
   cpus.insert(series.strong.cpus.begin(), series.strong.cpus.end());
   std::set<std::size_t> batches(reference.batches.begin(), reference.batches.end());
-  batches.insert(series.strong.rows.begin(), series.strong.rows.end());
+  for (const GridRow& row : series.strong.rows) batches.insert(row.batch);
   for (const int c : cpus) table.head.push_back(std::to_string(c));
   for (const std::size_t batch : batches) add_batch(table, batch, cpus, series, reference);
   return table;

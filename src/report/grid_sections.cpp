@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/text.h"
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
@@ -62,7 +64,7 @@ std::vector<std::string> base_remarks(const ScalingTable& table, Grid Series::*g
       remarks.push_back(
           fmt::format("{}batch {} has no time of one {}: its speed-ups are against {}, "
                       "whose efficiency counts as 100 %.",
-                      table.series.size() > 1 ? series.name + ", " : "", row,
+                      table.series.size() > 1 ? series.name + ", " : "", row_text(row),
                       cpus_text(series.backend, 1), cpus));
     }
   }
@@ -131,6 +133,14 @@ MaybeSection weak_section(const ScalingTable& table) {
   result->paragraphs.push_back(
       "Every rank keeps its batch, so the global batch grows with the ranks, and steps an epoch "
       "become fewer.");
+  const auto has_threads = [](const Series& s) {
+    return std::ranges::any_of(s.weak.rows, [](const GridRow& row) { return row.threads > 1; });
+  };
+  if (std::ranges::any_of(table.series, has_threads)) {
+    result->paragraphs.push_back(
+        "Ranks of several threads have rows of their own: on as many CPUs they are fewer, and the "
+        "global batch is smaller.");
+  }
   result->remarks = base_remarks(table, &Series::weak);
   if (!table.has_strong()) {  // else they stand below that grid
     for (std::string& remark : mark_remarks(table)) result->remarks.push_back(std::move(remark));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <set>
 
@@ -47,10 +48,23 @@ Entry seconds_entry(const Cell& cell, DocumentTable& table) {
   return {figure_text(*cell.seconds_per_epoch), mark_of(cell.status), note_on_time(cell, table)};
 }
 
+namespace {
+
+std::string threads_text(int threads) {
+  return threads > 1 ? fmt::format(", {} threads", threads) : "";
+}
+
+}  // namespace
+
+std::string row_text(const GridRow& row) {
+  return std::to_string(row.batch) + threads_text(row.threads);
+}
+
 std::string place_text(const Cell& cell) {
   return fmt::format("{} {}, batch ", cell.cpus, cpus_text(cell.backend, cell.cpus)) +
-         (cell.batch_per_rank ? fmt::format("{} a rank", *cell.batch_per_rank)
-                              : std::to_string(cell.batch));
+         (cell.batch_per_rank
+              ? fmt::format("{} a rank", *cell.batch_per_rank) + threads_text(cell.threads)
+              : std::to_string(cell.batch));
 }
 
 std::string place_text(const ScalingTable& table, const Series& series, const Cell& cell) {
@@ -114,7 +128,7 @@ DocumentTable table_of(const ScalingTable& all, const Chosen& series, Grid Serie
   if (series.size() == 1 && all.series.size() > 1) table.caption += ": " + series[0]->name;
   const bool devices = std::ranges::all_of(series, is_device, &Series::backend);
   table.corner = fmt::format("{} / {}", weak ? "batch a rank" : "batch", devices ? "GPUs" : "CPUs");
-  std::set<std::size_t> rows;
+  std::set<GridRow> rows;
   for (const Series* s : series) {
     const Grid& g = s->*grid;
     rows.insert(g.rows.begin(), g.rows.end());
@@ -125,8 +139,8 @@ DocumentTable table_of(const ScalingTable& all, const Chosen& series, Grid Serie
     }
     for (const int cpus : g.cpus) table.head.push_back(std::to_string(cpus));
   }
-  for (const std::size_t row : rows) {
-    Row& line = table.rows.emplace_back(Row{std::to_string(row), {}, false});
+  for (const GridRow& row : rows) {
+    Row& line = table.rows.emplace_back(Row{row_text(row), {}, false});
     for (const Series* s : series) {
       const Grid& g = s->*grid;
       for (const int cpus : g.cpus)
@@ -182,7 +196,7 @@ Row increase_row(const Chosen& series, std::size_t from, std::size_t to) {
 
 void add_increase_rows(const ScalingTable& all, std::vector<DocumentTable>& tables) {
   const std::vector<Chosen> parts = divided(all, &Series::strong);
-  if (parts.size() != tables.size()) return;  // one of them has no times
+  assert(parts.size() == tables.size());  // times have a table even where all of them are n/a
   for (std::size_t i = 0; i < parts.size(); ++i) {
     std::set<std::pair<std::size_t, std::size_t>> done;
     for (const Series* series : parts[i]) {

@@ -19,7 +19,9 @@ std::string mark_of(CellStatus);
 std::string reason_text(const Cell&);
 /// Its time, or "n/a" with a note; in the notes, too, what a reader should know of that time.
 Entry seconds_entry(const Cell&, DocumentTable&);
-/// "2 CPUs, batch 256", "2 CPUs, batch 32 a rank".
+/// "256"; of ranks with several threads in weak scaling "32, 2 threads".
+std::string row_text(const GridRow&);
+/// "2 CPUs, batch 256", "2 CPUs, batch 32 a rank", "2 CPUs, batch 32 a rank, 2 threads".
 std::string place_text(const Cell&);
 /// With the series' name where there are several.
 std::string place_text(const ScalingTable&, const Series&, const Cell&);
@@ -45,7 +47,8 @@ std::vector<DocumentTable> grid_tables(const ScalingTable&, Grid Series::*grid, 
 /// Of the strong grids, then of the weak ones.
 std::vector<DocumentTable> both_grids(const ScalingTable&, GridFigure);
 
-/// The rows below times that say what the largest batch saves, a row for every pair of batches.
+/// The rows below the strong grids' times that say what the largest batch saves, a row for every
+/// pair of batches.
 void add_increase_rows(const ScalingTable&, std::vector<DocumentTable>&);
 
 }  // namespace cputrain

@@ -11,7 +11,7 @@
 
 namespace cputrain {
 
-const ScalingCell* Grid::at(std::size_t row, int cpu) const {
+const ScalingCell* Grid::at(const GridRow& row, int cpu) const {
   const auto found = cells.find({row, cpu});
   return found == cells.end() ? nullptr : &found->second;
 }
@@ -68,7 +68,7 @@ bool gather(Gathered& to, const Cell& cell, const std::filesystem::path& folder)
   return true;
 }
 
-void place(Grid& grid, const Cell& cell, std::size_t row, const std::filesystem::path& folder) {
+void place(Grid& grid, const Cell& cell, const GridRow& row, const std::filesystem::path& folder) {
   const auto [found, fresh] = grid.cells.try_emplace({row, cell.cpus});
   ScalingCell& here = found->second;
   const auto slow = [](const Cell& c) { return c.seconds_per_epoch.value_or(1e300); };
@@ -86,7 +86,7 @@ constexpr std::size_t kMostLines = 500;
 
 void derive(Grid& grid, std::size_t images, const Prices& prices) {
   std::set<int> cpus;
-  std::set<std::size_t> rows;
+  std::set<GridRow> rows;
   for (const auto& [where, cell] : grid.cells) {
     rows.insert(where.first);
     cpus.insert(where.second);
@@ -125,7 +125,8 @@ Series series_of(const SeriesIdentity& identity, const std::vector<SeriesIdentit
   for (const auto& [where, found] : gathered.cells) {
     const auto& [cell, folder] = found;
     if (cell.batch_per_rank) {
-      place(series.weak, cell, static_cast<std::size_t>(*cell.batch_per_rank), folder);
+      const auto each = static_cast<std::size_t>(*cell.batch_per_rank);
+      place(series.weak, cell, {each, cell.threads}, folder);
     } else {
       place(series.strong, cell, cell.batch, folder);
     }
@@ -173,9 +174,11 @@ ScalingTable make_scaling_table(const std::vector<CellSource>& sources, const Pr
 std::optional<BatchIncrease> batch_increase(const Grid& grid) {
   constexpr std::size_t kPublished = 128;
   if (grid.rows.size() < 2) return std::nullopt;
-  const bool published = std::ranges::find(grid.rows, kPublished) != grid.rows.end();
-  BatchIncrease increase{published ? kPublished : grid.rows.front(), grid.rows.back(), {}, {}};
-  if (increase.from == increase.to) increase.from = grid.rows.front();
+  const bool published =
+      std::ranges::find(grid.rows, kPublished, &GridRow::batch) != grid.rows.end();
+  BatchIncrease increase{
+      published ? kPublished : grid.rows.front().batch, grid.rows.back().batch, {}, {}};
+  if (increase.from == increase.to) increase.from = grid.rows.front().batch;
   for (const int cpus : grid.cpus) {
     const ScalingCell* from = grid.at(increase.from, cpus);
     const ScalingCell* to = grid.at(increase.to, cpus);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <filesystem>
 #include <functional>
@@ -36,15 +37,26 @@ struct ScalingCell {
   std::optional<double> cost;               ///< of an epoch
 };
 
-/// Rows are batches (global, or of a rank in weak scaling), columns CPUs.
+/// A global batch, whatever the split into ranks and threads; or in weak scaling the batch of a
+/// rank and its threads: on as many CPUs, ranks of other threads are other ranks and another global
+/// batch, so their times are of other work.
+struct GridRow {
+  std::size_t batch;
+  int threads;  ///< of a rank; 0 where the batch is global
+
+  GridRow(std::size_t row_batch, int row_threads = 0) : batch(row_batch), threads(row_threads) {}
+  auto operator<=>(const GridRow&) const = default;
+};
+
+/// Rows are batches, columns CPUs.
 struct Grid {
   std::vector<int> cpus;
-  std::vector<std::size_t> rows;
-  std::map<std::pair<std::size_t, int>, ScalingCell> cells;
+  std::vector<GridRow> rows;
+  std::map<std::pair<GridRow, int>, ScalingCell> cells;
   /// CPUs that a row's speed-ups are against: the fewest with a time. None in a row without any.
-  std::map<std::size_t, int> bases;
+  std::map<GridRow, int> bases;
 
-  const ScalingCell* at(std::size_t row, int cpu) const;
+  const ScalingCell* at(const GridRow& row, int cpu) const;
   bool empty() const { return cells.empty(); }
 };
 

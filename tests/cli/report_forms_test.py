@@ -132,7 +132,8 @@ class ReportForms(ProgramTest):
         budget = {"budget": {"forward": 3.0, "backward": 4.0}}
         self.reported(sweep(cell(1, 128, 10.0, **runs, **budget), cell(2, 128, 6.0), cell(1, 256, None, "n/a"),
                             cell(2, 256, 5.0), cell(4, 256, 3.0), cell(1, 128, 2.0, backend="cuda", **runs),
-                            cell(1, 128, 20.0, batch_per_rank=128, **runs, **budget)))
+                            cell(1, 128, 20.0, batch_per_rank=128, **runs, **budget),
+                            cell(2, 128, 12.0, batch_per_rank=128, ranks=1, threads=2)))
         page = self.read("s/report.html")
         if "data-plot" not in page:
             self.skipTest("this build has no Chart.js")
@@ -146,7 +147,8 @@ class ReportForms(ProgramTest):
         self.assertEqual(plots, ["seconds", "speed-up", "efficiency", "budget", "loss", "accuracy", "weak"])
         self.assertEqual(len(re.findall(r"<canvas", drawn)), len(plots))
         keys = re.findall(r"</svg>([^<]*)</button>", drawn)
-        for text in ("ideal, against 1", "ideal, against 2", "cpu, batch 128", "cuda, batch 128", "cpu, weak scaling"):
+        for text in ("ideal, against 1", "ideal, against 2", "cpu, batch 128", "cuda, batch 128", "cpu, weak scaling",
+                     "cpu, batch 128 a rank, 2 threads"):
             self.assertIn(text, keys)
         Page(page)
 

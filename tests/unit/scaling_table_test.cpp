@@ -67,9 +67,22 @@ TEST(ScalingTable, WeakScalingIsAGridOfItsOwn) {
   one.batch_per_rank = four.batch_per_rank = 32;
   const auto table = table_of({one, four, cell(4, 1, 128, 30)});
   const Series& series = table.series[0];
-  EXPECT_EQ(series.weak.rows, std::vector<std::size_t>{32});
-  EXPECT_DOUBLE_EQ(*series.weak.at(32, 4)->efficiency, 100.0 / 40 / 4);
+  EXPECT_EQ(series.weak.rows, (std::vector<GridRow>{{32, 1}}));
+  EXPECT_DOUBLE_EQ(*series.weak.at({32, 1}, 4)->efficiency, 100.0 / 40 / 4);
   EXPECT_EQ(*series.strong.at(128, 4)->cell.seconds_per_epoch, 30);
+}
+
+// 2 x 1 is a global batch of 16, 1 x 2 one of 8: no splits of one cell.
+TEST(ScalingTable, InWeakScalingOtherThreadsAreOtherWork) {
+  std::vector<Cell> cells{cell(1, 1, 8, 100), cell(2, 1, 16, 60), cell(1, 2, 8, 50),
+                          cell(2, 2, 16, 40)};
+  for (Cell& c : cells) c.batch_per_rank = 8;
+  const Grid grid = table_of(cells).series[0].weak;
+  EXPECT_EQ(grid.rows, (std::vector<GridRow>{{8, 1}, {8, 2}}));
+  EXPECT_EQ(grid.at({8, 1}, 2)->splits.size(), 1u);
+  EXPECT_DOUBLE_EQ(*grid.at({8, 1}, 2)->efficiency, 100.0 / 60 / 2);
+  EXPECT_EQ(grid.bases.at({8, 2}), 2);
+  EXPECT_DOUBLE_EQ(*grid.at({8, 2}, 4)->efficiency, 50.0 / 40 * 2 / 4);
 }
 
 TEST(ScalingTable, PricesAreOfTheMachineOrOfACpu) {

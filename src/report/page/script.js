@@ -11,6 +11,9 @@
     ['allreduce_exposed', 'allreduce'], ['straggler_wait', 'stragglers'], ['optimizer', 'optimizer'],
     ['other', 'other']];
   const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  // Of lists that are too long to be arguments of Math.min.
+  const least = list => list.reduce((a, b) => Math.min(a, b), Infinity);
+  const most = list => list.reduce((a, b) => Math.max(a, b), -Infinity);
   const at = (list, i) => list[i % list.length];
   const unique = list => [...new Set(list)].sort((a, b) => a - b);
   const short = v => v === 0 ? '0' : Math.abs(v) >= 100 ? v.toFixed(0) : String(Number(v.toPrecision(3)));
@@ -20,12 +23,17 @@
   const units = onlyDevices ? 'GPUs' : anyDevices ? 'CPUs or GPUs' : 'CPUs';
   const count = cell => `${cell.cpus} ${devices(cell.series) ? 'GPU' : 'CPU'}${cell.cpus === 1 ? '' : 's'}`;
   const named = cell => (figures.series.length > 1 ? cell.series + ', ' : '');
-  const batchOf = cell => cell.batch_per_rank === undefined ? `${cell.batch}` : `${cell.batch_per_rank} a rank`;
+  // In weak scaling the threads of a rank belong to it: other threads are another global batch.
+  const batchOf = cell => cell.batch_per_rank === undefined ? `${cell.batch}`
+    : `${cell.batch_per_rank} a rank` + (cell.threads > 1 ? `, ${cell.threads} threads` : '');
   const small = () => window.innerWidth < 640;
   const strong = figures.cells.filter(c => c.batch_per_rank === undefined && c.seconds_per_epoch !== null);
   const weak = figures.cells.filter(c => c.batch_per_rank !== undefined && c.seconds_per_epoch !== null);
   const published = figures.reference ? figures.reference.cells.filter(c => c.seconds_per_epoch !== null) : [];
   const batches = unique([...strong, ...published].map(c => c.batch));
+  const strongRows = batches.map(String);
+  const weakRows = [...new Set([...weak]
+    .sort((a, b) => a.batch_per_rank - b.batch_per_rank || a.threads - b.threads).map(batchOf))];
 
   // --- what all plots share
 
@@ -39,7 +47,7 @@
 
   // A logarithmic axis with ticks at the values that are there, or at 1, 2 and 5 times powers of ten.
   function logAxis(title, values, ticks) {
-    const low = Math.min(...values), high = Math.max(...values);
+    const low = least(values), high = most(values);
     const edge = low === high ? 1.5 : Math.pow(high / low, 0.04);
     const min = low / edge, max = high * edge;
     // Fewer where the range is wide, so that they never touch.
@@ -155,17 +163,16 @@
 
   // --- lines over the number of CPUs
 
-  // A line for every batch of every series; `y` makes a point of a cell, or nothing.
-  function lines(cells, row, label, y) {
-    const rows = unique(cells.map(row)), sets = [];
-    figures.series.forEach((series, s) => rows.forEach(batch => {
-      const data = cells.filter(c => c.series === series.name && row(c) === batch && y(c) !== null)
+  // A line for every row of batches of every series; `y` makes a point of a cell, or nothing.
+  function lines(cells, rows, y) {
+    const sets = [];
+    figures.series.forEach((series, s) => rows.forEach((batch, i) => {
+      const data = cells.filter(c => c.series === series.name && batchOf(c) === batch && y(c) !== null)
         .map(c => ({ x: c.cpus, y: y(c), cell: c })).sort((a, b) => a.x - b.x);
       if (!data.length) return;
-      const i = cells === strong ? batches.indexOf(batch) : rows.indexOf(batch);
       const colour = at(colours, i);
       sets.push({
-        label: named(data[0].cell) + `${label} ${batch}`, data, borderColor: colour, backgroundColor: colour,
+        label: named(data[0].cell) + `batch ${batch}`, data, borderColor: colour, backgroundColor: colour,
         borderDash: at(dashes, s), pointStyle: at(shapes, s), pointRadius: 4, borderWidth: 2, clip: false,
       });
     }));
@@ -182,7 +189,7 @@
   const over = sets => unique(sets.flatMap(s => s.data.map(p => p.x)));
 
   function seconds(holder) {
-    const sets = lines(strong, c => c.batch, 'batch', c => c.seconds_per_epoch);
+    const sets = lines(strong, strongRows, c => c.seconds_per_epoch);
     for (const set of sets) {
       for (const p of set.data) {
         if (p.cell.spread && p.cell.spread[1] > p.cell.spread[0]) p.range = p.cell.spread;
@@ -203,7 +210,7 @@
   }
 
   function speedUp(holder) {
-    const sets = lines(strong, c => c.batch, 'batch', c => c.speed_up);
+    const sets = lines(strong, strongRows, c => c.speed_up);
     if (!sets.length) return null;
     const cpus = over(sets), all = sets.flatMap(s => s.data.map(p => p.y));
     // A row is against its fewest CPUs, which are more than one where others could not run.
@@ -222,11 +229,11 @@
       + (bases.length > 1 ? ' Each batch has the ideal line of the fewest CPUs that it has a time of.' : ''));
   }
 
-  function efficiencyOf(cells, row, label, title, name) {
+  function efficiencyOf(cells, rows, title, name) {
     return holder => {
-      const sets = lines(cells, row, label, c => c.efficiency === null ? null : 100 * c.efficiency);
+      const sets = lines(cells, rows, c => c.efficiency === null ? null : 100 * c.efficiency);
       if (!sets.length) return null;
-      const highest = Math.max(100, ...sets.flatMap(s => s.data.map(p => p.y)));
+      const highest = Math.max(100, most(sets.flatMap(s => s.data.map(p => p.y))));
       return draw(holder, title, { type: 'line', data: { datasets: sets },
         options: lineOptions(logAxis(units, over(sets), over(sets)),
           axis(name, { min: 0, max: Math.ceil(highest / 20) * 20 }),
@@ -299,8 +306,8 @@
 
   const plots = {
     'seconds': seconds, 'speed-up': speedUp, 'budget': budget,
-    'efficiency': efficiencyOf(strong, c => c.batch, 'batch', 'Efficiency', 'efficiency (%)'),
-    'weak': efficiencyOf(weak, c => c.batch_per_rank, 'batch a rank', 'Weak scaling', 'weak efficiency (%)'),
+    'efficiency': efficiencyOf(strong, strongRows, 'Efficiency', 'efficiency (%)'),
+    'weak': efficiencyOf(weak, weakRows, 'Weak scaling', 'weak efficiency (%)'),
     'loss': curvesOf('loss', 'Loss while training', 'loss (nats)', 1),
     'accuracy': curvesOf('accuracy', 'Accuracy while training', 'accuracy (%)', 100),
   };
@@ -310,8 +317,14 @@
     charts.forEach(chart => chart.destroy());
     charts = [];
     for (const holder of document.querySelectorAll('[data-plot]')) {
-      const chart = plots[holder.dataset.plot](holder);
-      if (chart) charts.push(chart); else holder.remove();
+      try {
+        const chart = plots[holder.dataset.plot](holder);
+        if (chart) charts.push(chart); else holder.remove();
+      } catch (error) {  // the others draw all the same
+        const p = document.createElement('p');
+        p.textContent = `This plot could not be drawn (${error.message}).`;
+        holder.replaceChildren(p);
+      }
     }
   }
   Chart.defaults.font.family = 'system-ui, sans-serif';
