@@ -46,29 +46,19 @@ struct Difference {
 struct Kind {
   const char* name;
   Value Cell::*accuracy;
-  double (*images)(const Series&, const Cell&);
+  std::size_t CellTable::*images;
 };
 
-double images_trained(const Series& series, const Cell& cell) {
-  const auto seen = static_cast<double>(cell.steps) * static_cast<double>(cell.batch);
-  const auto whole = static_cast<double>(series.about.images_per_epoch);
-  return cell.status == CellStatus::scaled && seen > 0 ? seen : whole;
-}
-
-double images_validated(const Series& series, const Cell&) {
-  return static_cast<double>(series.about.validation_images);
-}
-
-constexpr Kind kValidation{"validation", &Cell::val_accuracy, images_validated};
-constexpr Kind kTraining{"training", &Cell::final_accuracy, images_trained};
+constexpr Kind kValidation{"validation", &Cell::val_accuracy, &CellTable::validation_images};
+constexpr Kind kTraining{"training", &Cell::final_accuracy, &CellTable::images_per_epoch};
 
 /// Every accuracy of a kind, the splits into ranks and threads among them.
 std::vector<Answer> answers_of(const ScalingTable& table, const Kind& kind) {
   std::vector<Answer> answers;
   for (const Series& series : table.series) {
+    const auto images = static_cast<double>(series.about.*kind.images);
     for (const auto& [where, place] : series.strong.cells) {
       for (const Cell& cell : place.splits) {
-        const double images = kind.images(series, cell);
         const Value accuracy = cell.*kind.accuracy;
         if (accuracy && images > 0) answers.push_back({&series, &cell, *accuracy, images});
       }
@@ -165,11 +155,6 @@ std::optional<std::string> same_step_sentence(const ScalingTable& table,
       place(*most->high, most->high_loss));
 }
 
-bool any_scaled(const std::vector<Answer>& answers) {
-  return std::ranges::any_of(answers,
-                             [](const Answer& a) { return a.cell->status == CellStatus::scaled; });
-}
-
 /// Of validation, which is what a model is for; of training where that is not known.
 void add_differences(Section& section, const ScalingTable& table, const char* what,
                      const std::function<std::size_t(const Answer&)>& key) {
@@ -183,7 +168,7 @@ void add_differences(Section& section, const ScalingTable& table, const char* wh
 
 }  // namespace
 
-MaybeSection accuracy_section(const ScalingTable& table, const std::vector<CellCurve>& curves) {
+MaybeSection accuracy_section(const ScalingTable& table, const Curves& curves) {
   const auto status = [](const ScalingCell& c) { return c.cell.status; };
   const auto four = [](double value) { return fmt::format("{:.4f}", value); };
   const GridFigure figures[] = {
@@ -197,17 +182,17 @@ MaybeSection accuracy_section(const ScalingTable& table, const std::vector<CellC
   for (const GridFigure& figure : figures) {
     for (auto& t : both_grids(table, figure)) section.tables.push_back(std::move(t));
   }
-  if (section.tables.empty() && curves.empty()) return std::nullopt;
-  if (any_scaled(answers_of(table, kTraining))) {
-    section.paragraphs.push_back(
-        "Cells marked scaled trained a few steps only: their accuracy compares computations at "
-        "their beginning and does not say how good the model becomes.");
-  }
+  if (section.tables.empty() && curves.shown.empty()) return std::nullopt;
   add_differences(section, table, "Processes and threads, at one batch",
                   [](const Answer& a) { return a.cell->batch; });
   add_differences(section, table, "Batch size, on the same CPUs",
                   [](const Answer& a) { return static_cast<std::size_t>(a.cell->cpus); });
-  if (const auto same = same_step_sentence(table, curves)) section.remarks.push_back(*same);
+  if (const auto same = same_step_sentence(table, curves.shown)) section.remarks.push_back(*same);
+  if (curves.left_out > 0) {
+    section.remarks.push_back(fmt::format(
+        "Curves are those of the first {} cells that have some; {} more cells have runs.",
+        curves.shown.size(), curves.left_out));
+  }
   if (section.tables.empty()) {
     section.paragraphs.push_back(
         "No cell trained whole epochs, so there is no accuracy to compare; the page has the curves "

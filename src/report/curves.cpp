@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/error.h"
 
@@ -57,7 +59,11 @@ Curve read_curve(const std::filesystem::path& metrics, std::size_t most) {
   return curve;
 }
 
-std::optional<Curve> curve_of(const ScalingCell& place) {
+namespace {
+
+/// The metrics of the repeat whose time is nearest to the cell's median; nothing where there is no
+/// such file.
+std::optional<std::filesystem::path> metrics_of(const ScalingCell& place) {
   const Cell& cell = place.cell;
   if (cell.runs.empty()) return std::nullopt;
   std::size_t chosen = 0;
@@ -67,14 +73,27 @@ std::optional<Curve> curve_of(const ScalingCell& place) {
     });
     chosen = static_cast<std::size_t>(nearest - cell.repeats.begin());
   }
-  Curve curve = read_curve(place.folder / cell.runs[chosen] / "metrics.jsonl");
-  return curve.images.empty() ? std::nullopt : std::optional(std::move(curve));
+  std::error_code error;
+  auto file = std::filesystem::canonical(place.folder / cell.runs[chosen] / "metrics.jsonl", error);
+  return error ? std::nullopt : std::optional(std::move(file));
 }
 
-std::vector<CellCurve> curves_of(const ScalingTable& table) {
-  std::vector<CellCurve> curves;
+}  // namespace
+
+Curves curves_of(const ScalingTable& table) {
+  Curves curves;
+  // A hostile table may name one large file in all of its cells.
+  std::map<std::filesystem::path, Curve> files;
   table.for_each([&](const Series& series, const ScalingCell& cell) {
-    if (auto curve = curve_of(cell)) curves.push_back({&series, &cell, std::move(*curve)});
+    const auto file = metrics_of(cell);
+    if (!file) return;
+    if (curves.shown.size() == kMostCurves) {
+      ++curves.left_out;
+      return;
+    }
+    if (!files.contains(*file)) files.emplace(*file, read_curve(*file));
+    const Curve& curve = files.at(*file);
+    if (!curve.images.empty()) curves.shown.push_back({&series, &cell, curve});
   });
   return curves;
 }

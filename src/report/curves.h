@@ -1,7 +1,6 @@
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,9 +17,6 @@ struct Curve {
 /// objects are left out. At most `most` points remain, evenly spread. Empty where there is no file.
 Curve read_curve(const std::filesystem::path& metrics, std::size_t most = 300);
 
-/// Of the repeat whose time is nearest to the cell's median; nothing where no run has steps.
-std::optional<Curve> curve_of(const ScalingCell&);
-
 /// The curve of one cell. Borrows the table.
 struct CellCurve {
   const Series* series;
@@ -28,7 +24,16 @@ struct CellCurve {
   Curve curve;
 };
 
-/// Of every cell whose runs have steps.
-std::vector<CellCurve> curves_of(const ScalingTable&);
+/// More lines than this nobody tells apart, and each is a file to read.
+inline constexpr std::size_t kMostCurves = 300;
+
+struct Curves {
+  std::vector<CellCurve> shown;
+  std::size_t left_out = 0;  ///< further cells with a run
+};
+
+/// Of the first kMostCurves cells whose runs have steps, each of the repeat whose time is nearest
+/// to the cell's median.
+Curves curves_of(const ScalingTable&);
 
 }  // namespace cputrain

@@ -77,7 +77,10 @@ Json curves_json(const std::vector<CellCurve>& curves) {
     Json one{{"series", series->name},      {"cpus", place->cell.cpus},
              {"batch", place->cell.batch},  {"images", curve.images},
              {"loss", rounded(curve.loss)}, {"accuracy", rounded(curve.accuracy)}};
-    if (place->cell.batch_per_rank) one["batch_per_rank"] = *place->cell.batch_per_rank;
+    if (place->cell.batch_per_rank) {
+      one["batch_per_rank"] = *place->cell.batch_per_rank;
+      one["threads"] = place->cell.threads;
+    }
     list.push_back(std::move(one));
   }
   return list;
@@ -141,11 +144,11 @@ Report write_report(const ReportRequest& request) {
                                      request.folders.front().string()));
   }
   check_prices(request.prices, table);
-  const std::vector<CellCurve> curves = curves_of(table);
+  const Curves curves = curves_of(table);
   Document document = scaling_document({table, sources, reference, request.prices, curves});
   Json drawn = table_json(table, reference);
   std::string json = json_text(drawn, 1) + "\n";
-  drawn["curves"] = curves_json(curves);
+  drawn["curves"] = curves_json(curves.shown);
   const fs::path& first = request.folders.front();
   std::error_code error;
   const fs::path beside = fs::is_directory(first, error) ? first : first.parent_path();

@@ -30,7 +30,7 @@ MaybeSection splits_section(const ScalingTable&);
 MaybeSection spread_section(const ScalingTable&);
 
 // accuracy, and whether CPUs or batch change it (accuracy_section.cpp)
-MaybeSection accuracy_section(const ScalingTable&, const std::vector<CellCurve>&);
+MaybeSection accuracy_section(const ScalingTable&, const Curves&);
 
 // beside others (comparison_sections.cpp)
 MaybeSection backends_section(const ScalingTable&);

@@ -16,7 +16,7 @@ struct ScalingFacts {
   const std::vector<CellSource>& sources;
   const std::optional<ReferenceTable>& reference;
   const Prices& prices;
-  const std::vector<CellCurve>& curves;
+  const Curves& curves;
 };
 
 /// Everything that a sweep's report says, in sections; those without figures are left out.

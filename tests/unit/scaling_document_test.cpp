@@ -109,6 +109,26 @@ std::vector<std::string> remarks_of(const Document& document, const std::string&
   return {};
 }
 
+TEST(ScalingDocument, WeakRowsNameTheirThreads) {
+  std::vector<Cell> cells{cell(2, 1, 16, 60), cell(1, 2, 8, 50)};
+  for (Cell& c : cells) {
+    c.batch_per_rank = 8;
+    c.spread = CellSpread{40, 70};
+  }
+  const std::vector<CellSource> sources{source(cells)};
+  const ScalingTable table = make_scaling_table(sources, {});
+  const Document document = scaling_document({table, sources, {}, {}, {}});
+  const auto weak = lines_of(document, "weak");
+  ASSERT_EQ(weak.size(), 6u);  // seconds, images per second, efficiency
+  EXPECT_EQ(weak[0], "8: 60.0 |");
+  EXPECT_EQ(weak[1], "8, 2 threads: 50.0 |");
+  EXPECT_TRUE(lines_of(document, "splits").empty());
+  const auto spread = lines_of(document, "spread");
+  ASSERT_EQ(spread.size(), 2u);
+  EXPECT_TRUE(spread[0].starts_with("2 CPUs, batch 8 a rank: 2 × 1"));
+  EXPECT_TRUE(spread[1].starts_with("2 CPUs, batch 8 a rank, 2 threads: 1 × 2"));
+}
+
 // Proportions 0.5 and 0.6 of 22,500 images: standard error of their difference
 // sqrt((0.25 + 0.24) / 22500) = 0.004667; one pair: 1.96 of them.
 TEST(ScalingDocument, SaysWhetherAccuracyDependsOnCpusOrBatch) {
@@ -168,13 +188,16 @@ TEST(ScalingDocument, ComparesTheLastStepThatAllHave) {
   const std::vector<CellSource> sources{source({cell(1, 1, 128, 100), cell(2, 1, 128, 60)})};
   const ScalingTable table = make_scaling_table(sources, {});
   const Series& series = table.series[0];
-  const std::vector<CellCurve> curves{
-      {&series, series.strong.at(128, 1), {{128, 256, 384}, {0.7, 0.6, 0.1}, {0, 0, 0}}},
-      {&series, series.strong.at(128, 2), {{128, 256}, {0.7, 0.625}, {0, 0}}}};
+  const Curves curves{
+      {{&series, series.strong.at(128, 1), {{128, 256, 384}, {0.7, 0.6, 0.1}, {0, 0, 0}}},
+       {&series, series.strong.at(128, 2), {{128, 256}, {0.7, 0.625}, {0, 0}}}},
+      7};
   const auto remarks = remarks_of(scaling_document({table, sources, {}, {}, curves}), "accuracy");
-  ASSERT_EQ(remarks.size(), 1u);
+  ASSERT_EQ(remarks.size(), 2u);
   EXPECT_NE(remarks[0].find("at most 0.025 (after 256 images 0.600000 on 1 CPU"), std::string::npos)
       << remarks[0];
+  EXPECT_EQ(remarks[1],
+            "Curves are those of the first 2 cells that have some; 7 more cells have runs.");
 }
 
 TEST(ScalingDocument, FiguresHaveThreeDigits) {
