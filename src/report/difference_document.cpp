@@ -80,8 +80,8 @@ Document difference_document(const std::vector<CellDifference>& differences,
                              const CellTable& after, const std::string& after_name) {
   Document document{before_name + " and " + after_name + " beside each other", {}, {}};
   document.summary.push_back(fmt::format(
-      "Of {} cells in both, {} are faster in {}, {} slower, {} show no difference, and {} have no "
-      "time in one of them.",
+      "Of {} cells in both, {} are faster in {}, {} slower, {} show no difference, and {} are n/a, "
+      "with the reason below the table.",
       differences.size(), count(differences, Verdict::faster), after_name,
       count(differences, Verdict::slower), count(differences, Verdict::no_difference_shown),
       count(differences, Verdict::absent)));
@@ -96,11 +96,13 @@ Document difference_document(const std::vector<CellDifference>& differences,
       "The interval is Welch's t for the difference of the mean logarithms of the repeats, taken "
       "back to a ratio (B. L. Welch, Biometrika 34, 1947); the ratio in its middle is that of the "
       "geometric means.");
+  const auto tested = std::ranges::count_if(
+      differences, [](const CellDifference& d) { return d.interval() != nullptr; });
   section.remarks.push_back(fmt::format(
-      "Faster and slower mean that the interval leaves out 1. Of {} cells without any difference "
-      "about {:.1f} would do so by chance, and repeats in one sitting do not show what changes "
-      "from day to day.",
-      differences.size(), 0.05 * static_cast<double>(differences.size())));
+      "Faster and slower mean that the interval leaves out 1. Of {} cells with an interval, and "
+      "without any difference, about {:.1f} would do so by chance, and repeats in one sitting do "
+      "not show what changes from day to day.",
+      tested, 0.05 * static_cast<double>(tested)));
   document.sections.push_back(std::move(section));
   return document;
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "core/text.h"
 #include "report/grid_tables.h"
 
 namespace cputrain {
@@ -14,8 +15,24 @@ using Place = std::tuple<int, int, std::size_t, std::optional<int>, std::string>
 
 Place place_of(const Cell& c) { return {c.ranks, c.threads, c.batch, c.batch_per_rank, c.backend}; }
 
-CellDifference compared(const Cell& before, const Cell& after) {
-  CellDifference result{before, after, std::nullopt, Verdict::absent, ""};
+/// Why an epoch of one is not the work of an epoch of the other; empty where it is, as far as both
+/// say.
+std::string other_work(const CellTable& before, const CellTable& after) {
+  std::vector<std::string> parts;
+  const auto compare = [&](const char* what, bool both, const auto& a, const auto& b) {
+    if (both && a != b) parts.push_back(fmt::format("{} ({} and {})", what, a, b));
+  };
+  compare("model", !before.model.empty() && !after.model.empty(), before.model, after.model);
+  compare("picture size", before.image_size > 0 && after.image_size > 0, before.image_size,
+          after.image_size);
+  compare("images an epoch", before.images_per_epoch > 0 && after.images_per_epoch > 0,
+          before.images_per_epoch, after.images_per_epoch);
+  return parts.empty() ? "" : "an epoch is other work: they differ in " + join(parts, ", ");
+}
+
+CellDifference compared(const Cell& before, const Cell& after, const std::string& other) {
+  CellDifference result{before, after, std::nullopt, Verdict::absent, other};
+  if (!other.empty()) return result;
   if (!before.seconds_per_epoch || !after.seconds_per_epoch) {
     result.why = reason_text(before.seconds_per_epoch ? after : before);
     return result;
@@ -53,11 +70,12 @@ std::string verdict_text(Verdict verdict) {
 
 std::vector<CellDifference> compare_sweeps(const CellTable& before, const CellTable& after) {
   std::vector<CellDifference> result;
+  const std::string why_not = other_work(before, after);
   std::map<Place, const Cell*> others;
   for (const Cell& cell : after.cells) others.emplace(place_of(cell), &cell);
   for (const Cell& cell : before.cells) {
     const auto other = others.find(place_of(cell));
-    if (other != others.end()) result.push_back(compared(cell, *other->second));
+    if (other != others.end()) result.push_back(compared(cell, *other->second, why_not));
   }
   return result;
 }

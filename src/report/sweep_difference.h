@@ -10,7 +10,7 @@
 
 namespace cputrain {
 
-/// `absent`: one of the two has no time.
+/// `absent`: one of the two has no time, or an epoch is other work in the other.
 enum class Verdict { faster, slower, no_difference_shown, absent };
 /// "faster", "slower", "no difference shown", "n/a".
 std::string verdict_text(Verdict);
@@ -18,7 +18,7 @@ std::string verdict_text(Verdict);
 /// One place (CPUs, ranks x threads, batch, backend) of two sweeps.
 struct CellDifference {
   Cell before, after;
-  std::optional<TimeRatio> ratio;  ///< after by before; nothing where one has no time
+  std::optional<TimeRatio> ratio;  ///< after by before; nothing where absent
   Verdict verdict = Verdict::absent;
   std::string why;  ///< where there is no interval
 
@@ -29,11 +29,12 @@ struct CellDifference {
 };
 
 /// Cells of both, in the order of `before`. A verdict needs a 95 % interval that leaves out 1.
-/// Cells whose times have other sources (measured, simulated) are compared and say so.
+/// Cells whose times have other sources (measured, simulated) are compared and say so; those of
+/// sweeps with another model, picture size or images an epoch, where both say theirs, are absent.
 std::vector<CellDifference> compare_sweeps(const CellTable& before, const CellTable& after);
 
-/// "They differ in model: dogcat and vgg16.": what makes two sweeps' times incomparable, or says
-/// what the comparison is about.
+/// "They differ in model: dogcat and vgg16.": what makes two sweeps' times incomparable, or what
+/// the comparison is about (processors, builds, flags).
 std::vector<std::string> conditions_that_differ(const CellTable& before, const CellTable& after);
 
 Document difference_document(const std::vector<CellDifference>&, const CellTable& before,

@@ -245,6 +245,12 @@ class Report(ProgramTest):
         self.expect(0, "report", "--diff", "before", "bf16", "--out", "e",
                     says=["They differ in --precision: not said and bf16.", "They differ in platform: not said and p."])
         self.assertIn("They differ in --precision: not said and bf16.", json.loads(self.read("e/diff.json"))["warnings"])
+        self.sweep("other", sweep(cell(1, 128, 5.0, repeats=[5.0, 5.1]), cell(2, 128, None, "n/a"), model="vgg16"))
+        self.expect(0, "report", "--diff", "before", "other", "--out", "f",
+                    says=["0 are faster in other, 0 slower, 0 show no difference, and 2 are n/a"])
+        one = json.loads(self.read("f/diff.json"))["cells"][0]
+        self.assertEqual((one["ratio"], one["verdict"]), (None, "n/a"))
+        self.assertIn("model (dogcat and vgg16)", one["why"])
         Page(self.read("d/diff.html"))
         check_latex(self.read("d/diff.tex"))
 
