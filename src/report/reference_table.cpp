@@ -7,7 +7,9 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -52,13 +54,36 @@ std::string trimmed(const std::string& text) {
   return first == std::string::npos ? "" : text.substr(first, last - first + 1);
 }
 
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> fields = split(line, ',');
-  for (std::string& field : fields) {
-    field = trimmed(field);
-    if (field.size() >= 2 && field.front() == '"' && field.back() == '"') {
-      field = field.substr(1, field.size() - 2);
+/// The field whose opening quote is at `at`, without its quotes. Leaves `at` behind the closing
+/// one.
+std::string quoted_field(const std::string& line, std::size_t& at, const Place& place) {
+  std::string field;
+  while (++at < line.size()) {
+    if (line[at] == '"' && line.substr(at + 1, 1) != "\"") {
+      ++at;
+      return field;
     }
+    at += line[at] == '"';  // a quote in a field is doubled
+    field += line[at];
+  }
+  place.wrong("a quote that this line does not close");
+}
+
+/// Fields as RFC 4180 has them, on one line each, with blanks around them left out.
+std::vector<std::string> fields_of(const std::string& line, const Place& place) {
+  std::vector<std::string> fields;
+  for (std::size_t at = 0; at <= line.size(); ++at) {
+    const std::size_t first = line.find_first_not_of(" \t", at);
+    const bool quoted = first != std::string::npos && line[first] == '"';
+    if (quoted) {
+      at = first;
+      fields.push_back(quoted_field(line, at, place));
+    }
+    const std::size_t end = std::min(line.find(',', at), line.size());
+    const std::string rest = trimmed(line.substr(at, end - at));
+    if (!quoted) fields.push_back(rest);
+    if (quoted && !rest.empty()) place.wrong("text between a closing quote and the next comma");
+    at = end;
   }
   return fields;
 }
@@ -142,13 +167,14 @@ ReferenceTable parse_reference(const std::string& text, const std::string& name)
   ReferenceTable table{.name = name, .cpus = {}, .batches = {}, .seconds = {}};
   std::array<std::size_t, 3> columns{};
   std::size_t number = 0, width = 0;
-  for (const std::string& line : split(text, '\n')) {
+  const bool marked = text.starts_with("\xef\xbb\xbf");  // as UTF-8, by spreadsheets
+  for (const std::string& line : split(std::string_view(text).substr(marked ? 3 : 0), '\n')) {
     const Place place{name, ++number};
     if (line.starts_with('#')) {
       read_remark(table, line, place);
       continue;
     }
-    const std::vector<std::string> fields = fields_of(line);
+    const std::vector<std::string> fields = fields_of(line, place);
     if (fields.size() == 1 && fields[0].empty()) continue;
     if (width == 0) {
       width = fields.size();
@@ -189,20 +215,15 @@ ReferenceTable read_reference(const std::filesystem::path& path) {
 }
 
 std::vector<std::pair<std::size_t, std::size_t>> identical_rows(const ReferenceTable& table) {
-  const auto same = [&](std::size_t a, std::size_t b) {
-    int times = 0;
-    for (const int cpus : table.cpus) {
-      if (table.at(a, cpus) != table.at(b, cpus)) return false;
-      times += table.at(a, cpus).has_value();
-    }
-    return times >= 2;
-  };
+  std::map<std::size_t, std::vector<std::pair<int, double>>> rows;  // CPUs and time, by batch
+  for (const auto& [where, seconds] : table.seconds) {
+    if (seconds) rows[where.first].emplace_back(where.second, *seconds);
+  }
+  std::erase_if(rows, [](const auto& row) { return row.second.size() < 2; });
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
-  for (std::size_t i = 0; i < table.batches.size(); ++i) {
-    for (std::size_t j = i + 1; j < table.batches.size(); ++j) {
-      if (same(table.batches[i], table.batches[j])) {
-        pairs.emplace_back(table.batches[i], table.batches[j]);
-      }
+  for (auto a = rows.begin(); a != rows.end(); ++a) {
+    for (auto b = std::next(a); b != rows.end(); ++b) {
+      if (a->second == b->second) pairs.emplace_back(a->first, b->first);
     }
   }
   return pairs;

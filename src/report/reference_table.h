@@ -32,8 +32,9 @@ struct ReferenceTable {
   std::optional<double> ratio(const CellTable& ours, const Cell&) const;
 };
 
-/// Reads CSV with the columns cpus, batch and seconds_per_epoch, in any order, others beside them;
-/// an empty time is "n/a". Lines that begin with # are remarks; they may say what was trained:
+/// Reads CSV with the columns cpus, batch and seconds_per_epoch, in any order, others beside them
+/// (so report.csv of one series, with one split of each cell, is such a file); an empty time is
+/// "n/a". Lines that begin with # are remarks; they may say what was trained:
 /// "# model=dogcat, image_size=256, images=22500". The file may be hostile: Error(data) says what
 /// is wrong and in which line.
 ReferenceTable read_reference(const std::filesystem::path&);

@@ -11,6 +11,8 @@
 #include "report/escapes.h"
 #include "report/reference_table.h"
 #include "report/sweep_difference.h"
+#include "report/table_files.h"
+#include "support/scaling_cells.h"
 #include "support/temporary_folder.h"
 
 namespace cputrain {
@@ -25,6 +27,17 @@ TEST(Escapes, HtmlAndScripts) {
             "a b c d\xe2\x82\xac");
   EXPECT_EQ(script_json(R"({"a":"</script><!--&"})"),
             R"({"a":"\u003c/script\u003e\u003c!--\u0026"})");
+}
+
+// Control Sequence Introducer, the first and last of its kind, marks of direction; what is beside
+// them stays.
+TEST(Escapes, NothingControlsATerminalOrTurnsText) {
+  EXPECT_EQ(markdown_escape("a\xc2\x9b"
+                            "31m\xc2\x80\xc2\x9f\xc2\xa0\x1b"),
+            "a 31m  \xc2\xa0 ");
+  EXPECT_EQ(markdown_escape("\xe2\x80\x8d\xe2\x80\x8e\xe2\x80\x8f\xe2\x80\x90"),
+            "\xe2\x80\x8d  \xe2\x80\x90");
+  EXPECT_EQ(markdown_escape("\xd8\x9b\xd8\x9c\xd8\x9d"), "\xd8\x9b \xd8\x9d");
 }
 
 TEST(Escapes, Markdown) {
@@ -84,6 +97,33 @@ TEST(ReferenceTable, ColumnsMayStandInAnyOrder) {
   EXPECT_FALSE(t.seconds.contains({512, 1}));
 }
 
+TEST(ReferenceTable, FieldsAreQuotedAsSpreadsheetsDoIt) {
+  const ReferenceTable t = parse_reference(
+      "\xef\xbb\xbf"
+      "cpus,\"a \"\"note\"\", or none\",\"batch\",seconds_per_epoch\r\n"
+      "1, \"1,2,\"\"3\"\"\" ,\"128\",878\r\n2,5\" disk,128,\"\"\r\n",
+      "x");
+  EXPECT_EQ(t.at(128, 1), 878);
+  EXPECT_EQ(t.seconds.size(), 2u);
+  EXPECT_FALSE(t.at(128, 2));
+  EXPECT_EQ(
+      parse_reference("\xef\xbb\xbf# model=dogcat\ncpus,batch,seconds_per_epoch\n1,2,3\n", "x")
+          .model,
+      "dogcat");
+}
+
+TEST(ReferenceTable, ReadsTheReportOfOneSeries) {
+  std::vector<Cell> cells{cell(1, 1, 128, 100), cell(2, 1, 128, 62.5),
+                          absent(4, 128, "no \"room\", said the host")};
+  cells[0].command = "./cputrain train --augment flip,six";
+  const ScalingTable table = make_scaling_table({source(cells)}, {});
+  const ReferenceTable t = parse_reference(table_csv(table, std::nullopt), "report.csv");
+  EXPECT_EQ(t.cpus, (std::vector<int>{1, 2, 4}));
+  EXPECT_EQ(t.at(128, 1), 100);
+  EXPECT_EQ(t.at(128, 2), 62.5);
+  EXPECT_FALSE(t.at(128, 4));
+}
+
 TEST(ReferenceTable, RefusesWhatIsOddAndNamesTheLine) {
   const std::string head = "cpus,batch,seconds_per_epoch\n";
   for (const auto& [line, word] : std::vector<std::pair<std::string, std::string>>{
@@ -94,6 +134,8 @@ TEST(ReferenceTable, RefusesWhatIsOddAndNamesTheLine) {
            {"1,128,inf", "seconds_per_epoch must be"},
            {"1,128,1e400", "seconds_per_epoch must be"},
            {"1,128", "2 fields"},
+           {"1,128,\"5", "does not close"},
+           {"1,\"128\"8,5", "text between a closing quote"},
            {"1,99999999999999999999,1", "batch must be"},
            {"1,128,5\n1,128,5", "second time"}}) {
     const std::string message = refused(head + line);
@@ -155,6 +197,31 @@ TEST(Curves, ThinsEvenlyAndKeepsBothEnds) {
   EXPECT_EQ(read_curve(file, 5).images, (std::vector<double>{1, 26, 51, 76, 101}));
 }
 
+TEST(Curves, AreOfTheFirstCellsAndSayHowManyAreLeftOut) {
+  const TemporaryFolder folder;
+  for (const char* run : {"a", "b"}) std::filesystem::create_directory(folder.path() / run);
+  const std::string step = R"({"type":"step","step":1,"images":8,"loss":0.5,"accuracy":0})";
+  std::ofstream(folder.path() / "a" / "metrics.jsonl") << step;
+  std::ofstream(folder.path() / "b" / "metrics.jsonl") << "{}";
+  std::vector<Cell> cells;
+  for (std::size_t batch = 1; batch <= kMostCurves + 4; ++batch) {
+    cells.push_back(cell(1, 1, batch, 1));
+    cells.back().runs = {"a"};
+  }
+  cells[0].runs = {"b"};  // has no steps
+  cells[1].runs = {"absent"};
+  cells.back().runs = {"absent"};
+  CellSource all = source(cells);
+  all.folder = folder.path();
+  const ScalingTable table = make_scaling_table({all}, {});
+  const Curves curves = curves_of(table);
+  ASSERT_EQ(curves.shown.size(), 300u);
+  EXPECT_EQ(curves.left_out, 1u);
+  EXPECT_EQ(curves.shown.front().cell->cell.batch, 3u);
+  EXPECT_EQ(curves.shown.back().cell->cell.batch, 302u);
+  EXPECT_EQ(curves.shown.back().curve.loss, std::vector<double>{0.5});
+}
+
 Cell repeated(std::size_t batch, std::vector<double> repeats) {
   Cell c;
   c.batch = batch;
@@ -183,6 +250,34 @@ TEST(Difference, AVerdictNeedsAnIntervalThatLeavesOutOne) {
   EXPECT_NEAR(differences[0].ratio->of_means, std::cbrt(90.0 * 91 * 92 / (100 * 101 * 102)), 1e-12);
   EXPECT_EQ(differences[3].interval(), nullptr);
   EXPECT_EQ(differences[4].why, "memory");
+}
+
+TEST(Difference, OtherWorkIsNeitherFasterNorSlower) {
+  CellTable before, after;
+  before.cells = {repeated(1, {100, 101, 102})};
+  after.cells = {repeated(1, {90, 91, 92})};
+  before.model = "dogcat";
+  before.image_size = 256;
+  before.images_per_epoch = 22500;
+  // Nobody said that it is other work; and to compare processors and builds is what this is for.
+  after.machine = {.cpu = "another", .build = "another"};
+  after.options = {{"precision", "bf16"}};
+  EXPECT_EQ(compare_sweeps(before, after)[0].verdict, Verdict::faster);
+  const auto why = [&](const CellTable& other) {
+    const CellDifference d = compare_sweeps(before, other).at(0);
+    EXPECT_EQ(d.verdict, Verdict::absent);
+    EXPECT_FALSE(d.ratio);
+    return d.why;
+  };
+  CellTable other = after;
+  other.model = "vgg16";
+  EXPECT_EQ(why(other), "an epoch is other work: they differ in model (dogcat and vgg16)");
+  other = after;
+  other.image_size = 128;
+  other.images_per_epoch = 2000;
+  EXPECT_EQ(why(other),
+            "an epoch is other work: they differ in picture size (256 and 128), images an epoch "
+            "(22500 and 2000)");
 }
 
 }  // namespace
