@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cli/commands.h"
+#include "cli/grid_limits.h"
 #include "cli/print.h"
 #include "cli/simulate_flags.h"
 #include "cli/simulated_costs.h"
@@ -50,14 +51,8 @@ class WorkFolder {
   std::filesystem::path path_;
 };
 
-std::string platform_name(const Config& config) {
-  return config.simulation.platform.empty() ? kPlatform : config.simulation.platform;
-}
-
-/// The platform with what the flags change.
-Platform choose_platform(const Config& config, const CostTable& costs) {
-  Platform platform = find_platform(platform_name(config), costs);
-  const SimulationRequest& request = config.simulation;
+/// Puts what the flags change into the platform.
+void change(Platform& platform, const SimulationRequest& request) {
   if (request.clock_ghz) {
     if (!platform.cpu) {
       fail(
@@ -80,25 +75,36 @@ Platform choose_platform(const Config& config, const CostTable& costs) {
     }
     platform.network_gbps = *request.network_gbps;
   }
+}
+
+/// With what the flags change. Before costs are measured `here` has nothing but its name.
+Platform choose_platform(const Config& config, const CostTable* costs) {
+  const std::string& asked = config.simulation.platform;
+  const std::string name = asked.empty() ? kPlatform : asked;
+  Platform platform;
+  platform.name = name;
+  if (costs || name != kHere) platform = find_platform(name, costs ? *costs : CostTable{});
+  change(platform, config.simulation);
   return platform;
 }
 
-std::vector<Cell> planned_cells(const SimulationRequest& request, const Platform& platform) {
+SweepCells planned_cells(const SimulationRequest& request, const Platform& platform) {
   SweepGrid grid{.cpus = request.cpus,
                  .threads = request.threads,
                  .batches = request.batches,
                  .batches_per_rank = request.batches_per_rank,
                  .backends = {"cpu"}};
   if (grid.threads.empty()) grid.threads = {1};
-  for (int n = 1; request.cpus.empty() && n < platform.most_ranks(); n *= 2) grid.cpus.push_back(n);
-  if (request.cpus.empty()) grid.cpus.push_back(platform.most_ranks());
+  const int all = std::min(platform.most_ranks(), kMostColumn);
+  for (int n = 1; request.cpus.empty() && n < all; n *= 2) grid.cpus.push_back(n);
+  if (request.cpus.empty()) grid.cpus.push_back(all);
   if (grid.batches.empty() && grid.batches_per_rank.empty()) grid.batches = {128, 256, 512, 1024};
   SweepCells planned = cells_of(grid);
   if (planned.cells.empty()) {
     fail(ExitCode::usage, fmt::format("--np, --threads: {}", planned.left_out.front()));
   }
-  for (const std::string& reason : planned.left_out) tell("Left out: " + reason);
-  return std::move(planned.cells);
+  check_limits(planned.cells, grid);
+  return planned;
 }
 
 /// "./cputrain simulate --np 1,2 ...", for the record; without the flags named.
@@ -139,7 +145,7 @@ std::map<std::string, std::string> options_of(const Config& config, const CostTa
 }
 
 CellTable empty_table(const Config& config, const TrainingChoices& choices, const Graph& graph,
-                      std::size_t images) {
+                      std::size_t images, const std::string& platform) {
   CellTable table;
   table.model = choices.model->name;
   table.image_size = choices.image.height;
@@ -151,7 +157,7 @@ CellTable empty_table(const Config& config, const TrainingChoices& choices, cons
   }
   table.data = config.data.empty() ? "synthetic" : config.data;
   table.seed = choices.seed;
-  table.machine.platform = platform_name(config);
+  table.machine.platform = platform;
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
   table.command = command_line(words_of(config, {"json", "out", "overwrite"}));
   return table;
@@ -244,6 +250,16 @@ void say_result(const Config& config, const CellTable& table) {
   }
 }
 
+/// The table of a program without its simulator.
+void say_missing(const Config& config, const std::string& why, CellTable& table) {
+  for (Cell& cell : table.cells) cell.reason = why;
+  if (!config.out.empty()) {
+    make_folder(config.out);
+    write_cells(std::filesystem::path(config.out) / kCellsName, table);
+  }
+  say_result(config, table);
+}
+
 }  // namespace
 
 int run_simulate(const Config& config, const Services& services) {
@@ -252,21 +268,26 @@ int run_simulate(const Config& config, const Services& services) {
   const DataSource source = services.data.open(config.data_request(choices.seed));
   const int classes = classes_of(config, source);
   const Graph graph = build_graph(config, choices, classes);
-  CellTable table = empty_table(config, choices, graph, source.train.size());
+  // Mistakes in platform and grid show before minutes of measuring.
+  Platform platform = choose_platform(config, nullptr);
+  SweepCells planned = planned_cells(config.simulation, platform);
+  for (const std::string& reason : planned.left_out) tell("Left out: " + reason);
+  CellTable table = empty_table(config, choices, graph, source.train.size(), platform.name);
+  table.cells = std::move(planned.cells);
   if (!services.simulator.missing.empty()) {
-    table.cells = planned_cells(config.simulation, {});
-    for (Cell& cell : table.cells) cell.reason = services.simulator.missing;
-    say_result(config, table);
+    say_missing(config, services.simulator.missing, table);
     return static_cast<int>(ExitCode::ok);
   }
-  const CostTable costs =
-      costs_of(config, services, choices, graph, platform_name(config) == "here");
-  const Forecast forecast(choose_platform(config, costs), costs, graph, classes,
-                          source.train.size());
+  const bool here = platform.name == kHere;
+  const CostTable costs = costs_of(config, services, choices, graph, here);
+  if (here) {
+    platform = choose_platform(config, &costs);
+    table.cells = planned_cells(config.simulation, platform).cells;
+  }
+  const Forecast forecast(std::move(platform), costs, graph, classes, source.train.size());
   table.options = options_of(config, costs);
   table.machine = forecast.machine();
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
-  table.cells = planned_cells(config.simulation, forecast.platform());
   const auto armed = services.signals->arm();
   simulate(config, services, choices, forecast, table);
   const bool stopped = services.signals->stop_requested();

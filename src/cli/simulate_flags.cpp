@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/flag_groups.h"
+#include "cli/grid_limits.h"
 #include "core/text.h"
 #include "simulation/platform.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 void add_grid(Flags& f, Config& c) {
   f.group("Grid");
-  f.wholes("np", c.simulation.cpus, 1, 65536,
+  f.wholes("np", c.simulation.cpus, 1, kMostColumn,
            "CPUs of each column [1, 2, 4, ... up to the platform's]");
   f.wholes(
       "threads", c.simulation.threads, 1, 4096,
@@ -49,7 +50,8 @@ void add_simulate_flags(Flags& f, Config& c) {
   add_grid(f, c);
   add_model_flags(f, c);
   f.group("Training");
-  f.text("data", c.data, "DATA", "whose number of images makes an epoch [synthetic]");
+  f.text("data", c.data, "DATA",
+         "pictures to measure costs with; their number makes an epoch [synthetic]");
   f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training pictures");
   f.whole("micro-batch", c.micro_batch, 1, 65536,
           "images that a rank computes at once [as in train]");

@@ -44,20 +44,11 @@ std::string fingerprint(const TrainingChoices& choices, const Graph& graph,
                      backend.kernels(), rule_name(choices.optimizer.rule));
 }
 
-std::optional<std::filesystem::path> cache_file(const Machine& machine,
-                                                const std::string& network) {
-  const auto beside = algorithms_file();
-  if (!beside) return {};
-  constexpr int kMethod = 4;  // of calibrate(): what other ones measured is not taken
-  const std::uint64_t key = Fnv1a()
-                                .add(machine.cpu_model)
-                                .add(machine.host)
-                                .add(kVersion)
-                                .add(network)
-                                .add_number(machine.allowed_cpus.size())
-                                .add_number(kMethod)
-                                .value();
-  return beside->parent_path() / fmt::format("costs-{:016x}.json", key);
+/// However many are made up, they are alike; a folder's name is seen from the current one.
+std::string pictures_of(const Config& config) {
+  if (config.data.empty() || config.data.starts_with("synthetic")) return "synthetic";
+  std::error_code unknown;
+  return config.data + " from " + std::filesystem::current_path(unknown).string();
 }
 
 std::optional<CostTable> kept_costs(const std::filesystem::path& file, const std::string& network) {
@@ -66,7 +57,8 @@ std::optional<CostTable> kept_costs(const std::filesystem::path& file, const std
   try {
     CostTable table = read_costs(file);
     if (table.network != network) return {};
-    tell(fmt::format("Costs measured earlier on this machine: {}", file.string()));
+    tell(fmt::format("Costs measured earlier on this machine with the same pictures: {}",
+                     file.string()));
     return table;
   } catch (const Error&) {
     return {};  // damaged: measured again and replaced
@@ -170,6 +162,21 @@ CostTable given_costs(const std::string& file, const std::string& network,
 
 }  // namespace
 
+std::string costs_file_name(const Config& config, const Machine& machine,
+                            const std::string& network) {
+  constexpr int kMethod = 4;  // of calibrate(): what other ones measured is not taken
+  const std::uint64_t key = Fnv1a()
+                                .add(machine.cpu_model)
+                                .add(machine.host)
+                                .add(kVersion)
+                                .add(network)
+                                .add(pictures_of(config))
+                                .add_number(machine.allowed_cpus.size())
+                                .add_number(kMethod)
+                                .value();
+  return fmt::format("costs-{:016x}.json", key);
+}
+
 CostTable costs_of(const Config& config, const Services& services, const TrainingChoices& choices,
                    const Graph& graph, bool here) {
   const std::string network = fingerprint(choices, graph, *backend_with(1, config, services));
@@ -177,7 +184,8 @@ CostTable costs_of(const Config& config, const Services& services, const Trainin
   const auto& asked = config.simulation.measure_seconds;
   if (!file.empty()) return given_costs(file, network, choices, graph);
   const Machine machine = services.machine();
-  const auto cache = cache_file(machine, network);
+  auto cache = algorithms_file();
+  if (cache) cache->replace_filename(costs_file_name(config, machine, network));
   if (cache && !here && !asked) {
     if (auto kept = kept_costs(*cache, network)) return *kept;
   }

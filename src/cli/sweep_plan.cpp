@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "cli/grid_limits.h"
 #include "cli/sweep_flags.h"
 #include "cli/training_setup.h"
 #include "core/child_process.h"
@@ -64,11 +65,6 @@ SweepGrid grid_of(const Config& config, const TrainingChoices& choices, const Ma
   return grid;
 }
 
-template <class T>
-std::string list_text(const std::vector<T>& values) {
-  return fmt::format("{}", fmt::join(values, ","));
-}
-
 /// As `--config` reads it.
 nlohmann::ordered_json flags_of(const Config& config, const SweepGrid& grid,
                                 const std::string& folder) {
@@ -111,24 +107,6 @@ CellTable table_of(const Config& config, const Services& services, const Trainin
                    .hardware_threads = static_cast<int>(machine.allowed_cpus.size()),
                    .memory_bytes = machine.memory_gb * 1e9};
   return table;
-}
-
-/// What a table can hold: its readers refuse more.
-void check_limits(const std::vector<Cell>& cells, const SweepGrid& grid) {
-  for (const Cell& cell : cells) {
-    if (cell.batch <= kMostBatch) continue;
-    fail(ExitCode::usage,
-         fmt::format("--batch-per-rank {} with --np {}: batches of up to {} over all ranks are "
-                     "allowed, and {} ranks make {}",
-                     list_text(grid.batches_per_rank), list_text(grid.cpus), kMostBatch, cell.ranks,
-                     cell.batch));
-  }
-  if (cells.size() > kMostCells) {
-    fail(ExitCode::usage,
-         fmt::format("--np {} --threads {}: {} cells with these batches and backends, and at most "
-                     "{} are allowed",
-                     list_text(grid.cpus), list_text(grid.threads), cells.size(), kMostCells));
-  }
 }
 
 std::string command_text(const std::string& program, const nlohmann::ordered_json& flags) {

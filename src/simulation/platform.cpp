@@ -16,7 +16,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "cputrain platform 1";
-constexpr const char* kHere = "here";
 
 /// The machine whose costs were measured: its bandwidth is what its cores reached.
 Platform machine_of_costs(const CostTable& costs) {

@@ -56,6 +56,8 @@ struct LocalRank {
 /// before they fill hardware threads; the slowest of a rank's own ones decides.
 double slowdown(const Platform&, const CostTable&, const LocalRank&);
 
+/// Of the platform that is the machine of the costs.
+inline constexpr const char* kHere = "here";
 /// Names of those that are built in, `here` first.
 std::vector<std::string> platform_names();
 /// A name, or a file. `here` is the machine of the costs. Error(usage) for a word that is neither,

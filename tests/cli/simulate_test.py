@@ -3,6 +3,7 @@ import glob
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -210,23 +211,44 @@ class Simulate(ProgramTest):
     def test_costs_of_nothing_here_are_refused(self):
         stranger, idle = costs(), costs()
         for active in stranger["by_active"]:
-            active["layers"][0]["name"] = "conv\x1b[31m9"
+            active["layers"][0]["name"] = "conv\u20ac9"
         for active in idle["by_active"]:
             for way in "forward", "backward":
                 active["layers"][0][way] = [0] * len(SIZES)
-        for name, table, says in [("stranger.json", stranger, ["conv?[31m9", "not one of the model's"]),
+        for name, table, says in [("stranger.json", stranger, ["conv???9", "not one of the model's"]),
                                   ("idle.json", idle, ["take no time"]), ("none.json", None, ["none.json"])]:
             with self.subTest(name=name):
                 if table:
                     self.write(name, table)
                 self.expect(65, "simulate", "--costs", name, "--image-size", "64", says=says)
 
-    @unittest.skipIf(SIMULATES, "this build has the simulator")
-    def test_a_build_without_says_so_in_every_cell(self):
-        done = self.expect(0, "simulate", "--np", "1,2", "--batch", "64", "--json", "-")
+    @needs_simulator
+    def test_names_in_a_platform_file_cannot_steer_a_terminal(self):
+        self.write("costs.json", costs())
+        for name in "two\x1b[2J", "two\u009b2J", "two\nthree":
+            with self.subTest(name=name):
+                self.write("odd.json", dict(cluster(1), name=name))
+                self.expect(65, "simulate", "--costs", "costs.json", "--image-size", "64", "--platform", "odd.json",
+                            says=["name must be without control characters"])
+
+    def test_batches_that_no_table_holds_are_refused(self):
+        self.expect(2, "simulate", "--np", "1024", "--batch-per-rank", "32768", says=["--batch-per-rank 32768", "33554432"])
+
+    def test_without_its_simulator_every_cell_says_so(self):
+        def simulate(*words):
+            # A copy, which cputrain-smpi does not lie beside.
+            return subprocess.run([shutil.copy(PROGRAM, self.path("alone")), "simulate", "--np", "1,2", "--batch", "64", *words],
+                                  cwd=self.folder, capture_output=True, text=True)
+        done = simulate("--json", "-", "--out", "table")
+        self.assertEqual(done.returncode, 0, done.stderr)
         cells = json.loads(done.stdout)["cells"]
         self.assertEqual([cell["status"] for cell in cells], ["n/a", "n/a"])
-        self.assertIn("CPUTRAIN_SMPI", cells[0]["reason"])
+        self.assertIn("cputrain-smpi is not there" if SIMULATES else "CPUTRAIN_SMPI", cells[0]["reason"])
+        with open(self.path("table", "cells.json")) as file:
+            self.assertEqual(json.load(file)["cells"], cells)
+        wrong = simulate("--platform", "nowhere")
+        self.assertEqual(wrong.returncode, 2, wrong.stderr)
+        self.assertIn("--platform nowhere", wrong.stderr)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,33 @@
+#include "cli/simulated_costs.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace cputrain {
+namespace {
+
+std::string name_with(const std::string& data) {
+  Config config;
+  config.data = data;
+  return costs_file_name(config, Machine{}, "network");
+}
+
+// Zeros in pictures decide how long kernels take; made-up ones are alike, however many.
+TEST(CostsFile, IsOfThePicturesThatWereMeasured) {
+  EXPECT_EQ(name_with(""), name_with("synthetic:1000"));
+  const std::set<std::string> names{name_with(""), name_with("pictures"), name_with("others")};
+  EXPECT_EQ(names.size(), 3u);
+}
+
+TEST(CostsFile, IsOfTheMachineAndTheNetwork) {
+  const Config config;
+  Machine other;
+  other.cpu_model = "another";
+  const std::string here = costs_file_name(config, Machine{}, "network");
+  EXPECT_NE(here, costs_file_name(config, other, "network"));
+  EXPECT_NE(here, costs_file_name(config, Machine{}, "another network"));
+}
+
+}  // namespace
+}  // namespace cputrain
