@@ -185,14 +185,17 @@ int stopped(const SweepPlan& plan, const Services& services) {
   return services.signals->stop_code();
 }
 
-int run_task(Sweep& sweep, const SweepPlan& plan, const Services& services, int task) {
-  if (static_cast<std::size_t>(task) > plan.cells.size()) {
+int run_task(const Config& config, const Services& services, const SweepPlan& plan) {
+  const auto task = static_cast<std::size_t>(*config.task);
+  if (task > plan.cells.size()) {
     fail(ExitCode::usage,
          fmt::format("--task {}: must be a cell's number from 1 to {}", task, plan.cells.size()));
   }
+  // Before anything of the cell is read: who had it may just have finished a training.
+  const FileLock lock = lock_cell(plan, plan.cells[task - 1]);
+  Sweep sweep(config, services, plan);
   sweep.works_alone = false;
-  const auto cell = static_cast<std::size_t>(task);
-  if (!sweep.measure(cell - 1, cell)) return stopped(plan, services);
+  if (!sweep.measure(task - 1, task)) return stopped(plan, services);
   return static_cast<int>(ExitCode::ok);
 }
 
@@ -223,8 +226,8 @@ int run_sweep(const Config& config, const Services& services) {
   if (config.collect) return collect(plan, config);
   settle_machine(plan);
   const auto armed = services.signals->arm();
+  if (config.task) return run_task(config, services, plan);
   Sweep sweep(config, services, plan);
-  if (config.task) return run_task(sweep, plan, services, *config.task);
   bool news = sweep.write_table();
   if (!sweep.measure(0, plan.cells.size())) return stopped(plan, services);
   news |= sweep.write_table() || sweep.measured_something;

@@ -127,6 +127,19 @@ FileLock open_sweep_folder(const SweepPlan& plan, bool overwrite, FileLock::Kind
   return std::move(*lock);
 }
 
+FileLock lock_cell(const SweepPlan& plan, const Cell& cell) {
+  const auto folder = plan.folder_of(cell);
+  make_folder(folder);
+  auto lock = FileLock::take(folder / kLockName, FileLock::Kind::exclusive);
+  if (!lock) {
+    fail(ExitCode::usage, fmt::format("--task: another task is at work in {} (each would remove "
+                                      "the trainings of the other); wait for it, or name another "
+                                      "cell's number",
+                                      folder.string()));
+  }
+  return std::move(*lock);
+}
+
 void write_plan(const SweepPlan& plan, const std::vector<std::string>& backends) {
   std::string text, why;
   std::size_t missing = 0;

@@ -10,6 +10,9 @@ namespace cputrain {
 /// tasks may share it.
 FileLock open_sweep_folder(const SweepPlan&, bool overwrite, FileLock::Kind);
 
+/// Held by a task as long as it measures a cell. Error(usage) where another one does.
+FileLock lock_cell(const SweepPlan&, const Cell&);
+
 inline constexpr const char* kPlanName = "plan.txt";
 inline constexpr const char* kCellName = "cell.json";  ///< of one cell, beside its run folders
 

@@ -93,10 +93,28 @@ std::string last_words(const std::filesystem::path& log) {
   return printable(text);
 }
 
+/// How trainings end after a signal.
+bool by_signal(int code) {
+  return code == static_cast<int>(ExitCode::stopped) ||
+         code == static_cast<int>(ExitCode::interrupted);
+}
+
+/// A signal to the whole process group, or to all processes of a job, may end the ranks before ours
+/// has come. Where none comes it was to the ranks alone, and nobody asked the sweep to stop.
+bool stop_comes(const SignalWatch& signals) {
+  constexpr double kPatience = 2;
+  const Stopwatch waited;
+  while (!signals.stop_requested() && waited.seconds() < kPatience) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return signals.stop_requested();
+}
+
 std::string reason_of(int code, const std::filesystem::path& log) {
-  const std::string killed =
-      code == 128 + SIGKILL ? " (killed: out of memory, or by somebody)" : "";
-  return fmt::format("exit code {}{}: {}", code, killed, last_words(log));
+  const char* why = code == 128 + SIGKILL ? " (killed: out of memory, or by somebody)"
+                    : by_signal(code)     ? " (a signal ended it, and the sweep got none)"
+                                          : "";
+  return fmt::format("exit code {}{}: {}", code, why, last_words(log));
 }
 
 void keep_failure(const SweepPlan& plan, const Cell& cell, int repeat, const std::string& reason) {
@@ -201,10 +219,8 @@ bool run_next(const SweepPlan& plan, const Cell& cell, SignalWatch& signals, Cel
   std::error_code ignored;
   std::filesystem::remove_all(plan.folder / plan.run_of(cell, repeat), ignored);
   const std::optional<int> code = exit_code_of_run(plan, cell, repeat, signals);
-  // A signal to the whole process group, or to the ranks alone, ends them before we look.
-  const bool stopped = !code || *code == static_cast<int>(ExitCode::stopped) ||
-                       *code == static_cast<int>(ExitCode::interrupted);
-  if (stopped || (*code != 0 && signals.stop_requested())) return false;
+  if (!code || (*code != 0 && signals.stop_requested())) return false;
+  if (by_signal(*code) && stop_comes(signals)) return false;
   drop_weights(plan, cell, repeat);
   const auto figures = *code == 0 ? figures_of(plan, cell, repeat) : std::nullopt;
   if (figures) {

@@ -284,6 +284,50 @@ sys.exit(code)
         os.rename(self.path("launch"), self.path("other"))
         self.expect(2, *words, "--retry", says=["cannot start ./launch"])
 
+    def test_a_signal_to_the_ranks_alone_does_not_end_the_sweep(self):
+        with open(self.path("launch"), "w") as f:
+            f.write('#!/bin/bash\n[ $2 = 1 ] || { echo "cputrain: stopped"; exit $CODE; }\nshift 2; exec "$@"\n')
+        os.chmod(self.path("launch"), 0o755)
+        for code in ("75", "130"):
+            self.expect(0, *CELL, "--np", "2,1", "--batch", "8", "--launcher", "./launch", "--out", "s",
+                        "--overwrite", CODE=code)
+            self.assertEqual(self.cells()[2, 8]["reason"],
+                             f"exit code {code} (a signal ended it, and the sweep got none): stopped")
+            self.assertEqual(self.cells()[1, 8]["status"], "scaled")
+
+    def test_a_signal_that_ends_the_ranks_first_ends_the_sweep(self):
+        with open(self.path("launch"), "w") as f:  # the sweep gets its own half a second later
+            f.write('#!/bin/bash\n(sleep 0.5; kill -USR1 $PPID) &\nexit 75\n')
+        os.chmod(self.path("launch"), 0o755)
+        self.expect(75, *CELL, "--np", "1", "--batch", "8", "--launcher", "./launch", "--out", "s")
+        self.assertEqual(self.cells()[1, 8]["reason"], "not measured yet")
+
+    def test_two_tasks_do_not_measure_one_cell(self):
+        with open(self.path("launch"), "w") as f:  # waits until it may begin
+            f.write('#!/bin/bash\ntouch started\nwhile [ ! -e go ]; do sleep 0.05; done\nshift 2; exec "$@"\n')
+        os.chmod(self.path("launch"), 0o755)
+        self.expect(0, *CELL, "--np", "1", "--batch", "8,16", "--launcher", "./launch", "--out", "s", "--plan-only")
+        first = self.start("sweep", "--config", "s/sweep.json", "--task", "1")
+        self.until("the task began nothing", lambda: os.path.exists(self.path("started")))
+        self.expect(2, "sweep", "--config", "s/sweep.json", "--task", "1",
+                    says=["another task is at work in s/cells/np1-t1-b8-cpu"])
+        # Killed as a job that goes back into the queue may be, it leaves the cell to the next.
+        first.kill()
+        first.wait()
+        os.remove(self.path("started"))
+        again = self.start("sweep", "--config", "s/sweep.json", "--task", "1")
+        self.until("the next task began nothing", lambda: os.path.exists(self.path("started")))
+        with open(self.path("go"), "w"):
+            pass
+        self.expect(0, "sweep", "--config", "s/sweep.json", "--task", "2")
+        self.assertEqual(again.wait(60), 0, again.stderr.read())
+        self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
+        self.assertEqual([c["status"] for c in self.table()["cells"]], ["scaled", "scaled"])
+        before = self.files()
+        self.expect(0, "sweep", "--config", "s/sweep.json")  # the whole sweep finds it all
+        self.assertEqual({n: t for n, t in self.files().items() if "/cells/" in n},
+                         {n: t for n, t in before.items() if "/cells/" in n})
+
 
 class Usage(SweepTest):
     def test_wrong_flags_say_what_is_allowed(self):
