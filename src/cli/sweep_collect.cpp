@@ -3,21 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "cli/sweep_folder.h"
+#include "core/bounded_file.h"
 #include "core/strict_json.h"
 #include "core/text.h"
-#include "sweep/cell_reader.h"
+#include "sweep/run_machine.h"
 
 namespace cputrain {
 namespace {
+
+constexpr std::uintmax_t kMostBytes = 16 << 20;
 
 /// What its task said of a cell; nothing where there was none, or where the file is damaged.
 std::optional<Cell> told_by_task(const SweepPlan& plan, const Cell& cell) {
   const auto file = plan.folder_of(cell) / kCellName;
   try {
-    Cell told = cell_from_json(parse_strict_json(text_of(file)), file.string());
+    Cell told = cell_from_json(parse_strict_json(read_bounded(file, kMostBytes)), file.string());
     if (cell_name(told) == cell_name(cell)) return told;
   } catch (const std::exception&) {
   }
@@ -34,21 +37,10 @@ std::string planned_command(const SweepPlan& plan, const Cell& cell, int repeat)
 }
 
 /// A run's own record of its machine, where it is whole.
-std::optional<CellMachine> machine_of_run(const std::filesystem::path& run) {
+std::optional<CellMachine> recorded_machine(const std::filesystem::path& run) {
   try {
-    const auto json = parse_strict_json(text_of(run / "environment.json"));
-    const CellReader own(json, run.string()), machine(json.at("machine"), run.string());
-    const auto count = [&](const char* key) {
-      return static_cast<int>(machine.whole(key, 0, 1 << 24).value_or(0));
-    };
-    const std::vector<std::string> libraries = own.texts("libraries");
-    return CellMachine{.cpu = machine.text("cpu"),
-                       .host = machine.text("host"),
-                       .mpi = mpi_library(libraries),
-                       .build = build_text(own.text("cputrain"), libraries),
-                       .cores = count("cores"),
-                       .hardware_threads = count("hardware_threads"),
-                       .memory_bytes = machine.real("memory_gb", 0, 1e9).value_or(0) * 1e9};
+    const auto file = run / "environment.json";
+    return machine_of_run(parse_strict_json(read_bounded(file, kMostBytes)), file.string());
   } catch (const std::exception&) {
     return std::nullopt;
   }
@@ -60,7 +52,7 @@ void leave_out_foreign(const SweepPlan& plan, const Cell& cell, const CellMachin
   if (of_table.cpu.empty()) return;  // nobody knows
   std::erase_if(state.runs, [&](const auto& run) {
     const auto folder = plan.folder / plan.run_of(cell, run.first);
-    const auto machine = machine_of_run(folder);
+    const auto machine = recorded_machine(folder);
     const std::string differs = machine ? kind_difference(*machine, of_table) : "";
     if (differs.empty()) return false;
     if (state.foreign.empty()) {
@@ -93,7 +85,7 @@ CellMachine collected_machine(const SweepPlan& plan) {
   std::vector<std::pair<CellMachine, int>> kinds;
   for (const Cell& cell : plan.cells) {
     for (const auto& run : state_of(plan, cell).runs) {
-      const auto found = machine_of_run(plan.folder / plan.run_of(cell, run.first));
+      const auto found = recorded_machine(plan.folder / plan.run_of(cell, run.first));
       if (!found) continue;
       const auto same = std::ranges::find_if(
           kinds, [&](const auto& kind) { return kind_difference(*found, kind.first).empty(); });

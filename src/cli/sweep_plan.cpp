@@ -16,6 +16,7 @@
 #include "core/text.h"
 #include "core/version.h"
 #include "model/summary.h"
+#include "sweep/run_machine.h"
 
 namespace cputrain {
 namespace {
@@ -153,16 +154,6 @@ std::vector<std::string> SweepPlan::words_of_run(const Cell& cell, int repeat) c
   words.insert(words.end(), {"--measure-limits", "--overwrite"});
   add("--out", (folder / run_of(cell, repeat)).string());
   return words;
-}
-
-std::string mpi_library(const std::vector<std::string>& libraries) {
-  const auto found = std::ranges::find_if(
-      libraries, [](const std::string& name) { return name.starts_with("Open MPI"); });
-  return found == libraries.end() ? "" : *found;
-}
-
-std::string build_text(std::string_view version, const std::vector<std::string>& libraries) {
-  return fmt::format("cputrain {}; {}", version, join(libraries, ", "));
 }
 
 SweepPlan plan_sweep(const Config& config, const Services& services) {

@@ -44,11 +44,6 @@ struct SweepPlan {
   std::vector<std::string> words_of_run(const Cell&, int repeat) const;
 };
 
-/// "Open MPI 4.1.4" among the libraries of a build; empty where it has none.
-std::string mpi_library(const std::vector<std::string>& libraries);
-/// "cputrain 1.0; oneDNN 2.6.3, ...".
-std::string build_text(std::string_view version, const std::vector<std::string>& libraries);
-
 /// Looks at model, data and machine; starts no ranks. Error(usage, data) for what no training of
 /// the sweep could do.
 SweepPlan plan_sweep(const Config&, const Services&);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "cli/run_folder.h"
+#include "core/bounded_file.h"
 #include "core/child_process.h"
 #include "core/clock.h"
 #include "core/error.h"
@@ -39,10 +40,10 @@ std::optional<RunFigures> figures_of(const SweepPlan& plan, const Cell& cell, in
 
 /// Empty where there is none.
 std::string failure_of(const SweepPlan& plan, const Cell& cell, int repeat) {
-  std::ifstream stream(beside(plan, cell, repeat, kFailure));
-  if (!stream) return "";
+  constexpr std::uintmax_t kMostBytes = 1 << 14;  // a text that tables can hold
   try {
-    return parse_strict_json({std::istreambuf_iterator<char>(stream), {}}).at("reason");
+    const auto file = beside(plan, cell, repeat, kFailure);
+    return parse_strict_json(read_bounded(file, kMostBytes)).at("reason");
   } catch (const std::exception&) {
     return "";
   }

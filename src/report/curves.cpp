@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 
-#include "core/error.h"
+#include "core/bounded_file.h"
+#include "sweep/run_figures.h"
 
 namespace cputrain {
 namespace {
-
-constexpr std::uintmax_t kMostBytes = 256 << 20;
-constexpr std::size_t kMostLine = 1 << 16;
 
 std::optional<double> number(const nlohmann::json& line, const char* key) {
   const auto found = line.find(key);
@@ -24,7 +22,6 @@ std::optional<double> number(const nlohmann::json& line, const char* key) {
 
 /// Adds a step's point. Images seen count whole steps of its size, as lines may be missing between.
 void add_line(Curve& curve, const std::string& text) {
-  if (text.size() > kMostLine) return;
   const auto line = nlohmann::json::parse(text, nullptr, false);
   if (!line.is_object() || line.value("type", nlohmann::json()) != "step") return;
   const auto step = number(line, "step"), images = number(line, "images");
@@ -46,11 +43,11 @@ void thin(std::vector<double>& values, std::size_t most) {
 
 Curve read_curve(const std::filesystem::path& metrics, std::size_t most) {
   Curve curve;
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(metrics, error)) return curve;
-  if (std::filesystem::file_size(metrics, error) > kMostBytes || error) return curve;
-  std::ifstream stream(metrics, std::ios::binary);
-  for (std::string line; std::getline(stream, line);) add_line(curve, line);
+  try {
+    BoundedLines lines(metrics, kMetricsLimits);
+    while (const auto line = lines.next()) add_line(curve, *line);
+  } catch (const std::runtime_error&) {  // what came before it is a curve all the same
+  }
   // The last step of an epoch may be short: points go from left to right all the same.
   for (std::size_t i = 1; i < curve.images.size(); ++i) {
     curve.images[i] = std::max(curve.images[i], curve.images[i - 1]);

@@ -14,7 +14,8 @@ struct Curve {
 };
 
 /// Reads the step lines of a metrics.jsonl, which may be hostile or cut off: lines that are no such
-/// objects are left out. At most `most` points remain, evenly spread. Empty where there is no file.
+/// objects are left out, and it ends at one of more than 64 KB. At most `most` points remain,
+/// evenly spread. Empty where there is no file, or none of a size that a training writes.
 Curve read_curve(const std::filesystem::path& metrics, std::size_t most = 300);
 
 /// The curve of one cell. Borrows the table.

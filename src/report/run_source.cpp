@@ -2,17 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "core/bounded_file.h"
 #include "core/error.h"
 #include "core/strict_json.h"
 #include "core/text.h"
 #include "report/series_identity.h"
 #include "sweep/cell_reader.h"
 #include "sweep/run_figures.h"
+#include "sweep/run_machine.h"
 
 namespace cputrain {
 namespace {
@@ -28,16 +28,8 @@ constexpr const char* kOptions[] = {"allreduce",    "augment", "bucket-mb",
                                     "reproducible", "sync-bn", "target-accuracy"};
 
 nlohmann::json json_of(const fs::path& file) {
-  std::error_code error;
-  const bool read = fs::is_regular_file(file, error) && fs::file_size(file, error) <= kMostBytes;
-  std::ifstream stream(file, std::ios::binary);
-  if (!read || !stream) {
-    fail(ExitCode::data, fmt::format("{}: cannot be read (a training writes it into its folder); "
-                                     "name folders of trainings or sweeps",
-                                     file.string()));
-  }
   try {
-    return parse_strict_json({std::istreambuf_iterator<char>(stream), {}});
+    return parse_strict_json(read_bounded(file, kMostBytes));
   } catch (const std::runtime_error& problem) {
     fail(ExitCode::data, fmt::format("{}: {} (it should be what a training wrote); name folders of "
                                      "trainings or sweeps",
@@ -64,32 +56,24 @@ std::map<std::string, std::string> options_of(const nlohmann::json& flags) {
   return options;
 }
 
-CellMachine machine_of(const CellReader& environment) {
-  const nlohmann::json* object = environment.object("machine");
-  if (!object) return {};
-  const CellReader reader(*object, environment.where() + ", machine");
-  const auto count = [&](const char* key) {
-    return static_cast<int>(reader.whole(key, 0, kMostCount).value_or(0));
-  };
-  return {.cpu = reader.text("cpu"),
-          .host = reader.text("host"),
-          .build = fmt::format("cputrain {}; {}", environment.text("cputrain"),
-                               join(environment.texts("libraries"), ", ")),
-          .cores = count("cores"),
-          .hardware_threads = count("hardware_threads"),
-          .memory_bytes = 1e9 * reader.real("memory_gb", 0, 1e9).value_or(0)};
+/// An object without fields where there is none, or where the file is no such file.
+nlohmann::json first_epoch(const fs::path& metrics) {
+  try {
+    BoundedLines lines(metrics, kMetricsLimits);
+    while (const auto text = lines.next()) {
+      auto line = nlohmann::json::parse(*text, nullptr, false);
+      if (line.is_object() && line.value("type", nlohmann::json()) == "epoch") return line;
+    }
+  } catch (const std::runtime_error&) {  // figures are missing for the same reason
+  }
+  return nlohmann::json::object();
 }
 
 /// Images of an epoch of this training; 0 where it had none.
 std::size_t images_of(const fs::path& folder) {
-  std::ifstream stream(folder / "metrics.jsonl");
-  for (std::string text; std::getline(stream, text);) {
-    const auto line = nlohmann::json::parse(text, nullptr, false);
-    if (!line.is_object() || line.value("type", nlohmann::json()) != "epoch") continue;
-    const CellReader reader(line, (folder / "metrics.jsonl").string());
-    return static_cast<std::size_t>(reader.whole("images", 0, 1'000'000'000'000).value_or(0));
-  }
-  return 0;
+  const auto epoch = first_epoch(folder / "metrics.jsonl");
+  const CellReader reader(epoch, (folder / "metrics.jsonl").string());
+  return static_cast<std::size_t>(reader.whole("images", 0, 1'000'000'000'000).value_or(0));
 }
 
 /// One training: its table without cells, which cell it measured, and what it found.
@@ -115,7 +99,7 @@ Run read_run(const fs::path& folder) {
   run.table.images_per_epoch = images_of(folder);
   run.table.data = config.text("data");
   run.table.seed = static_cast<std::uint64_t>(config.whole("seed", 0, INT64_MAX).value_or(0));
-  run.table.machine = machine_of(environment);
+  run.table.machine = machine_of_run(around, environment.where()).value_or(CellMachine{});
   run.table.options = options_of(flags);
   run.cell.ranks = count(environment, "ranks");
   run.cell.threads = count(environment, "threads_of_rank_0");
@@ -151,7 +135,8 @@ Cell cell_of(const std::vector<const Run*>& runs) {
     if (run->figures) {
       figures.push_back(*run->figures);
     } else {
-      cell.reason = run->folder.string() + ": the training did not come to its end";
+      cell.reason =
+          run->folder.string() + ": the training did not come to its end, or its files are damaged";
       cell.runs.pop_back();
     }
   }

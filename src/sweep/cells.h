@@ -95,6 +95,11 @@ inline constexpr const char* kCellsName = "cells.json";
 /// What a table may have at most.
 inline constexpr std::size_t kMostBatch = 1 << 24, kMostCells = 100'000;
 
+/// Between what figures of a cell may be, times in seconds: whoever reads a table refuses others,
+/// so whoever writes one leaves them out.
+inline constexpr double kLeastCellSeconds = 1e-9, kMostCellSeconds = 1e12, kMostCellRate = 1e15,
+                        kMostCellLoss = 1e15;
+
 /// A backend whose CPUs are devices.
 bool is_device(const std::string& backend);
 

@@ -1,12 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
+#include "core/bounded_file.h"
 #include "core/error.h"
 #include "core/strict_json.h"
 #include "core/text.h"
@@ -16,25 +15,9 @@
 namespace cputrain {
 namespace {
 
-constexpr double kLeastSeconds = 1e-9, kMostSeconds = 1e12, kMostRate = 1e15;
 constexpr std::int64_t kMostCpus = 1 << 24;
 constexpr std::int64_t kMostCount = 1'000'000'000'000;
 constexpr std::uintmax_t kMostBytes = 256 << 20;
-
-std::string text_of(const std::filesystem::path& file) {
-  const auto cannot = [&](const std::string& why) {
-    fail(ExitCode::data, fmt::format("{}: {} (it should be the table of a sweep or a simulation); "
-                                     "name the folder that holds one",
-                                     file.string(), why));
-  };
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) cannot("is not there");
-  if (std::filesystem::file_size(file, error) > kMostBytes || error) cannot("is too large");
-  std::ifstream stream(file, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (stream.bad() || !stream.is_open()) cannot("cannot be read");
-  return text;
-}
 
 CellStatus status_of(const CellReader& reader) {
   const std::string text = reader.text("status");
@@ -58,7 +41,7 @@ std::string backend_of(const CellReader& reader) {
 }
 
 std::optional<CellSpread> range_of(const CellReader& reader) {
-  const std::vector<double> ends = reader.reals("spread", kLeastSeconds, kMostSeconds);
+  const std::vector<double> ends = reader.reals("spread", kLeastCellSeconds, kMostCellSeconds);
   if (!reader.knows("spread")) return std::nullopt;
   if (ends.size() != 2 || ends[0] > ends[1]) reader.wrong("spread must be [least, most]");
   return CellSpread{ends[0], ends[1]};
@@ -70,7 +53,7 @@ std::optional<Budget> budget_of(const CellReader& cell) {
   const CellReader reader(*object, cell.where() + ", budget");
   Budget budget;
   for (const BudgetPart& part : kBudgetParts) {
-    budget.*part.seconds = reader.real(part.name, -kMostSeconds, kMostSeconds).value_or(0);
+    budget.*part.seconds = reader.real(part.name, -kMostCellSeconds, kMostCellSeconds).value_or(0);
   }
   return budget;
 }
@@ -144,26 +127,26 @@ Cell cell_from_json(const nlohmann::json& json, const std::string& where) {
   cell.reason = reader.text("reason");
   reader.required("seconds_per_epoch");
   reader.required("spread");
-  cell.seconds_per_epoch = reader.real("seconds_per_epoch", kLeastSeconds, kMostSeconds);
+  cell.seconds_per_epoch = reader.real("seconds_per_epoch", kLeastCellSeconds, kMostCellSeconds);
   cell.spread = range_of(reader);
-  cell.repeats = reader.reals("repeats", kLeastSeconds, kMostSeconds);
+  cell.repeats = reader.reals("repeats", kLeastCellSeconds, kMostCellSeconds);
   cell.left_out = static_cast<int>(reader.whole("left_out", 0, 1'000'000).value_or(0));
   cell.steps = reader.whole("steps", 0, kMostCount).value_or(0);
-  cell.images_per_second = reader.real("images_per_second", 0, kMostRate);
+  cell.images_per_second = reader.real("images_per_second", 0, kMostCellRate);
   cell.limits = limits_of(reader);
   cell.budget = budget_of(reader);
-  cell.gflops = reader.real("gflops", 0, kMostRate);
-  cell.fma_gflops = reader.real("fma_gflops", 0, kMostRate);
-  cell.triad_gbs = reader.real("triad_gbs", 0, kMostRate);
+  cell.gflops = reader.real("gflops", 0, kMostCellRate);
+  cell.fma_gflops = reader.real("fma_gflops", 0, kMostCellRate);
+  cell.triad_gbs = reader.real("triad_gbs", 0, kMostCellRate);
   cell.stolen = reader.real("stolen", 0, 1);
   cell.includes_warm_up = reader.truth("includes_warm_up");
-  cell.final_loss = reader.real("final_loss", -kMostRate, kMostRate);
+  cell.final_loss = reader.real("final_loss", -kMostCellLoss, kMostCellLoss);
   cell.final_accuracy = reader.real("final_accuracy", 0, 1);
   cell.val_accuracy = reader.real("val_accuracy", 0, 1);
   if (const auto reached = reader.whole("reached_target", 0, 1'000'000)) {
     cell.reached_target = static_cast<int>(*reached);
   }
-  cell.seconds_to_target = reader.real("seconds_to_target", 0, kMostSeconds);
+  cell.seconds_to_target = reader.real("seconds_to_target", 0, kMostCellSeconds);
   cell.command = reader.text("command");
   cell.runs = runs_of(reader);
   check(reader, cell);
@@ -212,8 +195,8 @@ CellTable table_of(const nlohmann::json& json, const std::string& where) {
           static_cast<std::size_t>(reader.whole("images_per_epoch", 0, kMostCount).value_or(0)),
       .validation_images =
           static_cast<std::size_t>(reader.whole("validation_images", 0, kMostCount).value_or(0)),
-      .parameters = reader.real("parameters", 0, kMostRate).value_or(0),
-      .macs_per_image = reader.real("macs_per_image", 0, kMostRate).value_or(0),
+      .parameters = reader.real("parameters", 0, kMostCellRate).value_or(0),
+      .macs_per_image = reader.real("macs_per_image", 0, kMostCellRate).value_or(0),
       .data = reader.text("data"),
       .seed = static_cast<std::uint64_t>(reader.whole("seed", 0, INT64_MAX).value_or(0)),
       .machine = machine_of(reader),
@@ -235,7 +218,14 @@ CellTable table_of(const nlohmann::json& json, const std::string& where) {
 }  // namespace
 
 CellTable read_cells(const std::filesystem::path& file) {
-  const std::string text = text_of(file);
+  std::string text;
+  try {
+    text = read_bounded(file, kMostBytes);
+  } catch (const std::runtime_error& error) {
+    fail(ExitCode::data, fmt::format("{}: {} (it should be the table of a sweep or a simulation); "
+                                     "name the folder that holds one",
+                                     file.string(), error.what()));
+  }
   nlohmann::json json;
   try {
     json = parse_strict_json(text);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "core/median.h"
 #include "core/strict_json.h"
@@ -14,33 +16,35 @@ namespace {
 
 using nlohmann::json;
 
+/// Steps and what they took; `budget` adds up to `seconds`.
+struct Part {
+  std::int64_t steps;
+  double seconds;
+  Budget budget;
+};
+
+struct StepLine {
+  double images, seconds;
+  bool settled;
+};
+
+struct EpochLine {
+  Part all, settled;
+  std::optional<double> stolen;
+};
+
 /// The lines of metrics.jsonl by what they are of.
 struct Lines {
-  std::vector<json> steps, epochs;
+  std::vector<StepLine> steps;
+  std::vector<EpochLine> epochs;
   json summary;
 };
 
-std::optional<Lines> lines_of(const std::filesystem::path& run) {
-  Lines lines;
-  std::ifstream stream(run / "metrics.jsonl");
-  for (std::string text; std::getline(stream, text);) {
-    json line = parse_strict_json(text);
-    const std::string type = line.at("type");
-    if (type == "step")
-      lines.steps.push_back(std::move(line));
-    else if (type == "epoch")
-      lines.epochs.push_back(std::move(line));
-    else if (type == "summary")
-      lines.summary = std::move(line);
-  }
-  // Written last, when the training has come to its end.
-  if (!lines.summary.is_object() || lines.summary.at("outcome") != "finished") return std::nullopt;
-  return lines;
-}
-
-std::optional<double> known(const json& object, const char* key) {
+/// Nothing where it is missing, no number, or none that a table can hold.
+std::optional<double> known(const json& object, const char* key, double least, double most) {
   if (!object.contains(key) || !object.at(key).is_number()) return std::nullopt;
-  return object.at(key).get<double>();
+  const double value = object.at(key);
+  return value >= least && value <= most ? std::optional(value) : std::nullopt;
 }
 
 Budget budget_of(const json& object) {
@@ -49,90 +53,122 @@ Budget budget_of(const json& object) {
   return budget;
 }
 
-/// Shares of what was measured, as parts of `seconds`. `where`: with "seconds" and "budget".
-std::optional<Budget> budget_of(const json& where, double seconds) {
-  const double measured = where.at("seconds").get<double>();
-  if (!(measured > 0)) return std::nullopt;
-  return budget_of(where.at("budget")) * (seconds / measured);
+Part part_of(const json& line) {
+  const json& steps = line.at("steps");
+  if (!steps.is_number_integer() || steps < 0 || steps > std::numeric_limits<int>::max()) {
+    throw std::runtime_error("steps");
+  }
+  return {steps, line.at("seconds"), budget_of(line.at("budget"))};
+}
+
+StepLine step_of(const json& line) {
+  return {line.at("images"), line.at("seconds"), line.at("step") > 1 && !line.contains("trying")};
+}
+
+EpochLine epoch_of(const json& line) {
+  return {part_of(line), part_of(line.at("settled")), known(line, "stolen", 0, 1)};
+}
+
+enum class Wanted { epochs, steps_too };
+
+std::optional<Lines> lines_of(const std::filesystem::path& run, Wanted wanted) {
+  Lines lines;
+  BoundedLines file(run / "metrics.jsonl", kMetricsLimits);
+  while (const auto text = file.next()) {
+    json line = parse_strict_json(*text);
+    const std::string type = line.at("type");
+    if (type == "step" && wanted == Wanted::steps_too)
+      lines.steps.push_back(step_of(line));
+    else if (type == "epoch")
+      lines.epochs.push_back(epoch_of(line));
+    else if (type == "summary")
+      lines.summary = std::move(line);
+  }
+  // Written last, when the training has come to its end.
+  if (!lines.summary.is_object() || lines.summary.at("outcome") != "finished") return std::nullopt;
+  return lines;
+}
+
+/// Its budget as parts of `seconds`.
+std::optional<Budget> budget_of(const Part& part, double seconds) {
+  if (!(part.seconds > 0)) return std::nullopt;
+  return part.budget * (seconds / part.seconds);
 }
 
 /// What the training came to.
 void read_results(const Lines& lines, RunFigures& figures) {
-  figures.loss = known(lines.summary, "loss");
-  figures.accuracy = known(lines.summary, "accuracy");
-  figures.val_accuracy = known(lines.summary, "val_accuracy");
+  figures.loss = known(lines.summary, "loss", -kMostCellLoss, kMostCellLoss);
+  figures.accuracy = known(lines.summary, "accuracy", 0, 1);
+  figures.val_accuracy = known(lines.summary, "val_accuracy", 0, 1);
   figures.had_target = lines.summary.contains("time_to_accuracy");
-  if (figures.had_target && lines.summary["time_to_accuracy"].is_object()) {
-    figures.seconds_to_target = known(lines.summary["time_to_accuracy"], "seconds");
+  if (figures.had_target && lines.summary.at("time_to_accuracy").is_object()) {
+    figures.seconds_to_target =
+        known(lines.summary.at("time_to_accuracy"), "seconds", 0, kMostCellSeconds);
   }
 }
 
 void read_limits(const std::filesystem::path& run, RunFigures& figures) {
-  std::ifstream stream(run / "limits.json");
-  if (!stream) return;
-  const json limits = parse_strict_json({std::istreambuf_iterator<char>(stream), {}});
-  figures.fma_gflops = known(limits, "fma_gflops");
-  figures.triad_gbs = known(limits, "triad_gbs");
+  constexpr std::uintmax_t kMostBytes = 1 << 20;
+  const auto file = run / "limits.json";
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) return;
+  const json limits = parse_strict_json(read_bounded(file, kMostBytes));
+  figures.fma_gflops = known(limits, "fma_gflops", 0, kMostCellRate);
+  figures.triad_gbs = known(limits, "triad_gbs", 0, kMostCellRate);
 }
 
-/// Lines of steps or of epochs.
+/// Some of the lines of steps or of epochs.
+template <class Line>
 struct Measured {
-  std::vector<const json*> lines;
+  std::vector<const Line*> lines;
   bool includes_warm_up;
-
-  std::vector<double> seconds() const {
-    std::vector<double> values;
-    for (const json* line : lines) values.push_back(line->at("seconds"));
-    return values;
-  }
 };
 
 /// The settled ones, where there are any.
-Measured chosen(std::vector<const json*> all, std::vector<const json*> settled) {
+template <class Line>
+Measured<Line> chosen(std::vector<const Line*> all, std::vector<const Line*> settled) {
   const bool none = settled.empty();
   return {none ? std::move(all) : std::move(settled), none};
 }
 
-Measured whole_steps(const Lines& lines, std::size_t images) {
-  std::vector<const json*> all, settled;
-  for (const json& step : lines.steps) {
-    if (step.at("images") != images) continue;
+Measured<StepLine> whole_steps(const Lines& lines, std::size_t images) {
+  std::vector<const StepLine*> all, settled;
+  for (const StepLine& step : lines.steps) {
+    if (step.images != static_cast<double>(images)) continue;
     all.push_back(&step);
-    if (step.at("step") > 1 && !step.contains("trying")) settled.push_back(all.back());
+    if (step.settled) settled.push_back(&step);
   }
   return chosen(std::move(all), std::move(settled));
 }
 
 /// No step but the first, which is never settled, tried algorithms.
-bool is_settled(const json& epoch) {
-  return epoch.at("settled").at("steps").get<int>() >= epoch.at("steps").get<int>() - 1;
-}
+bool is_settled(const EpochLine& epoch) { return epoch.settled.steps >= epoch.all.steps - 1; }
 
-Measured whole_epochs(const Lines& lines) {
-  std::vector<const json*> all, settled;
-  for (const json& epoch : lines.epochs) {
+Measured<EpochLine> whole_epochs(const Lines& lines) {
+  std::vector<const EpochLine*> all, settled;
+  for (const EpochLine& epoch : lines.epochs) {
     all.push_back(&epoch);
-    if (all.size() > 1 && is_settled(epoch)) settled.push_back(all.back());
+    if (all.size() > 1 && is_settled(epoch)) settled.push_back(&epoch);
   }
   if (all.size() > 1) all.erase(all.begin());
   return chosen(std::move(all), std::move(settled));
 }
 
 /// The median of what epochs lost, where all of them say.
-std::optional<double> stolen_of(const std::vector<const json*>& epochs) {
+std::optional<double> stolen_of(const std::vector<const EpochLine*>& epochs) {
   std::vector<double> parts;
-  for (const json* epoch : epochs) {
-    const auto part = known(*epoch, "stolen");
-    if (!part || *part < 0 || *part > 1) return std::nullopt;
-    parts.push_back(*part);
+  for (const EpochLine* epoch : epochs) {
+    if (!epoch->stolen) return std::nullopt;
+    parts.push_back(*epoch->stolen);
   }
   return parts.empty() ? std::nullopt : std::optional(median(std::move(parts)));
 }
 
 RunFigures scaled_from(const Lines& lines, const Cell& cell, const EpochSize& epoch,
                        const StepPlan& plan) {
-  const Measured measured = whole_steps(lines, epoch.images_of_step(cell.batch));
-  std::vector<double> seconds = measured.seconds();
+  const auto measured = whole_steps(lines, epoch.images_of_step(cell.batch));
+  std::vector<double> seconds;
+  for (const StepLine* step : measured.lines) seconds.push_back(step->seconds);
   if (seconds.empty()) return {};
   const auto wanted = static_cast<std::size_t>(plan.measured);
   if (seconds.size() > wanted) {
@@ -144,40 +180,42 @@ RunFigures scaled_from(const Lines& lines, const Cell& cell, const EpochSize& ep
   figures.step_seconds = median(std::move(seconds));
   figures.seconds_per_epoch = figures.step_seconds * epoch.steps(cell.batch);
   // Of the epoch with the most settled steps.
-  const auto most = std::ranges::max_element(
-      lines.epochs, {}, [](const json& line) { return line.at("settled").at("steps").get<int>(); });
-  if (most == lines.epochs.end()) return figures;
-  const bool any = most->at("settled").at("steps") > 0;
-  figures.budget = budget_of(any ? most->at("settled") : *most, figures.seconds_per_epoch);
-  figures.stolen = stolen_of({&*most});
-  figures.watched_seconds = most->at("seconds");
+  const EpochLine& most = *std::ranges::max_element(
+      lines.epochs, {}, [](const EpochLine& line) { return line.settled.steps; });
+  figures.budget =
+      budget_of(most.settled.steps > 0 ? most.settled : most.all, figures.seconds_per_epoch);
+  figures.stolen = most.stolen;
+  figures.watched_seconds = most.all.seconds;
   return figures;
 }
 
 RunFigures measured_from(const Lines& lines) {
-  const Measured measured = whole_epochs(lines);
+  const auto measured = whole_epochs(lines);
+  std::vector<double> seconds;
+  for (const EpochLine* epoch : measured.lines) seconds.push_back(epoch->all.seconds);
+  std::int64_t steps = 0;
+  for (const EpochLine& epoch : lines.epochs) steps += epoch.all.steps;
   RunFigures figures;
   figures.includes_warm_up = measured.includes_warm_up;
-  figures.steps = 0;
-  for (const json& epoch : lines.epochs) figures.steps += epoch.at("steps").get<int>();
-  figures.steps /= static_cast<int>(lines.epochs.size());
-  figures.seconds_per_epoch = median(measured.seconds());
+  figures.steps = static_cast<int>(steps / static_cast<std::int64_t>(lines.epochs.size()));
+  for (const double s : seconds) figures.watched_seconds += s;
+  figures.seconds_per_epoch = median(std::move(seconds));
   figures.step_seconds = figures.seconds_per_epoch / std::max(figures.steps, 1);
-  figures.budget = budget_of(lines.epochs.back(), figures.seconds_per_epoch);
+  figures.budget = budget_of(lines.epochs.back().all, figures.seconds_per_epoch);
   figures.stolen = stolen_of(measured.lines);
-  for (const double seconds : measured.seconds()) figures.watched_seconds += seconds;
   read_results(lines, figures);
   return figures;
 }
 
 /// Nothing where the run is not whole or its files are not what a training writes.
-std::optional<RunFigures> figures_of(const std::filesystem::path& run,
+std::optional<RunFigures> figures_of(const std::filesystem::path& run, Wanted wanted,
                                      const std::function<RunFigures(const Lines&)>& read) {
   try {
-    const std::optional<Lines> lines = lines_of(run);
+    const std::optional<Lines> lines = lines_of(run, wanted);
     if (!lines || lines->epochs.empty()) return std::nullopt;
     RunFigures figures = read(*lines);
-    if (!(figures.seconds_per_epoch > 0) || !std::isfinite(figures.seconds_per_epoch)) {
+    if (!(figures.seconds_per_epoch >= kLeastCellSeconds &&
+          figures.seconds_per_epoch <= kMostCellSeconds)) {
       return std::nullopt;
     }
     read_limits(run, figures);
@@ -191,11 +229,12 @@ std::optional<RunFigures> figures_of(const std::filesystem::path& run,
 
 std::optional<RunFigures> scaled_figures(const std::filesystem::path& run, const Cell& cell,
                                          const EpochSize& epoch, const StepPlan& plan) {
-  return figures_of(run, [&](const Lines& lines) { return scaled_from(lines, cell, epoch, plan); });
+  return figures_of(run, Wanted::steps_too,
+                    [&](const Lines& lines) { return scaled_from(lines, cell, epoch, plan); });
 }
 
 std::optional<RunFigures> measured_figures(const std::filesystem::path& run) {
-  return figures_of(run, measured_from);
+  return figures_of(run, Wanted::epochs, measured_from);
 }
 
 namespace {
@@ -238,7 +277,17 @@ std::optional<Budget> budget_of(const std::vector<RunFigures>& runs, double seco
     sum += *run.budget;
     of += run.seconds_per_epoch;
   }
-  return of > 0 ? std::optional(sum * (seconds / of)) : std::nullopt;
+  if (!(of > 0)) return std::nullopt;
+  const Budget budget = sum * (seconds / of);
+  const bool fits = std::ranges::all_of(kBudgetParts, [&](const BudgetPart& part) {
+    return std::abs(budget.*part.seconds) <= kMostCellSeconds;
+  });
+  return fits ? std::optional(budget) : std::nullopt;
+}
+
+/// Nothing where no table can hold it.
+std::optional<double> rate(double value) {
+  return value <= kMostCellRate ? std::optional(value) : std::nullopt;
 }
 
 }  // namespace
@@ -252,8 +301,8 @@ void combine(Cell& cell, const std::vector<RunFigures>& runs, double images_per_
   cell.seconds_per_epoch = seconds;
   cell.spread = CellSpread{least, most};
   cell.steps = std::ranges::min(runs, {}, &RunFigures::steps).steps;
-  cell.images_per_second = images_per_epoch / seconds;
-  cell.gflops = *cell.images_per_second * flops_per_image / 1e9;
+  cell.images_per_second = rate(images_per_epoch / seconds);
+  cell.gflops = rate(images_per_epoch / seconds * flops_per_image / 1e9);
   cell.budget = budget_of(runs, seconds);
   cell.fma_gflops = most_known(runs, &RunFigures::fma_gflops);
   cell.triad_gbs = most_known(runs, &RunFigures::triad_gbs);

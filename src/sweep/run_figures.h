@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/bounded_file.h"
 #include "core/budget.h"
 #include "sweep/plan.h"
 
@@ -25,10 +26,13 @@ struct RunFigures {
   double watched_seconds = 0;      ///< in which it was stolen: of these epochs, warm-up included
 };
 
+/// Of metrics.jsonl: far more than a training writes.
+inline constexpr BoundedLines::Limits kMetricsLimits{256 << 20, 1 << 16};
+
 /// Steps that were measured, scaled to an epoch: of the whole steps in metrics.jsonl in which no
 /// algorithms were tried, nor memory touched first, the last `plan.measured`; else of all, which
 /// then include the warm-up. Nothing where the training did not come to its end, or where the file
-/// is damaged.
+/// is damaged or larger than kMetricsLimits. Single figures that no table can hold are not known.
 std::optional<RunFigures> scaled_figures(const std::filesystem::path& run, const Cell&,
                                          const EpochSize&, const StepPlan&);
 

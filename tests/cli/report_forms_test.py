@@ -118,6 +118,9 @@ class ReportForms(ProgramTest):
         self.assertEqual(cells[12]["final_accuracy"], self.metrics("runs/c", "summary")[0]["accuracy"])
         self.expect(0, "report", "runs/c", "--out", "o")
         self.assertEqual([c["batch"] for c in json.loads(self.read("o/report.json"))["cells"]], [12])
+        os.mkfifo(self.path("runs/c/limits.json"))  # nobody writes to it
+        self.expect(0, "report", "runs/c", "--out", "o",
+                    says=["runs/c: the training did not come to its end, or its files are damaged"])
         with open(self.path("runs/c/config.json"), "w") as f:
             f.write('{"batch": -1}')
         self.expect(65, "report", "runs", says=["runs/c/config.json"])

@@ -248,6 +248,28 @@ sys.exit(code)
         self.assertEqual(c["seconds_per_epoch"], epochs[1]["seconds"])
         self.assertIsNone(c["reached_target"])
 
+    def test_one_odd_run_does_not_lose_the_others_table(self):
+        self.expect(0, *[w for w in CELL if w not in ("--steps", "2")], "--np", "1", "--batch", "8,16,24", "--full-epochs",
+                    "--epochs", "1", "--out", "s")
+        odd, good, pipe = self.cells().values()
+        lines = [json.loads(line) for line in open(self.path("s", odd["runs"][0], "metrics.jsonl"))]
+        lines[-1].update(loss=1e16, accuracy=1.2)
+        with open(self.path("s", odd["runs"][0], "metrics.jsonl"), "w") as f:
+            f.writelines(json.dumps(line) + "\n" for line in lines)
+        with open(self.path("s", odd["runs"][0], "limits.json"), "w") as f:
+            json.dump({"fma_gflops": -5, "triad_gbs": 20}, f)
+        os.remove(self.path("s", pipe["runs"][0], "limits.json"))
+        os.mkfifo(self.path("s", pipe["runs"][0], "limits.json"))
+        os.mkfifo(self.path("s", "cells", "np1-t1-b24-cpu", "repeat-1.failure.json"))
+        self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
+        first, second, third = self.cells().values()
+        self.assertEqual(first["seconds_per_epoch"], odd["seconds_per_epoch"])
+        self.assertEqual([first[k] for k in ("final_loss", "final_accuracy", "fma_gflops", "triad_gbs")],
+                         [None, None, None, 20])
+        self.assertEqual(second, good)
+        self.assertEqual((third["status"], third["reason"]), ("n/a", "not measured yet"))
+        self.expect(0, "report", "s")
+
     def test_threads_divide_the_cpus(self):
         self.expect(0, *CELL, "--np", "1,2", "--threads", "1,2", "--batch-per-rank", "8", "--out", "s",
                     says=["left out: 1 CPUs", "2 threads"])

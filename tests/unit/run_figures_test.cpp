@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <cstring>
 #include <fstream>
-#include <sstream>
+#include <nlohmann/json.hpp>
 
+#include "core/error.h"
 #include "support/temporary_folder.h"
+#include "sweep/run_machine.h"
 
 namespace cputrain {
 namespace {
@@ -156,6 +160,112 @@ TEST_F(RunFiguresTest, ReadsTheLimitsMeasuredBesideIt) {
   const auto figures = measured_figures(folder_.path());
   EXPECT_EQ(figures->fma_gflops, 240.5);
   EXPECT_FALSE(figures->triad_gbs);
+}
+
+TEST_F(RunFiguresTest, WhatNoTableCanHoldIsNotKnown) {
+  const auto ended_with = [&](const char* figures, const char* limits) {
+    write({epoch(100, 13, 12),
+           fmt::format(R"({{"type":"summary","outcome":"finished",{}}})", figures)});
+    std::ofstream(folder_.path() / "limits.json") << limits;
+    return measured_figures(folder_.path());
+  };
+  const char* odd_limits = R"({"fma_gflops":-1,"triad_gbs":1e16})";
+  const auto odd = ended_with(R"("loss":1e16,"accuracy":1.2,"val_accuracy":-0.1,)"
+                              R"("time_to_accuracy":{"seconds":1e13})",
+                              odd_limits);
+  ASSERT_TRUE(odd);
+  for (const auto& figure : {odd->loss, odd->accuracy, odd->val_accuracy, odd->seconds_to_target,
+                             odd->fma_gflops, odd->triad_gbs}) {
+    EXPECT_FALSE(figure);
+  }
+  const auto most = ended_with(R"("loss":-1e15,"accuracy":1,"val_accuracy":0,)"
+                               R"("time_to_accuracy":{"seconds":1e12})",
+                               R"({"fma_gflops":0,"triad_gbs":1e15})");
+  EXPECT_EQ(most->loss, -1e15);
+  EXPECT_EQ(most->accuracy, 1);
+  EXPECT_EQ(most->val_accuracy, 0);
+  EXPECT_EQ(most->seconds_to_target, 1e12);
+  EXPECT_EQ(most->fma_gflops, 0);
+  EXPECT_EQ(most->triad_gbs, 1e15);
+  // What makes these rates, too: a billion pictures in a nanosecond.
+  Cell cell;
+  cell.status = CellStatus::measured;
+  RunFigures quick = *odd;
+  quick.seconds_per_epoch = 1e-9;
+  quick.budget = Budget{.forward = 1e13};
+  combine(cell, {quick}, 1e9, 1e9);
+  EXPECT_FALSE(cell.images_per_second || cell.gflops || cell.budget);
+  const Cell back = cell_from_json(to_json(cell), "here");
+  EXPECT_EQ(back.seconds_per_epoch, 1e-9);
+  EXPECT_FALSE(back.final_loss);
+  for (const double seconds : {1e-10, 1e13}) {  // no table holds such a cell
+    write({epoch(seconds, 13, 12), kSummary});
+    EXPECT_FALSE(measured_figures(folder_.path())) << seconds;
+  }
+  for (const char* steps : {"-1", "1e3", "3000000000"}) {
+    std::string line = epoch(100, 13, 12);
+    line.replace(line.find("13"), 2, steps);
+    write({line, kSummary});
+    EXPECT_FALSE(measured_figures(folder_.path())) << steps;
+  }
+}
+
+TEST_F(RunFiguresTest, HostileFilesHaveNoFigures) {
+  const std::string longest(kMetricsLimits.line - std::strlen(R"({"type":""})"), 'x');
+  const auto line_of = [](const std::string& type) {
+    return fmt::format(R"({{"type":"{}"}})", type);
+  };
+  write({epoch(100, 13, 12), line_of(longest), kSummary});
+  EXPECT_TRUE(measured_figures(folder_.path()));
+  write({epoch(100, 13, 12), line_of(longest + "x"), kSummary});
+  EXPECT_FALSE(measured_figures(folder_.path()));
+  write({epoch(100, 13, 12), kSummary});
+  ASSERT_TRUE(measured_figures(folder_.path()));
+  const auto limits = folder_.path() / "limits.json", metrics = folder_.path() / "metrics.jsonl";
+  ASSERT_EQ(::mkfifo(limits.c_str(), 0600), 0);  // nobody writes to it
+  EXPECT_FALSE(measured_figures(folder_.path()));
+  std::filesystem::remove(limits);
+  std::filesystem::resize_file(metrics, kMetricsLimits.file + 1);
+  EXPECT_FALSE(measured_figures(folder_.path()));
+  std::filesystem::remove(metrics);
+  ASSERT_EQ(::mkfifo(metrics.c_str(), 0600), 0);
+  EXPECT_FALSE(measured_figures(folder_.path()));
+  EXPECT_FALSE(scaled(1));
+}
+
+nlohmann::json environment() {
+  return {{"cputrain", "1.0"},
+          {"libraries", {"oneDNN 2.6.3", "Open MPI 4.1.4"}},
+          {"machine",
+           {{"cpu", "AMD EPYC"},
+            {"host", "vm"},
+            {"cores", 2},
+            {"hardware_threads", 4},
+            {"memory_gb", 16.5}}}};
+}
+
+TEST(RunMachineTest, IsWhatTheRunRecorded) {
+  const auto machine = machine_of_run(environment(), "here");
+  ASSERT_TRUE(machine);
+  EXPECT_EQ(machine->cpu, "AMD EPYC");
+  EXPECT_EQ(machine->host, "vm");
+  EXPECT_EQ(machine->mpi, "Open MPI 4.1.4");
+  EXPECT_EQ(machine->build, "cputrain 1.0; oneDNN 2.6.3, Open MPI 4.1.4");
+  EXPECT_EQ(machine->cores, 2);
+  EXPECT_EQ(machine->hardware_threads, 4);
+  EXPECT_DOUBLE_EQ(machine->memory_bytes, 16.5e9);
+}
+
+TEST(RunMachineTest, RefusesWhatNoTableCanHold) {
+  auto nowhere = environment();
+  nowhere.erase("machine");
+  EXPECT_FALSE(machine_of_run(nowhere, "here"));
+  auto many = environment(), negative = environment();
+  many["libraries"] = std::vector<std::string>(1000, std::string(100, 'x'));
+  negative["machine"]["cores"] = -1;
+  for (const auto& odd : {many, negative, nlohmann::json::array()}) {
+    EXPECT_THROW(machine_of_run(odd, "here"), Error) << odd.dump().substr(0, 99);
+  }
 }
 
 TEST(CombineTest, MedianLeastAndMostOfTheRepeats) {
