@@ -45,9 +45,16 @@ struct Start {
 };
 
 /// Who is started with signals ignored hands that on, through exec, too: `nohup` SIGHUP, a shell's
-/// `&` SIGINT, and we ourselves SIGPIPE. SIGHUP stays ignored where it is: nohup's user wants what
-/// we start to outlive the terminal, too.
-void stop_ignoring_signals() {
+/// `&` SIGINT, and we ourselves SIGPIPE. SIGHUP stays ignored where it is, since nohup's user wants
+/// what we start to outlive the terminal, and blocked: mpirun would set a handler for it.
+void pass_signals() {
+  struct sigaction hangup {};
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler == SIG_IGN) {
+    sigaddset(&blocked, SIGHUP);
+  }
+  sigprocmask(SIG_SETMASK, &blocked, nullptr);
   for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE}) {
     ::signal(signal, SIG_DFL);
   }
@@ -56,10 +63,7 @@ void stop_ignoring_signals() {
 [[noreturn]] void run_child(const Start& start) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != start.parent) ::_exit(1);  // it died before the line above
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  stop_ignoring_signals();
+  pass_signals();
   const int null = ::open("/dev/null", O_RDONLY);
   if (null >= 0 && ::dup2(null, 0) >= 0 && ::dup2(start.log, 1) >= 0 && ::dup2(start.log, 2) >= 0) {
     ::execve(start.path.c_str(), start.words.data(), start.environment.data());

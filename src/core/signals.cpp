@@ -12,12 +12,18 @@
 namespace cputrain {
 namespace {
 
+/// Blocked, a signal would come to a SignalWatch even where it is ignored.
+bool is_ignored(int signal) {
+  struct sigaction now {};
+  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 sigset_t watched_signals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGHUP);
+  if (!is_ignored(SIGHUP)) sigaddset(&set, SIGHUP);
   sigaddset(&set, SIGUSR1);
   return set;
 }

@@ -8,7 +8,8 @@
 namespace cputrain {
 
 /// Blocks SIGINT, SIGTERM, SIGHUP and SIGUSR1 for this thread and all it starts: call first thing
-/// in main, before any library makes threads. A SignalWatch then receives them. SIGPIPE is ignored.
+/// in main, before any library makes threads. A SignalWatch then receives them. SIGPIPE is ignored,
+/// and SIGHUP stays so where it is (nohup).
 void block_signals();
 
 /// Receives these signals on a thread of its own, so that work may be done in answer to them

@@ -57,6 +57,21 @@ class Endings(SweepTest):
             for name in glob.glob(self.path("s", "cells", "*", "repeat-1", "metrics.jsonl")):
                 os.remove(name)
 
+    def test_under_nohup_it_outlives_the_terminal(self):
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # handed on, as nohup does
+        sweep = self.start(*LONG, "--out", "s")
+        signal.signal(signal.SIGHUP, before)
+        self.until("no step was made", self.steps)
+        os.killpg(sweep.pid, signal.SIGHUP)
+        steps = self.steps()
+        time.sleep(3)  # mpirun ends its ranks in two
+        self.assertIsNone(sweep.poll())
+        self.until("ranks do not go on", lambda: self.steps() > steps)
+        self.assertEqual(len(self.table()["cells"]), 1)
+        sweep.send_signal(signal.SIGUSR1)
+        self.assertEqual(sweep.wait(30), 75, sweep.stderr.read())
+        self.assertEqual([c["reason"] for c in self.table()["cells"]], ["not measured yet"])
+
     def test_two_do_not_work_in_one_folder(self):
         sweep = self.start(*LONG, "--out", "s")
         self.until("no step was made", self.steps)
