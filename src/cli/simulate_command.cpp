@@ -77,13 +77,20 @@ void change(Platform& platform, const SimulationRequest& request) {
   }
 }
 
-/// With what the flags change. Before costs are measured `here` has nothing but its name.
-Platform choose_platform(const Config& config, const CostTable* costs) {
+/// With what the flags change. Before costs are measured `here` is the machine's cores alone.
+Platform choose_platform(const Config& config, const Services& services, const CostTable* costs) {
   const std::string& asked = config.simulation.platform;
   const std::string name = asked.empty() ? kPlatform : asked;
   Platform platform;
-  platform.name = name;
-  if (costs || name != kHere) platform = find_platform(name, costs ? *costs : CostTable{});
+  if (costs || name != kHere) {
+    platform = find_platform(name, costs ? *costs : CostTable{});
+  } else {
+    const Machine machine = services.machine();
+    platform.name = name;
+    platform.cores = std::max(1, machine.allowed_cores);
+    platform.threads_per_core =
+        std::max(1, static_cast<int>(machine.allowed_cpus.size()) / platform.cores);
+  }
   change(platform, config.simulation);
   return platform;
 }
@@ -253,7 +260,7 @@ void say_result(const Config& config, const CellTable& table) {
 /// The table of a program without its simulator.
 void say_missing(const Config& config, const std::string& why, CellTable& table) {
   for (Cell& cell : table.cells) cell.reason = why;
-  if (!config.out.empty()) {
+  if (!config.out.empty() && !holds_a_table(config)) {
     make_folder(config.out);
     write_cells(std::filesystem::path(config.out) / kCellsName, table);
   }
@@ -268,22 +275,23 @@ int run_simulate(const Config& config, const Services& services) {
   const DataSource source = services.data.open(config.data_request(choices.seed));
   const int classes = classes_of(config, source);
   const Graph graph = build_graph(config, choices, classes);
+  const bool here = config.simulation.platform == kHere;
   // Mistakes in platform and grid show before minutes of measuring.
-  Platform platform = choose_platform(config, nullptr);
+  Platform platform = choose_platform(config, services, nullptr);
   SweepCells planned = planned_cells(config.simulation, platform);
-  for (const std::string& reason : planned.left_out) tell("Left out: " + reason);
   CellTable table = empty_table(config, choices, graph, source.train.size(), platform.name);
-  table.cells = std::move(planned.cells);
   if (!services.simulator.missing.empty()) {
+    table.cells = std::move(planned.cells);
     say_missing(config, services.simulator.missing, table);
     return static_cast<int>(ExitCode::ok);
   }
-  const bool here = platform.name == kHere;
   const CostTable costs = costs_of(config, services, choices, graph, here);
-  if (here) {
-    platform = choose_platform(config, &costs);
-    table.cells = planned_cells(config.simulation, platform).cells;
+  if (here) {  // which --costs may have from another machine
+    platform = choose_platform(config, services, &costs);
+    planned = planned_cells(config.simulation, platform);
   }
+  for (const std::string& reason : planned.left_out) tell("Left out: " + reason);
+  table.cells = std::move(planned.cells);
   const Forecast forecast(std::move(platform), costs, graph, classes, source.train.size());
   table.options = options_of(config, costs);
   table.machine = forecast.machine();

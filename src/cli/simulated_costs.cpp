@@ -46,7 +46,8 @@ std::string fingerprint(const TrainingChoices& choices, const Graph& graph,
 
 /// However many are made up, they are alike; a folder's name is seen from the current one.
 std::string pictures_of(const Config& config) {
-  if (config.data.empty() || config.data.starts_with("synthetic")) return "synthetic";
+  const bool made_up = config.data == "synthetic" || config.data.starts_with("synthetic:");
+  if (config.data.empty() || made_up) return "synthetic";
   std::error_code unknown;
   return config.data + " from " + std::filesystem::current_path(unknown).string();
 }
@@ -144,12 +145,13 @@ CostTable given_costs(const std::string& file, const std::string& network,
   const auto classes = static_cast<int>(graph.back().dst.size());
   if (table.model != choices.model->name || table.image_size != choices.image.height ||
       table.classes != classes) {
-    fail(ExitCode::usage,
-         fmt::format("--costs {}: are of {} at {}x{} with {} outputs, not of {} at {}x{} with {} "
-                     "(every layer has its own); measure them with the same --model and "
-                     "--image-size",
-                     file, table.model, table.image_size, table.image_size, table.classes,
-                     choices.model->name, choices.image.height, choices.image.width, classes));
+    fail(
+        ExitCode::usage,
+        fmt::format("--costs {}: are of {} at {}x{} with {} outputs, not of {} at {}x{} with {} "
+                    "(every layer has its own); measure them with the same --model and "
+                    "--image-size",
+                    file, printable(table.model), table.image_size, table.image_size, table.classes,
+                    choices.model->name, choices.image.height, choices.image.width, classes));
   }
   if (table.network != network) {
     tell(

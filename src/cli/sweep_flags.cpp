@@ -33,7 +33,8 @@ void set_backends(Config& c, const std::vector<std::string>& here, const std::st
 void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   c.grid.backends = {choices.backends.front()};
   f.group("Grid");
-  f.wholes("np", c.grid.cpus, 1, kMostColumn, "CPUs of each column [1, 2, 4, ... up to those here]");
+  f.wholes("np", c.grid.cpus, 1, kMostColumn,
+           "CPUs of each column [1, 2, 4, ... up to those here]");
   f.wholes("threads", c.grid.threads, 1, 4096, "threads of a rank: --np 4 makes 4 / N ranks [1]");
   f.wholes("batch", c.grid.batches, 1, 16'777'216,
            "images in a step, over all ranks [the model's]");

@@ -40,7 +40,7 @@ std::optional<RunFigures> figures_of(const SweepPlan& plan, const Cell& cell, in
 
 /// Empty where there is none.
 std::string failure_of(const SweepPlan& plan, const Cell& cell, int repeat) {
-  constexpr std::uintmax_t kMostBytes = 1 << 14;  // a text that tables can hold
+  constexpr std::uintmax_t kMostBytes = 1 << 14;  // shorter than what tables hold
   try {
     const auto file = beside(plan, cell, repeat, kFailure);
     return parse_strict_json(read_bounded(file, kMostBytes)).at("reason");

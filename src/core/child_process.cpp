@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/signals.h"
 #include "core/text.h"
 
 namespace cputrain {
@@ -48,12 +49,9 @@ struct Start {
 /// `&` SIGINT, and we ourselves SIGPIPE. SIGHUP stays ignored where it is, since nohup's user wants
 /// what we start to outlive the terminal, and blocked: mpirun would set a handler for it.
 void pass_signals() {
-  struct sigaction hangup {};
   sigset_t blocked;
   sigemptyset(&blocked);
-  if (::sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler == SIG_IGN) {
-    sigaddset(&blocked, SIGHUP);
-  }
+  if (is_ignored(SIGHUP)) sigaddset(&blocked, SIGHUP);
   sigprocmask(SIG_SETMASK, &blocked, nullptr);
   for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE}) {
     ::signal(signal, SIG_DFL);

@@ -12,23 +12,23 @@
 namespace cputrain {
 namespace {
 
-/// Blocked, a signal would come to a SignalWatch even where it is ignored.
-bool is_ignored(int signal) {
-  struct sigaction now {};
-  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
-}
-
 sigset_t watched_signals() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  // Blocked, it would come to a SignalWatch even where it is ignored.
   if (!is_ignored(SIGHUP)) sigaddset(&set, SIGHUP);
   sigaddset(&set, SIGUSR1);
   return set;
 }
 
 }  // namespace
+
+bool is_ignored(int signal) {
+  struct sigaction now {};
+  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
 
 void block_signals() {
   const sigset_t set = watched_signals();

@@ -12,6 +12,9 @@ namespace cputrain {
 /// and SIGHUP stays so where it is (nohup).
 void block_signals();
 
+/// Whether this process was told to ignore it. May be asked between fork and exec.
+bool is_ignored(int signal);
+
 /// Receives these signals on a thread of its own, so that work may be done in answer to them
 /// (a handler could do next to nothing). Unarmed, each ends the process at once.
 ///

@@ -22,7 +22,8 @@ std::string other_work(const CellTable& before, const CellTable& after) {
   const auto compare = [&](const char* what, bool both, const auto& a, const auto& b) {
     if (both && a != b) parts.push_back(fmt::format("{} ({} and {})", what, a, b));
   };
-  compare("model", !before.model.empty() && !after.model.empty(), before.model, after.model);
+  compare("model", !before.model.empty() && !after.model.empty(), printable(before.model),
+          printable(after.model));
   compare("picture size", before.image_size > 0 && after.image_size > 0, before.image_size,
           after.image_size);
   compare("images an epoch", before.images_per_epoch > 0 && after.images_per_epoch > 0,

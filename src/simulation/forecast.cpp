@@ -10,6 +10,7 @@
 #include "sweep/explanation.h"
 
 namespace cputrain {
+
 std::string usual_allreduce(int nodes, int ranks, const Platform& platform, double gradient_bytes) {
   if (nodes == 1) return "shm";
   const auto n = static_cast<unsigned>(nodes);

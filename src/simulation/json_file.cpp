@@ -13,20 +13,6 @@
 #include "core/text.h"
 
 namespace cputrain {
-namespace {
-
-/// Whether it has characters that a terminal obeys (C0, DEL, C1 in UTF-8), since names are printed.
-bool has_controls(std::string_view text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto at = [&](std::size_t j) { return j < text.size() ? text[j] & 0xff : 0; };
-    if (at(i) < ' ' || at(i) == 0x7f) return true;
-    if (at(i) == 0xc2 && at(i + 1) >= 0x80 && at(i + 1) < 0xa0) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 nlohmann::json read_json_file(const std::filesystem::path& file) {
   constexpr std::uintmax_t kMost = 64 << 20;
   std::error_code error;
@@ -92,9 +78,7 @@ std::string JsonObject::text(const char* key) const {
   if (!value.is_string() || value.get_ref<const std::string&>().size() > kMost) {
     wrong(fmt::format("{} must be a text of up to {} bytes", key, kMost));
   }
-  auto text = value.get<std::string>();
-  if (has_controls(text)) wrong(fmt::format("{} must be without control characters", key));
-  return text;
+  return value.get<std::string>();
 }
 
 JsonObject JsonObject::object(const char* key) const {

@@ -138,7 +138,7 @@ Platform platform_from_json(const nlohmann::json& json, const std::string& where
   object.allow_only({"format", "name", "description", "sources", "nodes", "cores",
                      "threads_per_core", "memory_gb", "noise", "cpu", "memory", "network"});
   Platform platform;
-  platform.name = object.text("name");
+  platform.name = printable(object.text("name"));  // it is said on the terminal
   platform.description = object.text("description");
   platform.sources = object.texts("sources", 100);
   platform.nodes = object.whole("nodes", 1, 512);

@@ -23,7 +23,7 @@ std::string build_text(std::string_view version, const std::vector<std::string>&
 std::optional<CellMachine> machine_of_run(const nlohmann::json& environment,
                                           const std::string& where) {
   constexpr std::int64_t kMostCount = 1 << 24;
-  constexpr std::size_t kLongestBuild = 1 << 14;  // a text that tables can hold
+  constexpr std::size_t kLongestBuild = 1 << 14;  // shorter than what tables hold
   const CellReader own(environment, where);
   const nlohmann::json* object = own.object("machine");
   if (!object) return std::nullopt;

@@ -223,22 +223,29 @@ class Simulate(ProgramTest):
                 self.expect(65, "simulate", "--costs", name, "--image-size", "64", says=says)
 
     @needs_simulator
-    def test_names_in_a_platform_file_cannot_steer_a_terminal(self):
+    def test_a_platform_file_cannot_steer_a_terminal(self):
         self.write("costs.json", costs())
-        for name in "two\x1b[2J", "two\u009b2J", "two\nthree":
-            with self.subTest(name=name):
-                self.write("odd.json", dict(cluster(1), name=name))
-                self.expect(65, "simulate", "--costs", "costs.json", "--image-size", "64", "--platform", "odd.json",
-                            says=["name must be without control characters"])
+        self.write("odd.json", dict(cluster(1), name="two\x1b[2J\u009b2J\u202eowt"))
+        done = self.expect(0, "simulate", "--costs", "costs.json", "--image-size", "64", "--data", "synthetic:1000",
+                           "--platform", "odd.json", "--np", "1,9", "--batch", "64", says=["Simulated (two?[2J"])
+        for sign in "\x1b", "\u009b", "\u202e":
+            self.assertNotIn(sign, done.stdout + done.stderr)
+
+    @needs_simulator
+    def test_here_has_the_cores_of_its_costs(self):
+        table = self.simulate("--platform", "here", "--threads", "1,2", "--batch", "64")
+        self.assertEqual([(cell["cpus"], cell["threads"]) for cell in table["cells"]], [(1, 1), (2, 1), (2, 2)])
 
     def test_batches_that_no_table_holds_are_refused(self):
-        self.expect(2, "simulate", "--np", "1024", "--batch-per-rank", "32768", says=["--batch-per-rank 32768", "33554432"])
+        self.expect(2, "simulate", "--np", "1024", "--batch-per-rank", "32768",
+                    says=["--batch-per-rank 32768", "33554432"])
 
     def test_without_its_simulator_every_cell_says_so(self):
         def simulate(*words):
             # A copy, which cputrain-smpi does not lie beside.
-            return subprocess.run([shutil.copy(PROGRAM, self.path("alone")), "simulate", "--np", "1,2", "--batch", "64", *words],
-                                  cwd=self.folder, capture_output=True, text=True)
+            alone = shutil.copy(PROGRAM, self.path("alone"))
+            return subprocess.run([alone, "simulate", "--np", "1,2", "--batch", "64", *words], cwd=self.folder,
+                                  capture_output=True, text=True)
         done = simulate("--json", "-", "--out", "table")
         self.assertEqual(done.returncode, 0, done.stderr)
         cells = json.loads(done.stdout)["cells"]
@@ -246,6 +253,10 @@ class Simulate(ProgramTest):
         self.assertIn("cputrain-smpi is not there" if SIMULATES else "CPUTRAIN_SMPI", cells[0]["reason"])
         with open(self.path("table", "cells.json")) as file:
             self.assertEqual(json.load(file)["cells"], cells)
+        self.write("table/cells.json", {"kept": True})
+        self.assertEqual(simulate("--out", "table", "--overwrite").returncode, 0)
+        with open(self.path("table", "cells.json")) as file:
+            self.assertEqual(json.load(file), {"kept": True})
         wrong = simulate("--platform", "nowhere")
         self.assertEqual(wrong.returncode, 2, wrong.stderr)
         self.assertIn("--platform nowhere", wrong.stderr)

@@ -249,8 +249,8 @@ sys.exit(code)
         self.assertIsNone(c["reached_target"])
 
     def test_one_odd_run_does_not_lose_the_others_table(self):
-        self.expect(0, *[w for w in CELL if w not in ("--steps", "2")], "--np", "1", "--batch", "8,16,24", "--full-epochs",
-                    "--epochs", "1", "--out", "s")
+        whole = [word for word in CELL if word not in ("--steps", "2")]
+        self.expect(0, *whole, "--np", "1", "--batch", "8,16,24", "--full-epochs", "--epochs", "1", "--out", "s")
         odd, good, pipe = self.cells().values()
         lines = [json.loads(line) for line in open(self.path("s", odd["runs"][0], "metrics.jsonl"))]
         lines[-1].update(loss=1e16, accuracy=1.2)

@@ -47,13 +47,14 @@ TEST_F(ChildProcessTest, ASignalIsAnExitCodeAsInAShell) {
   child.send(SIGTERM);  // nobody else's process gets it
 }
 
-/// Ignored in this process from here on to the end of the scope.
-class Ignored {
+/// What this process does about a signal from here on to the end of the scope.
+class Disposition {
  public:
-  explicit Ignored(int signal) : signal_(signal), before_(::signal(signal, SIG_IGN)) {}
-  ~Ignored() { ::signal(signal_, before_); }
-  Ignored(const Ignored&) = delete;
-  Ignored& operator=(const Ignored&) = delete;
+  explicit Disposition(int signal, void (*action)(int) = SIG_IGN)
+      : signal_(signal), before_(::signal(signal, action)) {}
+  ~Disposition() { ::signal(signal_, before_); }
+  Disposition(const Disposition&) = delete;
+  Disposition& operator=(const Disposition&) = delete;
 
  private:
   int signal_;
@@ -65,8 +66,8 @@ TEST_F(ChildProcessTest, NoSignalIsBlockedOrIgnoredInIt) {
   sigfillset(&set);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   {
-    const Ignored pipe(SIGPIPE), interrupt(SIGINT), quit(SIGQUIT), end(SIGTERM), one(SIGUSR1),
-        two(SIGUSR2);
+    const Disposition hangup(SIGHUP, SIG_DFL), pipe(SIGPIPE), interrupt(SIGINT), quit(SIGQUIT),
+        end(SIGTERM), one(SIGUSR1), two(SIGUSR2);
     EXPECT_EQ(run({"sh", "-c", "grep -E 'SigBlk|SigIgn' /proc/self/status"}), 0);
   }
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
@@ -74,7 +75,7 @@ TEST_F(ChildProcessTest, NoSignalIsBlockedOrIgnoredInIt) {
 }
 
 TEST_F(ChildProcessTest, OutlivesTheTerminalWhereThisProcessDoes) {
-  const Ignored hangup(SIGHUP);
+  const Disposition hangup(SIGHUP);
   EXPECT_EQ(run({"grep", "-E", "SigBlk|SigIgn", "/proc/self/status"}), 0);
   // A bit a signal; SIGHUP is the first. Launchers that set a handler do not hear it either.
   EXPECT_EQ(said(), "SigBlk:\t0000000000000001\nSigIgn:\t0000000000000001\n");
