@@ -30,9 +30,9 @@ class ProgramTest(unittest.TestCase):
     def path(self, *parts):
         return os.path.join(self.folder, *parts)
 
-    def run_program(self, *words, ranks=0, **environment):
+    def run_program(self, *words, ranks=0, timeout=120, **environment):
         launch = mpirun(ranks) if ranks else []
-        return subprocess.run([*launch, PROGRAM, *words], cwd=self.folder, text=True, timeout=120,
+        return subprocess.run([*launch, PROGRAM, *words], cwd=self.folder, text=True, timeout=timeout,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, env={**os.environ, **environment})
 
