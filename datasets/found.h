@@ -16,6 +16,8 @@ struct Found {
   std::unique_ptr<Dataset> dataset;
   std::vector<std::uint32_t> train, validation;  ///< ascending; the first may be divided further
   std::string validation_name;                   ///< of its own part; empty when it has none
+  std::vector<std::uint32_t> test{};  ///< a test part beside a validation part; ascending
+  std::string test_name{};
   std::string things = "files";
   std::size_t ignored = 0;
   std::string remark;                     ///< one more sentence for the log

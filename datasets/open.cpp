@@ -98,6 +98,7 @@ void turn_six_ways(Found& found) {
   found.dataset = make_six_fold(std::move(found.dataset));
   found.train = six_fold(found.train);
   found.validation = six_fold(found.validation);
+  found.test = six_fold(found.test);
 }
 
 /// Training and validation part: the data's own, or chosen by seed.
@@ -141,6 +142,10 @@ DataSource open_data(const DataRequest& request) {
   source.train = limited(data, parts.rest, request.limit_train, Choice::limit_train, request);
   source.validation =
       limited(data, parts.chosen, request.limit_validation, Choice::limit_validation, request);
+  source.test =
+      limited(data, found.test, request.limit_validation, Choice::limit_validation, request);
+  source.test_name = found.test_name;
+  source.validation_name = source.validation.empty() ? "" : validation_name;
   source.ignored = found.ignored;
   source.containers = std::move(found.containers);
   source.description = describe(found, source, parts, validation_name, request.expand);

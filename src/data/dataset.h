@@ -79,6 +79,9 @@ class Dataset {
 struct DataSource {
   std::unique_ptr<Dataset> dataset;
   std::vector<std::uint32_t> train, validation;  ///< indices, ascending
+  /// A part that training neither learns from nor validates with: `eval` takes it first.
+  std::vector<std::uint32_t> test;
+  std::string validation_name, test_name;  ///< what these parts are, for messages; or empty
   std::size_t ignored = 0;              ///< files that are not pictures by their names, and links
   std::vector<std::string> containers;  ///< paths of files that hold many pictures each
   std::string description;              ///< for the log: what was found and how it is split
