@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "datasets/annotation_tables.h"
 #include "datasets/mapped_file.h"
 
@@ -15,14 +16,6 @@ namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{2} << 30;
 constexpr std::size_t kMaxNameBytes = 4096;
-
-/// For a message: without control characters, and not endless.
-std::string printable(const std::string& text) {
-  std::string result = text.substr(0, 200);
-  std::ranges::replace_if(
-      result, [](unsigned char c) { return c < 32 || c == 127; }, '?');
-  return result;
-}
 
 /// Relative, and every part a plain name.
 void check_path(const std::string& name) {

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <cstdint>
 #include <numeric>
 
 namespace cputrain {
@@ -25,6 +26,65 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+/// The code point in `size` bytes of UTF-8.
+std::uint32_t decoded(std::string_view text, std::size_t size) {
+  const auto at = [&](std::size_t i) -> std::uint32_t {
+    return static_cast<unsigned char>(text[i]);
+  };
+  if (size == 1) return at(0);
+  std::uint32_t code = at(0) & (0x7fu >> size);
+  for (std::size_t i = 1; i < size; ++i) code = code << 6 | (at(i) & 0x3f);
+  return code;
+}
+
+/// Control characters, line and paragraph separator, and what turns the direction of text (Unicode
+/// TR9: marks, embeddings, overrides, isolates).
+bool is_unsafe(std::uint32_t code) {
+  return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x61c ||
+         (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069);
+}
+
+/// Every unsafe character as an escape, but those that are kept.
+std::string with_escapes(std::string_view text, std::string_view kept) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t unsafe = unsafe_bytes(text);
+    if (unsafe == 0 || kept.find(text.front()) != std::string_view::npos) {
+      const std::size_t size = utf8_bytes(text);
+      result += text.substr(0, size);
+      text.remove_prefix(size);
+      continue;
+    }
+    const std::uint32_t code = decoded(text, unsafe);  // of a byte that is no UTF-8: the byte
+    if (code == '\n' || code == '\t' || code == '\r') {
+      result += code == '\n' ? "\\n" : code == '\t' ? "\\t" : "\\r";
+    } else {
+      result += unsafe == 1 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{:04x}", code);
+    }
+    text.remove_prefix(unsafe);
+  }
+  return result;
+}
+
+/// Of a terminal: 0, 1 or 2. Ranges of wide characters from Unicode's EastAsianWidth.txt, without
+/// the rare ones between them.
+std::size_t columns_of_first(std::string_view text) {
+  const std::size_t size = utf8_bytes(text);
+  if (size < 2) return 1;
+  const std::uint32_t code = decoded(text, size);
+  const auto within = [code](std::uint32_t first, std::uint32_t last) {
+    return code >= first && code <= last;
+  };
+  if (within(0x300, 0x36f) || within(0x200b, 0x200d) || within(0xfe00, 0xfe0f)) return 0;
+  const bool wide = within(0x1100, 0x115f) || within(0x2e80, 0x303e) || within(0x3041, 0xa4cf) ||
+                    within(0xac00, 0xd7a3) || within(0xf900, 0xfaff) || within(0xfe30, 0xfe6f) ||
+                    within(0xff00, 0xff60) || within(0xffe0, 0xffe6) || within(0x1f300, 0x1faff) ||
+                    within(0x20000, 0x3fffd);
+  return wide ? 2 : 1;
+}
+
 }  // namespace
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {
@@ -43,13 +103,70 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
+std::size_t utf8_bytes(std::string_view text) {
+  const auto at = [&](std::size_t i) -> std::uint32_t {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
+  };
+  if (text.empty()) return 0;
+  if (at(0) < 0x80) return 1;
+  if (at(0) < 0xc2 || at(0) > 0xf4) return 0;  // goes on with a character, or begins none
+  const std::size_t size = at(0) >= 0xf0 ? 4 : at(0) >= 0xe0 ? 3 : 2;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((at(i) & 0xc0) != 0x80) return 0;
+  }
+  // Too long a form of a smaller character, a surrogate, or beyond the last character.
+  constexpr std::array<std::uint32_t, 5> kLeast{0, 0, 0x80, 0x800, 0x10000};
+  const std::uint32_t code = decoded(text, size);
+  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
+  return code < kLeast[size] || surrogate || code > 0x10ffff ? 0 : size;
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t size = utf8_bytes(text);
+    if (size == 0) return false;
+    text.remove_prefix(size);
+  }
+  return true;
+}
+
+std::size_t unsafe_bytes(std::string_view text) {
+  if (text.empty()) return 0;
+  const std::size_t size = utf8_bytes(text);
+  if (size == 0) return 1;
+  return is_unsafe(decoded(text, size)) ? size : 0;
+}
+
+std::string escaped(std::string_view text) { return with_escapes(text, ""); }
+
+std::string escaped_lines(std::string_view text) { return with_escapes(text, "\n"); }
+
 std::string printable(std::string_view text) {
   constexpr std::size_t kMost = 300;
-  std::string result(text.substr(0, kMost));
-  for (char& c : result) {
-    if (c < ' ' || c > '~') c = '?';
+  std::string result = escaped(text.substr(0, 2 * kMost));
+  if (result.size() <= kMost) return result;
+  std::size_t end = kMost;
+  while ((result[end] & 0xc0) == 0x80) --end;  // not inside a character
+  return result.substr(0, end) + "...";
+}
+
+std::size_t columns_of(std::string_view text) {
+  std::size_t columns = 0;
+  for (; !text.empty(); text.remove_prefix(std::max<std::size_t>(utf8_bytes(text), 1))) {
+    columns += columns_of_first(text);
   }
-  return text.size() > kMost ? result + "..." : result;
+  return columns;
+}
+
+std::string in_columns(std::string_view text, std::size_t width) {
+  std::size_t columns = 0, end = 0;
+  while (end < text.size()) {
+    const std::size_t more = columns_of_first(text.substr(end));
+    if (columns + more > width) break;
+    columns += more;
+    end += std::max<std::size_t>(utf8_bytes(text.substr(end)), 1);
+  }
+  return std::string(text.substr(0, end)) + std::string(width - columns, ' ');
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string> words) {

@@ -18,9 +18,31 @@ std::vector<std::string> split(std::string_view text, char separator);
 /// "; did you mean X?" where one of the words is near, else nothing.
 std::string did_you_mean(std::string_view word, std::span<const std::string> words);
 
-/// Words from a file that may be hostile, for a message: what is not printable ASCII becomes '?',
-/// and the end of a long text "...".
+/// Text that came from outside (a name, a file's words, a library's message) on one line: control
+/// characters, signs that end lines or turn the direction of text, and bytes that are not UTF-8
+/// become \n, \t, \x1b, \u202e. Letters of all scripts stay.
+std::string escaped(std::string_view text);
+
+/// The same for a text of several lines of ours: what was put into them went through escaped().
+std::string escaped_lines(std::string_view text);
+
+/// The same on one line of at most 300 bytes, for words of unknown length; "..." stands for the
+/// rest.
 std::string printable(std::string_view text);
+
+/// Bytes of the character that the text begins with, if that is valid UTF-8 (RFC 3629), else 0.
+std::size_t utf8_bytes(std::string_view text);
+bool is_utf8(std::string_view text);
+
+/// Bytes of the character that the text begins with, if no reader should meet it as it is (see
+/// escaped()), else 0; 1 where it is no UTF-8.
+std::size_t unsafe_bytes(std::string_view text);
+
+/// A text that is escaped already in so many columns of a terminal: cut, or with blanks behind it.
+/// East Asian characters take two columns (Unicode's wide ones, roughly), combining marks none.
+std::string in_columns(std::string_view text, std::size_t width);
+/// The columns that a text takes.
+std::size_t columns_of(std::string_view text);
 
 /// 13217985 -> "13,217,985".
 std::string with_commas(std::size_t number);

@@ -3,34 +3,24 @@
 #include <array>
 #include <utility>
 
+#include "core/text.h"
+
 namespace cputrain {
 namespace {
 
 bool is_control(unsigned char c) { return c < ' ' || c == 0x7f; }
 
-/// Bytes of a character that controls a terminal (U+0080 to U+009F), ends a line in some readers
-/// (line and paragraph separator) or turns the direction of text; 0 where none begins here.
-std::size_t odd_sign(std::string_view text) {
-  const auto at = [&](std::size_t i) { return i < text.size() ? text[i] & 0xff : 0; };
-  if (at(0) == 0xc2 && at(1) >= 0x80 && at(1) <= 0x9f) return 2;
-  if (at(0) == 0xd8 && at(1) == 0x9c) return 2;  // Arabic letter mark
-  if (at(0) != 0xe2) return 0;
-  const bool mark = at(1) == 0x80 && (at(2) == 0x8e || at(2) == 0x8f);  // of either direction
-  const bool separator = at(1) == 0x80 && at(2) >= 0xa8 && at(2) <= 0xae;
-  const bool turn = at(1) == 0x81 && at(2) >= 0xa6 && at(2) <= 0xa9;
-  return mark || separator || turn ? 3 : 0;
-}
-
-/// The text with every byte passed through `change`, which appends to the result.
+/// The text, blanks for unsafe characters, with every byte passed through `change`, which appends
+/// to the result.
 template <class Change>
 std::string changed(std::string_view text, Change&& change) {
   std::string result;
   result.reserve(text.size());
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t odd = odd_sign(text.substr(i));
-    const bool space = odd > 0 || is_control(static_cast<unsigned char>(text[i]));
-    change(result, space ? ' ' : text[i]);
-    i += odd > 0 ? odd : 1;
+  while (!text.empty()) {
+    const std::size_t unsafe = unsafe_bytes(text), size = unsafe > 0 ? unsafe : utf8_bytes(text);
+    if (unsafe > 0) change(result, ' ');
+    for (const char c : text.substr(0, unsafe > 0 ? 0 : size)) change(result, c);
+    text.remove_prefix(size);
   }
   return result;
 }

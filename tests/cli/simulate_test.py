@@ -227,7 +227,7 @@ class Simulate(ProgramTest):
         self.write("costs.json", costs())
         self.write("odd.json", dict(cluster(1), name="two\x1b[2J\u009b2J\u202eowt"))
         done = self.expect(0, "simulate", "--costs", "costs.json", "--image-size", "64", "--data", "synthetic:1000",
-                           "--platform", "odd.json", "--np", "1,9", "--batch", "64", says=["Simulated (two?[2J"])
+                           "--platform", "odd.json", "--np", "1,9", "--batch", "64", says=["Simulated (two\\x1b[2J"])
         for sign in "\x1b", "\u009b", "\u202e":
             self.assertNotIn(sign, done.stdout + done.stderr)
 

@@ -38,6 +38,7 @@ TEST(Escapes, NothingControlsATerminalOrTurnsText) {
   EXPECT_EQ(markdown_escape("\xe2\x80\x8d\xe2\x80\x8e\xe2\x80\x8f\xe2\x80\x90"),
             "\xe2\x80\x8d  \xe2\x80\x90");
   EXPECT_EQ(markdown_escape("\xd8\x9b\xd8\x9c\xd8\x9d"), "\xd8\x9b \xd8\x9d");
+  EXPECT_EQ(markdown_escape("caf\xe9 \xe7\x8c\xab \x7f"), "caf  \xe7\x8c\xab  ");
 }
 
 TEST(Escapes, Markdown) {

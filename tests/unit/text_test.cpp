@@ -13,10 +13,65 @@ TEST(DidYouMean, OffersTheNearestWordIfItIsNear) {
   EXPECT_EQ(did_you_mean("x", {}), "");
 }
 
-TEST(Printable, LeavesNothingThatATerminalObeys) {
-  EXPECT_EQ(printable("conv2d/kernel (3)"), "conv2d/kernel (3)");
-  EXPECT_EQ(printable(std::string_view("a\x1b[2J\n\xff\0b", 9)), "a?[2J???b");
+// Bytes of UTF-8 as Python's encode() gives them.
+TEST(Escaped, LeavesNothingThatATerminalObeys) {
+  EXPECT_EQ(escaped("conv2d/kernel (3)"), "conv2d/kernel (3)");
+  EXPECT_EQ(escaped(std::string_view("a\x1b[2J\x07\0b\x7f", 9)), "a\\x1b[2J\\x07\\x00b\\x7f");
+  EXPECT_EQ(escaped("a\nb\tc\rd\be"), "a\\nb\\tc\\rd\\x08e");
+  EXPECT_EQ(escaped("\xc2\x9b"
+                    "31m\xc2\x80\xc2\x9f"),
+            "\\u009b31m\\u0080\\u009f");
+  EXPECT_EQ(escaped("a\xe2\x80\xae"
+                    "b\xe2\x81\xa6\xe2\x81\xa9\xe2\x80\x8e\xd8\x9c\xe2\x80\xa8"),
+            "a\\u202eb\\u2066\\u2069\\u200e\\u061c\\u2028");
+}
+
+TEST(Escaped, KeepsLettersOfAllScripts) {
+  for (const char* name : {"K\xc3\xa4se", "\xe7\x8c\xab", "\xf0\x9f\x90\xb1", "\xc2\xa0",
+                           "\xd9\x82\xd8\xb7", "it's \"50 %\", a\\b", "\xf4\x8f\xbf\xbf"}) {
+    EXPECT_EQ(escaped(name), name);
+    EXPECT_TRUE(is_utf8(name)) << name;
+  }
+}
+
+TEST(Escaped, ShowsBytesThatAreNoUtf8) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"caf\xe9", "caf\\xe9"},              // Latin-1
+      {"\xff\xfe", "\\xff\\xfe"},           // never in UTF-8
+      {"\x9b", "\\x9b"},                    // C1 as a byte
+      {"\xc0\xaf", "\\xc0\\xaf"},           // too long a form of '/'
+      {"\xed\xa0\x80", "\\xed\\xa0\\x80"},  // a surrogate
+      {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},
+      {"\xe7\x8c", "\\xe7\\x8c"},  // cut
+      {"\xe7\x8cz", "\\xe7\\x8cz"},
+      {"\xf8\x88\x80\x80\x80", "\\xf8\\x88\\x80\\x80\\x80"}};
+  for (const auto& [bytes, shown] : cases) {
+    EXPECT_EQ(escaped(bytes), shown);
+    EXPECT_FALSE(is_utf8(bytes)) << shown;
+  }
+}
+
+TEST(Escaped, LinesOfOursStay) { EXPECT_EQ(escaped_lines("a\nb\x1b\r\n"), "a\nb\\x1b\\r\n"); }
+
+TEST(Printable, IsNotEndless) {
+  EXPECT_EQ(printable("a\x1b"), "a\\x1b");
+  EXPECT_EQ(printable(std::string(300, 'x')), std::string(300, 'x'));
   EXPECT_EQ(printable(std::string(1000, 'x')), std::string(300, 'x') + "...");
+  std::string cats = "x";
+  for (int i = 0; i < 200; ++i) cats += "\xe7\x8c\xab";
+  EXPECT_EQ(printable(cats), cats.substr(0, 298) + "...");
+  EXPECT_LE(printable(std::string(1000, '\x1b')).size(), 303u);
+}
+
+TEST(Columns, AreThoseOfATerminal) {
+  EXPECT_EQ(columns_of("cat"), 3u);
+  EXPECT_EQ(columns_of("K\xc3\xa4se"), 4u);
+  EXPECT_EQ(columns_of("Ka\xcc\x88se"), 4u);  // a and a combining diaeresis, as macOS writes names
+  EXPECT_EQ(columns_of("\xe7\x8c\xab"), 2u);
+  EXPECT_EQ(in_columns("\xe7\x8c\xab", 5), "\xe7\x8c\xab   ");
+  EXPECT_EQ(in_columns("\xe7\x8c\xab\xe7\x8c\xab", 3), "\xe7\x8c\xab ");
+  EXPECT_EQ(in_columns("abcdef", 4), "abcd");
+  EXPECT_EQ(in_columns("", 2), "  ");
 }
 
 TEST(Split, KeepsEmptyParts) {
