@@ -33,9 +33,10 @@ void check_classes(const std::string& path, const std::vector<std::string>& clas
 
 Found find_folder(const std::string& path);
 Found find_list(const std::string& path);
-/// inat:DIR, by super category, and coco:TRAIN.json[,VALIDATION.json], by category.
+/// inat:DIR, by super category, and coco:TRAIN.json[,VALIDATION.json], by category; without a
+/// second file `validation` is empty.
 Found find_inat(const std::string& folder);
-Found find_coco(const std::string& files);
+Found find_coco(const std::string& train, const std::string& validation);
 Found find_idx(const std::string& folder);
 /// cifar10:DIR and cifar100:DIR, with the whole text as `spec`.
 Found find_cifar(const std::string& spec);

@@ -92,10 +92,7 @@ Found find_inat(const std::string& folder) {
   return open_annotated({folder, train, find_json(folder, "val")}, LabelBy::super_category);
 }
 
-Found find_coco(const std::string& files) {
-  const std::size_t comma = files.find(',');
-  const std::string train = files.substr(0, comma);
-  const std::string validation = comma == std::string::npos ? "" : files.substr(comma + 1);
+Found find_coco(const std::string& train, const std::string& validation) {
   return open_annotated({folder_of(train), train, validation}, LabelBy::category);
 }
 

@@ -7,6 +7,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/class_names.h"
+#include "data/data_spec.h"
 #include "datasets/expand.h"
 #include "datasets/found.h"
 #include "datasets/list_file.h"
@@ -22,8 +24,6 @@ namespace fs = std::filesystem;
 constexpr const char* kForms =
     "a folder of class folders, a list file, cifar10:DIR, cifar100:DIR, idx:DIR, inat:DIR, "
     "coco:FILE.json, FILE.ctpack or synthetic[:N]";
-
-std::string after_colon(const std::string& spec) { return spec.substr(spec.find(':') + 1); }
 
 /// A path without a word before it.
 Found find_path(const std::string& spec) {
@@ -46,15 +46,13 @@ Found find_path(const std::string& spec) {
 }
 
 Found find_data(const DataRequest& request) {
-  const std::string& spec = request.spec;
-  if (spec == "synthetic" || spec.starts_with("synthetic:")) {
-    return find_synthetic(spec, request.seed);
-  }
-  if (spec.starts_with("idx:")) return find_idx(after_colon(spec));
-  if (spec.starts_with("cifar10:") || spec.starts_with("cifar100:")) return find_cifar(spec);
-  if (spec.starts_with("inat:")) return find_inat(after_colon(spec));
-  if (spec.starts_with("coco:")) return find_coco(after_colon(spec));
-  return find_path(spec);
+  const auto [word, parts] = parse_data_spec(request.spec);
+  if (word == "synthetic") return find_synthetic(request.spec, request.seed);
+  if (word == "idx") return find_idx(parts.front());
+  if (word == "cifar10" || word == "cifar100") return find_cifar(request.spec);
+  if (word == "inat") return find_inat(parts.front());
+  if (word == "coco") return find_coco(parts.front(), parts.size() > 1 ? parts[1] : "");
+  return find_path(request.spec);
 }
 
 /// "300 of 1600" where a limit applies.
@@ -81,9 +79,6 @@ std::string describe(const Found& found, const DataSource& source, const Divisio
   if (!found.remark.empty()) text += " " + found.remark;
   if (found.ignored > 0) {
     text += fmt::format(" Ignored {} other file{}.", found.ignored, found.ignored == 1 ? "" : "s");
-  }
-  if (expand == Expand::six_leaky && found.validation_name.empty() && !parts.chosen.empty()) {
-    text += " Warning: turns of training pictures are in validation, so its accuracy is too good.";
   }
   return text;
 }
@@ -130,6 +125,7 @@ std::vector<std::uint32_t> limited(const Dataset& data, const std::vector<std::u
 
 DataSource open_data(const DataRequest& request) {
   Found found = find_data(request);
+  check_class_names(request.spec, found.dataset->classes());
   if (request.expand == Expand::six_leaky) turn_six_ways(found);
   std::string validation_name;
   Division parts = divide(found, request, validation_name);
@@ -148,6 +144,11 @@ DataSource open_data(const DataRequest& request) {
   source.validation_name = source.validation.empty() ? "" : validation_name;
   source.ignored = found.ignored;
   source.containers = std::move(found.containers);
+  if (request.expand == Expand::six_leaky && found.validation_name.empty() &&
+      !parts.chosen.empty()) {
+    source.warnings.push_back(
+        "turns of training pictures are in validation, so its accuracy is too good");
+  }
   source.description = describe(found, source, parts, validation_name, request.expand);
   source.dataset = std::move(found.dataset);
   return source;

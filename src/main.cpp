@@ -24,6 +24,10 @@
 #include "core/tell.h"
 #include "datasets/datasets.h"
 
+extern "C" {
+extern char** environ;  // NOLINT: the name is the system's
+}
+
 namespace cputrain {
 namespace {
 
@@ -121,7 +125,8 @@ int run(int argc, char** argv) {
   SignalWatch signals;
   const Launcher launcher = launcher_environment();
   try {
-    const auto parsed = parse_command_line({argv + 1, argv + argc}, std::getenv, {backend_names()});
+    const auto parsed =
+        parse_command_line({argv + 1, argv + argc}, program_variables(environ), {backend_names()});
     if (const auto* help = std::get_if<HelpText>(&parsed)) {
       if (launcher.rank == 0) std::fputs(help->text.c_str(), stdout);
       return with_output_checked(static_cast<int>(ExitCode::ok));

@@ -12,6 +12,7 @@
 
 #include "backends/sim/simulated_cell.h"
 #include "core/error.h"
+#include "core/tell.h"
 
 namespace cputrain {
 namespace {
@@ -40,7 +41,7 @@ int run(const char* file) {
     if (failed) std::_Exit(0);
     return 0;
   } catch (const Error& error) {
-    std::fprintf(stderr, "cputrain-smpi: %s\n", error.what());
+    tell(std::string("cputrain-smpi: ") + error.what());
     std::_Exit(static_cast<int>(error.code()));
   }
 }

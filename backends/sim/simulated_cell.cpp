@@ -54,8 +54,7 @@ Services simulated_services(const SimulationJob& job, Communicator*& communicato
 }
 
 Config parse_arguments(const SimulationJob& job) {
-  const auto no_environment = [](const char*) -> const char* { return nullptr; };
-  const auto parsed = parse_command_line(job.arguments, no_environment, {{"simulated"}});
+  const auto parsed = parse_command_line(job.arguments, {}, {{"simulated"}});
   return std::get<Config>(parsed);
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/text.h"
+
 namespace cputrain {
 namespace {
 
@@ -35,21 +37,25 @@ std::string csv_field(const std::string& text) {
 std::string answers_table(const AnswerCounts& counts, const std::vector<std::string>& classes) {
   if (counts.classes() > kMostInTable) return "";
   std::size_t name_width = 5, column = 5;
+  std::vector<std::string> names;
   for (const std::string& name : classes) {
-    name_width = std::clamp(name.size(), name_width, kWidestName);
-    column = std::clamp(name.size(), column, std::size_t{12});
+    names.push_back(escaped(name));
+    const std::size_t width = columns_of(names.back());
+    name_width = std::clamp(width, name_width, kWidestName);
+    column = std::clamp(width, column, std::size_t{12});
   }
   const bool with_answers = counts.classes() <= kMostColumns;
   std::string text = fmt::format("{:<{}}{:>10}{:>10}{:>11}", "class", name_width, "images",
                                  "accuracy", "precision");
   if (with_answers) text += "  answered:";
   for (std::size_t c = 0; with_answers && c < counts.classes(); ++c) {
-    text += fmt::format("  {:>{}.{}}", classes[c], column, column);
+    const std::size_t width = std::min(columns_of(names[c]), column);
+    text += "  " + std::string(column - width, ' ') + in_columns(names[c], width);
   }
   text += '\n';
   for (std::size_t row = 0; row < counts.classes(); ++row) {
     text +=
-        fmt::format("{:<{}.{}}{:>10}{:>10}{:>11}", classes[row], name_width, name_width,
+        fmt::format("{}{:>10}{:>10}{:>11}", in_columns(names[row], name_width),
                     whole(counts.actual(row)), ratio_text(counts.correct(row), counts.actual(row)),
                     ratio_text(counts.correct(row), counts.answered(row)));
     if (with_answers) text += "           ";

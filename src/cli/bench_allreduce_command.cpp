@@ -6,13 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/print.h"
 #include "cli/session.h"
 #include "cli/spread.h"
 #include "comm/bench_allreduce.h"
 #include "comm/bench_compression.h"
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/print.h"
 
 namespace cputrain {
 namespace {

@@ -5,10 +5,10 @@
 
 #include "cli/commands.h"
 #include "cli/kernel_table.h"
-#include "cli/print.h"
 #include "cli/training_setup.h"
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/print.h"
 #include "model/rewrite.h"
 
 namespace cputrain {

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/print.h"
 #include "cli/spread.h"
 #include "cli/step_trials.h"
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/print.h"
 #include "core/text.h"
 
 namespace cputrain {

@@ -4,9 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/command_flags.h"
 #include "cli/report_flags.h"
@@ -149,12 +149,9 @@ void add_environment(std::vector<std::string>& words, const Flags& flags,
                      const Environment& environment) {
   const std::vector<std::string> given = words;
   const auto read = [&](const std::string& word, const std::string& name) {
-    std::string variable = "CPUTRAIN_" + word;
-    std::ranges::transform(variable, variable.begin(), [](unsigned char c) {
-      return c == '-' ? '_' : static_cast<char>(std::toupper(c));
-    });
-    const char* value = environment(variable.c_str());
-    if (value && !is_decided(given, flags, name)) add_word(words, flags, name, value, variable);
+    if (is_decided(given, flags, name)) return;
+    const auto value = value_of(environment, word);
+    if (value) add_word(words, flags, name, *value, variable_of(word));
   };
   for (const auto& [word, name] : flags.aliases()) read(word, name);
   for (const std::string& name : flags.names()) read(name, name);
@@ -200,15 +197,14 @@ void add_config_file(std::vector<std::string>& words, const Flags& flags, const 
 
 /// Takes --config=FILE out of the words; empty where it is not there.
 std::string take_config(std::vector<std::string>& words, const Environment& environment) {
-  const char* variable = environment("CPUTRAIN_CONFIG");
-  std::string path = variable ? variable : "";
+  std::string path;
   constexpr std::string_view kPrefix = "--config=";
   std::erase_if(words, [&](const std::string& word) {
     if (!word.starts_with(kPrefix)) return false;
     path = word.substr(kPrefix.size());
     return true;
   });
-  return path;
+  return path.empty() ? value_of(environment, "config").value_or("") : path;
 }
 
 /// The command is the first word unless that is a flag; takes it (and a topic) off the words.
@@ -236,6 +232,25 @@ const Command& take_command(std::vector<std::string>& words, Config& config) {
   config.topic = topic;
   words.erase(words.begin());
   return *found;
+}
+
+/// The flags of every command and topic, other words for them included.
+std::set<std::string> all_flags(const CommandLineChoices& choices) {
+  std::set<std::string> all{"config"};
+  for (const Command& command : commands()) {
+    for (const std::string& topic :
+         command.topics.empty() ? std::vector<std::string>{""} : command.topics) {
+      Config config;
+      config.command = command.name;
+      config.topic = topic;
+      CLI::App app;
+      Flags flags(app);
+      add_command_flags(flags, config, choices);
+      all.insert(flags.names().begin(), flags.names().end());
+      for (const auto& [word, name] : flags.aliases()) all.insert(word);
+    }
+  }
+  return all;
 }
 
 void check_files(const Config& config) {
@@ -360,6 +375,7 @@ std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>
   words = normalised(words, flags, config.files);
   const std::string config_file = take_config(words, environment);
   if (is_given(words, "help")) return HelpText{app.help()};
+  if (!environment.empty()) check_variables(environment, all_flags(choices));
   add_environment(words, flags, environment);
   if (!config_file.empty()) add_config_file(words, flags, config_file);
   check_rivals(words, flags);

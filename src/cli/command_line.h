@@ -1,16 +1,13 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "cli/config.h"
+#include "cli/environment.h"
 
 namespace cputrain {
-
-/// Reads one variable of the environment; nullptr where it is not set.
-using Environment = std::function<const char*(const char* name)>;
 
 /// Text that was asked for instead of a run: --help, --version.
 struct HelpText {
@@ -24,7 +21,8 @@ struct CommandLineChoices {
 
 /// Reads the words after the program's name. A flag goes before CPUTRAIN_<FLAG> in the environment,
 /// and that before the --config file (JSON, flag to value). Hyphens and underscores in flags are
-/// the same. Throws Error(usage) naming the flag, the value and what is allowed.
+/// the same. Variables that no command reads are refused. Throws Error(usage) naming the flag, the
+/// value and what is allowed.
 std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>& words,
                                                   const Environment&, const CommandLineChoices&);
 

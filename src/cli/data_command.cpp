@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/print.h"
 #include "cli/session.h"
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/print.h"
 #include "core/text.h"
 #include "data/check_report.h"
 
@@ -88,7 +88,7 @@ int run_data_check(const Config& config, const Services& services) {
   const Session session = start_session(config, services);
   if (!session.leads()) return static_cast<int>(ExitCode::ok);
   const DataSource source = services.data.open(config.data_request(config.seed.value_or(0)));
-  say(session, source.description);
+  say_data(session, source);
   const CheckReport report = services.data.check(
       source, config.io_threads.value_or(session.threads), progress_line(session, "Checking"));
   if (config.json != "-") print_report(report);
@@ -131,7 +131,7 @@ int run_data_pack(const Config& config, const Services& services) {
   const Session session = start_session(config, services);
   if (!session.leads()) return static_cast<int>(ExitCode::ok);
   const DataSource source = services.data.open(config.data_request(config.seed.value_or(0)));
-  say(session, source.description);
+  say_data(session, source);
   const int side = config.image_size.value_or(kSide);
   const PackReport report = services.data.pack(source, {config.files[1],
                                                         {side, side, 3},
@@ -139,8 +139,8 @@ int run_data_pack(const Config& config, const Services& services) {
                                                         config.io_threads.value_or(session.threads),
                                                         progress_line(session, "Packing")});
   for (const BadSample& bad : report.bad) {
-    say(session, fmt::format("warning: left out {}: {} ({})", bad.name,
-                             status_name(bad.result.status), bad.result.detail));
+    warn(session, fmt::format("left out {}: {} ({})", bad.name, status_name(bad.result.status),
+                              bad.result.detail));
   }
   if (config.json != "-") {
     print("{} pictures of {}x{} packed into {} ({}); train with --data {} --image-size {}\n",

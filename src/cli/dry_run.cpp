@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/machine_json.h"
-#include "cli/print.h"
 #include "core/json_text.h"
+#include "core/print.h"
 #include "core/text.h"
 #include "core/version.h"
 

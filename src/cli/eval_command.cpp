@@ -5,10 +5,10 @@
 
 #include "cli/answers_text.h"
 #include "cli/commands.h"
-#include "cli/print.h"
 #include "cli/session.h"
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/print.h"
 #include "core/text.h"
 #include "train/answers.h"
 #include "train/evaluate.h"
@@ -93,7 +93,7 @@ Evaluation evaluate_pictures(const Config& config, const Services& services, con
 
 void print_evaluation(const Evaluation& result, const std::vector<std::string>& classes) {
   const auto images = static_cast<std::uint64_t>(result.tally.images);
-  print("{}", answers_table(result.counts, classes));
+  print_lines(answers_table(result.counts, classes));
   if (result.counts.undecided() > 0) {
     print("{:.0f} answers are not numbers and count as wrong\n", result.counts.undecided());
   }
@@ -125,7 +125,9 @@ int run_eval(const Config& config, const Services& services) {
   result.update(answers_json(evaluation.counts, model.classes));
   write_result(session, config.json, json_text(result) + "\n");
   if (!config.confusion.empty()) {
-    write_result(session, config.confusion, confusion_csv(evaluation.counts, model.classes));
+    std::vector<std::string> names = model.classes;  // a file keeps them, people see them escaped
+    if (config.confusion == "-") std::ranges::transform(names, names.begin(), escaped);
+    write_result(session, config.confusion, confusion_csv(evaluation.counts, names));
   }
   return static_cast<int>(ExitCode::ok);
 }

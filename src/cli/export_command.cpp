@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "cli/commands.h"
-#include "cli/print.h"
 #include "cli/training_setup.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/print.h"
 #include "core/text.h"
 #include "model/model_file.h"
 #include "model/torch_layout.h"

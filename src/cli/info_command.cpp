@@ -2,15 +2,16 @@
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/machine_json.h"
-#include "cli/print.h"
 #include "cli/session.h"
 #include "cli/training_setup.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/launch_line.h"
+#include "core/print.h"
 #include "core/text.h"
 #include "core/version.h"
 #include "model/summary.h"
@@ -19,7 +20,7 @@ namespace cputrain {
 namespace {
 
 std::string machine_text(const Machine& m) {
-  return fmt::format(
+  return formatted(
       "Host {}: {}\n  {} socket{}, {} NUMA node{}, {} cores, {} hardware threads; this process may "
       "use {} cores ({} hardware threads)\n  {}; {}; {:.1f} GB of memory\n",
       m.host, m.cpu_model, m.sockets, m.sockets == 1 ? "" : "s", m.numa_nodes,
@@ -36,7 +37,7 @@ std::vector<LaunchLine> launch_lines_here(const Session& session, const Services
 std::string launch_text(const std::vector<LaunchLine>& lines) {
   std::string text = "On this machine we would type:\n";
   for (const LaunchLine& launch : lines) {
-    text += fmt::format("  {}    {}\n", launch.line, launch.purpose);
+    text += formatted("  {}    {}\n", launch.line, launch.purpose);
   }
   return text;
 }
@@ -58,11 +59,17 @@ int run_info(const Config& config, const Services& services) {
   const Session session = start_session(config, services);
   const std::vector<LaunchLine> launches = launch_lines_here(session, services);
   if (session.leads() && config.json != "-") {
-    print("cputrain {}\n{}Placement: {}\n  {}\n{}Backend: {}\nRanks: {}\nLibraries: {}\n\n",
-          kVersion, machine_text(session.machine), join(session.placement, "\n  "),
-          join(map_of(session.plan), "\n  "), launch_text(launches), session.backend->describe(),
+    print("cputrain {}\n", kVersion);
+    print_lines(machine_text(session.machine));
+    std::string before = "Placement: ";
+    for (const auto& lines : {session.placement, map_of(session.plan)}) {
+      for (const std::string& line : lines) print("{}{}\n", std::exchange(before, "  "), line);
+    }
+    print_lines(launch_text(launches));
+    print("Backend: {}\nRanks: {}\nLibraries: {}\n\n", session.backend->describe(),
           session.communicator->describe(), join(services.libraries, ", "));
-    print("Model {}: {}\n{}", choices.model->name, choices.model->description, summary_text(graph));
+    print("Model {}: {}\n", choices.model->name, choices.model->description);
+    print_lines(summary_text(graph));
     print("Recipe: {}, batch {}, {} (learning rate {:g}), {} epochs; from the {}\n",
           fmt::format("{0}x{0}", choices.image.height), choices.batch,
           rule_name(choices.optimizer.rule), choices.learning_rate.base, choices.epochs,

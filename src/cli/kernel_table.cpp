@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/print.h"
+#include "core/print.h"
 
 namespace cputrain {
 namespace {

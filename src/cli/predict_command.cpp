@@ -7,10 +7,10 @@
 #include <numeric>
 
 #include "cli/commands.h"
-#include "cli/print.h"
 #include "cli/session.h"
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/print.h"
 #include "core/tell.h"
 #include "train/answers.h"
 #include "train/weights.h"

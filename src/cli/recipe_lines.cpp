@@ -80,25 +80,11 @@ std::size_t most_images_of_a_rank(const BatchPlan& plan) {
          static_cast<std::size_t>(plan.options().accumulate);
 }
 
-void add_sharding_lines(const TrainingChoices& choices, const BatchPlan& plan, int ranks,
+void add_sharding_lines(const TrainingChoices& choices, int ranks,
                         std::vector<std::string>& lines) {
-  if (choices.plan.sharding == Sharding::strided) {
-    lines.push_back(fmt::format("Sharding: rank k has images k, k + {}, ... of the {} order", ranks,
-                                choices.shuffle ? "shuffled" : "data's own"));
-  } else if (choices.plan.sharding == Sharding::shard_then_batch) {
-    lines.push_back(fmt::format(
-        "warning: --sharding shard-then-batch: rank k has images k, k + {}, ... of the data's own "
-        "order (where kinds alternate there, it sees one kind only); --sharding strided shuffles "
-        "first",
-        ranks));
-  } else if (choices.plan.sharding == Sharding::generator) {
-    lines.push_back(fmt::format(
-        "warning: --sharding generator: {} rank{} the same order of images from its start and "
-        "stop{} after 1/{} of it (all draw the same images, and an epoch shows at most {} of {}); "
-        "--sharding slices shows each image once",
-        ranks, ranks == 1 ? " reads" : "s read", ranks == 1 ? "s" : "", ranks,
-        std::min(plan.samples(), plan.steps() * most_images_of_a_rank(plan)), plan.samples()));
-  }
+  if (choices.plan.sharding != Sharding::strided) return;
+  lines.push_back(fmt::format("Sharding: rank k has images k, k + {}, ... of the {} order", ranks,
+                              choices.shuffle ? "shuffled" : "data's own"));
 }
 
 }  // namespace
@@ -113,8 +99,27 @@ std::vector<std::string> recipe_lines(const Config& config, const TrainingChoice
   std::vector<std::string> lines;
   add_rate_lines(config, choices, lines);
   add_batch_lines(choices, plan, lines);
-  add_sharding_lines(choices, plan, plan.ranks(), lines);
+  add_sharding_lines(choices, plan.ranks(), lines);
   return lines;
+}
+
+std::vector<std::string> recipe_warnings(const TrainingChoices& choices, const BatchPlan& plan) {
+  const int ranks = plan.ranks();
+  if (choices.plan.sharding == Sharding::shard_then_batch) {
+    return {fmt::format(
+        "--sharding shard-then-batch: rank k has images k, k + {}, ... of the data's own order "
+        "(where kinds alternate there, it sees one kind only); --sharding strided shuffles first",
+        ranks)};
+  }
+  if (choices.plan.sharding == Sharding::generator) {
+    return {fmt::format(
+        "--sharding generator: {} rank{} the same order of images from its start and "
+        "stop{} after 1/{} of it (all draw the same images, and an epoch shows at most {} of {}); "
+        "--sharding slices shows each image once",
+        ranks, ranks == 1 ? " reads" : "s read", ranks == 1 ? "s" : "", ranks,
+        std::min(plan.samples(), plan.steps() * most_images_of_a_rank(plan)), plan.samples())};
+  }
+  return {};
 }
 
 std::string accuracy_line(const TrainResult& result, double target) {

@@ -13,8 +13,11 @@ namespace cputrain {
 double full_rate(const TrainingChoices&);
 
 /// One line each for whatever is not plain: how the rate comes about, gradients of several batches,
-/// growing batches, another sharding. Warnings begin with "warning: ".
+/// growing batches, another sharding.
 std::vector<std::string> recipe_lines(const Config&, const TrainingChoices&, const BatchPlan&);
+
+/// What is odd about the recipe: a sharding that does not show every rank every kind of image.
+std::vector<std::string> recipe_warnings(const TrainingChoices&, const BatchPlan&);
 
 /// Whether and when the target accuracy was reached.
 std::string accuracy_line(const TrainResult&, double target);

@@ -1,11 +1,9 @@
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "cli/commands.h"
-#include "cli/print.h"
 #include "core/error.h"
 #include "core/files.h"
+#include "core/print.h"
 #include "report/report_files.h"
 
 namespace cputrain {
@@ -19,11 +17,11 @@ Document beginning(Document document, std::size_t sections) {
 
 void say(const Report& report, const std::string& json, std::size_t sections) {
   if (json == "-") {
-    std::fputs(report.json.c_str(), stdout);
+    print_lines(report.json);
     return;
   }
   if (!json.empty()) write_file(json, report.json);
-  std::fputs(markdown(beginning(report.document, sections)).c_str(), stdout);
+  print_lines(markdown(beginning(report.document, sections)));
   for (const auto& file : report.files) print("Wrote {}\n", file.string());
 }
 

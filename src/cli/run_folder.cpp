@@ -11,6 +11,7 @@
 #include "core/files.h"
 #include "core/overloaded.h"
 #include "core/version.h"
+#include "data/data_spec.h"
 
 namespace cputrain {
 namespace {
@@ -113,6 +114,14 @@ nlohmann::ordered_json effective_flags(const Config& config, const TrainingChoic
   flags["backend"] = config.backend;
   flags["precision"] = config.precision;
   return flags;
+}
+
+nlohmann::ordered_json from_any_folder(nlohmann::ordered_json flags) {
+  for (const char* name : {"weights", "timeline"}) {
+    if (flags.contains(name)) flags[name] = absolute_path(flags[name]);
+  }
+  flags["data"] = absolute_data_spec(flags["data"]);
+  return flags;  // a model's file is absolute already (ModelEntry::spec)
 }
 
 nlohmann::ordered_json environment_json(const Session& session, const Services& services,

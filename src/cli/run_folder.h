@@ -28,6 +28,9 @@ std::filesystem::path make_run_folder(const Config&, const TrainingChoices&, int
 /// Every figure that the run works with, as flags: `--config config.json` repeats it.
 nlohmann::ordered_json effective_flags(const Config&, const TrainingChoices&);
 
+/// The same flags with paths from the root, so that they mean the same in any working folder.
+nlohmann::ordered_json from_any_folder(nlohmann::ordered_json flags);
+
 /// Where and with what the run was made: host, processor, libraries, ranks and threads, time.
 nlohmann::ordered_json environment_json(const Session&, const Services&, int micro_batch);
 

@@ -25,6 +25,7 @@ Session start_session(const Config& config, const Services& services) {
   session.communicator = services.make_communicator();
   check_agreement(session, "their command", config.command + " " + config.topic);
   session.machine = services.machine();
+  session.quiet = config.verbose == 0;
   session.plan = place_ranks(*session.communicator, session.machine, config, services);
   for (const RankPlan& plan : session.plan.ranks) {
     session.most_threads = std::max(session.most_threads, plan.threads);
@@ -45,11 +46,20 @@ Session start_session(const Config& config, const Services& services) {
 }
 
 void say(const Session& session, const std::string& line) {
-  if (session.leads()) tell(line);
+  if (session.leads() && !session.quiet) tell(line);
+}
+
+void warn(const Session& session, const std::string& what) {
+  if (session.leads()) tell("warning: " + what);
+}
+
+void say_data(const Session& session, const DataSource& source) {
+  say(session, source.description);
+  for (const std::string& warning : source.warnings) warn(session, warning);
 }
 
 Progress progress_line(const Session& session, const std::string& verb) {
-  if (!session.leads()) return {};
+  if (!session.leads() || session.quiet) return {};
   const bool terminal = isatty(STDERR_FILENO);
   return [verb, terminal, whole = Stopwatch(), since = Stopwatch()](std::size_t done,
                                                                     std::size_t total) mutable {
@@ -73,16 +83,16 @@ void say_bad_samples(const Session& session, const DecodedData& data) {
   for (const BadSample& bad : data.bad) ++by_reason[bad.result.status];
   for (std::size_t i = 0; i < std::min(kNamed, data.bad.size()); ++i) {
     const BadSample& bad = data.bad[i];
-    say(session, fmt::format("warning: skipping {}: {} ({})", bad.name,
-                             status_name(bad.result.status), bad.result.detail));
+    warn(session, fmt::format("skipping {}: {} ({})", bad.name, status_name(bad.result.status),
+                              bad.result.detail));
   }
   if (data.bad.empty()) return;
   std::vector<std::string> counts;
   for (const auto& [status, count] : by_reason) {
     counts.push_back(fmt::format("{} {}", count, status_name(status)));
   }
-  say(session, fmt::format("Skipped {} damaged file{}: {}; `cputrain data check` lists them all",
-                           data.bad.size(), data.bad.size() == 1 ? "" : "s", join(counts, ", ")));
+  warn(session, fmt::format("skipped {} damaged file{}: {}; `cputrain data check` lists them all",
+                            data.bad.size(), data.bad.size() == 1 ? "" : "s", join(counts, ", ")));
 }
 
 }  // namespace
@@ -159,14 +169,13 @@ void check_agreement(const Session& session, const std::string& what, const std:
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     ranks[all[rank]].push_back(std::to_string(rank));
   }
-  std::string table;
   for (const auto& [value, who] : ranks) {
-    table += fmt::format("\n  ranks {}: {}", join(who, ","), value);
+    if (session.leads()) tell(fmt::format("ranks {}: {}", join(who, ","), value));
   }
   fail(ExitCode::disagree,
-       fmt::format("ranks differ in {} (they would train different things); start all of them with "
-                   "the same program, flags and data:{}",
-                   what, table));
+       fmt::format("ranks differ in {} (they would train different things; the lines above say who "
+                   "has what); start all of them with the same program, flags and data",
+                   what));
 }
 
 void write_result(const Session& session, const std::string& file, const std::string& text) {

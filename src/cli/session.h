@@ -21,6 +21,7 @@ struct Session {
   std::vector<std::string> placement;  ///< the plan, a line a kind of host; warnings after it
   std::unique_ptr<Backend> backend;
   Stopwatch since_start;
+  bool quiet = false;  ///< --verbose 0: warnings and errors alone
 
   bool leads() const { return communicator->rank() == 0; }
   const RankPlan& place() const {
@@ -30,11 +31,17 @@ struct Session {
 
 Session start_session(const Config&, const Services&);
 
-/// Text on standard error from rank 0: standard output is for results.
+/// A line on standard error from rank 0, unless it is quiet: standard output is for results.
 void say(const Session&, const std::string& line);
 
+/// "warning: ..." on standard error from rank 0, quiet or not.
+void warn(const Session&, const std::string& what);
+
+/// What was found as data, and what is odd about it.
+void say_data(const Session&, const DataSource&);
+
 /// A line on standard error such as "Decoding 12,000/22,500 - ETA: 0:21", redrawn on a terminal,
-/// else every ten seconds. Silent on ranks other than 0.
+/// else every ten seconds. Silent on ranks other than 0 and where the session is quiet.
 Progress progress_line(const Session&, const std::string& verb);
 
 /// Decodes with a progress line on standard error; damaged files are named there.
@@ -58,7 +65,7 @@ struct Inference {
 
 Inference make_inference(const Session&, const Graph&, std::vector<int> sizes);
 
-/// Throws Error(disagree) with a table where the ranks' texts differ.
+/// Throws Error(disagree) where the ranks' texts differ; rank 0 says before it who has which.
 void check_agreement(const Session&, const std::string& what, const std::string& mine);
 
 /// Writes text to FILE, or to standard output for "-". Rank 0 only.

@@ -8,7 +8,6 @@
 
 #include "cli/commands.h"
 #include "cli/grid_limits.h"
-#include "cli/print.h"
 #include "cli/simulate_flags.h"
 #include "cli/simulated_costs.h"
 #include "cli/spread.h"
@@ -16,6 +15,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/json_text.h"
+#include "core/print.h"
 #include "core/tell.h"
 #include "core/text.h"
 #include "core/version.h"
@@ -251,7 +251,7 @@ void say_result(const Config& config, const CellTable& table) {
   if (config.json.empty()) return;
   const std::string text = json_text(to_json(table), 1) + "\n";
   if (config.json == "-") {
-    print("{}", text);
+    print_lines(text);
   } else {
     write_file(config.json, text);
   }

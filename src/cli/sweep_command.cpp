@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "cli/commands.h"
-#include "cli/print.h"
 #include "cli/sweep_collect.h"
 #include "cli/sweep_folder.h"
 #include "cli/sweep_plan.h"
@@ -12,6 +11,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/print.h"
 #include "core/tell.h"
 #include "core/text.h"
 #include "report/reference_table.h"
@@ -170,7 +170,7 @@ void draw(const SweepPlan& plan, const Config& config, bool news) {
     if (!config.reference.empty()) request.reference = config.reference;
     Document document = write_report(request).document;
     document.sections.resize(std::min<std::size_t>(document.sections.size(), 1));
-    print("{}", markdown(document));
+    print_lines(markdown(document));
   }
   tell(fmt::format("Table: {}, report: {}; `{} report {}` prints more of it",
                    (plan.folder / kCellsName).string(), page.string(), plan.program,

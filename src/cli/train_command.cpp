@@ -20,6 +20,7 @@
 #include "core/tell.h"
 #include "core/text.h"
 #include "core/version.h"
+#include "data/class_names.h"
 #include "model/model_json.h"
 #include "report/event_file.h"
 #include "report/profile.h"
@@ -48,7 +49,7 @@ std::string identity(const Config& config, const TrainingChoices& choices, const
 std::vector<std::string> class_names(const DataSource& source, int classes) {
   std::vector<std::string> names = source.dataset->classes();
   for (int label = static_cast<int>(names.size()); label < classes; ++label) {
-    names.push_back(fmt::format("class {}", label));
+    names.push_back(name_of_nameless(names, static_cast<std::size_t>(label)));
   }
   return names;
 }
@@ -70,7 +71,8 @@ std::string batch_norm_line(const Config& config, const BatchPlan& plan, std::si
 /// What a person should know before the first step.
 void say_plan(const Session& session, const Config& config, const TrainingChoices& choices,
               const Graph& graph, const BatchPlan& plan) {
-  for (const std::string& line : session.placement) say(session, line);
+  for (const std::string& line : session.plan.lines) say(session, line);
+  for (const std::string& warning : session.plan.warnings) warn(session, warning);
   if (config.verbose.value_or(0) >= kVerboseMap) {
     for (const std::string& line : map_of(session.plan)) say(session, "  " + line);
   }
@@ -90,12 +92,12 @@ void say_plan(const Session& session, const Config& config, const TrainingChoice
                   plan.steps(), rule_name(choices.optimizer.rule), full_rate(choices),
                   choices.seed));
   for (const std::string& line : recipe_lines(config, choices, plan)) say(session, line);
+  for (const std::string& warning : recipe_warnings(choices, plan)) warn(session, warning);
   if (graph.has_batch_norm()) say(session, batch_norm_line(config, plan, ranks));
   if (choices.batch > plan.samples()) {
-    say(session,
-        fmt::format("warning: --batch {} is larger than the {} training images (every epoch "
-                    "is one step); a smaller batch learns more in the same time",
-                    choices.batch, plan.samples()));
+    warn(session, fmt::format("--batch {} is larger than the {} training images (every epoch "
+                              "is one step); a smaller batch learns more in the same time",
+                              choices.batch, plan.samples()));
   }
   if (!config.freeze.empty()) {
     say(session, fmt::format("Frozen: {} of {} parameters learn", with_commas(graph.learnt_count()),
@@ -186,8 +188,8 @@ class Results {
          .weights_hash = weights_hash(*training_.program, training_.exchange->arenas().weights),
          .weights_file = weights_path().string()});
     if (target_accuracy_) say(session_, accuracy_line(result, *target_accuracy_));
-    say(session_,
-        fmt::format("Weights: {}\nRun folder: {}", weights_path().string(), folder_.string()));
+    say(session_, fmt::format("Weights: {}", weights_path().string()));
+    say(session_, fmt::format("Run folder: {}", folder_.string()));
   }
 
  private:
@@ -222,7 +224,8 @@ std::filesystem::path open_run_folder(const Session& session, const Services& se
                                       int micro_batch) {
   if (!session.leads()) return {};
   const auto folder = make_run_folder(config, choices, session.communicator->size());
-  write_file(folder / "config.json", json_text(effective_flags(config, choices), 2) + "\n");
+  write_file(folder / "config.json",
+             json_text(from_any_folder(effective_flags(config, choices)), 2) + "\n");
   write_file(folder / "environment.json",
              json_text(environment_json(session, services, micro_batch), 2) + "\n");
   return folder;
@@ -246,6 +249,19 @@ ModelDescription description_of(const Session& session, const Config& config,
           config.reproducible ? session.backend->kernels() : ""};
 }
 
+/// A target that is never looked at would be trained for until the last epoch.
+void check_target(const Config& config, std::size_t train, std::size_t validation,
+                  const char* why) {
+  if (!config.target_accuracy || validation > 0) return;
+  fail(
+      ExitCode::usage,
+      fmt::format(
+          "--target-accuracy {:g} is that of validation, and the data {} (--validation-split "
+          "{:g}, {} images for training; the target would never be reached); leave it out, "
+          "or keep images for validation",
+          *config.target_accuracy, why, config.validation_split.value_or(kValidationSplit), train));
+}
+
 /// Replicas that drifted apart (other processors, a damaged memory) must not pass for one model.
 void check_replicas(const Session& session, const Training& training) {
   const auto bytes = training.exchange->arenas().weights.bytes();
@@ -265,12 +281,13 @@ int run_train(const Config& config, const Services& services) {
   const Session session = start_session(config, services);
   fit_to_ranks(choices, config, session.communicator->size());
   const DataSource source = services.data.open(config.data_request(choices.seed));
-  say(session, source.description);
+  say_data(session, source);
   const int classes = classes_of(config, source);
   const Graph graph = build_graph(config, choices, classes);
   const int micro_batch = training_micro_batch(config, session, graph, choices);
   check_agreement(session, "program, flags or data",
                   identity(config, choices, source, graph, micro_batch));
+  check_target(config, source.train.size(), source.validation.size(), "keeps no image for it");
   const auto plans_of = [&](std::size_t train, std::size_t validation) {
     return TrainingPlans(session, config, choices, micro_batch, train, validation);
   };
@@ -287,6 +304,8 @@ int run_train(const Config& config, const Services& services) {
   const DecodedData data =
       decode_with_progress(session, services, config, source, choices.image, choices.resize);
 
+  check_target(config, data.train.size(), data.validation.size(),
+               "has none that can be read for it");
   const TrainingPlans plans = plans_of(data.train.size(), data.validation.size());
   const BatchPlan &plan = plans.train, &val_plan = plans.validation;
   if (!data.bad.empty()) {  // other shares, other numbers of images at once

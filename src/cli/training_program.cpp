@@ -178,6 +178,7 @@ void compile_graph(const Session& session, const Services& services, const Confi
     shares = true;
     MadeExchange made =
         make_exchange(exchange_parts(session, services, config, layout), config.allreduce);
+    for (const std::string& warning : made.warnings) warn(session, warning);
     for (const std::string& line : made.lines) say(session, line);
     say(session, exchange_line(config, made));
     compiled.exchange = std::move(made.exchange);
@@ -228,7 +229,7 @@ bool compile_sharded(const Session& session, const Services& services, const Con
   compiled.program.reset();
   compiled.exchange.reset();
   if (config.shard_dense) fail(ExitCode::internal, failure);
-  say(session, fmt::format("warning: no dense layer is sharded ({})", failure));
+  warn(session, fmt::format("no dense layer is sharded ({})", failure));
   return false;
 }
 

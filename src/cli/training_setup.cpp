@@ -142,7 +142,7 @@ int classes_of(const Config& config, const DataSource& source) {
   if (classes < found) {
     fail(ExitCode::usage, fmt::format("--classes {} is less than the {} classes of the data ({}); "
                                       "leave it out, or use other data",
-                                      classes, found, join(names, ", ")));
+                                      classes, found, printable(join(names, ", "))));
   }
   return classes;
 }
@@ -249,9 +249,9 @@ void say_fitting(const Session& session, const Config& config, const WeightMatch
 void warn_of_other_kernels(const Session& session, const Config& config) {
   const std::string then = kernels_of(config.weights), now = session.backend->kernels();
   if (!config.reproducible || then.empty() || then == now) return;
-  say(session, fmt::format("warning: --weights {} come from a reproducible training with other "
-                           "kernels ({}; here: {}): the bits are not those of one training",
-                           config.weights, printable(then), now));
+  warn(session, fmt::format("--weights {} come from a reproducible training with other "
+                            "kernels ({}; here: {}): the bits are not those of one training",
+                            config.weights, printable(then), now));
 }
 
 /// Rank 0 makes or loads the weights, the others get them from it; a hash proves that they did.

@@ -142,8 +142,8 @@ void make_automatic(const ExchangeParts& parts, MadeExchange& made) {
   const NodeMap map = read_node_map(parts.communicator);
   const bool compresses = parts.compression != Compression{};
   if (compresses && map.nodes() == 1) {
-    made.lines.push_back(fmt::format(
-        "warning: --compress {} on one node costs more than it saves (without it the ranks would "
+    made.warnings.push_back(fmt::format(
+        "--compress {} on one node costs more than it saves (without it the ranks would "
         "sum over shared memory and send nothing); it is meant for slow networks",
         to_text(parts.compression)));
     return make_replicas(parts, made);
@@ -154,8 +154,8 @@ void make_automatic(const ExchangeParts& parts, MadeExchange& made) {
   } catch (const Error& error) {
     if (error.code() != ExitCode::internal || is_sharded(parts)) throw;
     made.choice = {};
-    made.lines.push_back(
-        fmt::format("warning: no shared memory for gradients ({}); every rank "
+    made.warnings.push_back(
+        fmt::format("no shared memory for gradients ({}); every rank "
                     "keeps a replica of everything instead, which is slower",
                     error.what()));
     make_replicas(parts, made);

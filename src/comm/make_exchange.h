@@ -12,8 +12,9 @@ namespace cputrain {
 /// An exchange, what was chosen, and what a person should know about it.
 struct MadeExchange {
   std::unique_ptr<GradientExchange> exchange;
-  AllreduceChoice choice;          ///< never automatic, and its ranges are filled in
-  std::vector<std::string> lines;  ///< measurements, and what could not be had
+  AllreduceChoice choice;             ///< never automatic, and its ranges are filled in
+  std::vector<std::string> lines;     ///< measurements
+  std::vector<std::string> warnings;  ///< what could not be had, or is not worth its cost
 };
 
 /// Makes the exchange that `choice` names. `automatic` measures, chooses, and says so. On one node

@@ -6,8 +6,9 @@
 
 namespace cputrain {
 
-/// JSON as text on one line, or indented. File and class names may hold bytes that are not UTF-8;
-/// those become the replacement character instead of an exception.
+/// JSON as text on one line, or indented. It is UTF-8, and nothing in it steers a terminal: control
+/// characters are JSON's escapes. File names may hold bytes that are not UTF-8; those are shown as
+/// four characters, \xff, which JSON writes with two backslashes.
 std::string json_text(const nlohmann::json&, int indent = -1);
 std::string json_text(const nlohmann::ordered_json&, int indent = -1);
 

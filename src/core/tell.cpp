@@ -3,8 +3,13 @@
 #include <cstdio>
 #include <string>
 
+#include "core/text.h"
+
 namespace cputrain {
 
-void tell(std::string_view line) { std::fputs((std::string(line) + "\n").c_str(), stderr); }
+void tell(std::string_view line) {
+  const std::string safe = escaped(line) + "\n";
+  std::fwrite(safe.data(), 1, safe.size(), stderr);
+}
 
 }  // namespace cputrain

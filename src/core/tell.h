@@ -4,8 +4,9 @@
 
 namespace cputrain {
 
-/// A line for people on standard error. A full or closed one is no reason to stop: errors are
-/// ignored.
+/// One line for people on standard error. It is escaped as a whole (core/text.h), since names,
+/// paths and libraries' messages in it come from outside: line ends, too, so several lines are
+/// several calls. A full or closed stream is no reason to stop: errors are ignored.
 void tell(std::string_view line);
 
 }  // namespace cputrain

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <numeric>
 
 namespace cputrain {
@@ -24,17 +23,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     }
   }
   return row[b.size()];
-}
-
-/// The code point in `size` bytes of UTF-8.
-std::uint32_t decoded(std::string_view text, std::size_t size) {
-  const auto at = [&](std::size_t i) -> std::uint32_t {
-    return static_cast<unsigned char>(text[i]);
-  };
-  if (size == 1) return at(0);
-  std::uint32_t code = at(0) & (0x7fu >> size);
-  for (std::size_t i = 1; i < size; ++i) code = code << 6 | (at(i) & 0x3f);
-  return code;
 }
 
 /// Control characters, line and paragraph separator, and what turns the direction of text (Unicode
@@ -57,7 +45,8 @@ std::string with_escapes(std::string_view text, std::string_view kept) {
       text.remove_prefix(size);
       continue;
     }
-    const std::uint32_t code = decoded(text, unsafe);  // of a byte that is no UTF-8: the byte
+    const std::uint32_t code =
+        code_point(text.substr(0, unsafe));  // of a byte that is no UTF-8: the byte
     if (code == '\n' || code == '\t' || code == '\r') {
       result += code == '\n' ? "\\n" : code == '\t' ? "\\t" : "\\r";
     } else {
@@ -73,7 +62,7 @@ std::string with_escapes(std::string_view text, std::string_view kept) {
 std::size_t columns_of_first(std::string_view text) {
   const std::size_t size = utf8_bytes(text);
   if (size < 2) return 1;
-  const std::uint32_t code = decoded(text, size);
+  const std::uint32_t code = code_point(text.substr(0, size));
   const auto within = [code](std::uint32_t first, std::uint32_t last) {
     return code >= first && code <= last;
   };
@@ -103,6 +92,16 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
+std::uint32_t code_point(std::string_view character) {
+  const auto at = [&](std::size_t i) -> std::uint32_t {
+    return static_cast<unsigned char>(character[i]);
+  };
+  if (character.size() == 1) return at(0);
+  std::uint32_t code = at(0) & (0x7fu >> character.size());
+  for (std::size_t i = 1; i < character.size(); ++i) code = code << 6 | (at(i) & 0x3f);
+  return code;
+}
+
 std::size_t utf8_bytes(std::string_view text) {
   const auto at = [&](std::size_t i) -> std::uint32_t {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
@@ -116,7 +115,7 @@ std::size_t utf8_bytes(std::string_view text) {
   }
   // Too long a form of a smaller character, a surrogate, or beyond the last character.
   constexpr std::array<std::uint32_t, 5> kLeast{0, 0, 0x80, 0x800, 0x10000};
-  const std::uint32_t code = decoded(text, size);
+  const std::uint32_t code = code_point(text.substr(0, size));
   const bool surrogate = code >= 0xd800 && code <= 0xdfff;
   return code < kLeast[size] || surrogate || code > 0x10ffff ? 0 : size;
 }
@@ -134,7 +133,7 @@ std::size_t unsafe_bytes(std::string_view text) {
   if (text.empty()) return 0;
   const std::size_t size = utf8_bytes(text);
   if (size == 0) return 1;
-  return is_unsafe(decoded(text, size)) ? size : 0;
+  return is_unsafe(code_point(text.substr(0, size))) ? size : 0;
 }
 
 std::string escaped(std::string_view text) { return with_escapes(text, ""); }

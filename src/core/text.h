@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,6 +34,9 @@ std::string printable(std::string_view text);
 /// Bytes of the character that the text begins with, if that is valid UTF-8 (RFC 3629), else 0.
 std::size_t utf8_bytes(std::string_view text);
 bool is_utf8(std::string_view text);
+
+/// The number of the character that these bytes of UTF-8 are.
+std::uint32_t code_point(std::string_view character);
 
 /// Bytes of the character that the text begins with, if no reader should meet it as it is (see
 /// escaped()), else 0; 1 where it is no UTF-8.

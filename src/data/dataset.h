@@ -85,6 +85,7 @@ struct DataSource {
   std::size_t ignored = 0;              ///< files that are not pictures by their names, and links
   std::vector<std::string> containers;  ///< paths of files that hold many pictures each
   std::string description;              ///< for the log: what was found and how it is split
+  std::vector<std::string> warnings{};  ///< what is odd about the data, a sentence each
 };
 
 /// Pictures decoded to one size, in memory that all ranks of a node share; damaged ones left out.

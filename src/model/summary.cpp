@@ -41,10 +41,10 @@ std::string summary_text(const Graph& graph) {
       fmt::format(kLine, "Layer", "type", "output", "parameters", "MACs", "output bytes");
   text += std::string(102, '=') + "\n";
   for (const Row& row : rows_of(graph)) {
-    text +=
-        fmt::format(kLine, row.node->name, type_name(row.node->layer), shape_text(row.node->dst),
-                    with_commas(row.parameters), with_commas(static_cast<std::size_t>(row.macs)),
-                    with_commas(row.node->dst.size() * sizeof(float)));
+    text += fmt::format(kLine, escaped(row.node->name), type_name(row.node->layer),
+                        shape_text(row.node->dst), with_commas(row.parameters),
+                        with_commas(static_cast<std::size_t>(row.macs)),
+                        with_commas(row.node->dst.size() * sizeof(float)));
   }
   text += std::string(102, '=') + "\n";
   const std::size_t parameters = graph.parameter_count();

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/print.h"
 #include "report/reporters.h"
 #include "report/statistics.h"
 
@@ -83,8 +84,8 @@ class BenchmarkLines final : public Reporter {
 
  private:
   template <class... T>
-  void line(fmt::format_string<T...> format, T&&... values) {
-    fmt::print(stream_, "{}\n", fmt::format(format, std::forward<T>(values)...));
+  void line(fmt::format_string<Formatted<T>...> format, const T&... values) {
+    fmt::print(stream_, "{}\n", formatted(format, values...));
     std::fflush(stream_);
   }
 

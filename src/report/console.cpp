@@ -94,7 +94,7 @@ class Console final : public Reporter {
     print(fmt::format(
         "Straggler: the other ranks waited {:.1f} s ({:.0f} % of the epoch) for rank {} "
         "on {}\n",
-        s.seconds, 100 * s.seconds / seconds, s.rank, s.host));
+        s.seconds, 100 * s.seconds / seconds, s.rank, escaped(s.host)));
   }
 
   void print_stolen(double part) {

@@ -82,7 +82,7 @@ class Profile final : public Reporter {
         ways +=
             fmt::format("{:>10}", seconds > 0 ? fmt::format("{:.2f}", milliseconds(seconds)) : "");
       }
-      line(layer.name, ways, layer.seconds(),
+      line(escaped(layer.name), ways, layer.seconds(),
            fmt::format("{:>7}{:>7}  {}", density_text(layer.density),
                        density_text(layer.gradient_density), algorithms_text(layer)));
     }

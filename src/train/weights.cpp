@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/json_text.h"
 #include "core/strict_json.h"
 #include "core/version.h"
+#include "data/class_names.h"
 #include "model/init.h"
 #include "model/model_json.h"
 #include "model/safetensors.h"
@@ -53,22 +53,15 @@ T number(const std::filesystem::path& path, const std::string& what, const std::
   return value;
 }
 
-bool is_printable(const std::string& text) {
-  const auto control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
-  return !text.empty() && std::ranges::none_of(text, control);
-}
-
-/// Names are told on terminals and make paths.
+/// A model's name makes paths.
 void check_names(const std::filesystem::path& path, const ModelDescription& description) {
   const auto plain = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; };
   if (description.model.empty() || !std::ranges::all_of(description.model, plain)) {
     wrong(path, "names a model with other signs than letters, digits, hyphens and underscores");
   }
   const auto& classes = description.classes;
-  if (!std::ranges::all_of(classes, is_printable) ||
-      std::set<std::string>(classes.begin(), classes.end()).size() != classes.size()) {
-    wrong(path, "has class names that are empty, doubled or not printable");
-  }
+  const std::string mistake = class_names_mistake(classes);
+  if (!mistake.empty()) wrong(path, "is damaged: " + mistake);
   const int outputs = description.graph.back().dst.channels;
   if (classes.size() != static_cast<std::size_t>(outputs == 1 ? 2 : outputs)) {
     wrong(path, fmt::format("names {} classes for {} outputs", classes.size(), outputs));

@@ -215,7 +215,7 @@ class Simulate(ProgramTest):
         for active in idle["by_active"]:
             for way in "forward", "backward":
                 active["layers"][0][way] = [0] * len(SIZES)
-        for name, table, says in [("stranger.json", stranger, ["conv???9", "not one of the model's"]),
+        for name, table, says in [("stranger.json", stranger, ["conv\u20ac9", "not one of the model's"]),
                                   ("idle.json", idle, ["take no time"]), ("none.json", None, ["none.json"])]:
             with self.subTest(name=name):
                 if table:

@@ -1,8 +1,11 @@
 """What a person types, right and wrong: one message, the documented exit code."""
 import json
+import os
+import re
+import subprocess
 import unittest
 
-from program import SMALL, ProgramTest, needs_mpi
+from program import MPIRUN, PROGRAM, SMALL, ProgramTest, needs_mpi
 
 
 class Usage(ProgramTest):
@@ -61,6 +64,115 @@ class Usage(ProgramTest):
         self.expect(0, "--config", "a/config.json", "--out", "b")
         again = self.metrics("b", "step")
         self.assertEqual([s["loss"] for s in first], [s["loss"] for s in again])
+
+    def test_a_config_means_the_same_in_any_folder(self):
+        self.expect(0, "data", "synth", "d", "--images", "12", "--image-size", "32")
+        self.expect(0, "export", "--model", "nature7", "--image-size", "64", "--model-file", "net.json")
+        words = ["--image-size", "64", "--batch", "6", "--threads", "1", "--steps", "1"]
+        self.expect(0, *words, "--data", "d", "--model", "net.json", "--out", "a")
+        self.expect(0, *words, "--data", "d/../d", "--model", "./net.json", "--weights", "a/weights.safetensors",
+                    "--timeline", "t.json", "--out", "b", CPUTRAIN_RESIZE="nearest")
+        with open(self.path("b/config.json")) as f:
+            config = json.load(f)
+        here = os.path.realpath(self.folder)
+        self.assertEqual([config[k] for k in ("data", "model", "weights", "timeline")],
+                         [f"{here}/{name}" for name in ("d", "net.json", "a/weights.safetensors", "t.json")])
+        os.mkdir(self.path("elsewhere"))
+        os.remove(self.path("t.json"))
+        done = subprocess.run([PROGRAM, "--config", "../b/config.json", "--out", "c"], cwd=self.path("elsewhere"),
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        with open(self.path("elsewhere/c/config.json")) as f:
+            self.assertEqual(json.load(f), config)
+        self.train("s", "--steps", "1")
+        with open(self.path("s/config.json")) as f:
+            config = json.load(f)
+        self.assertEqual((config["data"], config["model"]), ("synthetic:60", "dogcat"))
+
+    def test_a_variable_that_means_nothing_ends_with_2(self):
+        self.expect(2, *SMALL, "--dry-run", CPUTRAIN_BACTH="8", says=["CPUTRAIN_BACTH", "did you mean --batch"])
+        self.expect(2, *SMALL, "--dry-run", cputrain_epochs="8", says=["write CPUTRAIN_EPOCHS"])
+        self.expect(2, *SMALL, "--dry-run", CPUTRAIN_EPOCHS="", says=["CPUTRAIN_EPOCHS is empty"])
+        self.expect(2, "info", CPUTRAIN_NONSENSE="8", says=["CPUTRAIN_NONSENSE"])
+        self.expect(0, *SMALL, "--dry-run", CPUTRAIN_CONFUSION="c.csv", CPUTRAIN_PLATFORM="here")
+
+    def test_scripts_and_tests_set_only_variables_that_the_program_knows(self):
+        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        ours = set()
+        for folder in ("scripts", "tests"):
+            for place, _, files in os.walk(os.path.join(root, folder)):
+                for name in files:
+                    with open(os.path.join(place, name), errors="replace") as f:
+                        text = f.read()
+                    if text.startswith("#!/bin/bash") or name.endswith(".sh"):
+                        ours |= set(re.findall(r"\bCPUTRAIN_[A-Z_]+", text))
+                    ours |= set(re.findall(r"environ(?:\.get\(|\[)\"(CPUTRAIN_[A-Z_]+)\"", text))
+                    if name == "CMakeLists.txt":
+                        ours |= set(re.findall(r"[\";](CPUTRAIN_[A-Z_]+)=\$", text))
+        ours.discard("CPUTRAIN_")
+        self.assertGreater(len(ours), 4)
+        for name in sorted(ours):
+            with self.subTest(name=name):
+                self.expect(0, *SMALL, "--dry-run", **{name: "1"})
+
+
+class Silence(ProgramTest):
+    def test_verbose_0_prints_nothing_but_warnings(self):
+        words = [*SMALL, "--verbose", "0", "--steps", "2", "--profile"]
+        for ranks in (0, 2) if MPIRUN else (0,):
+            done = self.expect(0, *words, "--out", f"r{ranks}", ranks=ranks, OMP_NUM_THREADS="1")
+            lines = [line for line in done.stderr.splitlines() if not line.startswith("warning: ")]
+            self.assertEqual((done.stdout, lines), ("", []))
+        done = self.expect(0, *words, "--out", "w", "--batch", "1000", "--sharding", "generator")
+        self.assertEqual(done.stdout, "")
+        self.assertTrue(all(line.startswith("warning: ") for line in done.stderr.splitlines()), done.stderr)
+        for word in ("--batch 1000 is larger", "--sharding generator"):
+            self.assertIn(word, done.stderr)
+        self.assertEqual(self.expect(2, *words, "--batch", "0", says=["--batch 0"]).stdout, "")
+
+    def test_damaged_pictures_are_said_at_any_level(self):
+        self.expect(0, "data", "synth", "d", "--images", "12", "--image-size", "64")
+        with open(self.path("d", os.listdir(self.path("d"))[0], "bad.jpg"), "w") as f:
+            f.write("no picture")
+        done = self.expect(0, *SMALL, "--data", "d", "--steps", "1", "--out", "r", "--verbose", "0",
+                           "--expand", "six-leaky")
+        self.assertEqual(done.stdout, "")
+        for word in ("skipping", "skipped", "turns of training"):
+            self.assertIn("warning: " + word, done.stderr)
+
+
+class Target(ProgramTest):
+    """--target-accuracy needs a validation, whatever takes it away."""
+
+    def refused(self, *words, **options):
+        done = self.expect(2, "--image-size", "64", "--batch", "4", "--threads", "1", "--target-accuracy", "0.5",
+                           "--out", "run", *words, says=["--target-accuracy"], **options)
+        self.assertEqual(done.stdout, "")
+        return done.stderr
+
+    def test_without_images_for_validation_it_ends_with_2(self):
+        self.expect(0, "data", "synth", "d", "--images", "12", "--image-size", "64")
+        self.expect(0, "data", "pack", "d", "p.ctpack", "--image-size", "64", "--validation-split", "0")
+        with open(self.path("config.json"), "w") as f:
+            json.dump({"validation-split": 0}, f)
+        for words in (["--data", "d", "--validation-split", "0"], ["--data", "d", "--validation-split", "0.01"],
+                      ["--data", "d", "--limit-val", "0"], ["--data", "p.ctpack", "--validation-split", "0"],
+                      ["--data", "synthetic:60", "--validation-split", "0"], ["--data", "d", "--config", "config.json"],
+                      ["--data", "d", "--validation-split", "0", "--dry-run"]):
+            with self.subTest(words=words):
+                self.assertNotIn("ready in", self.refused(*words))  # known before anything is decoded
+                self.assertFalse(os.path.exists(self.path("run")))
+        self.assertNotIn("ready in", self.refused("--data", "d", CPUTRAIN_VALIDATION_SPLIT="0"))
+        if MPIRUN:
+            self.assertEqual(self.refused("--data", "d", "--validation-split", "0", ranks=2).count("--target-accuracy"), 1)
+
+    def test_nor_with_images_that_nobody_can_read(self):
+        self.expect(0, "data", "synth", "d/train", "--images", "12", "--image-size", "64")
+        for name in os.listdir(self.path("d/train")):
+            os.makedirs(self.path("d/validation", name))
+            with open(self.path("d/validation", name, "1.jpg"), "w") as f:
+                f.write("no picture")
+        self.assertIn("can be read", self.refused("--data", "d"))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <map>
 
 #include "core/error.h"
 #include "support/temporary_folder.h"
@@ -11,15 +10,11 @@
 namespace cputrain {
 namespace {
 
-using Variables = std::map<std::string, std::string>;
+using Variables = Environment;
 
 std::variant<Config, HelpText> parse(const std::vector<std::string>& words,
                                      const Variables& variables = {}) {
-  const auto environment = [&](const char* name) -> const char* {
-    const auto found = variables.find(name);
-    return found == variables.end() ? nullptr : found->second.c_str();
-  };
-  return parse_command_line(words, environment, {{"cpu", "reference"}});
+  return parse_command_line(words, variables, {{"cpu", "reference"}});
 }
 
 Config config_of(const std::vector<std::string>& words, const Variables& variables = {}) {
@@ -157,6 +152,49 @@ TEST(CommandLine, ChecksTheEnvironmentAndTheFileAsStrictly) {
     std::ofstream(path, std::ios::trunc) << text;
     EXPECT_NE(refusal({"--config", path}), "") << text;
   }
+}
+
+TEST(CommandLine, AVariableThatNoCommandReadsIsRefused) {
+  for (const auto& [name, says] : std::vector<std::pair<std::string, std::string>>{
+           {"CPUTRAIN_BACTH", "did you mean --batch?"},
+           {"CPUTRAIN_X", "--x"},
+           {"CPUTRAIN_", "CPUTRAIN_"},
+           {"CPUTRAIN_BATCH__SIZE", "did you mean --batch-size?"},
+           {"CPUTRAIN_WERROR", "--werror"},  // of the build, not of a run
+           {"CPUTRAIN_batch", "write CPUTRAIN_BATCH"},
+           {"cputrain_batch", "write CPUTRAIN_BATCH"},
+           {"CPUTRAIN_BATCH-SIZE", "write CPUTRAIN_BATCH_SIZE"}}) {
+    const std::string message = refusal({}, {{name, "8"}});
+    EXPECT_NE(message.find(name), std::string::npos) << message;
+    EXPECT_NE(message.find(says), std::string::npos) << message;
+    EXPECT_NE(refusal({"--batch", "8"}, {{name, "8"}}), "") << "said by a flag, too";
+  }
+}
+
+TEST(CommandLine, VariablesOfOtherCommandsAndOfScriptsAreLeftAlone) {
+  for (const char* name :
+       {"CPUTRAIN_REPEAT", "CPUTRAIN_TOP", "CPUTRAIN_ONNX", "CPUTRAIN_PLATFORM", "CPUTRAIN_IMAGES",
+        "CPUTRAIN_CONFUSION", "CPUTRAIN_SKIP_SETUP", "CPUTRAIN_MPIRUN", "CPUTRAIN_SERVICE_HOST",
+        "CPUTRAIN_PORT_80_TCP_ADDR", "CPUTRAIN_WORKER_SERVICE_PORT_SSH", "cputrain_of_mine"}) {
+    EXPECT_EQ(config_of({"--batch", "8"}, {{name, "1"}}).batch, 8u) << name;
+  }
+  EXPECT_TRUE(std::holds_alternative<HelpText>(parse({"train", "--help"}, {{"CPUTRAIN_X", "1"}})));
+}
+
+TEST(CommandLine, AnEmptyVariableIsNoValue) {
+  for (const char* name :
+       {"CPUTRAIN_BATCH", "CPUTRAIN_DATA", "CPUTRAIN_OVERWRITE", "CPUTRAIN_CONFIG"}) {
+    EXPECT_NE(refusal({}, {{name, ""}}).find(name), std::string::npos);
+  }
+  EXPECT_EQ(config_of({"--batch", "8"}, {{"CPUTRAIN_BATCH", ""}}).batch, 8u);
+}
+
+TEST(Environment, TakesWhatIsMeantForTheProgram) {
+  const char* const variables[] = {
+      "PATH=/bin",      "CPUTRAIN=./cputrain", "CPUTRAIN_BATCH=8", "CPUTRAIN_BATCH=9",
+      "CPUTRAIN_NAKED", "cputrain_data=a=b",   "CPUTRAIN_OUT=",    nullptr};
+  EXPECT_EQ(program_variables(variables),
+            (Environment{{"CPUTRAIN_BATCH", "8"}, {"cputrain_data", "a=b"}, {"CPUTRAIN_OUT", ""}}));
 }
 
 TEST(CommandLine, HelpIsTextAndListsEveryFlagOfTheCommand) {

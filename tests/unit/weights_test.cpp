@@ -150,6 +150,9 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
                                                         {"graph", "{"},
                                                         {"graph", std::string(100, '[')},
                                                         {"classes", R"({"a":1,"a":2})"},
+                                                        {"classes", R"(["a","b","a"])"},
+                                                        {"classes", R"(["a","b",""])"},
+                                                        {"classes", "[\"a\",\"b\",\"\xe9\"]"},
                                                         {"resize", "cubic"},
                                                         {"seed", "one"},
                                                         {"validation_split", "none"}}) {
@@ -157,6 +160,10 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
     bad[key] = value;
     EXPECT_TRUE(refused(bad)) << key << " " << value;
   }
+  good["classes"] = R"(["tab\tname","line\nend","\u001b[2J"])";  // whatever a folder may be called
+  EXPECT_FALSE(refused(good));
+  EXPECT_EQ(read_description(path).classes,
+            (std::vector<std::string>{"tab\tname", "line\nend", "\x1b[2J"}));
 }
 
 }  // namespace

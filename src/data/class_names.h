@@ -1,0 +1,20 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace cputrain {
+
+/// What keeps names of classes from being kept in weight files, ONNX, packed files and JSON, as a
+/// clause such as "is empty"; empty where nothing does. Any text of UTF-8 will do, tabs, line ends
+/// and quotes included, but for an empty one, a zero byte, more than 1000 bytes, a name twice, and
+/// more than 8 MiB in all.
+std::string class_names_mistake(std::span<const std::string> names);
+
+/// Error(data) with that and the name of the data, before anything is trained with it.
+void check_class_names(const std::string& data, std::span<const std::string> names);
+
+/// "class 2" for a label that has no name, and differs from the names.
+std::string name_of_nameless(std::span<const std::string> names, std::size_t label);
+
+}  // namespace cputrain

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace cputrain {
+
+/// --data as it is written: a word and what it is applied to ("cifar10:DIR"), or a path alone.
+struct DataSpec {
+  std::string word;  ///< "cifar10", "coco", ..., "synthetic"; empty before a path alone
+  std::vector<std::string> parts;  ///< paths, several of coco; of synthetic the number, if any
+};
+
+DataSpec parse_data_spec(const std::string& text);
+
+/// The path from the root, without "." and ".." in it; as it is where the working folder is gone.
+std::string absolute_path(const std::string& path);
+
+/// The same data from any working folder: paths begin at the root.
+std::string absolute_data_spec(const std::string& text);
+
+}  // namespace cputrain
