@@ -249,17 +249,17 @@ ModelDescription description_of(const Session& session, const Config& config,
           config.reproducible ? session.backend->kernels() : ""};
 }
 
-/// A target that is never looked at would be trained for until the last epoch.
-void check_target(const Config& config, std::size_t train, std::size_t validation,
-                  const char* why) {
-  if (!config.target_accuracy || validation > 0) return;
-  fail(
-      ExitCode::usage,
-      fmt::format(
-          "--target-accuracy {:g} is that of validation, and the data {} (--validation-split "
-          "{:g}, {} images for training; the target would never be reached); leave it out, "
-          "or keep images for validation",
-          *config.target_accuracy, why, config.validation_split.value_or(kValidationSplit), train));
+/// A target that is never looked at would be trained for until the last epoch. (Where no image of
+/// the validation part can be read, decoding says so, target or not.)
+void check_target(const Config& config, const DataSource& source) {
+  if (!config.target_accuracy || !source.validation.empty()) return;
+  fail(ExitCode::usage,
+       fmt::format(
+           "--target-accuracy {:g} is that of validation, and the data keeps no image for it "
+           "(--validation-split {:g}, {} images for training; it would never be reached); "
+           "leave it out, or keep images for validation",
+           *config.target_accuracy, config.validation_split.value_or(kValidationSplit),
+           source.train.size()));
 }
 
 /// Replicas that drifted apart (other processors, a damaged memory) must not pass for one model.
@@ -287,7 +287,7 @@ int run_train(const Config& config, const Services& services) {
   const int micro_batch = training_micro_batch(config, session, graph, choices);
   check_agreement(session, "program, flags or data",
                   identity(config, choices, source, graph, micro_batch));
-  check_target(config, source.train.size(), source.validation.size(), "keeps no image for it");
+  check_target(config, source);
   const auto plans_of = [&](std::size_t train, std::size_t validation) {
     return TrainingPlans(session, config, choices, micro_batch, train, validation);
   };
@@ -304,8 +304,6 @@ int run_train(const Config& config, const Services& services) {
   const DecodedData data =
       decode_with_progress(session, services, config, source, choices.image, choices.resize);
 
-  check_target(config, data.train.size(), data.validation.size(),
-               "has none that can be read for it");
   const TrainingPlans plans = plans_of(data.train.size(), data.validation.size());
   const BatchPlan &plan = plans.train, &val_plan = plans.validation;
   if (!data.bad.empty()) {  // other shares, other numbers of images at once

@@ -80,7 +80,7 @@ ModelEntry read_model_file(const std::filesystem::path& path) {
   static const json nothing = json::object();
   const JsonReader recipe(r.has("recipe") ? r.field("recipe") : nothing, where + ", recipe");
   ModelEntry entry{.name = r.text("name", path.stem().string()),
-                   .spec = std::filesystem::absolute(path).string(),
+                   .spec = std::filesystem::absolute(path).lexically_normal().string(),
                    .aliases = {},
                    .description = r.text("description", "a model file"),
                    .recipe = read_recipe(recipe, where),

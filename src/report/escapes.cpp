@@ -1,6 +1,8 @@
 #include "report/escapes.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 #include "core/text.h"
@@ -21,6 +23,35 @@ std::string changed(std::string_view text, Change&& change) {
     if (unsafe > 0) change(result, ' ');
     for (const char c : text.substr(0, unsafe > 0 ? 0 : size)) change(result, c);
     text.remove_prefix(size);
+  }
+  return result;
+}
+
+/// A character that JSON may write as \u and four digits, as UTF-8. (Those of two such escapes are
+/// none of the unsafe ones.)
+std::string utf8_of(unsigned code) {
+  const auto byte = [](unsigned value) { return static_cast<char>(value); };
+  const char last = byte(0x80 | (code & 0x3f));
+  if (code < 0x80) return {byte(code)};
+  if (code < 0x800) return {byte(0xc0 | code >> 6), last};
+  return {byte(0xe0 | code >> 12), byte(0x80 | (code >> 6 & 0x3f)), last};
+}
+
+/// JSON whose texts have blanks for unsafe characters that were written as \u202e.
+std::string without_unsafe_escapes(std::string_view json) {
+  std::string result;
+  result.reserve(json.size());
+  while (!json.empty()) {
+    std::size_t size = json.front() == '\\' ? 2 : 1;
+    unsigned code = 0;
+    bool blank = false;
+    if (json.starts_with("\\u") && json.size() >= 6) {
+      size = 6;
+      std::from_chars(json.data() + 2, json.data() + 6, code, 16);
+      blank = (code < 0xd800 || code > 0xdfff) && unsafe_bytes(utf8_of(code)) > 0;
+    }
+    result += blank ? " " : json.substr(0, size);
+    json.remove_prefix(std::min(size, json.size()));
   }
   return result;
 }
@@ -53,7 +84,7 @@ std::string html_escape(std::string_view text) {
 
 std::string script_json(std::string_view json) {
   // Outside of texts JSON has none of these characters; inside, an escape means the same.
-  return changed(json, [](std::string& out, char c) {
+  return changed(without_unsafe_escapes(json), [](std::string& out, char c) {
     switch (c) {
       case '&':
         out += "\\u0026";

@@ -27,6 +27,8 @@ TEST(Escapes, HtmlAndScripts) {
             "a b c d\xe2\x82\xac");
   EXPECT_EQ(script_json(R"({"a":"</script><!--&"})"),
             R"({"a":"\u003c/script\u003e\u003c!--\u0026"})");
+  EXPECT_EQ(script_json(R"({"a":"x\u202ey\u001bz\u00e9\\u202e\ud83d\udc31\u2067"})"),
+            R"({"a":"x y z\u00e9\\u202e\ud83d\udc31 "})");
 }
 
 // Control Sequence Introducer, the first and last of its kind, marks of direction; what is beside
