@@ -63,7 +63,8 @@ class JsonLines final : public Reporter {
     Json line{{"type", "step"},
               {"step", r.step},
               {"epoch", r.epoch},
-              {"images", static_cast<std::uint64_t>(r.tally.images)}};
+              {"images", static_cast<std::uint64_t>(r.tally.images)},
+              {"images_seen", images_before_ + static_cast<std::uint64_t>(r.epoch_tally.images)}};
     put(line, "loss", r.tally.mean_loss());
     line["accuracy"] = r.tally.accuracy();
     line["lr"] = r.learning_rate;
@@ -72,7 +73,10 @@ class JsonLines final : public Reporter {
     file_.write_line(json_text(line));
   }
 
-  void epoch(const EpochRecord& r) override { file_.write_line(json_text(epoch_json(r))); }
+  void epoch(const EpochRecord& r) override {
+    images_before_ += static_cast<std::uint64_t>(r.train.images);
+    file_.write_line(json_text(epoch_json(r)));
+  }
 
   void summary(const SummaryRecord& r) override {
     Json line{{"type", "summary"},    {"outcome", r.outcome},
@@ -101,6 +105,7 @@ class JsonLines final : public Reporter {
  private:
   LineFile file_;
   std::size_t log_every_;
+  std::uint64_t images_before_ = 0;  ///< of epochs that have ended
 };
 
 }  // namespace

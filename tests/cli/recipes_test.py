@@ -33,6 +33,7 @@ class Recipes(ProgramTest):
     def test_drop_last_leaves_out_what_fills_no_step(self):
         steps = self.train("run", *SGD, "--drop-last", "--epochs", "1")
         self.assertEqual([s["images"] for s in steps], [20, 20])
+        self.assertEqual([s["images_seen"] for s in steps], [20, 40])
         steps = self.train("kept", *SGD, "--epochs", "1")
         self.assertEqual([s["images"] for s in steps], [20, 20, 14])
 
@@ -43,6 +44,9 @@ class Recipes(ProgramTest):
         self.assert_near([s["loss"] for s in several], [s["loss"] for s in large], 1e-3)
         grown = self.train("grown", *words, "--batch", "10", "--batch-growth", "1:3")
         self.assertEqual([s["images"] for s in grown], [10] * 5 + [4] + [30, 24])
+        self.assertEqual([s["images_seen"] for s in grown], [10, 20, 30, 40, 50, 54, 84, 108])
+        self.expect(0, *SMALL, *words, "--batch", "10", "--batch-growth", "1:3", "--log-every", "7", "--out", "rare")
+        self.assertEqual([(s["step"], s["images_seen"]) for s in self.metrics("rare", "step")], [(7, 84)])
 
     def test_schedules_reach_the_step_lines_and_the_start_up_lines(self):
         done = self.expect(0, *SMALL, *SGD, "--epochs", "2", "--warmup-epochs", "1", "--out", "run",

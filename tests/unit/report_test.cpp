@@ -99,7 +99,8 @@ TEST(JsonLines, HasTheDocumentedKeys) {
   const auto list = lines(2, [](Reporter& r) {
     r.begin_epoch({1, 1, 3});
     for (std::uint64_t step = 1; step <= 3; ++step) {
-      r.step({step, 1, step, {0.1 + 0.2, 1, 2}, {}, 0.01, 1.5});
+      r.step(
+          {step, 1, step, {0.1 + 0.2, 1, 2}, {0, 0, 2.0 * static_cast<double>(step)}, 0.01, 1.5});
     }
     EpochRecord record = epoch_record();
     record.stolen = 0.25;
@@ -110,6 +111,7 @@ TEST(JsonLines, HasTheDocumentedKeys) {
   EXPECT_EQ(list[0]["type"], "step");
   EXPECT_EQ(list[0]["step"], 2);
   EXPECT_EQ(list[0]["images"], 2);
+  EXPECT_EQ(list[0]["images_seen"], 4);
   EXPECT_EQ(list[0]["loss"].get<double>(), (0.1 + 0.2) / 2);  // every digit survives
   EXPECT_EQ(list[0]["accuracy"], 0.5);
   EXPECT_EQ(list[1]["type"], "epoch");
@@ -119,6 +121,25 @@ TEST(JsonLines, HasTheDocumentedKeys) {
   EXPECT_EQ(list[1]["stolen"], 0.25);
   EXPECT_EQ(list[2]["type"], "summary");
   EXPECT_EQ(list[2]["weights_hash"], "00ff");
+}
+
+// Epochs of 7 images in steps of 4 and 3; every third step has a line.
+TEST(JsonLines, CountsTheImagesOfStepsWithoutALine) {
+  const auto list = lines(3, [](Reporter& r) {
+    for (std::uint64_t step = 1; step <= 6; ++step) {
+      const int epoch = static_cast<int>((step + 1) / 2);
+      const Tally first{1, 1, 4}, all{1, 1, 7};
+      const bool last = step % 2 == 0;
+      r.step(
+          {step, epoch, last ? 2u : 1u, last ? Tally{1, 1, 3} : first, last ? all : first, 0.1, 1});
+      if (last) r.epoch({.epoch = epoch, .steps = 2, .train = all});
+    }
+  });
+  ASSERT_EQ(list.size(), 5u);  // two steps, three epochs
+  EXPECT_EQ(list[1]["step"], 3);
+  EXPECT_EQ(list[1]["images_seen"], 11);
+  EXPECT_EQ(list[3]["step"], 6);
+  EXPECT_EQ(list[3]["images_seen"], 21);
 }
 
 TEST(JsonLines, WritesNullForWhatIsNotANumber) {

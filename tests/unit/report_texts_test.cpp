@@ -1,19 +1,16 @@
-// What goes into a report from files of others: escapes, published tables, curves, differences.
+// What goes into a report from files of others: escapes, published tables, differences.
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 
 #include "core/error.h"
-#include "report/curves.h"
 #include "report/document.h"
 #include "report/escapes.h"
 #include "report/reference_table.h"
 #include "report/sweep_difference.h"
 #include "report/table_files.h"
 #include "support/scaling_cells.h"
-#include "support/temporary_folder.h"
 
 namespace cputrain {
 namespace {
@@ -163,71 +160,6 @@ TEST(ReferenceTable, IdenticalRowsNeedTwoTimes) {
             (Pairs{{1, 2}}));
   EXPECT_EQ(pairs("1,1,8\n1,2,8\n"), Pairs{});
   EXPECT_EQ(pairs("1,1,8\n2,1,5\n1,2,8\n2,2,6\n"), Pairs{});
-}
-
-TEST(Curves, TakesStepsAndLeavesOutTheRest) {
-  const TemporaryFolder folder;
-  const auto file = folder.path() / "metrics.jsonl";
-  std::ofstream(file) << R"({"type":"step","step":1,"images":128,"loss":0.7,"accuracy":0.5})"
-                         "\n"
-                      << R"({"type":"epoch","step":1,"images":9,"loss":9,"accuracy":9})"
-                         "\n"
-                      << "not json\n[1]\n\xff\xfe\n"
-                      << R"({"type":"step","step":2,"images":128,"loss":null,"accuracy":0.5})"
-                         "\n"
-                      << R"({"type":"step","step":3,"images":128,"loss":0.6,"accuracy":0.75})"
-                         "\n"
-                      << R"({"type":"step","step":4,"images":12,"loss":0.5,"accuracy":1})"
-                         "\n"
-                      << R"({"type":"step","step":5,"images":128,"lo)";
-  const Curve curve = read_curve(file);
-  EXPECT_EQ(curve.images, (std::vector<double>{128, 384, 384}));
-  EXPECT_EQ(curve.loss, (std::vector<double>{0.7, 0.6, 0.5}));
-  EXPECT_EQ(curve.accuracy, (std::vector<double>{0.5, 0.75, 1}));
-  EXPECT_TRUE(read_curve(folder.path() / "absent").images.empty());
-  std::ofstream(file) << R"({"type":"step","step":1,"images":128,"loss":0.7,"accuracy":0.5})"
-                         "\n"
-                      << std::string(100'000, ' ') + "\n"
-                      << R"({"type":"step","step":2,"images":128,"loss":0.7,"accuracy":0.5})";
-  EXPECT_EQ(read_curve(file).images, (std::vector<double>{128}));  // a longer line than any of ours
-}
-
-TEST(Curves, ThinsEvenlyAndKeepsBothEnds) {
-  const TemporaryFolder folder;
-  const auto file = folder.path() / "metrics.jsonl";
-  std::ofstream stream(file);
-  for (int i = 1; i <= 101; ++i) {
-    stream << R"({"type":"step","step":)" << i
-           << R"(,"images":1,"loss":1,"accuracy":0})"
-              "\n";
-  }
-  stream.close();
-  EXPECT_EQ(read_curve(file, 5).images, (std::vector<double>{1, 26, 51, 76, 101}));
-}
-
-TEST(Curves, AreOfTheFirstCellsAndSayHowManyAreLeftOut) {
-  const TemporaryFolder folder;
-  for (const char* run : {"a", "b"}) std::filesystem::create_directory(folder.path() / run);
-  const std::string step = R"({"type":"step","step":1,"images":8,"loss":0.5,"accuracy":0})";
-  std::ofstream(folder.path() / "a" / "metrics.jsonl") << step;
-  std::ofstream(folder.path() / "b" / "metrics.jsonl") << "{}";
-  std::vector<Cell> cells;
-  for (std::size_t batch = 1; batch <= kMostCurves + 4; ++batch) {
-    cells.push_back(cell(1, 1, batch, 1));
-    cells.back().runs = {"a"};
-  }
-  cells[0].runs = {"b"};  // has no steps
-  cells[1].runs = {"absent"};
-  cells.back().runs = {"absent"};
-  CellSource all = source(cells);
-  all.folder = folder.path();
-  const ScalingTable table = make_scaling_table({all}, {});
-  const Curves curves = curves_of(table);
-  ASSERT_EQ(curves.shown.size(), 300u);
-  EXPECT_EQ(curves.left_out, 1u);
-  EXPECT_EQ(curves.shown.front().cell->cell.batch, 3u);
-  EXPECT_EQ(curves.shown.back().cell->cell.batch, 302u);
-  EXPECT_EQ(curves.shown.back().curve.loss, std::vector<double>{0.5});
 }
 
 Cell repeated(std::size_t batch, std::vector<double> repeats) {
