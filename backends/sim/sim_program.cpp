@@ -91,6 +91,12 @@ std::vector<double> SimProgram::to_canonical(std::size_t parameter, const Array&
   return std::vector<double>(layout_.parameters[parameter].count);
 }
 
+std::vector<std::string> SimProgram::sharded() const {
+  std::vector<std::string> names;
+  for (const auto& dense : dense_) names.push_back(dense->name());
+  return names;
+}
+
 double SimProgram::waited() const {
   double seconds = 0;
   for (const auto& dense : dense_) seconds += dense->waited();

@@ -27,6 +27,8 @@ class SimProgram final : public Program {
   std::vector<LayerTime> layer_times() const override { return {}; }
   std::size_t workspace_bytes() const override { return workspace_bytes_; }
   double waited() const override;
+  /// Names of the layers that the node's ranks compute together.
+  std::vector<std::string> sharded() const;
 
  private:
   SimulatedDense* dense_at(std::size_t layer) const;

@@ -6,6 +6,7 @@
 #include "backends/mpi/mpi_communicator.h"
 #include "backends/sim/no_pixels.h"
 #include "backends/sim/sim_backend.h"
+#include "backends/sim/sim_program.h"
 #include "cli/command_line.h"
 #include "cli/training_plans.h"
 #include "comm/solo.h"
@@ -125,9 +126,12 @@ SimulationResult run_simulated_cell(const SimulationJob& job) {
   NoPixels batches(plans.train);
   std::mutex weights_mutex;
   Timeline timeline({});
-  return run_repeats(
+  SimulationResult result = run_repeats(
       job, {*session.backend, *compiled.program, *compiled.exchange, optimizer, learning_rate,
             *session.communicator, batches, plans.train, weights_mutex, timeline});
+  result.work = {compiled.usual_images,
+                 dynamic_cast<const SimProgram&>(*compiled.program).sharded()};
+  return result;
 }
 
 }  // namespace cputrain

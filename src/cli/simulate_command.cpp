@@ -144,7 +144,11 @@ std::string command_of(const Config& config, const Cell& cell) {
 std::map<std::string, std::string> options_of(const Config& config, const CostTable& costs) {
   std::set<std::string> names{"clock-ghz", "memory-gbs", "network-gbps"};
   names.insert(kOfTraining.begin(), kOfTraining.end());
-  std::map<std::string, std::string> options{{"costs", costs.cpu}};
+  // Times of other kernels are of another experiment, too.
+  const auto kernels = costs.network.find(", ");
+  const bool known = kernels != std::string::npos;
+  std::map<std::string, std::string> options{
+      {"costs", costs.cpu + (known ? costs.network.substr(kernels) : "")}};
   for (const auto& [name, value] : config.given) {
     if (names.contains(name) && name != "model" && name != "image-size") options[name] = value;
   }
@@ -218,11 +222,14 @@ void simulate(const Config& config, const Services& services, const TrainingChoi
   const auto stopped = [&] { return services.signals->stop_requested(); };
   const auto results =
       run_cells(services.simulator, folder.path(), todo, kAtOnce, {say_progress, stopped});
+  std::vector<CellWork> work(table.cells.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
     Cell& cell = table.cells[places[i]];
     forecast.fill(cell, results[i]);
+    work[places[i]] = results[i].work;
     cell.command = command_of(config, cell);
   }
+  explain_above_linear(table.cells, work, forecast.costs());
 }
 
 void write_folder(const Config& config, const CellTable& table, const Forecast& forecast) {

@@ -176,8 +176,10 @@ std::string machine_line(const CellMachine& m) {
   };
   add(!m.platform.empty(), "simulated platform " + m.platform);
   add(!m.cpu.empty(), m.cpu);
-  add(m.cores > 0, fmt::format("{} cores", m.cores));
-  add(m.hardware_threads > 0, fmt::format("{} hardware threads", m.hardware_threads));
+  const char* most = m.cpus_per_core > 0 ? " at most" : "";
+  add(m.cpus_per_core > 0, fmt::format("{} CPUs a core", m.cpus_per_core));
+  add(m.cores > 0, fmt::format("{} cores{}", m.cores, most));
+  add(m.hardware_threads > 0, fmt::format("{} hardware threads{}", m.hardware_threads, most));
   add(m.memory_bytes > 0, bytes_text(m.memory_bytes) + " of memory");
   add(!m.host.empty(), "host " + m.host);
   add(!m.os.empty(), m.os);

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/text.h"
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
+#include "sweep/explanation.h"
 
 namespace cputrain {
 namespace {
@@ -25,11 +27,21 @@ std::string percent(double part) { return fmt::format("{:.1f}", 100 * part); }
 const GridFigure kSeconds{"Seconds per epoch (median)",
                           [](const ScalingCell& c) { return c.cell.seconds_per_epoch; }, own_status,
                           figure_text, true};
-const GridFigure kSpeedUp{"Speed-up (times)", [](const ScalingCell& c) { return c.speed_up; },
-                          status_against_base};
+/// Beside a figure that more CPUs alone do not explain.
+std::string suspect_mark(const ScalingCell& c) { return c.suspect ? "suspect" : ""; }
+
+const GridFigure kSpeedUp{"Speed-up (times)",
+                          [](const ScalingCell& c) { return c.speed_up; },
+                          status_against_base,
+                          figure_text,
+                          false,
+                          suspect_mark};
 const GridFigure kEfficiency{"Efficiency (%): speed-up by CPUs",
-                             [](const ScalingCell& c) { return c.efficiency; }, status_against_base,
-                             percent};
+                             [](const ScalingCell& c) { return c.efficiency; },
+                             status_against_base,
+                             percent,
+                             false,
+                             suspect_mark};
 
 MaybeSection section(std::string id, std::string title, std::vector<std::string> plots,
                      std::vector<DocumentTable> tables) {
@@ -71,6 +83,43 @@ std::vector<std::string> base_remarks(const ScalingTable& table, Grid Series::*g
   return remarks;
 }
 
+/// What "suspect" beside a figure means, and which cells have it.
+std::vector<std::string> suspect_remarks(const ScalingTable& table, Grid Series::*grid) {
+  constexpr std::size_t kMostNamed = 6;
+  std::vector<std::string> cells;
+  for (const Series& series : table.series) {
+    for (const auto& [where, c] : (series.*grid).cells) {
+      if (!c.suspect) continue;
+      const int base = (series.*grid).bases.at(where.first);
+      cells.push_back(fmt::format("{}: {} times as quick as {} {}",
+                                  place_text(table, series, c.cell), figure_text(*c.speed_up), base,
+                                  cpus_text(series.backend, base)));
+    }
+  }
+  if (cells.empty()) return {};
+  const std::size_t more = cells.size() - std::min(cells.size(), kMostNamed);
+  cells.resize(cells.size() - more);
+  return {fmt::format(
+      "suspect: more than {} times what the CPUs explain ({}{}). The time that it is compared with "
+      "may have been disturbed or computed in micro-batches of another size, or the machine gave "
+      "this cell more clock or cache: measure both again before you rely on it.",
+      kMostSpeedUp, join(cells, "; "), more > 0 ? fmt::format("; {} more", more) : "")};
+}
+
+/// Where to find why a simulated figure is above 100 %.
+std::vector<std::string> above_hundred_remarks(const ScalingTable& table) {
+  bool any = false;
+  table.for_each([&](const Series&, const ScalingCell& c) {
+    any |= c.cell.status == CellStatus::simulated && c.efficiency.value_or(0) >= kAboveLinear;
+  });
+  if (!any) return {};
+  return {"Simulated cells above 100 % have their reason below \"What limits each cell\"."};
+}
+
+void add_all(std::vector<std::string>& to, std::vector<std::string> from) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
 }  // namespace
 
 MaybeSection seconds_section(const ScalingTable& table) {
@@ -87,12 +136,17 @@ MaybeSection speed_up_section(const ScalingTable& table) {
   if (!result) return result;
   result->paragraphs.push_back("How many times quicker than one CPU (or GPU) at the same batch.");
   result->remarks = base_remarks(table, &Series::strong);
+  add_all(result->remarks, suspect_remarks(table, &Series::strong));
   return result;
 }
 
 MaybeSection efficiency_section(const ScalingTable& table) {
-  return section("efficiency", "Efficiency", {"efficiency"},
-                 grid_tables(table, &Series::strong, kEfficiency));
+  MaybeSection result = section("efficiency", "Efficiency", {"efficiency"},
+                                grid_tables(table, &Series::strong, kEfficiency));
+  if (!result) return result;
+  result->remarks = suspect_remarks(table, &Series::strong);
+  add_all(result->remarks, above_hundred_remarks(table));
+  return result;
 }
 
 MaybeSection throughput_section(const ScalingTable& table) {
@@ -142,9 +196,9 @@ MaybeSection weak_section(const ScalingTable& table) {
         "global batch is smaller.");
   }
   result->remarks = base_remarks(table, &Series::weak);
-  if (!table.has_strong()) {  // else they stand below that grid
-    for (std::string& remark : mark_remarks(table)) result->remarks.push_back(std::move(remark));
-  }
+  add_all(result->remarks, suspect_remarks(table, &Series::weak));
+  // Else they stand below that grid.
+  if (!table.has_strong()) add_all(result->remarks, mark_remarks(table));
   return result;
 }
 

@@ -35,6 +35,8 @@ MaybeSection accuracy_section(const ScalingTable&, const Curves&);
 // beside others (comparison_sections.cpp)
 MaybeSection backends_section(const ScalingTable&);
 MaybeSection reference_section(const ScalingTable&, const std::optional<ReferenceTable>&);
+/// Serial part and work of published rows and of ours (fit_section.cpp).
+MaybeSection fit_section(const ScalingTable&, const std::optional<ReferenceTable>&);
 MaybeSection conditions_section(const ScalingTable&, const std::vector<CellSource>&);
 
 }  // namespace cputrain

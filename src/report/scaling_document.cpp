@@ -42,6 +42,15 @@ std::string span_of(const Series& series) {
                      place(*slowest), place(*quickest));
 }
 
+/// How many figures nobody should take for true as they are.
+std::string suspects_text(const ScalingTable& table) {
+  int count = 0;
+  table.for_each([&](const Series&, const ScalingCell& c) { count += c.suspect ? 1 : 0; });
+  if (count == 0) return "";
+  return fmt::format("Suspect: {} speed-up{} more than {} times what the CPUs explain.", count,
+                     count == 1 ? " is" : "s are", kMostSpeedUp);
+}
+
 }  // namespace
 
 Document scaling_document(const ScalingFacts& facts) {
@@ -56,13 +65,16 @@ Document scaling_document(const ScalingFacts& facts) {
       document.summary.push_back(whose + remark + ".");
     }
   }
+  if (const std::string suspects = suspects_text(table); !suspects.empty()) {
+    document.summary.push_back(suspects);
+  }
   for (MaybeSection section :
        {seconds_section(table), speed_up_section(table), efficiency_section(table),
         throughput_section(table), arithmetic_section(table), budget_section(table),
         limits_section(table), splits_section(table), accuracy_section(table, curves),
         target_section(table), weak_section(table), cost_section(table, prices),
-        backends_section(table), reference_section(table, reference), spread_section(table),
-        conditions_section(table, sources)}) {
+        backends_section(table), reference_section(table, reference), fit_section(table, reference),
+        spread_section(table), conditions_section(table, sources)}) {
     if (section) document.sections.push_back(std::move(*section));
   }
   if (!table.has_strong()) {  // what comes first is what people see first

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "report/series_identity.h"
+#include "sweep/explanation.h"
 
 namespace cputrain {
 
@@ -111,6 +112,8 @@ void derive(Grid& grid, std::size_t images, const Prices& prices) {
     const Cell& base = grid.at(where.first, base_cpus)->cell;
     c.speed_up = *base.seconds_per_epoch / seconds;
     c.efficiency = *c.speed_up * base_cpus / c.cell.cpus;
+    constexpr double kRounding = 1e-12;
+    c.suspect = *c.efficiency > kMostSpeedUp * (1 + kRounding);
     c.against = worse(c.cell.status, base.status);
     if (c.cell.gflops && c.cell.fma_gflops.value_or(0) > 0) {
       c.peak_share = *c.cell.gflops / *c.cell.fma_gflops;

@@ -32,6 +32,7 @@ struct ScalingCell {
   std::optional<double> images_per_second;
   std::optional<double> speed_up;           ///< against the grid's base of this row
   std::optional<double> efficiency;         ///< speed-up by CPUs, as a part of 1
+  bool suspect = false;                     ///< speed-up above kMostSpeedUp times the CPUs'
   CellStatus against = CellStatus::absent;  ///< of those two: the less certain of cell and base
   std::optional<double> peak_share;         ///< GFLOP/s by the multiply-adds that these CPUs can do
   std::optional<double> cost;               ///< of an epoch

@@ -6,6 +6,7 @@
 
 #include "core/json_text.h"
 #include "report/escapes.h"
+#include "report/serial_fit.h"
 
 namespace cputrain {
 namespace {
@@ -24,9 +25,14 @@ std::string csv_number(Value value) { return value ? fmt::format("{}", *value) :
 constexpr const char* kColumns =
     "series,backend,cpus,batch,batch_per_rank,ranks,threads,quickest,status,seconds_per_epoch,"
     "seconds_min,seconds_max,repeats,left_out,steps,includes_warm_up,images_per_second,speed_up,"
-    "efficiency,gflops,fma_gflops,peak_share,triad_gbs,stolen,final_loss,final_accuracy,"
+    "efficiency,suspect,gflops,fma_gflops,peak_share,triad_gbs,stolen,final_loss,final_accuracy,"
     "val_accuracy,reached_target,seconds_to_target,cost,reference_ratio,limit,why,reason,"
     "command\r\n";
+
+std::string suspect_text(const ScalingCell& place, bool quickest) {
+  if (!quickest || !place.speed_up) return "";
+  return place.suspect ? "1" : "0";
+}
 
 std::string csv_line(const Series& series, const ScalingCell& place, const Cell& c, bool quickest,
                      const std::optional<ReferenceTable>& reference) {
@@ -52,6 +58,7 @@ std::string csv_line(const Series& series, const ScalingCell& place, const Cell&
         quickest ? csv_number(place.images_per_second) : csv_number(c.images_per_second),
         derived(place.speed_up),
         derived(place.efficiency),
+        suspect_text(place, quickest),
         csv_number(c.gflops),
         csv_number(c.fma_gflops),
         derived(place.peak_share),
@@ -102,6 +109,7 @@ Json cell_json(const Series& series, const ScalingCell& place,
   json["images_per_second"] = known(place.images_per_second);
   json["speed_up"] = known(place.speed_up);
   json["efficiency"] = known(place.efficiency);
+  json["suspect"] = place.suspect;
   json["speed_up_status"] = status_name(place.against);
   json["peak_share"] = known(place.peak_share);
   json["cost"] = known(place.cost);
@@ -133,6 +141,22 @@ Json reference_json(const ReferenceTable& reference) {
           {"identical_rows", std::move(identical)}};
 }
 
+Json fits_json(const ScalingTable& table, const std::optional<ReferenceTable>& reference) {
+  Json fits = Json::array();
+  for (const FittedRow& row : fitted_rows(table, reference)) {
+    fits.push_back({{"series", row.series ? Json(row.series->name) : Json()},
+                    {"published", row.series == nullptr},
+                    {"batch", row.batch},
+                    {"cpus_per_core", row.cpus_per_core},
+                    {"serial_seconds", row.fit.serial},
+                    {"work_core_seconds", row.fit.work},
+                    {"largest_deviation", row.fit.largest_deviation},
+                    {"times", row.fit.times},
+                    {"status", status_name(row.status)}});
+  }
+  return fits;
+}
+
 }  // namespace
 
 std::string table_csv(const ScalingTable& table, const std::optional<ReferenceTable>& reference) {
@@ -156,6 +180,7 @@ Json table_json(const ScalingTable& table, const std::optional<ReferenceTable>& 
           {"series", std::move(series)},
           {"cells", std::move(cells)},
           {"reference", reference ? reference_json(*reference) : Json()},
+          {"fits", fits_json(table, reference)},
           {"remarks", table.remarks}};
 }
 

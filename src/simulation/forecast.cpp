@@ -35,6 +35,7 @@ CellMachine Forecast::machine() const {
   machine.platform = platform_.name;
   machine.cores = platform_.cores;
   machine.hardware_threads = platform_.hardware_threads();
+  if (platform_.grows_with_cell) machine.cpus_per_core = platform_.threads_per_core;
   machine.memory_bytes = platform_.memory_gb * 1e9;
   machine.mpi = "SimGrid SMPI";
   return machine;
@@ -65,15 +66,15 @@ SimulationJob Forecast::job(const Cell& cell, const std::vector<std::string>& fl
   job.arguments = {"train", fmt::format("--threads={}", cell.threads),
                    fmt::format("--batch={}", cell.batch)};
   job.arguments.insert(job.arguments.end(), flags.begin(), flags.end());
-  job.platform = platform_;
+  job.platform = platform_.of_cell(cell.cpus);
   job.costs = costs_;
   job.classes = classes_;
   job.images_per_epoch = images_;
   const bool says = std::ranges::any_of(
       flags, [](const std::string& flag) { return flag.starts_with("--allreduce"); });
   if (!says) {
-    job.arguments.push_back("--allreduce=" +
-                            usual_allreduce(job.nodes(), cell.ranks, platform_, gradient_bytes_));
+    job.arguments.push_back(
+        "--allreduce=" + usual_allreduce(job.nodes(), cell.ranks, job.platform, gradient_bytes_));
   }
   return job;
 }
@@ -101,7 +102,8 @@ void Forecast::fill(Cell& cell, const SimulationResult& result) const {
   cell.images_per_second = images / seconds;
   cell.budget = typical->budget * (seconds / typical->seconds);
   cell.gflops = flops_per_image_ * images / seconds / 1e9;
-  cell.limits = limits_of(cell, platform_, typical->memory_stall * seconds / typical->seconds);
+  cell.limits = limits_of(cell, platform_.of_cell(cell.cpus),
+                          typical->memory_stall * seconds / typical->seconds);
 }
 
 namespace {

@@ -58,6 +58,8 @@ void write_result(const std::filesystem::path& file, const SimulationResult& res
   }
   const Json json{{"failure", result.failure},
                   {"exchange", result.exchange},
+                  {"images_at_once", result.work.images_at_once},
+                  {"sharded", result.work.sharded},
                   {"steps", result.steps},
                   {"images", result.images},
                   {"repeats", repeats}};
@@ -71,6 +73,7 @@ SimulationResult read_result(const std::filesystem::path& file) {
   result.failure = object.text("failure");
   if (!result.failure.empty()) return result;
   result.exchange = object.text("exchange");
+  result.work = {object.whole("images_at_once", 1, kMost), object.texts("sharded", 10'000)};
   result.steps = static_cast<std::size_t>(object.whole("steps", 1, kMost));
   result.images = static_cast<std::size_t>(object.whole("images", 1, kMost));
   for (const JsonObject& repeat : object.objects("repeats", 1'000'000)) {

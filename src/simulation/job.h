@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/budget.h"
+#include "simulation/above_linear.h"
 #include "simulation/platform.h"
 
 namespace cputrain {
@@ -37,6 +38,7 @@ struct SimulatedSteps {
 struct SimulationResult {
   std::string failure;  ///< why there are no seconds: what a real run would have said
   std::string exchange;
+  CellWork work;
   std::size_t steps = 0;   ///< of each repeat
   std::size_t images = 0;  ///< in them, over all ranks
   std::vector<SimulatedSteps> repeats;

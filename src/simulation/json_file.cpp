@@ -81,6 +81,12 @@ std::string JsonObject::text(const char* key) const {
   return value.get<std::string>();
 }
 
+bool JsonObject::truth(const char* key) const {
+  const nlohmann::json& value = required(key);
+  if (!value.is_boolean()) wrong(fmt::format("{} must be true or false", key));
+  return value.get<bool>();
+}
+
 JsonObject JsonObject::object(const char* key) const {
   return {required(key), fmt::format("{}: {}", where_, key)};
 }

@@ -21,6 +21,7 @@ class JsonObject {
   int whole(const char* key, int min, int max) const;
   double real(const char* key, double min, double max) const;
   std::string text(const char* key) const;
+  bool truth(const char* key) const;
   JsonObject object(const char* key) const;
   /// Whatever is there.
   const nlohmann::json& required(const char* key) const;

@@ -76,6 +76,16 @@ double PlatformCpu::ghz(int active_cores) const {
   return clock.back().ghz;
 }
 
+Platform Platform::of_cell(int cpus) const {
+  if (!grows_with_cell) return *this;
+  Platform grown = *this;
+  grown.grows_with_cell = false;
+  grown.threads_per_core = std::min(threads_per_core, cpus);
+  grown.cores = (cpus + grown.threads_per_core - 1) / grown.threads_per_core;
+  grown.node_gbs = std::min(node_gbs, grown.cores * core_gbs);
+  return grown;
+}
+
 double slowdown(const Platform& platform, const CostTable& costs, const LocalRank& local) {
   if (!platform.cpu) return 1;  // the table says what active cores and threads do to each other
   const PlatformCpu& cpu = *platform.cpu;
@@ -119,6 +129,7 @@ Json to_json(const Platform& platform) {
             {"cores", platform.cores},
             {"threads_per_core", platform.threads_per_core},
             {"memory_gb", platform.memory_gb}};
+  if (platform.grows_with_cell) json["grows_with_cell"] = true;
   if (platform.noise) json["noise"] = *platform.noise;
   if (platform.cpu) json["cpu"] = to_json(*platform.cpu);
   json["memory"] = {{"core_gbs", platform.core_gbs},
@@ -135,8 +146,9 @@ Json to_json(const Platform& platform) {
 Platform platform_from_json(const nlohmann::json& json, const std::string& where) {
   const JsonObject object(json, where);
   object.require_format(kFormat);
-  object.allow_only({"format", "name", "description", "sources", "nodes", "cores",
-                     "threads_per_core", "memory_gb", "noise", "cpu", "memory", "network"});
+  object.allow_only({"format", "name", "description", "sources", "nodes", "grows_with_cell",
+                     "cores", "threads_per_core", "memory_gb", "noise", "cpu", "memory",
+                     "network"});
   Platform platform;
   platform.name = printable(object.text("name"));  // it is said on the terminal
   platform.description = object.text("description");
@@ -145,6 +157,17 @@ Platform platform_from_json(const nlohmann::json& json, const std::string& where
   platform.cores = object.whole("cores", 1, 4096);
   platform.threads_per_core = object.whole("threads_per_core", 1, 8);
   platform.memory_gb = object.real("memory_gb", 0.001, 1e6);
+  if (object.has("grows_with_cell")) platform.grows_with_cell = object.truth("grows_with_cell");
+  if (platform.grows_with_cell && platform.nodes > 1) {
+    object.wrong(
+        "grows_with_cell must be left out where nodes is more than 1: it is one machine "
+        "that grows");
+  }
+  if (platform.grows_with_cell && !object.has("cpu")) {
+    object.wrong(
+        "grows_with_cell must have a cpu beside it, which says what two threads of a core "
+        "do to each other");
+  }
   if (object.has("noise")) platform.noise = object.real("noise", 0, 1);
   if (object.has("cpu")) platform.cpu = cpu_from(object.object("cpu"));
   const JsonObject memory = object.object("memory");

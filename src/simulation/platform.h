@@ -30,6 +30,9 @@ struct Platform {
   std::vector<std::string> sources;  ///< where the numbers are from
 
   int nodes = 1;  ///< at most
+  /// Each cell has a machine of its own size: n CPUs are n hardware threads of as few cores as have
+  /// them. The figures below are then those of the largest machine.
+  bool grows_with_cell = false;
   int cores = 1, threads_per_core = 1;
   double memory_gb = 0;  ///< of a node, 1e9 bytes
   /// Standard deviation of a micro-batch's seconds, relative. Nothing: as measured with the costs.
@@ -44,6 +47,9 @@ struct Platform {
   int hardware_threads() const { return cores * threads_per_core; }
   /// With so many threads each, a hardware thread for each of them.
   int most_ranks(int threads = 1) const { return nodes * (hardware_threads() / threads); }
+  /// The machines of a cell with so many CPUs: this platform, or one that has grown to them. Its
+  /// memory has the bandwidth that its cores can take, at most the largest machine's.
+  Platform of_cell(int cpus) const;
 };
 
 /// A rank among those of its node.

@@ -22,6 +22,7 @@ Json json_of(const CellMachine& m) {
             {"mpi", m.mpi},
             {"build", m.build}};
   if (!m.platform.empty()) json["platform"] = m.platform;
+  if (m.cpus_per_core > 0) json["cpus_per_core"] = m.cpus_per_core;
   return json;
 }
 

@@ -71,6 +71,9 @@ struct CellMachine {
   std::string cpu{}, host{}, os{}, mpi{}, build{};
   std::string platform{};  ///< of a simulation: "skylake-96"
   int cores = 0, hardware_threads = 0;
+  /// Of a simulated machine that grows with the cell: n CPUs are n hardware threads, so many a
+  /// core.
+  int cpus_per_core = 0;
   double memory_bytes = 0;
 };
 

@@ -132,6 +132,10 @@ struct Growth {
   double quicker() const { return *from->seconds_per_epoch / *to->seconds_per_epoch; }
   double ideal() const { return static_cast<double>(to->ranks) / from->ranks; }
   bool pays() const { return quicker() - 1 >= 0.5 * (ideal() - 1); }
+  bool is_suspect() const {
+    constexpr double kRounding = 1e-12;
+    return quicker() > kMostSpeedUp * ideal() * (1 + kRounding);
+  }
 };
 
 /// Cells that differ in their ranks alone, but for the batch.
@@ -165,9 +169,10 @@ std::string kind_text(const Kind& kind) {
 }
 
 std::string growth_text(const Growth& g) {
-  return fmt::format("batch {} from {} to {} {}s: {}, {:.3g} would be ideal", g.to->batch,
+  return fmt::format("batch {} from {} to {} {}s: {}, {:.3g} would be ideal{}", g.to->batch,
                      g.from->ranks, g.to->ranks, unit_of(g.to->backend),
-                     quicker_text(*g.from, *g.to), g.ideal());
+                     quicker_text(*g.from, *g.to), g.ideal(),
+                     g.is_suspect() ? ", so one of the two is suspect" : "");
 }
 
 std::string where_ranks_stop_paying(const Kind& kind, const std::vector<Growth>& all) {

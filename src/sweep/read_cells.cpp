@@ -170,6 +170,7 @@ CellMachine machine_of(const CellReader& table) {
           .platform = reader.text("platform"),
           .cores = count("cores"),
           .hardware_threads = count("hardware_threads"),
+          .cpus_per_core = count("cpus_per_core"),
           .memory_bytes = reader.real("memory_bytes", 0, 1e18).value_or(0)};
 }
 

@@ -180,6 +180,36 @@ class Report(ProgramTest):
             increase = [r for r in plain if r[0].startswith("increase of 1024")][0]
             self.assertEqual(increase[2].replace("\\", "").split(), ["+20.0", "%", "scaled"])
 
+    def test_suspect_speed_ups_are_called_so_in_every_format(self):
+        made = self.reported(sweep(cell(1, 128, 260.0), cell(2, 128, 97.3), cell(4, 128, 66.0), cell(1, 256, None, "n/a")))
+        rows = list(csv.DictReader(io.StringIO(made["csv"], newline="")))
+        self.assertEqual([(r["cpus"], r["batch"], r["suspect"]) for r in rows],
+                         [("1", "128", "0"), ("2", "128", "1"), ("4", "128", "0"), ("1", "256", "")])
+        self.assertEqual([c["suspect"] for c in json.loads(made["json"])["cells"]], [False, True, False, False])
+        for ending in "md", "tex", "html":
+            self.assertEqual(len(re.findall(r"2\.67[^0-9]{1,60}suspect", made[ending])), 1, ending)
+            self.assertIn("more than 1.1 times what the CPUs explain", made[ending])
+
+    def test_published_rows_are_fitted(self):
+        made = self.reported(TABLE, "--reference", PAPER)
+        fits = {(f["batch"], f["cpus_per_core"]): f for f in json.loads(made["json"])["fits"] if f["published"]}
+        self.assertEqual(len(fits), 8)
+        for batch, serial, work, most in (128, 104, 768, 0.105), (1024, 86, 607, 0.041):
+            fit = fits[batch, 2]
+            self.assertEqual((round(fit["serial_seconds"]), round(fit["work_core_seconds"])), (serial, work))
+            self.assertLess(fit["largest_deviation"], most)
+            # Least squares: a little more or less of either is farther off.
+            times = {1: 878, 2: 865, 4: 504, 8: 303, 16: 195, 32: 138, 64: 134, 96: 128} if batch == 128 else \
+                {4: 389, 8: 244, 16: 156, 32: 122, 64: 109, 96: 97}
+
+            def off(a, b):
+                return sum(((a + b / max(1, n // 2)) / s - 1) ** 2 for n, s in times.items())
+            best = fit["serial_seconds"], fit["work_core_seconds"]
+            for da, db in (1, 0), (-1, 0), (0, 1), (0, -1):
+                self.assertLess(off(*best), off(best[0] + da, best[1] + db))
+        for ending in "md", "tex", "html":
+            self.assertRegex(made[ending], r"104[^0-9]{1,60}fit", ending)
+
     def test_the_page_loads_nothing_and_draws(self):
         page = self.reported(TABLE, "--price-per-hour", "3.6")["html"]
         self.assertIsNone(re.search(LOADS, re.sub(r"<script>.*?</script>", "", page, flags=re.S), re.I))

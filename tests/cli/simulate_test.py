@@ -136,6 +136,44 @@ class Simulate(ProgramTest):
         self.assertGreater(seconds("--memory-gbs", "5"), seconds("--memory-gbs", "100"))
 
     @needs_simulator
+    def test_a_machine_grows_with_the_cell(self):
+        # Two hardware threads of a core compute as much as one does: 2 CPUs take the time of 1, 4 half of it.
+        grows = {"format": "cputrain platform 1", "name": "grows", "description": "a VM for each cell", "sources": [],
+                 "nodes": 1, "grows_with_cell": True, "cores": 4, "threads_per_core": 2, "memory_gb": 64, "noise": 0,
+                 "cpu": {"flops_per_cycle": 100, "clock_ghz": [{"active_cores": 1, "ghz": 1}], "second_thread_gain": 1},
+                 "memory": {"core_gbs": CORE_GBS, "node_gbs": 4 * CORE_GBS, "latency_us": 0}}
+        words = ["--platform", self.write("grows.json", grows), "--np", "1,2,4,8", "--batch", "64", "--micro-batch", "8"]
+        table = self.simulate(*words, "--out", "table")
+        one, *others = (c["budget"]["forward"] + c["budget"]["backward"] for c in table["cells"])
+        for passes, times in zip(others, (1, 2, 4)):
+            self.assertAlmostEqual(one / passes, times, delta=0.02)
+        self.assertEqual(table["machine"]["cpus_per_core"], 2)
+        self.expect(0, "report", "table")
+        with open(self.path("table", "report.json")) as file:
+            fit, = json.load(file)["fits"]
+        self.assertEqual((fit["cpus_per_core"], fit["times"], fit["status"]), (2, 4, "simulated"))
+        # 900 images of 4 ms, and what update and sums take.
+        self.assertAlmostEqual(fit["work_core_seconds"], IMAGES * (FORWARD + BACKWARD), delta=0.3)
+
+    @needs_simulator
+    def test_a_cell_that_is_quicker_than_its_cpus_explain_says_why(self):
+        # Half the time an image in micro-batches of 32: a rank alone takes 8.
+        quick = costs()
+        for active in quick["by_active"]:
+            for way in "forward", "backward":
+                active["layers"][0][way][2] /= 2
+        self.write("quick.json", quick)
+        done = self.expect(0, "simulate", "--costs", "quick.json", "--image-size", "64", "--data", "synthetic:1000",
+                           "--json", "-", "--platform", "here", "--np", "1,2", "--batch", "256", "--out", "table")
+        one, two = json.loads(done.stdout)["cells"]
+        self.assertNotIn("because", one["limits"]["why"])
+        self.assertRegex(two["limits"]["why"],
+                         r"; 1[0-9]{2}\.[0-9] % of the speed of 1 CPU for each as many, because by its costs an image takes "
+                         r"[0-9.]+ % less time in micro-batches of 16 than of 8$")
+        same = self.simulate("--platform", "here", "--np", "1,2", "--batch", "256", "--micro-batch", "16")["cells"]
+        self.assertNotIn("because", same[1]["limits"]["why"])
+
+    @needs_simulator
     def test_what_a_platform_has_not_is_na_and_a_folder_can_be_reported(self):
         table = self.simulate("--platform", "here", "--np", "1,3", "--batch", "64", "--out", "table")
         self.assertEqual([cell["status"] for cell in table["cells"]], ["simulated", "n/a"])

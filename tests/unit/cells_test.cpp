@@ -82,6 +82,7 @@ TEST_F(CellsTest, ReadsBackWhatItWrote) {
   table.machine.cpu = "a \"quoted\" CPU";
   table.machine.platform = "here";
   table.machine.cores = 2;
+  table.machine.cpus_per_core = 2;
   table.validation_images = 2500;
   table.options = {{"nesterov", "true"}, {"precision", "bf16"}};
   Cell cell{.cpus = 4, .batch = 64, .backend = "cpu", .ranks = 2, .threads = 2};

@@ -141,6 +141,24 @@ TEST(RemarksTest, WhereAddingRanksStopsPaying) {
 }
 
 // From 90 / 50 to 110 / 44, and from 50 / 60 to 60 / 50: the second is not shown at all.
+// 2.2 on twice the ranks is 1.1 times that; more is suspect.
+TEST(RemarksTest, MoreThanTheRanksExplainIsSuspect) {
+  const auto sentence = [](double seconds) {
+    CellTable table;
+    for (const auto& [ranks, s] : {std::pair{1, 110.0}, {2, seconds}}) {
+      Cell cell = usual_cell();
+      cell.cpus = cell.ranks = ranks;
+      cell.seconds_per_epoch = s;
+      table.cells.push_back(cell);
+    }
+    return remarks(table).at(0);
+  };
+  EXPECT_EQ(sentence(50).find("suspect"), std::string::npos) << sentence(50);
+  EXPECT_NE(sentence(49.9).find("2 would be ideal, so one of the two is suspect"),
+            std::string::npos)
+      << sentence(49.9);
+}
+
 TEST(RemarksTest, WhatRepeatsLeaveOpen) {
   CellTable table;
   table.cells = {place(1, 1, 128, 100), place(2, 1, 128, 48)};

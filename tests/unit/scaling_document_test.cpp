@@ -109,6 +109,70 @@ std::vector<std::string> remarks_of(const Document& document, const std::string&
   return {};
 }
 
+TEST(ScalingDocument, SuspectSpeedUpsAreCalledSo) {
+  const std::vector<CellSource> sources{source(
+      {cell(1, 1, 128, 260), cell(2, 1, 128, 97.3, CellStatus::scaled), cell(4, 1, 128, 66)})};
+  const ScalingTable table = make_scaling_table(sources, {});
+  const Document document = scaling_document({table, sources, {}, {}, {}});
+  EXPECT_EQ(lines_of(document, "speed-up"),
+            std::vector<std::string>{"128: 1.00 | 2.67 scaled, suspect | 3.94 |"});
+  EXPECT_EQ(lines_of(document, "efficiency"),
+            std::vector<std::string>{"128: 100.0 | 133.6 scaled, suspect | 98.5 |"});
+  EXPECT_EQ(lines_of(document, "seconds"),
+            std::vector<std::string>{"128: 260 | 97.3 scaled | 66.0 |"});
+  const auto remarks = remarks_of(document, "speed-up");
+  ASSERT_EQ(remarks.size(), 1u);
+  EXPECT_TRUE(
+      remarks[0].starts_with("suspect: more than 1.1 times what the CPUs explain (2 CPUs, "
+                             "batch 128: 2.67 times as quick as 1 CPU). "))
+      << remarks[0];
+  EXPECT_EQ(remarks_of(document, "efficiency"), remarks);
+  EXPECT_EQ(document.summary.back(),
+            "Suspect: 1 speed-up is more than 1.1 times what the CPUs explain.");
+}
+
+TEST(ScalingDocument, OfManySuspectsSixAreNamed) {
+  std::vector<Cell> cells{cell(1, 1, 128, 1000)};
+  for (int n = 2; n <= 10; ++n) cells.push_back(cell(n, 1, 128, 1));
+  const std::vector<CellSource> sources{source(cells)};
+  const ScalingTable table = make_scaling_table(sources, {});
+  const auto remarks = remarks_of(scaling_document({table, sources, {}, {}, {}}), "speed-up");
+  ASSERT_EQ(remarks.size(), 1u);
+  EXPECT_NE(remarks[0].find("7 CPUs, batch 128: 1000 times as quick as 1 CPU; 3 more)"),
+            std::string::npos)
+      << remarks[0];
+}
+
+TEST(ScalingDocument, SaysWhereSimulatedCellsAboveAHundredPercentAreExplained) {
+  const auto last = [](double seconds, CellStatus status) {
+    const std::vector<CellSource> sources{
+        source({cell(1, 1, 128, 100, status), cell(2, 1, 128, seconds, status)})};
+    const ScalingTable table = make_scaling_table(sources, {});
+    return remarks_of(scaling_document({table, sources, {}, {}, {}}), "efficiency").size();
+  };
+  EXPECT_EQ(last(48, CellStatus::simulated), 1u);
+  EXPECT_EQ(last(48, CellStatus::measured), 0u);
+  EXPECT_EQ(last(49.99, CellStatus::simulated), 0u);  // 100.0 in print
+}
+
+// 10 + 90 / cores with two CPUs a core; ours is all work: 80 / cores.
+TEST(ScalingDocument, FitsTheSerialPartOfThePublishedTableAndOfOurs) {
+  const std::vector<CellSource> sources{
+      source({cell(1, 1, 64, 80), cell(2, 1, 64, 40), cell(4, 1, 64, 20),
+              cell(8, 1, 64, 10, CellStatus::scaled)})};
+  const std::optional<ReferenceTable> paper = parse_reference(
+      "cpus,batch,seconds_per_epoch\n2,128,100\n4,128,55\n8,128,32.5\n16,128,21.25\n2,256,9\n",
+      "paper.csv");
+  const ScalingTable table = make_scaling_table(sources, {});
+  const auto lines = lines_of(scaling_document({table, sources, paper, {}, {}}), "fit");
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0], "128: 10.0 fit | 90.0 fit | 0.0 | 10.0 fit | 180 fit | 0.0 |");
+  EXPECT_TRUE(lines[1].ends_with(" 80.0 fit, scaled | 0.0 |")) << lines[1];
+  const std::vector<CellSource> short_row{source({cell(1, 1, 64, 80), cell(2, 1, 64, 40)})};
+  const ScalingTable two = make_scaling_table(short_row, {});
+  EXPECT_TRUE(lines_of(scaling_document({two, short_row, {}, {}, {}}), "fit").empty());
+}
+
 TEST(ScalingDocument, WeakRowsNameTheirThreads) {
   std::vector<Cell> cells{cell(2, 1, 16, 60), cell(1, 2, 8, 50)};
   for (Cell& c : cells) {

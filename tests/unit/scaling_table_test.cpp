@@ -48,6 +48,43 @@ TEST(ScalingTable, ARowWithoutOneCpuIsAgainstTheFewest) {
   EXPECT_FALSE(grid.at(1024, 1)->speed_up);
 }
 
+// 2.2 is 1.1 times two CPUs, which is not more than that.
+TEST(ScalingTable, MoreSpeedThanItsCpusExplainIsSuspect) {
+  const auto suspects = [](const std::vector<Cell>& cells) {
+    std::vector<int> cpus;
+    table_of(cells).for_each([&](const Series&, const ScalingCell& c) {
+      if (c.suspect) cpus.push_back(c.cell.cpus);
+    });
+    return cpus;
+  };
+  EXPECT_EQ(suspects({cell(1, 1, 128, 110), cell(2, 1, 128, 50), cell(4, 1, 128, 24.9)}),
+            std::vector<int>{4});
+  // Against the fewest that have a time; a base is never suspect; simulations are no exception.
+  EXPECT_EQ(suspects({absent(1, 128, "memory"), cell(2, 1, 128, 100), cell(3, 1, 128, 60)}),
+            std::vector<int>{3});
+  EXPECT_EQ(suspects({cell(1, 1, 128, 100, CellStatus::simulated),
+                      cell(2, 1, 128, 40, CellStatus::simulated)}),
+            std::vector<int>{2});
+  EXPECT_EQ(suspects({cell(8, 1, 128, 1)}), std::vector<int>{});
+  // Twice the images a second and CPU.
+  std::vector<Cell> weak{cell(1, 1, 8, 100), cell(2, 1, 16, 25)};
+  for (Cell& c : weak) c.batch_per_rank = 8;
+  EXPECT_EQ(suspects(weak), std::vector<int>{2});
+}
+
+// Another machine is another series: its CPUs explain nothing here.
+TEST(ScalingTable, CellsOfOtherMachinesAreNotSuspect) {
+  std::vector<CellSource> two{source({cell(1, 1, 128, 100)}), source({cell(2, 1, 128, 10)}, "b")};
+  two[1].table.machine.cpu = "another";
+  make_scaling_table(two, {}).for_each(
+      [](const Series&, const ScalingCell& c) { EXPECT_FALSE(c.suspect); });
+  two[1].table.machine.cpu.clear();
+  int count = 0;
+  make_scaling_table(two, {}).for_each(
+      [&](const Series&, const ScalingCell& c) { count += c.suspect ? 1 : 0; });
+  EXPECT_EQ(count, 1);
+}
+
 // The published table's own row: (128 - 97) / 128 = 24.2 %, (504 - 389) / 504 = 22.8 %.
 TEST(ScalingTable, IncreaseWithTheBatchAsPublished) {
   const auto table = table_of({cell(4, 1, 128, 504), cell(96, 1, 128, 128), cell(4, 1, 1024, 389),

@@ -101,6 +101,51 @@ TEST(Platform, SlowsCoresByClockAndThreadsThatShareThem) {
   EXPECT_NEAR(slowdown(five, costs(), {2, 3, 2}), 3 * 2 / 1.25, 1e-12);
 }
 
+json growing() {
+  json file = platform();
+  file["nodes"] = 1;
+  file["grows_with_cell"] = true;
+  file.erase("network");
+  return file;
+}
+
+// n CPUs are n hardware threads, two a core; a core alone takes 8 GB/s, all of them 20.
+TEST(Platform, MayGrowWithTheCell) {
+  const Platform five = platform_from_json(growing(), "five");
+  EXPECT_EQ(five.most_ranks(), 10);
+  const struct {
+    int cpus, cores, threads;
+    double gbs;
+  } expected[] = {{1, 1, 1, 8},  {2, 1, 2, 8},  {3, 2, 2, 16},
+                  {4, 2, 2, 16}, {6, 3, 2, 20}, {10, 5, 2, 20}};
+  for (const auto& [cpus, cores, threads, gbs] : expected) {
+    const Platform own = five.of_cell(cpus);
+    EXPECT_EQ(own.cores, cores) << cpus;
+    EXPECT_EQ(own.hardware_threads(), cores * threads) << cpus;
+    EXPECT_DOUBLE_EQ(own.node_gbs, gbs) << cpus;
+    EXPECT_DOUBLE_EQ(own.memory_gb, 16) << cpus;
+    EXPECT_NO_THROW(platform_from_json(to_json(own), "of a cell"));
+  }
+  // Two ranks of one core compute 1.25 times what one does; of four ranks each has half of that.
+  EXPECT_NEAR(slowdown(five.of_cell(1), costs(), {0, 1}), 384 / (64 * 3.0), 1e-12);
+  EXPECT_NEAR(slowdown(five.of_cell(2), costs(), {0, 2}), 384 / (64 * 3.0) * 2 / 1.25, 1e-12);
+  EXPECT_NEAR(slowdown(five.of_cell(2), costs(), {1, 2}), 384 / (64 * 3.0) * 2 / 1.25, 1e-12);
+  EXPECT_NEAR(slowdown(five.of_cell(4), costs(), {3, 4}), 384 / (64 * 2.75) * 2 / 1.25, 1e-12);
+  const Platform fixed = platform_from_json(platform(), "five");
+  EXPECT_EQ(json(to_json(fixed.of_cell(1))), json(to_json(fixed)));
+}
+
+// The whole machine is the same one, whichever way its CPUs are counted.
+TEST(Platform, OfVirtualCpusEndsAsTheWholeMachine) {
+  const Platform vcpus = find_platform("skylake-vcpus", costs()).of_cell(96);
+  const Platform whole = find_platform("skylake-96", costs());
+  EXPECT_EQ(vcpus.cores, whole.cores);
+  EXPECT_EQ(vcpus.threads_per_core, whole.threads_per_core);
+  EXPECT_EQ(vcpus.node_gbs, whole.node_gbs);
+  EXPECT_EQ(vcpus.core_gbs, whole.core_gbs);
+  EXPECT_DOUBLE_EQ(slowdown(vcpus, costs(), {95, 96}), slowdown(whole, costs(), {95, 96}));
+}
+
 TEST(Platform, OfTheCostsIsAsMeasured) {
   const Platform here = find_platform("here", costs());
   EXPECT_EQ(here.most_ranks(), 2);
@@ -150,6 +195,15 @@ TEST(Platform, NamesWhatIsWrongInAFile) {
   expect_refused(changed([](json& p) { p["cpu"]["clock_ghz"][1]["active_cores"] = 1; }), "ascend");
   expect_refused(changed([](json& p) { p["format"] = "other"; }), "format");
   expect_refused(json::array(), "object");
+  json odd = growing();
+  odd["grows_with_cell"] = 1;
+  expect_refused(odd, "grows_with_cell must be true or false");
+  odd = growing();
+  odd["nodes"] = 2;
+  expect_refused(odd, "nodes is more than 1");
+  odd = growing();
+  odd.erase("cpu");
+  expect_refused(odd, "must have a cpu");
 }
 
 int count(const std::string& text, const std::string& part) {
@@ -343,6 +397,19 @@ TEST(Forecast, SumsOverNodesByLatencyAndBandwidth) {
   EXPECT_EQ(choice(128, 10), "hierarchical+recursive-doubling");
   EXPECT_EQ(choice(128, 5e7), "hierarchical+rabenseifner");
   EXPECT_EQ(choice(3, 1e9), "hierarchical+ring");
+}
+
+TEST(Forecast, AMachineThatGrowsIsTheCellsOwn) {
+  const Forecast forecast(platform_from_json(growing(), "five"), costs(), Graph({8, 8, 3}), 1,
+                          1000);
+  EXPECT_EQ(forecast.machine().cpus_per_core, 2);
+  EXPECT_EQ(forecast.job({.cpus = 3, .ranks = 3}, {}).platform.cores, 2);
+  EXPECT_EQ(forecast.job({.cpus = 4, .ranks = 1, .threads = 4}, {}).platform.cores, 2);
+  EXPECT_EQ(forecast.obstacle({.cpus = 10, .ranks = 10}), "");
+  EXPECT_NE(forecast.obstacle({.cpus = 11, .ranks = 11}), "");
+  const Forecast fixed(platform_from_json(platform(), "five"), costs(), Graph({8, 8, 3}), 1, 1000);
+  EXPECT_EQ(fixed.machine().cpus_per_core, 0);
+  EXPECT_EQ(fixed.job({.cpus = 3, .ranks = 3}, {}).platform.cores, 5);
 }
 
 TEST(Forecast, DividesCpusAmongThreads) {

@@ -186,6 +186,7 @@
 
   const place = (p, set) => p.cell ? `${named(p.cell)}${count(p.cell)}, batch ${batchOf(p.cell)}` : `${set.label}, ${p.x} CPUs`;
   const mark = status => status === 'measured' || !status ? '' : ` (${status})`;
+  const markOfSpeedUp = cell => mark(cell.speed_up_status) + (cell.suspect ? ' (suspect)' : '');
   const over = sets => unique(sets.flatMap(s => s.data.map(p => p.x)));
 
   function seconds(holder) {
@@ -224,7 +225,7 @@
     sets.unshift(...ideals);
     return draw(holder, 'Speed-up', { type: 'line', data: { datasets: sets },
       options: lineOptions(logAxis(units, cpus, cpus), logAxis('speed-up (times)', values),
-        (p, set) => p.cell ? `${place(p, set)}: ${short(p.y)} times` + mark(p.cell.speed_up_status)
+        (p, set) => p.cell ? `${place(p, set)}: ${short(p.y)} times` + markOfSpeedUp(p.cell)
           : `${set.label}, on ${p.x}: ${short(p.y)} times`) }, null, 'Logarithmic axes.'
       + (bases.length > 1 ? ' Each batch has the ideal line of the fewest CPUs that it has a time of.' : ''));
   }
@@ -237,7 +238,7 @@
       return draw(holder, title, { type: 'line', data: { datasets: sets },
         options: lineOptions(logAxis(units, over(sets), over(sets)),
           axis(name, { min: 0, max: Math.ceil(highest / 20) * 20 }),
-          (p, set) => `${place(p, set)}: ${p.y.toFixed(1)} %` + mark(p.cell.speed_up_status)) });
+          (p, set) => `${place(p, set)}: ${p.y.toFixed(1)} %` + markOfSpeedUp(p.cell)) });
     };
   }
 
