@@ -129,20 +129,28 @@ std::string quicker_text(const Cell& from, const Cell& to) {
 struct Growth {
   const Cell* from;
   const Cell* to;
+  double ideal;  ///< times as quick
   double quicker() const { return *from->seconds_per_epoch / *to->seconds_per_epoch; }
-  double ideal() const { return static_cast<double>(to->ranks) / from->ranks; }
-  bool pays() const { return quicker() - 1 >= 0.5 * (ideal() - 1); }
+  bool pays() const { return quicker() - 1 >= 0.5 * (ideal - 1); }
   bool is_suspect() const {
     constexpr double kRounding = 1e-12;
-    return quicker() > kMostSpeedUp * ideal() * (1 + kRounding);
+    return quicker() > kMostSpeedUp * ideal * (1 + kRounding);
   }
 };
 
 /// Cells that differ in their ranks alone, but for the batch.
 using Kind = std::pair<std::string, int>;  // backend, threads of a rank
 
-/// Every step from fewer to more ranks at the same batch.
-std::map<Kind, std::vector<Growth>> growths(const std::vector<Cell>& cells) {
+/// As many as there are ranks more; on a machine that grows with the cell, cores more.
+double ideal_of(const Cell& from, const Cell& to, int cpus_per_core) {
+  if (cpus_per_core == 0) return static_cast<double>(to.ranks) / from.ranks;
+  const auto cores = [&](const Cell& c) { return (c.cpus + cpus_per_core - 1) / cpus_per_core; };
+  return static_cast<double>(cores(to)) / cores(from);
+}
+
+/// Every step from fewer to more ranks at the same batch, but for those to hardware threads of the
+/// same cores, of which nobody expects more speed.
+std::map<Kind, std::vector<Growth>> growths(const std::vector<Cell>& cells, int cpus_per_core) {
   std::map<std::pair<Kind, std::size_t>, std::vector<const Cell*>> rows;
   for (const Cell& c : cells) {
     if (c.seconds_per_epoch && !c.batch_per_rank) {
@@ -153,7 +161,8 @@ std::map<Kind, std::vector<Growth>> growths(const std::vector<Cell>& cells) {
   for (auto& [key, row] : rows) {
     std::ranges::sort(row, {}, &Cell::ranks);
     for (std::size_t i = 1; i < row.size(); ++i) {
-      result[key.first].push_back({row[i - 1], row[i]});
+      const double ideal = ideal_of(*row[i - 1], *row[i], cpus_per_core);
+      if (ideal > 1) result[key.first].push_back({row[i - 1], row[i], ideal});
     }
   }
   return result;
@@ -171,7 +180,7 @@ std::string kind_text(const Kind& kind) {
 std::string growth_text(const Growth& g) {
   return fmt::format("batch {} from {} to {} {}s: {}, {:.3g} would be ideal{}", g.to->batch,
                      g.from->ranks, g.to->ranks, unit_of(g.to->backend),
-                     quicker_text(*g.from, *g.to), g.ideal(),
+                     quicker_text(*g.from, *g.to), g.ideal,
                      g.is_suspect() ? ", so one of the two is suspect" : "");
 }
 
@@ -220,7 +229,7 @@ std::vector<std::string> best_splits(const std::vector<Cell>& cells) {
 
 std::vector<std::string> remarks(const CellTable& table) {
   std::vector<std::string> lines;
-  for (const auto& [kind, all] : growths(table.cells)) {
+  for (const auto& [kind, all] : growths(table.cells, table.machine.cpus_per_core)) {
     lines.push_back(where_ranks_stop_paying(kind, all));
   }
   for (std::string& line : best_splits(table.cells)) lines.push_back(std::move(line));

@@ -159,6 +159,26 @@ TEST(RemarksTest, MoreThanTheRanksExplainIsSuspect) {
       << sentence(49.9);
 }
 
+// One core, one core, two, four: the second thread of a core is no rank that should pay.
+TEST(RemarksTest, OnAMachineThatGrowsCoresShouldPay) {
+  CellTable table;
+  table.machine.cpus_per_core = 2;
+  for (const auto& [ranks, s] : {std::pair{1, 100.0}, {2, 99.0}, {4, 50.0}, {8, 40.0}}) {
+    Cell cell = usual_cell();
+    cell.cpus = cell.ranks = ranks;
+    cell.seconds_per_epoch = s;
+    table.cells.push_back(cell);
+  }
+  const auto sentences = remarks(table);
+  ASSERT_EQ(sentences.size(), 1u);
+  EXPECT_NE(sentences[0].find("from 4 to 8 ranks: 1.25 times as quick, 2 would be ideal"),
+            std::string::npos)
+      << sentences[0];
+  EXPECT_EQ(sentences[0].find("from 1 to 2"), std::string::npos);
+  table.cells.resize(2);  // no more cores anywhere
+  EXPECT_TRUE(remarks(table).empty());
+}
+
 TEST(RemarksTest, WhatRepeatsLeaveOpen) {
   CellTable table;
   table.cells = {place(1, 1, 128, 100), place(2, 1, 128, 48)};

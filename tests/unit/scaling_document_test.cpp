@@ -168,6 +168,14 @@ TEST(ScalingDocument, FitsTheSerialPartOfThePublishedTableAndOfOurs) {
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0], "128: 10.0 fit | 90.0 fit | 0.0 | 10.0 fit | 180 fit | 0.0 |");
   EXPECT_TRUE(lines[1].ends_with(" 80.0 fit, scaled | 0.0 |")) << lines[1];
+  std::vector<CellSource> threads = sources;  // four cores with two threads each
+  threads[0].table.machine.cores = 4;
+  threads[0].table.machine.hardware_threads = 8;
+  threads[0].table.cells.push_back(cell(3, 1, 64, 80.0 / 3));
+  const ScalingTable shared = make_scaling_table(threads, {});
+  for (const Section& s : scaling_document({shared, threads, {}, {}, {}}).sections) {
+    if (s.id == "fit") EXPECT_EQ(s.tables.at(0).groups.at(0).first, "cores = CPUs, 4 at most");
+  }
   const std::vector<CellSource> short_row{source({cell(1, 1, 64, 80), cell(2, 1, 64, 40)})};
   const ScalingTable two = make_scaling_table(short_row, {});
   EXPECT_TRUE(lines_of(scaling_document({two, short_row, {}, {}, {}}), "fit").empty());
