@@ -6,11 +6,13 @@
 #include <zlib.h>
 
 #include "datasets/datasets.h"
+#include "datasets/decoders.h"
 
 namespace cputrain {
 namespace {
 
-/// libjpeg-turbo writes its version as three digits each: 2001005.
+/// Of the headers, three digits each: 2001005. The library cannot be asked, its binary interface is
+/// what both share.
 std::string jpeg_version() {
 #ifdef LIBJPEG_TURBO_VERSION_NUMBER
   constexpr int kNumber = LIBJPEG_TURBO_VERSION_NUMBER;
@@ -25,8 +27,14 @@ std::string jpeg_version() {
 
 std::vector<std::string> data_libraries() {
   const int tbb = TBB_runtime_interface_version();
-  return {jpeg_version(), "stb_image 2.27", "oneTBB interface " + std::to_string(tbb),
-          std::string("zlib ") + zlibVersion()};
+  std::vector<std::string> libraries{jpeg_version(),
+                                     png_library(),
+                                     webp_library(),
+                                     tiff_library(),
+                                     "oneTBB interface " + std::to_string(tbb),
+                                     std::string("zlib ") + zlibVersion()};
+  std::erase(libraries, "");  // left out of this build
+  return libraries;
 }
 
 }  // namespace cputrain

@@ -19,6 +19,16 @@ std::string path_below(const std::string& root, const std::string& path) {
   return path.starts_with('/') ? path : root + "/" + path;
 }
 
+ReadResult read_within(DecodingBudget& budget, const std::string& path, Shape image, Resize resize,
+                       std::span<std::uint8_t> dst) {
+  DecodingBudget::Claim claim(budget);
+  const FileContent file = read_file(path, kMaxFileBytes, &claim);
+  if (file.result.status != ReadStatus::ok) return file.result;
+  const Decoded decoded = decode(file.bytes, claim);
+  if (decoded.result.status == ReadStatus::ok) resize_picture(decoded.picture, image, resize, dst);
+  return decoded.result;
+}
+
 class FileDataset final : public Dataset {
  public:
   FileDataset(std::string root, std::vector<PictureFile> files, std::vector<std::string> classes)
@@ -48,14 +58,15 @@ class FileDataset final : public Dataset {
 
   ReadResult read(std::size_t index, Shape image, Resize resize,
                   std::span<std::uint8_t> dst) const override {
-    return read_picture(name(index), image, resize, dst);
+    return read_within(budget_, name(index), image, resize, dst);
   }
 
   SampleFacts inspect(std::size_t index) const override {
-    const FileContent file = read_file(name(index), kMaxFileBytes);
+    DecodingBudget::Claim claim(budget_);
+    const FileContent file = read_file(name(index), kMaxFileBytes, &claim);
     if (file.result.status != ReadStatus::ok) return {file.result, 0, false};
     SampleFacts facts;
-    facts.result = decode(file.bytes).result;
+    facts.result = decode(file.bytes, claim).result;
     facts.content = ContentHash().add(file.bytes).value();
     facts.wrong_extension = facts.result.status == ReadStatus::ok &&
                             !has_extension_of(paths_[index], format_of(file.bytes));
@@ -68,17 +79,15 @@ class FileDataset final : public Dataset {
   std::vector<std::string> paths_;
   std::vector<std::int32_t> labels_;
   std::uint64_t fingerprint_ = 0;
+  mutable DecodingBudget budget_;  // of all threads that read this data set
 };
 
 }  // namespace
 
 ReadResult read_picture(const std::string& path, Shape image, Resize resize,
                         std::span<std::uint8_t> dst) {
-  const FileContent file = read_file(path, kMaxFileBytes);
-  if (file.result.status != ReadStatus::ok) return file.result;
-  const Decoded decoded = decode(file.bytes);
-  if (decoded.result.status == ReadStatus::ok) resize_picture(decoded.picture, image, resize, dst);
-  return decoded.result;
+  DecodingBudget budget;
+  return read_within(budget, path, image, resize, dst);
 }
 
 bool is_picture_name(std::string_view name) {

@@ -8,7 +8,8 @@
 #include <csetjmp>
 #include <string>
 
-#include "datasets/decode.h"
+#include "core/text.h"
+#include "datasets/decoders.h"
 #include "datasets/limits.h"
 
 namespace cputrain {
@@ -22,10 +23,13 @@ struct ErrorState {
   char message[JMSG_LENGTH_MAX] = {};  // the first complaint, or the error
   bool data_missing = false;           // a decoder ran out of bits
   bool file_ended = false;             // bytes were wanted after the last one
-  bool too_many_scans = false;
+  int scans = 0;                       // that were counted
+  std::int64_t samples = 0;            // which they touch
+  bool too_much_work = false;
 };
 
-/// Everything libjpeg allocates hangs on `info`; it is released in a frame that no jump passes.
+/// Everything that libjpeg allocates belongs to `info`; it is released in a frame that no jump
+/// passes.
 struct Decoder {
   jpeg_decompress_struct info{};
   ErrorState error;
@@ -53,11 +57,26 @@ void on_message(j_common_ptr info, int level) {
   error.file_ended |= info->err->msg_code == JWRN_JPEG_EOF;
 }
 
-void on_progress(j_common_ptr info) {
-  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMaxJpegScans) return;
-  ErrorState& error = state_of(info);
-  error.too_many_scans = true;
-  std::snprintf(error.message, sizeof error.message, "more than %d scans", kMaxJpegScans);
+/// Samples that the scan which begins now touches.
+std::int64_t samples_of_scan(const jpeg_decompress_struct& info) {
+  std::int64_t samples = 0;
+  for (int i = 0; i < info.comps_in_scan; ++i) {
+    const jpeg_component_info& component = *info.cur_comp_info[i];
+    samples += std::int64_t{component.width_in_blocks} * component.height_in_blocks * DCTSIZE2;
+  }
+  return info.arith_code ? samples * kArithmeticScans : samples;
+}
+
+/// Called at least once per scan, before its first row. Only scans that libjpeg itself begins
+/// count, so a file cannot hide any.
+void on_progress(j_common_ptr common) {
+  const auto* info = reinterpret_cast<j_decompress_ptr>(common);
+  ErrorState& error = state_of(common);
+  if (info->input_scan_number == error.scans) return;
+  error.scans = info->input_scan_number;
+  error.samples += samples_of_scan(*info);
+  if (error.scans <= kMaxJpegScans && error.samples <= kMaxScanSamples) return;
+  error.too_much_work = true;
   std::longjmp(error.jump, 1);
 }
 
@@ -121,7 +140,7 @@ bool read_pixels(Decoder& decoder, std::uint8_t* rgb, std::uint8_t* row) {
 
 /// Why libjpeg gave up.
 ReadStatus reason(const ErrorState& error) {
-  if (error.too_many_scans) return ReadStatus::too_large;
+  if (error.too_much_work) return ReadStatus::too_large;
   switch (error.manager.msg_code) {
     case JERR_OUT_OF_MEMORY:
     case JERR_NO_BACKING_STORE:
@@ -142,8 +161,31 @@ ReadStatus reason(const ErrorState& error) {
   }
 }
 
+std::string work_text(const jpeg_decompress_struct& info, const ErrorState& error) {
+  const std::string size =
+      std::to_string(info.image_width) + "x" + std::to_string(info.image_height) + ", ";
+  if (error.scans > kMaxJpegScans) return size + "above " + with_commas(kMaxJpegScans) + " scans";
+  return size + std::to_string(error.scans) + " scans or more: above " +
+         with_commas(kMaxScanSamples) + " samples x scans";
+}
+
 Decoded failure(const Decoder& decoder) {
-  return {{reason(decoder.error), decoder.error.message}, {}};
+  const ErrorState& error = decoder.error;
+  return refused(reason(error),
+                 error.too_much_work ? work_text(decoder.info, error) : error.message);
+}
+
+/// Where several scans are to come, libjpeg keeps the coefficients of the whole image, two bytes
+/// each, in blocks up to whole MCUs.
+std::size_t coefficient_bytes(Decoder& decoder) {
+  if (!jpeg_has_multiple_scans(&decoder.info)) return 0;
+  std::size_t blocks = 0;
+  for (int i = 0; i < decoder.info.num_components; ++i) {
+    const jpeg_component_info& component = decoder.info.comp_info[i];
+    blocks += (std::size_t{component.width_in_blocks} + MAX_SAMP_FACTOR) *
+              (std::size_t{component.height_in_blocks} + MAX_SAMP_FACTOR);
+  }
+  return blocks * DCTSIZE2 * sizeof(JCOEF);
 }
 
 /// Whether pixels are missing. Data that stop inside a scan are. So is a picture of several scans
@@ -158,22 +200,18 @@ bool is_truncated(const Decoder& decoder) {
 
 }  // namespace
 
-Decoded decode_jpeg(std::span<const std::uint8_t> file) {
+Decoded decode_jpeg(std::span<const std::uint8_t> file, DecodingBudget::Claim& claim) {
   Decoder decoder;
   if (!read_header(decoder, file)) return failure(decoder);
-  const auto width = static_cast<int>(decoder.info.image_width);
-  const auto height = static_cast<int>(decoder.info.image_height);
-  if (exceeds_limits(width, height)) {
-    return {{ReadStatus::too_large, std::to_string(width) + "x" + std::to_string(height)}, {}};
-  }
+  const std::int64_t width = decoder.info.image_width, height = decoder.info.image_height;
+  if (auto refusal = refused_size(width, height)) return *std::move(refusal);
+  claim.grow(coefficient_bytes(decoder));
   Decoded decoded;
-  decoded.picture = {width, height, {}};
-  decoded.picture.rgb.resize(static_cast<std::size_t>(width) * static_cast<std::size_t>(height) *
-                             3);
+  decoded.picture = black_picture(width, height, claim);
   std::vector<std::uint8_t> row(
       decoder.info.num_components == 4 ? static_cast<std::size_t>(width) * 4 : 0);
   if (!read_pixels(decoder, decoded.picture.rgb.data(), row.data())) return failure(decoder);
-  if (is_truncated(decoder)) return {{ReadStatus::truncated, decoder.error.message}, {}};
+  if (is_truncated(decoder)) return refused(ReadStatus::truncated, decoder.error.message);
   // What follows the last pixel can be wrong without any harm; it is read for its complaints.
   const bool clean_end =
       attempt(decoder, [](jpeg_decompress_struct& info) { jpeg_finish_decompress(&info); });

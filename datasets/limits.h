@@ -3,15 +3,26 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What a picture file may cost at most; anything beyond is refused before memory is spent on it.
-/// The numbers of pixels are those at which Pillow warns of a decompression bomb.
+/// What an image file may cost at most; anything beyond is refused before memory or time is spent
+/// on it. The numbers of pixels are those at which Pillow warns of a decompression bomb. Work is
+/// counted, not timed, so that every machine refuses the same files; the aim is 2 s on an idle
+/// core.
 namespace cputrain {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
 constexpr std::int64_t kMaxSide = 16384;
 constexpr std::int64_t kMaxPixels = 89'478'485;
-constexpr int kMaxJpegScans = 256;  ///< a few bytes a scan can cost a pass over the whole picture
-constexpr std::size_t kMaxDecoderBytes = std::size_t{1} << 30;  ///< libjpeg's pools; one stb block
+constexpr int kMaxJpegScans = 256;  ///< a few bytes per scan can cost a pass over the whole image
+/// Samples that all scans of a JPEG touch together (in a TIFF: of all JPEG streams). An image of
+/// kMaxPixels in the usual ten progressive scans touches 1.25e9 without subsampling. An empty scan
+/// costs libjpeg 0.4 to 0.6 ns per sample, so the limit is about 1.5 s.
+constexpr std::int64_t kMaxScanSamples = 2'500'000'000;
+/// Arithmetic coding makes samples out of no bits at all, at the price of about so many scans.
+constexpr std::int64_t kArithmeticScans = 64;
+constexpr std::size_t kMaxDecoderBytes = std::size_t{1}
+                                         << 30;  ///< libjpeg's pools; strips of a TIFF
+/// Bytes in decoding over all threads of a process together, beside one image (decoding_budget.h).
+constexpr std::size_t kDecodingBytes = std::size_t{1} << 30;
 constexpr std::size_t kMaxFiles = 50'000'000;
 constexpr std::size_t kMaxClasses = 100'000;
 

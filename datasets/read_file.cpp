@@ -30,7 +30,7 @@ FileContent unreadable() { return {{ReadStatus::unreadable, std::strerror(errno)
 
 }  // namespace
 
-FileContent read_file(const std::string& path, std::size_t limit) {
+FileContent read_file(const std::string& path, std::size_t limit, DecodingBudget::Claim* claim) {
   const Descriptor file(path);
   struct stat facts {};
   if (file.number() < 0 || ::fstat(file.number(), &facts) != 0) return unreadable();
@@ -39,6 +39,7 @@ FileContent read_file(const std::string& path, std::size_t limit) {
   if (size > limit) {
     return {{ReadStatus::too_large, std::to_string(size) + " bytes"}, {}};
   }
+  if (claim != nullptr) claim->grow(size);
   FileContent content;
   content.bytes.resize(size);
   std::size_t done = 0;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "datasets/decoding_budget.h"
 
 namespace cputrain {
 
@@ -13,7 +14,9 @@ struct FileContent {
   std::vector<std::uint8_t> bytes;
 };
 
-/// A whole regular file of at most `limit` bytes.
-FileContent read_file(const std::string& path, std::size_t limit);
+/// A whole regular file of at most `limit` bytes, whose memory is claimed first where it is an
+/// image's.
+FileContent read_file(const std::string& path, std::size_t limit,
+                      DecodingBudget::Claim* claim = nullptr);
 
 }  // namespace cputrain

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "cli/place_ranks.h"
+#include "comm/agreement.h"
 #include "comm/contestants.h"
 #include "comm/pages.h"
 #include "core/clock.h"
@@ -17,6 +18,7 @@
 #include "core/hash.h"
 #include "core/tell.h"
 #include "core/text.h"
+#include "data/pixel_sample.h"
 
 namespace cputrain {
 
@@ -118,6 +120,8 @@ DecodedData decode_with_progress(const Session& session, const Services& service
   for (const BadSample& bad : data.bad) left_out.add(bad.name);
   check_agreement(session, "the pictures that they can read",
                   fmt::format("{} damaged ({:016x})", data.bad.size(), left_out.value()));
+  check_agreement(session, "the pixels of their images (other decoders?)",
+                  pixel_sample(data, config.seed.value_or(0)));
   return data;
 }
 
@@ -161,21 +165,7 @@ Inference make_inference(const Session& session, const Graph& graph, std::vector
 }
 
 void check_agreement(const Session& session, const std::string& what, const std::string& mine) {
-  const std::vector<std::string> all = session.communicator->gather(mine);
-  if (std::ranges::all_of(all, [&](const std::string& other) { return other == all.front(); })) {
-    return;
-  }
-  std::map<std::string, std::vector<std::string>> ranks;
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    ranks[all[rank]].push_back(std::to_string(rank));
-  }
-  for (const auto& [value, who] : ranks) {
-    if (session.leads()) tell(fmt::format("ranks {}: {}", join(who, ","), value));
-  }
-  fail(ExitCode::disagree,
-       fmt::format("ranks differ in {} (they would train different things; the lines above say who "
-                   "has what); start all of them with the same program, flags and data",
-                   what));
+  check_agreement(*session.communicator, what, mine);
 }
 
 void write_result(const Session& session, const std::string& file, const std::string& text) {

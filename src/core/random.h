@@ -20,7 +20,8 @@ enum class Purpose : std::uint32_t {
   split,
   pixels,
   noise,
-  compression
+  compression,
+  comparison
 };
 
 /// Random numbers for one purpose and up to two coordinates, for example

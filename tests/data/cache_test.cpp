@@ -7,9 +7,11 @@
 #include <thread>
 
 #include "backends/threads/threads_communicator.h"
+#include "comm/agreement.h"
 #include "comm/solo.h"
 #include "core/error.h"
 #include "data/made_files.h"
+#include "data/pixel_sample.h"
 #include "datasets/datasets.h"
 #include "datasets/image_cache.h"
 #include "support/temporary_folder.h"
@@ -211,6 +213,73 @@ TEST_F(Cache, progress_may_stop_it) {
                     [](std::size_t, std::size_t) { throw Error(ExitCode::interrupted, "stop"); }},
                    comm->node_memory(), comm->node_barrier()),
                Error);
+}
+
+/// Two nodes of two ranks, each node with a folder of its own, as local disks are.
+class Nodes : public Cache {
+ protected:
+  static constexpr int kImages = 20;
+
+  void write_node(const std::string& node, const Picture& odd) {
+    for (const std::string folder : {"cat", "dog"}) {
+      for (int i = 0; i < kImages; ++i) {
+        const bool other = folder == "dog" && i == 3;
+        write(node + "/" + folder + "/" + std::to_string(i) + ".bmp",
+              bmp_of(other ? odd : smooth_picture(10, 8)));
+      }
+    }
+  }
+  /// What the ranks' comparison throws; empty where they agree.
+  std::string disagreement() {
+    try {
+      run_ranks(
+          4,
+          [&](Communicator& comm) {
+            const std::string node = comm.rank() < 2 ? "one" : "two";
+            const DataSource source = pipeline_.open(
+                {.spec = (folder_.path() / node).string(), .validation_split = 0.25, .seed = 1});
+            const DecodedData data = decode(source, comm);
+            check_agreement(comm, "pixels", pixel_sample(data, 5));
+          },
+          2);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::disagree);
+      return error.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(Nodes, that_decode_other_pixels_are_told_before_the_first_step) {
+  write_node("one", smooth_picture(10, 8)), write_node("two", smooth_picture(10, 8));
+  EXPECT_EQ(disagreement(), "");
+  Picture odd = smooth_picture(10, 8);
+  odd.rgb[100] ^= 1;  // one bit of one value of one of 40 images
+  write_node("two", odd);
+  const std::string words = disagreement();
+  EXPECT_NE(words.find("ranks 0,1: "), std::string::npos) << words;
+  EXPECT_NE(words.find("ranks 2,3: "), std::string::npos) << words;
+  EXPECT_NE(words.find("of 40 images"), std::string::npos) << words;
+}
+
+TEST_F(Cache, a_sample_of_pixels_is_drawn_by_seed) {
+  const DataSource source = pipeline_.open({.spec = "synthetic:200", .validation_split = 0.25});
+  const auto comm = make_solo();
+  const DecodedData data = decode(source, *comm);
+  EXPECT_EQ(pixel_sample(data, 1), pixel_sample(data, 1));
+  EXPECT_NE(pixel_sample(data, 1), pixel_sample(data, 2));
+  EXPECT_NE(pixel_sample(data, 1).find("of 64 images"), std::string::npos);
+}
+
+/// A mapped file gives the pixels that were packed, so the ranks of a node with a cache and of one
+/// with a packed file agree.
+TEST_F(Cache, a_sample_of_pixels_is_the_same_in_a_packed_file) {
+  write_good_pictures();
+  const auto comm = make_solo();
+  const std::string packed = (folder_.path() / "data.ctpack").string();
+  pipeline_.pack(open(), {packed, {8, 10, 3}, Resize::bilinear, 1, {}});
+  const DataSource mapped = pipeline_.open({.spec = packed});
+  EXPECT_EQ(pixel_sample(decode(open(), *comm), 3), pixel_sample(decode(mapped, *comm), 3));
 }
 
 TEST_F(Cache, one_picture_for_predict) {

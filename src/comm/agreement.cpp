@@ -1,0 +1,33 @@
+#include "comm/agreement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace cputrain {
+
+void check_agreement(Communicator& communicator, const std::string& what, const std::string& mine) {
+  const std::vector<std::string> all = communicator.gather(mine);
+  if (std::ranges::all_of(all, [&](const std::string& other) { return other == all.front(); })) {
+    return;
+  }
+  std::map<std::string, std::vector<std::string>> ranks;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    ranks[all[rank]].push_back(std::to_string(rank));
+  }
+  std::string table;
+  for (const auto& [value, who] : ranks) {
+    table += fmt::format("\n  ranks {}: {}", join(who, ","), value);
+  }
+  fail(ExitCode::disagree,
+       fmt::format("ranks differ in {} (they would train different things); start all of them with "
+                   "the same program, flags and data:{}",
+                   what, table));
+}
+
+}  // namespace cputrain

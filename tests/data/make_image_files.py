@@ -1,0 +1,339 @@
+#!/usr/bin/python3
+"""Writes image_files.json: small image files of every format, good and damaged, and what Pillow sees in them.
+
+Needs Debian's python3-pil, python3-numpy and libtiff-tools (made with Pillow 9.4.0, libtiff 4.5.0, libwebp 1.2.4). What Pillow
+cannot write is put together here from the formats' specifications; where Pillow and the specification differ, pixels are
+given by hand, and a comment says why.
+"""
+import io
+import json
+import os
+import struct
+import subprocess
+import tempfile
+import zlib
+
+import numpy as np
+from PIL import Image
+
+H, W = 9, 13
+Y, X, C = np.meshgrid(np.arange(H), np.arange(W), np.arange(4), indexing="ij")
+PIXELS = ((Y * 37 + X * 23 + C * 71 + X * Y * 5) % 256).astype(np.uint8)
+RGB, RGBA = Image.fromarray(PIXELS[..., :3]), Image.fromarray(PIXELS, "RGBA")
+GREY, INKS = Image.fromarray(PIXELS[..., 0]), Image.fromarray(PIXELS, "CMYK")
+BILEVEL = Image.fromarray(np.where(PIXELS[..., 0] < 128, 0, 255).astype(np.uint8)).convert("1")
+INDEX = (X[..., 0] * 3 + Y[..., 0] * 5).astype(np.uint8)
+files = []
+
+
+def add(name, data, status="ok", pixels=None, tolerance=0):
+    """Pixels are Pillow's unless they are given."""
+    entry = {"name": name, "status": status, "file": data.hex()}
+    if status == "ok":
+        if pixels is None:
+            pixels = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+        height, width, _ = pixels.shape
+        entry.update(width=width, height=height, tolerance=tolerance, pixels=pixels.astype(int).ravel().tolist())
+    files.append(entry)
+
+
+def saved(image, form, **how):
+    file = io.BytesIO()
+    image.save(file, form, **how)
+    return file.getvalue()
+
+
+def palette_image(colours):
+    image = Image.fromarray(INDEX % colours, "P")
+    image.putpalette([(i * k + 17 * k) % 256 for i in range(colours) for k in (37, 91, 53)])
+    return image
+
+
+# PNG: chunks of length, type, data, CRC.
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def png(width, height, bits, colour, rows, interlaced=0, more=b"", cut=None):
+    packed = zlib.compress(rows)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0, interlaced)) + more
+            + chunk(b"IDAT", packed[:cut]) + chunk(b"IEND", b""))
+
+
+def plain_rows(image):
+    return b"".join(b"\0" + row.tobytes() for row in image)
+
+
+def adam7(image):
+    passes = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
+    return b"".join(plain_rows(image[y::dy, x::dx]) for y, x, dy, dx in passes if x < W)
+
+
+def png_files():
+    for name, image in (("rgb", RGB), ("rgba", RGBA), ("grey", GREY), ("1 bit", BILEVEL)):
+        add("png " + name, saved(image, "PNG"))
+    for colours in (2, 4, 16, 200):
+        add(f"png palette of {colours}", saved(palette_image(colours), "PNG"))
+    add("png palette with transparency", saved(palette_image(16), "PNG", transparency=3))
+    wide = (PIXELS[..., :3].astype(">u2") << 8) + 77
+    add("png 16 bits", png(W, H, 16, 2, plain_rows(wide.astype(">u2"))), pixels=PIXELS[..., :3])
+    add("png interlaced", png(W, H, 8, 2, adam7(PIXELS[..., :3].copy()), 1))
+    palette = bytes((i * k) % 256 for i in range(70) for k in (7, 11, 13))
+    add("png interlaced palette", png(W, H, 8, 3, adam7(INDEX % 70), 1, chunk(b"PLTE", palette)))
+    short = chunk(b"PLTE", palette[:30])
+    add("png index behind its palette", png(W, H, 8, 3, plain_rows(INDEX % 70), 0, short), "not an image")
+    add("png interlaced index behind its palette", png(W, H, 8, 3, adam7(INDEX % 70), 1, short), "not an image")
+    packed = np.packbits(np.unpackbits((INDEX % 16)[..., None] << 4, axis=2)[..., :4].reshape(H, -1), axis=1)
+    add("png 4-bit index behind its palette", png(W, H, 4, 3, plain_rows(packed), 0, short), "not an image")
+    add("png without its palette", png(W, H, 8, 3, plain_rows(INDEX % 70)), "not an image")
+    add("png of too few rows", png(W, H, 8, 2, plain_rows(PIXELS[:5, :, :3])), "not an image")
+    add("png interlaced that ends early", png(W, H, 8, 2, adam7(PIXELS[..., :3].copy())[:150], 1), "not an image")
+    add("png whose stream is cut", png(W, H, 8, 2, plain_rows(PIXELS[..., :3]), cut=-40), "not an image")
+    add("png that does not begin with IHDR",
+        b"\x89PNG\r\n\x1a\n" + chunk(b"tEXt", b"a\0" + struct.pack(">II", W, H) + bytes(9)) + chunk(b"IEND", b""), "not an image")
+
+
+# BMP: file header, information header, masks or palette, rows from below.
+def bmp(bits, rows, between=b"", compression=0, header=40, used=0, top_down=False, offset=None):
+    rows = rows if top_down else rows[::-1]
+    data = b"".join(row + bytes(-len(row) % 4) for row in rows)
+    at = 14 + header + len(between) if offset is None else offset
+    if header == 12:
+        info = struct.pack("<IHHHH", 12, W, H, 1, bits)
+    else:
+        info = struct.pack("<IiiHHIIiiII", header, W, -H if top_down else H, 1, bits, compression, len(data), 0, 0, used, 0)
+    if header > 40:
+        info, between = info + between[:16] + bytes(header - 40 - len(between[:16])), between[16:]
+        at = 14 + header + len(between)
+    return struct.pack("<2sIHHI", b"BM", at + len(data), 0, 0, at) + info + between + data
+
+
+def words(values, kind):
+    return [row.astype(kind).tobytes() for row in values]
+
+
+def bmp_files():
+    add("bmp 24 bits", saved(RGB, "BMP"))
+    add("bmp 32 bits", saved(RGBA, "BMP"))
+    add("bmp grey", saved(GREY, "BMP"))
+    add("bmp 1 bit", saved(BILEVEL, "BMP"))
+    add("bmp palette of 200", saved(palette_image(200), "BMP"))
+    blue_first = [row.tobytes() for row in PIXELS[..., 2::-1]]
+    add("bmp from the top", bmp(24, blue_first, top_down=True))
+    add("bmp of OS/2", bmp(24, blue_first, header=12))
+    colours = np.array([[(i * k + 9) % 256 for k in (37, 91, 53)] for i in range(16)])
+    nibbles = INDEX % 16
+    packed = [bytes(int(a) << 4 | int(b) for a, b in zip(row[::2], list(row[1::2]) + [0])) for row in nibbles]
+    palette = b"".join(bytes([*colour[::-1], 0]) for colour in colours.tolist())
+    add("bmp 4 bits", bmp(4, packed, palette, used=16), pixels=colours[nibbles])
+    three = b"".join(bytes(colour[::-1]) for colour in colours.tolist())
+    add("bmp 4 bits of OS/2", bmp(4, packed, three, header=12), pixels=colours[nibbles])
+    red, green, blue = (PIXELS[..., c].astype(int) for c in range(3))
+
+    def grown(value, bits):  # the bits again and again until there are eight
+        return int(f"{value:0{bits}b}" * 8, 2) >> (8 * bits - 8)
+
+    def shown(*parts):
+        return np.stack([np.vectorize(lambda v, b=bits: grown(v, b))(part) for part, bits in parts], -1)
+
+    fives = shown((red >> 3, 5), (green >> 3, 5), (blue >> 3, 5))
+    add("bmp 16 bits", bmp(16, words(red >> 3 << 10 | green >> 3 << 5 | blue >> 3, "<u2")), pixels=fives)
+    rows = words(red >> 3 << 11 | green >> 2 << 5 | blue >> 3, "<u2")
+    six = shown((red >> 3, 5), (green >> 2, 6), (blue >> 3, 5))
+    masks = struct.pack("<III", 0xF800, 0x07E0, 0x001F)
+    add("bmp 16 bits with masks", bmp(16, rows, masks, 3), pixels=six)
+    add("bmp 16 bits with masks in its header", bmp(16, rows, masks + bytes(4), 3, 108), pixels=six)
+    ten = struct.pack("<III", 0x3FF00000, 0x000FFC00, 0x000003FF)
+    rows = words((red << 2 | 1) << 20 | (green << 2 | 2) << 10 | blue << 2, "<u4")
+    add("bmp of 10 bits a colour", bmp(32, rows, ten, 3), pixels=PIXELS[..., :3])
+    add("bmp 32 bits, red last", bmp(32, words(red | green << 8 | blue << 16, "<u4"), struct.pack("<III", 0xFF, 0xFF00, 0xFF0000), 3),
+        pixels=PIXELS[..., :3])
+    bytes_of_index = [row.tobytes() for row in nibbles]
+    add("bmp 8-bit index behind its palette", bmp(8, bytes_of_index, palette[:40], used=10), "not an image")
+    add("bmp 4-bit index behind its palette", bmp(4, packed, palette[:40], used=10), "not an image")
+    ones = [np.packbits(row & 1).tobytes() for row in nibbles]
+    add("bmp 1-bit index behind its palette", bmp(1, ones, palette[:4], used=1), "not an image")
+    add("bmp that claims colours it does not have", bmp(8, bytes_of_index, palette[:40], used=256), "not an image")
+    add("bmp of OS/2 without its palette", bmp(8, bytes_of_index, b"", header=12), "not an image")
+    add("bmp with a hole in a mask", bmp(32, rows, struct.pack("<III", 0x3FF00000, 0x000F0C00, 0x3FF), 3), "not an image")
+    add("bmp without a mask", bmp(32, rows, struct.pack("<III", 0x3FF00000, 0, 0x3FF), 3), "not an image")
+    add("bmp whose pixels begin inside its header", bmp(24, blue_first, offset=30), "not an image")
+    add("bmp with run lengths", bmp(8, [b"\x0d\x01\0\0"] * H, palette + bytes(960), 1, used=256), "unsupported")
+    add("bmp of 2 bits", bmp(2, [bytes(4)] * H, palette[:16]), "unsupported")
+    add("bmp of a JPEG", bmp(24, blue_first, compression=4), "unsupported")
+
+
+# GIF: codes that never grow, since a clear code comes before they would.
+def gif_codes(indices, literal_bits=7):
+    width, clear = literal_bits + 1, 1 << literal_bits
+    codes, room = [clear], (1 << literal_bits) - 2
+    for i, index in enumerate(indices):
+        if i and i % room == 0:
+            codes.append(clear)
+        codes.append(int(index))
+    codes.append(clear + 1)
+    bits = sum(code << (width * i) for i, code in enumerate(codes))
+    data = bits.to_bytes((width * len(codes) + 7) // 8, "little")
+    blocks = [data[i:i + 200] for i in range(0, len(data), 200)]
+    return bytes([literal_bits]) + b"".join(bytes([len(b)]) + b for b in blocks) + b"\0"
+
+
+def gif(indices, palette, left=0, top=0, screen=(W, H), background=0, control=b"", size=None, codes=None, local=False):
+    height, width = indices.shape if size is None else size
+    power = max(1, (len(palette) - 1).bit_length())
+    table = bytes(palette.astype(np.uint8).ravel()) + bytes(3 * (2 ** power - len(palette)))
+    flags = 0x80 | (power - 1)
+    head = b"GIF89a" + struct.pack("<HHBBB", *screen, 0 if local else flags, background, 0) + (b"" if local else table)
+    image = b"\x2c" + struct.pack("<HHHHB", left, top, width, height, flags if local else 0) + (table if local else b"")
+    return head + control + image + (gif_codes(indices.ravel()) if codes is None else codes) + b";"
+
+
+def gif_files():
+    colours = np.array([[(i * k + 5) % 256 for k in (37, 91, 53)] for i in range(64)])
+    index = INDEX % 64
+    add("gif", saved(palette_image(60), "GIF", interlace=0))
+    add("gif interlaced", saved(palette_image(60), "GIF", interlace=1))
+    add("gif 1 bit", saved(BILEVEL, "GIF"))
+    add("gif of long codes", saved(Image.fromarray(((Y * 31 + X * X * 7) % 251)[..., 0].astype(np.uint8)).resize((90, 80)), "GIF"))
+    add("gif with a palette of its image", gif(index, colours, local=True), pixels=colours[index])
+    control = b"\x21\xf9\x04\x01\0\0\x07\0"
+    see_through = colours[index]
+    see_through[index == 7] = 0  # Pillow shows the colour that the palette has there
+    add("gif with transparency", gif(index, colours, control=control), pixels=see_through)
+    add("gif whose transparent index has no colour",
+        gif(np.where(index == 7, 100, index), colours, control=b"\x21\xf9\x04\x01\0\0\x64\0"), pixels=see_through)
+    part = np.broadcast_to(colours[9], (H, W, 3)).copy()  # Pillow ignores the background
+    part[2:7, 3:11] = colours[index[2:7, 3:11]]
+    add("gif of a part of its screen", gif(index[2:7, 3:11], colours, 3, 2, background=9), pixels=part)
+    add("gif of two images", gif(index, colours)[:-1] + gif(index[::-1], colours)[13 + 192:], pixels=colours[index])
+    add("gif whose codes end early", gif(index, colours, codes=gif_codes(index.ravel()[:50])), "truncated")
+    add("gif without codes", gif(index, colours, codes=b"\x07\0"), "truncated")
+    add("gif of a large screen and few codes",
+        gif(index, colours, screen=(9459, 9459), size=(9459, 9459), codes=gif_codes(index.ravel())), "truncated")
+    add("gif index behind its palette", gif(index + 60, colours), "not an image")
+    add("gif image beside its screen", gif(index, colours, left=1), "not an image")
+    add("gif image of no size", gif(index, colours, size=(0, 0)), "not an image")
+    add("gif without a palette", gif(index, colours)[:10] + b"\0\0\0" + gif(index, colours)[13 + 192:], "not an image")
+    add("gif without an image", gif(index, colours)[:13 + 192] + b";", "not an image")
+    wrong = bytearray(gif_codes(index.ravel()))
+    wrong[3] = 0xFF  # a code far above those that the table has
+    add("gif of a wrong code", gif(index, colours, codes=bytes(wrong)), "not an image")
+    add("gif of 12-bit literals", gif(index, colours, codes=b"\x0c" + gif_codes(index.ravel())[1:]), "not an image")
+
+
+def webp_files():
+    still, other = saved(RGB, "WEBP", lossless=True), Image.fromarray(255 - PIXELS[..., :3])
+    add("webp lossless", still)
+    add("webp lossless with alpha", saved(RGBA, "WEBP", lossless=True, exact=True), pixels=PIXELS[..., :3])
+    lossy = saved(RGB, "WEBP", quality=80)
+    add("webp", lossy)
+    add("webp with alpha", saved(RGBA, "WEBP", quality=80))
+    add("webp animated", saved(RGB, "WEBP", save_all=True, append_images=[other], lossless=True))
+    vp8l = still[still.index(b"VP8L"):]
+    frame = struct.pack("<I", 1)[:3] + struct.pack("<I", 2)[:3] + struct.pack("<I", W - 1)[:3] + struct.pack("<I", H - 1)[:3] + bytes(4)
+    canvas = b"\x02\0\0\0" + struct.pack("<I", W + 5)[:3] + struct.pack("<I", H + 6)[:3]
+    body = b"WEBPVP8X" + struct.pack("<I", 10) + canvas + b"ANIM" + struct.pack("<I", 6) + bytes(6)
+    anmf = b"ANMF" + struct.pack("<I", 16 + len(vp8l)) + frame + vp8l
+    black = np.zeros((H + 7, W + 6, 3), np.uint8)
+    black[4:4 + H, 2:2 + W] = PIXELS[..., :3]
+    add("webp animated, first frame smaller", b"RIFF" + struct.pack("<I", len(body + anmf)) + body + anmf, pixels=black)
+    far = anmf[:8] + b"\x40\0\0" + anmf[11:]
+    add("webp whose frame lies beside its canvas", b"RIFF" + struct.pack("<I", len(body + far)) + body + far, "not an image")
+    add("webp of another size than its canvas",
+        b"RIFF" + struct.pack("<I", 22 + len(vp8l)) + body[:22].replace(b"\x02\0\0\0", bytes(4), 1) + vp8l, "not an image")
+    add("webp without an image", b"RIFF\x0c\0\0\0WEBPEXIF\0\0\0\0", "not an image")
+    add("webp of zeros", b"RIFF" + struct.pack("<I", 44) + b"WEBPVP8 " + struct.pack("<I", 32) + bytes(32), "not an image")
+    for cut in (13, len(still) // 2, len(still) - 2):
+        add(f"webp cut at {cut}", still[:cut], "truncated")
+    add("webp whose chunk is cut", b"RIFF" + struct.pack("<I", len(lossy) - 30) + lossy[8:-22], "truncated")
+    add("webp whose data end early", b"RIFF" + struct.pack("<I", 12 + 60) + lossy[8:16] + struct.pack("<I", 60) + lossy[20:80],
+        "truncated")
+
+
+# TIFF: header, the pixels, one directory of tag, type (3 short, 4 long), count, value or its place.
+def tiff(data, tags):
+    at = 8 + len(data) + len(data) % 2
+    entries, behind = b"", b""
+    room = at + 2 + 12 * len(tags) + 4
+    for tag in sorted(tags):
+        kind, values = tags[tag]
+        packed = struct.pack("<" + {3: "H", 4: "I"}[kind] * len(values), *values)
+        if len(packed) > 4:
+            place, behind = room + len(behind), behind + packed
+            packed = struct.pack("<I", place)
+        entries += struct.pack("<HHI", tag, kind, len(values)) + packed.ljust(4, b"\0")
+    return b"II*\0" + struct.pack("<I", at) + data + bytes(len(data) % 2) + struct.pack("<H", len(tags)) + entries + bytes(4) + behind
+
+
+def tags(**changed):
+    names = {"width": 256, "height": 257, "bits": 258, "compression": 259, "photometric": 262, "offsets": 273, "samples": 277,
+             "rows": 278, "counts": 279, "planes": 284, "tile_width": 322, "tile_height": 323, "tile_offsets": 324, "tile_counts": 325}
+    base = {"width": (4, [W]), "height": (4, [H]), "bits": (3, [8, 8, 8]), "compression": (3, [1]), "photometric": (3, [2]),
+            "offsets": (4, [8]), "samples": (3, [3]), "rows": (4, [H]), "counts": (4, [W * H * 3])}
+    base.update(changed)
+    return {names[key]: value for key, value in base.items() if value is not None}
+
+
+def tiff_files():
+    plain, pixels = saved(RGB, "TIFF"), PIXELS[..., :3].tobytes()
+    for how in ("tiff_lzw", "tiff_deflate", "tiff_adobe_deflate", "packbits", "jpeg"):
+        add("tiff " + how, saved(RGB, "TIFF", compression=how))
+    add("tiff", plain)
+    add("tiff grey", saved(GREY, "TIFF"))
+    add("tiff palette", saved(palette_image(200), "TIFF", compression="tiff_lzw"))
+    add("tiff inks", saved(INKS, "TIFF"), tolerance=1)
+    add("tiff with alpha", saved(RGBA, "TIFF"), pixels=PIXELS[..., :3])
+    for how in ("group3", "group4", "tiff_ccitt"):
+        add("tiff " + how, saved(BILEVEL, "TIFF", compression=how))
+    add("tiff of two pages", saved(RGB, "TIFF", save_all=True, append_images=[GREY]))
+    # Pillow turns a TIFF, and no other format, as its tag says.
+    add("tiff with an orientation", saved(RGB, "TIFF", tiffinfo={274: 3}), pixels=PIXELS[..., :3])
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = os.path.join(folder, "a.tif"), os.path.join(folder, "b.tif")
+        with open(source, "wb") as file:
+            file.write(plain)
+        for name, flags in (("in tiles", ["-t", "-w", "16", "-l", "16", "-c", "lzw"]), ("in planes", ["-p", "separate"]),
+                            ("of the other byte order", ["-B", "-c", "lzw"]), ("of 64 bits", ["-8"]), ("in strips", ["-r", "2"])):
+            subprocess.run(["tiffcp", *flags, source, target], check=True)
+            with open(target, "rb") as file:
+                add("tiff " + name, file.read())
+    add("tiff by hand", tiff(pixels, tags()))
+    good = tiff(pixels, tags())
+    for cut in (6, 60, len(good) - 30):
+        add(f"tiff cut at {cut}", good[:cut], "truncated")
+    add("tiff whose strip lies behind its end", tiff(pixels, tags(offsets=(4, [100000]))), "truncated")
+    two = dict(rows=(4, [5]), offsets=(4, [8, 8 + 5 * W * 3]))
+    add("tiff of two strips", tiff(pixels, tags(**two, counts=(4, [5 * W * 3, 4 * W * 3]))))
+    add("tiff whose strip is longer than the file", tiff(pixels, tags(**two, counts=(4, [5 * W * 3, 100000]))), "truncated")
+    add("tiff whose strip is too short", tiff(pixels, tags(**two, counts=(4, [5 * W * 3, 50]))), "not an image")
+    # There is no doubt how long the only strip is, so libtiff corrects it.
+    add("tiff whose only strip claims another length", tiff(pixels, tags(counts=(4, [100]))), pixels=PIXELS[..., :3])
+    palette = (3, [(i * k + 17) * 100 % 65536 for k in (37, 91, 53) for i in range(256)])
+    indexed = tiff(pixels[:W * H], {**tags(bits=(3, [8]), samples=(3, [1]), photometric=(3, [3]), counts=(4, [W * H])), 320: palette})
+    add("tiff palette behind the pixels", indexed)
+    add("tiff whose palette is cut", indexed[:-700], "truncated")
+    add("tiff without strips", tiff(pixels, tags(offsets=None, counts=None)), "not an image")
+    add("tiff without a width", tiff(pixels, tags(width=None)), "not an image")
+    add("tiff of a wrong LZW stream", tiff(pixels, tags(compression=(3, [5]))), "not an image")
+    add("tiff of a wrong deflate stream", tiff(pixels, tags(compression=(3, [8]))), "not an image")
+    add("tiff of a deflate stream that ends early",
+        tiff(zlib.compress(pixels[:90]), tags(compression=(3, [8]), counts=(4, [len(zlib.compress(pixels[:90]))]))), "not an image")
+    add("tiff of Zstandard", tiff(pixels, tags(compression=(3, [50000]))), "unsupported")
+    add("tiff of 32 bits", tiff(pixels, tags(bits=(3, [32, 32, 32]))), "unsupported")
+    add("tiff of 60000 samples", tiff(pixels, tags(samples=(3, [60000]), bits=(3, [8]))), "unsupported")
+    add("tiff beyond the sides", tiff(pixels, tags(width=(4, [20000]))), "too large")
+    add("tiff beyond the pixels", tiff(pixels, tags(width=(4, [16000]), height=(4, [16000]))), "too large")
+    tile = dict(offsets=None, counts=None, rows=None, tile_offsets=(4, [8]), tile_counts=(4, [len(pixels)]))
+    add("tiff of one huge tile", tiff(pixels, tags(**tile, tile_width=(4, [32768]), tile_height=(4, [32768]))), "too large")
+    add("tiff of strips that lie on each other",
+        tiff(pixels, tags(rows=(4, [1]), offsets=(4, [8] * H), counts=(4, [len(pixels)] * H), compression=(3, [8]))), "not an image")
+    scans = b"\xff\xd8" + b"\xff\xda" * 60 + b"\xff\xd9"
+    add("tiff of a JPEG of many scans",
+        tiff(scans, tags(width=(4, [8000]), height=(4, [8000]), rows=(4, [8000]), photometric=(3, [6]), compression=(3, [7]),
+                         counts=(4, [len(scans)]))), "too large")
+
+
+for make in (png_files, bmp_files, gif_files, webp_files, tiff_files):
+    make()
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "image_files.json"), "w") as out:
+    out.write("[\n" + ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in files) + "\n]\n")
