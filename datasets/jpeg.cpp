@@ -15,6 +15,14 @@
 namespace cputrain {
 namespace {
 
+/// Scans of a file and the samples that they touch together.
+struct Scans {
+  int count = 0;
+  std::int64_t samples = 0;
+
+  bool too_many() const { return count > kMaxJpegScans || samples > kMaxScanSamples; }
+};
+
 /// libjpeg reports errors by calling error_exit, which must not return. An exception must not cross
 /// its C frames, so error_exit jumps back to attempt() below.
 struct ErrorState {
@@ -23,9 +31,7 @@ struct ErrorState {
   char message[JMSG_LENGTH_MAX] = {};  // the first complaint, or the error
   bool data_missing = false;           // a decoder ran out of bits
   bool file_ended = false;             // bytes were wanted after the last one
-  int scans = 0;                       // that were counted
-  std::int64_t samples = 0;            // which they touch
-  bool too_much_work = false;
+  Scans scans;                         // that began
 };
 
 /// Everything that libjpeg allocates belongs to `info`; it is released in a frame that no jump
@@ -57,27 +63,51 @@ void on_message(j_common_ptr info, int level) {
   error.file_ended |= info->err->msg_code == JWRN_JPEG_EOF;
 }
 
-/// Samples that the scan which begins now touches.
-std::int64_t samples_of_scan(const jpeg_decompress_struct& info) {
-  std::int64_t samples = 0;
-  for (int i = 0; i < info.comps_in_scan; ++i) {
-    const jpeg_component_info& component = *info.cur_comp_info[i];
-    samples += std::int64_t{component.width_in_blocks} * component.height_in_blocks * DCTSIZE2;
-  }
-  return info.arith_code ? samples * kArithmeticScans : samples;
+std::int64_t samples_of(const jpeg_decompress_struct& info, const jpeg_component_info& component) {
+  const std::int64_t blocks = std::int64_t{component.width_in_blocks} * component.height_in_blocks;
+  return blocks * DCTSIZE2 * (info.arith_code ? kArithmeticScans : 1);
 }
 
 /// Called at least once per scan, before its first row. Only scans that libjpeg itself begins
 /// count, so a file cannot hide any.
 void on_progress(j_common_ptr common) {
   const auto* info = reinterpret_cast<j_decompress_ptr>(common);
-  ErrorState& error = state_of(common);
-  if (info->input_scan_number == error.scans) return;
-  error.scans = info->input_scan_number;
-  error.samples += samples_of_scan(*info);
-  if (error.scans <= kMaxJpegScans && error.samples <= kMaxScanSamples) return;
-  error.too_much_work = true;
-  std::longjmp(error.jump, 1);
+  Scans& scans = state_of(common).scans;
+  if (info->input_scan_number == scans.count) return;
+  scans.count = info->input_scan_number;
+  for (int i = 0; i < info->comps_in_scan; ++i) {
+    scans.samples += samples_of(*info, *info->cur_comp_info[i]);
+  }
+  if (scans.too_many()) std::longjmp(state_of(common).jump, 1);
+}
+
+/// The scans that a file's markers announce, counted without decoding any, until they are too many:
+/// most files of far too many scans are refused here for nothing. (ITU T.81, B.1.1: in coded data
+/// 0xFF is followed by 0 or is a restart marker; other segments have a length.)
+Scans announced_scans(const jpeg_decompress_struct& info, std::span<const std::uint8_t> file) {
+  Scans scans;
+  std::size_t at = 2;
+  while (at + 4 < file.size() && !scans.too_many()) {
+    const std::uint8_t marker = file[at + 1];
+    const bool bare = marker == 0 || marker == 0x01 || (marker >= 0xD0 && marker <= 0xD8);
+    if (file[at] != 0xFF || marker == 0xFF || bare) {
+      ++at;
+      continue;
+    }
+    if (marker == 0xD9) break;  // end of image
+    const std::size_t parts = marker == 0xDA ? file[at + 4] : 0;
+    scans.count += marker == 0xDA ? 1 : 0;
+    for (std::size_t i = 0; i < parts && at + 5 + 2 * i < file.size(); ++i) {
+      for (int c = 0; c < info.num_components; ++c) {
+        const jpeg_component_info& component = info.comp_info[c];
+        if (component.component_id == file[at + 5 + 2 * i]) {
+          scans.samples += samples_of(info, component);
+        }
+      }
+    }
+    at += std::size_t{2} + (file[at + 2] << 8 | file[at + 3]);
+  }
+  return scans;
 }
 
 /// Runs a piece of libjpeg work; false when libjpeg gave up. A jump skips destructors, so neither
@@ -140,7 +170,7 @@ bool read_pixels(Decoder& decoder, std::uint8_t* rgb, std::uint8_t* row) {
 
 /// Why libjpeg gave up.
 ReadStatus reason(const ErrorState& error) {
-  if (error.too_much_work) return ReadStatus::too_large;
+  if (error.scans.too_many()) return ReadStatus::too_large;
   switch (error.manager.msg_code) {
     case JERR_OUT_OF_MEMORY:
     case JERR_NO_BACKING_STORE:
@@ -161,18 +191,18 @@ ReadStatus reason(const ErrorState& error) {
   }
 }
 
-std::string work_text(const jpeg_decompress_struct& info, const ErrorState& error) {
+std::string work_text(const jpeg_decompress_struct& info, const Scans& scans) {
   const std::string size =
       std::to_string(info.image_width) + "x" + std::to_string(info.image_height) + ", ";
-  if (error.scans > kMaxJpegScans) return size + "above " + with_commas(kMaxJpegScans) + " scans";
-  return size + std::to_string(error.scans) + " scans or more: above " +
+  if (scans.count > kMaxJpegScans) return size + "above " + with_commas(kMaxJpegScans) + " scans";
+  return size + std::to_string(scans.count) + " scans or more: above " +
          with_commas(kMaxScanSamples) + " samples x scans";
 }
 
 Decoded failure(const Decoder& decoder) {
   const ErrorState& error = decoder.error;
-  return refused(reason(error),
-                 error.too_much_work ? work_text(decoder.info, error) : error.message);
+  return refused(reason(error), error.scans.too_many() ? work_text(decoder.info, error.scans)
+                                                       : std::string(error.message));
 }
 
 /// Where several scans are to come, libjpeg keeps the coefficients of the whole image, two bytes
@@ -205,6 +235,10 @@ Decoded decode_jpeg(std::span<const std::uint8_t> file, DecodingBudget::Claim& c
   if (!read_header(decoder, file)) return failure(decoder);
   const std::int64_t width = decoder.info.image_width, height = decoder.info.image_height;
   if (auto refusal = refused_size(width, height)) return *std::move(refusal);
+  if (jpeg_has_multiple_scans(&decoder.info)) {
+    const Scans scans = announced_scans(decoder.info, file);
+    if (scans.too_many()) return refused(ReadStatus::too_large, work_text(decoder.info, scans));
+  }
   claim.grow(coefficient_bytes(decoder));
   Decoded decoded;
   decoded.picture = black_picture(width, height, claim);
