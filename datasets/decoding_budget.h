@@ -34,6 +34,7 @@ class DecodingBudget {
 
     /// Returns when `bytes` more may be allocated.
     void grow(std::size_t bytes);
+    std::size_t bytes() const { return bytes_; }
 
    private:
     DecodingBudget& budget_;

@@ -14,13 +14,15 @@ constexpr std::int64_t kMaxSide = 16384;
 constexpr std::int64_t kMaxPixels = 89'478'485;
 constexpr int kMaxJpegScans = 256;  ///< a few bytes per scan can cost a pass over the whole image
 /// Samples that all scans of a JPEG touch together (in a TIFF: of all JPEG streams). An image of
-/// kMaxPixels in the usual ten progressive scans touches 1.25e9 without subsampling. An empty scan
-/// costs libjpeg 0.4 to 0.6 ns per sample, so the limit is about 1.5 s.
+/// kMaxPixels in the usual ten progressive scans touches 1.25e9 without subsampling. A scan that
+/// holds next to nothing costs libjpeg 0.4 to 0.6 ns per sample (2.1.5, one core of an EPYC), so
+/// the limit is about 1.5 s; what a scan holds is bounded by kMaxFileBytes.
 constexpr std::int64_t kMaxScanSamples = 2'500'000'000;
-/// Arithmetic coding makes samples out of no bits at all, at the price of about so many scans.
+/// Arithmetic coding makes samples out of hardly any bits, at 40 ns each: the price of so many
+/// scans.
 constexpr std::int64_t kArithmeticScans = 64;
-constexpr std::size_t kMaxDecoderBytes = std::size_t{1}
-                                         << 30;  ///< libjpeg's pools; strips of a TIFF
+/// What one decoder may take in one piece: libjpeg's pools; the strips of a TIFF together.
+constexpr std::size_t kMaxDecoderBytes = std::size_t{1} << 30;
 /// Bytes in decoding over all threads of a process together, beside one image (decoding_budget.h).
 constexpr std::size_t kDecodingBytes = std::size_t{1} << 30;
 constexpr std::size_t kMaxFiles = 50'000'000;

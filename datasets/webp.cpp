@@ -59,11 +59,11 @@ Container read_container(Bytes file) {
 }
 
 /// What libwebp allocates at most beside the pixels. Lossless: the whole image in four bytes per
-/// pixel, and for each group of Huffman codes tables of up to 20 kB; the smallest area with a group
+/// pixel, and for each group of Huffman codes tables of up to 21 kB; the smallest area with a group
 /// of its own is 4x4, and there are 65,536 groups at most. Lossy: rows of macroblocks with margins,
 /// of which 1 kB per column of 16 pixels and 1 MB are more than enough.
 std::size_t working_bytes(const WebPBitstreamFeatures& features) {
-  constexpr std::size_t kLossless = 2, kGroupBytes = 20'000, kMostGroups = 65'536;
+  constexpr std::size_t kLossless = 2, kGroupBytes = 21'000, kMostGroups = 65'536;
   const auto width = static_cast<std::size_t>(features.width);
   const std::size_t pixels = width * static_cast<std::size_t>(features.height);
   if (features.format != kLossless) return (width / 16 + 1) * 1024 + (std::size_t{1} << 20);

@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <thread>
+#include <utility>
 
 #include "core/random.h"
 #include "data/image_files.h"
@@ -49,7 +51,16 @@ TEST(DecodingBudget, holds_beside_one_image) {
   threads.clear();
   EXPECT_EQ(done, 2400u) << "claims that grow must not wait for each other for ever";
   EXPECT_LE(peak, kBudget + kLargest);
-  EXPECT_GT(peak, kLargest) << "several at a time";
+}
+
+TEST(DecodingBudget, lets_several_images_in_at_a_time) {
+  DecodingBudget budget(100);
+  Claim first(budget);
+  first.grow(50);
+  std::jthread([&] {
+    Claim second(budget);
+    second.grow(50);
+  }).join();  // returns: the second did not wait for the first
 }
 
 TEST(DecodingBudget, one_image_may_need_more_and_others_wait_for_it) {
@@ -98,24 +109,12 @@ TEST(DecodingBudget, nobody_starves) {
   stop = true;
 }
 
-/// What decode() asks for, found by the least budget that does not make a second image wait.
-bool fits_beside_another(const Bytes& file, std::size_t bytes) {
-  DecodingBudget budget(bytes);
-  std::atomic<bool> done{false};
-  std::jthread second;
-  bool fitted = false;
-  {
-    const Claim first(budget);
-    second = std::jthread([&] {
-      Claim claim(budget);
-      decode(file, claim);
-      done = true;
-    });
-    for (int i = 0; i < 200 && !done; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    fitted = done;
-  }
-  return fitted;
+/// Bytes that decode() claims for a file.
+std::size_t claimed(const Bytes& file) {
+  DecodingBudget budget;
+  Claim claim(budget);
+  decode(file, claim);
+  return claim.bytes();
 }
 
 TEST(DecodingBudget, counts_what_decoders_keep) {
@@ -123,13 +122,18 @@ TEST(DecodingBudget, counts_what_decoders_keep) {
   constexpr std::size_t kPixels = std::size_t{kSide} * kSide;
   const Picture picture = smooth_picture(kSide, kSide);
   const Bytes plain = jpeg_of(picture), scans = jpeg_of(picture, JpegKind::progressive);
-  EXPECT_TRUE(fits_beside_another(plain, kPixels * 3));
-  EXPECT_FALSE(fits_beside_another(plain, kPixels * 3 - 1));
-  // Three components of two bytes, two of which are subsampled: at least 3 bytes per pixel more.
-  EXPECT_FALSE(fits_beside_another(scans, kPixels * 6 - 1));
-  EXPECT_TRUE(fits_beside_another(scans, kPixels * 8));
-  EXPECT_TRUE(fits_beside_another(png_of(picture), kPixels * 3));
-  EXPECT_FALSE(fits_beside_another(bmp_of(picture), kPixels * 3 - 1));
+  EXPECT_EQ(claimed(plain), kPixels * 3);
+  EXPECT_EQ(claimed(png_of(picture)), kPixels * 3);
+  EXPECT_EQ(claimed(bmp_of(picture)), kPixels * 3);
+  // Coefficients of two bytes, half as many of colour as of brightness, and a margin of blocks.
+  EXPECT_GE(claimed(scans), kPixels * 6);
+  EXPECT_LT(claimed(scans), kPixels * 8);
+  for (const auto& [name, least] :
+       {std::pair{"tiff in planes", 7 * 9 * 13}, {"webp lossless", 7 * 9 * 13}}) {
+    const ImageFile& file = image_file(name);
+    if (!is_built(file)) continue;
+    EXPECT_GE(claimed(file.bytes), static_cast<std::size_t>(least)) << name;  // RGBA and RGB
+  }
 }
 
 long peak_kilobytes() {
@@ -228,7 +232,7 @@ TEST(Bombs, arithmetic_coding_counts_more) {
 /// 9459 x 9459 pixels and codes for a hundred: known before pixels have cost more than themselves.
 TEST(Bombs, few_codes_for_a_large_gif) {
   const ImageFile& file = image_file("gif of a large screen and few codes");
-  EXPECT_FALSE(fits_beside_another(file.bytes, std::size_t{9459} * 9459 * 3 - 1));
+  EXPECT_EQ(claimed(file.bytes), std::size_t{9459} * 9459 * 3);
   EXPECT_EQ(decode(file.bytes).result.status, ReadStatus::truncated);
 }
 
@@ -238,9 +242,9 @@ TEST(Bombs, images_of_a_gif_behind_the_first_cost_nothing) {
   Bytes many = prefix(one.bytes, one.bytes.size() - 1);
   const Bytes image(many.begin() + 13, many.end());
   for (int i = 0; i < 100'000; ++i) many.insert(many.end(), image.begin(), image.end());
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();  // CPU time
   const Decoded decoded = decode(prefix(many, std::min<std::size_t>(many.size(), kMaxFileBytes)));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+  EXPECT_LT(std::clock() - begin, CLOCKS_PER_SEC);
   EXPECT_EQ(decoded.picture.rgb, one.picture.rgb);
 }
 
@@ -255,7 +259,7 @@ TEST(Bombs, webp_beyond_the_pixels_is_refused_by_its_header) {
         canvas ? patched(patched(file.bytes, at + 12, 0xFF3F00, 3), at + 15, 0xFF3F00, 3)
                : patched(file.bytes, at + 9, 0xFFFFFF0F, 4);
     EXPECT_EQ(decode(bomb).result.status, ReadStatus::too_large) << name;
-    EXPECT_TRUE(fits_beside_another(bomb, 1)) << name << ": nothing is claimed before";
+    EXPECT_EQ(claimed(bomb), 0u) << name;
   }
 }
 

@@ -88,6 +88,9 @@ def png_files():
     add("png without its palette", png(W, H, 8, 3, plain_rows(INDEX % 70)), "not an image")
     add("png of too few rows", png(W, H, 8, 2, plain_rows(PIXELS[:5, :, :3])), "not an image")
     add("png interlaced that ends early", png(W, H, 8, 2, adam7(PIXELS[..., :3].copy())[:150], 1), "not an image")
+    text = bytearray(chunk(b"tEXt", b"a\0b"))
+    text[-1] ^= 1
+    add("png with a wrong checksum of a text", png(W, H, 8, 2, plain_rows(PIXELS[..., :3]), more=bytes(text)), "not an image")
     add("png whose stream is cut", png(W, H, 8, 2, plain_rows(PIXELS[..., :3]), cut=-40), "not an image")
     add("png that does not begin with IHDR",
         b"\x89PNG\r\n\x1a\n" + chunk(b"tEXt", b"a\0" + struct.pack(">II", W, H) + bytes(9)) + chunk(b"IEND", b""), "not an image")
@@ -325,6 +328,11 @@ def tiff_files():
     add("tiff beyond the pixels", tiff(pixels, tags(width=(4, [16000]), height=(4, [16000]))), "too large")
     tile = dict(offsets=None, counts=None, rows=None, tile_offsets=(4, [8]), tile_counts=(4, [len(pixels)]))
     add("tiff of one huge tile", tiff(pixels, tags(**tile, tile_width=(4, [32768]), tile_height=(4, [32768]))), "too large")
+    few = dict(tile, tile_offsets=(4, [8] * 10), tile_counts=(4, [10] * 10))
+    add("tiff of 78125 tiles and ten offsets",
+        tiff(pixels, tags(**few, width=(4, [4000]), height=(4, [5000]), tile_width=(4, [16]), tile_height=(4, [16]))), "not an image")
+    add("tiff of 80 million tiles",
+        tiff(pixels, tags(**few, width=(4, [16000]), height=(4, [5000]), tile_width=(4, [1]), tile_height=(4, [1]))), "not an image")
     add("tiff of strips that lie on each other",
         tiff(pixels, tags(rows=(4, [1]), offsets=(4, [8] * H), counts=(4, [len(pixels)] * H), compression=(3, [8]))), "not an image")
     scans = b"\xff\xd8" + b"\xff\xda" * 60 + b"\xff\xd9"
