@@ -218,11 +218,11 @@ std::optional<Decoded> draw_image(Bytes file, const Image& image, Picture& pictu
   if (end == LzwEnd::bad_code) {
     return refused(ReadStatus::not_an_image, "a GIF code that stands for nothing");
   }
+  if (!codes.skip()) return file_ended();
+  if (end != LzwEnd::full) return truncated("its codes end before its last pixel");
   if (behind_palette) {
     return refused(ReadStatus::not_an_image, "it names colours behind its palette");
   }
-  if (!codes.skip()) return file_ended();
-  if (end != LzwEnd::full) return truncated("its codes end before its last pixel");
   return {};
 }
 
