@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <map>
 
 #include "cli/place_ranks.h"
 #include "comm/agreement.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/tell.h"
 #include "core/text.h"
 
 namespace cputrain {
@@ -20,14 +21,13 @@ void check_agreement(Communicator& communicator, const std::string& what, const 
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     ranks[all[rank]].push_back(std::to_string(rank));
   }
-  std::string table;
   for (const auto& [value, who] : ranks) {
-    table += fmt::format("\n  ranks {}: {}", join(who, ","), value);
+    if (communicator.rank() == 0) tell(fmt::format("ranks {}: {}", join(who, ","), value));
   }
   fail(ExitCode::disagree,
-       fmt::format("ranks differ in {} (they would train different things); start all of them with "
-                   "the same program, flags and data:{}",
-                   what, table));
+       fmt::format("ranks differ in {} (they would train different things; the lines above say who "
+                   "has what); start all of them with the same program, flags and data",
+                   what));
 }
 
 }  // namespace cputrain
