@@ -14,6 +14,7 @@ namespace cputrain {
 
 DataPipeline make_data_pipeline() {
   return {.open = open_data,
+          .limited = limited_samples,
           .cache_bytes = bytes_of_cache,
           .decode = decode_into_cache,
           .batches = make_batch_loader,

@@ -20,16 +20,13 @@ struct Found {
   std::string test_name{};
   std::string things = "files";
   std::size_t ignored = 0;
-  std::string remark;                     ///< one more sentence for the log
-  std::vector<std::string> containers{};  ///< files that hold many pictures each
+  std::string remark;                        ///< one more sentence for the log
+  std::vector<std::string> containers{};     ///< files that hold many pictures each
+  std::vector<std::string> empty_classes{};  ///< class folders without an image
 };
 
 /// begin, begin + 1, ..., end - 1.
 std::vector<std::uint32_t> indices(std::size_t begin, std::size_t end);
-
-/// At least two classes, `empty` being class folders without a picture. Error(data).
-void check_classes(const std::string& path, const std::vector<std::string>& classes,
-                   const std::vector<std::string>& empty);
 
 Found find_folder(const std::string& path);
 Found find_list(const std::string& path);

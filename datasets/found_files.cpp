@@ -85,8 +85,8 @@ Found open_split_folder(const std::string& path, const FolderParts& parts) {
   FolderListing train = list_folder(path + "/" + parts.train);
   if (train.files.empty()) fail_no_images(path + "/" + parts.train, train);
   const auto classes = classes_of(train.files);
-  check_classes(path + "/" + parts.train, classes, train.empty_classes);
   Found found;
+  found.empty_classes = train.empty_classes;
   const std::size_t count = train.files.size();
   found.train = indices(0, count);
   found.ignored = train.ignored + train.links;
@@ -113,24 +113,13 @@ std::vector<std::uint32_t> indices(std::size_t begin, std::size_t end) {
   return result;
 }
 
-void check_classes(const std::string& path, const std::vector<std::string>& classes,
-                   const std::vector<std::string>& empty) {
-  if (classes.size() >= 2) return;
-  const std::string hint =
-      empty.empty() ? "" : fmt::format("; no images in class folder '{}'", join(empty, "', '"));
-  fail(ExitCode::data,
-       fmt::format("all images of '{}' are of one class, '{}'{} (a classifier needs "
-                   "at least two classes); put each class into a folder of its own",
-                   path, classes[0], hint));
-}
-
 Found find_folder(const std::string& path) {
   if (const auto parts = find_parts(path)) return open_split_folder(path, *parts);
   FolderListing listing = list_folder(path);
   if (listing.files.empty()) fail_no_images(path, listing);
   const auto classes = classes_of(listing.files);
-  check_classes(path, classes, listing.empty_classes);
   Found found;
+  found.empty_classes = listing.empty_classes;
   found.train = indices(0, listing.files.size());
   found.ignored = listing.ignored + listing.links;
   found.dataset = make_file_dataset(path, std::move(listing.files), classes);
@@ -145,7 +134,6 @@ Found find_list(const std::string& path) {
                              "are a path, a tab and a class name");
   }
   const auto classes = classes_of(files);
-  check_classes(path, classes, {});
   const std::string folder = fs::path(path).parent_path().string();
   Found found;
   found.train = indices(0, files.size());

@@ -60,22 +60,30 @@ std::string of_available(std::size_t used, std::size_t available) {
   return used == available ? fmt::format("{}", used) : fmt::format("{} of {}", used, available);
 }
 
-/// For the log, beginning with the words that Keras uses.
-std::string describe(const Found& found, const DataSource& source, const Division& parts,
-                     const std::string& validation_name, Expand expand) {
-  const std::size_t size = found.dataset->size();
-  const bool six = expand != Expand::none;
+/// " Using 20 of 40 for training and 5 for validation (its 'val' folder)."
+std::string use_text(const DataSource& source, const Division& parts,
+                     const std::string& validation_name) {
   std::string text =
-      fmt::format("Found {} {} belonging to {} classes{}. Using {} for training",
-                  six ? size / kTurns : size, found.things, found.dataset->classes().size(),
-                  six ? fmt::format(", each turned in six ways: {} samples", size) : "",
-                  of_available(source.train.size(), parts.rest.size()));
+      fmt::format(" Using {} for training", of_available(source.train.size(), parts.rest.size()));
   if (!parts.chosen.empty()) {
     text +=
         fmt::format(" and {} for validation ({})",
                     of_available(source.validation.size(), parts.chosen.size()), validation_name);
   }
-  text += ".";
+  return text + ".";
+}
+
+/// For the log, beginning with the words that Keras uses.
+std::string describe(const Found& found, const DataSource& source, const Division& parts,
+                     const std::string& validation_name, const DataRequest& request) {
+  const Expand expand = request.expand;
+  const std::size_t size = found.dataset->size(), classes = found.dataset->classes().size();
+  const bool six = expand != Expand::none;
+  std::string text =
+      fmt::format("Found {} {} belonging to {} class{}{}.", six ? size / kTurns : size,
+                  found.things, classes, classes == 1 ? "" : "es",
+                  six ? fmt::format(", each turned in six ways: {} samples", size) : "");
+  if (!request.to_evaluate) text += use_text(source, parts, validation_name);
   if (!found.remark.empty()) text += " " + found.remark;
   if (found.ignored > 0) {
     text += fmt::format(" Ignored {} other file{}.", found.ignored, found.ignored == 1 ? "" : "s");
@@ -109,23 +117,50 @@ Division divide(const Found& found, const DataRequest& request, std::string& val
       static_cast<int>(data.classes().size()), request.validation_split, request.seed);
 }
 
-/// Applies --limit-train or --limit-val.
-std::vector<std::uint32_t> limited(const Dataset& data, const std::vector<std::uint32_t>& samples,
-                                   const std::optional<std::size_t>& limit, Choice use,
-                                   const DataRequest& request) {
-  if (!limit || *limit >= samples.size()) return samples;
+std::vector<std::uint32_t> limited_to(const Dataset& data,
+                                      const std::vector<std::uint32_t>& samples, std::size_t limit,
+                                      Choice use, const DataRequest& request) {
+  if (limit >= samples.size()) return samples;
   const auto label_of = [&data](std::uint32_t sample) { return data.label(sample); };
   const auto choose = request.balanced ? choose_balanced : choose_stratified;
-  return choose(samples, label_of, static_cast<int>(data.classes().size()), *limit, request.seed,
+  return choose(samples, label_of, static_cast<int>(data.classes().size()), limit, request.seed,
                 use)
       .chosen;
 }
 
+/// Applies --limit-train or --limit-val.
+std::vector<std::uint32_t> limited(const Dataset& data, const std::vector<std::uint32_t>& samples,
+                                   const std::optional<std::size_t>& limit, Choice use,
+                                   const DataRequest& request) {
+  return limit ? limited_to(data, samples, *limit, use, request) : samples;
+}
+
+/// Error(data) where a training would have one class only.
+void check_classes(const std::string& spec, const Found& found) {
+  const auto& classes = found.dataset->classes();
+  if (classes.size() >= 2) return;
+  const std::string hint =
+      found.empty_classes.empty()
+          ? ""
+          : fmt::format("; no images in class folder '{}'", join(found.empty_classes, "', '"));
+  fail(ExitCode::data,
+       fmt::format("all images of '{}' are of one class, '{}'{} (a classifier needs "
+                   "at least two classes); put each class into a folder of its own",
+                   spec, classes[0], hint));
+}
+
 }  // namespace
+
+std::vector<std::uint32_t> limited_samples(const Dataset& data,
+                                           const std::vector<std::uint32_t>& samples,
+                                           std::size_t limit, const DataRequest& request) {
+  return limited_to(data, samples, limit, Choice::limit_validation, request);
+}
 
 DataSource open_data(const DataRequest& request) {
   Found found = find_data(request);
   check_class_names(request.spec, found.dataset->classes());
+  if (!request.to_evaluate) check_classes(request.spec, found);
   if (request.expand == Expand::six_leaky) turn_six_ways(found);
   std::string validation_name;
   Division parts = divide(found, request, validation_name);
@@ -142,6 +177,7 @@ DataSource open_data(const DataRequest& request) {
       limited(data, found.test, request.limit_validation, Choice::limit_validation, request);
   source.test_name = found.test_name;
   source.validation_name = source.validation.empty() ? "" : validation_name;
+  source.own_validation = !found.validation_name.empty();
   source.ignored = found.ignored;
   source.containers = std::move(found.containers);
   if (request.expand == Expand::six_leaky && found.validation_name.empty() &&
@@ -149,7 +185,7 @@ DataSource open_data(const DataRequest& request) {
     source.warnings.push_back(
         "turns of training pictures are in validation, so its accuracy is too good");
   }
-  source.description = describe(found, source, parts, validation_name, request.expand);
+  source.description = describe(found, source, parts, validation_name, request);
   source.dataset = std::move(found.dataset);
   return source;
 }

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <cmath>
 
+#include "compute/prediction.h"
+
 namespace cputrain {
 
 LossStep::LossStep(const Planning& planning, int step, const Graph::Node& node, const Map& logits)
@@ -30,8 +32,8 @@ void LossStep::sigmoid(std::size_t image, std::int32_t label, double smoothing, 
   const double tail = std::exp(-std::abs(z));
   const double probability = z >= 0 ? 1 / (1 + tail) : tail / (1 + tail);
   tally.loss += std::max(z, 0.0) - z * target + std::log1p(tail);
-  tally.correct += (probability > 0.5) == (label == 1);
   probabilities_[image] = static_cast<float>(probability);
+  tally.correct += predicted_class(row(image)) == static_cast<std::size_t>(label);
   slopes_[image] = probability - target;
 }
 
@@ -49,7 +51,6 @@ void LossStep::softmax(std::size_t image, std::int32_t label, double smoothing, 
   const auto truth = static_cast<std::size_t>(label);
   assert(truth < classes_);
   tally.loss += std::log(sum) + top - (1 - smoothing) * logit(image, truth) - smoothing * mean;
-  tally.correct += best == truth;
   for (std::size_t c = 0; c < classes_; ++c) {
     const double probability = std::exp(logit(image, c) - top) / sum;
     probabilities_[image * classes_ + c] = static_cast<float>(probability);
@@ -57,6 +58,7 @@ void LossStep::softmax(std::size_t image, std::int32_t label, double smoothing, 
         (c == truth ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes_);
     slopes_[image * classes_ + c] = probability - target;
   }
+  tally.correct += predicted_class(row(image)) == truth;
 }
 
 void LossStep::forward(const Execution& execution) {

@@ -26,6 +26,9 @@ class LossStep final : public Step {
     return static_cast<double>(
         logits_data_[image * logits_.layout.size() + logits_.layout.position(column)]);
   }
+  std::span<const float> row(std::size_t image) const {
+    return std::span(probabilities_).subspan(image * classes_, classes_);
+  }
   void sigmoid(std::size_t image, std::int32_t label, double smoothing, Tally&);
   void softmax(std::size_t image, std::int32_t label, double smoothing, Tally&);
 

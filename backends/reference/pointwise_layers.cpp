@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "backends/reference/layers.h"
+#include "compute/prediction.h"
 
 namespace cputrain::reference {
 
@@ -122,7 +123,8 @@ Tally cross_entropy(const SigmoidCrossEntropy&, int logits, std::span<const std:
     const double logit = z[n], target = labels[n] * (1 - smoothing) + smoothing / 2;
     probabilities[n] = static_cast<T>(1 / (1 + std::exp(-logit)));
     tally.loss += std::max(logit, 0.0) - logit * target + std::log1p(std::exp(-std::abs(logit)));
-    tally.correct += (probabilities[n] > T{0.5}) == (labels[n] == 1);
+    tally.correct += predicted_class(std::span<const T>(probabilities + n, 1)) ==
+                     static_cast<std::size_t>(labels[n]);
     tally.images += 1;
   }
   return tally;
@@ -146,7 +148,8 @@ Tally cross_entropy(const SoftmaxCrossEntropy&, int logits, std::span<const std:
     const double expected =
         (1 - smoothing) * static_cast<double>(row[labels[n]]) + smoothing * mean;
     tally.loss += std::log(sum) + static_cast<double>(largest) - expected;
-    tally.correct += std::max_element(row, row + logits) - row == labels[n];
+    const std::span<const T> answer(probabilities + n * logits, static_cast<std::size_t>(logits));
+    tally.correct += predicted_class(answer) == static_cast<std::size_t>(labels[n]);
     tally.images += 1;
   }
   return tally;

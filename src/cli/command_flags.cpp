@@ -54,11 +54,7 @@ void add_expand_flag(Flags& f, Config& c) {
       "expand", {"none", "six", "six-leaky"},
       "six: each picture becomes six samples, flipped and turned; six-leaky: split after that, "
       "so that turns of training pictures are in validation [none]",
-      [&c](const std::string& name) {
-        c.expand = name == "six"         ? Expand::six
-                   : name == "six-leaky" ? Expand::six_leaky
-                                         : Expand::none;
-      });
+      [&c](const std::string& name) { c.expand = expand_of(name).value_or(Expand::none); });
 }
 
 }  // namespace
@@ -100,10 +96,12 @@ void add_data_flags(Flags& f, Config& c) {
       "idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], FILE.ctpack, or synthetic[:N] [synthetic]");
   f.real("validation-split", c.validation_split, 0, 0.99,
          std::string("part kept for validation where the data has none of its own ") +
-             (c.command == "eval" ? "[as in training]" : "[0.1]"));
+             (c.command == "eval" ? "; 0: look at all [what training kept, all of other data]"
+                                  : "[0.1]"));
   f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training pictures");
   f.whole("limit-val", c.limit_val, 0, 1'000'000'000,
-          "use at most N validation pictures; 0: do not evaluate");
+          c.command == "eval" ? "look at N images at most"
+                              : "use at most N validation pictures; 0: do not evaluate");
   f.yes("balanced", c.balanced, "the limits keep as many of each class [the classes' proportions]");
   add_expand_flag(f, c);
   if (computes_gradients(c) || c.topic == "pack") add_resize_flag(f, c);

@@ -5,6 +5,7 @@
 
 #include "cli/answers_text.h"
 #include "cli/commands.h"
+#include "cli/evaluation_part.h"
 #include "cli/session.h"
 #include "core/error.h"
 #include "core/json_text.h"
@@ -12,22 +13,10 @@
 #include "core/text.h"
 #include "train/answers.h"
 #include "train/evaluate.h"
-#include "train/penalty.h"
 #include "train/weights.h"
 
 namespace cputrain {
 namespace {
-
-/// Labels must mean the same in the data and in the weights; the network may know more classes.
-void check_classes(const ModelDescription& model, const DataSource& source) {
-  const auto& known = model.classes;
-  const auto& found = source.dataset->classes();
-  if (found.size() <= known.size() && std::equal(found.begin(), found.end(), known.begin())) return;
-  fail(ExitCode::data,
-       fmt::format("the data has the classes {} where the weights know {} (accuracy would mean "
-                   "nothing); use data with the same class names",
-                   join(source.dataset->classes(), ", "), join(model.classes, ", ")));
-}
 
 void check_confusion(const Config& config, const ModelDescription& model) {
   if (config.confusion.empty() || model.classes.size() <= AnswerCounts::kMostInMatrix) return;
@@ -37,19 +26,17 @@ void check_confusion(const Config& config, const ModelDescription& model) {
                    config.confusion, model.classes.size(), AnswerCounts::kMostInMatrix));
 }
 
-/// The pictures to evaluate: the validation part, or all where there is none.
-DataSource open_validation(const Config& config, const Services& services, const Session& session,
-                           const ModelDescription& model) {
-  DataRequest request = config.data_request(config.seed.value_or(model.seed));
-  request.validation_split = config.validation_split.value_or(model.validation_split);
-  DataSource source = services.data.open(request);
-  check_classes(model, source);
-  const bool all = source.validation.empty();
-  if (all) std::swap(source.validation, source.train);
-  source.train.clear();
-  say(session, fmt::format("{}; evaluating {} {} images", source.description,
-                           with_commas(source.validation.size()), all ? "(all)" : "validation"));
-  return source;
+/// What is looked at, and why, in one line.
+EvaluationPart open_part(const Config& config, const Services& services, const Session& session,
+                         const ModelDescription& model) {
+  EvaluationPart part = open_to_evaluate(config, services, model);
+  const std::string images = with_commas(part.source.validation.size());
+  say_data(session, part.source);
+  const std::string line =
+      fmt::format("Evaluating {} image{}: {} ({})", images, images == "1" ? "" : "s",
+                  part.name == "all" ? "all of them" : part.name + " part", part.why);
+  part.doubtful ? warn(session, line) : say(session, line);
+  return part;
 }
 
 struct Evaluation {
@@ -58,8 +45,7 @@ struct Evaluation {
   std::size_t skipped;  ///< pictures that could not be read
 
   /// Answers that are no numbers count as wrong.
-  double correct() const { return counts.undecided() > 0 ? counts.correct() : tally.correct; }
-  double accuracy() const { return tally.images > 0 ? correct() / tally.images : 0; }
+  double accuracy() const { return tally.images > 0 ? tally.correct / tally.images : 0; }
 };
 
 Evaluation evaluate_pictures(const Config& config, const Services& services, const Session& session,
@@ -71,7 +57,7 @@ Evaluation evaluate_pictures(const Config& config, const Services& services, con
   const BatchPlan plan(data.validation.size(), static_cast<std::size_t>(micro_batch) * ranks,
                        micro_batch, communicator.rank(), ranks);
   const Inference inference = make_inference(session, model.graph, plan.sizes());
-  if (session.leads()) load_weights(config.weights, *inference.program, inference.weights);
+  if (session.leads()) load_to_use(config.weights, inference);
   communicator.broadcast(inference.weights.bytes(), 0);
   const auto batches = services.data.batches(data.validation, plan, {.shuffle = false});
 
@@ -85,8 +71,8 @@ Evaluation evaluate_pictures(const Config& config, const Services& services, con
                            if (progress && done < plan.samples()) progress(done, plan.samples());
                          });
   if (progress) progress(plan.samples(), plan.samples());
-  tally.loss +=
-      tally.images * l2_penalty(*session.backend, inference.program->layout(), inference.weights);
+  add_loss_of_weights(tally, *session.backend, inference.program->layout(), inference.weights,
+                      communicator);
   counts.sum(communicator);
   return {tally, std::move(counts), data.bad.size()};
 }
@@ -110,14 +96,15 @@ int run_eval(const Config& config, const Services& services) {
   const ModelDescription model = read_description(config.weights);
   check_confusion(config, model);
   const Session session = start_session(config, services);
-  const DataSource source = open_validation(config, services, session, model);
-  const Evaluation evaluation = evaluate_pictures(config, services, session, model, source);
+  const EvaluationPart part = open_part(config, services, session, model);
+  const Evaluation evaluation = evaluate_pictures(config, services, session, model, part.source);
   if (session.leads() && config.json != "-") print_evaluation(evaluation, model.classes);
   const Tally& tally = evaluation.tally;
   nlohmann::ordered_json result{{"loss", tally.mean_loss()},
                                 {"accuracy", evaluation.accuracy()},
+                                {"part", part.name},
                                 {"images", static_cast<std::uint64_t>(tally.images)},
-                                {"correct", static_cast<std::uint64_t>(evaluation.correct())},
+                                {"correct", static_cast<std::uint64_t>(evaluation.tally.correct)},
                                 {"skipped", evaluation.skipped},
                                 {"model", model.model},
                                 {"weights", config.weights},
@@ -129,7 +116,9 @@ int run_eval(const Config& config, const Services& services) {
     if (config.confusion == "-") std::ranges::transform(names, names.begin(), escaped);
     write_result(session, config.confusion, confusion_csv(evaluation.counts, names));
   }
-  return static_cast<int>(ExitCode::ok);
+  if (tally.is_number()) return static_cast<int>(ExitCode::ok);
+  warn(session, "the loss is no number, so what the weights answer means nothing");
+  return static_cast<int>(ExitCode::failed);
 }
 
 }  // namespace cputrain

@@ -1,15 +1,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/training_setup.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/print.h"
+#include "core/tell.h"
 #include "core/text.h"
 #include "model/model_file.h"
 #include "model/torch_layout.h"
+#include "train/numbers.h"
 #include "train/weights.h"
 
 namespace cputrain {
@@ -99,14 +103,39 @@ ModelEntry entry_of(const ModelDescription& description) {
           .build = [graph = description.graph](Shape, int) { return graph; }};
 }
 
+/// Notes the names of arrays that hold NaN or infinity as they are read.
+WeightValues watched(WeightValues values, std::set<std::string>& no_numbers) {
+  return [values = std::move(values), &no_numbers](const std::string& parameter) {
+    std::vector<float> numbers = values(parameter);
+    if (!all_numbers(numbers)) no_numbers.insert(parameter);
+    return numbers;
+  };
+}
+
+/// They are written all the same: who looks for what went wrong may want to see them elsewhere.
+void warn_of_no_numbers(const Config& config, const Graph& graph,
+                        const std::set<std::string>& no_numbers) {
+  std::size_t arrays = 0;
+  for (const auto& node : graph.nodes()) arrays += node.parameters.size();
+  const std::string text =
+      no_numbers_text(config.weights, {no_numbers.begin(), no_numbers.end()}, arrays);
+  if (text.empty()) return;
+  tell(
+      fmt::format("warning: {} (what was exported answers nothing; export weights of a training "
+                  "whose loss was a number)",
+                  text));
+}
+
 void export_weights(const Config& config, const Services& services) {
   const ModelDescription description = read_description(config.weights);
   check_agrees(config, description);
+  std::set<std::string> no_numbers;
   const ExportedModel model{description.model, description.classes,
                             std::string(resize_name(description.resize)), description.graph,
-                            open_weights(config.weights, description.graph)};
+                            watched(open_weights(config.weights, description.graph), no_numbers)};
   if (!config.onnx.empty()) write_onnx(config, services, model);
   if (!config.safetensors.empty()) write_safetensors(config, description, model);
+  warn_of_no_numbers(config, description.graph, no_numbers);
   if (config.model_file.empty()) return;
   write_model_file(config, entry_of(description), description.graph.image(),
                    static_cast<int>(description.classes.size()));

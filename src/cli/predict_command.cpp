@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/session.h"
+#include "compute/prediction.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/print.h"
@@ -79,7 +80,7 @@ std::vector<std::size_t> ranking(std::span<const float> probabilities, int top) 
 void answer(Json& entry, std::span<const float> outputs, const std::vector<std::string>& classes,
             std::optional<int> top) {
   const std::vector<float> probabilities = class_probabilities(outputs);
-  const auto best = best_class(probabilities);
+  const auto best = predicted_class(outputs);
   if (!best) {
     entry["error"] = "the network's answer is not a number (its weights are damaged)";
     return;
@@ -145,7 +146,7 @@ std::size_t predict(const Config& config, const Services& services, const Sessio
   const auto at_once =
       std::min(files.size(), static_cast<std::size_t>(micro_batch_size(config, session)));
   const Inference inference = make_inference(session, model.graph, {static_cast<int>(at_once)});
-  load_weights(config.weights, *inference.program, inference.weights);
+  load_to_use(config.weights, inference);
 
   // Where the answers themselves are on the terminal they show how far it is.
   const bool answers_seen = config.json != "-" && isatty(STDOUT_FILENO);

@@ -18,6 +18,7 @@
 #include "core/tell.h"
 #include "core/text.h"
 #include "data/pixel_sample.h"
+#include "train/weights.h"
 
 namespace cputrain {
 
@@ -161,6 +162,13 @@ Inference make_inference(const Session& session, const Graph& graph, std::vector
   };
   inference.program = session.backend->compile(graph, {Phase::evaluate, std::move(sizes)}, arenas);
   return inference;
+}
+
+void load_to_use(const std::string& file, const Inference& inference) {
+  const Program& program = *inference.program;
+  const LoadedWeights loaded = load_weights(file, program, inference.weights);
+  if (loaded.no_numbers.empty()) return;
+  tell("warning: " + no_numbers_text(file, loaded.no_numbers, program.layout().parameters.size()));
 }
 
 void check_agreement(const Session& session, const std::string& what, const std::string& mine) {

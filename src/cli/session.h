@@ -65,6 +65,10 @@ struct Inference {
 
 Inference make_inference(const Session&, const Graph&, std::vector<int> sizes);
 
+/// Fills it from a weight file and warns, on standard error, of weights that are no numbers. Rank 0
+/// only. Error(data).
+void load_to_use(const std::string& file, const Inference&);
+
 /// Throws Error(disagree) where the ranks' texts differ; rank 0 says before it who has which.
 void check_agreement(const Session&, const std::string& what, const std::string& mine);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "cli/start_weights.h"
 #include "core/stolen_time.h"
 
 namespace cputrain {
@@ -15,7 +16,8 @@ StepTrial::StepTrial(const Session& session, const Services& services, const Con
       seed_(choices.seed),
       plan_(data.train.size(), choices.batch, training_micro_batch(config, session, graph, choices),
             session.communicator->rank(), session.communicator->size(), choices.plan),
-      training_(make_training(session, services, config, choices, graph, data.train, plan_,
+      training_(make_training(session, services, config, choices, graph,
+                              class_names(source, classes_of(config, source)), data.train, plan_,
                               compiled(services, config, choices, graph, source))) {
   check_steps(config, choices, plan_);
 }

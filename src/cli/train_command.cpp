@@ -11,6 +11,7 @@
 #include "cli/recipe_lines.h"
 #include "cli/run_folder.h"
 #include "cli/run_logs.h"
+#include "cli/start_weights.h"
 #include "cli/training_plans.h"
 #include "comm/pages.h"
 #include "core/error.h"
@@ -20,7 +21,6 @@
 #include "core/tell.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "data/class_names.h"
 #include "model/model_json.h"
 #include "report/event_file.h"
 #include "report/profile.h"
@@ -44,14 +44,6 @@ std::string identity(const Config& config, const TrainingChoices& choices, const
       "cputrain {}, {} parameters ({:016x}), data {:016x} ({} + {} samples), {} at once, {}",
       kVersion, graph.parameter_count(), network, source.dataset->fingerprint(),
       source.train.size(), source.validation.size(), micro_batch, json_text(flags));
-}
-
-std::vector<std::string> class_names(const DataSource& source, int classes) {
-  std::vector<std::string> names = source.dataset->classes();
-  for (int label = static_cast<int>(names.size()); label < classes; ++label) {
-    names.push_back(name_of_nameless(names, static_cast<std::size_t>(label)));
-  }
-  return names;
 }
 
 /// Which images batch normalization's statistics are of.
@@ -246,7 +238,8 @@ ModelDescription description_of(const Session& session, const Config& config,
           choices.seed,
           config.validation_split.value_or(kValidationSplit),
           choices.resize,
-          config.reproducible ? session.backend->kernels() : ""};
+          config.reproducible ? session.backend->kernels() : "",
+          training_data(session, config, source, choices.seed)};
 }
 
 /// A target that is never looked at would be trained for until the last epoch. (Where no image of
@@ -311,8 +304,9 @@ int run_train(const Config& config, const Services& services) {
     compiled = compile_after_decoding(session, services, config, choices, graph, source, plans);
   }
   say_plan(session, config, choices, graph, plan);
-  const auto training = make_training(session, services, config, choices, graph, data.train, plan,
-                                      std::move(compiled));
+  const auto training =
+      make_training(session, services, config, choices, graph, class_names(source, classes),
+                    data.train, plan, std::move(compiled));
   const auto val_batches = services.data.batches(data.validation, val_plan, {.shuffle = false});
   const std::optional<Validation> validation =
       data.validation.size() ? std::optional(Validation{*val_batches, val_plan}) : std::nullopt;
@@ -334,6 +328,7 @@ int run_train(const Config& config, const Services& services) {
             {choices.epochs, config.steps, choices.seed, config.target_accuracy, hosts_of(session),
              session.place().cpus},
             *reporter, [&] { return services.signals->stop_requested(); });
+  check_weights(*session.communicator, training->exchange->arenas().weights);
   results.finish(result, *reporter);
   algorithms.keep(*training->program);
   write_timeline(session, config, timeline);

@@ -7,13 +7,12 @@
 #include <string_view>
 
 #include "cli/shard_dense.h"
+#include "cli/start_weights.h"
 #include "cli/training_program.h"
 #include "core/error.h"
-#include "core/hash.h"
 #include "core/text.h"
 #include "model/layer_patterns.h"
 #include "model/rewrite.h"
-#include "train/weights.h"
 
 namespace cputrain {
 
@@ -234,57 +233,15 @@ int training_micro_batch(const Config& config, const Session& session, const Gra
   return (share + pieces - 1) / pieces;
 }
 
-namespace {
-
-/// What --partial took and what it left.
-void say_fitting(const Session& session, const Config& config, const WeightMatch& match) {
-  const std::size_t wanted = match.fitting.size() + match.missing.size() + match.other_shape.size();
-  say(session,
-      fmt::format("Weights: {} of {} parameter arrays are those of {}{}", match.fitting.size(),
-                  wanted, config.weights, match.whole() ? "" : "; left: " + misfit_text(match)));
-}
-
-/// A training that goes on from the weights of another one gets the bits of both in one go from the
-/// same kernels only.
-void warn_of_other_kernels(const Session& session, const Config& config) {
-  const std::string then = kernels_of(config.weights), now = session.backend->kernels();
-  if (!config.reproducible || then.empty() || then == now) return;
-  warn(session, fmt::format("--weights {} come from a reproducible training with other "
-                            "kernels ({}; here: {}): the bits are not those of one training",
-                            config.weights, printable(then), now));
-}
-
-/// Rank 0 makes or loads the weights, the others get them from it; a hash proves that they did.
-void start_weights(const Session& session, const Config& config, const TrainingChoices& choices,
-                   const Graph& graph, const Training& training) {
-  const Array weights = training.exchange->arenas().weights;
-  const Program& program = *training.program;
-  check_agreement(session, "how their weights lie in memory (processors of different kinds?)",
-                  fmt::format("{:016x}", layout_fingerprint(program)));
-  if (session.leads() && (config.weights.empty() || config.partial)) {
-    initialise_weights(graph, program, choices.seed, weights);
-  }
-  if (session.leads() && config.partial) {
-    say_fitting(session, config, load_fitting_weights(config.weights, program, weights));
-  } else if (session.leads() && !config.weights.empty()) {
-    load_weights(config.weights, program, weights);
-    warn_of_other_kernels(session, config);
-  }
-  training.exchange->spread_weights();
-  check_agreement(session, "their first weights",
-                  fmt::format("{:016x}", Fnv1a().add(weights.bytes()).value()));
-}
-
-}  // namespace
-
 BatchRequest batch_request(const Session& session, const TrainingChoices& choices) {
   return {choices.seed, choices.shuffle, choices.augment, session.place().input_threads};
 }
 
 std::unique_ptr<Training> make_training(const Session& session, const Services& services,
                                         const Config& config, const TrainingChoices& choices,
-                                        const Graph& graph, const ImageSet& images,
-                                        const BatchPlan& plan, CompiledTraining compiled) {
+                                        const Graph& graph, const std::vector<std::string>& classes,
+                                        const ImageSet& images, const BatchPlan& plan,
+                                        CompiledTraining compiled) {
   auto training = std::make_unique<Training>();
   training->exchange = std::move(compiled.exchange);
   training->program = std::move(compiled.program);
@@ -293,7 +250,7 @@ std::unique_ptr<Training> make_training(const Session& session, const Services& 
   training->learning_rate = std::make_unique<LearningRate>(
       choices.learning_rate, training_epochs(plan, choices.epochs, config.steps));
   training->batches = services.data.batches(images, plan, batch_request(session, choices));
-  start_weights(session, config, choices, graph, *training);
+  start_weights(session, config, choices.seed, graph, classes, *training);
   return training;
 }
 

@@ -65,9 +65,10 @@ struct Training {
 };
 
 /// Makes the rest around a compiled program, and starts every rank from the same weights: those of
-/// --weights, else initial ones.
+/// --weights, put by the names of these classes, else initial ones.
 std::unique_ptr<Training> make_training(const Session&, const Services&, const Config&,
-                                        const TrainingChoices&, const Graph&, const ImageSet&,
+                                        const TrainingChoices&, const Graph&,
+                                        const std::vector<std::string>& classes, const ImageSet&,
                                         const BatchPlan& plan, CompiledTraining);
 
 /// How training's batches are to be made.

@@ -168,6 +168,11 @@ std::string in_columns(std::string_view text, std::size_t width) {
   return std::string(text.substr(0, end)) + std::string(width - columns, ' ');
 }
 
+std::string first_few(std::span<const std::string> parts, std::size_t most) {
+  const std::string text = join(parts.first(std::min(most, parts.size())), ", ");
+  return parts.size() > most ? text + ", ..." : text;
+}
+
 std::string did_you_mean(std::string_view word, std::span<const std::string> words) {
   const auto nearest = std::ranges::min_element(
       words, {}, [&](const std::string& candidate) { return edit_distance(word, candidate); });

@@ -16,6 +16,9 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
 /// The parts between separators; an empty text has one empty part.
 std::vector<std::string> split(std::string_view text, char separator);
 
+/// The first of them, and "..." where there are more: a list in a message.
+std::string first_few(std::span<const std::string> parts, std::size_t most = 10);
+
 /// "; did you mean X?" where one of the words is near, else nothing.
 std::string did_you_mean(std::string_view word, std::span<const std::string> words);
 

@@ -82,7 +82,8 @@ struct DataSource {
   /// A part that training neither learns from nor validates with: `eval` takes it first.
   std::vector<std::uint32_t> test;
   std::string validation_name, test_name;  ///< what these parts are, for messages; or empty
-  std::size_t ignored = 0;              ///< files that are not pictures by their names, and links
+  bool own_validation = false;  ///< the data itself says which part validates; else seed and split
+  std::size_t ignored = 0;      ///< files that are not pictures by their names, and links
   std::vector<std::string> containers;  ///< paths of files that hold many pictures each
   std::string description;              ///< for the log: what was found and how it is split
   std::vector<std::string> warnings{};  ///< what is odd about the data, a sentence each

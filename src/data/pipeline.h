@@ -12,15 +12,11 @@
 #include "data/batch_source.h"
 #include "data/check_report.h"
 #include "data/dataset.h"
+#include "data/expand.h"
 #include "data/input_bench.h"
 
 /// The data side as the commands see it; `datasets/` implements it.
 namespace cputrain {
-
-/// Whether each picture of the data becomes six samples, one a Turn. `six`: split into training and
-/// validation first, so that no picture is in both; `six_leaky`: split afterwards, as the potato
-/// chips program does, with turns of training pictures in validation.
-enum class Expand { none, six, six_leaky };
 
 /// Which samples a command wants.
 struct DataRequest {
@@ -31,6 +27,8 @@ struct DataRequest {
   std::optional<std::size_t> limit_validation{};
   bool balanced = false;  ///< the limits keep as many of each class, not the classes' proportions
   Expand expand = Expand::none;
+  /// For `eval`: one class is enough, and the description says nothing of training.
+  bool to_evaluate = false;
 };
 
 struct BadSample {
@@ -92,6 +90,10 @@ struct SynthRequest {
 struct DataPipeline {
   /// Lists the samples without decoding any. Throws Error(data).
   std::function<DataSource(const DataRequest&)> open;
+  /// At most so many of these samples of the data, chosen by the request's seed as its limits are.
+  std::function<std::vector<std::uint32_t>(const Dataset&, const std::vector<std::uint32_t>&,
+                                           std::size_t limit, const DataRequest&)>
+      limited;
   /// Bytes that decode() will ask a node for. Error(usage) where the node has less `available`, or
   /// the data cannot be had at this size.
   std::function<std::size_t(const DataSource&, Shape image, Resize,

@@ -78,7 +78,8 @@ class BenchmarkLines final : public Reporter {
     if (seconds_ > 0) line("{}\ntotal images/sec: {:.2f}\n{}", rule, images_ / seconds_, rule);
     if (!r.last || !r.last->validation) return;
     const Tally& tally = *r.last->validation;
-    line("Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f} [{:.0f} examples]", tally.accuracy(),
+    if (!tally.is_number()) return;
+    line("Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f} [{:.0f} examples]", *tally.accuracy(),
          tally.top_five().value_or(1), tally.images);
   }
 

@@ -21,8 +21,11 @@ std::string metric(const char* name, double value, Verbosity verbosity) {
 }
 
 std::string tally_text(const Tally& tally, const char* prefix, Verbosity verbosity) {
-  return metric(fmt::format("{}loss", prefix).c_str(), tally.mean_loss(), verbosity) +
-         metric(fmt::format("{}accuracy", prefix).c_str(), tally.accuracy(), verbosity);
+  std::string text = metric(fmt::format("{}loss", prefix).c_str(), tally.mean_loss(), verbosity);
+  if (const auto accuracy = tally.accuracy()) {
+    text += metric(fmt::format("{}accuracy", prefix).c_str(), *accuracy, verbosity);
+  }
+  return text;
 }
 
 std::string step_time(double seconds) {

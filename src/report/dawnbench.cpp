@@ -40,9 +40,9 @@ class DawnBench final : public Reporter {
   /// Hours of training; evaluations are not in them.
   void epoch(const EpochRecord& r) override {
     seconds_ += r.seconds;
-    if (!r.validation) return;
-    std::string line =
-        fmt::format("{}\t{:.9f}\t{:.4f}", r.epoch, seconds_ / 3600, 100 * r.validation->accuracy());
+    const auto accuracy = r.validation ? r.validation->accuracy() : std::nullopt;
+    if (!accuracy) return;
+    std::string line = fmt::format("{}\t{:.9f}\t{:.4f}", r.epoch, seconds_ / 3600, 100 * *accuracy);
     if (many_classes_) line += fmt::format("\t{:.4f}", 100 * r.validation->top_five().value_or(0));
     file_.write_line(line);
   }

@@ -16,13 +16,16 @@
 namespace cputrain {
 namespace {
 
-/// Keras' names and figures of an epoch, sorted by name as CSVLogger has them.
-std::map<std::string, double> logs_of(const EpochRecord& r) {
-  std::map<std::string, double> logs;
+/// Keras' names and figures of an epoch, sorted by name as CSVLogger has them; nothing for an
+/// accuracy beside a loss that is no number.
+using Logs = std::map<std::string, std::optional<double>>;
+
+Logs logs_of(const EpochRecord& r) {
+  Logs logs;
   const auto add = [&](const std::string& prefix, const Tally& tally) {
     logs[prefix + "loss"] = tally.mean_loss();
     logs[prefix + "accuracy"] = tally.accuracy();
-    if (tally.top_five()) logs[prefix + "top_5_accuracy"] = *tally.top_five();
+    if (tally.ranked > 0) logs[prefix + "top_5_accuracy"] = tally.top_five();
   };
   add("", r.train);
   if (r.validation) add("val_", *r.validation);
@@ -51,7 +54,8 @@ class Csv final : public EpochReporter {
     std::vector<std::string> values;
     for (const std::string& name : columns_) {
       const auto found = logs.find(name);  // an interrupted epoch is not evaluated
-      values.push_back(found == logs.end() ? "NA" : fmt::format("{}", found->second));
+      const bool known = found != logs.end() && found->second;
+      values.push_back(known ? fmt::format("{}", *found->second) : "NA");
     }
     write(std::to_string(r.epoch - 1), values);
   }
@@ -75,7 +79,8 @@ class History final : public EpochReporter {
 
   void epoch(const EpochRecord& r) override {
     for (const auto& [name, value] : logs_of(r)) {
-      history_[name].push_back(std::isfinite(value) ? nlohmann::json(value) : nlohmann::json());
+      const bool known = value && std::isfinite(*value);
+      history_[name].push_back(known ? nlohmann::json(*value) : nlohmann::json());
     }
     AtomicFile file(path_);
     file.write(json_text(history_) + "\n");

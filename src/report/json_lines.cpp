@@ -1,5 +1,6 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/budget_json.h"
 #include "core/files.h"
@@ -21,6 +22,9 @@ void put(Json& object, const char* key, double value) {
   }
 }
 
+/// Null where it is not known, as the accuracy of a loss that is no number.
+Json known(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
 Json epoch_json(const EpochRecord& r) {
   Json line{{"type", "epoch"},
             {"epoch", r.epoch},
@@ -29,11 +33,11 @@ Json epoch_json(const EpochRecord& r) {
             {"seconds", r.seconds},
             {"images_per_second", r.seconds > 0 ? r.train.images / r.seconds : 0}};
   put(line, "loss", r.train.mean_loss());
-  line["accuracy"] = r.train.accuracy();
+  line["accuracy"] = known(r.train.accuracy());
   if (r.train.top_five()) line["top_5_accuracy"] = *r.train.top_five();
   if (r.validation) {
     put(line, "val_loss", r.validation->mean_loss());
-    line["val_accuracy"] = r.validation->accuracy();
+    line["val_accuracy"] = known(r.validation->accuracy());
     if (r.validation->top_five()) line["val_top_5_accuracy"] = *r.validation->top_five();
     line["val_seconds"] = r.validation_seconds;
   }
@@ -47,7 +51,7 @@ Json epoch_json(const EpochRecord& r) {
                          {"host", r.straggler->host},
                          {"seconds", r.straggler->seconds}};
   }
-  line["stolen"] = r.stolen ? Json(*r.stolen) : Json();
+  line["stolen"] = known(r.stolen);
   return line;
 }
 
@@ -66,7 +70,7 @@ class JsonLines final : public Reporter {
               {"images", static_cast<std::uint64_t>(r.tally.images)},
               {"images_seen", images_before_ + static_cast<std::uint64_t>(r.epoch_tally.images)}};
     put(line, "loss", r.tally.mean_loss());
-    line["accuracy"] = r.tally.accuracy();
+    line["accuracy"] = known(r.tally.accuracy());
     line["lr"] = r.learning_rate;
     line["seconds"] = r.seconds;
     if (r.trying) line["trying"] = true;

@@ -71,7 +71,9 @@ class Mlperf final : public Reporter {
     write("INTERVAL_END", "epoch_stop", nullptr, number, r.validation ? r.validation_seconds : 0);
     if (!r.validation) return;
     write("INTERVAL_START", "eval_start", nullptr, number, r.validation_seconds);
-    write("POINT_IN_TIME", "eval_accuracy", r.validation->accuracy(), number);
+    if (const auto accuracy = r.validation->accuracy()) {
+      write("POINT_IN_TIME", "eval_accuracy", *accuracy, number);
+    }
     write("INTERVAL_END", "eval_stop", nullptr, number);
   }
 

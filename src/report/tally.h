@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <optional>
 
 namespace cputrain {
@@ -26,9 +27,15 @@ struct Tally {
   static Tally of(const std::array<double, 5>& s) { return {s[0], s[1], s[2], s[3], s[4]}; }
 
   double mean_loss() const { return images > 0 ? loss / images : 0; }
-  double accuracy() const { return images > 0 ? correct / images : 0; }
+  /// Whether the loss is a number. A network whose loss is none has nothing to say about images.
+  bool is_number() const { return std::isfinite(loss); }
+  /// Nothing where the loss is no number.
+  std::optional<double> accuracy() const {
+    if (!is_number()) return std::nullopt;
+    return images > 0 ? correct / images : 0;
+  }
   std::optional<double> top_five() const {
-    return ranked > 0 ? std::optional(among_five / ranked) : std::nullopt;
+    return is_number() && ranked > 0 ? std::optional(among_five / ranked) : std::nullopt;
   }
 };
 

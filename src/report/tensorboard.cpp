@@ -1,7 +1,6 @@
 // What Keras' TensorBoard callback writes: run folders train/ and validation/, scalars by epoch
 // (from 0) and by batch (from 1).
 
-#include <array>
 #include <optional>
 #include <vector>
 
@@ -24,9 +23,9 @@ class TensorBoard final : public Reporter {
   void step(const StepRecord& r) override {
     steps_ = r.step;
     if (log_every_ == 0 || r.step % log_every_ != 0) return;
-    const std::array scalars{Scalar{"batch_loss", r.tally.mean_loss()},
-                             Scalar{"batch_accuracy", r.tally.accuracy()},
-                             Scalar{"batch_steps_per_second", r.seconds > 0 ? 1 / r.seconds : 0}};
+    std::vector<Scalar> scalars{{"batch_loss", r.tally.mean_loss()}};
+    add(scalars, "batch_accuracy", r.tally.accuracy());
+    scalars.push_back({"batch_steps_per_second", r.seconds > 0 ? 1 / r.seconds : 0});
     train_.write(static_cast<std::int64_t>(r.step), scalars);
   }
 
@@ -40,17 +39,21 @@ class TensorBoard final : public Reporter {
   void summary(const SummaryRecord&) override {}
 
  private:
+  static void add(std::vector<Scalar>& scalars, const char* name, std::optional<double> value) {
+    if (value) scalars.push_back({name, *value});
+  }
+
   static std::vector<Scalar> epoch_scalars(const Tally& tally) {
-    std::vector<Scalar> scalars{{"epoch_loss", tally.mean_loss()},
-                                {"epoch_accuracy", tally.accuracy()}};
-    if (tally.top_five()) scalars.push_back({"epoch_top_5_accuracy", *tally.top_five()});
+    std::vector<Scalar> scalars{{"epoch_loss", tally.mean_loss()}};
+    add(scalars, "epoch_accuracy", tally.accuracy());
+    add(scalars, "epoch_top_5_accuracy", tally.top_five());
     return scalars;
   }
 
   void validated(int epoch, const Tally& tally) {
     if (!validation_) validation_.emplace(folder_ / "validation", host_);
-    const std::array by_step{Scalar{"evaluation_loss_vs_iterations", tally.mean_loss()},
-                             Scalar{"evaluation_accuracy_vs_iterations", tally.accuracy()}};
+    std::vector<Scalar> by_step{{"evaluation_loss_vs_iterations", tally.mean_loss()}};
+    add(by_step, "evaluation_accuracy_vs_iterations", tally.accuracy());
     validation_->write(epoch, epoch_scalars(tally));
     validation_->write(static_cast<std::int64_t>(steps_), by_step);
   }

@@ -95,13 +95,21 @@ std::optional<Budget> budget_of(const Part& part, double seconds) {
   return part.budget * (seconds / part.seconds);
 }
 
+/// Nothing beside a loss that was no number: earlier versions counted such answers as class 0.
+std::optional<double> accuracy_of(const json& line, const char* accuracy, const char* loss) {
+  if (line.contains(loss) && !line.at(loss).is_number()) return std::nullopt;
+  return known(line, accuracy, 0, 1);
+}
+
 /// What the training came to.
 void read_results(const Lines& lines, RunFigures& figures) {
   figures.loss = known(lines.summary, "loss", -kMostCellLoss, kMostCellLoss);
-  figures.accuracy = known(lines.summary, "accuracy", 0, 1);
-  figures.val_accuracy = known(lines.summary, "val_accuracy", 0, 1);
+  figures.accuracy = accuracy_of(lines.summary, "accuracy", "loss");
+  figures.val_accuracy = accuracy_of(lines.summary, "val_accuracy", "val_loss");
+  const bool answers =
+      !lines.summary.contains("val_loss") || lines.summary.at("val_loss").is_number();
   figures.had_target = lines.summary.contains("time_to_accuracy");
-  if (figures.had_target && lines.summary.at("time_to_accuracy").is_object()) {
+  if (figures.had_target && answers && lines.summary.at("time_to_accuracy").is_object()) {
     figures.seconds_to_target =
         known(lines.summary.at("time_to_accuracy"), "seconds", 0, kMostCellSeconds);
   }

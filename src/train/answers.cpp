@@ -4,12 +4,14 @@
 #include <cassert>
 #include <cmath>
 
+#include "compute/prediction.h"
+
 namespace cputrain {
 namespace {
 
 constexpr std::size_t kFive = 5;
 
-bool all_numbers(std::span<const float> values) {
+bool none_is_nan(std::span<const float> values) {
   return std::ranges::none_of(values, [](float value) { return std::isnan(value); });
 }
 
@@ -20,13 +22,8 @@ std::vector<float> class_probabilities(std::span<const float> outputs) {
   return {outputs.begin(), outputs.end()};
 }
 
-std::optional<std::size_t> best_class(std::span<const float> probabilities) {
-  if (probabilities.empty() || !all_numbers(probabilities)) return std::nullopt;
-  return static_cast<std::size_t>(std::ranges::max_element(probabilities) - probabilities.begin());
-}
-
 bool among_best(std::span<const float> probabilities, std::size_t truth, std::size_t k) {
-  if (!all_numbers(probabilities)) return false;
+  if (!none_is_nan(probabilities)) return false;
   std::size_t before = 0;
   for (std::size_t c = 0; c < probabilities.size(); ++c) {
     const bool tie_won = probabilities[c] == probabilities[truth] && c < truth;
@@ -55,9 +52,10 @@ void AnswerCounts::add(std::span<const std::int32_t> labels, std::span<const flo
   const std::size_t width = outputs.size() / labels.size();
   assert(outputs.size() == width * labels.size() && (width == classes_ || width == 1));
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    const auto probabilities = class_probabilities(outputs.subspan(i * width, width));
+    const auto row = outputs.subspan(i * width, width);
+    const auto probabilities = class_probabilities(row);
     const auto truth = static_cast<std::size_t>(labels[i]);
-    const auto answer = best_class(probabilities);
+    const auto answer = predicted_class(row);
     ++sums_[0];
     sums_[1] += answer == truth;
     sums_[2] += among_best(probabilities, truth, kFive);

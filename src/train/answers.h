@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,10 +13,6 @@ namespace cputrain {
 
 /// One probability a class; a single output is the probability of class 1 of two.
 std::vector<float> class_probabilities(std::span<const float> outputs);
-
-/// The class of the largest probability, the first one on a tie (as Keras and argmax have it);
-/// nothing where one of them is not a number.
-std::optional<std::size_t> best_class(std::span<const float> probabilities);
 
 /// Whether the class is among the k most probable ones; earlier classes win ties. Never where a
 /// probability is not a number.

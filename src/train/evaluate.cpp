@@ -1,8 +1,11 @@
 #include "train/evaluate.h"
 
 #include <array>
+#include <limits>
 
 #include "train/answers.h"
+#include "train/numbers.h"
+#include "train/penalty.h"
 
 namespace cputrain {
 
@@ -22,6 +25,15 @@ Tally evaluate(Program& program, BatchSource& batches, const BatchPlan& plan,
   std::array<double, 5> sums = tally.sums();
   communicator.sum(Array::of<double>(sums));
   return Tally::of(sums);
+}
+
+void add_loss_of_weights(Tally& tally, Backend& backend, const ParameterLayout& layout,
+                         const Array& weights, Communicator& communicator) {
+  if (all_numbers(weights, communicator)) {
+    tally.loss += tally.images * l2_penalty(backend, layout, weights);
+  } else {
+    tally.loss = std::numeric_limits<double>::quiet_NaN();
+  }
 }
 
 }  // namespace cputrain

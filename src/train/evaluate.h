@@ -4,6 +4,7 @@
 #include <span>
 
 #include "comm/communicator.h"
+#include "compute/backend.h"
 #include "compute/program.h"
 #include "data/batch_plan.h"
 #include "data/batch_source.h"
@@ -18,5 +19,10 @@ using AnswerObserver =
 /// Loss and accuracy over every image exactly once, whatever the number of ranks.
 Tally evaluate(Program&, BatchSource&, const BatchPlan&, Communicator&,
                const AnswerObserver& observer = {});
+
+/// Collective: adds the L2 penalty to a tally over all ranks. Where weights of some rank are not
+/// numbers the loss is none either, whatever the images gave: layers can hide such weights.
+void add_loss_of_weights(Tally&, Backend&, const ParameterLayout&, const Array& weights,
+                         Communicator&);
 
 }  // namespace cputrain

@@ -6,14 +6,13 @@
 #include <array>
 #include <bit>
 #include <cassert>
-#include <cmath>
 #include <numeric>
 #include <utility>
 
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/stolen_time.h"
-#include "train/penalty.h"
+#include "train/numbers.h"
 #include "train/statistics.h"
 
 namespace cputrain {
@@ -51,12 +50,21 @@ bool any_rank(Communicator& communicator, bool mine) {
 }
 
 void check_loss(const StepRecord& record) {
-  if (std::isfinite(record.tally.loss)) return;
+  if (record.tally.is_number()) return;
   fail(
       ExitCode::failed,
       fmt::format("Batch {}: Invalid loss, terminating training (it is no longer a number in epoch "
                   "{}); try a smaller --lr",
                   record.step_in_epoch - 1, record.epoch));
+}
+
+/// Ranks see one tally, so they all end here or none does.
+void check_validation(const EpochRecord& record) {
+  if (!record.validation || record.validation->is_number()) return;
+  fail(ExitCode::failed,
+       fmt::format("Epoch {}: Invalid validation loss, terminating training (it is no number, so "
+                   "what the weights answer means nothing); try a smaller --lr",
+                   record.epoch));
 }
 
 /// One pass over the data, or less of it.
@@ -133,8 +141,8 @@ class Epoch {
 void validate(const TrainingParts& parts, const Validation& validation, EpochRecord& record) {
   const Stopwatch watch;
   Tally tally = evaluate(parts.program, validation.batches, validation.plan, parts.communicator);
-  tally.loss += tally.images *
-                l2_penalty(parts.backend, parts.program.layout(), parts.exchange.arenas().weights);
+  add_loss_of_weights(tally, parts.backend, parts.program.layout(), parts.exchange.arenas().weights,
+                      parts.communicator);
   record.validation = tally;
   record.validation_seconds = watch.seconds();
 }
@@ -142,12 +150,19 @@ void validate(const TrainingParts& parts, const Validation& validation, EpochRec
 std::optional<TimeToAccuracy> reached(const EpochRecord& record, const TrainOptions& options,
                                       double training_seconds) {
   if (!record.validation || !options.target_accuracy) return {};
-  const double accuracy = record.validation->accuracy();
-  if (accuracy < *options.target_accuracy) return {};
-  return TimeToAccuracy{*options.target_accuracy, accuracy, record.epoch, training_seconds};
+  const std::optional<double> accuracy = record.validation->accuracy();
+  if (!accuracy || *accuracy < *options.target_accuracy) return {};
+  return TimeToAccuracy{*options.target_accuracy, *accuracy, record.epoch, training_seconds};
 }
 
 }  // namespace
+
+void check_weights(Communicator& communicator, const Array& weights) {
+  if (all_numbers(weights, communicator)) return;
+  fail(ExitCode::failed,
+       "Invalid weights, terminating training (some are no numbers after the last step, so their "
+       "answers mean nothing); try a smaller --lr");
+}
 
 bool tries_again(int epoch) {
   return epoch > 1 && std::has_single_bit(static_cast<unsigned>(epoch - 1));
@@ -170,6 +185,7 @@ TrainResult train(const TrainingParts& parts, const std::optional<Validation>& v
     result.reached = reached(record, options, result.training_seconds);
     reporter.epoch(record);
     result.last = record;
+    check_validation(record);
   }
   result.seconds = whole.seconds();
   return result;

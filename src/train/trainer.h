@@ -40,8 +40,13 @@ struct TrainResult {
 bool tries_again(int epoch);
 
 /// Synchronous SGD over epochs. `stop_requested` is asked once a step; all ranks then stop after
-/// the same step. Throws Error(failed) when the loss is no longer a number.
+/// the same step. Throws Error(failed) when the loss of a step or of a validation is not a number;
+/// the reporter has heard of that step or epoch then.
 TrainResult train(const TrainingParts&, const std::optional<Validation>&, const TrainOptions&,
                   Reporter&, const std::function<bool()>& stop_requested);
+
+/// Collective: Error(failed) on all ranks where some weights of one are not numbers. A network can
+/// hide them from its loss, and the last step's loss is from before its update.
+void check_weights(Communicator&, const Array& weights);
 
 }  // namespace cputrain

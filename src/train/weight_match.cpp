@@ -14,11 +14,14 @@ std::string extents_text(const auto& extents) {
   return extents.empty() ? "a single number" : fmt::format("{}", fmt::join(extents, "x"));
 }
 
-std::string first_few(const std::vector<std::string>& names) {
-  constexpr std::size_t kNamed = 3;
-  const std::span<const std::string> all = names;
-  const std::string text = join(all.first(std::min(kNamed, all.size())), ", ");
-  return all.size() > kNamed ? text + ", ..." : text;
+bool same(std::span<const std::size_t> stored, std::span<const int> wanted) {
+  return std::ranges::equal(stored, wanted, {}, {},
+                            [](int n) { return static_cast<std::size_t>(n); });
+}
+
+bool differs_in_columns(std::span<const std::size_t> stored, std::span<const int> wanted) {
+  return !stored.empty() && stored.size() == wanted.size() &&
+         same(stored.first(stored.size() - 1), wanted.first(wanted.size() - 1));
 }
 
 }  // namespace
@@ -32,10 +35,14 @@ WeightMatch match_weights(const safetensors::File& file, std::span<const WantedP
     const auto* tensor = file.find(name);
     if (!tensor) {
       match.missing.push_back(name);
-    } else if (!std::ranges::equal(tensor->extents, extents, {}, {},
-                                   [](int n) { return static_cast<std::size_t>(n); })) {
-      match.other_shape.push_back(fmt::format(
-          "{} is {}, not {}", name, extents_text(tensor->extents), extents_text(extents)));
+    } else if (!same(tensor->extents, extents)) {
+      const std::string text = fmt::format("{} is {}, not {}", name, extents_text(tensor->extents),
+                                           extents_text(extents));
+      if (differs_in_columns(tensor->extents, extents)) {
+        match.other_columns.push_back({p, text});
+      } else {
+        match.other_shape.push_back(text);
+      }
     } else {
       match.fitting.push_back(p);
     }
@@ -47,13 +54,16 @@ WeightMatch match_weights(const safetensors::File& file, std::span<const WantedP
 }
 
 std::string misfit_text(const WeightMatch& match) {
+  constexpr std::size_t kNamed = 3;
   std::vector<std::string> parts;
   const auto add = [&](const std::vector<std::string>& names, const char* what) {
     if (!names.empty())
-      parts.push_back(fmt::format("{} {} ({})", names.size(), what, first_few(names)));
+      parts.push_back(fmt::format("{} {} ({})", names.size(), what, first_few(names, kNamed)));
   };
   add(match.missing, "missing");
-  add(match.other_shape, "of another shape");
+  std::vector<std::string> other_shape = match.other_shape;
+  for (const auto& array : match.other_columns) other_shape.push_back(array.text);
+  add(other_shape, "of another shape");
   add(match.extra, "not in the model");
   return join(parts, "; ");
 }

@@ -21,7 +21,16 @@ struct WeightMatch {
   std::vector<std::string> other_shape;  ///< "dense/kernel is 144x3, not 144x4"
   std::vector<std::string> extra;        ///< names that the model lacks
 
-  bool whole() const { return missing.empty() && other_shape.empty() && extra.empty(); }
+  /// Of another shape in the last extent alone, as what makes the outputs of other classes is.
+  struct OtherColumns {
+    std::size_t position;  ///< of the wanted one
+    std::string text;      ///< as in other_shape
+  };
+  std::vector<OtherColumns> other_columns{};
+
+  bool whole() const {
+    return missing.empty() && other_shape.empty() && other_columns.empty() && extra.empty();
+  }
 };
 
 WeightMatch match_weights(const safetensors::File&, std::span<const WantedParameter>);

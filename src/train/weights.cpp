@@ -13,11 +13,13 @@
 #include "core/hash.h"
 #include "core/json_text.h"
 #include "core/strict_json.h"
+#include "core/text.h"
 #include "core/version.h"
 #include "data/class_names.h"
 #include "model/init.h"
 #include "model/model_json.h"
 #include "model/safetensors.h"
+#include "train/numbers.h"
 
 namespace cputrain {
 namespace {
@@ -25,6 +27,8 @@ namespace {
 constexpr const char* kFormat = "cputrain";
 constexpr const char* kFormatVersion = "1";
 constexpr const char* kKernels = "kernels";
+constexpr const char *kData = "data", *kDataPlace = "data_place", *kExpand = "expand",
+                     *kEarlier = "data_earlier", *kSeed = "seed", *kSplit = "validation_split";
 
 [[noreturn]] void wrong(const std::filesystem::path& path, const std::string& what) {
   fail(ExitCode::data, fmt::format("weight file {} {} (the model cannot be rebuilt from it); use a "
@@ -51,6 +55,46 @@ T number(const std::filesystem::path& path, const std::string& what, const std::
     wrong(path, fmt::format("has a {} that is not a number from {} to {}", what, min, max));
   }
   return value;
+}
+
+/// 16 hexadecimal digits.
+std::uint64_t hash_of(const std::filesystem::path& path, const std::string& key,
+                      const std::string& text) {
+  std::uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value, 16);
+  if (error != std::errc{} || stop != end || text.size() != 16) {
+    wrong(path, fmt::format("has a '{}' that is not 16 hexadecimal digits", key));
+  }
+  return value;
+}
+
+std::optional<TrainingData> data_of(const std::filesystem::path& path,
+                                    const safetensors::Metadata& metadata) {
+  if (!metadata.contains(kData)) return std::nullopt;
+  TrainingData data{.fingerprint = hash_of(path, kData, metadata.at(kData))};
+  if (metadata.contains(kDataPlace)) {
+    data.place = hash_of(path, kDataPlace, metadata.at(kDataPlace));
+  }
+  if (metadata.contains(kExpand)) {
+    const auto expand = expand_of(metadata.at(kExpand));
+    if (!expand) wrong(path, "names no way to turn images that is known");
+    data.expand = *expand;
+  }
+  if (metadata.contains(kEarlier)) {
+    for (const std::string& one : split(metadata.at(kEarlier), ',')) {
+      data.earlier.push_back(hash_of(path, kEarlier, one));
+    }
+  }
+  return data;
+}
+
+std::uint64_t seed_of(const std::filesystem::path& path, const safetensors::Metadata& metadata) {
+  return number<std::uint64_t>(path, "seed", metadata.at(kSeed), 0, UINT64_MAX);
+}
+
+double split_of(const std::filesystem::path& path, const safetensors::Metadata& metadata) {
+  return number<double>(path, "validation split", metadata.at(kSplit), 0, 0.99);
 }
 
 /// A model's name makes paths.
@@ -104,6 +148,16 @@ safetensors::Metadata weights_metadata(const ModelDescription& description) {
       {"seed", std::to_string(description.seed)},
       {"validation_split", fmt::format("{}", description.validation_split)}};
   if (!description.kernels.empty()) metadata[kKernels] = description.kernels;
+  if (description.data) {
+    metadata[kData] = fmt::format("{:016x}", description.data->fingerprint);
+    metadata[kExpand] = std::string(expand_name(description.data->expand));
+    if (description.data->place) {
+      metadata[kDataPlace] = fmt::format("{:016x}", description.data->place);
+    }
+    if (!description.data->earlier.empty()) {
+      metadata[kEarlier] = fmt::format("{:016x}", fmt::join(description.data->earlier, ","));
+    }
+  }
   return metadata;
 }
 
@@ -138,16 +192,16 @@ ModelDescription read_description(const std::filesystem::path& path) {
   }
   try {
     auto graph = graph_from_json(parsed(path, metadata.at("graph")), path.string());
-    ModelDescription description{
-        metadata.at("model"), parsed(path, metadata.at("classes")), std::move(graph),
-        number<std::uint64_t>(path, "seed", metadata.at("seed"), 0, UINT64_MAX),
-        number<double>(path, "validation split", metadata.at("validation_split"), 0, 0.99)};
+    ModelDescription description{metadata.at("model"), parsed(path, metadata.at("classes")),
+                                 std::move(graph), seed_of(path, metadata),
+                                 split_of(path, metadata)};
     if (metadata.contains("resize")) {  // files of earlier versions do not say
       const auto resize = resize_of(metadata.at("resize"));
       if (!resize) wrong(path, "names no way to resize pictures that is known");
       description.resize = *resize;
     }
     if (metadata.contains(kKernels)) description.kernels = metadata.at(kKernels);
+    description.data = data_of(path, metadata);
     check_names(path, description);
     return description;
   } catch (const nlohmann::json::exception& error) {
@@ -171,25 +225,53 @@ void need_whole(const std::filesystem::path& path, const WeightMatch& match) {
                                    path.string(), misfit_text(match)));
 }
 
-void load_fitting(const safetensors::File& file, const WeightMatch& match, const Program& program,
-                  const Array& weights) {
-  for (const std::size_t p : match.fitting) {
-    const auto* tensor = file.find(program.layout().parameters[p].name);
-    program.from_canonical(p, file.read(*tensor), weights);
+/// Values on their way into the arena.
+void put(LoadedWeights& loaded, const Program& program, std::size_t parameter,
+         const std::vector<double>& values, const Array& weights) {
+  if (!all_numbers(values))
+    loaded.no_numbers.push_back(program.layout().parameters[parameter].name);
+  program.from_canonical(parameter, values, weights);
+}
+
+LoadedWeights load_fitting(const safetensors::File& file, WeightMatch match, const Program& program,
+                           const Array& weights, const ClassRows& rows) {
+  LoadedWeights loaded{std::move(match)};
+  for (const std::size_t p : loaded.match.fitting) {
+    const std::string& name = program.layout().parameters[p].name;
+    std::vector<double> values = file.read(*file.find(name));
+    if (rows.concerns(name)) rows.rearrange(name, values);
+    put(loaded, program, p, values, weights);
   }
+  return loaded;
+}
+
+/// Outputs of classes that both have, where the file has more or fewer of them.
+void load_common_classes(const safetensors::File& file, const Program& program,
+                         const Array& weights, const ClassRows& rows, LoadedWeights& loaded) {
+  std::erase_if(loaded.match.other_columns, [&](const auto& array) {
+    const std::string& name = program.layout().parameters[array.position].name;
+    const auto* tensor = file.find(name);
+    if (!rows.has_columns(name, tensor->extents.back())) return false;
+    std::vector<double> values = program.to_canonical(array.position, weights);
+    rows.take_columns(file.read(*tensor), values);
+    put(loaded, program, array.position, values, weights);
+    loaded.by_class.push_back(name);
+    return true;
+  });
 }
 
 }  // namespace
 
-void load_weights(const std::filesystem::path& path, const Program& program, const Array& weights) {
+LoadedWeights load_weights(const std::filesystem::path& path, const Program& program,
+                           const Array& weights, const ClassRows& rows) {
   const safetensors::File file(path);
-  const WeightMatch match = match_weights(file, wanted_by(program));
+  WeightMatch match = match_weights(file, wanted_by(program));
   need_whole(path, match);
-  load_fitting(file, match, program, weights);
+  return load_fitting(file, std::move(match), program, weights, rows);
 }
 
-WeightMatch load_fitting_weights(const std::filesystem::path& path, const Program& program,
-                                 const Array& weights) {
+LoadedWeights load_fitting_weights(const std::filesystem::path& path, const Program& program,
+                                   const Array& weights, const ClassRows& rows) {
   const safetensors::File file(path);
   WeightMatch match = match_weights(file, wanted_by(program));
   if (match.fitting.empty()) {
@@ -199,8 +281,35 @@ WeightMatch load_fitting_weights(const std::filesystem::path& path, const Progra
                     "initial weights); leave --weights out, or choose the --model it was made for",
                     path.string(), misfit_text(match)));
   }
-  load_fitting(file, match, program, weights);
-  return match;
+  LoadedWeights loaded = load_fitting(file, std::move(match), program, weights, rows);
+  load_common_classes(file, program, weights, rows, loaded);
+  return loaded;
+}
+
+std::string no_numbers_text(const std::filesystem::path& path,
+                            const std::vector<std::string>& arrays, std::size_t of) {
+  if (arrays.empty()) return "";
+  return fmt::format("weight file {}: {} of {} parameter arrays hold NaN or infinity: {}",
+                     path.string(), arrays.size(), of, first_few(arrays, 3));
+}
+
+std::optional<PastTraining> past_training(const std::filesystem::path& path) {
+  const safetensors::File file(path);
+  const auto& metadata = file.metadata();
+  const auto data = data_of(path, metadata);
+  if (!data || !metadata.contains(kSeed) || !metadata.contains(kSplit)) return std::nullopt;
+  return PastTraining{*data, seed_of(path, metadata), split_of(path, metadata)};
+}
+
+std::vector<std::string> classes_of_weights(const std::filesystem::path& path) {
+  const safetensors::File file(path);
+  const auto found = file.metadata().find("classes");
+  if (found == file.metadata().end()) return {};
+  try {
+    return parsed(path, found->second);
+  } catch (const nlohmann::json::exception& error) {
+    wrong(path, std::string("has damaged names of classes: ") + error.what());
+  }
 }
 
 WeightValues open_weights(const std::filesystem::path& path, const Graph& graph) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "backend/backends_under_test.h"
 #include "backend/trial.h"
@@ -60,6 +61,51 @@ TEST_P(Programs, PiecesOfABatchAddUpToTheBatch) {
   expect_same(pieces.train(pictures_, {3, 3, 1}, 2), expected);
   expect_same(pieces.train(pictures_, {1, 1, 2, 3}, 2), expected);
   expect_same(pieces.train(pictures_, {0, 3, 0, 3, 1, 0}, 2), expected);
+}
+
+/// Evaluates seven images of class `label` after `value` was put into the bias of output `place`.
+Tally with_bias(Backend& backend, const Graph& graph, std::size_t place, double value, int label) {
+  Trial trial(backend, graph, {7}, Phase::evaluate);
+  Program& program = trial.program();
+  const auto& parameters = program.layout().parameters;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    if (parameters[p].name != "dense_1/bias") continue;
+    std::vector<double> bias = program.to_canonical(p, trial.weights());
+    bias.at(place) = value;
+    program.from_canonical(p, bias, trial.weights());
+  }
+  Pictures pictures = make_pictures(7, kImage, 2);
+  pictures.labels.assign(7, label);
+  return trial.evaluate(pictures, {7}).tally;
+}
+
+TEST_P(Programs, AnswersThatAreNoNumbersAreWrongWhateverTheLabel) {
+  Graph sigmoid(kImage), softmax(kImage);
+  for (Graph* graph : {&sigmoid, &softmax}) {
+    graph->add(Flatten{});
+    graph->add(Dense{4});
+    graph->add(Relu{});
+    graph->add(Dense{graph == &sigmoid ? 1 : kClasses});
+  }
+  sigmoid.add(SigmoidCrossEntropy{});
+  softmax.add(SoftmaxCrossEntropy{});
+  const double nan = std::nan("");
+  for (int label = 0; label < 2; ++label) {
+    EXPECT_EQ(with_bias(*backend_, sigmoid, 0, nan, label).correct, 0) << label;
+    EXPECT_EQ(with_bias(*backend_, sigmoid, 0, label ? 1e3 : -1e3, label).correct, 7) << label;
+  }
+  for (int label = 0; label < kClasses; ++label) {
+    for (std::size_t place = 0; place < kClasses; ++place) {
+      for (const double value : {nan, HUGE_VAL}) {
+        const Tally tally = with_bias(*backend_, softmax, place, value, label);
+        EXPECT_EQ(tally.correct, 0) << label << " " << place;
+        EXPECT_EQ(tally.images, 7);
+        EXPECT_FALSE(tally.accuracy());
+      }
+      const bool right = place == static_cast<std::size_t>(label);
+      EXPECT_EQ(with_bias(*backend_, softmax, place, 1e3, label).correct, right ? 7 : 0);
+    }
+  }
 }
 
 TEST_P(Programs, TheSameCallGivesTheSameBits) {

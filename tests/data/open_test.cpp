@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "data/made_files.h"
+#include "data/relabelled.h"
 #include "support/temporary_folder.h"
 
 namespace cputrain {
@@ -75,6 +76,39 @@ TEST_F(Open, class_folders) {
             "Found 4 files belonging to 2 classes. Using 4 for training. Ignored 2 other files.");
   EXPECT_TRUE(source.description.starts_with("Found 4 files belonging to 2 classes."))
       << source.description;
+}
+
+TEST_F(Open, one_class_is_enough_to_evaluate) {
+  add_class("only", 3);
+  EXPECT_NE(error(path()).find("one class, 'only'"), std::string::npos);
+  DataSource source = open_data({.spec = path(), .validation_split = 0, .to_evaluate = true});
+  EXPECT_EQ(source.train.size(), 3u);
+  EXPECT_EQ(source.description, "Found 3 files belonging to 1 class.");
+  EXPECT_FALSE(source.own_validation);
+}
+
+TEST_F(Open, labels_are_translated_by_name) {
+  for (const char* name : {"b", "d", "a"}) add_class(name, name[0] - 'a' + 1);
+  const std::uint64_t fingerprint = open_here().dataset->fingerprint();
+  const std::vector<std::string> classes{"d", "c", "b", "a"};
+  const auto data = with_classes(open_here().dataset, classes);
+  EXPECT_EQ(data->classes(), classes);
+  EXPECT_EQ(data->fingerprint(), fingerprint);
+  std::map<std::string, int> counts;
+  for (std::size_t i = 0; i < data->size(); ++i) {
+    const std::string folder = fs::path(data->name(i)).parent_path().filename();
+    EXPECT_EQ(classes[static_cast<std::size_t>(data->label(i))], folder);
+    ++counts[folder];
+  }
+  EXPECT_EQ(counts, (std::map<std::string, int>{{"a", 1}, {"b", 2}, {"d", 4}}));
+  try {
+    with_classes(open_here().dataset, {"a", "B"});
+    FAIL() << "labels that mean nothing";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::data);
+    EXPECT_NE(std::string(error.what()).find("the classes b, d, which"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST_F(Open, kaggle_names) {

@@ -88,9 +88,10 @@ MadeResult train_made(Communicator& communicator, const MadeOptions& options) {
   MadeResult made;
   const auto val =
       options.validation ? std::optional(Validation{*val_batches, val_plan}) : std::nullopt;
-  made.result = train({*backend, *program, *exchange, optimizer, rate, communicator, *batches, plan,
-                       weights_mutex, timeline},
-                      val, options.train, made.recorder, options.stop);
+  made.result =
+      train({*backend, *program, *exchange, optimizer, rate, communicator, *batches, plan,
+             weights_mutex, timeline},
+            val, options.train, options.recorder ? *options.recorder : made.recorder, options.stop);
   const Array weights = exchange->arenas().weights;
   made.weights_hash = weights_hash(*program, weights);
   for (std::size_t p = 0; p < program->layout().parameters.size(); ++p) {

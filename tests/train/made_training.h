@@ -41,6 +41,8 @@ struct MadeOptions {
   AllreduceChoice allreduce{};
   TrainOptions train{.epochs = 2, .steps = {}, .seed = 3, .target_accuracy = {}};
   std::function<bool()> stop = [] { return false; };
+  Recorder* recorder =
+      nullptr;  ///< hears what happens instead: a training that throws returns nothing
 };
 
 struct MadeResult {

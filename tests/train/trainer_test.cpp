@@ -94,6 +94,56 @@ TEST(Trainer, EndsWhenTheLossIsNoNumber) {
   }
 }
 
+/// A single step from good weights, whose loss is a number, to weights that answer nothing.
+MadeOptions step_into_the_void() {
+  MadeOptions options;
+  options.batch = options.samples;
+  options.optimizer.rule = Sgd{};
+  options.rate.base = 1e300;
+  options.train.epochs = 5;
+  options.train.target_accuracy = 0;
+  return options;
+}
+
+void expect_end(const std::function<void()>& act, const std::string& word) {
+  try {
+    act();
+    ADD_FAILURE() << "went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::failed);
+    EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
+  }
+}
+
+// A target of 0 is reached by any accuracy, but not by none.
+TEST(Trainer, AllRanksEndAtAValidationLossThatIsNoNumber) {
+  for (const int ranks : {1, 3}) {
+    run_ranks(ranks, [](Communicator& communicator) {
+      MadeOptions options = step_into_the_void();
+      Recorder recorder;
+      options.recorder = &recorder;
+      expect_end([&] { train_made(communicator, options); },
+                 "Epoch 1: Invalid validation loss, terminating training");
+      ASSERT_EQ(recorder.epochs.size(), 1u);
+      EXPECT_TRUE(recorder.epochs[0].train.is_number());
+      EXPECT_FALSE(recorder.epochs[0].validation->accuracy());
+      EXPECT_EQ(recorder.epochs[0].validation->correct, 0);
+      communicator.barrier();  // nobody lets go of weights that others read
+    });
+  }
+}
+
+TEST(Trainer, AllRanksEndAtWeightsOfOneThatAreNoNumbers) {
+  run_ranks(3, [](Communicator& communicator) {
+    std::vector<float> weights(100, 1.0f);
+    check_weights(communicator, Array::of<float>(weights));
+    if (communicator.rank() == 2) weights[99] = -HUGE_VALF;
+    expect_end([&] { check_weights(communicator, Array::of<float>(weights)); }, "Invalid weights");
+    std::vector<double> doubles{1e-320, -1e308, communicator.rank() == 0 ? std::nan("") : 0};
+    expect_end([&] { check_weights(communicator, Array::of<double>(doubles)); }, "Invalid weights");
+  });
+}
+
 TEST(Trainer, TellsTheRateOfEachStep) {
   MadeOptions options;
   options.rate = {.base = 0.01, .warmup_epochs = 1, .schedule = StepDecay{1, 0.1}};

@@ -5,18 +5,27 @@
 #include <cmath>
 
 #include "backends/threads/threads_communicator.h"
+#include "compute/prediction.h"
 
 namespace cputrain {
 namespace {
 
 const float kNan = std::nanf("");
 
-TEST(BestClass, IsTheFirstOnATieAndNoneWithoutNumbers) {
-  EXPECT_EQ(best_class(std::vector{0.2f, 0.4f, 0.4f}), 1u);
-  EXPECT_EQ(best_class(class_probabilities(std::vector{0.5f})), 0u);  // as p > 0.5 has it
-  EXPECT_EQ(best_class(class_probabilities(std::vector{0.6f})), 1u);
-  EXPECT_EQ(best_class(std::vector{0.2f, kNan}), std::nullopt);
-  EXPECT_EQ(best_class(class_probabilities(std::vector{kNan})), std::nullopt);
+std::optional<std::size_t> predicted(const std::vector<float>& outputs) {
+  return predicted_class(std::span<const float>(outputs));
+}
+
+TEST(PredictedClass, IsTheFirstOnATieAndNoneWithoutNumbers) {
+  EXPECT_EQ(predicted({0.2f, 0.4f, 0.4f}), 1u);
+  EXPECT_EQ(predicted({0.5f}), 0u);
+  EXPECT_EQ(predicted({0.6f}), 1u);
+  EXPECT_EQ(predicted({}), std::nullopt);
+  const std::vector<std::vector<float>> no_numbers{
+      {kNan}, {0.2f, kNan}, {kNan, 0.2f}, {0.9f, 0.05f, kNan}, {kNan, kNan}};
+  for (const std::vector<float>& outputs : no_numbers) {
+    EXPECT_EQ(predicted(outputs), std::nullopt);
+  }
 }
 
 TEST(AmongBest, CountsWhatIsMoreProbable) {

@@ -208,7 +208,7 @@ TEST(Csv, HasKerasColumnsWholeAfterEveryEpoch) {
   reporter->epoch(epoch_of(1, 2, Tally{0.5, 2, 2}));
   EXPECT_EQ(text_of(path), "epoch,accuracy,loss,val_accuracy,val_loss\r\n0,0.25,0.5,1,0.25\r\n");
   reporter->epoch(epoch_of(2, std::nan(""), std::nullopt));
-  EXPECT_TRUE(text_of(path).ends_with("\r\n1,0.25,nan,NA,NA\r\n")) << text_of(path);
+  EXPECT_TRUE(text_of(path).ends_with("\r\n1,NA,nan,NA,NA\r\n")) << text_of(path);
 }
 
 TEST(History, IsWholeJsonAfterEveryEpoch) {
@@ -224,6 +224,68 @@ TEST(History, IsWholeJsonAfterEveryEpoch) {
   reporter->epoch(epoch_of(2, std::nan(""), std::nullopt));
   EXPECT_EQ(nlohmann::json::parse(text_of(path))["loss"].dump(), "[0.5,null]");
 }
+
+/// Validation of whose four images three "were right", beside a loss that is no number.
+EpochRecord without_answers(double loss) {
+  EpochRecord record = epoch_of(1, 2, Tally{loss, 3, 4, 4, 4});
+  record.seconds = 1;
+  return record;
+}
+
+class NoAccuracy : public ::testing::TestWithParam<double> {
+ protected:
+  std::filesystem::path file(const char* name) const { return folder_.path() / name; }
+  const TemporaryFolder folder_;
+  const EpochRecord record_ = without_answers(GetParam());
+};
+
+TEST_P(NoAccuracy, IsPrinted) {
+  const std::string text = printed(Verbosity::lines, [&](Reporter& r) {
+    r.begin_epoch({1, 1, 1});
+    r.epoch(record_);
+  });
+  EXPECT_NE(text.find("val_loss: "), std::string::npos) << text;
+  EXPECT_EQ(text.find("val_accuracy"), std::string::npos) << text;
+  EXPECT_EQ(text.find("val_top_5"), std::string::npos) << text;
+}
+
+TEST_P(NoAccuracy, IsInMetrics) {
+  const auto list = lines(1, [&](Reporter& r) {
+    r.step({1, 1, 1, *record_.validation, {}, 0.1, 1});
+    r.epoch(record_);
+  });
+  EXPECT_TRUE(list.at(0)["accuracy"].is_null());
+  EXPECT_EQ(list.at(1)["accuracy"], 0.25);
+  EXPECT_TRUE(list.at(1)["val_loss"].is_null());
+  EXPECT_TRUE(list.at(1)["val_accuracy"].is_null());
+  EXPECT_FALSE(list.at(1).contains("val_top_5_accuracy"));
+}
+
+TEST_P(NoAccuracy, IsInTables) {
+  csv_reporter(file("training.csv"))->epoch(record_);
+  EXPECT_NE(text_of(file("training.csv")).find("\r\n0,0.25,0.5,NA,"), std::string::npos)
+      << text_of(file("training.csv"));
+  history_reporter(file("history.json"))->epoch(record_);
+  EXPECT_EQ(nlohmann::json::parse(text_of(file("history.json")))["val_accuracy"].dump(), "[null]");
+}
+
+TEST_P(NoAccuracy, IsInLogsOfOthers) {
+  mlperf_reporter(file("mlperf.log"), {})->epoch(record_);
+  const std::string mlperf = text_of(file("mlperf.log"));
+  EXPECT_NE(mlperf.find("eval_stop"), std::string::npos);
+  EXPECT_EQ(mlperf.find("eval_accuracy"), std::string::npos) << mlperf;
+  dawnbench_reporter(folder_.path(), {})->epoch(record_);
+  EXPECT_EQ(text_of(file("dawnbench.tsv")), "epoch\thours\ttop1Accuracy\n");
+  tensorboard_reporter(folder_.path(), "host", 1)->epoch(record_);
+  std::string events;
+  for (const auto& entry : std::filesystem::directory_iterator(file("validation"))) {
+    events += text_of(entry.path());
+  }
+  EXPECT_NE(events.find("epoch_loss"), std::string::npos);
+  EXPECT_EQ(events.find("accuracy"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(OfALoss, NoAccuracy, ::testing::Values(std::nan(""), HUGE_VAL, -HUGE_VAL));
 
 }  // namespace
 }  // namespace cputrain

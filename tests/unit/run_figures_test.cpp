@@ -68,6 +68,29 @@ TEST_F(RunFiguresTest, TakesTheLastWholeStepsThatTriedNothing) {
   EXPECT_FALSE(figures->includes_warm_up);
 }
 
+TEST_F(RunFiguresTest, NoAccuracyIsOfALossThatIsNoNumber) {
+  const auto figures_of = [&](const std::string& summary) {
+    write({step(1, 8, 9), step(2, 8, 2), epoch(16, 2, 1), summary});
+    return measured_figures(folder_.path()).value();
+  };
+  const std::string reached = R"("time_to_accuracy":{"accuracy":0.9,"epoch":1,"seconds":3}})";
+  const RunFigures nan = figures_of(
+      R"({"type":"summary","outcome":"finished","loss":0.5,"accuracy":0.75,"val_loss":null,)"
+      R"("nan":true,"val_accuracy":0.9,)" +
+      reached);
+  EXPECT_EQ(nan.accuracy, 0.75);
+  EXPECT_FALSE(nan.val_accuracy);
+  EXPECT_FALSE(nan.seconds_to_target);
+  EXPECT_TRUE(nan.had_target);
+  const RunFigures unknown = figures_of(
+      R"({"type":"summary","outcome":"finished","loss":null,"accuracy":null,"val_loss":0.1,)"
+      R"("val_accuracy":0.9,)" +
+      reached);
+  EXPECT_FALSE(unknown.accuracy);
+  EXPECT_EQ(unknown.val_accuracy, 0.9);
+  EXPECT_EQ(unknown.seconds_to_target, 3);
+}
+
 TEST_F(RunFiguresTest, TheMedianOfAnEvenNumberIsTheMiddle) {
   write({step(1, 8, 9), step(2, 8, 1), step(3, 8, 2), step(4, 8, 6), step(5, 8, 30),
          epoch(40, 5, 4), kSummary});

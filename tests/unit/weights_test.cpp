@@ -31,12 +31,22 @@ TEST(Weights, SurviveAFile) {
   const auto backend = make_reference_backend(DType::f32);
   const OwnProgram saved(*backend, graph, {1}), loaded(*backend, graph, {1});
   initialise_weights(graph, saved.program(), 11, saved.arenas().weights);
-  save_weights(path, {"mine", {"a", "b", "c"}, graph, 11}, saved.program(), saved.arenas().weights);
+  ModelDescription mine{"mine", {"a", "b", "c"}, graph, 11};
+  mine.validation_split = 0.25;
+  mine.data = TrainingData{0xfedcba9876543210u, Expand::six_leaky, 7, {1, 255}};
+  save_weights(path, mine, saved.program(), saved.arenas().weights);
 
   const ModelDescription description = read_description(path);
   EXPECT_EQ(description.model, "mine");
   EXPECT_EQ(description.classes, (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(description.seed, 11u);
+  EXPECT_EQ(description.validation_split, 0.25);
+  ASSERT_TRUE(description.data);
+  EXPECT_EQ(description.data->fingerprint, 0xfedcba9876543210u);
+  EXPECT_EQ(description.data->expand, Expand::six_leaky);
+  EXPECT_EQ(description.data->place, 7u);
+  EXPECT_EQ(description.data->earlier, (std::vector<std::uint64_t>{1, 255}));
+  EXPECT_EQ(past_training(path)->seed, 11u);
   EXPECT_EQ(to_json(description.graph), to_json(graph));
   EXPECT_EQ(kernels_of(path), "");
 
@@ -93,9 +103,10 @@ TEST(Weights, ThatFitInPartFillThatPart) {
   save_weights(path, {"mine", {"a", "b", "c"}, three, 1}, saved.program(), saved.arenas().weights);
   const auto head = loaded.program().to_canonical(2, loaded.arenas().weights);
 
-  const WeightMatch match = load_fitting_weights(path, loaded.program(), loaded.arenas().weights);
+  const WeightMatch match =
+      load_fitting_weights(path, loaded.program(), loaded.arenas().weights).match;
   EXPECT_EQ(match.fitting, (std::vector<std::size_t>{0, 1}));
-  EXPECT_EQ(match.other_shape.size(), 2u);
+  EXPECT_EQ(match.other_columns.size(), 2u);
   EXPECT_EQ(misfit_text(match),
             "2 of another shape (dense/kernel is 144x3, not 144x4, dense/bias is 3, not 4)");
   EXPECT_EQ(loaded.program().to_canonical(0, loaded.arenas().weights),
@@ -137,6 +148,11 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
                              {"graph", to_json(graph_with(3)).dump()}};
   EXPECT_FALSE(refused(good));
   EXPECT_EQ(read_description(path).resize, Resize::bilinear) << "files of old do not say";
+  EXPECT_FALSE(read_description(path).data) << "nor what training saw";
+  good["data"] = "0123456789abcdef";
+  EXPECT_FALSE(refused(good));
+  EXPECT_EQ(read_description(path).data->fingerprint, 0x0123456789abcdefu);
+  EXPECT_EQ(read_description(path).data->place, 0u);
   good["resize"] = "nearest";
   EXPECT_FALSE(refused(good));
   EXPECT_EQ(read_description(path).resize, Resize::nearest);
@@ -154,6 +170,9 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
                                                         {"classes", R"(["a","b",""])"},
                                                         {"classes", "[\"a\",\"b\",\"\xe9\"]"},
                                                         {"resize", "cubic"},
+                                                        {"data", "12"},
+                                                        {"data", "0123456789abcdeg"},
+                                                        {"expand", "seven"},
                                                         {"seed", "one"},
                                                         {"validation_split", "none"}}) {
     auto bad = good;

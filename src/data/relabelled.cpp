@@ -1,0 +1,72 @@
+#include "data/relabelled.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace cputrain {
+namespace {
+
+class Relabelled final : public Dataset {
+ public:
+  Relabelled(std::unique_ptr<Dataset> data, std::vector<std::string> classes,
+             std::vector<int> labels)
+      : data_(std::move(data)), classes_(std::move(classes)), labels_(std::move(labels)) {}
+
+  std::size_t size() const override { return data_->size(); }
+  const std::vector<std::string>& classes() const override { return classes_; }
+  int label(std::size_t index) const override {
+    return labels_[static_cast<std::size_t>(data_->label(index))];
+  }
+  std::string name(std::size_t index) const override { return data_->name(index); }
+  ReadResult read(std::size_t index, Shape image, Resize resize,
+                  std::span<std::uint8_t> dst) const override {
+    return data_->read(index, image, resize, dst);
+  }
+  SampleFacts inspect(std::size_t index) const override { return data_->inspect(index); }
+  std::uint64_t fingerprint() const override { return data_->fingerprint(); }
+  View view(std::size_t index) const override { return data_->view(index); }
+  std::optional<ReadyForm> ready_form() const override { return data_->ready_form(); }
+  const std::uint8_t* ready_pixels(std::size_t index) const override {
+    return data_->ready_pixels(index);
+  }
+  ReadResult check_ready(std::size_t index) const override { return data_->check_ready(index); }
+
+ private:
+  std::unique_ptr<Dataset> data_;
+  std::vector<std::string> classes_;
+  std::vector<int> labels_;  ///< by the data's own label
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> with_classes(std::unique_ptr<Dataset> data,
+                                      std::vector<std::string> classes) {
+  if (data->classes() == classes) return data;
+  std::map<std::string, int> places;
+  for (const std::string& name : classes) places.emplace(name, static_cast<int>(places.size()));
+  std::vector<std::string> unknown;
+  std::vector<int> labels;
+  for (const std::string& name : data->classes()) {
+    const auto place = places.find(name);
+    if (place == places.end()) {
+      unknown.push_back(name);
+    } else {
+      labels.push_back(place->second);
+    }
+  }
+  if (!unknown.empty()) {
+    fail(ExitCode::data,
+         fmt::format("the data has the class{} {}, which the weights do not know (they know {}; an "
+                     "answer for its images could not be right); use data whose class names are "
+                     "among these",
+                     unknown.size() == 1 ? "" : "es", first_few(unknown), first_few(classes)));
+  }
+  return std::make_unique<Relabelled>(std::move(data), std::move(classes), std::move(labels));
+}
+
+}  // namespace cputrain

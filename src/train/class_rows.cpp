@@ -1,0 +1,99 @@
+#include "train/class_rows.h"
+
+#include <algorithm>
+#include <map>
+
+namespace cputrain {
+namespace {
+
+bool is_made_up(const std::string& name, std::size_t place) {
+  return name == "class " + std::to_string(place);
+}
+
+/// One output speaks for two classes.
+bool is_swap(std::span<const std::optional<std::size_t>> source) {
+  return source.size() == 2 && source[0] == 1u && source[1] == 0u;
+}
+
+/// The file's own place where that is free, else the first that is.
+void take_what_is_left(std::vector<std::optional<std::size_t>>& source, std::vector<bool>& taken) {
+  const auto take = [&](std::size_t c, std::size_t place) {
+    source[c] = place;
+    taken[place] = true;
+  };
+  for (std::size_t c = 0; c < source.size(); ++c) {
+    if (!source[c] && !taken[c]) take(c, c);
+  }
+  for (std::size_t c = 0, place = 0; c < source.size(); ++c) {
+    if (source[c]) continue;
+    while (taken[place]) ++place;
+    take(c, place);
+  }
+}
+
+}  // namespace
+
+bool ClassMatch::moves() const {
+  for (std::size_t c = 0; c < source.size(); ++c) {
+    if (source[c] && source[c] != c) return true;
+  }
+  return false;
+}
+
+ClassMatch match_classes(std::span<const std::string> data, std::span<const std::string> file) {
+  std::map<std::string, std::size_t> places;
+  for (std::size_t place = 0; place < file.size(); ++place) places.emplace(file[place], place);
+  ClassMatch match;
+  match.source.resize(data.size());
+  std::vector<bool> taken(file.size());
+  for (std::size_t c = 0; c < data.size(); ++c) {
+    const auto found = places.find(data[c]);
+    if (found == places.end()) continue;
+    match.source[c] = found->second;
+    taken[found->second] = true;
+    ++match.by_name;
+  }
+  if (data.size() != file.size()) return match;
+  take_what_is_left(match.source, taken);
+  for (std::size_t c = 0; c < data.size(); ++c) {
+    const std::size_t place = *match.source[c];
+    const bool same = data[c] == file[place];
+    if (!same && !is_made_up(data[c], c) && !is_made_up(file[place], place)) {
+      match.others.push_back(c);
+    }
+  }
+  return match;
+}
+
+bool ClassRows::concerns(const std::string& array) const {
+  return !source.empty() && std::ranges::count(outputs.arrays, array) > 0;
+}
+
+void ClassRows::rearrange(const std::string& array, std::vector<double>& values) const {
+  if (outputs.count == 1) {
+    if (!is_swap(source) || std::ranges::count(outputs.negated, array) == 0) return;
+    for (double& value : values) value = -value;
+    return;
+  }
+  const std::vector<double> from = values;
+  take_columns(from, values);
+}
+
+bool ClassRows::has_columns(const std::string& array, std::size_t file_columns) const {
+  const bool common =
+      std::ranges::any_of(source, [](const auto& from) { return from.has_value(); });
+  return common && concerns(array) && file_columns == file_classes &&
+         static_cast<std::size_t>(outputs.count) == source.size();
+}
+
+void ClassRows::take_columns(std::span<const double> from, std::vector<double>& values) const {
+  const std::size_t columns = source.size(), rows = values.size() / columns;
+  for (std::size_t c = 0; c < columns; ++c) {
+    if (!source[c]) continue;
+    for (std::size_t r = 0; r < rows; ++r) {
+      values[r * columns + c] = from[r * file_classes + *source[c]];
+    }
+  }
+}
+
+}  // namespace cputrain
