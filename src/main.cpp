@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "backends/cpu/cpu_backend.h"
-#include "backends/mpi/launcher.h"
+#include "backends/cpu/short_waits.h"
 #include "backends/mpi/mpi_communicator.h"
 #include "backends/onnx/onnx_writer.h"
 #include "backends/reference/reference_backend.h"
@@ -21,6 +21,7 @@
 #include "comm/solo.h"
 #include "core/error.h"
 #include "core/file_lock.h"
+#include "core/launcher.h"
 #include "core/tell.h"
 #include "datasets/datasets.h"
 
@@ -51,21 +52,26 @@ std::vector<std::string> library_versions() {
   return libraries;
 }
 
+/// Where several processes were started that this build cannot join, commands of ranks say so.
+std::unique_ptr<Communicator> make_communicator(const Launcher& launcher, SignalWatch& signals) {
+  if (!launcher.present() || !mpi_available()) return make_solo();
+  return make_mpi_communicator([&signals] { return signals.hold(); });
+}
+
 Services make_services(const Launcher& launcher, SignalWatch& signals) {
-  return {
-      .backends = backend_names(),
-      .make_backend = make_backend,
-      .make_communicator =
-          [present = launcher.present] { return present ? make_mpi_communicator() : make_solo(); },
-      .data = make_data_pipeline(),
-      .write_onnx = write_onnx,
-      .machine = read_machine,
-      .bind_this_thread = bind_this_thread,
-      .mpi = mpi_available(),
-      .launched = launcher.present,
-      .libraries = library_versions(),
-      .simulator = find_simulator(),
-      .signals = &signals};
+  return {.backends = backend_names(),
+          .make_backend = make_backend,
+          .make_communicator = [&] { return make_communicator(launcher, signals); },
+          .data = make_data_pipeline(),
+          .write_onnx = write_onnx,
+          .machine = read_machine,
+          .bind_this_thread = bind_this_thread,
+          .mpi = mpi_available(),
+          .mpi_version = mpi_library_version(),
+          .launcher = launcher,
+          .libraries = library_versions(),
+          .simulator = find_simulator(),
+          .signals = &signals};
 }
 
 int run_command(const Config& config, const Services& services) {
@@ -120,8 +126,9 @@ int with_output_checked(int code) {
 }
 
 int run(int argc, char** argv) {
-  open_standard_streams();
   block_signals();
+  wait_shortly(argv);  // may start the program again, which then finds signals that came meanwhile
+  open_standard_streams();
   SignalWatch signals;
   const Launcher launcher = launcher_environment();
   try {
@@ -131,7 +138,6 @@ int run(int argc, char** argv) {
       if (launcher.rank == 0) std::fputs(help->text.c_str(), stdout);
       return with_output_checked(static_cast<int>(ExitCode::ok));
     }
-    if (!launcher.warning.empty()) tell(fmt::format("warning: {}", launcher.warning));
     const Config& config = std::get<Config>(parsed);
     if (!config.end_with.empty()) end_with(signals, config.end_with);
     return with_output_checked(run_command(config, make_services(launcher, signals)));

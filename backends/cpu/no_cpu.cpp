@@ -1,4 +1,5 @@
 #include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/short_waits.h"
 #include "core/error.h"
 
 namespace cputrain {
@@ -13,5 +14,7 @@ bool cpu_backend_available() { return false; }
 bool cpu_backend_has_bf16() { return false; }
 
 std::string cpu_library_versions() { return {}; }
+
+void wait_shortly(char**) {}
 
 }  // namespace cputrain

@@ -29,7 +29,7 @@ class CpuProgram final : public Program {
                       const Array& arena) const override;
   std::vector<LayerTime> layer_times() const override;
   std::string take_findings() override;
-  bool use_findings(std::string_view) override;
+  void use_findings(std::string_view) override;
   std::string findings() const override { return findings_; }
   bool trying() const override;
   void try_again() override;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,14 +15,21 @@ bool mpi_available();
 /// "Open MPI 4.1.4", or whatever the library calls itself; "no MPI" in a build without.
 std::string mpi_library_version();
 
+/// While what it returns lives, no signal ends this process (core/signals.h). May be empty.
+using HoldSignals = std::function<std::shared_ptr<void>()>;
+
 /// Starts MPI (MPI_THREAD_MULTIPLE where it can be had) and returns all ranks of MPI_COMM_WORLD.
 /// `ranks_a_node` makes several nodes of one machine, for tests. Once a process. Destroying it
 /// finalizes MPI; when that happens because of an exception, MPI is left alone, since other ranks
 /// would not come to finalize: then call abort, or end the process, which makes mpirun end the
 /// others.
 ///
+/// A process that ended inside MPI_Init or MPI_Finalize would leave Open MPI's mpirun, and so the
+/// other ranks, waiting for ever: there `hold` keeps signals away.
+///
 /// Everything made from the communicator must be destroyed before it. Throws Error(internal) with
 /// MPI's own words when a call fails, Error(usage) in a build without MPI.
-std::unique_ptr<Communicator> make_mpi_communicator(std::optional<int> ranks_a_node = {});
+std::unique_ptr<Communicator> make_mpi_communicator(const HoldSignals& hold = {},
+                                                    std::optional<int> ranks_a_node = {});
 
 }  // namespace cputrain

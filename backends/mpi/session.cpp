@@ -1,12 +1,14 @@
 #include "backends/mpi/session.h"
 
 #include <cstdlib>
+#include <utility>
 
 #include "backends/mpi/check.h"
 
 namespace cputrain {
 
-MpiSession::MpiSession() {
+MpiSession::MpiSession(HoldSignals hold) : hold_(std::move(hold)) {
+  const std::shared_ptr<void> held = hold_ ? hold_() : nullptr;
   // Open MPI's waiting ranks spin, and give their core away only where mpirun itself counted more
   // ranks than cores: not in a container with less CPU time than cores, nor beside other jobs,
   // where each barrier then lasts as long as the scheduler's turns. Giving way costs nothing
@@ -16,6 +18,8 @@ MpiSession::MpiSession() {
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
   serves_threads_ = provided >= MPI_THREAD_MULTIPLE;
   check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  // Behind it no rank is inside MPI_Init any more: only then may one of them end.
+  check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
   if (provided < MPI_THREAD_FUNNELED) {
     fail(ExitCode::internal,
          "this MPI cannot serve a program with threads (MPI_THREAD_FUNNELED is missing); use an "
@@ -24,7 +28,9 @@ MpiSession::MpiSession() {
 }
 
 MpiSession::~MpiSession() {
-  if (may_clean_up()) MPI_Finalize();
+  if (!may_clean_up()) return;
+  const std::shared_ptr<void> held = hold_ ? hold_() : nullptr;
+  MPI_Finalize();
 }
 
 }  // namespace cputrain

@@ -1,12 +1,14 @@
 #pragma once
 
+#include "backends/mpi/mpi_communicator.h"
+
 namespace cputrain {
 
 /// MPI itself, from MPI_Init to MPI_Finalize. Under SMPI, where ranks have no threads, it is
 /// backends/sim's.
 class MpiSession final {
  public:
-  MpiSession();
+  explicit MpiSession(HoldSignals hold);
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
@@ -14,6 +16,7 @@ class MpiSession final {
   bool serves_threads() const { return serves_threads_; }
 
  private:
+  HoldSignals hold_;
   bool serves_threads_ = false;
 };
 

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/spread.h"
 #include "cli/step_trials.h"
+#include "core/cpu_wait.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/print.h"
@@ -195,7 +196,7 @@ int run_bench_step(const Config& config, const Services& services) {
     trials.push_back(
         std::make_unique<StepTrial>(session, services, other, choices, graph, data, source));
   }
-  const auto [limits, rounds, each, rates] = run_trials(session, trials, config.repeat);
+  const auto [limits, rounds, each, rates, waited] = run_trials(session, trials, config.repeat);
   const TrainingParts parts = trials[0]->parts();
   const Measurement measured = measurement_of(*trials[0], rates[0], limits, graph);
 
@@ -206,6 +207,10 @@ int run_bench_step(const Config& config, const Services& services) {
   if (session.leads() && config.json != "-") {
     print_measurement(session, choices, parts, measured, counted);
     print_disturbance(rounds, each);
+    if (waited.value_or(0) >= kWaitWorthSaying) {
+      print("threads of a rank waited {:.0f} % of their time for a CPU ({})\n", 100 * *waited,
+            cpu_wait_reason(session.plan.crowding > 1));
+    }
     print_layers(measured.layers, own_images, steps);
     if (config.reproducible) print_price(trials, rates);
   }
@@ -214,6 +219,7 @@ int run_bench_step(const Config& config, const Services& services) {
   result["repeats"] = counted;
   result["left_out"] = steps - counted;
   result["stolen"] = known(rounds.stolen_of_counted());
+  result["cpu_wait"] = known(waited);
   result["layers"] = layers_json(measured.layers, own_images, steps);
   if (config.reproducible) result["reproducible"] = price_json(trials, rates);
   write_result(session, config.json, json_text(result) + "\n");

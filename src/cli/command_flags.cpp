@@ -237,6 +237,9 @@ void add_training_flags(Flags& f, Config& c) {
   if (c.command == "train") {
     f.whole("epochs", c.epochs, 1, 1'000'000, "times through the data [the model's]");
     f.whole("steps", c.steps, 1, 1'000'000'000'000, "end after N steps, whatever --epochs says");
+    f.whole("settled-steps", c.settled_steps, 1, 1'000'000,
+            "with --steps: go on until N whole steps have been made in which convolutions tried no "
+            "algorithms (at most ten times --steps)");
     f.real("target-accuracy", c.target_accuracy, 0, 1,
            "end when the accuracy of validation reaches X; the summary has the time it took");
   }
@@ -293,10 +296,6 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.whole("io-threads", c.io_threads, 1, 4096,
           "for decoding pictures [as --threads] and changing them meanwhile [1 in 8 threads]");
   add_kernel_choice_flags(f, c);
-  if (c.command == "train" || c.command == "sweep") {
-    f.no("kernel-cache", c.kernel_cache,
-         "find the quickest algorithms anew and leave ~/.cache/cputrain/algorithms.json alone");
-  }
   if (computes_gradients(c)) {
     f.parsed(
         "allreduce", "NAME",

@@ -326,6 +326,9 @@ void check_combinations(Config& config) {
   if (config.topic == "input" && config.data.empty()) {
     fail(ExitCode::usage, "bench input needs --data DIR, a folder of JPEG photographs");
   }
+  if (config.settled_steps && !config.steps) {
+    fail(ExitCode::usage, "--settled-steps needs --steps, which it may prolong");
+  }
   if (config.profile && config.dry_run) {
     fail(ExitCode::usage, "--profile with --dry-run, which trains nothing; leave one out");
   }

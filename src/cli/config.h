@@ -54,7 +54,7 @@ struct Config {
   // training
   std::optional<std::size_t> batch, batch_per_rank, base_batch;
   std::optional<int> micro_batch, epochs;
-  std::optional<std::uint64_t> steps, seed;
+  std::optional<std::uint64_t> steps, settled_steps, seed;
   std::optional<double> target_accuracy;
   Sharding sharding = Sharding::slices;
   std::optional<bool> shuffle, drop_last;
@@ -75,7 +75,7 @@ struct Config {
   std::string backend, precision = "float";
   std::optional<int> threads, io_threads;
   std::optional<bool> bind;
-  bool winograd = true, skip_zeros = true, kernel_cache = true;
+  bool winograd = true, skip_zeros = true;
   double bucket_mb = 25;
   std::optional<bool> shard_dense;
   AllreduceChoice allreduce;

@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/overloaded.h"
+#include "core/text.h"
 #include "core/version.h"
 #include "data/data_spec.h"
 
@@ -65,6 +67,23 @@ void put_learning_rate(nlohmann::ordered_json& flags, const Config& config,
   flags["warmup-epochs"] = rate.warmup_epochs;
   flags["schedule"] = schedule_text(rate.schedule);
   flags["label-smoothing"] = config.label_smoothing;
+}
+
+/// Threads of the whole machine that ran or wanted to, over the last minute; null where the system
+/// does not tell.
+nlohmann::ordered_json load_average() {
+  double load = 0;
+  return ::getloadavg(&load, 1) == 1 ? nlohmann::ordered_json(load) : nlohmann::ordered_json();
+}
+
+/// How OpenMP's threads wait and where they run, as far as the environment says.
+nlohmann::ordered_json openmp_variables() {
+  nlohmann::ordered_json set = nlohmann::ordered_json::object();
+  for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_PROC_BIND", "OMP_PLACES",
+                           "GOMP_CPU_AFFINITY", "OMP_NUM_THREADS", "OMP_DYNAMIC"}) {
+    if (const char* value = std::getenv(name)) set[name] = printable(value);
+  }
+  return set;
 }
 
 }  // namespace
@@ -129,6 +148,8 @@ nlohmann::ordered_json environment_json(const Session& session, const Services& 
   return {{"cputrain", kVersion},
           {"started", time_text("{:%Y-%m-%dT%H:%M:%S%z}")},
           {"machine", machine_json(session.machine)},
+          {"load_average", load_average()},
+          {"openmp", openmp_variables()},
           {"ranks", session.communicator->size()},
           {"threads_of_rank_0", session.threads},
           {"micro_batch", micro_batch},

@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "core/files.h"
+#include "core/launcher.h"
 #include "core/placement.h"
 #include "core/signals.h"
 #include "data/pipeline.h"
@@ -38,7 +39,8 @@ struct Services {
   /// the system refuses.
   std::function<bool(const std::vector<int>& cpus)> bind_this_thread;
   bool mpi = false;                    ///< this build has it
-  bool launched = false;               ///< mpirun or srun started this process as a rank
+  std::string mpi_version;             ///< "Open MPI 4.1.4", or "no MPI"
+  Launcher launcher;                   ///< what started this process
   std::vector<std::string> libraries;  ///< with versions, for `info` and environment.json
   Simulator simulator;
   SignalWatch* signals = nullptr;  ///< never null; borrowed

@@ -22,9 +22,29 @@
 
 namespace cputrain {
 
+namespace {
+
+/// Trains, or measures what training does: many that do it alone would be silently wrong.
+/// Everything else may be asked wherever one is.
+bool works_as_one_job(const Config& config) {
+  if (config.command == "bench") return config.topic == "allreduce" || config.topic == "step";
+  return config.command == "train" || config.command == "eval";
+}
+
+void check_launcher(const Session& session, const Config& config, const Services& services) {
+  if (!works_as_one_job(config)) return;
+  const int ranks = session.communicator->size();
+  check_launch(services.launcher, ranks, services.mpi_version);
+  const std::string warning = launch_warning(services.launcher, ranks);
+  if (!warning.empty()) say(session, "warning: " + warning);
+}
+
+}  // namespace
+
 Session start_session(const Config& config, const Services& services) {
   Session session;
   session.communicator = services.make_communicator();
+  check_launcher(session, config, services);
   check_agreement(session, "their command", config.command + " " + config.topic);
   session.machine = services.machine();
   session.quiet = config.verbose == 0;

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cli/algorithm_cache.h"
 #include "comm/solo.h"
+#include "core/cache_folder.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/hash.h"
@@ -186,8 +186,8 @@ CostTable costs_of(const Config& config, const Services& services, const Trainin
   const auto& asked = config.simulation.measure_seconds;
   if (!file.empty()) return given_costs(file, network, choices, graph);
   const Machine machine = services.machine();
-  auto cache = algorithms_file();
-  if (cache) cache->replace_filename(costs_file_name(config, machine, network));
+  auto cache = cache_folder();
+  if (cache) *cache /= costs_file_name(config, machine, network);
   if (cache && !here && !asked) {
     if (auto kept = kept_costs(*cache, network)) return *kept;
   }

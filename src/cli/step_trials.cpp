@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cli/start_weights.h"
+#include "core/cpu_wait.h"
 #include "core/stolen_time.h"
 
 namespace cputrain {
@@ -118,17 +119,19 @@ StepFigures run_trials(const Session& session,
   const int each = std::min(steps, steps_of_a_round(session, seconds));
   CalmRounds rounds((steps + each - 1) / each);
   StolenTime stolen(session.place().cpus);
+  CpuWait wait;
   while (!rounds.enough()) {
     for (int i = 0; i < each; ++i) {
       for (const auto& trial : trials) trial->measure();
     }
     rounds.add(most_stolen(session, stolen));
   }
+  const auto waited = largest_of_ranks(*session.communicator, wait.part_since_last());
   std::vector<Spread> rates;
   for (const auto& trial : trials) {
     rates.push_back(spread_of(rounds.counted_of(trial->images_per_second())));
   }
-  return {better(before, calm_limits(session)), std::move(rounds), each, std::move(rates)};
+  return {better(before, calm_limits(session)), std::move(rounds), each, std::move(rates), waited};
 }
 
 }  // namespace cputrain

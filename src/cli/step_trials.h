@@ -52,6 +52,7 @@ struct StepFigures {
   CalmRounds rounds;
   int steps;                              ///< of each trial in a round
   std::vector<Spread> images_per_second;  ///< of each trial, of rounds that count
+  std::optional<double> cpu_wait;         ///< core/cpu_wait.h: of the rank that waited most
 };
 
 /// All trials in turn, so that a disturbance of the machine meets them alike, between two

@@ -73,7 +73,7 @@ Cell collected_cell(const SweepPlan& plan, const Cell& cell, const CellMachine& 
   const auto told = told_by_task(plan, cell);
   const std::string cannot = told && told->runs.empty() ? told->reason : "";
   std::string command = told ? told->command : "";
-  for (const auto& [repeat, figures] : state.counted(plan)) {
+  for (const auto& [repeat, figures] : state.runs) {
     if (command.empty()) command = planned_command(plan, cell, repeat);
   }
   return cell_with_figures(plan, cell, state, cannot, command);

@@ -9,9 +9,11 @@
 #include "cli/sweep_plan.h"
 #include "cli/sweep_run.h"
 #include "core/clock.h"
+#include "core/cpu_wait.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/print.h"
+#include "core/stolen_time.h"
 #include "core/tell.h"
 #include "core/text.h"
 #include "report/reference_table.h"
@@ -43,7 +45,7 @@ class Sweep {
       states_[i] = state_of(plan_, plan_.cells[i]);
     }
     for (std::size_t i = first; i < last; ++i) left_.expect(cost_left(i));
-    for (int round = 1; round <= plan_.most_runs(); ++round) {
+    for (int round = 1; round <= plan_.repeats; ++round) {
       for (std::size_t i = first; i < last; ++i) {
         if (!measure_repeat(i, round)) return false;
       }
@@ -72,7 +74,7 @@ class Sweep {
  private:
   Cell cell(std::size_t i) const {
     const Cell& cell = plan_.cells[i];
-    const Runs runs = states_[i].counted(plan_);
+    const Runs& runs = states_[i].runs;
     const bool tried = !runs.empty() || !states_[i].failure.empty();
     const std::string cannot = tried ? "" : why_not_measured(i);
     const int repeat = runs.empty() ? 1 : runs.rbegin()->first;
@@ -96,13 +98,12 @@ class Sweep {
   bool measure_repeat(std::size_t i, int round) {
     if (runs_left(i) > 0 && states_[i].runs.size() < static_cast<std::size_t>(round)) {
       const Stopwatch watch;
-      const std::size_t runs_before = runs_left(i);
       const double left_before = cost_left(i);
       const int repeat = states_[i].next();
       if (!run_next(plan_, plan_.cells[i], *services_.signals, states_[i])) return false;
       measured_something = true;
       left_.spent(watch.seconds(), cost_of_run(i), left_before - cost_left(i));
-      say_run(i, repeat, runs_left(i) == runs_before);
+      say_run(i, repeat);
     } else if (round > 1) {
       return true;
     } else if (!why_not_measured(i).empty()) {
@@ -125,14 +126,19 @@ class Sweep {
     tell(fmt::format("{}: n/a: {}", place(i), why_not_measured(i)));
   }
 
-  static std::string disturbance_text(const RunFigures& run, bool again) {
-    if (!is_disturbed(run)) return "";
-    return fmt::format("; the host took {:.0f} % of its CPU time{}", 100 * *run.stolen,
-                       again ? ", so there will be another" : "");
+  static std::string disturbance_text(const RunFigures& run) {
+    std::string text;
+    if (run.stolen.value_or(0) >= kStolenWorthSaying) {
+      text += fmt::format("; the host took {:.0f} % of its CPU time", 100 * *run.stolen);
+    }
+    if (run.cpu_wait.value_or(0) >= kWaitWorthSaying) {
+      text +=
+          fmt::format("; its threads waited {:.0f} % of their time for a CPU", 100 * *run.cpu_wait);
+    }
+    return text;
   }
 
-  /// `again`: one more than before is to be made.
-  void say_run(std::size_t i, int repeat, bool again) const {
+  void say_run(std::size_t i, int repeat) const {
     const CellState& state = states_[i];
     const std::string left = left_.text();
     const std::string ending = left.empty() ? "" : fmt::format(" - {} left", left);
@@ -144,7 +150,7 @@ class Sweep {
     const double images = plan_.epoch.images_in(plan_.cells[i].batch);
     tell(fmt::format("{}, repeat {}: {:.4g} s an epoch ({:.4g} images/s, {} steps of {:.4g} s){}{}",
                      place(i), repeat, run.seconds_per_epoch, images / run.seconds_per_epoch,
-                     run.steps, run.step_seconds, disturbance_text(run, again), ending));
+                     run.steps, run.step_seconds, disturbance_text(run), ending));
   }
 
   const Config& config_;

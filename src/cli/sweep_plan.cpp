@@ -146,6 +146,7 @@ std::vector<std::string> SweepPlan::words_of_run(const Cell& cell, int repeat) c
   if (!full_epochs) {
     const StepPlan plan = steps_of(cell);
     add("--steps", std::to_string(plan.warm_up + plan.measured));
+    add("--settled-steps", std::to_string(plan.measured));
     add("--limit-train", std::to_string(pictures.at(cell.batch)));
     add("--limit-val", "0");
   }
@@ -157,7 +158,7 @@ std::vector<std::string> SweepPlan::words_of_run(const Cell& cell, int repeat) c
 }
 
 SweepPlan plan_sweep(const Config& config, const Services& services) {
-  if (services.launched) {
+  if (services.launcher.present()) {
     fail(ExitCode::usage,
          "a sweep under mpirun or srun (each of its trainings starts its own ranks); start it "
          "without, and name what starts ranks with --launcher");

@@ -16,7 +16,7 @@ struct SweepPlan {
   std::filesystem::path folder;
   std::vector<Cell> cells;
   std::vector<std::string> left_out;  ///< of the grid, with reasons
-  int repeats = 3;                    ///< of a cell that count
+  int repeats = 3;                    ///< of a cell
   bool full_epochs = false;
   std::optional<int> steps;
   EpochSize epoch;
@@ -31,8 +31,6 @@ struct SweepPlan {
   CellTable table;                     ///< without cells
   nlohmann::ordered_json flags;        ///< what makes this sweep this sweep: for --config
 
-  /// Of a cell, where the host disturbs some. Whole epochs take too long to be made again.
-  int most_runs() const { return full_epochs ? repeats : 2 * repeats; }
   StepPlan steps_of(const Cell& cell) const { return steps_for(cell, epoch, steps); }
   std::filesystem::path folder_of(const Cell& cell) const {
     return folder / "cells" / cell_name(cell);

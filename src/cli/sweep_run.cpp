@@ -53,11 +53,15 @@ extern "C" {
 extern char** environ;  // NOLINT: the name is the system's
 }
 
-/// Ours, without flags for the sweep, which trainings would read as theirs.
+/// Ours, without flags for the sweep, which trainings would read as theirs, and without what says
+/// that the sweep itself is one of several processes: each training is a job of its own.
 std::vector<std::string> environment_of_run(const std::filesystem::path& lock) {
   std::vector<std::string> variables;
   for (char** variable = environ; *variable; ++variable) {
-    if (!std::string_view(*variable).starts_with("CPUTRAIN_")) variables.push_back(*variable);
+    const std::string_view text = *variable;
+    const bool ours = text.starts_with("CPUTRAIN_") || text.starts_with("SLURM_STEP_NUM_TASKS=") ||
+                      text.starts_with("WORLD_SIZE=");
+    if (!ours) variables.emplace_back(text);
   }
   variables.push_back("CPUTRAIN_END_WITH=" + std::filesystem::absolute(lock).string());
   variables.push_back("OMPI_ALLOW_RUN_AS_ROOT=1");  // we run as root only if the user does
@@ -183,8 +187,7 @@ std::optional<int> exit_code_of_run(const SweepPlan& plan, const Cell& cell, int
 
 std::size_t CellState::left(const SweepPlan& plan) const {
   if (!failure.empty()) return 0;
-  const int all = runs_to_make(runs, plan.repeats, plan.most_runs());
-  return static_cast<std::size_t>(std::max(0, all - static_cast<int>(runs.size())));
+  return static_cast<std::size_t>(std::max(0, plan.repeats - static_cast<int>(runs.size())));
 }
 
 int CellState::next() const {
@@ -195,7 +198,7 @@ int CellState::next() const {
 
 CellState state_of(const SweepPlan& plan, const Cell& cell) {
   CellState state;
-  for (int repeat = 1; repeat <= plan.most_runs(); ++repeat) {
+  for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
     if (const auto figures = figures_of(plan, cell, repeat)) {
       state.runs.emplace(repeat, *figures);
     } else if (state.failure.empty()) {
@@ -208,7 +211,7 @@ CellState state_of(const SweepPlan& plan, const Cell& cell) {
 
 void forget_failure(const SweepPlan& plan, const Cell& cell) {
   std::error_code ignored;
-  for (int repeat = 1; repeat <= plan.most_runs(); ++repeat) {
+  for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
     std::filesystem::remove(beside(plan, cell, repeat, kFailure), ignored);
   }
 }
@@ -248,13 +251,12 @@ Cell cell_with_figures(const SweepPlan& plan, const Cell& coordinates, const Cel
     return cell;
   }
   std::vector<RunFigures> runs;
-  for (const auto& [repeat, figures] : state.counted(plan)) {
+  for (const auto& [repeat, figures] : state.runs) {
     runs.push_back(figures);
     cell.runs.push_back(plan.run_of(cell, repeat).string());
   }
   cell.status = plan.full_epochs ? CellStatus::measured : CellStatus::scaled;
   combine(cell, runs, plan.epoch.images_in(cell.batch), plan.flops_per_image);
-  cell.left_out = static_cast<int>(state.runs.size() - runs.size());
   cell.reason = state.foreign;
   const bool enough = runs.size() >= static_cast<std::size_t>(plan.repeats);
   if (!state.failure.empty() && !enough) {

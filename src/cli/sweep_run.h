@@ -1,13 +1,16 @@
 #pragma once
 
-#include <optional>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "cli/sweep_plan.h"
-#include "sweep/calm_runs.h"
+#include "sweep/run_figures.h"
 
 namespace cputrain {
+
+/// A cell's trainings by repeat: 1, 2, ...
+using Runs = std::map<int, RunFigures>;
 
 /// What is known of a cell from its folder: its trainings until now.
 struct CellState {
@@ -15,10 +18,8 @@ struct CellState {
   int failed = 0;       ///< the first repeat that did not
   std::string failure;  ///< why, in words
   std::string foreign;  ///< which runs another kind of machine made, in words; empty for none
-  /// How many there are still to be made: more than were planned where the host disturbed some.
+  /// How many there are still to be made.
   std::size_t left(const SweepPlan& plan) const;
-  /// Those that count.
-  Runs counted(const SweepPlan& plan) const { return calmest(runs, plan.repeats); }
   /// The first repeat that is still to be made.
   int next() const;
 };

@@ -7,7 +7,6 @@
 
 #include "cli/commands.h"
 #include "cli/dry_run.h"
-#include "cli/known_algorithms.h"
 #include "cli/recipe_lines.h"
 #include "cli/run_folder.h"
 #include "cli/run_logs.h"
@@ -311,8 +310,10 @@ int run_train(const Config& config, const Services& services) {
   const std::optional<Validation> validation =
       data.validation.size() ? std::optional(Validation{*val_batches, val_plan}) : std::nullopt;
 
-  const KnownAlgorithms algorithms(session, config, graph, std::ranges::max(plan.sizes()));
-  algorithms.start(*training->program);
+  if (training->program->trying()) {
+    say(session,
+        "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...");
+  }
   const ModelDescription model = description_of(session, config, choices, source, graph, classes);
   const Results results(session, folder, model, *training, config.target_accuracy);
   if (session.leads()) clear_folder(folder);
@@ -325,12 +326,16 @@ int run_train(const Config& config, const Services& services) {
              *training->learning_rate, *session.communicator, *training->batches, plan,
              training->weights_mutex, timeline},
             validation,
-            {choices.epochs, config.steps, choices.seed, config.target_accuracy, hosts_of(session),
-             session.place().cpus},
+            {.epochs = choices.epochs,
+             .steps = config.steps,
+             .settled_steps = config.settled_steps.value_or(0),
+             .seed = choices.seed,
+             .target_accuracy = config.target_accuracy,
+             .hosts = hosts_of(session),
+             .cpus = session.place().cpus},
             *reporter, [&] { return services.signals->stop_requested(); });
   check_weights(*session.communicator, training->exchange->arenas().weights);
   results.finish(result, *reporter);
-  algorithms.keep(*training->program);
   write_timeline(session, config, timeline);
   check_replicas(session, *training);
   session.communicator->barrier();  // nobody leaves before the weights are on disk

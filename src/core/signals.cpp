@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <utility>
 
 #include "core/error.h"
 
@@ -65,10 +66,33 @@ void SignalWatch::run(const std::stop_token& stop) {
   const timespec patience{.tv_sec = 0, .tv_nsec = 100'000'000};  // to notice the end of the watch
   while (!stop.stop_requested()) {
     const int signal = sigtimedwait(&set, nullptr, &patience);
-    if (signal == SIGTERM || signal == SIGHUP) terminated(signal);
-    if (signal == SIGINT || signal == SIGUSR1) ask_for_stop(signal);
+    if (signal > 0) remember(signal);
+    if (is_held()) continue;
+    if (const int came = std::exchange(remembered_, 0)) answer(came);
     look_around();
   }
+}
+
+void SignalWatch::remember(int signal) {
+  if (remembered_ != 0) return;
+  remembered_ = signal;
+  since_signal_ = {};
+}
+
+void SignalWatch::change_held(int by) {
+  const std::lock_guard lock(mutex_);
+  held_ += by;
+}
+
+bool SignalWatch::is_held() {
+  const std::lock_guard lock(mutex_);
+  const bool hangs = remembered_ != 0 && since_signal_.seconds() >= kMostHeld;
+  return held_ > 0 && !hangs;
+}
+
+void SignalWatch::answer(int signal) {
+  if (signal == SIGTERM || signal == SIGHUP) return terminated(signal);
+  ask_for_stop(signal);
 }
 
 void SignalWatch::ask_for_stop(int signal) {
@@ -84,7 +108,7 @@ void SignalWatch::ask_for_stop(int signal) {
 
 void SignalWatch::terminated(int signal) {
   std::unique_lock lock(mutex_);
-  if (!armed_) _exit(128 + SIGTERM);  // what a shell reports when nothing was saved
+  if (!armed_) _exit(static_cast<int>(ExitCode::stopped));  // there is nothing to save yet
   if (on_terminate_) _exit(on_terminate_());
   lock.unlock();
   ask_for_stop(signal);

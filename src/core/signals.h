@@ -2,8 +2,11 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
+
+#include "core/clock.h"
 
 namespace cputrain {
 
@@ -16,7 +19,8 @@ void block_signals();
 bool is_ignored(int signal);
 
 /// Receives these signals on a thread of its own, so that work may be done in answer to them
-/// (a handler could do next to nothing). Unarmed, each ends the process at once.
+/// (a handler could do next to nothing). Unarmed, each ends the process
+/// at once, with 130 or 75.
 ///
 /// Armed, while there is something to save: the first SIGINT (Ctrl-C) or SIGUSR1 (a batch system's
 /// word that time is up) asks for a stop after the running step; a SIGINT after it ends the process
@@ -43,6 +47,22 @@ class SignalWatch {
   /// For a program that has nothing to save but children to end: every signal only asks for a stop,
   /// but for a second SIGINT.
   [[nodiscard]] Armed arm();
+  /// While one lives, signals are only remembered, the first of them, and are answered when the
+  /// last is gone: for calls that no process may end in. A process that hangs there for kMostHeld
+  /// seconds after a signal is ended by it all the same.
+  class Held {
+   public:
+    explicit Held(SignalWatch& watch) : watch_(watch) { watch_.change_held(1); }
+    ~Held() { watch_.change_held(-1); }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+
+   private:
+    SignalWatch& watch_;
+  };
+  [[nodiscard]] std::shared_ptr<Held> hold() { return std::make_shared<Held>(*this); }
+  static constexpr double kMostHeld = 20;
+
   bool stop_requested() const { return stop_signal_ != 0; }
   /// What a stopped program returns: 130 after SIGINT, else 75.
   int stop_code() const;
@@ -53,12 +73,19 @@ class SignalWatch {
  private:
   void set(bool armed, std::function<int()> on_terminate);
   void run(const std::stop_token&);
+  void change_held(int by);
+  bool is_held();
+  void remember(int signal);
+  void answer(int signal);
   void ask_for_stop(int signal);
   void terminated(int signal);
   void look_around();
 
   std::mutex mutex_;
   bool armed_ = false;
+  int held_ = 0;
+  int remembered_ = 0;        ///< of the thread: a signal that came while held; 0: none
+  Stopwatch since_signal_{};  ///< since then
   std::function<int()> on_terminate_;
   std::function<bool()> gone_;
   std::atomic<int> stop_signal_ = 0;  ///< the first that asked for it; 0: none

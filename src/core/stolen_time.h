@@ -29,6 +29,9 @@ std::vector<CpuTicks> cpu_ticks(std::string_view proc_stat);
 std::optional<double> stolen_part(const std::vector<CpuTicks>& before,
                                   const std::vector<CpuTicks>& after, const std::vector<int>& cpus);
 
+/// A part from which on a person is told.
+inline constexpr double kStolenWorthSaying = 0.05;
+
 /// What was stolen of some CPUs, all if none are named, since the last question.
 class StolenTime {
  public:

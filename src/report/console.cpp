@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "core/clock.h"
+#include "core/cpu_wait.h"
+#include "core/stolen_time.h"
 #include "core/text.h"
 #include "report/reporters.h"
 
@@ -45,7 +47,8 @@ std::string bar(std::size_t current, std::size_t target) {
 
 class Console final : public Reporter {
  public:
-  Console(std::FILE* stream, Verbosity verbosity) : stream_(stream), verbosity_(verbosity) {}
+  Console(std::FILE* stream, Verbosity verbosity, bool crowded)
+      : stream_(stream), verbosity_(verbosity), crowded_(crowded) {}
 
   void begin_epoch(const EpochStart& start) override {
     start_ = start;
@@ -86,6 +89,7 @@ class Console final : public Reporter {
     }
     if (r.straggler) print_straggler(*r.straggler, r.seconds);
     print_stolen(r.stolen.value_or(0));
+    print_cpu_wait(r.cpu_wait.value_or(0));
   }
 
   void summary(const SummaryRecord&) override {}
@@ -101,10 +105,15 @@ class Console final : public Reporter {
   }
 
   void print_stolen(double part) {
-    constexpr double kWorthALine = 0.05;
-    if (part < kWorthALine) return;
+    if (part < kStolenWorthSaying) return;
     print(fmt::format("Steal: {:.0f} % of a rank's CPU time went to others on its host\n",
                       100 * part));
+  }
+
+  void print_cpu_wait(double part) {
+    if (part < kWaitWorthSaying) return;
+    print(fmt::format("Busy: threads of a rank waited {:.0f} % of their time for a CPU ({})\n",
+                      100 * part, cpu_wait_reason(crowded_)));
   }
 
   std::string counter(std::size_t current) const {
@@ -133,6 +142,7 @@ class Console final : public Reporter {
 
   std::FILE* stream_;
   Verbosity verbosity_;
+  bool crowded_;
   EpochStart start_;
   Stopwatch watch_, since_draw_;
   double first_step_seconds_ = 0;
@@ -141,8 +151,8 @@ class Console final : public Reporter {
 
 }  // namespace
 
-std::unique_ptr<Reporter> console_reporter(std::FILE* stream, Verbosity verbosity) {
-  return std::make_unique<Console>(stream, verbosity);
+std::unique_ptr<Reporter> console_reporter(std::FILE* stream, Verbosity verbosity, bool crowded) {
+  return std::make_unique<Console>(stream, verbosity, crowded);
 }
 
 }  // namespace cputrain

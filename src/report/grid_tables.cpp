@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/cpu_wait.h"
 #include "core/text.h"
 
 namespace cputrain {
@@ -38,6 +39,10 @@ int note_on_time(const Cell& cell, DocumentTable& table) {
   std::vector<std::string> notes;
   if (!cell.reason.empty()) notes.push_back(cell.reason);
   if (cell.includes_warm_up) notes.push_back("includes steps that tried algorithms");
+  if (cell.cpu_wait.value_or(0) >= kWaitWorthSaying) {
+    notes.push_back(fmt::format("threads of a rank waited {:.0f} % of their time for a CPU",
+                                100 * *cell.cpu_wait));
+  }
   return notes.empty() ? 0 : table.note(join(notes, "; "));
 }
 

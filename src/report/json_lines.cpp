@@ -52,6 +52,7 @@ Json epoch_json(const EpochRecord& r) {
                          {"seconds", r.straggler->seconds}};
   }
   line["stolen"] = known(r.stolen);
+  line["cpu_wait"] = known(r.cpu_wait);
   return line;
 }
 

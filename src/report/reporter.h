@@ -56,6 +56,9 @@ struct EpochRecord {
   /// Part, 0 to 1, that a virtual machine's host took of the time of a rank's CPUs: of the rank
   /// that lost most, since the others wait for it. Nothing where it is not known.
   std::optional<double> stolen{};
+  /// Part, 0 to 1, of the time for which a rank's threads wanted a CPU that they waited for one
+  /// (core/cpu_wait.h): of the rank that waited most. Nothing where it is not known.
+  std::optional<double> cpu_wait{};
 };
 
 /// When the accuracy of validation first was what a person asked for.

@@ -13,7 +13,8 @@ namespace cputrain {
 enum class Verbosity { silent = 0, bar = 1, lines = 2 };
 
 /// Keras' `fit` lines on a stream: a bar with ETA that is redrawn, or one line an epoch.
-std::unique_ptr<Reporter> console_reporter(std::FILE*, Verbosity);
+/// `crowded`: the ranks have more threads than there are CPUs.
+std::unique_ptr<Reporter> console_reporter(std::FILE*, Verbosity, bool crowded = false);
 
 /// metrics.jsonl: one object a line; a step line every `log_every` steps (0: none).
 std::unique_ptr<Reporter> json_lines_reporter(const std::filesystem::path&, std::size_t log_every);

@@ -24,8 +24,9 @@ std::string csv_number(Value value) { return value ? fmt::format("{}", *value) :
 
 constexpr const char* kColumns =
     "series,backend,cpus,batch,batch_per_rank,ranks,threads,quickest,status,seconds_per_epoch,"
-    "seconds_min,seconds_max,repeats,left_out,steps,includes_warm_up,images_per_second,speed_up,"
-    "efficiency,suspect,gflops,fma_gflops,peak_share,triad_gbs,stolen,final_loss,final_accuracy,"
+    "seconds_min,seconds_max,repeats,steps,includes_warm_up,images_per_second,speed_up,"
+    "efficiency,suspect,gflops,fma_gflops,peak_share,triad_gbs,stolen,cpu_wait,final_loss,"
+    "final_accuracy,"
     "val_accuracy,reached_target,seconds_to_target,cost,reference_ratio,limit,why,reason,"
     "command\r\n";
 
@@ -52,7 +53,6 @@ std::string csv_line(const Series& series, const ScalingCell& place, const Cell&
         csv_number(c.spread ? Value(c.spread->min) : std::nullopt),
         csv_number(c.spread ? Value(c.spread->max) : std::nullopt),
         std::to_string(c.repeats.size()),
-        std::to_string(c.left_out),
         std::to_string(c.steps),
         std::string(c.includes_warm_up ? "1" : "0"),
         quickest ? csv_number(place.images_per_second) : csv_number(c.images_per_second),
@@ -64,6 +64,7 @@ std::string csv_line(const Series& series, const ScalingCell& place, const Cell&
         derived(place.peak_share),
         csv_number(c.triad_gbs),
         csv_number(c.stolen),
+        csv_number(c.cpu_wait),
         csv_number(c.final_loss),
         csv_number(c.final_accuracy),
         csv_number(c.val_accuracy),

@@ -42,8 +42,7 @@ struct Cell {
   std::optional<double> seconds_per_epoch{};  ///< median of the repeats; nothing for "n/a"
   std::optional<CellSpread> spread{};         ///< of the repeats
   std::vector<double> repeats{};              ///< seconds per epoch of each
-  int left_out = 0;  ///< trainings that do not count: the host disturbed them more than the repeats
-  std::int64_t steps = 0;  ///< measured in each repeat; 0 where not known
+  std::int64_t steps = 0;                     ///< measured in each repeat; 0 where not known
   std::optional<double> images_per_second{};
 
   CellLimits limits{};
@@ -54,6 +53,9 @@ struct Cell {
   /// Part, 0 to 1, of a rank's CPU time that the host of a virtual machine took for others: median
   /// of the repeats.
   std::optional<double> stolen{};
+  /// Part, 0 to 1, of the time for which a rank's threads wanted a CPU that they waited for one
+  /// (core/cpu_wait.h): median of the repeats.
+  std::optional<double> cpu_wait{};
 
   bool includes_warm_up = false;  ///< steps in which convolutions tried algorithms count
 

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/cpu_wait.h"
+#include "core/stolen_time.h"
 #include "core/text.h"
 
 namespace cputrain {
@@ -74,16 +76,16 @@ std::string compute_text(const Cell& c) {
 
 /// Time that no rank had: what ranks then do with the rest is a limit of its own.
 std::string stolen_text(const Cell& c) {
-  constexpr double kWorthSaying = 0.05;
   std::string text;
-  if (c.stolen.value_or(0) >= kWorthSaying) {
+  if (c.stolen.value_or(0) >= kStolenWorthSaying) {
     text =
         fmt::format("; {:.0f} % of a rank's CPU time went to others on its host", 100 * *c.stolen);
   }
-  if (c.left_out == 0) return text;
-  return text +
-         fmt::format("; left out: {} training{} that lost more CPU time to others on the host",
-                     c.left_out, c.left_out == 1 ? "" : "s");
+  if (c.cpu_wait.value_or(0) >= kWaitWorthSaying) {
+    text += fmt::format("; threads of a rank waited {:.0f} % of their time for a CPU",
+                        100 * *c.cpu_wait);
+  }
+  return text;
 }
 
 /// What limits the time that ranks had.

@@ -80,10 +80,12 @@ StepPlan steps_for(const Cell& cell, const EpochSize& epoch, std::optional<int> 
   constexpr std::size_t kImages = 2048;
   const auto usual = static_cast<int>(std::min<std::size_t>(kImages / batch, kMost));
   // A convolution tries up to four methods in three micro-batches each (backends/cpu), and a rank
-  // computes at most 32 images at once unless it has many threads.
+  // computes at most 32 images at once, or twice its threads. Only pictures and the time left are
+  // planned by this: how long the trials were, the run's steps say.
   constexpr std::size_t kTrials = 12, kMicroBatch = 32;
   const std::size_t share = batch / static_cast<std::size_t>(cell.ranks);
-  const std::size_t at_once = std::max<std::size_t>(share / kMicroBatch, 1);
+  const std::size_t most = std::max(kMicroBatch, 2 * static_cast<std::size_t>(cell.threads));
+  const std::size_t at_once = std::max<std::size_t>(share / most, 1);
   StepPlan plan;
   plan.measured = asked.value_or(std::max(usual, kLeast));
   plan.warm_up = 1 + static_cast<int>((kTrials + at_once - 1) / at_once);

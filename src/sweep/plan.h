@@ -48,8 +48,8 @@ struct EpochSize {
 
 /// Steps of a training that measures a cell.
 struct StepPlan {
-  int warm_up = 0;         ///< until convolutions have found their algorithms; not counted
-  int measured = 0;        ///< after them
+  int warm_up = 0;   ///< until convolutions have found their algorithms, at the most; not counted
+  int measured = 0;  ///< after them: the training goes on until it has made so many
   std::size_t images = 0;  ///< training pictures needed for all of them
 };
 

@@ -130,7 +130,6 @@ Cell cell_from_json(const nlohmann::json& json, const std::string& where) {
   cell.seconds_per_epoch = reader.real("seconds_per_epoch", kLeastCellSeconds, kMostCellSeconds);
   cell.spread = range_of(reader);
   cell.repeats = reader.reals("repeats", kLeastCellSeconds, kMostCellSeconds);
-  cell.left_out = static_cast<int>(reader.whole("left_out", 0, 1'000'000).value_or(0));
   cell.steps = reader.whole("steps", 0, kMostCount).value_or(0);
   cell.images_per_second = reader.real("images_per_second", 0, kMostCellRate);
   cell.limits = limits_of(reader);
@@ -139,6 +138,7 @@ Cell cell_from_json(const nlohmann::json& json, const std::string& where) {
   cell.fma_gflops = reader.real("fma_gflops", 0, kMostCellRate);
   cell.triad_gbs = reader.real("triad_gbs", 0, kMostCellRate);
   cell.stolen = reader.real("stolen", 0, 1);
+  cell.cpu_wait = reader.real("cpu_wait", 0, 1);
   cell.includes_warm_up = reader.truth("includes_warm_up");
   cell.final_loss = reader.real("final_loss", -kMostCellLoss, kMostCellLoss);
   cell.final_accuracy = reader.real("final_accuracy", 0, 1);

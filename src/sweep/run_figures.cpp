@@ -30,7 +30,7 @@ struct StepLine {
 
 struct EpochLine {
   Part all, settled;
-  std::optional<double> stolen;
+  std::optional<double> stolen, cpu_wait;
 };
 
 /// The lines of metrics.jsonl by what they are of.
@@ -66,7 +66,8 @@ StepLine step_of(const json& line) {
 }
 
 EpochLine epoch_of(const json& line) {
-  return {part_of(line), part_of(line.at("settled")), known(line, "stolen", 0, 1)};
+  return {part_of(line), part_of(line.at("settled")), known(line, "stolen", 0, 1),
+          known(line, "cpu_wait", 0, 1)};
 }
 
 enum class Wanted { epochs, steps_too };
@@ -125,65 +126,55 @@ void read_limits(const std::filesystem::path& run, RunFigures& figures) {
   figures.triad_gbs = known(limits, "triad_gbs", 0, kMostCellRate);
 }
 
-/// Some of the lines of steps or of epochs.
-template <class Line>
-struct Measured {
-  std::vector<const Line*> lines;
-  bool includes_warm_up;
-};
-
-/// The settled ones, where there are any.
-template <class Line>
-Measured<Line> chosen(std::vector<const Line*> all, std::vector<const Line*> settled) {
-  const bool none = settled.empty();
-  return {none ? std::move(all) : std::move(settled), none};
-}
-
-Measured<StepLine> whole_steps(const Lines& lines, std::size_t images) {
-  std::vector<const StepLine*> all, settled;
+/// Seconds of the whole steps that are settled.
+std::vector<double> settled_seconds(const Lines& lines, std::size_t images) {
+  std::vector<double> seconds;
   for (const StepLine& step : lines.steps) {
-    if (step.images != static_cast<double>(images)) continue;
-    all.push_back(&step);
-    if (step.settled) settled.push_back(&step);
+    if (step.settled && step.images == static_cast<double>(images)) seconds.push_back(step.seconds);
   }
-  return chosen(std::move(all), std::move(settled));
+  return seconds;
 }
 
 /// No step but the first, which is never settled, tried algorithms.
 bool is_settled(const EpochLine& epoch) { return epoch.settled.steps >= epoch.all.steps - 1; }
 
-Measured<EpochLine> whole_epochs(const Lines& lines) {
+struct MeasuredEpochs {
+  std::vector<const EpochLine*> lines;
+  bool includes_warm_up;
+};
+
+/// The settled ones, where there are any.
+MeasuredEpochs whole_epochs(const Lines& lines) {
   std::vector<const EpochLine*> all, settled;
   for (const EpochLine& epoch : lines.epochs) {
     all.push_back(&epoch);
     if (all.size() > 1 && is_settled(epoch)) settled.push_back(&epoch);
   }
   if (all.size() > 1) all.erase(all.begin());
-  return chosen(std::move(all), std::move(settled));
+  const bool none = settled.empty();
+  return {none ? std::move(all) : std::move(settled), none};
 }
 
 /// The median of what epochs lost, where all of them say.
-std::optional<double> stolen_of(const std::vector<const EpochLine*>& epochs) {
+std::optional<double> lost_of(const std::vector<const EpochLine*>& epochs,
+                              std::optional<double> EpochLine::*lost) {
   std::vector<double> parts;
   for (const EpochLine* epoch : epochs) {
-    if (!epoch->stolen) return std::nullopt;
-    parts.push_back(*epoch->stolen);
+    if (!(epoch->*lost)) return std::nullopt;
+    parts.push_back(*(epoch->*lost));
   }
   return parts.empty() ? std::nullopt : std::optional(median(std::move(parts)));
 }
 
 RunFigures scaled_from(const Lines& lines, const Cell& cell, const EpochSize& epoch,
                        const StepPlan& plan) {
-  const auto measured = whole_steps(lines, epoch.images_of_step(cell.batch));
-  std::vector<double> seconds;
-  for (const StepLine* step : measured.lines) seconds.push_back(step->seconds);
+  std::vector<double> seconds = settled_seconds(lines, epoch.images_of_step(cell.batch));
   if (seconds.empty()) return {};
   const auto wanted = static_cast<std::size_t>(plan.measured);
   if (seconds.size() > wanted) {
     seconds.erase(seconds.begin(), seconds.end() - static_cast<std::ptrdiff_t>(wanted));
   }
   RunFigures figures;
-  figures.includes_warm_up = measured.includes_warm_up;
   figures.steps = static_cast<int>(seconds.size());
   figures.step_seconds = median(std::move(seconds));
   figures.seconds_per_epoch = figures.step_seconds * epoch.steps(cell.batch);
@@ -193,7 +184,7 @@ RunFigures scaled_from(const Lines& lines, const Cell& cell, const EpochSize& ep
   figures.budget =
       budget_of(most.settled.steps > 0 ? most.settled : most.all, figures.seconds_per_epoch);
   figures.stolen = most.stolen;
-  figures.watched_seconds = most.all.seconds;
+  figures.cpu_wait = most.cpu_wait;
   return figures;
 }
 
@@ -206,11 +197,11 @@ RunFigures measured_from(const Lines& lines) {
   RunFigures figures;
   figures.includes_warm_up = measured.includes_warm_up;
   figures.steps = static_cast<int>(steps / static_cast<std::int64_t>(lines.epochs.size()));
-  for (const double s : seconds) figures.watched_seconds += s;
   figures.seconds_per_epoch = median(std::move(seconds));
   figures.step_seconds = figures.seconds_per_epoch / std::max(figures.steps, 1);
   figures.budget = budget_of(lines.epochs.back().all, figures.seconds_per_epoch);
-  figures.stolen = stolen_of(measured.lines);
+  figures.stolen = lost_of(measured.lines, &EpochLine::stolen);
+  figures.cpu_wait = lost_of(measured.lines, &EpochLine::cpu_wait);
   read_results(lines, figures);
   return figures;
 }
@@ -315,6 +306,7 @@ void combine(Cell& cell, const std::vector<RunFigures>& runs, double images_per_
   cell.fma_gflops = most_known(runs, &RunFigures::fma_gflops);
   cell.triad_gbs = most_known(runs, &RunFigures::triad_gbs);
   cell.stolen = median_known(runs, &RunFigures::stolen);
+  cell.cpu_wait = median_known(runs, &RunFigures::cpu_wait);
   cell.final_loss = median_known(runs, &RunFigures::loss);
   cell.final_accuracy = median_known(runs, &RunFigures::accuracy);
   cell.val_accuracy = median_known(runs, &RunFigures::val_accuracy);

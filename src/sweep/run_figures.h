@@ -23,16 +23,16 @@ struct RunFigures {
   std::optional<double> seconds_to_target{};  ///< nothing where it was not reached
   std::optional<double> fma_gflops{}, triad_gbs{};
   std::optional<double> stolen{};  ///< part of a rank's CPU time, of the epochs that were measured
-  double watched_seconds = 0;      ///< in which it was stolen: of these epochs, warm-up included
+  std::optional<double> cpu_wait{};  ///< the same of the time for which its threads wanted a CPU
 };
 
 /// Of metrics.jsonl: far more than a training writes.
 inline constexpr BoundedLines::Limits kMetricsLimits{256 << 20, 1 << 16};
 
 /// Steps that were measured, scaled to an epoch: of the whole steps in metrics.jsonl in which no
-/// algorithms were tried, nor memory touched first, the last `plan.measured`; else of all, which
-/// then include the warm-up. Nothing where the training did not come to its end, or where the file
-/// is damaged or larger than kMetricsLimits. Single figures that no table can hold are not known.
+/// algorithms were tried, nor memory touched first, the last `plan.measured`. Nothing where there
+/// are none, where the training did not come to its end, or where the file is damaged or larger
+/// than kMetricsLimits. Single figures that no table can hold are not known.
 std::optional<RunFigures> scaled_figures(const std::filesystem::path& run, const Cell&,
                                          const EpochSize&, const StepPlan&);
 

@@ -11,7 +11,7 @@ namespace cputrain {
 namespace {
 
 /// Adds up over ranks what every rank must know after a step. Algorithms that rank 0 has found to
-/// be the quickest are then used by all.
+/// be the quickest are then used by all. `result.trying` comes as what this rank's program did.
 void agree(Communicator& communicator, Program& program, StepResult& result) {
   const bool leads = communicator.rank() == 0;
   const std::string findings = program.take_findings();
@@ -22,7 +22,7 @@ void agree(Communicator& communicator, Program& program, StepResult& result) {
                              t[3],
                              t[4],
                              result.stop ? 1.0 : 0.0,
-                             leads && program.trying() ? 1.0 : 0.0,
+                             leads && result.trying ? 1.0 : 0.0,
                              leads && !findings.empty() ? 1.0 : 0.0};
   communicator.sum(Array::of<double>(sums));
   result.tally = Tally::of({sums[0], sums[1], sums[2], sums[3], sums[4]});
@@ -87,6 +87,7 @@ StepResult run_step(const TrainingParts& parts, const StepToDo& todo,
   const Stopwatch whole;
   StepResult result;
   parts.timeline.begin_step(todo.step + 1);
+  result.trying = parts.program.trying();  // asked before: trials may end within the step
   compute_gradients(parts, todo, result);
 
   Stopwatch watch;

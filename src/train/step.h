@@ -45,7 +45,7 @@ struct StepResult {
   double seconds = 0;
   double own_images = 0;  ///< of this rank
   bool stop = false;      ///< some rank asked to stop after this step; all ranks see the same
-  bool trying = false;    ///< rank 0's program is still trying algorithms; all ranks see the same
+  bool trying = false;    ///< rank 0's program tried algorithms in it; all ranks see the same
 };
 
 /// One synchronous step of the whole training: forward and backward by micro-batch, one reduction,

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/clock.h"
+#include "core/cpu_wait.h"
 #include "core/error.h"
 #include "core/stolen_time.h"
 #include "train/numbers.h"
@@ -82,6 +83,7 @@ class Epoch {
     parts_.batches.seek(record.epoch - 1, 0);
     if (tries_again(record.epoch)) parts_.program.try_again();
     StolenTime stolen(options_.cpus);
+    CpuWait wait;
     const Stopwatch watch;
     assert(plan.steps() > 0);
     while (record.steps < plan.steps() && !done(result)) {
@@ -94,6 +96,8 @@ class Epoch {
       record.train += step.tally;
       record.budget += step.budget;
       if (record.steps > 1 && !step.trying) settle(record.settled, step);
+      const bool whole = step.tally.images == static_cast<double>(plan.images(0));
+      if (whole && result.steps > 0 && !step.trying) ++result.settled_steps;
       own_images_ += step.own_images;
       result.stopped = step.stop;
       report(record, step, ++result.steps);
@@ -101,20 +105,23 @@ class Epoch {
     average_statistics(parts_.program.layout(), parts_.exchange.arenas().weights,
                        std::exchange(own_images_, 0.0), parts_.communicator, parts_.weights_mutex);
     record.seconds = watch.seconds();
-    const auto lost = stolen.part_since_last();
+    const auto lost = stolen.part_since_last(), waited = wait.part_since_last();
     record.budget.other = record.seconds - record.budget.known();
     record.straggler =
         find_straggler(parts_.communicator, record.budget.straggler_wait, options_.hosts);
     average_over_ranks(parts_.communicator, record.budget, record.seconds);
     average_over_ranks(parts_.communicator, record.settled.budget, record.settled.seconds);
     record.stolen = largest_of_ranks(parts_.communicator, lost);
+    record.cpu_wait = largest_of_ranks(parts_.communicator, waited);
     result.training_seconds += record.seconds;
     return record;
   }
 
   bool done(const TrainResult& result) const {
     if (result.stopped || result.reached) return true;
-    return options_.steps && result.steps >= *options_.steps;
+    if (!options_.steps || result.steps < *options_.steps) return false;
+    return result.settled_steps >= options_.settled_steps ||
+           result.steps >= kMostWarmUp * *options_.steps;
   }
 
  private:

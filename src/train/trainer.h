@@ -12,11 +12,17 @@ namespace cputrain {
 struct TrainOptions {
   int epochs = 1;
   std::optional<std::uint64_t> steps;  ///< ends the training after so many, whatever `epochs` says
+  /// With `steps`: goes on until so many whole steps were settled (they tried no algorithms, and
+  /// were not the first), but makes no more than kMostWarmUp times `steps`.
+  std::uint64_t settled_steps = 0;
   std::uint64_t seed = 0;
   std::optional<double> target_accuracy{};  ///< of validation: ends the training when reached
   std::vector<std::string> hosts{};         ///< by rank: names a straggler
   std::vector<int> cpus{};  ///< that this rank may compute on, to ask what was stolen; empty: all
 };
+
+/// A training that waits for settled steps and never sees them must end, too.
+inline constexpr std::uint64_t kMostWarmUp = 10;
 
 /// What is evaluated after every epoch; nothing with --limit-val 0.
 struct Validation {
@@ -26,6 +32,7 @@ struct Validation {
 
 struct TrainResult {
   std::uint64_t steps = 0;
+  std::uint64_t settled_steps = 0;
   int epochs = 0;        ///< begun
   bool stopped = false;  ///< on request, before the end
   double seconds = 0;    ///< training and evaluation

@@ -1,9 +1,13 @@
 """Where ranks run: the plan that is printed, and the masks that threads really have."""
+import glob
 import json
 import os
+import re
+import subprocess
+import time
 import unittest
 
-from program import MPIRUN, SMALL, ProgramTest, needs_mpi
+from program import MPIRUN, PROGRAM, SMALL, ProgramTest, needs_mpi
 
 CPUS = len(os.sched_getaffinity(0))
 
@@ -53,6 +57,58 @@ class Placement(ProgramTest):
         words = [*SMALL, "--steps", "1", "--limit-val", "0", "--overwrite", "--out", "run"]
         self.assertIn("rank 0 on", self.expect(0, *words, "--verbose", "3").stderr)
         self.assertNotIn("rank 0 on", self.expect(0, *words, "--verbose", "2").stderr)
+
+
+class Waiting(ProgramTest):
+    """How long OpenMP's threads spin: the runtime tells what it read when it was loaded."""
+
+    def spins(self, *start, **variables):
+        """What each time the program was started says, one after the other."""
+        env = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+        done = subprocess.run([*start, "info"] if start else [PROGRAM, "info"], cwd=self.folder, text=True, timeout=60,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env={**env, "OMP_DISPLAY_ENV": "VERBOSE", **variables})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = re.findall(r"GOMP_SPINCOUNT = '(\d+)'", done.stderr)
+        if not found:
+            self.skipTest("not libgomp")
+        return [int(n) for n in found]
+
+    def test_threads_spin_shortly_unless_somebody_decided(self):
+        before, after = self.spins()
+        self.assertGreater(before, 100000)
+        self.assertLess(after, 100000)
+        self.assertEqual(self.spins(GOMP_SPINCOUNT="77"), [77])
+        self.assertEqual(self.spins(OMP_WAIT_POLICY="passive"), [0])
+        self.assertEqual(len(self.spins(OMP_WAIT_POLICY="active")), 1)
+
+    def test_it_is_the_same_process_under_the_same_name(self):
+        name = self.path("another name")
+        os.symlink(PROGRAM, name)
+        process = subprocess.Popen([name, "train", *SMALL, "--epochs", "1000", "--out", "run"], cwd=self.folder,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        end = time.time() + 60
+        while not os.path.exists(self.path("run", "environment.json")):
+            self.assertLess(time.time(), end)
+            time.sleep(0.05)
+        with open(f"/proc/{process.pid}/comm") as f:
+            self.assertEqual(f.read(), "another name\n")
+        with open(f"/proc/{process.pid}/cmdline") as f:
+            self.assertEqual(f.read().split("\0")[0], name)
+
+    def test_the_loader_as_a_command_is_left_alone(self):
+        loader = next((p for p in glob.glob("/lib64/ld-linux-*.so.*")), None)
+        if not loader:
+            self.skipTest("no such loader")
+        self.assertEqual(len(self.spins(loader, PROGRAM)), 1)
+
+    def test_without_proc(self):
+        start = ["unshare", "-m", "sh", "-c", 'umount -l /proc && exec "$0" "$@"']
+        if subprocess.run([*start, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("/proc cannot be taken away here")
+        self.assertEqual(len(self.spins(*start, PROGRAM)), 2)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,13 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
 import unittest
 
-from program import OPEN_MPI, PROGRAM, SMALL, ProgramTest, mpirun, needs_mpi
+from program import MPIRUN, OPEN_MPI, PROGRAM, SMALL, ProgramTest, mpirun, needs_mpi
 
 SGD = ["--optimizer", "sgd", "--steps", "5"]
 
@@ -190,6 +191,7 @@ class Ranks(ProgramTest):
         self.assertGreater(worst["straggler"]["seconds"], 1)
         self.assertGreater(worst["budget"]["straggler_wait"], 0.5)
         self.assertTrue(all(0 <= epoch["stolen"] <= 1 for epoch in epochs), epochs)
+        self.assertTrue(all(epoch["cpu_wait"] is None or 0 <= epoch["cpu_wait"] < 1 for epoch in epochs), epochs)
 
     def rank_of(self, launcher, rank):
         """The process of a rank: its environment says it."""
@@ -233,6 +235,63 @@ class Ranks(ProgramTest):
         # MPICH's launcher may tell the signal instead that it then ends ranks with.
         self.assertIn(done.returncode, [64] if OPEN_MPI else [64, 9], done.stderr)
         self.assertIn("ranks 1", done.stderr)
+
+
+class Launchers(ProgramTest):
+    """Processes that a launcher started and MPI, or a build without, does not see as ranks of one job."""
+    PMI = {"PMI_RANK": "0", "PMI_SIZE": "3"}
+    OTHERS = ({"PMI_RANK": "1", "PMI_SIZE": "2"}, {"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "0"},
+              {"PMIX_RANK": "1"}, {"PMIX_RANK": "0", "SLURM_STEP_NUM_TASKS": "2"})
+
+    def setUp(self):
+        super().setUp()
+        if MPIRUN and not OPEN_MPI:
+            self.skipTest("an MPI that takes these variables for its own")
+
+    def test_commands_of_ranks_refuse(self):
+        self.expect(64, *SMALL, "--out", "run", says=["3 processes (PMI_SIZE)", "env -u PMI_SIZE"], **self.PMI)
+        self.assertFalse(os.path.exists(self.path("run")))
+        self.expect(64, "train", "--dry-run", *SMALL, says=["PMI_SIZE"], **self.PMI)
+        self.expect(64, "bench", "allreduce", says=["PMI_SIZE"], **self.PMI)
+        self.expect(64, "bench", "step", "--image-size", "64", says=["PMI_SIZE"], **self.PMI)
+        self.train("alone", "--steps", "1")
+        weights = ["--weights", self.path("alone", "weights.safetensors")]
+        self.expect(64, "eval", *weights, "--data", "synthetic:60", says=["PMI_SIZE"], **self.PMI)
+        for variables in self.OTHERS:
+            with self.subTest(variables):
+                self.expect(64, *SMALL, "--out", "run", says=["processes"], **variables)
+
+    def test_others_do_not(self):
+        self.expect(0, "data", "synth", "d", "--images", "4", "--image-size", "16", **self.PMI)
+        for words in (["info"], ["data", "check", "d"], ["data", "info", "d"], ["data", "pack", "d", "d.ctpack"]):
+            for variables in (self.PMI, self.OTHERS[1]):
+                done = self.expect(0, *words, **variables)
+                self.assertNotIn("PMI_SIZE", done.stderr)
+                if os.path.exists(self.path("d.ctpack")):
+                    os.remove(self.path("d.ctpack"))
+
+    def test_one_process_trains(self):
+        for number, variables in enumerate(({"PMI_RANK": "0", "PMI_SIZE": "1"}, {"SLURM_NTASKS": "8"},
+                                            {"SLURM_STEP_NUM_TASKS": "1", "SLURM_NTASKS": "8"})):
+            self.train(f"run{number}", "--steps", "1", **variables)
+
+    def test_torchrun_is_warned_about(self):
+        done = self.expect(0, *SMALL, "--steps", "1", "--out", "run", WORLD_SIZE="2", RANK="0")
+        self.assertIn("warning: WORLD_SIZE and RANK say that there are 2 processes", done.stderr)
+        if MPIRUN:
+            done = self.expect(0, *SMALL, "--steps", "1", "--out", "two", ranks=2, WORLD_SIZE="2", RANK="0")
+            self.assertNotIn("WORLD_SIZE", done.stderr)
+
+    def test_mpiexec_of_mpich(self):
+        mpiexec = shutil.which("mpiexec.mpich")
+        if not mpiexec:
+            self.skipTest("MPICH is not installed")
+        done = subprocess.run([mpiexec, "-n", "3", PROGRAM, *SMALL, "--out", "run"], cwd=self.folder, text=True,
+                              timeout=120, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertNotEqual(done.returncode, 0)  # its launcher may put 9 in the place of 64
+        text = done.stdout + done.stderr
+        self.assertEqual(text.count("started 3 processes (PMI_SIZE)"), 1, text)
+        self.assertFalse(os.path.exists(self.path("run")))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ import array
 import fcntl
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -127,6 +128,47 @@ class Signals(ProgramTest):
             begin, end = max((v["data_offsets"] for v in tensors.values()), key=lambda o: o[1] - o[0])
             f.seek(begin, os.SEEK_CUR)
             return array.array("f", f.read(end - begin))
+
+    def ranks(self):
+        """Processes of the program in this test's folder that have taken their signals into their own hands:
+        before that, while the system loads it, a signal kills a process as it kills any other."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if os.path.realpath(f"/proc/{pid}/cwd") != os.path.realpath(self.folder) or \
+                        os.path.realpath(f"/proc/{pid}/exe") != os.path.realpath(PROGRAM):
+                    continue
+                with open(f"/proc/{pid}/status") as f:
+                    blocked = int(next(line for line in f if line.startswith("SigBlk:")).split()[1], 16)
+            except (OSError, StopIteration):
+                continue
+            if blocked >> (signal.SIGUSR1 - 1) & 1:
+                found.append(int(pid))
+        return found
+
+    @unittest.skipUnless(OPEN_MPI, "other launchers end with codes of their own")
+    def test_a_signal_while_mpi_starts_ends_the_job(self):
+        """Ranks that end inside MPI_Init leave Open MPI's mpirun waiting for ever."""
+        draw = random.Random(7)
+        for number in range(8):
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            sent = (signal.SIGUSR1, signal.SIGTERM)[number % 2]
+            job = subprocess.Popen([*mpirun(2), PROGRAM, *LONG], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(job.stderr.close)
+            self.addCleanup(job.kill)
+            end = time.time() + 60
+            while len(self.ranks()) < 2:
+                self.assertIsNone(job.poll(), "it ended by itself")
+                self.assertLess(time.time(), end, "no ranks")
+                time.sleep(0.005)
+            after = draw.choice([0, 0.02, 0.05, 0.1, 0.3, 1]) * draw.random()
+            time.sleep(after)
+            ranks = self.ranks()
+            for pid in ranks if number % 4 < 2 else ranks[:1]:
+                os.kill(pid, sent)
+            with self.subTest(number=number, signal=sent, after=after):
+                self.assertEqual(job.wait(30), 75)
 
     def test_a_second_ctrl_c_ends_at_once(self):
         self.start(words=["--backend", "reference", "--batch", "54"])  # steps of some seconds

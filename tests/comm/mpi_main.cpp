@@ -110,7 +110,7 @@ int run_all(Communicator& comm) {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   const auto ranks_a_node = argc > 1 ? std::optional(std::atoi(argv[1])) : std::nullopt;
-  const auto comm = cputrain::make_mpi_communicator(ranks_a_node);
+  const auto comm = cputrain::make_mpi_communicator({}, ranks_a_node);
   const int result = cputrain::run_all(*comm);
   if (result != 0) comm->abort(result);  // the others may wait for this rank
   return 0;

@@ -17,8 +17,7 @@ from program import PROGRAM, ProgramTest, mpirun
 
 TWO_HOSTS = [os.path.join(os.path.dirname(os.path.dirname(HERE)), "scripts", "two_hosts")]
 WORDS = ["train", "--model", "dogcat", "--image-size", "64", "--data", "synthetic:120", "--limit-val", "8",
-         "--batch", "10", "--steps", "6", "--optimizer", "sgd", "--lr", "0.01", "--log-every", "1",
-         "--no-kernel-cache"]
+         "--batch", "10", "--steps", "6", "--optimizer", "sgd", "--lr", "0.01", "--log-every", "1"]
 
 # Name, further flags, and how far losses may be from those of four ranks on one host, relatively. None: the
 # weights have the same bits.

@@ -91,9 +91,9 @@ TEST_F(CellsTest, ReadsBackWhatItWrote) {
   cell.seconds_per_epoch = 1.0 / 3;
   cell.spread = CellSpread{0.25, 0.5};
   cell.repeats = {0.25, 1.0 / 3, 0.5};
-  cell.left_out = 2;
   cell.steps = 4;
   cell.stolen = 0.125;
+  cell.cpu_wait = 0.25;
   cell.limits = {"compute", "it computes"};
   cell.budget = Budget{.input_wait = 0.125, .forward = 0.5, .other = -0.25};
   cell.runs = {"cells/a/repeat-1"};
@@ -107,7 +107,8 @@ TEST_F(CellsTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(back.cells[0].budget->other, -0.25);
   EXPECT_EQ(back.cells[0].stolen, 0.125);
   EXPECT_FALSE(back.cells[1].stolen);
-  EXPECT_EQ(back.cells[0].left_out, 2);
+  EXPECT_EQ(back.cells[0].cpu_wait, 0.25);
+  EXPECT_FALSE(back.cells[1].cpu_wait);
   EXPECT_EQ(back.validation_images, 2500u);
   EXPECT_EQ(back.options, table.options);
   EXPECT_TRUE(back.cells[0].includes_warm_up);
@@ -118,6 +119,18 @@ TEST_F(CellsTest, ReadsBackWhatItWrote) {
   const json plain = json::parse(std::ifstream(file_));
   EXPECT_TRUE(plain["cells"][1]["seconds_per_epoch"].is_null());
   EXPECT_EQ(plain["cells"][1]["status"], "n/a");
+}
+
+/// Earlier versions said how many trainings did not count, and nothing of waiting for CPUs.
+TEST_F(CellsTest, ReadsTablesOfEarlierVersions) {
+  CellTable table;
+  table.cells = {{.cpus = 1, .batch = 8, .reason = "not measured yet"}};
+  nlohmann::ordered_json old = to_json(table);
+  EXPECT_FALSE(old["cells"][0].contains("left_out"));
+  old["cells"][0]["left_out"] = 2;
+  old["cells"][0].erase("cpu_wait");
+  std::ofstream(file_) << old.dump();
+  EXPECT_EQ(to_json(read_cells(file_)), to_json(table));
 }
 
 TEST_F(CellsTest, RefusesWhatIsNoTable) {
@@ -187,8 +200,8 @@ TEST_F(CellsTest, RefusesOddFigures) {
                                                  {"final_accuracy", 1.5},
                                                  {"stolen", 1.5},
                                                  {"stolen", -0.125},
-                                                 {"left_out", -1},
-                                                 {"left_out", 0.5},
+                                                 {"cpu_wait", 1.5},
+                                                 {"cpu_wait", "some"},
                                                  {"batch_per_rank", 0},
                                                  {"command", std::string(1 << 17, 'x')},
                                                  {"reached_target", -1},

@@ -82,15 +82,17 @@ TEST(ExplainTest, TimeThatTheHostTookIsAdded) {
   EXPECT_EQ(explain(cell, 1e6).what, "compute");
   EXPECT_EQ(explain(cell, 1e6).why,
             alone + "; 12 % of a rank's CPU time went to others on its host");
-  cell.left_out = 2;
+  cell.cpu_wait = 0.099;
+  EXPECT_EQ(explain(cell, 1e6).why,
+            alone + "; 12 % of a rank's CPU time went to others on its host");
+  cell.cpu_wait = 0.4;
   EXPECT_EQ(explain(cell, 1e6).why,
             alone +
-                "; 12 % of a rank's CPU time went to others on its host; left out: 2 trainings "
-                "that lost more CPU time to others on the host");
-  cell.stolen = 0;
-  cell.left_out = 1;
+                "; 12 % of a rank's CPU time went to others on its host; threads of a rank waited "
+                "40 % of their time for a CPU");
+  cell.stolen.reset();
   EXPECT_EQ(explain(cell, 1e6).why,
-            alone + "; left out: 1 training that lost more CPU time to others on the host");
+            alone + "; threads of a rank waited 40 % of their time for a CPU");
   cell.stolen = 0.12;
   cell.budget->straggler_wait = 30;
   EXPECT_EQ(explain(cell, 1e6).what, "imbalance");

@@ -1,6 +1,7 @@
 #include "core/files.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <atomic>
 #include <fstream>
@@ -9,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/cache_folder.h"
 #include "core/error.h"
 #include "support/temporary_folder.h"
 
@@ -134,6 +136,21 @@ TEST(LineFile, WritesWholeLines) {
   file.write_line("one");
   file.write_line("two");
   EXPECT_EQ(text_of(folder.path() / "lines"), "one\ntwo\n");
+}
+
+TEST(CacheFolder, LiesWhereTheEnvironmentSays) {
+  const char* before = ::getenv("HOME");
+  const std::string home = before ? before : "/";
+  ::setenv("HOME", "/home/somebody", 1);
+  ::setenv("XDG_CACHE_HOME", "/var/caches", 1);
+  EXPECT_EQ(cache_folder(), "/var/caches/cputrain");
+  ::setenv("XDG_CACHE_HOME", "relative", 1);
+  EXPECT_EQ(cache_folder(), "/home/somebody/.cache/cputrain");
+  ::unsetenv("XDG_CACHE_HOME");
+  EXPECT_EQ(cache_folder(), "/home/somebody/.cache/cputrain");
+  ::unsetenv("HOME");
+  EXPECT_EQ(cache_folder(), std::nullopt);
+  ::setenv("HOME", home.c_str(), 1);
 }
 
 }  // namespace

@@ -23,11 +23,12 @@ EpochRecord epoch_record() {
 }
 
 /// What a console reporter prints for these records.
-std::string printed(Verbosity verbosity, const std::function<void(Reporter&)>& records) {
+std::string printed(Verbosity verbosity, const std::function<void(Reporter&)>& records,
+                    bool crowded = false) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "console";
   std::FILE* stream = std::fopen(path.c_str(), "w");
-  records(*console_reporter(stream, verbosity));
+  records(*console_reporter(stream, verbosity, crowded));
   std::fclose(stream);
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
@@ -55,6 +56,31 @@ TEST(Console, SaysWhatTheHostTookOfAnEpoch) {
   EXPECT_EQ(text_with(0.04), text_with(0));
   EXPECT_EQ(text_with(0.12),
             text_with(0) + "Steal: 12 % of a rank's CPU time went to others on its host\n");
+}
+
+TEST(Console, SaysFromATenthOnHowLongThreadsWaitedForACpu) {
+  const auto text_with = [](double waited, bool crowded = false) {
+    return printed(
+        Verbosity::lines,
+        [waited](Reporter& r) {
+          EpochRecord record = epoch_record();
+          record.cpu_wait = waited;
+          r.begin_epoch({1, 5, 196});
+          r.epoch(record);
+        },
+        crowded);
+  };
+  EXPECT_EQ(text_with(0.099), text_with(0));
+  EXPECT_NE(text_with(0.1), text_with(0));
+  EXPECT_EQ(text_with(0.43),
+            text_with(0) +
+                "Busy: threads of a rank waited 43 % of their time for a CPU (other work on this "
+                "machine, more threads than CPUs, or a quota of CPU time)\n");
+  // Ranks that are more than the CPUs wait for each other.
+  EXPECT_EQ(text_with(0.9, true),
+            text_with(0) +
+                "Busy: threads of a rank waited 90 % of their time for a CPU (more threads than "
+                "CPUs take turns)\n");
 }
 
 TEST(Console, PrintsValidationAndTinyValuesAsKerasDoes) {
@@ -104,6 +130,7 @@ TEST(JsonLines, HasTheDocumentedKeys) {
     }
     EpochRecord record = epoch_record();
     record.stolen = 0.25;
+    record.cpu_wait = 0.5;
     r.epoch(record);
     r.summary({.outcome = "finished", .steps = 3, .epochs = 1, .weights_hash = "00ff"});
   });
@@ -119,6 +146,7 @@ TEST(JsonLines, HasTheDocumentedKeys) {
   EXPECT_EQ(list[1]["budget"]["other"], 21.2);
   EXPECT_FALSE(list[1].contains("val_loss"));
   EXPECT_EQ(list[1]["stolen"], 0.25);
+  EXPECT_EQ(list[1]["cpu_wait"], 0.5);
   EXPECT_EQ(list[2]["type"], "summary");
   EXPECT_EQ(list[2]["weights_hash"], "00ff");
 }

@@ -98,11 +98,15 @@ TEST_F(RunFiguresTest, TheMedianOfAnEvenNumberIsTheMiddle) {
   EXPECT_EQ(scaled(25)->steps, 4);  // there are no more
 }
 
-TEST_F(RunFiguresTest, TakesWhatThereIsWhereEveryStepTriedSomething) {
+TEST_F(RunFiguresTest, StepsThatTriedSomethingNeverCount) {
   write({step(1, 8, 9, true), step(2, 8, 7, true), epoch(16, 2, 0), kSummary});
-  EXPECT_DOUBLE_EQ(scaled(5)->step_seconds, 8);
-  EXPECT_TRUE(scaled(5)->includes_warm_up);
-  EXPECT_DOUBLE_EQ(scaled(5)->budget->forward, 100.0 * 2 / 16);  // of the whole epoch
+  EXPECT_FALSE(scaled(5));
+  // Nor those of trials that began again in a later epoch.
+  write({step(1, 8, 9, true), step(2, 8, 2), epoch(11, 2, 1), step(3, 8, 7, true),
+         step(4, 8, 6, true), step(5, 8, 4), epoch(17, 3, 1), kSummary});
+  EXPECT_EQ(scaled(5)->steps, 2);
+  EXPECT_DOUBLE_EQ(scaled(5)->step_seconds, 3);
+  EXPECT_FALSE(scaled(5)->includes_warm_up);
 }
 
 TEST_F(RunFiguresTest, ATrainingThatDidNotEndCountsAsNone) {
@@ -175,6 +179,24 @@ TEST_F(RunFiguresTest, ReadsWhatTheHostTook) {
   }
   write({epoch(100, 13, 12), kSummary});  // of a version that did not ask
   EXPECT_FALSE(measured_figures(folder_.path())->stolen);
+}
+
+TEST_F(RunFiguresTest, ReadsHowLongThreadsWaited) {
+  const auto that_waited = [](const char* part) {
+    std::string line = epoch(100, 13, 12);
+    return line.insert(line.size() - 1, fmt::format(R"(,"cpu_wait":{})", part));
+  };
+  const std::string one = step(3, static_cast<int>(kEpoch.images_of_step(cell_.batch)), 2);
+  write({one, that_waited("0.5"), kSummary});
+  EXPECT_EQ(measured_figures(folder_.path())->cpu_wait, 0.5);
+  EXPECT_EQ(scaled(5)->cpu_wait, 0.5);
+  EXPECT_FALSE(scaled(5)->stolen);
+  write({that_waited("1"), that_waited("0.25"), that_waited("0"), that_waited("0.5"), kSummary});
+  EXPECT_EQ(measured_figures(folder_.path())->cpu_wait, 0.25);
+  for (const char* odd : {"null", "1.5", "-0.5", R"("0")"}) {
+    write({one, that_waited(odd), kSummary});
+    EXPECT_FALSE(scaled(5)->cpu_wait) << odd;
+  }
 }
 
 TEST_F(RunFiguresTest, ReadsTheLimitsMeasuredBesideIt) {
@@ -301,6 +323,7 @@ TEST(CombineTest, MedianLeastAndMostOfTheRepeats) {
   b.budget = Budget{.forward = 38, .other = 2};
   a.fma_gflops = 100, b.fma_gflops = 120;
   a.stolen = 0.5, b.stolen = 0, c.stolen = 0.125;
+  a.cpu_wait = 0.25, b.cpu_wait = 0.75, c.cpu_wait = 0.5;
   Cell cell;
   combine(cell, {a, b, c}, 500, 2e9);
   EXPECT_DOUBLE_EQ(*cell.seconds_per_epoch, 25);
@@ -314,6 +337,7 @@ TEST(CombineTest, MedianLeastAndMostOfTheRepeats) {
   EXPECT_DOUBLE_EQ(cell.budget->other, 2);
   EXPECT_DOUBLE_EQ(*cell.fma_gflops, 120);
   EXPECT_DOUBLE_EQ(*cell.stolen, 0.125);
+  EXPECT_DOUBLE_EQ(*cell.cpu_wait, 0.5);
   EXPECT_FALSE(cell.triad_gbs);
   EXPECT_FALSE(cell.includes_warm_up);
   EXPECT_FALSE(cell.reached_target);  // none was asked for

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace cputrain {
+
+/// What the environment says about who started this process, as which of how many, before (and
+/// without) MPI_Init.
+struct Launcher {
+  enum class Kind { nobody, open_mpi, pmi, pmix, slurm };
+  Kind kind = Kind::nobody;
+  int rank = 0;
+  int size = 1;   ///< at least: PMIx alone does not tell
+  int world = 1;  ///< of torchrun and its kin (WORLD_SIZE beside RANK), who know nothing of MPI
+
+  /// Started as one rank of a job by something that an MPI may understand.
+  bool present() const { return kind == Kind::open_mpi || kind == Kind::pmi || kind == Kind::pmix; }
+};
+
+/// Reads the variables of Open MPI (OMPI_COMM_WORLD_*), else of PMI (PMI_*: the mpiexec of MPICH
+/// and Intel MPI, srun --mpi=pmi2), else of PMIx (PMIX_RANK: srun --mpi=pmix). Of Slurm
+/// SLURM_STEP_NUM_TASKS alone counts, which srun gives to what it starts: a batch script and
+/// everything in it has the others, too. `variable` gives nullptr where one is not set.
+Launcher read_launcher(const std::function<const char*(const char* name)>& variable);
+Launcher launcher_environment();
+
+/// Error(disagree) where more processes were started than the `ranks` that MPI has: each of them
+/// would train alone. `mpi` is the library with its version, or "no MPI". Ranks other than 0 say
+/// little, since they all meet the same.
+void check_launch(const Launcher&, int ranks, const std::string& mpi);
+
+/// Of a single process that a launcher without MPI started as one of several; empty else.
+std::string launch_warning(const Launcher&, int ranks);
+
+}  // namespace cputrain
