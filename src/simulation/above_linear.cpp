@@ -59,7 +59,7 @@ std::string reason_of(const Simulated& here, const Simulated& base, const CostTa
   if (!here.work->sharded.empty() && base.work->sharded.empty()) {
     reasons.push_back(fmt::format(
         "the ranks of a node compute {} together and read its weights once, not once a rank",
-        join(here.work->sharded, " and ")));
+        printable(join(here.work->sharded, " and "))));
   }
   const int own = here.work->images_at_once, others = base.work->images_at_once;
   const double part = seconds_an_image(costs, own) / seconds_an_image(costs, others);
