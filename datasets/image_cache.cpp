@@ -234,7 +234,7 @@ DecodedData decode_into_cache(const DataSource& source, const DecodeRequest& req
   DecodedData decoded;
   decoded.mapped = ready.has_value();
   decoded.bytes = pictures.size() * request.image.size();
-  decoded.memory = memory.allocate(bytes);
+  decoded.memory = memory.allocate_large(bytes);
   const CacheView view(*decoded.memory, pictures.size(), stored);
   const Range mine = share(pictures.size(), memory.local_rank(), memory.local_size());
   read_slice(*source.dataset, pictures, mine, request, view);

@@ -6,6 +6,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
+#include <new>
+#include <optional>
+#include <system_error>
 #include <thread>
 
 #include "backends/cpu/cpu_backend.h"
@@ -22,6 +26,7 @@
 #include "core/error.h"
 #include "core/file_lock.h"
 #include "core/launcher.h"
+#include "core/process_limits.h"
 #include "core/tell.h"
 #include "datasets/datasets.h"
 
@@ -110,6 +115,46 @@ void say_failure(const Launcher& launcher, const std::string& message) {
   tell(fmt::format("cputrain: rank {}: {}", launcher.rank, message));
 }
 
+/// Exceptions of libraries. What the system refuses is no mistake of the program.
+std::string failure_text(const std::exception& error) {
+  const std::string limits = limits_text();
+  const std::string why = limits.empty() ? "" : ": " + limits;
+  if (dynamic_cast<const std::bad_alloc*>(&error)) {
+    return fmt::format(
+        "out of memory (the system gives this process no more{}); use fewer ranks, "
+        "--threads or images at once (--micro-batch), smaller images, or raise the "
+        "limit",
+        why);
+  }
+  const auto* refused = dynamic_cast<const std::system_error*>(&error);
+  if (refused && refused->code() == std::errc::resource_unavailable_try_again) {
+    return fmt::format(
+        "no further thread can be started (the system refuses it{}); use fewer "
+        "ranks or --threads, or raise the limit",
+        why);
+  }
+  return fmt::format(
+      "internal error: {} (this should not happen{}); please report it with the "
+      "command line",
+      error.what(), why);
+}
+
+/// Where an exception cannot be caught, such as a lack of memory in a thread of OpenMP.
+[[noreturn]] void end_uncaught() {
+  std::string text =
+      "internal error: the program ended itself (this should not happen); please "
+      "report it with the command line";
+  try {
+    if (const auto current = std::current_exception()) std::rethrow_exception(current);
+  } catch (const std::exception& error) {
+    text = failure_text(error);
+  } catch (...) {
+    text += " (an unknown exception)";
+  }
+  tell(fmt::format("cputrain: {}", text));
+  std::_Exit(static_cast<int>(ExitCode::internal));
+}
+
 /// A file opened later must not get the number of a closed standard stream and its output.
 void open_standard_streams() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor) {
@@ -129,9 +174,11 @@ int run(int argc, char** argv) {
   block_signals();
   wait_shortly(argv);  // may start the program again, which then finds signals that came meanwhile
   open_standard_streams();
-  SignalWatch signals;
+  std::set_terminate(end_uncaught);
   const Launcher launcher = launcher_environment();
+  std::optional<SignalWatch> signals;
   try {
+    signals.emplace();
     const auto parsed =
         parse_command_line({argv + 1, argv + argc}, program_variables(environ), {backend_names()});
     if (const auto* help = std::get_if<HelpText>(&parsed)) {
@@ -139,16 +186,13 @@ int run(int argc, char** argv) {
       return with_output_checked(static_cast<int>(ExitCode::ok));
     }
     const Config& config = std::get<Config>(parsed);
-    if (!config.end_with.empty()) end_with(signals, config.end_with);
-    return with_output_checked(run_command(config, make_services(launcher, signals)));
+    if (!config.end_with.empty()) end_with(*signals, config.end_with);
+    return with_output_checked(run_command(config, make_services(launcher, *signals)));
   } catch (const Error& error) {
     say_failure(launcher, error.what());
     return static_cast<int>(error.code());
   } catch (const std::exception& error) {
-    say_failure(launcher,
-                fmt::format("internal error: {} (this should not happen); please report it "
-                            "with the command line",
-                            error.what()));
+    say_failure(launcher, failure_text(error));
     return static_cast<int>(ExitCode::internal);
   }
 }

@@ -1,7 +1,6 @@
 #include "backends/mpi/node.h"
 
 #include <sys/mman.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +11,7 @@
 #include <string>
 
 #include "backends/mpi/check.h"
+#include "backends/mpi/shared_file.h"
 #include "comm/pages.h"
 #include "core/available_memory.h"
 
@@ -38,16 +38,24 @@ void require_memory(std::size_t bytes, const NodeRanks& node) {
            "fewer or smaller images, or a smaller model");
 }
 
-/// The same for the file system that shared memory lies in. Open MPI 4.1 looks for itself and wants
-/// a twentieth more (opal/mca/shmem/mmap), but on one rank, which then leaves the others waiting
-/// for it for ever.
-void require_space(std::size_t bytes, const NodeRanks& node) {
+/// What a window takes of the file system that shared memory lies in. Open MPI 4.1 looks for itself
+/// and wants a twentieth more (opal/mca/shmem/mmap), but on one rank, which then leaves the others
+/// waiting for it for ever.
+std::size_t bytes_of_window(std::size_t bytes) {
   constexpr std::size_t kOfMpi = std::size_t{1} << 20;  // for what it keeps beside our bytes
-  std::uint64_t space = std::numeric_limits<std::uint64_t>::max();
-  struct statvfs system {};
-  if (statvfs("/dev/shm", &system) == 0) space = system.f_bavail * system.f_frsize;
+  return bytes + bytes / 20 + kOfMpi;
+}
+
+/// Free bytes there, as the node's first rank sees them.
+std::uint64_t space_for_windows(const NodeRanks& node) {
+  std::uint64_t space = space_in("/dev/shm").value_or(std::numeric_limits<std::uint64_t>::max());
   check(MPI_Bcast(&space, 1, MPI_UINT64_T, 0, node.comm()), "MPI_Bcast");
-  const std::size_t wanted = bytes + bytes / 20 + kOfMpi;
+  return space;
+}
+
+void require_space(std::size_t bytes, const NodeRanks& node) {
+  const std::size_t wanted = bytes_of_window(bytes);
+  const std::uint64_t space = space_for_windows(node);
   if (wanted <= space) return;
   fail(ExitCode::internal,
        "no room for memory shared by the ranks of this machine: " + std::to_string(wanted >> 10) +
@@ -136,7 +144,7 @@ void MpiNodeMemory::require_room(std::span<const Range> mine) const {
   require_memory(bytes, node_);
 }
 
-/// Every rank supplies the pages of its part; where one cannot, all of them get the reason.
+/// Every rank supplies the pages of its part; where one cannot, all of them get a reason.
 std::string MpiNodeMemory::touch(const SharedBlock& block, std::span<const Range> mine) {
   std::string failure;
   try {
@@ -148,11 +156,7 @@ std::string MpiNodeMemory::touch(const SharedBlock& block, std::span<const Range
   } catch (const Error& error) {
     failure = error.what();
   }
-  int failures = failure.empty() ? 0 : 1;
-  check(MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, node_.comm()), "MPI_Allreduce");
-  if (failures == 0) return {};
-  if (failure.empty()) failure = "no room for memory shared by the ranks of this machine";
-  return failure;
+  return failure_of_any(node_, failure);
 }
 
 std::unique_ptr<SharedBlock> MpiNodeMemory::allocate_touched(std::size_t bytes,
@@ -167,6 +171,17 @@ std::unique_ptr<SharedBlock> MpiNodeMemory::allocate_touched(std::size_t bytes,
   }
   MpiNodeBarrier(node_).wait();
   return block;
+}
+
+std::string MpiNodeMemory::folder_of_large(std::size_t bytes) {
+  if (node_.size() == 1 || bytes_of_window(bytes) <= space_for_windows(node_)) return {};
+  return folder_for_file(node_, bytes);
+}
+
+std::unique_ptr<SharedBlock> MpiNodeMemory::allocate_large(std::size_t bytes) {
+  const std::string folder = folder_of_large(bytes);
+  if (folder.empty()) return allocate(bytes);
+  return std::make_unique<SharedFile>(node_, folder, bytes);
 }
 
 void MpiNodeBarrier::wait() {

@@ -29,7 +29,8 @@ class NodeRanks final {
 };
 
 /// Windows that all ranks of the node map (MPI_Win_allocate_shared, in files of /dev/shm); plain
-/// private pages, which may be huge ones, where the node has one rank.
+/// private pages, which may be huge ones, where the node has one rank. What is large and does not
+/// fit there lies in a file on disk (shared_file.h).
 class MpiNodeMemory final : public NodeMemory {
  public:
   explicit MpiNodeMemory(const NodeRanks& node) : node_(node) {}
@@ -38,6 +39,8 @@ class MpiNodeMemory final : public NodeMemory {
   int first_rank() const override { return node_.first_rank(); }
   std::unique_ptr<SharedBlock> allocate_touched(std::size_t bytes,
                                                 std::span<const Range> mine) override;
+  std::unique_ptr<SharedBlock> allocate_large(std::size_t bytes) override;
+  std::string folder_of_large(std::size_t bytes) override;
 
  private:
   void require_room(std::span<const Range> mine) const;

@@ -45,6 +45,12 @@ std::unique_ptr<SharedBlock> MpiNodeMemory::allocate_touched(std::size_t bytes,
   return std::make_unique<SimulatedBlock>(std::move(pages));
 }
 
+std::unique_ptr<SharedBlock> MpiNodeMemory::allocate_large(std::size_t bytes) {
+  return allocate(bytes);
+}
+
+std::string MpiNodeMemory::folder_of_large(std::size_t) { return {}; }
+
 void MpiNodeBarrier::wait() { check(MPI_Barrier(node_.comm()), "MPI_Barrier"); }
 
 }  // namespace cputrain

@@ -4,14 +4,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 
 #include "cli/command_flags.h"
 #include "cli/report_flags.h"
 #include "cli/sweep_flags.h"
+#include "core/bounded_file.h"
 #include "core/error.h"
+#include "core/strict_json.h"
 #include "core/text.h"
 #include "core/version.h"
 
@@ -173,22 +175,46 @@ std::string flag_text(const nlohmann::json& value, const std::string& path,
   return join(parts, ",");
 }
 
+/// Under mpirun every rank reads the file, so it cannot be a pipe.
+nlohmann::json read_settings(const std::string& path) {
+  constexpr std::uintmax_t kMostBytes = 1 << 20;
+  const auto refuse = [&](const std::string& what) {
+    fail(ExitCode::usage,
+         fmt::format("--config {}: {} (its flags would not count); give a file that holds a JSON "
+                     "object of flags and values, as config.json does",
+                     path, what));
+  };
+  std::string text;
+  try {
+    text = read_bounded(path, kMostBytes);
+  } catch (const std::runtime_error& mistake) {
+    refuse(mistake.what());
+  }
+  nlohmann::json settings;
+  try {
+    settings = parse_strict_json(text);
+  } catch (const std::runtime_error& mistake) {
+    refuse(std::string("is not valid JSON: ") + mistake.what());
+  }
+  if (!settings.is_object()) refuse("must hold a JSON object");
+  return settings;
+}
+
 /// {"batch": 32, "model": "dogcat"}, where neither the command line nor the environment says it.
 void add_config_file(std::vector<std::string>& words, const Flags& flags, const std::string& path) {
   const std::vector<std::string> given = words;
-  std::ifstream stream(path);
-  if (!stream) fail(ExitCode::usage, "--config " + path + ": cannot be read");
-  const auto settings = nlohmann::json::parse(stream, nullptr, false);
-  if (!settings.is_object()) {
-    fail(ExitCode::usage,
-         "--config " + path + ": must hold a JSON object of flags and values, as config.json does");
-  }
+  const nlohmann::json settings = read_settings(path);
+  std::set<std::string> named;  // image-size and image_size are one
   for (const auto& [key, value] : settings.items()) {
     const std::string name = flags.resolved(hyphens(key));
     if (!flags.names().contains(name)) {
       const std::vector<std::string> known(flags.names().begin(), flags.names().end());
       fail(ExitCode::usage, fmt::format("--config {}: {} is not a flag of this command{}", path,
                                         key, did_you_mean(name, known)));
+    }
+    if (!named.insert(name).second) {
+      fail(ExitCode::usage,
+           fmt::format("--config {}: {} says {} a second time; leave one out", path, key, name));
     }
     if (is_decided(given, flags, name)) continue;
     add_word(words, flags, name, flag_text(value, path, key), path);

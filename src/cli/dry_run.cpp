@@ -67,6 +67,7 @@ Json memory_json(const Session& session, const TrainingMemory& memory) {
     Json node{{"host", room.host},
               {"ranks", room.ranks},
               {"image_cache", memory.shared.cache},
+              {"image_cache_folder", room.image_folder},
               {"weights", memory.shared.weights},
               {"total", memory.in_all(room)}};
     node["available"] = room.available ? Json(*room.available) : Json(nullptr);
@@ -126,6 +127,9 @@ void print_rank_memory(const std::vector<RankMemory>& ranks) {
 void print_node_memory(const TrainingMemory& memory) {
   for (const NodeRoom& room : memory.rooms) {
     std::string once = "image cache " + in_bytes(memory.shared.cache);
+    if (!room.image_folder.empty()) {
+      once += fmt::format(" (in a file in {}, /dev/shm is too small)", room.image_folder);
+    }
     if (memory.shared.weights) once += ", weights " + in_bytes(memory.shared.weights);
     print("  host {}: {} in all, once for its {} rank{}: {}; {} more to be had\n", room.host,
           in_bytes(memory.in_all(room)), room.ranks.size(), room.ranks.size() == 1 ? "" : "s", once,

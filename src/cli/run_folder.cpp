@@ -14,6 +14,7 @@
 #include "core/text.h"
 #include "core/version.h"
 #include "data/data_spec.h"
+#include "report/event_file.h"
 
 namespace cputrain {
 namespace {
@@ -21,13 +22,6 @@ namespace {
 std::string time_text(const char* format) {
   const std::time_t now = std::time(nullptr);
   return fmt::format(fmt::runtime(format), fmt::localtime(now));
-}
-
-/// Figures or weights; a run that failed before its first step left neither.
-bool holds_run(const std::filesystem::path& folder) {
-  std::error_code ignored;  // a folder that cannot be looked into shows when it is written
-  return std::filesystem::exists(folder / "metrics.jsonl", ignored) ||
-         std::filesystem::exists(folder / kWeightsName, ignored);
 }
 
 void put_batches(nlohmann::ordered_json& flags, const TrainingChoices& choices) {
@@ -88,6 +82,13 @@ nlohmann::ordered_json openmp_variables() {
 
 }  // namespace
 
+bool holds_run(const std::filesystem::path& folder) {
+  std::error_code ignored;  // a folder that cannot be looked into shows when it is written
+  return std::filesystem::exists(folder / "metrics.jsonl", ignored) ||
+         std::filesystem::exists(folder / kWeightsName, ignored) ||
+         std::filesystem::exists(folder / kPreviousWeightsName, ignored);
+}
+
 std::filesystem::path make_run_folder(const Config& config, const TrainingChoices& choices,
                                       int ranks) {
   std::filesystem::path folder = config.out;
@@ -105,7 +106,29 @@ std::filesystem::path make_run_folder(const Config& config, const TrainingChoice
                      config.out));
   }
   make_folder(folder);
+  for (const char* file : kRunFiles) remove_abandoned(folder / file);
   return folder;
+}
+
+bool clear_run_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::rename(folder / kWeightsName, folder / kPreviousWeightsName, error);
+  if (error && error != std::errc::no_such_file_or_directory) {
+    fail(ExitCode::output, fmt::format("{} cannot be renamed: {} (--overwrite keeps it until there "
+                                       "are new weights); name another --out",
+                                       (folder / kWeightsName).string(), error.message()));
+  }
+  for (const char* file :
+       {kProfileName, kLimitsName, kMlperfName, "dawnbench.tsv", "dawnbench.json"}) {
+    std::filesystem::remove(folder / file, error);
+  }
+  for (const char* part : {"train", "validation"}) remove_event_files(folder / part);
+  return std::filesystem::exists(folder / kPreviousWeightsName, error);
+}
+
+void drop_previous_weights(const std::filesystem::path& folder) {
+  std::error_code ignored;  // nothing is lost where they stay
+  std::filesystem::remove(folder / kPreviousWeightsName, ignored);
 }
 
 nlohmann::ordered_json effective_flags(const Config& config, const TrainingChoices& choices) {

@@ -103,6 +103,9 @@ std::unique_ptr<Reporter> make_reporter(const Session& session, const Config& co
   const RunFacts facts = facts_of(session, config, choices, classes, train, validation_images);
   std::vector<std::unique_ptr<Reporter>> reporters;
   reporters.push_back(console_reporter(stdout, shown, session.plan.crowding > 1));
+  if (shown == Verbosity::lines && !on_a_screen()) {
+    reporters.push_back(progress_reporter(stderr));
+  }
   reporters.push_back(json_lines_reporter(folder / "metrics.jsonl", config.log_every));
   reporters.push_back(tensorboard_reporter(folder, session.machine.host, config.log_every));
   reporters.push_back(csv_reporter(folder / "training.csv"));

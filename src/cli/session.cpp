@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
+#include <set>
 
 #include "cli/place_ranks.h"
+#include "cli/training_memory.h"
 #include "comm/agreement.h"
 #include "comm/contestants.h"
 #include "comm/pages.h"
@@ -15,6 +18,8 @@
 #include "core/error.h"
 #include "core/files.h"
 #include "core/hash.h"
+#include "core/log_pace.h"
+#include "core/process_limits.h"
 #include "core/tell.h"
 #include "core/text.h"
 #include "data/pixel_sample.h"
@@ -53,6 +58,8 @@ Session start_session(const Config& config, const Services& services) {
     session.most_threads = std::max(session.most_threads, plan.threads);
   }
   session.threads = session.place().threads;
+  constexpr int kOthers = 2;  // communication, and one that makes batches
+  require_threads(session.threads - 1 + config.io_threads.value_or(session.threads) + kOthers);
   session.placement = session.plan.lines;
   for (const std::string& warning : session.plan.warnings) {
     session.placement.push_back("warning: " + warning);
@@ -83,11 +90,9 @@ void say_data(const Session& session, const DataSource& source) {
 Progress progress_line(const Session& session, const std::string& verb) {
   if (!session.leads() || session.quiet) return {};
   const bool terminal = isatty(STDERR_FILENO);
-  return [verb, terminal, whole = Stopwatch(), since = Stopwatch()](std::size_t done,
-                                                                    std::size_t total) mutable {
-    constexpr double kLineSeconds = 10;
-    if (!terminal && since.seconds() < kLineSeconds) return;
-    since = {};
+  return [verb, terminal, whole = Stopwatch(), pace = LogPace()](std::size_t done,
+                                                                 std::size_t total) mutable {
+    if (!terminal && !pace.due()) return;
     const double left =
         done ? whole.seconds() * static_cast<double>(total - done) / static_cast<double>(done) : 0;
     const std::string text =
@@ -117,6 +122,21 @@ void say_bad_samples(const Session& session, const DecodedData& data) {
                             data.bad.size(), data.bad.size() == 1 ? "" : "s", join(counts, ", ")));
 }
 
+/// A line for each host whose shared memory is too small for the decoded images.
+void say_image_folders(const Session& session, const std::vector<std::string>& folders,
+                       std::size_t bytes) {
+  std::set<std::string> told;
+  for (const RankPlan& plan : session.plan.ranks) {
+    const std::string& folder = folders[static_cast<std::size_t>(plan.rank)];
+    if (folder.empty() || !told.insert(plan.host).second) continue;
+    say(session,
+        fmt::format("Decoded images lie in a file in {} on host {}: /dev/shm has no room for {} "
+                    "(containers: docker run --shm-size); they are read at the speed of memory as "
+                    "long as the host has enough of it",
+                    folder, plan.host, bytes_text(static_cast<double>(bytes))));
+  }
+}
+
 }  // namespace
 
 DecodedData decode_with_progress(const Session& session, const Services& services,
@@ -127,6 +147,8 @@ DecodedData decode_with_progress(const Session& session, const Services& service
                               source.train.size(), source.validation.size()));
   const DecodeRequest request{image, config.io_threads.value_or(session.threads),
                               progress_line(session, "Decoding"), resize};
+  const std::size_t bytes = services.data.cache_bytes(source, image, resize, std::nullopt);
+  say_image_folders(session, image_folders(session, bytes), bytes);
   Communicator& communicator = *session.communicator;
   DecodedData data = services.data.decode(source, request, communicator.node_memory(),
                                           communicator.node_barrier());

@@ -41,7 +41,7 @@ void warn(const Session&, const std::string& what);
 void say_data(const Session&, const DataSource&);
 
 /// A line on standard error such as "Decoding 12,000/22,500 - ETA: 0:21", redrawn on a terminal,
-/// else every ten seconds. Silent on ranks other than 0 and where the session is quiet.
+/// else every 30 s. Silent on ranks other than 0 and where the session is quiet.
 Progress progress_line(const Session&, const std::string& verb);
 
 /// Decodes with a progress line on standard error; damaged files are named there.

@@ -21,7 +21,6 @@
 #include "core/text.h"
 #include "core/version.h"
 #include "model/model_json.h"
-#include "report/event_file.h"
 #include "report/profile.h"
 #include "report/reporters.h"
 #include "train/trainer.h"
@@ -167,6 +166,7 @@ class Results {
       const std::lock_guard lock(training_.weights_mutex);  // SIGTERM may come now, too
       save(training_.exchange->arenas().weights, Durability::disk);
     }
+    drop_previous_weights(folder_);
     reporter.summary(
         {.outcome = result.stopped ? "interrupted" : "finished",
          .steps = result.steps,
@@ -191,16 +191,6 @@ class Results {
   std::optional<double> target_accuracy_;
 };
 
-/// Weights and curves of a run that is overwritten must not outlive its figures.
-void clear_folder(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  for (const char* file :
-       {kWeightsName, kProfileName, kLimitsName, kMlperfName, "dawnbench.tsv", "dawnbench.json"}) {
-    std::filesystem::remove(folder / file, ignored);
-  }
-  for (const char* part : {"train", "validation"}) remove_event_files(folder / part);
-}
-
 /// What these processors and their memory can do, measured in the same places, a moment before.
 void write_limits(const Session& session, const std::filesystem::path& folder) {
   const Limits limits = measure_together(session);
@@ -210,16 +200,41 @@ void write_limits(const Session& session, const std::filesystem::path& folder) {
   write_file(folder / kLimitsName, json_text(json, 2) + "\n");
 }
 
+/// What the folder's other files are of.
+void describe_run(const Session& session, const Services& services, const Config& config,
+                  const TrainingChoices& choices, int micro_batch,
+                  const std::filesystem::path& folder) {
+  write_file(folder / "config.json",
+             json_text(from_any_folder(effective_flags(config, choices)), 2) + "\n");
+  write_file(folder / "environment.json",
+             json_text(environment_json(session, services, micro_batch), 2) + "\n");
+}
+
 std::filesystem::path open_run_folder(const Session& session, const Services& services,
                                       const Config& config, const TrainingChoices& choices,
                                       int micro_batch) {
   if (!session.leads()) return {};
   const auto folder = make_run_folder(config, choices, session.communicator->size());
-  write_file(folder / "config.json",
-             json_text(from_any_folder(effective_flags(config, choices)), 2) + "\n");
-  write_file(folder / "environment.json",
-             json_text(environment_json(session, services, micro_batch), 2) + "\n");
+  if (holds_run(folder)) {
+    AtomicFile(folder /
+               "config.json");  // could be written; the earlier run's stays until the start
+  } else {
+    describe_run(session, services, config, choices, micro_batch, folder);
+  }
   return folder;
+}
+
+/// Makes room for this run's files where another run's are, its weights included.
+void replace_run(const Session& session, const Services& services, const Config& config,
+                 const TrainingChoices& choices, int micro_batch,
+                 const std::filesystem::path& folder) {
+  if (!session.leads() || !holds_run(folder)) return;
+  if (clear_run_folder(folder)) {
+    say(session,
+        fmt::format("Weights of an earlier run stay in {} until this one has saved its own",
+                    (folder / kPreviousWeightsName).string()));
+  }
+  describe_run(session, services, config, choices, micro_batch, folder);
 }
 
 std::vector<std::string> hosts_of(const Session& session) {
@@ -316,7 +331,7 @@ int run_train(const Config& config, const Services& services) {
   }
   const ModelDescription model = description_of(session, config, choices, source, graph, classes);
   const Results results(session, folder, model, *training, config.target_accuracy);
-  if (session.leads()) clear_folder(folder);
+  replace_run(session, services, config, choices, micro_batch, folder);
   if (config.measure_limits) write_limits(session, folder);
   const auto reporter = make_reporter(session, config, choices, classes, *training->program, plan,
                                       data.validation.size(), folder);

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/available_memory.h"
+#include "core/error.h"
 
 namespace cputrain {
 
@@ -15,7 +16,8 @@ std::vector<NodeRoom> measure_rooms(const Session& session) {
   std::vector<NodeRoom> rooms;
   for (const RankPlan& plan : session.plan.ranks) {
     auto room = std::ranges::find(rooms, plan.host, &NodeRoom::host);
-    if (room == rooms.end()) room = rooms.insert(room, {plan.host, {}, {}});
+    if (room == rooms.end())
+      room = rooms.insert(room, {.host = plan.host, .ranks = {}, .available = {}});
     room->ranks.push_back(plan.rank);
     const std::string& text = texts[static_cast<std::size_t>(plan.rank)];
     if (text.empty()) continue;
@@ -23,6 +25,19 @@ std::vector<NodeRoom> measure_rooms(const Session& session) {
     room->available = std::min(room->available.value_or(bytes), bytes);
   }
   return rooms;
+}
+
+std::vector<std::string> image_folders(const Session& session, std::size_t bytes) {
+  std::string folder, failure;
+  try {
+    folder = session.communicator->node_memory().folder_of_large(bytes);
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  for (const std::string& text : session.communicator->gather(failure)) {
+    if (!text.empty()) fail(ExitCode::usage, text);
+  }
+  return session.communicator->gather(folder);
 }
 
 std::optional<std::size_t> least_available(const std::vector<NodeRoom>& rooms) {

@@ -16,10 +16,16 @@ struct NodeRoom {
   std::string host;
   std::vector<int> ranks;
   std::optional<std::size_t> available;  ///< bytes; nothing where the system does not say
+  std::string image_folder = {};  ///< of the file that decoded images lie in; empty for memory
 };
 
 /// In the order of the hosts' first ranks, the same on every rank. Collective.
 std::vector<NodeRoom> measure_rooms(const Session&);
+
+/// By rank, the folder of the file in which its node's decoded images will lie where they take so
+/// many bytes; empty for memory. Collective; Error(usage) on all ranks alike where a node has no
+/// room for them.
+std::vector<std::string> image_folders(const Session&, std::size_t bytes);
 
 /// Bytes of the tightest node.
 std::optional<std::size_t> least_available(const std::vector<NodeRoom>&);

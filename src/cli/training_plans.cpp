@@ -35,9 +35,14 @@ CompiledTraining compile_before_decoding(const Session& session, const Services&
   std::vector<NodeRoom> rooms = measure_rooms(session);
   const std::size_t cache =
       services.data.cache_bytes(source, choices.image, choices.resize, least_available(rooms));
-  return compile_training(session, services, config, choices, graph, plans.sizes(),
-                          std::move(rooms),
-                          {cache, bytes_in_flight(session, services, choices, source, plans)});
+  CompiledTraining compiled =
+      compile_training(session, services, config, choices, graph, plans.sizes(), std::move(rooms),
+                       {cache, bytes_in_flight(session, services, choices, source, plans)});
+  const auto folders = image_folders(session, cache);  // of what the exchange leaves of memory
+  for (NodeRoom& room : compiled.memory.rooms) {
+    room.image_folder = folders[static_cast<std::size_t>(room.ranks.front())];
+  }
+  return compiled;
 }
 
 CompiledTraining compile_after_decoding(const Session& session, const Services& services,

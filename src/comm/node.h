@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "core/array.h"
 
@@ -31,6 +32,15 @@ class NodeMemory {
                                                         std::span<const Range> mine) = 0;
   /// The same with an equal part for each, in the order of ranks, of whole pages.
   std::unique_ptr<SharedBlock> allocate(std::size_t bytes);
+
+  /// The same for what is large, written once and read from then on, such as decoded images: where
+  /// the memory that ranks share is too small (containers), it lies in a file that nobody else
+  /// sees and that goes with its last process. Collective over the node's ranks. Error(usage) on
+  /// all of them where there is no room for it.
+  virtual std::unique_ptr<SharedBlock> allocate_large(std::size_t bytes) { return allocate(bytes); }
+  /// The folder of the file in which allocate_large() would put so many bytes now; empty for
+  /// memory. Collective over the node's ranks; Error(usage) as there.
+  virtual std::string folder_of_large(std::size_t) { return {}; }
 };
 
 /// Nobody of the node goes on before all have arrived; writes to shared memory before it are seen

@@ -19,35 +19,54 @@ namespace {
   throw std::runtime_error("is larger than " + bytes_text(static_cast<double>(most)));
 }
 
-/// O_NONBLOCK: a pipe opens at once then, and is refused.
-int open_regular(const std::filesystem::path& path, std::uintmax_t most) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (descriptor < 0)
-    throw std::runtime_error(std::string("cannot be read: ") + std::strerror(errno));
-  struct stat about {};
-  const bool known = ::fstat(descriptor, &about) == 0;
-  if (known && S_ISREG(about.st_mode) && static_cast<std::uintmax_t>(about.st_size) <= most) {
-    return descriptor;
-  }
-  ::close(descriptor);
-  if (known && S_ISREG(about.st_mode)) too_large(most);
-  throw std::runtime_error("is no regular file");
+[[noreturn]] void cannot_read(int error) {
+  throw std::runtime_error(std::string("cannot be read: ") + std::strerror(error));
 }
 
 }  // namespace
 
-BoundedFile::BoundedFile(const std::filesystem::path& path, std::uintmax_t most)
-    : most_(most), descriptor_(open_regular(path, most)) {}
+/// O_NONBLOCK: a pipe opens at once then, and is refused.
+RegularFile::RegularFile(const std::filesystem::path& path)
+    : descriptor_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+  if (descriptor_ < 0) cannot_read(errno);
+  struct stat about {};
+  if (::fstat(descriptor_, &about) == 0 && S_ISREG(about.st_mode)) {
+    size_ = static_cast<std::uintmax_t>(about.st_size);
+    return;
+  }
+  ::close(descriptor_);
+  throw std::runtime_error("is no regular file");
+}
 
-BoundedFile::~BoundedFile() { ::close(descriptor_); }
+RegularFile::~RegularFile() { ::close(descriptor_); }
+
+std::size_t RegularFile::read_some(std::uintmax_t offset, std::span<std::byte> dst) const {
+  std::size_t done = 0;
+  while (done < dst.size()) {
+    const ssize_t got = ::pread(descriptor_, dst.data() + done, dst.size() - done,
+                                static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) cannot_read(errno);
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+void RegularFile::read_at(std::uintmax_t offset, std::span<std::byte> dst) const {
+  if (read_some(offset, dst) < dst.size()) {
+    throw std::runtime_error("has become shorter");
+  }
+}
+
+BoundedFile::BoundedFile(const std::filesystem::path& path, std::uintmax_t most)
+    : file_(path), most_(most) {
+  if (file_.size() > most) too_large(most);
+}
 
 std::string BoundedFile::next() {
   std::string piece(1 << 16, '\0');
-  ssize_t got = 0;
-  while ((got = ::read(descriptor_, piece.data(), piece.size())) < 0 && errno == EINTR) {
-  }
-  if (got < 0) throw std::runtime_error(std::string("cannot be read: ") + std::strerror(errno));
-  piece.resize(static_cast<std::size_t>(got));
+  piece.resize(file_.read_some(read_, std::as_writable_bytes(std::span(piece))));
   read_ += piece.size();
   if (read_ > most_) too_large(most_);
   return piece;

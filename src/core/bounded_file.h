@@ -1,28 +1,47 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 
 /// Reading files that may be hostile: a pipe that nobody writes to, gigabytes, a line without an
 /// end. std::runtime_error says what is wrong with one.
 namespace cputrain {
 
+/// A regular file, read at any place. It stays the same file where its name gets another one.
+class RegularFile {
+ public:
+  explicit RegularFile(const std::filesystem::path&);
+  ~RegularFile();
+  RegularFile(const RegularFile&) = delete;
+  RegularFile& operator=(const RegularFile&) = delete;
+
+  /// Bytes that it had when it was opened.
+  std::uintmax_t size() const { return size_; }
+  /// Bytes read: fewer than asked for at the end of the file only.
+  std::size_t read_some(std::uintmax_t offset, std::span<std::byte> dst) const;
+  /// Fills all of `dst`.
+  void read_at(std::uintmax_t offset, std::span<std::byte> dst) const;
+
+ private:
+  int descriptor_;
+  std::uintmax_t size_ = 0;
+};
+
 /// A regular file of at most `most` bytes, piece after piece. It may grow meanwhile.
 class BoundedFile {
  public:
   BoundedFile(const std::filesystem::path&, std::uintmax_t most);
-  ~BoundedFile();
-  BoundedFile(const BoundedFile&) = delete;
-  BoundedFile& operator=(const BoundedFile&) = delete;
 
   /// Empty at the end.
   std::string next();
 
  private:
+  RegularFile file_;
   std::uintmax_t most_, read_ = 0;
-  int descriptor_;
 };
 
 /// All of it.

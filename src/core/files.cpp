@@ -1,9 +1,13 @@
 #include "core/files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <random>
 #include <system_error>
@@ -15,8 +19,11 @@ namespace cputrain {
 namespace {
 
 [[noreturn]] void cannot_write(const std::filesystem::path& path, int error) {
+  const char* remedy = error == EFBIG    ? "raise the limit of a file's size (ulimit -f)"
+                       : error == EMFILE ? "raise the limit of open files (ulimit -n)"
+                                         : "free space or name another place";
   fail(ExitCode::output, "cannot write " + path.string() + ": " + std::strerror(error) +
-                             " (results would be lost); free space or name another place");
+                             " (results would be lost); " + remedy);
 }
 
 void write_all(int descriptor, std::span<const std::byte> bytes,
@@ -43,13 +50,84 @@ void sync_folder(const std::filesystem::path& folder) {
   ::close(descriptor);
 }
 
+constexpr std::string_view kTemporary = ".tmp";  // then process, hyphen, random number
+
+/// Processes of two containers that share a file system may have one number.
+std::string temporary_suffix() {
+  return std::string(kTemporary) + std::to_string(::getpid()) + "-" +
+         std::to_string(std::random_device()());
+}
+
+bool is_temporary_of(std::string_view name, std::string_view file) {
+  const auto digits = [](std::string_view text) {
+    return !text.empty() &&
+           std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c); });
+  };
+  if (!name.starts_with(file) || !name.substr(file.size()).starts_with(kTemporary)) return false;
+  const std::string_view numbers = name.substr(file.size() + kTemporary.size());
+  const std::size_t hyphen = numbers.find('-');
+  return hyphen != numbers.npos && digits(numbers.substr(0, hyphen)) &&
+         digits(numbers.substr(hyphen + 1));
+}
+
+/// Tries to lock the whole file; errno, 0 for success. A lock of the open file description: the
+/// system takes it back with the process.
+int try_lock(int descriptor) {
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  return ::fcntl(descriptor, F_OFD_SETLK, &whole) == 0 ? 0 : errno;
+}
+
+/// Whether another process has the lock; not where the file system knows no locks.
+bool is_taken(int lock_error) { return lock_error == EAGAIN || lock_error == EACCES; }
+
+/// Locked where the file system can; -1 with errno where it cannot be made. A process that clears
+/// up may have taken it for abandoned before it was locked: then it is made again.
+int open_temporary(const std::filesystem::path& path) {
+  for (;;) {
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (descriptor < 0) return -1;
+    struct stat about {};
+    const bool taken = is_taken(try_lock(descriptor));
+    if (!taken && (::fstat(descriptor, &about) != 0 || about.st_nlink > 0)) return descriptor;
+    ::close(descriptor);
+  }
+}
+
+bool is_old(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(path, error);
+  return !error && std::filesystem::file_time_type::clock::now() - written > std::chrono::hours(24);
+}
+
+void remove_if_abandoned(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  if (descriptor < 0) return;
+  const Closing closing{descriptor};
+  const int error = try_lock(descriptor);
+  if (is_taken(error)) return;  // somebody writes it
+  if (error == 0 || is_old(path)) ::unlink(path.c_str());
+}
+
 }  // namespace
 
+void remove_abandoned(const std::filesystem::path& path) {
+  const std::string file = path.filename().string();
+  const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+  std::error_code error;  // a folder that cannot be looked into shows when it is written
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (is_temporary_of(entry->path().filename().string(), file))
+      remove_if_abandoned(entry->path());
+  }
+}
+
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  remove_abandoned(path_);
   temporary_ = path_;
-  // Processes of two containers that share a file system may have one number.
-  temporary_ += ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(std::random_device()());
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  temporary_ += temporary_suffix();
+  descriptor_ = open_temporary(temporary_);
   if (descriptor_ < 0) cannot_write(path_, errno);
 }
 

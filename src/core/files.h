@@ -13,8 +13,14 @@ namespace cputrain {
 /// `disk`: a power cut, too.
 enum class Durability { process, disk };
 
+/// Removes what killed processes left of an AtomicFile of this path: files under its temporary
+/// names that no process holds a lock of. Where the file system has no locks, those older than a
+/// day.
+void remove_abandoned(const std::filesystem::path&);
+
 /// A file that grows under a temporary name and appears whole under its own with commit(). Without
-/// commit() nothing is left behind.
+/// commit() nothing is left behind; where the process is killed, the next AtomicFile of that path
+/// clears up. The temporary file is locked, which tells others that its process lives.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);

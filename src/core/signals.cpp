@@ -35,6 +35,7 @@ void block_signals() {
   const sigset_t set = watched_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   std::signal(SIGPIPE, SIG_IGN);  // `| head` may close our output; training goes on
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` is an error like others
 }
 
 SignalWatch::SignalWatch() : thread_([this](const std::stop_token& stop) { run(stop); }) {}

@@ -1,8 +1,8 @@
 #include "core/strict_json.h"
 
 #include <nlohmann/json.hpp>
-#include <set>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "core/text.h"
@@ -12,28 +12,75 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMaxDepth = 32;
-constexpr std::size_t kMaxKeys = 1'000'000, kMaxEvents = 10'000'000;
+constexpr std::size_t kMaxDepth = 32, kMaxKeys = 1'000'000, kMaxEvents = 10'000'000;
 
-/// Sees every event of the parser (about one a value) and throws where a rule is broken.
-class Rules {
+/// Builds the value from the parser's events and throws where a rule is broken. The library's own
+/// builder with a callback looks through the whole parent at the end of every part: quadratic.
+class Builder final : public nlohmann::json_sax<json> {
  public:
-  bool operator()(int depth, json::parse_event_t event, json& parsed) {
-    if (depth > kMaxDepth) throw std::runtime_error("nested too deeply");
-    if (event == json::parse_event_t::object_start) keys_.emplace_back();
-    if (event == json::parse_event_t::object_end) keys_.pop_back();
-    const bool key = event == json::parse_event_t::key;
-    if (++events_ > kMaxEvents) throw std::runtime_error("more than 10 million values");
-    if (key && ++key_count_ > kMaxKeys) throw std::runtime_error("more than a million keys");
-    if (key && !keys_.back().insert(parsed).second) {
-      throw std::runtime_error("key " + parsed.dump() + " appears twice");
-    }
+  json take() { return std::move(root_); }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }  // JSON text has none
+
+  bool start_object(std::size_t) override { return open(json::object()); }
+  bool start_array(std::size_t) override { return open(json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+
+  bool key(string_t& name) override {
+    count();
+    if (++keys_ > kMaxKeys) throw std::runtime_error("more than a million keys");
+    const auto [place, added] = open_.back()->emplace(name, nullptr);
+    if (!added) throw std::runtime_error("key " + json(name).dump() + " appears twice");
+    member_ = &*place;
     return true;
   }
 
+  bool parse_error(std::size_t, const std::string&, const json::exception& error) override {
+    throw std::runtime_error(error.what());
+  }
+
  private:
-  std::vector<std::set<std::string>> keys_;
-  std::size_t events_ = 0, key_count_ = 0;
+  void count() {
+    if (open_.size() > kMaxDepth) throw std::runtime_error("nested too deeply");
+    if (++events_ > kMaxEvents) throw std::runtime_error("more than 10 million values");
+  }
+
+  /// Where the next value goes: what is open stays where it is until it is closed.
+  json& put(json value) {
+    count();
+    if (open_.empty()) return root_ = std::move(value);
+    if (open_.back()->is_object()) return *member_ = std::move(value);
+    return open_.back()->emplace_back(std::move(value));
+  }
+
+  bool add(json value) {
+    put(std::move(value));
+    return true;
+  }
+
+  bool open(json value) {
+    json& place = put(std::move(value));
+    open_.push_back(&place);
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    count();
+    return true;
+  }
+
+  json root_;
+  std::vector<json*> open_;  ///< objects and lists, the innermost last
+  json* member_ = nullptr;   ///< of the innermost object, whose value comes next
+  std::size_t events_ = 0, keys_ = 0;
 };
 
 }  // namespace
@@ -41,11 +88,13 @@ class Rules {
 json parse_strict_json(const std::string& text) {
   // The parser takes a zero byte for the end and would not look at what follows.
   if (text.find('\0') != std::string::npos) throw std::runtime_error("it holds a zero byte");
+  Builder builder;
   try {
-    return json::parse(text, Rules{});
+    json::sax_parse(text, &builder);
   } catch (const std::exception& error) {  // its words may hold bytes of the text
     throw std::runtime_error(printable(error.what()));
   }
+  return builder.take();
 }
 
 }  // namespace cputrain

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "core/bounded_file.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/strict_json.h"
@@ -22,22 +21,21 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr const char* kFormat = "cputrain model 1";
-constexpr std::uintmax_t kMaxBytes = 64 << 20;
+constexpr std::uintmax_t kMaxBytes = 16 << 20;  // 10,000 layers take 3 MB
 
 json read_json(const std::filesystem::path& path) {
   const auto refuse = [&](const std::string& what) {
     fail(ExitCode::data, fmt::format("model file {} {} (the model cannot be built); check --model",
                                      path.string(), what));
   };
-  std::error_code error;
-  const auto bytes = std::filesystem::file_size(path, error);
-  std::ifstream stream(path, std::ios::binary);
-  if (error || !stream) refuse("cannot be read");
-  if (bytes > kMaxBytes) refuse("is larger than 64 MiB");
-  std::ostringstream text;
-  text << stream.rdbuf();
+  std::string text;
   try {
-    return parse_strict_json(text.str());
+    text = read_bounded(path, kMaxBytes);
+  } catch (const std::runtime_error& mistake) {
+    refuse(mistake.what());
+  }
+  try {
+    return parse_strict_json(text);
   } catch (const std::runtime_error& mistake) {
     refuse(std::string("is not valid JSON: ") + mistake.what());
   }

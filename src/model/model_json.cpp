@@ -149,11 +149,15 @@ bool is_loss(const Layer& layer) {
 /// loss and reads flat logits.
 void check_shape(const Graph& graph, const JsonReader& top) {
   if (graph.image().channels != 3) top.wrong("channels must be 3");
-  const int last = static_cast<int>(graph.nodes().size()) - 1;
-  for (int i = 0; i < last; ++i) {
+  const std::size_t last = graph.nodes().size() - 1;
+  std::vector<bool> read(graph.nodes().size());
+  for (const auto& node : graph.nodes()) {
+    for (const int src : node.src) read[static_cast<std::size_t>(src)] = true;
+  }
+  for (std::size_t i = 0; i < last; ++i) {
     const auto& node = graph.nodes()[i];
     if (is_loss(node.layer)) top.wrong("sigmoid and softmax must come last");
-    if (graph.readers(i) == 0) top.wrong("layer " + node.name + " is read by no other");
+    if (!read[i]) top.wrong("layer " + node.name + " is read by no other");
   }
   if (!is_loss(graph.back().layer)) top.wrong("the last layer must be sigmoid or softmax");
   const Shape logits = graph.back().dst;
@@ -164,20 +168,18 @@ void check_shape(const Graph& graph, const JsonReader& top) {
   }
 }
 
-/// Sizes that memory cannot hold, before anything is allocated for them.
-void check_numbers(const Graph& graph, const JsonReader& top) {
-  double parameters = 0;
-  for (const auto& node : graph.nodes()) {
-    const double numbers =
-        static_cast<double>(node.dst.height) * node.dst.width * node.dst.channels;
-    for (const auto& spec : node.parameters) {
-      double product = 1;
-      for (const int extent : spec.extents) product *= extent;
-      parameters += product;
-    }
-    if (numbers > kMaxNumbers || parameters > kMaxNumbers) {
-      top.wrong("layer " + node.name + " is larger than any machine's memory");
-    }
+/// Sizes that memory cannot hold, before anything is allocated for them: of the last layer so far,
+/// and of the `parameters` up to it, which it adds its own to.
+void check_numbers(const Graph& graph, const JsonReader& top, double& parameters) {
+  const auto& node = graph.back();
+  const double numbers = static_cast<double>(node.dst.height) * node.dst.width * node.dst.channels;
+  for (const auto& spec : node.parameters) {
+    double product = 1;
+    for (const int extent : spec.extents) product *= extent;
+    parameters += product;
+  }
+  if (numbers > kMaxNumbers || parameters > kMaxNumbers) {
+    top.wrong("layer " + node.name + " is larger than any machine's memory");
   }
 }
 
@@ -275,9 +277,10 @@ Graph graph_from_json(const json& model, const std::string& where,
   if (!layers.is_array() || layers.empty() || layers.size() > kMaxLayers) {
     top.wrong(fmt::format("layers must be a list of 1 to {} layers", kMaxLayers));
   }
+  double parameters = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     reader.add(layers[i], i + 1);
-    check_numbers(reader.graph(), top);
+    check_numbers(reader.graph(), top, parameters);
   }
   check_shape(reader.graph(), top);
   return reader.graph();

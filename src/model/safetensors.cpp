@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,6 +21,7 @@ using nlohmann::json;
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
 constexpr std::uint64_t kMaxHeader = 100'000'000;
+constexpr std::size_t kMaxTensors = 100'000;  // a network of 10,000 layers has 40,000 at most
 
 const std::map<std::string, int>& bits_of_dtype() {
   static const std::map<std::string, int> bits{
@@ -95,26 +95,29 @@ std::optional<TensorInfo> read_entry(const std::string& name, const json& entry)
   return TensorInfo{name, dtype, shape, offsets[0], offsets[1]};
 }
 
-std::uint64_t read_length(std::ifstream& stream) {
-  std::uint64_t length = 0;
-  stream.read(reinterpret_cast<char*>(&length), sizeof length);
-  return length;
-}
-
 }  // namespace
 
 File::File(std::filesystem::path path) : path_(std::move(path)) {
-  std::error_code error;
-  const std::uint64_t size = std::filesystem::file_size(path_, error);
-  std::ifstream stream(path_, std::ios::binary);
-  if (error || !stream) wrong("cannot be read");
+  try {
+    read_all();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    wrong(error.what());
+  }
+}
+
+void File::read_all() {
+  file_ = std::make_shared<RegularFile>(path_);
+  const std::uint64_t size = file_->size();
   if (size < 8) wrong("is shorter than 8 bytes");
-  const std::uint64_t length = read_length(stream);
+  std::uint64_t length = 0;
+  file_->read_at(0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > kMaxHeader || length > size - 8) {
     wrong(fmt::format("has a header of {} bytes in a file of {}", length, size));
   }
   std::string header(length, '\0');
-  if (!stream.read(header.data(), static_cast<std::streamsize>(length))) wrong("cannot be read");
+  file_->read_at(8, std::as_writable_bytes(std::span(header)));
   buffer_start_ = 8 + length;
   read_header(header);
   check_buffer(size - buffer_start_);
@@ -127,6 +130,9 @@ void File::read_header(const std::string& header) {
     parsed = parse_strict_json(header);
   } catch (const std::exception& error) {
     wrong(std::string("has a header that is not valid JSON: ") + error.what());
+  }
+  if (parsed.size() > kMaxTensors) {
+    wrong(fmt::format("describes {} tensors, more than {}", parsed.size(), kMaxTensors));
   }
   for (const auto& [name, entry] : parsed.items()) {
     if (name != "__metadata__") {
@@ -142,6 +148,7 @@ void File::read_header(const std::string& header) {
     }
   }
   std::ranges::sort(tensors_, {}, [](const TensorInfo& t) { return std::pair(t.begin, t.end); });
+  for (std::size_t i = 0; i < tensors_.size(); ++i) places_[tensors_[i].name] = i;
 }
 
 std::size_t File::checked_bytes(const TensorInfo& tensor) const {
@@ -174,17 +181,18 @@ void File::check_buffer(std::size_t buffer_bytes) const {
 }
 
 const TensorInfo* File::find(const std::string& name) const {
-  const auto found = std::ranges::find(tensors_, name, &TensorInfo::name);
-  return found == tensors_.end() ? nullptr : &*found;
+  const auto found = places_.find(name);
+  return found == places_.end() ? nullptr : &tensors_[found->second];
 }
 
 template <class T>
 std::vector<T> File::read_as(const TensorInfo& tensor) const {
-  std::ifstream stream(path_, std::ios::binary);
-  stream.seekg(static_cast<std::streamoff>(buffer_start_ + tensor.begin));
   std::vector<T> values(tensor.count());
-  const auto bytes = static_cast<std::streamsize>(values.size() * sizeof(T));
-  if (!stream.read(reinterpret_cast<char*>(values.data()), bytes)) wrong("cannot be read");
+  try {
+    file_->read_at(buffer_start_ + tensor.begin, std::as_writable_bytes(std::span(values)));
+  } catch (const std::runtime_error& error) {
+    wrong(error.what());
+  }
   return values;
 }
 

@@ -4,9 +4,12 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "core/bounded_file.h"
 #include "core/files.h"
 
 /// The safetensors format: 8 bytes with the header's length, a JSON header, one buffer. Files from
@@ -34,7 +37,8 @@ struct TensorInfo {
   std::size_t count() const;
 };
 
-/// An opened file whose header was checked. Error(data) names what is wrong.
+/// An opened regular file whose header was checked: at most 100 MB and 100,000 tensors. Error(data)
+/// names what is wrong.
 class File {
  public:
   explicit File(std::filesystem::path path);
@@ -50,6 +54,7 @@ class File {
 
  private:
   [[noreturn]] void wrong(const std::string& what) const;
+  void read_all();
   /// Fills metadata_ and tensors_ from the header's text.
   void read_header(const std::string& header);
   /// The tensors cover the buffer without a hole or an overlap.
@@ -59,9 +64,11 @@ class File {
   std::vector<T> read_as(const TensorInfo&) const;
 
   std::filesystem::path path_;
+  std::shared_ptr<const RegularFile> file_;
   std::size_t buffer_start_ = 0;
   Metadata metadata_;
-  std::vector<TensorInfo> tensors_;  ///< in the order of the buffer
+  std::vector<TensorInfo> tensors_;                      ///< in the order of the buffer
+  std::unordered_map<std::string, std::size_t> places_;  ///< in tensors_, by name
 };
 
 }  // namespace cputrain::safetensors

@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <string_view>
 
+#include "core/bounded_file.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "report/scaling_table.h"
@@ -196,20 +197,19 @@ ReferenceTable parse_reference(const std::string& text, const std::string& name)
 }
 
 ReferenceTable read_reference(const std::filesystem::path& path) {
-  std::error_code error;
-  std::ifstream stream(path, std::ios::binary);
-  std::string text;
-  if (std::filesystem::is_regular_file(path, error) && stream.is_open()) {
-    text.resize(kMostBytes + 1);
-    stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(stream.gcount()));
+  std::string text, mistake;
+  try {
+    text = read_bounded(path, kMostBytes);
+    if (text.empty()) mistake = "is empty";
+  } catch (const std::runtime_error& error) {
+    mistake = error.what();
   }
-  if (text.empty() || text.size() > kMostBytes) {
+  if (!mistake.empty()) {
     fail(
         ExitCode::data,
         fmt::format("--reference {}: {} (a published table is compared with ours); give a CSV file "
                     "with the columns cpus, batch and seconds_per_epoch",
-                    path.string(), text.empty() ? "cannot be read" : "is larger than 1 MiB"));
+                    path.string(), mistake));
   }
   return parse_reference(text, path.filename().string());
 }

@@ -88,6 +88,8 @@ class Reporter {
   virtual ~Reporter() = default;
   virtual void begin_epoch(const EpochStart&) = 0;
   virtual void step(const StepRecord&) = 0;
+  /// So many of all images have been evaluated behind an epoch: at least once a batch.
+  virtual void validating([[maybe_unused]] std::size_t images, [[maybe_unused]] std::size_t all) {}
   virtual void epoch(const EpochRecord&) = 0;
   virtual void summary(const SummaryRecord&) = 0;
 };

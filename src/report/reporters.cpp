@@ -12,6 +12,9 @@ class AllOf final : public Reporter {
   void step(const StepRecord& r) override {
     for (const auto& part : parts_) part->step(r);
   }
+  void validating(std::size_t images, std::size_t all) override {
+    for (const auto& part : parts_) part->validating(images, all);
+  }
   void epoch(const EpochRecord& r) override {
     for (const auto& part : parts_) part->epoch(r);
   }

@@ -2,10 +2,12 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "core/clock.h"
 #include "report/reporter.h"
 
 namespace cputrain {
@@ -15,6 +17,11 @@ enum class Verbosity { silent = 0, bar = 1, lines = 2 };
 /// Keras' `fit` lines on a stream: a bar with ETA that is redrawn, or one line an epoch.
 /// `crowded`: the ranks have more threads than there are CPUs.
 std::unique_ptr<Reporter> console_reporter(std::FILE*, Verbosity, bool crowded = false);
+
+/// A line on a stream every 30 s of training or evaluation (LogPace), for where no bar is drawn.
+/// `now` is a clock in seconds.
+std::unique_ptr<Reporter> progress_reporter(std::FILE*,
+                                            std::function<double()> now = steady_seconds);
 
 /// metrics.jsonl: one object a line; a step line every `log_every` steps (0: none).
 std::unique_ptr<Reporter> json_lines_reporter(const std::filesystem::path&, std::size_t log_every);

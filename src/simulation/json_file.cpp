@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 
+#include "core/bounded_file.h"
 #include "core/error.h"
 #include "core/strict_json.h"
 #include "core/text.h"
@@ -15,19 +14,13 @@
 namespace cputrain {
 nlohmann::json read_json_file(const std::filesystem::path& file) {
   constexpr std::uintmax_t kMost = 64 << 20;
-  std::error_code error;
-  const auto size = std::filesystem::file_size(file, error);
-  std::ifstream stream(file, std::ios::binary);
-  if (error || !stream) {
-    fail(ExitCode::data,
-         fmt::format("{}: cannot be read (a simulation needs it); check the path", file.string()));
+  std::string text;
+  try {
+    text = read_bounded(file, kMost);
+  } catch (const std::runtime_error& mistake) {
+    fail(ExitCode::data, fmt::format("{}: {} (a simulation needs it); check the path",
+                                     file.string(), mistake.what()));
   }
-  if (size > kMost) {
-    fail(ExitCode::data, fmt::format("{}: {} bytes (such a file has a few thousand); check the "
-                                     "path",
-                                     file.string(), size));
-  }
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
   try {
     return parse_strict_json(text);
   } catch (const std::runtime_error& mistake) {

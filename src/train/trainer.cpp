@@ -145,9 +145,16 @@ class Epoch {
   double own_images_ = 0;  ///< trained on since statistics were averaged
 };
 
-void validate(const TrainingParts& parts, const Validation& validation, EpochRecord& record) {
+void validate(const TrainingParts& parts, const Validation& validation, EpochRecord& record,
+              Reporter& reporter) {
   const Stopwatch watch;
-  Tally tally = evaluate(parts.program, validation.batches, validation.plan, parts.communicator);
+  std::size_t done = 0;  // by all ranks, if they are as quick as this one
+  const auto tell = [&](std::span<const std::int32_t> labels, std::span<const float>) {
+    done += labels.size() * static_cast<std::size_t>(parts.communicator.size());
+    reporter.validating(std::min(done, validation.plan.samples()), validation.plan.samples());
+  };
+  Tally tally =
+      evaluate(parts.program, validation.batches, validation.plan, parts.communicator, tell);
   add_loss_of_weights(tally, parts.backend, parts.program.layout(), parts.exchange.arenas().weights,
                       parts.communicator);
   record.validation = tally;
@@ -184,7 +191,7 @@ TrainResult train(const TrainingParts& parts, const std::optional<Validation>& v
   while (!epoch.done(result) && (options.steps || result.epochs < options.epochs)) {
     EpochRecord record = epoch.run(result, stop_requested);
     if (validation && !result.stopped) {
-      validate(parts, *validation, record);
+      validate(parts, *validation, record, reporter);
       result.stopped = any_rank(parts.communicator, stop_requested());
     }
     parts.learning_rate.epoch_ended(

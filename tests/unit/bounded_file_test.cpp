@@ -80,5 +80,21 @@ TEST_F(BoundedFileTest, ReadsRegularFilesOnlyAndWaitsForNothing) {
   EXPECT_EQ(trouble({8, 8}), "is no regular file");
 }
 
+TEST_F(BoundedFileTest, ARegularFileIsReadAtAnyPlaceAndStaysTheSame) {
+  write("0123456789");
+  const RegularFile file(file_);
+  EXPECT_EQ(file.size(), 10u);
+  std::string part(4, '.');
+  const auto bytes = [&part] { return std::as_writable_bytes(std::span(part)); };
+  file.read_at(3, bytes());
+  EXPECT_EQ(part, "3456");
+  std::filesystem::rename(file_, file_.string() + ".old");
+  write("another");
+  file.read_at(6, bytes());
+  EXPECT_EQ(part, "6789");
+  EXPECT_THROW(file.read_at(7, bytes()), std::runtime_error);
+  EXPECT_THROW(RegularFile("/dev/zero"), std::runtime_error);
+}
+
 }  // namespace
 }  // namespace cputrain

@@ -1,6 +1,7 @@
 #include "cli/command_line.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -146,12 +147,19 @@ TEST(CommandLine, ChecksTheEnvironmentAndTheFileAsStrictly) {
   EXPECT_NE(refusal({}, {{"CPUTRAIN_BATCH", "many"}}).find("many"), std::string::npos);
   const TemporaryFolder folder;
   const auto path = (folder.path() / "config.json").string();
-  for (const char* text :
-       {"", "[1]", "{", R"({"bacth": 8})", R"({"batch": 0})", R"({"batch": [8]})",
-        R"({"freeze": [7, "conv2d"]})", R"({"freeze": []})", R"({"overwrite": "perhaps"})"}) {
+  for (const std::string& text : std::vector<std::string>{
+           std::string("{\"batch\": 8}\0{", 15), R"({"batch": 8, "batch": 16})",
+           R"({"image-size": 64, "image_size": 96})", R"({"batch": 8} {})", "{\"out\": \"\xff\"}",
+           R"({"log_formats": {"a": 1, "a": 2}})", std::string((1 << 20) + 1, ' '), "", "[1]", "{",
+           R"({"bacth": 8})", R"({"batch": 0})", R"({"batch": [8]})",
+           R"({"freeze": [7, "conv2d"]})", R"({"freeze": []})", R"({"overwrite": "perhaps"})"}) {
     std::ofstream(path, std::ios::trunc) << text;
     EXPECT_NE(refusal({"--config", path}), "") << text;
   }
+  std::filesystem::remove(path);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_NE(refusal({"--config", path}).find("is no regular file"), std::string::npos);
+  EXPECT_NE(refusal({"--config", "/dev/zero"}).find("is no regular file"), std::string::npos);
 }
 
 TEST(CommandLine, AVariableThatNoCommandReadsIsRefused) {

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -55,6 +59,95 @@ TEST(AtomicFile, AppearsWithCommitAndNotBefore) {
   file.commit();
   EXPECT_EQ(text_of(path), "whole");
   EXPECT_EQ(entries(folder.path()), 1u);
+}
+
+/// Leaves a half-written file as a process does that is killed; its temporary name.
+std::filesystem::path killed_while_writing(const std::filesystem::path& path) {
+  const std::size_t before = entries(path.parent_path());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFile file(path);
+    file.write("half");
+    ::kill(::getpid(), SIGKILL);
+  }
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(entries(path.parent_path()), before + 1);
+  for (const auto& entry : std::filesystem::directory_iterator(path.parent_path())) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(path.filename().string() + ".tmp" + std::to_string(child))) {
+      return entry.path();
+    }
+  }
+  ADD_FAILURE() << "no temporary file";
+  return {};
+}
+
+TEST(AtomicFile, ClearsUpBehindAKilledProcess) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "weights";
+  killed_while_writing(path);
+  const auto other = killed_while_writing(folder.path() / "weights.onnx");
+  write_file(path, "whole");
+  EXPECT_EQ(text_of(path), "whole");
+  EXPECT_TRUE(std::filesystem::exists(other));  // of another file
+  EXPECT_EQ(entries(folder.path()), 2u);
+  remove_abandoned(folder.path() / "weights.onnx");
+  EXPECT_EQ(entries(folder.path()), 1u);
+}
+
+TEST(AtomicFile, LeavesWhatLivingProcessesWrite) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "weights";
+  AtomicFile mine(path);
+  mine.write("mine");
+  const pid_t child = ::fork();  // another process, and another file of this one
+  if (child == 0) {
+    remove_abandoned(path);
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  write_file(path, "of another");
+  EXPECT_EQ(text_of(path), "of another");
+  mine.commit();
+  EXPECT_EQ(text_of(path), "mine");
+  EXPECT_EQ(entries(folder.path()), 1u);
+}
+
+TEST(AtomicFile, LeavesFilesOfLikeNames) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> names{"w.tmp",     "w.tmp1",     "w.tmp-2",
+                                       "w.tmp1-",   "w.tmp1-2x",  "w.tmpa-1",
+                                       "xw.tmp1-2", "w.tmp1-2-3", "w2.tmp1-2"};
+  for (const auto& name : names) std::ofstream(folder.path() / name) << "mine";
+  std::filesystem::create_directory(folder.path() / "w.tmp3-4");
+  std::filesystem::create_symlink("w.tmp", folder.path() / "w.tmp5-6");
+  std::ofstream(folder.path() / "w.tmp12-34") << "abandoned";
+  write_file(folder.path() / "w", "new");
+  EXPECT_EQ(entries(folder.path()), names.size() + 3);
+  EXPECT_EQ(text_of(folder.path() / "w.tmp"), "mine");
+}
+
+TEST(AtomicFile, AFileLongerThanAllowedIsAnErrorAndGoes) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "weights";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);  // as block_signals() does
+    const struct rlimit limit { 1000, 1000 };
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      AtomicFile file(path);
+      file.write(std::string(1500, 'x'));
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      ::_exit(text.find("ulimit -f") != text.npos ? static_cast<int>(error.code()) : 1);
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 74);
+  EXPECT_EQ(entries(folder.path()), 0u);
 }
 
 // As of two containers whose processes have one number.

@@ -1,6 +1,7 @@
 #include "model/model_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -140,6 +141,27 @@ TEST_F(ModelFile, MistakesAreNamed) {
     f["layers"][1]["from"] = "input";
   };
   EXPECT_NE(changed(unread).find("read by no other"), std::string::npos);
+}
+
+/// A network of so many layers: ReLUs before the two that count.
+std::string deep_model(int layers) {
+  std::string text = R"({"format": "cputrain model 1", "name": "deep", "recipe": {"image_size": 8},
+                         "layers": [)";
+  for (int i = 3; i < layers; ++i) text += R"({"type": "relu"},)";
+  return text + R"({"type": "flatten"}, {"type": "dense", "units": 2}, {"type": "softmax"}]})";
+}
+
+TEST_F(ModelFile, HasTenThousandLayersAtMost) {
+  EXPECT_EQ(refusal(deep_model(10'000)), "");
+  EXPECT_NE(refusal(deep_model(10'001)).find("1 to 10000 layers"), std::string::npos);
+  EXPECT_NE(refusal(deep_model(200'000)).find("1 to 10000 layers"), std::string::npos);
+  EXPECT_NE(refusal(std::string((16 << 20) + 1, ' ')).find("is larger than"), std::string::npos);
+}
+
+TEST_F(ModelFile, WaitsForNoPipe) {
+  const auto path = folder_.path() / "pipe.json";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THROW(find_model(path.string()), Error);
 }
 
 }  // namespace

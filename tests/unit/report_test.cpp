@@ -35,6 +35,41 @@ std::string printed(Verbosity verbosity, const std::function<void(Reporter&)>& r
   return text.str();
 }
 
+// Lines every 30 s by the clock, whatever comes then: steps, or evaluation.
+TEST(ProgressLines, AppearEveryThirtySecondsOfTrainingAndEvaluation) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "progress";
+  std::FILE* stream = std::fopen(path.c_str(), "w");
+  double now = 1000;
+  const auto reporter = progress_reporter(stream, [&now] { return now; });
+  reporter->begin_epoch({2, 5, 100});
+  for (std::size_t step = 1; step <= 100; ++step) {
+    now += 1;  // 50 images, half of them right
+    StepRecord record{.step_in_epoch = step};
+    record.epoch_tally = {0.5 * 50 * static_cast<double>(step), 25.0 * static_cast<double>(step),
+                          50.0 * static_cast<double>(step)};
+    reporter->step(record);
+  }
+  for (std::size_t images = 100; images <= 4000; images += 100) {
+    now += 1;
+    reporter->validating(images, 4000);
+  }
+  reporter->epoch(epoch_record());
+  reporter->begin_epoch({3, std::nullopt, 100});
+  now += 30;
+  reporter->step({.step_in_epoch = 1});
+  std::fclose(stream);
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  // Of 4,000 images 2,000 had taken 19 s since the first was told of.
+  EXPECT_EQ(text.str(),
+            "Epoch 2/5 - step 30/100 - ETA: 1:10 - loss: 0.5000 - accuracy: 0.5000 - img/s: 50.0\n"
+            "Epoch 2/5 - step 60/100 - ETA: 40s - loss: 0.5000 - accuracy: 0.5000 - img/s: 50.0\n"
+            "Epoch 2/5 - step 90/100 - ETA: 10s - loss: 0.5000 - accuracy: 0.5000 - img/s: 50.0\n"
+            "Epoch 2/5 - validation 2,000/4,000 - ETA: 19s\n"
+            "Epoch 3 - step 1/100 - ETA: 49:30 - loss: 0.0000 - accuracy: 0.0000 - img/s: 0.0\n");
+}
+
 // The line of the published Keras log, then our own field.
 TEST(Console, PrintsKerasLineOfAnEpoch) {
   const std::string text = printed(Verbosity::lines, [](Reporter& r) {

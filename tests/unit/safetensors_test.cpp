@@ -1,6 +1,7 @@
 #include "model/safetensors.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdint>
 #include <fstream>
@@ -147,6 +148,44 @@ TEST(Safetensors, RefusesHeadersThatOnlyCost) {
 }
 
 // Any single changed byte either is refused or still describes a whole tensor; never a crash.
+// 100,000 empty tensors are read at once and found by name; one more is too many.
+TEST(Safetensors, HasALimitOfTensorsAndIsQuickUpToIt) {
+  const auto header_of = [](int tensors) {
+    std::string header = "{";
+    for (int i = 0; i < tensors; ++i) {
+      header += (i ? "," : "") + ("\"t" + std::to_string(i)) +
+                R"(":{"dtype":"F32","shape":[0],"data_offsets":[0,0]})";
+    }
+    return header + "}";
+  };
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "many.safetensors";
+  std::ofstream(path, std::ios::binary) << file_of(header_of(100'000), 0);
+  const File file(path);
+  EXPECT_EQ(file.tensors().size(), 100'000u);
+  for (int i = 0; i < 100'000; ++i) ASSERT_NE(file.find("t" + std::to_string(i)), nullptr);
+  EXPECT_EQ(file.find("t100000"), nullptr);
+  EXPECT_NE(refusal(file_of(header_of(100'001), 0)).find("100001 tensors"), std::string::npos);
+}
+
+TEST(Safetensors, ReadsTheFileThatItOpened) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "w.safetensors";
+  std::ofstream(path, std::ios::binary) << kGolden;
+  const File file(path);
+  write(path, {}, {{"b", {2}, [] { return std::vector{7.0f, 7.0f}; }}});  // renamed over it
+  EXPECT_EQ(file.read(*file.find("b")), (std::vector<double>{1, -2}));
+}
+
+TEST(Safetensors, WaitsForNoPipe) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THROW(File{path}, Error);
+  EXPECT_THROW(File{folder.path()}, Error);
+  EXPECT_THROW(File{"/dev/zero"}, Error);
+}
+
 TEST(Safetensors, SurvivesAnyChangedByte) {
   for (std::size_t i = 0; i < kGolden.size() - 8; ++i) {
     for (const char change : {'\x01', '\x80', '\x7f'}) {

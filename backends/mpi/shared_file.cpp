@@ -1,0 +1,134 @@
+#include "backends/mpi/shared_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "backends/mpi/check.h"
+
+namespace cputrain {
+namespace {
+
+constexpr const char* kRemedy =
+    "enlarge /dev/shm (containers: docker run --shm-size), name a folder with room in TMPDIR";
+
+/// A text that one rank of the node has, on all of them.
+std::string text_of(const NodeRanks& node, int rank, std::string text) {
+  std::uint64_t size = text.size();
+  check(MPI_Bcast(&size, 1, MPI_UINT64_T, rank, node.comm()), "MPI_Bcast");
+  text.resize(size);
+  check(MPI_Bcast(text.data(), static_cast<int>(size), MPI_CHAR, rank, node.comm()), "MPI_Bcast");
+  return text;
+}
+
+[[noreturn]] void no_room(std::uint64_t bytes, const std::string& why) {
+  fail(ExitCode::usage, "no room for " + std::to_string(bytes >> 20) +
+                            " MiB that the ranks of this machine share: /dev/shm is too small, " +
+                            why + " (they keep one copy of the decoded images); " + kRemedy +
+                            ", or use fewer or smaller images");
+}
+
+std::vector<std::string> folders() {
+  std::vector<std::string> list{"/var/tmp", "/tmp", "."};
+  const char* chosen = std::getenv("TMPDIR");
+  if (chosen && *chosen) list.insert(list.begin(), chosen);
+  return list;
+}
+
+bool may_be_as_long(std::uint64_t bytes) {
+  struct rlimit limit {};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes <= limit.rlim_cur;
+}
+
+/// Some room stays for others: a file system that is full stops whoever writes there.
+std::string find_folder(std::uint64_t bytes) {
+  for (const std::string& folder : folders()) {
+    if (::access(folder.c_str(), W_OK | X_OK) != 0) continue;
+    if (space_in(folder).value_or(0) >= bytes + bytes / 20) return folder;
+  }
+  return {};
+}
+
+/// Closes a descriptor at the end of its scope.
+struct Descriptor {
+  int number = -1;
+  ~Descriptor() {
+    if (number >= 0) ::close(number);
+  }
+};
+
+std::string reserve(int descriptor, std::size_t bytes) {
+  int error = EINTR;
+  while (error == EINTR) error = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+  return error == 0 ? "" : std::strerror(error);
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> space_in(const std::string& folder) {
+  struct statvfs system {};
+  if (::statvfs(folder.c_str(), &system) != 0) return std::nullopt;
+  return std::uint64_t{system.f_bavail} * system.f_frsize;
+}
+
+std::string failure_of_any(const NodeRanks& node, const std::string& mine) {
+  int first = mine.empty() ? node.size() : node.rank();
+  check(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, node.comm()), "MPI_Allreduce");
+  return first == node.size() ? "" : text_of(node, first, mine);
+}
+
+std::string folder_for_file(const NodeRanks& node, std::uint64_t bytes) {
+  std::string folder, failure;
+  if (node.rank() == 0 && !may_be_as_long(bytes)) {
+    failure = "and 'ulimit -f' allows no file of that length";
+  } else if (node.rank() == 0) {
+    folder = find_folder(bytes);
+    if (folder.empty()) failure = "and so are the file systems of TMPDIR, /var/tmp, /tmp and here";
+  }
+  failure = text_of(node, 0, failure);
+  if (!failure.empty()) no_room(bytes, failure);
+  return text_of(node, 0, folder);
+}
+
+SharedFile::SharedFile(const NodeRanks& node, const std::string& folder, std::size_t bytes) {
+  std::string path = folder + "/cputrain-images-XXXXXX", failure;
+  Descriptor file;
+  if (node.rank() == 0) {
+    file.number = ::mkostemp(path.data(), O_CLOEXEC);
+    if (file.number < 0) failure = std::strerror(errno);
+  }
+  path = text_of(node, 0, path);
+  failure = failure_of_any(node, failure);
+  if (failure.empty() && node.rank() != 0) {
+    file.number = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (file.number < 0) failure = std::strerror(errno);
+  }
+  failure = failure_of_any(node, failure);
+  if (node.rank() == 0) ::unlink(path.c_str());  // all have it open, or it is of no use
+  if (failure.empty() && node.rank() == 0) failure = reserve(file.number, bytes);
+  failure = failure_of_any(node, failure);
+  if (failure.empty()) failure = map(file.number, bytes);
+  failure = failure_of_any(node, failure);
+  if (!failure.empty()) no_room(bytes, "and a file in " + folder + " cannot be had: " + failure);
+}
+
+std::string SharedFile::map(int descriptor, std::size_t bytes) {
+  if (bytes == 0) return {};
+  void* const start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (start == MAP_FAILED) return std::strerror(errno);
+  bytes_ = {static_cast<std::byte*>(start), bytes};
+  return {};
+}
+
+SharedFile::~SharedFile() {
+  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+}
+
+}  // namespace cputrain

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "backends/mpi/node.h"
+
+/// Memory of a node's ranks in a file on disk: for what does not fit into /dev/shm, which has 64 MB
+/// in a container unless somebody asked for more. The pages are the system's cache of the file, so
+/// reading them costs what memory costs as long as the machine has room for them.
+namespace cputrain {
+
+/// Bytes that are free in a folder's file system; nothing where it cannot be asked.
+std::optional<std::uint64_t> space_in(const std::string& folder);
+
+/// The same text on all ranks of the node: the failure of the first rank that has one, else empty.
+/// Collective.
+std::string failure_of_any(const NodeRanks&, const std::string& mine);
+
+/// The first of $TMPDIR, /var/tmp, /tmp and the working folder, as the node's first rank sees them,
+/// that may be written to and has room for so many bytes. Collective; Error(usage) on all ranks of
+/// the node where none has.
+std::string folder_for_file(const NodeRanks&, std::uint64_t bytes);
+
+/// A file that all ranks of the node map. It has a name only while they open it, still empty, so
+/// nothing stays behind however they end; its room on disk is taken at once, so that a full disk is
+/// an error here and no SIGBUS later. Collective; Error(usage) on all of them where one fails.
+class SharedFile final : public SharedBlock {
+ public:
+  SharedFile(const NodeRanks&, const std::string& folder, std::size_t bytes);
+  ~SharedFile() override;
+  SharedFile(const SharedFile&) = delete;
+  SharedFile& operator=(const SharedFile&) = delete;
+
+  std::span<std::byte> bytes() const override { return bytes_; }
+
+ private:
+  std::string map(int descriptor, std::size_t bytes);
+
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace cputrain

@@ -1,0 +1,80 @@
+#include "core/process_limits.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <cstring>
+#include <latch>
+#include <vector>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace cputrain {
+namespace {
+
+struct NamedLimit {
+  __rlimit_resource_t resource;
+  const char* name;
+  rlim_t unit;  ///< bytes in which a shell counts
+};
+
+constexpr NamedLimit kLimits[] = {{RLIMIT_AS, "ulimit -v", 1024},
+                                  {RLIMIT_DATA, "ulimit -d", 1024},
+                                  {RLIMIT_NPROC, "ulimit -u", 1}};
+
+void add_limit(std::vector<std::string>& parts, const NamedLimit& limit) {
+  struct rlimit now {};
+  if (::getrlimit(limit.resource, &now) != 0 || now.rlim_cur == RLIM_INFINITY) return;
+  parts.push_back(std::string(limit.name) + " " + std::to_string(now.rlim_cur / limit.unit));
+}
+
+void* wait_for(void* latch) {
+  static_cast<std::latch*>(latch)->wait();
+  return nullptr;
+}
+
+/// Threads that wait together until the end of the object.
+class Waiting {
+ public:
+  /// 0, or the error of the first that could not be started.
+  int start(int count) {
+    for (int i = 0; i < count; ++i) {
+      pthread_t thread;
+      const int error = ::pthread_create(&thread, nullptr, wait_for, &latch_);
+      if (error != 0) return error;
+      threads_.push_back(thread);
+    }
+    return 0;
+  }
+  std::size_t size() const { return threads_.size(); }
+  ~Waiting() {
+    latch_.count_down();
+    for (const pthread_t thread : threads_) ::pthread_join(thread, nullptr);
+  }
+
+ private:
+  std::latch latch_{1};
+  std::vector<pthread_t> threads_;
+};
+
+}  // namespace
+
+std::string limits_text() {
+  std::vector<std::string> parts;
+  for (const NamedLimit& limit : kLimits) add_limit(parts, limit);
+  return join(parts, ", ");
+}
+
+void require_threads(int count) {
+  Waiting waiting;
+  const int error = waiting.start(count);
+  if (error == 0) return;
+  const std::string limits = limits_text();
+  fail(ExitCode::usage, "this process needs " + std::to_string(count) +
+                            " more threads and can have " + std::to_string(waiting.size()) + " (" +
+                            std::strerror(error) + (limits.empty() ? "" : "; " + limits) +
+                            "); use fewer --threads and --io-threads or ranks, or raise the limit");
+}
+
+}  // namespace cputrain

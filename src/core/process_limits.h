@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+/// What the system lets this process have (`ulimit`), and what it can still get of it.
+namespace cputrain {
+
+/// The limits that are set on memory and threads, as a shell names them: "ulimit -v 500000, ulimit
+/// -u 100"; empty where there are none.
+std::string limits_text();
+
+/// Tries whether this process can have so many more threads at once, by starting them and letting
+/// them end: libraries end the process where they cannot start theirs. Error(usage) saying how many
+/// it can have, which limits are set, and what to do.
+void require_threads(int count);
+
+}  // namespace cputrain
