@@ -1,5 +1,6 @@
 // The composition root: the only place that knows concrete types and ends the process.
 
+#include <execinfo.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 
@@ -175,6 +176,8 @@ int run(int argc, char** argv) {
   wait_shortly(argv);  // may start the program again, which then finds signals that came meanwhile
   open_standard_streams();
   std::set_terminate(end_uncaught);
+  void* frame = nullptr;
+  ::backtrace(&frame, 1);  // loads what passes exceptions on while there is memory for it
   const Launcher launcher = launcher_environment();
   std::optional<SignalWatch> signals;
   try {

@@ -24,7 +24,10 @@ std::string library_version() {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(int threads, const KernelChoice& kernels) : threads_(threads), kernels_(kernels) {}
+  CpuBackend(int threads, const KernelChoice& kernels) : threads_(threads), kernels_(kernels) {
+    const ThreadCount scope(threads_);
+    on_each_thread([](int) {});  // they start now: OpenMP ends the process where it finds no memory
+  }
 
   std::string_view name() const override { return "cpu"; }
   std::string describe() const override {

@@ -1,6 +1,7 @@
 #include "backends/cpu/dnnl_primitives.h"
 
 #include <cassert>
+#include <new>
 #include <optional>
 #include <string_view>
 
@@ -22,6 +23,7 @@ auto checked(const char* what, const F& f) {
   try {
     return f();
   } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
     fail(ExitCode::internal, std::string("oneDNN: ") + what + ": " + error.what() +
                                  " (the layer cannot run); try --backend reference");
   }

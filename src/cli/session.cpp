@@ -46,20 +46,24 @@ void check_launcher(const Session& session, const Config& config, const Services
 
 }  // namespace
 
+int threads_beside(const Config& config, const Session& session) {
+  constexpr int kOthers = 2;  // communication, and one that makes batches
+  return config.io_threads.value_or(session.threads) + kOthers;
+}
+
 Session start_session(const Config& config, const Services& services) {
   Session session;
+  session.quiet = config.verbose == 0;
   session.communicator = services.make_communicator();
   check_launcher(session, config, services);
   check_agreement(session, "their command", config.command + " " + config.topic);
   session.machine = services.machine();
-  session.quiet = config.verbose == 0;
   session.plan = place_ranks(*session.communicator, session.machine, config, services);
   for (const RankPlan& plan : session.plan.ranks) {
     session.most_threads = std::max(session.most_threads, plan.threads);
   }
   session.threads = session.place().threads;
-  constexpr int kOthers = 2;  // communication, and one that makes batches
-  require_threads(session.threads - 1 + config.io_threads.value_or(session.threads) + kOthers);
+  require_threads(session.threads - 1 + threads_beside(config, session));
   session.placement = session.plan.lines;
   for (const std::string& warning : session.plan.warnings) {
     session.placement.push_back("warning: " + warning);

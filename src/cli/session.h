@@ -29,7 +29,11 @@ struct Session {
   }
 };
 
+/// Error(usage) where this process cannot have the threads that it needs.
 Session start_session(const Config&, const Services&);
+
+/// Threads of this process beside those that compute.
+int threads_beside(const Config&, const Session&);
 
 /// A line on standard error from rank 0, unless it is quiet: standard output is for results.
 void say(const Session&, const std::string& line);

@@ -1,5 +1,7 @@
 #include "cli/training_plans.h"
 
+#include "core/process_limits.h"
+
 namespace cputrain {
 namespace {
 
@@ -14,6 +16,15 @@ std::size_t bytes_in_flight(const Session& session, const Services& services,
                             const TrainingPlans& plans) {
   return services.data.batch_bytes(source, choices.image, plans.train,
                                    batch_request(session, choices));
+}
+
+/// Where `ulimit` lets this process have less than the machine: what is mapped later than now, and
+/// the threads that start then. Error(usage).
+void require_room(const Session& session, const Config& config, const TrainingMemory& memory) {
+  constexpr std::size_t kHeap = std::size_t{64} << 20;  // of libraries, reports, messages
+  const RankMemory& mine = memory.ranks[static_cast<std::size_t>(session.communicator->rank())];
+  require_threads(threads_beside(config, session),
+                  memory.shared.cache + mine.state + mine.batches + kHeap);
 }
 
 }  // namespace
@@ -38,6 +49,7 @@ CompiledTraining compile_before_decoding(const Session& session, const Services&
   CompiledTraining compiled =
       compile_training(session, services, config, choices, graph, plans.sizes(), std::move(rooms),
                        {cache, bytes_in_flight(session, services, choices, source, plans)});
+  require_room(session, config, compiled.memory);
   const auto folders = image_folders(session, cache);  // of what the exchange leaves of memory
   for (NodeRoom& room : compiled.memory.rooms) {
     room.image_folder = folders[static_cast<std::size_t>(room.ranks.front())];

@@ -1,8 +1,10 @@
 #include "core/process_limits.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <cerrno>
 #include <cstring>
 #include <latch>
 #include <vector>
@@ -58,6 +60,37 @@ class Waiting {
   std::vector<pthread_t> threads_;
 };
 
+/// Addresses for so many bytes until the end of the object. They count for `ulimit -v` and `-d`.
+class Reserved {
+ public:
+  explicit Reserved(std::size_t bytes) : bytes_(bytes) {
+    if (bytes == 0) return;
+    start_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start_ == MAP_FAILED) error_ = errno;
+  }
+  ~Reserved() {
+    if (bytes_ > 0 && error_ == 0) ::munmap(start_, bytes_);
+  }
+  Reserved(const Reserved&) = delete;
+  Reserved& operator=(const Reserved&) = delete;
+
+  int error() const { return error_; }
+
+ private:
+  std::size_t bytes_;
+  void* start_ = nullptr;
+  int error_ = 0;
+};
+
+[[noreturn]] void refuse(const std::string& wanted, int error) {
+  const std::string limits = limits_text();
+  fail(ExitCode::usage, "this process needs " + wanted + " (" + std::strerror(error) +
+                            (limits.empty() ? "" : "; " + limits) +
+                            "); use fewer --threads and --io-threads, fewer ranks or smaller "
+                            "images, or raise the limit");
+}
+
 }  // namespace
 
 std::string limits_text() {
@@ -66,15 +99,21 @@ std::string limits_text() {
   return join(parts, ", ");
 }
 
-void require_threads(int count) {
+void require_threads(int count, std::size_t bytes) {
+  const Reserved reserved(bytes);
+  if (reserved.error() != 0) {
+    refuse(std::to_string(bytes >> 20) + " MiB of memory and " + std::to_string(count) +
+               " more threads, and the system refuses the memory",
+           reserved.error());
+  }
   Waiting waiting;
   const int error = waiting.start(count);
   if (error == 0) return;
-  const std::string limits = limits_text();
-  fail(ExitCode::usage, "this process needs " + std::to_string(count) +
-                            " more threads and can have " + std::to_string(waiting.size()) + " (" +
-                            std::strerror(error) + (limits.empty() ? "" : "; " + limits) +
-                            "); use fewer --threads and --io-threads or ranks, or raise the limit");
+  const std::string beside =
+      bytes > 0 ? " beside " + std::to_string(bytes >> 20) + " MiB of memory" : "";
+  refuse(std::to_string(count) + " more threads" + beside + " and can have " +
+             std::to_string(waiting.size()),
+         error);
 }
 
 }  // namespace cputrain

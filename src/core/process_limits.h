@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 /// What the system lets this process have (`ulimit`), and what it can still get of it.
@@ -9,9 +10,10 @@ namespace cputrain {
 /// -u 100"; empty where there are none.
 std::string limits_text();
 
-/// Tries whether this process can have so many more threads at once, by starting them and letting
-/// them end: libraries end the process where they cannot start theirs. Error(usage) saying how many
-/// it can have, which limits are set, and what to do.
-void require_threads(int count);
+/// Tries whether this process can have so many more threads at once beside so many bytes of memory,
+/// by having both for a moment: libraries end the process where they cannot have theirs. Nothing of
+/// the memory is touched. Error(usage) saying what it can have, which limits are set, and what to
+/// do.
+void require_threads(int count, std::size_t bytes = 0);
 
 }  // namespace cputrain

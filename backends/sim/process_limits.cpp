@@ -1,0 +1,11 @@
+// core/process_limits.h under SMPI: simulated ranks are contexts of one process, whose threads are
+// only counted, never started.
+#include "core/process_limits.h"
+
+namespace cputrain {
+
+std::string limits_text() { return {}; }
+
+void require_threads(int, std::size_t) {}
+
+}  // namespace cputrain

@@ -1,0 +1,302 @@
+"""Limits of the system (ulimit, /dev/shm), pipes in place of files, and overwritten runs that are killed."""
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from program import MPIRUN, OPEN_MPI, PROGRAM, SMALL, ProgramTest, mpirun, needs_mpi
+
+DOCUMENTED = {0, 2, 70, 74}  # codes that a limit may end with: README, "Exit codes"
+CODES_OF_SIGNALS = range(128, 160)
+
+
+def as_root(test):
+    return unittest.skipUnless(os.geteuid() == 0, "needs root")(test)
+
+
+class Ulimit(ProgramTest):
+    def limited(self, limit, *words, ranks=0, user=None):
+        """Runs under `ulimit LIMIT`; the exit code and what was said."""
+        launch = mpirun(ranks) if ranks else []
+        line = f'ulimit -c 0; ulimit {limit}; exec "$@"'
+        become = ["setpriv", "--reuid", user, "--clear-groups"] if user else []
+        done = subprocess.run([*become, "bash", "-c", line, "bash", *launch, PROGRAM, *map(str, words)],
+                              cwd=self.folder, text=True, timeout=200, stdin=subprocess.DEVNULL,
+                              capture_output=True, env={**os.environ, "HOME": self.folder})
+        return done.returncode, done.stdout + done.stderr
+
+    def check(self, code, text, what):
+        self.assertIn(code, DOCUMENTED, f"{what}: {text}")
+        if code:
+            self.assertIn("cputrain: ", text, what)
+            self.assertNotIn("please report", text, what)
+
+    def temporary_files(self):
+        return [name for _, folders, files in os.walk(self.folder) for name in folders + files if ".tmp" in name]
+
+    def test_files_that_may_not_grow(self):
+        self.train("run", "--steps", "1")
+        weights = "run/weights.safetensors"
+        pictures = self.path("p")
+        self.expect(0, "data", "synth", pictures, "--images", "40", "--image-size", "64")
+        for words in ([*SMALL, "--steps", "1", "--out", "other"],
+                      [*SMALL, "--steps", "1", "--out", "run", "--overwrite"],
+                      ["data", "pack", pictures, "p.ctpack", "--image-size", "64"],
+                      ["export", "--weights", weights, "--onnx", "m.onnx"],
+                      ["export", "--weights", weights, "--safetensors", "m.safetensors"]):
+            with self.subTest(words=words):
+                if not os.path.exists(self.path(weights)):
+                    weights = "run/weights.previous.safetensors"
+                code, text = self.limited("-f 200", *[weights if w.startswith("run/w") else w for w in words])
+                self.assertEqual(code, 74, text)
+                self.assertIn("ulimit -f", text)
+                self.assertEqual(self.temporary_files(), [])
+        self.assertTrue(os.path.exists(self.path("run/weights.previous.safetensors")))
+
+    def test_a_report_that_may_not_grow(self):
+        self.train("run", "--steps", "1")
+        code, text = self.limited("-f 20", "report", "run", "--out", "r")
+        self.assertEqual(code, 74, text)
+        self.assertEqual(self.temporary_files(), [])
+
+    def test_addresses(self):
+        for kilobytes in (70_000, 100_000, 150_000, 180_000, 200_000, 220_000, 300_000):
+            code, text = self.limited(f"-v {kilobytes}", *SMALL[:-2], "--threads", "4", "--steps", "1", "--out",
+                                      f"v{kilobytes}")
+            self.check(code, text, f"ulimit -v {kilobytes}")
+        code, text = self.limited("-v 400000", *SMALL[:-2], "--threads", "64", "--steps", "1", "--out", "v")
+        self.assertEqual(code, 2, text)
+        self.assertIn("ulimit -v 400000", text)
+
+    def test_a_plan_agrees_with_training_about_addresses(self):
+        for kilobytes in (200_000, 400_000, 4_000_000):
+            words = ["--image-size", "64", "--data", "synthetic:6000", "--steps", "1", "--limit-val", "0",
+                     "--threads", "2", "--out", f"w{kilobytes}"]
+            plan, _ = self.limited(f"-v {kilobytes}", *words, "--dry-run")
+            code, text = self.limited(f"-v {kilobytes}", *words)
+            self.assertEqual(plan, code, text)
+            self.check(code, text, f"ulimit -v {kilobytes}")
+
+    def test_stacks_data_and_open_files(self):
+        for limit in ("-s 100", "-s 1000000", "-s unlimited", "-d 100000", "-d 200000", "-n 10", "-n 20", "-n 40"):
+            code, text = self.limited(limit, *SMALL[:-2], "--threads", "2", "--steps", "1", "--out", "o" + limit[1:])
+            self.check(code, text, f"ulimit {limit}")
+
+    @as_root
+    def test_processes_of_another_user(self):
+        os.chmod(self.folder, 0o777)
+        if subprocess.run(["setpriv", "--reuid", "nobody", "--clear-groups", "test", "-x", PROGRAM]).returncode:
+            self.skipTest("another user cannot reach the program")
+        os.environ["XDG_CACHE_HOME"] = self.path("cache")
+        taken = subprocess.run("ps -L -u nobody --no-headers | wc -l", shell=True, text=True,
+                               stdout=subprocess.PIPE).stdout
+        for more in (1, 2, 3, 5, 10, 40):
+            limit = f"-u {int(taken) + more}"
+            code, text = self.limited(limit, *SMALL[:-2], "--threads", "4", "--steps", "1", "--out", f"u{more}",
+                                      user="nobody")
+            self.check(code, text, f"ulimit {limit}")
+            if code:
+                self.assertIn("ulimit -u", text)
+
+    @needs_mpi
+    def test_ranks(self):
+        # mpirun has a code of its own where it cannot start; signals of ranks must not be the reason.
+        for limit in ("-v 300000", "-v 600000", "-n 40", "-f 200"):
+            code, text = self.limited(limit, *SMALL, "--steps", "1", "--out", "m" + limit[1:], ranks=2)
+            self.assertNotIn("signal", text.lower().replace("ulimit", ""), f"{limit}: {text}")
+            self.assertNotIn(code, CODES_OF_SIGNALS, f"{limit}: {text}")
+            self.assertEqual(self.temporary_files(), [])
+
+
+@as_root
+@needs_mpi
+class SmallSharedMemory(ProgramTest):
+    """As in a container, where /dev/shm has 64 MB."""
+
+    def inside(self, size, *words, mounts="", **environment):
+        line = f"mount -t tmpfs -o size={size} tmpfs /dev/shm && {mounts} exec \"$@\""
+        done = subprocess.run(["unshare", "-m", "bash", "-c", line, "bash", *mpirun(2), PROGRAM, *words],
+                              cwd=self.folder, text=True, timeout=200, stdin=subprocess.DEVNULL,
+                              capture_output=True, env={**os.environ, **environment})
+        if "unshare" in done.stderr or "mount:" in done.stderr:
+            self.skipTest("no mount namespaces: " + done.stderr.strip())
+        return done
+
+    # 800 images of 160 x 160 are 61 MB; the network is small
+    WORDS = ["--image-size", "160", "--data", "synthetic:800", "--steps", "2", "--batch", "8", "--threads", "1",
+             "--limit-val", "40", "--log-every", "1"]
+
+    def model(self):
+        with open(self.path("small.json"), "w") as f:
+            json.dump({"format": "cputrain model 1", "name": "small", "recipe": {"image_size": 160},
+                       "layers": [{"type": "convolution", "filters": 4, "kernel": 3, "stride": 4}, {"type": "relu"},
+                                  {"type": "flatten"}, {"type": "dense", "units": "classes"}, {"type": "softmax"}]}, f)
+        return ["--model", "small.json"]
+
+    def test_images_lie_in_a_file_that_leaves_nothing(self):
+        words = [*self.model(), *self.WORDS]
+        os.mkdir(self.path("tmp"))
+        plan = self.inside("48m", *words, "--dry-run", "--json", "-", TMPDIR=self.path("tmp"))
+        self.assertEqual(plan.returncode, 0, plan.stderr)
+        (node,) = json.loads(plan.stdout)["memory"]["nodes"]
+        self.assertEqual(node["image_cache_folder"], self.path("tmp"))
+        done = self.inside("48m", *words, "--out", "small", TMPDIR=self.path("tmp"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("lie in a file in " + self.path("tmp"), done.stderr)
+        self.assertIn("--shm-size", done.stderr)
+        self.assertEqual(os.listdir(self.path("tmp")), [])
+        # The same figures as where shared memory is large.
+        large = self.expect(0, *words, "--out", "large", ranks=2)
+        self.assertNotIn("lie in a file", large.stderr)
+        self.assertEqual([s["loss"] for s in self.metrics("small", "step")],
+                         [s["loss"] for s in self.metrics("large", "step")])
+
+    def test_no_room_anywhere_is_refused_by_plan_and_training(self):
+        full = " ".join(f"mount -t tmpfs -o size=20m tmpfs {place} &&" for place in ("/var/tmp", self.path("t")))
+        os.mkdir(self.path("t"))
+        os.mkdir(self.path("work"))
+        # The working folder is the last place that is tried.
+        mounts = f"{full} mount -t tmpfs -o size=20m tmpfs {self.path('work')} && mount -t tmpfs -o size=20m tmpfs /tmp"
+        if self.folder.startswith("/tmp/"):
+            self.skipTest("the tests' folders lie in /tmp, which would be hidden")
+        for more in ([], ["--dry-run"]):
+            done = self.inside("48m", *self.model(), *self.WORDS, "--out", "o", *more, mounts=mounts + " && cd work &&")
+            self.assertEqual(done.returncode, 2, done.stderr)
+
+    def test_a_kill_leaves_nothing(self):
+        os.mkdir(self.path("tmp"))
+        words = [*self.model(), *self.WORDS[:4], "--epochs", "1000", "--batch", "8", "--threads", "1", "--out", "k"]
+        line = 'mount -t tmpfs -o size=48m tmpfs /dev/shm && exec "$@"'
+        running = subprocess.Popen(["unshare", "-m", "bash", "-c", line, "bash", *mpirun(2), PROGRAM, *words],
+                                   cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, env={**os.environ, "TMPDIR": self.path("tmp")})
+        wait_until(lambda: os.path.exists(self.path("k/metrics.jsonl")) and self.metrics("k", "step"))
+        for rank in children_of(running.pid):
+            os.kill(rank, signal.SIGKILL)
+        running.wait(60)
+        self.assertEqual([name for name in os.listdir(self.path("tmp")) if "images" in name], [])
+
+
+def wait_until(true, seconds=60):
+    end = time.time() + seconds
+    while not true():
+        if time.time() > end:
+            raise AssertionError("nothing happened")
+        time.sleep(0.05)
+
+
+def children_of(process):
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{entry}/stat") as f:
+                parent = int(f.read().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            continue
+        if parent == process:
+            found.append(int(entry))
+    return found
+
+
+class OverwrittenRun(ProgramTest):
+    WORDS = [*SMALL, "--overwrite", "--out", "run", "--epochs", "10000", "--limit-val", "0", "--log-every", "1"]
+
+    def start(self):
+        """A run that overwrites, until its third step."""
+        before = os.stat(self.path("run/metrics.jsonl")).st_mtime_ns
+        running = subprocess.Popen([PROGRAM, *self.WORDS], cwd=self.folder, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        self.addCleanup(running.kill)
+
+        def trains():
+            try:
+                return os.stat(self.path("run/metrics.jsonl")).st_mtime_ns != before and len(self.metrics("run", "step")) > 2
+            except (OSError, ValueError):
+                return False
+        wait_until(trains)
+        return running
+
+    def digest(self, name):
+        with open(self.path("run", name), "rb") as f:
+            return hash(f.read())
+
+    def test_killed_runs_leave_the_earlier_weights_and_no_temporary_file(self):
+        self.train("run", "--steps", "2")
+        first = self.digest("weights.safetensors")
+        for _ in range(2):
+            running = self.start()
+            running.kill()
+            running.wait()
+            self.assertEqual(self.digest("weights.previous.safetensors"), first)
+            self.assertNotIn("weights.safetensors", os.listdir(self.path("run")))
+        self.expect(0, "eval", "--weights", "run/weights.previous.safetensors", "--data", "synthetic:60")
+        self.expect(2, *SMALL, "--steps", "1", "--out", "run", says=["holds a run"])
+        # As of a process that was killed while it saved.
+        with open(self.path("run/weights.safetensors.tmp123-456"), "w") as f:
+            f.write("half")
+        with open(self.path("run/history.json.tmp7-8"), "w") as f:
+            f.write("half")
+        self.train("run", "--steps", "1", "--overwrite")
+        names = os.listdir(self.path("run"))
+        self.assertIn("weights.safetensors", names)
+        self.assertEqual([n for n in names if "previous" in n or "tmp" in n], [])
+
+    def test_a_terminated_run_leaves_its_own_and_the_earlier_weights(self):
+        self.train("run", "--steps", "2")
+        first = self.digest("weights.safetensors")
+        running = self.start()
+        running.terminate()
+        self.assertEqual(running.wait(60), 75)
+        self.assertEqual(self.digest("weights.previous.safetensors"), first)
+        self.assertNotEqual(self.digest("weights.safetensors"), first)
+
+    def test_a_run_that_does_not_start_changes_nothing(self):
+        self.train("run", "--steps", "2")
+        before = {name: self.digest(name) for name in os.listdir(self.path("run"))
+                  if os.path.isfile(self.path("run", name))}
+        os.mkdir(self.path("bad"))
+        for name in ("a", "b"):
+            os.mkdir(self.path("bad", name))
+            for i in range(5):
+                with open(self.path("bad", name, f"{i}.jpg"), "w") as f:
+                    f.write("no picture")
+        self.expect(65, "--data", "bad", "--image-size", "64", "--threads", "1", "--out", "run", "--overwrite")
+        after = {name: self.digest(name) for name in before}
+        self.assertEqual(after, before)
+        self.assertEqual(sorted(os.listdir(self.path("run"))), sorted([*before, "train", "validation"]))
+
+
+class NoRegularFiles(ProgramTest):
+    """Whatever names a file: pipes, devices and folders are refused at once, and said to be none."""
+
+    def test_every_flag(self):
+        os.mkfifo(self.path("pipe"))
+        os.mkfifo(self.path("pipe.json"))
+        os.mkfifo(self.path("pipe.csv"))
+        os.mkfifo(self.path("pipe.ctpack"))
+        os.mkdir(self.path("empty"))
+        self.train("run", "--steps", "1")
+        weights = "run/weights.safetensors"
+        for words in (["--config", "pipe", "--dry-run"], ["--config", "/dev/zero", "--dry-run"],
+                      ["--config", "empty", "--dry-run"],
+                      [*SMALL, "--model", "pipe.json", "--dry-run"], [*SMALL, "--weights", "pipe", "--steps", "1"],
+                      [*SMALL, "--weights", "/dev/zero", "--steps", "1"], ["info", "--model", "pipe.json"],
+                      ["eval", "--weights", "pipe", *SMALL[:4]], ["eval", "--weights", "empty", *SMALL[:4]],
+                      ["predict", "--weights", "pipe", "x.jpg"], ["predict", "--weights", weights, "pipe"],
+                      ["export", "--weights", "pipe", "--onnx", "x.onnx"],
+                      ["--data", "pipe", "--dry-run"], ["--data", "pipe.csv", "--dry-run"],
+                      ["--data", "pipe.ctpack", "--dry-run"], ["data", "info", "pipe"],
+                      ["report", "run", "--reference", "pipe", "--out", "r"],
+                      ["simulate", "--platform", "pipe", "--costs", "pipe", "--out", "s"]):
+            with self.subTest(words=words):
+                done = self.run_program(*words, timeout=30)
+                self.assertIn(done.returncode, (2, 65), done.stderr)
+                self.assertNotIn("please report", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

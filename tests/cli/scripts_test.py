@@ -1,0 +1,108 @@
+"""The scripts from outside: --help does nothing but tell, and scripts/run does without /sys."""
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def scripts():
+    """Every program below scripts/."""
+    found = []
+    for folder, _, files in os.walk(os.path.join(ROOT, "scripts")):
+        for name in files:
+            path = os.path.join(folder, name)
+            with open(path, errors="replace") as f:
+                if os.access(path, os.X_OK) and f.readline().startswith("#!"):
+                    found.append(os.path.relpath(path, ROOT))
+    return sorted(found)
+
+
+def write_program(path, text):
+    with open(path, "w") as f:
+        f.write("#!/bin/bash\n" + text)
+    os.chmod(path, 0o755)
+
+
+class Help(unittest.TestCase):
+    def run_quietly(self, *words, **options):
+        """With no compiler, package manager or launcher within reach: whoever starts to work fails."""
+        with tempfile.TemporaryDirectory() as tools:
+            for name in ("bash", "awk", "sed", "dirname", "basename", "cat", "env", "python3", "grep", "printf"):
+                os.symlink(shutil.which(name), os.path.join(tools, name))
+            environment = {"PATH": tools, "HOME": tools, "PYTHONDONTWRITEBYTECODE": "1"}
+            return subprocess.run([os.path.join(ROOT, words[0]), *words[1:]], text=True, timeout=60, env=environment,
+                                  stdin=subprocess.DEVNULL, capture_output=True, **options)
+
+    def test_says_what_the_script_does(self):
+        names = scripts()
+        self.assertGreater(len(names), 20)
+        for name in names:
+            for flag in ("--help", "-h"):
+                with self.subTest(name=name, flag=flag):
+                    done = self.run_quietly(name, flag)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.assertGreater(len(done.stdout.splitlines()), 1)
+                    self.assertNotIn("set -euo", done.stdout)
+                    self.assertIn("scripts/" if not name.endswith(".py") else "", done.stdout)
+
+    def test_is_told_behind_other_words_and_from_other_folders(self):
+        for words in (["scripts/run", "-np", "2", "--help"], ["scripts/test", "-R", "x", "-h"],
+                      ["scripts/build", "dev", "--help"], ["scripts/tables", "measured", "out", "--help"]):
+            with self.subTest(words=words):
+                done = self.run_quietly(*words, cwd="/")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(words[0], done.stdout)
+
+    def test_unknown_words_end_with_2(self):
+        for words in (["build", "--fast"], ["check", "--stile"], ["check", "--style", "more"], ["sanitize", "msan"],
+                      ["sanitize", "asan", "tsan"], ["setup", "biuld"], ["check_mpich", "x"], ["check_onednn3", "x"],
+                      ["check_slurm", "x"], ["clean_root", "--fast"], ["two_hosts", "--fast"], ["tables", "x"],
+                      ["run", "-np", "0"], ["cloud/gcp", "--fast"], ["cloud/aws", "--fast"]):
+            with self.subTest(words=words):
+                done = self.run_quietly("scripts/" + words[0], *words[1:])
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(os.path.basename(words[0]), done.stderr)
+
+
+class Run(unittest.TestCase):
+    """scripts/run in a copy whose build and program are made up."""
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
+        self.addCleanup(holder.cleanup)
+        self.root = holder.name
+        for folder in ("scripts", "tools"):
+            os.mkdir(os.path.join(self.root, folder))
+        for name in ("run", "help.sh"):
+            shutil.copy(os.path.join(ROOT, "scripts", name), os.path.join(self.root, "scripts"))
+        write_program(os.path.join(self.root, "scripts", "build"), "echo built\n")
+        write_program(os.path.join(self.root, "cputrain"), 'echo "trained $*"\n')
+        write_program(os.path.join(self.root, "tools", "mpirun"), 'echo "mpirun $*"\n')
+
+    def start(self, lscpu, *words):
+        write_program(os.path.join(self.root, "tools", "lscpu"), lscpu)
+        environment = {**os.environ, "PATH": os.path.join(self.root, "tools") + ":" + os.environ["PATH"]}
+        done = subprocess.run([os.path.join(self.root, "scripts", "run"), *words], text=True, env=environment,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_trains_where_lscpu_can_tell_nothing(self):
+        fails = "echo 'lscpu: failed to determine number of CPUs: /sys/devices/system/cpu/possible' >&2; exit 1\n"
+        for lscpu in (fails, "exit 0\n", "echo '# comment alone'\n"):
+            said = self.start(lscpu, "--steps", "1")
+            self.assertIn("trained --steps 1 --data synthetic:2000", said)
+            self.assertNotIn("mpirun -np 0", said)
+            self.assertIn("mpirun -np 3", self.start(lscpu, "-np", "3"))
+
+    def test_binds_ranks_to_what_lscpu_says(self):
+        columns = 'case $1 in -p=NODE) printf "# x\\n0\\n0\\n";; *) printf "# x\\n0,0\\n1,0\\n";; esac\n'
+        self.assertIn("trained", self.start(columns))
+        self.assertIn(" -np 2 ", self.start(columns, "-np", "2"))
+
+
+if __name__ == "__main__":
+    unittest.main()
