@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -48,7 +49,7 @@ std::size_t bytes_of_window(std::size_t bytes) {
 
 /// Free bytes there, as the node's first rank sees them.
 std::uint64_t space_for_windows(const NodeRanks& node) {
-  std::uint64_t space = space_in("/dev/shm").value_or(std::numeric_limits<std::uint64_t>::max());
+  std::uint64_t space = std::min(space_in("/dev/shm").value_or(longest_file()), longest_file());
   check(MPI_Bcast(&space, 1, MPI_UINT64_T, 0, node.comm()), "MPI_Bcast");
   return space;
 }

@@ -4,10 +4,26 @@
 #include <utility>
 
 #include "backends/mpi/check.h"
+#include "backends/mpi/shared_file.h"
 
 namespace cputrain {
 
+namespace {
+
+/// MPI keeps memory that ranks share in files, 4 MiB and more a rank, and ends the process, or
+/// waits for ever, where they may not be as long. Before MPI_Init there is still a word to say.
+void require_long_files() {
+  constexpr std::uint64_t kLeast = std::uint64_t{32} << 20;
+  if (longest_file() >= kLeast) return;
+  fail(ExitCode::usage, "'ulimit -f' allows files of " + std::to_string(longest_file() >> 10) +
+                            " KiB (MPI keeps memory that ranks share in files of 32 MiB and less); "
+                            "raise the limit, or train as one process");
+}
+
+}  // namespace
+
 MpiSession::MpiSession(HoldSignals hold) : hold_(std::move(hold)) {
+  require_long_files();
   const std::shared_ptr<void> held = hold_ ? hold_() : nullptr;
   // Open MPI's waiting ranks spin, and give their core away only where mpirun itself counted more
   // ranks than cores: not in a container with less CPU time than cores, nor beside other jobs,

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "backends/mpi/check.h"
@@ -42,11 +43,6 @@ std::vector<std::string> folders() {
   return list;
 }
 
-bool may_be_as_long(std::uint64_t bytes) {
-  struct rlimit limit {};
-  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || bytes <= limit.rlim_cur;
-}
-
 /// Some room stays for others: a file system that is full stops whoever writes there.
 std::string find_folder(std::uint64_t bytes) {
   for (const std::string& folder : folders()) {
@@ -78,6 +74,12 @@ std::optional<std::uint64_t> space_in(const std::string& folder) {
   return std::uint64_t{system.f_bavail} * system.f_frsize;
 }
 
+std::uint64_t longest_file() {
+  struct rlimit limit {};
+  const bool known = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return known ? limit.rlim_cur : std::numeric_limits<std::uint64_t>::max();
+}
+
 std::string failure_of_any(const NodeRanks& node, const std::string& mine) {
   int first = mine.empty() ? node.size() : node.rank();
   check(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, node.comm()), "MPI_Allreduce");
@@ -86,7 +88,7 @@ std::string failure_of_any(const NodeRanks& node, const std::string& mine) {
 
 std::string folder_for_file(const NodeRanks& node, std::uint64_t bytes) {
   std::string folder, failure;
-  if (node.rank() == 0 && !may_be_as_long(bytes)) {
+  if (node.rank() == 0 && bytes > longest_file()) {
     failure = "and 'ulimit -f' allows no file of that length";
   } else if (node.rank() == 0) {
     folder = find_folder(bytes);

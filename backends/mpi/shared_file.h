@@ -14,6 +14,9 @@ namespace cputrain {
 /// Bytes that are free in a folder's file system; nothing where it cannot be asked.
 std::optional<std::uint64_t> space_in(const std::string& folder);
 
+/// Bytes that `ulimit -f` lets a file of this process have; of shared memory's files, too.
+std::uint64_t longest_file();
+
 /// The same text on all ranks of the node: the failure of the first rank that has one, else empty.
 /// Collective.
 std::string failure_of_any(const NodeRanks&, const std::string& mine);

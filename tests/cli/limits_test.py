@@ -105,7 +105,10 @@ class Ulimit(ProgramTest):
     @needs_mpi
     def test_ranks(self):
         # mpirun has a code of its own where it cannot start; signals of ranks must not be the reason.
-        for limit in ("-v 300000", "-v 600000", "-n 40", "-f 200"):
+        code, text = self.limited("-f 200", *SMALL, "--steps", "1", "--out", "f", ranks=2)
+        self.assertEqual(code, 2, text)
+        self.assertIn("ulimit -f", text)
+        for limit in ("-v 300000", "-v 600000", "-n 40"):
             code, text = self.limited(limit, *SMALL, "--steps", "1", "--out", "m" + limit[1:], ranks=2)
             self.assertNotIn("signal", text.lower().replace("ulimit", ""), f"{limit}: {text}")
             self.assertNotIn(code, CODES_OF_SIGNALS, f"{limit}: {text}")
