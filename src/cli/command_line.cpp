@@ -6,14 +6,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <stdexcept>
 
 #include "cli/command_flags.h"
+#include "cli/config_file.h"
 #include "cli/report_flags.h"
 #include "cli/sweep_flags.h"
-#include "core/bounded_file.h"
 #include "core/error.h"
-#include "core/strict_json.h"
 #include "core/text.h"
 #include "core/version.h"
 
@@ -173,31 +171,6 @@ std::string flag_text(const nlohmann::json& value, const std::string& path,
          fmt::format("--config {}: {} must be a number, a text or a list of texts", path, key));
   }
   return join(parts, ",");
-}
-
-/// Under mpirun every rank reads the file, so it cannot be a pipe.
-nlohmann::json read_settings(const std::string& path) {
-  constexpr std::uintmax_t kMostBytes = 1 << 20;
-  const auto refuse = [&](const std::string& what) {
-    fail(ExitCode::usage,
-         fmt::format("--config {}: {} (its flags would not count); give a file that holds a JSON "
-                     "object of flags and values, as config.json does",
-                     path, what));
-  };
-  std::string text;
-  try {
-    text = read_bounded(path, kMostBytes);
-  } catch (const std::runtime_error& mistake) {
-    refuse(mistake.what());
-  }
-  nlohmann::json settings;
-  try {
-    settings = parse_strict_json(text);
-  } catch (const std::runtime_error& mistake) {
-    refuse(std::string("is not valid JSON: ") + mistake.what());
-  }
-  if (!settings.is_object()) refuse("must hold a JSON object");
-  return settings;
 }
 
 /// {"batch": 32, "model": "dogcat"}, where neither the command line nor the environment says it.

@@ -8,9 +8,10 @@ void add_train_output_flags(Flags& f, Config& c) {
   f.text("out", c.out, "DIR", "folder of this run [runs/<date>-<model>-np<ranks>-b<batch>]");
   f.yes("overwrite", c.overwrite,
         "--out may hold an earlier run, whose weights stay until there are new ones");
-  f.whole("verbose", c.verbose, 0, 3,
-          "0: warnings and errors alone, 1: a bar, 2: a line an epoch, 3: that and where every rank "
-          "runs [1 on a terminal, else 2]");
+  f.whole(
+      "verbose", c.verbose, 0, 3,
+      "0: warnings and errors alone, 1: a bar, 2: a line an epoch, 3: that and where every rank "
+      "runs [1 on a terminal, else 2]");
   f.whole("log-every", c.log_every, 0, 1'000'000'000, "step lines in metrics.jsonl [10]; 0: none");
   f.yes("profile", c.profile,
         "in the end, say how long each layer took in each direction, by what and with how many "
