@@ -72,7 +72,7 @@ Annotations join_tables(AnnotationTables&& tables, LabelBy by) {
     if (const std::string* label = labels.at(id)) {
       result.files.push_back({std::move(file), *label});
     } else {
-      ++result.unlabelled;
+      result.unlabelled.push_back(std::move(file));
     }
   }
   return result;

@@ -13,8 +13,8 @@ enum class LabelBy { category, super_category };
 
 /// Labelled pictures of a COCO-like file.
 struct Annotations {
-  std::vector<PictureFile> files;  ///< in the order of "images"
-  std::size_t unlabelled = 0;      ///< images without an annotation
+  std::vector<PictureFile> files;       ///< in the order of "images"
+  std::vector<std::string> unlabelled;  ///< paths of images without an annotation
 };
 
 /// Reads a JSON object with "images" (id, file_name), "categories" (id, name, supercategory) and

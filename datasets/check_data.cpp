@@ -1,9 +1,13 @@
 #include "datasets/check_data.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <set>
 
+#include "datasets/empty_classes.h"
 #include "datasets/published.h"
 #include "datasets/views.h"
 #include "datasets/work_arena.h"
@@ -29,11 +33,22 @@ std::vector<SampleFacts> inspect_all(const DataSource& source,
   return facts;
 }
 
+/// "a/1.jpg (cat)".
+std::vector<std::string> with_classes(const Dataset& data, std::span<const std::uint32_t> group) {
+  std::vector<std::string> names;
+  for (const std::uint32_t sample : group) {
+    const auto label = static_cast<std::size_t>(data.label(sample));
+    names.push_back(fmt::format("{} ({})", data.name(sample), data.classes()[label]));
+  }
+  return names;
+}
+
 /// Damaged copies count as duplicates too, empty files do not: they have no content.
 void find_duplicates(const DataSource& source, const std::vector<std::uint32_t>& samples,
                      const std::vector<SampleFacts>& facts, CheckReport& report) {
   const auto shown_in_train = pictures_of(*source.dataset, source.train);
   const auto shown_in_validation = pictures_of(*source.dataset, source.validation);
+  const auto shown_in_test = pictures_of(*source.dataset, source.test);
   std::map<std::uint64_t, std::vector<std::uint32_t>> by_content;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (facts[i].content != 0) by_content[facts[i].content].push_back(samples[i]);
@@ -46,24 +61,33 @@ void find_duplicates(const DataSource& source, const std::vector<std::uint32_t>&
   };
   for (const auto& group : groups) {
     std::vector<std::string> names;
-    bool train = false, validation = false;
+    bool train = false, validation = false, test = false;
+    std::set<int> labels;
     for (const std::uint32_t sample : group) {
       names.push_back(source.dataset->name(sample));
       train |= in(shown_in_train, sample);
       validation |= in(shown_in_validation, sample);
+      test |= in(shown_in_test, sample);
+      labels.insert(source.dataset->label(sample));
     }
     if (group.size() > 1) report.duplicates.push_back(names);
-    if (train && validation) report.leaks.push_back(std::move(names));
+    if (train && validation) report.leaks.push_back(names);
+    if (train && test) report.test_leaks.push_back(names);
+    if (labels.size() > 1) report.conflicts.push_back(with_classes(*source.dataset, group));
   }
 }
 
-void count_classes(const DataSource& source, CheckReport& report) {
-  for (const std::string& name : source.dataset->classes()) report.classes.push_back({name, 0, 0});
-  const auto class_of = [&](std::uint32_t sample) -> CheckReport::ClassCount& {
-    return report.classes[static_cast<std::size_t>(source.dataset->label(sample))];
-  };
-  for (const std::uint32_t sample : source.train) ++class_of(sample).train;
-  for (const std::uint32_t sample : source.validation) ++class_of(sample).validation;
+/// Classes that have training images, but none that can be read.
+void find_empty_classes(const DataSource& source, const std::vector<std::uint32_t>& samples,
+                        const std::vector<SampleFacts>& facts, CheckReport& report) {
+  report.empty_classes = source.empty_classes;
+  std::set<int> left;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (facts[i].result.status == ReadStatus::ok) left.insert(source.dataset->label(samples[i]));
+  }
+  for (const EmptyClass& lost : lost_classes(*source.dataset, source.train, left, {})) {
+    report.empty_classes.push_back(lost.name);
+  }
 }
 
 }  // namespace
@@ -71,11 +95,13 @@ void count_classes(const DataSource& source, CheckReport& report) {
 CheckReport check_data(const DataSource& source, int threads, const Progress& progress) {
   std::vector<std::uint32_t> samples = source.train;
   samples.insert(samples.end(), source.validation.begin(), source.validation.end());
+  samples.insert(samples.end(), source.test.begin(), source.test.end());
   samples = pictures_of(*source.dataset, samples);
   const auto facts = inspect_all(source, samples, threads, progress);
   CheckReport report;
   report.samples = samples.size();
   report.ignored = source.ignored;
+  report.unread = source.unread;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const ReadResult& result = facts[i].result;
     const std::string name = source.dataset->name(samples[i]);
@@ -87,7 +113,8 @@ CheckReport check_data(const DataSource& source, int threads, const Progress& pr
     if (result.warned) report.warned.push_back(name);
   }
   find_duplicates(source, samples, facts, report);
-  count_classes(source, report);
+  find_empty_classes(source, samples, facts, report);
+  report.classes = count_classes(source);
   for (const std::string& path : source.containers) {
     if (auto known = compare_with_published(path)) report.known.push_back(std::move(*known));
   }

@@ -27,7 +27,8 @@ struct Decoded {
 
 Format format_of(std::span<const std::uint8_t> file);
 
-/// Whether the ending of a path names this format ("jpg" and "jpeg" are one), any case.
+/// Whether the ending of a path names this format ("jpg", "jpeg", "jpe" and "jfif" are one), any
+/// case.
 bool has_extension_of(std::string_view path, Format);
 
 /// Decodes a JPEG, PNG, BMP or TIFF, or the first image of a GIF or WebP, within limits.h. Never

@@ -17,12 +17,22 @@ struct PictureFile {
 /// Reads, decodes and resizes one picture file, for data sets and for `predict`.
 ReadResult read_picture(const std::string& path, Shape image, Resize, std::span<std::uint8_t> dst);
 
-/// Whether the name ends in .bmp, .gif, .jpeg, .jpg or .png, any case: Keras' list.
+/// Whether the name ends in one of the endings of images that are looked at, any case: those of
+/// Keras (.bmp .gif .jpeg .jpg .png), .jfif, .jpe, .tif, .tiff and .webp. What a file is, its
+/// content says.
 bool is_picture_name(std::string_view name);
+/// These endings, for messages: ".bmp .gif ...".
+std::string picture_endings();
 
-/// Pictures in files. `classes` holds every label; its order numbers them. The sizes of the files
-/// go into the fingerprint and are asked for here.
-std::unique_ptr<Dataset> make_file_dataset(std::string root, std::vector<PictureFile> files,
-                                           std::vector<std::string> classes);
+struct FileData {
+  std::unique_ptr<Dataset> dataset;
+  std::string conflict;  ///< a sentence about files that have two labels; or empty
+};
+
+/// Images in files. `classes` holds every label; its order numbers them. The sizes of the files go
+/// into the fingerprint and are asked for here, and which files are one and the same (hard and
+/// symbolic links, paths that a list names twice).
+FileData make_file_dataset(std::string root, std::vector<PictureFile> files,
+                           std::vector<std::string> classes);
 
 }  // namespace cputrain

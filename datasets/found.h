@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/pipeline.h"
+#include "datasets/file_dataset.h"
 
 /// The forms in which --data may name a data set. Each function lists one and decodes nothing;
 /// Error(data) where it is not usable.
@@ -19,16 +20,25 @@ struct Found {
   std::vector<std::uint32_t> test{};  ///< a test part beside a validation part; ascending
   std::string test_name{};
   std::string things = "files";
-  std::size_t ignored = 0;
-  std::string remark;                        ///< one more sentence for the log
-  std::vector<std::string> containers{};     ///< files that hold many pictures each
-  std::vector<std::string> empty_classes{};  ///< class folders without an image
+  std::vector<UnreadFile> unread{};
+  std::string remark{};                      ///< one more sentence for the log
+  std::vector<std::string> warnings{};       ///< what may be wrong, a sentence each
+  std::vector<std::string> empty_classes{};  ///< classes without an image that are kept
+  std::string one_class_remedy = "put each class into a folder of its own";  ///< see open_data()
+  std::vector<std::string> containers{};  ///< files that hold many pictures each
 };
 
 /// begin, begin + 1, ..., end - 1.
 std::vector<std::uint32_t> indices(std::size_t begin, std::size_t end);
 
-Found find_folder(const std::string& path);
+/// The names of all labels, each once, sorted.
+std::vector<std::string> classes_of(const std::vector<PictureFile>&);
+
+/// Makes the data set of `found`, with a warning where one file has two labels.
+void set_files(Found& found, std::string root, std::vector<PictureFile> files,
+               std::vector<std::string> classes);
+
+Found find_folder(const std::string& path, bool allow_empty_classes);
 Found find_list(const std::string& path);
 /// inat:DIR, by super category, and coco:TRAIN.json[,VALIDATION.json], by category; without a
 /// second file `validation` is empty.

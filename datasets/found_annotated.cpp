@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 #include <utility>
 
 #include "core/error.h"
 #include "datasets/annotations.h"
+#include "datasets/folder_tree.h"
 #include "datasets/found.h"
 
 namespace cputrain {
@@ -20,6 +20,12 @@ struct Files {
   std::string folder, train, validation;
 };
 
+void add_unlabelled(const Annotations& annotations, Found& found) {
+  for (const std::string& path : annotations.unlabelled) {
+    found.unread.push_back({path, unread_reason(Unread::no_label)});
+  }
+}
+
 Found open_annotated(const Files& files, LabelBy by) {
   Annotations train = read_annotations(files.train, by);
   if (train.files.empty()) {
@@ -27,16 +33,15 @@ Found open_annotated(const Files& files, LabelBy by) {
                                      "'annotations' must name its 'images'",
                                      files.train));
   }
-  std::set<std::string> names;
-  for (const PictureFile& file : train.files) names.insert(file.label);
-  const std::vector<std::string> classes(names.begin(), names.end());
+  const std::vector<std::string> classes = classes_of(train.files);
   Found found;
+  found.one_class_remedy = "its annotations must use two categories";
   found.train = indices(0, train.files.size());
-  found.ignored = train.unlabelled;
+  add_unlabelled(train, found);
   if (!files.validation.empty()) {
     Annotations validation = read_annotations(files.validation, by);
     for (PictureFile& file : validation.files) {
-      if (!names.contains(file.label)) {
+      if (!std::ranges::binary_search(classes, file.label)) {
         fail(ExitCode::data,
              fmt::format("'{}' has images of class '{}', of which '{}' has none (it cannot be "
                          "learnt); use files that belong together",
@@ -45,10 +50,10 @@ Found open_annotated(const Files& files, LabelBy by) {
       train.files.push_back(std::move(file));
     }
     found.validation = indices(found.train.size(), train.files.size());
-    found.ignored += validation.unlabelled;
+    add_unlabelled(validation, found);
     found.validation_name = fs::path(files.validation).filename().string();
   }
-  found.dataset = make_file_dataset(files.folder, std::move(train.files), classes);
+  set_files(found, files.folder, std::move(train.files), classes);
   return found;
 }
 

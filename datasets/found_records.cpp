@@ -65,7 +65,9 @@ Found find_packed(const std::string& path) {
   found.things = "packed images";
   found.train = std::move(data.train);
   found.validation = std::move(data.validation);
+  found.test = std::move(data.test);
   if (!found.validation.empty()) found.validation_name = "as packed";
+  if (!found.test.empty()) found.test_name = "as packed";
   found.dataset = std::move(data.dataset);
   return found;
 }

@@ -7,12 +7,13 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <map>
+#include <set>
 
 #include "core/available_memory.h"
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "datasets/empty_classes.h"
 #include "datasets/views.h"
 #include "datasets/work_arena.h"
 
@@ -170,8 +171,8 @@ std::string first_bad(const DecodedData& decoded) {
   return fmt::format("'{}': {}, {}", bad.name, status_name(bad.result.status), bad.result.detail);
 }
 
-/// Training cannot go on when damage took a whole part or a whole class.
-void check_what_is_left(const DataSource& source, const DecodedData& decoded) {
+/// Training cannot go on when damage took a whole part, or a whole class that must be learnt.
+void check_what_is_left(const DataSource& source, DecodedData& decoded) {
   const auto check_part = [&](const char* part, std::size_t listed, std::size_t left) {
     if (listed == 0 || left > 0) return;
     fail(ExitCode::data, fmt::format("none of the {} {} images can be read (first: {}); look with "
@@ -180,16 +181,9 @@ void check_what_is_left(const DataSource& source, const DecodedData& decoded) {
   };
   check_part("training", source.train.size(), decoded.train.size());
   check_part("validation", source.validation.size(), decoded.validation.size());
-  std::map<int, std::size_t> listed;
-  for (const std::uint32_t sample : source.train) ++listed[source.dataset->label(sample)];
-  for (const int label : decoded.train.labels) listed.erase(label);
-  if (listed.empty()) return;
-  const auto [label, count] = *listed.begin();
-  fail(ExitCode::data,
-       fmt::format(
-           "none of the {} training images of class '{}' can be read (a class without images "
-           "cannot be learnt; first: {}); look with 'cputrain data check'",
-           count, source.dataset->classes()[static_cast<std::size_t>(label)], first_bad(decoded)));
+  const std::set<int> left(decoded.train.labels.begin(), decoded.train.labels.end());
+  decoded.empty_classes = check_empty_classes(
+      lost_classes(*source.dataset, source.train, left, decoded.bad), source.allow_empty_classes);
 }
 
 void check_form(const ReadyForm& form, Shape image, Resize resize) {

@@ -1,38 +1,143 @@
 #include "datasets/list_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "core/error.h"
+#include "core/text.h"
+#include "datasets/folder_names.h"
+#include "datasets/list_table.h"
 #include "datasets/read_file.h"
 
 namespace cputrain {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::size_t kMaxListBytes = std::size_t{1} << 33;
 
-std::string ending_of(const std::string& path) {
-  std::string ending = std::filesystem::path(path).extension().string();
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return ending;
+struct Columns {
+  std::size_t path = 0, label = 1;
+  bool header = false;
+};
+
+/// Letters alone, in lower case: "File Name" and "file_name" are one.
+std::string plain(std::string_view name) {
+  std::string letters = lower_case(name);
+  std::erase_if(letters, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
+  return letters;
 }
 
-PictureFile parse_line(std::string_view line, const std::string& path, std::size_t number) {
-  std::size_t middle = line.rfind('\t');
-  if (middle == std::string_view::npos && ending_of(path) == ".csv") middle = line.rfind(',');
-  if (middle == std::string_view::npos || middle == 0 || middle + 1 == line.size()) {
-    fail(ExitCode::data, "'" + path + "' line " + std::to_string(number) +
-                             ": not a path, a tab and a class name (every line of a list must be); "
-                             "correct the line");
+/// Names of a column. The weak ones count where no other column has a strong one.
+struct ColumnNames {
+  std::vector<std::string_view> strong, weak;
+};
+
+const ColumnNames& path_names() {
+  static const ColumnNames kNames{
+      {"path",      "paths",     "file",          "files", "filename", "filenames",
+       "filepath",  "filepaths", "fname",         "image", "images",   "imagepath",
+       "imagename", "imagefile", "imagefilename", "img",   "imgs",     "imgpath",
+       "imgname",   "imgfile",   "picture",       "photo", "relpath"},
+      {"id", "imageid", "imgid", "name"}};
+  return kNames;
+}
+
+const ColumnNames& label_names() {
+  static const ColumnNames kNames{
+      {"label", "labels", "class", "classes", "classname", "labelname", "category", "categories",
+       "categoryname", "target", "species", "breed", "tag"},
+      {"classid", "labelid", "categoryid", "type", "y"}};
+  return kNames;
+}
+
+/// The column that the header names. Error(data) where several do.
+std::optional<std::size_t> find_column(const ListRow& row, const ColumnNames& names,
+                                       const std::string& path) {
+  for (const auto* known : {&names.strong, &names.weak}) {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < row.fields.size(); ++i) {
+      if (std::ranges::find(*known, plain(row.fields[i])) != known->end()) found.push_back(i);
+    }
+    if (found.size() > 1) {
+      fail(
+          ExitCode::data,
+          fmt::format("'{}' line {}: the header has the columns '{}' and '{}' for one thing (which "
+                      "to take cannot be told); rename one of them",
+                      path, row.line, row.fields[found[0]], row.fields[found[1]]));
+    }
+    if (!found.empty()) return found.front();
   }
-  return {std::string(line.substr(0, middle)), std::string(line.substr(middle + 1))};
+  return std::nullopt;
+}
+
+bool exists(const std::string& folder, const std::string& file) {
+  std::error_code ignored;
+  return fs::exists(fs::path(folder) / file, ignored);
+}
+
+/// A first line that names no file and whose words come up nowhere else.
+bool looks_like_header(const std::vector<ListRow>& rows, const std::string& folder) {
+  constexpr std::size_t kLookedAt = 16;
+  const auto& first = rows.front().fields;
+  if (is_picture_name(first[0]) || exists(folder, first[0])) return false;
+  const auto rest = std::span(rows).subspan(1);
+  const bool label_again =
+      std::ranges::any_of(rest, [&](const ListRow& row) { return row.fields[1] == first[1]; });
+  const auto near = rest.first(std::min(kLookedAt, rest.size()));
+  return !label_again && std::ranges::any_of(near, [&](const ListRow& row) {
+    return exists(folder, row.fields[0]);
+  });
+}
+
+/// Without a header of known names: a path and a class name.
+void check_plain_rows(const std::vector<ListRow>& rows, const std::string& path,
+                      const std::string& folder) {
+  const ListRow& first = rows.front();
+  if (first.fields.size() != 2) {
+    fail(ExitCode::data,
+         fmt::format(
+             "'{}' line {}: not a path, a separator (tab, or comma in .csv) and a class name "
+             "but {} field{} (more columns need a header that names two of them, such as "
+             "path and label; a name with a comma needs quotes); correct the list",
+             path, first.line, first.fields.size(), first.fields.size() == 1 ? "" : "s"));
+  }
+  if (!is_picture_name(first.fields[0]) && is_picture_name(first.fields[1])) {
+    fail(ExitCode::data,
+         fmt::format(
+             "'{}' line {}: '{}' looks like a class name and '{}' like a path (the path comes "
+             "first); swap the columns, or name them in a header: label,path",
+             path, first.line, first.fields[0], first.fields[1]));
+  }
+  if (looks_like_header(rows, folder)) {
+    fail(ExitCode::data,
+         fmt::format(
+             "'{}' line {}: '{}' and '{}' look like a header of unknown names (read as an "
+             "image they would make a class); call the columns path and label, or remove the "
+             "header",
+             path, first.line, first.fields[0], first.fields[1]));
+  }
+}
+
+Columns find_columns(const std::vector<ListRow>& rows, const std::string& path,
+                     const std::string& folder) {
+  const auto file = find_column(rows.front(), path_names(), path);
+  const auto label = file ? find_column(rows.front(), label_names(), path) : std::nullopt;
+  if (file && label) return {*file, *label, true};
+  check_plain_rows(rows, path, folder);
+  return {};
 }
 
 }  // namespace
 
 bool is_list_name(const std::string& path) {
-  const std::string ending = ending_of(path);
+  const std::string ending = lower_case(fs::path(path).extension().string());
   return ending == ".tsv" || ending == ".txt" || ending == ".csv";
 }
 
@@ -40,20 +145,24 @@ std::vector<PictureFile> read_list(const std::string& path) {
   const FileContent content = read_file(path, kMaxListBytes);
   if (content.result.status != ReadStatus::ok && content.result.status != ReadStatus::empty) {
     fail(ExitCode::data, "list file '" + path + "' cannot be read: " + content.result.detail +
-                             " (it names the pictures); check the path and its permissions");
+                             " (it names the images); check the path and its permissions");
   }
-  std::string_view text(reinterpret_cast<const char*>(content.bytes.data()), content.bytes.size());
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // UTF-8 mark of Windows editors
+  std::vector<ListRow> rows =
+      read_table({reinterpret_cast<const char*>(content.bytes.data()), content.bytes.size()}, path);
+  if (rows.empty()) return {};
+  const Columns columns = find_columns(rows, path, fs::path(path).parent_path().string());
   std::vector<PictureFile> files;
-  for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (line.empty() || line.starts_with('#')) continue;
-    PictureFile file = parse_line(line, path, number);
-    if (number == 1 && file.path == "path" && file.label == "label") continue;
-    files.push_back(std::move(file));
+  files.reserve(rows.size());
+  for (std::size_t i = columns.header ? 1 : 0; i < rows.size(); ++i) {
+    std::string& file = rows[i].fields[columns.path];
+    std::string& label = rows[i].fields[columns.label];
+    if (file.empty() || label.empty()) {
+      fail(ExitCode::data,
+           fmt::format("'{}' line {}: the {} is empty (an image needs both); correct "
+                       "the line",
+                       path, rows[i].line, file.empty() ? "path" : "class name"));
+    }
+    files.push_back({std::move(file), std::move(label)});
   }
   return files;
 }

@@ -7,10 +7,10 @@
 
 namespace cputrain {
 
-/// Reads a list of pictures: a path, a tab, a class name a line (in .csv files without tabs the
-/// last comma separates). Paths are relative to the list's folder or absolute. Empty lines and
-/// lines that begin with '#' are skipped, and so is a first line "path<TAB>label". Error(data)
-/// naming file and line.
+/// Reads a list of images: a path and a class name per line, as read_table() has them, or any
+/// columns under a header that names these two ("filename", "image_path", ...; "label", "class",
+/// ...). Paths are relative to the list's folder or absolute. Error(data) naming file and line,
+/// also where the first line looks like a header of other names.
 std::vector<PictureFile> read_list(const std::string& path);
 
 /// Whether the name ends in .tsv, .txt or .csv.

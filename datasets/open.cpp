@@ -26,10 +26,13 @@ constexpr const char* kForms =
     "coco:FILE.json, FILE.ctpack or synthetic[:N]";
 
 /// A path without a word before it.
-Found find_path(const std::string& spec) {
+Found find_path(const DataRequest& request) {
+  const std::string& spec = request.spec;
   std::error_code error;
   const auto kind = fs::status(spec, error).type();
-  if (kind == fs::file_type::directory) return find_folder(spec);
+  if (kind == fs::file_type::directory) {
+    return find_folder(spec, request.allow_empty_classes || request.to_evaluate);
+  }
   if (kind == fs::file_type::not_found) {
     fail(ExitCode::data,
          fmt::format("--data '{}' does not exist (it should be {}); check the path", spec, kForms));
@@ -52,7 +55,7 @@ Found find_data(const DataRequest& request) {
   if (word == "cifar10" || word == "cifar100") return find_cifar(request.spec);
   if (word == "inat") return find_inat(parts.front());
   if (word == "coco") return find_coco(parts.front(), parts.size() > 1 ? parts[1] : "");
-  return find_path(request.spec);
+  return find_path(request);
 }
 
 /// "300 of 1600" where a limit applies.
@@ -60,17 +63,21 @@ std::string of_available(std::size_t used, std::size_t available) {
   return used == available ? fmt::format("{}", used) : fmt::format("{} of {}", used, available);
 }
 
-/// " Using 20 of 40 for training and 5 for validation (its 'val' folder)."
-std::string use_text(const DataSource& source, const Division& parts,
-                     const std::string& validation_name) {
+/// "10 for training and 2 for validation (its 'val' folder)".
+std::string describe_parts(const DataSource& source, const Found& found, const Division& parts,
+                           const std::string& validation_name) {
   std::string text =
-      fmt::format(" Using {} for training", of_available(source.train.size(), parts.rest.size()));
+      fmt::format("{} for training", of_available(source.train.size(), parts.rest.size()));
   if (!parts.chosen.empty()) {
     text +=
-        fmt::format(" and {} for validation ({})",
+        fmt::format("{} {} for validation ({})", found.test.empty() ? " and" : ",",
                     of_available(source.validation.size(), parts.chosen.size()), validation_name);
   }
-  return text + ".";
+  if (!found.test.empty()) {
+    text += fmt::format(" and {} for test ({})",
+                        of_available(source.test.size(), found.test.size()), found.test_name);
+  }
+  return text;
 }
 
 /// For the log, beginning with the words that Keras uses.
@@ -83,10 +90,12 @@ std::string describe(const Found& found, const DataSource& source, const Divisio
       fmt::format("Found {} {} belonging to {} class{}{}.", six ? size / kTurns : size,
                   found.things, classes, classes == 1 ? "" : "es",
                   six ? fmt::format(", each turned in six ways: {} samples", size) : "");
-  if (!request.to_evaluate) text += use_text(source, parts, validation_name);
+  if (!request.to_evaluate) {
+    text += fmt::format(" Using {}.", describe_parts(source, found, parts, validation_name));
+  }
   if (!found.remark.empty()) text += " " + found.remark;
-  if (found.ignored > 0) {
-    text += fmt::format(" Ignored {} other file{}.", found.ignored, found.ignored == 1 ? "" : "s");
+  if (const std::size_t count = found.unread.size(); count > 0) {
+    text += fmt::format(" Ignored {} other file{}.", count, count == 1 ? "" : "s");
   }
   return text;
 }
@@ -135,18 +144,16 @@ std::vector<std::uint32_t> limited(const Dataset& data, const std::vector<std::u
   return limit ? limited_to(data, samples, *limit, use, request) : samples;
 }
 
-/// Error(data) where a training would have one class only.
+/// At least two classes with images to learn from. Error(data) with the remedy.
 void check_classes(const std::string& spec, const Found& found) {
   const auto& classes = found.dataset->classes();
-  if (classes.size() >= 2) return;
-  const std::string hint =
-      found.empty_classes.empty()
-          ? ""
-          : fmt::format("; no images in class folder '{}'", join(found.empty_classes, "', '"));
+  const std::size_t learnt = classes.size() - found.empty_classes.size();
+  if (learnt >= 2) return;
+  const int label = found.train.empty() ? 0 : found.dataset->label(found.train.front());
   fail(ExitCode::data,
-       fmt::format("all images of '{}' are of one class, '{}'{} (a classifier needs "
-                   "at least two classes); put each class into a folder of its own",
-                   spec, classes[0], hint));
+       fmt::format("all images of '{}' are of one class, '{}' (a classifier needs at "
+                   "least two classes); {}",
+                   spec, classes[static_cast<std::size_t>(label)], found.one_class_remedy));
 }
 
 }  // namespace
@@ -178,7 +185,10 @@ DataSource open_data(const DataRequest& request) {
   source.test_name = found.test_name;
   source.validation_name = source.validation.empty() ? "" : validation_name;
   source.own_validation = !found.validation_name.empty();
-  source.ignored = found.ignored;
+  source.ignored = found.unread.size();
+  source.warnings = std::move(found.warnings);
+  source.empty_classes = std::move(found.empty_classes);
+  source.allow_empty_classes = request.allow_empty_classes || request.to_evaluate;
   source.containers = std::move(found.containers);
   if (request.expand == Expand::six_leaky && found.validation_name.empty() &&
       !parts.chosen.empty()) {
@@ -186,6 +196,7 @@ DataSource open_data(const DataRequest& request) {
         "turns of training pictures are in validation, so its accuracy is too good");
   }
   source.description = describe(found, source, parts, validation_name, request);
+  if (request.list_unread) source.unread = std::move(found.unread);
   source.dataset = std::move(found.dataset);
   return source;
 }

@@ -100,14 +100,14 @@ class PackedDataset final : public Dataset {
     const std::set<std::string> different(classes_.begin(), classes_.end());
     if (different.size() != classes_.size()) refuse(path, "names a class twice");
     for (std::size_t i = 0; i < size(); ++i) {
-      if (entry(i, 0) >= header_.classes || entry(i, 4) > 1) {
+      if (entry(i, 0) >= header_.classes || entry(i, 4) > 2) {
         refuse(path, fmt::format("gives picture {} the label {} and the part {}", i, entry(i, 0),
                                  entry(i, 4)));
       }
     }
   }
 
-  /// The samples of a part: 0 training, 1 validation.
+  /// The samples of a part: 0 training, 1 validation, 2 test.
   std::vector<std::uint32_t> part(std::uint32_t number) const {
     std::vector<std::uint32_t> samples;
     for (std::uint32_t i = 0; i < size(); ++i) {
@@ -172,7 +172,7 @@ bool is_packed(const std::string& path) { return path.ends_with(".ctpack"); }
 
 PackedData open_packed(const std::string& path) {
   auto dataset = std::make_unique<PackedDataset>(path);
-  PackedData data{nullptr, dataset->part(0), dataset->part(1)};
+  PackedData data{nullptr, dataset->part(0), dataset->part(1), dataset->part(2)};
   if (data.train.empty()) refuse(path, "holds no training picture");
   data.dataset = std::move(dataset);
   return data;

@@ -14,7 +14,7 @@ namespace cputrain {
 
 struct PackedData {
   std::unique_ptr<Dataset> dataset;
-  std::vector<std::uint32_t> train, validation;  ///< as they were when it was packed
+  std::vector<std::uint32_t> train, validation, test;  ///< as they were when it was packed
 };
 
 /// Whether the name ends in .ctpack.
@@ -24,8 +24,8 @@ bool is_packed(const std::string& path);
 PackedData open_packed(const std::string& path);
 
 /// Decodes the samples of the source into a packed file, a few at a time; damaged pictures are left
-/// out and named. Error(data) where none is left of a part, Error(output), Error(usage) for a name
-/// that would not be recognised.
+/// out and named. Error(data) where none is left, or none of a class unless that is allowed,
+/// Error(output), Error(usage) for a name that would not be recognised.
 PackReport write_packed(const DataSource&, const PackRequest&);
 
 }  // namespace cputrain

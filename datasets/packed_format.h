@@ -10,8 +10,8 @@
 /// Layout of a packed file; numbers are little-endian.
 ///
 ///     header     80 bytes, the fields of PackedHeader
-///     entries    of each picture 12 bytes: label, part (0 training, 1 validation), CRC-32 of its
-///                pixels, 4 bytes each
+///     entries    of each picture 12 bytes: label, part (0 training, 1 validation, 2 test),
+///                CRC-32 of its pixels, 4 bytes each
 ///     names      of the classes, then of the pictures, each followed by a zero byte
 ///     zeros      up to `pixels_at`
 ///     pixels     height * width * 3 bytes a picture, in the order of the entries

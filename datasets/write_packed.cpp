@@ -2,10 +2,12 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "core/error.h"
 #include "core/files.h"
+#include "datasets/empty_classes.h"
 #include "datasets/packed.h"
 #include "datasets/packed_format.h"
 #include "datasets/work_arena.h"
@@ -15,7 +17,7 @@ namespace {
 
 constexpr std::size_t kAtOnce = 256;  ///< pictures in memory
 
-/// Samples of both parts in the data's own order, so that numbers of samples stay what they were.
+/// Samples of all parts in the data's own order, so that numbers of samples stay what they were.
 struct Listed {
   std::uint32_t sample, part;
 };
@@ -24,6 +26,7 @@ std::vector<Listed> list_samples(const DataSource& source) {
   std::vector<Listed> all;
   for (const std::uint32_t sample : source.train) all.push_back({sample, 0});
   for (const std::uint32_t sample : source.validation) all.push_back({sample, 1});
+  for (const std::uint32_t sample : source.test) all.push_back({sample, 2});
   std::ranges::sort(all, {}, &Listed::sample);
   return all;
 }
@@ -77,7 +80,7 @@ class Head {
     return bytes;
   }
 
-  PackReport report() const { return {header_.pictures, header_.file_bytes, {}}; }
+  PackReport report() const { return {header_.pictures, header_.file_bytes, {}, {}}; }
 
  private:
   /// Zero bytes end names, so a name's own (no file has one) is left out.
@@ -128,6 +131,7 @@ PackReport write_packed(const DataSource& source, const PackRequest& request) {
   std::vector<std::uint8_t> pixels(std::min(kAtOnce, listed.size()) * bytes);
   std::vector<ReadResult> results(kAtOnce);
   std::vector<BadSample> bad;
+  std::set<int> learnt;  // classes with a training image that could be read
   WorkArena arena(request.threads);
   for (std::size_t begin = 0; begin < listed.size(); begin += kAtOnce) {
     const std::size_t count = std::min(kAtOnce, listed.size() - begin);
@@ -143,6 +147,7 @@ PackReport write_packed(const DataSource& source, const PackRequest& request) {
       }
       const auto picture = std::span(pixels).subspan(i * bytes, bytes);
       head.add(data, one, picture);
+      if (one.part == 0) learnt.insert(data.label(one.sample));
       file.write_at(offset, std::as_bytes(picture));
       offset += bytes;
     }
@@ -153,11 +158,14 @@ PackReport write_packed(const DataSource& source, const PackRequest& request) {
                                      "with 'cputrain data check'",
                                      listed.size()));
   }
+  const std::string warning = check_empty_classes(lost_classes(data, source.train, learnt, bad),
+                                                  source.allow_empty_classes);
   const std::vector<std::uint8_t> first = head.finish();
   file.write_at(0, std::as_bytes(std::span(first)));
   file.commit();
   PackReport report = head.report();
   report.bad = std::move(bad);
+  report.empty_classes = warning;
   return report;
 }
 

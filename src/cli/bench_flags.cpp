@@ -28,6 +28,8 @@ void add_input_bench_flags(Flags& f, Config& c, const CommandLineChoices& choice
   f.real("validation-split", c.validation_split, 0, 0.99,
          "part left out where the data has no validation part of its own [0.1]");
   f.whole("limit-train", c.limit_train, 1, 1'000'000, "take N training pictures [256]");
+  f.yes("allow-empty-classes", c.allow_empty_classes,
+        "go on where no image of a class can be read [an error]");
   f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [256]");
   add_resize_flag(f, c);
   add_augment_flag(f, c, "flip");

@@ -103,6 +103,8 @@ void add_data_flags(Flags& f, Config& c) {
           c.command == "eval" ? "look at N images at most"
                               : "use at most N validation pictures; 0: do not evaluate");
   f.yes("balanced", c.balanced, "the limits keep as many of each class [the classes' proportions]");
+  f.yes("allow-empty-classes", c.allow_empty_classes,
+        "keep a class of which no image can be read, as an output that learns nothing [an error]");
   add_expand_flag(f, c);
   if (computes_gradients(c) || c.topic == "pack") add_resize_flag(f, c);
   f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,

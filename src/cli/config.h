@@ -49,6 +49,7 @@ struct Config {
   std::optional<Resize> resize;
   std::optional<Augment> augment;
   bool balanced = false;
+  bool allow_empty_classes = false;
   Expand expand = Expand::none;
 
   // training
@@ -124,7 +125,8 @@ struct Config {
             limit_train,
             limit_val,
             balanced,
-            expand};
+            expand,
+            allow_empty_classes};
   }
 };
 

@@ -33,11 +33,9 @@ std::vector<std::string> expand_folders(const std::vector<std::string>& words,
     }
     const std::vector<std::string> found = services.data.list_pictures(word);
     if (found.empty()) {
-      fail(ExitCode::data,
-           fmt::format("folder {} holds no pictures (there is nothing to answer); "
-                       "name a folder of .jpg, .png, .bmp or .gif files (links are not "
-                       "followed)",
-                       word));
+      fail(ExitCode::data, fmt::format("folder {} holds no pictures (there is nothing to answer); "
+                                       "name a folder of .jpg, .png or other image files",
+                                       word));
     }
     files.insert(files.end(), found.begin(), found.end());
   }

@@ -88,6 +88,10 @@ void warn(const Session& session, const std::string& what) {
 
 void say_data(const Session& session, const DataSource& source) {
   say(session, source.description);
+  say_warnings(session, source);
+}
+
+void say_warnings(const Session& session, const DataSource& source) {
   for (const std::string& warning : source.warnings) warn(session, warning);
 }
 
@@ -162,6 +166,7 @@ DecodedData decode_with_progress(const Session& session, const Services& service
                            bytes_text(static_cast<double>(data.bytes)),
                            data.mapped ? "mapped" : "in memory"));
   say_bad_samples(session, data);
+  if (!data.empty_classes.empty()) warn(session, data.empty_classes);
   Fnv1a left_out;  // a file that one node alone cannot read would shift its order of samples
   for (const BadSample& bad : data.bad) left_out.add(bad.name);
   check_agreement(session, "the pictures that they can read",

@@ -43,6 +43,8 @@ void warn(const Session&, const std::string& what);
 
 /// What was found as data, and what is odd about it.
 void say_data(const Session&, const DataSource&);
+/// The latter alone.
+void say_warnings(const Session&, const DataSource&);
 
 /// A line on standard error such as "Decoding 12,000/22,500 - ETA: 0:21", redrawn on a terminal,
 /// else every 30 s. Silent on ranks other than 0 and where the session is quiet.

@@ -18,7 +18,7 @@ struct CheckReport {
   };
   struct ClassCount {
     std::string name;
-    std::size_t train = 0, validation = 0;  ///< samples listed, damaged ones included
+    std::size_t train = 0, validation = 0, test = 0;  ///< samples listed, damaged ones included
   };
 
   struct KnownFile {
@@ -32,13 +32,21 @@ struct CheckReport {
   std::vector<BadFile> bad;                            ///< in the data set's order
   std::vector<std::string> wrong_extension;            ///< readable, but named as another format
   std::vector<std::string> warned;                     ///< readable, but the decoder complained
-  std::size_t ignored = 0;  ///< files that are not pictures by their names, and links
+  std::size_t ignored = 0;                             ///< files that are not read
+  std::vector<UnreadFile> unread;                      ///< these
+  std::vector<std::string> empty_classes;  ///< classes without an image that can be read
   /// Samples with the same content, each group in the data set's order.
   std::vector<std::vector<std::string>> duplicates;
-  /// Those of the groups that are in training and in validation both: accuracy is too good.
-  std::vector<std::vector<std::string>> leaks;
+  /// Those of the groups that are in training and in validation (or test) both: accuracy is too
+  /// good.
+  std::vector<std::vector<std::string>> leaks, test_leaks;
+  /// Those of the groups that are under several labels: "a/1.jpg (cat)".
+  std::vector<std::vector<std::string>> conflicts;
   std::vector<ClassCount> classes;
   std::vector<KnownFile> known;  ///< files of a set whose sizes or checksums are known
 };
+
+/// Samples of a source, by class: all its classes, in their order.
+std::vector<CheckReport::ClassCount> count_classes(const DataSource&);
 
 }  // namespace cputrain

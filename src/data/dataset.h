@@ -75,6 +75,12 @@ class Dataset {
   virtual ReadResult check_ready(std::size_t) const { return {}; }
 };
 
+/// A file that was found beside the images and is not read.
+struct UnreadFile {
+  std::string path;         ///< below the folder of the data
+  std::string_view reason;  ///< a literal: "broken link", "no image by its name", ...
+};
+
 /// A data set and which of its samples are for training and for validation.
 struct DataSource {
   std::unique_ptr<Dataset> dataset;
@@ -83,10 +89,13 @@ struct DataSource {
   std::vector<std::uint32_t> test;
   std::string validation_name, test_name;  ///< what these parts are, for messages; or empty
   bool own_validation = false;  ///< the data itself says which part validates; else seed and split
-  std::size_t ignored = 0;      ///< files that are not pictures by their names, and links
-  std::vector<std::string> containers;  ///< paths of files that hold many pictures each
-  std::string description;              ///< for the log: what was found and how it is split
-  std::vector<std::string> warnings{};  ///< what is odd about the data, a sentence each
+  std::size_t ignored = 0;      ///< files that are not read
+  std::vector<UnreadFile> unread;          ///< these, where they were asked for
+  std::vector<std::string> warnings;       ///< what may be wrong with the data, a sentence each
+  std::vector<std::string> empty_classes;  ///< classes without an image, where they are allowed
+  bool allow_empty_classes = false;        ///< decoding may find more of them
+  std::vector<std::string> containers;     ///< paths of files that hold many pictures each
+  std::string description;                 ///< for the log: what was found and how it is split
 };
 
 /// Pictures decoded to one size, in memory that all ranks of a node share; damaged ones left out.

@@ -27,8 +27,11 @@ struct DataRequest {
   std::optional<std::size_t> limit_validation{};
   bool balanced = false;  ///< the limits keep as many of each class, not the classes' proportions
   Expand expand = Expand::none;
-  /// For `eval`: one class is enough, and the description says nothing of training.
+  /// For `eval`: one class is enough, others may be empty, and the description says nothing of
+  /// training.
   bool to_evaluate = false;
+  bool allow_empty_classes = false;  ///< a class without images stays a class
+  bool list_unread = false;          ///< names the files that are not read, instead of counting
 };
 
 struct BadSample {
@@ -40,6 +43,7 @@ struct BadSample {
 struct DecodedData {
   ImageSet train, validation;
   std::vector<BadSample> bad;           ///< left out, the same on every rank
+  std::string empty_classes;            ///< a warning of classes that have no image left; or empty
   std::size_t warnings = 0;             ///< decoded although the decoder complained
   std::unique_ptr<SharedBlock> memory;  ///< what the sets point into, unless `mapped`
   bool mapped = false;                  ///< they point into the data set, which must outlive them
@@ -76,6 +80,7 @@ struct PackRequest {
 struct PackReport {
   std::size_t pictures = 0, bytes = 0;  ///< in the file; bytes of the whole file
   std::vector<BadSample> bad;           ///< left out
+  std::string empty_classes;            ///< a warning of classes that have no image left; or empty
 };
 
 /// What `data synth` is to do: made-up pictures in class folders.
@@ -113,8 +118,8 @@ struct DataPipeline {
   std::function<ReadResult(const std::string& path, Shape image, Resize,
                            std::span<std::uint8_t> dst)>
       read_image;
-  /// Paths of all pictures (by their names) below a folder, sorted; links and hidden files stay
-  /// out.
+  /// Paths of all images (by their names) below a folder, sorted; links are followed, hidden files
+  /// and folders of systems stay out.
   std::function<std::vector<std::string>(const std::string& folder)> list_pictures;
   /// Decodes every sample on `threads` threads and reports what is wrong with the data.
   std::function<CheckReport(const DataSource&, int threads, const Progress&)> check;

@@ -69,6 +69,68 @@ class Data(ProgramTest):
                            says=["accuracy is too good"])
         self.assertGreater(len(json.loads(done.stdout)["in_training_and_validation"]), 0)
 
+    def test_three_parts(self):
+        for part, images in (("training", 12), ("valid", 6), ("testing", 4)):
+            self.synth("d/" + part, images)
+        done = self.expect(0, "data", "info", "d", "--json", "-")
+        info = json.loads(done.stdout)
+        self.assertEqual((info["train"], info["validation"], info["test"]), (12, 6, 4))
+        self.assertEqual([(c["train"], c["validation"], c["test"]) for c in info["classes"]],
+                         [(6, 3, 2), (6, 3, 2)])
+        self.expect(0, "data", "info", "d",
+                    says=["12 for training, 6 for validation (its 'valid' folder) and 4 for test (its 'testing' folder)",
+                          "6 for training, 3 for validation, 2 for test"])
+        self.expect(0, *FLAGS, "--data", "d", "--steps", "1", "--out", "run", says=["4 for test"])
+        self.synth("d/test", 4)
+        self.expect(65, *FLAGS, "--data", "d", "--out", "no", says=["'test'", "'testing'", "rename"])
+
+    def test_an_empty_class_ends_with_65_or_stays_a_class(self):
+        self.synth("d", 20)
+        os.mkdir(self.path("d/third"))
+        for n in range(3):
+            with open(self.path(f"d/third/{n}.heic"), "w") as f:
+                f.write("x")
+        words = [*FLAGS, "--data", "d", "--steps", "2"]
+        for command in ([*words, "--out", "no"], ["data", "info", "d"]):
+            self.expect(65, *command, says=["'third'", "3 .heic", "--allow-empty-classes"])
+        self.expect(65, "data", "check", "d", says=["Not read, no image by its name: 3", "third/0.heic",
+                                                    "Classes without an image that can be read: 1"])
+        self.expect(0, "data", "check", "d", "--allow-empty-classes")
+        for n in range(3):  # read by their names, and garbage
+            os.rename(self.path(f"d/third/{n}.heic"), self.path(f"d/third/{n}.jfif"))
+        self.expect(65, *words, "--out", "no", says=["'third'", "none of its 3 training images"])
+        self.assertFalse(os.path.exists(self.path("no/weights.safetensors")))
+        self.expect(0, *words, "--out", "run", "--allow-empty-classes", says=["warning: no image can be read of class 'third'"])
+        done = self.expect(0, "predict", "--weights", "run/weights.safetensors", "--json", "-", "d/large_spots/")
+        answers = json.loads(done.stdout)["predictions"]
+        self.assertEqual(sorted(answers[0]["probabilities"]), ["large_spots", "small_spots", "third"])
+        done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "d", "--allow-empty-classes", "--json", "-")
+        self.assertEqual(json.loads(done.stdout)["images"], 2)
+
+    def test_a_run_folder_in_the_data_leaves_it_readable(self):
+        self.synth("d", 20)
+        before = json.loads(self.expect(0, "data", "info", "d", "--json", "-").stdout)
+        words = [*FLAGS, "--data", "d", "--steps", "1"]
+        for out in ("d", "d/run", "d/runs/b"):
+            self.expect(0, *words, "--out", out, "--overwrite")
+        after = json.loads(self.expect(0, "data", "info", "d", "--json", "-").stdout)
+        self.assertEqual(after["classes"], before["classes"])
+        self.assertEqual(after["fingerprint"], before["fingerprint"])
+
+    def test_one_file_under_two_labels_is_said(self):
+        self.synth("d", 20)
+        name = sorted(os.listdir(self.path("d/large_spots")))[0]
+        os.link(self.path("d/large_spots", name), self.path("d/small_spots/other.png"))
+        done = self.expect(0, *FLAGS, "--data", "d", "--steps", "1", "--out", "run")
+        self.assertIn("warning: 1 file has two labels", done.stderr)
+        self.assertIn("'large_spots'", done.stderr)
+        report = json.loads(self.expect(0, "data", "check", "d", "--json", "-").stdout)
+        self.assertEqual(report["under_several_labels"],
+                         [[f"d/large_spots/{name} (large_spots)", "d/small_spots/other.png (small_spots)"]])
+        with open(self.path("l.csv"), "w") as f:
+            f.write(f'image,label\nd/large_spots/{name},a\n"d/small_spots/other.png", b\n')
+        self.expect(0, "data", "info", "l.csv", says=["warning: 1 file has two labels"])
+
     def test_cifar(self):
         def records(count, seed):
             return b"".join(bytes([i % 10]) + bytes((i * 7 + k * seed) % 256 for k in range(3072))

@@ -83,6 +83,10 @@ TEST_F(AnnotationsTest, inat_splits_by_file_and_labels_by_super_category) {
   for (std::size_t i = 0; i < labels.size(); ++i) EXPECT_EQ(data.label(i), labels[i]) << i;
   EXPECT_EQ(data.name(0), path() + "/train_val_images/Some folder/10.jpg");
   EXPECT_EQ(source.ignored, 1u) << "one image has no annotation";
+  const DataSource named = open_data({.spec = "inat:" + path(), .list_unread = true});
+  ASSERT_EQ(named.unread.size(), 1u);
+  EXPECT_EQ(named.unread[0].path, "train_val_images/Some folder/13.jpg");
+  EXPECT_EQ(named.unread[0].reason, "no label");
   EXPECT_NE(source.description.find("val2017.json"), std::string::npos);
   Bytes pixels(192);
   EXPECT_EQ(data.read(0, {8, 8, 3}, Resize::bilinear, pixels).status, ReadStatus::ok);

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "data/made_files.h"
@@ -61,6 +62,52 @@ TEST(Check, counts_and_names_everything) {
   EXPECT_EQ(report.classes[0].validation, 1u);
   EXPECT_EQ(report.classes[1].train, 5u);
   EXPECT_EQ(report.classes[1].validation, 2u);
+}
+
+TEST(Check, labels_parts_and_files_that_are_not_read) {
+  TemporaryFolder folder;
+  const auto path = [&](const std::string& name) { return (folder.path() / name).string(); };
+  const auto write = [&](const std::string& name, const Bytes& bytes) {
+    write_bytes(path(name), bytes);
+  };
+  const auto image = [](int width) { return png_of(smooth_picture(width, 20)); };
+  write("train/cat/1.png", image(21)), write("train/cat/2.png", image(22));
+  write("train/dog/1.png", image(23)), write("train/dog/copy.png", image(21));
+  write("val/cat/1.png", image(24)), write("test/dog/1.png", image(22));
+  write("train/cow/1.jpg", bytes_of("x")), write("train/emu/1.heic", bytes_of("x"));
+  write("train/dog/.3.png", image(25)), write("test1/1.png", image(26));
+  std::filesystem::create_symlink("nowhere", path("train/dog/4.png"));
+
+  const DataPipeline pipeline = make_data_pipeline();
+  const CheckReport report = pipeline.check(
+      pipeline.open(
+          {.spec = folder.path().string(), .allow_empty_classes = true, .list_unread = true}),
+      1, {});
+  EXPECT_EQ(report.samples, 7u) << "the test part is looked at, too";
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(report.conflicts,
+            (std::vector<Names>{
+                {path("train/cat/1.png") + " (cat)", path("train/dog/copy.png") + " (dog)"},
+                {path("train/cat/2.png") + " (cat)", path("test/dog/1.png") + " (dog)"}}));
+  EXPECT_EQ(report.test_leaks,
+            (std::vector<Names>{{path("train/cat/2.png"), path("test/dog/1.png")}}));
+  EXPECT_TRUE(report.leaks.empty());
+  Names unread;
+  for (const UnreadFile& file : report.unread) {
+    unread.push_back(file.path + ": " + std::string(file.reason));
+  }
+  std::ranges::sort(unread);
+  EXPECT_EQ(unread,
+            (Names{"test1/1.png: in a folder that is not used", "train/dog/.3.png: hidden",
+                   "train/dog/4.png: broken link", "train/emu/1.heic: no image by its name"}));
+  EXPECT_EQ(report.ignored, 4u);
+  Names empty = report.empty_classes;
+  std::ranges::sort(empty);
+  EXPECT_EQ(empty, (Names{"cow", "emu"})) << "cow's image cannot be decoded";
+  ASSERT_EQ(report.classes.size(), 4u);
+  EXPECT_EQ(report.classes[2].name, "dog");
+  EXPECT_EQ(report.classes[2].train, 2u);
+  EXPECT_EQ(report.classes[2].test, 1u);
 }
 
 TEST(Check, made_pictures_are_all_right_and_all_different) {

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+/// What names of folders and files mean where a data set is a folder.
+namespace cputrain {
+
+/// The part of a split that a folder's name claims. `evaluation` ("eval") validates where nothing
+/// else does, and is a test part else; `prediction` is for images without labels.
+enum class Part { none, train, validation, evaluation, test, prediction };
+
+struct PartName {
+  Part part = Part::none;
+  bool alone =
+      false;  ///< no other word in the name but those of data ("set", "images") and numbers
+};
+
+/// By words, in any case: "TRAIN_SET", "seg_val", "dataset-train", "testImages", "train2017". A
+/// name with words of two parts claims none, except that "train_val" is for training.
+PartName part_name(std::string_view folder);
+
+/// Whether the name has words of data and numbers only: "images", "JPEGImages", "img_256".
+bool is_data_name(std::string_view folder);
+
+/// Folders of systems and servers, at any depth: "@eaDir", "#recycle", "$RECYCLE.BIN",
+/// "lost+found",
+/// "__MACOSX" and their like, in any case, and all names that begin with a dot.
+bool is_system_folder(std::string_view name);
+
+/// Whether cputrain or a writer of TensorBoard events leaves such a file in its output folder.
+bool is_output_file(std::string_view name);
+
+/// "cat" of Kaggle's "cat.17.jpg"; empty when the name has another form.
+std::string label_in_name(std::string_view name);
+
+/// In lower case, letters of ASCII only.
+std::string lower_case(std::string_view);
+
+}  // namespace cputrain

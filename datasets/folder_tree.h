@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/dataset.h"
+
+namespace cputrain {
+
+/// Why a file of a folder is not read.
+enum class Unread { ending, hidden, broken_link, back_link, no_file, no_label, loose, unused };
+/// "broken link", "no image by its name", ...: for people and as a value in JSON.
+std::string_view unread_reason(Unread);
+
+struct UnreadName {
+  std::string name;
+  Unread why;
+};
+
+/// A folder and all below it, read once.
+struct FolderNode {
+  std::string name;
+  std::vector<std::string> images;  ///< of this folder itself, sorted
+  std::vector<UnreadName> unread;
+  std::vector<FolderNode> folders;  ///< sorted by name
+  std::size_t image_count = 0;      ///< here and below
+
+  std::vector<const FolderNode*> folders_with_images() const;
+};
+
+/// Reads a folder with everything below it. Links are followed; one that leads back to a folder
+/// above itself is cut. System folders and output folders of training without an image are left
+/// out. Error(data) where a folder cannot be read, and for more than kMaxFiles images.
+FolderNode read_tree(const std::filesystem::path&);
+
+/// What lies in a folder and is not read, by ending: "12 .heic, 3 .txt, 1 broken link"; "nothing".
+std::string unread_content(const FolderNode&);
+
+/// Adds the files of a node that are not read, images included if `images_too`, with the path of
+/// the node before their names.
+void add_unread(const FolderNode&, const std::string& path, bool images_too,
+                std::vector<UnreadFile>&);
+
+}  // namespace cputrain
