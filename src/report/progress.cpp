@@ -26,9 +26,11 @@ class ProgressLines final : public Reporter {
     validation_began_.reset();
     if (!pace_.due()) return;
     const double seconds = now_() - began_;
-    print(fmt::format("step {}/{} - ETA: {} - loss: {:.4f} - accuracy: {:.4f} - img/s: {:.1f}",
-                      r.step_in_epoch, start_.steps, eta(r.step_in_epoch, start_.steps, seconds),
-                      r.epoch_tally.mean_loss(), r.epoch_tally.accuracy(),
+    const auto accuracy = r.epoch_tally.accuracy();  // none beside a loss that is no number
+    print(fmt::format("step {}/{} - ETA: {} - loss: {:.4f}{} - img/s: {:.1f}", r.step_in_epoch,
+                      start_.steps, eta(r.step_in_epoch, start_.steps, seconds),
+                      r.epoch_tally.mean_loss(),
+                      accuracy ? fmt::format(" - accuracy: {:.4f}", *accuracy) : "",
                       seconds > 0 ? r.epoch_tally.images / seconds : 0));
   }
 
