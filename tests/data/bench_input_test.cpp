@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "data/made_files.h"
 #include "datasets/datasets.h"
+#include "datasets/decode.h"
 #include "datasets/turbo_decoder.h"
 #include "support/temporary_folder.h"
 
@@ -17,7 +18,7 @@ TEST(BenchInput, limit_decodes_to_the_same_pixels) {
   for (const auto& [width, height] : {std::pair{67, 45}, {640, 3}, {16, 200}}) {
     for (const JpegKind kind : {JpegKind::rgb, JpegKind::progressive, JpegKind::grey}) {
       const Bytes file = jpeg_of(smooth_picture(width, height), kind);
-      const Decoded ours = decode_jpeg(file);
+      const Decoded ours = decode(file);
       ASSERT_EQ(ours.result.status, ReadStatus::ok);
       const auto theirs = codec.decode(file);
       EXPECT_TRUE(std::ranges::equal(ours.picture.rgb, theirs))
