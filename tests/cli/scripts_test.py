@@ -2,6 +2,7 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -30,8 +31,9 @@ class Help(unittest.TestCase):
     def run_quietly(self, *words, **options):
         """With no compiler, package manager or launcher within reach: whoever starts to work fails."""
         with tempfile.TemporaryDirectory() as tools:
-            for name in ("bash", "awk", "sed", "dirname", "basename", "cat", "env", "python3", "grep", "printf"):
+            for name in ("bash", "awk", "sed", "dirname", "basename", "cat", "env", "grep", "printf"):
                 os.symlink(shutil.which(name), os.path.join(tools, name))
+            os.symlink(sys.executable, os.path.join(tools, "python3"))  # `python3` may be a script that finds it
             environment = {"PATH": tools, "HOME": tools, "PYTHONDONTWRITEBYTECODE": "1"}
             return subprocess.run([os.path.join(ROOT, words[0]), *words[1:]], text=True, timeout=60, env=environment,
                                   stdin=subprocess.DEVNULL, capture_output=True, **options)
