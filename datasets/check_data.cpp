@@ -77,12 +77,14 @@ void find_duplicates(const DataSource& source, const std::vector<std::uint32_t>&
   }
 }
 
-/// Classes that have training images, but none that can be read.
+/// Classes that have training images, but none that can be read, whatever else shows them.
 void find_empty_classes(const DataSource& source, const std::vector<std::uint32_t>& samples,
                         const std::vector<SampleFacts>& facts, CheckReport& report) {
   report.empty_classes = source.empty_classes;
+  const auto shown_in_train = pictures_of(*source.dataset, source.train);
   std::set<int> left;
   for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (!std::ranges::binary_search(shown_in_train, samples[i])) continue;
     if (facts[i].result.status == ReadStatus::ok) left.insert(source.dataset->label(samples[i]));
   }
   for (const EmptyClass& lost : lost_classes(*source.dataset, source.train, left, {})) {

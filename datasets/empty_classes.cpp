@@ -10,16 +10,20 @@
 
 namespace cputrain {
 
-std::string check_empty_classes(const std::vector<EmptyClass>& classes, bool allowed) {
+std::string describe_empty_classes(const std::vector<EmptyClass>& classes) {
   constexpr std::size_t kShown = 8;
-  if (classes.empty()) return {};
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < std::min(kShown, classes.size()); ++i) {
     parts.push_back(fmt::format("'{}' ({})", classes[i].name, classes[i].why));
   }
   if (classes.size() > kShown) parts.push_back(fmt::format("{} more", classes.size() - kShown));
-  const std::string what = fmt::format("no image can be read of class{} {}",
-                                       classes.size() == 1 ? "" : "es", join(parts, ", "));
+  return fmt::format("no image can be read of class{} {}", classes.size() == 1 ? "" : "es",
+                     join(parts, ", "));
+}
+
+std::string check_empty_classes(const std::vector<EmptyClass>& classes, bool allowed) {
+  if (classes.empty()) return {};
+  const std::string what = describe_empty_classes(classes);
   if (allowed) return what + "; the network keeps an output for it, which learns nothing";
   fail(ExitCode::data,
        what +

@@ -15,10 +15,13 @@ struct EmptyClass {
   std::string why;  ///< "its folder holds 12 .heic, 3 .txt"
 };
 
-/// The one rule for such classes, whenever it is known that a class is empty. A class without
-/// images cannot be learnt, and dropping it would change what the network answers: Error(data) that
-/// names the classes. Where they are allowed they stay outputs of the network; a warning that says
-/// so is returned. Empty without such classes.
+/// "no image can be read of class 'cow' (its folder holds 12 .heic)", of the first few.
+std::string describe_empty_classes(const std::vector<EmptyClass>&);
+
+/// The one rule for such classes in training, whenever it is known that a class is empty. A class
+/// without images cannot be learnt, and dropping it would change what the network answers:
+/// Error(data) that names the classes. Where they are allowed they stay outputs of the network; a
+/// warning that says so is returned. Empty without such classes.
 std::string check_empty_classes(const std::vector<EmptyClass>&, bool allowed);
 
 /// Classes of which training samples are listed and none is left after decoding. `left`: labels of

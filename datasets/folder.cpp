@@ -42,9 +42,10 @@ FolderListing list_classes(const FolderNode& node, const std::string& path) {
     const std::string inner = below(path, folder.name);
     if (folder.image_count > 0) {
       list_class(folder, inner, folder.name, listing.files);
-    } else if (part_name(folder.name).part == Part::none) {
+    } else if (!is_empty_part(folder)) {
+      const std::string named = path.empty() ? "" : fmt::format(" '{}'", inner);
       listing.empty_classes.push_back(
-          {folder.name, fmt::format("its folder holds {}", unread_content(folder))});
+          {folder.name, fmt::format("its folder{} holds {}", named, unread_content(folder))});
     }
     add_unread(folder, inner, false, listing.unread);
   }
@@ -81,11 +82,6 @@ void add_images(const FolderNode& node, const std::string& path, std::vector<std
 }  // namespace
 
 FolderListing list_folder(const FolderNode& node, const std::string& path, bool flat) {
-  if (node.folders.size() > kMaxClasses) {
-    fail(ExitCode::data, "'" + path + "' holds more than " + std::to_string(kMaxClasses) +
-                             " class folders (is it a folder of class folders?); name the folder "
-                             "above the classes");
-  }
   const bool classes = !node.folders_with_images().empty();
   if (!flat && (classes || !has_labels_in_names(node, 1))) return list_classes(node, path);
   return list_flat(node, path);

@@ -18,7 +18,6 @@ struct FolderListing {
 
 /// Lists class folders (their names are the classes; images at any depth below), or, where there
 /// are none or with `flat`, names `label.N.ext` as Kaggle has them. `path` stands before all paths.
-/// Error(data) for more than kMaxClasses folders.
 FolderListing list_folder(const FolderNode&, const std::string& path, bool flat);
 
 /// Paths of all files below a folder that are images by their names, at any depth, sorted; links

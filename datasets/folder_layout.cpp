@@ -8,26 +8,11 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/text.h"
+#include "datasets/class_folders.h"
 #include "datasets/folder_names.h"
 
 namespace cputrain {
 namespace {
-
-using Nodes = std::vector<const FolderNode*>;
-
-/// The only folder with images, where no image lies beside it; else nothing.
-const FolderNode* only_folder(const FolderNode& node) {
-  const Nodes below = node.folders_with_images();
-  return node.images.empty() && below.size() == 1 ? below.front() : nullptr;
-}
-
-/// Whether images lie in the folder itself or in a folder such as `images` that is all it holds.
-bool holds_images(const FolderNode& node) {
-  if (!node.images.empty()) return true;
-  const FolderNode* only = only_folder(node);
-  return only && is_data_name(only->name) && holds_images(*only);
-}
 
 /// A folder with images beside others.
 struct Child {
@@ -37,12 +22,15 @@ struct Child {
   bool labelled = false;       ///< these, or labels in names
 };
 
-/// `seg_train/seg_train` and its like are one part.
-PartFolder unwrapped(const FolderNode& node, Part part) {
+/// What a part is packed into: `seg_train/seg_train`, `asl_train/asl_train`,
+/// `train/images/{cat,dog}`.
+PartFolder unwrapped(const FolderNode& node, const PartName& outer) {
   PartFolder folder{node.name, &node};
   for (const FolderNode* only = only_folder(node); only; only = only_folder(*only)) {
     const PartName name = part_name(only->name);
-    if (name.part != part || !name.alone) break;
+    const bool again = name.part == outer.part &&
+                       (name.alone || lower_case(only->name) == lower_case(folder.node->name));
+    if (!again && (!is_data_name(only->name) || holds_images(*only))) break;
     folder = {folder.path + "/" + only->name, only};
   }
   return folder;
@@ -54,75 +42,36 @@ Child child_of(const FolderNode& node) {
   const PartName name = part_name(node.name);
   Child child{{node.name, &node}, Part::none, !holds_images(node), false};
   if (name.part == Part::none) return child;
+  const PartFolder inner = unwrapped(node, name);
+  child.holds_classes = !holds_images(*inner.node);
   if (child.holds_classes || name.alone) {
     child.part = name.part;
-    child.folder = unwrapped(node, name.part);
+    child.folder = inner;
   }
-  const FolderNode& inner = *child.folder.node;
-  child.holds_classes = !holds_images(inner) || inner.folders_with_images().size() > 1;
+  child.holds_classes |= inner.node->folders_with_images().size() > 1;
   const std::size_t least = child.part == Part::train ? 2 : 1;
-  child.labelled = child.holds_classes || has_labels_in_names(inner, least);
+  child.labelled = child.holds_classes || has_labels_in_names(*inner.node, least);
   return child;
-}
-
-std::string quoted(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 6;
-  std::vector<std::string> shown(
-      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())));
-  return "'" + join(shown, "', '") + (names.size() > kShown ? "', ..." : "'");
 }
 
 std::string quoted(const std::vector<const Child*>& children) {
   std::vector<std::string> names;
   for (const Child* child : children) names.push_back(child->folder.path);
-  return quoted(names);
+  return cputrain::quoted(names);
 }
 
-/// Folders with images, seen through folders that hold nothing but one folder.
-std::set<std::string> inner_folders(const FolderNode& node) {
-  const FolderNode* inner = &node;
-  while (const FolderNode* only = only_folder(*inner)) inner = only;
-  std::set<std::string> names;
-  for (const FolderNode* folder : inner->folders_with_images()) names.insert(folder->name);
-  return names;
-}
-
-/// Classes have folders of their own in them now and then, but not the same ones: `amazon` and
-/// `webcam`, `fold1` and `fold2`, or `cat/{train,val}` beside `dog/{train,val}` are no classes.
-void check_inner_folders(const FolderNode& node, const std::string& path) {
-  std::map<std::string, std::string> owners;
-  for (const FolderNode* folder : node.folders_with_images()) {
-    if (!folder->images.empty()) continue;
-    std::map<std::string, std::vector<std::string>> shared;
-    for (const std::string& inner : inner_folders(*folder)) {
-      const auto [owner, is_new] = owners.emplace(inner, folder->name);
-      if (!is_new) shared[owner->second].push_back(inner);
-    }
-    for (const auto& [other, names] : shared) {
-      if (names.size() < 2) continue;
-      fail(
-          ExitCode::data,
-          fmt::format("'{0}' and '{1}' in '{2}' hold the same folders, {3} (they look like copies "
-                      "or parts of one data set and not like two classes); name one of them "
-                      "(--data {2}/{0}), call the parts train, val and test, or name the images in "
-                      "a list file",
-                      other, folder->name, path, quoted(names)));
-    }
+/// Whether `train`, `valid` or the like can only be a class: `train` among cars and ships, `valid`
+/// beside `invalid`.
+bool is_class_by_others(const std::string& name, const std::vector<const Child*>& others) {
+  const auto name_of = [](const Child* child) { return child->folder.node->name; };
+  if (name == "valid") {
+    return std::ranges::any_of(
+        others, [&](const Child* child) { return lower_case(name_of(child)) == "invalid"; });
   }
-}
-
-/// Of the folders in a part, or of a data set without parts.
-void check_class_folders(const FolderNode& node, const std::string& path) {
-  for (const FolderNode* folder : node.folders_with_images()) {
-    const PartName name = part_name(folder->name);
-    if (holds_images(*folder) || name.part == Part::none || !name.alone) continue;
-    fail(ExitCode::data,
-         fmt::format("'{0}' in '{1}' holds folders and is named like a part of a split, which it "
-                     "cannot be there (it would be trained as a class); name the folder that holds "
-                     "the parts, or rename it",
-                     folder->name, path));
-  }
-  check_inner_folders(node, path);
+  return name == "train" && others.size() >= 2 &&
+         std::ranges::none_of(others, [&](const Child* child) {
+           return part_name(name_of(child)).part != Part::none || names_data(name_of(child));
+         });
 }
 
 class Decision {
@@ -143,6 +92,7 @@ class Decision {
     }
     choose_validation();
     look_at_empty_parts();
+    leave_out_empty_parts(*layout_.train->node, layout_.train->path + "/");
     check_class_folders(*layout_.train->node, below(layout_.train->path));
     return std::move(layout_);
   }
@@ -171,6 +121,13 @@ class Decision {
                     quoted(claims), use));
   }
 
+  /// Beside class folders.
+  void leave_out_empty_parts(const FolderNode& node, const std::string& above) {
+    for (const FolderNode& folder : node.folders) {
+      if (is_empty_part(folder)) leave_out({above + folder.name, &folder}, "it holds no images");
+    }
+  }
+
   void leave_out(const PartFolder& folder, const char* why) {
     layout_.left_out.push_back({folder, why});
   }
@@ -193,11 +150,7 @@ class Decision {
                       quoted(named)));
     }
     refuse_class_or_part(named, plain);
-    for (const FolderNode& folder : node_.folders) {
-      if (folder.image_count == 0 && part_name(folder.name).alone) {
-        leave_out({folder.name, &folder}, "it holds no images");
-      }
-    }
+    leave_out_empty_parts(node_, "");
     check_class_folders(node_, path_);
     return std::move(layout_);
   }
@@ -214,13 +167,12 @@ class Decision {
                     parts.size() == 1 ? "a class" : "classes", below(parts.front()->folder.path)));
   }
 
-  /// `train` among cars and ships is a class, `valid` beside `invalid` too; `test` beside `cat` and
-  /// `dog` most likely is none.
+  /// `test` beside `cat` and `dog` most likely is no class.
   void refuse_class_or_part(const std::vector<const Child*>& named,
                             const std::vector<const Child*>& plain) const {
     if (named.empty()) return;
     const std::string name = lower_case(named.front()->folder.path);
-    if (named.size() == 1 && (name == "train" || name == "valid")) return;
+    if (named.size() == 1 && is_class_by_others(name, plain)) return;
     refuse(fmt::format(
         "{} may be meant as {} or as part{} of a split (beside {}; images in a part "
         "need class folders); rename {}, or move {} away",
@@ -228,10 +180,20 @@ class Decision {
         quoted(plain), named.size() == 1 ? "it" : "them", named.size() == 1 ? "it" : "them"));
   }
 
+  /// `test-multiple_fruits/*.jpg` beside `Training` and `Test`.
+  static bool is_unlabelled_rest(const Child& child) {
+    const Part part = part_name(child.folder.node->name).part;
+    const bool is_rest = part == Part::test || part == Part::evaluation || part == Part::prediction;
+    return is_rest && !child.labelled;
+  }
+
   /// One of the folders beside the part for training.
   void place(const Child& child, const Child& train) {
     switch (child.part) {
       case Part::none:
+        if (is_unlabelled_rest(child)) {
+          return leave_out(child.folder, "its images have no labels");
+        }
         refuse(
             fmt::format("'{}' lies beside '{}', which is the part for training ('{}' can be "
                         "neither a class nor, by its name, a part); move it away, or call the "
@@ -297,6 +259,10 @@ class Decision {
 };
 
 }  // namespace
+
+bool is_empty_part(const FolderNode& node) {
+  return part_name(node.name).alone && holds_no_file(node);
+}
 
 bool has_labels_in_names(const FolderNode& node, std::size_t least) {
   std::set<std::string> labels;

@@ -7,6 +7,8 @@
 #include <set>
 #include <vector>
 
+#include "core/text.h"
+
 namespace cputrain {
 namespace {
 
@@ -37,16 +39,27 @@ std::vector<std::string> words_of(std::string_view name) {
   return words;
 }
 
+bool is_number(std::string_view word) { return std::ranges::all_of(word, is_digit); }
+
+bool is_image_word(std::string_view word) {
+  static const Words kWords{"image", "images",  "img",      "imgs",   "pic",       "pics",
+                            "photo", "picture", "pictures", "photos", "jpegimages"};
+  return kWords.contains(word);
+}
+
+bool is_data_noun(std::string_view word) {
+  static const Words kWords{"set",    "sets",  "data",  "dataset", "datasets", "jpg",   "jpeg",
+                            "png",    "file",  "files", "folder",  "dir",      "split", "part",
+                            "subset", "batch", "fold",  "chunk",   "shard"};
+  return kWords.contains(word) || is_image_word(word);
+}
+
 /// Words that say nothing of what the images show.
 bool is_data_word(std::string_view word) {
-  static const Words kWords{
-      "set",     "sets",  "data",    "dataset", "datasets", "image",   "images",    "img",
-      "imgs",    "pic",   "pics",    "picture", "pictures", "photo",   "photos",    "jpegimages",
-      "jpg",     "jpeg",  "png",     "file",    "files",    "folder",  "dir",       "seg",
-      "split",   "part",  "raw",     "clean",   "cleaned",  "resized", "processed", "original",
-      "cropped", "final", "small",   "full",    "all",      "my",      "single",    "batch",
-      "px",      "x",     "version", "v"};
-  return kWords.contains(word) || std::ranges::all_of(word, is_digit);
+  static const Words kWords{"seg",   "raw",      "clean",   "cleaned", "resized", "processed",
+                            "small", "original", "cropped", "final",   "full",    "all",
+                            "my",    "single",   "px",      "x",       "version", "v"};
+  return kWords.contains(word) || is_data_noun(word) || is_number(word);
 }
 
 std::optional<Part> part_of_word(std::string_view word) {
@@ -75,6 +88,13 @@ std::optional<Part> part_of_compound(std::string_view word) {
   return std::nullopt;
 }
 
+template <class Predicate>
+std::string words_but(std::string_view name, Predicate left_out) {
+  auto words = words_of(name);
+  std::erase_if(words, left_out);
+  return join(words, " ");
+}
+
 }  // namespace
 
 PartName part_name(std::string_view folder) {
@@ -94,9 +114,25 @@ PartName part_name(std::string_view folder) {
 
 bool is_data_name(std::string_view folder) {
   const auto words = words_of(folder);
-  const bool number = std::ranges::all_of(
-      words, [](const std::string& word) { return std::ranges::all_of(word, is_digit); });
-  return !number && std::ranges::all_of(words, is_data_word);
+  return !std::ranges::all_of(words, is_number) && std::ranges::all_of(words, is_data_word);
+}
+
+bool is_image_name(std::string_view folder) {
+  return is_data_name(folder) && std::ranges::any_of(words_of(folder), is_image_word);
+}
+
+bool names_data(std::string_view folder) {
+  return std::ranges::any_of(words_of(folder), is_data_noun);
+}
+
+std::string without_numbers(std::string_view folder) {
+  return words_but(folder,
+                   [](const std::string& word) { return is_number(word) || word.size() == 1; });
+}
+
+std::string without_part_words(std::string_view folder) {
+  return words_but(folder,
+                   [](const std::string& word) { return part_of_compound(word).has_value(); });
 }
 
 bool is_system_folder(std::string_view name) {
@@ -104,8 +140,7 @@ bool is_system_folder(std::string_view name) {
                             "@eadir", "#recycle", "#snapshot", "@recycle", "@recently-snapshot",
                             "~snapshot", "@tmp", "@sharebin",
                             // Windows
-                            "$recycle.bin", "recycler", "recycled", "system volume information",
-                            "found.000",
+                            "$recycle.bin", "system volume information", "found.000",
                             // Unix, macOS, Python
                             "lost+found", "__macosx", "network trash folder", "temporary items",
                             "thevolumesettingsfolder", "__pycache__"};
@@ -116,6 +151,13 @@ bool is_output_file(std::string_view name) {
   static const Words kNames{"metrics.jsonl", "environment.json", "cells.json", "MANIFEST"};
   return kNames.contains(name) || name.starts_with("events.out.tfevents") ||
          name.ends_with(".safetensors");
+}
+
+bool may_be_output(std::string_view name) {
+  static const Words kEndings{".json", ".jsonl", ".csv", ".tsv",  ".txt", ".log",
+                              ".out",  ".err",   ".md",  ".html", ".onnx"};
+  const std::size_t ending = std::min(name.rfind('.'), name.size());
+  return is_output_file(name) || kEndings.contains(name.substr(ending));
 }
 
 std::string label_in_name(std::string_view name) {

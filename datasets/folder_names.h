@@ -23,13 +23,27 @@ PartName part_name(std::string_view folder);
 /// Whether the name has words of data and numbers only: "images", "JPEGImages", "img_256".
 bool is_data_name(std::string_view folder);
 
-/// Folders of systems and servers, at any depth: "@eaDir", "#recycle", "$RECYCLE.BIN",
-/// "lost+found",
-/// "__MACOSX" and their like, in any case, and all names that begin with a dot.
+/// Whether such a name says "images" or the like: "images", "JPEGImages", not "raw".
+bool is_image_name(std::string_view folder);
+
+/// Whether one of the words is a noun of data: "images_001", "fold2", "HAM10000_images_part_1".
+bool names_data(std::string_view folder);
+
+/// The words of a name in lower case, with blanks between them, but no numbers and single letters.
+std::string without_numbers(std::string_view folder);
+
+/// The same with numbers, but without the words that name parts: "cat" of "train_cat".
+std::string without_part_words(std::string_view folder);
+
+/// Folders of systems and servers, at any depth: "@eaDir", "#recycle", "$RECYCLE.BIN", "__MACOSX",
+/// "lost+found" and their like, in any case, and all names that begin with a dot.
 bool is_system_folder(std::string_view name);
 
 /// Whether cputrain or a writer of TensorBoard events leaves such a file in its output folder.
 bool is_output_file(std::string_view name);
+
+/// Whether such a file may lie in an output folder beside these: tables, logs, weights.
+bool may_be_output(std::string_view name);
 
 /// "cat" of Kaggle's "cat.17.jpg"; empty when the name has another form.
 std::string label_in_name(std::string_view name);

@@ -39,6 +39,18 @@ Identity identity_of(const fs::path& folder) {
   return {facts.st_dev, facts.st_ino};
 }
 
+/// Files whose names fit, at any depth, and no images.
+template <class Predicate>
+bool holds_only(const FolderNode& node, Predicate fits) {
+  return node.image_count == 0 &&
+         std::ranges::all_of(node.unread,
+                             [&](const UnreadName& file) {
+                               return file.why == Unread::ending && fits(file.name);
+                             }) &&
+         std::ranges::all_of(node.folders,
+                             [&](const FolderNode& below) { return holds_only(below, fits); });
+}
+
 class Walk {
  public:
   explicit Walk(fs::path root) : root_(std::move(root)) {
@@ -139,13 +151,10 @@ class Walk {
 
   /// What training, sweeps and TensorBoard leave behind; also a folder of nothing but such folders.
   bool is_output(const FolderNode& node) const {
-    if (node.image_count > 0) return false;
-    if (std::ranges::any_of(node.unread, [](const UnreadName& file) {
-          return file.why == Unread::ending && is_output_file(file.name);
-        })) {
-      return true;
-    }
-    return held_output_ && node.unread.empty() && node.folders.empty();
+    if (!holds_only(node, may_be_output)) return false;
+    const bool has_sign = std::ranges::any_of(
+        node.unread, [](const UnreadName& file) { return is_output_file(file.name); });
+    return has_sign || (held_output_ && node.unread.empty() && node.folders.empty());
   }
 
   fs::path root_;
@@ -216,6 +225,11 @@ std::vector<const FolderNode*> FolderNode::folders_with_images() const {
 }
 
 FolderNode read_tree(const fs::path& folder) { return Walk(folder).read(folder, "", false); }
+
+bool holds_no_file(const FolderNode& node) {
+  return node.image_count == 0 && node.unread.empty() &&
+         std::ranges::all_of(node.folders, holds_no_file);
+}
 
 std::string unread_content(const FolderNode& node) {
   std::map<Kind, std::size_t> kinds;

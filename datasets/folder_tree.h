@@ -33,9 +33,12 @@ struct FolderNode {
 };
 
 /// Reads a folder with everything below it. Links are followed; one that leads back to a folder
-/// above itself is cut. System folders and output folders of training without an image are left
-/// out. Error(data) where a folder cannot be read, and for more than kMaxFiles images.
+/// above itself is cut. System folders are left out, and folders that hold output of training and
+/// nothing else. Error(data) where a folder cannot be read, and for more than kMaxFiles images.
 FolderNode read_tree(const std::filesystem::path&);
+
+/// Whether no file lies in a folder or below it, read or not.
+bool holds_no_file(const FolderNode&);
 
 /// What lies in a folder and is not read, by ending: "12 .heic, 3 .txt, 1 broken link"; "nothing".
 std::string unread_content(const FolderNode&);

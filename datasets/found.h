@@ -38,7 +38,8 @@ std::vector<std::string> classes_of(const std::vector<PictureFile>&);
 void set_files(Found& found, std::string root, std::vector<PictureFile> files,
                std::vector<std::string> classes);
 
-Found find_folder(const std::string& path, bool allow_empty_classes);
+/// Of the request, the folder and what is done about classes without images count.
+Found find_folder(const DataRequest&);
 Found find_list(const std::string& path);
 /// inat:DIR, by super category, and coco:TRAIN.json[,VALIDATION.json], by category; without a
 /// second file `validation` is empty.

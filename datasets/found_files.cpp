@@ -5,6 +5,7 @@
 #include <array>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "datasets/folder.h"
 #include "datasets/folder_layout.h"
 #include "datasets/found.h"
+#include "datasets/limits.h"
 #include "datasets/list_file.h"
 #include "datasets/pickles.h"
 
@@ -84,8 +86,8 @@ std::vector<std::string> united(const std::vector<std::string>& classes,
 /// Files of a folder as they are listed, with the classes that they make.
 class FolderFinder {
  public:
-  FolderFinder(std::string path, bool allow_empty)
-      : path_(std::move(path)), allow_empty_(allow_empty), tree_(read_tree(path_)) {}
+  explicit FolderFinder(const DataRequest& request)
+      : request_(request), path_(request.spec), tree_(read_tree(path_)) {}
 
   Found find() {
     const FolderLayout layout = find_layout(tree_, path_);
@@ -113,34 +115,37 @@ class FolderFinder {
   }
 
   FolderListing list(const PartFolder& part, bool flat) const {
+    if (part.node->folders.size() > kMaxClasses) {
+      fail(ExitCode::data,
+           fmt::format("'{}' holds more than {} class folders (is it a folder of class folders?); "
+                       "name the folder above the classes",
+                       whole(part.path), kMaxClasses));
+    }
     FolderListing listing = list_folder(*part.node, part.path, flat);
     if (listing.files.empty()) fail_no_images(whole(part.path), *part.node, listing.empty_classes);
     return listing;
   }
 
-  /// A part that is not learnt from may lack classes, whether it has folders for them or not.
-  void take(FolderListing&& listing, const std::vector<std::string>& learnt,
-            std::vector<std::uint32_t>& samples) {
+  bool is_known(const std::string& label, const std::vector<std::string>& learnt) const {
+    return std::ranges::binary_search(learnt, label) ||
+           std::ranges::find(empty_, label, &EmptyClass::name) != empty_.end();
+  }
+
+  void take(FolderListing&& listing, std::vector<std::uint32_t>& samples) {
     samples = indices(files_.size(), files_.size() + listing.files.size());
     std::ranges::move(listing.files, std::back_inserter(files_));
     std::ranges::move(listing.unread, std::back_inserter(found_.unread));
-    for (EmptyClass& one : listing.empty_classes) {
-      const bool known = std::ranges::binary_search(learnt, one.name) ||
-                         std::ranges::find(empty_, one.name, &EmptyClass::name) != empty_.end();
-      if (!known) empty_.push_back(std::move(one));
-    }
   }
 
   /// The first file of a class without training images; nothing where all are known.
   const PictureFile* unknown(const FolderListing& listing,
                              const std::vector<std::string>& learnt) const {
-    const auto file = std::ranges::find_if(listing.files, [&](const PictureFile& one) {
-      const bool empty = std::ranges::find(empty_, one.label, &EmptyClass::name) != empty_.end();
-      return !std::ranges::binary_search(learnt, one.label) && !empty;
-    });
+    const auto file = std::ranges::find_if(
+        listing.files, [&](const PictureFile& one) { return !is_known(one.label, learnt); });
     return file == listing.files.end() ? nullptr : &*file;
   }
 
+  /// It may lack classes, whether it has folders for them or not.
   void add_validation(const PartFolder& part, const std::vector<std::string>& learnt) {
     FolderListing listing = list(part, false);
     if (const PictureFile* file = unknown(listing, learnt)) {
@@ -149,7 +154,10 @@ class FolderFinder {
                        "use the same class names in both parts",
                        path_ + "/" + file->path, file->label, join(learnt, ", ")));
     }
-    take(std::move(listing), learnt, found_.validation);
+    for (EmptyClass& one : listing.empty_classes) {
+      if (!is_known(one.name, learnt)) empty_.push_back(std::move(one));
+    }
+    take(std::move(listing), found_.validation);
     found_.validation_name = "its '" + part.path + "' folder";
   }
 
@@ -163,7 +171,14 @@ class FolderFinder {
       add_unread(*part.node, part.path, true, found_.unread);
       return;
     }
-    take(std::move(listing), learnt, found_.test);
+    for (const EmptyClass& one : listing.empty_classes) {
+      if (is_known(one.name, learnt)) continue;
+      found_.warnings.push_back(
+          fmt::format("'{}/{}' is not used for testing: no image can be read of it, and its class "
+                      "has no training images",
+                      whole(part.path), one.name));
+    }
+    take(std::move(listing), found_.test);
     found_.test_name = "its '" + part.path + "' folder";
   }
 
@@ -171,16 +186,29 @@ class FolderFinder {
   void add_unread_beside(const FolderLayout& layout) {
     std::set<std::string> parts;
     for (const auto& part : {layout.train, layout.validation, layout.test}) {
-      if (part) parts.insert(part->path.substr(0, part->path.find('/')));
+      if (part) parts.insert(part->path);
     }
-    for (const UnreadName& file : tree_.unread) {
-      found_.unread.push_back({file.name, unread_reason(file.why)});
+    add_unread_around(tree_, "", parts);
+  }
+
+  /// Of a folder above a part.
+  void add_unread_around(const FolderNode& node, const std::string& above,
+                         const std::set<std::string>& parts) {
+    for (const UnreadName& file : node.unread) {
+      found_.unread.push_back({above + file.name, unread_reason(file.why)});
     }
-    for (const std::string& name : tree_.images) {
-      found_.unread.push_back({name, unread_reason(Unread::unused)});
+    for (const std::string& name : node.images) {
+      found_.unread.push_back({above + name, unread_reason(Unread::unused)});
     }
-    for (const FolderNode& folder : tree_.folders) {
-      if (!parts.contains(folder.name)) add_unread(folder, folder.name, true, found_.unread);
+    for (const FolderNode& folder : node.folders) {
+      const std::string path = above + folder.name, inner = path + "/";
+      if (parts.contains(path)) continue;
+      const auto next = parts.lower_bound(inner);
+      if (next != parts.end() && next->starts_with(inner)) {
+        add_unread_around(folder, inner, parts);
+      } else {
+        add_unread(folder, path, true, found_.unread);
+      }
     }
   }
 
@@ -193,17 +221,99 @@ class FolderFinder {
   }
 
   void keep_empty_classes() {
-    const std::string warning = check_empty_classes(empty_, allow_empty_);
-    if (!warning.empty()) found_.warnings.push_back(warning);
+    if (empty_.empty()) return;
+    found_.warnings.push_back(
+        request_.to_evaluate ? describe_empty_classes(empty_) + "; their folders are passed over"
+                             : check_empty_classes(empty_, request_.allow_empty_classes));
     for (const EmptyClass& one : empty_) found_.empty_classes.push_back(one.name);
   }
 
+  const DataRequest& request_;
   std::string path_;
-  bool allow_empty_;
   FolderNode tree_;
   std::vector<PictureFile> files_;
   std::vector<EmptyClass> empty_;
   Found found_;
+};
+
+/// A list with a column of parts, which are used as those of a folder.
+class DividedList {
+ public:
+  DividedList(std::string path, ListContent list)
+      : path_(std::move(path)), column_(list.part_column) {
+    for (std::size_t i = 0; i < list.files.size(); ++i) {
+      rows_[list.parts[i]].push_back(std::move(list.files[i]));
+    }
+  }
+
+  Found find(const std::string& root) {
+    if (rows_[Part::train].empty()) refuse("names no images for training; name some with train");
+    const auto classes = classes_of(rows_[Part::train]);
+    std::vector<Part> others;
+    for (const Part part : {Part::validation, Part::evaluation, Part::test}) {
+      if (!rows_[part].empty()) others.push_back(part);
+    }
+    if (others.size() == 3) {
+      refuse(
+          "names images for evaluation and for test beside those for validation (which are the "
+          "test part cannot be told); name both alike");
+    }
+    Found found;
+    found.train = add(Part::train);
+    if (!others.empty()) {
+      if (const PictureFile* file = unknown(others[0], classes)) refuse_class(*file);
+      found.validation = add(others[0]);
+      found.validation_name = fmt::format("by its column '{}'", column_);
+    }
+    if (others.size() == 2) add_test(others[1], classes, found);
+    if (const std::size_t count = rows_[Part::prediction].size(); count > 0) {
+      found.remark = fmt::format("Not used: {} images for prediction.", count);
+    }
+    set_files(found, root, std::move(files_), classes);
+    return found;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    fail(ExitCode::data, fmt::format("'{}': the column '{}' {}", path_, column_, what));
+  }
+
+  [[noreturn]] void refuse_class(const PictureFile& file) const {
+    refuse(
+        fmt::format("says that '{}' validates, whose class '{}' has no training images (the "
+                    "network could not answer it); use the same class names in both parts",
+                    file.path, file.label));
+  }
+
+  std::vector<std::uint32_t> add(Part part) {
+    const std::size_t begin = files_.size();
+    std::ranges::move(rows_[part], std::back_inserter(files_));
+    return indices(begin, files_.size());
+  }
+
+  const PictureFile* unknown(Part part, const std::vector<std::string>& classes) {
+    const auto file = std::ranges::find_if(rows_[part], [&](const PictureFile& one) {
+      return !std::ranges::binary_search(classes, one.label);
+    });
+    return file == rows_[part].end() ? nullptr : &*file;
+  }
+
+  /// Training does not need it.
+  void add_test(Part part, const std::vector<std::string>& classes, Found& found) {
+    if (const PictureFile* file = unknown(part, classes)) {
+      found.warnings.push_back(fmt::format(
+          "the test images of '{}' are not used: the class '{}' of '{}' has no training "
+          "images",
+          path_, file->label, file->path));
+      return;
+    }
+    found.test = add(part);
+    found.test_name = fmt::format("by its column '{}'", column_);
+  }
+
+  std::string path_, column_;
+  std::map<Part, std::vector<PictureFile>> rows_;
+  std::vector<PictureFile> files_;
 };
 
 }  // namespace
@@ -227,23 +337,26 @@ void set_files(Found& found, std::string root, std::vector<PictureFile> files,
   if (!data.conflict.empty()) found.warnings.push_back(std::move(data.conflict));
 }
 
-Found find_folder(const std::string& path, bool allow_empty_classes) {
-  return FolderFinder(path, allow_empty_classes).find();
-}
+Found find_folder(const DataRequest& request) { return FolderFinder(request).find(); }
 
 Found find_list(const std::string& path) {
-  std::vector<PictureFile> files = read_list(path);
-  if (files.empty()) {
+  ListContent list = read_list(path);
+  if (list.files.empty()) {
     fail(ExitCode::data, "list file '" + path +
                              "' names no images (nothing to train on); its lines "
                              "are a path, a tab and a class name");
   }
-  const auto classes = classes_of(files);
   const std::string folder = fs::path(path).parent_path().string();
+  const std::string root = folder.empty() ? "." : folder;
   Found found;
+  if (list.parts.empty()) {
+    const auto classes = classes_of(list.files);
+    found.train = indices(0, list.files.size());
+    set_files(found, root, std::move(list.files), classes);
+  } else {
+    found = DividedList(path, std::move(list)).find(root);
+  }
   found.one_class_remedy = "name images of another class, too";
-  found.train = indices(0, files.size());
-  set_files(found, folder.empty() ? "." : folder, std::move(files), classes);
   return found;
 }
 

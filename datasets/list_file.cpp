@@ -7,6 +7,8 @@
 #include <cctype>
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <span>
 #include <utility>
 
 #include "core/error.h"
@@ -134,6 +136,68 @@ Columns find_columns(const std::vector<ListRow>& rows, const std::string& path,
   return {};
 }
 
+bool is_part_header(const std::string& header) {
+  constexpr std::array<std::string_view, 12> kNames{
+      "split",     "splits", "set",   "sets",      "dataset",        "datasplit",
+      "partition", "subset", "usage", "traintest", "traintestsplit", "phase"};
+  return std::ranges::find(kNames, plain(header)) != kNames.end();
+}
+
+bool is_yes_or_no(const std::string& value) {
+  constexpr std::array<std::string_view, 8> kWords{"0", "1", "true", "false",
+                                                   "t", "f", "yes",  "no"};
+  return std::ranges::find(kWords, lower_case(value)) != kWords.end();
+}
+
+/// Whether a column says the part of each row. Where its name says so, words beside that of the
+/// part do no harm: "PublicTest". Error(data) where it says the part of some rows only, or as yes
+/// and no: all rows would train.
+bool says_parts(const std::vector<ListRow>& rows, std::size_t column, const std::string& path) {
+  const std::string& header = rows.front().fields[column];
+  const bool named = is_part_header(header);
+  std::set<Part> parts;
+  std::set<std::string> values;
+  const ListRow* other = nullptr;
+  bool yes_or_no = true;
+  for (const ListRow& row : std::span(rows).subspan(1)) {
+    const std::string& value = row.fields[column];
+    const PartName name = part_name(value);
+    const bool is_part = name.part != Part::none && (name.alone || named);
+    if (is_part) parts.insert(name.part);
+    if (!is_part && !other) other = &row;
+    yes_or_no &= is_yes_or_no(value);
+    if (yes_or_no) values.insert(lower_case(value));
+  }
+  const bool flag =
+      (named || part_name(header).part != Part::none) && yes_or_no && values.size() == 2;
+  if (flag || (named && other && !parts.empty())) {
+    fail(ExitCode::data,
+         fmt::format("'{}' line {}: the column '{}' seems to say the part of each image, and its "
+                     "value '{}' names none (all rows would be trained on); write train, val or "
+                     "test, or rename the column",
+                     path, other->line, header, other->fields[column]));
+  }
+  return !other && parts.size() >= 2;
+}
+
+std::optional<std::size_t> find_parts(const std::vector<ListRow>& rows, const Columns& columns,
+                                      const std::string& path) {
+  if (!columns.header) return std::nullopt;
+  const auto& names = rows.front().fields;
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i == columns.path || i == columns.label || !says_parts(rows, i, path)) continue;
+    if (found) {
+      fail(ExitCode::data,
+           fmt::format("'{}' line {}: the columns '{}' and '{}' both say the part of each image "
+                       "(which to take cannot be told); remove one of them",
+                       path, rows.front().line, names[*found], names[i]));
+    }
+    found = i;
+  }
+  return found;
+}
+
 }  // namespace
 
 bool is_list_name(const std::string& path) {
@@ -141,18 +205,20 @@ bool is_list_name(const std::string& path) {
   return ending == ".tsv" || ending == ".txt" || ending == ".csv";
 }
 
-std::vector<PictureFile> read_list(const std::string& path) {
-  const FileContent content = read_file(path, kMaxListBytes);
-  if (content.result.status != ReadStatus::ok && content.result.status != ReadStatus::empty) {
-    fail(ExitCode::data, "list file '" + path + "' cannot be read: " + content.result.detail +
+ListContent read_list(const std::string& path) {
+  const FileContent text = read_file(path, kMaxListBytes);
+  if (text.result.status != ReadStatus::ok && text.result.status != ReadStatus::empty) {
+    fail(ExitCode::data, "list file '" + path + "' cannot be read: " + text.result.detail +
                              " (it names the images); check the path and its permissions");
   }
   std::vector<ListRow> rows =
-      read_table({reinterpret_cast<const char*>(content.bytes.data()), content.bytes.size()}, path);
+      read_table({reinterpret_cast<const char*>(text.bytes.data()), text.bytes.size()}, path);
   if (rows.empty()) return {};
   const Columns columns = find_columns(rows, path, fs::path(path).parent_path().string());
-  std::vector<PictureFile> files;
-  files.reserve(rows.size());
+  const auto parts = find_parts(rows, columns, path);
+  ListContent list;
+  if (parts) list.part_column = rows.front().fields[*parts];
+  list.files.reserve(rows.size());
   for (std::size_t i = columns.header ? 1 : 0; i < rows.size(); ++i) {
     std::string& file = rows[i].fields[columns.path];
     std::string& label = rows[i].fields[columns.label];
@@ -162,9 +228,10 @@ std::vector<PictureFile> read_list(const std::string& path) {
                        "the line",
                        path, rows[i].line, file.empty() ? "path" : "class name"));
     }
-    files.push_back({std::move(file), std::move(label)});
+    if (parts) list.parts.push_back(part_name(rows[i].fields[*parts]).part);
+    list.files.push_back({std::move(file), std::move(label)});
   }
-  return files;
+  return list;
 }
 
 }  // namespace cputrain

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "datasets/file_dataset.h"
 #include "datasets/folder_names.h"
 
 namespace cputrain {
@@ -58,15 +59,19 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-bool is_skipped(std::string_view line) {
+/// Comments are what stands above the first row; behind it, and with the name of an image, a line
+/// with '#' is a row like any other.
+bool is_skipped(std::string_view line, bool above_rows) {
   const std::string_view content = trimmed(line);
-  return content.empty() || content.starts_with('#');
+  if (content.empty()) return true;
+  const std::string_view first = trimmed(content.substr(0, content.find_first_of("\t,;")));
+  return above_rows && content.starts_with('#') && !(is_picture_name(first) && first[1] != ' ');
 }
 
 char separator_of(std::string_view text, const std::string& path) {
   while (!text.empty()) {
     const std::string_view line = take_line(text);
-    if (is_skipped(line)) continue;
+    if (is_skipped(line, true)) continue;
     if (line.find('\t') != std::string_view::npos || !lower_case(path).ends_with(".csv")) break;
     return line.find(',') != std::string_view::npos ? ',' : ';';
   }
@@ -150,10 +155,12 @@ std::vector<ListRow> read_table(std::string_view text, const std::string& path) 
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // UTF-8 mark of Windows editors
   Parser parser(path, separator_of(text, path));
   std::size_t number = 0;
+  bool above_rows = true;
   while (!text.empty()) {
     const std::string_view line = take_line(text);
     ++number;
-    if (parser.between_rows() && is_skipped(line)) continue;
+    if (parser.between_rows() && is_skipped(line, above_rows)) continue;
+    above_rows = false;
     parser.parse(line, number);
   }
   std::vector<ListRow> rows = parser.finish(number);

@@ -13,9 +13,9 @@ struct ListRow {
 };
 
 /// The rows of a list file's text: fields separated by tabs, in .csv files by commas or semicolons
-/// where the first row has no tab, with quotes as in RFC 4180. Empty lines and lines that begin
-/// with
-/// '#' are skipped. All rows have as many fields as the first. Error(data) naming file and line,
+/// where the first row has no tab, with quotes as in RFC 4180. Empty lines are skipped, and
+/// above the first row comments: lines that begin with '#' and not with the name of an image. All
+/// rows have as many fields as the first. Error(data) naming file and line,
 /// and for UTF-16.
 std::vector<ListRow> read_table(std::string_view text, const std::string& path);
 

@@ -30,9 +30,7 @@ Found find_path(const DataRequest& request) {
   const std::string& spec = request.spec;
   std::error_code error;
   const auto kind = fs::status(spec, error).type();
-  if (kind == fs::file_type::directory) {
-    return find_folder(spec, request.allow_empty_classes || request.to_evaluate);
-  }
+  if (kind == fs::file_type::directory) return find_folder(request);
   if (kind == fs::file_type::not_found) {
     fail(ExitCode::data,
          fmt::format("--data '{}' does not exist (it should be {}); check the path", spec, kForms));
@@ -103,7 +101,7 @@ std::string describe(const Found& found, const DataSource& source, const Divisio
 /// Samples come sixfold from here on.
 void turn_six_ways(Found& found) {
   if (found.dataset->size() > 0xFFFFFFFFu / kTurns) {
-    fail(ExitCode::usage, fmt::format("--expand: six times {} pictures are too many (samples are "
+    fail(ExitCode::usage, fmt::format("--expand: six times {} images are too many (samples are "
                                       "counted in 32 bits); leave it out",
                                       found.dataset->size()));
   }
@@ -193,7 +191,7 @@ DataSource open_data(const DataRequest& request) {
   if (request.expand == Expand::six_leaky && found.validation_name.empty() &&
       !parts.chosen.empty()) {
     source.warnings.push_back(
-        "turns of training pictures are in validation, so its accuracy is too good");
+        "turns of training images are in validation, so its accuracy is too good");
   }
   source.description = describe(found, source, parts, validation_name, request);
   if (request.list_unread) source.unread = std::move(found.unread);

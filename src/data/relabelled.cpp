@@ -49,14 +49,18 @@ std::unique_ptr<Dataset> with_classes(std::unique_ptr<Dataset> data,
   if (data->classes() == classes) return data;
   std::map<std::string, int> places;
   for (const std::string& name : classes) places.emplace(name, static_cast<int>(places.size()));
+  std::vector<bool> used(data->classes().size());
+  for (std::size_t i = 0; i < data->size(); ++i) {
+    used[static_cast<std::size_t>(data->label(i))] = true;
+  }
   std::vector<std::string> unknown;
-  std::vector<int> labels;
-  for (const std::string& name : data->classes()) {
-    const auto place = places.find(name);
-    if (place == places.end()) {
-      unknown.push_back(name);
-    } else {
-      labels.push_back(place->second);
+  std::vector<int> labels(used.size(), 0);
+  for (std::size_t i = 0; i < used.size(); ++i) {
+    const auto place = places.find(data->classes()[i]);
+    if (place != places.end()) {
+      labels[i] = place->second;
+    } else if (used[i]) {
+      unknown.push_back(data->classes()[i]);
     }
   }
   if (!unknown.empty()) {

@@ -201,6 +201,20 @@ class EvaluatedParts(TinyTest):
         other = self.evaluate("other", says=["its 'val' folder"])
         self.assertEqual((other["part"], other["images"]), ("validation", 2))
 
+    def test_a_test_part_goes_first(self):
+        for part, ants in (("train", 8), ("val", 3), ("test", 4)):
+            self.make(f"data/{part}", ant=ants, bee=2)
+        self.tiny(0, "run", "data")
+        tested = self.evaluate("data", says=["its 'test' folder"])
+        self.assertEqual((tested["part"], tested["images"]), ("test", 6))
+        self.assertEqual([c["images"] for c in tested["classes"]], [4, 2])
+
+    def test_a_folder_without_images_asks_nothing_of_the_weights(self):
+        self.make("data", ant=8, bee=8)
+        self.tiny(0, "run", "data")
+        self.make("new", ant=2, bee=1, unsorted=0)
+        self.assertEqual(self.evaluate("new")["images"], 3)
+
     def test_turned_images_are_kept_alike(self):
         self.make("data", ant=8, bee=8)
         for expand in ("six", "six-leaky"):

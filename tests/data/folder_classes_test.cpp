@@ -7,6 +7,7 @@
 #include "data/open_fixture.h"
 #include "datasets/datasets.h"
 #include "datasets/file_dataset.h"
+#include "datasets/limits.h"
 
 namespace cputrain {
 namespace {
@@ -59,6 +60,49 @@ TEST_F(Classes, an_empty_class_that_is_allowed_stays_a_class) {
   EXPECT_EQ(source.empty_classes, Names{"cow"});
 }
 
+TEST_F(Classes, names_of_parts_do_not_hide_an_empty_class) {
+  struct Case {
+    Names images, unread;
+    std::string word;
+  };
+  const std::vector<Case> cases{
+      {{"cat/1", "train_station/1"},
+       {"test_tube/1.heic"},
+       "'test_tube' (its folder holds 1 .heic)"},
+      {{"cat/1", "train_station/1"}, {"valid/1.heic"}, "'valid' (its folder holds 1 .heic)"},
+      {{"train/car/1", "train/ship/1"},
+       {"train/train/deep/1.heic"},
+       "'train' (its folder 'train/train' holds 1 .heic)"},
+      {{"car/1", "ship/1"},
+       {"train/1.heic", "train/MANIFEST"},
+       "'train' (its folder holds 1 .heic"},
+      {{"car/1", "ship/1"}, {"bus/1.heic", "bus/cells.json"}, "'bus'"},
+      {{"car/1", "ship/1"}, {"bus/a/1.avif", "bus/b.safetensors"}, "'bus'"},
+      {{"paper/1", "glass/1"}, {"Recycled/1.heic"}, "'Recycled'"}};
+  for (const auto& [images, unread, word] : cases) {
+    for (const std::string& name : images) add(name + ".png");
+    for (const std::string& name : unread) add_text(name, "x");
+    SCOPED_TRACE(word);
+    expect_refused({word});
+    for (const auto& entry : fs::directory_iterator(folder_.path())) fs::remove_all(entry.path());
+  }
+  add("paper/1.png"), add("Recycled/1.png"), add("recycler/1.png");
+  EXPECT_EQ(classes(), (Names{"Recycled", "paper", "recycler"}));
+}
+
+TEST_F(Classes, an_empty_folder_with_the_name_of_a_part_is_none) {
+  add("train/cat/1.png"), add("train/dog/1.png"), add_folder("train/val/deep");
+  const DataSource source = open_here(0);
+  EXPECT_EQ(source.dataset->classes(), (Names{"cat", "dog"}));
+  EXPECT_NE(source.description.find("'train/val' (it holds no images)"), std::string::npos);
+}
+
+TEST_F(Classes, too_many_folders_are_told_with_the_path) {
+  add("0/1.png");
+  for (std::size_t i = 1; i <= kMaxClasses; ++i) add_folder(std::to_string(i));
+  expect_refused({"'" + path() + "' holds more than " + std::to_string(kMaxClasses)});
+}
+
 TEST_F(Classes, at_least_two_have_images) {
   add("cat/1.png"), add_folder("cow"), add_folder("dog");
   allow_empty_classes_ = true;
@@ -71,8 +115,14 @@ TEST_F(Classes, a_part_beside_training_may_lack_classes) {
   add("train/cat/1.png"), add("train/dog/1.png"), add("val/cat/1.png"), add_folder("val/dog");
   EXPECT_EQ(classes(), (Names{"cat", "dog"}));
   add_folder("val/emu");
-  expect_refused({"'emu'"});
+  expect_refused({"'emu' (its folder 'val/emu' holds nothing)"});
   fs::remove(folder_.path() / "val/emu");
+  add("test/cat/1.png"), add_text("test/emu/1.heic", "x");
+  const DataSource source = open_here();
+  EXPECT_EQ(source.dataset->classes(), (Names{"cat", "dog"}));
+  EXPECT_EQ(part(source, source.test), Names{"test/cat/1.png"});
+  ASSERT_EQ(source.warnings.size(), 1u);
+  EXPECT_NE(source.warnings[0].find("'" + path("test/emu") + "'"), std::string::npos);
   add_folder("train/emu"), add("val/emu/1.png");
   expect_refused({"'emu'"});
   allow_empty_classes_ = true;
@@ -99,18 +149,19 @@ TEST_F(Classes, links_are_followed) {
 TEST_F(Classes, links_that_lead_nowhere_or_back_are_counted) {
   add("cat/1.png"), add("dog/1.png");
   link("..", "cat/up"), link(".", "cat/self"), link("none.png", "dog/gone.png");
-  link("loop.png", "dog/loop.png"), link("../cat", "dog/cat");
-  link("../dog", "cat/dog");
+  link("loop.png", "dog/loop.png"), link("../cat", "dog/other");
+  link("../dog", "cat/other");
   const DataSource source = open_here(0);
-  EXPECT_EQ(names(source),
-            (Names{"cat/1.png cat", "cat/dog/1.png cat", "dog/1.png dog", "dog/cat/1.png dog"}));
+  EXPECT_EQ(names(source), (Names{"cat/1.png cat", "cat/other/1.png cat", "dog/1.png dog",
+                                  "dog/other/1.png dog"}));
   EXPECT_EQ(
       unread(source),
-      (Names{"cat/dog/cat: link to a folder above it", "cat/dog/gone.png: broken link",
-             "cat/dog/loop.png: broken link", "cat/self: link to a folder above it",
-             "cat/up: link to a folder above it", "dog/cat/dog: link to a folder above it",
-             "dog/cat/self: link to a folder above it", "dog/cat/up: link to a folder above it",
-             "dog/gone.png: broken link", "dog/loop.png: broken link"}));
+      (Names{"cat/other/gone.png: broken link", "cat/other/loop.png: broken link",
+             "cat/other/other: link to a folder above it", "cat/self: link to a folder above it",
+             "cat/up: link to a folder above it", "dog/gone.png: broken link",
+             "dog/loop.png: broken link", "dog/other/other: link to a folder above it",
+             "dog/other/self: link to a folder above it",
+             "dog/other/up: link to a folder above it"}));
 }
 
 TEST_F(Classes, a_class_folder_of_broken_links_is_empty) {
@@ -154,6 +205,7 @@ TEST_F(Classes, a_class_that_cannot_be_decoded_is_an_error_unless_it_is_allowed)
         .empty_classes;
   };
   const std::vector<std::function<std::string()>> ways{decode, pack};
+  EXPECT_EQ(pipeline.check(open_here(0), 1, {}).empty_classes, Names{"third"});
   for (const auto& go : ways) {
     allow_empty_classes_ = false;
     try {
@@ -173,6 +225,12 @@ TEST_F(Classes, a_class_that_cannot_be_decoded_is_an_error_unless_it_is_allowed)
     EXPECT_NE(go().find("'third'"), std::string::npos);
     fs::remove(path("p.ctpack"));
   }
+}
+
+TEST_F(Classes, only_training_images_teach_a_class) {
+  for (const std::string name : {"train/cat", "train/dog", "val/emu"}) add(name + "/1.png");
+  add_text("train/emu/1.png", "garbage");
+  EXPECT_EQ(make_data_pipeline().check(open_here(), 1, {}).empty_classes, Names{"emu"});
 }
 
 TEST_F(Classes, a_packed_file_keeps_the_test_part) {

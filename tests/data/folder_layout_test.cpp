@@ -104,8 +104,118 @@ TEST_F(Layout, three_parts_train_validate_and_test) {
 TEST_F(Layout, folders_that_hold_images_are_classes) {
   add("test_tube/1.png"), add("train_station/1.png");
   EXPECT_EQ(classes(), (Names{"test_tube", "train_station"}));
-  add("train/1.png"), add("ship/1.png");
-  EXPECT_EQ(classes(), (Names{"ship", "test_tube", "train", "train_station"}));
+  fs::remove_all(folder_.path() / "test_tube"), fs::remove_all(folder_.path() / "train_station");
+  add("train/1.png"), add("ship/1.png"), add("car/1.png");
+  EXPECT_EQ(classes(), (Names{"car", "ship", "train"}));
+}
+
+/// Each is a folder with these files, and words of the message.
+struct Refused {
+  Names files, words;
+};
+
+TEST_F(Layout, what_is_most_likely_no_class_is_refused) {
+  const std::vector<Refused> cases{
+      // A copy of the data beside its classes.
+      {{"no/1", "yes/1", "brain_tumor_dataset/no/1", "brain_tumor_dataset/yes/1"},
+       {"'brain_tumor_dataset'", "'no'", "copy"}},
+      {{"daisy/1", "rose/1", "flowers/flowers/Daisy/1", "flowers/flowers/Rose/1"},
+       {"'flowers'", "'Daisy'", "copy"}},
+      {{"cat/1", "dog/1", "old/2019/cat/1"}, {"'old'", "'cat'", "copy"}},
+      {{"cat/1", "dog/1", "more/0", "more/dog/1"}, {"'more'", "'dog'", "copy"}},
+      {{"cat/1", "dog/1", "split/train/1", "split/val/1"}, {"'split'", "'train', 'val'"}},
+      {{"cat/1", "dog/1", "cnn/cnn/training_set/a/1", "cnn/cnn/test_set/a/1"},
+       {"'cnn'", "'test_set', 'training_set'"}},
+      {{"fold1/Cat/1", "fold1/Dog/1", "fold2/cat/1", "fold2/dog/1"}, {"'fold1' and 'fold2'"}},
+      // Pieces of one set.
+      {{"images_001/images/1", "images_002/images/2", "images_003/images/3"},
+       {"'images_001', 'images_002', 'images_003' look like pieces"}},
+      {{"HAM10000_images_part_1/1", "HAM10000_images_part_2/2"}, {"look like pieces"}},
+      {{"batch_1/1", "batch_2/2"}, {"look like pieces"}},
+      {{"fold1/1", "fold2/2", "fold10/3"}, {"'fold1', 'fold10', 'fold2' look like pieces"}},
+      {{"Part A/1", "Part B/2"}, {"look like pieces"}},
+      {{"train/chunk0/1", "train/chunk1/2", "val/chunk0/3", "val/chunk1/4"}, {"look like pieces"}},
+      // Images beside what belongs to them.
+      {{"images/1", "masks/1"}, {"'images'", "'masks'"}},
+      {{"images/1", "annotations/trimaps/1"}, {"'images'", "'annotations'"}},
+      {{"JPEGImages/1", "SegmentationClass/1"}, {"'JPEGImages'", "'SegmentationClass'"}},
+      {{"imgs/1", "gt/1", "overlays/1"}, {"'imgs'", "'gt', 'overlays'"}},
+      {{"train/images/1", "train/masks/1", "val/images/2", "val/masks/2"}, {"'images'", "'masks'"}},
+      // `train` and `valid` that are no classes.
+      {{"train/1", "train_masks/1"}, {"'train'", "'train_masks'"}},
+      {{"train/1", "extra_images/1"}, {"'train'", "'extra_images'"}},
+      {{"train/1", "extra_images/1", "cat/1"}, {"'train'", "'extra_images'"}},
+      {{"train/1", "ship/1"}, {"'train'", "'ship'"}},
+      {{"valid/1", "images/1"}, {"'valid'", "'images'"}},
+      {{"valid/1", "cat/1", "dog/1"}, {"'valid'", "'cat', 'dog'"}},
+      // One class in two parts.
+      {{"train_cat/1", "train_dog/1", "val_cat/1", "val_dog/1"}, {"'train_cat' and 'val_cat'"}},
+      {{"cat_train/1", "cat_test/1"}, {"'cat_test' and 'cat_train'"}},
+      {{"Cat/1", "dog/1", "cat-test/1"}, {"'Cat' and 'cat-test'"}}};
+  for (const auto& [files, words] : cases) {
+    for (const std::string& file : files) add(file + ".png");
+    SCOPED_TRACE(files.front());
+    expect_refused(words);
+    clear();
+  }
+}
+
+TEST_F(Layout, names_like_those_may_be_classes) {
+  const std::vector<Names> cases{{"raw", "cooked"},
+                                 {"clean", "dirty"},
+                                 {"original", "fake"},
+                                 {"class1", "class2"},
+                                 {"1", "2"},
+                                 {"valid", "Invalid", "expired"},
+                                 {"train", "bus", "plane"},
+                                 {"test_tube", "flask"},
+                                 {"type_1", "type_2"},
+                                 {"test_pilot", "train_driver"}};
+  for (Names names : cases) {
+    for (const std::string& name : names) add(name + "/1.png");
+    std::ranges::sort(names);
+    EXPECT_EQ(classes(), names);
+    clear();
+  }
+}
+
+/// What lies in folders around a part.
+struct Packed {
+  Names files, train, validation, unread;
+};
+
+TEST_F(Layout, parts_are_found_in_the_folders_that_they_are_packed_into) {
+  const std::vector<Packed> cases{
+      {{"asl_train/asl_train/A/1", "asl_train/asl_train/B/1", "asl_test/asl_test/A_test"},
+       {"asl_train/asl_train/A/1.png", "asl_train/asl_train/B/1.png"},
+       {},
+       {"asl_test/asl_test/A_test.png: in a folder that is not used"}},
+      {{"train/images/cat/1", "train/images/dog/1", "val/images/cat/2"},
+       {"train/images/cat/1.png", "train/images/dog/1.png"},
+       {"val/images/cat/2.png"},
+       {}},
+      {{"x_train/data/X_Train/cat/1", "x_train/data/X_Train/dog/1", "test/cat/2"},
+       {"x_train/data/X_Train/cat/1.png", "x_train/data/X_Train/dog/1.png"},
+       {"test/cat/2.png"},
+       {}},
+      {{"Training/fig/1", "Training/nut/1", "Test/nut/2", "test-multiple_fruits/3"},
+       {"Training/fig/1.png", "Training/nut/1.png"},
+       {"Test/nut/2.png"},
+       {"test-multiple_fruits/3.png: in a folder that is not used"}},
+      {{"train/fig/1", "train/nut/1", "val/fig/1", "to_predict/3"},
+       {"train/fig/1.png", "train/nut/1.png"},
+       {"val/fig/1.png"},
+       {"to_predict/3.png: in a folder that is not used"}}};
+  for (const auto& [files, train, validation, rest] : cases) {
+    for (const std::string& file : files) add(file + ".png");
+    const DataSource source = open_here(0);
+    EXPECT_EQ(part(source, source.train), train);
+    EXPECT_EQ(part(source, source.validation), validation);
+    EXPECT_EQ(unread(source), rest);
+    clear();
+  }
+  add("train/images/cat/1.png"), add("train/images/dog/1.png"), add_text("train/labels/1.txt", "");
+  EXPECT_EQ(unread(open_here(0)), Names{"train/labels/1.txt: no image by its name"});
 }
 
 TEST_F(Layout, valid_beside_invalid_is_a_class) {

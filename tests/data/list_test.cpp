@@ -17,7 +17,7 @@ class List : public OpenTest {
   Names rows(const std::string& name, const std::string& text) {
     add_text(name, text);
     Names rows;
-    for (const PictureFile& file : read_list(path(name)))
+    for (const PictureFile& file : read_list(path(name)).files)
       rows.push_back(file.path + "|" + file.label);
     return rows;
   }
@@ -35,7 +35,7 @@ const Names kTwo{"a.png|zebra", "b.png|ant"};
 TEST_F(List, separators_blanks_quotes_and_ends_of_lines) {
   const std::vector<std::pair<std::string, std::string>> forms{
       {"1.tsv", "a.png\tzebra\nb.png\tant\n"},
-      {"2.tsv", "\xEF\xBB\xBFpath\tlabel\r\na.png\tzebra\r\n\r\n# a comment\r\nb.png\tant"},
+      {"2.tsv", "\xEF\xBB\xBFpath\tlabel\r\na.png\tzebra\r\n\r\nb.png\tant"},
       {"3.tsv", "  a.png \t zebra  \n\t\n   \nb.png\tant \n"},
       {"4.txt", "a.png\tzebra\rb.png\tant\r"},
       {"5.tsv", "\"a.png\"\t\"zebra\"\nb.png\tant\n"},
@@ -66,6 +66,65 @@ TEST_F(List, headers_name_the_columns) {
   EXPECT_EQ(rows("j.csv", "label,path\nzebra,a.png\nant,b.png\n"), kTwo);
   EXPECT_EQ(rows("k.tsv", "class_id\tclass\tid\tpath\n3\tzebra\t7\ta.png\n4\tant\t8\tb.png\n"),
             kTwo);
+}
+
+TEST_F(List, only_what_stands_above_the_rows_is_a_comment) {
+  EXPECT_EQ(rows("a.csv", "a.png,zebra\n#1.png,ant\n"), (Names{"a.png|zebra", "#1.png|ant"}));
+  EXPECT_EQ(rows("b.csv", "#1.png,ant\na.png,zebra\n"), (Names{"#1.png|ant", "a.png|zebra"}));
+  EXPECT_EQ(rows("c.csv", "#made, by hand\n# old.png,x\na.png,zebra\nb.png,ant\n"), kTwo);
+  EXPECT_EQ(rows("d.tsv", "path\tlabel\n#a/2.png\tant\n"), Names{"#a/2.png|ant"});
+  expect_list_refused("e.csv", "a.png,zebra\n# a comment\nb.png,ant\n", {"line 2", "1 field"});
+}
+
+TEST_F(List, a_column_of_parts_divides_the_rows) {
+  add("c.png"), add("d.png");
+  struct Case {
+    std::string header, train, validation, test;
+  };
+  const std::vector<Case> cases{{"filepaths,labels,data set", "train", "valid", "test"},
+                                {"path,label,split", "Training", "val", "eval"},
+                                {"image,class,Usage", "Training", "PublicEval", "PrivateTest"},
+                                {"path,label,whatever", "train_set", "dev", "testing"}};
+  for (const auto& [header, train, validation, test] : cases) {
+    SCOPED_TRACE(header);
+    add_text("p.csv", header + "\na.png,x," + test + "\nb.png,y," + train + "\nc.png,x," + train +
+                          "\nd.png,y," + validation + "\n");
+    const DataSource source = open(path("p.csv"));
+    EXPECT_EQ(source.dataset->classes(), (Names{"x", "y"}));
+    EXPECT_EQ(part(source, source.train), (Names{"b.png", "c.png"}));
+    EXPECT_EQ(part(source, source.validation), Names{"d.png"});
+    EXPECT_EQ(part(source, source.test), Names{"a.png"});
+  }
+  add_text("q.csv", "split,path,label\ntrain,a.png,x\ntrain,b.png,y\ntest,c.png,x\n");
+  const DataSource source = open(path("q.csv"));
+  EXPECT_EQ(part(source, source.validation), Names{"c.png"})
+      << "test validates where none else does";
+  EXPECT_EQ(source.validation_name, "by its column 'split'");
+  EXPECT_TRUE(source.own_validation);
+  add_text("r.csv", "path,label,set\na.png,x,train\nb.png,y,train\nc.png,x,val\nd.png,z,test\n");
+  const DataSource other = open(path("r.csv"));
+  EXPECT_EQ(other.dataset->classes(), (Names{"x", "y"}));
+  ASSERT_EQ(other.warnings.size(), 1u);
+  EXPECT_NE(other.warnings[0].find("'z' of 'd.png'"), std::string::npos) << other.warnings[0];
+}
+
+TEST_F(List, columns_that_seem_to_say_the_part_are_refused) {
+  const std::string names = "path,label,";
+  expect_list_refused("a.csv", names + "split\na.png,x,train\nb.png,y,other\n",
+                      {"line 3", "'split'", "'other'"});
+  expect_list_refused("b.csv", names + "is_train\na.png,x,1\nb.png,y,0\n", {"'is_train'", "'1'"});
+  expect_list_refused("c.csv", names + "split\na.png,x,val\nb.png,y,test\n",
+                      {"'split'", "for training"});
+  expect_list_refused("d.csv", names + "split\na.png,x,train\nb.png,y,train\na.png,z,val\n",
+                      {"'split'", "'z'"});
+  expect_list_refused("e.csv", names + "split,part\na.png,x,train,test\nb.png,y,test,train\n",
+                      {"'split' and 'part'"});
+  expect_list_refused("f.csv",
+                      names + "set\na.png,x,train\nb.png,y,val\na.png,x,eval\nb.png,x,test\n",
+                      {"'set'", "evaluation"});
+  const std::string rest = "\na.png,zebra,a\nb.png,ant,train\n";
+  EXPECT_EQ(rows("g.csv", names + "toy" + rest), kTwo) << "neither by its name nor by all values";
+  EXPECT_EQ(rows("h.csv", names + "dataset\na.png,zebra,ISIC\nb.png,ant,HAM\n"), kTwo);
 }
 
 TEST_F(List, what_may_be_a_header_is_refused) {
