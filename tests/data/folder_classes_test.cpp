@@ -7,7 +7,6 @@
 #include "data/open_fixture.h"
 #include "datasets/datasets.h"
 #include "datasets/file_dataset.h"
-#include "datasets/limits.h"
 
 namespace cputrain {
 namespace {
@@ -95,12 +94,6 @@ TEST_F(Classes, an_empty_folder_with_the_name_of_a_part_is_none) {
   const DataSource source = open_here(0);
   EXPECT_EQ(source.dataset->classes(), (Names{"cat", "dog"}));
   EXPECT_NE(source.description.find("'train/val' (it holds no images)"), std::string::npos);
-}
-
-TEST_F(Classes, too_many_folders_are_told_with_the_path) {
-  add("0/1.png");
-  for (std::size_t i = 1; i <= kMaxClasses; ++i) add_folder(std::to_string(i));
-  expect_refused({"'" + path() + "' holds more than " + std::to_string(kMaxClasses)});
 }
 
 TEST_F(Classes, at_least_two_have_images) {
