@@ -1,6 +1,7 @@
 // Windows bitmaps and those of OS/2, as Microsoft documents them (BITMAPCOREHEADER,
 // BITMAPINFOHEADER, BITMAPV4HEADER, BITMAPV5HEADER). Read here and not by stb_image, whose palette
 // begins as whatever its stack holds.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdlib>
@@ -28,6 +29,10 @@ struct Header {
   std::int64_t planes = 0, bits = 0, compression = kPlain;
 
   std::size_t row_bytes() const { return static_cast<std::size_t>((width * bits + 31) / 32 * 4); }
+  /// From the first row to the last pixel: what the last row is padded with may be missing.
+  std::int64_t pixel_bytes() const {
+    return static_cast<std::int64_t>(row_bytes()) * (height - 1) + (width * bits + 7) / 8;
+  }
 };
 
 /// Of a file with at least the first 26 bytes, or 34 with a newer header.
@@ -81,8 +86,9 @@ std::optional<Decoded> refused_kind(const Header& header) {
 Bytes row_of(const Header& header, Bytes file, std::int64_t y) {
   const std::int64_t stored = header.from_the_top ? y : header.height - 1 - y;
   const std::size_t bytes = header.row_bytes();
-  return file.subspan(
-      static_cast<std::size_t>(header.first_row) + static_cast<std::size_t>(stored) * bytes, bytes);
+  const std::size_t begin =
+      static_cast<std::size_t>(header.first_row) + static_cast<std::size_t>(stored) * bytes;
+  return file.subspan(begin, std::min(bytes, file.size() - begin));
 }
 
 /// Between header and pixels lies the palette, and nothing else: so many of its colours are there,
@@ -187,8 +193,9 @@ Decoded decode_bmp(std::span<const std::uint8_t> file, DecodingBudget::Claim& cl
   const Header header = read_header(file);
   if (auto refusal = refused_size(header.width, header.height)) return *std::move(refusal);
   if (auto refusal = refused_kind(header)) return *std::move(refusal);
-  const auto rows = static_cast<std::int64_t>(header.row_bytes()) * header.height;
-  if (header.first_row + rows > static_cast<std::int64_t>(file.size())) return truncated();
+  if (header.first_row + header.pixel_bytes() > static_cast<std::int64_t>(file.size())) {
+    return truncated();
+  }
   if (header.first_row < static_cast<std::int64_t>(head_bytes(header))) {
     return refused(ReadStatus::not_an_image, "its pixels begin inside its header");
   }

@@ -19,14 +19,15 @@ namespace cputrain {
 Decoded decode_jpeg(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 
 /// libpng, row by row. Alpha is dropped, of 16 bits the upper 8 stay. Every checksum must be right.
+/// A file that ends behind its pixel data is `warned`.
 Decoded decode_png(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 
 /// Palettes of 1, 4 and 8 bits, 16, 24 and 32 bits with or without masks; alpha is dropped.
 /// Run-length coding is `unsupported`.
 Decoded decode_bmp(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 
-/// The first image on its screen: what it leaves out has the background colour, transparent pixels
-/// are black.
+/// The first image on its screen, which grows to hold it: what it leaves out has the background
+/// colour, transparent pixels are black.
 Decoded decode_gif(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 
 /// libwebp, lossy and lossless; of an animation the first frame on a black canvas. Alpha is

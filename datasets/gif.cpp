@@ -230,14 +230,16 @@ std::optional<Decoded> draw_image(Bytes file, const Image& image, Picture& pictu
 
 Decoded decode_gif(std::span<const std::uint8_t> file, DecodingBudget::Claim& claim) {
   if (file.size() < kScreenHeader) return file_ended();
-  const std::int64_t width = little_endian_16(file, 6), height = little_endian_16(file, 8);
+  std::int64_t width = little_endian_16(file, 6), height = little_endian_16(file, 8);
   if (auto refusal = refused_size(width, height)) return *std::move(refusal);
   Image image;
   if (auto refusal = find_image(file, image)) return *std::move(refusal);
-  if (image.width < 1 || image.height < 1 || image.left + image.width > width ||
-      image.top + image.height > height) {
-    return refused(ReadStatus::not_an_image, "its first image lies beside its screen");
+  if (image.width < 1 || image.height < 1) {
+    return refused(ReadStatus::not_an_image, "its first image has no pixels");
   }
+  width = std::max(width, image.left + image.width);  // as Pillow does
+  height = std::max(height, image.top + image.height);
+  if (auto refusal = refused_size(width, height)) return *std::move(refusal);
   Decoded decoded;
   decoded.picture = black_picture(width, height, claim);
   fill_background(file, image, decoded.picture);

@@ -98,8 +98,33 @@ bool read_rows(Reader& reader, bool indexed, std::uint8_t* rgb, std::size_t stri
     for (int pass = 0; pass < passes; ++pass) {
       for (std::size_t y = 0; y < height; ++y) png_read_row(png, rgb + y * stride, nullptr);
     }
-    png_read_end(png, nullptr);
   });
+}
+
+std::size_t big_endian_32(std::span<const std::uint8_t> file, std::size_t at) {
+  return std::size_t{file[at]} << 24 | std::size_t{file[at + 1]} << 16 |
+         std::size_t{file[at + 2]} << 8 | file[at + 3];
+}
+
+/// Whether the file ends inside of its pixel data, though libpng needed no more of them.
+bool ends_in_pixel_data(std::span<const std::uint8_t> file) {
+  constexpr std::size_t kSignature = 8, kAround = 12;  // length, type and checksum of a chunk
+  std::size_t at = kSignature;
+  while (at + 8 <= file.size()) {
+    const std::size_t bytes = kAround + big_endian_32(file, at);
+    if (bytes > file.size() - at) return std::memcmp(file.data() + at + 4, "IDAT", 4) == 0;
+    at += bytes;
+  }
+  return false;
+}
+
+/// What follows the last row. Where the file ends behind its pixel data no pixel is missing: that
+/// is a complaint, as of a JPEG without its end marker.
+bool read_end(Reader& reader) {
+  if (attempt(reader, [](png_structp png, png_infop) { png_read_end(png, nullptr); })) return true;
+  if (!reader.state.file_ended || ends_in_pixel_data(reader.state.file)) return false;
+  ++reader.state.warnings;
+  return true;
 }
 
 /// Indices become colours, from the last of a row to the first, since a colour takes the room of
@@ -129,10 +154,6 @@ Decoded failure(const Reader& reader) {
                  reader.state.message);
 }
 
-std::int64_t big_endian_32(std::span<const std::uint8_t> file, std::size_t at) {
-  return std::int64_t{file[at]} << 24 | file[at + 1] << 16 | file[at + 2] << 8 | file[at + 3];
-}
-
 }  // namespace
 
 Decoded decode_png(std::span<const std::uint8_t> file, DecodingBudget::Claim& claim) {
@@ -146,7 +167,8 @@ Decoded decode_png(std::span<const std::uint8_t> file, DecodingBudget::Claim& cl
     return refused(ReadStatus::not_an_image, "its first chunk is not IHDR");
   }
   // libpng would refuse a size beyond its own limits in other words.
-  const std::int64_t width = big_endian_32(file, 16), height = big_endian_32(file, 20);
+  const auto width = static_cast<std::int64_t>(big_endian_32(file, 16));
+  const auto height = static_cast<std::int64_t>(big_endian_32(file, 20));
   if (auto refusal = refused_size(width, height)) return *std::move(refusal);
   Reader reader(file);
   if (!read_header(reader)) return failure(reader);
@@ -154,7 +176,9 @@ Decoded decode_png(std::span<const std::uint8_t> file, DecodingBudget::Claim& cl
   decoded.picture = black_picture(width, height, claim);
   const bool indexed = png_get_color_type(reader.png, reader.info) == PNG_COLOR_TYPE_PALETTE;
   const auto stride = static_cast<std::size_t>(width) * 3;
-  if (!read_rows(reader, indexed, decoded.picture.rgb.data(), stride)) return failure(reader);
+  if (!read_rows(reader, indexed, decoded.picture.rgb.data(), stride) || !read_end(reader)) {
+    return failure(reader);
+  }
   if (indexed && !look_up(reader, decoded.picture)) {
     return refused(ReadStatus::not_an_image, "it names colours behind its palette");
   }

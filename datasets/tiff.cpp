@@ -116,26 +116,36 @@ std::uint64_t bytes_of_type(std::uint64_t type) {
   return type < kBytes.size() ? kBytes[static_cast<std::size_t>(type)] : 0;
 }
 
-/// Whether the first directory and the values of its tags are in the file. They often lie behind
-/// the pixels, and libtiff goes on without a tag whose value is cut off: without a palette in grey.
-bool directory_is_whole(Bytes file) {
+/// The values of the first directory's tags that lie outside of it.
+struct TagValues {
+  std::uint64_t stored = 0;  ///< bytes in the file, where values may lie on each other
+  std::uint64_t read = 0;    ///< bytes that libtiff takes at most
+};
+
+/// Nothing where the first directory or a value is not in the file. They often lie behind the
+/// pixels, and libtiff goes on without a tag whose value is cut off: without a palette in grey.
+std::optional<TagValues> tag_values(Bytes file) {
+  constexpr std::uint64_t kLargestNumber = 8;  // libtiff keeps some shorter ones in so many bytes
   const Numbers numbers(file);
   const bool big = numbers.at(2, 2) == 43;
   const std::size_t offset_bytes = big ? 8 : 4, count_bytes = big ? 8 : 2, entry = big ? 20 : 12;
-  if (!numbers.are_there(big ? 8 : 4, offset_bytes)) return false;
+  if (!numbers.are_there(big ? 8 : 4, offset_bytes)) return {};
   const std::uint64_t begin = numbers.at(big ? 8 : 4, offset_bytes);
-  if (!numbers.are_there(begin, count_bytes)) return false;
+  if (!numbers.are_there(begin, count_bytes)) return {};
   const std::uint64_t entries = numbers.at(begin, count_bytes), first = begin + count_bytes;
-  if (entries > file.size() / entry || !numbers.are_there(first, entries * entry)) return false;
+  if (entries > file.size() / entry || !numbers.are_there(first, entries * entry)) return {};
+  TagValues values;
   for (std::uint64_t i = 0; i < entries; ++i) {
     const std::uint64_t at = first + i * entry, place = at + 4 + offset_bytes;
     const std::uint64_t each = bytes_of_type(numbers.at(at + 2, 2));
     const std::uint64_t count = numbers.at(at + 4, offset_bytes);
     if (each == 0 || count <= offset_bytes / each) continue;  // unknown, or in the entry itself
-    if (count > file.size()) return false;
-    if (!numbers.are_there(numbers.at(place, offset_bytes), count * each)) return false;
+    if (count > file.size()) return {};
+    if (!numbers.are_there(numbers.at(place, offset_bytes), count * each)) return {};
+    values.stored += count * each;
+    values.read += count * (each + kLargestNumber);  // as stored, and turned into numbers
   }
-  return true;
+  return values;
 }
 
 /// How the first page is stored: in strips or tiles, each coded by itself.
@@ -274,9 +284,14 @@ void copy_colours(const std::vector<std::uint32_t>& raster, std::uint8_t* rgb) {
 }  // namespace
 
 Decoded decode_tiff(std::span<const std::uint8_t> file, DecodingBudget::Claim& claim) {
-  if (!directory_is_whole(file)) {
+  const auto tags = tag_values(file);
+  if (!tags) {
     return refused(ReadStatus::truncated, "the file ends before its directory or a value of it");
   }
+  if (tags->stored > 2 * file.size()) {  // libtiff copies each, those that it does not know, too
+    return refused(ReadStatus::not_an_image, "the values of its tags lie on each other");
+  }
+  claim.grow(static_cast<std::size_t>(tags->read));
   Source source{file};
   const Tiff tiff = open_tiff(source);
   const auto damaged = [&](const std::string& words) {

@@ -95,9 +95,10 @@ void add_data_flags(Flags& f, Config& c) {
       "folder of class folders, folder of cat.N.jpg files, list file, cifar10:DIR, cifar100:DIR, "
       "idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], FILE.ctpack, or synthetic[:N] [synthetic]");
   f.real("validation-split", c.validation_split, 0, 0.99,
-         std::string("part kept for validation where the data has none of its own ") +
-             (c.command == "eval" ? "; 0: look at all [what training kept, all of other data]"
-                                  : "[0.1]"));
+         std::string("part kept for validation where the data has none of its own") +
+             (c.command == "eval" ? "; 0: look at all [its test part, else what training kept or "
+                                    "its own validation part, else all]"
+                                  : " [0.1]"));
   f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training pictures");
   f.whole("limit-val", c.limit_val, 0, 1'000'000'000,
           c.command == "eval" ? "look at N images at most"

@@ -43,9 +43,6 @@ struct Evaluation {
   Tally tally;
   AnswerCounts counts;
   std::size_t skipped;  ///< pictures that could not be read
-
-  /// Answers that are no numbers count as wrong.
-  double accuracy() const { return tally.images > 0 ? tally.correct / tally.images : 0; }
 };
 
 Evaluation evaluate_pictures(const Config& config, const Services& services, const Session& session,
@@ -83,11 +80,16 @@ void print_evaluation(const Evaluation& result, const std::vector<std::string>& 
   if (result.counts.undecided() > 0) {
     print("{:.0f} answers are not numbers and count as wrong\n", result.counts.undecided());
   }
+  const auto accuracy = result.tally.accuracy();
+  if (!accuracy) {
+    print("{} images - loss: {:.4f}\n", images, result.tally.mean_loss());
+    return;
+  }
   print("{} images - loss: {:.4f} - accuracy: {:.4f}\n", images, result.tally.mean_loss(),
-        result.accuracy());
+        *accuracy);
   const double among_five = images > 0 ? result.counts.among_five() / result.counts.images() : 0;
-  print("Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f} [{} examples]\n", result.accuracy(),
-        among_five, images);
+  print("Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f} [{} examples]\n", *accuracy, among_five,
+        images);
 }
 
 }  // namespace
@@ -100,11 +102,12 @@ int run_eval(const Config& config, const Services& services) {
   const Evaluation evaluation = evaluate_pictures(config, services, session, model, part.source);
   if (session.leads() && config.json != "-") print_evaluation(evaluation, model.classes);
   const Tally& tally = evaluation.tally;
+  const auto accuracy = tally.accuracy();
   nlohmann::ordered_json result{{"loss", tally.mean_loss()},
-                                {"accuracy", evaluation.accuracy()},
+                                {"accuracy", accuracy ? nlohmann::json(*accuracy) : nullptr},
                                 {"part", part.name},
                                 {"images", static_cast<std::uint64_t>(tally.images)},
-                                {"correct", static_cast<std::uint64_t>(evaluation.tally.correct)},
+                                {"correct", static_cast<std::uint64_t>(tally.correct)},
                                 {"skipped", evaluation.skipped},
                                 {"model", model.model},
                                 {"weights", config.weights},

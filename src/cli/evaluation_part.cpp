@@ -1,13 +1,13 @@
 #include "cli/evaluation_part.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
 #include <utility>
 
 #include "core/hash.h"
+#include "core/text.h"
+#include "data/data_spec.h"
 #include "data/relabelled.h"
 
 namespace cputrain {
@@ -40,54 +40,71 @@ DataSource open_divided(const Services& services, const Config& config,
 
 struct Part {
   Samples samples;
-  std::string name, why;
+  std::string name;
+  std::string whose{};  ///< "its 'val' folder"; empty for all
+  std::string why{};    ///< a clause without punctuation
   bool doubtful = false;
 };
 
 Part all_of(const DataSource& source, std::string why, bool doubtful = false) {
   Samples all;
   std::ranges::merge(source.train, source.validation, std::back_inserter(all));
-  return {std::move(all), "all", std::move(why), doubtful};
+  return {std::move(all), "all", "", std::move(why), doubtful};
 }
 
+/// All of it where there is no such part.
 Part validation_of(const DataSource& source, std::string why, bool doubtful = false) {
   if (source.validation.empty()) return all_of(source, std::move(why), doubtful);
-  return {source.validation, "validation", source.validation_name + std::move(why), doubtful};
+  return {source.validation, "validation", source.validation_name, std::move(why), doubtful};
 }
 
-/// By a split that was asked for, whatever training saw.
-Part asked_for(const DataSource& source, const ModelDescription& model,
+/// What speaks against images of data that is divided here: training may have learnt from them.
+/// Empty where nothing does.
+struct Doubt {
+  std::string words;
+  bool of_all = false;  ///< no part of the data is better than another
+};
+
+/// Whether the validation part is that of the training.
+bool is_as_in_training(const ModelDescription& model, const DataRequest& request) {
+  return request.validation_split == model.validation_split && model.validation_split > 0 &&
+         request.seed == model.seed;
+}
+
+Doubt doubt_of(const DataSource& source, const ModelDescription& model,
                const DataRequest& request) {
-  if (!is_same(source, model)) return validation_of(source, ", as asked for");
-  const bool as_in_training = request.validation_split == model.validation_split &&
-                              (request.seed == model.seed || request.validation_split == 0);
-  if (as_in_training && model.validation_split > 0) {
-    return validation_of(source, ", which training kept");
-  }
-  return validation_of(source, ", as asked for: training learnt from images among them", true);
-}
-
-/// Of data that has neither a test nor a validation part of its own.
-Part divided(const DataSource& source, const ModelDescription& model, const std::string& spec) {
-  if (is_same(source, model)) {
-    if (source.validation.empty()) {
-      return all_of(source, "training kept none and learnt from them", true);
-    }
-    return validation_of(source, ", which training kept");
-  }
   if (!model.data) {
-    return validation_of(
-        source, ": what training saw is not known, the weights are of an earlier version", true);
+    return {"what training saw is not known, the weights are of an earlier version"};
   }
-  if (model.data->place != 0 && model.data->place == place_of_data(spec)) {
-    return validation_of(source,
-                         ": files here have changed since training, which may have learnt from "
-                         "images among them",
-                         true);
+  if (is_same(source, model)) {
+    const bool as_in_training = is_as_in_training(model, request);
+    if (as_in_training && !source.validation.empty()) return {};
+    return {as_in_training || model.validation_split == 0
+                ? "training kept none and learnt from them"
+                : "training learnt from images among them"};
+  }
+  if (model.data->place != 0 && model.data->place == place_of_data(request.spec)) {
+    return {"files here have changed since training, which may have learnt from images among them"};
   }
   if (std::ranges::count(model.data->earlier, source.dataset->fingerprint()) > 0) {
-    return all_of(source, "an earlier training of these weights learnt from them", true);
+    return {"an earlier training of these weights learnt from them", true};
   }
+  return {};
+}
+
+/// Of data that has neither a test nor a validation part of its own, or is to be divided anew.
+Part divided(const DataSource& source, const ModelDescription& model, const DataRequest& request,
+             bool asked) {
+  const Doubt doubt = doubt_of(source, model, request);
+  const bool doubtful = !doubt.words.empty();
+  if (asked) {
+    if (!doubtful && is_same(source, model)) return validation_of(source, "training kept it");
+    return validation_of(source, "as asked for" + (doubtful ? ", but " + doubt.words : ""),
+                         doubtful);
+  }
+  if (doubtful && doubt.of_all) return all_of(source, doubt.words, true);
+  if (doubtful) return validation_of(source, doubt.words, true);
+  if (is_same(source, model)) return validation_of(source, "training kept it");
   return all_of(source, "training saw other data");
 }
 
@@ -98,9 +115,9 @@ Part choose_part(const DataSource& source, const Config& config, const ModelDesc
     return {source.test, "test", source.test_name};
   }
   if (source.own_validation && !source.validation.empty()) {
-    return validation_of(source, is_same(source, model) ? ", which training kept" : "");
+    return validation_of(source, is_same(source, model) ? "training kept it" : "");
   }
-  return asked ? asked_for(source, model, request) : divided(source, model, request.spec);
+  return divided(source, model, request, asked);
 }
 
 }  // namespace
@@ -117,17 +134,19 @@ EvaluationPart open_to_evaluate(const Config& config, const Services& services,
   source.train.clear();
   source.test.clear();
   source.dataset = with_classes(std::move(source.dataset), model.classes);
-  return {std::move(source), std::move(part.name), std::move(part.why), part.doubtful};
+  const bool both = !part.whose.empty() && !part.why.empty();
+  return {std::move(source), std::move(part.name), part.whose + (both ? ": " : "") + part.why,
+          part.doubtful};
 }
 
 std::uint64_t place_of_data(const std::string& spec) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  for (const std::string& path : {spec, spec.substr(spec.find(':') + 1)}) {
-    const fs::path place = fs::canonical(path, error);
-    if (!error) return Fnv1a().add(place.string()).value();
+  std::vector<std::string> places;
+  for (const std::string& path : parse_data_spec(spec).parts) {
+    std::error_code error;
+    places.push_back(std::filesystem::canonical(path, error).string());
+    if (error) return 0;
   }
-  return 0;
+  return places.empty() ? 0 : Fnv1a().add(join(places, ",")).value();
 }
 
 }  // namespace cputrain

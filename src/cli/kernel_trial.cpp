@@ -22,7 +22,7 @@ KernelTrial::KernelTrial(const Session& session, const Graph& graph, const std::
   if (weights.empty()) {
     initialise_weights(graph, *program_, seed, values);
   } else {
-    load_weights(weights, *program_, values);
+    load_weights(safetensors::File(weights), *program_, values);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/machine_json.h"
+#include "core/absolute_path.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/overloaded.h"
@@ -159,10 +160,10 @@ nlohmann::ordered_json effective_flags(const Config& config, const TrainingChoic
 }
 
 nlohmann::ordered_json from_any_folder(nlohmann::ordered_json flags) {
-  for (const char* name : {"weights", "timeline"}) {
+  for (const char* name : {"weights", "timeline", "out"}) {
     if (flags.contains(name)) flags[name] = absolute_path(flags[name]);
   }
-  flags["data"] = absolute_data_spec(flags["data"]);
+  if (flags.contains("data")) flags["data"] = absolute_data_spec(flags["data"]);
   return flags;  // a model's file is absolute already (ModelEntry::spec)
 }
 

@@ -217,7 +217,7 @@ Inference make_inference(const Session& session, const Graph& graph, std::vector
 
 void load_to_use(const std::string& file, const Inference& inference) {
   const Program& program = *inference.program;
-  const LoadedWeights loaded = load_weights(file, program, inference.weights);
+  const LoadedWeights loaded = load_weights(safetensors::File(file), program, inference.weights);
   if (loaded.no_numbers.empty()) return;
   tell("warning: " + no_numbers_text(file, loaded.no_numbers, program.layout().parameters.size()));
 }

@@ -14,6 +14,7 @@
 #include "core/tell.h"
 #include "core/text.h"
 #include "core/version.h"
+#include "data/data_spec.h"
 #include "model/model_json.h"
 #include "simulation/calibrate.h"
 
@@ -44,12 +45,11 @@ std::string fingerprint(const TrainingChoices& choices, const Graph& graph,
                      backend.kernels(), rule_name(choices.optimizer.rule));
 }
 
-/// However many are made up, they are alike; a folder's name is seen from the current one.
+/// However many are made up, they are alike.
 std::string pictures_of(const Config& config) {
-  const bool made_up = config.data == "synthetic" || config.data.starts_with("synthetic:");
-  if (config.data.empty() || made_up) return "synthetic";
-  std::error_code unknown;
-  return config.data + " from " + std::filesystem::current_path(unknown).string();
+  constexpr const char* kMadeUp = "synthetic";
+  if (config.data.empty() || parse_data_spec(config.data).word == kMadeUp) return kMadeUp;
+  return absolute_data_spec(config.data);
 }
 
 std::optional<CostTable> kept_costs(const std::filesystem::path& file, const std::string& network) {

@@ -21,13 +21,15 @@ struct KnownClasses {
   bool by_place = false;  ///< names differ, and outputs cannot be moved
 };
 
-KnownClasses known_classes(const Config& config, const Graph& graph,
-                           const std::vector<std::string>& classes) {
-  KnownClasses known{classes_of_weights(config.weights), {}, {}};
+/// Of `classes`, the first `named` have names of their own.
+KnownClasses known_classes(const Config& config, const safetensors::File& file,
+                           const ClassOutputs& outputs, const std::vector<std::string>& classes,
+                           std::size_t named) {
+  KnownClasses known{classes_of_weights(file), {}, {}};
   if (known.file.empty()) return known;
-  known.match = match_classes(classes, known.file);
+  known.match = match_classes(classes, known.file, named);
   const bool moves = known.match.moves();
-  ClassRows rows{class_outputs(graph), known.match.source, known.file.size()};
+  ClassRows rows{outputs, known.match.source, known.file.size()};
   const auto& needed = rows.outputs.count == 1 ? rows.outputs.negated : rows.outputs.arrays;
   if (classes.size() == known.file.size()) {
     known.by_place = moves && needed.empty();
@@ -94,33 +96,36 @@ void say_fitting(const Session& session, const Config& config, const LoadedWeigh
 
 /// A training that goes on from the weights of another one gets the bits of both in one go from the
 /// same kernels only.
-void warn_of_other_kernels(const Session& session, const Config& config) {
-  const std::string then = kernels_of(config.weights), now = session.backend->kernels();
+void warn_of_other_kernels(const Session& session, const Config& config,
+                           const safetensors::File& file) {
+  const std::string then = kernels_of(file), now = session.backend->kernels();
   if (!config.reproducible || then.empty() || then == now) return;
   warn(session, fmt::format("--weights {} come from a reproducible training with other "
                             "kernels ({}; here: {}): the bits are not those of one training",
                             config.weights, printable(then), now));
 }
 
-void load_start(const Session& session, const Config& config, const Graph& graph,
-                const std::vector<std::string>& classes, const Program& program,
+void load_start(const Session& session, const Config& config, const safetensors::File& file,
+                const Graph& graph, const DataSource& source, const Program& program,
                 const Array& weights) {
-  const KnownClasses known = known_classes(config, graph, classes);
+  const ClassOutputs outputs = class_outputs(graph);
+  const std::vector<std::string> classes = class_names(source, classes_of(config, source));
+  const KnownClasses known =
+      known_classes(config, file, outputs, classes, source.dataset->classes().size());
   const auto load = config.partial ? load_fitting_weights : load_weights;
-  const LoadedWeights loaded = load(config.weights, program, weights, known.rows);
-  const std::size_t arrays = program.layout().parameters.size();
+  const LoadedWeights loaded = load(file, program, weights, known.rows);
+  const auto& parameters = program.layout().parameters;
   if (!loaded.no_numbers.empty()) {
-    fail(ExitCode::data, no_numbers_text(config.weights, loaded.no_numbers, arrays) +
+    fail(ExitCode::data, no_numbers_text(config.weights, loaded.no_numbers, parameters.size()) +
                              " (no training can go on from them); use those of a training whose "
                              "loss was a number");
   }
   if (config.partial) say_fitting(session, config, loaded, known.match);
   const bool outputs_loaded = std::ranges::any_of(loaded.match.fitting, [&](std::size_t p) {
-    const auto outputs = class_outputs(graph).arrays;
-    return outputs.empty() || std::ranges::count(outputs, program.layout().parameters[p].name) > 0;
+    return outputs.arrays.empty() || std::ranges::count(outputs.arrays, parameters[p].name) > 0;
   });
   if (outputs_loaded) say_classes(session, config, known, classes);
-  if (!config.partial) warn_of_other_kernels(session, config);
+  if (!config.partial) warn_of_other_kernels(session, config, file);
 }
 
 }  // namespace
@@ -133,9 +138,13 @@ std::vector<std::string> class_names(const DataSource& source, int classes) {
   return names;
 }
 
+std::shared_ptr<const safetensors::File> open_start(const Session& session, const Config& config) {
+  if (!session.leads() || config.weights.empty()) return nullptr;
+  return std::make_shared<const safetensors::File>(config.weights);
+}
+
 void start_weights(const Session& session, const Config& config, std::uint64_t seed,
-                   const Graph& graph, const std::vector<std::string>& classes,
-                   const Training& training) {
+                   const Graph& graph, const DataSource& source, const Training& training) {
   const Array weights = training.exchange->arenas().weights;
   const Program& program = *training.program;
   check_agreement(session, "how their weights lie in memory (processors of different kinds?)",
@@ -143,8 +152,8 @@ void start_weights(const Session& session, const Config& config, std::uint64_t s
   if (session.leads() && (config.weights.empty() || config.partial)) {
     initialise_weights(graph, program, seed, weights);
   }
-  if (session.leads() && !config.weights.empty()) {
-    load_start(session, config, graph, classes, program, weights);
+  if (training.start) {
+    load_start(session, config, *training.start, graph, source, program, weights);
   }
   training.exchange->spread_weights();
   check_agreement(session, "their first weights",
@@ -152,11 +161,11 @@ void start_weights(const Session& session, const Config& config, std::uint64_t s
 }
 
 TrainingData training_data(const Session& session, const Config& config, const DataSource& source,
-                           std::uint64_t seed) {
+                           std::uint64_t seed, const safetensors::File* start) {
   constexpr std::size_t kMostEarlier = 100;
   TrainingData data{source.dataset->fingerprint(), config.expand, place_of_data(config.data)};
-  if (!session.leads() || config.weights.empty()) return data;
-  const auto past = past_training(config.weights);
+  if (start == nullptr) return data;
+  const auto past = past_training(*start);
   if (!past) return data;
   data.earlier = past->data.earlier;
   if (past->data.fingerprint != data.fingerprint) data.earlier.push_back(past->data.fingerprint);

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "cli/start_weights.h"
 #include "core/cpu_wait.h"
 #include "core/stolen_time.h"
 
@@ -17,8 +16,7 @@ StepTrial::StepTrial(const Session& session, const Services& services, const Con
       seed_(choices.seed),
       plan_(data.train.size(), choices.batch, training_micro_batch(config, session, graph, choices),
             session.communicator->rank(), session.communicator->size(), choices.plan),
-      training_(make_training(session, services, config, choices, graph,
-                              class_names(source, classes_of(config, source)), data.train, plan_,
+      training_(make_training(session, services, config, choices, graph, source, data.train, plan_,
                               compiled(services, config, choices, graph, source))) {
   check_steps(config, choices, plan_);
 }

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "cli/grid_limits.h"
+#include "cli/run_folder.h"
 #include "cli/sweep_flags.h"
 #include "cli/training_setup.h"
 #include "core/child_process.h"
@@ -57,6 +58,15 @@ std::string program_path() {
   if (error) return "./cputrain";
   const bool near = std::filesystem::equivalent("cputrain", self, error) && !error;
   return near ? "./cputrain" : self.string();
+}
+
+/// Without the working folder before it. sweep.json names the folder from the root, so that it
+/// means the same anywhere; lines of a plan are those of the person who typed a short name.
+std::filesystem::path seen_from_here(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto near = path.lexically_relative(std::filesystem::current_path(error));
+  const bool inside = path.is_absolute() && !error && !near.empty() && *near.begin() != "..";
+  return inside ? near : path;
 }
 
 SweepGrid grid_of(const Config& config, const TrainingChoices& choices, const Machine& machine) {
@@ -171,7 +181,7 @@ SweepPlan plan_sweep(const Config& config, const Services& services) {
 
   SweepPlan plan;
   plan.folder = config.out.empty() ? std::filesystem::path("sweeps") / choices.model->name
-                                   : std::filesystem::path(config.out);
+                                   : seen_from_here(config.out);
   SweepCells cells = cells_of(grid);
   plan.cells = std::move(cells.cells);
   plan.left_out = std::move(cells.left_out);
@@ -195,8 +205,10 @@ SweepPlan plan_sweep(const Config& config, const Services& services) {
   plan.table = table_of(config, services, choices, graph, machine);
   plan.table.images_per_epoch = plan.epoch.images;
   if (plan.full_epochs) plan.table.validation_images = source.validation.size();
-  plan.flags = flags_of(config, grid, plan.folder.string());
-  plan.table.command = command_text(plan.program, plan.flags);
+  nlohmann::ordered_json flags = flags_of(config, grid, plan.folder.string());
+  plan.table.command = command_text(plan.program, flags);
+  if (flags.contains("model")) flags["model"] = choices.model->spec;
+  plan.flags = from_any_folder(std::move(flags));
   return plan;
 }
 

@@ -245,7 +245,7 @@ std::vector<std::string> hosts_of(const Session& session) {
 
 ModelDescription description_of(const Session& session, const Config& config,
                                 const TrainingChoices& choices, const DataSource& source,
-                                const Graph& graph, int classes) {
+                                const Graph& graph, int classes, const Training& training) {
   return {choices.model->name,
           class_names(source, classes),
           graph,
@@ -253,7 +253,7 @@ ModelDescription description_of(const Session& session, const Config& config,
           config.validation_split.value_or(kValidationSplit),
           choices.resize,
           config.reproducible ? session.backend->kernels() : "",
-          training_data(session, config, source, choices.seed)};
+          training_data(session, config, source, choices.seed, training.start.get())};
 }
 
 /// A target that is never looked at would be trained for until the last epoch. (Where no image of
@@ -318,9 +318,8 @@ int run_train(const Config& config, const Services& services) {
     compiled = compile_after_decoding(session, services, config, choices, graph, source, plans);
   }
   say_plan(session, config, choices, graph, plan);
-  const auto training =
-      make_training(session, services, config, choices, graph, class_names(source, classes),
-                    data.train, plan, std::move(compiled));
+  const auto training = make_training(session, services, config, choices, graph, source, data.train,
+                                      plan, std::move(compiled));
   const auto val_batches = services.data.batches(data.validation, val_plan, {.shuffle = false});
   const std::optional<Validation> validation =
       data.validation.size() ? std::optional(Validation{*val_batches, val_plan}) : std::nullopt;
@@ -329,7 +328,9 @@ int run_train(const Config& config, const Services& services) {
     say(session,
         "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...");
   }
-  const ModelDescription model = description_of(session, config, choices, source, graph, classes);
+  const ModelDescription model =
+      description_of(session, config, choices, source, graph, classes, *training);
+  training->start.reset();
   const Results results(session, folder, model, *training, config.target_accuracy);
   replace_run(session, services, config, choices, micro_batch, folder);
   if (config.measure_limits) write_limits(session, folder);

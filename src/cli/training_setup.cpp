@@ -239,10 +239,11 @@ BatchRequest batch_request(const Session& session, const TrainingChoices& choice
 
 std::unique_ptr<Training> make_training(const Session& session, const Services& services,
                                         const Config& config, const TrainingChoices& choices,
-                                        const Graph& graph, const std::vector<std::string>& classes,
+                                        const Graph& graph, const DataSource& source,
                                         const ImageSet& images, const BatchPlan& plan,
                                         CompiledTraining compiled) {
   auto training = std::make_unique<Training>();
+  training->start = open_start(session, config);
   training->exchange = std::move(compiled.exchange);
   training->program = std::move(compiled.program);
   training->optimizer = std::make_unique<Optimizer>(
@@ -250,7 +251,7 @@ std::unique_ptr<Training> make_training(const Session& session, const Services& 
   training->learning_rate = std::make_unique<LearningRate>(
       choices.learning_rate, training_epochs(plan, choices.epochs, config.steps));
   training->batches = services.data.batches(images, plan, batch_request(session, choices));
-  start_weights(session, config, choices.seed, graph, classes, *training);
+  start_weights(session, config, choices.seed, graph, source, *training);
   return training;
 }
 

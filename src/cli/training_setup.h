@@ -10,6 +10,10 @@
 /// From flags and a recipe to the parts of a training: shared by `train` and `bench step`.
 namespace cputrain {
 
+namespace safetensors {
+class File;
+}
+
 /// The recipe with everything that the flags change.
 struct TrainingChoices {
   std::shared_ptr<const ModelEntry> model;
@@ -56,7 +60,8 @@ struct CompiledTraining;  // training_program.h
 
 /// Everything that one training owns, in the order it is made.
 struct Training {
-  std::unique_ptr<GradientExchange> exchange;  ///< owns the arenas that the program works on
+  std::shared_ptr<const safetensors::File> start;  ///< open_start(); not needed once it has begun
+  std::unique_ptr<GradientExchange> exchange;      ///< owns the arenas that the program works on
   std::unique_ptr<Program> program;
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<LearningRate> learning_rate;
@@ -65,11 +70,10 @@ struct Training {
 };
 
 /// Makes the rest around a compiled program, and starts every rank from the same weights: those of
-/// --weights, put by the names of these classes, else initial ones.
+/// --weights, put by the names of the data's classes, else initial ones.
 std::unique_ptr<Training> make_training(const Session&, const Services&, const Config&,
-                                        const TrainingChoices&, const Graph&,
-                                        const std::vector<std::string>& classes, const ImageSet&,
-                                        const BatchPlan& plan, CompiledTraining);
+                                        const TrainingChoices&, const Graph&, const DataSource&,
+                                        const ImageSet&, const BatchPlan& plan, CompiledTraining);
 
 /// How training's batches are to be made.
 BatchRequest batch_request(const Session&, const TrainingChoices&);

@@ -8,14 +8,14 @@ namespace cputrain {
 /// What the process tells the shell. The numbers are a promise to scripts (README, "Exit codes").
 enum class ExitCode : int {
   ok = 0,
-  failed = 1,         ///< training itself failed, for example the loss became NaN
-  usage = 2,          ///< unknown flag, value out of range, impossible combination
-  disagree = 64,      ///< ranks were started with different programs, settings or data
+  failed = 1,         ///< a loss or weight is no number: of training, or in what `eval` looked at
+  usage = 2,          ///< unknown flag, value, combination; more than machine or `ulimit` allow
+  disagree = 64,      ///< ranks have different programs, flags, data or pixels, or no common MPI
   data = 65,          ///< bad data, model or weight file
-  internal = 70,      ///< a library call failed or the program is wrong
-  output = 74,        ///< results cannot be written
-  stopped = 75,       ///< SIGTERM: the last completed weights were saved
-  interrupted = 130,  ///< stopped by Ctrl-C after the step was finished and saved
+  internal = 70,      ///< the program is wrong, or the system refused something in the work
+  output = 74,        ///< results cannot be written: a full disk, `ulimit -f`
+  stopped = 75,       ///< SIGUSR1, SIGTERM or SIGHUP: the last completed step's weights are saved
+  interrupted = 130,  ///< Ctrl-C: the same behind the step
 };
 
 /// The outside world misbehaved: bad input, a missing file, a failed library call.

@@ -9,6 +9,12 @@
 #include "core/text.h"
 
 namespace cputrain {
+namespace {
+
+/// Behind a number's name as often as that is one of the names.
+constexpr std::string_view kNoName = " (no name)";
+
+}  // namespace
 
 std::string class_names_mistake(std::span<const std::string> names) {
   // Of escapes inside of escapes a byte makes at most seven, and a weight file's head has 100 MB.
@@ -41,8 +47,13 @@ void check_class_names(const std::string& data, std::span<const std::string> nam
 
 std::string name_of_nameless(std::span<const std::string> names, std::size_t label) {
   std::string name = fmt::format("class {}", label);
-  while (std::ranges::find(names, name) != names.end()) name += " (no name)";
+  while (std::ranges::find(names, name) != names.end()) name += kNoName;
   return name;
+}
+
+bool is_name_of_nameless(std::string_view name, std::size_t label) {
+  while (name.ends_with(kNoName)) name.remove_suffix(kNoName.size());
+  return name == fmt::format("class {}", label);
 }
 
 }  // namespace cputrain

@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace cputrain {
 
@@ -16,5 +17,8 @@ void check_class_names(const std::string& data, std::span<const std::string> nam
 
 /// "class 2" for a label that has no name, and differs from the names.
 std::string name_of_nameless(std::span<const std::string> names, std::size_t label);
+
+/// Whether that gives such a name, whatever the others are: "class 2", "class 2 (no name)", ...
+bool is_name_of_nameless(std::string_view name, std::size_t label);
 
 }  // namespace cputrain

@@ -1,8 +1,8 @@
 #include "data/data_spec.h"
 
 #include <algorithm>
-#include <filesystem>
 
+#include "core/absolute_path.h"
 #include "core/text.h"
 
 namespace cputrain {
@@ -26,12 +26,6 @@ DataSpec parse_data_spec(const std::string& text) {
   const std::size_t comma = rest.find(',');  // a training file, and a validation file or none
   if (comma == std::string::npos) return {word, {rest}};
   return {word, {rest.substr(0, comma), rest.substr(comma + 1)}};
-}
-
-std::string absolute_path(const std::string& path) {
-  std::error_code error;
-  const auto absolute = std::filesystem::absolute(path, error);
-  return error || path.empty() ? path : absolute.lexically_normal().string();
 }
 
 std::string absolute_data_spec(const std::string& text) {

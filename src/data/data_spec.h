@@ -13,10 +13,7 @@ struct DataSpec {
 
 DataSpec parse_data_spec(const std::string& text);
 
-/// The path from the root, without "." and ".." in it; as it is where the working folder is gone.
-std::string absolute_path(const std::string& path);
-
-/// The same data from any working folder: paths begin at the root.
+/// The same data from any working folder: paths begin at the root (absolute_path()).
 std::string absolute_data_spec(const std::string& text);
 
 }  // namespace cputrain

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
+#include "core/absolute_path.h"
 #include "core/bounded_file.h"
 #include "core/error.h"
 #include "core/json_text.h"
@@ -78,7 +79,7 @@ ModelEntry read_model_file(const std::filesystem::path& path) {
   static const json nothing = json::object();
   const JsonReader recipe(r.has("recipe") ? r.field("recipe") : nothing, where + ", recipe");
   ModelEntry entry{.name = r.text("name", path.stem().string()),
-                   .spec = std::filesystem::absolute(path).lexically_normal().string(),
+                   .spec = absolute_path(path.string()),
                    .aliases = {},
                    .description = r.text("description", "a model file"),
                    .recipe = read_recipe(recipe, where),

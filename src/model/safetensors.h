@@ -37,12 +37,13 @@ struct TensorInfo {
   std::size_t count() const;
 };
 
-/// An opened regular file whose header was checked: at most 100 MB and 100,000 tensors. Error(data)
-/// names what is wrong.
+/// An opened regular file whose header was checked: at most 100 MB and 100,000 tensors. It stays
+/// the same file where its name gets another one. Error(data) names what is wrong.
 class File {
  public:
   explicit File(std::filesystem::path path);
 
+  const std::filesystem::path& path() const { return path_; }
   const Metadata& metadata() const { return metadata_; }
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
   /// Null where there is none of that name.

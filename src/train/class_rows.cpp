@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "data/class_names.h"
+
 namespace cputrain {
 namespace {
-
-bool is_made_up(const std::string& name, std::size_t place) {
-  return name == "class " + std::to_string(place);
-}
 
 /// One output speaks for two classes.
 bool is_swap(std::span<const std::optional<std::size_t>> source) {
@@ -40,7 +38,8 @@ bool ClassMatch::moves() const {
   return false;
 }
 
-ClassMatch match_classes(std::span<const std::string> data, std::span<const std::string> file) {
+ClassMatch match_classes(std::span<const std::string> data, std::span<const std::string> file,
+                         std::size_t named) {
   std::map<std::string, std::size_t> places;
   for (std::size_t place = 0; place < file.size(); ++place) places.emplace(file[place], place);
   ClassMatch match;
@@ -58,9 +57,7 @@ ClassMatch match_classes(std::span<const std::string> data, std::span<const std:
   for (std::size_t c = 0; c < data.size(); ++c) {
     const std::size_t place = *match.source[c];
     const bool same = data[c] == file[place];
-    if (!same && !is_made_up(data[c], c) && !is_made_up(file[place], place)) {
-      match.others.push_back(c);
-    }
+    if (!same && c < named && !is_name_of_nameless(file[place], place)) match.others.push_back(c);
   }
   return match;
 }
@@ -70,6 +67,7 @@ bool ClassRows::concerns(const std::string& array) const {
 }
 
 void ClassRows::rearrange(const std::string& array, std::vector<double>& values) const {
+  if (!are_equally_many()) return;
   if (outputs.count == 1) {
     if (!is_swap(source) || std::ranges::count(outputs.negated, array) == 0) return;
     for (double& value : values) value = -value;

@@ -23,8 +23,11 @@ struct ClassMatch {
   bool moves() const;
 };
 
-/// Names that --classes makes up ("class 7") stand for any class: they are in no `others`.
-ClassMatch match_classes(std::span<const std::string> data, std::span<const std::string> file);
+/// Classes of the data from `named` on got names from --classes ("class 7"), which stand for any
+/// class: they are in no `others`. A file does not say which of its names are such: those that
+/// read like them count as such.
+ClassMatch match_classes(std::span<const std::string> data, std::span<const std::string> file,
+                         std::size_t named);
 
 /// How the arrays that make the outputs are filled from those of a file.
 struct ClassRows {
@@ -33,7 +36,11 @@ struct ClassRows {
   std::size_t file_classes = 0;
 
   bool concerns(const std::string& array) const;
-  /// The array's values, where the file has as many classes.
+  /// Whether the file names as many classes as there are here. An array of this network's shape is
+  /// filled by its names only then: else they are not those of its columns.
+  bool are_equally_many() const { return file_classes == source.size(); }
+  /// The values of an array of the network's shape; as they are where the file has more or fewer
+  /// classes.
   void rearrange(const std::string& array, std::vector<double>& values) const;
   /// Whether outputs of common classes can be read from an array of so many columns into one of the
   /// network's: one output that speaks for two classes is no column of either.

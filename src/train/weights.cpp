@@ -97,6 +97,10 @@ double split_of(const std::filesystem::path& path, const safetensors::Metadata& 
   return number<double>(path, "validation split", metadata.at(kSplit), 0, 0.99);
 }
 
+std::string classes_of_outputs(std::size_t classes, int outputs) {
+  return fmt::format("names {} classes for {} output{}", classes, outputs, outputs == 1 ? "" : "s");
+}
+
 /// A model's name makes paths.
 void check_names(const std::filesystem::path& path, const ModelDescription& description) {
   const auto plain = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; };
@@ -108,7 +112,7 @@ void check_names(const std::filesystem::path& path, const ModelDescription& desc
   if (!mistake.empty()) wrong(path, "is damaged: " + mistake);
   const int outputs = description.graph.back().dst.channels;
   if (classes.size() != static_cast<std::size_t>(outputs == 1 ? 2 : outputs)) {
-    wrong(path, fmt::format("names {} classes for {} outputs", classes.size(), outputs));
+    wrong(path, classes_of_outputs(classes.size(), outputs));
   }
 }
 
@@ -161,8 +165,7 @@ safetensors::Metadata weights_metadata(const ModelDescription& description) {
   return metadata;
 }
 
-std::string kernels_of(const std::filesystem::path& path) {
-  const safetensors::File file(path);
+std::string kernels_of(const safetensors::File& file) {
   const auto found = file.metadata().find(kKernels);
   return found == file.metadata().end() ? "" : found->second;
 }
@@ -262,24 +265,25 @@ void load_common_classes(const safetensors::File& file, const Program& program,
 
 }  // namespace
 
-LoadedWeights load_weights(const std::filesystem::path& path, const Program& program,
+LoadedWeights load_weights(const safetensors::File& file, const Program& program,
                            const Array& weights, const ClassRows& rows) {
-  const safetensors::File file(path);
   WeightMatch match = match_weights(file, wanted_by(program));
-  need_whole(path, match);
+  need_whole(file.path(), match);
+  if (!rows.are_equally_many()) {
+    wrong(file.path(), classes_of_outputs(rows.file_classes, rows.outputs.count));
+  }
   return load_fitting(file, std::move(match), program, weights, rows);
 }
 
-LoadedWeights load_fitting_weights(const std::filesystem::path& path, const Program& program,
+LoadedWeights load_fitting_weights(const safetensors::File& file, const Program& program,
                                    const Array& weights, const ClassRows& rows) {
-  const safetensors::File file(path);
   WeightMatch match = match_weights(file, wanted_by(program));
   if (match.fitting.empty()) {
     fail(
         ExitCode::data,
         fmt::format("weight file {} has nothing that fits the model: {} (training would start from "
                     "initial weights); leave --weights out, or choose the --model it was made for",
-                    path.string(), misfit_text(match)));
+                    file.path().string(), misfit_text(match)));
   }
   LoadedWeights loaded = load_fitting(file, std::move(match), program, weights, rows);
   load_common_classes(file, program, weights, rows, loaded);
@@ -293,22 +297,21 @@ std::string no_numbers_text(const std::filesystem::path& path,
                      path.string(), arrays.size(), of, first_few(arrays, 3));
 }
 
-std::optional<PastTraining> past_training(const std::filesystem::path& path) {
-  const safetensors::File file(path);
+std::optional<PastTraining> past_training(const safetensors::File& file) {
   const auto& metadata = file.metadata();
+  const auto& path = file.path();
   const auto data = data_of(path, metadata);
   if (!data || !metadata.contains(kSeed) || !metadata.contains(kSplit)) return std::nullopt;
   return PastTraining{*data, seed_of(path, metadata), split_of(path, metadata)};
 }
 
-std::vector<std::string> classes_of_weights(const std::filesystem::path& path) {
-  const safetensors::File file(path);
+std::vector<std::string> classes_of_weights(const safetensors::File& file) {
   const auto found = file.metadata().find("classes");
   if (found == file.metadata().end()) return {};
   try {
-    return parsed(path, found->second);
+    return parsed(file.path(), found->second);
   } catch (const nlohmann::json::exception& error) {
-    wrong(path, std::string("has damaged names of classes: ") + error.what());
+    wrong(file.path(), std::string("has damaged names of classes: ") + error.what());
   }
 }
 

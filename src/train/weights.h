@@ -65,15 +65,17 @@ struct LoadedWeights {
 };
 
 /// Fills the arena by name, what makes the outputs as `rows` says. Error(data) says what is
-/// missing, has another shape or belongs to no parameter, the first few of each.
-LoadedWeights load_weights(const std::filesystem::path&, const Program&, const Array& weights,
+/// missing, has another shape or belongs to no parameter, the first few of each; or that the file
+/// names more or fewer classes than its outputs speak of.
+LoadedWeights load_weights(const safetensors::File&, const Program&, const Array& weights,
                            const ClassRows& rows = {});
 
 /// Fills what fits by name and shape, for fine-tuning with another head, and leaves the rest as it
-/// is. Where the file has more or fewer classes, outputs of those that both have fit, too.
-/// Error(data) where nothing does.
-LoadedWeights load_fitting_weights(const std::filesystem::path&, const Program&,
-                                   const Array& weights, const ClassRows& rows = {});
+/// is. Where the file has more or fewer classes, outputs of those that both have fit, too; an array
+/// of as many columns as there are classes here is none of the file's outputs then, and taken as it
+/// is. Error(data) where nothing fits.
+LoadedWeights load_fitting_weights(const safetensors::File&, const Program&, const Array& weights,
+                                   const ClassRows& rows = {});
 
 /// "weight file W: 2 of 14 parameter arrays hold NaN or infinity: a/kernel, a/bias"; empty where
 /// there is none.
@@ -87,13 +89,13 @@ struct PastTraining {
   double validation_split;
 };
 /// Nothing where the file does not say. Error(data).
-std::optional<PastTraining> past_training(const std::filesystem::path&);
+std::optional<PastTraining> past_training(const safetensors::File&);
 
 /// Names of the classes by output; empty where the file does not say. Error(data).
-std::vector<std::string> classes_of_weights(const std::filesystem::path&);
+std::vector<std::string> classes_of_weights(const safetensors::File&);
 
-/// The kernels of the reproducible training that wrote the file; empty for any other. Error(data).
-std::string kernels_of(const std::filesystem::path&);
+/// The kernels of the reproducible training that wrote the file; empty for any other.
+std::string kernels_of(const safetensors::File&);
 
 /// Opens a file that holds exactly the graph's parameters, for export. Error(data) as above.
 WeightValues open_weights(const std::filesystem::path&, const Graph&);

@@ -186,10 +186,19 @@ class EvaluatedParts(TinyTest):
             self.assertEqual(self.evaluate("new", "--validation-split", "0.5")["images"], 4)
             self.assertEqual(self.evaluate("data", "--validation-split", "0", says=["warning", "learnt from"])["images"], 40)
             self.evaluate("data", "--seed", "4", says=["warning", "learnt from"])
+        with self.subTest("the same split as in training, asked for"):
+            again = self.evaluate("data", "--validation-split", "0.25", "--seed", "3", says=["training kept it"])
+            self.assertEqual(again["loss"], kept["loss"])
+        with self.subTest("why, where the split leaves nothing"):
+            done = self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "new", "--threads", "1",
+                               "--validation-split", "0", says=["all of them (as asked for)"])
+            self.assertNotIn("warning", done.stderr)
         with self.subTest("the folder of the training after a file was added"):
             self.make("data", bee=21)
             changed = self.evaluate("data", says=["warning", "changed since training"])
             self.assertEqual(changed["part"], "validation")
+            for words in (("--seed", "9"), ("--validation-split", "0.5"), ("--validation-split", "0")):
+                self.evaluate("data", *words, says=["warning", "as asked for, but", "changed since training"])
 
     def test_parts_of_the_data_go_before_all(self):
         self.make("data/train", ant=8, bee=8)
@@ -237,6 +246,7 @@ class EvaluatedParts(TinyTest):
             self.evaluate("second", run=run, says=["training kept"])
             old = self.evaluate("data", run=run, says=["warning", "an earlier training of these weights"])
             self.assertEqual(old["images"], 20)
+            self.evaluate("data", "--seed", "5", run=run, says=["warning", "as asked for, but an earlier training"])
         done = self.tiny(0, "other", "data", "--weights", "run/weights.safetensors")
         self.assertNotIn("too good", done.stderr)
         for words in (("--seed", "1"), ("--validation-split", "0.5")):
@@ -254,6 +264,8 @@ class EvaluatedParts(TinyTest):
 
         self.change_weights("run", forget)
         self.assertEqual(self.evaluate("data", says=["what training saw is not known"])["images"], 4)
+        for words in (("--seed", "5"), ("--validation-split", "0.5")):
+            self.evaluate("data", *words, says=["warning", "as asked for, but what training saw is not known"])
 
 
 class NotNumbers(TinyTest):
@@ -274,6 +286,7 @@ class NotNumbers(TinyTest):
                            says=["1 of 4 parameter arrays hold NaN or infinity: head/bias", "loss is no number"])
         result = json.loads(done.stdout)
         self.assertIsNone(result["loss"])
+        self.assertIsNone(result["accuracy"])
         self.assertEqual((result["correct"], result["not_numbers"]), (0, result["images"]))
         done = self.expect(65, "predict", "--weights", weights, "--json", "-", "data/ant/0.bmp", says=["hold NaN"])
         self.assertIn("not a number", json.loads(done.stdout)["predictions"][0]["error"])
@@ -283,7 +296,10 @@ class NotNumbers(TinyTest):
         self.change_weights("run", self.spoil("head/bias", 0.0))
         # A ReLU turns what comes of it into zeros: answers are numbers, but mean nothing.
         self.change_weights("run", self.spoil("conv2d/kernel", float("nan")))
-        self.expect(1, "eval", "--weights", weights, "--data", "data", says=["conv2d/kernel", "loss is no number"])
+        done = self.expect(1, "eval", "--weights", weights, "--data", "data",
+                           says=["conv2d/kernel", "loss is no number"])
+        self.assertNotIn("accuracy:", done.stdout)
+        self.assertNotIn("Accuracy @", done.stdout)
         self.expect(0, "predict", "--weights", weights, "data/ant/0.bmp", says=["warning", "conv2d/kernel"])
         self.expect(0, "export", "--weights", weights, "--safetensors", "k.safetensors", says=["conv2d/kernel"])
         self.tiny(65, "again", "data", "--weights", weights, "--partial", says=["conv2d/kernel"])
@@ -362,11 +378,30 @@ class OtherClasses(TinyTest):
             after, _ = self.go_on("renamed", says=["know the classes cow, ant, bee; the data has ant, cow, yak",
                                                    "outputs of 2 classes", "yak with that of bee"])
             self.assertEqual(after, {"ant": turned["ant"], "cow": turned["cow"], "yak": turned["bee"]})
+        with self.subTest("folders that are called as made-up names are"):
+            self.make("numbers", **{"class 0": 6, "class 1": 6, "class 2": 6})
+            self.go_on("numbers", says=["warning", "the data has class 0, class 1, class 2", "class 0 with that of"])
         with self.subTest("fewer classes"):
             self.make("fewer", bee=6, cow=6)
             self.tiny(65, "next", "fewer", "--weights", "run/weights.safetensors", says=["head/bias is 3, not 2"])
             after, _ = self.go_on("fewer", "--partial", says=["the outputs of 2 classes that both know"])
             self.assertEqual(after, {"bee": turned["bee"], "cow": turned["cow"]})
+
+
+class NamesOfOtherOutputs(TinyTest):
+    def test_are_refused(self):
+        self.make("data", ant=4, bee=4, cow=4)
+        self.tiny(0, "run", "data")
+        for names in (["v", "w", "cow", "bee", "ant"], ["cow", "bee"], ["ant"]):
+            def rename(metadata, _):
+                metadata["classes"] = json.dumps(names)
+            self.change_weights("run", rename)
+            with self.subTest(names):
+                says = [f"names {len(names)} classes for 3 outputs"]
+                self.tiny(65, "next", "data", "--weights", "run/weights.safetensors", says=says)
+                self.expect(65, "eval", "--weights", "run/weights.safetensors", "--data", "data", says=says)
+                self.tiny(0, "next", "data", "--weights", "run/weights.safetensors", "--partial",
+                          says=["4 of 4 parameter arrays"])
 
 
 class OtherWeights(ProgramTest):

@@ -1,6 +1,7 @@
 """Limits of the system (ulimit, /dev/shm), pipes in place of files, and overwritten runs that are killed."""
 import json
 import os
+import pwd
 import signal
 import subprocess
 import time
@@ -14,6 +15,27 @@ CODES_OF_SIGNALS = range(128, 160)
 
 def as_root(test):
     return unittest.skipUnless(os.geteuid() == 0, "needs root")(test)
+
+
+def unused_user():
+    """The number of a user that nobody is and no process belongs to: `ulimit -u` counts threads of all of them."""
+    taken = {owner_of(f"/proc/{entry}") for entry in filter(str.isdigit, os.listdir("/proc"))}
+    return str(next(user for user in range(61_184 + os.getpid() % 4000, 65_520)
+                    if user not in taken and not has_name(user)))
+
+
+def owner_of(path):
+    try:
+        return os.stat(path).st_uid
+    except OSError:
+        return None  # it has ended
+
+
+def has_name(user):
+    try:
+        return pwd.getpwuid(user) is not None
+    except KeyError:
+        return False
 
 
 class Ulimit(ProgramTest):
@@ -61,12 +83,15 @@ class Ulimit(ProgramTest):
         self.assertEqual(code, 74, text)
         self.assertEqual(self.temporary_files(), [])
 
+    STACKS = "-s 8192; ulimit "  # of a thread; a shell may have others, which would decide what fits
+
     def test_addresses(self):
         for kilobytes in (70_000, 100_000, 150_000, 180_000, 200_000, 220_000, 300_000):
-            code, text = self.limited(f"-v {kilobytes}", *SMALL[:-2], "--threads", "4", "--steps", "1", "--out",
-                                      f"v{kilobytes}")
+            code, text = self.limited(f"{self.STACKS}-v {kilobytes}", *SMALL[:-2], "--threads", "4", "--steps", "1",
+                                      "--out", f"v{kilobytes}")
             self.check(code, text, f"ulimit -v {kilobytes}")
-        code, text = self.limited("-v 400000", *SMALL[:-2], "--threads", "64", "--steps", "1", "--out", "v")
+        code, text = self.limited(f"{self.STACKS}-v 400000", *SMALL[:-2], "--threads", "64", "--steps", "1", "--out",
+                                  "v")
         self.assertEqual(code, 2, text)
         self.assertIn("ulimit -v 400000", text)
 
@@ -87,15 +112,14 @@ class Ulimit(ProgramTest):
     @as_root
     def test_processes_of_another_user(self):
         os.chmod(self.folder, 0o777)
-        if subprocess.run(["setpriv", "--reuid", "nobody", "--clear-groups", "test", "-x", PROGRAM]).returncode:
+        user = unused_user()
+        if subprocess.run(["setpriv", "--reuid", user, "--clear-groups", "test", "-x", PROGRAM]).returncode:
             self.skipTest("another user cannot reach the program")
         os.environ["XDG_CACHE_HOME"] = self.path("cache")
-        taken = subprocess.run("ps -L -u nobody --no-headers | wc -l", shell=True, text=True,
-                               stdout=subprocess.PIPE).stdout
-        for more in (1, 2, 3, 5, 10, 40):
-            limit = f"-u {int(taken) + more}"
-            code, text = self.limited(limit, *SMALL[:-2], "--threads", "4", "--steps", "1", "--out", f"u{more}",
-                                      user="nobody")
+        for threads in (1, 2, 3, 5, 10, 40):
+            limit = f"-u {threads}"
+            code, text = self.limited(limit, *SMALL[:-2], "--threads", "4", "--steps", "1", "--out", f"u{threads}",
+                                      user=user)
             self.check(code, text, f"ulimit {limit}")
             if code:
                 self.assertIn("ulimit -u", text)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import unittest
 
+from program import PROGRAM
 from sweeps import CELL, GRID, SweepTest, needs_mpirun
 
 
@@ -68,6 +69,23 @@ class Tables(SweepTest):
         with open(self.path("s", "cells", "np2-t1-b16-cpu", "cell.json")) as f:
             self.assertEqual(json.load(f), self.cells()[2, 16])
         self.expect(2, "sweep", "--config", "s/sweep.json", "--task", "5", says=["from 1 to 4"])
+
+    def test_a_plan_means_the_same_from_any_folder(self):
+        self.expect(0, "data", "synth", "images", "--images", "40", "--image-size", "64")
+        self.expect(0, "sweep", "--image-size", "64", "--data", "images", "--steps", "2", "--repeat", "1", "--np", "1",
+                    "--batch", "8", "--out", "s", "--plan-only")
+        with open(self.path("s", "sweep.json")) as f:
+            flags = json.load(f)
+        self.assertEqual((flags["data"], flags["out"]),
+                         (os.path.realpath(self.path("images")), os.path.realpath(self.path("s"))))
+        os.mkdir(self.path("else"))
+        for words in (["--task", "1"], ["--collect"]):
+            done = subprocess.run([PROGRAM, "sweep", "--config", "../s/sweep.json", *words], cwd=self.path("else"),
+                                  text=True, capture_output=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([c["status"] for c in self.cells().values()], ["scaled"])
+        self.assertEqual(os.listdir(self.path("else")), [])
+        self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
 
     def test_cells_of_a_batch_lose_alike(self):
         # Two ranks need more steps to find their algorithms, so more pictures, than one.

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "data/image_files.h"
 #include "data/made_files.h"
 
 namespace cputrain {
@@ -161,10 +162,11 @@ TEST(Decode, complaints_of_libjpeg_are_accepted_and_marked) {
 TEST(Decode, every_prefix_of_the_other_formats_is_truncated) {
   const Picture picture = smooth_picture(9, 7), grey = dark_grey_picture(9, 7);
   const Bytes png = png_of(picture), bmp = bmp_of(picture), gif = gif_of(grey);
-  for (std::size_t size = 8; size < png.size(); ++size) {
+  constexpr std::size_t kIend = 12, kPadding = 1;  // a row of 27 bytes takes 28
+  for (std::size_t size = 8; size < png.size() - kIend; ++size) {
     EXPECT_EQ(status_of(prefix(png, size)), ReadStatus::truncated) << size;
   }
-  for (std::size_t size = 18; size < bmp.size(); ++size) {
+  for (std::size_t size = 18; size < bmp.size() - kPadding; ++size) {
     EXPECT_EQ(status_of(prefix(bmp, size)), ReadStatus::truncated) << size;
   }
   for (std::size_t size = 6; size < gif.size() - 1; ++size) {
@@ -172,6 +174,46 @@ TEST(Decode, every_prefix_of_the_other_formats_is_truncated) {
   }
   EXPECT_EQ(status_of(prefix(gif, gif.size() - 1)), ReadStatus::ok)
       << "only the trailer is missing";
+}
+
+TEST(Decode, png_without_its_end) {
+  const Picture picture = smooth_picture(9, 7);
+  const Bytes png = png_of(picture);
+  const std::size_t end = png.size() - 12;  // of IDAT
+  for (std::size_t size = end; size < png.size(); ++size) {
+    const Decoded cut = decode(prefix(png, size));
+    EXPECT_EQ(cut.result.status, ReadStatus::ok) << "no pixel is missing: " << cut.result.detail;
+    EXPECT_TRUE(cut.result.warned) << size;
+    EXPECT_EQ(cut.picture.rgb, picture.rgb);
+  }
+  EXPECT_FALSE(decode(png).result.warned);
+  // A wrong checksum of the pixels before, and one of the end itself.
+  EXPECT_EQ(status_of(prefix(patched(png, end - 1, png[end - 1] ^ 1u, 1), end)),
+            ReadStatus::not_an_image);
+  EXPECT_EQ(status_of(patched(png, png.size() - 1, png.back() ^ 1u, 1)), ReadStatus::not_an_image);
+}
+
+/// What fills the last row of the file to a multiple of four bytes is no pixel.
+TEST(Decode, bmp_without_the_padding_of_its_last_row) {
+  for (const auto& [width, padding] : {std::pair{9, 1u}, {10, 2u}, {11, 3u}, {12, 0u}}) {
+    const Picture picture = smooth_picture(width, 7);
+    const Bytes bmp = bmp_of(picture);
+    const Decoded cut = decode(prefix(bmp, bmp.size() - padding));
+    EXPECT_EQ(cut.result.status, ReadStatus::ok) << width << cut.result.detail;
+    EXPECT_EQ(cut.picture.rgb, picture.rgb) << width;
+    EXPECT_EQ(status_of(prefix(bmp, bmp.size() - padding - 1)), ReadStatus::truncated) << width;
+  }
+  for (const char* name : {"bmp 1 bit", "bmp 4 bits", "bmp grey"}) {
+    const ImageFile& file = image_file(name);
+    const auto width = static_cast<std::size_t>(file.picture.width);
+    const std::size_t row = (width * file.bytes[28] + 7) / 8;
+    const std::size_t padding = (4 - row % 4) % 4;
+    ASSERT_GT(padding, 0u) << name;
+    const Decoded cut = decode(prefix(file.bytes, file.bytes.size() - padding));
+    EXPECT_EQ(cut.picture.rgb, file.picture.rgb) << name;
+    EXPECT_EQ(status_of(prefix(file.bytes, file.bytes.size() - padding - 1)), ReadStatus::truncated)
+        << name;
+  }
 }
 
 TEST(Decode, damaged_png_is_noticed) {

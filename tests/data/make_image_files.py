@@ -214,7 +214,10 @@ def gif_files():
     add("gif of a large screen and few codes",
         gif(index, colours, screen=(9459, 9459), size=(9459, 9459), codes=gif_codes(index.ravel())), "truncated")
     add("gif index behind its palette", gif(index + 60, colours), "not an image")
-    add("gif image beside its screen", gif(index, colours, left=1), "not an image")
+    grown = np.broadcast_to(colours[9], (H + 2, W + 1, 3)).copy()
+    grown[2:, 1:] = colours[index]
+    add("gif whose screen is too small", gif(index, colours, left=1, top=2, screen=(4, 3), background=9), pixels=grown)
+    add("gif image far beside its screen", gif(index, colours, left=16380), "too large")
     add("gif image of no size", gif(index, colours, size=(0, 0)), "not an image")
     add("gif without a palette", gif(index, colours)[:10] + b"\0\0\0" + gif(index, colours)[13 + 192:], "not an image")
     add("gif without an image", gif(index, colours)[:13 + 192] + b";", "not an image")

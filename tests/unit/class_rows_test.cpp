@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "backends/reference/reference_backend.h"
+#include "core/error.h"
 #include "support/own_program.h"
 #include "support/temporary_folder.h"
 #include "train/weights.h"
@@ -17,10 +18,13 @@ namespace cputrain {
 namespace {
 
 using Names = std::vector<std::string>;
+using safetensors::File;
 using Source = std::vector<std::optional<std::size_t>>;
 
 TEST(MatchClasses, ByNameThenByWhatIsLeft) {
-  const auto match = [](const Names& data, const Names& file) { return match_classes(data, file); };
+  const auto match = [](const Names& data, const Names& file) {
+    return match_classes(data, file, data.size());
+  };
   EXPECT_FALSE(match({"a", "b"}, {"a", "b"}).moves());
   EXPECT_EQ(match({"c", "a", "b"}, {"a", "b", "c"}).source, (Source{2, 0, 1}));
   EXPECT_TRUE(match({"c", "a", "b"}, {"a", "b", "c"}).others.empty());
@@ -38,13 +42,26 @@ TEST(MatchClasses, ByNameThenByWhatIsLeft) {
 
 TEST(MatchClasses, MadeUpNamesStandForAny) {
   const ClassMatch padded =
-      match_classes(Names{"cat", "dog", "class 2"}, Names{"class 0", "class 1", "class 2"});
+      match_classes(Names{"cat", "dog", "class 2"}, Names{"class 0", "class 1", "class 2"}, 2);
   EXPECT_FALSE(padded.moves());
   EXPECT_TRUE(padded.others.empty());
-  EXPECT_EQ(match_classes(Names{"cat", "class 1"}, Names{"dog", "cat"}).source, (Source{1, 0}));
-  EXPECT_EQ(match_classes(Names{"class 7", "cat"}, Names{"dog", "cat"}).others,
-            std::vector<std::size_t>{0})
-      << "a folder of that name is no made-up one";
+  EXPECT_EQ(match_classes(Names{"cat", "class 1"}, Names{"dog", "cat"}, 1).source, (Source{1, 0}));
+  EXPECT_TRUE(match_classes(Names{"cat", "class 1"}, Names{"dog", "cat"}, 1).others.empty());
+  // As of a folder "class 1" beside a class without a name.
+  const Names odd{"cat", "class 1", "class 2 (no name)"};
+  EXPECT_TRUE(match_classes(odd, Names{"cat", "class 1", "cow"}, 2).others.empty());
+  EXPECT_TRUE(match_classes(Names{"cat", "class 1", "cow"}, odd, 3).others.empty());
+}
+
+TEST(MatchClasses, FoldersThatAreCalledLikeMadeUpNamesAreNone) {
+  using Others = std::vector<std::size_t>;
+  const auto others = [](const Names& data, std::size_t named) {
+    return match_classes(data, Names{"cat", "dog"}, named).others;
+  };
+  EXPECT_EQ(others({"class 0", "class 1"}, 2), (Others{0, 1}));
+  EXPECT_EQ(others({"class 0", "class 1"}, 1), (Others{0}));
+  EXPECT_EQ(others({"class 0", "class 1"}, 0), Others{});
+  EXPECT_EQ(others({"class 7", "cat"}, 2), (Others{0}));
 }
 
 Graph headed(const std::vector<Layer>& head, int width = 6) {
@@ -109,7 +126,7 @@ void fill(const Graph& graph, const Program& program, const Array& weights) {
   for (std::size_t p = 0; p < program.layout().parameters.size(); ++p) {
     auto values = program.to_canonical(p, weights);
     for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] += 0.1 + 0.05 * static_cast<double>(i % 7);
+      values[i] += 0.02 + 0.01 * static_cast<double>(i % 7);
     program.from_canonical(p, values, weights);
   }
 }
@@ -124,8 +141,8 @@ class Permuted : public ::testing::Test {
   }
 
   ClassRows rows(const Graph& graph, const Names& classes) const {
-    const Names file = classes_of_weights(path_);
-    return {class_outputs(graph), match_classes(classes, file).source, file.size()};
+    const Names file = classes_of_weights(File(path_));
+    return {class_outputs(graph), match_classes(classes, file, classes.size()).source, file.size()};
   }
 
   const TemporaryFolder folder_;
@@ -142,11 +159,11 @@ TEST_F(Permuted, NetworksAnswerTheSameByName) {
     for (const auto& [name, graph] : heads(static_cast<int>(file.size()))) {
       save(graph, file);
       const OwnProgram loaded(*backend_, graph, {1});
-      load_weights(path_, loaded.program(), loaded.arenas().weights, rows(graph, data));
+      load_weights(File(path_), loaded.program(), loaded.arenas().weights, rows(graph, data));
       for (const auto& [label, probability] : answers(loaded.program(), data)) {
         EXPECT_NEAR(probability, before_.at(label), 1e-6) << name << " " << label;
       }
-      load_weights(path_, loaded.program(), loaded.arenas().weights);
+      load_weights(File(path_), loaded.program(), loaded.arenas().weights);
       double most = 0;
       for (const auto& [label, probability] : answers(loaded.program(), data)) {
         most = std::max(most, std::abs(probability - before_.at(label)));
@@ -161,7 +178,7 @@ TEST_F(Permuted, OneOutputIsTurnedRound) {
     save(graph, {"dog", "cat"});
     const OwnProgram loaded(*backend_, graph, {1});
     const Names data{"cat", "dog"};
-    load_weights(path_, loaded.program(), loaded.arenas().weights, rows(graph, data));
+    load_weights(File(path_), loaded.program(), loaded.arenas().weights, rows(graph, data));
     const auto after = answers(loaded.program(), data);
     EXPECT_NEAR(after.at("cat"), before_.at("cat"), 1e-6) << name;
     EXPECT_GT(std::abs(before_.at("cat") - before_.at("dog")), 1e-3) << name;
@@ -179,7 +196,7 @@ TEST_F(Permuted, MoreOrFewerClassesTakeThoseThatBothHave) {
     return result;
   };
   const OwnProgram stored(*backend_, three, {1});
-  load_weights(path_, stored.program(), stored.arenas().weights);
+  load_weights(File(path_), stored.program(), stored.arenas().weights);
   const std::vector<std::tuple<Graph, Names, Source>> cases{
       {four, Names{"c", "x", "a", "y"}, Source{2, std::nullopt, 0, std::nullopt}},
       {two, Names{"c", "b"}, Source{2, 1}}};
@@ -188,8 +205,8 @@ TEST_F(Permuted, MoreOrFewerClassesTakeThoseThatBothHave) {
     for (const OwnProgram* program : {&loaded, &first}) {
       initialise_weights(graph, program->program(), 9, program->arenas().weights);
     }
-    const LoadedWeights result =
-        load_fitting_weights(path_, loaded.program(), loaded.arenas().weights, rows(graph, data));
+    const LoadedWeights result = load_fitting_weights(File(path_), loaded.program(),
+                                                      loaded.arenas().weights, rows(graph, data));
     EXPECT_EQ(result.by_class, (Names{"dense/kernel", "dense/bias"}));
     EXPECT_TRUE(result.match.whole());
     for (const std::size_t p : {2u, 3u}) {
@@ -208,9 +225,39 @@ TEST_F(Permuted, OneOutputAndSeveralHaveNoColumnInCommon) {
   const Graph three = heads(3).at("dense");
   const OwnProgram loaded(*backend_, three, {1});
   const LoadedWeights result = load_fitting_weights(
-      path_, loaded.program(), loaded.arenas().weights, rows(three, {"a", "b", "c"}));
+      File(path_), loaded.program(), loaded.arenas().weights, rows(three, {"a", "b", "c"}));
   EXPECT_TRUE(result.by_class.empty());
   EXPECT_EQ(result.match.other_columns.size(), 2u);
+}
+
+/// Names are told by the file, and so may be more or fewer than its arrays have columns.
+TEST_F(Permuted, NamesThatAreNotThoseOfTheOutputsAreRefused) {
+  for (const auto& [outputs, named, data] :
+       {std::tuple{3, Names{"e", "d", "c", "b", "a"}, Names{"a", "b", "c"}},
+        {3, Names{"b", "a"}, Names{"a", "b", "c"}},
+        {1, Names{"c", "b", "a"}, Names{"a", "b"}},
+        {1, Names{"b"}, Names{"a", "b"}}}) {
+    for (const auto& [name, graph] : heads(outputs)) {
+      const OwnProgram saved(*backend_, graph, {1}), loaded(*backend_, graph, {1});
+      fill(graph, saved.program(), saved.arenas().weights);
+      save_weights(path_, {"mine", named, graph, 3}, saved.program(), saved.arenas().weights);
+      const File file(path_);
+      try {
+        load_weights(file, loaded.program(), loaded.arenas().weights, rows(graph, data));
+        ADD_FAILURE() << name;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ExitCode::data);
+        const std::string words = "names " + std::to_string(named.size()) + " classes for " +
+                                  std::to_string(outputs) + " output";
+        EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+      }
+      // In part: as they lie there, since the names say nothing about these columns.
+      load_fitting_weights(file, loaded.program(), loaded.arenas().weights, rows(graph, data));
+      EXPECT_EQ(weights_hash(loaded.program(), loaded.arenas().weights),
+                weights_hash(saved.program(), saved.arenas().weights))
+          << name;
+    }
+  }
 }
 
 TEST_F(Permuted, ArraysThatHoldNoNumbersAreNamed) {
@@ -223,7 +270,7 @@ TEST_F(Permuted, ArraysThatHoldNoNumbersAreNamed) {
     own.program().from_canonical(parameter, values, own.arenas().weights);
   }
   save_weights(path_, {"mine", {"a", "b", "c"}, graph, 3}, own.program(), own.arenas().weights);
-  const LoadedWeights loaded = load_weights(path_, own.program(), own.arenas().weights);
+  const LoadedWeights loaded = load_weights(File(path_), own.program(), own.arenas().weights);
   EXPECT_EQ(loaded.no_numbers, (Names{"conv2d/kernel", "dense/bias"}));
   EXPECT_EQ(no_numbers_text("w", loaded.no_numbers, 4),
             "weight file w: 2 of 4 parameter arrays hold NaN or infinity: conv2d/kernel, "

@@ -16,6 +16,7 @@
 
 #include "core/cache_folder.h"
 #include "core/error.h"
+#include "support/in_a_child.h"
 #include "support/temporary_folder.h"
 
 namespace cputrain {
@@ -100,12 +101,11 @@ TEST(AtomicFile, LeavesWhatLivingProcessesWrite) {
   const auto path = folder.path() / "weights";
   AtomicFile mine(path);
   mine.write("mine");
-  const pid_t child = ::fork();  // another process, and another file of this one
-  if (child == 0) {
+  const int code = in_a_child([&] {  // another process, and another file of this one
     remove_abandoned(path);
-    ::_exit(0);
-  }
-  ::waitpid(child, nullptr, 0);
+    return 3;
+  });
+  EXPECT_EQ(code, 3);
   write_file(path, "of another");
   EXPECT_EQ(text_of(path), "of another");
   mine.commit();
@@ -130,8 +130,7 @@ TEST(AtomicFile, LeavesFilesOfLikeNames) {
 TEST(AtomicFile, AFileLongerThanAllowedIsAnErrorAndGoes) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "weights";
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const int code = in_a_child([&] {
     std::signal(SIGXFSZ, SIG_IGN);  // as block_signals() does
     const struct rlimit limit { 1000, 1000 };
     ::setrlimit(RLIMIT_FSIZE, &limit);
@@ -140,13 +139,11 @@ TEST(AtomicFile, AFileLongerThanAllowedIsAnErrorAndGoes) {
       file.write(std::string(1500, 'x'));
     } catch (const Error& error) {
       const std::string text = error.what();
-      ::_exit(text.find("ulimit -f") != text.npos ? static_cast<int>(error.code()) : 1);
+      return text.find("ulimit -f") != text.npos ? static_cast<int>(error.code()) : 1;
     }
-    ::_exit(0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 74);
+    return 0;
+  });
+  EXPECT_EQ(code, 74);
   EXPECT_EQ(entries(folder.path()), 0u);
 }
 

@@ -2,25 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <functional>
 
 #include "core/error.h"
 #include "core/log_pace.h"
+#include "support/in_a_child.h"
 
 namespace cputrain {
 namespace {
-
-/// The exit code of a child process that does this.
-int in_a_child(const std::function<int()>& what) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(what());
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 void set_limit(decltype(RLIMIT_AS) which, rlim_t value) {
   const struct rlimit limit { value, value };

@@ -1,11 +1,11 @@
 # Fails where a file under SOURCE includes a header of MPI, NCCL, CUDA, oneDNN, TBB, OpenMP, SimGrid, ONNX,
-# protobuf or an image codec: those belong to backends/ and datasets/. main.cpp may name our own adapters.
+# protobuf, libmd, libcsv, zlib or an image codec: those belong to backends/ and datasets/. main.cpp may name our own adapters.
 file(GLOB_RECURSE files ${SOURCE}/*.h ${SOURCE}/*.cpp)
 list(LENGTH files count)
 if(count LESS 20)
   message(FATAL_ERROR "only ${count} files under ${SOURCE}: is the path right?")
 endif()
-set(header "#[ \t]*include[ \t]*[<\"](mpi|nccl|omp|cu[a-z_]+|dnnl[a-z_]*|turbojpeg|jpeglib|png|tiff[a-z]*|stb_[a-z_]+|hwloc|zlib)\\.h")
+set(header "#[ \t]*include[ \t]*[<\"](mpi|nccl|omp|cu[a-z_]+|dnnl[a-z_]*|turbojpeg|jpeglib|jerror|(libpng/)?png|tiff[a-z]*|(stb/)?stb_[a-z_]+|hwloc|zlib|md5|csv)\\.h")
 set(folder "#[ \t]*include[ \t]*[<\"](oneapi|tbb|webp|smpi|simgrid|cub|thrust|onnx|google)/")
 set(adapter "#[ \t]*include[ \t]*\"(backends|datasets)/")
 foreach(file IN LISTS files)

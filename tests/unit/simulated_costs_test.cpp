@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
 
 namespace cputrain {
@@ -17,6 +18,9 @@ std::string name_with(const std::string& data) {
 TEST(CostsFile, IsOfThePicturesThatWereMeasured) {
   EXPECT_EQ(name_with(""), name_with("synthetic:1000"));
   EXPECT_EQ(name_with(""), name_with("synthetic"));
+  EXPECT_EQ(name_with("pictures"), name_with("./none/../pictures")) << "one folder";
+  EXPECT_EQ(name_with("pictures"),
+            name_with((std::filesystem::current_path() / "pictures").string()));
   const std::set<std::string> names{name_with(""), name_with("pictures"), name_with("others"),
                                     name_with("synthetic-dogs")};
   EXPECT_EQ(names.size(), 4u);

@@ -46,13 +46,13 @@ TEST(Weights, SurviveAFile) {
   EXPECT_EQ(description.data->expand, Expand::six_leaky);
   EXPECT_EQ(description.data->place, 7u);
   EXPECT_EQ(description.data->earlier, (std::vector<std::uint64_t>{1, 255}));
-  EXPECT_EQ(past_training(path)->seed, 11u);
+  EXPECT_EQ(past_training(safetensors::File(path))->seed, 11u);
   EXPECT_EQ(to_json(description.graph), to_json(graph));
-  EXPECT_EQ(kernels_of(path), "");
+  EXPECT_EQ(kernels_of(safetensors::File(path)), "");
 
   EXPECT_NE(weights_hash(loaded.program(), loaded.arenas().weights),
             weights_hash(saved.program(), saved.arenas().weights));
-  load_weights(path, loaded.program(), loaded.arenas().weights);
+  load_weights(safetensors::File(path), loaded.program(), loaded.arenas().weights);
   EXPECT_EQ(weights_hash(loaded.program(), loaded.arenas().weights),
             weights_hash(saved.program(), saved.arenas().weights));
 }
@@ -83,7 +83,7 @@ TEST(Weights, OfAnotherModelAreRefusedByName) {
   save_weights(path, {"mine", {"a", "b", "c"}, graph_with(3), 0}, three.program(),
                three.arenas().weights);
   try {
-    load_weights(path, four.program(), four.arenas().weights);
+    load_weights(safetensors::File(path), four.program(), four.arenas().weights);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::data);
@@ -104,7 +104,8 @@ TEST(Weights, ThatFitInPartFillThatPart) {
   const auto head = loaded.program().to_canonical(2, loaded.arenas().weights);
 
   const WeightMatch match =
-      load_fitting_weights(path, loaded.program(), loaded.arenas().weights).match;
+      load_fitting_weights(safetensors::File(path), loaded.program(), loaded.arenas().weights)
+          .match;
   EXPECT_EQ(match.fitting, (std::vector<std::size_t>{0, 1}));
   EXPECT_EQ(match.other_columns.size(), 2u);
   EXPECT_EQ(misfit_text(match),
@@ -114,7 +115,9 @@ TEST(Weights, ThatFitInPartFillThatPart) {
   EXPECT_EQ(loaded.program().to_canonical(2, loaded.arenas().weights), head);
 
   safetensors::write(path, {}, {{"x", {1}, [] { return std::vector{1.0f}; }}});
-  EXPECT_THROW(load_fitting_weights(path, loaded.program(), loaded.arenas().weights), Error);
+  EXPECT_THROW(
+      load_fitting_weights(safetensors::File(path), loaded.program(), loaded.arenas().weights),
+      Error);
 }
 
 TEST(Weights, MessagesNameTheFirstFewOfEachKind) {

@@ -1,14 +1,17 @@
 // Words that come from outside on their way to people, JSON and files.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/absolute_path.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/print.h"
 #include "core/tell.h"
 #include "data/class_names.h"
 #include "data/data_spec.h"
+#include "support/temporary_folder.h"
 
 namespace cputrain {
 namespace {
@@ -69,6 +72,12 @@ TEST(ClassNames, AnyTextOfUtf8WillDo) {
 
 TEST(ClassNames, NamelessOnesAreUnlikeTheOthers) {
   EXPECT_EQ(name_of_nameless(std::vector<std::string>{"a"}, 1), "class 1");
+  for (const char* name : {"class 1", "class 1 (no name)", "class 1 (no name) (no name)"}) {
+    EXPECT_TRUE(is_name_of_nameless(name, 1)) << name;
+  }
+  for (const char* name : {"class 2", "class 1 ", "class 1(no name)", " (no name)", "", "cat"}) {
+    EXPECT_FALSE(is_name_of_nameless(name, 1)) << name;
+  }
   EXPECT_EQ(name_of_nameless(std::vector<std::string>{"class 1", "class 1 (no name)"}, 1),
             "class 1 (no name) (no name)");
 }
@@ -94,6 +103,23 @@ TEST(DataSpec, PathsBeginAtTheRootAndWordsStay) {
     EXPECT_EQ(absolute_data_spec(spec), absolute);
     EXPECT_EQ(absolute_data_spec(absolute), absolute) << "nothing to do a second time";
   }
+}
+
+/// The folder above a link is not the one above what the link names.
+TEST(AbsolutePath, FollowsLinksBeforeItGoesUp) {
+  const TemporaryFolder folder;
+  const auto root = std::filesystem::canonical(folder.path());
+  std::filesystem::create_directories(root / "far/away");
+  std::filesystem::create_directory_symlink(root / "far/away", root / "link");
+  std::filesystem::create_directory_symlink("loop", root / "loop");
+  EXPECT_EQ(absolute_path((root / "link/../x").string()), (root / "far/x").string());
+  EXPECT_EQ(absolute_path((root / "link").string()), (root / "far/away").string());
+  EXPECT_EQ(absolute_path((root / "none/../x").string()), (root / "x").string());
+  EXPECT_EQ(absolute_path((root / "loop/x").string()), (root / "loop/x").string());
+  EXPECT_EQ(absolute_path(""), "");
+  EXPECT_EQ(absolute_data_spec("coco:" + (root / "link/../a.json").string() + "," +
+                               (root / "link/b.json").string()),
+            "coco:" + (root / "far/a.json").string() + "," + (root / "far/away/b.json").string());
 }
 
 }  // namespace
