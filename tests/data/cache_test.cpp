@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <mutex>
 #include <thread>
@@ -270,6 +271,29 @@ TEST_F(Cache, a_sample_of_pixels_is_drawn_by_seed) {
   EXPECT_EQ(pixel_sample(data, 1), pixel_sample(data, 1));
   EXPECT_NE(pixel_sample(data, 1), pixel_sample(data, 2));
   EXPECT_NE(pixel_sample(data, 1).find("of 64 images"), std::string::npos);
+}
+
+/// Of a tall image 64 rows count, the first and the last among them and none far from the next; of
+/// a low one all do.
+TEST(PixelSample, looks_at_rows_all_over_an_image) {
+  for (const int height : {1, 2, 64, 65, 300}) {
+    Bytes pixels(static_cast<std::size_t>(height) * 2 * 3, 7);
+    DecodedData data;
+    data.train.image = {height, 2, 3};
+    data.train.pixels = {pixels.data()};
+    const std::string plain = pixel_sample(data, 1);
+    std::vector<int> seen;
+    for (int y = 0; y < height; ++y) {
+      std::uint8_t& value = pixels[static_cast<std::size_t>(y) * 6 + 5];
+      value ^= 1;
+      if (pixel_sample(data, 1) != plain) seen.push_back(y);
+      value ^= 1;
+    }
+    ASSERT_EQ(seen.size(), static_cast<std::size_t>(std::min(height, 64))) << height;
+    EXPECT_EQ(seen.front(), 0);
+    EXPECT_EQ(seen.back(), height - 1);
+    for (std::size_t i = 1; i < seen.size(); ++i) EXPECT_LE(seen[i] - seen[i - 1], height / 63 + 1);
+  }
 }
 
 /// A mapped file gives the pixels that were packed, so the ranks of a node with a cache and of one
