@@ -23,13 +23,21 @@ struct flock whole(short type) {
 
 }  // namespace
 
+int try_lock(int descriptor, FileLock::Kind kind) {
+  struct flock lock = whole(kind == FileLock::Kind::exclusive ? F_WRLCK : F_RDLCK);
+  return ::fcntl(descriptor, F_OFD_SETLK, &lock) == 0 ? 0 : errno;
+}
+
+bool is_taken(int lock_error) { return lock_error == EAGAIN || lock_error == EACCES; }
+
 std::optional<FileLock> FileLock::take(const std::filesystem::path& path, Kind kind) {
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  struct flock lock = whole(kind == Kind::exclusive ? F_WRLCK : F_RDLCK);
-  if (descriptor >= 0 && ::fcntl(descriptor, F_OFD_SETLK, &lock) == 0) return FileLock(descriptor);
-  const int error = errno;
-  if (descriptor >= 0) ::close(descriptor);
-  if (descriptor >= 0 && (error == EAGAIN || error == EACCES)) return std::nullopt;
+  const int error = descriptor < 0 ? errno : try_lock(descriptor, kind);
+  if (error == 0) return FileLock(descriptor);
+  if (descriptor >= 0) {
+    ::close(descriptor);
+    if (is_taken(error)) return std::nullopt;
+  }
   fail(ExitCode::output, "cannot lock " + path.string() + ": " + std::strerror(error) +
                              " (two sweeps might write the same files); name another --out");
 }

@@ -22,6 +22,14 @@ class FileLock {
   int descriptor_;
 };
 
+/// Tries to lock a whole open file for writing (exclusive) or reading (shared), without waiting;
+/// errno, 0 for success. The lock goes with the last descriptor of this open file, duplicates
+/// included.
+int try_lock(int descriptor, FileLock::Kind);
+
+/// Whether that error means that somebody else has the lock, and not that there are no locks here.
+bool is_taken(int lock_error);
+
 /// Looks whether somebody has a lock on a file, without taking it.
 class LockProbe {
  public:

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/file_lock.h"
 
 namespace cputrain {
 namespace {
@@ -70,18 +71,6 @@ bool is_temporary_of(std::string_view name, std::string_view file) {
          digits(numbers.substr(hyphen + 1));
 }
 
-/// Tries to lock the whole file; errno, 0 for success. A lock of the open file description: the
-/// system takes it back with the process.
-int try_lock(int descriptor) {
-  struct flock whole {};
-  whole.l_type = F_WRLCK;
-  whole.l_whence = SEEK_SET;
-  return ::fcntl(descriptor, F_OFD_SETLK, &whole) == 0 ? 0 : errno;
-}
-
-/// Whether another process has the lock; not where the file system knows no locks.
-bool is_taken(int lock_error) { return lock_error == EAGAIN || lock_error == EACCES; }
-
 /// Locked where the file system can; -1 with errno where it cannot be made. A process that clears
 /// up may have taken it for abandoned before it was locked: then it is made again.
 int open_temporary(const std::filesystem::path& path) {
@@ -89,7 +78,7 @@ int open_temporary(const std::filesystem::path& path) {
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (descriptor < 0) return -1;
     struct stat about {};
-    const bool taken = is_taken(try_lock(descriptor));
+    const bool taken = is_taken(try_lock(descriptor, FileLock::Kind::exclusive));
     if (!taken && (::fstat(descriptor, &about) != 0 || about.st_nlink > 0)) return descriptor;
     ::close(descriptor);
   }
@@ -105,7 +94,7 @@ void remove_if_abandoned(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0) return;
   const Closing closing{descriptor};
-  const int error = try_lock(descriptor);
+  const int error = try_lock(descriptor, FileLock::Kind::exclusive);
   if (is_taken(error)) return;  // somebody writes it
   if (error == 0 || is_old(path)) ::unlink(path.c_str());
 }
@@ -153,20 +142,17 @@ void AtomicFile::write_at(std::size_t offset, std::span<const std::byte> bytes) 
 void AtomicFile::close(Durability durability) {
   if (durability == Durability::disk && ::fsync(descriptor_) != 0 && errno != EINVAL)
     cannot_write(path_, errno);
-  if (::close(std::exchange(descriptor_, -1)) != 0) {
-    const int error = errno;
-    ::unlink(temporary_.c_str());
-    cannot_write(path_, error);
-  }
+  // Until the file has its name nobody may take it for abandoned.
+  const int lock = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+  if (lock < 0) cannot_write(path_, errno);
+  // Network file systems may tell of a full disk only here.
+  if (::close(std::exchange(descriptor_, lock)) != 0) cannot_write(path_, errno);
 }
 
 void AtomicFile::commit(Durability durability) {
   close(durability);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    const int error = errno;
-    ::unlink(temporary_.c_str());
-    cannot_write(path_, error);
-  }
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) cannot_write(path_, errno);
+  ::close(std::exchange(descriptor_, -1));
   if (durability == Durability::disk) sync_folder(path_.parent_path());
 }
 
@@ -180,6 +166,7 @@ bool AtomicFile::commit_new() {
                                                                : errno;
   }
   ::unlink(temporary_.c_str());
+  ::close(std::exchange(descriptor_, -1));
   if (error != 0 && error != EEXIST) cannot_write(path_, error);
   sync_folder(path_.parent_path());
   return error == 0;

@@ -20,7 +20,7 @@ void remove_abandoned(const std::filesystem::path&);
 
 /// A file that grows under a temporary name and appears whole under its own with commit(). Without
 /// commit() nothing is left behind; where the process is killed, the next AtomicFile of that path
-/// clears up. The temporary file is locked, which tells others that its process lives.
+/// clears up. The temporary file is locked until then, which tells others that its process lives.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -37,7 +37,7 @@ class AtomicFile {
   bool commit_new();
 
  private:
-  void close(Durability);
+  void close(Durability);  ///< for writing; the lock stays, by another descriptor
   std::filesystem::path path_, temporary_;
   int descriptor_ = -1;
 };

@@ -9,7 +9,9 @@
 #include <atomic>
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -158,6 +160,32 @@ TEST(AtomicFile, TwoOfOneNameDoNotMix) {
   EXPECT_EQ(text_of(path), "first");
   second.commit();
   EXPECT_EQ(text_of(path), "the second");
+  EXPECT_EQ(entries(folder.path()), 1u);
+}
+
+// Between the end of writing and the rename, too, the file is somebody's.
+TEST(AtomicFile, ProcessesThatClearUpTakeNoFinishedFile) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "cells.json";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (;;) remove_abandoned(path);
+  }
+  const auto again = [&](int times, const std::function<void()>& what) {
+    for (int i = 0; i < times; ++i) what();
+  };
+  EXPECT_NO_THROW(again(3000, [&] {
+    AtomicFile file(path);
+    file.write("whole");
+    file.commit(Durability::process);
+  }));
+  EXPECT_NO_THROW(again(300, [&] {
+    std::filesystem::remove(path);
+    if (!create_file(path, "whole")) throw std::runtime_error("it is not new");
+  }));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(text_of(path), "whole");
   EXPECT_EQ(entries(folder.path()), 1u);
 }
 
