@@ -68,9 +68,12 @@ void SignalWatch::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const int signal = sigtimedwait(&set, nullptr, &patience);
     if (signal > 0) remember(signal);
-    if (is_held()) continue;
-    if (const int came = std::exchange(remembered_, 0)) answer(came);
-    look_around();
+    // One lock over question and answer: nobody may begin to hold in between.
+    const std::lock_guard lock(mutex_);
+    if (!is_held()) {
+      if (const int came = std::exchange(remembered_, 0)) answer(came);
+    }
+    look_around();  // held or not: a launcher that is gone waits for nobody
   }
 }
 
@@ -85,8 +88,7 @@ void SignalWatch::change_held(int by) {
   held_ += by;
 }
 
-bool SignalWatch::is_held() {
-  const std::lock_guard lock(mutex_);
+bool SignalWatch::is_held() const {
   const bool hangs = remembered_ != 0 && since_signal_.seconds() >= kMostHeld;
   return held_ > 0 && !hangs;
 }
@@ -97,7 +99,6 @@ void SignalWatch::answer(int signal) {
 }
 
 void SignalWatch::ask_for_stop(int signal) {
-  const std::lock_guard lock(mutex_);
   if (!armed_)
     _exit(static_cast<int>(signal == SIGINT ? ExitCode::interrupted : ExitCode::stopped));
   int none = 0;
@@ -108,15 +109,12 @@ void SignalWatch::ask_for_stop(int signal) {
 }
 
 void SignalWatch::terminated(int signal) {
-  std::unique_lock lock(mutex_);
   if (!armed_) _exit(static_cast<int>(ExitCode::stopped));  // there is nothing to save yet
   if (on_terminate_) _exit(on_terminate_());
-  lock.unlock();
   ask_for_stop(signal);
 }
 
 void SignalWatch::look_around() {
-  const std::lock_guard lock(mutex_);
   if (gone_ && gone_()) _exit(static_cast<int>(ExitCode::stopped));
 }
 

@@ -24,9 +24,9 @@ bool is_ignored(int signal);
 ///
 /// Armed, while there is something to save: the first SIGINT (Ctrl-C) or SIGUSR1 (a batch system's
 /// word that time is up) asks for a stop after the running step; a SIGINT after it ends the process
-/// with 130. SIGTERM and SIGHUP (a
-/// lost terminal) call the function given and end the process with the code it returns: under
-/// mpirun SIGTERM comes a second before SIGKILL, which no step would survive.
+/// with 130. SIGTERM and SIGHUP (a lost terminal) call the function given and end the process with
+/// the code it returns: under mpirun SIGTERM comes a second before SIGKILL, which no step would
+/// survive.
 /// Armed without a function, SIGTERM and SIGHUP ask for a stop, too.
 class SignalWatch {
  public:
@@ -49,7 +49,8 @@ class SignalWatch {
   [[nodiscard]] Armed arm();
   /// While one lives, signals are only remembered, the first of them, and are answered when the
   /// last is gone: for calls that no process may end in. A process that hangs there for kMostHeld
-  /// seconds after a signal is ended by it all the same.
+  /// seconds after a signal is ended by it all the same; a hundred ranks that load a program from a
+  /// slow file system at once need some tens of them.
   class Held {
    public:
     explicit Held(SignalWatch& watch) : watch_(watch) { watch_.change_held(1); }
@@ -61,21 +62,23 @@ class SignalWatch {
     SignalWatch& watch_;
   };
   [[nodiscard]] std::shared_ptr<Held> hold() { return std::make_shared<Held>(*this); }
-  static constexpr double kMostHeld = 20;
+  static constexpr double kMostHeld = 120;
 
   bool stop_requested() const { return stop_signal_ != 0; }
   /// What a stopped program returns: 130 after SIGINT, else 75.
   int stop_code() const;
 
-  /// From now on the process ends (with 75) soon after `gone` is true: what it works for has died.
+  /// From now on the process ends (with 75) soon after `gone` is true, held or not: what it works
+  /// for has died.
   void end_when(std::function<bool()> gone);
 
  private:
   void set(bool armed, std::function<int()> on_terminate);
   void run(const std::stop_token&);
   void change_held(int by);
-  bool is_held();
   void remember(int signal);
+  // With the mutex locked:
+  bool is_held() const;
   void answer(int signal);
   void ask_for_stop(int signal);
   void terminated(int signal);

@@ -1,0 +1,137 @@
+#include "core/signals.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <new>
+#include <thread>
+
+namespace cputrain {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A process with a SignalWatch, and what it shares with this one.
+class Watched {
+ public:
+  struct Shared {
+    std::atomic<bool> ready = false, held = false;
+  };
+
+  explicit Watched(const std::function<void(SignalWatch&, Shared&)>& work)
+      : shared_(new (::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Shared) {
+    child_ = ::fork();
+    if (child_ != 0) return;
+    block_signals();
+    SignalWatch watch;
+    work(watch, *shared_);
+    ::_exit(1);
+  }
+  ~Watched() { ::munmap(shared_, sizeof(Shared)); }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+  void send(int signal) const { ::kill(child_, signal); }
+  void wait_until_ready() const {
+    while (!shared_->ready) std::this_thread::sleep_for(milliseconds(1));
+  }
+  bool held() const { return shared_->held; }
+  /// The exit code; -1 where it did not end within the time, and is killed.
+  int end_within(std::chrono::seconds time) const {
+    int status = 0;
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (::waitpid(child_, &status, WNOHANG) == 0) {
+      if (std::chrono::steady_clock::now() > end) {
+        ::kill(child_, SIGKILL);
+        ::waitpid(child_, &status, 0);
+        return -1;
+      }
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
+  }
+
+ private:
+  Shared* shared_;
+  pid_t child_;
+};
+
+// A signal finds a moment between calls in which no process may end, and never one of them.
+TEST(SignalWatch, NoProcessEndsWhileItIsHeld) {
+  for (int i = 0; i < 8; ++i) {
+    const Watched process([](SignalWatch& watch, Watched::Shared& shared) {
+      const auto spin = [](int times) {
+        for (int n = 0; n < times; ++n) std::atomic_signal_fence(std::memory_order_seq_cst);
+      };
+      for (;;) {
+        {
+          const auto held = watch.hold();
+          shared.held = true;
+          shared.ready = true;
+          spin(20'000);
+          shared.held = false;
+        }
+        spin(10'000);
+      }
+    });
+    process.wait_until_ready();
+    std::this_thread::sleep_for(std::chrono::microseconds(137 * i));
+    process.send(i % 2 ? SIGTERM : SIGUSR1);
+    EXPECT_EQ(process.end_within(std::chrono::seconds(60)), 75);
+    EXPECT_FALSE(process.held()) << i;
+  }
+}
+
+TEST(SignalWatch, ASignalIsRememberedUntilItIsFree) {
+  const Watched process([](SignalWatch& watch, Watched::Shared& shared) {
+    {
+      const auto held = watch.hold();
+      shared.held = true;
+      shared.ready = true;
+      std::this_thread::sleep_for(milliseconds(700));
+      shared.held = false;
+    }
+    std::this_thread::sleep_for(std::chrono::seconds(60));
+  });
+  process.wait_until_ready();
+  process.send(SIGINT);
+  std::this_thread::sleep_for(milliseconds(100));
+  process.send(SIGTERM);  // the first counts
+  EXPECT_EQ(process.end_within(std::chrono::seconds(30)), 130);
+  EXPECT_FALSE(process.held());
+}
+
+// A rank that starts MPI for a sweep that was killed.
+TEST(SignalWatch, WhatItWorksForIsLookedAfterWhileHeld) {
+  const Watched process([](SignalWatch& watch, Watched::Shared&) {
+    const auto held = watch.hold();
+    watch.end_when([] { return true; });
+    std::this_thread::sleep_for(std::chrono::seconds(60));
+  });
+  EXPECT_EQ(process.end_within(std::chrono::seconds(30)), 75);
+}
+
+TEST(SignalWatch, ArmedItAsksForAStopAndCallsTheFunctionOnSigterm) {
+  const auto work = [](SignalWatch& watch, Watched::Shared& shared) {
+    const auto armed = watch.arm([] { return 42; });
+    shared.ready = true;
+    while (!watch.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
+    ::_exit(watch.stop_code());
+  };
+  for (const auto& [signal, code] : {std::pair{SIGTERM, 42}, {SIGUSR1, 75}, {SIGINT, 130}}) {
+    const Watched process(work);
+    process.wait_until_ready();
+    process.send(signal);
+    EXPECT_EQ(process.end_within(std::chrono::seconds(30)), code);
+  }
+}
+
+}  // namespace
+}  // namespace cputrain
