@@ -112,8 +112,7 @@ void derive(Grid& grid, std::size_t images, const Prices& prices) {
     const Cell& base = grid.at(where.first, base_cpus)->cell;
     c.speed_up = *base.seconds_per_epoch / seconds;
     c.efficiency = *c.speed_up * base_cpus / c.cell.cpus;
-    constexpr double kRounding = 1e-12;
-    c.suspect = *c.efficiency > kMostSpeedUp * (1 + kRounding);
+    c.suspect = is_suspect(*c.efficiency);
     c.against = worse(c.cell.status, base.status);
     if (c.cell.gflops && c.cell.fma_gflops.value_or(0) > 0) {
       c.peak_share = *c.cell.gflops / *c.cell.fma_gflops;

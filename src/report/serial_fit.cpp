@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "sweep/cores.h"
+
 namespace cputrain {
 namespace {
 
@@ -52,8 +54,6 @@ std::optional<SerialFit> fit_serial_and_work(std::span<const CoreTime> times) {
   }
   return fit;
 }
-
-int cores_of(int cpus, int cpus_per_core) { return (cpus + cpus_per_core - 1) / cpus_per_core; }
 
 namespace {
 

@@ -28,9 +28,6 @@ struct SerialFit {
 /// grow with the cores.
 std::optional<SerialFit> fit_serial_and_work(std::span<const CoreTime>);
 
-/// Cores that so many CPUs are, where one has so many hardware threads that count as CPUs.
-int cores_of(int cpus, int cpus_per_core);
-
 /// The fit of a row of batches, of the published table or of a series of ours.
 struct FittedRow {
   const Series* series = nullptr;  ///< nullptr: published

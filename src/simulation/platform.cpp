@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "simulation/json_file.h"
 #include "simulation/platform_files.h"
+#include "sweep/cores.h"
 
 namespace cputrain {
 namespace {
@@ -81,7 +82,7 @@ Platform Platform::of_cell(int cpus) const {
   Platform grown = *this;
   grown.grows_with_cell = false;
   grown.threads_per_core = std::min(threads_per_core, cpus);
-  grown.cores = (cpus + grown.threads_per_core - 1) / grown.threads_per_core;
+  grown.cores = cores_of(cpus, grown.threads_per_core);
   grown.node_gbs = std::min(node_gbs, grown.cores * core_gbs);
   return grown;
 }

@@ -10,6 +10,7 @@
 #include "core/cpu_wait.h"
 #include "core/stolen_time.h"
 #include "core/text.h"
+#include "sweep/cores.h"
 
 namespace cputrain {
 namespace {
@@ -108,6 +109,11 @@ std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks
 
 }  // namespace
 
+bool is_suspect(double efficiency) {
+  constexpr double kRounding = 1e-12;
+  return efficiency > kMostSpeedUp * (1 + kRounding);
+}
+
 CellLimits explain(const Cell& c, double parameters) {
   if (!c.seconds_per_epoch || !c.budget) return {};
   CellLimits limits = own_limits(c, parameters);
@@ -134,10 +140,6 @@ struct Growth {
   double ideal;  ///< times as quick
   double quicker() const { return *from->seconds_per_epoch / *to->seconds_per_epoch; }
   bool pays() const { return quicker() - 1 >= 0.5 * (ideal - 1); }
-  bool is_suspect() const {
-    constexpr double kRounding = 1e-12;
-    return quicker() > kMostSpeedUp * ideal * (1 + kRounding);
-  }
 };
 
 /// Cells that differ in their ranks alone, but for the batch.
@@ -146,8 +148,7 @@ using Kind = std::pair<std::string, int>;  // backend, threads of a rank
 /// As many as there are ranks more; on a machine that grows with the cell, cores more.
 double ideal_of(const Cell& from, const Cell& to, int cpus_per_core) {
   if (cpus_per_core == 0) return static_cast<double>(to.ranks) / from.ranks;
-  const auto cores = [&](const Cell& c) { return (c.cpus + cpus_per_core - 1) / cpus_per_core; };
-  return static_cast<double>(cores(to)) / cores(from);
+  return static_cast<double>(cores_of(to.cpus, cpus_per_core)) / cores_of(from.cpus, cpus_per_core);
 }
 
 /// Every step from fewer to more ranks at the same batch, but for those to hardware threads of the
@@ -183,7 +184,7 @@ std::string growth_text(const Growth& g) {
   return fmt::format("batch {} from {} to {} {}s: {}, {:.3g} would be ideal{}", g.to->batch,
                      g.from->ranks, g.to->ranks, unit_of(g.to->backend),
                      quicker_text(*g.from, *g.to), g.ideal,
-                     g.is_suspect() ? ", so one of the two is suspect" : "");
+                     is_suspect(g.quicker() / g.ideal) ? ", so one of the two is suspect" : "");
 }
 
 std::string where_ranks_stop_paying(const Kind& kind, const std::vector<Growth>& all) {

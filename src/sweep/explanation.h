@@ -16,6 +16,8 @@ inline constexpr double kWaitLimits = 0.1, kMemoryLimits = 0.25;
 /// compared with was disturbed or computed in other pieces, or the machine gave it more clock or
 /// cache.
 inline constexpr double kMostSpeedUp = 1.1;
+/// That, of a speed-up divided by what the CPUs explain.
+bool is_suspect(double efficiency);
 
 /// From this efficiency on, tables print more than 100.0 %.
 inline constexpr double kAboveLinear = 1.0005;

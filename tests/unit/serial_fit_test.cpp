@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "support/scaling_cells.h"
+#include "sweep/cores.h"
 
 namespace cputrain {
 namespace {
