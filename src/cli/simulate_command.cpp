@@ -145,10 +145,8 @@ std::map<std::string, std::string> options_of(const Config& config, const CostTa
   std::set<std::string> names{"clock-ghz", "memory-gbs", "network-gbps"};
   names.insert(kOfTraining.begin(), kOfTraining.end());
   // Times of other kernels are of another experiment, too.
-  const auto kernels = costs.network.find(", ");
-  const bool known = kernels != std::string::npos;
   std::map<std::string, std::string> options{
-      {"costs", costs.cpu + (known ? costs.network.substr(kernels) : "")}};
+      {"costs", costs.cpu + (costs.kernels.empty() ? "" : ", " + costs.kernels)}};
   for (const auto& [name, value] : config.given) {
     if (names.contains(name) && name != "model" && name != "image-size") options[name] = value;
   }

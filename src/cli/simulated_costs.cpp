@@ -38,11 +38,14 @@ std::unique_ptr<Backend> backend_with(int threads, const Config& config, const S
                                             .measure = true}});
 }
 
-/// What the costs are of: the network, what may compute it, and the update rule.
-std::string fingerprint(const TrainingChoices& choices, const Graph& graph,
-                        const Backend& backend) {
-  return fmt::format("{:016x}, {}, {}", Fnv1a().add(json_text(to_json(graph))).value(),
-                     backend.kernels(), rule_name(choices.optimizer.rule));
+/// What may compute the network, and the update rule.
+std::string kernels_of(const TrainingChoices& choices, const Backend& backend) {
+  return fmt::format("{}, {}", backend.kernels(), rule_name(choices.optimizer.rule));
+}
+
+/// What the costs are of.
+std::string fingerprint(const Graph& graph, const std::string& kernels) {
+  return fmt::format("{:016x}, {}", Fnv1a().add(json_text(to_json(graph))).value(), kernels);
 }
 
 /// However many are made up, they are alike.
@@ -181,7 +184,8 @@ std::string costs_file_name(const Config& config, const Machine& machine,
 
 CostTable costs_of(const Config& config, const Services& services, const TrainingChoices& choices,
                    const Graph& graph, bool here) {
-  const std::string network = fingerprint(choices, graph, *backend_with(1, config, services));
+  const std::string kernels = kernels_of(choices, *backend_with(1, config, services));
+  const std::string network = fingerprint(graph, kernels);
   const std::string& file = config.simulation.costs;
   const auto& asked = config.simulation.measure_seconds;
   if (!file.empty()) return given_costs(file, network, choices, graph);
@@ -199,6 +203,7 @@ CostTable costs_of(const Config& config, const Services& services, const Trainin
   table.image_size = choices.image.height;
   table.classes = static_cast<int>(graph.back().dst.size());
   table.network = network;
+  table.kernels = kernels;
   if (!table.is_steady()) {
     tell(fmt::format(
         "warning: the machine's speed moved by {:.0f} % while it was measured (somebody else "

@@ -161,6 +161,7 @@ Json to_json(const CostTable& table) {
           {"image_size", table.image_size},
           {"classes", table.classes},
           {"network", table.network},
+          {"kernels", table.kernels},
           {"cores", table.cores},
           {"hardware_threads", table.hardware_threads},
           {"memory_bytes", table.memory_bytes},
@@ -185,6 +186,17 @@ void check_after_first(const std::vector<CostsWhenActive>& all, const JsonObject
 
 }  // namespace
 
+namespace {
+
+/// Files of earlier versions have them behind the network's hash alone.
+std::string kernels_from(const JsonObject& object, const std::string& network) {
+  if (object.has("kernels")) return object.text("kernels");
+  const auto comma = network.find(", ");
+  return comma == network.npos ? "" : network.substr(comma + 2);
+}
+
+}  // namespace
+
 CostTable costs_from_json(const nlohmann::json& json, const std::string& where) {
   const JsonObject object(json, where);
   object.require_format("cputrain costs 2");
@@ -196,6 +208,7 @@ CostTable costs_from_json(const nlohmann::json& json, const std::string& where) 
   table.image_size = object.whole("image_size", 1, 16384);
   table.classes = object.whole("classes", 1, 65536);
   table.network = object.text("network");
+  table.kernels = kernels_from(object, table.network);
   table.cores = object.whole("cores", 1, 1'000'000);
   table.hardware_threads = object.whole("hardware_threads", table.cores, 1'000'000);
   table.memory_bytes = object.real("memory_bytes", 0, 1e18);

@@ -50,6 +50,7 @@ struct CostTable {
   std::string model;
   int image_size = 0, classes = 0;
   std::string network;  ///< fingerprint of the graph and of what may compute it
+  std::string kernels;  ///< the latter alone, with the update rule: "with Winograd, sgd"
   int cores = 1, hardware_threads = 1;
   double memory_bytes = 0;
 

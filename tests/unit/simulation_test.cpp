@@ -51,6 +51,19 @@ json platform() {
           {"network", {{"gbps", 10}, {"latency_us", 30}, {"efficiency", 0.94}}}};
 }
 
+// Files of earlier versions have the kernels behind the network's hash.
+TEST(Costs, SayWhatComputedThem) {
+  CostTable table = costs();
+  table.network = "0123456789abcdef, of an earlier version";
+  table.kernels = "with Winograd, sgd";
+  json file = to_json(table);
+  EXPECT_EQ(costs_from_json(file, "x").kernels, "with Winograd, sgd");
+  file.erase("kernels");
+  EXPECT_EQ(costs_from_json(file, "x").kernels, "of an earlier version");
+  file["network"] = "made up";
+  EXPECT_EQ(costs_from_json(file, "x").kernels, "");
+}
+
 TEST(Platform, SlowsCoresByClockAndThreadsThatShareThem) {
   const Platform five = platform_from_json(platform(), "five");
   EXPECT_NEAR(slowdown(five, costs(), {0, 1}), 384 / (64 * 3.0), 1e-12);
