@@ -122,6 +122,17 @@ std::string reason_of(int code, const std::filesystem::path& log) {
   return fmt::format("exit code {}{}: {}", code, why, last_words(log));
 }
 
+/// Of a training that ended well.
+std::string why_no_figures(const SweepPlan& plan, const Cell& cell, int repeat) {
+  if (!plan.full_epochs) {
+    const auto run = plan.folder / plan.run_of(cell, repeat);
+    if (const auto steps = unsettled_steps(run, cell, plan.epoch)) {
+      return fmt::format("no step without trials of algorithms in {} steps; raise --steps", *steps);
+    }
+  }
+  return "it ended without figures: " + last_words(beside(plan, cell, repeat, ".log"));
+}
+
 void keep_failure(const SweepPlan& plan, const Cell& cell, int repeat, const std::string& reason) {
   write_file(beside(plan, cell, repeat, kFailure),
              json_text(nlohmann::ordered_json{{"reason", reason}}) + "\n");
@@ -231,10 +242,9 @@ bool run_next(const SweepPlan& plan, const Cell& cell, SignalWatch& signals, Cel
     state.runs.emplace(repeat, *figures);
     return true;
   }
-  const auto log = beside(plan, cell, repeat, ".log");
   state.failed = repeat;
-  state.failure =
-      *code != 0 ? reason_of(*code, log) : "it ended without figures: " + last_words(log);
+  state.failure = *code != 0 ? reason_of(*code, beside(plan, cell, repeat, ".log"))
+                             : why_no_figures(plan, cell, repeat);
   keep_failure(plan, cell, repeat, state.failure);
   return true;
 }

@@ -138,6 +138,12 @@ std::vector<double> settled_seconds(const Lines& lines, std::size_t images) {
 /// No step but the first, which is never settled, tried algorithms.
 bool is_settled(const EpochLine& epoch) { return epoch.settled.steps >= epoch.all.steps - 1; }
 
+std::int64_t steps_of(const Lines& lines) {
+  std::int64_t steps = 0;
+  for (const EpochLine& epoch : lines.epochs) steps += epoch.all.steps;
+  return steps;
+}
+
 struct MeasuredEpochs {
   std::vector<const EpochLine*> lines;
   bool includes_warm_up;
@@ -192,11 +198,10 @@ RunFigures measured_from(const Lines& lines) {
   const auto measured = whole_epochs(lines);
   std::vector<double> seconds;
   for (const EpochLine* epoch : measured.lines) seconds.push_back(epoch->all.seconds);
-  std::int64_t steps = 0;
-  for (const EpochLine& epoch : lines.epochs) steps += epoch.all.steps;
   RunFigures figures;
   figures.includes_warm_up = measured.includes_warm_up;
-  figures.steps = static_cast<int>(steps / static_cast<std::int64_t>(lines.epochs.size()));
+  figures.steps =
+      static_cast<int>(steps_of(lines) / static_cast<std::int64_t>(lines.epochs.size()));
   figures.seconds_per_epoch = median(std::move(seconds));
   figures.step_seconds = figures.seconds_per_epoch / std::max(figures.steps, 1);
   figures.budget = budget_of(lines.epochs.back().all, figures.seconds_per_epoch);
@@ -230,6 +235,17 @@ std::optional<RunFigures> scaled_figures(const std::filesystem::path& run, const
                                          const EpochSize& epoch, const StepPlan& plan) {
   return figures_of(run, Wanted::steps_too,
                     [&](const Lines& lines) { return scaled_from(lines, cell, epoch, plan); });
+}
+
+std::optional<std::int64_t> unsettled_steps(const std::filesystem::path& run, const Cell& cell,
+                                            const EpochSize& epoch) {
+  try {
+    const std::optional<Lines> lines = lines_of(run, Wanted::steps_too);
+    if (!lines || !settled_seconds(*lines, epoch.images_of_step(cell.batch)).empty()) return {};
+    return steps_of(*lines);
+  } catch (const std::exception&) {
+    return {};
+  }
 }
 
 std::optional<RunFigures> measured_figures(const std::filesystem::path& run) {

@@ -36,6 +36,11 @@ inline constexpr BoundedLines::Limits kMetricsLimits{256 << 20, 1 << 16};
 std::optional<RunFigures> scaled_figures(const std::filesystem::path& run, const Cell&,
                                          const EpochSize&, const StepPlan&);
 
+/// How many steps a training made that came to its end without one that scaled_figures() could
+/// count; nothing where it has figures, or did not end so.
+std::optional<std::int64_t> unsettled_steps(const std::filesystem::path& run, const Cell&,
+                                            const EpochSize&);
+
 /// Whole epochs: the median of their seconds, without the first, which finds algorithms, and others
 /// that did. Where there is no such epoch, of what there is, which includes the warm-up.
 std::optional<RunFigures> measured_figures(const std::filesystem::path& run);

@@ -326,6 +326,21 @@ sys.exit(code)
                              f"exit code {code} (a signal ended it, and the sweep got none): stopped")
             self.assertEqual(self.cells()[1, 8]["status"], "scaled")
 
+    def test_a_training_that_never_settled_says_so(self):
+        budget = ("input_wait", "forward", "backward", "allreduce_exposed", "straggler_wait", "optimizer", "other")
+        part = {"steps": 0, "seconds": 0, "budget": dict.fromkeys(budget, 0)}
+        lines = [{"type": "step", "step": 1, "images": 8, "seconds": 1, "trying": True},
+                 {"type": "step", "step": 2, "images": 8, "seconds": 1, "trying": True},
+                 {"type": "epoch", **part, "steps": 2, "seconds": 2, "settled": part},
+                 {"type": "summary", "outcome": "finished"}]
+        with open(self.path("figures"), "w") as f:
+            f.writelines(json.dumps(line) + "\n" for line in lines)
+        with open(self.path("launch"), "w") as f:  # stands in for a training on a machine that only tries
+            f.write('#!/bin/bash\nwhile [ "$1" != --out ]; do shift; done\nmkdir -p "$2"; cp figures "$2/metrics.jsonl"\n')
+        os.chmod(self.path("launch"), 0o755)
+        self.expect(0, *CELL, "--np", "1", "--batch", "8", "--launcher", "./launch", "--out", "s")
+        self.assertEqual(self.cells()[1, 8]["reason"], "no step without trials of algorithms in 2 steps; raise --steps")
+
     def test_a_signal_that_ends_the_ranks_first_ends_the_sweep(self):
         with open(self.path("launch"), "w") as f:  # the sweep gets its own half a second later
             f.write('#!/bin/bash\n(sleep 0.5; kill -USR1 $PPID) &\nexit 75\n')

@@ -109,6 +109,22 @@ TEST_F(RunFiguresTest, StepsThatTriedSomethingNeverCount) {
   EXPECT_FALSE(scaled(5)->includes_warm_up);
 }
 
+TEST_F(RunFiguresTest, CountsTheStepsOfATrainingThatNeverSettled) {
+  const auto steps = [this] { return unsettled_steps(folder_.path(), cell_, kEpoch); };
+  const std::vector<std::string> never{step(1, 8, 9, true), step(2, 8, 7, true), epoch(16, 2, 0),
+                                       step(3, 8, 7, true), epoch(7, 1, 0)};
+  auto whole = never;
+  whole.emplace_back(kSummary);
+  write(whole);
+  EXPECT_EQ(steps(), 3);
+  write(never);  // it was ended: nobody knows what would have come
+  EXPECT_EQ(steps(), std::nullopt);
+  write({step(1, 8, 9, true), step(2, 8, 7), epoch(16, 2, 1), kSummary});
+  EXPECT_EQ(steps(), std::nullopt);
+  write({"{}"});
+  EXPECT_EQ(steps(), std::nullopt);
+}
+
 TEST_F(RunFiguresTest, ATrainingThatDidNotEndCountsAsNone) {
   const std::vector<std::string> lines{step(1, 8, 9), step(2, 8, 1), epoch(9, 2, 1)};
   auto whole = lines;
