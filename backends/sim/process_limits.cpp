@@ -6,6 +6,6 @@ namespace cputrain {
 
 std::string limits_text() { return {}; }
 
-void require_threads(int, std::size_t) {}
+void require_threads(int, const MemoryToCome&) {}
 
 }  // namespace cputrain

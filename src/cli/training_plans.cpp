@@ -23,8 +23,10 @@ std::size_t bytes_in_flight(const Session& session, const Services& services,
 void require_room(const Session& session, const Config& config, const TrainingMemory& memory) {
   constexpr std::size_t kHeap = std::size_t{64} << 20;  // of libraries, reports, messages
   const RankMemory& mine = memory.ranks[static_cast<std::size_t>(session.communicator->rank())];
-  require_threads(threads_beside(config, session),
-                  memory.shared.cache + mine.state + mine.batches + kHeap);
+  MemoryToCome room{.own = mine.state + mine.batches + kHeap, .shared = 0};
+  const bool alone = session.communicator->size() == 1;
+  (alone ? room.own : room.shared) += memory.shared.cache;
+  require_threads(threads_beside(config, session), room);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <latch>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -60,26 +61,43 @@ class Waiting {
   std::vector<pthread_t> threads_;
 };
 
-/// Addresses for so many bytes until the end of the object. They count for `ulimit -v` and `-d`.
+bool is_limited(__rlimit_resource_t resource) {
+  struct rlimit now {};
+  return ::getrlimit(resource, &now) == 0 && now.rlim_cur != RLIM_INFINITY;
+}
+
+/// Addresses until the end of the object, where a limit is set that they count for. The system
+/// counts those that can be written for `ulimit -d`; where it promises no more memory than it has
+/// (vm.overcommit_memory 2), it counts them as used as well, so others cannot be written.
 class Reserved {
  public:
-  explicit Reserved(std::size_t bytes) : bytes_(bytes) {
-    if (bytes == 0) return;
-    start_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (start_ == MAP_FAILED) error_ = errno;
+  explicit Reserved(const MemoryToCome& memory) {
+    const bool data = is_limited(RLIMIT_DATA), addresses = is_limited(RLIMIT_AS);
+    if (data || addresses) map(memory.own, data ? PROT_READ | PROT_WRITE : PROT_NONE);
+    if (addresses) map(memory.shared, PROT_NONE);
   }
   ~Reserved() {
-    if (bytes_ > 0 && error_ == 0) ::munmap(start_, bytes_);
+    for (const auto& [start, bytes] : mapped_) ::munmap(start, bytes);
   }
   Reserved(const Reserved&) = delete;
   Reserved& operator=(const Reserved&) = delete;
 
+  /// 0, or that of the first that was refused.
   int error() const { return error_; }
 
  private:
-  std::size_t bytes_;
-  void* start_ = nullptr;
+  void map(std::size_t bytes, int protection) {
+    if (bytes == 0 || error_ != 0) return;
+    void* start =
+        ::mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED) {
+      error_ = errno;
+    } else {
+      mapped_.emplace_back(start, bytes);
+    }
+  }
+
+  std::vector<std::pair<void*, std::size_t>> mapped_;
   int error_ = 0;
 };
 
@@ -99,20 +117,19 @@ std::string limits_text() {
   return join(parts, ", ");
 }
 
-void require_threads(int count, std::size_t bytes) {
-  const Reserved reserved(bytes);
+void require_threads(int count, const MemoryToCome& memory) {
+  const Reserved reserved(memory);
+  const std::string mib = std::to_string(memory.all() >> 20) + " MiB of memory";
   if (reserved.error() != 0) {
-    refuse(std::to_string(bytes >> 20) + " MiB of memory and " + std::to_string(count) +
-               " more threads, and the system refuses the memory",
-           reserved.error());
+    refuse(
+        mib + " and " + std::to_string(count) + " more threads, and the system refuses the memory",
+        reserved.error());
   }
   Waiting waiting;
   const int error = waiting.start(count);
   if (error == 0) return;
-  const std::string beside =
-      bytes > 0 ? " beside " + std::to_string(bytes >> 20) + " MiB of memory" : "";
-  refuse(std::to_string(count) + " more threads" + beside + " and can have " +
-             std::to_string(waiting.size()),
+  refuse(std::to_string(count) + " more threads" + (memory.all() > 0 ? " beside " + mib : "") +
+             " and can have " + std::to_string(waiting.size()),
          error);
 }
 

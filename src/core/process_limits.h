@@ -10,10 +10,17 @@ namespace cputrain {
 /// -u 100"; empty where there are none.
 std::string limits_text();
 
-/// Tries whether this process can have so many more threads at once beside so many bytes of memory,
-/// by having both for a moment: libraries end the process where they cannot have theirs. Nothing of
-/// the memory is touched. Error(usage) saying what it can have, which limits are set, and what to
-/// do.
-void require_threads(int count, std::size_t bytes = 0);
+/// Bytes that a process will map. Addresses count for `ulimit -v`; those that nobody else sees for
+/// `ulimit -d`, too.
+struct MemoryToCome {
+  std::size_t own = 0, shared = 0;
+  std::size_t all() const { return own + shared; }
+};
+
+/// Tries whether this process can have so many more threads at once beside so much memory, by
+/// having both for a moment: libraries end the process where they cannot have theirs. Nothing of
+/// the memory is touched, and none is asked for where no limit is set on it. Error(usage) saying
+/// what it can have, which limits are set, and what to do.
+void require_threads(int count, const MemoryToCome& memory = {});
 
 }  // namespace cputrain

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <optional>
+
 #include "core/error.h"
 #include "core/log_pace.h"
 #include "support/in_a_child.h"
@@ -37,6 +39,41 @@ TEST(ProcessLimits, ThreadsWithoutRoomForTheirStacksAreRefusedWithTheLimit) {
     return 5;
   });
   EXPECT_EQ(code, 3);
+}
+
+/// 1 where the process, with this limit if one is named, cannot have the memory; else 0.
+int refuses(const MemoryToCome& memory, std::optional<decltype(RLIMIT_AS)> limited) {
+  return in_a_child([&] {
+    if (limited) set_limit(*limited, rlim_t{1} << 30);
+    try {
+      require_threads(1, memory);
+    } catch (const Error& error) {
+      return error.code() == ExitCode::usage ? 1 : 2;
+    }
+    return 0;
+  });
+}
+
+// What others see, too, is no data of this process, but lies at its addresses.
+TEST(ProcessLimits, MemoryCountsForItsOwnLimits) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need terabytes of addresses";
+#endif
+  constexpr std::size_t kMuch = std::size_t{2} << 30, kLittle = std::size_t{64} << 20;
+  EXPECT_EQ(refuses({.own = kMuch}, RLIMIT_AS), 1);
+  EXPECT_EQ(refuses({.own = kMuch}, RLIMIT_DATA), 1);
+  EXPECT_EQ(refuses({.shared = kMuch}, RLIMIT_AS), 1);
+  EXPECT_EQ(refuses({.shared = kMuch}, RLIMIT_DATA), 0);
+  EXPECT_EQ(refuses({.own = kLittle, .shared = kLittle}, RLIMIT_AS), 0);
+  EXPECT_EQ(refuses({.own = kLittle, .shared = kMuch}, RLIMIT_DATA), 0);
+}
+
+// Without a limit nothing is asked for: a system that promises no more than it has would refuse
+// what ranks share as often as there are ranks.
+TEST(ProcessLimits, WithoutALimitNoMemoryIsAskedFor) {
+  if (!limits_text().empty()) GTEST_SKIP() << "limits: " << limits_text();
+  constexpr std::size_t kMoreThanAddresses = std::size_t{1} << 60;
+  EXPECT_EQ(refuses({.own = kMoreThanAddresses, .shared = kMoreThanAddresses}, std::nullopt), 0);
 }
 
 TEST(ProcessLimits, NamesThemAsAShellDoes) {
