@@ -39,9 +39,10 @@ bool works_as_one_job(const Config& config) {
 void check_launcher(const Session& session, const Config& config, const Services& services) {
   if (!works_as_one_job(config)) return;
   const int ranks = session.communicator->size();
-  check_launch(services.launcher, ranks, services.mpi_version);
+  check_launch(services.launcher, ranks,
+               services.mpi ? std::optional(services.mpi_version) : std::nullopt);
   const std::string warning = launch_warning(services.launcher, ranks);
-  if (!warning.empty()) say(session, "warning: " + warning);
+  if (!warning.empty()) warn(session, warning);
 }
 
 }  // namespace
@@ -84,6 +85,13 @@ void say(const Session& session, const std::string& line) {
 
 void warn(const Session& session, const std::string& what) {
   if (session.leads()) tell("warning: " + what);
+}
+
+std::string first_text(const Session& session, const std::string& mine) {
+  for (const std::string& text : session.communicator->gather(mine)) {
+    if (!text.empty()) return text;
+  }
+  return "";
 }
 
 void say_data(const Session& session, const DataSource& source) {
@@ -169,7 +177,7 @@ DecodedData decode_with_progress(const Session& session, const Services& service
   if (!data.empty_classes.empty()) warn(session, data.empty_classes);
   Fnv1a left_out;  // a file that one node alone cannot read would shift its order of samples
   for (const BadSample& bad : data.bad) left_out.add(bad.name);
-  check_agreement(session, "the pictures that they can read",
+  check_agreement(session, "the images that they can read",
                   fmt::format("{} damaged ({:016x})", data.bad.size(), left_out.value()));
   check_agreement(session, "the pixels of their images (other decoders?)",
                   pixel_sample(data, config.seed.value_or(0)));

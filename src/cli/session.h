@@ -41,6 +41,9 @@ void say(const Session&, const std::string& line);
 /// "warning: ..." on standard error from rank 0, quiet or not.
 void warn(const Session&, const std::string& what);
 
+/// The first of the ranks' texts that is not empty: what one of them has met, all know. Collective.
+std::string first_text(const Session&, const std::string& mine);
+
 /// What was found as data, and what is odd about it.
 void say_data(const Session&, const DataSource&);
 /// The latter alone.

@@ -34,9 +34,8 @@ std::vector<std::string> image_folders(const Session& session, std::size_t bytes
   } catch (const Error& error) {
     failure = error.what();
   }
-  for (const std::string& text : session.communicator->gather(failure)) {
-    if (!text.empty()) fail(ExitCode::usage, text);
-  }
+  failure = first_text(session, failure);
+  if (!failure.empty()) fail(ExitCode::usage, failure);
   return session.communicator->gather(folder);
 }
 

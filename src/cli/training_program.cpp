@@ -199,14 +199,6 @@ void compile_graph(const Session& session, const Services& services, const Confi
   }
 }
 
-/// The first of the ranks' texts that is not empty.
-std::string first_text(const Session& session, const std::string& mine) {
-  for (const std::string& text : session.communicator->gather(mine)) {
-    if (!text.empty()) return text;
-  }
-  return "";
-}
-
 /// With these layers sharded; false, with a warning, where a node has no room for what its ranks
 /// share, in which case the exchange may take another way.
 bool compile_sharded(const Session& session, const Services& services, const Config& config,

@@ -1,9 +1,9 @@
 #include "core/launcher.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 
 #include "core/error.h"
 
@@ -19,10 +19,18 @@ std::optional<int> as_number(const char* text) {
   return number;
 }
 
-/// Who started the processes, what says so, and what to start them with instead.
+/// Who starts processes of a kind, and which variable says how many there are, or which one it is.
 struct Words {
-  std::string who, variable, remedy;
+  Launcher::Kind kind;
+  const char *who, *variable;
 };
+
+constexpr Words kWords[] = {
+    {Launcher::Kind::open_mpi, "Open MPI's mpirun", "OMPI_COMM_WORLD_SIZE"},
+    {Launcher::Kind::pmi, "an mpiexec that speaks PMI, as those of MPICH and Intel MPI do,",
+     "PMI_SIZE"},
+    {Launcher::Kind::pmix, "a launcher that speaks PMIx", "PMIX_RANK"},
+    {Launcher::Kind::slurm, "srun", "SLURM_STEP_NUM_TASKS"}};
 
 bool speaks(const std::string& mpi, const char* name) { return mpi.find(name) != mpi.npos; }
 
@@ -33,46 +41,21 @@ std::string own_launcher(const std::string& mpi) {
   return "its own launcher";
 }
 
-std::string remedy(const Launcher& launcher, const std::string& mpi) {
+/// `mpi` is nothing in a build without.
+std::string remedy(Launcher::Kind kind, const std::optional<std::string>& mpi) {
   using Kind = Launcher::Kind;
-  if (mpi == "no MPI") {
+  if (!mpi) {
     return "start one process with --threads instead, or build it with -DCPUTRAIN_MPI=ON";
   }
-  if (launcher.kind == Kind::slurm || launcher.kind == Kind::pmix) {
+  if (kind == Kind::slurm || kind == Kind::pmix) {
     return "try srun --mpi=pmix with an MPI that was built for it, or mpirun inside the allocation";
   }
-  std::string text = "start them with " + own_launcher(mpi);
-  if (launcher.kind == Kind::pmi && speaks(mpi, "Open MPI")) {
+  std::string text = "start them with " + own_launcher(*mpi);
+  if (kind == Kind::pmi && speaks(*mpi, "Open MPI")) {
     text += ", or build the program for MPICH: scripts/build mpich";
   }
-  if (launcher.kind == Kind::open_mpi) text += ", or build it for Open MPI: scripts/build release";
+  if (kind == Kind::open_mpi) text += ", or build it for Open MPI: scripts/build release";
   return text;
-}
-
-Words words_of(const Launcher& launcher, const std::string& mpi) {
-  using Kind = Launcher::Kind;
-  Words words{"", "", remedy(launcher, mpi)};
-  switch (launcher.kind) {
-    case Kind::open_mpi:
-      words.who = "Open MPI's mpirun";
-      words.variable = "OMPI_COMM_WORLD_SIZE";
-      break;
-    case Kind::pmi:
-      words.who = "an mpiexec that speaks PMI, as those of MPICH and Intel MPI do,";
-      words.variable = "PMI_SIZE";
-      break;
-    case Kind::pmix:
-      words.who = "a launcher that speaks PMIx";
-      words.variable = "PMIX_RANK";
-      break;
-    case Kind::slurm:
-      words.who = "srun";
-      words.variable = "SLURM_STEP_NUM_TASKS";
-      break;
-    case Kind::nobody:
-      break;
-  }
-  return words;
 }
 
 }  // namespace
@@ -97,6 +80,7 @@ Launcher read_launcher(const std::function<const char*(const char*)>& variable) 
   if (pmi_rank && pmi_size) return started(Kind::pmi, pmi_rank, *pmi_size);
   // PMIx tells the size through its library only: what a rank knows is that there are those below.
   if (const auto rank = number("PMIX_RANK")) {
+    found.size_known = tasks.has_value();
     return started(Kind::pmix, rank, tasks.value_or(*rank + 1));
   }
   if (tasks && *tasks > 1) return started(Kind::slurm, number("SLURM_PROCID"), *tasks);
@@ -107,27 +91,33 @@ Launcher launcher_environment() {
   return read_launcher([](const char* name) { return std::getenv(name); });
 }
 
-void check_launch(const Launcher& launcher, int ranks, const std::string& mpi) {
+void check_launch(const Launcher& launcher, int ranks, const std::optional<std::string>& mpi) {
   if (launcher.size <= ranks) return;
   const std::string started = std::to_string(launcher.size);
-  if (launcher.rank != 0) {
+  if (launcher.rank != 0 && launcher.size_known) {
     fail(ExitCode::disagree, "one of " + started +
                                  " processes that MPI does not see as ranks of one job (they would "
                                  "each train alone); see what rank 0 says");
   }
-  const Words words = words_of(launcher, mpi);
-  const std::string sees = mpi == "no MPI" ? "this build has no MPI"
-                                           : "this program's MPI, " + mpi + ", sees " +
-                                                 std::to_string(ranks) + " of them";
-  const bool exactly = launcher.kind != Launcher::Kind::pmix;
-  fail(ExitCode::disagree, words.who + " started " + (exactly ? started : "at least " + started) +
-                               " processes (" + words.variable + "), but " + sees +
-                               " (each would train alone, all of them the same); " + words.remedy +
-                               "; separate trainings on purpose want env -u " + words.variable);
+  const Words& words = *std::ranges::find(kWords, launcher.kind, &Words::kind);
+  const std::string sees =
+      mpi ? "this program's MPI, " + *mpi + ", sees " + std::to_string(ranks) + " of them"
+          : "this build has no MPI";
+  fail(ExitCode::disagree,
+       std::string(words.who) + " started " + (launcher.size_known ? "" : "at least ") + started +
+           " processes (" + words.variable + "), but " + sees +
+           " (each would train alone, all of them the same); " + remedy(launcher.kind, mpi) +
+           "; separate trainings on purpose want env -u " + words.variable);
 }
 
 std::string launch_warning(const Launcher& launcher, int ranks) {
-  if (launcher.world <= 1 || ranks > 1) return "";
+  if (ranks > 1) return "";
+  if (!launcher.size_known) {
+    return "a launcher that speaks PMIx started this process (PMIX_RANK), and MPI sees no other; "
+           "if "
+           "it started several, each trains alone, and those other than this one say more";
+  }
+  if (launcher.world <= 1) return "";
   return "WORLD_SIZE and RANK say that there are " + std::to_string(launcher.world) +
          " processes, as torchrun starts them, and MPI sees one (each trains alone); start ranks "
          "with mpirun -np " +

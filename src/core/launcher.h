@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace cputrain {
@@ -11,7 +12,8 @@ struct Launcher {
   enum class Kind { nobody, open_mpi, pmi, pmix, slurm };
   Kind kind = Kind::nobody;
   int rank = 0;
-  int size = 1;   ///< at least: PMIx alone does not tell
+  int size = 1;            ///< at least so many, where it is not known
+  bool size_known = true;  ///< PMIx without Slurm does not tell
   int world = 1;  ///< of torchrun and its kin (WORLD_SIZE beside RANK), who know nothing of MPI
 
   /// Started as one rank of a job by something that an MPI may understand.
@@ -26,11 +28,12 @@ Launcher read_launcher(const std::function<const char*(const char* name)>& varia
 Launcher launcher_environment();
 
 /// Error(disagree) where more processes were started than the `ranks` that MPI has: each of them
-/// would train alone. `mpi` is the library with its version, or "no MPI". Ranks other than 0 say
-/// little, since they all meet the same.
-void check_launch(const Launcher&, int ranks, const std::string& mpi);
+/// would train alone. `mpi` is the library with its version, nothing in a build without. Ranks
+/// other than 0 say little, since they all meet the same, unless rank 0 cannot know of them.
+void check_launch(const Launcher&, int ranks, const std::optional<std::string>& mpi);
 
-/// Of a single process that a launcher without MPI started as one of several; empty else.
+/// Of a single process that a launcher without MPI started as one of several, or one whose launcher
+/// may have started more than it tells; empty else.
 std::string launch_warning(const Launcher&, int ranks);
 
 }  // namespace cputrain

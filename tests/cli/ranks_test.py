@@ -278,9 +278,16 @@ class Launchers(ProgramTest):
     def test_torchrun_is_warned_about(self):
         done = self.expect(0, *SMALL, "--steps", "1", "--out", "run", WORLD_SIZE="2", RANK="0")
         self.assertIn("warning: WORLD_SIZE and RANK say that there are 2 processes", done.stderr)
+        self.expect(0, *SMALL, "--steps", "1", "--out", "quiet", "--verbose", "0", WORLD_SIZE="2", RANK="0",
+                    says=["warning: WORLD_SIZE"])
         if MPIRUN:
             done = self.expect(0, *SMALL, "--steps", "1", "--out", "two", ranks=2, WORLD_SIZE="2", RANK="0")
             self.assertNotIn("WORLD_SIZE", done.stderr)
+
+    def test_a_first_rank_that_cannot_know_is_warned_about(self):
+        self.expect(0, *SMALL, "--steps", "1", "--out", "first", PMIX_RANK="0", says=["warning: a launcher that speaks PMIx"])
+        done = self.expect(64, *SMALL, "--out", "third", PMIX_RANK="2", says=["at least 3 processes", "env -u PMIX_RANK"])
+        self.assertNotIn("rank 0 says", done.stderr)
 
     def test_mpiexec_of_mpich(self):
         mpiexec = shutil.which("mpiexec.mpich")

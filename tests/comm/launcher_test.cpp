@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -99,7 +100,7 @@ TEST(Launcher, nonsenseIsNobody) {
 
 /// What a process says that was started like this beside an MPI of so many ranks; empty: nothing.
 std::string refusal(const std::map<std::string, std::string>& variables, int ranks,
-                    const std::string& mpi = "Open MPI 4.1.4") {
+                    const std::optional<std::string>& mpi = "Open MPI 4.1.4") {
   try {
     check_launch(with(variables), ranks, mpi);
   } catch (const Error& error) {
@@ -117,7 +118,7 @@ TEST(Launch, moreProcessesThanMpiSeesAreRefused) {
   const std::map<std::string, std::string> pmi{{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}};
   expect_words(refusal(pmi, 1), {"started 3 processes (PMI_SIZE)", "Open MPI 4.1.4, sees 1",
                                  "mpirun.openmpi", "scripts/build mpich", "env -u PMI_SIZE"});
-  expect_words(refusal(pmi, 1, "no MPI"), {"this build has no MPI", "-DCPUTRAIN_MPI=ON"});
+  expect_words(refusal(pmi, 1, std::nullopt), {"this build has no MPI", "-DCPUTRAIN_MPI=ON"});
   const std::map<std::string, std::string> ompi{{"OMPI_COMM_WORLD_RANK", "0"},
                                                 {"OMPI_COMM_WORLD_SIZE", "3"}};
   expect_words(refusal(ompi, 1, "MPICH 4.0.2"),
@@ -130,12 +131,34 @@ TEST(Launch, moreProcessesThanMpiSeesAreRefused) {
 TEST(Launch, otherRanksPointToTheFirst) {
   for (const auto& variables : std::vector<std::map<std::string, std::string>>{
            {{"PMI_RANK", "2"}, {"PMI_SIZE", "3"}},
-           {{"PMIX_RANK", "2"}},
+           {{"PMIX_RANK", "2"}, {"SLURM_STEP_NUM_TASKS", "3"}},
            {{"SLURM_STEP_NUM_TASKS", "3"}, {"SLURM_PROCID", "2"}}}) {
     const std::string text = refusal(variables, 1);
     expect_words(text, {"one of 3 processes", "rank 0"});
     EXPECT_EQ(text.find("env -u"), text.npos) << text;
   }
+}
+
+// prterun: the first cannot know of the others, so it says nothing that they could point to.
+TEST(Launch, ranksOfAnUnknownNumberSayItAllThemselves) {
+  for (const char* rank : {"1", "2"}) {
+    const std::string text = refusal({{"PMIX_RANK", rank}, {"PMIX_NAMESPACE", "prte-1@1"}}, 1);
+    expect_words(text, {"at least " + std::to_string(std::stoi(rank) + 1) + " processes",
+                        "(PMIX_RANK)", "--mpi=pmix", "env -u PMIX_RANK"});
+    EXPECT_EQ(text.find("rank 0"), text.npos) << text;
+  }
+}
+
+TEST(Launch, aFirstRankThatCannotKnowWarns) {
+  const std::map<std::string, std::string> first{{"PMIX_RANK", "0"}};
+  expect_words(launch_warning(with(first), 1), {"PMIX_RANK", "MPI sees no other"});
+  EXPECT_EQ(launch_warning(with(first), 3), "");
+  EXPECT_EQ(launch_warning(with({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}), 1), "");
+  EXPECT_EQ(
+      launch_warning(
+          with({{"PMIX_RANK", "0"}, {"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}),
+          1),
+      "");
 }
 
 TEST(Launch, asManyAsMpiSeesAreRight) {
@@ -150,7 +173,7 @@ TEST(Launch, asManyAsMpiSeesAreRight) {
                     1),
             "");
   EXPECT_EQ(refusal({{"SLURM_NTASKS", "8"}, {"SLURM_JOB_NUM_NODES", "2"}}, 1), "");
-  EXPECT_EQ(refusal({{"PMIX_RANK", "0"}}, 1), "");  // nobody can know
+  EXPECT_EQ(refusal({{"PMIX_RANK", "0"}}, 1), "");  // nobody can know: a warning
   EXPECT_EQ(refusal({{"WORLD_SIZE", "4"}, {"RANK", "0"}}, 1), "");
 }
 
