@@ -71,7 +71,8 @@ nlohmann::ordered_json load_average() {
   return ::getloadavg(&load, 1) == 1 ? nlohmann::ordered_json(load) : nlohmann::ordered_json();
 }
 
-/// How OpenMP's threads wait and where they run, as far as the environment says.
+/// How OpenMP's threads wait and where they run, as far as the environment says that the program
+/// was started in.
 nlohmann::ordered_json openmp_variables() {
   nlohmann::ordered_json set = nlohmann::ordered_json::object();
   for (const char* name : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_PROC_BIND", "OMP_PLACES",
@@ -86,8 +87,7 @@ nlohmann::ordered_json openmp_variables() {
 bool holds_run(const std::filesystem::path& folder) {
   std::error_code ignored;  // a folder that cannot be looked into shows when it is written
   return std::filesystem::exists(folder / "metrics.jsonl", ignored) ||
-         std::filesystem::exists(folder / kWeightsName, ignored) ||
-         std::filesystem::exists(folder / kPreviousWeightsName, ignored);
+         std::filesystem::exists(folder / kWeightsName, ignored);
 }
 
 std::filesystem::path make_run_folder(const Config& config, const TrainingChoices& choices,
@@ -111,25 +111,13 @@ std::filesystem::path make_run_folder(const Config& config, const TrainingChoice
   return folder;
 }
 
-bool clear_run_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::rename(folder / kWeightsName, folder / kPreviousWeightsName, error);
-  if (error && error != std::errc::no_such_file_or_directory) {
-    fail(ExitCode::output, fmt::format("{} cannot be renamed: {} (--overwrite keeps it until there "
-                                       "are new weights); name another --out",
-                                       (folder / kWeightsName).string(), error.message()));
-  }
+void clear_run_folder(const std::filesystem::path& folder) {
+  std::error_code ignored;  // what cannot be removed is written anew, or of no use
   for (const char* file :
        {kProfileName, kLimitsName, kMlperfName, "dawnbench.tsv", "dawnbench.json"}) {
-    std::filesystem::remove(folder / file, error);
+    std::filesystem::remove(folder / file, ignored);
   }
   for (const char* part : {"train", "validation"}) remove_event_files(folder / part);
-  return std::filesystem::exists(folder / kPreviousWeightsName, error);
-}
-
-void drop_previous_weights(const std::filesystem::path& folder) {
-  std::error_code ignored;  // nothing is lost where they stay
-  std::filesystem::remove(folder / kPreviousWeightsName, ignored);
 }
 
 nlohmann::ordered_json effective_flags(const Config& config, const TrainingChoices& choices) {

@@ -11,15 +11,14 @@
 namespace cputrain {
 
 inline constexpr const char* kWeightsName = "weights.safetensors";
-inline constexpr const char* kPreviousWeightsName = "weights.previous.safetensors";
 inline constexpr const char* kProfileName = "profile.json";
 inline constexpr const char* kLimitsName = "limits.json";
 inline constexpr const char* kMlperfName = "mlperf.log";
 /// What a run may write into its folder.
-inline constexpr const char* kRunFiles[] = {
-    "config.json",  "environment.json", "metrics.jsonl",      "training.csv",
-    "history.json", kWeightsName,       kPreviousWeightsName, kProfileName,
-    kLimitsName,    kMlperfName,        "dawnbench.tsv",      "dawnbench.json"};
+inline constexpr const char* kRunFiles[] = {"config.json",   "environment.json", "metrics.jsonl",
+                                            "training.csv",  "history.json",     kWeightsName,
+                                            kProfileName,    kLimitsName,        kMlperfName,
+                                            "dawnbench.tsv", "dawnbench.json"};
 
 /// Figures or weights; a run that failed before its first step left neither.
 bool holds_run(const std::filesystem::path& folder);
@@ -30,13 +29,8 @@ bool holds_run(const std::filesystem::path& folder);
 std::filesystem::path make_run_folder(const Config&, const TrainingChoices&, int ranks);
 
 /// Takes the figures of the run that --overwrite replaces out of its folder: a new run's must not
-/// mix with them. Its weights stay, as weights.previous.safetensors, until drop_previous_weights();
-/// where a killed run has left none of its own, those of the run before it stay. True where the
-/// folder holds such weights now. Error(output) where they cannot be renamed.
-bool clear_run_folder(const std::filesystem::path& folder);
-
-/// Once the new run's weights are on disk.
-void drop_previous_weights(const std::filesystem::path& folder);
+/// mix with them. Its weights stay until the new run's take their place and name.
+void clear_run_folder(const std::filesystem::path& folder);
 
 /// Every figure that the run works with, as flags: `--config config.json` repeats it.
 nlohmann::ordered_json effective_flags(const Config&, const TrainingChoices&);

@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "cli/commands.h"
 #include "cli/dry_run.h"
+#include "cli/open_training.h"
 #include "cli/recipe_lines.h"
 #include "cli/run_folder.h"
 #include "cli/run_logs.h"
@@ -19,8 +21,6 @@
 #include "core/json_text.h"
 #include "core/tell.h"
 #include "core/text.h"
-#include "core/version.h"
-#include "model/model_json.h"
 #include "report/profile.h"
 #include "report/reporters.h"
 #include "train/trainer.h"
@@ -30,19 +30,6 @@ namespace cputrain {
 namespace {
 
 constexpr int kVerboseMap = 3;  ///< --verbose: lines of an epoch, and the map of all ranks
-
-/// Everything that must be the same on all ranks before the first step.
-std::string identity(const Config& config, const TrainingChoices& choices, const DataSource& source,
-                     const Graph& graph, int micro_batch) {
-  nlohmann::ordered_json flags = effective_flags(config, choices);
-  for (const char* own : {"threads", "io-threads", "bind", "verbose"})
-    flags.erase(own);  // may differ
-  const std::uint64_t network = Fnv1a().add(json_text(to_json(graph))).value();
-  return fmt::format(
-      "cputrain {}, {} parameters ({:016x}), data {:016x} ({} + {} samples), {} at once, {}",
-      kVersion, graph.parameter_count(), network, source.dataset->fingerprint(),
-      source.train.size(), source.validation.size(), micro_batch, json_text(flags));
-}
 
 /// Which images batch normalization's statistics are of.
 std::string batch_norm_line(const Config& config, const BatchPlan& plan, std::size_t ranks) {
@@ -107,17 +94,34 @@ class Results {
         folder_(std::move(folder)),
         model_(model),
         training_(training),
-        target_accuracy_(target_accuracy) {}
+        target_accuracy_(target_accuracy) {
+    std::error_code ignored;
+    has_earlier_ = session.leads() && std::filesystem::exists(weights_path(), ignored);
+  }
 
   std::filesystem::path weights_path() const { return folder_ / kWeightsName; }
 
   /// Saves these weights, which nobody changes meanwhile.
-  void save(const Array& weights, Durability durability) const {
+  void save(const Array& weights, Durability durability) {
     save_weights(weights_path(), model_, *training_.program, weights, durability);
+    has_earlier_ = false;
+  }
+
+  /// What happened to this run, and of which one the weights in the folder are, if not of this one.
+  std::string with_earlier(const std::string& what) const {
+    if (!has_earlier_) return what;
+    return fmt::format("{}; {} is still of the run before this one", what, weights_path().string());
+  }
+
+  void say_earlier() const {
+    if (!has_earlier_) return;
+    say(session_,
+        fmt::format("Weights of an earlier run stay in {} until this one has saved its own",
+                    weights_path().string()));
   }
 
   /// The answer to SIGTERM.
-  int save_and_say() const {
+  int save_and_say() {
     if (!session_.leads()) {
       // Open MPI kills the others as soon as one rank is gone: let rank 0 save first.
       std::this_thread::sleep_for(std::chrono::seconds(3));
@@ -129,7 +133,7 @@ class Results {
                        weights_path().string()));
       return static_cast<int>(ExitCode::stopped);
     } catch (const Error& error) {
-      tell(fmt::format("cputrain: {}", error.what()));
+      tell(fmt::format("cputrain: {}", with_earlier(error.what())));
       return static_cast<int>(error.code());
     }
   }
@@ -138,7 +142,7 @@ class Results {
   /// share one copy: a copy of it is of a completed step if its version was the same before and
   /// after. Keeps the mutex for good in the end, so that no later step is made and told before the
   /// exit.
-  void save_between_steps() const {
+  void save_between_steps() {
     constexpr int kTries = 500;  // of some ms; mpirun leaves a second or two
     const Array weights = training_.exchange->arenas().weights;
     const Pages memory(weights.bytes().size());
@@ -160,13 +164,12 @@ class Results {
          "no step and were not saved); start again");
   }
 
-  void finish(const TrainResult& result, Reporter& reporter) const {
+  void finish(const TrainResult& result, Reporter& reporter) {
     if (!session_.leads()) return;
     {
       const std::lock_guard lock(training_.weights_mutex);  // SIGTERM may come now, too
       save(training_.exchange->arenas().weights, Durability::disk);
     }
-    drop_previous_weights(folder_);
     reporter.summary(
         {.outcome = result.stopped ? "interrupted" : "finished",
          .steps = result.steps,
@@ -189,6 +192,8 @@ class Results {
   const ModelDescription& model_;
   Training& training_;
   std::optional<double> target_accuracy_;
+  std::atomic<bool> has_earlier_ =
+      false;  ///< the weights that lie in the folder are of a run before this one
 };
 
 /// What these processors and their memory can do, measured in the same places, a moment before.
@@ -216,24 +221,21 @@ std::filesystem::path open_run_folder(const Session& session, const Services& se
   if (!session.leads()) return {};
   const auto folder = make_run_folder(config, choices, session.communicator->size());
   if (holds_run(folder)) {
-    AtomicFile(folder /
-               "config.json");  // could be written; the earlier run's stays until the start
+    // Tries that the folder can be written; the earlier config.json stays until this training
+    // starts.
+    const AtomicFile tried(folder / "config.json");
   } else {
     describe_run(session, services, config, choices, micro_batch, folder);
   }
   return folder;
 }
 
-/// Makes room for this run's files where another run's are, its weights included.
+/// Makes room for this run's files where another run's are; of those the weights alone stay.
 void replace_run(const Session& session, const Services& services, const Config& config,
                  const TrainingChoices& choices, int micro_batch,
                  const std::filesystem::path& folder) {
   if (!session.leads() || !holds_run(folder)) return;
-  if (clear_run_folder(folder)) {
-    say(session,
-        fmt::format("Weights of an earlier run stay in {} until this one has saved its own",
-                    (folder / kPreviousWeightsName).string()));
-  }
+  clear_run_folder(folder);
   describe_run(session, services, config, choices, micro_batch, folder);
 }
 
@@ -256,24 +258,63 @@ ModelDescription description_of(const Session& session, const Config& config,
           training_data(session, config, source, choices.seed, training.start.get())};
 }
 
-/// A target that is never looked at would be trained for until the last epoch. (Where no image of
-/// the validation part can be read, decoding says so, target or not.)
-void check_target(const Config& config, const DataSource& source) {
-  if (!config.target_accuracy || !source.validation.empty()) return;
-  fail(ExitCode::usage,
-       fmt::format(
-           "--target-accuracy {:g} is that of validation, and the data keeps no image for it "
-           "(--validation-split {:g}, {} images for training; it would never be reached); "
-           "leave it out, or keep images for validation",
-           *config.target_accuracy, config.validation_split.value_or(kValidationSplit),
-           source.train.size()));
-}
-
 /// Replicas that drifted apart (other processors, a damaged memory) must not pass for one model.
 void check_replicas(const Session& session, const Training& training) {
   const auto bytes = training.exchange->arenas().weights.bytes();
   check_agreement(session, "their weights after training",
                   fmt::format("{:016x}", Fnv1a().add(bytes).value()));
+}
+
+/// Trains on what was decoded; the exit code.
+int train_opened(const Config& config, const Services& services, const OpenedTraining& opened,
+                 const DecodedData& data, const TrainingPlans& plans, CompiledTraining compiled,
+                 const std::filesystem::path& folder, Timeline& timeline) {
+  const auto& [choices, session, source, classes, graph, micro_batch] = opened;
+  say_plan(session, config, choices, graph, plans.train);
+  const auto training = make_training(session, services, config, choices, graph, source, data.train,
+                                      plans.train, std::move(compiled));
+  const auto val_batches =
+      services.data.batches(data.validation, plans.validation, {.shuffle = false});
+  const auto validation = data.validation.size()
+                              ? std::optional(Validation{*val_batches, plans.validation})
+                              : std::nullopt;
+  if (training->program->trying()) {
+    say(session,
+        "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...");
+  }
+  const ModelDescription model =
+      description_of(session, config, choices, source, graph, classes, *training);
+  training->start.reset();
+  Results results(session, folder, model, *training, config.target_accuracy);
+  results.say_earlier();
+  replace_run(session, services, config, choices, micro_batch, folder);
+  if (config.measure_limits) write_limits(session, folder);
+  const auto reporter = make_reporter(session, config, choices, classes, *training->program,
+                                      plans.train, data.validation.size(), folder);
+  const auto armed = services.signals->arm([&results] { return results.save_and_say(); });
+  try {
+    const TrainResult result =
+        train({*session.backend, *training->program, *training->exchange, *training->optimizer,
+               *training->learning_rate, *session.communicator, *training->batches, plans.train,
+               training->weights_mutex, timeline},
+              validation,
+              {.epochs = choices.epochs,
+               .steps = config.steps,
+               .settled_steps = config.settled_steps.value_or(0),
+               .seed = choices.seed,
+               .target_accuracy = config.target_accuracy,
+               .hosts = hosts_of(session),
+               .cpus = session.place().cpus},
+              *reporter, [&] { return services.signals->stop_requested(); });
+    check_weights(*session.communicator, training->exchange->arenas().weights);
+    results.finish(result, *reporter);
+    write_timeline(session, config, timeline);
+    check_replicas(session, *training);
+    session.communicator->barrier();  // nobody leaves before the weights are on disk
+    return result.stopped ? services.signals->stop_code() : static_cast<int>(ExitCode::ok);
+  } catch (const Error& error) {
+    fail(error.code(), results.with_earlier(error.what()));
+  }
 }
 
 }  // namespace
@@ -284,21 +325,9 @@ int run_train(const Config& config, const Services& services) {
                                       "add --dry-run for the plan alone, or leave --json out",
                                       config.json));
   }
-  TrainingChoices choices = choose_training(config);
-  const Session session = start_session(config, services);
-  fit_to_ranks(choices, config, session.communicator->size());
-  const DataSource source = services.data.open(config.data_request(choices.seed));
-  say_data(session, source);
-  const int classes = classes_of(config, source);
-  const Graph graph = build_graph(config, choices, classes);
-  const int micro_batch = training_micro_batch(config, session, graph, choices);
-  check_agreement(session, "program, flags or data",
-                  identity(config, choices, source, graph, micro_batch));
-  check_target(config, source);
-  const auto plans_of = [&](std::size_t train, std::size_t validation) {
-    return TrainingPlans(session, config, choices, micro_batch, train, validation);
-  };
-  const TrainingPlans listed = plans_of(source.train.size(), source.validation.size());
+  const OpenedTraining opened = open_training(config, services);
+  const auto& [choices, session, source, classes, graph, micro_batch] = opened;
+  const TrainingPlans listed = opened.plans(config, source.train.size(), source.validation.size());
   CompiledTraining compiled =
       compile_before_decoding(session, services, config, choices, graph, source, listed);
   if (config.dry_run) {
@@ -310,52 +339,12 @@ int run_train(const Config& config, const Services& services) {
   Timeline timeline = make_timeline(session, config, folder);
   const DecodedData data =
       decode_with_progress(session, services, config, source, choices.image, choices.resize);
-
-  const TrainingPlans plans = plans_of(data.train.size(), data.validation.size());
-  const BatchPlan &plan = plans.train, &val_plan = plans.validation;
+  const TrainingPlans plans = opened.plans(config, data.train.size(), data.validation.size());
   if (!data.bad.empty()) {  // other shares, other numbers of images at once
     compiled = {};
     compiled = compile_after_decoding(session, services, config, choices, graph, source, plans);
   }
-  say_plan(session, config, choices, graph, plan);
-  const auto training = make_training(session, services, config, choices, graph, source, data.train,
-                                      plan, std::move(compiled));
-  const auto val_batches = services.data.batches(data.validation, val_plan, {.shuffle = false});
-  const std::optional<Validation> validation =
-      data.validation.size() ? std::optional(Validation{*val_batches, val_plan}) : std::nullopt;
-
-  if (training->program->trying()) {
-    say(session,
-        "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...");
-  }
-  const ModelDescription model =
-      description_of(session, config, choices, source, graph, classes, *training);
-  training->start.reset();
-  const Results results(session, folder, model, *training, config.target_accuracy);
-  replace_run(session, services, config, choices, micro_batch, folder);
-  if (config.measure_limits) write_limits(session, folder);
-  const auto reporter = make_reporter(session, config, choices, classes, *training->program, plan,
-                                      data.validation.size(), folder);
-  const auto armed = services.signals->arm([&] { return results.save_and_say(); });
-  const TrainResult result =
-      train({*session.backend, *training->program, *training->exchange, *training->optimizer,
-             *training->learning_rate, *session.communicator, *training->batches, plan,
-             training->weights_mutex, timeline},
-            validation,
-            {.epochs = choices.epochs,
-             .steps = config.steps,
-             .settled_steps = config.settled_steps.value_or(0),
-             .seed = choices.seed,
-             .target_accuracy = config.target_accuracy,
-             .hosts = hosts_of(session),
-             .cpus = session.place().cpus},
-            *reporter, [&] { return services.signals->stop_requested(); });
-  check_weights(*session.communicator, training->exchange->arenas().weights);
-  results.finish(result, *reporter);
-  write_timeline(session, config, timeline);
-  check_replicas(session, *training);
-  session.communicator->barrier();  // nobody leaves before the weights are on disk
-  return result.stopped ? services.signals->stop_code() : static_cast<int>(ExitCode::ok);
+  return train_opened(config, services, opened, data, plans, std::move(compiled), folder, timeline);
 }
 
 }  // namespace cputrain

@@ -69,13 +69,11 @@ class Ulimit(ProgramTest):
                       ["export", "--weights", weights, "--onnx", "m.onnx"],
                       ["export", "--weights", weights, "--safetensors", "m.safetensors"]):
             with self.subTest(words=words):
-                if not os.path.exists(self.path(weights)):
-                    weights = "run/weights.previous.safetensors"
-                code, text = self.limited("-f 200", *[weights if w.startswith("run/w") else w for w in words])
+                code, text = self.limited("-f 200", *words)
                 self.assertEqual(code, 74, text)
                 self.assertIn("ulimit -f", text)
                 self.assertEqual(self.temporary_files(), [])
-        self.assertTrue(os.path.exists(self.path("run/weights.previous.safetensors")))
+                self.assertTrue(os.path.exists(self.path(weights)))
 
     def test_a_report_that_may_not_grow(self):
         self.train("run", "--steps", "1")
@@ -251,27 +249,36 @@ class OverwrittenRun(ProgramTest):
             running = self.start()
             running.kill()
             running.wait()
-            self.assertEqual(self.digest("weights.previous.safetensors"), first)
-            self.assertNotIn("weights.safetensors", os.listdir(self.path("run")))
-        self.expect(0, "eval", "--weights", "run/weights.previous.safetensors", "--data", "synthetic:60")
+            self.assertEqual(self.digest("weights.safetensors"), first)
+            self.assertEqual(self.metrics("run", "summary"), [])  # the folder's figures are of no whole run
+        self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "synthetic:60")
         self.expect(2, *SMALL, "--steps", "1", "--out", "run", says=["holds a run"])
         # As of a process that was killed while it saved.
         with open(self.path("run/weights.safetensors.tmp123-456"), "w") as f:
             f.write("half")
         with open(self.path("run/history.json.tmp7-8"), "w") as f:
             f.write("half")
-        self.train("run", "--steps", "1", "--overwrite")
-        names = os.listdir(self.path("run"))
-        self.assertIn("weights.safetensors", names)
-        self.assertEqual([n for n in names if "previous" in n or "tmp" in n], [])
+        done = self.expect(0, *SMALL, "--steps", "1", "--out", "run", "--overwrite")
+        self.assertIn("Weights of an earlier run stay in run/weights.safetensors until", done.stderr)
+        self.assertNotEqual(self.digest("weights.safetensors"), first)
+        self.assertEqual([n for n in os.listdir(self.path("run")) if "tmp" in n], [])
 
-    def test_a_terminated_run_leaves_its_own_and_the_earlier_weights(self):
+    def test_a_run_that_fails_says_whose_weights_are_there(self):
+        bad = [*SMALL, "--steps", "20", "--optimizer", "sgd", "--lr", "1e6", "--out", "run"]
+        done = self.expect(1, *bad, says=["Invalid"])
+        self.assertNotIn("run before", done.stderr)
+        self.train("run", "--steps", "2", "--overwrite")
+        first = self.digest("weights.safetensors")
+        self.expect(1, *bad, "--overwrite", says=["Invalid", "run/weights.safetensors is still of the run before"])
+        self.assertEqual(self.digest("weights.safetensors"), first)
+        self.assertEqual(self.metrics("run", "summary"), [])
+
+    def test_a_terminated_run_leaves_its_own_weights(self):
         self.train("run", "--steps", "2")
         first = self.digest("weights.safetensors")
         running = self.start()
         running.terminate()
         self.assertEqual(running.wait(60), 75)
-        self.assertEqual(self.digest("weights.previous.safetensors"), first)
         self.assertNotEqual(self.digest("weights.safetensors"), first)
 
     def test_a_run_that_does_not_start_changes_nothing(self):
