@@ -40,7 +40,10 @@ const char* own_file() {
 
 void wait_shortly(char** argv) {
   constexpr const char* kVariable = "GOMP_SPINCOUNT";
-  if (std::getenv("OMP_WAIT_POLICY") || std::getenv(kVariable)) return;
+  const char* spins = std::getenv(kVariable);
+  // Started again: libgomp has read it, and what is left in the environment is a person's choice.
+  if (spins && std::strcmp(spins, kSpins) == 0) ::unsetenv(kVariable);
+  if (spins || std::getenv("OMP_WAIT_POLICY")) return;
   const char* file = own_file();
   if (!file) return;
   ::setenv(kVariable, kSpins, 1);

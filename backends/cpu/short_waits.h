@@ -13,6 +13,8 @@ namespace cputrain {
 /// starts the program again, once, in the same process. Call it first thing, before there are
 /// threads or files. Returns where the person has decided (OMP_WAIT_POLICY or GOMP_SPINCOUNT is
 /// set), where it was started again, and where that cannot be done; without OpenMP it does nothing.
+/// Its own GOMP_SPINCOUNT is then gone from the environment: processes started by this one decide
+/// for themselves.
 void wait_shortly(char** argv);
 
 }  // namespace cputrain

@@ -98,6 +98,15 @@ class Waiting(ProgramTest):
         with open(f"/proc/{process.pid}/cmdline") as f:
             self.assertEqual(f.read().split("\0")[0], name)
 
+    def test_the_record_of_a_run_has_what_somebody_decided(self):
+        for run, variables in (("own", {}), ("given", {"GOMP_SPINCOUNT": "77"}), ("passive", {"OMP_WAIT_POLICY": "passive"})):
+            env = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+            subprocess.run([PROGRAM, *SMALL, "--steps", "1", "--out", run], cwd=self.folder, timeout=60, check=True,
+                           stdin=subprocess.DEVNULL, capture_output=True, env={**env, **variables})
+            with open(self.path(run, "environment.json")) as f:
+                found = json.load(f)["openmp"]
+            self.assertEqual({k: v for k, v in found.items() if k in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}, variables)
+
     def test_the_loader_as_a_command_is_left_alone(self):
         loader = next((p for p in glob.glob("/lib64/ld-linux-*.so.*")), None)
         if not loader:
