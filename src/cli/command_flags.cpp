@@ -102,7 +102,7 @@ void add_data_flags(Flags& f, Config& c) {
   f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training pictures");
   f.whole("limit-val", c.limit_val, 0, 1'000'000'000,
           c.command == "eval" ? "look at N images at most"
-                              : "use at most N validation pictures; 0: do not evaluate");
+                              : "use at most N validation images; 0: do not evaluate");
   f.yes("balanced", c.balanced, "the limits keep as many of each class [the classes' proportions]");
   f.yes("allow-empty-classes", c.allow_empty_classes,
         "keep a class of which no image can be read, as an output that learns nothing [an error]");

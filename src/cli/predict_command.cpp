@@ -33,7 +33,7 @@ std::vector<std::string> expand_folders(const std::vector<std::string>& words,
     }
     const std::vector<std::string> found = services.data.list_pictures(word);
     if (found.empty()) {
-      fail(ExitCode::data, fmt::format("folder {} holds no pictures (there is nothing to answer); "
+      fail(ExitCode::data, fmt::format("folder {} holds no images (there is nothing to answer); "
                                        "name a folder of .jpg, .png or other image files",
                                        word));
     }

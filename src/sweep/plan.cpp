@@ -80,7 +80,7 @@ StepPlan steps_for(const Cell& cell, const EpochSize& epoch, std::optional<int> 
   constexpr std::size_t kImages = 2048;
   const auto usual = static_cast<int>(std::min<std::size_t>(kImages / batch, kMost));
   // A convolution tries up to four methods in three micro-batches each (backends/cpu), and a rank
-  // computes at most 32 images at once, or twice its threads. Only pictures and the time left are
+  // computes at most 32 images at once, or twice its threads. Only images and the time left are
   // planned by this: how long the trials were, the run's steps say.
   constexpr std::size_t kTrials = 12, kMicroBatch = 32;
   const std::size_t share = batch / static_cast<std::size_t>(cell.ranks);

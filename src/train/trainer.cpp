@@ -149,12 +149,12 @@ void validate(const TrainingParts& parts, const Validation& validation, EpochRec
               Reporter& reporter) {
   const Stopwatch watch;
   std::size_t done = 0;  // by all ranks, if they are as quick as this one
-  const auto tell = [&](std::span<const std::int32_t> labels, std::span<const float>) {
+  const auto tell_progress = [&](std::span<const std::int32_t> labels, std::span<const float>) {
     done += labels.size() * static_cast<std::size_t>(parts.communicator.size());
     reporter.validating(std::min(done, validation.plan.samples()), validation.plan.samples());
   };
-  Tally tally =
-      evaluate(parts.program, validation.batches, validation.plan, parts.communicator, tell);
+  Tally tally = evaluate(parts.program, validation.batches, validation.plan, parts.communicator,
+                         tell_progress);
   add_loss_of_weights(tally, parts.backend, parts.program.layout(), parts.exchange.arenas().weights,
                       parts.communicator);
   record.validation = tally;

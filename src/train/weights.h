@@ -39,10 +39,10 @@ struct TrainingData {
 struct ModelDescription {
   std::string model;                   ///< "dogcat"
   std::vector<std::string> classes;    ///< by label
-  Graph graph;                         ///< with the picture's size and scale
+  Graph graph;                         ///< with the image's size and scale
   std::uint64_t seed = 0;              ///< of the training, which also chose the validation part
   double validation_split = 0;         ///< how large that was, where the data had none of its own
-  Resize resize = Resize::bilinear;    ///< how pictures came to the input's size
+  Resize resize = Resize::bilinear;    ///< how images came to the input's size
   std::string kernels{};               ///< of a reproducible training: Backend::kernels()
   std::optional<TrainingData> data{};  ///< files of earlier versions do not say
 };

@@ -70,6 +70,24 @@ TEST(ProgressLines, AppearEveryThirtySecondsOfTrainingAndEvaluation) {
             "Epoch 3 - step 1/100 - ETA: 49:30 - loss: 0.0000 - accuracy: 0.0000 - img/s: 0.0\n");
 }
 
+// Answers beside a loss that is no number are none.
+TEST(ProgressLines, HaveNoAccuracyBesideALossThatIsNoNumber) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "progress";
+  std::FILE* stream = std::fopen(path.c_str(), "w");
+  double now = 0;
+  const auto reporter = progress_reporter(stream, [&now] { return now; });
+  reporter->begin_epoch({1, 1, 10});
+  now = 30;
+  StepRecord record{.step_in_epoch = 3};
+  record.epoch_tally = {std::nan(""), 75, 150};
+  reporter->step(record);
+  std::fclose(stream);
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  EXPECT_EQ(text.str(), "Epoch 1/1 - step 3/10 - ETA: 1:10 - loss: nan - img/s: 5.0\n");
+}
+
 // The line of the published Keras log, then our own field.
 TEST(Console, PrintsKerasLineOfAnEpoch) {
   const std::string text = printed(Verbosity::lines, [](Reporter& r) {
