@@ -22,6 +22,7 @@ class Slurm(unittest.TestCase):
         self.addCleanup(holder.cleanup)
         self.folder = holder.name
         shutil.copytree(os.path.join(ROOT, "scripts", "slurm"), os.path.join(self.folder, "scripts", "slurm"))
+        shutil.copy(os.path.join(ROOT, "scripts", "help.sh"), os.path.join(self.folder, "scripts"))
         for tool in ("sbatch", "scontrol", "cputrain"):
             with open(os.path.join(self.folder, tool), "w") as f:
                 f.write(STAND_IN)
