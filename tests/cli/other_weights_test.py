@@ -1,0 +1,117 @@
+"""Weights of another network or of other classes as a start."""
+import json
+import unittest
+
+from program import SMALL, ProgramTest
+from tiny import TinyTest
+
+
+class OtherClasses(TinyTest):
+    """--weights of other class names than the data's."""
+
+    def head(self, run):
+        columns = {}
+
+        def look(metadata, tensors):
+            names = json.loads(metadata["classes"])
+            for place, name in enumerate(names):
+                columns[name] = tensors["head/kernel"][place::len(names)] + [tensors["head/bias"][place]]
+
+        self.change_weights(run, look)
+        return columns
+
+    def go_on(self, data, *words, says=()):
+        done = self.tiny(0, "next", data, "--weights", "run/weights.safetensors", "--lr", "0", *words, says=says)
+        return self.head("next"), done.stderr
+
+    def test_outputs_follow_their_names(self):
+        self.make("data", ant=6, bee=6, cow=6)
+        self.tiny(0, "run", "data", "--epochs", "3")
+        first = self.head("run")
+        same, text = self.go_on("data")
+        self.assertEqual(same, first)
+        self.assertNotIn("--weights", text)
+        with self.subTest("another order"):
+            def turn(metadata, tensors):
+                metadata["classes"] = json.dumps(["cow", "ant", "bee"])
+            self.change_weights("run", turn)
+            turned = self.head("run")
+            after, _ = self.go_on("data", says=["in another order (cow, ant, bee)", "by name"])
+            self.assertEqual(after, turned)
+        with self.subTest("a class renamed"):
+            self.make("renamed", ant=6, cow=6, yak=6)
+            after, _ = self.go_on("renamed", says=["know the classes cow, ant, bee; the data has ant, cow, yak",
+                                                   "outputs of 2 classes", "yak with that of bee"])
+            self.assertEqual(after, {"ant": turned["ant"], "cow": turned["cow"], "yak": turned["bee"]})
+        with self.subTest("folders that are called as made-up names are"):
+            self.make("numbers", **{"class 0": 6, "class 1": 6, "class 2": 6})
+            self.go_on("numbers", says=["warning", "the data has class 0, class 1, class 2", "class 0 with that of"])
+        with self.subTest("fewer classes"):
+            self.make("fewer", bee=6, cow=6)
+            self.tiny(65, "next", "fewer", "--weights", "run/weights.safetensors", says=["head/bias is 3, not 2"])
+            after, _ = self.go_on("fewer", "--partial", says=["the outputs of 2 classes that both know"])
+            self.assertEqual(after, {"bee": turned["bee"], "cow": turned["cow"]})
+
+
+class NamesOfOtherOutputs(TinyTest):
+    def test_are_refused(self):
+        self.make("data", ant=4, bee=4, cow=4)
+        self.tiny(0, "run", "data")
+        for names in (["v", "w", "cow", "bee", "ant"], ["cow", "bee"], ["ant"]):
+            def rename(metadata, _):
+                metadata["classes"] = json.dumps(names)
+            self.change_weights("run", rename)
+            with self.subTest(names):
+                says = [f"names {len(names)} classes for 3 outputs"]
+                self.tiny(65, "next", "data", "--weights", "run/weights.safetensors", says=says)
+                self.expect(65, "eval", "--weights", "run/weights.safetensors", "--data", "data", says=says)
+                self.tiny(0, "next", "data", "--weights", "run/weights.safetensors", "--partial",
+                          says=["4 of 4 parameter arrays"])
+
+
+class OtherWeights(ProgramTest):
+    def test_another_last_layer_starts_from_what_fits(self):
+        self.train("two", "--steps", "1")
+        words = [*SMALL, "--classes", "3", "--steps", "1", "--weights", "two/weights.safetensors"]
+        self.expect(65, *words, "--out", "no", says=["dense_2/kernel is 256x1, not 256x3", "--partial"])
+        self.expect(0, *words, "--out", "three", "--partial", "--lr", "0",
+                    says=["12 of 14 parameter arrays", "dense_2/kernel is 256x1, not 256x3"])
+        tensors = [self.tensors(run) for run in ("two", "three")]
+        self.assertEqual(tensors[0]["conv2d/kernel"], tensors[1]["conv2d/kernel"])
+        self.assertNotEqual(tensors[0]["dense_2/kernel"], tensors[1]["dense_2/kernel"])
+        self.expect(2, *SMALL, "--partial", says=["--partial needs --weights"])
+
+    def test_nothing_that_fits_ends_with_65(self):
+        self.train("two", "--steps", "1")
+        from_scratch = {"format": "cputrain model 1", "layers": [{"type": "flatten"}, {"type": "dense", "units": "classes", "name": "x"},
+                                   {"type": "softmax"}]}
+        with open(self.path("net.json"), "w") as f:
+            json.dump(from_scratch, f)
+        self.expect(65, *SMALL, "--model", "net.json", "--weights", "two/weights.safetensors", "--partial",
+                    says=["nothing that fits", "x/kernel"])
+
+    def test_frozen_layers_keep_their_weights(self):
+        self.train("a", "--steps", "1")
+        self.train("b", "--steps", "3", "--weights", "a/weights.safetensors", "--freeze", "conv2d*,dense")
+        a, b = self.tensors("a"), self.tensors("b")
+        changed = sorted(name for name in a if a[name] != b[name])
+        self.assertEqual(changed, ["dense_1/bias", "dense_1/kernel", "dense_2/bias", "dense_2/kernel"])
+
+    def test_a_pattern_that_means_nothing_ends_with_2(self):
+        self.expect(2, *SMALL, "--freeze", "conv3d", says=["--freeze conv3d", "did you mean conv2d"])
+        self.expect(2, *SMALL, "--freeze", "flatten", says=["--freeze flatten"])
+        self.expect(2, *SMALL, "--freeze", "*", says=["--freeze *", "no layer to train"])
+
+    def tensors(self, run):
+        """Bytes of every tensor."""
+        with open(self.path(run, "weights.safetensors"), "rb") as f:
+            data = f.read()
+        start = 8 + int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:start])
+        header.pop("__metadata__")
+        return {name: data[start + t["data_offsets"][0]:start + t["data_offsets"][1]]
+                for name, t in header.items()}
+
+
+if __name__ == "__main__":
+    unittest.main()
