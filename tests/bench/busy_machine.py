@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long waiting threads should spin: trainings on a quiet machine and beside other work, in turn.
 
-    tests/bench/busy_machine.py [--rounds 5] [--load 0,1,2] [--spins default,0,500,2000,10000,300000]
+    tests/bench/busy_machine.py [--rounds 5] [--load 0,1,2] [--ranks 1,2] [--spins default,0,500,2000,10000,300000]
 
 Each setting trains on the same packed file (96x96, batch 32), as one process of two threads and as two ranks, without
 load and beside N processes that compile C++ (a compiler starts, works some seconds and ends, again and again). Rounds
@@ -94,9 +94,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--load", default="0,1,2", help="numbers of compilers [0,1,2]")
+    parser.add_argument("--ranks", default="1,2", help="1: one process of two threads, 2: two ranks [1,2]")
     parser.add_argument("--spins", default="default,passive,500,2000,10000,300000", help="settings, as above")
     parser.add_argument("--steps", type=int, default=120, help="of each training [120]")
-    parser.add_argument("--images", type=int, default=800, help="pictures of the packed file [800]")
+    parser.add_argument("--images", type=int, default=800, help="images of the packed file [800]")
     parser.add_argument("--json", help="write every figure to this file")
     a = parser.parse_args()
     settings = a.spins.split(",")
@@ -109,7 +110,7 @@ def main():
         for number in range(a.rounds):
             for load in map(int, a.load.split(",")):
                 with Load(load, folder):
-                    for ranks in (1, 2):
+                    for ranks in map(int, a.ranks.split(",")):
                         # Each round begins with another setting.
                         for setting in settings[number % len(settings):] + settings[:number % len(settings)]:
                             figure = train(ranks, setting, data, folder, a.steps)
