@@ -7,10 +7,10 @@
 #include <map>
 #include <set>
 
-#include "datasets/empty_classes.h"
-#include "datasets/published.h"
-#include "datasets/views.h"
-#include "datasets/work_arena.h"
+#include "datasets/folders/empty_classes.h"
+#include "datasets/folders/published.h"
+#include "datasets/loader/views.h"
+#include "datasets/loader/work_arena.h"
 
 namespace cputrain {
 namespace {

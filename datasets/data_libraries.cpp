@@ -6,7 +6,7 @@
 #include <zlib.h>
 
 #include "datasets/datasets.h"
-#include "datasets/decoders.h"
+#include "datasets/decode/decoders.h"
 
 namespace cputrain {
 namespace {

@@ -1,14 +1,14 @@
 #include "datasets/datasets.h"
 
-#include "datasets/batch_loader.h"
-#include "datasets/bench_input.h"
 #include "datasets/check_data.h"
-#include "datasets/file_dataset.h"
-#include "datasets/folder.h"
-#include "datasets/image_cache.h"
+#include "datasets/folders/file_dataset.h"
+#include "datasets/folders/folder.h"
+#include "datasets/formats/packed.h"
+#include "datasets/formats/synth.h"
+#include "datasets/loader/batch_loader.h"
+#include "datasets/loader/bench_input.h"
+#include "datasets/loader/image_cache.h"
 #include "datasets/open.h"
-#include "datasets/packed.h"
-#include "datasets/synth.h"
 
 namespace cputrain {
 

@@ -9,11 +9,11 @@
 #include "core/text.h"
 #include "data/class_names.h"
 #include "data/data_spec.h"
-#include "datasets/expand.h"
-#include "datasets/found.h"
-#include "datasets/list_file.h"
-#include "datasets/packed.h"
-#include "datasets/pickles.h"
+#include "datasets/folders/found.h"
+#include "datasets/folders/list_file.h"
+#include "datasets/formats/packed.h"
+#include "datasets/formats/pickles.h"
+#include "datasets/pixels/expand.h"
 #include "datasets/split.h"
 
 namespace cputrain {

@@ -25,11 +25,11 @@
 #include "cli/commands.h"
 #include "comm/solo.h"
 #include "core/error.h"
-#include "core/file_lock.h"
-#include "core/launcher.h"
-#include "core/process_limits.h"
-#include "core/tell.h"
 #include "datasets/datasets.h"
+#include "placement/launcher.h"
+#include "system/file_lock.h"
+#include "system/process_limits.h"
+#include "system/tell.h"
 
 extern "C" {
 extern char** environ;  // NOLINT: the name is the system's
@@ -76,7 +76,6 @@ Services make_services(const Launcher& launcher, SignalWatch& signals) {
           .mpi_version = mpi_library_version(),
           .launcher = launcher,
           .libraries = library_versions(),
-          .simulator = find_simulator(),
           .signals = &signals};
 }
 
@@ -88,7 +87,7 @@ int run_command(const Config& config, const Services& services) {
   if (config.command == "sweep") return run_sweep(config, services);
   if (config.command == "report") return run_report(config, services);
   if (config.command == "info") return run_info(config, services);
-  if (config.command == "simulate") return run_simulate(config, services);
+  if (config.command == "simulate") return run_simulate(config, services, find_simulator());
   if (config.topic == "allreduce") return run_bench_allreduce(config, services);
   if (config.topic == "input") return run_bench_input(config, services);
   if (config.topic == "kernels") return run_bench_kernels(config, services);

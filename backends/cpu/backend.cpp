@@ -1,16 +1,16 @@
 #include <exception>
 #include <mutex>
 
-#include "backends/cpu/convolution_choice.h"
+#include "backends/cpu/convolution/convolution_choice.h"
 #include "backends/cpu/cpu_backend.h"
-#include "backends/cpu/factored_sum.h"
-#include "backends/cpu/instruction_set.h"
+#include "backends/cpu/kernels/factored_sum.h"
+#include "backends/cpu/kernels/instruction_set.h"
+#include "backends/cpu/kernels/parallel.h"
+#include "backends/cpu/kernels/sum.h"
+#include "backends/cpu/kernels/update.h"
 #include "backends/cpu/limits.h"
-#include "backends/cpu/parallel.h"
 #include "backends/cpu/program.h"
 #include "backends/cpu/sparse/scatter.h"
-#include "backends/cpu/sum.h"
-#include "backends/cpu/update.h"
 #include "core/error.h"
 
 namespace cputrain {

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cassert>
 
-#include "backends/cpu/batch_norm_step.h"
-#include "backends/cpu/convolution_step.h"
-#include "backends/cpu/dense_step.h"
-#include "backends/cpu/elementwise_steps.h"
-#include "backends/cpu/input_step.h"
-#include "backends/cpu/loss_step.h"
-#include "backends/cpu/map_steps.h"
-#include "backends/cpu/pool_step.h"
-#include "backends/cpu/sharded_dense_step.h"
+#include "backends/cpu/convolution/convolution_step.h"
+#include "backends/cpu/ops/batch_norm_step.h"
+#include "backends/cpu/ops/dense_step.h"
+#include "backends/cpu/ops/elementwise_steps.h"
+#include "backends/cpu/ops/input_step.h"
+#include "backends/cpu/ops/loss_step.h"
+#include "backends/cpu/ops/map_steps.h"
+#include "backends/cpu/ops/pool_step.h"
+#include "backends/cpu/ops/sharded_dense_step.h"
 #include "core/error.h"
 
 namespace cputrain {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "backends/cpu/step.h"
+#include "backends/cpu/ops/step.h"
 #include "model/graph.h"
 
 namespace cputrain {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "backends/cpu/instruction_set.h"
+#include "backends/cpu/kernels/instruction_set.h"
 #include "core/error.h"
 
 namespace cputrain {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/sample_layout.h"
+#include "backends/cpu/kernels/sample_layout.h"
 #include "model/layer.h"
 
 /// Everything that differs between oneDNN's versions 2 and 3, and the one checked way into the

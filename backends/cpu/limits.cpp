@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "backends/cpu/clones.h"
 #include "backends/cpu/huge_memory.h"
-#include "backends/cpu/parallel.h"
-#include "core/clock.h"
+#include "backends/cpu/kernels/clones.h"
+#include "backends/cpu/kernels/parallel.h"
+#include "system/clock.h"
 
 namespace cputrain {
 namespace {

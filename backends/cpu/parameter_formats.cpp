@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/parallel.h"
+#include "backends/cpu/kernels/parallel.h"
 
 namespace cputrain {
 namespace {

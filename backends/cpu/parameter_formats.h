@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "backends/cpu/dnnl_primitives.h"
-#include "backends/cpu/sample_layout.h"
+#include "backends/cpu/kernels/sample_layout.h"
 #include "compute/parameters.h"
 
 namespace cputrain {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "backends/cpu/compile.h"
-#include "backends/cpu/method_trials.h"
-#include "backends/cpu/parallel.h"
+#include "backends/cpu/convolution/method_trials.h"
+#include "backends/cpu/kernels/parallel.h"
 #include "comm/communicator.h"
 #include "core/error.h"
 #include "core/text.h"

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "backends/cpu/huge_memory.h"
-#include "backends/cpu/loss_step.h"
-#include "backends/cpu/step.h"
+#include "backends/cpu/ops/loss_step.h"
+#include "backends/cpu/ops/step.h"
 #include "compute/backend.h"
 
 namespace cputrain {

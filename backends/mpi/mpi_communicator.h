@@ -15,7 +15,7 @@ bool mpi_available();
 /// "Open MPI 4.1.4", or whatever the library calls itself; "no MPI" in a build without.
 std::string mpi_library_version();
 
-/// While what it returns lives, no signal ends this process (core/signals.h). May be empty.
+/// While what it returns lives, no signal ends this process (system/signals.h). May be empty.
 using HoldSignals = std::function<std::shared_ptr<void>()>;
 
 /// Starts MPI (MPI_THREAD_MULTIPLE where it can be had) and returns all ranks of MPI_COMM_WORLD.

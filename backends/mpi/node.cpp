@@ -13,8 +13,8 @@
 
 #include "backends/mpi/check.h"
 #include "backends/mpi/shared_file.h"
-#include "comm/pages.h"
-#include "core/available_memory.h"
+#include "system/available_memory.h"
+#include "system/pages.h"
 
 namespace cputrain {
 

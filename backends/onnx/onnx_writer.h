@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "core/files.h"
 #include "model/exported_model.h"
+#include "system/files.h"
 
 namespace cputrain {
 

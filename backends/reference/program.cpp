@@ -4,7 +4,7 @@
 #include <cassert>
 
 #include "comm/communicator.h"
-#include "core/clock.h"
+#include "system/clock.h"
 
 namespace cputrain::reference {
 

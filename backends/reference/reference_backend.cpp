@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "backends/reference/program.h"
-#include "comm/exchange.h"
-#include "core/clock.h"
-#include "train/update_math.h"
+#include "exchange/exchange.h"
+#include "optim/update_math.h"
+#include "system/clock.h"
 
 namespace cputrain {
 namespace {

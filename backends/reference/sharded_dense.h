@@ -2,8 +2,8 @@
 
 #include "backends/reference/layers.h"
 #include "comm/communicator.h"
-#include "comm/shared_layer.h"
 #include "compute/parameters.h"
+#include "exchange/shared_layer.h"
 
 namespace cputrain::reference {
 

@@ -1,5 +1,5 @@
-// core/clock.h on the simulated clock.
-#include "core/clock.h"
+// system/clock.h on the simulated clock.
+#include "system/clock.h"
 
 #include <simgrid/s4u/Engine.hpp>
 

@@ -12,7 +12,7 @@
 
 #include "backends/sim/simulated_cell.h"
 #include "core/error.h"
-#include "core/tell.h"
+#include "system/tell.h"
 
 namespace cputrain {
 namespace {

@@ -4,7 +4,7 @@
 #include "backends/mpi/node.h"
 
 #include "backends/mpi/check.h"
-#include "comm/pages.h"
+#include "system/pages.h"
 
 namespace cputrain {
 namespace {

@@ -1,7 +1,7 @@
-// comm/pages.h: large areas, which hold gradients, weights and the like, are all the same one. SMPI
-// knows it and sends from it without copying a byte; what is read from it is garbage. Small areas,
-// which hold counters, are real.
-#include "comm/pages.h"
+// system/pages.h: large areas, which hold gradients, weights and the like, are all the same one.
+// SMPI knows it and sends from it without copying a byte; what is read from it is garbage. Small
+// areas, which hold counters, are real.
+#include "system/pages.h"
 
 #include <smpi/smpi.h>
 

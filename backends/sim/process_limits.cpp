@@ -1,6 +1,6 @@
-// core/process_limits.h under SMPI: simulated ranks are contexts of one process, whose threads are
-// only counted, never started.
-#include "core/process_limits.h"
+// system/process_limits.h under SMPI: simulated ranks are contexts of one process, whose threads
+// are only counted, never started.
+#include "system/process_limits.h"
 
 namespace cputrain {
 

@@ -8,9 +8,9 @@
 #include "backends/sim/sim_backend.h"
 #include "backends/sim/sim_program.h"
 #include "cli/command_line.h"
-#include "cli/training_plans.h"
 #include "comm/solo.h"
-#include "report/reporter.h"
+#include "job/training_plans.h"
+#include "logging/reporter.h"
 #include "train/trainer.h"
 
 namespace cputrain {
@@ -111,18 +111,18 @@ SimulationResult run_simulated_cell(const SimulationJob& job) {
   const Config config = parse_arguments(job);
   Communicator* made = nullptr;
   const Services services = simulated_services(job, made);
-  TrainingChoices choices = choose_training(config);
+  TrainingSpec spec = choose_training(config);
   const Session session = start_session(config, services);
-  fit_to_ranks(choices, config, session.communicator->size());
-  const Graph graph = build_graph(config, choices, job.classes);
-  const int micro_batch = training_micro_batch(config, session, graph, choices);
-  const TrainingPlans plans(session, config, choices, micro_batch, job.images_per_epoch, 0);
+  fit_to_ranks(spec, session.communicator->size());
+  const Graph graph = build_graph(spec, job.classes);
+  const int micro_batch = training_micro_batch(spec, session, graph);
+  const TrainingPlans plans(session, spec, micro_batch, job.images_per_epoch, 0);
   const CompiledTraining compiled = compile_training(
-      session, services, config, choices, graph, plans.sizes(), rooms_of(session, job.platform),
-      {.cache = job.images_per_epoch * choices.image.size(), .batches = 0});
-  Optimizer optimizer(choices.optimizer, *session.backend, *compiled.exchange,
+      session, services, spec, graph, plans.sizes(), rooms_of(session, job.platform),
+      {.cache = job.images_per_epoch * spec.image.size(), .batches = 0});
+  Optimizer optimizer(spec.optimizer, *session.backend, *compiled.exchange,
                       compiled.program->layout());
-  LearningRate learning_rate(choices.learning_rate, 1);
+  LearningRate learning_rate(spec.learning_rate, 1);
   NoPixels batches(plans.train);
   std::mutex weights_mutex;
   Timeline timeline({});

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "comm/communicator.h"
-#include "comm/shared_layer.h"
 #include "compute/parameters.h"
+#include "exchange/shared_layer.h"
 
 namespace cputrain {
 

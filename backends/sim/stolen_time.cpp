@@ -1,7 +1,7 @@
-// core/stolen_time.h and core/cpu_wait.h of simulated CPUs: whoever has one has it alone.
-#include "core/stolen_time.h"
+// system/stolen_time.h and system/cpu_wait.h of simulated CPUs: whoever has one has it alone.
+#include "system/stolen_time.h"
 
-#include "core/cpu_wait.h"
+#include "system/cpu_wait.h"
 
 namespace cputrain {
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "backends/threads/team.h"
-#include "comm/pages.h"
 #include "core/error.h"
+#include "system/pages.h"
 
 namespace cputrain {
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/machine.h"
+#include "placement/machine.h"
 
 struct hwloc_topology;
 

@@ -18,7 +18,7 @@ function(cputrain_add_test name)
   endif()
   add_executable(test_${name} ${arg_SOURCES})
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(test_${name} PRIVATE cputrain_core cputrain_backends cputrain_datasets
+  target_link_libraries(test_${name} PRIVATE cputrain_cli cputrain_backends cputrain_datasets
                         cputrain_options GTest::gtest ${arg_LIBRARIES})
   cputrain_compile_as_test(test_${name})
   if(NOT arg_RANKS)

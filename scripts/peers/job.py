@@ -34,7 +34,7 @@ def read_network(path):
 
 
 def read_pictures(path, count):
-    """(uint8 of count x height x width x 3, labels); the layout is that of datasets/packed_format.h."""
+    """(uint8 of count x height x width x 3, labels); the layout is that of datasets/formats/packed_format.h."""
     with open(path, "rb") as f:
         header = f.read(80)
     height, width, channels = struct.unpack_from("<III", header, 16)

@@ -5,14 +5,14 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "bench/bench_allreduce.h"
+#include "bench/bench_compression.h"
 #include "cli/commands.h"
-#include "cli/session.h"
-#include "cli/spread.h"
-#include "comm/bench_allreduce.h"
-#include "comm/bench_compression.h"
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/print.h"
+#include "core/spread.h"
+#include "job/session.h"
+#include "system/print.h"
 
 namespace cputrain {
 namespace {

@@ -4,12 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/session.h"
-#include "cli/spread.h"
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/print.h"
+#include "core/spread.h"
 #include "core/text.h"
+#include "job/session.h"
+#include "system/print.h"
 
 namespace cputrain {
 namespace {

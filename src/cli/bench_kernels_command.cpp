@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "bench/kernel_table.h"
 #include "cli/commands.h"
-#include "cli/kernel_table.h"
-#include "cli/training_setup.h"
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/print.h"
+#include "job/training_setup.h"
 #include "model/rewrite.h"
+#include "system/print.h"
 
 namespace cputrain {
 namespace {
@@ -40,8 +40,8 @@ struct Graphs {
   Graph given, no_zeros;
 };
 
-Graphs graphs_of(const Config& config, const TrainingChoices& choices, int classes) {
-  Graph given = build_graph(config, choices, classes);
+Graphs graphs_of(const TrainingSpec& spec, int classes) {
+  Graph given = build_graph(spec, classes);
   Graph no_zeros = with_dropout(without_relus(given), 0);
   return {std::move(given), std::move(no_zeros)};
 }
@@ -77,12 +77,12 @@ void check_enough(const Config& config, std::size_t there, std::size_t wanted) {
 class KernelBench {
  public:
   KernelBench(const Session& session, const Services& services, const Config& config,
-              const TrainingChoices& choices, const Graphs& graphs, const ImageSet& pictures,
+              const TrainingSpec& spec, const Graphs& graphs, const ImageSet& pictures,
               const Rounds& rounds)
       : session_(session),
         services_(services),
         config_(config),
-        choices_(choices),
+        spec_(spec),
         graphs_(graphs),
         pictures_(pictures),
         rounds_(rounds),
@@ -118,10 +118,10 @@ class KernelBench {
 
   void run(int micro_batch) {
     const BatchPlan plan(pictures_.size(), rounds_.images(micro_batch), micro_batch, 0, 1);
-    const auto batches = services_.data.batches(
-        pictures_, plan, {.seed = choices_.seed, .shuffle = choices_.shuffle});
+    const auto batches =
+        services_.data.batches(pictures_, plan, {.seed = spec_.seed, .shuffle = spec_.shuffle});
     const auto trial = [&](const Graph& graph) {
-      return KernelTrial(session_, graph, config_.weights, choices_.seed, micro_batch,
+      return KernelTrial(session_, graph, config_.weights, spec_.seed, micro_batch,
                          rounds_.passes(micro_batch));
     };
     KernelTrial given = trial(graphs_.given), no_zeros = trial(graphs_.no_zeros);
@@ -145,7 +145,7 @@ class KernelBench {
   const Session& session_;
   const Services& services_;
   const Config& config_;
-  const TrainingChoices& choices_;
+  const TrainingSpec& spec_;
   const Graphs& graphs_;
   const ImageSet& pictures_;
   Rounds rounds_;
@@ -155,7 +155,7 @@ class KernelBench {
   std::vector<Measured> measured_;
 };
 
-void print_head(const Session& session, const Config& config, const TrainingChoices& choices,
+void print_head(const Session& session, const Config& config, const TrainingSpec& spec,
                 const Limits& limits, const Rounds& rounds) {
   print(
       "{} at {}x{}, {} thread{}; pictures of {}, {}; medians of {} round{} of at least {} "
@@ -163,14 +163,14 @@ void print_head(const Session& session, const Config& config, const TrainingChoi
       "of triad (mem.)\nGFLOP/s count direct convolution; of mem.: source, destination and weights "
       "once each; map, grad.: parts of\nwhat is read and of the gradient that comes back that are "
       "not zero, where that is known\n",
-      choices.model->name, choices.image.height, choices.image.width, session.threads,
+      spec.model->name, spec.image.height, spec.image.width, session.threads,
       session.threads == 1 ? "" : "s", config.data.empty() ? "synthetic" : config.data,
       config.weights.empty() ? "initial weights (--weights: others)" : "weights " + config.weights,
       config.repeats(), config.repeats() == 1 ? "" : "s", rounds.least, limits.fma_gflops,
       limits.triad_gbs);
 }
 
-Json result_json(const Session& session, const Config& config, const TrainingChoices& choices,
+Json result_json(const Session& session, const Config& config, const TrainingSpec& spec,
                  const Limits& limits, const std::vector<KernelPair>& pairs) {
   Json micro_batches = Json::array();
   for (const KernelPair& pair : pairs) {
@@ -180,8 +180,8 @@ Json result_json(const Session& session, const Config& config, const TrainingCho
                              {"no_zeros", json_of(pair.no_zeros)}});
   }
   return {{"bench", "kernels"},
-          {"model", choices.model->name},
-          {"image_size", choices.image.height},
+          {"model", spec.model->name},
+          {"image_size", spec.image.height},
           {"data", config.data.empty() ? "synthetic" : config.data},
           {"weights", config.weights.empty() ? Json() : Json(config.weights)},
           {"threads", session.threads},
@@ -196,28 +196,28 @@ Json result_json(const Session& session, const Config& config, const TrainingCho
 
 int run_bench_kernels(const Config& config, const Services& services) {
   constexpr std::size_t kImages = 32;
-  const TrainingChoices choices = choose_training(config);
+  const TrainingSpec spec = choose_training(config);
   const Session session = start_session(config, services);
   check_alone(session);
   const Rounds rounds{config.batch.value_or(kImages)};
   const std::size_t most = rounds.most(config.micro_batches);
-  const DataSource source = open_pictures(config, services, most, choices.seed);
+  const DataSource source = open_pictures(config, services, most, spec.seed);
   check_enough(config, source.train.size(), most);
-  const Graphs graphs = graphs_of(config, choices, classes_of(config, source));
+  const Graphs graphs = graphs_of(spec, classes_of(spec, source));
   const DecodedData data =
-      decode_with_progress(session, services, config, source, choices.image, choices.resize);
+      decode_with_progress(session, services, config, source, spec.image, spec.resize);
   check_enough(config, data.train.size(), most);  // some may be damaged
 
-  KernelBench bench(session, services, config, choices, graphs, data.train, rounds);
+  KernelBench bench(session, services, config, spec, graphs, data.train, rounds);
   bench.run();
   const auto pairs = bench.figures(size_of(session.backend->dtype()));
   if (config.json != "-") {
-    print_head(session, config, choices, bench.limits(), rounds);
+    print_head(session, config, spec, bench.limits(), rounds);
     for (const KernelPair& pair : pairs) print_kernels(pair);
     print_kernel_sums(pairs);
   }
   write_result(session, config.json,
-               json_text(result_json(session, config, choices, bench.limits(), pairs)) + "\n");
+               json_text(result_json(session, config, spec, bench.limits(), pairs)) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 

@@ -4,14 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "bench/step_trials.h"
 #include "cli/commands.h"
-#include "cli/spread.h"
-#include "cli/step_trials.h"
-#include "core/cpu_wait.h"
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/print.h"
+#include "core/spread.h"
 #include "core/text.h"
+#include "system/cpu_wait.h"
+#include "system/print.h"
 
 namespace cputrain {
 namespace {
@@ -78,14 +78,14 @@ Measurement measurement_of(const StepTrial& trial, const Spread& rate, const Lim
   return {rate, limits, rate.median * graph.training_flops() / 1e9, trial.layer_times()};
 }
 
-void print_measurement(const Session& session, const TrainingChoices& choices,
-                       const TrainingParts& parts, const Measurement& m, int steps) {
+void print_measurement(const Session& session, const TrainingSpec& spec, const TrainingParts& parts,
+                       const Measurement& m, int steps) {
   const int ranks = session.communicator->size();
   const Spread& rate = m.images_per_second;
   print(
       "{} at {}x{}, batch {}, {} rank{} x {} thread{}, micro-batch {}: {:.1f} images/s "
       "(median of {}; {:.1f} to {:.1f})\n",
-      choices.model->name, choices.image.height, choices.image.width, parts.plan.images(0), ranks,
+      spec.model->name, spec.image.height, spec.image.width, parts.plan.images(0), ranks,
       ranks == 1 ? "" : "s", session.threads, session.threads == 1 ? "" : "s",
       parts.plan.micro_batch(), rate.median, steps, rate.min, rate.max);
   print(
@@ -95,11 +95,11 @@ void print_measurement(const Session& session, const TrainingChoices& choices,
       bytes_text(static_cast<double>(parts.program.workspace_bytes())));
 }
 
-Json measurement_json(const Session& session, const TrainingChoices& choices,
-                      const TrainingParts& parts, const Measurement& m) {
+Json measurement_json(const Session& session, const TrainingSpec& spec, const TrainingParts& parts,
+                      const Measurement& m) {
   return {{"bench", "step"},
-          {"model", choices.model->name},
-          {"image_size", choices.image.height},
+          {"model", spec.model->name},
+          {"image_size", spec.image.height},
           {"batch", parts.plan.images(0)},
           {"micro_batch", parts.plan.micro_batch()},
           {"ranks", session.communicator->size()},
@@ -116,25 +116,27 @@ Json measurement_json(const Session& session, const TrainingChoices& choices,
 
 /// One step needs one batch.
 DecodedData pictures_of_a_step(const Session& session, const Services& services,
-                               const Config& config, const TrainingChoices& choices,
-                               DataSource& source) {
-  const std::size_t images = choices.batch * static_cast<std::size_t>(choices.plan.accumulate);
-  DataRequest request = config.data_request(choices.seed);
-  if (config.data.empty()) request.spec = fmt::format("synthetic:{}", images * 2);
-  request.limit_train = config.limit_train.value_or(images);
+                               const TrainingSpec& spec, DataSource& source) {
+  const std::size_t images = spec.batch * static_cast<std::size_t>(spec.plan.accumulate);
+  DataRequest request = spec.flags.data_request(spec.seed);
+  if (spec.flags.data.empty()) request.spec = fmt::format("synthetic:{}", images * 2);
+  request.limit_train = spec.flags.limit_train.value_or(images);
   source = services.data.open(request);
   source.validation.clear();
-  return decode_with_progress(session, services, config, source, choices.image, choices.resize);
+  return decode_with_progress(session, services, spec.flags, source, spec.image, spec.resize);
 }
 
 /// What else is measured beside a reproducible step: the same micro-batch without it, and the
 /// micro-batch that would be taken then.
-std::vector<Config> compared_with(const Config& config, const Session& session) {
-  if (!config.reproducible) return {};
-  Config same = config, usual = config;
-  same.reproducible = usual.reproducible = false;
-  same.micro_batch = leaves_of(config, session)->images;
-  usual.micro_batch.reset();
+std::vector<TrainingSpec> compared_with(const TrainingSpec& spec, const Session& session) {
+  if (!spec.flags.reproducible) return {};
+  TrainingSpec same = spec, usual = spec;
+  for (TrainingSpec* other : {&same, &usual}) {
+    other->flags.reproducible = false;
+    other->plan.sharding = spec.flags.sharding;
+  }
+  same.flags.micro_batch = leaves_of(spec, session)->images;
+  usual.flags.micro_batch.reset();
   return {same, usual};
 }
 
@@ -180,21 +182,18 @@ void print_disturbance(const CalmRounds& rounds, int steps) {
 }  // namespace
 
 int run_bench_step(const Config& config, const Services& services) {
-  TrainingChoices choices = choose_training(config);
-  choices.plan.growth.clear();  // every step of a measurement is like the first
+  TrainingSpec spec = choose_training(config);
+  spec.plan.growth.clear();  // every step of a measurement is like the first
   const Session session = start_session(config, services);
   const int ranks = session.communicator->size();
-  fit_to_ranks(choices, config, ranks);
+  fit_to_ranks(spec, ranks);
   DataSource source;
-  const DecodedData data = pictures_of_a_step(session, services, config, choices, source);
-  const Graph graph = build_graph(config, choices, classes_of(config, source));
+  const DecodedData data = pictures_of_a_step(session, services, spec, source);
+  const Graph graph = build_graph(spec, classes_of(spec, source));
   std::vector<std::unique_ptr<StepTrial>> trials;
-  trials.push_back(
-      std::make_unique<StepTrial>(session, services, config, choices, graph, data, source));
-  for (const Config& other : compared_with(config, session)) {
-    choices.plan.sharding = other.sharding;
-    trials.push_back(
-        std::make_unique<StepTrial>(session, services, other, choices, graph, data, source));
+  trials.push_back(std::make_unique<StepTrial>(session, services, spec, graph, data, source));
+  for (const TrainingSpec& other : compared_with(spec, session)) {
+    trials.push_back(std::make_unique<StepTrial>(session, services, other, graph, data, source));
   }
   const auto [limits, rounds, each, rates, waited] = run_trials(session, trials, config.repeat);
   const TrainingParts parts = trials[0]->parts();
@@ -205,7 +204,7 @@ int run_bench_step(const Config& config, const Services& services) {
   const int counted = each * static_cast<int>(rounds.counted());
   const int steps = each * static_cast<int>(rounds.measured());
   if (session.leads() && config.json != "-") {
-    print_measurement(session, choices, parts, measured, counted);
+    print_measurement(session, spec, parts, measured, counted);
     print_disturbance(rounds, each);
     if (waited.value_or(0) >= kWaitWorthSaying) {
       print("threads of a rank waited {:.0f} % of their time for a CPU ({})\n", 100 * *waited,
@@ -214,7 +213,7 @@ int run_bench_step(const Config& config, const Services& services) {
     print_layers(measured.layers, own_images, steps);
     if (config.reproducible) print_price(trials, rates);
   }
-  Json result = measurement_json(session, choices, parts, measured);
+  Json result = measurement_json(session, spec, parts, measured);
   result["every_step"] = json_of(spread_of(trials[0]->images_per_second()));
   result["repeats"] = counted;
   result["left_out"] = steps - counted;

@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/augment.h"
-#include "model/zoo.h"
+#include "zoo/zoo.h"
 
 namespace cputrain {
 

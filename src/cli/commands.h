@@ -1,7 +1,8 @@
 #pragma once
 
 #include "cli/config.h"
-#include "cli/services.h"
+#include "job/services.h"
+#include "simulation/simulator.h"
 
 /// One function a command. Each returns the exit code; bad news comes as Error.
 namespace cputrain {
@@ -13,7 +14,7 @@ int run_export(const Config&, const Services&);
 int run_sweep(const Config&, const Services&);
 int run_report(const Config&, const Services&);
 int run_info(const Config&, const Services&);
-int run_simulate(const Config&, const Services&);
+int run_simulate(const Config&, const Services&, const Simulator&);
 int run_bench_input(const Config&, const Services&);
 int run_bench_kernels(const Config&, const Services&);
 int run_bench_step(const Config&, const Services&);

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "core/bounded_file.h"
 #include "core/error.h"
 #include "core/strict_json.h"
+#include "system/bounded_file.h"
 
 namespace cputrain {
 

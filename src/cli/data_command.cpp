@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/session.h"
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/print.h"
 #include "core/text.h"
 #include "data/check_report.h"
+#include "job/session.h"
+#include "system/print.h"
 
 namespace cputrain {
 namespace {

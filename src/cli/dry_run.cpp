@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/machine_json.h"
 #include "core/json_text.h"
-#include "core/print.h"
 #include "core/text.h"
 #include "core/version.h"
+#include "job/machine_json.h"
+#include "system/print.h"
 
 namespace cputrain {
 
@@ -76,19 +76,19 @@ Json memory_json(const Session& session, const TrainingMemory& memory) {
   return {{"ranks", ranks}, {"nodes", nodes}};
 }
 
-Json plan_json(const Session& session, const Config& config, const TrainingChoices& choices,
-               const Graph& graph, const BatchPlan& plan, const CompiledTraining& compiled) {
+Json plan_json(const Session& session, const TrainingSpec& spec, const Graph& graph,
+               const BatchPlan& plan, const CompiledTraining& compiled) {
   return {{"cputrain", kVersion},
-          {"model", {{"name", choices.model->name}, {"parameters", graph.parameter_count()}}},
+          {"model", {{"name", spec.model->name}, {"parameters", graph.parameter_count()}}},
           {"ranks", session.communicator->size()},
           {"placement", session.placement},
           {"map", placement_json(session.plan)},
-          {"batch", choices.batch},
+          {"batch", spec.batch},
           {"micro_batch", plan.micro_batch()},
           {"images_per_rank", images_by_rank(plan)},
           {"steps_per_epoch", plan.steps()},
-          {"epochs", choices.epochs},
-          {"steps", all_steps(plan, choices.epochs, config.steps)},
+          {"epochs", spec.epochs},
+          {"steps", all_steps(plan, spec.epochs, spec.flags.steps)},
           {"bytes_reduced_per_step", reduced_bytes(compiled)},
           {"memory", memory_json(session, compiled.memory)}};
 }
@@ -137,8 +137,8 @@ void print_node_memory(const TrainingMemory& memory) {
   }
 }
 
-void print_plan(const Session& session, const Config& config, const TrainingChoices& choices,
-                const Graph& graph, const BatchPlan& plan, const CompiledTraining& compiled) {
+void print_plan(const Session& session, const TrainingSpec& spec, const Graph& graph,
+                const BatchPlan& plan, const CompiledTraining& compiled) {
   print("Placement:\n");
   for (const std::string& line : session.placement) print("  {}\n", line);
   for (const std::string& line : map_of(session.plan)) print("  {}\n", line);
@@ -147,23 +147,24 @@ void print_plan(const Session& session, const Config& config, const TrainingChoi
   print_node_memory(compiled.memory);
   const std::vector<std::size_t> images = images_by_rank(plan);
   const auto [least, most] = std::ranges::minmax(images);
-  print(
-      "Steps: batch {} ({} images a rank, {} at once), {} steps an epoch, {} in all\n",
-      choices.batch, least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most),
-      plan.micro_batch(), plan.steps(), with_commas(all_steps(plan, choices.epochs, config.steps)));
+  print("Steps: batch {} ({} images a rank, {} at once), {} steps an epoch, {} in all\n",
+        spec.batch, least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most),
+        plan.micro_batch(), plan.steps(),
+        with_commas(all_steps(plan, spec.epochs, spec.flags.steps)));
   print("Model {}: {} parameters; {} of gradients are reduced in each step over {} rank{}\n",
-        choices.model->name, with_commas(graph.parameter_count()),
-        in_bytes(reduced_bytes(compiled)), images.size(), images.size() == 1 ? "" : "s");
+        spec.model->name, with_commas(graph.parameter_count()), in_bytes(reduced_bytes(compiled)),
+        images.size(), images.size() == 1 ? "" : "s");
 }
 
 }  // namespace
 
-void print_dry_run(const Session& session, const Config& config, const TrainingChoices& choices,
-                   const Graph& graph, const BatchPlan& plan, const CompiledTraining& compiled) {
+void print_dry_run(const Session& session, const TrainingSpec& spec, const Graph& graph,
+                   const BatchPlan& plan, const CompiledTraining& compiled,
+                   const std::string& json_file) {
   if (!session.leads()) return;
-  if (config.json != "-") print_plan(session, config, choices, graph, plan, compiled);
-  const Json json = plan_json(session, config, choices, graph, plan, compiled);
-  write_result(session, config.json, json_text(json) + "\n");
+  if (json_file != "-") print_plan(session, spec, graph, plan, compiled);
+  const Json json = plan_json(session, spec, graph, plan, compiled);
+  write_result(session, json_file, json_text(json) + "\n");
 }
 
 }  // namespace cputrain

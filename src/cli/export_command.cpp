@@ -5,16 +5,16 @@
 #include <utility>
 
 #include "cli/commands.h"
-#include "cli/training_setup.h"
 #include "core/error.h"
-#include "core/files.h"
-#include "core/print.h"
-#include "core/tell.h"
 #include "core/text.h"
-#include "model/model_file.h"
+#include "job/training_setup.h"
 #include "model/torch_layout.h"
+#include "system/files.h"
+#include "system/print.h"
+#include "system/tell.h"
 #include "train/numbers.h"
 #include "train/weights.h"
+#include "zoo/model_file.h"
 
 namespace cputrain {
 namespace {
@@ -142,9 +142,9 @@ void export_weights(const Config& config, const Services& services) {
 }
 
 void export_model(const Config& config) {
-  const TrainingChoices choices = choose_training(config);
-  const ModelEntry& model = *choices.model;
-  write_model_file(config, model, choices.image, config.classes.value_or(model.recipe.classes));
+  const TrainingSpec spec = choose_training(config);
+  const ModelEntry& model = *spec.model;
+  write_model_file(config, model, spec.image, config.classes.value_or(model.recipe.classes));
 }
 
 }  // namespace

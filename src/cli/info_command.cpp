@@ -5,16 +5,16 @@
 #include <utility>
 
 #include "cli/commands.h"
-#include "cli/machine_json.h"
-#include "cli/session.h"
-#include "cli/training_setup.h"
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/launch_line.h"
-#include "core/print.h"
 #include "core/text.h"
 #include "core/version.h"
+#include "job/machine_json.h"
+#include "job/session.h"
+#include "job/training_setup.h"
 #include "model/summary.h"
+#include "placement/launch_line.h"
+#include "system/print.h"
 
 namespace cputrain {
 namespace {
@@ -53,9 +53,8 @@ nlohmann::ordered_json launch_json(const std::vector<LaunchLine>& lines) {
 }  // namespace
 
 int run_info(const Config& config, const Services& services) {
-  const TrainingChoices choices = choose_training(config);
-  const Graph graph =
-      build_graph(config, choices, config.classes.value_or(choices.model->recipe.classes));
+  const TrainingSpec spec = choose_training(config);
+  const Graph graph = build_graph(spec, config.classes.value_or(spec.model->recipe.classes));
   const Session session = start_session(config, services);
   const std::vector<LaunchLine> launches = launch_lines_here(session, services);
   if (session.leads() && config.json != "-") {
@@ -68,15 +67,14 @@ int run_info(const Config& config, const Services& services) {
     print_lines(launch_text(launches));
     print("Backend: {}\nRanks: {}\nLibraries: {}\n\n", session.backend->describe(),
           session.communicator->describe(), join(services.libraries, ", "));
-    print("Model {}: {}\n", choices.model->name, choices.model->description);
+    print("Model {}: {}\n", spec.model->name, spec.model->description);
     print_lines(summary_text(graph));
     print("Recipe: {}, batch {}, {} (learning rate {:g}), {} epochs; from the {}\n",
-          fmt::format("{0}x{0}", choices.image.height), choices.batch,
-          rule_name(choices.optimizer.rule), choices.learning_rate.base, choices.epochs,
-          choices.model->recipe.source);
+          fmt::format("{0}x{0}", spec.image.height), spec.batch, rule_name(spec.optimizer.rule),
+          spec.learning_rate.base, spec.epochs, spec.model->recipe.source);
   }
   nlohmann::ordered_json model = summary_json(graph);
-  model["name"] = choices.model->name;
+  model["name"] = spec.model->name;
   const nlohmann::ordered_json result{{"cputrain", kVersion},
                                       {"model", std::move(model)},
                                       {"machine", machine_json(session.machine)},

@@ -2,9 +2,9 @@
 #include <charconv>
 
 #include "cli/flag_groups.h"
-#include "cli/run_logs.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "job/run_logs.h"
 
 namespace cputrain {
 namespace {

@@ -7,12 +7,12 @@
 #include <numeric>
 
 #include "cli/commands.h"
-#include "cli/session.h"
 #include "compute/prediction.h"
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/print.h"
-#include "core/tell.h"
+#include "job/session.h"
+#include "system/print.h"
+#include "system/tell.h"
 #include "train/answers.h"
 #include "train/weights.h"
 

@@ -2,9 +2,9 @@
 
 #include "cli/commands.h"
 #include "core/error.h"
-#include "core/files.h"
-#include "core/print.h"
 #include "report/report_files.h"
+#include "system/files.h"
+#include "system/print.h"
 
 namespace cputrain {
 namespace {

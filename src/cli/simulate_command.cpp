@@ -6,21 +6,22 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cells/plan.h"
 #include "cli/commands.h"
-#include "cli/grid_limits.h"
 #include "cli/simulate_flags.h"
-#include "cli/simulated_costs.h"
-#include "cli/spread.h"
-#include "core/clock.h"
 #include "core/error.h"
-#include "core/files.h"
 #include "core/json_text.h"
-#include "core/print.h"
-#include "core/tell.h"
+#include "core/spread.h"
 #include "core/text.h"
 #include "core/version.h"
+#include "job/build_graph.h"
 #include "simulation/forecast.h"
-#include "sweep/plan.h"
+#include "simulation/simulated_costs.h"
+#include "sweep/grid_limits.h"
+#include "system/clock.h"
+#include "system/files.h"
+#include "system/print.h"
+#include "system/tell.h"
 
 namespace cputrain {
 namespace {
@@ -153,11 +154,11 @@ std::map<std::string, std::string> options_of(const Config& config, const CostTa
   return options;
 }
 
-CellTable empty_table(const Config& config, const TrainingChoices& choices, const Graph& graph,
+CellTable empty_table(const Config& config, const TrainingSpec& spec, const Graph& graph,
                       std::size_t images, const std::string& platform) {
   CellTable table;
-  table.model = choices.model->name;
-  table.image_size = choices.image.height;
+  table.model = spec.model->name;
+  table.image_size = spec.image.height;
   table.images_per_epoch = images;
   table.parameters = static_cast<double>(graph.parameter_count());
   for (int i = 1; i < static_cast<int>(graph.nodes().size()); ++i) {
@@ -165,7 +166,7 @@ CellTable empty_table(const Config& config, const TrainingChoices& choices, cons
         macs(graph.nodes()[static_cast<std::size_t>(i)].layer, graph.src_shape(i));
   }
   table.data = config.data.empty() ? "synthetic" : config.data;
-  table.seed = choices.seed;
+  table.seed = spec.seed;
   table.machine.platform = platform;
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
   table.command = command_line(words_of(config, {"json", "out", "overwrite"}));
@@ -192,7 +193,7 @@ void print_table(const CellTable& table) {
 }
 
 /// What can be forecast gets its figures, the others their reason.
-void simulate(const Config& config, const Services& services, const TrainingChoices& choices,
+void simulate(const Config& config, SignalWatch& signals, const Simulator& simulator,
               const Forecast& forecast, CellTable& table) {
   std::vector<SimulationJob> todo;
   std::vector<std::size_t> places;
@@ -203,7 +204,7 @@ void simulate(const Config& config, const Services& services, const TrainingChoi
     SimulationJob job = forecast.job(cell, flags_of_training(config));
     job.steps = static_cast<int>(config.steps.value_or(2));
     job.repeats = config.repeat.value_or(3);
-    job.seed = choices.seed;
+    job.seed = config.seed.value_or(0);
     todo.push_back(std::move(job));
     places.push_back(i);
   }
@@ -217,9 +218,8 @@ void simulate(const Config& config, const Services& services, const TrainingChoi
     tell(fmt::format("{} of {} cells simulated", done, todo.size()));
     watch = {};
   };
-  const auto stopped = [&] { return services.signals->stop_requested(); };
-  const auto results =
-      run_cells(services.simulator, folder.path(), todo, kAtOnce, {say_progress, stopped});
+  const auto stopped = [&] { return signals.stop_requested(); };
+  const auto results = run_cells(simulator, folder.path(), todo, kAtOnce, {say_progress, stopped});
   std::vector<CellWork> work(table.cells.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
     Cell& cell = table.cells[places[i]];
@@ -274,23 +274,23 @@ void say_missing(const Config& config, const std::string& why, CellTable& table)
 
 }  // namespace
 
-int run_simulate(const Config& config, const Services& services) {
+int run_simulate(const Config& config, const Services& services, const Simulator& simulator) {
   check_out(config);
-  const TrainingChoices choices = choose_training(config);
-  const DataSource source = services.data.open(config.data_request(choices.seed));
-  const int classes = classes_of(config, source);
-  const Graph graph = build_graph(config, choices, classes);
+  const TrainingSpec spec = choose_training(config);
+  const DataSource source = services.data.open(config.data_request(spec.seed));
+  const int classes = classes_of(spec, source);
+  const Graph graph = build_graph(spec, classes);
   const bool here = config.simulation.platform == kHere;
   // Mistakes in platform and grid show before minutes of measuring.
   Platform platform = choose_platform(config, services, nullptr);
   SweepCells planned = planned_cells(config.simulation, platform);
-  CellTable table = empty_table(config, choices, graph, source.train.size(), platform.name);
-  if (!services.simulator.missing.empty()) {
+  CellTable table = empty_table(config, spec, graph, source.train.size(), platform.name);
+  if (!simulator.missing.empty()) {
     table.cells = std::move(planned.cells);
-    say_missing(config, services.simulator.missing, table);
+    say_missing(config, simulator.missing, table);
     return static_cast<int>(ExitCode::ok);
   }
-  const CostTable costs = costs_of(config, services, choices, graph, here);
+  const CostTable costs = costs_of(config.simulation, services, spec, graph, here);
   if (here) {  // which --costs may have from another machine
     platform = choose_platform(config, services, &costs);
     planned = planned_cells(config.simulation, platform);
@@ -302,7 +302,7 @@ int run_simulate(const Config& config, const Services& services) {
   table.machine = forecast.machine();
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
   const auto armed = services.signals->arm();
-  simulate(config, services, choices, forecast, table);
+  simulate(config, *services.signals, simulator, forecast, table);
   const bool stopped = services.signals->stop_requested();
   if (!stopped || !holds_a_table(config)) write_folder(config, table, forecast);
   say_result(config, table);

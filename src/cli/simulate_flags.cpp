@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "cli/flag_groups.h"
-#include "cli/grid_limits.h"
 #include "core/text.h"
 #include "simulation/platform.h"
+#include "sweep/grid_limits.h"
 
 namespace cputrain {
 namespace {

@@ -4,21 +4,22 @@
 #include <cstdio>
 
 #include "cli/commands.h"
-#include "cli/sweep_collect.h"
-#include "cli/sweep_folder.h"
-#include "cli/sweep_plan.h"
-#include "cli/sweep_run.h"
-#include "core/clock.h"
-#include "core/cpu_wait.h"
+#include "cli/sweep_flags.h"
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/print.h"
-#include "core/stolen_time.h"
-#include "core/tell.h"
 #include "core/text.h"
 #include "report/reference_table.h"
 #include "report/report_files.h"
+#include "sweep/sweep_collect.h"
+#include "sweep/sweep_folder.h"
+#include "sweep/sweep_plan.h"
+#include "sweep/sweep_run.h"
 #include "sweep/time_left.h"
+#include "system/clock.h"
+#include "system/cpu_wait.h"
+#include "system/print.h"
+#include "system/stolen_time.h"
+#include "system/tell.h"
 
 namespace cputrain {
 namespace {
@@ -40,7 +41,7 @@ class Sweep {
   /// that a slow minute of the machine falls on none of them alone and there is a whole table after
   /// the first round. False where a signal asked for a stop.
   bool measure(std::size_t first, std::size_t last) {
-    for (std::size_t i = first; i < last && config_.retry; ++i) {
+    for (std::size_t i = first; i < last && config_.sweep.retry; ++i) {
       forget_failure(plan_, plan_.cells[i]);
       states_[i] = state_of(plan_, plan_.cells[i]);
     }
@@ -192,7 +193,7 @@ int stopped(const SweepPlan& plan, const Services& services) {
 }
 
 int run_task(const Config& config, const Services& services, const SweepPlan& plan) {
-  const auto task = static_cast<std::size_t>(*config.task);
+  const auto task = static_cast<std::size_t>(*config.sweep.task);
   if (task > plan.cells.size()) {
     fail(ExitCode::usage,
          fmt::format("--task {}: must be a cell's number from 1 to {}", task, plan.cells.size()));
@@ -219,20 +220,21 @@ int collect(SweepPlan& plan, const Config& config) {
 int run_sweep(const Config& config, const Services& services) {
   // A mistake in it should show before hours of measuring.
   if (!config.reference.empty()) static_cast<void>(read_reference(config.reference));
-  SweepPlan plan = plan_sweep(config, services);
-  const FileLock lock = open_sweep_folder(
-      plan, config.overwrite, config.task ? FileLock::Kind::shared : FileLock::Kind::exclusive);
+  SweepPlan plan = plan_sweep(config, sweep_request(config), services);
+  const FileLock lock =
+      open_sweep_folder(plan, config.overwrite,
+                        config.sweep.task ? FileLock::Kind::shared : FileLock::Kind::exclusive);
   say_plan(plan);
-  if (!config.task && !config.collect) write_plan(plan, services.backends);
-  if (config.plan_only) {
+  if (!config.sweep.task && !config.sweep.collect) write_plan(plan, services.backends);
+  if (config.sweep.plan_only) {
     tell(fmt::format("Plan: {}, a line a training; `--task 1` to `--task {}` measure a cell each",
                      (plan.folder / "plan.txt").string(), plan.cells.size()));
     return static_cast<int>(ExitCode::ok);
   }
-  if (config.collect) return collect(plan, config);
+  if (config.sweep.collect) return collect(plan, config);
   settle_machine(plan);
   const auto armed = services.signals->arm();
-  if (config.task) return run_task(config, services, plan);
+  if (config.sweep.task) return run_task(config, services, plan);
   Sweep sweep(config, services, plan);
   bool news = sweep.write_table();
   if (!sweep.measure(0, plan.cells.size())) return stopped(plan, services);

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <set>
 
-#include "cli/grid_limits.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "sweep/grid_limits.h"
 
 namespace cputrain {
 namespace {
@@ -17,9 +17,9 @@ namespace {
 void set_backends(Config& c, const std::vector<std::string>& here, const std::string& text) {
   std::vector<std::string> known{"cpu", "cuda", "reference"};
   known.insert(known.end(), here.begin(), here.end());
-  c.grid.backends = split(text, ',');
+  c.sweep.grid.backends = split(text, ',');
   std::set<std::string> seen;
-  for (const std::string& name : c.grid.backends) {
+  for (const std::string& name : c.sweep.grid.backends) {
     if (std::ranges::find(known, name) != known.end() && seen.insert(name).second) continue;
     fail(ExitCode::usage,
          fmt::format("--backend {}: must be different ones of cpu, cuda, reference, with one comma "
@@ -31,15 +31,16 @@ void set_backends(Config& c, const std::vector<std::string>& here, const std::st
 }  // namespace
 
 void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
-  c.grid.backends = {choices.backends.front()};
+  c.sweep.grid.backends = {choices.backends.front()};
   f.group("Grid");
-  f.wholes("np", c.grid.cpus, 1, kMostColumn,
+  f.wholes("np", c.sweep.grid.cpus, 1, kMostColumn,
            "CPUs of each column [1, 2, 4, ... up to those here]");
-  f.wholes("threads", c.grid.threads, 1, 4096, "threads of a rank: --np 4 makes 4 / N ranks [1]");
-  f.wholes("batch", c.grid.batches, 1, 16'777'216,
+  f.wholes("threads", c.sweep.grid.threads, 1, 4096,
+           "threads of a rank: --np 4 makes 4 / N ranks [1]");
+  f.wholes("batch", c.sweep.grid.batches, 1, 16'777'216,
            "images in a step, over all ranks [the model's]");
   f.alias("batch-size", "batch");
-  f.wholes("batch-per-rank", c.grid.batches_per_rank, 1, 16'777'216,
+  f.wholes("batch-per-rank", c.sweep.grid.batches_per_rank, 1, 16'777'216,
            "images in a step of each rank, for weak scaling; beside --batch or instead of it");
   f.parsed("backend", "NAME,...",
            "cpu, cuda, reference; what this build lacks is n/a [" + choices.backends.front() + "]",
@@ -50,16 +51,16 @@ void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.whole("steps", c.steps, 1, 1'000'000,
           "measured steps of each, which are scaled to an epoch [5, or up to 25 that hold 2,048 "
           "images]; steps in which convolutions try algorithms come before them");
-  f.yes("full-epochs", c.full_epochs, "whole epochs instead of steps, with evaluation");
+  f.yes("full-epochs", c.sweep.full_epochs, "whole epochs instead of steps, with evaluation");
   f.whole("epochs", c.epochs, 1, 1'000'000,
           "with --full-epochs: of each training; the first does not count where there are more "
           "[2]");
   f.real("target-accuracy", c.target_accuracy, 0, 1,
          "with --full-epochs: seconds until the accuracy of validation reaches X");
-  f.text("launcher", c.launcher, "WORDS",
+  f.text("launcher", c.sweep.launcher, "WORDS",
          "what starts ranks, such as 'mpirun --hostfile hosts'; {ranks} and {threads} in it are "
          "replaced, and without {ranks} '-np RANKS' is added [mpirun, bound for this machine]");
-  f.yes("oversubscribe", c.oversubscribe,
+  f.yes("oversubscribe", c.sweep.oversubscribe,
         "cells of more CPUs than this machine has are measured, too [they are n/a]");
 }
 
@@ -68,12 +69,13 @@ void add_sweep_output_flags(Flags& f, Config& c) {
          "folder of this sweep, in which it goes on where it was [sweeps/<model>]");
   f.yes("overwrite", c.overwrite, "throw away the sweep that --out holds");
   f.text("reference", c.reference, "FILE", "a published table, for `report`");
-  f.yes("plan-only", c.plan_only,
+  f.yes("plan-only", c.sweep.plan_only,
         "write plan.txt, a line a training, and measure nothing: for a job array");
-  f.whole("task", c.task, 1, 1'000'000,
+  f.whole("task", c.sweep.task, 1, 1'000'000,
           "measure the Nth cell alone and write its cell.json; several tasks may run at once");
-  f.yes("collect", c.collect, "gather what tasks have measured into cells.json, measure nothing");
-  f.yes("retry", c.retry, "measure cells whose training failed again");
+  f.yes("collect", c.sweep.collect,
+        "gather what tasks have measured into cells.json, measure nothing");
+  f.yes("retry", c.sweep.retry, "measure cells whose training failed again");
 }
 
 bool is_sweeps_own(const std::string& flag) {
@@ -93,7 +95,7 @@ std::vector<std::pair<std::string, std::string>> handed_on(const Config& config)
   for (const auto& flag : config.given) {
     if (!is_sweeps_own(flag.first)) flags.push_back(flag);
   }
-  if (!config.full_epochs) return flags;
+  if (!config.sweep.full_epochs) return flags;
   flags.emplace_back("epochs", std::to_string(config.epochs.value_or(2)));
   if (config.limit_train) flags.emplace_back("limit-train", std::to_string(*config.limit_train));
   if (config.limit_val) flags.emplace_back("limit-val", std::to_string(*config.limit_val));
@@ -103,8 +105,7 @@ std::vector<std::pair<std::string, std::string>> handed_on(const Config& config)
   return flags;
 }
 
-}  // namespace
-
+/// Words for every training of the sweep, whatever its cell.
 std::vector<std::string> passed_on(const Config& config) {
   std::vector<std::string> words;
   for (const auto& [name, value] : handed_on(config)) {
@@ -114,40 +115,52 @@ std::vector<std::string> passed_on(const Config& config) {
   return words;
 }
 
+/// The flags among them that make another experiment of it, apart from what a table says in fields
+/// of their own.
 std::map<std::string, std::string> options_of(const Config& config) {
   const std::set<std::string> said{"model", "image-size",  "data",
                                    "seed",  "limit-train", "limit-val"};
   std::map<std::string, std::string> options;
-  if (!config.launcher.empty()) options["launcher"] = config.launcher;
+  if (!config.sweep.launcher.empty()) options["launcher"] = config.sweep.launcher;
   for (const auto& [name, value] : handed_on(config)) {
     if (!said.contains(name)) options[name] = config.switches.contains(name) ? "true" : value;
   }
   return options;
 }
 
+}  // namespace
+
+SweepRequest sweep_request(const Config& config) {
+  SweepRequest request = config.sweep;
+  request.repeats = config.repeat.value_or(request.repeats);
+  request.passed_on = passed_on(config);
+  request.options = options_of(config);
+  return request;
+}
+
 void check_sweep(const Config& config) {
-  if ((config.epochs || config.target_accuracy) && !config.full_epochs) {
+  if ((config.epochs || config.target_accuracy) && !config.sweep.full_epochs) {
     fail(ExitCode::usage, fmt::format("--{} needs --full-epochs (a sweep else measures some steps)",
                                       config.epochs ? "epochs" : "target-accuracy"));
   }
-  if (config.steps && config.full_epochs) {
+  if (config.steps && config.sweep.full_epochs) {
     fail(ExitCode::usage, "--steps and --full-epochs exclude each other; leave one out");
   }
-  if (config.limit_val && !config.full_epochs) {
+  if (config.limit_val && !config.sweep.full_epochs) {
     fail(ExitCode::usage, "--limit-val needs --full-epochs (steps alone are not evaluated)");
   }
-  const int modes = config.plan_only + config.collect + config.task.has_value();
+  const int modes = config.sweep.plan_only + config.sweep.collect + config.sweep.task.has_value();
   if (modes > 1) {
     fail(ExitCode::usage, "--plan-only, --task and --collect exclude each other; name one");
   }
-  const char* one_of_many = config.task ? "--task" : "--collect";
-  if (config.overwrite && (config.task || config.collect)) {
+  const char* one_of_many = config.sweep.task ? "--task" : "--collect";
+  if (config.overwrite && (config.sweep.task || config.sweep.collect)) {
     fail(ExitCode::usage,
          fmt::format("--overwrite and {} exclude each other (it would throw away what other tasks "
                      "have measured); give --overwrite to --plan-only",
                      one_of_many));
   }
-  if (config.retry && config.collect) {
+  if (config.sweep.retry && config.sweep.collect) {
     fail(ExitCode::usage,
          "--retry and --collect exclude each other (nothing is measured); give --retry to --task");
   }

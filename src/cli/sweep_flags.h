@@ -1,8 +1,6 @@
 #pragma once
 
-#include <map>
 #include <string>
-#include <vector>
 
 #include "cli/command_line.h"
 #include "cli/config.h"
@@ -17,11 +15,8 @@ void add_sweep_output_flags(Flags&, Config&);
 /// Whether a flag is the sweep's own; the others are handed on to its trainings as they are.
 bool is_sweeps_own(const std::string& flag);
 
-/// Words for every training of the sweep, whatever its cell.
-std::vector<std::string> passed_on(const Config&);
-/// The flags among them that make another experiment of it, apart from what a table says in fields
-/// of their own; "true" for a switch.
-std::map<std::string, std::string> options_of(const Config&);
+/// What the sweep itself needs to know.
+SweepRequest sweep_request(const Config&);
 
 /// Error(usage) for combinations that make no sense, and for a missing --reference.
 void check_sweep(const Config&);

@@ -8,21 +8,21 @@
 
 #include "cli/commands.h"
 #include "cli/dry_run.h"
-#include "cli/open_training.h"
-#include "cli/recipe_lines.h"
-#include "cli/run_folder.h"
-#include "cli/run_logs.h"
-#include "cli/start_weights.h"
-#include "cli/training_plans.h"
-#include "comm/pages.h"
 #include "core/error.h"
-#include "core/files.h"
 #include "core/hash.h"
 #include "core/json_text.h"
-#include "core/tell.h"
 #include "core/text.h"
-#include "report/profile.h"
-#include "report/reporters.h"
+#include "job/open_training.h"
+#include "job/recipe_lines.h"
+#include "job/run_folder.h"
+#include "job/run_logs.h"
+#include "job/start_weights.h"
+#include "job/training_plans.h"
+#include "logging/profile.h"
+#include "logging/reporters.h"
+#include "system/files.h"
+#include "system/pages.h"
+#include "system/tell.h"
 #include "train/trainer.h"
 #include "train/weights.h"
 
@@ -32,10 +32,10 @@ namespace {
 constexpr int kVerboseMap = 3;  ///< --verbose: lines of an epoch, and the map of all ranks
 
 /// Which images batch normalization's statistics are of.
-std::string batch_norm_line(const Config& config, const BatchPlan& plan, std::size_t ranks) {
+std::string batch_norm_line(const TrainingFlags& flags, const BatchPlan& plan, std::size_t ranks) {
   const std::size_t images = std::min(plan.images(0), plan.global_batch());
   const std::size_t share = (images + ranks - 1) / ranks;
-  if (config.sync_bn) {
+  if (flags.sync_bn) {
     return fmt::format(
         "Batch normalization: statistics of all {} images of a batch, over all ranks", images);
   }
@@ -46,41 +46,40 @@ std::string batch_norm_line(const Config& config, const BatchPlan& plan, std::si
 }
 
 /// What a person should know before the first step.
-void say_plan(const Session& session, const Config& config, const TrainingChoices& choices,
-              const Graph& graph, const BatchPlan& plan) {
+void say_plan(const Session& session, const TrainingSpec& spec, const Graph& graph,
+              const BatchPlan& plan) {
   for (const std::string& line : session.plan.lines) say(session, line);
   for (const std::string& warning : session.plan.warnings) warn(session, warning);
-  if (config.verbose.value_or(0) >= kVerboseMap) {
+  if (spec.flags.verbose.value_or(0) >= kVerboseMap) {
     for (const std::string& line : map_of(session.plan)) say(session, "  " + line);
   }
   say(session, fmt::format("Backend: {}; ranks: {}", session.backend->describe(),
                            session.communicator->describe()));
   say(session, fmt::format("Model {}: {} parameters, {:.3g} GFLOP an image and training step "
                            "(`cputrain info --model {}` lists the layers)",
-                           choices.model->name, with_commas(graph.parameter_count()),
-                           graph.training_flops() / 1e9, choices.model->spec));
+                           spec.model->name, with_commas(graph.parameter_count()),
+                           graph.training_flops() / 1e9, spec.model->spec));
   const std::size_t ranks = static_cast<std::size_t>(session.communicator->size());
   const std::size_t images = std::min(plan.images(0), plan.global_batch());
   const std::size_t least = images / ranks, most = (images + ranks - 1) / ranks;
   say(session,
       fmt::format("Batch {} over {} rank{}: {} images a rank, {} steps an epoch; {} {:g}, seed {}",
-                  choices.batch, ranks, ranks == 1 ? "" : "s",
+                  spec.batch, ranks, ranks == 1 ? "" : "s",
                   least == most ? fmt::format("{}", most) : fmt::format("{} or {}", least, most),
-                  plan.steps(), rule_name(choices.optimizer.rule), full_rate(choices),
-                  choices.seed));
-  for (const std::string& line : recipe_lines(config, choices, plan)) say(session, line);
-  for (const std::string& warning : recipe_warnings(choices, plan)) warn(session, warning);
-  if (graph.has_batch_norm()) say(session, batch_norm_line(config, plan, ranks));
-  if (choices.batch > plan.samples()) {
+                  plan.steps(), rule_name(spec.optimizer.rule), full_rate(spec), spec.seed));
+  for (const std::string& line : recipe_lines(spec, plan)) say(session, line);
+  for (const std::string& warning : recipe_warnings(spec, plan)) warn(session, warning);
+  if (graph.has_batch_norm()) say(session, batch_norm_line(spec.flags, plan, ranks));
+  if (spec.batch > plan.samples()) {
     warn(session, fmt::format("--batch {} is larger than the {} training images (every epoch "
                               "is one step); a smaller batch learns more in the same time",
-                              choices.batch, plan.samples()));
+                              spec.batch, plan.samples()));
   }
-  if (!config.freeze.empty()) {
+  if (!spec.flags.freeze.empty()) {
     say(session, fmt::format("Frozen: {} of {} parameters learn", with_commas(graph.learnt_count()),
                              with_commas(graph.parameter_count())));
   }
-  if (config.data.empty()) {
+  if (spec.flags.data.empty()) {
     say(session, "No --data: training on synthetic pictures in the paper's shape");
   }
 }
@@ -206,37 +205,33 @@ void write_limits(const Session& session, const std::filesystem::path& folder) {
 }
 
 /// What the folder's other files are of.
-void describe_run(const Session& session, const Services& services, const Config& config,
-                  const TrainingChoices& choices, int micro_batch,
-                  const std::filesystem::path& folder) {
-  write_file(folder / "config.json",
-             json_text(from_any_folder(effective_flags(config, choices)), 2) + "\n");
+void describe_run(const Session& session, const Services& services, const TrainingSpec& spec,
+                  int micro_batch, const std::filesystem::path& folder) {
+  write_file(folder / "config.json", json_text(from_any_folder(effective_flags(spec)), 2) + "\n");
   write_file(folder / "environment.json",
              json_text(environment_json(session, services, micro_batch), 2) + "\n");
 }
 
 std::filesystem::path open_run_folder(const Session& session, const Services& services,
-                                      const Config& config, const TrainingChoices& choices,
-                                      int micro_batch) {
+                                      const TrainingSpec& spec, int micro_batch) {
   if (!session.leads()) return {};
-  const auto folder = make_run_folder(config, choices, session.communicator->size());
+  const auto folder = make_run_folder(spec, session.communicator->size());
   if (holds_run(folder)) {
     // Tries that the folder can be written; the earlier config.json stays until this training
     // starts.
     const AtomicFile tried(folder / "config.json");
   } else {
-    describe_run(session, services, config, choices, micro_batch, folder);
+    describe_run(session, services, spec, micro_batch, folder);
   }
   return folder;
 }
 
 /// Makes room for this run's files where another run's are; of those the weights alone stay.
-void replace_run(const Session& session, const Services& services, const Config& config,
-                 const TrainingChoices& choices, int micro_batch,
-                 const std::filesystem::path& folder) {
+void replace_run(const Session& session, const Services& services, const TrainingSpec& spec,
+                 int micro_batch, const std::filesystem::path& folder) {
   if (!session.leads() || !holds_run(folder)) return;
   clear_run_folder(folder);
-  describe_run(session, services, config, choices, micro_batch, folder);
+  describe_run(session, services, spec, micro_batch, folder);
 }
 
 std::vector<std::string> hosts_of(const Session& session) {
@@ -245,17 +240,17 @@ std::vector<std::string> hosts_of(const Session& session) {
   return hosts;
 }
 
-ModelDescription description_of(const Session& session, const Config& config,
-                                const TrainingChoices& choices, const DataSource& source,
-                                const Graph& graph, int classes, const Training& training) {
-  return {choices.model->name,
+ModelDescription description_of(const Session& session, const TrainingSpec& spec,
+                                const DataSource& source, const Graph& graph, int classes,
+                                const Training& training) {
+  return {spec.model->name,
           class_names(source, classes),
           graph,
-          choices.seed,
-          config.validation_split.value_or(kValidationSplit),
-          choices.resize,
-          config.reproducible ? session.backend->kernels() : "",
-          training_data(session, config, source, choices.seed, training.start.get())};
+          spec.seed,
+          spec.flags.validation_split.value_or(kValidationSplit),
+          spec.resize,
+          spec.flags.reproducible ? session.backend->kernels() : "",
+          training_data(session, spec, source, training.start.get())};
 }
 
 /// Replicas that drifted apart (other processors, a damaged memory) must not pass for one model.
@@ -266,12 +261,12 @@ void check_replicas(const Session& session, const Training& training) {
 }
 
 /// Trains on what was decoded; the exit code.
-int train_opened(const Config& config, const Services& services, const OpenedTraining& opened,
-                 const DecodedData& data, const TrainingPlans& plans, CompiledTraining compiled,
+int train_opened(const Services& services, const OpenedTraining& opened, const DecodedData& data,
+                 const TrainingPlans& plans, CompiledTraining compiled,
                  const std::filesystem::path& folder, Timeline& timeline) {
-  const auto& [choices, session, source, classes, graph, micro_batch] = opened;
-  say_plan(session, config, choices, graph, plans.train);
-  const auto training = make_training(session, services, config, choices, graph, source, data.train,
+  const auto& [spec, session, source, classes, graph, micro_batch] = opened;
+  say_plan(session, spec, graph, plans.train);
+  const auto training = make_training(session, services, spec, graph, source, data.train,
                                       plans.train, std::move(compiled));
   const auto val_batches =
       services.data.batches(data.validation, plans.validation, {.shuffle = false});
@@ -282,15 +277,14 @@ int train_opened(const Config& config, const Services& services, const OpenedTra
     say(session,
         "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...");
   }
-  const ModelDescription model =
-      description_of(session, config, choices, source, graph, classes, *training);
+  const ModelDescription model = description_of(session, spec, source, graph, classes, *training);
   training->start.reset();
-  Results results(session, folder, model, *training, config.target_accuracy);
+  Results results(session, folder, model, *training, spec.flags.target_accuracy);
   results.say_earlier();
-  replace_run(session, services, config, choices, micro_batch, folder);
-  if (config.measure_limits) write_limits(session, folder);
-  const auto reporter = make_reporter(session, config, choices, classes, *training->program,
-                                      plans.train, data.validation.size(), folder);
+  replace_run(session, services, spec, micro_batch, folder);
+  if (spec.flags.measure_limits) write_limits(session, folder);
+  const auto reporter = make_reporter(session, spec, classes, *training->program, plans.train,
+                                      data.validation.size(), folder);
   const auto armed = services.signals->arm([&results] { return results.save_and_say(); });
   try {
     const TrainResult result =
@@ -298,17 +292,17 @@ int train_opened(const Config& config, const Services& services, const OpenedTra
                *training->learning_rate, *session.communicator, *training->batches, plans.train,
                training->weights_mutex, timeline},
               validation,
-              {.epochs = choices.epochs,
-               .steps = config.steps,
-               .settled_steps = config.settled_steps.value_or(0),
-               .seed = choices.seed,
-               .target_accuracy = config.target_accuracy,
+              {.epochs = spec.epochs,
+               .steps = spec.flags.steps,
+               .settled_steps = spec.flags.settled_steps.value_or(0),
+               .seed = spec.seed,
+               .target_accuracy = spec.flags.target_accuracy,
                .hosts = hosts_of(session),
                .cpus = session.place().cpus},
               *reporter, [&] { return services.signals->stop_requested(); });
     check_weights(*session.communicator, training->exchange->arenas().weights);
     results.finish(result, *reporter);
-    write_timeline(session, config, timeline);
+    write_timeline(session, spec, timeline);
     check_replicas(session, *training);
     session.communicator->barrier();  // nobody leaves before the weights are on disk
     return result.stopped ? services.signals->stop_code() : static_cast<int>(ExitCode::ok);
@@ -326,25 +320,25 @@ int run_train(const Config& config, const Services& services) {
                                       config.json));
   }
   const OpenedTraining opened = open_training(config, services);
-  const auto& [choices, session, source, classes, graph, micro_batch] = opened;
-  const TrainingPlans listed = opened.plans(config, source.train.size(), source.validation.size());
+  const auto& [spec, session, source, classes, graph, micro_batch] = opened;
+  const TrainingPlans listed = opened.plans(source.train.size(), source.validation.size());
   CompiledTraining compiled =
-      compile_before_decoding(session, services, config, choices, graph, source, listed);
+      compile_before_decoding(session, services, spec, graph, source, listed);
   if (config.dry_run) {
-    print_dry_run(session, config, choices, graph, listed.train, compiled);
+    print_dry_run(session, spec, graph, listed.train, compiled, config.json);
     return static_cast<int>(ExitCode::ok);
   }
   // The folder before the long work: a full disk or a wrong --out shows at once.
-  const auto folder = open_run_folder(session, services, config, choices, micro_batch);
-  Timeline timeline = make_timeline(session, config, folder);
+  const auto folder = open_run_folder(session, services, spec, micro_batch);
+  Timeline timeline = make_timeline(session, spec, folder);
   const DecodedData data =
-      decode_with_progress(session, services, config, source, choices.image, choices.resize);
-  const TrainingPlans plans = opened.plans(config, data.train.size(), data.validation.size());
+      decode_with_progress(session, services, spec.flags, source, spec.image, spec.resize);
+  const TrainingPlans plans = opened.plans(data.train.size(), data.validation.size());
   if (!data.bad.empty()) {  // other shares, other numbers of images at once
     compiled = {};
-    compiled = compile_after_decoding(session, services, config, choices, graph, source, plans);
+    compiled = compile_after_decoding(session, services, spec, graph, source, plans);
   }
-  return train_opened(config, services, opened, data, plans, std::move(compiled), folder, timeline);
+  return train_opened(services, opened, data, plans, std::move(compiled), folder, timeline);
 }
 
 }  // namespace cputrain

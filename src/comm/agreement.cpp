@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/tell.h"
 #include "core/text.h"
+#include "system/tell.h"
 
 namespace cputrain {
 
@@ -28,6 +28,21 @@ void check_agreement(Communicator& communicator, const std::string& what, const 
        fmt::format("ranks differ in {} (they would train different things; the lines above say who "
                    "has what); start all of them with the same program, flags and data",
                    what));
+}
+
+void attempt_together(Communicator& communicator, const std::function<void()>& make,
+                      const std::function<void()>& undo) {
+  std::string failure;
+  try {
+    make();
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  for (const std::string& text : communicator.gather(failure)) {
+    if (text.empty()) continue;
+    undo();  // now, not while an exception is on its way, when shared memory is left alone
+    fail(ExitCode::internal, text);
+  }
 }
 
 }  // namespace cputrain

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "comm/communicator.h"
@@ -9,5 +10,10 @@ namespace cputrain {
 /// Throws Error(disagree) where the ranks' texts differ; `what` names what they are of. Rank 0
 /// tells a table of them before. Collective.
 void check_agreement(Communicator&, const std::string& what, const std::string& mine);
+
+/// What one rank could not have, no rank has: where `make` throws an Error on some ranks, `undo`
+/// lets go of what it made on all of them, which then throw the same Error(internal). Collective.
+void attempt_together(Communicator&, const std::function<void()>& make,
+                      const std::function<void()>& undo);
 
 }  // namespace cputrain

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "comm/node_blocks.h"
-#include "core/clock.h"
+#include "comm/agreement.h"
 #include "core/error.h"
+#include "system/clock.h"
 
 namespace cputrain {
 namespace {

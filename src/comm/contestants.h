@@ -5,9 +5,9 @@
 
 #include "comm/channel.h"
 #include "comm/communicator.h"
-#include "comm/exchange.h"
 #include "comm/node_arrays.h"
 #include "comm/node_map.h"
+#include "comm/sum_arrays.h"
 
 /// Ways to sum one array over all ranks, side by side: what `auto` and the benchmark time.
 namespace cputrain {

@@ -6,15 +6,9 @@
 #include <string>
 
 #include "core/array.h"
+#include "system/shared_block.h"
 
 namespace cputrain {
-
-/// Memory that all ranks of a node see; freed with the object. Zeroed; 64-byte aligned.
-class SharedBlock {
- public:
-  virtual ~SharedBlock() = default;
-  virtual std::span<std::byte> bytes() const = 0;
-};
 
 /// The node's shared memory. A simulated cluster supplies its own.
 class NodeMemory {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "comm/pages.h"
+#include "system/pages.h"
 
 namespace cputrain {
 

@@ -11,7 +11,7 @@
 
 #include "compute/factors.h"
 #include "compute/program.h"
-#include "train/update_rule.h"
+#include "optim/update_rule.h"
 
 namespace cputrain {
 
@@ -108,7 +108,7 @@ class Backend {
   /// Sum of x^2 in double; the same bits at any number of threads.
   virtual double sum_of_squares(const Array&) = 0;
 
-  /// Sums of x^2 in double of the blocks of kNormBlock elements (train/update_math.h) that an array
+  /// Sums of x^2 in double of the blocks of kNormBlock elements (optim/update_math.h) that an array
   /// which begins at element `position` of the arena touches: blocks[0] is the block of its first.
   virtual void block_norms(const Array&, std::size_t position, std::span<double> blocks) = 0;
 

@@ -2,8 +2,8 @@
 
 #include <numeric>
 
-#include "comm/pages.h"
 #include "core/hash.h"
+#include "system/pages.h"
 
 namespace cputrain {
 

@@ -9,7 +9,7 @@
 
 #include "compute/layer_time.h"
 #include "compute/parameters.h"
-#include "report/tally.h"
+#include "compute/tally.h"
 
 namespace cputrain {
 

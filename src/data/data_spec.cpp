@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/absolute_path.h"
 #include "core/text.h"
+#include "system/absolute_path.h"
 
 namespace cputrain {
 namespace {

@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/bounded_file.h"
-#include "core/files.h"
+#include "system/bounded_file.h"
+#include "system/files.h"
 
 /// The safetensors format: 8 bytes with the header's length, a JSON header, one buffer. Files from
 /// users are hostile until checked: every rule of the format is verified before a number is read.

@@ -7,9 +7,9 @@
 #include <functional>
 #include <map>
 
+#include "core/statistics.h"
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
-#include "report/statistics.h"
 
 namespace cputrain {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "cells/explanation.h"
+#include "core/statistics.h"
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
-#include "report/statistics.h"
-#include "sweep/explanation.h"
 
 namespace cputrain {
 namespace {

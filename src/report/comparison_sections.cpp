@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <set>
 
+#include "cells/series_identity.h"
 #include "core/text.h"
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
-#include "report/series_identity.h"
 
 namespace cputrain {
 namespace {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "core/bounded_file.h"
-#include "sweep/run_figures.h"
+#include "cells/run_figures.h"
+#include "system/bounded_file.h"
 
 namespace cputrain {
 namespace {

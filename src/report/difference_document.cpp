@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json_text.h"
-#include "report/escapes.h"
+#include "report/forms/escapes.h"
 #include "report/grid_tables.h"
 #include "report/sweep_difference.h"
 

@@ -8,10 +8,10 @@
 #include <optional>
 #include <system_error>
 
-#include "core/files.h"
 #include "core/json_text.h"
 #include "core/text.h"
-#include "report/reporters.h"
+#include "logging/reporters.h"
+#include "system/files.h"
 
 namespace cputrain {
 namespace {

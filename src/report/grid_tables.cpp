@@ -7,8 +7,8 @@
 #include <cmath>
 #include <set>
 
-#include "core/cpu_wait.h"
 #include "core/text.h"
+#include "system/cpu_wait.h"
 
 namespace cputrain {
 

@@ -11,10 +11,10 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "core/bounded_file.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "report/scaling_table.h"
+#include "system/bounded_file.h"
 
 namespace cputrain {
 namespace {

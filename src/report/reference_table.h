@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sweep/cells.h"
+#include "cells/cells.h"
 
 namespace cputrain {
 

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/files.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "report/curves.h"
@@ -17,6 +16,7 @@
 #include "report/scaling_document.h"
 #include "report/sweep_difference.h"
 #include "report/table_files.h"
+#include "system/files.h"
 
 namespace cputrain {
 namespace {

@@ -5,14 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "core/bounded_file.h"
+#include "cells/cell_reader.h"
+#include "cells/run_figures.h"
+#include "cells/run_machine.h"
+#include "cells/series_identity.h"
 #include "core/error.h"
 #include "core/strict_json.h"
 #include "core/text.h"
-#include "report/series_identity.h"
-#include "sweep/cell_reader.h"
-#include "sweep/run_figures.h"
-#include "sweep/run_machine.h"
+#include "system/bounded_file.h"
 
 namespace cputrain {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "cells/explanation.h"
 #include "core/text.h"
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
-#include "sweep/explanation.h"
 
 namespace cputrain {
 namespace {

@@ -6,9 +6,9 @@
 #include <set>
 #include <tuple>
 
+#include "cells/explanation.h"
+#include "cells/series_identity.h"
 #include "core/error.h"
-#include "report/series_identity.h"
-#include "sweep/explanation.h"
 
 namespace cputrain {
 

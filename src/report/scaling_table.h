@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "report/prices.h"
-#include "sweep/cells.h"
+#include "cells/cells.h"
+#include "cells/prices.h"
 
 /// Tables of sweeps and simulations, merged and with what follows from their times.
 namespace cputrain {

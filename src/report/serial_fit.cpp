@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "sweep/cores.h"
+#include "cells/cores.h"
 
 namespace cputrain {
 namespace {

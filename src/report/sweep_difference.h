@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "cells/cells.h"
+#include "core/statistics.h"
 #include "report/document.h"
-#include "report/statistics.h"
-#include "sweep/cells.h"
 
 namespace cputrain {
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json_text.h"
-#include "report/escapes.h"
+#include "report/forms/escapes.h"
 #include "report/serial_fit.h"
 
 namespace cputrain {

@@ -6,8 +6,8 @@
 #include <map>
 #include <tuple>
 
+#include "cells/explanation.h"
 #include "core/text.h"
-#include "sweep/explanation.h"
 
 namespace cputrain {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "cells/cells.h"
 #include "simulation/cost_table.h"
-#include "sweep/cells.h"
 
 namespace cputrain {
 
@@ -15,7 +15,7 @@ struct CellWork {
 };
 
 /// Adds to what limits each cell why it is quicker than its CPUs explain, against the cell of its
-/// row that has the fewest CPUs: where its efficiency is kAboveLinear (sweep/explanation.h) or
+/// row that has the fewest CPUs: where its efficiency is kAboveLinear (cells/explanation.h) or
 /// more. Reasons are those that the simulation knows: dense layers that only one of the two shards,
 /// micro-batches of another size that cost less an image; where neither holds, the part of the
 /// budget that takes less CPU time. `work` has an entry for each cell.

@@ -11,11 +11,11 @@
 #include <thread>
 
 #include "core/calm_rounds.h"
-#include "core/clock.h"
 #include "core/median.h"
-#include "core/stolen_time.h"
 #include "core/version.h"
 #include "simulation/timed_worker.h"
+#include "system/clock.h"
+#include "system/stolen_time.h"
 
 namespace cputrain {
 namespace {

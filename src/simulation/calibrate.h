@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "compute/backend.h"
-#include "core/machine.h"
 #include "data/dataset.h"
+#include "placement/machine.h"
 #include "simulation/cost_table.h"
 
 namespace cputrain {

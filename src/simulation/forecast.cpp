@@ -6,8 +6,8 @@
 #include <bit>
 #include <cmath>
 
+#include "cells/explanation.h"
 #include "core/median.h"
-#include "sweep/explanation.h"
 
 namespace cputrain {
 

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "cells/cells.h"
 #include "model/graph.h"
 #include "simulation/job.h"
-#include "sweep/cells.h"
 
 namespace cputrain {
 
@@ -43,7 +43,7 @@ class Forecast {
 std::string usual_allreduce(int nodes, int ranks, const Platform&, double gradient_bytes);
 
 /// What limits a simulated epoch, in words with its numbers: the largest of what is worth naming
-/// (sweep/explanation.h), else `compute`. `memory_stall` is the part of forward and backward that
+/// (cells/explanation.h), else `compute`. `memory_stall` is the part of forward and backward that
 /// waited for memory, in seconds of the epoch.
 CellLimits limits_of(const Cell&, const Platform&, double memory_stall);
 

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/budget_json.h"
-#include "core/files.h"
 #include "core/json_text.h"
 #include "simulation/json_file.h"
+#include "system/files.h"
 
 namespace cputrain {
 namespace {

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "core/bounded_file.h"
 #include "core/error.h"
 #include "core/strict_json.h"
 #include "core/text.h"
+#include "system/bounded_file.h"
 
 namespace cputrain {
 nlohmann::json read_json_file(const std::filesystem::path& file) {

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cells/cores.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "simulation/json_file.h"
 #include "simulation/platform_files.h"
-#include "sweep/cores.h"
 
 namespace cputrain {
 namespace {

@@ -5,11 +5,11 @@
 #include <iterator>
 #include <thread>
 
-#include "core/child_process.h"
 #include "core/error.h"
-#include "core/files.h"
 #include "core/text.h"
 #include "simulation/simulator.h"
+#include "system/child_process.h"
+#include "system/files.h"
 
 namespace cputrain {
 namespace {

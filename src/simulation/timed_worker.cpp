@@ -4,8 +4,8 @@
 #include <array>
 
 #include "comm/node_arrays.h"
-#include "core/clock.h"
 #include "core/median.h"
+#include "system/clock.h"
 #include "train/weights.h"
 
 namespace cputrain {

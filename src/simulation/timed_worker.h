@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "comm/pages.h"
 #include "data/batch_plan.h"
 #include "simulation/calibrate.h"
+#include "system/pages.h"
 
 namespace cputrain {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "report/tally.h"
+#include "compute/tally.h"
 
 /// From the outputs of a network to answers, and answers counted by class.
 namespace cputrain {

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "comm/node_arrays.h"
-#include "train/update_math.h"
+#include "optim/update_math.h"
 
 namespace cputrain {
 

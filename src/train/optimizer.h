@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "comm/exchange.h"
-#include "comm/pages.h"
 #include "compute/backend.h"
-#include "train/update_rule.h"
+#include "exchange/exchange.h"
+#include "optim/update_rule.h"
+#include "system/pages.h"
 
 namespace cputrain {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "core/clock.h"
+#include "system/clock.h"
 #include "train/answers.h"
 #include "train/penalty.h"
 

@@ -9,8 +9,8 @@
 #include "core/budget.h"
 #include "data/batch_plan.h"
 #include "data/batch_source.h"
-#include "report/timeline.h"
-#include "train/learning_rate.h"
+#include "logging/timeline.h"
+#include "optim/learning_rate.h"
 #include "train/optimizer.h"
 
 namespace cputrain {

@@ -9,10 +9,10 @@
 #include <numeric>
 #include <utility>
 
-#include "core/clock.h"
-#include "core/cpu_wait.h"
 #include "core/error.h"
-#include "core/stolen_time.h"
+#include "system/clock.h"
+#include "system/cpu_wait.h"
+#include "system/stolen_time.h"
 #include "train/numbers.h"
 #include "train/statistics.h"
 

@@ -3,7 +3,7 @@
 #include <functional>
 #include <optional>
 
-#include "report/reporter.h"
+#include "logging/reporter.h"
 #include "train/evaluate.h"
 #include "train/step.h"
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "compute/program.h"
-#include "core/files.h"
 #include "data/expand.h"
 #include "data/resize.h"
 #include "model/exported_model.h"
+#include "system/files.h"
 #include "train/class_rows.h"
 #include "train/weight_match.h"
 

@@ -1,4 +1,4 @@
-#include "backends/cpu/alive_rows.h"
+#include "backends/cpu/kernels/alive_rows.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backend/numbers.h"
-#include "backends/cpu/dense_product.h"
+#include "backends/cpu/kernels/dense_product.h"
 
 /// Products that skip zeros, against plain loops in double, with every instruction set that this
 /// machine has, on 1 to 3 threads.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backends/cpu/dnnl_primitives.h"
-#include "backends/cpu/instruction_set.h"
+#include "backends/cpu/kernels/instruction_set.h"
 #include "core/random.h"
 
 namespace cputrain::testing {

@@ -1,4 +1,4 @@
-#include "backends/cpu/convolution_choice.h"
+#include "backends/cpu/convolution/convolution_choice.h"
 
 #include <gtest/gtest.h>
 

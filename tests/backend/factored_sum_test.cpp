@@ -1,4 +1,4 @@
-#include "backends/cpu/factored_sum.h"
+#include "backends/cpu/kernels/factored_sum.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

@@ -1,4 +1,4 @@
-#include "backends/cpu/max_pool.h"
+#include "backends/cpu/kernels/max_pool.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "backends/cpu/method_trials.h"
+#include "backends/cpu/convolution/method_trials.h"
 
 #include <gtest/gtest.h>
 

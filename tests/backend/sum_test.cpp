@@ -1,4 +1,4 @@
-#include "backends/cpu/sum.h"
+#include "backends/cpu/kernels/sum.h"
 
 #include <gtest/gtest.h>
 #include <omp.h>

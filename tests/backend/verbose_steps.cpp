@@ -2,7 +2,7 @@
 
 #include "backend/trial.h"
 #include "backends/cpu/cpu_backend.h"
-#include "model/zoo.h"
+#include "zoo/zoo.h"
 
 /// Runs two training steps of each of two networks on the cpu backend and marks where steps begin
 /// and end, for a parent that reads what the library says about itself (ONEDNN_VERBOSE=1).

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "comm/made_up_machine.h"
-#include "core/core_division.h"
+#include "placement/core_division.h"
 
 namespace cputrain {
 namespace {

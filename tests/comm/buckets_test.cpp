@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "comm/exchange.h"
+#include "exchange/exchange.h"
 
 namespace cputrain {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "comm/cases.h"
-#include "comm/compression/compression.h"
-#include "comm/make_exchange.h"
 #include "comm/open_channel.h"
+#include "exchange/compression/compression.h"
+#include "exchange/make_exchange.h"
 
 namespace cputrain {
 namespace {

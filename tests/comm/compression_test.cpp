@@ -7,10 +7,10 @@
 #include <numeric>
 #include <vector>
 
-#include "comm/compression/compression.h"
-#include "comm/compression/largest.h"
-#include "comm/compression/sixteen_bits.h"
 #include "core/error.h"
+#include "exchange/compression/compression.h"
+#include "exchange/compression/largest.h"
+#include "exchange/compression/sixteen_bits.h"
 
 namespace cputrain {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/make_exchange.h"
+#include "exchange/make_exchange.h"
 
 /// What the cases of exchange_cases.cpp are made of: layouts, ways to exchange, gradients.
 namespace cputrain {

@@ -1,4 +1,4 @@
-#include "core/launcher.h"
+#include "placement/launcher.h"
 
 #include <gtest/gtest.h>
 

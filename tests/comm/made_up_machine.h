@@ -3,7 +3,7 @@
 #include <numeric>
 #include <vector>
 
-#include "core/placement.h"
+#include "placement/placement.h"
 
 namespace cputrain {
 

@@ -1,5 +1,5 @@
 // Threads planned on made-up machines.
-#include "core/placement.h"
+#include "placement/placement.h"
 
 #include <gtest/gtest.h>
 

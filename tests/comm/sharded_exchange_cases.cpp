@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "comm/cases.h"
-#include "comm/make_exchange.h"
+#include "exchange/make_exchange.h"
 
 /// Exchanges of parameters of which each rank of a node makes the gradient of some rows.
 namespace cputrain {

@@ -9,7 +9,7 @@
 #include "backends/topology/binding.h"
 #include "backends/topology/topology.h"
 #include "comm/made_up_machine.h"
-#include "core/launch_line.h"
+#include "placement/launch_line.h"
 
 namespace cputrain {
 namespace {

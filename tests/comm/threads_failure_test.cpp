@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "backends/threads/threads_communicator.h"
-#include "comm/make_exchange.h"
 #include "core/error.h"
+#include "exchange/make_exchange.h"
 
 namespace cputrain {
 namespace {

@@ -1,4 +1,4 @@
-#include "datasets/annotations.h"
+#include "datasets/folders/annotations.h"
 
 #include <gtest/gtest.h>
 

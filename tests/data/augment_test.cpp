@@ -1,4 +1,4 @@
-#include "datasets/augment.h"
+#include "datasets/pixels/augment.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
-#include "datasets/bench_input.h"
+#include "datasets/loader/bench_input.h"
 
 #include <gtest/gtest.h>
 
 #include "core/error.h"
 #include "data/made_files.h"
 #include "datasets/datasets.h"
-#include "datasets/decode.h"
-#include "datasets/turbo_decoder.h"
+#include "datasets/decode/decode.h"
+#include "datasets/decode/turbo_decoder.h"
 #include "support/temporary_folder.h"
 
 namespace cputrain {

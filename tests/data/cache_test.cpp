@@ -14,7 +14,7 @@
 #include "data/made_files.h"
 #include "data/pixel_sample.h"
 #include "datasets/datasets.h"
-#include "datasets/image_cache.h"
+#include "datasets/loader/image_cache.h"
 #include "support/temporary_folder.h"
 
 namespace cputrain {

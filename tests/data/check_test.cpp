@@ -5,7 +5,7 @@
 
 #include "data/made_files.h"
 #include "datasets/datasets.h"
-#include "datasets/published.h"
+#include "datasets/folders/published.h"
 #include "support/temporary_folder.h"
 
 namespace cputrain {

@@ -1,4 +1,4 @@
-#include "datasets/cifar.h"
+#include "datasets/formats/cifar.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "data/made_files.h"
 #include "datasets/open.h"
-#include "datasets/resize.h"
+#include "datasets/pixels/resize.h"
 #include "support/temporary_folder.h"
 
 namespace cputrain {

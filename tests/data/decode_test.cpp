@@ -1,5 +1,5 @@
 // Every format, and every way in which a file can be wrong.
-#include "datasets/decode.h"
+#include "datasets/decode/decode.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

@@ -1,5 +1,5 @@
 // The budget of decoding, and files that are small and would cost much.
-#include "datasets/decoding_budget.h"
+#include "datasets/decode/decoding_budget.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 
 #include "core/random.h"
 #include "data/image_files.h"
-#include "datasets/limits.h"
+#include "datasets/decode/limits.h"
 
 namespace cputrain {
 namespace {

@@ -1,5 +1,5 @@
 // Six samples of each picture, as the potato chips program makes them.
-#include "datasets/expand.h"
+#include "datasets/pixels/expand.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include "comm/solo.h"
 #include "data/open_fixture.h"
 #include "datasets/datasets.h"
-#include "datasets/file_dataset.h"
+#include "datasets/folders/file_dataset.h"
 
 namespace cputrain {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "data/layout_fixture.h"
-#include "datasets/folder_names.h"
+#include "datasets/folders/folder_names.h"
 
 namespace cputrain {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "datasets/decode.h"
+#include "datasets/decode/decode.h"
 
 namespace cputrain {
 

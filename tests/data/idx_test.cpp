@@ -1,4 +1,4 @@
-#include "datasets/idx.h"
+#include "datasets/formats/idx.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "data/made_files.h"
-#include "datasets/idx_file.h"
+#include "datasets/formats/idx_file.h"
 #include "datasets/open.h"
 #include "support/temporary_folder.h"
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "datasets/decoders.h"
+#include "datasets/decode/decoders.h"
 
 namespace cputrain {
 namespace {

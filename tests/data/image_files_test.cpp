@@ -8,8 +8,8 @@
 
 #include "data/filled_memory.h"
 #include "data/image_files.h"
-#include "datasets/decoders.h"
-#include "datasets/limits.h"
+#include "datasets/decode/decoders.h"
+#include "datasets/decode/limits.h"
 
 namespace cputrain {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "data/open_fixture.h"
-#include "datasets/list_file.h"
+#include "datasets/folders/list_file.h"
 
 namespace cputrain {
 namespace {

@@ -1,6 +1,6 @@
 // Every sample once an epoch, whatever the ranks and the batch; and a loader that can be left at
 // any time.
-#include "datasets/batch_loader.h"
+#include "datasets/loader/batch_loader.h"
 
 #include <gtest/gtest.h>
 

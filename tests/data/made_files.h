@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "datasets/decode.h"
+#include "datasets/decode/decode.h"
 
 /// Tiny picture files made for tests, none of them by the code under test.
 namespace cputrain {

@@ -13,10 +13,10 @@
 #include "data/filled_memory.h"
 #include "data/image_files.h"
 #include "data/made_files.h"
-#include "datasets/decode.h"
-#include "datasets/limits.h"
+#include "datasets/decode/decode.h"
+#include "datasets/decode/limits.h"
+#include "datasets/formats/packed.h"
 #include "datasets/open.h"
-#include "datasets/packed.h"
 #include "support/temporary_folder.h"
 
 namespace cputrain {

@@ -1,4 +1,4 @@
-#include "datasets/packed.h"
+#include "datasets/formats/packed.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "data/made_files.h"
 #include "datasets/datasets.h"
-#include "datasets/packed_format.h"
+#include "datasets/formats/packed_format.h"
 #include "support/temporary_folder.h"
 
 namespace cputrain {

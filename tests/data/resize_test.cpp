@@ -1,4 +1,4 @@
-#include "datasets/resize.h"
+#include "datasets/pixels/resize.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "datasets/synth.h"
+#include "datasets/formats/synth.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "datasets/synthetic.h"
+#include "datasets/formats/synthetic.h"
 
 #include <gtest/gtest.h>
 

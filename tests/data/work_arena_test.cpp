@@ -1,4 +1,4 @@
-#include "datasets/work_arena.h"
+#include "datasets/loader/work_arena.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/rewrite.h"
-#include "model/zoo.h"
+#include "zoo/zoo.h"
 
 namespace cputrain::golden {
 namespace {

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "model/rewrite.h"
-#include "model/zoo.h"
+#include "zoo/zoo.h"
 
 namespace cputrain::golden {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "comm/make_exchange.h"
 #include "comm/solo.h"
+#include "exchange/make_exchange.h"
 #include "model/init.h"
 
 namespace cputrain::golden {

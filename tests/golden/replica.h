@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/exchange.h"
-#include "comm/pages.h"
 #include "compute/backend.h"
+#include "exchange/exchange.h"
 #include "golden/numbers.h"
+#include "system/pages.h"
 
 namespace cputrain::golden {
 

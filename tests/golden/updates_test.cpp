@@ -10,8 +10,8 @@
 #include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
 #include "backends/threads/threads_communicator.h"
-#include "comm/make_exchange.h"
 #include "comm/solo.h"
+#include "exchange/make_exchange.h"
 #include "support/sliced_exchange.h"
 #include "train/optimizer.h"
 

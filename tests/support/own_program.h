@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "comm/pages.h"
 #include "compute/backend.h"
+#include "system/pages.h"
 
 namespace cputrain {
 

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/exchange.h"
-#include "comm/pages.h"
 #include "data/batch_plan.h"
+#include "exchange/exchange.h"
+#include "system/pages.h"
 
 namespace cputrain {
 

@@ -1,9 +1,9 @@
 #include "train/made_training.h"
 
 #include "backends/reference/reference_backend.h"
-#include "comm/make_exchange.h"
 #include "core/random.h"
 #include "datasets/datasets.h"
+#include "exchange/make_exchange.h"
 #include "model/rewrite.h"
 #include "train/weights.h"
 

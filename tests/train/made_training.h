@@ -8,7 +8,7 @@
 
 #include "comm/allreduce_choice.h"
 #include "comm/communicator.h"
-#include "report/reporter.h"
+#include "logging/reporter.h"
 #include "train/trainer.h"
 
 namespace cputrain {

@@ -1,4 +1,4 @@
-#include "core/bounded_file.h"
+#include "system/bounded_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "sweep/cells.h"
+#include "cells/cells.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/child_process.h"
+#include "system/child_process.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "core/error.h"
-#include "core/file_lock.h"
 #include "support/temporary_folder.h"
+#include "system/file_lock.h"
 
 namespace cputrain {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/cpu_wait.h"
+#include "system/cpu_wait.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

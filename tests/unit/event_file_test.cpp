@@ -1,4 +1,4 @@
-#include "report/event_file.h"
+#include "logging/event_file.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sweep/explanation.h"
+#include "cells/explanation.h"
 
 #include <gtest/gtest.h>
 

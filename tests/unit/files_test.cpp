@@ -1,4 +1,4 @@
-#include "core/files.h"
+#include "system/files.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -16,10 +16,10 @@
 #include <thread>
 #include <vector>
 
-#include "core/cache_folder.h"
 #include "core/error.h"
 #include "support/in_a_child.h"
 #include "support/temporary_folder.h"
+#include "system/cache_folder.h"
 
 namespace cputrain {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "model/zoo.h"
+#include "zoo/zoo.h"
 
 namespace cputrain {
 namespace {

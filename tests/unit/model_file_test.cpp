@@ -1,4 +1,4 @@
-#include "model/model_file.h"
+#include "zoo/model_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -6,11 +6,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "cli/training_setup.h"
 #include "core/error.h"
+#include "job/training_setup.h"
 #include "model/model_json.h"
-#include "model/recipe_json.h"
 #include "support/temporary_folder.h"
+#include "zoo/recipe_json.h"
 
 namespace cputrain {
 namespace {
@@ -100,7 +100,7 @@ TEST_F(ModelFile, FixedOutputsAreTheRecipesClasses) {
 TEST_F(ModelFile, OutputsMustBeThoseOfTheLabels) {
   Config config;
   config.model = write("two.json", small_model("2"));
-  const TrainingChoices choices = choose_training(config);
+  const TrainingSpec choices = choose_training(config);
   EXPECT_NO_THROW(build_graph(config, choices, 2));
   for (const int classes : {3, 4}) {
     EXPECT_THROW(build_graph(config, choices, classes), Error);

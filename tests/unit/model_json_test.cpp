@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "model/zoo.h"
+#include "zoo/zoo.h"
 
 namespace cputrain {
 namespace {

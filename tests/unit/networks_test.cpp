@@ -1,6 +1,6 @@
 // The built-in models as their sources describe them: parameters, layers, sizes.
 
-#include "model/networks.h"
+#include "zoo/networks.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/text.h"
-#include "model/zoo.h"
+#include "zoo/zoo.h"
 
 namespace cputrain {
 namespace {

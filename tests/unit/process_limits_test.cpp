@@ -1,4 +1,4 @@
-#include "core/process_limits.h"
+#include "system/process_limits.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "core/error.h"
-#include "core/log_pace.h"
 #include "support/in_a_child.h"
+#include "system/log_pace.h"
 
 namespace cputrain {
 namespace {

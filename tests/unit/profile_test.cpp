@@ -1,4 +1,4 @@
-#include "report/profile.h"
+#include "logging/profile.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <thread>
 
-#include "report/reporters.h"
+#include "logging/reporters.h"
 #include "support/temporary_folder.h"
 
 namespace cputrain {

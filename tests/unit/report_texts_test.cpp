@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "report/document.h"
-#include "report/escapes.h"
+#include "report/forms/escapes.h"
 #include "report/reference_table.h"
 #include "report/sweep_difference.h"
 #include "report/table_files.h"

@@ -1,4 +1,4 @@
-#include "sweep/run_figures.h"
+#include "cells/run_figures.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "cells/run_machine.h"
 #include "core/error.h"
 #include "support/temporary_folder.h"
-#include "sweep/run_machine.h"
 
 namespace cputrain {
 namespace {

@@ -1,4 +1,4 @@
-#include "cli/run_folder.h"
+#include "job/run_folder.h"
 
 #include <gtest/gtest.h>
 

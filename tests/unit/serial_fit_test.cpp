@@ -6,8 +6,8 @@
 #include <cmath>
 #include <functional>
 
+#include "cells/cores.h"
 #include "support/scaling_cells.h"
-#include "sweep/cores.h"
 
 namespace cputrain {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/shard_dense.h"
 #include "compute/parameters.h"
+#include "job/shard_dense.h"
 #include "model/model_json.h"
 #include "model/rewrite.h"
 

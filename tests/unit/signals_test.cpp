@@ -1,4 +1,4 @@
-#include "core/signals.h"
+#include "system/signals.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

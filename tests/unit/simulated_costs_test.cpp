@@ -1,4 +1,4 @@
-#include "cli/simulated_costs.h"
+#include "simulation/simulated_costs.h"
 
 #include <gtest/gtest.h>
 

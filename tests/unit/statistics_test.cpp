@@ -1,4 +1,4 @@
-#include "report/statistics.h"
+#include "core/statistics.h"
 
 #include <gtest/gtest.h>
 

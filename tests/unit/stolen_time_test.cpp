@@ -1,4 +1,4 @@
-#include "core/stolen_time.h"
+#include "system/stolen_time.h"
 
 #include <gtest/gtest.h>
 

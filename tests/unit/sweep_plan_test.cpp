@@ -1,12 +1,12 @@
-#include "sweep/plan.h"
+#include "cells/plan.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "core/launch_line.h"
+#include "cells/launching.h"
 #include "core/text.h"
-#include "sweep/launching.h"
+#include "placement/launch_line.h"
 #include "sweep/time_left.h"
 
 namespace cputrain {

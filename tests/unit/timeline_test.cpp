@@ -1,4 +1,4 @@
-#include "report/timeline.h"
+#include "logging/timeline.h"
 
 #include <gtest/gtest.h>
 

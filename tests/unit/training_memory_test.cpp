@@ -1,5 +1,5 @@
 // What a training takes of memory, and what would fit: against closed forms.
-#include "cli/training_memory.h"
+#include "job/training_memory.h"
 
 #include <gtest/gtest.h>
 

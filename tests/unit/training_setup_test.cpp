@@ -1,4 +1,4 @@
-#include "cli/training_setup.h"
+#include "job/training_setup.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace cputrain {
 namespace {
 
 TEST(ChooseTraining, FollowsTheRecipe) {
-  const TrainingChoices choices = choose_training({});
+  const TrainingSpec choices = choose_training({});
   EXPECT_EQ(choices.image, (Shape{256, 256, 3}));
   EXPECT_EQ(choices.batch, 128u);
   const auto* rule = std::get_if<RmsProp>(&choices.optimizer.rule);
@@ -70,8 +70,8 @@ TEST(ChooseTraining, RefusesFiguresThatTheRuleDoesNotHave) {
       refused("sgd", [](Config& c) { c.shuffle = true, c.sharding = Sharding::shard_then_batch; }));
 }
 
-TrainingChoices fitted(const Config& config, int ranks) {
-  TrainingChoices choices = choose_training(config);
+TrainingSpec fitted(const Config& config, int ranks) {
+  TrainingSpec choices = choose_training(config);
   fit_to_ranks(choices, config, ranks);
   return choices;
 }
@@ -100,7 +100,7 @@ TEST(FitToRanks, KeepsTheBatchOfARank) {
 TEST(CheckSteps, RefusesAnEpochWithoutSteps) {
   const auto refused = [](const PlanOptions& options, std::size_t samples, std::size_t batch,
                           int ranks) {
-    TrainingChoices choices = choose_training({});
+    TrainingSpec choices = choose_training({});
     choices.plan = options;
     try {
       check_steps({}, choices, {samples, batch, 8, 0, ranks, options});

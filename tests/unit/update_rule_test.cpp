@@ -1,4 +1,4 @@
-#include "train/update_rule.h"
+#include "optim/update_rule.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "train/update_math.h"
+#include "optim/update_math.h"
 
 namespace cputrain {
 namespace {

@@ -4,14 +4,14 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/absolute_path.h"
 #include "core/error.h"
 #include "core/json_text.h"
-#include "core/print.h"
-#include "core/tell.h"
 #include "data/class_names.h"
 #include "data/data_spec.h"
 #include "support/temporary_folder.h"
+#include "system/absolute_path.h"
+#include "system/print.h"
+#include "system/tell.h"
 
 namespace cputrain {
 namespace {

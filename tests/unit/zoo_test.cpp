@@ -1,4 +1,4 @@
-#include "model/zoo.h"
+#include "zoo/zoo.h"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "backends/cpu/parallel.h"
-#include "backends/cpu/sum.h"
+#include "backends/cpu/kernels/parallel.h"
+#include "backends/cpu/kernels/sum.h"
 
 namespace cputrain {
 namespace {

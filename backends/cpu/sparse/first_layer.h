@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/instruction_set.h"
+#include "backends/cpu/kernels/instruction_set.h"
 #include "model/layer.h"
 
 /// The first block of a network for pictures in one pass each way: bytes to numbers, a 3 x 3

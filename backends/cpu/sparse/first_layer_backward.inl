@@ -1,7 +1,7 @@
 // Included by the files that are compiled for one instruction set each.
 #include <bit>
 
-#include "backends/cpu/lanes.h"
+#include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/sparse/first_layer_kernels.h"
 #include "backends/cpu/sparse/picture_rows.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/cpu/parallel.h"
+#include "backends/cpu/kernels/parallel.h"
 
 namespace cputrain::sparse {
 

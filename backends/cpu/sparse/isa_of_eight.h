@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/cpu/lanes.h"
+#include "backends/cpu/kernels/lanes.h"
 
 namespace {
 

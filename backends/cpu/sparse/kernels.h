@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/instruction_set.h"
+#include "backends/cpu/kernels/instruction_set.h"
 
 /// The inner loops of the scheme that README.md beside this file describes, for one instruction
 /// set. `b` is the number of channels in a block: 16 with AVX-512, else 8. All pointers are to

@@ -9,7 +9,7 @@
 //                                         writes the lanes of the set, and perhaps some behind them
 // Everything is in an unnamed namespace, so that no code for one instruction set is linked into
 // another's; for the same reason nothing of the standard library is called.
-#include "backends/cpu/lanes.h"
+#include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/sparse/kernels.h"
 
 namespace cputrain::sparse {
@@ -68,9 +68,7 @@ inline unsigned counting(const Gradients& from, Float diff, std::size_t at) {
   return keep;
 }
 
-inline unsigned counting(const float*, Float loaded, std::size_t) {
-  return Isa::not_zero(loaded);
-}
+inline unsigned counting(const float*, Float loaded, std::size_t) { return Isa::not_zero(loaded); }
 inline const float* numbers(const float* values) { return values; }
 inline const float* numbers(const Gradients& from) { return from.diff; }
 inline bool outside(const float* values) { return values == nullptr; }
@@ -178,47 +176,50 @@ inline void scatter(const ScatterRow& row, const Finish& finish) {
 }
 
 void scatter_and_carry(const ScatterRow& row, float* carry) {
-  scatter(row, [&](int tile, const Float(&done)[4]) __attribute__((always_inline)) {
-    float* const to = carry + static_cast<std::size_t>(tile) * 4 * kBlock;
-    for (int i = 0; i < 4; ++i) store(to + i * kBlock, done[i]);
-  });
+  scatter(
+      row, [&](int tile, const Float(&done)[4]) __attribute__((always_inline)) {
+        float* const to = carry + static_cast<std::size_t>(tile) * 4 * kBlock;
+        for (int i = 0; i < 4; ++i) store(to + i * kBlock, done[i]);
+      });
 }
 
 /// As max_pool() does: the first of equal numbers wins, a number never loses to NaN.
 void scatter_and_pool(const ScatterRow& row, const PoolTarget& target) {
   const Float bias = target.bias ? load(target.bias) : Float{};
-  scatter(row, [&](int tile, const Float(&done)[4]) __attribute__((always_inline)) {
-    if (tile == 0) return;
-    const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(tile - 1) * kBlock;
-    Float best = done[0];
-    Int winner{};
-    for (int i = 1; i < 4; ++i) {
-      const Int better = done[i] > best;
-      best = better ? done[i] : best;
-      winner = better ? Int{} + i : winner;
-    }
-    best += bias;
-    if (target.relu) best = best < 0 ? Float{} : best;
-    store(target.dst + at, best);
-    if (!target.winners) return;
-    *reinterpret_cast<Lanes<kBlock>::AnyByte*>(target.winners + at) =
-        __builtin_convertvector(winner, Byte);
-  });
+  scatter(
+      row, [&](int tile, const Float(&done)[4]) __attribute__((always_inline)) {
+        if (tile == 0) return;
+        const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(tile - 1) * kBlock;
+        Float best = done[0];
+        Int winner{};
+        for (int i = 1; i < 4; ++i) {
+          const Int better = done[i] > best;
+          best = better ? done[i] : best;
+          winner = better ? Int{} + i : winner;
+        }
+        best += bias;
+        if (target.relu) best = best < 0 ? Float{} : best;
+        store(target.dst + at, best);
+        if (!target.winners) return;
+        *reinterpret_cast<Lanes<kBlock>::AnyByte*>(target.winners + at) =
+            __builtin_convertvector(winner, Byte);
+      });
 }
 
 void scatter_and_store(const ScatterRow& row, const StoreTarget& target) {
   const Float bias = target.bias ? load(target.bias) : Float{};
-  scatter(row, [&](int tile, const Float(&done)[4]) __attribute__((always_inline)) {
-    for (int i = 0; i < 4; ++i) {
-      const int x = 2 * tile - target.before + i % 2;
-      if (!target.rows[i / 2] || x < 0 || x >= target.width) continue;
-      float* const to = target.rows[i / 2] + static_cast<std::ptrdiff_t>(x) * kBlock;
-      prefetch(to, 2 * target.width * kBlock);
-      Float value = done[i] + bias;
-      if (target.relu) value = value < 0 ? Float{} : value;
-      store(to, target.adds ? load(to) + value : value);
-    }
-  });
+  scatter(
+      row, [&](int tile, const Float(&done)[4]) __attribute__((always_inline)) {
+        for (int i = 0; i < 4; ++i) {
+          const int x = 2 * tile - target.before + i % 2;
+          if (!target.rows[i / 2] || x < 0 || x >= target.width) continue;
+          float* const to = target.rows[i / 2] + static_cast<std::ptrdiff_t>(x) * kBlock;
+          prefetch(to, 2 * target.width * kBlock);
+          Float value = done[i] + bias;
+          if (target.relu) value = value < 0 ? Float{} : value;
+          store(to, target.adds ? load(to) + value : value);
+        }
+      });
 }
 
 // ---- gather ----
@@ -308,9 +309,9 @@ void transpose(const float* src, std::size_t src_row, float* dst, std::size_t ds
   for (std::size_t i = 0; i < kBlock; ++i) store(dst + i * dst_row, rows[i]);
 }
 
-constexpr Kernels kKernels{kBlock,           list_map,          list_gradients, list_winners,
-                           scatter_and_carry, scatter_and_pool, scatter_and_store, list_windows,
-                           gather,           transpose};
+constexpr Kernels kKernels{
+    kBlock,           list_map,          list_gradients, list_winners, scatter_and_carry,
+    scatter_and_pool, scatter_and_store, list_windows,   gather,       transpose};
 
 }  // namespace
 }  // namespace cputrain::sparse

@@ -1,6 +1,6 @@
 #include <immintrin.h>
 
-#include "backends/cpu/lanes.h"
+#include "backends/cpu/kernels/lanes.h"
 
 namespace {
 

@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cassert>
 
-#include "backends/cpu/parallel.h"
+#include "backends/cpu/kernels/parallel.h"
+#include "backends/cpu/kernels/sum.h"
 #include "backends/cpu/sparse/gather.h"
 #include "backends/cpu/sparse/scatter.h"
-#include "backends/cpu/sum.h"
 
 namespace cputrain {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/sample_layout.h"
+#include "backends/cpu/kernels/sample_layout.h"
 #include "backends/cpu/sparse/kernels.h"
 #include "model/layer.h"
 

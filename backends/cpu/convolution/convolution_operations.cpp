@@ -1,0 +1,131 @@
+#include "backends/cpu/convolution/convolution_operations.h"
+
+#include <cassert>
+
+namespace cputrain {
+
+std::optional<std::size_t> KernelCopies::copy_for(const Planning& planning,
+                                                  const dnnl::memory::desc& layout) {
+  if (layout == arena_layout_) return std::nullopt;
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    if (copies_[i].layout == layout) return i;
+  }
+  copies_.push_back({layout,
+                     planning.memory.add(layout.get_size(), time_),
+                     reorder(planning.dnnl, arena_layout_, layout),
+                     nullptr,
+                     {}});
+  return copies_.size() - 1;
+}
+
+void KernelCopies::bind(const Bindings& bindings, float* arena_kernel) {
+  arena_kernel_ = arena_kernel;
+  for (Copy& copy : copies_) {
+    copy.data = bindings.at(copy.block);
+    copy.call =
+        Call(bindings.dnnl, copy.reorder, nullptr,
+             {{DNNL_ARG_FROM, arena_layout_, arena_kernel}, {DNNL_ARG_TO, copy.layout, copy.data}});
+  }
+}
+
+float* KernelCopies::kernel(std::optional<std::size_t> index) const {
+  return index ? copies_[*index].data : arena_kernel_;
+}
+
+namespace {
+
+ConvolutionProblem problem_of(const ConvolutionPlace& place, int images) {
+  const ConvolutionBlock& block = place.block;
+  const Convolution& layer = place.layer();
+  return {images,       place.src.layout, place.wide,    layer.kernel,
+          layer.stride, block.rows,       block.columns, layer.bias};
+}
+
+}  // namespace
+
+const Operation& ConvolutionOperations::in(Direction direction) const {
+  return direction == Direction::forward         ? forward
+         : direction == Direction::backward_data ? backward_data
+                                                 : backward_weights;
+}
+
+bool winograd_pays(const ConvolutionPlace& place, int images) {
+  const ConvolutionProblem problem = problem_of(place, images);
+  const auto pays = [&](Direction direction) {
+    return choose_algorithm(problem, direction) == ConvolutionAlgorithm::winograd;
+  };
+  return pays(Direction::forward) || pays(Direction::backward_data) ||
+         pays(Direction::backward_weights);
+}
+
+ConvolutionOperations make_operations(const Planning& planning, const ConvolutionPlace& place,
+                                      int images, ConvolutionAlgorithm wanted) {
+  const ConvolutionProblem problem = problem_of(place, images);
+  const auto algorithm = [&](Direction direction) {
+    return wanted == ConvolutionAlgorithm::winograd ? choose_algorithm(problem, direction) : wanted;
+  };
+  ConvolutionOperations made{
+      .problem = problem,
+      .forward = convolution_forward(planning.dnnl, problem, algorithm(Direction::forward),
+                                     place.block.relu ? Activation::relu : Activation::none),
+      .backward_data = {},
+      .backward_weights = {}};
+  if (place.learns) {
+    made.backward_weights = convolution_backward_weights(planning.dnnl, problem,
+                                                         algorithm(Direction::backward_weights));
+  }
+  if (place.src.wants_diff) {
+    made.backward_data =
+        convolution_backward_data(planning.dnnl, problem, algorithm(Direction::backward_data));
+  }
+  return made;
+}
+
+bool has_bf16(const Planning& planning, const ConvolutionPlace& place, int images) {
+  const auto made = make_operations(planning, place, images, ConvolutionAlgorithm::bf16);
+  return made.forward.bf16 || made.backward_data.bf16 || made.backward_weights.bf16;
+}
+
+/// One block of channels without padding lies channels-last, too.
+bool MapCopy::needed(int images, const dnnl::memory::desc& wanted) const {
+  if (wanted == activation_desc(layout_, images)) return false;
+  const bool one_block = layout_.blocks() == 1 && !layout_.padded();
+  return !one_block || wanted != channels_last_desc(layout_, images);
+}
+
+void MapCopy::plan(const Planning& planning, int images, const dnnl::memory::desc& wanted,
+                   int time) {
+  if (!needed(images, wanted)) return;
+  const MemoryPlan::Block block = planning.memory.add(wanted.get_size(), time);
+  if (block_) planning.memory.merge(*block_, block);
+  block_ = block;
+}
+
+std::byte* MapCopy::data(const Bindings& bindings) const {
+  assert(block_);
+  return bindings.at<std::byte>(*block_);
+}
+
+Call::Argument MapCopy::argument(const Bindings& bindings, int name, int images,
+                                 const dnnl::memory::desc& wanted, float* ours) const {
+  if (!needed(images, wanted)) return {name, wanted, ours};
+  return {name, wanted, data(bindings)};
+}
+
+Call MapCopy::fill(const Bindings& bindings, int images, const dnnl::memory::desc& wanted,
+                   float* ours) const {
+  if (!needed(images, wanted)) return {};
+  const dnnl::memory::desc desc = activation_desc(layout_, images);
+  return Call(bindings.dnnl, reorder(bindings.dnnl, desc, wanted), nullptr,
+              {{DNNL_ARG_FROM, desc, ours}, {DNNL_ARG_TO, wanted, data(bindings)}});
+}
+
+Call MapCopy::drain(const Bindings& bindings, int images, const dnnl::memory::desc& wanted,
+                    float* ours) const {
+  if (!needed(images, wanted)) return {};
+  const dnnl::memory::desc desc = activation_desc(layout_, images);
+  return Call(bindings.dnnl, reorder(bindings.dnnl, wanted, desc), nullptr,
+              {{DNNL_ARG_FROM, wanted, data(bindings)}, {DNNL_ARG_TO, desc, ours}});
+}
+
+}  // namespace cputrain

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+
+#include "backends/cpu/kernels/max_pool.h"
+#include "backends/cpu/ops/step.h"
+
+namespace cputrain {
+
+/// Nodes that run as one: a convolution, its ReLU fused; or a convolution, the max pool behind it
+/// and the ReLU on the pooled map.
+struct ConvolutionBlock {
+  const Graph::Node* convolution;
+  Shape src_shape;
+  PadAmount rows, columns;            ///< its own padding, or that of a ZeroPad before it
+  double macs;                        ///< of one image, forward
+  bool relu = false;                  ///< right behind the convolution; never with a pool
+  const Graph::Node* pool = nullptr;  ///< a MaxPool of at most MaxPoolShape::kLargestSize
+  bool pooled_relu = false;
+  const Input* picture = nullptr;  ///< it alone reads the pictures, and turns them into numbers
+};
+
+/// A block in a program: what it reads and writes, and when.
+struct ConvolutionPlace {
+  int step;
+  ConvolutionBlock block;
+  Source source;
+  Map src, dst;
+  SampleLayout wide;  ///< of the convolution's output
+  std::optional<MaxPoolShape> pool;
+  MemoryPlan::Block winners;  ///< of the pool, where there is a way back
+  std::size_t first_parameter;
+  bool bias;
+  bool learns;  ///< computes gradients of its weights
+
+  const Convolution& layer() const { return std::get<Convolution>(block.convolution->layer); }
+};
+
+/// Plans memory for the winners, too.
+ConvolutionPlace place_convolution(const Planning&, int step, const ConvolutionBlock&,
+                                   const Source& src, const Map& dst, std::size_t first_parameter);
+
+/// Where the time of a block goes.
+struct ConvolutionTimes {
+  LayerTime convolution, pool;
+  double before_backward = 0;  ///< once for both ways back: ReLU's gradient, a copy of it
+};
+
+}  // namespace cputrain

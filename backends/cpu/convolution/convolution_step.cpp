@@ -1,0 +1,221 @@
+#include "backends/cpu/convolution/convolution_step.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "backends/cpu/ops/input_step.h"
+
+namespace cputrain {
+namespace {
+
+std::vector<ConvolutionMethod> possible_methods(const Planning& planning,
+                                                const ConvolutionPlace& place) {
+  std::vector<ConvolutionMethod> methods{ConvolutionMethod::direct};
+  if (planning.kernels.winograd && winograd_pays(place, planning.largest())) {
+    methods.push_back(ConvolutionMethod::winograd);
+  }
+  if (planning.kernels.bf16 && has_bf16(planning, place, planning.largest())) {
+    methods.push_back(ConvolutionMethod::bf16);
+  }
+  if (planning.kernels.skip_zeros && SkippingConvolution::possible(place)) {
+    methods.push_back(ConvolutionMethod::sparse);
+  }
+  return methods;
+}
+
+}  // namespace
+
+ConvolutionStep::ConvolutionStep(const Planning& planning, int step, const ConvolutionBlock& block,
+                                 const Source& src, const Map& dst, std::size_t first_parameter)
+    : place_(place_convolution(planning, step, block, src, dst, first_parameter)) {
+  const auto possible = possible_methods(planning, place_);
+  methods_ = fixed_methods(possible, place_.pool.has_value());
+  forward_stays_ = !measures_forward(possible, place_.pool.has_value());
+  // Without a way back nothing tells when a trial has ended.
+  if (dst.wants_diff && planning.kernels.measure && possible.size() > 1 &&
+      worth_measuring(block.macs, planning.usual)) {
+    trials_.emplace(possible);
+    make_candidates(planning, possible);
+  } else {
+    make_candidates(planning, {methods_.by_direction.front()});
+  }
+  times_.convolution.macs = block.macs;
+  planning.use_backward(step, src, dst);
+  planning.memory.use(dst.value, planning.forward_time(step));
+  const int backward = planning.backward_time(step);
+  if (dst.wants_diff && (block.relu || block.pooled_relu)) {
+    planning.memory.use(dst.value, backward);
+  }
+  const bool reads_src = !skipping_ || !skipping_->reads_pictures() || trials_;
+  if (!reads_src) return;
+  planning.memory.use(src.map.value, planning.forward_time(step));
+  if (place_.learns) planning.memory.use(src.map.value, backward);
+}
+
+void ConvolutionStep::make_candidates(const Planning& planning,
+                                      const std::vector<ConvolutionMethod>& methods) {
+  std::optional<dnnl::memory::desc> kernel_layout;
+  const auto with = [&](ConvolutionMethod method) {
+    return std::ranges::find(methods, method) != methods.end();
+  };
+  if (with(ConvolutionMethod::sparse)) {
+    skipping_.emplace(planning, place_);
+    kernel_layout = skipping_->kernel_layout();
+  }
+  const LibraryConvolution* first = nullptr;
+  const auto make = [&](ConvolutionMethod method, ConvolutionAlgorithm algorithm) {
+    if (!with(method)) return;
+    auto& made = library(method).emplace(planning, place_, algorithm, kernel_layout);
+    kernel_layout = made.kernel_layout();
+    if (first) made.share_memory(planning.memory, *first);
+    if (!first) first = &made;
+  };
+  make(ConvolutionMethod::direct, ConvolutionAlgorithm::direct);
+  make(ConvolutionMethod::winograd, ConvolutionAlgorithm::winograd);
+  make(ConvolutionMethod::bf16, ConvolutionAlgorithm::bf16);
+  kernel_layout_ = *kernel_layout;
+}
+
+std::vector<std::unique_ptr<ParameterFormat>> ConvolutionStep::formats() const {
+  const Convolution& layer = place_.layer();
+  std::vector<std::unique_ptr<ParameterFormat>> formats;
+  formats.push_back(make_kernel_format(kernel_layout_, layer.kernel,
+                                       place_.block.src_shape.channels, layer.filters));
+  if (place_.bias) formats.push_back(make_vector_format(static_cast<std::size_t>(layer.filters)));
+  return formats;
+}
+
+void ConvolutionStep::bind(const Bindings& bindings) {
+  if (direct_ || winograd_ || bf16_) src_value_ = bindings.at(place_.src.value);
+  if (skipping_) skipping_->bind(bindings);
+  if (direct_) direct_->bind(bindings);
+  if (winograd_) winograd_->bind(bindings);
+  if (bf16_) bf16_->bind(bindings);
+}
+
+bool ConvolutionStep::has(ConvolutionMethod method) const {
+  switch (method) {
+    case ConvolutionMethod::direct:
+      return direct_.has_value();
+    case ConvolutionMethod::winograd:
+      return winograd_.has_value();
+    case ConvolutionMethod::sparse:
+      return skipping_.has_value();
+    case ConvolutionMethod::bf16:
+      return bf16_.has_value();
+  }
+  return false;
+}
+
+std::optional<LibraryConvolution>& ConvolutionStep::library(ConvolutionMethod method) {
+  assert(method != ConvolutionMethod::sparse);
+  return method == ConvolutionMethod::bf16       ? bf16_
+         : method == ConvolutionMethod::winograd ? winograd_
+                                                 : direct_;
+}
+
+/// The library reads planes of numbers, our own kernels the bytes.
+void ConvolutionStep::split_pictures_once(double& seconds) {
+  if (!place_.block.picture || std::exchange(split_, true)) return;
+  const TimeSpan span(seconds);
+  split_pictures(*place_.block.picture, place_.src.layout, pictures_, src_value_);
+}
+
+void ConvolutionStep::forward(const Execution& execution) {
+  if (is_trial(execution)) {
+    const ConvolutionMethod candidate = trials_->candidate();
+    take({{candidate, candidate, candidate}});
+    before_trial_ = spent();
+  }
+  pictures_ = execution.batch->images;
+  split_ = false;
+  const ConvolutionMethod method = methods_[Direction::forward];
+  if (method == ConvolutionMethod::sparse) return skipping_->forward(execution, pictures_, times_);
+  split_pictures_once(times_.convolution.forward);
+  library(method)->forward(execution, times_);
+}
+
+/// What is left to the library runs first, since it may change the gradient of dst in place.
+void ConvolutionStep::backward(const Execution& execution) {
+  if (!place_.dst.wants_diff) return;
+  using enum ConvolutionMethod;
+  for (const ConvolutionMethod method : {direct, winograd, bf16, sparse}) {
+    const bool weights = place_.learns && methods_[Direction::backward_weights] == method;
+    const bool data = place_.src.wants_diff && methods_[Direction::backward_data] == method;
+    if (!weights && !data) continue;
+    if (method == sparse) {
+      skipping_->backward(execution, pictures_, weights, data, times_);
+    } else {
+      split_pictures_once(times_.before_backward);
+      library(method)->backward(execution, weights, data, times_);
+    }
+  }
+  if (is_trial(execution)) end_trial();
+}
+
+void ConvolutionStep::take(ConvolutionMethods methods) {
+  if (forward_stays_) methods[Direction::forward] = methods_[Direction::forward];
+  methods_ = methods;
+}
+
+/// Only the usual number of images tells what is quickest.
+bool ConvolutionStep::is_trial(const Execution& execution) const {
+  return trying() && execution.most_images && execution.pass.phase == Phase::train;
+}
+
+MethodTimes ConvolutionStep::spent() const {
+  return {.forward = times_.convolution.forward + times_.pool.forward,
+          .weights = times_.convolution.backward_weights,
+          .data = times_.convolution.backward_data,
+          .unpool = times_.pool.backward_data + times_.before_backward};
+}
+
+void ConvolutionStep::end_trial() {
+  const MethodTimes now = spent();
+  trials_->note({now.forward - before_trial_.forward, now.weights - before_trial_.weights,
+                 now.data - before_trial_.data, now.unpool - before_trial_.unpool});
+  if (!trials_->running()) take(trials_->best());
+}
+
+void ConvolutionStep::use_methods(std::string_view text) {
+  ConvolutionMethods found = methods_of(text).value();
+  for (std::size_t i = 0; i < found.by_direction.size(); ++i) {
+    if (!has(found.by_direction[i])) found.by_direction[i] = methods_.by_direction[i];
+  }
+  take(found);
+  if (trials_) trials_->stop();
+}
+
+void ConvolutionStep::try_again() {
+  if (trials_) trials_->restart();
+}
+
+std::string ConvolutionStep::describe(Direction direction) const {
+  const ConvolutionMethod method = methods_[direction];
+  if (method == ConvolutionMethod::sparse) return "skips zeros";
+  const auto& library = method == ConvolutionMethod::bf16       ? bf16_
+                        : method == ConvolutionMethod::winograd ? winograd_
+                                                                : direct_;
+  return library->operations().in(direction).implementation;
+}
+
+void ConvolutionStep::append_times(std::vector<LayerTime>& times) const {
+  LayerTime time = times_.convolution;
+  (place_.src.wants_diff ? time.backward_data : time.backward_weights) += times_.before_backward;
+  time.name = place_.block.convolution->name;
+  time.algorithm = describe(Direction::forward);
+  if (place_.learns) time.weights_algorithm = describe(Direction::backward_weights);
+  if (place_.src.wants_diff) time.data_algorithm = describe(Direction::backward_data);
+  times.push_back(time);
+  if (!place_.pool) return;
+  LayerTime pool = times_.pool;
+  pool.name = place_.block.pool->name;
+  const bool fused = methods_[Direction::forward] == ConvolutionMethod::sparse;
+  pool.algorithm = fused                      ? "in the convolution"
+                   : place_.block.pooled_relu ? "own, with ReLU"
+                                              : "own";
+  times.push_back(pool);
+}
+
+}  // namespace cputrain

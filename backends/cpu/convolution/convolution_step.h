@@ -1,0 +1,55 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "backends/cpu/convolution/library_convolution.h"
+#include "backends/cpu/convolution/method_trials.h"
+#include "backends/cpu/convolution/skipping_convolution.h"
+
+namespace cputrain {
+
+/// A ConvolutionBlock by one method for each direction, chosen by rule or by trials.
+class ConvolutionStep final : public Step {
+ public:
+  ConvolutionStep(const Planning&, int step, const ConvolutionBlock&, const Source& src,
+                  const Map& dst, std::size_t first_parameter);
+
+  std::vector<std::unique_ptr<ParameterFormat>> formats() const override;
+  void bind(const Bindings&) override;
+  void forward(const Execution&) override;
+  void backward(const Execution&) override;
+  void append_times(std::vector<LayerTime>&) const override;
+  std::string methods() const override { return to_text(methods_); }
+  void use_methods(std::string_view) override;
+  bool trying() const override { return trials_ && trials_->running(); }
+  void try_again() override;
+
+ private:
+  void make_candidates(const Planning&, const std::vector<ConvolutionMethod>&);
+  bool has(ConvolutionMethod) const;
+  std::optional<LibraryConvolution>& library(ConvolutionMethod);
+  void split_pictures_once(double& seconds);
+
+  void take(ConvolutionMethods);
+  bool is_trial(const Execution&) const;
+  MethodTimes spent() const;
+  void end_trial();
+  std::string describe(Direction) const;
+
+  ConvolutionPlace place_;
+  ConvolutionMethods methods_;
+  bool forward_stays_ = false;  ///< with the method that the rule gave it
+  std::optional<SkippingConvolution> skipping_;
+  std::optional<LibraryConvolution> direct_, winograd_, bf16_;
+  dnnl::memory::desc kernel_layout_;
+  std::optional<MethodTrials> trials_;  ///< where there is a choice that is to be measured
+  MethodTimes before_trial_;
+
+  float* src_value_ = nullptr;
+  SkippingConvolution::Pictures pictures_;  ///< of the last forward pass
+  bool split_ = false;                      ///< and src_value_ has their planes
+  ConvolutionTimes times_;
+};
+
+}  // namespace cputrain

@@ -1,0 +1,355 @@
+#include "backends/cpu/convolution/library_convolution.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/parallel.h"
+
+namespace cputrain {
+namespace {
+
+void note(std::vector<std::size_t>& list, std::optional<std::size_t> index) {
+  if (index && std::find(list.begin(), list.end(), *index) == list.end()) list.push_back(*index);
+}
+
+std::size_t floats(const dnnl::memory::desc& desc) { return desc.get_size() / sizeof(float); }
+
+std::size_t start(const SampleLayout& layout, const Piece& piece) {
+  return layout.size() * static_cast<std::size_t>(piece.first);
+}
+
+}  // namespace
+
+LibraryConvolution::LibraryConvolution(const Planning& planning, const ConvolutionPlace& place,
+                                       ConvolutionAlgorithm algorithm,
+                                       const std::optional<dnnl::memory::desc>& kernel_layout)
+    : place_(place),
+      algorithm_(algorithm),
+      forward_src_(place.src.layout),
+      forward_wide_(place.wide),
+      backward_src_(place.src.layout),
+      weights_diff_(place.wide),
+      data_diff_(place.wide),
+      src_diff_copy_(place.src.layout) {
+  if (kernel_layout) set_kernel_layout(planning, *kernel_layout);
+  plan_pieces(planning);
+  plan_scratch(planning);
+  plan_map_copies(planning);
+}
+
+void LibraryConvolution::set_kernel_layout(const Planning& planning,
+                                           const dnnl::memory::desc& layout) {
+  kernel_layout_ = layout;
+  forward_copies_.emplace(layout, planning.forward_time(place_.step));
+  data_copies_.emplace(layout, planning.backward_time(place_.step));
+}
+
+/// Weights lie in the arena as floats, whatever is computed with.
+dnnl::memory::desc LibraryConvolution::float_kernel_layout(
+    const Planning& planning, const ConvolutionOperations& made) const {
+  if (!made.forward.bf16) return made.forward.weights;
+  return make_operations(planning, place_, made.problem.images, ConvolutionAlgorithm::direct)
+      .forward.weights;
+}
+
+const ConvolutionOperations& LibraryConvolution::operations_for(const Planning& planning,
+                                                                int images) {
+  const auto found = operations_.find(images);
+  if (found != operations_.end()) return found->second;
+  return operations_.emplace(images, make_operations(planning, place_, images, algorithm_))
+      .first->second;
+}
+
+void LibraryConvolution::plan_pieces(const Planning& planning) {
+  const std::size_t bytes = (place_.src.layout.size() + place_.wide.size()) * sizeof(float);
+  for (const int images : planning.sizes) {
+    Prepared& prepared = prepared_.emplace_back();
+    for (const Piece& piece : cut_into_pieces(images, bytes, planning.threads)) {
+      const ConvolutionOperations& made = operations_for(planning, piece.count);
+      // The first piece of the largest size decides where nobody else does.
+      if (!forward_copies_) set_kernel_layout(planning, float_kernel_layout(planning, made));
+      PieceCalls calls;
+      calls.piece = piece;
+      calls.forward_copy = forward_copies_->copy_for(planning, made.forward.weights);
+      note(prepared.forward_copies, calls.forward_copy);
+      if (place_.src.wants_diff) {
+        calls.data_copy = data_copies_->copy_for(planning, made.backward_data.weights);
+        note(prepared.data_copies, calls.data_copy);
+      }
+      prepared.pieces.push_back(std::move(calls));
+    }
+  }
+}
+
+bool LibraryConvolution::pools_copy(const ConvolutionOperations& made) const {
+  return place_.pool && !place_.wide.padded() &&
+         forward_wide_.needed(made.problem.images, made.forward.dst);
+}
+
+bool LibraryConvolution::shares_diff(const ConvolutionOperations& made) const {
+  return place_.learns && made.backward_weights.dst == made.backward_data.dst;
+}
+
+void LibraryConvolution::plan_scratch(const Planning& planning) {
+  const int forward = planning.forward_time(place_.step),
+            backward = planning.backward_time(place_.step);
+  std::size_t forward_scratch = 0, backward_scratch = 0, foreign = 0;
+  bool pools_ours = false;
+  for (const auto& [images, made] : operations_) {
+    forward_scratch = std::max(forward_scratch, made.forward.scratchpad);
+    backward_scratch = std::max(
+        {backward_scratch, made.backward_weights.scratchpad, made.backward_data.scratchpad});
+    if (place_.learns) foreign = std::max(foreign, made.backward_weights.weights.get_size());
+    if (!pools_copy(made)) pools_ours = true;
+  }
+  MemoryPlan& memory = planning.memory;
+  const auto largest_piece = static_cast<std::size_t>(operations_.rbegin()->first);
+  const std::size_t wide_bytes = place_.wide.size() * largest_piece * sizeof(float);
+  forward_scratch_ = memory.add(forward_scratch, forward);
+  if (place_.pool) wide_value_ = memory.add(pools_ours ? wide_bytes : 0, forward);
+  if (!place_.dst.wants_diff) return;
+  backward_scratch_ = memory.add(backward_scratch, backward);
+  if (place_.learns) {
+    kernel_gradient_ = memory.add(kernel_layout_.get_size(), backward);
+    foreign_gradient_ = memory.add(foreign, backward);
+    bias_gradient_ =
+        memory.add(static_cast<std::size_t>(place_.wide.shape.channels) * sizeof(float), backward);
+  }
+  if (place_.source.adds) {
+    piece_diff_ = memory.add(place_.src.layout.size() * largest_piece * sizeof(float), backward);
+  }
+  if (!place_.pool) return;
+  wide_diff_ = memory.add(wide_bytes, backward);
+}
+
+void LibraryConvolution::plan_map_copies(const Planning& planning) {
+  const int forward = planning.forward_time(place_.step),
+            backward = planning.backward_time(place_.step);
+  for (const auto& [images, made] : operations_) {
+    forward_src_.plan(planning, images, made.forward.src, forward);
+    forward_wide_.plan(planning, images, made.forward.dst, forward);
+    if (!place_.dst.wants_diff) continue;
+    if (place_.learns) {
+      backward_src_.plan(planning, images, made.backward_weights.src, backward);
+      weights_diff_.plan(planning, images, made.backward_weights.dst, backward);
+    }
+    if (!place_.src.wants_diff) continue;
+    if (!shares_diff(made)) data_diff_.plan(planning, images, made.backward_data.dst, backward);
+    src_diff_copy_.plan(planning, images, made.backward_data.src, backward);
+  }
+}
+
+void LibraryConvolution::share_memory(MemoryPlan& memory, const LibraryConvolution& other) const {
+  memory.merge(forward_scratch_, other.forward_scratch_);
+  if (place_.pool) memory.merge(wide_value_, other.wide_value_);
+  if (!place_.dst.wants_diff) return;
+  memory.merge(backward_scratch_, other.backward_scratch_);
+  if (place_.pool) memory.merge(wide_diff_, other.wide_diff_);
+  if (place_.source.adds) memory.merge(piece_diff_, other.piece_diff_);
+  if (!place_.learns) return;
+  memory.merge(kernel_gradient_, other.kernel_gradient_);
+  memory.merge(foreign_gradient_, other.foreign_gradient_);
+  memory.merge(bias_gradient_, other.bias_gradient_);
+}
+
+void LibraryConvolution::bind(const Bindings& bindings) {
+  dst_value_ = bindings.at(place_.dst.value);
+  if (place_.pool) wide_data_ = bindings.at(wide_value_);
+  float* kernel = bindings.weights(place_.first_parameter);
+  forward_copies_->bind(bindings, kernel);
+  data_copies_->bind(bindings, kernel);
+  if (place_.learns) {
+    kernel_sum_ = bindings.gradients(place_.first_parameter);
+    kernel_part_ = bindings.at(kernel_gradient_);
+    if (place_.bias) bias_sum_ = bindings.gradients(place_.first_parameter + 1);
+    bias_part_ = bindings.at(bias_gradient_);
+  }
+  if (place_.dst.wants_diff) {
+    dst_diff_ = bindings.at(place_.dst.diff);
+    if (place_.src.wants_diff) src_diff_ = bindings.at(place_.src.diff);
+    if (place_.source.adds) piece_diff_data_ = bindings.at(piece_diff_);
+    if (place_.pool) wide_diff_data_ = bindings.at(wide_diff_);
+    if (place_.pool) winners_ = bindings.at<std::uint8_t>(place_.winners);
+  }
+  for (Prepared& prepared : prepared_) {
+    for (PieceCalls& calls : prepared.pieces) bind_piece(bindings, calls);
+  }
+}
+
+void LibraryConvolution::bind_piece(const Bindings& bindings, PieceCalls& calls) const {
+  const Piece& piece = calls.piece;
+  const ConvolutionOperations& made = operations_.at(piece.count);
+  float* src = bindings.at(place_.src.value) + start(place_.src.layout, piece);
+  bind_forward(bindings, calls, made, src);
+  if (!place_.dst.wants_diff) return;
+  float* diff = place_.pool ? wide_diff_data_ : dst_diff_ + start(place_.dst.layout, piece);
+  if (place_.learns) bind_weight_gradients(bindings, calls, made, src, diff);
+  if (place_.src.wants_diff) bind_data_gradient(bindings, calls, made, diff);
+}
+
+void LibraryConvolution::bind_forward(const Bindings& bindings, PieceCalls& calls,
+                                      const ConvolutionOperations& made, float* src) const {
+  const int images = calls.piece.count;
+  const Operation& operation = made.forward;
+  float* wide = place_.pool ? wide_data_ : dst_value_ + start(place_.dst.layout, calls.piece);
+  std::vector<Call::Argument> arguments{
+      forward_src_.argument(bindings, DNNL_ARG_SRC, images, operation.src, src),
+      {DNNL_ARG_WEIGHTS, operation.weights, forward_copies_->kernel(calls.forward_copy)},
+      forward_wide_.argument(bindings, DNNL_ARG_DST, images, operation.dst, wide)};
+  if (place_.bias) {
+    arguments.push_back({DNNL_ARG_BIAS, vector_desc(place_.wide.shape.channels),
+                         bindings.weights(place_.first_parameter + 1)});
+  }
+  calls.fill_src = forward_src_.fill(bindings, images, operation.src, src);
+  calls.convolve =
+      Call(bindings.dnnl, operation, bindings.at<std::byte>(forward_scratch_), arguments);
+  if (pools_copy(made)) {
+    assert(operation.dst == channels_last_desc(place_.wide, images));
+    calls.pooled = reinterpret_cast<const float*>(forward_wide_.data(bindings));
+    calls.pooled_form = MapForm::channels_last;
+  } else {
+    calls.drain_wide = forward_wide_.drain(bindings, images, operation.dst, wide);
+    calls.pooled = wide;
+  }
+}
+
+void LibraryConvolution::bind_data_gradient(const Bindings& bindings, PieceCalls& calls,
+                                            const ConvolutionOperations& made, float* diff) const {
+  const Piece& piece = calls.piece;
+  const Operation& operation = made.backward_data;
+  float* diff_src =
+      place_.source.adds ? piece_diff_data_ : src_diff_ + start(place_.src.layout, piece);
+  calls.shares_diff = shares_diff(made);
+  const MapCopy& diff_copy = calls.shares_diff ? weights_diff_ : data_diff_;
+  if (!calls.shares_diff) {
+    calls.fill_data_diff = data_diff_.fill(bindings, piece.count, operation.dst, diff);
+  }
+  calls.data = Call(
+      bindings.dnnl, operation, bindings.at<std::byte>(backward_scratch_),
+      {diff_copy.argument(bindings, DNNL_ARG_DIFF_DST, piece.count, operation.dst, diff),
+       {DNNL_ARG_WEIGHTS, operation.weights, data_copies_->kernel(calls.data_copy)},
+       src_diff_copy_.argument(bindings, DNNL_ARG_DIFF_SRC, piece.count, operation.src, diff_src)});
+  calls.drain_src_diff = src_diff_copy_.drain(bindings, piece.count, operation.src, diff_src);
+}
+
+void LibraryConvolution::bind_weight_gradients(const Bindings& bindings, PieceCalls& calls,
+                                               const ConvolutionOperations& made, float* src,
+                                               float* diff) const {
+  const Operation& operation = made.backward_weights;
+  const bool foreign = operation.weights != kernel_layout_;
+  const int images = calls.piece.count;
+  calls.fill_src_again = backward_src_.fill(bindings, images, operation.src, src);
+  calls.fill_weights_diff = weights_diff_.fill(bindings, images, operation.dst, diff);
+  const auto call = [&](float* kernel, float* bias) {
+    std::vector<Call::Argument> arguments{
+        backward_src_.argument(bindings, DNNL_ARG_SRC, images, operation.src, src),
+        weights_diff_.argument(bindings, DNNL_ARG_DIFF_DST, images, operation.dst, diff),
+        {DNNL_ARG_DIFF_WEIGHTS, operation.weights, kernel}};
+    if (place_.bias) {
+      arguments.push_back({DNNL_ARG_DIFF_BIAS, vector_desc(place_.wide.shape.channels), bias});
+    }
+    return Call(bindings.dnnl, operation, bindings.at<std::byte>(backward_scratch_), arguments);
+  };
+  float* other = bindings.at(foreign_gradient_);
+  calls.weights_to_arena = call(foreign ? other : kernel_sum_, bias_sum_);
+  calls.weights_to_scratch = call(foreign ? other : kernel_part_, bias_part_);
+  if (!foreign) return;
+  const Operation convert = reorder(bindings.dnnl, operation.weights, kernel_layout_);
+  const auto from_foreign = [&](float* kernel) {
+    return Call(bindings.dnnl, convert, nullptr,
+                {{DNNL_ARG_FROM, operation.weights, other}, {DNNL_ARG_TO, kernel_layout_, kernel}});
+  };
+  calls.from_foreign_to_arena = from_foreign(kernel_sum_);
+  calls.from_foreign_to_scratch = from_foreign(kernel_part_);
+}
+
+void LibraryConvolution::pool_piece(const PieceCalls& calls) {
+  const std::size_t first = start(place_.dst.layout, calls.piece);
+  max_pool(*place_.pool, calls.piece.count, calls.pooled, calls.pooled_form, dst_value_ + first,
+           winners_ ? winners_ + first : nullptr);
+}
+
+void LibraryConvolution::unpool_piece(const Piece& piece) {
+  const std::size_t first = start(place_.dst.layout, piece);
+  if (place_.pool) {
+    max_pool_backward(*place_.pool, piece.count, dst_value_ + first, winners_ + first,
+                      dst_diff_ + first, wide_diff_data_);
+  } else if (place_.block.relu) {
+    const float* dst = dst_value_ + first;
+    float* diff = dst_diff_ + first;
+    parallel_ranges(
+        place_.dst.layout.size() * static_cast<std::size_t>(piece.count),
+        [&](std::size_t b, std::size_t e) { kernels::relu_backward(dst + b, diff + b, e - b); });
+  }
+}
+
+void LibraryConvolution::forward(const Execution& execution, ConvolutionTimes& times) {
+  Stopwatch watch;
+  const Prepared& prepared = prepared_[execution.size];
+  for (const std::size_t copy : prepared.forward_copies) forward_copies_->refresh(copy);
+  for (const PieceCalls& calls : prepared.pieces) {
+    if (calls.fill_src) calls.fill_src.run();
+    calls.convolve.run();
+    if (calls.drain_wide) calls.drain_wide.run();
+    times.convolution.forward += watch.lap();
+    if (!place_.pool) continue;
+    pool_piece(calls);
+    times.pool.forward += watch.lap();
+  }
+}
+
+void LibraryConvolution::add_weight_gradients(const PieceCalls& calls, bool overwrite) {
+  if (calls.fill_src_again) calls.fill_src_again.run();
+  (overwrite ? calls.weights_to_arena : calls.weights_to_scratch).run();
+  const Call& convert = overwrite ? calls.from_foreign_to_arena : calls.from_foreign_to_scratch;
+  if (convert) convert.run();
+  if (overwrite) return;
+  parallel_ranges(floats(kernel_layout_), [&](std::size_t b, std::size_t e) {
+    kernels::add(kernel_part_ + b, kernel_sum_ + b, e - b);
+  });
+  if (place_.bias)
+    kernels::add(bias_part_, bias_sum_, static_cast<std::size_t>(place_.wide.shape.channels));
+}
+
+/// The library cannot add to a gradient; a piece of it is still in the cache when this adds it.
+void LibraryConvolution::add_source_gradient(const PieceCalls& calls) {
+  if (calls.fill_data_diff) calls.fill_data_diff.run();
+  calls.data.run();
+  if (calls.drain_src_diff) calls.drain_src_diff.run();
+  if (!place_.source.adds) return;
+  float* sum = src_diff_ + start(place_.src.layout, calls.piece);
+  parallel_ranges(
+      place_.src.layout.size() * static_cast<std::size_t>(calls.piece.count),
+      [&](std::size_t b, std::size_t e) { kernels::add(piece_diff_data_ + b, sum + b, e - b); });
+}
+
+void LibraryConvolution::backward(const Execution& execution, bool weights, bool data,
+                                  ConvolutionTimes& times) {
+  Stopwatch watch;
+  const Prepared& prepared = prepared_[execution.size];
+  if (data) {
+    for (const std::size_t copy : prepared.data_copies) data_copies_->refresh(copy);
+  }
+  bool overwrite = execution.accumulate == Accumulate::overwrite;
+  for (const PieceCalls& calls : prepared.pieces) {
+    unpool_piece(calls.piece);
+    (place_.pool ? times.pool.backward_data : times.before_backward) += watch.lap();
+    if (calls.fill_weights_diff && (weights || calls.shares_diff)) calls.fill_weights_diff.run();
+    times.before_backward += watch.lap();
+    if (weights) {
+      add_weight_gradients(calls, overwrite);
+      times.convolution.backward_weights += watch.lap();
+    }
+    overwrite = false;
+    if (!data) continue;
+    add_source_gradient(calls);
+    times.convolution.backward_data += watch.lap();
+  }
+}
+
+const ConvolutionOperations& LibraryConvolution::operations() const {
+  return operations_.at(prepared_.front().pieces.front().piece.count);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+
+#include "backends/cpu/convolution/convolution_place.h"
+#include "backends/cpu/sparse/first_convolution.h"
+#include "backends/cpu/sparse/sparse_convolution.h"
+
+namespace cputrain {
+
+/// A block by our own kernels, which skip zeros: the first layer's where pictures are read,
+/// SparseConvolution's elsewhere.
+class SkippingConvolution {
+ public:
+  using Pictures = FirstConvolution::Pictures;
+
+  static bool possible(const ConvolutionPlace&);
+  SkippingConvolution(const Planning&, const ConvolutionPlace&);
+
+  /// Of the kernel in the arena.
+  const dnnl::memory::desc& kernel_layout() const { return kernel_layout_; }
+  /// Whether pictures are read where they lie, and not the map of their numbers.
+  bool reads_pictures() const { return first_.has_value(); }
+  void bind(const Bindings&);
+  void forward(const Execution&, Pictures, ConvolutionTimes&);
+  /// Gradients of the weights, of the source, or both.
+  void backward(const Execution&, Pictures, bool weights, bool data, ConvolutionTimes&);
+
+ private:
+  void plan_memory(const Planning&);
+  void backward_weights(const Execution&, Pictures);
+
+  ConvolutionPlace place_;
+  std::optional<SparseConvolution> inner_;
+  std::optional<FirstConvolution> first_;
+  dnnl::memory::desc kernel_layout_;
+
+  MemoryPlan::Block forward_scratch_{}, data_scratch_{}, weights_scratch_{}, turned_block_{};
+  std::byte *forward_room_ = nullptr, *data_room_ = nullptr, *weights_room_ = nullptr;
+  float* turned_ = nullptr;  ///< the kernel, as backward-data wants it
+  const float *src_value_ = nullptr, *weights_ = nullptr, *bias_ = nullptr;
+  float *dst_value_ = nullptr, *dst_diff_ = nullptr, *src_diff_ = nullptr;
+  float *diff_weights_ = nullptr, *diff_bias_ = nullptr;
+  std::uint8_t* winners_ = nullptr;
+};
+
+}  // namespace cputrain

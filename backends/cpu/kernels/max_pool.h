@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/kernels/sample_layout.h"
+#include "model/layer.h"
+
+namespace cputrain {
+
+/// Max pooling of blocked maps (blocks of 8 or 16 channels), on all threads; the ReLU behind it is
+/// done in the same pass. The library's pooling does one thing at a time and takes twice as long.
+struct MaxPoolShape {
+  SampleLayout src, dst;
+  int size, stride;
+  PadAmount rows, columns;
+  bool relu;
+
+  /// A window of 2 x 2 for every 2 x 2 pixels; the last row or column of odd extents is left over.
+  bool halves() const {
+    return size == 2 && stride == 2 && rows.before == 0 && rows.after == 0 && columns.before == 0 &&
+           columns.after == 0;
+  }
+
+  static constexpr int kLargestSize = 16;  ///< positions in a window must fit a byte
+};
+
+/// How a map lies that max_pool reads.
+enum class MapForm {
+  blocked,        ///< [image][block][row][column][channel of the block], as all others
+  channels_last,  ///< [image][row][column][channel]; only of maps whose blocks are full
+};
+
+/// `winners` gets the position in its window (row by row) of each maximum, in dst's layout; null
+/// where no backward pass will follow.
+void max_pool(const MaxPoolShape&, int images, const float* src, MapForm, float* dst,
+              std::uint8_t* winners);
+
+/// Writes all of diff_src: each gradient at its winner, zeros elsewhere. `dst` is what the forward
+/// pass wrote, or what steps made of it in place that keep signs; only read where there is a ReLU.
+void max_pool_backward(const MaxPoolShape&, int images, const float* dst,
+                       const std::uint8_t* winners, const float* diff_dst, float* diff_src);
+
+}  // namespace cputrain

@@ -1,0 +1,123 @@
+#include "backends/cpu/kernels/update.h"
+
+#include <numeric>
+#include <vector>
+
+#include "backends/cpu/kernels/clones.h"
+#include "backends/cpu/kernels/parallel.h"
+#include "optim/update_math.h"
+
+namespace cputrain {
+namespace {
+
+// Overloads rather than a template: only functions can be cloned. `flatten` pulls the shared loops
+// in, so that each clone compiles them for its instruction set.
+CPUTRAIN_CLONES [[gnu::flatten]] void update_range(const Sgd& rule, const UpdatePointers<float>& p,
+                                                   float rate, std::uint64_t step) {
+  update_math(rule, p, rate, step);
+}
+
+CPUTRAIN_CLONES [[gnu::flatten]] void update_range(const RmsProp& rule,
+                                                   const UpdatePointers<float>& p, float rate,
+                                                   std::uint64_t step) {
+  update_math(rule, p, rate, step);
+}
+
+CPUTRAIN_CLONES [[gnu::flatten]] void update_range(const Adam& rule, const UpdatePointers<float>& p,
+                                                   float rate, std::uint64_t step) {
+  update_math(rule, p, rate, step);
+}
+
+/// LARS and LAMB end in these: their layers' rates and directions are worked out before.
+void update_range(const Lars& rule, const UpdatePointers<float>& p, float rate,
+                  std::uint64_t step) {
+  update_range(Sgd{.momentum = rule.momentum}, p, rate, step);
+}
+
+void update_range(const Lamb&, const UpdatePointers<float>& p, float rate, std::uint64_t step) {
+  update_range(Sgd{}, p, rate, step);
+}
+
+CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const AddWeights& op,
+                                                   const GradientPointers<float>& p,
+                                                   std::uint64_t step) {
+  gradient_math(op, p, step);
+}
+
+CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const ClipValues& op,
+                                                   const GradientPointers<float>& p,
+                                                   std::uint64_t step) {
+  gradient_math(op, p, step);
+}
+
+CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const ScaleGradients& op,
+                                                   const GradientPointers<float>& p,
+                                                   std::uint64_t step) {
+  gradient_math(op, p, step);
+}
+
+CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const LambDirection& op,
+                                                   const GradientPointers<float>& p,
+                                                   std::uint64_t step) {
+  gradient_math(op, p, step);
+}
+
+CPUTRAIN_CLONES [[gnu::flatten]] double square_block(const float* values, std::size_t n) {
+  return block_sum_of_squares(values, n);
+}
+
+CPUTRAIN_CLONES
+void decay_range(float* weights, float keep, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) weights[i] *= keep;
+}
+
+}  // namespace
+
+void update_in_parallel(const UpdateRule& rule, const UpdateSlice& slice) {
+  const auto weights = slice.weights.as<float>();
+  const auto gradients = slice.gradients.as<float>();
+  const auto states = static_cast<std::size_t>(state_arrays(rule));
+  const auto keep = static_cast<float>(1 - slice.learning_rate * slice.weight_decay);
+  parallel_ranges(weights.size(), [&](std::size_t begin, std::size_t end) {
+    UpdatePointers<float> p{weights.data() + begin, gradients.data() + begin, {}, end - begin};
+    for (std::size_t i = 0; i < states; ++i) p.state[i] = slice.state[i].as<float>().data() + begin;
+    if (slice.weight_decay > 0) decay_range(p.weights, keep, p.size);
+    std::visit(
+        [&](const auto& r) {
+          update_range(r, p, static_cast<float>(slice.learning_rate), slice.step);
+        },
+        rule);
+  });
+}
+
+void change_gradients_in_parallel(const GradientOperation& operation, const UpdateSlice& slice) {
+  const auto weights = slice.weights.as<float>();
+  const auto gradients = slice.gradients.as<float>();
+  parallel_ranges(weights.size(), [&](std::size_t begin, std::size_t end) {
+    GradientPointers<float> p{weights.data() + begin, gradients.data() + begin, {}, end - begin};
+    for (std::size_t i = 0; i < slice.state.size(); ++i) {
+      if (slice.state[i].data) p.state[i] = slice.state[i].as<float>().data() + begin;
+    }
+    std::visit([&](const auto& op) { change_range(op, p, slice.step); }, operation);
+  });
+}
+
+void block_norms_in_parallel(const Array& array, std::size_t position, std::span<double> blocks) {
+  const auto values = array.as<float>();
+  parallel_for(blocks.size(), [&](std::size_t i) {
+    const auto block = norm_block(values, position, i);
+    blocks[i] = square_block(block.data(), block.size());
+  });
+}
+
+double sum_of_squares_in_parallel(const Array& array) {
+  const auto values = array.as<float>();
+  std::vector<double> blocks((values.size() + kNormBlock - 1) / kNormBlock);
+  parallel_for(blocks.size(), [&](std::size_t i) {
+    const std::size_t begin = i * kNormBlock;
+    blocks[i] = square_block(values.data() + begin, std::min(kNormBlock, values.size() - begin));
+  });
+  return std::accumulate(blocks.begin(), blocks.end(), 0.0);
+}
+
+}  // namespace cputrain

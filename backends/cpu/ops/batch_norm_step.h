@@ -1,0 +1,80 @@
+#pragma once
+
+#include <vector>
+
+#include "backends/cpu/kernels/batch_norm_kernels.h"
+#include "backends/cpu/ops/step.h"
+
+namespace cputrain {
+
+/// Batch normalization and the ReLU behind it in one pass. The library's own can neither take its
+/// statistics from several processes nor add to a gradient that others have written, so the loops
+/// are ours. Sums are made in a fixed order, whatever the number of threads.
+class BatchNormStep final : public Step {
+ public:
+  BatchNormStep(const Planning&, int step, const Graph::Node&, bool relu, const Source& src,
+                const Map& dst, std::size_t first_parameter);
+
+  std::vector<std::unique_ptr<ParameterFormat>> formats() const override;
+  void bind(const Bindings&) override;
+  void forward(const Execution&) override;
+  void backward(const Execution&) override;
+  void forward_of_nothing(const Execution&) override;
+  void backward_of_nothing(Accumulate) override;
+  void publish_statistics() override;
+  void append_times(std::vector<LayerTime>& times) const override { times.push_back(time_); }
+
+ private:
+  /// Images are measured in so many groups at most, each by one thread for a block of channels.
+  static constexpr std::size_t kGroups = 8;
+
+  std::size_t planes() const { return src_.map.layout.blocks(); }
+  std::size_t lanes() const { return planes() * static_cast<std::size_t>(src_.map.layout.block); }
+  std::size_t pixels() const;
+  /// Where the plane of a block of channels begins.
+  template <class T>
+  T* plane(T* data, std::size_t image, std::size_t block) const {
+    const SampleLayout& layout = src_.map.layout;
+    return data + image * layout.size() + block * pixels() * static_cast<std::size_t>(layout.block);
+  }
+  bool learns(const Pass&) const;
+  void sum_over_ranks(std::vector<double>&) const;
+
+  void measure(std::size_t images);
+  void measure_group(Range images, std::size_t group, std::size_t block);
+  void join_groups(std::size_t images);
+  void join_ranks();
+  void move_statistics();
+  void prepare_lanes(bool learns);
+  void normalize(std::size_t images);
+
+  void sum_slopes(std::size_t images);
+  void write_parameter_gradients(bool overwrite);
+  void write_gradient(std::size_t images);
+
+  BatchNorm layer_;
+  bool relu_, frozen_, training_;
+  Source src_;
+  Map dst_;
+  std::size_t first_parameter_;
+  Communicator* synchronise_;
+
+  // A number a lane: channels that only fill the last block stay 0.
+  std::vector<float> scale_, shift_, mean_f_, slope_, offset_;
+  std::vector<double> mean_, variance_, inverse_;
+  std::vector<double> group_means_,
+      group_squares_;                           ///< groups x lanes; in backward: sums, products
+  std::vector<double> sums_;                    ///< what ranks add up
+  std::vector<float> new_mean_, new_variance_;  ///< moving ones of a step that is not done
+  bool moved_ = false;                          ///< whether these hold anything
+  double count_ = 0;                            ///< values a channel, over all ranks
+  bool learnt_ = false;                         ///< whether the last forward pass learnt
+
+  const float *src_data_ = nullptr, *gamma_ = nullptr, *beta_ = nullptr;
+  float *dst_data_ = nullptr, *moving_mean_ = nullptr, *moving_variance_ = nullptr;
+  const float* dst_diff_ = nullptr;
+  float *src_diff_ = nullptr, *gamma_sum_ = nullptr, *beta_sum_ = nullptr;
+  LayerTime time_;
+};
+
+}  // namespace cputrain

@@ -1,0 +1,32 @@
+#include "backends/cpu/ops/input_step.h"
+
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/parallel.h"
+
+namespace cputrain {
+
+void split_pictures(const Input& input, const SampleLayout& layout,
+                    std::span<const std::uint8_t* const> pictures, float* planes) {
+  const auto height = static_cast<std::size_t>(layout.shape.height);
+  const auto width = static_cast<std::size_t>(layout.shape.width);
+  parallel_for(pictures.size() * height, [&](std::size_t row) {
+    const std::size_t picture = row / height, y = row % height;
+    kernels::split_pixels(pictures[picture] + y * width * 3, width, height * width, input.scale,
+                          input.offset, planes + picture * layout.size() + y * width);
+  });
+}
+
+InputStep::InputStep(const Planning& planning, const Graph::Node& node, const Map& dst)
+    : input_(std::get<Input>(node.layer)), dst_(dst) {
+  planning.memory.use(dst.value, planning.forward_time(0));
+  time_.name = node.name;
+  time_.algorithm = "planes of floats";
+}
+
+void InputStep::forward(const Execution& execution) {
+  if (left_to_reader_) return;
+  const TimeSpan span(time_.forward);
+  split_pictures(input_, dst_.layout, execution.batch->images, dst_data_);
+}
+
+}  // namespace cputrain

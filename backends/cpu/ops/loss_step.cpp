@@ -1,0 +1,89 @@
+#include "backends/cpu/ops/loss_step.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "compute/prediction.h"
+
+namespace cputrain {
+
+LossStep::LossStep(const Planning& planning, int step, const Graph::Node& node, const Map& logits)
+    : logits_(logits),
+      classes_(logits.layout.shape.size()),
+      sigmoid_(std::holds_alternative<SigmoidCrossEntropy>(node.layer)),
+      smoothing_(sigmoid_ ? std::get<SigmoidCrossEntropy>(node.layer).smoothing
+                          : std::get<SoftmaxCrossEntropy>(node.layer).smoothing),
+      probabilities_(classes_ * static_cast<std::size_t>(planning.largest())),
+      slopes_(probabilities_.size()) {
+  planning.memory.use(logits.value, planning.forward_time(step));
+  if (logits.wants_diff) planning.memory.use(logits.diff, planning.backward_time(step));
+  time_.name = node.name;
+  time_.algorithm = "from logits, in double";
+}
+
+void LossStep::bind(const Bindings& bindings) {
+  logits_data_ = bindings.at(logits_.value);
+  if (logits_.wants_diff) diff_ = bindings.at(logits_.diff);
+}
+
+void LossStep::sigmoid(std::size_t image, std::int32_t label, double smoothing, Tally& tally) {
+  const double z = logit(image, 0), target = label * (1 - smoothing) + smoothing / 2;
+  const double tail = std::exp(-std::abs(z));
+  const double probability = z >= 0 ? 1 / (1 + tail) : tail / (1 + tail);
+  tally.loss += std::max(z, 0.0) - z * target + std::log1p(tail);
+  probabilities_[image] = static_cast<float>(probability);
+  tally.correct += predicted_class(row(image)) == static_cast<std::size_t>(label);
+  slopes_[image] = probability - target;
+}
+
+void LossStep::softmax(std::size_t image, std::int32_t label, double smoothing, Tally& tally) {
+  std::size_t best = 0;
+  for (std::size_t c = 1; c < classes_; ++c) {
+    if (logit(image, c) > logit(image, best)) best = c;
+  }
+  const double top = logit(image, best);
+  double sum = 0, mean = 0;
+  for (std::size_t c = 0; c < classes_; ++c) {
+    sum += std::exp(logit(image, c) - top);
+    mean += logit(image, c) / static_cast<double>(classes_);
+  }
+  const auto truth = static_cast<std::size_t>(label);
+  assert(truth < classes_);
+  tally.loss += std::log(sum) + top - (1 - smoothing) * logit(image, truth) - smoothing * mean;
+  for (std::size_t c = 0; c < classes_; ++c) {
+    const double probability = std::exp(logit(image, c) - top) / sum;
+    probabilities_[image * classes_ + c] = static_cast<float>(probability);
+    const double target =
+        (c == truth ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes_);
+    slopes_[image * classes_ + c] = probability - target;
+  }
+  tally.correct += predicted_class(row(image)) == truth;
+}
+
+void LossStep::forward(const Execution& execution) {
+  const TimeSpan span(time_.forward);
+  images_ = static_cast<std::size_t>(execution.images);
+  const double smoothing = execution.pass.phase == Phase::train ? smoothing_ : 0;
+  for (std::size_t image = 0; image < images_; ++image) {
+    const std::int32_t label = execution.batch->labels[image];
+    sigmoid_ ? sigmoid(image, label, smoothing, *execution.tally)
+             : softmax(image, label, smoothing, *execution.tally);
+  }
+  execution.tally->images += static_cast<double>(images_);
+}
+
+void LossStep::backward(const Execution& execution) {
+  const TimeSpan span(time_.backward_data);
+  if (!diff_) return;
+  const SampleLayout& layout = logits_.layout;
+  std::fill_n(diff_, layout.size() * images_, 0.0f);
+  for (std::size_t image = 0; image < images_; ++image) {
+    for (std::size_t c = 0; c < classes_; ++c) {
+      diff_[image * layout.size() + layout.position(c)] =
+          static_cast<float>(execution.loss_scale * slopes_[image * classes_ + c]);
+    }
+  }
+}
+
+}  // namespace cputrain

@@ -1,0 +1,124 @@
+#include "backends/cpu/ops/map_steps.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/parallel.h"
+
+namespace cputrain {
+
+AddStep::AddStep(const Planning& planning, int step, std::string name, std::vector<Part> parts,
+                 const Map& dst)
+    : parts_(std::move(parts)), dst_(dst) {
+  for (const Part& part : parts_) {
+    planning.use_forward(step, part.src, dst);
+    planning.use_backward(step, part.src, dst);
+  }
+  time_.name = std::move(name);
+  time_.algorithm = "own";
+}
+
+void AddStep::bind(const Bindings& bindings) {
+  dst_data_ = bindings.at(dst_.value);
+  if (dst_.wants_diff) dst_diff_ = bindings.at(dst_.diff);
+  for (const Part& part : parts_) {
+    src_data_.push_back(bindings.at(part.src.map.value));
+    const bool writes = part.src.map.wants_diff && !part.shares_diff;
+    src_diff_.push_back(writes ? bindings.at(part.src.map.diff) : nullptr);
+  }
+}
+
+void AddStep::forward(const Execution& execution) {
+  const TimeSpan span(time_.forward);
+  const std::size_t count = dst_.layout.size() * static_cast<std::size_t>(execution.images);
+  parallel_ranges(count, [&](std::size_t begin, std::size_t end) {
+    if (src_data_.size() == 1) {
+      std::copy(src_data_[0] + begin, src_data_[0] + end, dst_data_ + begin);
+      return;
+    }
+    kernels::sum(src_data_[0] + begin, src_data_[1] + begin, dst_data_ + begin, end - begin);
+    for (std::size_t i = 2; i < src_data_.size(); ++i) {
+      kernels::add(src_data_[i] + begin, dst_data_ + begin, end - begin);
+    }
+  });
+}
+
+void AddStep::backward(const Execution& execution) {
+  const TimeSpan span(time_.backward_data);
+  const std::size_t count = dst_.layout.size() * static_cast<std::size_t>(execution.images);
+  // Of one map that is added twice the last part writes first.
+  for (std::size_t i = parts_.size(); i-- > 0;) {
+    float* diff = src_diff_[i];
+    if (!diff) continue;
+    parallel_ranges(count, [&](std::size_t begin, std::size_t end) {
+      if (parts_[i].src.adds) {
+        kernels::add(dst_diff_ + begin, diff + begin, end - begin);
+      } else {
+        std::copy(dst_diff_ + begin, dst_diff_ + end, diff + begin);
+      }
+    });
+  }
+}
+
+PadStep::PadStep(const Planning& planning, int step, const Graph::Node& node, const Source& src,
+                 const Map& dst)
+    : pad_(std::get<ZeroPad>(node.layer)), src_(src), dst_(dst) {
+  planning.use_forward(step, src, dst);
+  planning.use_backward(step, src, dst);
+  time_.name = node.name;
+  time_.algorithm = "own";
+}
+
+void PadStep::bind(const Bindings& bindings) {
+  src_data_ = bindings.at(src_.map.value);
+  dst_data_ = bindings.at(dst_.value);
+  if (!src_.map.wants_diff) return;
+  src_diff_ = bindings.at(src_.map.diff);
+  dst_diff_ = bindings.at(dst_.diff);
+}
+
+/// Calls f(first number of a source row, first of the row in dst, numbers in it) for every row of
+/// every block of channels.
+template <class F>
+void PadStep::for_rows(const Execution& execution, const F& f) const {
+  const SampleLayout &from = src_.map.layout, &to = dst_.layout;
+  const auto block = static_cast<std::size_t>(from.block);
+  const auto height = static_cast<std::size_t>(from.shape.height);
+  const std::size_t src_row = static_cast<std::size_t>(from.shape.width) * block;
+  const std::size_t dst_row = static_cast<std::size_t>(to.shape.width) * block;
+  const auto dst_height = static_cast<std::size_t>(to.shape.height);
+  const auto top = static_cast<std::size_t>(pad_.top), left = static_cast<std::size_t>(pad_.left);
+  const std::size_t planes = static_cast<std::size_t>(execution.images) * from.blocks();
+  parallel_for(planes, [&](std::size_t plane) {
+    for (std::size_t y = 0; y < height; ++y) {
+      f((plane * height + y) * src_row, (plane * dst_height + y + top) * dst_row + left * block,
+        src_row);
+    }
+  });
+}
+
+void PadStep::forward(const Execution& execution) {
+  const TimeSpan span(time_.forward);
+  const std::size_t count = dst_.layout.size() * static_cast<std::size_t>(execution.images);
+  parallel_ranges(count, [&](std::size_t begin, std::size_t end) {
+    std::fill(dst_data_ + begin, dst_data_ + end, 0.0f);
+  });
+  for_rows(execution, [&](std::size_t from, std::size_t to, std::size_t numbers) {
+    std::copy_n(src_data_ + from, numbers, dst_data_ + to);
+  });
+}
+
+void PadStep::backward(const Execution& execution) {
+  const TimeSpan span(time_.backward_data);
+  if (!src_diff_) return;
+  for_rows(execution, [&](std::size_t from, std::size_t to, std::size_t numbers) {
+    if (src_.adds) {
+      kernels::add(dst_diff_ + to, src_diff_ + from, numbers);
+    } else {
+      std::copy_n(dst_diff_ + to, numbers, src_diff_ + from);
+    }
+  });
+}
+
+}  // namespace cputrain

@@ -1,0 +1,109 @@
+#include "backends/cpu/ops/pool_step.h"
+
+#include <algorithm>
+
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/parallel.h"
+
+namespace cputrain {
+namespace {
+
+PoolProblem pool_problem(const Layer& layer, int images, const SampleLayout& src,
+                         const SampleLayout& dst) {
+  const Shape& from = src.shape;
+  const auto windows = [&](int size, int stride, Padding padding) {
+    return PoolProblem{images,
+                       src,
+                       dst,
+                       size,
+                       size,
+                       stride,
+                       pad_amount(padding, from.height, size, stride),
+                       pad_amount(padding, from.width, size, stride)};
+  };
+  if (const auto* l = std::get_if<MaxPool>(&layer)) return windows(l->size, l->stride, l->padding);
+  if (const auto* l = std::get_if<AveragePool>(&layer)) {
+    return windows(l->size, l->stride, l->padding);
+  }
+  return {images, src, dst, from.height, from.width, 1, {0, 0}, {0, 0}};  // the whole map
+}
+
+}  // namespace
+
+PoolStep::PoolStep(const Planning& planning, int step, const Graph::Node& node,
+                   const Source& source, const Map& dst)
+    : source_(source),
+      src_(source.map),
+      dst_(dst),
+      max_(std::holds_alternative<MaxPool>(node.layer)),
+      training_(planning.training()) {
+  const PoolKind kind = max_ ? PoolKind::max : PoolKind::average;
+  std::size_t workspace = 0, forward_scratch = 0, backward_scratch = 0;
+  for (const int images : planning.sizes) {
+    const PoolProblem problem = pool_problem(node.layer, images, src_.layout, dst.layout);
+    Prepared& made = prepared_.emplace_back();
+    made.images = images;
+    made.forward = pool_forward(planning.dnnl, problem, kind, training_);
+    forward_scratch = std::max(forward_scratch, made.forward.scratchpad);
+    if (max_ && training_) workspace = std::max(workspace, made.forward.workspace.get_size());
+    if (!src_.wants_diff) continue;
+    made.backward = pool_backward(planning.dnnl, problem, kind);
+    backward_scratch = std::max(backward_scratch, made.backward.scratchpad);
+  }
+  const int forward = planning.forward_time(step), backward = planning.backward_time(step);
+  MemoryPlan& memory = planning.memory;
+  planning.use_forward(step, source, dst);
+  planning.use_backward(step, source, dst);
+  workspace_ = memory.add(workspace, forward);
+  forward_scratch_ = memory.add(forward_scratch, forward);
+  if (src_.wants_diff) {
+    memory.use(workspace_, backward);
+    backward_scratch_ = memory.add(backward_scratch, backward);
+    if (source.adds) {
+      part_block_ = memory.add(
+          src_.layout.size() * static_cast<std::size_t>(planning.largest()) * sizeof(float),
+          backward);
+    }
+  }
+  time_.name = node.name;
+  time_.algorithm = prepared_.front().forward.implementation;
+}
+
+void PoolStep::bind(const Bindings& bindings) {
+  if (src_.wants_diff) src_diff_ = bindings.at(src_.diff);
+  if (source_.adds && src_.wants_diff) part_ = bindings.at(part_block_);
+  for (Prepared& made : prepared_) {
+    const auto src = activation_desc(src_.layout, made.images);
+    const auto dst = activation_desc(dst_.layout, made.images);
+    std::vector<Call::Argument> arguments{{DNNL_ARG_SRC, src, bindings.at(src_.value)},
+                                          {DNNL_ARG_DST, dst, bindings.at(dst_.value)}};
+    const Call::Argument workspace{DNNL_ARG_WORKSPACE, made.forward.workspace,
+                                   bindings.at<std::byte>(workspace_)};
+    if (max_ && training_) arguments.push_back(workspace);
+    made.pool =
+        Call(bindings.dnnl, made.forward, bindings.at<std::byte>(forward_scratch_), arguments);
+    if (!src_.wants_diff) continue;
+    arguments = {{DNNL_ARG_DIFF_DST, dst, bindings.at(dst_.diff)},
+                 {DNNL_ARG_DIFF_SRC, src, part_ ? part_ : src_diff_}};
+    if (max_) arguments.push_back(workspace);
+    made.unpool =
+        Call(bindings.dnnl, made.backward, bindings.at<std::byte>(backward_scratch_), arguments);
+  }
+}
+
+void PoolStep::forward(const Execution& execution) {
+  const TimeSpan span(time_.forward);
+  prepared_[execution.size].pool.run();
+}
+
+void PoolStep::backward(const Execution& execution) {
+  const TimeSpan span(time_.backward_data);
+  if (!src_.wants_diff) return;
+  prepared_[execution.size].unpool.run();
+  if (!part_) return;
+  parallel_ranges(
+      src_.layout.size() * static_cast<std::size_t>(execution.images),
+      [&](std::size_t b, std::size_t e) { kernels::add(part_ + b, src_diff_ + b, e - b); });
+}
+
+}  // namespace cputrain

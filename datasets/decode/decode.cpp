@@ -1,0 +1,134 @@
+#include "datasets/decode/decode.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string>
+#include <utility>
+
+#include "core/text.h"
+#include "datasets/decode/decoders.h"
+#include "datasets/decode/limits.h"
+
+namespace cputrain {
+namespace {
+
+std::string_view as_text(std::span<const std::uint8_t> file) {
+  return {reinterpret_cast<const char*>(file.data()), file.size()};
+}
+
+/// "BM" alone begins many texts, so the size of the header that follows must be a known one too.
+bool is_bmp(std::span<const std::uint8_t> file) {
+  constexpr std::array<std::uint8_t, 7> kHeaderSizes{12, 40, 52, 56, 64, 108, 124};
+  if (file.size() < 18 || !as_text(file).starts_with("BM")) return false;
+  return std::ranges::find(kHeaderSizes, file[14]) != kHeaderSizes.end() && file[15] == 0 &&
+         file[16] == 0 && file[17] == 0;
+}
+
+/// Classic TIFF (42) and BigTIFF (43), either byte order.
+bool is_tiff(std::string_view text) {
+  using namespace std::string_view_literals;
+  return text.starts_with("II*\0"sv) || text.starts_with("MM\0*"sv) ||
+         text.starts_with("II+\0"sv) || text.starts_with("MM\0+"sv);
+}
+
+/// Images that people do have but that are not read here; empty for anything else.
+std::string_view foreign_format(std::span<const std::uint8_t> file) {
+  const std::string_view text = as_text(file.first(std::min<std::size_t>(file.size(), 16)));
+  using namespace std::string_view_literals;
+  if (text.size() >= 12 && text.substr(4, 4) == "ftyp") return "HEIF or AVIF";
+  if (text.starts_with("\0\0\0\x0CjP  "sv)) return "JPEG 2000";
+  if (text.starts_with("\xFF\x0A") || text.starts_with("\0\0\0\x0CJXL "sv)) return "JPEG XL";
+  return {};
+}
+
+}  // namespace
+
+Format format_of(std::span<const std::uint8_t> file) {
+  const std::string_view text = as_text(file);
+  if (text.starts_with("\xFF\xD8\xFF")) return Format::jpeg;
+  if (text.starts_with("\x89PNG\r\n\x1A\n")) return Format::png;
+  if (text.starts_with("GIF87a") || text.starts_with("GIF89a")) return Format::gif;
+  if (text.size() >= 12 && text.starts_with("RIFF") && text.substr(8, 4) == "WEBP") {
+    return Format::webp;
+  }
+  if (is_tiff(text)) return Format::tiff;
+  return is_bmp(file) ? Format::bmp : Format::unknown;
+}
+
+bool has_extension_of(std::string_view path, Format format) {
+  const std::size_t dot = path.rfind('.');
+  std::string ending(dot == std::string_view::npos ? "" : path.substr(dot + 1));
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  switch (format) {
+    case Format::jpeg:
+      return ending == "jpg" || ending == "jpeg" || ending == "jfif" || ending == "jpe";
+    case Format::png:
+      return ending == "png";
+    case Format::bmp:
+      return ending == "bmp";
+    case Format::gif:
+      return ending == "gif";
+    case Format::webp:
+      return ending == "webp";
+    case Format::tiff:
+      return ending == "tif" || ending == "tiff";
+    case Format::unknown:
+      break;
+  }
+  return false;
+}
+
+Decoded refused(ReadStatus status, std::string detail) { return {{status, std::move(detail)}, {}}; }
+
+std::optional<Decoded> refused_size(std::int64_t width, std::int64_t height) {
+  if (width < 1 || height < 1) return refused(ReadStatus::not_an_image, "a side of the image is 0");
+  if (!exceeds_limits(width, height)) return {};
+  return refused(ReadStatus::too_large, std::to_string(width) + "x" + std::to_string(height) +
+                                            ", above " + with_commas(kMaxSide) + " a side or " +
+                                            with_commas(kMaxPixels) + " pixels");
+}
+
+Picture black_picture(std::int64_t width, std::int64_t height, DecodingBudget::Claim& claim) {
+  const auto bytes = static_cast<std::size_t>(width * height * 3);
+  claim.grow(bytes);
+  Picture picture{static_cast<int>(width), static_cast<int>(height), {}};
+  picture.rgb.resize(bytes);
+  return picture;
+}
+
+Decoded decode(std::span<const std::uint8_t> file, DecodingBudget::Claim& claim) {
+  if (file.empty()) return refused(ReadStatus::empty, "zero bytes");
+  if (file.size() > kMaxFileBytes) return refused(ReadStatus::too_large, "file above 64 MiB");
+  switch (format_of(file)) {
+    case Format::jpeg:
+      return decode_jpeg(file, claim);
+    case Format::png:
+      return decode_png(file, claim);
+    case Format::bmp:
+      return decode_bmp(file, claim);
+    case Format::gif:
+      return decode_gif(file, claim);
+    case Format::webp:
+      return decode_webp(file, claim);
+    case Format::tiff:
+      return decode_tiff(file, claim);
+    case Format::unknown:
+      break;
+  }
+  const std::string_view foreign = foreign_format(file);
+  if (!foreign.empty()) {
+    return refused(ReadStatus::unsupported,
+                   std::string(foreign) + " is not read; convert it to JPEG");
+  }
+  return refused(ReadStatus::not_an_image,
+                 "its first bytes are not those of a JPEG, PNG, BMP, GIF, WebP or TIFF");
+}
+
+Decoded decode(std::span<const std::uint8_t> file) {
+  DecodingBudget budget;
+  DecodingBudget::Claim claim(budget);
+  return decode(file, claim);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+#include "datasets/decode/decode.h"
+
+namespace cputrain {
+
+/// The picture as a file of format "png", "bmp" or "jpeg" (quality 95), through stb_image_write.
+std::vector<std::byte> encode(const Picture&, std::string_view format);
+
+}  // namespace cputrain

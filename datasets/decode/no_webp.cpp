@@ -1,0 +1,12 @@
+#include "datasets/decode/decoders.h"
+
+namespace cputrain {
+
+Decoded decode_webp(std::span<const std::uint8_t>, DecodingBudget::Claim&) {
+  return refused(ReadStatus::unsupported,
+                 "WebP is not read (built without CPUTRAIN_WEBP); convert it to JPEG");
+}
+
+std::string webp_library() { return {}; }
+
+}  // namespace cputrain

@@ -1,0 +1,95 @@
+#include "datasets/folders/annotations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "datasets/folders/annotation_tables.h"
+#include "datasets/formats/mapped_file.h"
+
+namespace cputrain {
+namespace {
+
+constexpr std::size_t kMaxBytes = std::size_t{2} << 30;
+constexpr std::size_t kMaxNameBytes = 4096;
+
+/// Relative, and every part a plain name.
+void check_path(const std::string& name) {
+  const auto refuse = [&](const char* why) {
+    throw WrongAnnotations{fmt::format("names the file '{}', {}", printable(name), why)};
+  };
+  if (name.empty() || name.size() > kMaxNameBytes) refuse("whose length is not possible");
+  if (name.find('\0') != std::string::npos) refuse("with a zero byte in it");
+  if (name.front() == '/') refuse("which leaves the folder");
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('/', begin), name.size());
+    const std::string_view part = std::string_view(name).substr(begin, end - begin);
+    if (part == "..") refuse("which leaves the folder");
+    if (part.empty() || part == ".") refuse("which is no plain path");
+    begin = end + 1;
+  }
+}
+
+std::unordered_map<std::int64_t, std::string> names_of(const AnnotationTables& tables, LabelBy by) {
+  std::unordered_map<std::int64_t, std::string> names;
+  for (const auto& [id, category] : tables.categories) {
+    const std::string& name = by == LabelBy::category ? category.name : category.super;
+    if (name.empty()) throw WrongAnnotations{fmt::format("gives category {} no name", id)};
+    if (!names.emplace(id, name).second)
+      throw WrongAnnotations{fmt::format("has category {} twice", id)};
+  }
+  return names;
+}
+
+Annotations join_tables(AnnotationTables&& tables, LabelBy by) {
+  const auto names = names_of(tables, by);
+  std::unordered_map<std::int64_t, const std::string*> labels;
+  labels.reserve(tables.images.size());
+  for (const auto& [id, file] : tables.images) {
+    check_path(file);
+    if (!labels.emplace(id, nullptr).second)
+      throw WrongAnnotations{fmt::format("has image {} twice", id)};
+  }
+  for (const auto& [image, category] : tables.annotations) {
+    const auto label = labels.find(image);
+    const auto name = names.find(category);
+    if (label == labels.end())
+      throw WrongAnnotations{fmt::format("annotates image {}, which is not there", image)};
+    if (name == names.end())
+      throw WrongAnnotations{fmt::format("uses category {}, which is not there", category)};
+    if (label->second && *label->second != name->second) {
+      throw WrongAnnotations{fmt::format("says that image {} is '{}' and '{}'", image,
+                                         printable(*label->second), printable(name->second))};
+    }
+    label->second = &name->second;
+  }
+  Annotations result;
+  for (auto& [id, file] : tables.images) {
+    if (const std::string* label = labels.at(id)) {
+      result.files.push_back({std::move(file), *label});
+    } else {
+      result.unlabelled.push_back(std::move(file));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Annotations read_annotations(const std::string& path, LabelBy by) {
+  const MappedFile file(path, "it says what the pictures show");
+  try {
+    if (file.bytes().size() > kMaxBytes) throw WrongAnnotations{"has more than 2 GiB"};
+    return join_tables(read_tables(file.bytes()), by);
+  } catch (const WrongAnnotations& wrong) {
+    fail(ExitCode::data, fmt::format("'{}' {} (it must list images, categories and annotations as "
+                                     "COCO and iNaturalist do); correct it or fetch it again",
+                                     path, wrong.problem));
+  }
+}
+
+}  // namespace cputrain

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "datasets/folders/file_dataset.h"
+
+namespace cputrain {
+
+/// What names the classes: the category ("Danaus plexippus") or its super category ("Insecta").
+enum class LabelBy { category, super_category };
+
+/// Labelled pictures of a COCO-like file.
+struct Annotations {
+  std::vector<PictureFile> files;       ///< in the order of "images"
+  std::vector<std::string> unlabelled;  ///< paths of images without an annotation
+};
+
+/// Reads a JSON object with "images" (id, file_name), "categories" (id, name, supercategory) and
+/// "annotations" (image_id, category_id), as COCO and iNaturalist have them; other keys are
+/// skipped. The file is taken as hostile: Error(data) with its path for broken JSON, more than 32
+/// levels, more than 2 GiB, missing or doubled keys and ids, unknown ids, images of two classes,
+/// and file names that leave the folder.
+Annotations read_annotations(const std::string& path, LabelBy);
+
+}  // namespace cputrain

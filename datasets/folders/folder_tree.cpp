@@ -1,0 +1,268 @@
+#include "datasets/folders/folder_tree.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <map>
+#include <system_error>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "datasets/decode/limits.h"
+#include "datasets/folders/file_dataset.h"
+#include "datasets/folders/folder_names.h"
+
+namespace cputrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail_unreadable(const fs::path& folder, const std::error_code& error) {
+  fail(ExitCode::data, "folder '" + folder.string() + "' cannot be read: " + error.message() +
+                           " (its images are needed); check its permissions");
+}
+
+/// Tells folders apart, whatever path leads to them.
+struct Identity {
+  dev_t device;
+  ino_t inode;
+  bool operator==(const Identity&) const = default;
+};
+
+Identity identity_of(const fs::path& folder) {
+  struct stat facts {};
+  if (::stat(folder.c_str(), &facts) != 0) {
+    fail_unreadable(folder, std::error_code(errno, std::generic_category()));
+  }
+  return {facts.st_dev, facts.st_ino};
+}
+
+/// Files whose names fit, at any depth, and no images.
+template <class Predicate>
+bool holds_only(const FolderNode& node, Predicate fits) {
+  return node.image_count == 0 &&
+         std::ranges::all_of(node.unread,
+                             [&](const UnreadName& file) {
+                               return file.why == Unread::ending && fits(file.name);
+                             }) &&
+         std::ranges::all_of(node.folders,
+                             [&](const FolderNode& below) { return holds_only(below, fits); });
+}
+
+class Walk {
+ public:
+  explicit Walk(fs::path root) : root_(std::move(root)) {
+    std::error_code ignored;  // what cannot be found here is said when it is read
+    fs::path above = fs::canonical(root_, ignored);
+    while (above.has_relative_path()) {
+      above = above.parent_path();
+      above_.push_back(identity_of(above));
+    }
+  }
+
+  FolderNode read(const fs::path& folder, std::string name, bool through_link) {
+    FolderNode node{std::move(name), {}, {}, {}, 0};
+    above_.push_back(identity_of(folder));
+    if (through_link) count_linked();
+    bool held_output = false;
+    for (const auto& [child, linked] : read_names(folder, node, through_link)) {
+      FolderNode below = read(folder / child, child, through_link || linked);
+      if (is_output(below)) {
+        held_output = true;
+      } else {
+        node.image_count += below.image_count;
+        node.folders.push_back(std::move(below));
+      }
+    }
+    above_.pop_back();
+    held_output_ = held_output;
+    return node;
+  }
+
+ private:
+  using Names = std::vector<std::pair<std::string, bool>>;  ///< folders, and whether by a link
+
+  /// Files go into the node; folders are returned, sorted.
+  Names read_names(const fs::path& folder, FolderNode& node, bool through_link) {
+    Names folders;
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error), end; entry != end; entry.increment(error)) {
+      if (error) break;
+      add(*entry, node, folders, through_link);
+    }
+    if (error) fail_unreadable(folder, error);
+    std::ranges::sort(folders);
+    std::ranges::sort(node.images);
+    std::ranges::sort(node.unread, {}, &UnreadName::name);
+    node.image_count = node.images.size();
+    images_ += node.images.size();
+    if (images_ > kMaxFiles) {
+      fail(ExitCode::data, "'" + root_.string() + "' holds more than " + std::to_string(kMaxFiles) +
+                               " images (indices have 32 bits); split the data set");
+    }
+    return folders;
+  }
+
+  void add(const fs::directory_entry& entry, FolderNode& node, Names& folders,
+           bool through_link) const {
+    std::string name = entry.path().filename().string();
+    std::error_code error;
+    const bool linked = entry.is_symlink(error);
+    const auto kind = entry.status(error).type();  // of what a link leads to
+    if (kind == fs::file_type::directory) {
+      if (is_system_folder(name)) return;
+      if ((linked || through_link) && leads_back(entry.path())) {
+        node.unread.push_back({std::move(name), Unread::back_link});
+      } else {
+        folders.emplace_back(std::move(name), linked);
+      }
+      return;
+    }
+    const bool image = is_picture_name(name);
+    if (name.starts_with('.')) {  // "._1.jpg" is what macOS writes beside 1.jpg: no image
+      if (image && !name.starts_with("._")) node.unread.push_back({name, Unread::hidden});
+    } else if (linked && kind != fs::file_type::regular && !fs::exists(entry.path(), error)) {
+      node.unread.push_back({std::move(name), Unread::broken_link});
+    } else if (kind != fs::file_type::regular) {
+      node.unread.push_back({std::move(name), Unread::no_file});
+    } else if (image) {
+      node.images.push_back(std::move(name));
+    } else {
+      node.unread.push_back({std::move(name), Unread::ending});
+    }
+  }
+
+  bool leads_back(const fs::path& folder) const {
+    return std::ranges::find(above_, identity_of(folder)) != above_.end();
+  }
+
+  /// A few folders whose links lead to each other can be reached by endlessly many paths.
+  void count_linked() {
+    constexpr std::size_t kMost = 1'000'000;
+    if (++linked_ <= kMost) return;
+    fail(
+        ExitCode::data,
+        fmt::format("links in '{}' lead to more than {} folders (they seem to lead to each other); "
+                    "remove links, or name the images in a list file",
+                    root_.string(), with_commas(kMost)));
+  }
+
+  /// What training, sweeps and TensorBoard leave behind; also a folder of nothing but such folders.
+  bool is_output(const FolderNode& node) const {
+    if (!holds_only(node, may_be_output)) return false;
+    const bool has_sign = std::ranges::any_of(
+        node.unread, [](const UnreadName& file) { return is_output_file(file.name); });
+    return has_sign || (held_output_ && node.unread.empty() && node.folders.empty());
+  }
+
+  fs::path root_;
+  std::vector<Identity> above_;  ///< from the root of the file system to the folder being read
+  std::size_t images_ = 0, linked_ = 0;
+  bool held_output_ = false;  ///< of the folder that read() returned last
+};
+
+/// What a file that is not read is counted as, for one and for several.
+struct Kind {
+  std::string one, several;
+  auto operator<=>(const Kind&) const = default;
+};
+
+Kind kind_of(const UnreadName& file) {
+  switch (file.why) {
+    case Unread::hidden:
+      return {"hidden image", "hidden images"};
+    case Unread::broken_link:
+      return {"broken link", "broken links"};
+    case Unread::back_link:
+      return {"link to a folder above it", "links to folders above it"};
+    case Unread::no_file:
+      return {"device or socket", "devices or sockets"};
+    default:
+      break;
+  }
+  const std::string ending = lower_case(fs::path(file.name).extension().string());
+  const std::string text = ending.empty() ? "without an ending" : ending;
+  return {text, text};
+}
+
+void count_kinds(const FolderNode& node, std::map<Kind, std::size_t>& kinds) {
+  for (const UnreadName& file : node.unread) ++kinds[kind_of(file)];
+  for (const FolderNode& folder : node.folders) count_kinds(folder, kinds);
+}
+
+}  // namespace
+
+std::string_view unread_reason(Unread why) {
+  switch (why) {
+    case Unread::ending:
+      return "no image by its name";
+    case Unread::hidden:
+      return "hidden";
+    case Unread::broken_link:
+      return "broken link";
+    case Unread::back_link:
+      return "link to a folder above it";
+    case Unread::no_file:
+      return "no file";
+    case Unread::no_label:
+      return "no label";
+    case Unread::loose:
+      return "beside the class folders";
+    case Unread::unused:
+      return "in a folder that is not used";
+  }
+  return "unknown";
+}
+
+std::vector<const FolderNode*> FolderNode::folders_with_images() const {
+  std::vector<const FolderNode*> found;
+  for (const FolderNode& folder : folders) {
+    if (folder.image_count > 0) found.push_back(&folder);
+  }
+  return found;
+}
+
+FolderNode read_tree(const fs::path& folder) { return Walk(folder).read(folder, "", false); }
+
+bool holds_no_file(const FolderNode& node) {
+  return node.image_count == 0 && node.unread.empty() &&
+         std::ranges::all_of(node.folders, holds_no_file);
+}
+
+std::string unread_content(const FolderNode& node) {
+  std::map<Kind, std::size_t> kinds;
+  count_kinds(node, kinds);
+  std::vector<std::pair<Kind, std::size_t>> sorted(kinds.begin(), kinds.end());
+  std::ranges::stable_sort(sorted, std::ranges::greater{},
+                           [](const auto& one) { return one.second; });
+  constexpr std::size_t kShown = 6;
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < std::min(kShown, sorted.size()); ++i) {
+    const auto& [kind, count] = sorted[i];
+    parts.push_back(fmt::format("{} {}", count, count == 1 ? kind.one : kind.several));
+  }
+  if (sorted.size() > kShown) parts.push_back("...");
+  return parts.empty() ? "nothing" : join(parts, ", ");
+}
+
+void add_unread(const FolderNode& node, const std::string& path, bool images_too,
+                std::vector<UnreadFile>& files) {
+  const auto below = [&](const std::string& name) {
+    return path.empty() ? name : fmt::format("{}/{}", path, name);
+  };
+  for (const UnreadName& file : node.unread) {
+    files.push_back({below(file.name), unread_reason(file.why)});
+  }
+  if (images_too) {
+    for (const std::string& name : node.images) {
+      files.push_back({below(name), unread_reason(Unread::unused)});
+    }
+  }
+  for (const FolderNode& folder : node.folders) {
+    add_unread(folder, below(folder.name), images_too, files);
+  }
+}
+
+}  // namespace cputrain

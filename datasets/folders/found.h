@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/pipeline.h"
+#include "datasets/folders/file_dataset.h"
+
+/// The forms in which --data may name a data set. Each function lists one and decodes nothing;
+/// Error(data) where it is not usable.
+namespace cputrain {
+
+/// A data set before it is split.
+struct Found {
+  std::unique_ptr<Dataset> dataset;
+  std::vector<std::uint32_t> train, validation;  ///< ascending; the first may be divided further
+  std::string validation_name;                   ///< of its own part; empty when it has none
+  std::vector<std::uint32_t> test{};  ///< a test part beside a validation part; ascending
+  std::string test_name{};
+  std::string things = "files";
+  std::vector<UnreadFile> unread{};
+  std::string remark{};                      ///< one more sentence for the log
+  std::vector<std::string> warnings{};       ///< what may be wrong, a sentence each
+  std::vector<std::string> empty_classes{};  ///< classes without an image that are kept
+  std::string one_class_remedy = "put each class into a folder of its own";  ///< see open_data()
+  std::vector<std::string> containers{};  ///< files that hold many pictures each
+};
+
+/// begin, begin + 1, ..., end - 1.
+std::vector<std::uint32_t> indices(std::size_t begin, std::size_t end);
+
+/// The names of all labels, each once, sorted.
+std::vector<std::string> classes_of(const std::vector<PictureFile>&);
+
+/// Makes the data set of `found`, with a warning where one file has two labels.
+void set_files(Found& found, std::string root, std::vector<PictureFile> files,
+               std::vector<std::string> classes);
+
+/// Of the request, the folder and what is done about classes without images count.
+Found find_folder(const DataRequest&);
+Found find_list(const std::string& path);
+/// inat:DIR, by super category, and coco:TRAIN.json[,VALIDATION.json], by category; without a
+/// second file `validation` is empty.
+Found find_inat(const std::string& folder);
+Found find_coco(const std::string& train, const std::string& validation);
+Found find_idx(const std::string& folder);
+/// cifar10:DIR and cifar100:DIR, with the whole text as `spec`.
+Found find_cifar(const std::string& spec);
+Found find_packed(const std::string& path);
+Found find_synthetic(const std::string& spec, std::uint64_t seed);
+
+}  // namespace cputrain

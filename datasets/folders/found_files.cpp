@@ -1,0 +1,363 @@
+// Data sets whose pictures are files: folders, lists, COCO-like JSON.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "datasets/decode/limits.h"
+#include "datasets/folders/empty_classes.h"
+#include "datasets/folders/file_dataset.h"
+#include "datasets/folders/folder.h"
+#include "datasets/folders/folder_layout.h"
+#include "datasets/folders/found.h"
+#include "datasets/folders/list_file.h"
+#include "datasets/formats/pickles.h"
+
+namespace cputrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The word before the colon with which --data reads what lies in this folder; empty for others.
+std::string spec_of(const std::string& folder) {
+  constexpr std::array<std::array<const char*, 2>, 6> kSigns{{{"data_batch_1.bin", "cifar10"},
+                                                              {"test_batch.bin", "cifar10"},
+                                                              {"cifar-10-batches-bin", "cifar10"},
+                                                              {"fine_label_names.txt", "cifar100"},
+                                                              {"cifar-100-binary", "cifar100"},
+                                                              {"train2017.json", "inat"}}};
+  std::error_code ignored;
+  for (const auto& [name, spec] : kSigns) {
+    if (fs::exists(folder + "/" + name, ignored)) return spec;
+  }
+  for (const char* name : {"train-images-idx3-ubyte", "train-images-idx3-ubyte.gz"}) {
+    if (fs::exists(folder + "/" + name, ignored)) return "idx";
+  }
+  return {};
+}
+
+[[noreturn]] void fail_no_images(const std::string& path, const FolderNode& node,
+                                 const std::vector<EmptyClass>& empty) {
+  if (const std::string pickle = find_pickle(path); !pickle.empty()) refuse_pickle(pickle);
+  if (const std::string spec = spec_of(path); !spec.empty()) {
+    fail(ExitCode::data, fmt::format("'{0}' holds the files of another form (there are no images "
+                                     "in it); use --data {1}:{0}",
+                                     path, spec));
+  }
+  const std::string folders =
+      empty.empty() ? ""
+                    : fmt::format(" in {} folder{}", empty.size(), empty.size() == 1 ? "" : "s");
+  fail(ExitCode::data,
+       fmt::format(
+           "no images in '{}', which holds {}{} (a folder of class folders is read, or names "
+           "like cat.1.jpg; {}); check the path",
+           path, unread_content(node), folders, picture_endings()));
+}
+
+/// What else could be meant where a folder gives one class.
+std::string remedy_of_one_class(const std::string& path, const FolderNode& node,
+                                const std::vector<EmptyClass>& empty) {
+  if (!empty.empty()) {
+    return fmt::format("no image can be read of '{}' ({})", empty.front().name, empty.front().why);
+  }
+  const auto folders = node.folders_with_images();
+  if (folders.size() == 1 && folders.front()->folders_with_images().size() > 1) {
+    return fmt::format("if the folders in '{0}/{1}' are the classes, name it: --data {0}/{1}", path,
+                       folders.front()->name);
+  }
+  return "put each class into a folder of its own";
+}
+
+std::vector<std::string> united(const std::vector<std::string>& classes,
+                                const std::vector<EmptyClass>& empty) {
+  std::set<std::string> names(classes.begin(), classes.end());
+  for (const EmptyClass& one : empty) names.insert(one.name);
+  return {names.begin(), names.end()};
+}
+
+/// Files of a folder as they are listed, with the classes that they make.
+class FolderFinder {
+ public:
+  explicit FolderFinder(const DataRequest& request)
+      : request_(request), path_(request.spec), tree_(read_tree(path_)) {}
+
+  Found find() {
+    const FolderLayout layout = find_layout(tree_, path_);
+    const PartFolder train = layout.train.value_or(PartFolder{"", &tree_});
+    FolderListing listing = list(train, layout.flat);
+    const auto learnt = classes_of(listing.files);
+    found_.one_class_remedy =
+        remedy_of_one_class(whole(train.path), *train.node, listing.empty_classes);
+    empty_ = std::move(listing.empty_classes);
+    found_.train = indices(0, listing.files.size());
+    files_ = std::move(listing.files);
+    found_.unread = std::move(listing.unread);
+    if (layout.validation) add_validation(*layout.validation, learnt);
+    if (layout.test) add_test(*layout.test, learnt);
+    if (layout.train) add_unread_beside(layout);
+    tell_left_out(layout.left_out);
+    keep_empty_classes();
+    set_files(found_, path_, std::move(files_), united(learnt, empty_));
+    return std::move(found_);
+  }
+
+ private:
+  std::string whole(const std::string& part) const {
+    return part.empty() ? path_ : path_ + "/" + part;
+  }
+
+  FolderListing list(const PartFolder& part, bool flat) const {
+    if (part.node->folders.size() > kMaxClasses) {
+      fail(ExitCode::data,
+           fmt::format("'{}' holds more than {} class folders (is it a folder of class folders?); "
+                       "name the folder above the classes",
+                       whole(part.path), kMaxClasses));
+    }
+    FolderListing listing = list_folder(*part.node, part.path, flat);
+    if (listing.files.empty()) fail_no_images(whole(part.path), *part.node, listing.empty_classes);
+    return listing;
+  }
+
+  bool is_known(const std::string& label, const std::vector<std::string>& learnt) const {
+    return std::ranges::binary_search(learnt, label) ||
+           std::ranges::find(empty_, label, &EmptyClass::name) != empty_.end();
+  }
+
+  void take(FolderListing&& listing, std::vector<std::uint32_t>& samples) {
+    samples = indices(files_.size(), files_.size() + listing.files.size());
+    std::ranges::move(listing.files, std::back_inserter(files_));
+    std::ranges::move(listing.unread, std::back_inserter(found_.unread));
+  }
+
+  /// The first file of a class without training images; nothing where all are known.
+  const PictureFile* unknown(const FolderListing& listing,
+                             const std::vector<std::string>& learnt) const {
+    const auto file = std::ranges::find_if(
+        listing.files, [&](const PictureFile& one) { return !is_known(one.label, learnt); });
+    return file == listing.files.end() ? nullptr : &*file;
+  }
+
+  /// It may lack classes, whether it has folders for them or not.
+  void add_validation(const PartFolder& part, const std::vector<std::string>& learnt) {
+    FolderListing listing = list(part, false);
+    if (const PictureFile* file = unknown(listing, learnt)) {
+      fail(ExitCode::data,
+           fmt::format("'{}' is of class '{}', which has no training images (training knows: {}); "
+                       "use the same class names in both parts",
+                       path_ + "/" + file->path, file->label, join(learnt, ", ")));
+    }
+    for (EmptyClass& one : listing.empty_classes) {
+      if (!is_known(one.name, learnt)) empty_.push_back(std::move(one));
+    }
+    take(std::move(listing), found_.validation);
+    found_.validation_name = "its '" + part.path + "' folder";
+  }
+
+  /// Training does not need it: without the classes that are known it is only left out.
+  void add_test(const PartFolder& part, const std::vector<std::string>& learnt) {
+    FolderListing listing = list(part, false);
+    if (const PictureFile* file = unknown(listing, learnt)) {
+      found_.warnings.push_back(
+          fmt::format("'{}' is not used for testing: its class '{}' has no training images",
+                      whole(part.path), file->label));
+      add_unread(*part.node, part.path, true, found_.unread);
+      return;
+    }
+    for (const EmptyClass& one : listing.empty_classes) {
+      if (is_known(one.name, learnt)) continue;
+      found_.warnings.push_back(
+          fmt::format("'{}/{}' is not used for testing: no image can be read of it, and its class "
+                      "has no training images",
+                      whole(part.path), one.name));
+    }
+    take(std::move(listing), found_.test);
+    found_.test_name = "its '" + part.path + "' folder";
+  }
+
+  /// Whatever lies beside the parts.
+  void add_unread_beside(const FolderLayout& layout) {
+    std::set<std::string> parts;
+    for (const auto& part : {layout.train, layout.validation, layout.test}) {
+      if (part) parts.insert(part->path);
+    }
+    add_unread_around(tree_, "", parts);
+  }
+
+  /// Of a folder above a part.
+  void add_unread_around(const FolderNode& node, const std::string& above,
+                         const std::set<std::string>& parts) {
+    for (const UnreadName& file : node.unread) {
+      found_.unread.push_back({above + file.name, unread_reason(file.why)});
+    }
+    for (const std::string& name : node.images) {
+      found_.unread.push_back({above + name, unread_reason(Unread::unused)});
+    }
+    for (const FolderNode& folder : node.folders) {
+      const std::string path = above + folder.name, inner = path + "/";
+      if (parts.contains(path)) continue;
+      const auto next = parts.lower_bound(inner);
+      if (next != parts.end() && next->starts_with(inner)) {
+        add_unread_around(folder, inner, parts);
+      } else {
+        add_unread(folder, path, true, found_.unread);
+      }
+    }
+  }
+
+  void tell_left_out(const std::vector<LeftOut>& left_out) {
+    std::vector<std::string> texts;
+    for (const LeftOut& one : left_out) {
+      texts.push_back(fmt::format("'{}' ({})", one.folder.path, one.why));
+    }
+    if (!texts.empty()) found_.remark = fmt::format("Not used: {}.", join(texts, ", "));
+  }
+
+  void keep_empty_classes() {
+    if (empty_.empty()) return;
+    found_.warnings.push_back(
+        request_.to_evaluate ? describe_empty_classes(empty_) + "; their folders are passed over"
+                             : check_empty_classes(empty_, request_.allow_empty_classes));
+    for (const EmptyClass& one : empty_) found_.empty_classes.push_back(one.name);
+  }
+
+  const DataRequest& request_;
+  std::string path_;
+  FolderNode tree_;
+  std::vector<PictureFile> files_;
+  std::vector<EmptyClass> empty_;
+  Found found_;
+};
+
+/// A list with a column of parts, which are used as those of a folder.
+class DividedList {
+ public:
+  DividedList(std::string path, ListContent list)
+      : path_(std::move(path)), column_(list.part_column) {
+    for (std::size_t i = 0; i < list.files.size(); ++i) {
+      rows_[list.parts[i]].push_back(std::move(list.files[i]));
+    }
+  }
+
+  Found find(const std::string& root) {
+    if (rows_[Part::train].empty()) refuse("names no images for training; name some with train");
+    const auto classes = classes_of(rows_[Part::train]);
+    std::vector<Part> others;
+    for (const Part part : {Part::validation, Part::evaluation, Part::test}) {
+      if (!rows_[part].empty()) others.push_back(part);
+    }
+    if (others.size() == 3) {
+      refuse(
+          "names images for evaluation and for test beside those for validation (which are the "
+          "test part cannot be told); name both alike");
+    }
+    Found found;
+    found.train = add(Part::train);
+    if (!others.empty()) {
+      if (const PictureFile* file = unknown(others[0], classes)) refuse_class(*file);
+      found.validation = add(others[0]);
+      found.validation_name = fmt::format("by its column '{}'", column_);
+    }
+    if (others.size() == 2) add_test(others[1], classes, found);
+    if (const std::size_t count = rows_[Part::prediction].size(); count > 0) {
+      found.remark = fmt::format("Not used: {} images for prediction.", count);
+    }
+    set_files(found, root, std::move(files_), classes);
+    return found;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    fail(ExitCode::data, fmt::format("'{}': the column '{}' {}", path_, column_, what));
+  }
+
+  [[noreturn]] void refuse_class(const PictureFile& file) const {
+    refuse(
+        fmt::format("says that '{}' validates, whose class '{}' has no training images (the "
+                    "network could not answer it); use the same class names in both parts",
+                    file.path, file.label));
+  }
+
+  std::vector<std::uint32_t> add(Part part) {
+    const std::size_t begin = files_.size();
+    std::ranges::move(rows_[part], std::back_inserter(files_));
+    return indices(begin, files_.size());
+  }
+
+  const PictureFile* unknown(Part part, const std::vector<std::string>& classes) {
+    const auto file = std::ranges::find_if(rows_[part], [&](const PictureFile& one) {
+      return !std::ranges::binary_search(classes, one.label);
+    });
+    return file == rows_[part].end() ? nullptr : &*file;
+  }
+
+  /// Training does not need it.
+  void add_test(Part part, const std::vector<std::string>& classes, Found& found) {
+    if (const PictureFile* file = unknown(part, classes)) {
+      found.warnings.push_back(fmt::format(
+          "the test images of '{}' are not used: the class '{}' of '{}' has no training "
+          "images",
+          path_, file->label, file->path));
+      return;
+    }
+    found.test = add(part);
+    found.test_name = fmt::format("by its column '{}'", column_);
+  }
+
+  std::string path_, column_;
+  std::map<Part, std::vector<PictureFile>> rows_;
+  std::vector<PictureFile> files_;
+};
+
+}  // namespace
+
+std::vector<std::uint32_t> indices(std::size_t begin, std::size_t end) {
+  std::vector<std::uint32_t> result(end - begin);
+  std::iota(result.begin(), result.end(), static_cast<std::uint32_t>(begin));
+  return result;
+}
+
+std::vector<std::string> classes_of(const std::vector<PictureFile>& files) {
+  std::set<std::string> names;
+  for (const PictureFile& file : files) names.insert(file.label);
+  return {names.begin(), names.end()};
+}
+
+void set_files(Found& found, std::string root, std::vector<PictureFile> files,
+               std::vector<std::string> classes) {
+  FileData data = make_file_dataset(std::move(root), std::move(files), std::move(classes));
+  found.dataset = std::move(data.dataset);
+  if (!data.conflict.empty()) found.warnings.push_back(std::move(data.conflict));
+}
+
+Found find_folder(const DataRequest& request) { return FolderFinder(request).find(); }
+
+Found find_list(const std::string& path) {
+  ListContent list = read_list(path);
+  if (list.files.empty()) {
+    fail(ExitCode::data, "list file '" + path +
+                             "' names no images (nothing to train on); its lines "
+                             "are a path, a tab and a class name");
+  }
+  const std::string folder = fs::path(path).parent_path().string();
+  const std::string root = folder.empty() ? "." : folder;
+  Found found;
+  if (list.parts.empty()) {
+    const auto classes = classes_of(list.files);
+    found.train = indices(0, list.files.size());
+    set_files(found, root, std::move(list.files), classes);
+  } else {
+    found = DividedList(path, std::move(list)).find(root);
+  }
+  found.one_class_remedy = "name images of another class, too";
+  return found;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "datasets/folders/file_dataset.h"
+#include "datasets/folders/folder_names.h"
+
+namespace cputrain {
+
+struct ListContent {
+  std::vector<PictureFile> files;  ///< one a row
+  std::vector<Part> parts;         ///< of each; empty where no column says it
+  std::string part_column;         ///< its name
+};
+
+/// Reads a list of images: a path and a class name per line, as read_table() has them, or any
+/// columns under a header that names these two ("filename", "image_path", ...; "label", "class",
+/// ...). A further column all of whose values name parts of a split divides the rows. Paths are
+/// relative to the list's folder or absolute. Error(data) naming file and line, also where the
+/// first line looks like a header of other names, and where a column seems to say the part in a way
+/// that is not understood.
+ListContent read_list(const std::string& path);
+
+/// Whether the name ends in .tsv, .txt or .csv.
+bool is_list_name(const std::string& path);
+
+}  // namespace cputrain

@@ -1,0 +1,244 @@
+#include "datasets/formats/cifar.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "core/error.h"
+#include "datasets/folders/content_hash.h"
+#include "datasets/formats/mapped_file.h"
+#include "datasets/formats/pickles.h"
+#include "datasets/loader/read_file.h"
+#include "datasets/pixels/resize.h"
+
+namespace cputrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kSide = 32;
+constexpr std::size_t kPlane = std::size_t{kSide} * kSide;
+constexpr std::size_t kTrainingFiles = 5;  ///< of CIFAR-10
+
+/// What tells the two sets apart.
+struct Kind {
+  const char* spec;
+  const char* folder;
+  const char* test;
+  const char* names;
+  std::size_t labels;  ///< label bytes of a record; the last one counts
+  int classes;
+  int coarse = 0;
+};
+
+Kind kind_of(Cifar cifar) {
+  if (cifar == Cifar::ten) {
+    return {"cifar10", "cifar-10-batches-bin", "test_batch.bin", "batches.meta.txt", 1, 10};
+  }
+  return {"cifar100", "cifar-100-binary", "test.bin", "fine_label_names.txt", 2, 100, 20};
+}
+
+bool exists(const std::string& path) {
+  std::error_code ignored;  // what cannot be looked into is not there for us
+  return fs::exists(path, ignored);
+}
+
+/// The training files that are there, in order.
+std::vector<std::string> training_files(Cifar cifar, const std::string& folder) {
+  std::vector<std::string> files;
+  if (cifar == Cifar::hundred) {
+    if (exists(folder + "/train.bin")) files.push_back(folder + "/train.bin");
+    return files;
+  }
+  for (std::size_t number = 1; number <= kTrainingFiles; ++number) {
+    std::string path = fmt::format("{}/data_batch_{}.bin", folder, number);
+    if (exists(path)) files.push_back(std::move(path));
+  }
+  return files;
+}
+
+/// One file: records of label bytes and planes.
+class CifarFile {
+ public:
+  CifarFile(const std::string& path, const Kind& kind)
+      : file_(path, "it holds pictures of --data"),
+        name_(fs::path(path).filename().string()),
+        labels_(kind.labels),
+        record_(kind.labels + 3 * kPlane) {
+    check(path, kind);
+  }
+
+  const std::string& name() const { return name_; }
+  std::size_t count() const { return file_.bytes().size() / record_; }
+  std::span<const std::uint8_t> bytes() const { return file_.bytes(); }
+  int label(std::size_t at) const { return file_.bytes()[at * record_ + labels_ - 1]; }
+  std::span<const std::uint8_t> planes(std::size_t at) const {
+    return file_.bytes().subspan(at * record_ + labels_, 3 * kPlane);
+  }
+
+ private:
+  void check(const std::string& path, const Kind& kind) const {
+    const std::size_t size = file_.bytes().size();
+    if (size == 0 || size % record_ != 0) {
+      fail(ExitCode::data,
+           fmt::format("'{}' has {} bytes, {} more than {} records of {} ({} needs whole records); "
+                       "fetch it again",
+                       path, size, size % record_, size / record_, record_, kind.spec));
+    }
+    for (std::size_t at = 0; at < count(); ++at) {
+      const int coarse = kind.labels == 2 ? file_.bytes()[at * record_] : 0;
+      if (label(at) < kind.classes && (kind.coarse == 0 || coarse < kind.coarse)) continue;
+      fail(ExitCode::data,
+           fmt::format("'{}': record {} has the label {} where {} classes are known (it is no "
+                       "file of {}, or damaged); fetch it again",
+                       path, at, label(at) < kind.classes ? coarse : label(at),
+                       label(at) < kind.classes ? kind.coarse : kind.classes, kind.spec));
+    }
+  }
+
+  MappedFile file_;
+  std::string name_;
+  std::size_t labels_, record_;
+};
+
+std::vector<std::string> known_names(const Kind& kind) {
+  if (kind.classes == 10) {
+    return {"airplane", "automobile", "bird",  "cat",  "deer",
+            "dog",      "frog",       "horse", "ship", "truck"};
+  }
+  std::vector<std::string> names;
+  for (int label = 0; label < kind.classes; ++label) names.push_back(fmt::format("{:02}", label));
+  return names;
+}
+
+/// One name a line; empty lines at the end are normal.
+std::vector<std::string> class_names(const std::string& folder, const Kind& kind) {
+  const std::string path = folder + "/" + kind.names;
+  if (!exists(path)) return known_names(kind);
+  constexpr std::size_t kMaxBytes = 65536;
+  const FileContent content = read_file(path, kMaxBytes);
+  std::vector<std::string> names;
+  std::string name;
+  for (const std::uint8_t byte : content.bytes) {
+    if (byte != '\n') {
+      if (byte != '\r') name += static_cast<char>(byte);
+      continue;
+    }
+    if (!name.empty()) names.push_back(std::exchange(name, {}));
+  }
+  if (!name.empty()) names.push_back(name);
+  const std::set<std::string> different(names.begin(), names.end());
+  if (names.size() == static_cast<std::size_t>(kind.classes) && different.size() == names.size()) {
+    return names;
+  }
+  fail(
+      ExitCode::data,
+      fmt::format("'{}' holds {} different class names{} ({} has {}); fetch it again, or remove it",
+                  path, different.size(),
+                  content.result.status == ReadStatus::ok ? "" : ", " + content.result.detail,
+                  kind.spec, kind.classes));
+}
+
+class CifarDataset final : public Dataset {
+ public:
+  CifarDataset(std::vector<CifarFile> files, std::vector<std::string> classes)
+      : files_(std::move(files)), classes_(std::move(classes)) {
+    ContentHash hash;
+    for (const std::string& name : classes_) hash.add(name);
+    for (const CifarFile& file : files_) {
+      starts_.push_back(size_);
+      size_ += file.count();
+      hash.add(file.count())
+          .add(std::uint64_t{crc32_z(0, file.bytes().data(), file.bytes().size())});
+    }
+    fingerprint_ = hash.value();
+  }
+
+  std::size_t size() const override { return size_; }
+  const std::vector<std::string>& classes() const override { return classes_; }
+  std::uint64_t fingerprint() const override { return fingerprint_; }
+
+  int label(std::size_t index) const override {
+    const auto [file, at] = locate(index);
+    return file->label(at);
+  }
+
+  std::string name(std::size_t index) const override {
+    const auto [file, at] = locate(index);
+    return fmt::format("{}[{}]", file->name(), at);
+  }
+
+  ReadResult read(std::size_t index, Shape image, Resize resize,
+                  std::span<std::uint8_t> dst) const override {
+    const auto [file, at] = locate(index);
+    const auto planes = file->planes(at);
+    Picture picture{kSide, kSide, std::vector<std::uint8_t>(3 * kPlane)};
+    for (std::size_t i = 0; i < kPlane; ++i) {
+      for (std::size_t c = 0; c < 3; ++c) picture.rgb[i * 3 + c] = planes[c * kPlane + i];
+    }
+    resize_picture(picture, image, resize, dst);
+    return {};
+  }
+
+  SampleFacts inspect(std::size_t index) const override {
+    const auto [file, at] = locate(index);
+    return {{}, ContentHash().add(file->planes(at)).value(), false};
+  }
+
+ private:
+  std::pair<const CifarFile*, std::size_t> locate(std::size_t index) const {
+    const auto after = std::ranges::upper_bound(starts_, index);
+    const auto file = static_cast<std::size_t>(after - starts_.begin()) - 1;
+    return {&files_[file], index - starts_[file]};
+  }
+
+  std::vector<CifarFile> files_;
+  std::vector<std::size_t> starts_;  ///< index of each file's first record
+  std::vector<std::string> classes_;
+  std::size_t size_ = 0;
+  std::uint64_t fingerprint_ = 0;
+};
+
+/// The folder that holds the files: the one named, or the archive's own below it.
+std::string folder_of_files(Cifar cifar, const Kind& kind, const std::string& named) {
+  for (const std::string& folder : {named, named + "/" + kind.folder}) {
+    if (!training_files(cifar, folder).empty()) return folder;
+  }
+  if (const std::string pickle = find_pickle(named); !pickle.empty()) refuse_pickle(pickle);
+  fail(ExitCode::data,
+       fmt::format("'{}' holds no {} ({}: reads the official binary version); name the folder "
+                   "that holds the files, or {}; 'scripts/datasets/{} DIR' fetches them",
+                   named, cifar == Cifar::ten ? "data_batch_1.bin" : "train.bin", kind.spec,
+                   kind.folder, kind.spec));
+}
+
+}  // namespace
+
+CifarData open_cifar(Cifar cifar, const std::string& named) {
+  const Kind kind = kind_of(cifar);
+  const std::string folder = folder_of_files(cifar, kind, named);
+  std::vector<CifarFile> files;
+  CifarData data;
+  data.paths = training_files(cifar, folder);
+  for (const std::string& path : data.paths) files.emplace_back(path, kind);
+  for (const CifarFile& file : files) data.train += file.count();
+  if (cifar == Cifar::ten) {
+    data.remark = fmt::format("It has {} of the {} training files.", files.size(), kTrainingFiles);
+  }
+  const std::string test = folder + "/" + kind.test;
+  data.has_test = exists(test);
+  if (data.has_test) {
+    files.emplace_back(test, kind);
+    data.paths.push_back(test);
+  } else {
+    data.remark += fmt::format("{}There is no {}.", data.remark.empty() ? "" : " ", kind.test);
+  }
+  data.dataset = std::make_unique<CifarDataset>(std::move(files), class_names(folder, kind));
+  return data;
+}
+
+}  // namespace cputrain

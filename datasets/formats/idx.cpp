@@ -1,0 +1,179 @@
+#include "datasets/formats/idx.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "core/error.h"
+#include "datasets/decode/limits.h"
+#include "datasets/folders/content_hash.h"
+#include "datasets/formats/idx_file.h"
+#include "datasets/pixels/resize.h"
+
+namespace cputrain {
+namespace {
+
+/// Pictures and labels of one part.
+struct IdxPart {
+  std::string images_path, labels_path, images_name;
+  std::size_t count = 0;
+  int height = 0, width = 0;
+  std::vector<std::uint8_t> pixels, labels;
+
+  std::span<const std::uint8_t> image(std::size_t index) const {
+    const std::size_t bytes = static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
+    return std::span(pixels).subspan(index * bytes, bytes);
+  }
+};
+
+/// The path of "train-images-idx3-ubyte" with the endings it is found with; empty when absent.
+std::string find_file(const std::string& folder, const std::string& stem, const std::string& kind) {
+  for (const char* separator : {"-", "."}) {
+    for (const char* ending : {"", ".gz"}) {
+      std::string path = fmt::format("{}/{}{}{}{}", folder, stem, separator, kind, ending);
+      std::error_code missing;
+      if (std::filesystem::exists(path, missing)) return path;
+    }
+  }
+  return {};
+}
+
+[[noreturn]] void fail_absent(const std::string& folder, const std::string& name) {
+  fail(ExitCode::data, "'" + folder + "' holds no " + name +
+                           "[.gz] (idx: reads MNIST's four files);"
+                           " name the folder that holds them");
+}
+
+IdxPart read_part(const std::string& folder, const std::string& part) {
+  const std::string images = find_file(folder, part + "-images", "idx3-ubyte");
+  const std::string labels = find_file(folder, part + "-labels", "idx1-ubyte");
+  if (images.empty()) fail_absent(folder, part + "-images-idx3-ubyte");
+  if (labels.empty()) fail_absent(folder, part + "-labels-idx1-ubyte");
+  IdxArray pictures = read_idx(images, 3), numbers = read_idx(labels, 1);
+  if (pictures.extents[0] != numbers.extents[0]) {
+    fail(ExitCode::data, "'" + images + "' holds " + std::to_string(pictures.extents[0]) +
+                             " pictures but '" + labels + "' " +
+                             std::to_string(numbers.extents[0]) +
+                             " labels (each picture needs one); fetch both files again");
+  }
+  const auto height = static_cast<std::int64_t>(pictures.extents[1]);
+  const auto width = static_cast<std::int64_t>(pictures.extents[2]);
+  if (pictures.extents[0] > kMaxFiles || height < 1 || width < 1 || exceeds_limits(width, height)) {
+    fail(ExitCode::data, "'" + images + "': " + std::to_string(pictures.extents[0]) +
+                             " pictures of " + std::to_string(width) + "x" +
+                             std::to_string(height) + " are not possible (sides must be 1 to " +
+                             std::to_string(kMaxSide) + "); fetch it again");
+  }
+  return {images,
+          labels,
+          std::filesystem::path(images).filename().string(),
+          pictures.extents[0],
+          static_cast<int>(height),
+          static_cast<int>(width),
+          std::move(pictures.values),
+          std::move(numbers.values)};
+}
+
+/// CRC-32 of the labels alone, gzip aside: of Zalando's files, as Debian's package has them.
+bool is_fashion_mnist(const IdxPart& train) {
+  return train.count == 60000 &&
+         crc32(0, train.labels.data(), static_cast<uInt>(train.labels.size())) == 0x2ED6E46A;
+}
+
+std::vector<std::string> class_names(const std::vector<IdxPart>& parts) {
+  if (is_fashion_mnist(parts[0])) {
+    return {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+            "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+  }
+  int largest = 0;
+  for (const IdxPart& part : parts) {
+    for (const int label : part.labels) largest = std::max(largest, label);
+  }
+  std::vector<std::string> names;
+  for (int label = 0; label <= largest; ++label) names.push_back(std::to_string(label));
+  return names;
+}
+
+class IdxDataset final : public Dataset {
+ public:
+  explicit IdxDataset(std::vector<IdxPart> parts)
+      : parts_(std::move(parts)), classes_(class_names(parts_)) {
+    ContentHash hash;
+    for (const IdxPart& part : parts_) {
+      size_ += part.count;
+      hash.add(part.count)
+          .add(static_cast<std::uint64_t>(part.height) << 32 |
+               static_cast<std::uint64_t>(part.width));
+      for (const auto* bytes : {&part.labels, &part.pixels}) {
+        hash.add(std::uint64_t{crc32_z(0, bytes->data(), bytes->size())});
+      }
+    }
+    fingerprint_ = hash.value();
+  }
+
+  std::size_t size() const override { return size_; }
+  const std::vector<std::string>& classes() const override { return classes_; }
+  std::uint64_t fingerprint() const override { return fingerprint_; }
+
+  int label(std::size_t index) const override {
+    const auto [part, at] = locate(index);
+    return part->labels[at];
+  }
+
+  std::string name(std::size_t index) const override {
+    const auto [part, at] = locate(index);
+    return part->images_name + "[" + std::to_string(at) + "]";
+  }
+
+  ReadResult read(std::size_t index, Shape image, Resize resize,
+                  std::span<std::uint8_t> dst) const override {
+    const auto [part, at] = locate(index);
+    const auto grey = part->image(at);
+    Picture picture{part->width, part->height, {}};
+    picture.rgb.reserve(grey.size() * 3);
+    for (const std::uint8_t value : grey) picture.rgb.insert(picture.rgb.end(), 3, value);
+    resize_picture(picture, image, resize, dst);
+    return {};
+  }
+
+  SampleFacts inspect(std::size_t index) const override {
+    const auto [part, at] = locate(index);
+    return {{}, ContentHash().add(part->image(at)).value(), false};
+  }
+
+ private:
+  std::pair<const IdxPart*, std::size_t> locate(std::size_t index) const {
+    if (index < parts_[0].count) return {&parts_[0], index};
+    return {&parts_[1], index - parts_[0].count};
+  }
+
+  std::vector<IdxPart> parts_;
+  std::vector<std::string> classes_;
+  std::size_t size_ = 0;
+  std::uint64_t fingerprint_ = 0;
+};
+
+}  // namespace
+
+IdxData open_idx(const std::string& folder) {
+  std::vector<IdxPart> parts{read_part(folder, "train")};
+  const bool has_test = !find_file(folder, "t10k-images", "idx3-ubyte").empty() ||
+                        !find_file(folder, "t10k-labels", "idx1-ubyte").empty();
+  if (has_test) parts.push_back(read_part(folder, "t10k"));
+  const std::size_t train = parts[0].count;
+  if (train == 0) {
+    fail(ExitCode::data, "'" + folder +
+                             "' holds no images: the training part is empty (there is "
+                             "nothing to train on); fetch the files again");
+  }
+  std::vector<std::string> paths;
+  for (const IdxPart& part : parts) {
+    paths.insert(paths.end(), {part.images_path, part.labels_path});
+  }
+  return {std::make_unique<IdxDataset>(std::move(parts)), train, has_test, std::move(paths)};
+}
+
+}  // namespace cputrain

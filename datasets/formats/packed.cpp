@@ -1,0 +1,181 @@
+#include "datasets/formats/packed.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cassert>
+#include <set>
+#include <utility>
+
+#include "core/error.h"
+#include "datasets/decode/limits.h"
+#include "datasets/folders/content_hash.h"
+#include "datasets/formats/mapped_file.h"
+#include "datasets/formats/packed_format.h"
+
+namespace cputrain {
+namespace {
+
+using Bytes = std::span<const std::uint8_t>;
+
+[[noreturn]] void refuse(const std::string& path, const std::string& problem) {
+  fail(ExitCode::data, fmt::format("packed file '{}' {} (its pictures are read as they lie there); "
+                                   "pack the data again",
+                                   path, problem));
+}
+
+PackedHeader read_header(const std::string& path, Bytes file) {
+  if (file.size() < kPackedHeaderBytes) {
+    refuse(path, fmt::format("has {} bytes, less than its header needs", file.size()));
+  }
+  PackedHeader header{};
+  std::copy_n(file.begin(), header.magic.size(), header.magic.begin());
+  if (header.magic != kPackedMagic) refuse(path, "does not begin as 'data pack' writes it");
+  for_each_field(header, [&](auto& field, std::size_t at) {
+    field = little_endian<std::remove_reference_t<decltype(field)>>(file, at);
+  });
+  if (header.version != kPackedVersion) {
+    refuse(path, fmt::format("has version {} where {} is known", header.version, kPackedVersion));
+  }
+  return header;
+}
+
+/// Sizes against each other and against the file, without overflow.
+void check_sizes(const std::string& path, const PackedHeader& h, Bytes file) {
+  const std::uint64_t size = file.size();
+  if (h.file_bytes != size) {
+    refuse(path, fmt::format("has {} bytes where {} are written in it", size, h.file_bytes));
+  }
+  if (h.height < 1 || h.width < 1 || h.channels != 3 || h.resize > 1 ||
+      exceeds_limits(h.height, h.width)) {
+    refuse(path, fmt::format("claims pictures of {}x{}x{}", h.height, h.width, h.channels));
+  }
+  if (h.pictures > kMaxFiles || h.classes > kMaxClasses) {
+    refuse(path, fmt::format("claims {} pictures of {} classes", h.pictures, h.classes));
+  }
+  // At most 5e7 pictures of 2^28 * 3 bytes: the products fit into 64 bits.
+  const std::uint64_t head = kPackedHeaderBytes + h.pictures * kPackedEntryBytes;
+  const std::uint64_t pixels = h.pictures * h.height * h.width * h.channels;
+  if (h.pixels_at > size || head > h.pixels_at || h.name_bytes > h.pixels_at - head ||
+      size - h.pixels_at != pixels) {
+    refuse(path, fmt::format("claims {} pictures, {} bytes of names and pixels at {}, which its {} "
+                             "bytes do not hold",
+                             h.pictures, h.name_bytes, h.pixels_at, size));
+  }
+  const Bytes checked = file.subspan(kPackedChecked, h.pixels_at - kPackedChecked);
+  if (crc32_z(0, checked.data(), checked.size()) != h.check) {
+    refuse(path, "has a wrong checksum before its pixels");
+  }
+}
+
+/// `count` texts that end in zero bytes, and nothing after them.
+std::vector<std::string> read_names(const std::string& path, Bytes bytes, std::uint64_t count) {
+  std::vector<std::string> names;
+  auto begin = bytes.begin();
+  while (begin != bytes.end()) {
+    const auto end = std::find(begin, bytes.end(), 0);
+    if (end == bytes.end() || names.size() == count) break;
+    names.emplace_back(begin, end);
+    begin = end + 1;
+  }
+  if (names.size() != count || begin != bytes.end()) {
+    refuse(path, fmt::format("holds other than the {} names that it claims", count));
+  }
+  return names;
+}
+
+class PackedDataset final : public Dataset {
+ public:
+  explicit PackedDataset(const std::string& path)
+      : path_(path), file_(path, "it holds the pictures of --data") {
+    const Bytes file = file_.bytes();
+    header_ = read_header(path, file);
+    check_sizes(path, header_, file);
+    names_ = read_names(path, file.subspan(names_at(), header_.name_bytes),
+                        header_.classes + header_.pictures);
+    const auto middle = names_.begin() + static_cast<std::ptrdiff_t>(header_.classes);
+    classes_.assign(names_.begin(), middle);
+    names_.erase(names_.begin(), middle);
+    const std::set<std::string> different(classes_.begin(), classes_.end());
+    if (different.size() != classes_.size()) refuse(path, "names a class twice");
+    for (std::size_t i = 0; i < size(); ++i) {
+      if (entry(i, 0) >= header_.classes || entry(i, 4) > 2) {
+        refuse(path, fmt::format("gives picture {} the label {} and the part {}", i, entry(i, 0),
+                                 entry(i, 4)));
+      }
+    }
+  }
+
+  /// The samples of a part: 0 training, 1 validation, 2 test.
+  std::vector<std::uint32_t> part(std::uint32_t number) const {
+    std::vector<std::uint32_t> samples;
+    for (std::uint32_t i = 0; i < size(); ++i) {
+      if (entry(i, 4) == number) samples.push_back(i);
+    }
+    return samples;
+  }
+
+  std::size_t size() const override { return header_.pictures; }
+  const std::vector<std::string>& classes() const override { return classes_; }
+  int label(std::size_t index) const override { return static_cast<int>(entry(index, 0)); }
+  std::string name(std::size_t index) const override { return names_[index]; }
+
+  ReadResult read(std::size_t index, [[maybe_unused]] Shape image, Resize,
+                  std::span<std::uint8_t> dst) const override {
+    assert(image == ready_form()->image);
+    std::ranges::copy(pixels(index), dst.begin());
+    return check_ready(index);
+  }
+
+  SampleFacts inspect(std::size_t index) const override {
+    return {check_ready(index), ContentHash().add(pixels(index)).value(), false};
+  }
+
+  std::uint64_t fingerprint() const override {
+    return ContentHash().add("packed").add(header_.check).add(header_.source).value();
+  }
+
+  std::optional<ReadyForm> ready_form() const override {
+    return ReadyForm{{static_cast<int>(header_.height), static_cast<int>(header_.width), 3},
+                     header_.resize == 1 ? Resize::nearest : Resize::bilinear};
+  }
+  const std::uint8_t* ready_pixels(std::size_t index) const override {
+    return pixels(index).data();
+  }
+  ReadResult check_ready(std::size_t index) const override {
+    const Bytes bytes = pixels(index);
+    if (crc32_z(0, bytes.data(), bytes.size()) == entry(index, 8)) return {};
+    return {ReadStatus::unreadable, fmt::format("wrong checksum in {}", path_)};
+  }
+
+ private:
+  std::size_t names_at() const { return kPackedHeaderBytes + header_.pictures * kPackedEntryBytes; }
+  std::uint32_t entry(std::size_t index, std::size_t field) const {
+    return little_endian<std::uint32_t>(file_.bytes(),
+                                        kPackedHeaderBytes + index * kPackedEntryBytes + field);
+  }
+  Bytes pixels(std::size_t index) const {
+    const std::size_t bytes = ready_form()->image.size();
+    return file_.bytes().subspan(header_.pixels_at + index * bytes, bytes);
+  }
+
+  std::string path_;
+  MappedFile file_;
+  PackedHeader header_{};
+  std::vector<std::string> classes_, names_;
+};
+
+}  // namespace
+
+bool is_packed(const std::string& path) { return path.ends_with(".ctpack"); }
+
+PackedData open_packed(const std::string& path) {
+  auto dataset = std::make_unique<PackedDataset>(path);
+  PackedData data{nullptr, dataset->part(0), dataset->part(1), dataset->part(2)};
+  if (data.train.empty()) refuse(path, "holds no training picture");
+  data.dataset = std::move(dataset);
+  return data;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,45 @@
+#include "datasets/formats/synth.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "core/error.h"
+#include "datasets/decode/encode.h"
+#include "datasets/formats/synthetic.h"
+#include "system/files.h"
+
+namespace cputrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+void check_empty(const std::string& folder) {
+  std::error_code ignored;  // what cannot be looked into shows when it is written
+  if (!fs::exists(folder, ignored) || fs::is_empty(folder, ignored)) return;
+  fail(ExitCode::usage, fmt::format("data synth {}: there is something already (it would be mixed "
+                                    "with made-up pictures); name a new folder",
+                                    folder));
+}
+
+}  // namespace
+
+void write_synthetic(const SynthRequest& request) {
+  check_empty(request.folder);
+  const auto data = make_synthetic_dataset(request.images, request.seed);
+  for (const std::string& name : data->classes()) make_folder(request.folder + "/" + name);
+  Picture picture{request.image.width, request.image.height, {}};
+  picture.rgb.resize(request.image.size());
+  for (std::size_t i = 0; i < data->size(); ++i) {
+    data->read(i, request.image, Resize::bilinear, picture.rgb);
+    const auto& name = data->classes()[static_cast<std::size_t>(data->label(i))];
+    const std::vector<std::byte> file = encode(picture, request.format);
+    AtomicFile out(fmt::format("{}/{}/{:06}.{}", request.folder, name, i,
+                               request.format == "jpeg" ? "jpg" : request.format));
+    out.write(file);
+    out.commit(Durability::process);
+  }
+}
+
+}  // namespace cputrain

@@ -1,0 +1,187 @@
+#include "datasets/loader/bench_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+
+#include "core/error.h"
+#include "datasets/decode/decode.h"
+#include "datasets/decode/limits.h"
+#include "datasets/decode/turbo_decoder.h"
+#include "datasets/loader/batch_loader.h"
+#include "datasets/loader/read_file.h"
+#include "datasets/loader/work_arena.h"
+#include "datasets/pixels/augment.h"
+#include "datasets/pixels/resize.h"
+#include "system/clock.h"
+
+namespace cputrain {
+namespace {
+
+using File = std::vector<std::uint8_t>;
+
+constexpr int kEpochsOfBatches = 10;    ///< in a round: one is soon over, pictures lie ready
+constexpr double kLeastSeconds = 0.05;  ///< of a measurement, for a few pictures go many times
+
+/// The JPEG files that both decoders read without a complaint, so that both do the same work.
+std::vector<File> read_jpegs(const DataSource& source, InputBench& bench) {
+  std::vector<File> files;
+  TurboDecoder codec;
+  if (source.dataset->ready_form()) {  // names of packed pictures are those of files elsewhere
+    bench.left_out = source.train.size();
+    return files;
+  }
+  for (const std::uint32_t sample : source.train) {
+    FileContent file = read_file(source.dataset->name(sample), kMaxFileBytes);
+    const bool jpeg = file.result.status == ReadStatus::ok && format_of(file.bytes) == Format::jpeg;
+    const Decoded decoded = jpeg ? decode(file.bytes) : Decoded{{ReadStatus::unsupported, {}}, {}};
+    if (decoded.result.status != ReadStatus::ok || decoded.result.warned ||
+        codec.decode(file.bytes).empty()) {
+      ++bench.left_out;
+      continue;
+    }
+    bench.megapixels += 1e-6 * decoded.picture.width * decoded.picture.height;
+    bench.bytes += file.bytes.size();
+    files.push_back(std::move(file.bytes));
+  }
+  bench.pictures = files.size();
+  return files;
+}
+
+/// Everything that is measured, on the same pictures and threads.
+class Course {
+ public:
+  Course(std::vector<File> files, const InputBenchRequest& request)
+      : files_(std::move(files)),
+        request_(request),
+        workers_(static_cast<std::size_t>(std::max(request.threads, 1))),
+        arena_(static_cast<int>(workers_)),
+        codecs_(workers_),
+        changed_(workers_, std::vector<std::uint8_t>(request.image.size())),
+        cache_(files_.size() * request.image.size()) {
+    set_.image = request.image;
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      set_.pixels.push_back(picture(i).data());
+      set_.labels.push_back(0);
+      set_.samples.push_back(static_cast<std::uint32_t>(i));
+    }
+  }
+
+  double codec() {
+    return timed([&](std::size_t i, std::size_t worker) { codecs_[worker].decode(files_[i]); });
+  }
+
+  double decoding() {
+    return timed([&](std::size_t i, std::size_t) { decode(files_[i]); });
+  }
+
+  double resizing() {
+    return timed([&](std::size_t i, std::size_t) { fill_cache(i); });
+  }
+
+  double augmenting() {
+    return timed([&](std::size_t i, std::size_t worker) {
+      fill_cache(i);
+      const Change change = choose_change(request_.augment, request_.image, request_.seed, epoch_,
+                                          static_cast<std::uint32_t>(i));
+      if (change == Change{}) return;  // as in the loader
+      change_picture(picture(i).data(), request_.image, Turn::none, change, changed_[worker]);
+    });
+  }
+
+  double ready_batches() { return epochs_with({}); }
+  double augmented_batches() { return epochs_with(request_.augment); }
+
+  void next_epoch() { ++epoch_; }
+
+  /// Chooses how often a measurement goes through the pictures; in warming up.
+  void choose_times() {
+    times_ = std::max(1, static_cast<int>(kLeastSeconds / std::max(decoding(), 1e-6)));
+  }
+
+ private:
+  std::span<std::uint8_t> picture(std::size_t i) {
+    return std::span(cache_).subspan(i * request_.image.size(), request_.image.size());
+  }
+
+  void fill_cache(std::size_t i) {
+    resize_picture(decode(files_[i]).picture, request_.image, request_.resize, picture(i));
+  }
+
+  /// Seconds until the workers have taken all pictures, one after the other; the mean of times_.
+  double timed(const std::function<void(std::size_t picture, std::size_t worker)>& work) {
+    const Stopwatch watch;
+    for (int time = 0; time < times_; ++time) {
+      std::atomic<std::size_t> next{0};
+      arena_.for_each(workers_, [&](std::size_t worker) {
+        for (std::size_t i = next++; i < files_.size(); i = next++) work(i, worker);
+      });
+    }
+    return watch.seconds() / times_;
+  }
+
+  /// Seconds an epoch: from the wish for the first micro-batch until the last one is there. The
+  /// loader works ahead, so it ends here, before the next measurement.
+  double epochs_with(const Augment& augment) const {
+    const BatchPlan plan(files_.size(), files_.size(), request_.micro_batch, 0, 1);
+    const auto batches = make_batch_loader(
+        set_, plan, {.seed = request_.seed, .augment = augment, .threads = request_.threads});
+    const Stopwatch watch;
+    batches->seek(epoch_ * kEpochsOfBatches, 0);
+    for (int k = 0; k < kEpochsOfBatches * plan.micro_batches(0); ++k) batches->next();
+    return watch.seconds() / kEpochsOfBatches;
+  }
+
+  const std::vector<File> files_;
+  const InputBenchRequest request_;
+  const std::size_t workers_;
+  WorkArena arena_;
+  std::vector<TurboDecoder> codecs_;
+  std::vector<std::vector<std::uint8_t>> changed_;  // a worker's augmented picture
+  std::vector<std::uint8_t> cache_;                 // resized pictures
+  ImageSet set_;
+  int epoch_ = 1;
+  int times_ = 1;
+};
+
+struct Lap {
+  InputStage* stage;
+  double (Course::*run)();
+};
+
+}  // namespace
+
+InputBench bench_input(const DataSource& source, const InputBenchRequest& request) {
+  check_fits(request.augment, request.image);
+  InputBench bench{
+      .codec = {"libjpeg-turbo alone", {}},
+      .decoding = {{"decode", {}}, {"decode, resize", {}}, {"decode, resize, augment", {}}},
+      .batches = {{"batches from the cache", {}}, {"batches, augmented", {}}}};
+  std::vector<File> files = read_jpegs(source, bench);
+  if (files.empty()) {
+    fail(ExitCode::usage,
+         fmt::format("--data {}: none of the {} pictures taken is a JPEG file that can be decoded "
+                     "(bench input measures that); give a folder of photographs, or make one: "
+                     "cputrain data synth FOLDER",
+                     request.data, bench.left_out));
+  }
+  Course course(std::move(files), request);
+  course.choose_times();
+  std::vector<Lap> laps{
+      {&bench.decoding[0], &Course::decoding},     {&bench.codec, &Course::codec},
+      {&bench.decoding[1], &Course::resizing},     {&bench.decoding[2], &Course::augmenting},
+      {&bench.batches[0], &Course::ready_batches}, {&bench.batches[1], &Course::augmented_batches}};
+  for (int round = 0; round <= request.repeat; ++round) {
+    for (const Lap& lap : laps) {
+      const double seconds = (course.*lap.run)();
+      if (round > 0) lap.stage->seconds.push_back(seconds);
+    }
+    std::ranges::reverse(laps);
+    course.next_epoch();
+  }
+  return bench;
+}
+
+}  // namespace cputrain

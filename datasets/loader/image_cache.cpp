@@ -1,0 +1,245 @@
+#include "datasets/loader/image_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "datasets/folders/empty_classes.h"
+#include "datasets/loader/views.h"
+#include "datasets/loader/work_arena.h"
+#include "system/available_memory.h"
+#include "system/clock.h"
+
+namespace cputrain {
+namespace {
+
+/// How reading a sample went, as all ranks of the node see it.
+struct SharedResult {
+  std::uint8_t status;
+  std::uint8_t warned;
+  std::array<char, 94> detail;  // cut to fit, ends in 0
+};
+static_assert(sizeof(SharedResult) == 96);
+
+constexpr std::size_t kHeaderBytes = 64;  // holds the number of samples that are done
+
+std::size_t results_bytes(std::size_t samples) {
+  return (samples * sizeof(SharedResult) + 63) / 64 * 64;
+}
+
+/// The block as all ranks see it: a counter, a result a sample, the pixels.
+class CacheView {
+ public:
+  CacheView(const SharedBlock& block, std::size_t samples, Shape image)
+      : base_(reinterpret_cast<std::uint8_t*>(block.bytes().data())),
+        pixels_(base_ + kHeaderBytes + results_bytes(samples)),
+        image_bytes_(image.size()) {}
+
+  std::atomic_ref<std::uint64_t> done() const {
+    return std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(base_));
+  }
+  SharedResult& result(std::size_t position) const {
+    return reinterpret_cast<SharedResult*>(base_ + kHeaderBytes)[position];
+  }
+  std::span<std::uint8_t> pixels(std::size_t position) const {
+    return {pixels_ + position * image_bytes_, image_bytes_};
+  }
+
+ private:
+  std::uint8_t* base_;
+  std::uint8_t* pixels_;
+  std::size_t image_bytes_;
+};
+
+void store(const ReadResult& result, SharedResult& shared) {
+  shared.status = static_cast<std::uint8_t>(result.status);
+  shared.warned = result.warned ? 1 : 0;
+  const std::size_t length = std::min(result.detail.size(), shared.detail.size() - 1);
+  std::memcpy(shared.detail.data(), result.detail.data(), length);
+  shared.detail[length] = 0;
+}
+
+ReadResult load(const SharedResult& shared) {
+  return {static_cast<ReadStatus>(shared.status), shared.detail.data(), shared.warned != 0};
+}
+
+/// What the two parts show, every picture once, ascending.
+std::vector<std::uint32_t> pictures_of(const DataSource& source) {
+  std::vector<std::uint32_t> samples = source.train;
+  samples.insert(samples.end(), source.validation.begin(), source.validation.end());
+  return pictures_of(*source.dataset, samples);
+}
+
+/// Says what would fit when the cache does not.
+void check_memory(const DataSource& source, std::size_t pictures, Shape image,
+                  std::optional<std::size_t> available) {
+  const std::size_t needed = cache_bytes(pictures, image);
+  if (!available || needed <= *available) return;
+  const double room = static_cast<double>(*available - std::min(*available, kHeaderBytes + 64));
+  const double overhead = static_cast<double>(pictures * sizeof(SharedResult));
+  const auto side = static_cast<int>(
+      std::sqrt(std::max(0.0, room - overhead) / (3.0 * static_cast<double>(pictures))));
+  const std::size_t samples = source.train.size() + source.validation.size();
+  const auto fitting =
+      static_cast<std::size_t>(room / static_cast<double>(image.size() + sizeof(SharedResult))) *
+      (samples / pictures);  // six samples may show one picture
+  std::string remedy = fmt::format("--image-size {}", side);
+  if (fitting > source.validation.size()) {
+    remedy = fmt::format("--limit-train {} or {}", fitting - source.validation.size(), remedy);
+  }
+  fail(ExitCode::usage,
+       fmt::format("{} images at {}x{} need {} of memory, {} are available (they are decoded once "
+                   "and kept, so that later epochs read nothing); the largest that fit: {}",
+                   with_commas(pictures), image.height, image.width,
+                   bytes_text(static_cast<double>(needed)),
+                   bytes_text(static_cast<double>(*available)), remedy));
+}
+
+/// Pictures that lie ready are only looked at: a damaged one is found before the first step, and
+/// its pages are in memory then.
+void read_slice(const Dataset& data, std::span<const std::uint32_t> pictures, Range mine,
+                const DecodeRequest& request, const CacheView& view) {
+  const bool ready = data.ready_form().has_value();
+  WorkArena arena(request.threads);
+  const auto read_one = [&](std::size_t i) {
+    const std::size_t position = mine.begin + i;
+    const std::uint32_t picture = pictures[position];
+    store(ready ? data.check_ready(picture)
+                : data.read(picture, request.image, request.resize, view.pixels(position)),
+          view.result(position));
+    view.done().fetch_add(1, std::memory_order_acq_rel);
+  };
+  arena.for_each(mine.size(), read_one, [&] {
+    if (request.progress) {
+      request.progress(view.done().load(std::memory_order_acquire), pictures.size());
+    }
+  });
+}
+
+/// Sorts what the shared memory says into good and bad; the same on every rank.
+class Collector {
+ public:
+  Collector(const Dataset& data, std::span<const std::uint32_t> pictures, const CacheView& view,
+            DecodedData& decoded)
+      : data_(data), pictures_(pictures), view_(view), decoded_(decoded), told_(pictures.size()) {}
+
+  void collect(std::span<const std::uint32_t> samples, ImageSet& set) {
+    for (const std::uint32_t sample : samples) {
+      const View shown = data_.view(sample);
+      const auto found = std::ranges::lower_bound(pictures_, shown.picture);
+      const auto position = static_cast<std::size_t>(found - pictures_.begin());
+      const ReadResult result = load(view_.result(position));
+      tell(position, result);
+      if (result.status != ReadStatus::ok) continue;
+      set.pixels.push_back(decoded_.mapped ? data_.ready_pixels(shown.picture)
+                                           : view_.pixels(position).data());
+      set.labels.push_back(data_.label(sample));
+      set.samples.push_back(sample);
+      set.turns.push_back(shown.turn);
+    }
+    const auto turned = [](Turn turn) { return turn != Turn::none; };
+    if (std::ranges::none_of(set.turns, turned)) set.turns.clear();
+  }
+
+ private:
+  /// Once for each picture, however many samples show it.
+  void tell(std::size_t position, const ReadResult& result) {
+    if (told_[position]) return;
+    told_[position] = true;
+    decoded_.warnings += result.warned ? 1 : 0;
+    if (result.status != ReadStatus::ok) {
+      decoded_.bad.push_back({data_.name(pictures_[position]), result});
+    }
+  }
+
+  const Dataset& data_;
+  std::span<const std::uint32_t> pictures_;
+  const CacheView& view_;
+  DecodedData& decoded_;
+  std::vector<bool> told_;
+};
+
+std::string first_bad(const DecodedData& decoded) {
+  const BadSample& bad = decoded.bad.front();
+  return fmt::format("'{}': {}, {}", bad.name, status_name(bad.result.status), bad.result.detail);
+}
+
+/// Training cannot go on when damage took a whole part, or a whole class that must be learnt.
+void check_what_is_left(const DataSource& source, DecodedData& decoded) {
+  const auto check_part = [&](const char* part, std::size_t listed, std::size_t left) {
+    if (listed == 0 || left > 0) return;
+    fail(ExitCode::data, fmt::format("none of the {} {} images can be read (first: {}); look with "
+                                     "'cputrain data check'",
+                                     listed, part, first_bad(decoded)));
+  };
+  check_part("training", source.train.size(), decoded.train.size());
+  check_part("validation", source.validation.size(), decoded.validation.size());
+  const std::set<int> left(decoded.train.labels.begin(), decoded.train.labels.end());
+  decoded.empty_classes = check_empty_classes(
+      lost_classes(*source.dataset, source.train, left, decoded.bad), source.allow_empty_classes);
+}
+
+void check_form(const ReadyForm& form, Shape image, Resize resize) {
+  if (form.image == image && form.resize == resize) return;
+  const auto text = [](Shape shape, Resize way) {
+    return fmt::format("{}x{}, {}", shape.height, shape.width, resize_name(way));
+  };
+  fail(ExitCode::usage,
+       fmt::format("the pictures of --data are ready at {}, not at {} (a packed file holds one "
+                   "size); use --image-size {} --resize {}, or pack the data again",
+                   text(form.image, form.resize), text(image, resize), form.image.height,
+                   resize_name(form.resize)));
+}
+
+}  // namespace
+
+std::size_t cache_bytes(std::size_t samples, Shape image) {
+  return kHeaderBytes + results_bytes(samples) + samples * image.size();
+}
+
+std::size_t bytes_of_cache(const DataSource& source, Shape image, Resize resize,
+                           std::optional<std::size_t> available) {
+  const std::size_t pictures = pictures_of(source).size();
+  const auto ready = source.dataset->ready_form();
+  if (ready) {
+    check_form(*ready, image, resize);
+    return cache_bytes(pictures, {0, 0, 0});  // only the results are shared
+  }
+  check_memory(source, pictures, image, available);
+  return cache_bytes(pictures, image);
+}
+
+DecodedData decode_into_cache(const DataSource& source, const DecodeRequest& request,
+                              NodeMemory& memory, NodeBarrier& barrier) {
+  const Stopwatch watch;
+  const std::vector<std::uint32_t> pictures = pictures_of(source);
+  const auto ready = source.dataset->ready_form();
+  const Shape stored = ready ? Shape{0, 0, 0} : request.image;
+  const std::size_t bytes =
+      bytes_of_cache(source, request.image, request.resize, available_memory());
+  barrier.wait();  // everybody has looked before anybody takes
+  DecodedData decoded;
+  decoded.mapped = ready.has_value();
+  decoded.bytes = pictures.size() * request.image.size();
+  decoded.memory = memory.allocate_large(bytes);
+  const CacheView view(*decoded.memory, pictures.size(), stored);
+  const Range mine = share(pictures.size(), memory.local_rank(), memory.local_size());
+  read_slice(*source.dataset, pictures, mine, request, view);
+  barrier.wait();
+  decoded.train.image = decoded.validation.image = request.image;
+  Collector collector(*source.dataset, pictures, view, decoded);
+  collector.collect(source.train, decoded.train);
+  collector.collect(source.validation, decoded.validation);
+  check_what_is_left(source, decoded);
+  decoded.seconds = watch.seconds();
+  return decoded;
+}
+
+}  // namespace cputrain

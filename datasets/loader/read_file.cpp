@@ -1,0 +1,58 @@
+#include "datasets/loader/read_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace cputrain {
+namespace {
+
+class Descriptor {
+ public:
+  // Without O_NONBLOCK, opening a pipe would wait for a writer for ever.
+  explicit Descriptor(const std::string& path)
+      : number_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+FileContent unreadable() { return {{ReadStatus::unreadable, std::strerror(errno)}, {}}; }
+
+}  // namespace
+
+FileContent read_file(const std::string& path, std::size_t limit, DecodingBudget::Claim* claim) {
+  const Descriptor file(path);
+  struct stat facts {};
+  if (file.number() < 0 || ::fstat(file.number(), &facts) != 0) return unreadable();
+  if (!S_ISREG(facts.st_mode)) return {{ReadStatus::unreadable, "not a regular file"}, {}};
+  const auto size = static_cast<std::size_t>(facts.st_size);
+  if (size > limit) {
+    return {{ReadStatus::too_large, std::to_string(size) + " bytes"}, {}};
+  }
+  if (claim != nullptr) claim->grow(size);
+  FileContent content;
+  content.bytes.resize(size);
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t got = ::read(file.number(), content.bytes.data() + done, size - done);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return unreadable();
+    if (got == 0) break;  // somebody shortened it meanwhile
+    done += static_cast<std::size_t>(got);
+  }
+  content.bytes.resize(done);
+  if (done == 0) content.result = {ReadStatus::empty, "zero bytes"};
+  return content;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,30 @@
+#include <tbb/global_control.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "datasets/loader/work_arena.h"
+
+namespace cputrain {
+
+/// TBB starts no more threads than the process may use hardware threads, and says so on standard
+/// error: what a person asked for beyond that must be allowed.
+struct WorkArena::Arena {
+  explicit Arena(int threads) : tbb(std::max(threads, 1)) {
+    if (threads <= tbb::this_task_arena::max_concurrency()) return;
+    more.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads));
+  }
+  std::optional<tbb::global_control> more;
+  tbb::task_arena tbb;
+};
+
+WorkArena::WorkArena(int threads) : arena_(std::make_unique<Arena>(threads)) {}
+WorkArena::~WorkArena() = default;
+
+void WorkArena::for_each(std::size_t count, const std::function<void(std::size_t)>& body) {
+  arena_->tbb.execute([&] { tbb::parallel_for(std::size_t{0}, count, body); });
+}
+
+}  // namespace cputrain

@@ -1,0 +1,78 @@
+#include "datasets/pixels/augment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.h"
+#include "core/random.h"
+
+namespace cputrain {
+namespace {
+
+/// A number in [-reach, reach).
+double around_zero(double reach, std::uint32_t word) {
+  return reach * (2.0 * static_cast<double>(unit_float(word)) - 1.0);
+}
+
+}  // namespace
+
+// Every kind has words of its own, so that switching one on does not change what others draw.
+Change choose_change(const Augment& augment, Shape image, std::uint64_t seed, int epoch,
+                     std::uint32_t sample) {
+  const RandomStream stream(seed, Purpose::augment, static_cast<std::uint32_t>(epoch), sample);
+  const auto turns = stream.at(0), warps = stream.at(1), places = stream.at(2);
+  Change change;
+  change.flip = augment.flip && below(turns[0], 2) == 1;
+  change.vflip = augment.vflip && below(turns[1], 2) == 1;
+  if (augment.six) change.turn = static_cast<Turn>(below(turns[2], kTurns));
+  change.warp = {.rotate = around_zero(augment.rotate, warps[0]),
+                 .shear = around_zero(augment.shear, warps[1]),
+                 .shift_y = around_zero(augment.shift, places[0]) * image.height,
+                 .shift_x = around_zero(augment.shift, places[1]) * image.width,
+                 .zoom_y = 1 + around_zero(augment.zoom, warps[2]),
+                 .zoom_x = 1 + around_zero(augment.zoom, warps[3])};
+  const auto crops = static_cast<std::uint32_t>(2 * augment.crop + 1);
+  change.crop_rows = static_cast<int>(below(places[2], crops)) - augment.crop;
+  change.crop_columns = static_cast<int>(below(places[3], crops)) - augment.crop;
+  if (augment.colour > 0) {
+    const auto colours = stream.at(3);
+    change.colour = {1 + around_zero(augment.colour, colours[0]),
+                     1 + around_zero(augment.colour, colours[1]),
+                     1 + around_zero(augment.colour, colours[2])};
+  }
+  return change;
+}
+
+void check_fits(const Augment& augment, Shape image) {
+  if (augment.six && image.height != image.width) {
+    fail(ExitCode::usage,
+         fmt::format("--augment six needs square images, not {}x{} (two of its six are turns by 90 "
+                     "degrees); use --augment flip or a square --image-size",
+                     image.height, image.width));
+  }
+  if (augment.crop >= std::min(image.height, image.width)) {
+    fail(ExitCode::usage,
+         fmt::format("--augment crop:{0}: images of {1}x{2} have no more than {0} pixels a side (a "
+                     "crop could miss the picture altogether); use a smaller number",
+                     augment.crop, image.height, image.width));
+  }
+}
+
+void change_picture(const std::uint8_t* src, Shape image, Turn turn, const Change& change,
+                    std::span<std::uint8_t> dst) {
+  PixelMap map = change.warp == Warp{} ? PixelMap{} : warp_map(change.warp, image);
+  if (change.flip) map = then_turn(map, Turn::flip_horizontal, image);
+  if (change.vflip) map = then_turn(map, Turn::flip_vertical, image);
+  map = then_turn(map, change.turn, image);
+  const int rows = change.crop_rows, columns = change.crop_columns;
+  map = then_move(map, rows, columns);
+  map = after_turn(turn, map, image);
+  const Window window{std::max(0, -rows), std::min(image.height, image.height - rows),
+                      std::max(0, -columns), std::min(image.width, image.width - columns)};
+  map_picture(src, image, map, window, dst);
+  change_colour(dst, change.colour);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "core/shape.h"
+#include "data/resize.h"
+#include "datasets/decode/decode.h"
+
+namespace cputrain {
+
+/// Bilinear resize as tf.image.resize of TensorFlow 2 does it by default: pixel centres at
+/// half-integers (src = (dst + 0.5) * in / out - 0.5), neighbours clamped to the picture, no
+/// smoothing before shrinking, the aspect ratio not kept. Computed in float and rounded to the
+/// nearest byte (TensorFlow keeps the float; half a grey level is the price of a cache in bytes).
+/// The same size gives the same bytes. `dst` has image.height * image.width * 3 bytes.
+void resize_bilinear(const Picture&, Shape image, std::span<std::uint8_t> dst);
+
+/// Nearest neighbour exactly as Pillow's Image.resize(size, NEAREST): along each axis the position
+/// begins at half a step and steps are added up in double, as ImagingScaleAffine does.
+void resize_nearest(const Picture&, Shape image, std::span<std::uint8_t> dst);
+
+void resize_picture(const Picture&, Shape image, Resize, std::span<std::uint8_t> dst);
+
+}  // namespace cputrain

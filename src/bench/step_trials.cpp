@@ -1,0 +1,133 @@
+#include "bench/step_trials.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "system/cpu_wait.h"
+#include "system/stolen_time.h"
+
+namespace cputrain {
+
+StepTrial::StepTrial(const Session& session, const Services& services, const TrainingSpec& spec,
+                     const Graph& graph, const DecodedData& data, const DataSource& source)
+    : session_(session),
+      seed_(spec.seed),
+      plan_(data.train.size(), spec.batch, training_micro_batch(spec, session, graph),
+            session.communicator->rank(), session.communicator->size(), spec.plan),
+      training_(make_training(session, services, spec, graph, source, data.train, plan_,
+                              compiled(services, spec, graph, source))) {
+  check_steps(spec, plan_);
+}
+
+CompiledTraining StepTrial::compiled(const Services& services, const TrainingSpec& spec,
+                                     const Graph& graph, const DataSource& source) const {
+  // The pictures are in memory already, those in flight are not.
+  const InputMemory input{
+      0, services.data.batch_bytes(source, spec.image, plan_, batch_request(session_, spec))};
+  return compile_training(session_, services, spec, graph, plan_.sizes(), measure_rooms(session_),
+                          input);
+}
+
+TrainingParts StepTrial::parts() {
+  return {*session_.backend,         *training_->program,
+          *training_->exchange,      *training_->optimizer,
+          *training_->learning_rate, *session_.communicator,
+          *training_->batches,       plan_,
+          training_->weights_mutex,  timeline_};
+}
+
+double StepTrial::warm_up() {
+  constexpr int kMostTrials = 16;
+  for (int i = 0; i < kMostTrials && step().trying;) ++i;
+  const double seconds = step().seconds;
+  before_ = training_->program->layer_times();
+  return seconds;
+}
+
+void StepTrial::measure() {
+  rates_.push_back(static_cast<double>(plan_.images(0)) / step().seconds);
+}
+
+std::vector<LayerTime> StepTrial::layer_times() const {
+  return difference(training_->program->layer_times(), before_);
+}
+
+StepResult StepTrial::step() {
+  constexpr double kRate = 0;
+  const TrainingParts all = parts();
+  all.batches.seek(done_, 0);
+  session_.communicator->barrier();
+  const auto number = static_cast<std::uint64_t>(done_++);
+  return run_step(all, {plan_, 0, number, seed_, kRate}, [] { return false; });
+}
+
+namespace {
+
+/// The mean over ranks, and so the same on all of them.
+double mean_over_ranks(const Session& session, double value) {
+  session.communicator->sum(Array::of<double>({&value, 1}));
+  return value / session.communicator->size();
+}
+
+/// Steps worth measuring where nobody says: the clock of a shared machine changes from second to
+/// second, so a median of short steps wants many.
+int usual_steps(double seconds) {
+  constexpr double kSeconds = 8;
+  constexpr double kLeast = 5, kMost = 25;
+  return static_cast<int>(std::clamp(std::ceil(kSeconds / seconds), kLeast, kMost));
+}
+
+/// Steps of which stolen time can tell something: it is counted in ticks of 10 ms, and a round may
+/// lose a fiftieth of its time.
+int steps_of_a_round(const Session& session, double seconds) {
+  constexpr double kCpuSeconds = 1;
+  return static_cast<int>(std::ceil(kCpuSeconds / (seconds * session.most_threads)));
+}
+
+/// Of the rank that lost most, since the others wait for it.
+std::optional<double> most_stolen(const Session& session, StolenTime& stolen) {
+  return largest_of_ranks(*session.communicator, stolen.part_since_last());
+}
+
+/// The machine's limits, of a few attempts the best until one was not disturbed.
+Limits calm_limits(const Session& session) {
+  constexpr int kAttempts = 4;
+  Limits limits;
+  StolenTime stolen(session.place().cpus);
+  for (int i = 0; i < kAttempts; ++i) {
+    limits = better(limits, measure_together(session));
+    if (most_stolen(session, stolen).value_or(0) <= CalmRounds::kCalm) break;
+  }
+  return limits;
+}
+
+}  // namespace
+
+StepFigures run_trials(const Session& session,
+                       const std::vector<std::unique_ptr<StepTrial>>& trials,
+                       std::optional<int> wanted) {
+  const Limits before = calm_limits(session);
+  double seconds = 0;
+  for (const auto& trial : trials) seconds += trial->warm_up();
+  seconds = mean_over_ranks(session, seconds);
+  const int steps = wanted ? *wanted : usual_steps(seconds);
+  const int each = std::min(steps, steps_of_a_round(session, seconds));
+  CalmRounds rounds((steps + each - 1) / each);
+  StolenTime stolen(session.place().cpus);
+  CpuWait wait;
+  while (!rounds.enough()) {
+    for (int i = 0; i < each; ++i) {
+      for (const auto& trial : trials) trial->measure();
+    }
+    rounds.add(most_stolen(session, stolen));
+  }
+  const auto waited = largest_of_ranks(*session.communicator, wait.part_since_last());
+  std::vector<Spread> rates;
+  for (const auto& trial : trials) {
+    rates.push_back(spread_of(rounds.counted_of(trial->images_per_second())));
+  }
+  return {better(before, calm_limits(session)), std::move(rounds), each, std::move(rates), waited};
+}
+
+}  // namespace cputrain

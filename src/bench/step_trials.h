@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/calm_rounds.h"
+#include "core/spread.h"
+#include "job/training_program.h"
+
+/// Timing of single training steps, for `bench step`.
+namespace cputrain {
+
+/// A training of which single steps are timed. The update is computed and weights stay as they are:
+/// speed depends on how many activations are zero, and that changes in a few steps on one batch.
+class StepTrial {
+ public:
+  StepTrial(const Session&, const Services&, const TrainingSpec&, const Graph&, const DecodedData&,
+            const DataSource&);
+
+  TrainingParts parts();
+  /// Steps that are not timed: until the program has found its algorithms, and one more, whose
+  /// seconds it returns.
+  double warm_up();
+  /// A step that is timed. It ends for all ranks together.
+  void measure();
+  /// Seconds that layers took in all of these steps.
+  std::vector<LayerTime> layer_times() const;
+  /// Of every step that was timed.
+  const std::vector<double>& images_per_second() const { return rates_; }
+  const BatchPlan& plan() const { return plan_; }
+
+ private:
+  CompiledTraining compiled(const Services&, const TrainingSpec&, const Graph&,
+                            const DataSource&) const;
+  StepResult step();
+
+  const Session& session_;
+  std::uint64_t seed_;
+  int done_ = 0;  ///< steps
+  std::vector<LayerTime> before_;
+  BatchPlan plan_;
+  std::unique_ptr<Training> training_;
+  std::vector<double> rates_;
+  Timeline timeline_{StepRange{}};  ///< of nothing
+};
+
+/// What rounds of a step of each trial came to.
+struct StepFigures {
+  Limits limits;
+  CalmRounds rounds;
+  int steps;                              ///< of each trial in a round
+  std::vector<Spread> images_per_second;  ///< of each trial, of rounds that count
+  std::optional<double> cpu_wait;         ///< system/cpu_wait.h: of the rank that waited most
+};
+
+/// All trials in turn, so that a disturbance of the machine meets them alike, between two
+/// measurements of its limits. `wanted` steps of each, else as many as fill some seconds, in rounds
+/// of which stolen time can tell something. Collective.
+StepFigures run_trials(const Session&, const std::vector<std::unique_ptr<StepTrial>>&,
+                       std::optional<int> wanted);
+
+}  // namespace cputrain

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/budget.h"
+
+/// The table "seconds per epoch by CPU count and batch size" as data: what `sweep` measures,
+/// `simulate` forecasts and `report` draws. On disk it is cells.json, strict JSON with these names
+/// as keys and null for what is not known.
+namespace cputrain {
+
+/// Where the seconds of a cell come from: whole epochs; some steps times the steps of an epoch; a
+/// cost model; nowhere ("n/a", with a reason).
+enum class CellStatus { measured, scaled, simulated, absent };
+/// "measured", "scaled", "simulated", "n/a".
+std::string status_name(CellStatus);
+
+struct CellSpread {
+  double min = 0, max = 0;
+};
+
+/// `what`: compute, memory bandwidth, communication, input, imbalance; empty where nothing is said.
+struct CellLimits {
+  std::string what{}, why{};
+};
+
+struct Cell {
+  int cpus = 1;                         ///< ranks times threads
+  std::size_t batch = 1;                ///< global
+  std::optional<int> batch_per_rank{};  ///< of weak scaling, where the batch grows with the ranks
+  std::string backend = "cpu";
+  int ranks = 1, threads = 1;
+
+  CellStatus status = CellStatus::absent;
+  std::string reason{};                       ///< of "n/a", in words
+  std::optional<double> seconds_per_epoch{};  ///< median of the repeats; nothing for "n/a"
+  std::optional<CellSpread> spread{};         ///< of the repeats
+  std::vector<double> repeats{};              ///< seconds per epoch of each
+  std::int64_t steps = 0;                     ///< measured in each repeat; 0 where not known
+  std::optional<double> images_per_second{};
+
+  CellLimits limits{};
+  std::optional<Budget> budget{};      ///< seconds per epoch, adding up to seconds_per_epoch
+  std::optional<double> gflops{};      ///< per second, counting direct convolution
+  std::optional<double> fma_gflops{};  ///< what these CPUs can do, measured beside it
+  std::optional<double> triad_gbs{};   ///< their memory bandwidth, measured beside it
+  /// Part, 0 to 1, of a rank's CPU time that the host of a virtual machine took for others: median
+  /// of the repeats.
+  std::optional<double> stolen{};
+  /// Part, 0 to 1, of the time for which a rank's threads wanted a CPU that they waited for one
+  /// (system/cpu_wait.h): median of the repeats.
+  std::optional<double> cpu_wait{};
+
+  bool includes_warm_up = false;  ///< steps in which convolutions tried algorithms count
+
+  std::optional<double> final_loss{}, final_accuracy{}, val_accuracy{};
+  std::optional<int> reached_target{};  ///< repeats that did; nothing where none was asked for
+  /// Median of the repeats, of which those that did not reach it take longer than any that did:
+  /// known where more than half reached it.
+  std::optional<double> seconds_to_target{};
+  std::string command{};            ///< of its last repeat
+  std::vector<std::string> runs{};  ///< run folders, relative to that of the table
+};
+
+/// Numbers are 0 and texts empty where not known.
+struct CellMachine {
+  std::string cpu{}, host{}, os{}, mpi{}, build{};
+  std::string platform{};  ///< of a simulation: "skylake-96"
+  int cores = 0, hardware_threads = 0;
+  /// Of a simulated machine that grows with the cell: n CPUs are n hardware threads, so many a
+  /// core.
+  int cpus_per_core = 0;
+  double memory_bytes = 0;
+};
+
+struct CellTable {
+  std::string model{};
+  int image_size = 0;
+  std::size_t images_per_epoch = 0;
+  std::size_t validation_images = 0;  ///< that val_accuracy is of; 0 for none, or not known
+  double parameters = 0, macs_per_image = 0;
+  std::string data{};
+  std::uint64_t seed = 0;
+  CellMachine machine{};
+  /// Flags by name without dashes, and their texts ("true" of a switch): those handed on to every
+  /// training, the launcher where one was named, and of a simulation what overrides its platform.
+  /// Tables with other options are of other experiments.
+  std::map<std::string, std::string> options{};
+  std::string command{};
+  std::vector<Cell> cells{};
+};
+
+inline constexpr const char* kCellsName = "cells.json";
+/// What a table may have at most.
+inline constexpr std::size_t kMostBatch = 1 << 24, kMostCells = 100'000;
+
+/// Between what figures of a cell may be, times in seconds: whoever reads a table refuses others,
+/// so whoever writes one leaves them out.
+inline constexpr double kLeastCellSeconds = 1e-9, kMostCellSeconds = 1e12, kMostCellRate = 1e15,
+                        kMostCellLoss = 1e15;
+
+/// A backend whose CPUs are devices.
+bool is_device(const std::string& backend);
+
+/// A cell as an object of cells.json, and back: Error(data), naming `where`, for anything odd
+/// (counts below 1, times that are no positive numbers, a median outside its spread, paths that
+/// lead elsewhere, more repeats that reached the target than repeats). Keys that are not known are
+/// ignored.
+nlohmann::ordered_json to_json(const Cell&);
+Cell cell_from_json(const nlohmann::json&, const std::string& where);
+
+nlohmann::ordered_json to_json(const CellTable&);
+
+/// Reads a cells.json that may be hostile. Error(data) says what is wrong with it.
+CellTable read_cells(const std::filesystem::path& file);
+
+/// Whole or absent, and on the disk when this returns. Error(output).
+void write_cells(const std::filesystem::path& file, const CellTable&);
+
+}  // namespace cputrain

@@ -1,0 +1,242 @@
+#include "cells/explanation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "cells/cores.h"
+#include "core/text.h"
+#include "system/cpu_wait.h"
+#include "system/stolen_time.h"
+
+namespace cputrain {
+namespace {
+
+/// Every parameter moves at least six times in a step, four bytes each: read forward and back, its
+/// gradient written and read, its value read and written by the update.
+constexpr double kLeastBytes = 6 * 4;
+
+/// A batch, or all images of the epoch where those are fewer.
+double images_a_step(const Cell& c) {
+  const auto batch = static_cast<double>(c.batch);
+  if (!c.images_per_second || !c.seconds_per_epoch) return batch;
+  return std::min(batch, *c.images_per_second * *c.seconds_per_epoch);
+}
+
+double images_a_rank(const Cell& c) { return images_a_step(c) / c.ranks; }
+
+double seconds_a_step(const Cell& c) { return images_a_step(c) / c.images_per_second.value_or(0); }
+
+/// A wait, as a part of the epoch.
+struct Wait {
+  double share;
+  const char* what;
+  std::string why;
+};
+
+Wait largest_wait(const Cell& c) {
+  const Budget& b = *c.budget;
+  const double s = *c.seconds_per_epoch;
+  const auto percent = [s](double seconds) { return 100 * seconds / s; };
+  const std::vector<Wait> waits{
+      {b.input_wait / s, "input",
+       fmt::format("{:.0f} % of the epoch is waiting for pictures (decoding or changing them is "
+                   "slower than training)",
+                   percent(b.input_wait))},
+      {b.allreduce_exposed / s, "communication",
+       fmt::format(
+           "{:.0f} % of the epoch is communication that backward does not hide, with {:.4g} "
+           "images a rank and step to compute beside it",
+           percent(b.allreduce_exposed), images_a_rank(c))},
+      {b.straggler_wait / s, "imbalance",
+       fmt::format(
+           "{:.0f} % of the epoch ranks wait for the last one of them, with {:.4g} images a "
+           "rank and step",
+           percent(b.straggler_wait), images_a_rank(c))}};
+  return *std::ranges::max_element(waits, {}, &Wait::share);
+}
+
+/// Seconds of a step that memory needs at the least; 0 where its bandwidth is not known.
+double memory_seconds(const Cell& c, double parameters) {
+  return c.triad_gbs.value_or(0) > 0 ? kLeastBytes * parameters / (*c.triad_gbs * 1e9) : 0;
+}
+
+std::string compute_text(const Cell& c) {
+  const Budget& b = *c.budget;
+  std::string text = fmt::format("{:.0f} % of the epoch is forward and backward",
+                                 100 * (b.forward + b.backward) / *c.seconds_per_epoch);
+  if (!c.gflops) return text;
+  text += fmt::format(", {:.4g} GFLOP/s counting direct convolution", *c.gflops);
+  if (c.fma_gflops.value_or(0) <= 0) return text;
+  return text + fmt::format(": {:.2f} of the {:.4g} that these CPUs can multiply and add",
+                            *c.gflops / *c.fma_gflops, *c.fma_gflops);
+}
+
+/// Time that no rank had: what ranks then do with the rest is a limit of its own.
+std::string stolen_text(const Cell& c) {
+  std::string text;
+  if (c.stolen.value_or(0) >= kStolenWorthSaying) {
+    text =
+        fmt::format("; {:.0f} % of a rank's CPU time went to others on its host", 100 * *c.stolen);
+  }
+  if (c.cpu_wait.value_or(0) >= kWaitWorthSaying) {
+    text += fmt::format("; threads of a rank waited {:.0f} % of their time for a CPU",
+                        100 * *c.cpu_wait);
+  }
+  return text;
+}
+
+/// What limits the time that ranks had.
+CellLimits own_limits(const Cell& c, double parameters) {
+  const Wait wait = largest_wait(c);
+  const double memory = memory_seconds(c, parameters), step = seconds_a_step(c);
+  const double memory_share = c.images_per_second ? memory / step : 0;
+  const bool waits = wait.share >= kWaitLimits, memory_bound = memory_share >= kMemoryLimits;
+  if (waits && (!memory_bound || wait.share >= memory_share)) return {wait.what, wait.why};
+  if (memory_bound) {
+    return {"memory bandwidth",
+            fmt::format("weights and gradients alone need {:.2g} of the {:.2g} s of a step to come "
+                        "from memory and go back at {:.4g} GB/s",
+                        memory, step, *c.triad_gbs)};
+  }
+  return {"compute", compute_text(c)};
+}
+
+std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
+
+}  // namespace
+
+bool is_suspect(double efficiency) {
+  constexpr double kRounding = 1e-12;
+  return efficiency > kMostSpeedUp * (1 + kRounding);
+}
+
+CellLimits explain(const Cell& c, double parameters) {
+  if (!c.seconds_per_epoch || !c.budget) return {};
+  CellLimits limits = own_limits(c, parameters);
+  limits.why += stolen_text(c);
+  return limits;
+}
+
+namespace {
+
+/// "1.38 times as quick", and between which figures that lies by the repeats of both cells.
+std::string quicker_text(const Cell& from, const Cell& to) {
+  const std::string text =
+      fmt::format("{:.2f} times as quick", *from.seconds_per_epoch / *to.seconds_per_epoch);
+  if (!from.spread || !to.spread) return text;
+  const double least = from.spread->min / to.spread->max, most = from.spread->max / to.spread->min;
+  constexpr double kShown = 0.01;
+  return most - least < kShown ? text : fmt::format("{} ({:.2f} to {:.2f})", text, least, most);
+}
+
+/// Two neighbouring numbers of ranks in a row of the table.
+struct Growth {
+  const Cell* from;
+  const Cell* to;
+  double ideal;  ///< times as quick
+  double quicker() const { return *from->seconds_per_epoch / *to->seconds_per_epoch; }
+  bool pays() const { return quicker() - 1 >= 0.5 * (ideal - 1); }
+};
+
+/// Cells that differ in their ranks alone, but for the batch.
+using Kind = std::pair<std::string, int>;  // backend, threads of a rank
+
+/// As many as there are ranks more; on a machine that grows with the cell, cores more.
+double ideal_of(const Cell& from, const Cell& to, int cpus_per_core) {
+  if (cpus_per_core == 0) return static_cast<double>(to.ranks) / from.ranks;
+  return static_cast<double>(cores_of(to.cpus, cpus_per_core)) / cores_of(from.cpus, cpus_per_core);
+}
+
+/// Every step from fewer to more ranks at the same batch, but for those to hardware threads of the
+/// same cores, of which nobody expects more speed.
+std::map<Kind, std::vector<Growth>> growths(const std::vector<Cell>& cells, int cpus_per_core) {
+  std::map<std::pair<Kind, std::size_t>, std::vector<const Cell*>> rows;
+  for (const Cell& c : cells) {
+    if (c.seconds_per_epoch && !c.batch_per_rank) {
+      rows[{{c.backend, c.threads}, c.batch}].push_back(&c);
+    }
+  }
+  std::map<Kind, std::vector<Growth>> result;
+  for (auto& [key, row] : rows) {
+    std::ranges::sort(row, {}, &Cell::ranks);
+    for (std::size_t i = 1; i < row.size(); ++i) {
+      const double ideal = ideal_of(*row[i - 1], *row[i], cpus_per_core);
+      if (ideal > 1) result[key.first].push_back({row[i - 1], row[i], ideal});
+    }
+  }
+  return result;
+}
+
+/// What a rank of a backend computes on, for a sentence.
+std::string unit_of(const std::string& backend) { return is_device(backend) ? "GPU" : "rank"; }
+
+std::string kind_text(const Kind& kind) {
+  const auto& [backend, threads] = kind;
+  if (unit_of(backend) != "rank") return backend;
+  return fmt::format("{}, {} thread{} a rank", backend, threads, threads == 1 ? "" : "s");
+}
+
+std::string growth_text(const Growth& g) {
+  return fmt::format("batch {} from {} to {} {}s: {}, {:.3g} would be ideal{}", g.to->batch,
+                     g.from->ranks, g.to->ranks, unit_of(g.to->backend),
+                     quicker_text(*g.from, *g.to), g.ideal,
+                     is_suspect(g.quicker() / g.ideal) ? ", so one of the two is suspect" : "");
+}
+
+std::string where_ranks_stop_paying(const Kind& kind, const std::vector<Growth>& all) {
+  const std::string unit = unit_of(kind.first);
+  const auto images = [](const Growth& g) { return images_a_rank(*g.to); };
+  std::vector<Growth> poor;
+  std::ranges::copy_if(all, std::back_inserter(poor), [](const Growth& g) { return !g.pays(); });
+  if (poor.empty()) {
+    const Growth least = *std::ranges::min_element(all, {}, images);
+    return fmt::format("{}: more {}s paid in every row, down to {:.3g} images a {} and step ({})",
+                       kind_text(kind), unit, images(least), unit, growth_text(least));
+  }
+  const Growth most = *std::ranges::max_element(poor, {}, images);
+  std::string text =
+      fmt::format("{}: adding {}s stopped paying at {:.3g} images a {} and step ({})",
+                  kind_text(kind), unit, images(most), unit, growth_text(most));
+  const bool mixed = std::ranges::any_of(
+      all, [&](const Growth& g) { return g.pays() && images(g) <= images(most); });
+  return mixed ? text + "; in other rows fewer still paid" : text;
+}
+
+/// Sentences about CPUs that were divided in several ways, a batch each.
+std::vector<std::string> best_splits(const std::vector<Cell>& cells) {
+  std::map<std::tuple<std::string, int, std::size_t>, std::vector<const Cell*>> places;
+  for (const Cell& c : cells) {
+    if (c.seconds_per_epoch && !c.batch_per_rank) {
+      places[{c.backend, c.cpus, c.batch}].push_back(&c);
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& [key, splits] : places) {
+    if (splits.size() < 2) continue;
+    const auto [best, worst] = std::ranges::minmax_element(
+        splits, {}, [](const Cell* c) { return *c->seconds_per_epoch; });
+    lines.push_back(
+        fmt::format("{}: best split of {} CPUs at batch {}: {} x {} thread{}, {} as {} x {}",
+                    (*best)->backend, (*best)->cpus, (*best)->batch, ranks_text((*best)->ranks),
+                    (*best)->threads, (*best)->threads == 1 ? "" : "s",
+                    quicker_text(**worst, **best), (*worst)->ranks, (*worst)->threads));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> remarks(const CellTable& table) {
+  std::vector<std::string> lines;
+  for (const auto& [kind, all] : growths(table.cells, table.machine.cpus_per_core)) {
+    lines.push_back(where_ranks_stop_paying(kind, all));
+  }
+  for (std::string& line : best_splits(table.cells)) lines.push_back(std::move(line));
+  return lines;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cells/cells.h"
+
+/// What limits a cell, and what a table says as a whole, in words with their numbers.
+namespace cputrain {
+
+/// Parts of an epoch from which a wait (for input, for messages, for other ranks) and memory are
+/// causes worth naming, in measured and in simulated cells.
+inline constexpr double kWaitLimits = 0.1, kMemoryLimits = 0.25;
+
+/// More than so many times the speed that its CPUs explain, a cell is suspect: the one it is
+/// compared with was disturbed or computed in other pieces, or the machine gave it more clock or
+/// cache.
+inline constexpr double kMostSpeedUp = 1.1;
+/// That, of a speed-up divided by what the CPUs explain.
+bool is_suspect(double efficiency);
+
+/// From this efficiency on, tables print more than 100.0 %.
+inline constexpr double kAboveLinear = 1.0005;
+
+/// From the cell's budget and the limits measured beside it: the largest of waiting for input,
+/// communication that backward did not hide and waiting for other ranks, where it is a tenth of the
+/// epoch or more; `memory bandwidth`, where weights and gradients of `parameters` numbers alone
+/// need a quarter of a step to come from memory and go back. The larger of them where both hold,
+/// `compute` where neither does. Where the host of a virtual machine took a twentieth of a rank's
+/// CPU time or more, that is added. Empty without figures.
+CellLimits explain(const Cell&, double parameters);
+
+/// Sentences about the table, of every backend: the batch per rank below which more ranks stop
+/// paying (those added bring less than half of what they should), for each number of threads; steps
+/// to more ranks that are suspect by kMostSpeedUp are called so; and the split of CPUs into ranks
+/// and threads that was quickest. Both by medians, with what the
+/// repeats leave open beside them. Empty where the table cannot say.
+std::vector<std::string> remarks(const CellTable&);
+
+}  // namespace cputrain

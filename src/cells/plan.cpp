@@ -1,0 +1,115 @@
+#include "cells/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/text.h"
+
+namespace cputrain {
+namespace {
+
+/// One cell for each batch, of either kind.
+void add_batches(const SweepGrid& grid, const Cell& place, std::vector<Cell>& cells) {
+  for (const std::size_t batch : grid.batches) {
+    cells.push_back(place);
+    cells.back().batch = batch;
+  }
+  for (const std::size_t each : grid.batches_per_rank) {
+    cells.push_back(place);
+    cells.back().batch = each * static_cast<std::size_t>(place.ranks);
+    cells.back().batch_per_rank = static_cast<int>(each);
+  }
+}
+
+}  // namespace
+
+SweepCells cells_of(const SweepGrid& grid) {
+  SweepCells result;
+  const auto divided = std::ranges::find_if_not(grid.backends, is_device);
+  for (const std::string& backend : grid.backends) {
+    const std::vector<int> splits = is_device(backend) ? std::vector{1} : grid.threads;
+    for (const int cpus : grid.cpus) {
+      for (const int threads : splits) {
+        if (cpus % threads == 0) {
+          Cell place;
+          place.cpus = cpus;
+          place.backend = backend;
+          place.threads = threads;
+          place.ranks = cpus / threads;
+          add_batches(grid, place, result.cells);
+        } else if (backend == *divided) {
+          result.left_out.push_back(fmt::format(
+              "{} CPUs are no whole number of ranks with {} threads each", cpus, threads));
+        }
+      }
+    }
+  }
+  return result;
+}
+
+std::string cell_name(const Cell& c) {
+  const std::string batch =
+      c.batch_per_rank ? fmt::format("w{}", *c.batch_per_rank) : fmt::format("b{}", c.batch);
+  return fmt::format("np{}-t{}-{}-{}", c.ranks, c.threads, batch, c.backend);
+}
+
+std::string cell_text(const Cell& c) {
+  return fmt::format("{} rank{} x {} thread{}, batch {}{}, {}", c.ranks, c.ranks == 1 ? "" : "s",
+                     c.threads, c.threads == 1 ? "" : "s", c.batch,
+                     c.batch_per_rank ? fmt::format(" ({} a rank)", *c.batch_per_rank) : "",
+                     c.backend);
+}
+
+std::size_t EpochSize::images_of_step(std::size_t batch) const { return std::min(batch, images); }
+
+double EpochSize::steps(std::size_t batch) const {
+  const double each = static_cast<double>(images_of_step(batch));
+  const double steps = static_cast<double>(images) / each;
+  return drop_last ? std::floor(steps) : steps;
+}
+
+double EpochSize::images_in(std::size_t batch) const {
+  return steps(batch) * static_cast<double>(images_of_step(batch));
+}
+
+StepPlan steps_for(const Cell& cell, const EpochSize& epoch, std::optional<int> asked) {
+  const std::size_t batch = epoch.images_of_step(cell.batch);
+  constexpr int kLeast = 5, kMost = 25;
+  constexpr std::size_t kImages = 2048;
+  const auto usual = static_cast<int>(std::min<std::size_t>(kImages / batch, kMost));
+  // A convolution tries up to four methods in three micro-batches each (backends/cpu), and a rank
+  // computes at most 32 images at once, or twice its threads. Only images and the time left are
+  // planned by this: how long the trials were, the run's steps say.
+  constexpr std::size_t kTrials = 12, kMicroBatch = 32;
+  const std::size_t share = batch / static_cast<std::size_t>(cell.ranks);
+  const std::size_t most = std::max(kMicroBatch, 2 * static_cast<std::size_t>(cell.threads));
+  const std::size_t at_once = std::max<std::size_t>(share / most, 1);
+  StepPlan plan;
+  plan.measured = asked.value_or(std::max(usual, kLeast));
+  plan.warm_up = 1 + static_cast<int>((kTrials + at_once - 1) / at_once);
+  const auto steps =
+      static_cast<std::size_t>(plan.warm_up) + static_cast<std::size_t>(plan.measured);
+  plan.images = std::min(epoch.images, steps * batch);
+  return plan;
+}
+
+std::string quoted(const std::string& word) {
+  const bool plain = std::ranges::all_of(word, [](unsigned char c) {
+    return std::isalnum(c) ||
+           std::string_view("-_./,:=+@%").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain && !word.empty()) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string command_line(const std::vector<std::string>& words) {
+  std::vector<std::string> parts;
+  for (const std::string& word : words) parts.push_back(quoted(word));
+  return join(parts, " ");
+}
+
+}  // namespace cputrain

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cells/cells.h"
+
+/// From the figures of a grid to its cells, and from a cell to the training that measures it.
+namespace cputrain {
+
+/// The grid as asked for. Every list but one of the two of batches has an entry.
+struct SweepGrid {
+  std::vector<int> cpus;
+  std::vector<int> threads{1};       ///< of a rank: CPUs are divided by it; devices are a rank each
+  std::vector<std::size_t> batches;  ///< global
+  std::vector<std::size_t> batches_per_rank;  ///< the global batch grows with the ranks
+  std::vector<std::string> backends;
+};
+
+struct SweepCells {
+  std::vector<Cell> cells;            ///< what says which they are; no figures yet
+  std::vector<std::string> left_out;  ///< combinations that make no cell, with the reason
+};
+
+/// Backends outermost, then CPUs, threads, batches.
+SweepCells cells_of(const SweepGrid&);
+
+/// "np2-t1-b256-cpu" (ranks, threads of each, global batch), "np2-t1-w128-cpu" where 128 is the
+/// batch of each rank.
+std::string cell_name(const Cell&);
+
+/// "2 ranks x 1 thread, batch 256, cpu".
+std::string cell_text(const Cell&);
+
+/// An epoch of the whole training set.
+struct EpochSize {
+  std::size_t images = 0;
+  bool drop_last = false;  ///< what fills no whole step is left out
+
+  /// Images of most steps: the batch, or all there are.
+  std::size_t images_of_step(std::size_t batch) const;
+  /// With a fraction for the short last step, which takes about that part of the time.
+  double steps(std::size_t batch) const;
+  /// Images of all these steps.
+  double images_in(std::size_t batch) const;
+};
+
+/// Steps of a training that measures a cell.
+struct StepPlan {
+  int warm_up = 0;   ///< until convolutions have found their algorithms, at the most; not counted
+  int measured = 0;  ///< after them: the training goes on until it has made so many
+  std::size_t images = 0;  ///< training pictures needed for all of them
+};
+
+/// `asked`: steps to be measured; else 5, or up to 25 that hold 2,048 images.
+StepPlan steps_for(const Cell&, const EpochSize&, std::optional<int> asked);
+
+/// A word as a shell reads it back.
+std::string quoted(const std::string& word);
+std::string command_line(const std::vector<std::string>& words);
+
+}  // namespace cputrain

@@ -1,0 +1,104 @@
+#include "cells/series_identity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace cputrain {
+namespace {
+
+std::string machine_text(const CellMachine& m) {
+  if (!m.platform.empty()) return m.platform;
+  const std::string name = m.cpu.empty() ? m.host : m.cpu;
+  if (name.empty()) return "unknown machine";
+  return m.cores > 0 ? fmt::format("{}, {} cores", name, m.cores) : name;
+}
+
+/// Texts of builds are long: names have their numbers, which count from 1.
+std::vector<std::string> builds_of(const std::vector<SeriesIdentity>& all) {
+  std::vector<std::string> builds;
+  for (const SeriesIdentity& one : all) {
+    if (std::ranges::find(builds, one.build) == builds.end()) builds.push_back(one.build);
+  }
+  return builds;
+}
+
+/// Whether another series of this backend on this machine has another build.
+bool build_matters(const SeriesIdentity& own, const std::vector<SeriesIdentity>& all) {
+  return std::ranges::any_of(all, [&](const SeriesIdentity& one) {
+    return one.backend == own.backend && one.machine == own.machine &&
+           one.simulated == own.simulated && one.build != own.build;
+  });
+}
+
+/// Those that not all series have alike.
+std::string options_text(const SeriesIdentity& own, const std::vector<SeriesIdentity>& all) {
+  std::string text;
+  for (const auto& [name, value] : own.options) {
+    const bool common = std::ranges::all_of(all, [&](const SeriesIdentity& one) {
+      const auto found = one.options.find(name);
+      return found != one.options.end() && found->second == value;
+    });
+    if (!common) text += ", " + option_text(name, value);
+  }
+  return text;
+}
+
+}  // namespace
+
+SeriesIdentity identity_of(const CellTable& t, const Cell& c) {
+  return {.backend = c.backend,
+          .machine = machine_text(t.machine),
+          .simulated = c.status == CellStatus::simulated || !t.machine.platform.empty(),
+          .model = t.model,
+          .image_size = t.image_size,
+          .images = t.images_per_epoch,
+          .data = t.data,
+          .build = t.machine.build,
+          .options = t.options};
+}
+
+std::string name_of(const SeriesIdentity& own, const std::vector<SeriesIdentity>& all) {
+  std::set<std::pair<std::string, bool>> machines;
+  std::set<std::pair<std::string, int>> models;
+  std::set<std::size_t> epochs;
+  std::set<std::string> data;
+  for (const SeriesIdentity& one : all) {
+    if (one.backend == own.backend) machines.emplace(one.machine, one.simulated);
+    models.emplace(one.model, one.image_size);
+    epochs.insert(one.images);
+    data.insert(one.data);
+  }
+  std::string name = own.backend;
+  if (machines.size() > 1) name += ", " + own.machine + (own.simulated ? ", simulated" : "");
+  if (models.size() > 1)
+    name += fmt::format(", {} at {}x{}", own.model, own.image_size, own.image_size);
+  if (epochs.size() > 1) name += fmt::format(", {} images", own.images);
+  if (data.size() > 1) name += ", data " + (own.data.empty() ? "not said" : own.data);
+  name += options_text(own, all);
+  if (build_matters(own, all)) {
+    const auto builds = builds_of(all);
+    name += fmt::format(", build {}", std::ranges::find(builds, own.build) - builds.begin() + 1);
+  }
+  return name;
+}
+
+std::vector<std::string> identity_remarks(const std::vector<SeriesIdentity>& all) {
+  std::vector<std::string> remarks;
+  if (std::ranges::none_of(all, [&](const SeriesIdentity& i) { return build_matters(i, all); })) {
+    return remarks;
+  }
+  for (const std::string& build : builds_of(all)) {
+    remarks.push_back(
+        fmt::format("Build {}: {}.", remarks.size() + 1, build.empty() ? "not said" : build));
+  }
+  return remarks;
+}
+
+std::string option_text(const std::string& name, const std::string& value) {
+  return value == "true" ? "--" + name : fmt::format("--{} {}", name, value);
+}
+
+}  // namespace cputrain

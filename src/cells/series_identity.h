@@ -1,0 +1,38 @@
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cells/cells.h"
+
+namespace cputrain {
+
+/// Everything that makes times incomparable: figures of two of these are never mixed. A simulation
+/// of a machine and a measurement on it are two.
+struct SeriesIdentity {
+  std::string backend, machine;
+  bool simulated = false;
+  std::string model;
+  int image_size = 0;
+  std::size_t images = 0;  ///< an epoch
+  std::string data, build;
+  std::map<std::string, std::string> options;
+
+  auto operator<=>(const SeriesIdentity&) const = default;
+};
+
+SeriesIdentity identity_of(const CellTable&, const Cell&);
+
+/// "cpu", and what tells it from others: "cpu, AMD EPYC, 2 cores, --precision bf16".
+std::string name_of(const SeriesIdentity&, const std::vector<SeriesIdentity>& all);
+
+/// What the numbers of builds in these names mean.
+std::vector<std::string> identity_remarks(const std::vector<SeriesIdentity>& all);
+
+/// "--precision bf16"; "--reproducible" of a switch.
+std::string option_text(const std::string& name, const std::string& value);
+
+}  // namespace cputrain

@@ -1,9 +1,0 @@
-#include "core/clock.h"
-
-namespace cputrain {
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace cputrain

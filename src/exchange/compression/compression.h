@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/allreduce_choice.h"
+#include "compute/parameters.h"
+#include "exchange/gradient_sum.h"
+
+/// What --compress says: how gradients travel between ranks, or between nodes.
+namespace cputrain {
+
+struct Compression {
+  enum class Method { none, fp16, bf16, topk, powersgd };
+  Method method = Method::none;
+  double fraction = 0.01;  ///< of topk: the part that is sent
+  int rank = 4;            ///< of powersgd
+
+  bool operator==(const Compression&) const = default;
+};
+
+/// none | fp16 | bf16 | topk[:FRACTION] | powersgd[:RANK]. Throws Error(usage).
+Compression parse_compression(const std::string& text);
+/// The same words back.
+std::string to_text(const Compression&);
+/// Those that change something, each as it is by default.
+std::vector<Compression> compressions();
+
+/// Error(usage) where the two exclude each other: what shares memory sends nothing, and a parameter
+/// server is there for comparison only.
+void check_compression(const Compression&, const AllreduceChoice&);
+
+/// The sum over the channel's ranks of gradients that lie as `layout` says.
+std::unique_ptr<GradientSum> make_gradient_sum(const Compression&, const ParameterLayout&, Channel);
+
+}  // namespace cputrain

@@ -1,0 +1,220 @@
+// PowerSGD: a gradient matrix M travels as two thin factors, found by one step of subspace
+// iteration that starts from those of the step before. P = M Q, summed and made orthonormal, then
+// Q = M^T P, summed; the sum is P Q^T. What a rank's own P Q^T lacks of its M is added to its
+// gradient of the next step. Vogels, Karimireddy and Jaggi, arXiv 1905.13727, algorithms 1 and 2.
+//
+// A parameter of two or more extents is a matrix whose columns are its last extent, in panels as
+// the backend stores it (compute/parameters.h); rows in whatever order. Of a range that cuts a
+// parameter, whole panels form the matrix, or whole rows where there is one panel. Vectors,
+// matrices too small to gain, and what is left over travel as they are.
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/random.h"
+#include "exchange/compression/compression.h"
+#include "exchange/compression/low_rank.h"
+#include "exchange/compression/sums.h"
+#include "system/pages.h"
+
+namespace cputrain {
+namespace {
+
+/// Part of a parameter that lies in a range; where its factors lie in the arrays that travel.
+struct Matrix {
+  std::size_t begin;  ///< in the range
+  LowRankShape shape;
+  std::uint32_t parameter;
+  std::size_t p = 0, q = 0;
+
+  std::size_t end() const { return begin + shape.size(); }
+};
+
+/// What a range consists of.
+struct Parts {
+  std::vector<Matrix> matrices;
+  std::vector<Range> rest;  ///< in the range
+  std::size_t left = 0;     ///< elements of the rest and all P
+  std::size_t right = 0;    ///< elements of all Q
+};
+
+/// What can be a matrix of a parameter that lies in the range, at least in part.
+Matrix matrix_in(Range range, const Parameter& parameter, std::size_t rank) {
+  const auto columns = static_cast<std::size_t>(parameter.extents.back());
+  const std::size_t panel = parameter.panel > 0 ? parameter.panel : columns;
+  const std::size_t panels = (columns + panel - 1) / panel;
+  const std::size_t rows = parameter.range.size() / (panels * panel);
+  const std::size_t unit = panels == 1 ? panel : rows * panel;  // what is not cut
+  const std::size_t most = panels == 1 ? rows : panels;
+  const std::size_t begin = std::max(range.begin, parameter.range.begin) - parameter.range.begin;
+  const std::size_t end = std::min(range.end, parameter.range.end) - parameter.range.begin;
+  const std::size_t first = (begin + unit - 1) / unit;
+  const std::size_t last = std::max(first, std::min(end / unit, most));
+  return {.begin = parameter.range.begin + first * unit - range.begin,
+          .shape = {.rows = panels == 1 ? last - first : rows,
+                    .columns = panels == 1 ? panel : (last - first) * panel,
+                    .panel = panel,
+                    .rank = rank},
+          .parameter = 0};
+}
+
+Parts parts_of(Range range, const ParameterLayout& layout, std::size_t rank) {
+  Parts parts;
+  for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
+    const Parameter& parameter = layout.parameters[i];
+    const bool outside = parameter.range.end <= range.begin || parameter.range.begin >= range.end;
+    if (!parameter.learnt || outside || parameter.extents.size() < 2) continue;
+    Matrix matrix = matrix_in(range, parameter, rank);
+    matrix.parameter = static_cast<std::uint32_t>(i);
+    const LowRankShape& shape = matrix.shape;
+    if (shape.p_size() + shape.q_size() < shape.size()) parts.matrices.push_back(matrix);
+  }
+  std::ranges::sort(parts.matrices, {}, &Matrix::begin);
+  std::size_t done = 0;
+  const auto add_rest = [&](std::size_t until) {
+    if (until > done) parts.rest.push_back({done, until});
+    parts.left += until - done;
+  };
+  for (const Matrix& matrix : parts.matrices) {
+    add_rest(matrix.begin);
+    done = matrix.end();
+  }
+  add_rest(range.size());
+  for (Matrix& matrix : parts.matrices) {
+    matrix.p = std::exchange(parts.left, parts.left + matrix.shape.p_size());
+    matrix.q = std::exchange(parts.right, parts.right + matrix.shape.q_size());
+  }
+  return parts;
+}
+
+/// Column k of the first Q of a parameter: the same on all ranks, from -1 to 1.
+template <class T>
+void draw_column(const Matrix& matrix, std::size_t k, T* column) {
+  const RandomStream stream(0, Purpose::compression, matrix.parameter,
+                            static_cast<std::uint32_t>(k));
+  for (std::size_t j = 0; j < matrix.shape.columns; ++j) {
+    const auto words = stream.at(static_cast<std::uint32_t>(j / 4));
+    column[j] = static_cast<T>(2 * unit_float(words[j % 4]) - 1);
+  }
+}
+
+/// Columns of length 1, so that P has the gradient's scale. One that brought nothing begins anew.
+template <class T>
+void start_from(const Matrix& matrix, T* q) {
+  for (std::size_t k = 0; k < matrix.shape.rank; ++k) {
+    T* const column = q + k * matrix.shape.columns;
+    T length = std::sqrt(dot(column, column, matrix.shape.columns));
+    if (length == 0) {
+      draw_column(matrix, k, column);
+      length = std::sqrt(dot(column, column, matrix.shape.columns));
+    }
+    scale(column, 1 / length, matrix.shape.columns);
+  }
+}
+
+template <class T>
+class PowerSgdSum final : public GradientSum {
+ public:
+  PowerSgdSum(const ParameterLayout& layout, int rank, Channel channel)
+      : layout_(layout),
+        rank_(static_cast<std::size_t>(rank)),
+        unsent_(layout.gradient_size * sizeof(T)),
+        channel_(std::move(channel)) {}
+
+  void sum(Range range, const Array& gradients) override {
+    State& state = state_of(range);
+    const Parts& parts = state.parts;
+    T* const sum = gradients.as<T>().data();
+    T* const unsent = reinterpret_cast<T*>(unsent_.bytes().data()) + range.begin;
+    left_.resize(std::max(left_.size(), parts.left));
+    right_.resize(std::max(right_.size(), parts.right));
+
+    pack_rest(parts, sum);
+    for (const Matrix& m : parts.matrices) {
+      add_scaled(unsent + m.begin, T{1}, sum + m.begin, m.end() - m.begin);
+      multiply(unsent + m.begin, state.q.data() + m.q, left_.data() + m.p, m.shape);
+    }
+    channel_.allreduce->sum(Array::of(std::span(left_).first(parts.left)));
+    for (const Matrix& m : parts.matrices) {
+      orthonormalise(left_.data() + m.p, m.shape.rows, m.shape.rank);
+      multiply_transposed(unsent + m.begin, left_.data() + m.p, state.q.data() + m.q, m.shape);
+    }
+    std::copy_n(state.q.begin(), parts.right, right_.begin());
+    channel_.allreduce->sum(Array::of(std::span(right_).first(parts.right)));
+    unpack_rest(parts, sum);
+    for (const Matrix& m : parts.matrices) rebuild(m, state.q.data() + m.q, sum, unsent);
+  }
+
+  double volume(Range range) const override {
+    const Parts parts = parts_of(range, layout_, rank_);
+    return static_cast<double>((parts.left + parts.right) * sizeof(T));
+  }
+  std::size_t memory() const override { return unsent_.bytes().size(); }
+  std::string name() const override {
+    return to_text({.method = Compression::Method::powersgd, .rank = static_cast<int>(rank_)});
+  }
+
+ private:
+  /// Of a range: its parts, and the Q that the next step starts from.
+  struct State {
+    Parts parts;
+    std::vector<T> q;
+  };
+
+  State& state_of(Range range) {
+    const auto [found, is_new] = states_.try_emplace({range.begin, range.end});
+    State& state = found->second;
+    if (is_new) {
+      state.parts = parts_of(range, layout_, rank_);
+      state.q.assign(state.parts.right, T{0});
+      for (const Matrix& matrix : state.parts.matrices) start_from(matrix, &state.q[matrix.q]);
+    }
+    return state;
+  }
+
+  void pack_rest(const Parts& parts, const T* sum) {
+    T* to = left_.data();
+    for (const Range& r : parts.rest) to = std::copy(sum + r.begin, sum + r.end, to);
+  }
+  void unpack_rest(const Parts& parts, T* sum) const {
+    const T* from = left_.data();
+    for (const Range& r : parts.rest) {
+      std::copy_n(from, r.size(), sum + r.begin);
+      from += r.size();
+    }
+  }
+
+  /// The sum of all ranks, and what this rank still owes; q: its own one, then the next step's.
+  void rebuild(const Matrix& m, T* q, T* sum, T* unsent) {
+    const T* const p = left_.data() + m.p;
+    const T* const q_sum = right_.data() + m.q;
+    std::fill(sum + m.begin, sum + m.end(), T{0});
+    add_product(sum + m.begin, T{1}, p, q_sum, m.shape);
+    add_product(unsent + m.begin, T{-1}, p, q, m.shape);
+    std::copy_n(q_sum, m.shape.q_size(), q);
+    start_from(m, q);
+  }
+
+  ParameterLayout layout_;
+  std::size_t rank_;
+  Pages unsent_;  ///< of every element of the arena; pages that no range touches take no memory
+  Channel channel_;
+  std::map<std::pair<std::size_t, std::size_t>, State> states_;
+  std::vector<T> left_, right_;  ///< what travels: the rest and all P, then all Q
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<GradientSum> make_power_sgd_sum(const ParameterLayout& layout, int rank,
+                                                Channel channel) {
+  return std::make_unique<PowerSgdSum<T>>(layout, rank, std::move(channel));
+}
+
+template std::unique_ptr<GradientSum> make_power_sgd_sum<float>(const ParameterLayout&, int,
+                                                                Channel);
+template std::unique_ptr<GradientSum> make_power_sgd_sum<double>(const ParameterLayout&, int,
+                                                                 Channel);
+
+}  // namespace cputrain

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/sum_arrays.h"
+#include "compute/parameters.h"
+
+namespace cputrain {
+
+/// Where the time of one exchange went on this rank, in seconds.
+struct ExchangeTimes {
+  double straggler_wait = 0;     ///< waiting for the last rank to arrive
+  double allreduce_exposed = 0;  ///< communication that backward did not hide
+  double optimizer = 0;
+  double within_ready = 0;  ///< how much of it passed in calls of ready(), inside backward
+};
+
+/// What an exchange has allocated, in bytes.
+struct ExchangeMemory {
+  std::size_t own = 0;          ///< of this rank
+  std::size_t node = 0;         ///< once a node, whatever the number of its ranks
+  std::size_t own_weights = 0;  ///< the part of `own` that is weights
+};
+
+/// Looks at the reduced gradients of all owned ranges, changes them if need be, and returns numbers
+/// to be summed over the owners of ranges: norms of the whole, which must be known before the first
+/// weight changes. The exchange puts the sums into the same memory.
+using Measure = std::function<std::span<double>()>;
+
+/// Gradients in, new weights out: reduces gradients over all ranks, has the owned ranges updated
+/// and publishes the new weights. Owns the arenas, since where the sum is formed and how many
+/// copies of the weights a node keeps is the implementation's secret (an allreduce with a replica
+/// a rank, slices over shared memory with one copy a node, a parameter server, ...).
+///
+/// Every rank makes the same calls in the same order, ranks without images included.
+class GradientExchange {
+ public:
+  virtual ~GradientExchange() = default;
+
+  /// The weights, and the gradients as update() finds them: summed over ranks where this rank owns
+  /// them.
+  virtual Arenas arenas() const = 0;
+  /// What lane `lane` of this rank computes on: the program's own arenas where it has one lane.
+  virtual Arenas lane_arenas([[maybe_unused]] int lane) const { return arenas(); }
+
+  /// The parts of the arena whose weights this rank updates: optimizer state is kept for these
+  /// only.
+  virtual std::span<const Range> owned() const = 0;
+
+  /// Backward of micro-batch k of this step begins (the last one or not): how it must write. A step
+  /// starts with k = 0.
+  virtual Accumulate begin(int k, bool last) = 0;
+
+  /// Of this micro-batch, gradients [0, n) are final, and weights [0, n) are not read any more. In
+  /// the last one, buckets that are complete start to travel while backward goes on.
+  virtual void ready(std::size_t n) = 0;
+
+  /// Waits until the sums are there, calls the measures one after the other, each with the sums of
+  /// the one before at hand, then update for every owned range, and returns when this rank's
+  /// weights are those of all ranks. Where every rank owns everything, a measure is whole already;
+  /// where ranks own different ranges, the exchange adds the numbers up over ranks. `ready(size of
+  /// the gradients)` must have been called.
+  virtual ExchangeTimes finish(std::span<const Measure> measures,
+                               const std::function<void(Range)>& update) = 0;
+  ExchangeTimes finish(const std::function<void(Range)>& update) { return finish({}, update); }
+
+  /// Gives the weights of rank 0 to all ranks. Collective.
+  virtual void spread_weights() = 0;
+
+  /// How often the weights have changed, times two; odd while any rank changes them. Between two
+  /// equal even answers the weights were those of a completed step. For other threads.
+  virtual std::uint64_t weights_version() const = 0;
+
+  virtual ExchangeMemory memory() const = 0;
+  /// "slices over shared memory": for the log.
+  virtual std::string describe() const = 0;
+};
+
+/// Ends of the buckets: parameter boundaries, in arena order, each bucket at least `bucket_bytes`
+/// (the last may be smaller). The same on every rank.
+std::vector<std::size_t> bucket_ends(const ParameterLayout&, std::size_t bucket_bytes);
+
+}  // namespace cputrain

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+#include "comm/node_map.h"
+#include "compute/factors.h"
+#include "exchange/buckets.h"
+#include "exchange/compression/compression.h"
+#include "exchange/exchange.h"
+#include "exchange/gradient_sum.h"
+
+/// The ways to exchange gradients. make_exchange.h chooses one.
+namespace cputrain {
+
+/// What they have in common.
+struct ExchangeParts {
+  Communicator& communicator;
+  ParameterLayout layout;
+  std::size_t bucket_bytes = 0;  ///< cut buckets at about this size, at parameter boundaries
+  Overlap overlap = Overlap::none;
+  std::function<void()> on_thread_start = {};  ///< of the thread that overlaps, if there is one
+  SumArrays sum = sum_plainly;                 ///< by the calling thread's cores
+  /// Where sums are to be the same bits at any number of ranks: how many leaves each rank computes
+  /// at once. 0: they need not be.
+  int lanes = 0;
+  Compression compression{};                        ///< of what is sent
+  AddProducts add_products = add_products_plainly;  ///< of leaves
+};
+
+/// Every rank keeps a replica of the weights and updates all of it: buckets of gradients are summed
+/// one by one, in place. All ranks then apply the same update to the same numbers.
+/// Memory: two arenas a rank.
+std::unique_ptr<GradientExchange> make_replica_exchange(const ExchangeParts&,
+                                                        std::unique_ptr<GradientSum>);
+
+/// Slices over shared memory. Gradients of all ranks of a node lie in one shared block; each of the
+/// first `lanes` ranks of a node sums its slice over them in the order of ranks, then over nodes
+/// with the owners of the same slice there (`between_nodes`; all slices travel at once), updates it
+/// and writes it into the node's one copy of the weights. After "ZeRO" (Rajbhandari et al. 2020,
+/// stage 1) within the node; what nodes send is 2 n (K - 1) / K bytes each for K nodes.
+/// Of a sharded parameter each rank updates its own rows, whose gradient it alone of its node has
+/// made and which travel between nodes as a slice does; all nodes must then have as many ranks.
+/// Where ranks keep moving statistics of their own, each also has a replica of the weights, which
+/// it copies from the node's. Throws Error(internal) on all ranks where shared memory cannot be had
+/// on one node.
+std::unique_ptr<GradientExchange> make_node_exchange(const ExchangeParts&, const NodeMap&,
+                                                     std::unique_ptr<GradientSum> between_nodes);
+
+/// The same bits at any number of ranks, nodes and lanes (`parts.lanes` of each rank, at least 1):
+/// the gradients of leaves, which are a fixed number of images each, are added one after the other
+/// in the order of images, micro-batch by micro-batch, each rank adding up its slice over all
+/// leaves of all ranks. Micro-batch k of a step has the leaves behind those of micro-batch k - 1,
+/// dealt to the ranks in order. Within a node leaves lie in shared memory, and sums and weights as
+/// in make_node_exchange; between nodes every leaf travels: n bytes a leaf to each other node, or
+/// less where gradients are factors, whose products the owner of a slice forms itself.
+std::unique_ptr<GradientExchange> make_ordered_exchange(const ExchangeParts&, const NodeMap&);
+
+/// Rank 0 owns all weights: it sums the gradients of all ranks, updates and sends new weights to
+/// all. 2 P n bytes through one rank; there for comparison.
+std::unique_ptr<GradientExchange> make_server_exchange(const ExchangeParts&);
+
+}  // namespace cputrain

@@ -1,0 +1,48 @@
+#include "exchange/gradient_sum.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace cputrain {
+namespace {
+
+class PlainSum final : public GradientSum {
+ public:
+  PlainSum(DType dtype, Channel channel) : dtype_(dtype), channel_(std::move(channel)) {}
+  void sum(Range, const Array& gradients) override { channel_.allreduce->sum(gradients); }
+  double volume(Range range) const override {
+    return static_cast<double>(range.size() * size_of(dtype_));
+  }
+  std::size_t memory() const override { return 0; }
+  std::string name() const override { return "they are"; }
+
+ private:
+  DType dtype_;
+  Channel channel_;
+};
+
+}  // namespace
+
+std::unique_ptr<GradientSum> make_plain_sum(DType dtype, Channel channel) {
+  return std::make_unique<PlainSum>(dtype, std::move(channel));
+}
+
+double compression_ratio(const GradientSum& sum, std::span<const Range> ranges, DType dtype) {
+  double plain = 0, moved = 0;
+  for (const Range& range : ranges) {
+    plain += static_cast<double>(range.size() * size_of(dtype));
+    moved += sum.volume(range);
+  }
+  return moved > 0 ? plain / moved : 1;
+}
+
+std::string describe_volume(const GradientSum& sum, std::span<const Range> ranges, DType dtype) {
+  const double ratio = compression_ratio(sum, ranges, dtype);
+  if (ratio == 1) return "";
+  const bool fewer = ratio > 1;
+  return fmt::format(", gradients as {}: {:.1f} times {} bytes", sum.name(),
+                     fewer ? ratio : 1 / ratio, fewer ? "fewer" : "more");
+}
+
+}  // namespace cputrain

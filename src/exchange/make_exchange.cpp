@@ -1,0 +1,194 @@
+#include "exchange/make_exchange.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "comm/contestants.h"
+#include "comm/open_channel.h"
+#include "core/error.h"
+#include "system/pages.h"
+
+namespace cputrain {
+namespace {
+
+using Scheme = AllreduceChoice::Scheme;
+
+constexpr int kRepeat = 3;
+
+struct Measured {
+  std::string name;
+  double seconds;
+};
+
+std::string describe(std::size_t bytes, const std::vector<Measured>& times) {
+  std::string text;
+  for (const Measured& time : times) {
+    text += fmt::format("{}{} {:.1f} ms", text.empty() ? "" : ", ", time.name, 1e3 * time.seconds);
+  }
+  return fmt::format("Allreduce of {:.1f} MB: {}; takes ", static_cast<double>(bytes) / 1e6, text);
+}
+
+/// Every algorithm on an array of so many bytes.
+std::vector<Measured> time_algorithms(Communicator& communicator, const OpenChannel& open,
+                                      std::size_t bytes) {
+  const Pages memory(bytes);
+  const Array numbers{memory.bytes().data(), bytes / sizeof(float), DType::f32};
+  std::vector<Measured> times;
+  for (const std::string& name : allreduce_algorithms()) {
+    const auto contestant = between_ranks(numbers, open({{name}}));
+    times.push_back({name, median_time(communicator, *contestant, kRepeat)});
+  }
+  return times;
+}
+
+/// On one node: shared memory and MPI's own messages, on a sample of the gradients that is small
+/// enough for many ranks. Nothing where there is no room
+/// for it.
+std::vector<Measured> time_node(const ExchangeParts& parts, const NodeMap& map, std::size_t bytes) {
+  const std::size_t elements = bytes / sizeof(float);
+  const SharedArrays shared(parts.communicator, elements);
+  if (!shared.failure.empty()) return {};
+  const auto shm = within_node(parts.communicator, map, shared, parts.sum,
+                               open_lane(parts.communicator, map, {{"tree"}}));
+  const auto mpi = between_ranks(shm->input(), open_world(parts.communicator, {{"mpi"}}));
+  return {{"shm", median_time(parts.communicator, *shm, kRepeat)},
+          {"mpi", median_time(parts.communicator, *mpi, kRepeat)}};
+}
+
+std::unique_ptr<GradientSum> make_sum(const ExchangeParts& parts, Channel channel) {
+  return make_gradient_sum(parts.compression, parts.layout, std::move(channel));
+}
+
+/// What is left of so many bytes of gradients where they are compressed.
+std::size_t travelling_bytes(const ExchangeParts& parts, const OpenChannel& open,
+                             std::size_t bytes) {
+  const auto sum = make_sum(parts, open({{"tree"}}));
+  return static_cast<std::size_t>(sum->volume({0, bytes / size_of(parts.layout.dtype)}));
+}
+
+std::size_t largest_bucket(const ExchangeParts& parts) {
+  std::size_t most = 0, begin = 0;
+  for (const std::size_t end : bucket_ends(parts.layout, parts.bucket_bytes)) {
+    most = std::max(most, end - std::exchange(begin, end));
+  }
+  return most * size_of(parts.layout.dtype);
+}
+
+/// Fills in the algorithm where none was named: the best of all, at the size that will travel.
+void choose_algorithm(const ExchangeParts& parts, const OpenChannel& open, int slices,
+                      MadeExchange& made) {
+  if (!made.choice.ranges.empty()) return;
+  std::size_t bytes = parts.layout.gradient_size * size_of(parts.layout.dtype);
+  if (parts.overlap != Overlap::none) bytes = largest_bucket(parts);
+  bytes /= static_cast<std::size_t>(slices);
+  bytes = travelling_bytes(parts, open, bytes);
+  const auto times = time_algorithms(parts.communicator, open, bytes);
+  const auto best = std::ranges::min_element(times, {}, &Measured::seconds);
+  made.choice.ranges = {{best->name}};
+  made.lines.push_back(describe(bytes, times) + best->name);
+}
+
+void make_replicas(const ExchangeParts& parts, MadeExchange& made) {
+  const OpenChannel open = [&](const std::vector<SizeRange>& ranges) {
+    return open_world(parts.communicator, ranges);
+  };
+  made.choice.scheme = Scheme::replicas;
+  choose_algorithm(parts, open, 1, made);
+  made.exchange = make_replica_exchange(parts, make_sum(parts, open(made.choice.ranges)));
+}
+
+void make_slices(const ExchangeParts& parts, MadeExchange& made) {
+  const NodeMap map = read_node_map(parts.communicator);
+  if (made.choice.one_node && map.nodes() > 1) {
+    fail(ExitCode::usage,
+         fmt::format("--allreduce shm: the ranks are on {} nodes (shared memory reaches one); use "
+                     "hierarchical, or auto",
+                     map.nodes()));
+  }
+  const OpenChannel open = [&](const std::vector<SizeRange>& ranges) {
+    return open_lane(parts.communicator, map, ranges);
+  };
+  if (map.nodes() == 1 && made.choice.scheme == Scheme::automatic) made.choice.one_node = true;
+  made.choice.scheme = Scheme::slices;
+  if (map.nodes() == 1 && made.choice.ranges.empty()) made.choice.ranges = {{"tree"}};
+  choose_algorithm(parts, open, map.lanes(), made);
+  made.exchange = make_node_exchange(parts, map, make_sum(parts, open(made.choice.ranges)));
+}
+
+bool is_sharded(const ExchangeParts& parts) { return !sharded_parameters(parts.layout).empty(); }
+
+/// Whether one node's ranks had better exchange messages. They have a lead to make up: slices keep
+/// one copy of the weights, and each rank updates a part of them.
+bool prefers_messages(const ExchangeParts& parts, const NodeMap& map, MadeExchange& made) {
+  constexpr std::size_t kSample = std::size_t{32} << 20;  // of all ranks together
+  constexpr double kLead = 2;
+  const auto ranks = static_cast<std::size_t>(parts.communicator.size());
+  if (ranks == 1) return false;
+  const std::size_t bytes =
+      std::min(parts.layout.gradient_size * size_of(parts.layout.dtype), kSample / ranks);
+  const auto times = time_node(parts, map, bytes);
+  if (times.empty()) return false;
+  const bool messages = times[0].seconds > kLead * times[1].seconds;
+  std::string taken = messages ? "messages" : "shm";
+  if (messages && is_sharded(parts)) taken = "shm, where the sharded layer lies";
+  made.lines.push_back(describe(bytes, times) + taken);
+  return messages && !is_sharded(parts);
+}
+
+void make_automatic(const ExchangeParts& parts, MadeExchange& made) {
+  const NodeMap map = read_node_map(parts.communicator);
+  const bool compresses = parts.compression != Compression{};
+  if (compresses && map.nodes() == 1) {
+    made.warnings.push_back(fmt::format(
+        "--compress {} on one node costs more than it saves (without it the ranks would "
+        "sum over shared memory and send nothing); it is meant for slow networks",
+        to_text(parts.compression)));
+    return make_replicas(parts, made);
+  }
+  if (map.nodes() == 1 && prefers_messages(parts, map, made)) return make_replicas(parts, made);
+  try {
+    make_slices(parts, made);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::internal || is_sharded(parts)) throw;
+    made.choice = {};
+    made.warnings.push_back(
+        fmt::format("no shared memory for gradients ({}); every rank "
+                    "keeps a replica of everything instead, which is slower",
+                    error.what()));
+    make_replicas(parts, made);
+  }
+}
+
+}  // namespace
+
+MadeExchange make_exchange(const ExchangeParts& parts, const AllreduceChoice& choice) {
+  assert(!is_sharded(parts) || choice.scheme == Scheme::automatic ||
+         choice.scheme == Scheme::slices);
+  MadeExchange made;
+  made.choice = choice;
+  check_compression(parts.compression, choice);
+  if (parts.lanes > 0) {
+    made.exchange = make_ordered_exchange(parts, read_node_map(parts.communicator));
+    return made;
+  }
+  switch (choice.scheme) {
+    case Scheme::automatic:
+      make_automatic(parts, made);
+      break;
+    case Scheme::replicas:
+      make_replicas(parts, made);
+      break;
+    case Scheme::slices:
+      make_slices(parts, made);
+      break;
+    case Scheme::server:
+      made.exchange = make_server_exchange(parts);
+      break;
+  }
+  return made;
+}
+
+}  // namespace cputrain

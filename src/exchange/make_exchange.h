@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/allreduce_choice.h"
+#include "exchange/exchanges.h"
+
+namespace cputrain {
+
+/// An exchange, what was chosen, and what a person should know about it.
+struct MadeExchange {
+  std::unique_ptr<GradientExchange> exchange;
+  AllreduceChoice choice;             ///< never automatic, and its ranges are filled in
+  std::vector<std::string> lines;     ///< measurements
+  std::vector<std::string> warnings;  ///< what could not be had, or is not worth its cost
+};
+
+/// Makes the exchange that `choice` names. `automatic` measures, chooses, and says so. On one node
+/// it takes slices over shared memory, or replicas where messages are twice as quick (slices spare
+/// memory and updates besides) or there is no room for shared memory; over several nodes slices,
+/// and of all algorithms the best at the size of a slice. Sharded parameters are for slices alone:
+/// then `automatic` throws where there is no room, and the graph must be compiled without. With
+/// compression, which needs something that is sent, it takes replicas on one node. Collective.
+/// Throws Error(usage) for `shm` on several nodes and where check_compression() does,
+/// Error(internal) where shared memory was asked for and cannot be had.
+MadeExchange make_exchange(const ExchangeParts&, const AllreduceChoice& choice);
+
+}  // namespace cputrain

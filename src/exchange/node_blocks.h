@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "comm/agreement.h"
+#include "comm/communicator.h"
+#include "comm/node_arrays.h"
+#include "comm/node_map.h"
+#include "exchange/node_weights.h"
+
+namespace cputrain {
+
+/// The shared memory of one exchange.
+struct NodeBlocks {
+  std::unique_ptr<NodeArrays> gradients;  ///< of every rank, and of every lane of it
+  std::unique_ptr<NodeWeights> weights;
+  std::unique_ptr<NodeVersion> version;
+
+  /// Of this rank.
+  std::size_t own_bytes() const { return gradients->own_bytes() + weights->own_bytes(); }
+};
+
+/// On all nodes or, with the same Error(internal) everywhere, on none. Collective over all ranks.
+std::unique_ptr<NodeBlocks> allocate_blocks(Communicator&, const ParameterLayout&, int lanes = 1);
+
+/// Gives the weights of rank 0 to all nodes and ranks. Collective over all ranks.
+void spread_over_nodes(Communicator&, Peers&, const NodeMap&, const NodeWeights&);
+
+}  // namespace cputrain

@@ -1,0 +1,226 @@
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <deque>
+#include <utility>
+
+#include "comm/node_arrays.h"
+#include "exchange/exchanges.h"
+#include "exchange/node_blocks.h"
+#include "system/clock.h"
+#include "system/pages.h"
+
+namespace cputrain {
+namespace {
+
+class OrderedExchange final : public GradientExchange {
+ public:
+  OrderedExchange(const ExchangeParts& parts, const NodeMap& map,
+                  std::unique_ptr<NodeBlocks> blocks)
+      : communicator_(parts.communicator),
+        map_(map),
+        lanes_(parts.lanes),
+        sum_arrays_(parts.sum),
+        add_products_(parts.add_products),
+        layout_(parts.layout),
+        blocks_(std::move(blocks)),
+        sum_memory_(parts.layout.gradient_size * size_of(parts.layout.dtype)),
+        sum_{sum_memory_.bytes().data(), parts.layout.gradient_size, parts.layout.dtype},
+        peers_(parts.communicator.make_peers()),
+        node_(*peers_, map.own()),
+        sum_measures_(make_tree(node_)) {
+    if (map.local < map.lanes()) owned_.push_back(slice_of({0, sum_.size}, map.local, map.lanes()));
+    if (!owned_.empty() && owned_[0].size() == 0) owned_.clear();
+    for (const Range& own : owned_) gradient_parts_ = parts_of(layout_, own);
+    for (const auto& ranks : map.ranks) {
+      auto& leaves = received_.emplace_back();
+      const std::size_t count = owned_.empty() || ranks == map.own() ? 0 : leaves_of(ranks);
+      for (std::size_t i = 0; i < count; ++i) {
+        leaves.emplace_back(sum_memory_.bytes().size(), Touched::sparsely);
+      }
+    }
+  }
+
+  Arenas arenas() const override { return {blocks_->weights->arena(), sum_}; }
+  Arenas lane_arenas(int lane) const override {
+    return {blocks_->weights->arena(), blocks_->gradients->mine(lane)};
+  }
+  std::span<const Range> owned() const override { return owned_; }
+
+  Accumulate begin(int k, bool) override {
+    if (k == 0) clear();
+    complete_ = false;
+    return Accumulate::overwrite;  // every leaf's gradient is added on its own
+  }
+
+  void ready(std::size_t n) override {
+    if (n == sum_.size && !std::exchange(complete_, true)) add_round();
+  }
+
+  using GradientExchange::finish;
+  ExchangeTimes finish(std::span<const Measure> measures,
+                       const std::function<void(Range)>& update) override {
+    ExchangeTimes times = std::exchange(round_times_, {});
+    Stopwatch watch;
+    communicator_.barrier();
+    times.straggler_wait += watch.lap();
+    for (const Measure& measure : measures) sum_measures_->sum(Array::of(measure()));
+    blocks_->version->begin();
+    for (const Range& range : owned_) {
+      update(range);
+      blocks_->weights->publish(range);
+    }
+    times.optimizer = watch.lap();
+    communicator_.node_barrier().wait();
+    blocks_->weights->fetch();
+    blocks_->version->end();
+    times.allreduce_exposed += watch.lap();
+    return times;
+  }
+
+  void spread_weights() override {
+    spread_over_nodes(communicator_, *peers_, map_, *blocks_->weights);
+  }
+  std::uint64_t weights_version() const override { return blocks_->version->value(); }
+  ExchangeMemory memory() const override {
+    std::size_t own = blocks_->own_bytes();
+    for (const Range& range : owned_) own += range.size() * size_of(sum_.dtype);
+    for (const auto& leaves : received_) own += leaves.size() * needed_bytes();
+    return {own, blocks_->weights->shared().bytes().size(), blocks_->weights->own_bytes()};
+  }
+  std::string describe() const override {
+    return "gradients of leaves added one by one in the order of images, one copy of the weights a "
+           "node";
+  }
+
+ private:
+  std::size_t leaves_of(const std::vector<int>& ranks) const {
+    return ranks.size() * static_cast<std::size_t>(lanes_);
+  }
+
+  /// From +0, so that leaves without images, which add +0, change no bit, not even that of -0.
+  void clear() {
+    for (const Range& own : owned_) {
+      const Array slice = sum_.slice(own.begin, own.end);
+      std::memset(slice.data, 0, slice.bytes().size());
+    }
+  }
+
+  /// sum = sum + leaf + leaf + ..., in the order of ranks and lanes, which is that of images.
+  void add_round() {
+    Stopwatch watch;
+    communicator_.barrier();  // of all nodes: a late one is no slow network
+    communicator_.node_barrier().wait();
+    round_times_.straggler_wait += watch.lap();
+    if (!owned_.empty()) add_leaves(leaves_in_order());
+    communicator_.node_barrier().wait();  // leaves may be overwritten
+    round_times_.allreduce_exposed += watch.lap();
+    round_times_.within_ready = round_times_.straggler_wait + round_times_.allreduce_exposed;
+  }
+
+  void add_leaves(const std::vector<Array>& leaves) const {
+    for (const GradientPart& part : gradient_parts_) {
+      const Array sum = sum_.slice(part.range.begin, part.range.end);
+      std::vector<Array> terms;
+      if (part.factored) {
+        for (const Array& leaf : leaves) {
+          terms.push_back(leaf.slice(part.factored->range.begin, part.factored->range.end));
+        }
+        add_products_(*part.factored->factors, terms, part.of_product(), sum);
+      } else {
+        terms.push_back(sum);
+        for (const Array& leaf : leaves) {
+          terms.push_back(leaf.slice(part.range.begin, part.range.end));
+        }
+        sum_arrays_(terms, sum);
+      }
+    }
+  }
+
+  /// This node's leaves lie in its memory; the owners of the same slice on other nodes send of
+  /// theirs what the slice needs.
+  std::vector<Array> leaves_in_order() {
+    std::vector<Array> by_rank(static_cast<std::size_t>(communicator_.size() * lanes_));
+    const std::vector<Array> mine = blocks_->gradients->slices({0, sum_.size});
+    place(by_rank, map_.own(), mine);
+    for (int distance = 1; distance < map_.nodes(); ++distance) {
+      const int nodes = map_.nodes();
+      const int to = (map_.node + distance) % nodes, from = (map_.node + nodes - distance) % nodes;
+      place(by_rank, map_.ranks[static_cast<std::size_t>(from)], swap_leaves(to, from, mine));
+    }
+    return by_rank;
+  }
+
+  void place(std::vector<Array>& by_rank, const std::vector<int>& ranks,
+             const std::vector<Array>& leaves) const {
+    for (std::size_t i = 0; i < leaves.size(); ++i) {
+      const auto lanes = static_cast<std::size_t>(lanes_);
+      const auto rank = static_cast<std::size_t>(ranks[i / lanes]);
+      by_rank[rank * lanes + i % lanes] = leaves[i];
+    }
+  }
+
+  /// Leaf by leaf; nodes may have different numbers of them.
+  std::vector<Array> swap_leaves(int to, int from, const std::vector<Array>& mine) {
+    const std::vector<int> lane = map_.lane(map_.local);
+    std::vector<Array> leaves;
+    for (Pages& memory : received_[static_cast<std::size_t>(from)]) {
+      leaves.push_back({memory.bytes().data(), sum_.size, sum_.dtype});
+    }
+    for (std::size_t i = 0; i < std::max(leaves.size(), mine.size()); ++i) {
+      for_needed([&](Range range) {
+        const auto part = [&](const std::vector<Array>& of) {
+          return i < of.size() ? of[i].slice(range.begin, range.end).bytes()
+                               : std::span<std::byte>();
+        };
+        peers_->exchange(lane[static_cast<std::size_t>(to)], part(mine),
+                         lane[static_cast<std::size_t>(from)], part(leaves));
+      });
+    }
+    return leaves;
+  }
+
+  template <class F>
+  void for_needed(const F& f) const {
+    for (const GradientPart& part : gradient_parts_) {
+      for (const Range& range : needed_for(part)) f(range);
+    }
+  }
+
+  /// Of one leaf, in pages of 4 KiB, of which a range may touch two more than it fills.
+  std::size_t needed_bytes() const {
+    constexpr std::size_t kPage = 4096;
+    std::size_t bytes = 0;
+    for_needed([&](Range range) { bytes += range.size() * size_of(sum_.dtype) + 2 * kPage; });
+    return bytes;
+  }
+
+  Communicator& communicator_;
+  NodeMap map_;
+  int lanes_;
+  SumArrays sum_arrays_;
+  AddProducts add_products_;
+  ParameterLayout layout_;
+  std::unique_ptr<NodeBlocks> blocks_;
+  Pages sum_memory_;  ///< only the owned slices are ever touched
+  Array sum_;
+  std::unique_ptr<Peers> peers_;
+  PeerGroup node_;
+  std::unique_ptr<Allreduce> sum_measures_;
+  std::vector<Range> owned_;                  ///< one, or none
+  std::vector<GradientPart> gradient_parts_;  ///< of what is owned; points into layout_
+  /// Arenas of other nodes' leaves, of which only what the slice needs is ever touched; by node.
+  std::vector<std::deque<Pages>> received_;
+  bool complete_ = false;  ///< the micro-batch's gradients are there and added
+  ExchangeTimes round_times_;
+};
+
+}  // namespace
+
+std::unique_ptr<GradientExchange> make_ordered_exchange(const ExchangeParts& parts,
+                                                        const NodeMap& map) {
+  return std::make_unique<OrderedExchange>(
+      parts, map, allocate_blocks(parts.communicator, parts.layout, parts.lanes));
+}
+
+}  // namespace cputrain

@@ -1,0 +1,84 @@
+#include <array>
+#include <cassert>
+#include <utility>
+#include <vector>
+
+#include "exchange/exchanges.h"
+#include "system/clock.h"
+#include "system/pages.h"
+
+namespace cputrain {
+namespace {
+
+class ReplicaExchange final : public GradientExchange {
+ public:
+  ReplicaExchange(const ExchangeParts& parts, std::unique_ptr<GradientSum> sum)
+      : communicator_(parts.communicator),
+        weights_(parts.layout.arena_size * size_of(parts.layout.dtype)),
+        gradients_(parts.layout.gradient_size * size_of(parts.layout.dtype)),
+        arenas_{{weights_.bytes().data(), parts.layout.arena_size, parts.layout.dtype},
+                {gradients_.bytes().data(), parts.layout.gradient_size, parts.layout.dtype}},
+        owned_{Range{0, parts.layout.gradient_size}},
+        sum_(std::move(sum)),
+        buckets_(
+            bucket_ends(parts.layout, parts.bucket_bytes),
+            [this](Range r) { sum_->sum(r, arenas_.gradients.slice(r.begin, r.end)); },
+            parts.overlap, parts.on_thread_start) {}
+
+  Arenas arenas() const override { return arenas_; }
+  std::span<const Range> owned() const override { return owned_; }
+
+  Accumulate begin(int k, bool last) override {
+    last_ = last;
+    return k == 0 ? Accumulate::overwrite : Accumulate::add;
+  }
+
+  void ready(std::size_t n) override {
+    if (last_) buckets_.ready(n);
+  }
+
+  using GradientExchange::finish;
+  ExchangeTimes finish(std::span<const Measure> measures,
+                       const std::function<void(Range)>& update) override {
+    ExchangeTimes times;
+    Stopwatch watch;
+    communicator_.barrier();
+    times.straggler_wait = watch.lap();
+    buckets_.finish();
+    times.allreduce_exposed = watch.lap();
+    for (const Measure& measure : measures) measure();  // whole: every rank owns everything
+    for (const Range& range : owned_) update(range);
+    times.optimizer = watch.lap();
+    return times;
+  }
+
+  void spread_weights() override { communicator_.broadcast(arenas_.weights.bytes(), 0); }
+  std::uint64_t weights_version() const override { return 0; }  // nobody else changes them
+  ExchangeMemory memory() const override {
+    return {weights_.bytes().size() + gradients_.bytes().size() + sum_->memory(), 0,
+            weights_.bytes().size()};
+  }
+  std::string describe() const override {
+    std::vector<Range> travels;
+    for (std::size_t i = 0; i < buckets_.ends().size(); ++i) travels.push_back(buckets_.bucket(i));
+    return "a replica on every rank" + describe_volume(*sum_, travels, arenas_.gradients.dtype);
+  }
+
+ private:
+  Communicator& communicator_;
+  Pages weights_, gradients_;
+  Arenas arenas_;
+  std::array<Range, 1> owned_;
+  bool last_ = true;
+  std::unique_ptr<GradientSum> sum_;
+  Buckets buckets_;  // last: it lets go of the arenas before they are freed
+};
+
+}  // namespace
+
+std::unique_ptr<GradientExchange> make_replica_exchange(const ExchangeParts& parts,
+                                                        std::unique_ptr<GradientSum> sum) {
+  return std::make_unique<ReplicaExchange>(parts, std::move(sum));
+}
+
+}  // namespace cputrain

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "placement/placement.h"
+
+namespace cputrain {
+
+/// The facts of a machine, for `info` and environment.json.
+nlohmann::ordered_json machine_json(const Machine&);
+
+/// One object a rank: host, cores, NUMA nodes, hardware threads, threads of each kind.
+nlohmann::ordered_json placement_json(const JobPlacement&);
+
+}  // namespace cputrain

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "compute/backend.h"
+#include "data/pipeline.h"
+#include "model/exported_model.h"
+#include "placement/launcher.h"
+#include "placement/placement.h"
+#include "system/files.h"
+#include "system/signals.h"
+
+namespace cputrain {
+
+struct BackendRequest {
+  std::string name;  ///< "cpu", "reference"
+  DType precision = DType::f32;
+  int threads = 1;
+  KernelChoice kernels{};
+};
+
+/// What main() built the program from. Commands know these functions and no concrete type.
+struct Services {
+  std::vector<std::string> backends;  ///< names that this build has, the default first
+  std::function<std::unique_ptr<Backend>(const BackendRequest&)> make_backend;
+  /// Starts communication; called once, after the command line proved right.
+  std::function<std::unique_ptr<Communicator>()> make_communicator;
+  DataPipeline data;
+  /// Writes an ONNX file; Error(usage) in a build without it.
+  std::function<void(const ExportedModel&, AtomicFile&)> write_onnx;
+  std::function<Machine()> machine;
+  /// Binds the calling thread, and those it starts later, to these hardware threads; false where
+  /// the system refuses.
+  std::function<bool(const std::vector<int>& cpus)> bind_this_thread;
+  bool mpi = false;                    ///< this build has it
+  std::string mpi_version;             ///< "Open MPI 4.1.4", or "no MPI"
+  Launcher launcher;                   ///< what started this process
+  std::vector<std::string> libraries;  ///< with versions, for `info` and environment.json
+  SignalWatch* signals = nullptr;      ///< never null; borrowed
+};
+
+}  // namespace cputrain

@@ -1,0 +1,110 @@
+#include "job/training_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "core/error.h"
+#include "system/available_memory.h"
+
+namespace cputrain {
+
+std::vector<NodeRoom> measure_rooms(const Session& session) {
+  const auto mine = available_memory();
+  const auto texts = session.communicator->gather(mine ? std::to_string(*mine) : "");
+  std::vector<NodeRoom> rooms;
+  for (const RankPlan& plan : session.plan.ranks) {
+    auto room = std::ranges::find(rooms, plan.host, &NodeRoom::host);
+    if (room == rooms.end())
+      room = rooms.insert(room, {.host = plan.host, .ranks = {}, .available = {}});
+    room->ranks.push_back(plan.rank);
+    const std::string& text = texts[static_cast<std::size_t>(plan.rank)];
+    if (text.empty()) continue;
+    const auto bytes = static_cast<std::size_t>(std::stoull(text));
+    room->available = std::min(room->available.value_or(bytes), bytes);
+  }
+  return rooms;
+}
+
+std::vector<std::string> image_folders(const Session& session, std::size_t bytes) {
+  std::string folder, failure;
+  try {
+    folder = session.communicator->node_memory().folder_of_large(bytes);
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  failure = first_text(session, failure);
+  if (!failure.empty()) fail(ExitCode::usage, failure);
+  return session.communicator->gather(folder);
+}
+
+std::optional<std::size_t> least_available(const std::vector<NodeRoom>& rooms) {
+  std::optional<std::size_t> least;
+  for (const NodeRoom& room : rooms) {
+    if (room.available) least = std::min(least.value_or(*room.available), *room.available);
+  }
+  return least;
+}
+
+std::size_t TrainingMemory::needed(const NodeRoom& room) const {
+  std::size_t bytes = shared.total();
+  for (const int rank : room.ranks) bytes += ranks[static_cast<std::size_t>(rank)].to_come();
+  return bytes;
+}
+
+std::size_t TrainingMemory::in_all(const NodeRoom& room) const {
+  std::size_t bytes = needed(room);
+  for (const int rank : room.ranks) bytes += ranks[static_cast<std::size_t>(rank)].process;
+  return bytes;
+}
+
+const NodeRoom* TrainingMemory::too_small() const {
+  const auto found = std::ranges::find_if(rooms, [this](const NodeRoom& room) {
+    return room.available && needed(room) > *room.available;
+  });
+  return found == rooms.end() ? nullptr : &*found;
+}
+
+TrainingMemory gather_memory(const Session& session, std::vector<NodeRoom> rooms,
+                             const RankMemory& mine, const SharedMemory& shared) {
+  const auto texts = session.communicator->gather(
+      fmt::format("{} {} {} {} {} {}", mine.weights, mine.gradients, mine.state, mine.workspace,
+                  mine.batches, mine.process));
+  TrainingMemory memory{std::move(rooms), {}, shared};
+  for (const std::string& text : texts) {
+    std::istringstream in(text);
+    RankMemory rank;
+    in >> rank.weights >> rank.gradients >> rank.state >> rank.workspace >> rank.batches >>
+        rank.process;
+    memory.ranks.push_back(rank);
+  }
+  return memory;
+}
+
+int largest_fitting(int tried, const std::function<bool(int)>& fits) {
+  int good = tried / 2, bad = tried;
+  while (good > 0 && !fits(good)) {
+    bad = good;
+    good /= 2;
+  }
+  while (good > 0 && bad - good > std::max(1, good / 8)) {
+    const int middle = good + (bad - good) / 2;
+    (fits(middle) ? good : bad) = middle;
+  }
+  return good;
+}
+
+int ranks_that_fit(const TrainingMemory& memory, const NodeRoom& room) {
+  std::size_t each = 1, state = 0;
+  for (const int rank : room.ranks) {
+    const RankMemory& mine = memory.ranks[static_cast<std::size_t>(rank)];
+    each = std::max(each, mine.to_come() - (memory.state_divided ? mine.state : 0));
+    state += mine.state;
+  }
+  const std::size_t fixed = memory.shared.total() + (memory.state_divided ? state : 0);
+  if (!room.available || fixed >= *room.available) return 0;
+  return static_cast<int>((*room.available - fixed) / each);
+}
+
+}  // namespace cputrain

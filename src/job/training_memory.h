@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "job/session.h"
+
+/// What a training takes of every node's memory, before it takes it.
+namespace cputrain {
+
+/// A machine of the job and what its ranks can still get.
+struct NodeRoom {
+  std::string host;
+  std::vector<int> ranks;
+  std::optional<std::size_t> available;  ///< bytes; nothing where the system does not say
+  std::string image_folder = {};  ///< of the file that decoded images lie in; empty for memory
+};
+
+/// In the order of the hosts' first ranks, the same on every rank. Collective.
+std::vector<NodeRoom> measure_rooms(const Session&);
+
+/// By rank, the folder of the file in which its node's decoded images will lie where they take so
+/// many bytes; empty for memory. Collective; Error(usage) on all ranks alike where a node has no
+/// room for them.
+std::vector<std::string> image_folders(const Session&, std::size_t bytes);
+
+/// Bytes of the tightest node.
+std::optional<std::size_t> least_available(const std::vector<NodeRoom>&);
+
+/// Bytes that one rank has for itself.
+struct RankMemory {
+  std::size_t weights = 0, gradients = 0;
+  std::size_t state = 0;      ///< of the update rule, for the ranges that the rank owns
+  std::size_t workspace = 0;  ///< activations and scratchpads of the program
+  std::size_t batches = 0;    ///< pictures in flight
+  std::size_t process = 0;    ///< held already: libraries, compiled kernels
+
+  std::size_t to_come() const { return weights + gradients + state + workspace + batches; }
+  std::size_t total() const { return to_come() + process; }
+};
+
+/// Bytes that the ranks of a node have together.
+struct SharedMemory {
+  std::size_t cache = 0;  ///< decoded pictures
+  std::size_t weights = 0;
+
+  std::size_t total() const { return cache + weights; }
+};
+
+struct TrainingMemory {
+  std::vector<NodeRoom> rooms;
+  std::vector<RankMemory> ranks;  ///< by rank
+  SharedMemory shared;            ///< of each node
+  bool state_divided = false;  ///< ranks own different ranges, so more of them take no more state
+
+  /// Bytes that a node needs beyond what its ranks hold already.
+  std::size_t needed(const NodeRoom&) const;
+  /// Bytes that all of it takes.
+  std::size_t in_all(const NodeRoom&) const;
+  /// The first node that has too little.
+  const NodeRoom* too_small() const;
+};
+
+/// Everybody's figures on every rank. Collective.
+TrainingMemory gather_memory(const Session&, std::vector<NodeRoom>, const RankMemory& mine,
+                             const SharedMemory&);
+
+/// The largest of 1 .. tried - 1 for which `fits` is true, where it is true up to some number and
+/// false from there on; within an eighth of it. 0 where nothing fits.
+int largest_fitting(int tried, const std::function<bool(int)>& fits);
+
+/// How many ranks with the needs of the largest one would fit on the node.
+int ranks_that_fit(const TrainingMemory&, const NodeRoom&);
+
+}  // namespace cputrain

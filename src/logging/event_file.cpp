@@ -1,0 +1,140 @@
+#include "logging/event_file.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <system_error>
+#include <vector>
+
+#include "system/clock.h"
+
+namespace cputrain {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the format is little-endian");
+
+constexpr std::string_view kMark = "tfevents";
+
+constexpr std::array<std::uint32_t, 256> crc_table() {
+  constexpr std::uint32_t kPolynomial = 0x82F63B78;  // Castagnoli's, reflected
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t i = 0; i < table.size(); ++i) {
+    std::uint32_t crc = i;
+    for (int bit = 0; bit < 8; ++bit) crc = crc & 1 ? crc >> 1 ^ kPolynomial : crc >> 1;
+    table[i] = crc;
+  }
+  return table;
+}
+
+template <class T>
+std::string little_endian(T number) {
+  std::string bytes(sizeof number, '\0');
+  std::memcpy(bytes.data(), &number, sizeof number);
+  return bytes;
+}
+
+/// Protobuf's wire form of the few types that an Event has. Fields of a message are appended.
+class Message {
+ public:
+  Message& whole(int field, std::int64_t value) {
+    varint(key(field, 0));
+    varint(static_cast<std::uint64_t>(value));
+    return *this;
+  }
+  Message& real(int field, double value) { return raw(key(field, 1), little_endian(value)); }
+  Message& real(int field, float value) { return raw(key(field, 5), little_endian(value)); }
+  Message& bytes(int field, std::string_view value) {
+    varint(key(field, 2));
+    varint(value.size());
+    text_ += value;
+    return *this;
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  static std::uint64_t key(int field, int wire_type) {
+    return static_cast<std::uint64_t>(field << 3 | wire_type);
+  }
+  void varint(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7) text_ += static_cast<char>(value | 0x80);
+    text_ += static_cast<char>(value);
+  }
+  Message& raw(std::uint64_t field_key, std::string_view value) {
+    varint(field_key);
+    text_ += value;
+    return *this;
+  }
+
+  std::string text_;
+};
+
+std::string record(std::string_view event) {
+  const std::string length = little_endian(static_cast<std::uint64_t>(event.size()));
+  return length + little_endian(masked_crc32c(length)) + std::string(event) +
+         little_endian(masked_crc32c(event));
+}
+
+/// A name that no file has yet: two files of one process may begin within one second.
+std::filesystem::path new_path(const std::filesystem::path& folder, const std::string& host) {
+  make_folder(folder);
+  for (int number = 0;; ++number) {
+    auto path =
+        folder / fmt::format("events.out.{}.{}.{}.{}.{}", kMark,
+                             static_cast<std::int64_t>(unix_seconds()), host, ::getpid(), number);
+    std::error_code ignored;  // a folder that cannot be looked into shows when the file is opened
+    if (!std::filesystem::exists(path, ignored)) return path;
+  }
+}
+
+}  // namespace
+
+std::uint32_t crc32c(std::string_view bytes) {
+  static constexpr auto kTable = crc_table();
+  std::uint32_t crc = 0xffffffff;
+  for (const char byte : bytes) {
+    crc = kTable[(crc ^ static_cast<unsigned char>(byte)) & 0xff] ^ crc >> 8;
+  }
+  return ~crc;
+}
+
+std::uint32_t masked_crc32c(std::string_view bytes) {
+  return std::rotr(crc32c(bytes), 15) + 0xa282ead8u;
+}
+
+std::string version_record(double wall_time) {
+  return record(Message().real(1, wall_time).bytes(3, "brain.Event:2").text());
+}
+
+std::string scalar_record(double wall_time, std::int64_t step, std::span<const Scalar> scalars) {
+  Message summary;
+  for (const Scalar& scalar : scalars) {
+    const auto value = Message().bytes(1, scalar.tag).real(2, static_cast<float>(scalar.value));
+    summary.bytes(1, value.text());
+  }
+  return record(Message().real(1, wall_time).whole(2, step).bytes(5, summary.text()).text());
+}
+
+EventFile::EventFile(const std::filesystem::path& folder, const std::string& host)
+    : file_(new_path(folder, host)) {
+  file_.append(version_record(unix_seconds()));
+}
+
+void EventFile::write(std::int64_t step, std::span<const Scalar> scalars) {
+  file_.append(scalar_record(unix_seconds(), step, scalars));
+}
+
+void remove_event_files(const std::filesystem::path& folder) {
+  std::error_code ignored;  // what cannot be removed stays: the new run is what counts
+  std::vector<std::filesystem::path> old;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (entry.path().filename().string().find(kMark) != std::string::npos) {
+      old.push_back(entry.path());
+    }
+  }
+  for (const auto& path : old) std::filesystem::remove(path, ignored);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "system/files.h"
+
+/// TensorBoard's event files: records of `length (8 bytes) | masked CRC of the length | data |
+/// masked CRC of the data`, each holding one `Event` message in protobuf's wire form (TensorFlow's
+/// event.proto and summary.proto). Numbers are little-endian.
+namespace cputrain {
+
+struct Scalar {
+  std::string tag;
+  double value;  ///< stored as float32, which is what TensorBoard's scalars are
+};
+
+/// CRC-32C (Castagnoli), as in iSCSI: of "123456789" it is e3069283.
+std::uint32_t crc32c(std::string_view bytes);
+/// TensorFlow's mask: a CRC of data that holds CRCs itself would be weak.
+std::uint32_t masked_crc32c(std::string_view bytes);
+
+/// The first record of every file.
+std::string version_record(double wall_time);
+std::string scalar_record(double wall_time, std::int64_t step, std::span<const Scalar>);
+
+/// One file of a run folder; readers merge the files of a folder by time and step. Error(output).
+class EventFile {
+ public:
+  /// Makes `folder` and in it a new file events.out.tfevents.<seconds>.<host>.<process>.<number>.
+  EventFile(const std::filesystem::path& folder, const std::string& host);
+  void write(std::int64_t step, std::span<const Scalar>);
+
+ private:
+  GrowingFile file_;
+};
+
+/// Removes the event files of an earlier run: TensorBoard would mix its curves with the new ones.
+void remove_event_files(const std::filesystem::path& folder);
+
+}  // namespace cputrain

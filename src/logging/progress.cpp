@@ -1,0 +1,74 @@
+// A line of progress every 30 s, for logs in which no bar is drawn.
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/text.h"
+#include "logging/reporters.h"
+#include "system/log_pace.h"
+
+namespace cputrain {
+namespace {
+
+class ProgressLines final : public Reporter {
+ public:
+  ProgressLines(std::FILE* stream, std::function<double()> now)
+      : stream_(stream), now_(std::move(now)), pace_(now_) {}
+
+  void begin_epoch(const EpochStart& start) override {
+    start_ = start;
+    began_ = now_();
+    validation_began_.reset();
+  }
+
+  void step(const StepRecord& r) override {
+    validation_began_.reset();
+    if (!pace_.due()) return;
+    const double seconds = now_() - began_;
+    const auto accuracy = r.epoch_tally.accuracy();  // none beside a loss that is no number
+    print(fmt::format("step {}/{} - ETA: {} - loss: {:.4f}{} - img/s: {:.1f}", r.step_in_epoch,
+                      start_.steps, eta(r.step_in_epoch, start_.steps, seconds),
+                      r.epoch_tally.mean_loss(),
+                      accuracy ? fmt::format(" - accuracy: {:.4f}", *accuracy) : "",
+                      seconds > 0 ? r.epoch_tally.images / seconds : 0));
+  }
+
+  void validating(std::size_t images, std::size_t all) override {
+    if (!validation_began_) validation_began_ = now_();
+    if (!pace_.due()) return;
+    print(fmt::format("validation {}/{} - ETA: {}", with_commas(images), with_commas(all),
+                      eta(images, all, now_() - *validation_began_)));
+  }
+
+  void epoch(const EpochRecord&) override { validation_began_.reset(); }
+  void summary(const SummaryRecord&) override {}
+
+ private:
+  static std::string eta(std::size_t done, std::size_t all, double seconds) {
+    if (done == 0 || done > all) return "unknown";
+    return eta_text(seconds * static_cast<double>(all - done) / static_cast<double>(done));
+  }
+
+  void print(const std::string& what) {
+    const std::string epoch = start_.epochs ? fmt::format("{}/{}", start_.epoch, *start_.epochs)
+                                            : std::to_string(start_.epoch);
+    std::fputs(fmt::format("Epoch {} - {}\n", epoch, what).c_str(), stream_);
+    std::fflush(stream_);
+  }
+
+  std::FILE* stream_;
+  std::function<double()> now_;
+  LogPace pace_;
+  EpochStart start_;
+  double began_ = 0;                        ///< the epoch
+  std::optional<double> validation_began_;  ///< while it runs
+};
+
+}  // namespace
+
+std::unique_ptr<Reporter> progress_reporter(std::FILE* stream, std::function<double()> now) {
+  return std::make_unique<ProgressLines>(stream, std::move(now));
+}
+
+}  // namespace cputrain

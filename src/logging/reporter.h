@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "compute/tally.h"
+#include "core/budget.h"
+
+namespace cputrain {
+
+struct EpochStart {
+  int epoch = 1;              ///< counts from 1
+  std::optional<int> epochs;  ///< nothing where --steps ends the training
+  std::size_t steps = 0;      ///< of this epoch
+};
+
+struct StepRecord {
+  std::uint64_t step = 0;         ///< counts from 1 over the whole training
+  int epoch = 0;                  ///< counts from 1
+  std::size_t step_in_epoch = 0;  ///< counts from 1
+  Tally tally;                    ///< of this step, over all ranks
+  Tally epoch_tally;              ///< of the epoch so far
+  double learning_rate = 0;
+  double seconds = 0;
+  bool trying = false;  ///< algorithms were tried during it, so it took longer than others
+};
+
+/// The part of an epoch that shows the speed of a long training: its steps from the second on, in
+/// which no algorithms were tried.
+struct SettledSteps {
+  std::size_t steps = 0;
+  double seconds = 0;  ///< mean over ranks
+  Budget budget{};     ///< mean over ranks; adds up to `seconds`
+};
+
+/// The rank for which the others waited longest.
+struct Straggler {
+  int rank = 0;
+  std::string host;
+  double seconds = 0;  ///< that the others waited more than it, on average
+};
+
+struct EpochRecord {
+  int epoch = 0;
+  std::size_t steps = 0;
+  Tally train{};                      ///< sums during the epoch, while the weights changed
+  std::optional<Tally> validation{};  ///< after it
+  double learning_rate = 0;           ///< of the last step
+  double seconds = 0;                 ///< of training; evaluation is not in it
+  double validation_seconds = 0;
+  Budget budget{};  ///< mean over ranks; adds up to `seconds`
+  SettledSteps settled{};
+  std::optional<Straggler> straggler{};  ///< where there are others
+  /// Part, 0 to 1, that a virtual machine's host took of the time of a rank's CPUs: of the rank
+  /// that lost most, since the others wait for it. Nothing where it is not known.
+  std::optional<double> stolen{};
+  /// Part, 0 to 1, of the time for which a rank's threads wanted a CPU that they waited for one
+  /// (system/cpu_wait.h): of the rank that waited most. Nothing where it is not known.
+  std::optional<double> cpu_wait{};
+};
+
+/// When the accuracy of validation first was what a person asked for.
+struct TimeToAccuracy {
+  double target = 0;
+  double accuracy = 0;
+  int epoch = 0;
+  double seconds = 0;  ///< of training until then, evaluations left out
+};
+
+struct SummaryRecord {
+  std::string outcome;  ///< "finished", "interrupted"
+  std::uint64_t steps = 0;
+  int epochs = 0;
+  double seconds = 0;  ///< of training and evaluation
+  double training_seconds = 0;
+  std::optional<EpochRecord> last{};
+  std::optional<double> target_accuracy{};
+  std::optional<TimeToAccuracy> reached{};
+  std::string weights_hash{};
+  std::string weights_file{};
+};
+
+/// Hears what happens. The loop emits records; who prints what is decided where it is built.
+class Reporter {
+ public:
+  virtual ~Reporter() = default;
+  virtual void begin_epoch(const EpochStart&) = 0;
+  virtual void step(const StepRecord&) = 0;
+  /// So many of all images have been evaluated behind an epoch: at least once a batch.
+  virtual void validating([[maybe_unused]] std::size_t images, [[maybe_unused]] std::size_t all) {}
+  virtual void epoch(const EpochRecord&) = 0;
+  virtual void summary(const SummaryRecord&) = 0;
+};
+
+}  // namespace cputrain

@@ -1,0 +1,35 @@
+#include "logging/reporters.h"
+
+namespace cputrain {
+namespace {
+
+class AllOf final : public Reporter {
+ public:
+  explicit AllOf(std::vector<std::unique_ptr<Reporter>> parts) : parts_(std::move(parts)) {}
+  void begin_epoch(const EpochStart& r) override {
+    for (const auto& part : parts_) part->begin_epoch(r);
+  }
+  void step(const StepRecord& r) override {
+    for (const auto& part : parts_) part->step(r);
+  }
+  void validating(std::size_t images, std::size_t all) override {
+    for (const auto& part : parts_) part->validating(images, all);
+  }
+  void epoch(const EpochRecord& r) override {
+    for (const auto& part : parts_) part->epoch(r);
+  }
+  void summary(const SummaryRecord& r) override {
+    for (const auto& part : parts_) part->summary(r);
+  }
+
+ private:
+  std::vector<std::unique_ptr<Reporter>> parts_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reporter> all_of(std::vector<std::unique_ptr<Reporter>> parts) {
+  return std::make_unique<AllOf>(std::move(parts));
+}
+
+}  // namespace cputrain

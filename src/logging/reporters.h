@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "logging/reporter.h"
+#include "system/clock.h"
+
+namespace cputrain {
+
+enum class Verbosity { silent = 0, bar = 1, lines = 2 };
+
+/// Keras' `fit` lines on a stream: a bar with ETA that is redrawn, or one line an epoch.
+/// `crowded`: the ranks have more threads than there are CPUs.
+std::unique_ptr<Reporter> console_reporter(std::FILE*, Verbosity, bool crowded = false);
+
+/// A line on a stream every 30 s of training or evaluation (LogPace), for where no bar is drawn.
+/// `now` is a clock in seconds.
+std::unique_ptr<Reporter> progress_reporter(std::FILE*,
+                                            std::function<double()> now = steady_seconds);
+
+/// metrics.jsonl: one object a line; a step line every `log_every` steps (0: none).
+std::unique_ptr<Reporter> json_lines_reporter(const std::filesystem::path&, std::size_t log_every);
+
+/// TensorBoard's event files under `folder`: train/ and validation/ with Keras' tags by epoch (from
+/// 0), and batches' scalars every `log_every` steps (0: none). A new file each time.
+std::unique_ptr<Reporter> tensorboard_reporter(const std::filesystem::path& folder,
+                                               const std::string& host, std::size_t log_every);
+
+/// Keras' CSVLogger: `epoch` (from 0) and the sorted names, a line an epoch.
+std::unique_ptr<Reporter> csv_reporter(const std::filesystem::path&);
+
+/// Keras' History as JSON: a list of figures a name; NaN is null. Whole after every epoch.
+std::unique_ptr<Reporter> history_reporter(const std::filesystem::path&);
+
+/// What of a training its logs for others say once.
+struct RunFacts {
+  std::string model, data, platform, optimizer;
+  std::string allreduce;  ///< as --allreduce names it; empty of one rank
+  std::size_t batch = 0, train_images = 0, validation_images = 0;
+  int ranks = 1, classes = 2;
+  std::size_t steps = 0;     ///< of the whole training
+  double epochs = 0;         ///< that these are
+  double learning_rate = 0;  ///< the full one
+  std::uint64_t seed = 0;
+  double seconds_of_start = 0;  ///< from the session's start until now
+};
+
+/// MLPerf's ":::MLLOG" lines.
+std::unique_ptr<Reporter> mlperf_reporter(const std::filesystem::path&, const RunFacts&);
+
+/// DAWNBench's dawnbench.tsv, a line an evaluated epoch, and dawnbench.json in a folder.
+std::unique_ptr<Reporter> dawnbench_reporter(const std::filesystem::path& folder, const RunFacts&);
+
+/// tf_cnn_benchmarks' lines on a stream: the first step that counts and every so many.
+std::unique_ptr<Reporter> benchmark_lines_reporter(std::FILE*, const RunFacts&, std::size_t every);
+
+/// Passes every record on, in order. None at all is silence: what ranks other than 0 get.
+std::unique_ptr<Reporter> all_of(std::vector<std::unique_ptr<Reporter>>);
+
+}  // namespace cputrain

@@ -1,0 +1,58 @@
+#include "optim/learning_rate.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace cputrain {
+
+double scale_factor(RateScale scale, double n) {
+  switch (scale) {
+    case RateScale::none:
+      return 1;
+    case RateScale::linear:
+      return n;
+    case RateScale::sqrt:
+      return std::sqrt(n);
+    case RateScale::pow23:
+      return std::pow(n, 2.0 / 3.0);
+  }
+  return 1;
+}
+
+LearningRate::LearningRate(const LearningRateOptions& options, double training_epochs)
+    : options_(options),
+      training_epochs_(training_epochs),
+      target_(options.base * scale_factor(options.scale, options.n.value_or(1))) {}
+
+double LearningRate::warmup(double epochs) const {
+  const double part = std::min(epochs / options_.warmup_epochs, 1.0);
+  if (!options_.n) return target_ * part;
+  const double n = std::max(*options_.n, 1.0);  // a batch below the base's has nothing to rise from
+  return target_ / n * (part * (n - 1) + 1);
+}
+
+double LearningRate::at(const StepTime& time) const {
+  const double done = time.epochs_done();
+  if (done < options_.warmup_epochs) {
+    return plateau_factor_ * warmup(done + 1 / static_cast<double>(time.steps));
+  }
+  const double scheduled = training_epochs_ - options_.warmup_epochs;
+  const double fraction = scheduled > 0 ? (done - options_.warmup_epochs) / scheduled : 1;
+  return plateau_factor_ * target_ *
+         schedule_factor(options_.schedule, {done, fraction, time.total});
+}
+
+void LearningRate::epoch_ended(double loss) {
+  const auto* plateau = std::get_if<Plateau>(&options_.schedule);
+  if (!plateau) return;
+  constexpr double kLeastFall = 1e-4;  // Keras' min_delta
+  if (loss < best_loss_ - kLeastFall) {
+    best_loss_ = loss;
+    waited_ = 0;
+  } else if (++waited_ >= plateau->patience) {
+    plateau_factor_ *= plateau->factor;
+    waited_ = 0;
+  }
+}
+
+}  // namespace cputrain

@@ -1,0 +1,54 @@
+#include "optim/update_rule.h"
+
+#include "core/overloaded.h"
+
+namespace cputrain {
+
+int state_arrays(const UpdateRule& rule) {
+  return std::visit(Overloaded{
+                        [](const Sgd& r) { return r.momentum > 0 ? 1 : 0; },
+                        [](const RmsProp& r) { return 1 + (r.momentum > 0) + r.centered; },
+                        [](const Adam&) { return 2; },
+                        [](const Lars& r) { return r.momentum > 0 ? 1 : 0; },
+                        [](const Lamb&) { return 2; },
+                    },
+                    rule);
+}
+
+std::string_view rule_name(const UpdateRule& rule) {
+  return std::visit(
+      Overloaded{[](const Sgd&) { return "sgd"; }, [](const RmsProp&) { return "rmsprop"; },
+                 [](const Adam&) { return "adam"; }, [](const Lars&) { return "lars"; },
+                 [](const Lamb&) { return "lamb"; }},
+      rule);
+}
+
+double default_learning_rate(const UpdateRule& rule) {
+  if (std::holds_alternative<Lars>(rule)) return 1;
+  return std::holds_alternative<Sgd>(rule) ? 0.01 : 0.001;
+}
+
+bool is_layer_wise(const UpdateRule& rule) {
+  return std::holds_alternative<Lars>(rule) || std::holds_alternative<Lamb>(rule);
+}
+
+double momentum_of(const UpdateRule& rule) {
+  return std::visit(
+      [](const auto& r) {
+        if constexpr (requires { r.momentum; }) return r.momentum;
+        return 0.0;
+      },
+      rule);
+}
+
+UpdateRule with_momentum_times(const UpdateRule& rule, double factor) {
+  UpdateRule changed = rule;
+  std::visit(
+      [&](auto& r) {
+        if constexpr (requires { r.momentum; }) r.momentum *= factor;
+      },
+      changed);
+  return changed;
+}
+
+}  // namespace cputrain

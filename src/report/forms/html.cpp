@@ -1,0 +1,126 @@
+// Documents as one HTML page that loads nothing: tables in HTML, plots drawn by an embedded script.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/document.h"
+#include "report/forms/escapes.h"
+
+namespace cputrain {
+namespace {
+
+/// The browser refuses whatever is not in the page.
+constexpr const char* kHead =
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+    "script-src 'unsafe-inline'; style-src 'unsafe-inline'\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+    "<meta name=\"color-scheme\" content=\"light dark\">\n";
+
+std::string entry_text(const Entry& entry) {
+  std::string text = html_escape(entry.text);
+  if (!entry.mark.empty()) text += " <small>" + html_escape(entry.mark) + "</small>";
+  if (entry.note > 0) text += fmt::format(" <sup>{}</sup>", entry.note);
+  return text;
+}
+
+std::string head_rows(const DocumentTable& table) {
+  std::string text;
+  if (!table.groups.empty()) {
+    text += "<tr><td></td>";
+    for (const auto& [name, count] : table.groups) {
+      text +=
+          fmt::format("<th scope=\"colgroup\" colspan=\"{}\">{}</th>", count, html_escape(name));
+    }
+    text += "</tr>\n";
+  }
+  text += "<tr><th scope=\"col\">" + html_escape(table.corner) + "</th>";
+  for (const std::string& head : table.head) {
+    text += "<th scope=\"col\">" + html_escape(head) + "</th>";
+  }
+  return text + "</tr>\n";
+}
+
+/// A long table of figures is folded away: plots and summaries come first.
+constexpr std::size_t kMostOpenRows = 12;
+
+std::string table_text(const DocumentTable& table) {
+  const bool folded = !table.words && table.rows.size() > kMostOpenRows;
+  // A table that is wider than the window scrolls by itself; the keyboard reaches it, too.
+  std::string text = fmt::format(
+      "<div class=\"table\" tabindex=\"0\"><table class=\"{}\">\n<caption>{}</caption>\n<thead>\n{}"
+      "</thead>\n<tbody>\n",
+      table.words ? "words" : "figures", html_escape(table.caption), head_rows(table));
+  for (const Row& row : table.rows) {
+    text += fmt::format("<tr{}><th scope=\"row\">{}</th>", row.apart ? " class=\"apart\"" : "",
+                        html_escape(row.label));
+    for (const Entry& entry : row.entries) text += "<td>" + entry_text(entry) + "</td>";
+    text += "</tr>\n";
+  }
+  text += "</tbody>\n</table></div>\n";
+  if (folded) {
+    text =
+        "<details><summary>" + html_escape(table.caption) + "</summary>\n" + text + "</details>\n";
+  }
+  if (table.notes.empty()) return text;
+  text += "<ol class=\"notes\">\n";
+  for (const std::string& note : table.notes) text += "<li>" + html_escape(note) + "</li>\n";
+  return text + "</ol>\n";
+}
+
+std::string plot_text(const std::string& name, const PageParts& parts) {
+  if (parts.library.empty()) {
+    return "<p class=\"missing\">Plot: n/a (" + html_escape(parts.no_plots) + ")</p>\n";
+  }
+  return fmt::format("<div class=\"plot\" data-plot=\"{}\"></div>\n", html_escape(name));
+}
+
+std::string section_text(const Section& section, const PageParts& parts) {
+  std::string text = fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n", html_escape(section.id),
+                                 html_escape(section.title));
+  for (const std::string& line : section.paragraphs) text += "<p>" + html_escape(line) + "</p>\n";
+  for (const std::string& plot : section.plots) text += plot_text(plot, parts);
+  for (const DocumentTable& table : section.tables) text += table_text(table);
+  if (!section.remarks.empty()) {
+    text += "<ul>\n";
+    for (const std::string& line : section.remarks) text += "<li>" + html_escape(line) + "</li>\n";
+    text += "</ul>\n";
+  }
+  return text + "</section>\n";
+}
+
+std::string contents(const Document& document) {
+  std::string text = "<nav>\n";
+  for (const Section& section : document.sections) {
+    text += fmt::format("<a href=\"#{}\">{}</a>\n", html_escape(section.id),
+                        html_escape(section.title));
+  }
+  return text + "</nav>\n";
+}
+
+std::string scripts(const Document& document, const PageParts& parts) {
+  const bool plots =
+      std::ranges::any_of(document.sections, [](const Section& s) { return !s.plots.empty(); });
+  if (!plots || parts.library.empty()) return "";
+  return "<noscript><p>The plots need JavaScript; the tables hold every figure in them.</p>"
+         "</noscript>\n<script type=\"application/json\" id=\"figures\">" +
+         script_json(parts.data_json) + "</script>\n<!-- The plots are drawn by this library:\n" +
+         parts.library_licence + "-->\n<script>" + parts.library + "</script>\n<script>" +
+         parts.script + "</script>\n";
+}
+
+}  // namespace
+
+std::string html(const Document& document, const PageParts& parts) {
+  std::string text = std::string(kHead) + "<title>" + html_escape(document.title) +
+                     "</title>\n<style>\n" + parts.style +
+                     "</style>\n</head>\n<body>\n<header>\n<h1>" + html_escape(document.title) +
+                     "</h1>\n";
+  for (const std::string& line : document.summary) text += "<p>" + html_escape(line) + "</p>\n";
+  text += "</header>\n" + contents(document) + "<main>\n";
+  for (const Section& section : document.sections) text += section_text(section, parts);
+  return text + "</main>\n" + scripts(document, parts) + "</body>\n</html>\n";
+}
+
+}  // namespace cputrain

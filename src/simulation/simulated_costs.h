@@ -1,0 +1,21 @@
+#pragma once
+
+#include "job/services.h"
+#include "job/training_spec.h"
+#include "simulation/cost_table.h"
+#include "simulation/simulation_request.h"
+
+namespace cputrain {
+
+/// The file in the cache that keeps costs: of this CPU, program, network with its kernels, and the
+/// pictures they were measured with, since zeros in them decide how long kernels take.
+std::string costs_file_name(const TrainingFlags&, const Machine&, const std::string& network);
+
+/// The costs of the model that `simulate` computes with: those of --costs, else those kept in the
+/// cache (costs_file_name), else measured now and kept. --measure-seconds and
+/// `here` (what is simulated is this machine) have them measured each time, `here` for longer.
+/// Error(usage) where --costs are of another network.
+CostTable costs_of(const SimulationRequest&, const Services&, const TrainingSpec&, const Graph&,
+                   bool here);
+
+}  // namespace cputrain

@@ -1,0 +1,24 @@
+#include "sweep/grid_limits.h"
+
+#include "core/error.h"
+
+namespace cputrain {
+
+void check_limits(const std::vector<Cell>& cells, const SweepGrid& grid) {
+  for (const Cell& cell : cells) {
+    if (cell.batch <= kMostBatch) continue;
+    fail(ExitCode::usage,
+         fmt::format("--batch-per-rank {} with --np {}: batches of up to {} over all ranks are "
+                     "allowed, and {} ranks make {}",
+                     list_text(grid.batches_per_rank), list_text(grid.cpus), kMostBatch, cell.ranks,
+                     cell.batch));
+  }
+  if (cells.size() > kMostCells) {
+    fail(ExitCode::usage,
+         fmt::format("--np {} --threads {}: {} cells with these batches and backends, and at most "
+                     "{} are allowed",
+                     list_text(grid.cpus), list_text(grid.threads), cells.size(), kMostCells));
+  }
+}
+
+}  // namespace cputrain

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "cells/plan.h"
+
+namespace cputrain {
+
+/// CPUs of a column, at most.
+inline constexpr int kMostColumn = 65'536;
+
+/// "1,2,4", as flags say it.
+template <class T>
+std::string list_text(const std::vector<T>& values) {
+  return fmt::format("{}", fmt::join(values, ","));
+}
+
+/// Error(usage) where a grid has more cells, or larger batches, than the readers of a table take.
+void check_limits(const std::vector<Cell>&, const SweepGrid&);
+
+}  // namespace cputrain

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "sweep/sweep_run.h"
+
+/// What is in the folder of a sweep whose cells were measured elsewhere: by tasks, or by hand from
+/// plan.txt. Nothing of it is taken from the machine that collects.
+namespace cputrain {
+
+/// The cell with the figures of its run folders; command and reason are those of its task
+/// (cell.json), else the command is that of plan.txt. Runs of another kind of machine than the
+/// table's are left out, with their reason.
+Cell collected_cell(const SweepPlan&, const Cell&, const CellMachine& of_table);
+
+/// What measured the cells: that of machine.json, which sweeps and tasks write; else that of most
+/// runs' environment.json; else nothing is known.
+CellMachine collected_machine(const SweepPlan&);
+
+}  // namespace cputrain

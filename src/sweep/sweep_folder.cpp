@@ -1,0 +1,206 @@
+#include "sweep/sweep_folder.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
+#include "core/error.h"
+#include "core/json_text.h"
+#include "core/strict_json.h"
+#include "core/text.h"
+#include "system/files.h"
+#include "system/tell.h"
+
+namespace cputrain {
+namespace {
+
+constexpr const char* kFlagsName = "sweep.json";
+constexpr const char* kLockName = "lock";
+constexpr const char* kMachineName = "machine.json";
+
+std::string value_text(const nlohmann::json& flags, const std::string& name) {
+  if (!flags.contains(name)) return "not given";
+  return printable(flags.at(name).dump());
+}
+
+/// What two sweeps differ in: "--batch 16,32 there, 64 here"; empty where they are the same.
+std::string difference(const nlohmann::json& there, const nlohmann::json& here) {
+  std::vector<std::string> parts;
+  std::set<std::string> names;
+  for (const auto& [name, value] : there.items()) names.insert(name);
+  for (const auto& [name, value] : here.items()) names.insert(name);
+  names.erase("out");  // the folder may be named in other words, or have been moved
+  for (const std::string& name : names) {
+    const std::string old = value_text(there, name), now = value_text(here, name);
+    if (old != now)
+      parts.push_back(fmt::format("{}: {} there, {} here", printable(name), old, now));
+  }
+  return join(parts, "; ");
+}
+
+/// What the folder's own sweep is; nothing where it holds none.
+std::optional<nlohmann::json> flags_there(const std::filesystem::path& folder) {
+  const std::string text = text_of(folder / kFlagsName);
+  if (text.empty()) return std::nullopt;
+  try {
+    return parse_strict_json(text);
+  } catch (const std::exception& error) {
+    fail(ExitCode::data, fmt::format("{}: {} (it says which sweep the folder holds); name another "
+                                     "--out",
+                                     (folder / kFlagsName).string(), error.what()));
+  }
+}
+
+void throw_away(const std::filesystem::path& folder) {
+  std::error_code error;
+  for (const char* part : {"cells", kCellsName, kPlanName, kMachineName, "report.md", "report.csv",
+                           "report.json", "report.tex", "report.html", kFlagsName}) {
+    std::filesystem::remove_all(folder / part, error);
+    if (error) {
+      fail(ExitCode::output,
+           fmt::format("cannot remove {}: {} (it is of the earlier sweep); remove "
+                       "it, or name another --out",
+                       (folder / part).string(), error.message()));
+    }
+  }
+}
+
+void check_folder(const SweepPlan& plan, const nlohmann::json& there) {
+  const std::string differs = difference(there, plan.flags);
+  if (differs.empty()) return;
+  fail(ExitCode::usage,
+       fmt::format("--out {} holds another sweep ({}); name another folder, or --overwrite to "
+                   "throw that one away",
+                   plan.folder.string(), differs));
+}
+
+/// A folder with something else in it is not ours to write into.
+void check_foreign(const SweepPlan& plan) {
+  std::error_code error;
+  for (const char* part : {"cells", kCellsName, kPlanName}) {
+    if (!std::filesystem::exists(plan.folder / part, error)) continue;
+    fail(ExitCode::usage, fmt::format("--out {} holds {}, which is not of a sweep (it would be "
+                                      "lost); name another folder",
+                                      plan.folder.string(), part));
+  }
+}
+
+std::string told_apart(const char* what, const std::string& there, const std::string& here) {
+  return fmt::format("{}: {} there, {} here", what, printable(there), printable(here));
+}
+
+/// What makes figures of two machines differ; empty where nothing does.
+std::string difference(const CellMachine& there, const CellMachine& here) {
+  std::vector<std::string> parts;
+  const auto compare = [&](const char* what, int a, int b) {
+    if (a != b) parts.push_back(told_apart(what, std::to_string(a), std::to_string(b)));
+  };
+  compare("cores", there.cores, here.cores);
+  compare("hardware threads", there.hardware_threads, here.hardware_threads);
+  if (std::string kind = kind_difference(there, here); !kind.empty()) parts.push_back(kind);
+  return join(parts, "; ");
+}
+
+}  // namespace
+
+FileLock open_sweep_folder(const SweepPlan& plan, bool overwrite, FileLock::Kind kind) {
+  make_folder(plan.folder);
+  auto lock = FileLock::take(plan.folder / kLockName, overwrite ? FileLock::Kind::exclusive : kind);
+  if (!lock) {
+    fail(ExitCode::usage, fmt::format("--out {}: another sweep is at work in it (they would write "
+                                      "the same files); wait for it, or name another folder",
+                                      plan.folder.string()));
+  }
+  auto there = flags_there(plan.folder);
+  if (there && overwrite) {
+    throw_away(plan.folder);
+    there.reset();
+  }
+  if (there) {
+    check_folder(plan, *there);
+  } else {
+    check_foreign(plan);
+    write_file(plan.folder / kFlagsName, json_text(plan.flags, 1) + "\n");
+  }
+  return std::move(*lock);
+}
+
+FileLock lock_cell(const SweepPlan& plan, const Cell& cell) {
+  const auto folder = plan.folder_of(cell);
+  make_folder(folder);
+  auto lock = FileLock::take(folder / kLockName, FileLock::Kind::exclusive);
+  if (!lock) {
+    fail(ExitCode::usage, fmt::format("--task: another task is at work in {} (each would remove "
+                                      "the trainings of the other); wait for it, or name another "
+                                      "cell's number",
+                                      folder.string()));
+  }
+  return std::move(*lock);
+}
+
+void write_plan(const SweepPlan& plan, const std::vector<std::string>& backends) {
+  std::string text, why;
+  std::size_t missing = 0;
+  for (const Cell& cell : plan.cells) {
+    if (const std::string reason = why_not(plan.launching, cell, backends); !reason.empty()) {
+      ++missing;
+      why = reason;
+      continue;
+    }
+    for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
+      text += command_line(plan.words_of_run(cell, repeat)) + "\n";
+    }
+  }
+  write_if_changed(plan.folder / kPlanName, text);
+  if (missing == 0) return;
+  tell(fmt::format("{} has no lines of {} of {} cells, which cannot be measured here: {}",
+                   kPlanName, missing, plan.cells.size(), why));
+}
+
+std::string kind_difference(const CellMachine& there, const CellMachine& here) {
+  constexpr double kSameMemory = 0.05;
+  std::vector<std::string> parts;
+  if (there.cpu != here.cpu) parts.push_back(told_apart("processor", there.cpu, here.cpu));
+  if (std::abs(there.memory_bytes - here.memory_bytes) > kSameMemory * here.memory_bytes) {
+    parts.push_back(
+        told_apart("memory", bytes_text(there.memory_bytes), bytes_text(here.memory_bytes)));
+  }
+  if (there.build != here.build) parts.push_back(told_apart("build", there.build, here.build));
+  return join(parts, "; ");
+}
+
+std::optional<CellMachine> machine_there(const SweepPlan& plan) {
+  std::error_code ignored;
+  const auto file = plan.folder / kMachineName;
+  if (!std::filesystem::exists(file, ignored)) return std::nullopt;
+  return read_cells(file).machine;
+}
+
+void settle_machine(const SweepPlan& plan) {
+  // Several tasks may start at once: one of them writes it, and all read what it wrote.
+  create_file(plan.folder / kMachineName, json_text(to_json(plan.table), 1) + "\n");
+  const std::string differs =
+      difference(machine_there(plan).value_or(CellMachine{}), plan.table.machine);
+  if (differs.empty()) return;
+  fail(ExitCode::usage,
+       fmt::format("--out {}: its cells were measured on another kind of machine ({}; figures of "
+                   "both would stand in one table); name another folder",
+                   plan.folder.string(), differs));
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return "";
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+bool write_if_changed(const std::filesystem::path& file, const std::string& text) {
+  if (text_of(file) == text) return false;
+  write_file(file, text);
+  return true;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,216 @@
+#include "sweep/sweep_plan.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "cells/run_machine.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "core/version.h"
+#include "job/build_graph.h"
+#include "job/run_folder.h"
+#include "model/summary.h"
+#include "sweep/grid_limits.h"
+#include "system/child_process.h"
+
+namespace cputrain {
+namespace {
+
+/// 1, 2, 4, ... and all of them.
+std::vector<int> usual_cpus(int here) {
+  std::vector<int> cpus;
+  for (int n = 1; n < here; n *= 2) cpus.push_back(n);
+  cpus.push_back(std::max(here, 1));
+  return cpus;
+}
+
+std::string os_text() {
+  utsname name{};
+  return ::uname(&name) == 0 ? fmt::format("{} {}", name.sysname, name.release) : "";
+}
+
+bool on_a_cluster() {
+  const char* hosts = std::getenv("SLURM_JOB_NUM_NODES");
+  return hosts && std::string_view(hosts) != "1";
+}
+
+Launching launching_of(const SweepRequest& request, const Services& services,
+                       const Machine& machine) {
+  const int allowed = static_cast<int>(machine.allowed_cpus.size());
+  return {.words = request.launcher,
+          .host = {machine.allowed_cores, allowed, machine.numa_nodes, machine.cpu_quota},
+          .mpi = services.mpi && program_exists("mpirun"),
+          .open_mpi = !mpi_library(services.libraries).empty(),
+          .as_root = ::geteuid() == 0,
+          .oversubscribe = request.oversubscribe,
+          .cluster = on_a_cluster()};
+}
+
+/// "./cputrain" where that is this program, else where it lies.
+std::string program_path() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) return "./cputrain";
+  const bool near = std::filesystem::equivalent("cputrain", self, error) && !error;
+  return near ? "./cputrain" : self.string();
+}
+
+/// Without the working folder before it. sweep.json names the folder from the root, so that it
+/// means the same anywhere; lines of a plan are those of the person who typed a short name.
+std::filesystem::path seen_from_here(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto near = path.lexically_relative(std::filesystem::current_path(error));
+  const bool inside = path.is_absolute() && !error && !near.empty() && *near.begin() != "..";
+  return inside ? near : path;
+}
+
+SweepGrid grid_of(const SweepRequest& request, const TrainingSpec& spec, const Machine& machine) {
+  SweepGrid grid = request.grid;
+  if (grid.cpus.empty()) grid.cpus = usual_cpus(static_cast<int>(machine.allowed_cpus.size()));
+  if (grid.batches.empty() && grid.batches_per_rank.empty()) grid.batches = {spec.batch};
+  return grid;
+}
+
+/// As `--config` reads it.
+nlohmann::ordered_json flags_of(const TrainingFlags& flags, const SweepGrid& grid, int repeats,
+                                const std::string& folder) {
+  nlohmann::ordered_json json{{"np", list_text(grid.cpus)},
+                              {"threads", list_text(grid.threads)},
+                              {"backend", list_text(grid.backends)},
+                              {"repeat", repeats}};
+  if (!grid.batches.empty()) json["batch"] = list_text(grid.batches);
+  if (!grid.batches_per_rank.empty()) json["batch-per-rank"] = list_text(grid.batches_per_rank);
+  const std::set<std::string> grids{"np",      "threads",   "backend",  "repeat", "batch",
+                                    "out",     "overwrite", "retry",    "task",   "batch-per-rank",
+                                    "collect", "plan-only", "reference"};
+  for (const auto& [name, value] : flags.given) {
+    if (grids.contains(name)) continue;
+    if (flags.switches.contains(name))
+      json[name] = true;
+    else
+      json[name] = value;
+  }
+  json["out"] = folder;
+  return json;
+}
+
+CellTable table_of(const Services& services, const TrainingSpec& spec, const Graph& graph,
+                   const Machine& machine) {
+  CellTable table;
+  table.model = spec.model->name;
+  table.image_size = spec.image.height;
+  table.parameters = static_cast<double>(graph.parameter_count());
+  table.macs_per_image = summary_json(graph).at("macs_per_image").get<double>();
+  table.data = spec.flags.data.empty() ? "synthetic" : spec.flags.data;
+  table.seed = spec.seed;
+  table.machine = {.cpu = machine.cpu_model,
+                   .host = machine.host,
+                   .os = os_text(),
+                   .mpi = mpi_library(services.libraries),
+                   .build = build_text(kVersion, services.libraries),
+                   .cores = machine.allowed_cores,
+                   .hardware_threads = static_cast<int>(machine.allowed_cpus.size()),
+                   .memory_bytes = machine.memory_gb * 1e9};
+  return table;
+}
+
+std::string command_text(const std::string& program, const nlohmann::ordered_json& flags) {
+  std::vector<std::string> words{program, "sweep"};
+  for (const auto& [name, value] : flags.items()) {
+    words.push_back("--" + name);
+    if (!value.is_boolean())
+      words.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return command_line(words);
+}
+
+}  // namespace
+
+std::filesystem::path SweepPlan::run_of(const Cell& cell, int repeat) const {
+  return std::filesystem::path("cells") / cell_name(cell) / fmt::format("repeat-{}", repeat);
+}
+
+double SweepPlan::images_of_run(const Cell& cell) const {
+  if (full_epochs) return epoch.images_in(cell.batch);
+  const StepPlan plan = steps_of(cell);
+  return static_cast<double>(plan.warm_up + plan.measured) *
+         static_cast<double>(epoch.images_of_step(cell.batch));
+}
+
+std::vector<std::string> SweepPlan::words_of_run(const Cell& cell, int repeat) const {
+  std::vector<std::string> words = launch_words(launching, cell);
+  words.insert(words.end(), {program, "train"});
+  words.insert(words.end(), passed_on.begin(), passed_on.end());
+  const auto add = [&](const char* flag, const std::string& value) {
+    words.insert(words.end(), {flag, value});
+  };
+  add("--batch", std::to_string(cell.batch));
+  add("--backend", cell.backend);
+  add("--threads", std::to_string(cell.threads));
+  if (!full_epochs) {
+    const StepPlan plan = steps_of(cell);
+    add("--steps", std::to_string(plan.warm_up + plan.measured));
+    add("--settled-steps", std::to_string(plan.measured));
+    add("--limit-train", std::to_string(pictures.at(cell.batch)));
+    add("--limit-val", "0");
+  }
+  add("--log-every", "1");
+  add("--verbose", "2");
+  words.insert(words.end(), {"--measure-limits", "--overwrite"});
+  add("--out", (folder / run_of(cell, repeat)).string());
+  return words;
+}
+
+SweepPlan plan_sweep(const TrainingFlags& flags, const SweepRequest& request,
+                     const Services& services) {
+  if (services.launcher.present()) {
+    fail(ExitCode::usage,
+         "a sweep under mpirun or srun (each of its trainings starts its own ranks); start it "
+         "without, and name what starts ranks with --launcher");
+  }
+  const TrainingSpec spec = choose_training(flags);
+  const Machine machine = services.machine();
+  const DataSource source = services.data.open(flags.data_request(spec.seed));
+  const Graph graph = build_graph(spec, classes_of(spec, source));
+  const SweepGrid grid = grid_of(request, spec, machine);
+
+  SweepPlan plan;
+  plan.folder = flags.out.empty() ? std::filesystem::path("sweeps") / spec.model->name
+                                  : seen_from_here(flags.out);
+  SweepCells cells = cells_of(grid);
+  plan.cells = std::move(cells.cells);
+  plan.left_out = std::move(cells.left_out);
+  if (plan.cells.empty()) {
+    fail(ExitCode::usage, fmt::format("--np {} --threads {}: {}", list_text(grid.cpus),
+                                      list_text(grid.threads), plan.left_out.front()));
+  }
+  check_limits(plan.cells, grid);
+  plan.repeats = request.repeats;
+  plan.full_epochs = request.full_epochs;
+  if (flags.steps) plan.steps = static_cast<int>(*flags.steps);
+  plan.epoch = {source.train.size(), spec.plan.drop_last};
+  for (const Cell& cell : plan.cells) {
+    std::size_t& most = plan.pictures[cell.batch];
+    most = std::max(most, plan.steps_of(cell).images);
+  }
+  plan.flops_per_image = graph.training_flops();
+  plan.launching = launching_of(request, services, machine);
+  plan.program = program_path();
+  plan.passed_on = request.passed_on;
+  plan.table = table_of(services, spec, graph, machine);
+  plan.table.options = request.options;
+  plan.table.images_per_epoch = plan.epoch.images;
+  if (plan.full_epochs) plan.table.validation_images = source.validation.size();
+  nlohmann::ordered_json given = flags_of(flags, grid, plan.repeats, plan.folder.string());
+  plan.table.command = command_text(plan.program, given);
+  if (given.contains("model")) given["model"] = spec.model->spec;
+  plan.flags = from_any_folder(std::move(given));
+  return plan;
+}
+
+}  // namespace cputrain

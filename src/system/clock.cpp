@@ -1,0 +1,9 @@
+#include "system/clock.h"
+
+namespace cputrain {
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace cputrain

@@ -1,0 +1,121 @@
+#include "system/signals.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <utility>
+
+#include "core/error.h"
+
+namespace cputrain {
+namespace {
+
+sigset_t watched_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  // Blocked, it would come to a SignalWatch even where it is ignored.
+  if (!is_ignored(SIGHUP)) sigaddset(&set, SIGHUP);
+  sigaddset(&set, SIGUSR1);
+  return set;
+}
+
+}  // namespace
+
+bool is_ignored(int signal) {
+  struct sigaction now {};
+  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+void block_signals() {
+  const sigset_t set = watched_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // `| head` may close our output; training goes on
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` is an error like others
+}
+
+SignalWatch::SignalWatch() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+SignalWatch::Armed SignalWatch::arm(std::function<int()> on_terminate) {
+  set(true, std::move(on_terminate));
+  return Armed(*this);
+}
+
+SignalWatch::Armed SignalWatch::arm() { return arm({}); }
+
+void SignalWatch::set(bool armed, std::function<int()> on_terminate) {
+  const std::lock_guard lock(mutex_);
+  armed_ = armed;
+  on_terminate_ = std::move(on_terminate);
+}
+
+int SignalWatch::stop_code() const {
+  return static_cast<int>(stop_signal_ == SIGINT ? ExitCode::interrupted : ExitCode::stopped);
+}
+
+void SignalWatch::end_when(std::function<bool()> gone) {
+  const std::lock_guard lock(mutex_);
+  gone_ = std::move(gone);
+}
+
+void SignalWatch::run(const std::stop_token& stop) {
+  const sigset_t set = watched_signals();
+  const timespec patience{.tv_sec = 0, .tv_nsec = 100'000'000};  // to notice the end of the watch
+  while (!stop.stop_requested()) {
+    const int signal = sigtimedwait(&set, nullptr, &patience);
+    if (signal > 0) remember(signal);
+    // One lock over question and answer: nobody may begin to hold in between.
+    const std::lock_guard lock(mutex_);
+    if (!is_held()) {
+      if (const int came = std::exchange(remembered_, 0)) answer(came);
+    }
+    look_around();  // held or not: a launcher that is gone waits for nobody
+  }
+}
+
+void SignalWatch::remember(int signal) {
+  if (remembered_ != 0) return;
+  remembered_ = signal;
+  since_signal_ = {};
+}
+
+void SignalWatch::change_held(int by) {
+  const std::lock_guard lock(mutex_);
+  held_ += by;
+}
+
+bool SignalWatch::is_held() const {
+  const bool hangs = remembered_ != 0 && since_signal_.seconds() >= kMostHeld;
+  return held_ > 0 && !hangs;
+}
+
+void SignalWatch::answer(int signal) {
+  if (signal == SIGTERM || signal == SIGHUP) return terminated(signal);
+  ask_for_stop(signal);
+}
+
+void SignalWatch::ask_for_stop(int signal) {
+  if (!armed_)
+    _exit(static_cast<int>(signal == SIGINT ? ExitCode::interrupted : ExitCode::stopped));
+  int none = 0;
+  const bool first = stop_signal_.compare_exchange_strong(none, signal);
+  if (!first && signal == SIGINT) _exit(static_cast<int>(ExitCode::interrupted));
+  if (!first || !on_terminate_) return;
+  std::fputs("\ncputrain: finishing the step; Ctrl-C again ends at once\n", stderr);
+}
+
+void SignalWatch::terminated(int signal) {
+  if (!armed_) _exit(static_cast<int>(ExitCode::stopped));  // there is nothing to save yet
+  if (on_terminate_) _exit(on_terminate_());
+  ask_for_stop(signal);
+}
+
+void SignalWatch::look_around() {
+  if (gone_ && gone_()) _exit(static_cast<int>(ExitCode::stopped));
+}
+
+}  // namespace cputrain

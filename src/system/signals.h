@@ -1,0 +1,98 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "system/clock.h"
+
+namespace cputrain {
+
+/// Blocks SIGINT, SIGTERM, SIGHUP and SIGUSR1 for this thread and all it starts: call first thing
+/// in main, before any library makes threads. A SignalWatch then receives them. SIGPIPE is ignored,
+/// and SIGHUP stays so where it is (nohup).
+void block_signals();
+
+/// Whether this process was told to ignore it. May be asked between fork and exec.
+bool is_ignored(int signal);
+
+/// Receives these signals on a thread of its own, so that work may be done in answer to them
+/// (a handler could do next to nothing). Unarmed, each ends the process
+/// at once, with 130 or 75.
+///
+/// Armed, while there is something to save: the first SIGINT (Ctrl-C) or SIGUSR1 (a batch system's
+/// word that time is up) asks for a stop after the running step; a SIGINT after it ends the process
+/// with 130. SIGTERM and SIGHUP (a lost terminal) call the function given and end the process with
+/// the code it returns: under mpirun SIGTERM comes a second before SIGKILL, which no step would
+/// survive.
+/// Armed without a function, SIGTERM and SIGHUP ask for a stop, too.
+class SignalWatch {
+ public:
+  SignalWatch();
+
+  /// Disarms at the end of its life, before what the function uses is gone.
+  class Armed {
+   public:
+    explicit Armed(SignalWatch& watch) : watch_(watch) {}
+    ~Armed() { watch_.set(false, {}); }
+    Armed(const Armed&) = delete;
+    Armed& operator=(const Armed&) = delete;
+
+   private:
+    SignalWatch& watch_;
+  };
+  [[nodiscard]] Armed arm(std::function<int()> on_terminate);
+  /// For a program that has nothing to save but children to end: every signal only asks for a stop,
+  /// but for a second SIGINT.
+  [[nodiscard]] Armed arm();
+  /// While one lives, signals are only remembered, the first of them, and are answered when the
+  /// last is gone: for calls that no process may end in. A process that hangs there for kMostHeld
+  /// seconds after a signal is ended by it all the same; a hundred ranks that load a program from a
+  /// slow file system at once need some tens of them.
+  class Held {
+   public:
+    explicit Held(SignalWatch& watch) : watch_(watch) { watch_.change_held(1); }
+    ~Held() { watch_.change_held(-1); }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+
+   private:
+    SignalWatch& watch_;
+  };
+  [[nodiscard]] std::shared_ptr<Held> hold() { return std::make_shared<Held>(*this); }
+  static constexpr double kMostHeld = 120;
+
+  bool stop_requested() const { return stop_signal_ != 0; }
+  /// What a stopped program returns: 130 after SIGINT, else 75.
+  int stop_code() const;
+
+  /// From now on the process ends (with 75) soon after `gone` is true, held or not: what it works
+  /// for has died.
+  void end_when(std::function<bool()> gone);
+
+ private:
+  void set(bool armed, std::function<int()> on_terminate);
+  void run(const std::stop_token&);
+  void change_held(int by);
+  void remember(int signal);
+  // With the mutex locked:
+  bool is_held() const;
+  void answer(int signal);
+  void ask_for_stop(int signal);
+  void terminated(int signal);
+  void look_around();
+
+  std::mutex mutex_;
+  bool armed_ = false;
+  int held_ = 0;
+  int remembered_ = 0;        ///< of the thread: a signal that came while held; 0: none
+  Stopwatch since_signal_{};  ///< since then
+  std::function<int()> on_terminate_;
+  std::function<bool()> gone_;
+  std::atomic<int> stop_signal_ = 0;  ///< the first that asked for it; 0: none
+  std::jthread thread_;               // last: it uses the other members
+};
+
+}  // namespace cputrain

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "zoo/zoo.h"
+
+/// Networks of one's own in files, for `--model my.json`:
+/// {"format": "cputrain model 1", "name": "small", "description": "...",
+///  "recipe": {"image_size": 32, "classes": 10, "batch": 128, "epochs": 20,
+///             "optimizer": "sgd", "learning_rate": 0.1, "momentum": 0.9,
+///             "weight_decay": 0, "schedule": "cosine", "shuffle": true, "drop_last": false,
+///             "augment": "flip,crop:4"},
+///  "input": {"scale": 0.00392, "offset": 0}, "layers": [... as in model_json.h ...]}
+/// "units": "classes" stands for the number of classes of the data. Pictures have the size that
+/// the command line or the recipe says.
+namespace cputrain {
+
+/// Reads and checks everything but sizes that depend on the picture. Error(data) says what is wrong
+/// and where.
+ModelEntry read_model_file(const std::filesystem::path&);
+
+/// The file's text for a model, its last dense layer open for any number of classes; the recipe
+/// has this size and these classes. A copy of a built-in model gets "my-" before its name.
+std::string model_file_text(const ModelEntry&, Shape image, int classes);
+
+}  // namespace cputrain

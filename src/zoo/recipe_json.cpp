@@ -1,0 +1,117 @@
+#include "zoo/recipe_json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+
+namespace cputrain {
+namespace {
+
+using nlohmann::ordered_json;
+
+const std::array<UpdateRule, 5>& all_rules() {
+  static const std::array<UpdateRule, 5> rules{Sgd{}, RmsProp{}, Adam{}, Lars{}, Lamb{}};
+  return rules;
+}
+
+/// Calls f(field, figure) for every figure of the rule that a recipe may set.
+template <class Rule, class F>
+void for_figures(Rule& rule, const F& f) {
+  std::visit(
+      [&](auto& r) {
+        if constexpr (requires { r.momentum; }) f("momentum", r.momentum);
+        if constexpr (requires { r.nesterov; }) f("nesterov", r.nesterov);
+        if constexpr (requires { r.rho; }) f("rho", r.rho);
+        if constexpr (requires { r.epsilon; }) f("epsilon", r.epsilon);
+        if constexpr (requires { r.centered; }) f("centered", r.centered);
+        if constexpr (requires { r.trust; }) f("trust", r.trust);
+      },
+      rule);
+}
+
+constexpr std::array kFigures{"momentum", "nesterov", "rho", "epsilon", "centered", "trust"};
+
+UpdateRule rule_named(const JsonReader& r, const std::string& name) {
+  const auto found = std::ranges::find(all_rules(), name, rule_name);
+  if (found == all_rules().end()) {
+    r.wrong("optimizer must be sgd, rmsprop, adam, lars or lamb");
+  }
+  return *found;
+}
+
+UpdateRule read_rule(const JsonReader& r) {
+  UpdateRule rule = rule_named(r, r.text("optimizer", "sgd"));
+  std::vector<std::string> own;
+  for_figures(rule, [&](const char* field, auto& figure) {
+    own.emplace_back(field);
+    if constexpr (std::is_same_v<decltype(figure), bool&>) {
+      figure = r.flag(field, figure);
+    } else {
+      figure = r.real(field, 0, 1e3, figure);
+    }
+  });
+  for (const char* field : kFigures) {
+    if (r.has(field) && std::ranges::find(own, field) == own.end()) {
+      r.wrong(fmt::format("{} does not go with {}", field, rule_name(rule)));
+    }
+  }
+  return rule;
+}
+
+/// What `parse` makes of the text; its complaint becomes one of the file.
+template <class Parse>
+auto parsed(const JsonReader& r, const std::string& text, const Parse& parse) {
+  try {
+    return parse(text);
+  } catch (const Error& error) {
+    r.wrong(error.what());
+  }
+}
+
+}  // namespace
+
+Recipe read_recipe(const JsonReader& r, const std::string& source) {
+  r.allow({"image_size", "classes", "batch", "epochs", "optimizer", "learning_rate", "momentum",
+           "nesterov", "rho", "epsilon", "centered", "trust", "weight_decay", "schedule", "shuffle",
+           "drop_last", "augment"});
+  const UpdateRule rule = read_rule(r);
+  return {.image_size = r.whole("image_size", 1, 16384, 224),
+          .classes = r.whole("classes", 2, 65536, 10),
+          .batch = static_cast<std::size_t>(r.whole("batch", 1, 16'777'216, 128)),
+          .epochs = r.whole("epochs", 1, 1'000'000, 10),
+          .rule = rule,
+          .learning_rate = r.real("learning_rate", 0, 1e6, default_learning_rate(rule)),
+          .weight_decay = r.real("weight_decay", 0, 1e3, 0),
+          .schedule = parsed(r, r.text("schedule", "constant"), parse_schedule),
+          .shuffle = r.flag("shuffle", true),
+          .drop_last = r.flag("drop_last", false),
+          .augment = parsed(r, r.text("augment", "none"), parse_augment),
+          .source = source};
+}
+
+ordered_json recipe_json(const Recipe& recipe) {
+  ordered_json fields{{"image_size", recipe.image_size},
+                      {"classes", recipe.classes},
+                      {"batch", recipe.batch},
+                      {"epochs", recipe.epochs},
+                      {"optimizer", rule_name(recipe.rule)},
+                      {"learning_rate", recipe.learning_rate}};
+  ordered_json standard;
+  for_figures(all_rules()[recipe.rule.index()],
+              [&](const char* field, const auto& figure) { standard[field] = figure; });
+  for_figures(recipe.rule, [&](const char* field, const auto& figure) {
+    if (standard[field] != figure) fields[field] = figure;
+  });
+  if (recipe.weight_decay != 0) fields["weight_decay"] = recipe.weight_decay;
+  if (recipe.schedule != Schedule{}) fields["schedule"] = schedule_text(recipe.schedule);
+  if (!recipe.shuffle) fields["shuffle"] = false;
+  if (recipe.drop_last) fields["drop_last"] = true;
+  if (recipe.augment != Augment{}) fields["augment"] = to_text(recipe.augment);
+  return fields;
+}
+
+}  // namespace cputrain

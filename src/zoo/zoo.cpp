@@ -1,0 +1,130 @@
+#include "zoo/zoo.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "zoo/model_file.h"
+#include "zoo/networks.h"
+
+namespace cputrain {
+namespace {
+
+ModelEntry resnet_entry(const std::string& name, const StackDepths& depths) {
+  return {
+      .name = name,
+      .spec = name,
+      .aliases = {},
+      .description = "residual network with pre-activation, as in Keras",
+      .recipe = {.image_size = 128,
+                 .classes = 1000,
+                 .batch = 256,
+                 .epochs = 5,
+                 .rule = Sgd{},
+                 .learning_rate = 0.01,
+                 .source = "supercomputing post on CIFAR-10 at 128x128; network of Keras"},
+      .build = [depths](Shape image, int classes) { return resnet_v2(image, classes, depths); }};
+}
+
+std::vector<ModelEntry> plain_entries() {
+  return {
+      {.name = "dogcat",
+       .spec = "dogcat",
+       .aliases = {"paper"},
+       .description = "Dogs-vs-Cats CNN: 4 convolutions with max pooling, 3 dense layers",
+       .recipe = {.image_size = 256,
+                  .classes = 2,
+                  .batch = 128,
+                  .epochs = 10,
+                  .rule = RmsProp{},
+                  .learning_rate = 0.001,
+                  .source = "paper on synchronous SGD with large batches, Table I"},
+       .build = dogcat},
+      {.name = "nature7",
+       .spec = "nature7",
+       .aliases = {},
+       .description = "iNaturalist CNN: 5 convolutions with max pooling, 2 dense layers",
+       .recipe = {.image_size = 299,
+                  .classes = 10,
+                  .batch = 32,
+                  .epochs = 50,
+                  .rule = Adam{},
+                  .learning_rate = 0.001,
+                  .drop_last = true,
+                  .augment = {.shear = 0.2, .zoom = 0.2, .flip = true},
+                  .source = "W&B report on distributed training in Keras"},
+       .build = nature7},
+      {.name = "chips",
+       .spec = "chips",
+       .aliases = {},
+       .description = "potato chip CNN: 5 convolutions, 4 of them pooled, 2 dense layers, L2",
+       .recipe = {.image_size = 500,
+                  .classes = 2,
+                  .batch = 64,
+                  .epochs = 50,
+                  .rule = Adam{},
+                  .learning_rate = 0.0005,
+                  .source = "post on training with Horovod"},
+       .build = chips},
+      {.name = "vgg16",
+       .spec = "vgg16",
+       .aliases = {},
+       .description = "VGG configuration D: 13 convolutions, 3 dense layers",
+       .recipe = {.image_size = 224,
+                  .classes = 1000,
+                  .batch = 64,
+                  .epochs = 10,
+                  .rule = Sgd{.momentum = 0.9},
+                  .learning_rate = 0.01,
+                  .source = "network of Keras; the recipe is ours"},
+       .build = vgg16},
+  };
+}
+
+}  // namespace
+
+const std::vector<ModelEntry>& model_zoo() {
+  static const std::vector<ModelEntry> zoo = [] {
+    auto entries = plain_entries();
+    entries.push_back(resnet_entry("resnet50v2", {3, 4, 6, 3}));
+    entries.push_back(resnet_entry("resnet101v2", {3, 4, 23, 3}));
+    entries.push_back(resnet_entry("resnet152v2", {3, 8, 36, 3}));
+    return entries;
+  }();
+  return zoo;
+}
+
+namespace {
+
+bool is_called(const ModelEntry& entry, const std::string& name) {
+  return entry.name == name || std::ranges::find(entry.aliases, name) != entry.aliases.end();
+}
+
+/// A file must not pass for a built-in model in run folders and weight files.
+std::shared_ptr<const ModelEntry> model_of_file(const std::string& path) {
+  auto entry = std::make_shared<ModelEntry>(read_model_file(path));
+  for (const ModelEntry& built_in : model_zoo()) {
+    if (!is_called(built_in, entry->name)) continue;
+    fail(ExitCode::data, "model file " + path + ": name " + entry->name +
+                             " is that of a built-in model (the two would be taken for each "
+                             "other); give it another name");
+  }
+  return entry;
+}
+
+}  // namespace
+
+std::shared_ptr<const ModelEntry> find_model(const std::string& name) {
+  if (name.ends_with(".json")) return model_of_file(name);
+  std::vector<std::string> names;
+  for (const ModelEntry& entry : model_zoo()) {
+    // The zoo lives as long as the program.
+    if (is_called(entry, name)) return {std::shared_ptr<void>(), &entry};
+    names.push_back(entry.name);
+    names.insert(names.end(), entry.aliases.begin(), entry.aliases.end());
+  }
+  fail(ExitCode::usage, "--model " + name + " is not known; models are " + join(names, ", ") +
+                            ", or a model file (.json)" + did_you_mean(name, names));
+}
+
+}  // namespace cputrain

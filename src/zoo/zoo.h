@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/augment.h"
+#include "model/graph.h"
+#include "optim/schedule.h"
+#include "optim/update_rule.h"
+
+namespace cputrain {
+
+/// What the source of a model trained it with; every flag of the command line goes before it.
+struct Recipe {
+  int image_size;
+  int classes;  ///< of the source's data; training takes those of the data at hand
+  std::size_t batch;
+  int epochs;
+  UpdateRule rule;
+  double learning_rate;
+  double weight_decay = 0;
+  Schedule schedule = ConstantRate{};
+  bool shuffle = true;
+  bool drop_last = false;
+  Augment augment{};
+  std::string source;  ///< where the network and these figures come from
+};
+
+/// A model is a function from the picture's size and the number of classes to a graph.
+struct ModelEntry {
+  std::string name;
+  std::string spec;  ///< what `--model` takes: the name, or a model file's path
+  std::vector<std::string> aliases;
+  std::string description;
+  Recipe recipe;
+  std::function<Graph(Shape image, int classes)> build;
+};
+
+/// The built-in models.
+const std::vector<ModelEntry>& model_zoo();
+
+/// By name or alias, or a model file by its path (a name that ends in .json). Error(usage) lists
+/// the names and the nearest one; Error(data) says what is wrong with a file.
+std::shared_ptr<const ModelEntry> find_model(const std::string& name);
+
+}  // namespace cputrain
