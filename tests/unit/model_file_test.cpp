@@ -98,17 +98,17 @@ TEST_F(ModelFile, FixedOutputsAreTheRecipesClasses) {
 }
 
 TEST_F(ModelFile, OutputsMustBeThoseOfTheLabels) {
-  Config config;
-  config.model = write("two.json", small_model("2"));
-  const TrainingSpec choices = choose_training(config);
-  EXPECT_NO_THROW(build_graph(config, choices, 2));
+  TrainingFlags flags;
+  flags.model = write("two.json", small_model("2"));
+  const TrainingSpec spec = choose_training(flags);
+  EXPECT_NO_THROW(build_graph(spec, 2));
   for (const int classes : {3, 4}) {
-    EXPECT_THROW(build_graph(config, choices, classes), Error);
+    EXPECT_THROW(build_graph(spec, classes), Error);
   }
-  config.model = write("one.json", small_model("1", "sigmoid"));
-  EXPECT_THROW(build_graph(config, choose_training(config), 4), Error);
-  config.model = write("open.json", small_model("\"classes\""));
-  EXPECT_NO_THROW(build_graph(config, choose_training(config), 4));
+  flags.model = write("one.json", small_model("1", "sigmoid"));
+  EXPECT_THROW(build_graph(choose_training(flags), 4), Error);
+  flags.model = write("open.json", small_model("\"classes\""));
+  EXPECT_NO_THROW(build_graph(choose_training(flags), 4));
 }
 
 TEST_F(ModelFile, MistakesAreNamed) {

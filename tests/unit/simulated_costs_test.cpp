@@ -9,9 +9,9 @@ namespace cputrain {
 namespace {
 
 std::string name_with(const std::string& data) {
-  Config config;
-  config.data = data;
-  return costs_file_name(config, Machine{}, "network");
+  TrainingFlags flags;
+  flags.data = data;
+  return costs_file_name(flags, Machine{}, "network");
 }
 
 // Zeros in pictures decide how long kernels take; made-up ones are alike, however many.
@@ -27,12 +27,12 @@ TEST(CostsFile, IsOfThePicturesThatWereMeasured) {
 }
 
 TEST(CostsFile, IsOfTheMachineAndTheNetwork) {
-  const Config config;
+  const TrainingFlags flags;
   Machine other;
   other.cpu_model = "another";
-  const std::string here = costs_file_name(config, Machine{}, "network");
-  EXPECT_NE(here, costs_file_name(config, other, "network"));
-  EXPECT_NE(here, costs_file_name(config, Machine{}, "another network"));
+  const std::string here = costs_file_name(flags, Machine{}, "network");
+  EXPECT_NE(here, costs_file_name(flags, other, "network"));
+  EXPECT_NE(here, costs_file_name(flags, Machine{}, "another network"));
 }
 
 }  // namespace
