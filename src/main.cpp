@@ -1,4 +1,4 @@
-// The composition root: the only place that knows concrete types and ends the process.
+// The program: reads the command line, runs one command, and alone ends the process.
 
 #include <execinfo.h>
 #include <fcntl.h>
@@ -13,20 +13,12 @@
 #include <system_error>
 #include <thread>
 
-#include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/short_waits.h"
-#include "backends/mpi/mpi_communicator.h"
-#include "backends/onnx/onnx_writer.h"
-#include "backends/reference/reference_backend.h"
 #include "backends/sim/simulator.h"
-#include "backends/topology/binding.h"
-#include "backends/topology/topology.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "comm/solo.h"
+#include "composition.h"
 #include "core/error.h"
-#include "datasets/datasets.h"
-#include "placement/launcher.h"
 #include "system/file_lock.h"
 #include "system/process_limits.h"
 #include "system/tell.h"
@@ -37,47 +29,6 @@ extern char** environ;  // NOLINT: the name is the system's
 
 namespace cputrain {
 namespace {
-
-std::vector<std::string> backend_names() {
-  if (cpu_backend_available()) return {"cpu", "reference"};
-  return {"reference"};
-}
-
-std::unique_ptr<Backend> make_backend(const BackendRequest& request) {
-  if (request.name == "cpu") return make_cpu_backend(request.threads, request.kernels);
-  return make_reference_backend(request.precision);
-}
-
-std::vector<std::string> library_versions() {
-  std::vector<std::string> libraries;
-  if (cpu_backend_available()) libraries.push_back(cpu_library_versions());
-  libraries.push_back(mpi_library_version());
-  libraries.push_back(onnx_library_version());
-  const std::vector<std::string> data = data_libraries();
-  libraries.insert(libraries.end(), data.begin(), data.end());
-  return libraries;
-}
-
-/// Where several processes were started that this build cannot join, commands of ranks say so.
-std::unique_ptr<Communicator> make_communicator(const Launcher& launcher, SignalWatch& signals) {
-  if (!launcher.present() || !mpi_available()) return make_solo();
-  return make_mpi_communicator([&signals] { return signals.hold(); });
-}
-
-Services make_services(const Launcher& launcher, SignalWatch& signals) {
-  return {.backends = backend_names(),
-          .make_backend = make_backend,
-          .make_communicator = [&] { return make_communicator(launcher, signals); },
-          .data = make_data_pipeline(),
-          .write_onnx = write_onnx,
-          .machine = read_machine,
-          .bind_this_thread = bind_this_thread,
-          .mpi = mpi_available(),
-          .mpi_version = mpi_library_version(),
-          .launcher = launcher,
-          .libraries = library_versions(),
-          .signals = &signals};
-}
 
 int run_command(const Config& config, const Services& services) {
   if (config.command == "train") return run_train(config, services);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "backends/sim/simulated_cell.h"
+#include "cli/command_line.h"
 #include "core/error.h"
 #include "system/tell.h"
 
@@ -20,7 +21,8 @@ namespace {
 SimulationResult simulated(const SimulationJob& job) {
   SimulationResult result;
   try {
-    return run_simulated_cell(job);
+    const auto flags = parse_command_line(job.arguments, {}, {{kSimulated}});
+    return run_simulated_cell(job, std::get<Config>(flags));
   } catch (const Error& error) {
     result.failure = error.what();
   } catch (const std::exception& error) {

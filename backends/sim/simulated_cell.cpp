@@ -7,9 +7,9 @@
 #include "backends/sim/no_pixels.h"
 #include "backends/sim/sim_backend.h"
 #include "backends/sim/sim_program.h"
-#include "cli/command_line.h"
 #include "comm/solo.h"
-#include "job/training_plans.h"
+#include "job/batch_plans.h"
+#include "job/training.h"
 #include "logging/reporter.h"
 #include "train/trainer.h"
 
@@ -37,7 +37,7 @@ Machine simulated_machine(const Platform& platform) {
 /// is one.
 Services simulated_services(const SimulationJob& job, Communicator*& communicator) {
   Services services;
-  services.backends = {"simulated"};
+  services.backends = {kSimulated};
   services.make_communicator = [&] {
     // As without mpirun; SMPI's choice of algorithms has none for one rank.
     auto made = job.ranks > 1 ? make_mpi_communicator() : make_solo();
@@ -52,11 +52,6 @@ Services simulated_services(const SimulationJob& job, Communicator*& communicato
   services.machine = [&job] { return simulated_machine(job.platform); };
   services.bind_this_thread = [](const std::vector<int>&) { return true; };
   return services;
-}
-
-Config parse_arguments(const SimulationJob& job) {
-  const auto parsed = parse_command_line(job.arguments, {}, {{"simulated"}});
-  return std::get<Config>(parsed);
 }
 
 std::vector<NodeRoom> rooms_of(const Session& session, const Platform& platform) {
@@ -107,30 +102,22 @@ SimulationResult run_repeats(const SimulationJob& job, const TrainingParts& part
 
 }  // namespace
 
-SimulationResult run_simulated_cell(const SimulationJob& job) {
-  const Config config = parse_arguments(job);
+SimulationResult run_simulated_cell(const SimulationJob& job, const TrainingFlags& flags) {
   Communicator* made = nullptr;
   const Services services = simulated_services(job, made);
-  TrainingSpec spec = choose_training(config);
-  const Session session = start_session(config, services);
-  fit_to_ranks(spec, session.communicator->size());
-  const Graph graph = build_graph(spec, job.classes);
-  const int micro_batch = training_micro_batch(spec, session, graph);
-  const TrainingPlans plans(session, spec, micro_batch, job.images_per_epoch, 0);
-  const CompiledTraining compiled = compile_training(
-      session, services, spec, graph, plans.sizes(), rooms_of(session, job.platform),
-      {.cache = job.images_per_epoch * spec.image.size(), .batches = 0});
-  Optimizer optimizer(spec.optimizer, *session.backend, *compiled.exchange,
-                      compiled.program->layout());
-  LearningRate learning_rate(spec.learning_rate, 1);
-  NoPixels batches(plans.train);
-  std::mutex weights_mutex;
+  const TrainingSpec spec = choose_training(flags);
+  const Session session = start_session(flags, services);
+  const TrainingPlan plan = plan_training(session, spec, job.classes);
+  const BatchPlans batches = cut_batches(session, plan, job.images_per_epoch, 0);
+  const CompiledTraining compiled =
+      compile_training(session, plan, batches.sizes(),
+                       {.rooms = rooms_of(session, job.platform),
+                        .cache = job.images_per_epoch * spec.image.size()});
+  Training training(session, plan, compiled, batches.train,
+                    std::make_unique<NoPixels>(batches.train));
   Timeline timeline({});
-  SimulationResult result = run_repeats(
-      job, {*session.backend, *compiled.program, *compiled.exchange, optimizer, learning_rate,
-            *session.communicator, batches, plans.train, weights_mutex, timeline});
-  result.work = {compiled.usual_images,
-                 dynamic_cast<const SimProgram&>(*compiled.program).sharded()};
+  SimulationResult result = run_repeats(job, training.parts(timeline));
+  result.work = {plan.usual_images, dynamic_cast<const SimProgram&>(*compiled.program).sharded()};
   return result;
 }
 

@@ -1,12 +1,17 @@
 #pragma once
 
+#include "job/spec/training_flags.h"
 #include "simulation/job.h"
 
 namespace cputrain {
 
-/// Trains for the steps of a job on simulated time: the program's own spec (micro-batches,
-/// sharded layers, the way to exchange gradients), loop and messages. To be called on every rank;
-/// the result is rank 0's. Throws what the program would say of a training that cannot be.
-SimulationResult run_simulated_cell(const SimulationJob&);
+/// The only backend there.
+inline constexpr const char* kSimulated = "simulated";
+
+/// Trains for the steps of a job on simulated time, with the job's arguments as flags: the
+/// program's own spec (micro-batches, sharded layers, the way to exchange gradients), loop and
+/// messages. To be called on every rank; the result is rank 0's. Throws what the program would say
+/// of a training that cannot be.
+SimulationResult run_simulated_cell(const SimulationJob&, const TrainingFlags&);
 
 }  // namespace cputrain

@@ -6,7 +6,7 @@
 
 #include "compute/layer_time.h"
 #include "data/batch_source.h"
-#include "job/session.h"
+#include "job/session/session.h"
 
 namespace cputrain {
 

@@ -9,57 +9,38 @@
 
 namespace cputrain {
 
-StepTrial::StepTrial(const Session& session, const Services& services, const TrainingSpec& spec,
-                     const Graph& graph, const DecodedData& data, const DataSource& source)
-    : session_(session),
-      seed_(spec.seed),
-      plan_(data.train.size(), spec.batch, training_micro_batch(spec, session, graph),
-            session.communicator->rank(), session.communicator->size(), spec.plan),
-      training_(make_training(session, services, spec, graph, source, data.train, plan_,
-                              compiled(services, spec, graph, source))) {
-  check_steps(spec, plan_);
-}
-
-CompiledTraining StepTrial::compiled(const Services& services, const TrainingSpec& spec,
-                                     const Graph& graph, const DataSource& source) const {
-  // The pictures are in memory already, those in flight are not.
-  const InputMemory input{
-      0, services.data.batch_bytes(source, spec.image, plan_, batch_request(session_, spec))};
-  return compile_training(session_, services, spec, graph, plan_.sizes(), measure_rooms(session_),
-                          input);
-}
-
-TrainingParts StepTrial::parts() {
-  return {*session_.backend,         *training_->program,
-          *training_->exchange,      *training_->optimizer,
-          *training_->learning_rate, *session_.communicator,
-          *training_->batches,       plan_,
-          training_->weights_mutex,  timeline_};
+StepTrial::StepTrial(const Session& session, TrainingPlan plan,
+                     std::shared_ptr<const DataSource> source,
+                     std::shared_ptr<const DecodedData> data)
+    : job_(session, std::move(plan), std::move(source)) {
+  job_.load(std::move(data));
+  job_.start();
 }
 
 double StepTrial::warm_up() {
   constexpr int kMostTrials = 16;
   for (int i = 0; i < kMostTrials && step().trying;) ++i;
   const double seconds = step().seconds;
-  before_ = training_->program->layer_times();
+  before_ = program().layer_times();
   return seconds;
 }
 
 void StepTrial::measure() {
-  rates_.push_back(static_cast<double>(plan_.images(0)) / step().seconds);
+  rates_.push_back(static_cast<double>(plan().images(0)) / step().seconds);
 }
 
 std::vector<LayerTime> StepTrial::layer_times() const {
-  return difference(training_->program->layer_times(), before_);
+  return difference(program().layer_times(), before_);
 }
 
 StepResult StepTrial::step() {
   constexpr double kRate = 0;
-  const TrainingParts all = parts();
-  all.batches.seek(done_, 0);
-  session_.communicator->barrier();
+  const TrainingParts parts = job_.training().parts(timeline_);
+  parts.batches.seek(done_, 0);
+  parts.communicator.barrier();
   const auto number = static_cast<std::uint64_t>(done_++);
-  return run_step(all, {plan_, 0, number, seed_, kRate}, [] { return false; });
+  const std::uint64_t seed = job_.plan().spec.seed;
+  return run_step(parts, {plan(), 0, number, seed, kRate}, [] { return false; });
 }
 
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/calm_rounds.h"
 #include "core/spread.h"
-#include "job/training_program.h"
+#include "job/training_job.h"
 
 /// Timing of single training steps, for `bench step`.
 namespace cputrain {
@@ -16,10 +16,9 @@ namespace cputrain {
 /// speed depends on how many activations are zero, and that changes in a few steps on one batch.
 class StepTrial {
  public:
-  StepTrial(const Session&, const Services&, const TrainingSpec&, const Graph&, const DecodedData&,
-            const DataSource&);
+  StepTrial(const Session&, TrainingPlan, std::shared_ptr<const DataSource>,
+            std::shared_ptr<const DecodedData>);
 
-  TrainingParts parts();
   /// Steps that are not timed: until the program has found its algorithms, and one more, whose
   /// seconds it returns.
   double warm_up();
@@ -29,19 +28,15 @@ class StepTrial {
   std::vector<LayerTime> layer_times() const;
   /// Of every step that was timed.
   const std::vector<double>& images_per_second() const { return rates_; }
-  const BatchPlan& plan() const { return plan_; }
+  const BatchPlan& plan() const { return job_.batches().train; }
+  const Program& program() const { return *job_.compiled().program; }
 
  private:
-  CompiledTraining compiled(const Services&, const TrainingSpec&, const Graph&,
-                            const DataSource&) const;
   StepResult step();
 
-  const Session& session_;
-  std::uint64_t seed_;
+  TrainingJob job_;
   int done_ = 0;  ///< steps
   std::vector<LayerTime> before_;
-  BatchPlan plan_;
-  std::unique_ptr<Training> training_;
   std::vector<double> rates_;
   Timeline timeline_{StepRange{}};  ///< of nothing
 };

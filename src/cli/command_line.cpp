@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cli/command_flags.h"
-#include "cli/config_file.h"
-#include "cli/report_flags.h"
-#include "cli/sweep_flags.h"
+#include "cli/flags/command_flags.h"
+#include "cli/flags/config_file.h"
+#include "cli/flags/report_flags.h"
+#include "cli/flags/sweep_flags.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"

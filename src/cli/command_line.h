@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/config.h"
-#include "cli/environment.h"
+#include "cli/flags/environment.h"
 
 namespace cputrain {
 

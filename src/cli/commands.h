@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cli/config.h"
-#include "job/services.h"
+#include "job/session/services.h"
 #include "simulation/simulator.h"
 
 /// One function a command. Each returns the exit code; bad news comes as Error.

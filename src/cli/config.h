@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cells/prices.h"
-#include "job/training_flags.h"
+#include "job/spec/training_flags.h"
 #include "simulation/simulation_request.h"
 #include "sweep/sweep_request.h"
 

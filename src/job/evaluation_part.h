@@ -1,6 +1,6 @@
 #pragma once
 
-#include "job/session.h"
+#include "job/session/session.h"
 #include "train/weights.h"
 
 /// Which images `eval` looks at: those that say most about weights, and none that they were learnt

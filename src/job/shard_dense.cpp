@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "comm/node_map.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -50,14 +49,6 @@ std::vector<const Graph::Node*> candidates(const Graph& graph) {
   return nodes;
 }
 
-/// The most images that the ranks of a node have at once in a step.
-std::size_t images_at_once(const TrainingSpec& spec, const Session& session, const Graph& graph,
-                           int local_ranks) {
-  const auto ranks = static_cast<std::size_t>(session.communicator->size());
-  const auto most = static_cast<std::size_t>(training_micro_batch(spec, session, graph));
-  return std::min((spec.batch + ranks - 1) / ranks, most) * static_cast<std::size_t>(local_ranks);
-}
-
 }  // namespace
 
 bool sharding_pays(std::size_t in, std::size_t out, int ranks, std::size_t images) {
@@ -73,15 +64,15 @@ void check_shard_dense(const TrainingFlags& flags) {
   if (forced(flags) && !why.empty()) refuse(why);
 }
 
-std::vector<std::string> layers_to_shard(const TrainingSpec& spec, const Session& session,
-                                         const Graph& graph) {
+std::vector<std::string> layers_to_shard(const TrainingSpec& spec, const Graph& graph,
+                                         const NodeMap& map, int usual_images) {
   if (!spec.flags.shard_dense.value_or(true) || !obstacle(spec.flags).empty()) return {};
   const auto nodes = candidates(graph);
   if (nodes.empty() && forced(spec.flags)) refuse("a model in which no dense layer learns");
-  const NodeMap map = read_node_map(*session.communicator);
   if (!map.even() && forced(spec.flags)) refuse("nodes that have different numbers of ranks");
   if (!map.even() || map.local_size() < 2 || nodes.empty()) return {};
-  const std::size_t images = images_at_once(spec, session, graph, map.local_size());
+  const std::size_t images =
+      static_cast<std::size_t>(usual_images) * static_cast<std::size_t>(map.local_size());
   std::vector<std::string> names;
   for (const Graph::Node* node : nodes) {
     const auto out = static_cast<std::size_t>(node->dst.channels);

@@ -3,7 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "job/training_setup.h"
+#include "comm/node_map.h"
+#include "job/spec/training_spec.h"
+#include "model/graph.h"
 
 /// Which dense layers the ranks of a node compute together (model/rewrite.h: with_sharded_dense).
 namespace cputrain {
@@ -26,8 +28,10 @@ void check_shard_dense(const TrainingFlags&);
 
 /// Names of the layers to be sharded: those for which it pays; with --shard-dense the largest one
 /// if it pays for none. None where nodes have one rank, or gradients go another way than slices
-/// over shared memory. Error(usage) on all ranks alike where --shard-dense cannot be. Collective.
-std::vector<std::string> layers_to_shard(const TrainingSpec&, const Session&, const Graph&);
+/// over shared memory. `usual_images` are those that a rank has at once in a step. Error(usage) on
+/// all ranks alike where --shard-dense cannot be.
+std::vector<std::string> layers_to_shard(const TrainingSpec&, const Graph&, const NodeMap&,
+                                         int usual_images);
 
 /// What a person should know about them.
 std::string sharding_line(const Graph&, const std::vector<std::string>& layers, int ranks);

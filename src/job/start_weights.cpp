@@ -105,15 +105,16 @@ void warn_of_other_kernels(const Session& session, const TrainingSpec& spec,
                             spec.flags.weights, printable(then), now));
 }
 
-void load_start(const Session& session, const TrainingSpec& spec, const safetensors::File& file,
-                const Graph& graph, const DataSource& source, const Program& program,
-                const Array& weights) {
-  const ClassOutputs outputs = class_outputs(graph);
-  const std::vector<std::string> classes = class_names(source, classes_of(spec, source));
+void load_start(const Session& session, const TrainingPlan& plan, const DataSource& source,
+                const CompiledTraining& compiled, const safetensors::File& file) {
+  const TrainingSpec& spec = plan.spec;
+  const Program& program = *compiled.program;
+  const ClassOutputs outputs = class_outputs(plan.graph);
+  const std::vector<std::string> classes = class_names(source, plan.classes);
   const KnownClasses known =
       known_classes(spec, file, outputs, classes, source.dataset->classes().size());
   const auto load = spec.flags.partial ? load_fitting_weights : load_weights;
-  const LoadedWeights loaded = load(file, program, weights, known.rows);
+  const LoadedWeights loaded = load(file, program, compiled.exchange->arenas().weights, known.rows);
   const auto& parameters = program.layout().parameters;
   if (!loaded.no_numbers.empty()) {
     fail(ExitCode::data, no_numbers_text(spec.flags.weights, loaded.no_numbers, parameters.size()) +
@@ -128,39 +129,9 @@ void load_start(const Session& session, const TrainingSpec& spec, const safetens
   if (!spec.flags.partial) warn_of_other_kernels(session, spec, file);
 }
 
-}  // namespace
-
-std::vector<std::string> class_names(const DataSource& source, int classes) {
-  std::vector<std::string> names = source.dataset->classes();
-  for (int label = static_cast<int>(names.size()); label < classes; ++label) {
-    names.push_back(name_of_nameless(names, static_cast<std::size_t>(label)));
-  }
-  return names;
-}
-
-std::shared_ptr<const safetensors::File> open_start(const Session& session,
-                                                    const TrainingSpec& spec) {
-  if (!session.leads() || spec.flags.weights.empty()) return nullptr;
-  return std::make_shared<const safetensors::File>(spec.flags.weights);
-}
-
-void start_weights(const Session& session, const TrainingSpec& spec, const Graph& graph,
-                   const DataSource& source, const Training& training) {
-  const Array weights = training.exchange->arenas().weights;
-  const Program& program = *training.program;
-  check_agreement(session, "how their weights lie in memory (processors of different kinds?)",
-                  fmt::format("{:016x}", layout_fingerprint(program)));
-  if (session.leads() && (spec.flags.weights.empty() || spec.flags.partial)) {
-    initialise_weights(graph, program, spec.seed, weights);
-  }
-  if (training.start) {
-    load_start(session, spec, *training.start, graph, source, program, weights);
-  }
-  training.exchange->spread_weights();
-  check_agreement(session, "their first weights",
-                  fmt::format("{:016x}", Fnv1a().add(weights.bytes()).value()));
-}
-
+/// What the weights of a training on this data will say about it: earlier trainings, whose weights
+/// it begins with, included. Warns where one of them learnt from images that are for validation
+/// now.
 TrainingData training_data(const Session& session, const TrainingSpec& spec,
                            const DataSource& source, const safetensors::File* start) {
   constexpr std::size_t kMostEarlier = 100;
@@ -187,6 +158,36 @@ TrainingData training_data(const Session& session, const TrainingSpec& spec,
                      spec.flags.weights));
   }
   return data;
+}
+
+}  // namespace
+
+std::vector<std::string> class_names(const DataSource& source, int classes) {
+  std::vector<std::string> names = source.dataset->classes();
+  for (int label = static_cast<int>(names.size()); label < classes; ++label) {
+    names.push_back(name_of_nameless(names, static_cast<std::size_t>(label)));
+  }
+  return names;
+}
+
+TrainingData start_weights(const Session& session, const TrainingPlan& plan,
+                           const DataSource& source, const CompiledTraining& compiled) {
+  const TrainingSpec& spec = plan.spec;
+  const Array weights = compiled.exchange->arenas().weights;
+  const Program& program = *compiled.program;
+  check_agreement(session, "how their weights lie in memory (processors of different kinds?)",
+                  fmt::format("{:016x}", layout_fingerprint(program)));
+  if (session.leads() && (spec.flags.weights.empty() || spec.flags.partial)) {
+    initialise_weights(plan.graph, program, spec.seed, weights);
+  }
+  // Opened once: it stays the same file where its name gets another one meanwhile.
+  std::optional<safetensors::File> file;
+  if (session.leads() && !spec.flags.weights.empty()) file.emplace(spec.flags.weights);
+  if (file) load_start(session, plan, source, compiled, *file);
+  compiled.exchange->spread_weights();
+  check_agreement(session, "their first weights",
+                  fmt::format("{:016x}", Fnv1a().add(weights.bytes()).value()));
+  return training_data(session, spec, source, file ? &*file : nullptr);
 }
 
 }  // namespace cputrain

@@ -27,18 +27,6 @@ std::vector<NodeRoom> measure_rooms(const Session& session) {
   return rooms;
 }
 
-std::vector<std::string> image_folders(const Session& session, std::size_t bytes) {
-  std::string folder, failure;
-  try {
-    folder = session.communicator->node_memory().folder_of_large(bytes);
-  } catch (const Error& error) {
-    failure = error.what();
-  }
-  failure = first_text(session, failure);
-  if (!failure.empty()) fail(ExitCode::usage, failure);
-  return session.communicator->gather(folder);
-}
-
 std::optional<std::size_t> least_available(const std::vector<NodeRoom>& rooms) {
   std::optional<std::size_t> least;
   for (const NodeRoom& room : rooms) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "job/session.h"
+#include "job/session/session.h"
 
 /// What a training takes of every node's memory, before it takes it.
 namespace cputrain {
@@ -21,11 +21,6 @@ struct NodeRoom {
 
 /// In the order of the hosts' first ranks, the same on every rank. Collective.
 std::vector<NodeRoom> measure_rooms(const Session&);
-
-/// By rank, the folder of the file in which its node's decoded images will lie where they take so
-/// many bytes; empty for memory. Collective; Error(usage) on all ranks alike where a node has no
-/// room for them.
-std::vector<std::string> image_folders(const Session&, std::size_t bytes);
 
 /// Bytes of the tightest node.
 std::optional<std::size_t> least_available(const std::vector<NodeRoom>&);

@@ -41,8 +41,7 @@ void check_arenas(const std::vector<NodeRoom>& rooms, const ParameterLayout& lay
 }
 
 /// Bytes of activations with so many images at once; nothing of it is touched.
-std::size_t workspace_with(const Session& session, const TrainingSpec& spec, const Graph& graph,
-                           int images) {
+std::size_t workspace_with(const Session& session, const TrainingPlan& plan, int images) {
   std::vector<std::unique_ptr<Pages>> memory;
   const auto array = [&](std::size_t elements, DType dtype) {
     memory.push_back(std::make_unique<Pages>(elements * size_of(dtype)));
@@ -52,17 +51,17 @@ std::size_t workspace_with(const Session& session, const TrainingSpec& spec, con
     return Arenas{array(layout.arena_size, layout.dtype),
                   array(layout.gradient_size, layout.dtype)};
   };
-  Communicator* synchronise = spec.flags.sync_bn ? session.communicator.get() : nullptr;
-  return session.backend->compile(graph, {Phase::train, {images}, synchronise}, arenas)
+  Communicator* synchronise = plan.spec.flags.sync_bn ? session.communicator.get() : nullptr;
+  return session.backend->compile(plan.graph, {Phase::train, {images}, synchronise}, arenas)
       ->workspace_bytes();
 }
 
 /// The most images at once that fit on the node; 0 for none.
-int images_that_fit(const Session& session, const TrainingSpec& spec, const Graph& graph,
+int images_that_fit(const Session& session, const TrainingPlan& plan,
                     const CompiledTraining& compiled, const NodeRoom& room) {
   // With --reproducible each thread computes a leaf of its own.
   const Leaves whole{.images = std::ranges::max(compiled.sizes), .lanes = 1};
-  const Leaves leaves = leaves_of(spec, session).value_or(whole);
+  const Leaves leaves = plan.leaves.value_or(whole);
   const auto lanes = static_cast<std::size_t>(leaves.lanes);
   std::size_t others = compiled.memory.needed(room), batches = 0;
   for (const int rank : room.ranks) {
@@ -76,18 +75,17 @@ int images_that_fit(const Session& session, const TrainingSpec& spec, const Grap
   return largest_fitting(leaves.images, [&](int images) {
     const auto part = static_cast<std::size_t>(images);
     const std::size_t in_flight = batches / static_cast<std::size_t>(leaves.images) * part;
-    return lanes * workspace_with(session, spec, graph, images) + in_flight <= each;
+    return lanes * workspace_with(session, plan, images) + in_flight <= each;
   });
 }
 
 /// "--micro-batch 8, or 3 ranks a node".
-std::string remedy(const Session& session, const TrainingSpec& spec, const Graph& graph,
+std::string remedy(const Session& session, const TrainingPlan& plan,
                    const CompiledTraining& compiled, const NodeRoom& room) {
   std::vector<std::string> fitting;
-  const bool whole_share =
-      spec.flags.sync_bn || (graph.has_batch_norm() && !spec.flags.micro_batch);
-  const int images = images_that_fit(session, spec, graph, compiled, room);
-  if (images > 0 && whole_share) {
+  const TrainingSpec& spec = plan.spec;
+  const int images = images_that_fit(session, plan, compiled, room);
+  if (images > 0 && plan.whole_share()) {
     const auto ranks = static_cast<std::size_t>(session.communicator->size());
     const std::size_t growth = spec.flags.sync_bn ? largest_growth(spec.plan) : 1;
     const std::size_t batch = static_cast<std::size_t>(images) * ranks / growth;
@@ -96,7 +94,7 @@ std::string remedy(const Session& session, const TrainingSpec& spec, const Graph
     fitting.push_back(fmt::format("--micro-batch {}", images));
   }
   const int ranks = ranks_that_fit(compiled.memory, room);
-  if (ranks > 0 && ranks < static_cast<int>(room.ranks.size()) && !whole_share) {
+  if (ranks > 0 && ranks < static_cast<int>(room.ranks.size()) && !plan.whole_share()) {
     fitting.push_back(fmt::format("{} rank{} a node", ranks, ranks == 1 ? "" : "s"));
   }
   if (fitting.empty()) return "use a smaller --image-size, another --model or more nodes";
@@ -116,14 +114,14 @@ std::string refusal(const TrainingMemory& memory, const NodeRoom& room, int imag
 }
 
 /// Rank 0 looks for what would fit, and all ranks end with its words.
-void check_fits(const Session& session, const TrainingSpec& spec, const Graph& graph,
+void check_fits(const Session& session, const TrainingPlan& plan,
                 const CompiledTraining& compiled) {
   const NodeRoom* room = compiled.memory.too_small();
   if (!room) return;
   const int images = std::ranges::max(compiled.sizes);
   std::string text;
   if (session.leads()) {
-    text = refusal(compiled.memory, *room, images) + remedy(session, spec, graph, compiled, *room);
+    text = refusal(compiled.memory, *room, images) + remedy(session, plan, compiled, *room);
   }
   fail(ExitCode::usage, session.communicator->gather(text).front());
 }
@@ -135,24 +133,24 @@ Overlap overlap_of(const Session& session) {
   return cores && session.communicator->serves_threads() ? Overlap::thread : Overlap::none;
 }
 
-std::function<void()> bind_communication(const Session& session, const Services& services) {
-  return [cpu = session.place().communication_cpu, bind = services.bind_this_thread] {
+std::function<void()> bind_communication(const Session& session) {
+  return [cpu = session.place().communication_cpu, bind = session.services.bind_this_thread] {
     if (cpu) bind({*cpu});
   };
 }
 
-ExchangeParts exchange_parts(const Session& session, const Services& services,
-                             const TrainingSpec& spec, const ParameterLayout& layout) {
+ExchangeParts exchange_parts(const Session& session, const TrainingPlan& plan,
+                             const ParameterLayout& layout) {
   return {
       .communicator = *session.communicator,
       .layout = layout,
-      .bucket_bytes = static_cast<std::size_t>(spec.flags.bucket_mb * 1e6),
+      .bucket_bytes = static_cast<std::size_t>(plan.spec.flags.bucket_mb * 1e6),
       .overlap = overlap_of(session),
-      .on_thread_start = bind_communication(session, services),
+      .on_thread_start = bind_communication(session),
       .sum = [&backend = *session.backend](std::span<const Array> src,
                                            const Array& dst) { backend.sum(src, dst); },
-      .lanes = leaves_of(spec, session).value_or(Leaves{.lanes = 0}).lanes,
-      .compression = spec.flags.compress,
+      .lanes = plan.leaves ? plan.leaves->lanes : 0,
+      .compression = plan.spec.flags.compress,
       .add_products = [&backend = *session.backend](
                           const Factors& factors, std::span<const Array> leaves, Range part,
                           const Array& sum) { backend.add_products(factors, leaves, part, sum); }};
@@ -168,85 +166,89 @@ std::string exchange_line(const TrainingSpec& spec, const MadeExchange& made) {
       made.exchange->describe());
 }
 
-/// The exchange and the program of a graph; `shares` once memory is asked for that ranks share,
-/// which all of them are given or refused.
-void compile_graph(const Session& session, const Services& services, const TrainingSpec& spec,
-                   const Graph& graph, const std::vector<NodeRoom>& rooms,
-                   CompiledTraining& compiled, bool& shares) {
-  const auto arenas = [&](const ParameterLayout& layout) {
-    check_arenas(rooms, layout, leaves_of(spec, session).value_or(Leaves{}).lanes);
-    shares = true;
-    MadeExchange made =
-        make_exchange(exchange_parts(session, services, spec, layout), spec.flags.allreduce);
-    for (const std::string& warning : made.warnings) warn(session, warning);
-    for (const std::string& line : made.lines) say(session, line);
-    say(session, exchange_line(spec, made));
-    compiled.exchange = std::move(made.exchange);
-    return compiled.exchange->arenas();
-  };
-  CompileOptions options{Phase::train, compiled.sizes};
-  options.usual_images = compiled.usual_images;
-  if (spec.flags.sync_bn) options.synchronise = session.communicator.get();
-  if (has_sharded_dense(graph)) options.node = session.communicator.get();
-  if (const auto leaves = leaves_of(spec, session)) {
-    compiled.program = make_leaf_program(*session.backend, graph, options, *leaves,
-                                         [&](const ParameterLayout& layout, int lane) {
-                                           if (lane == 0) arenas(layout);
-                                           return compiled.exchange->lane_arenas(lane);
-                                         });
+/// Compiles one graph of a training: a class, since making the arenas calls back into it.
+class Compilation {
+ public:
+  Compilation(const Session& session, const TrainingPlan& plan, const std::vector<NodeRoom>& rooms,
+              CompiledTraining& compiled)
+      : session_(session), plan_(plan), rooms_(rooms), compiled_(compiled) {}
+
+  /// With the plan's layers sharded, where there are any and room for what ranks share.
+  void run() {
+    if (plan_.sharded.empty() || !compile_sharded()) compile(plan_.graph);
+  }
+
+ private:
+  void compile(const Graph& graph);
+  bool compile_sharded();
+  Arenas make_arenas(const ParameterLayout&);
+
+  const Session& session_;
+  const TrainingPlan& plan_;
+  const std::vector<NodeRoom>& rooms_;
+  CompiledTraining& compiled_;
+  bool shares_ = false;  ///< memory was asked for that ranks share, which all get or none
+};
+
+Arenas Compilation::make_arenas(const ParameterLayout& layout) {
+  check_arenas(rooms_, layout, plan_.lanes());
+  shares_ = true;
+  MadeExchange made =
+      make_exchange(exchange_parts(session_, plan_, layout), plan_.spec.flags.allreduce);
+  for (const std::string& warning : made.warnings) warn(session_, warning);
+  for (const std::string& line : made.lines) say(session_, line);
+  say(session_, exchange_line(plan_.spec, made));
+  compiled_.exchange = std::move(made.exchange);
+  return compiled_.exchange->arenas();
+}
+
+void Compilation::compile(const Graph& graph) {
+  CompileOptions options{Phase::train, compiled_.sizes};
+  options.usual_images = plan_.usual_images;
+  if (plan_.spec.flags.sync_bn) options.synchronise = session_.communicator.get();
+  if (has_sharded_dense(graph)) options.node = session_.communicator.get();
+  Backend& backend = *session_.backend;
+  if (plan_.leaves) {
+    compiled_.program = make_leaf_program(backend, graph, options, *plan_.leaves,
+                                          [this](const ParameterLayout& layout, int lane) {
+                                            if (lane == 0) make_arenas(layout);
+                                            return compiled_.exchange->lane_arenas(lane);
+                                          });
   } else {
-    compiled.program = session.backend->compile(graph, options, arenas);
+    compiled_.program = backend.compile(
+        graph, options, [this](const ParameterLayout& layout) { return make_arenas(layout); });
   }
 }
 
-/// With these layers sharded; false, with a warning, where a node has no room for what its ranks
-/// share, in which case the exchange may take another way.
-bool compile_sharded(const Session& session, const Services& services, const TrainingSpec& spec,
-                     const Graph& graph, const std::vector<std::string>& layers,
-                     const std::vector<NodeRoom>& rooms, CompiledTraining& compiled) {
+/// False, with a warning, where a node has no room for what its ranks share, in which case the
+/// exchange may take another way.
+bool Compilation::compile_sharded() {
   std::string failure;
-  bool shares = false;
   try {
-    compile_graph(session, services, spec, with_sharded_dense(graph, layers), rooms, compiled,
-                  shares);
+    compile(with_sharded_dense(plan_.graph, plan_.sharded));
   } catch (const Error& error) {
-    if (error.code() != ExitCode::internal || !shares) throw;
+    if (error.code() != ExitCode::internal || !shares_) throw;
     failure = error.what();
   }
-  failure = first_text(session, failure);
+  failure = first_text(session_, failure);
   if (failure.empty()) {
-    say(session, sharding_line(graph, layers, session.communicator->node_memory().local_size()));
+    say(session_, sharding_line(plan_.graph, plan_.sharded, session_.nodes.local_size()));
     return true;
   }
-  compiled.program.reset();
-  compiled.exchange.reset();
-  if (spec.flags.shard_dense) fail(ExitCode::internal, failure);
-  warn(session, fmt::format("no dense layer is sharded ({})", failure));
+  compiled_.program.reset();
+  compiled_.exchange.reset();
+  if (plan_.spec.flags.shard_dense) fail(ExitCode::internal, failure);
+  warn(session_, fmt::format("no dense layer is sharded ({})", failure));
   return false;
 }
 
 }  // namespace
 
-/// Of the rank that has most.
-int usual_images(const TrainingSpec& spec, const Session& session, const Graph& graph) {
-  const auto ranks = static_cast<std::size_t>(session.communicator->size());
-  const std::size_t share = (spec.batch + ranks - 1) / ranks;
-  const auto at_once = static_cast<std::size_t>(training_micro_batch(spec, session, graph));
-  return static_cast<int>(std::min(share, at_once));
-}
-
-CompiledTraining compile_training(const Session& session, const Services& services,
-                                  const TrainingSpec& spec, const Graph& graph,
-                                  std::vector<int> sizes, std::vector<NodeRoom> rooms,
-                                  const InputMemory& input) {
+CompiledTraining compile_training(const Session& session, const TrainingPlan& plan,
+                                  std::vector<int> sizes, MemoryBefore before) {
   CompiledTraining compiled;
   compiled.sizes = std::move(sizes);
-  compiled.usual_images = usual_images(spec, session, graph);
-  const auto layers = layers_to_shard(spec, session, graph);
-  if (layers.empty() || !compile_sharded(session, services, spec, graph, layers, rooms, compiled)) {
-    bool shares = false;
-    compile_graph(session, services, spec, graph, rooms, compiled, shares);
-  }
+  Compilation(session, plan, before.rooms, compiled).run();
   const ExchangeMemory taken = compiled.exchange->memory();
   const auto owned = compiled.exchange->owned();
   const ParameterLayout& layout = compiled.program->layout();
@@ -254,13 +256,14 @@ CompiledTraining compile_training(const Session& session, const Services& servic
   for (const Range& range : owned) owned_elements += range.size();
   const RankMemory mine{taken.own_weights,
                         taken.own - taken.own_weights,
-                        state_bytes(spec.optimizer.rule, owned, layout.dtype),
+                        state_bytes(plan.spec.optimizer.rule, owned, layout.dtype),
                         compiled.program->workspace_bytes(),
-                        input.batches,
+                        before.batches,
                         own_memory()};
-  compiled.memory = gather_memory(session, std::move(rooms), mine, {input.cache, taken.node});
+  compiled.memory =
+      gather_memory(session, std::move(before.rooms), mine, {before.cache, taken.node});
   compiled.memory.state_divided = owned_elements < layout.gradient_size;
-  check_fits(session, spec, graph, compiled);
+  check_fits(session, plan, compiled);
   return compiled;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "job/services.h"
-#include "job/training_spec.h"
+#include "job/session/services.h"
+#include "job/spec/training_spec.h"
 #include "simulation/cost_table.h"
 #include "simulation/simulation_request.h"
 

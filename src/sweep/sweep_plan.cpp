@@ -12,9 +12,9 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"
-#include "job/build_graph.h"
-#include "job/run_folder.h"
+#include "job/spec/build_graph.h"
 #include "model/summary.h"
+#include "run/run_folder.h"
 #include "sweep/grid_limits.h"
 #include "system/child_process.h"
 

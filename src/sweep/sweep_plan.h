@@ -6,8 +6,8 @@
 
 #include "cells/launching.h"
 #include "cells/plan.h"
-#include "job/services.h"
-#include "job/training_flags.h"
+#include "job/session/services.h"
+#include "job/spec/training_flags.h"
 #include "sweep/sweep_request.h"
 
 namespace cputrain {

@@ -14,7 +14,7 @@
 #include "core/json_text.h"
 #include "core/strict_json.h"
 #include "core/text.h"
-#include "job/run_folder.h"
+#include "run/run_folder.h"
 #include "system/bounded_file.h"
 #include "system/child_process.h"
 #include "system/clock.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "job/training_setup.h"
+#include "job/training_plan.h"
 #include "model/model_json.h"
 #include "support/temporary_folder.h"
 #include "zoo/recipe_json.h"

@@ -1,4 +1,4 @@
-#include "job/run_folder.h"
+#include "run/run_folder.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/dry_run.h"
+#include "job/batch_plans.h"
 #include "train/optimizer.h"
 
 namespace cputrain {

@@ -1,4 +1,4 @@
-#include "job/training_setup.h"
+#include "job/batch_plans.h"
 
 #include <gtest/gtest.h>
 

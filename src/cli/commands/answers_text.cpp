@@ -1,0 +1,105 @@
+#include "cli/commands/answers_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/text.h"
+
+namespace cputrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostInTable = 40;  // lines that a person reads
+constexpr std::size_t kMostColumns = 10;  // answers side by side
+constexpr std::size_t kWidestName = 30;
+
+std::uint64_t whole(double count) { return static_cast<std::uint64_t>(count); }
+
+Json ratio(double part, double all) { return all > 0 ? Json(part / all) : Json(); }
+
+std::string ratio_text(double part, double all) {
+  return all > 0 ? fmt::format("{:.4f}", part / all) : "-";
+}
+
+/// As RFC 4180 has it: quotes around what holds a comma, a quote or a line's end.
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace
+
+std::string answers_table(const AnswerCounts& counts, const std::vector<std::string>& classes) {
+  if (counts.classes() > kMostInTable) return "";
+  std::size_t name_width = 5, column = 5;
+  std::vector<std::string> names;
+  for (const std::string& name : classes) {
+    names.push_back(escaped(name));
+    const std::size_t width = columns_of(names.back());
+    name_width = std::clamp(width, name_width, kWidestName);
+    column = std::clamp(width, column, std::size_t{12});
+  }
+  const bool with_answers = counts.classes() <= kMostColumns;
+  std::string text = fmt::format("{:<{}}{:>10}{:>10}{:>11}", "class", name_width, "images",
+                                 "accuracy", "precision");
+  if (with_answers) text += "  answered:";
+  for (std::size_t c = 0; with_answers && c < counts.classes(); ++c) {
+    const std::size_t width = std::min(columns_of(names[c]), column);
+    text += "  " + std::string(column - width, ' ') + in_columns(names[c], width);
+  }
+  text += '\n';
+  for (std::size_t row = 0; row < counts.classes(); ++row) {
+    text +=
+        fmt::format("{}{:>10}{:>10}{:>11}", in_columns(names[row], name_width),
+                    whole(counts.actual(row)), ratio_text(counts.correct(row), counts.actual(row)),
+                    ratio_text(counts.correct(row), counts.answered(row)));
+    if (with_answers) text += "           ";
+    for (std::size_t c = 0; with_answers && c < counts.classes(); ++c) {
+      text += fmt::format("  {:>{}}", whole(counts.cell(row, c)), column);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+Json answers_json(const AnswerCounts& counts, const std::vector<std::string>& classes) {
+  Json by_class = Json::array(), matrix = Json::array();
+  for (std::size_t row = 0; row < counts.classes(); ++row) {
+    by_class.push_back({{"name", classes[row]},
+                        {"images", whole(counts.actual(row))},
+                        {"accuracy", ratio(counts.correct(row), counts.actual(row))},
+                        {"precision", ratio(counts.correct(row), counts.answered(row))},
+                        {"answers", whole(counts.answered(row))}});
+    Json line = Json::array();
+    for (std::size_t c = 0; counts.has_matrix() && c < counts.classes(); ++c) {
+      line.push_back(whole(counts.cell(row, c)));
+    }
+    if (counts.has_matrix()) matrix.push_back(std::move(line));
+  }
+  Json result{{"top_5_accuracy", ratio(counts.among_five(), counts.images())},
+              {"not_numbers", whole(counts.undecided())},
+              {"classes", std::move(by_class)}};
+  if (counts.has_matrix()) result["confusion"] = std::move(matrix);
+  return result;
+}
+
+std::string confusion_csv(const AnswerCounts& counts, const std::vector<std::string>& classes) {
+  std::string text = "actual\\answer";
+  for (const std::string& name : classes) text += "," + csv_field(name);
+  text += "\r\n";
+  for (std::size_t row = 0; row < counts.classes(); ++row) {
+    text += csv_field(classes[row]);
+    for (std::size_t c = 0; c < counts.classes(); ++c) {
+      text += fmt::format(",{}", whole(counts.cell(row, c)));
+    }
+    text += "\r\n";
+  }
+  return text;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,176 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/commands.h"
+#include "core/error.h"
+#include "core/json_text.h"
+#include "core/spread.h"
+#include "core/text.h"
+#include "job/session/session.h"
+#include "system/print.h"
+
+namespace cputrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A stage with what limits it.
+struct Line {
+  std::string name, limit;
+  Spread images_per_second;
+  double megapixels_per_second;  ///< of pictures as they are stored; 0 where none is decoded
+  Spread limit_images_per_second;
+  Spread fraction;  ///< of the limit, round by round
+};
+
+Spread rates(double count, const std::vector<double>& seconds) {
+  std::vector<double> values;
+  for (const double s : seconds) values.push_back(count / s);
+  return spread_of(std::move(values));
+}
+
+Spread ratios(const std::vector<double>& limit, const std::vector<double>& seconds) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < seconds.size(); ++i) values.push_back(limit[i] / seconds[i]);
+  return spread_of(std::move(values));
+}
+
+Line line_of(const InputBench& bench, const InputStage& stage, const std::string& limit,
+             const std::vector<double>& limit_seconds, double megapixels) {
+  const auto pictures = static_cast<double>(bench.pictures);
+  return {stage.name,
+          limit,
+          rates(pictures, stage.seconds),
+          rates(megapixels, stage.seconds).median,
+          rates(pictures, limit_seconds),
+          ratios(limit_seconds, stage.seconds)};
+}
+
+/// Seconds that memory needs to copy every picture once: each byte is read and written.
+std::vector<double> copying(const InputBench& bench, Shape image, double triad_gbs) {
+  const double bytes =
+      2.0 * static_cast<double>(bench.pictures) * static_cast<double>(image.size());
+  return std::vector<double>(bench.codec.seconds.size(), bytes / (1e9 * triad_gbs));
+}
+
+std::vector<Line> lines_of(const InputBench& bench, Shape image, double triad_gbs) {
+  std::vector<Line> lines;
+  for (const InputStage& stage : bench.decoding) {
+    lines.push_back(line_of(bench, stage, bench.codec.name, bench.codec.seconds, bench.megapixels));
+  }
+  for (const InputStage& stage : bench.batches) {
+    lines.push_back(line_of(bench, stage, "a copy of the pictures in memory",
+                            copying(bench, image, triad_gbs), 0));
+  }
+  return lines;
+}
+
+void print_table(const Config& config, const InputBench& bench, const InputBenchRequest& request,
+                 const std::vector<Line>& lines, double triad_gbs) {
+  const auto pictures = static_cast<double>(bench.pictures);
+  print(
+      "{} JPEG files of {} in memory ({:.2f} megapixels and {} each; {} left out), to {}x{}, "
+      "--augment {}\n{} thread{}; medians of {} rounds; triad {:.1f} GB/s measured in this run\n\n",
+      with_commas(bench.pictures), config.data, bench.megapixels / pictures,
+      bytes_text(static_cast<double>(bench.bytes) / pictures), bench.left_out, request.image.height,
+      request.image.width, to_text(request.augment), request.threads,
+      request.threads == 1 ? "" : "s", request.repeat, triad_gbs);
+  print("{:<26}{:>12}{:>12}{:>12}{:>12}{:>12}{:>16}\n", "", "images/s,", "lowest", "highest",
+        "images/s", "Mpixel/s", "of its limit,");
+  print("{:<26}{:>12}{:>12}{:>12}{:>12}{:>12}{:>16}\n", "", "median", "", "", "a thread",
+        "a thread", "round by round");
+  for (const Line& line : lines) {
+    const Spread& rate = line.images_per_second;
+    const double megapixels = line.megapixels_per_second / request.threads;
+    print("{:<26}{:>12.0f}{:>12.0f}{:>12.0f}{:>12.0f}{:>12}{:>8.2f}  {} ({:.0f} images/s)\n",
+          line.name, rate.median, rate.min, rate.max, rate.median / request.threads,
+          megapixels > 0 ? fmt::format("{:.0f}", megapixels) : "", line.fraction.median, line.limit,
+          line.limit_images_per_second.median);
+  }
+  print(
+      "\nBatches from the cache point to pictures and copy none; augmentation copies those that "
+      "change.\n");
+}
+
+Json stage_json(const Line& line, int threads) {
+  Json stage{{"name", line.name},
+             {"images_per_second", json_of(line.images_per_second)},
+             {"images_per_second_per_thread", line.images_per_second.median / threads}};
+  if (line.megapixels_per_second > 0) {
+    stage["megapixels_per_second_per_thread"] = line.megapixels_per_second / threads;
+  }
+  stage["limit"] = {{"name", line.limit},
+                    {"images_per_second", json_of(line.limit_images_per_second)}};
+  stage["fraction_of_limit"] = json_of(line.fraction);
+  return stage;
+}
+
+Json result_json(const Session& session, const Config& config, const InputBench& bench,
+                 const InputBenchRequest& request, const std::vector<Line>& lines,
+                 double triad_gbs) {
+  Json stages = Json::array();
+  for (const Line& line : lines) stages.push_back(stage_json(line, request.threads));
+  return {{"bench", "input"},
+          {"data", config.data},
+          {"images", bench.pictures},
+          {"left_out", bench.left_out},
+          {"megapixels", bench.megapixels},
+          {"jpeg_bytes", bench.bytes},
+          {"image_size", request.image.height},
+          {"resize", resize_name(request.resize)},
+          {"augment", to_text(request.augment)},
+          {"micro_batch", request.micro_batch},
+          {"threads", request.threads},
+          {"repeats", request.repeat},
+          {"cpu", session.machine.cpu_model},
+          {"limit", {{"triad_gbs", triad_gbs}}},
+          {"stages", std::move(stages)}};
+}
+
+/// Not its first N files: those may be all of one class, and the limit draws by seed.
+DataSource open_pictures(const Config& config, const Services& services) {
+  constexpr std::size_t kPictures = 256;
+  DataRequest request = config.data_request(config.seed.value_or(0));
+  request.limit_train = config.limit_train.value_or(kPictures);
+  return services.data.open(request);
+}
+
+InputBenchRequest request_of(const Config& config, const Session& session) {
+  constexpr int kSide = 256, kMicroBatch = 32;
+  const int side = config.image_size.value_or(kSide);
+  return {.data = config.data,
+          .image = {side, side, 3},
+          .resize = config.resize.value_or(Resize::bilinear),
+          .augment = config.augment.value_or(Augment{.flip = true}),
+          .seed = config.seed.value_or(0),
+          .micro_batch = config.micro_batch.value_or(kMicroBatch),
+          .threads = config.io_threads.value_or(session.threads),
+          .repeat = config.repeats()};
+}
+
+}  // namespace
+
+int run_bench_input(const Config& config, const Services& services) {
+  const Session session = start_session(config, services);
+  if (session.communicator->size() > 1) {
+    fail(ExitCode::usage,
+         fmt::format("bench input measures one process, not {} (ranks would disturb each other); "
+                     "start it without mpirun, with --threads or --io-threads",
+                     session.communicator->size()));
+  }
+  const DataSource source = open_pictures(config, services);
+  const InputBenchRequest request = request_of(config, session);
+  const double before = measure_together(session).triad_gbs;
+  const InputBench bench = services.data.bench(source, request);
+  // The better of two, since a disturbed measurement of the limit would flatter the program.
+  const double triad = std::max(before, measure_together(session).triad_gbs);
+  const std::vector<Line> lines = lines_of(bench, request.image, triad);
+  if (config.json != "-") print_table(config, bench, request, lines, triad);
+  write_result(session, config.json,
+               json_text(result_json(session, config, bench, request, lines, triad)) + "\n");
+  return static_cast<int>(ExitCode::ok);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,222 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "bench/kernel_table.h"
+#include "cli/commands.h"
+#include "core/error.h"
+#include "core/json_text.h"
+#include "job/session/decode_images.h"
+#include "job/spec/build_graph.h"
+#include "job/spec/training_spec.h"
+#include "model/rewrite.h"
+#include "system/print.h"
+
+namespace cputrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Every number of images at once has a round of whole micro-batches.
+struct Rounds {
+  std::size_t least;  ///< images of a round
+
+  int passes(int micro_batch) const {
+    const auto each = static_cast<std::size_t>(micro_batch);
+    return static_cast<int>((least + each - 1) / each);
+  }
+  std::size_t images(int micro_batch) const {
+    return static_cast<std::size_t>(passes(micro_batch)) * static_cast<std::size_t>(micro_batch);
+  }
+  std::size_t most(const std::vector<int>& micro_batches) const {
+    std::size_t most = 0;
+    for (const int each : micro_batches) most = std::max(most, images(each));
+    return most;
+  }
+};
+
+/// As given, and the worst case: without ReLU and dropout nothing is zero. (Behind a 2x2 max pool
+/// three of four gradients still are.)
+struct Graphs {
+  Graph given, no_zeros;
+};
+
+Graphs graphs_of(const TrainingSpec& spec, int classes) {
+  Graph given = build_graph(spec, classes);
+  Graph no_zeros = with_dropout(without_relus(given), 0);
+  return {std::move(given), std::move(no_zeros)};
+}
+
+void check_alone(const Session& session) {
+  const int ranks = session.communicator->size();
+  if (ranks == 1) return;
+  fail(ExitCode::usage, fmt::format("bench kernels measures one process, not {} (ranks would "
+                                    "disturb each other); start it without mpirun, with --threads",
+                                    ranks));
+}
+
+DataSource open_pictures(const Config& config, const Services& services, std::size_t images,
+                         std::uint64_t seed) {
+  DataRequest request = config.data_request(seed);
+  if (config.data.empty()) request.spec = fmt::format("synthetic:{}", 2 * images);
+  request.limit_train = config.limit_train.value_or(images);
+  DataSource source = services.data.open(request);
+  source.validation.clear();
+  return source;
+}
+
+void check_enough(const Config& config, std::size_t there, std::size_t wanted) {
+  if (there >= wanted) return;
+  fail(ExitCode::usage,
+       fmt::format("{} training pictures of {} are fewer than a round's {} (speed depends on what "
+                   "is in them); name smaller --micro-batch and --batch, or other --data",
+                   there, config.data.empty() ? "synthetic" : config.data, wanted));
+}
+
+/// Both networks in turn for every number of images, so that a disturbance meets them alike;
+/// figures need limits, which are known in the end.
+class KernelBench {
+ public:
+  KernelBench(const Session& session, const Config& config, const TrainingSpec& spec,
+              const Graphs& graphs, const ImageSet& pictures, const Rounds& rounds)
+      : session_(session),
+        config_(config),
+        spec_(spec),
+        graphs_(graphs),
+        pictures_(pictures),
+        rounds_(rounds),
+        progress_(progress_line(session, "Measuring")),
+        total_(config.micro_batches.size() * rounds_each()) {}
+
+  void run() {
+    const Limits before = measure_together(session_);
+    for (const int micro_batch : config_.micro_batches) run(micro_batch);
+    limits_ = better(before, measure_together(session_));
+  }
+
+  const Limits& limits() const { return limits_; }
+
+  std::vector<KernelPair> figures(std::size_t element_bytes) const {
+    const auto given = least_bytes(graphs_.given, element_bytes);
+    const auto no_zeros = least_bytes(graphs_.no_zeros, element_bytes);
+    std::vector<KernelPair> pairs;
+    for (const Measured& m : measured_) {
+      pairs.push_back(
+          {kernel_figures(m.given, given, graphs_.given.training_flops(), limits_),
+           kernel_figures(m.no_zeros, no_zeros, graphs_.no_zeros.training_flops(), limits_)});
+    }
+    return pairs;
+  }
+
+ private:
+  struct Measured {
+    KernelRounds given, no_zeros;
+  };
+
+  std::size_t rounds_each() const { return 2 * (static_cast<std::size_t>(config_.repeats()) + 1); }
+
+  void run(int micro_batch) {
+    const BatchPlan plan(pictures_.size(), rounds_.images(micro_batch), micro_batch, 0, 1);
+    const auto batches = session_.services.data.batches(
+        pictures_, plan, {.seed = spec_.seed, .shuffle = spec_.shuffle});
+    const auto trial = [&](const Graph& graph) {
+      return KernelTrial(session_, graph, config_.weights, spec_.seed, micro_batch,
+                         rounds_.passes(micro_batch));
+    };
+    KernelTrial given = trial(graphs_.given), no_zeros = trial(graphs_.no_zeros);
+    for (KernelTrial* each : {&given, &no_zeros}) {
+      each->warm_up(*batches);
+      advance();
+    }
+    for (int i = 0; i < config_.repeats(); ++i) {
+      for (KernelTrial* each : {&given, &no_zeros}) {
+        each->measure(*batches);
+        advance();
+      }
+    }
+    measured_.push_back({given.rounds(), no_zeros.rounds()});
+  }
+
+  void advance() {
+    if (progress_) progress_(++done_, total_);
+  }
+
+  const Session& session_;
+  const Config& config_;
+  const TrainingSpec& spec_;
+  const Graphs& graphs_;
+  const ImageSet& pictures_;
+  Rounds rounds_;
+  Progress progress_;
+  std::size_t done_ = 0, total_;
+  Limits limits_;
+  std::vector<Measured> measured_;
+};
+
+void print_head(const Session& session, const Config& config, const TrainingSpec& spec,
+                const Limits& limits, const Rounds& rounds) {
+  print(
+      "{} at {}x{}, {} thread{}; pictures of {}, {}; medians of {} round{} of at least {} "
+      "images\nlimits measured in this run: {:.0f} GFLOP/s of multiply-adds (peak), {:.1f} GB/s "
+      "of triad (mem.)\nGFLOP/s count direct convolution; of mem.: source, destination and weights "
+      "once each; map, grad.: parts of\nwhat is read and of the gradient that comes back that are "
+      "not zero, where that is known\n",
+      spec.model->name, spec.image.height, spec.image.width, session.threads,
+      session.threads == 1 ? "" : "s", config.data.empty() ? "synthetic" : config.data,
+      config.weights.empty() ? "initial weights (--weights: others)" : "weights " + config.weights,
+      config.repeats(), config.repeats() == 1 ? "" : "s", rounds.least, limits.fma_gflops,
+      limits.triad_gbs);
+}
+
+Json result_json(const Session& session, const Config& config, const TrainingSpec& spec,
+                 const Limits& limits, const std::vector<KernelPair>& pairs) {
+  Json micro_batches = Json::array();
+  for (const KernelPair& pair : pairs) {
+    micro_batches.push_back({{"micro_batch", pair.given.micro_batch},
+                             {"images", pair.given.images},
+                             {"given", json_of(pair.given)},
+                             {"no_zeros", json_of(pair.no_zeros)}});
+  }
+  return {{"bench", "kernels"},
+          {"model", spec.model->name},
+          {"image_size", spec.image.height},
+          {"data", config.data.empty() ? "synthetic" : config.data},
+          {"weights", config.weights.empty() ? Json() : Json(config.weights)},
+          {"threads", session.threads},
+          {"repeats", config.repeats()},
+          {"limit", {{"fma_gflops", limits.fma_gflops}, {"triad_gbs", limits.triad_gbs}}},
+          {"backend", session.backend->describe()},
+          {"cpu", session.machine.cpu_model},
+          {"micro_batches", std::move(micro_batches)}};
+}
+
+}  // namespace
+
+int run_bench_kernels(const Config& config, const Services& services) {
+  constexpr std::size_t kImages = 32;
+  const TrainingSpec spec = choose_training(config);
+  const Session session = start_session(config, services);
+  check_alone(session);
+  const Rounds rounds{config.batch.value_or(kImages)};
+  const std::size_t most = rounds.most(config.micro_batches);
+  const DataSource source = open_pictures(config, services, most, spec.seed);
+  check_enough(config, source.train.size(), most);
+  const Graphs graphs = graphs_of(spec, classes_of(spec, source));
+  const DecodedData data = decode_images(session, source, {spec.image, spec.resize}, spec.seed);
+  check_enough(config, data.train.size(), most);  // some may be damaged
+
+  KernelBench bench(session, config, spec, graphs, data.train, rounds);
+  bench.run();
+  const auto pairs = bench.figures(size_of(session.backend->dtype()));
+  if (config.json != "-") {
+    print_head(session, config, spec, bench.limits(), rounds);
+    for (const KernelPair& pair : pairs) print_kernels(pair);
+    print_kernel_sums(pairs);
+  }
+  write_result(session, config.json,
+               json_text(result_json(session, config, spec, bench.limits(), pairs)) + "\n");
+  return static_cast<int>(ExitCode::ok);
+}
+
+}  // namespace cputrain

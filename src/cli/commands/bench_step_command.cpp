@@ -1,0 +1,233 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "bench/step_trials.h"
+#include "cli/commands.h"
+#include "core/error.h"
+#include "core/json_text.h"
+#include "core/spread.h"
+#include "core/text.h"
+#include "job/session/decode_images.h"
+#include "job/spec/build_graph.h"
+#include "system/cpu_wait.h"
+#include "system/print.h"
+
+namespace cputrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json layers_json(const std::vector<LayerTime>& layers, double images, int steps) {
+  Json list = Json::array();
+  for (const LayerTime& layer : layers) {
+    Json& entry = list.emplace_back(Json{{"name", layer.name},
+                                         {"algorithm", algorithms_text(layer)},
+                                         {"density", known(layer.density)},
+                                         {"gradient_density", known(layer.gradient_density)}});
+    for (const LayerDirection& way : kLayerDirections) {
+      const double seconds = layer.*way.seconds / steps;
+      entry[fmt::format("{}_seconds", way.name)] = seconds;
+      entry[fmt::format("{}_gflops", way.name)] = gflops(layer.macs, images, seconds);
+    }
+  }
+  return list;
+}
+
+/// Of the maps that convolutions and dense layers read, weighted by their work, where it is known.
+Json density_json(const std::vector<LayerTime>& layers) {
+  double alive = 0, work = 0;
+  for (const LayerTime& layer : layers) {
+    if (!layer.density) continue;
+    alive += layer.macs * *layer.density;
+    work += layer.macs;
+  }
+  return work > 0 ? Json(alive / work) : Json();
+}
+
+void print_layers(const std::vector<LayerTime>& layers, double images, int steps) {
+  print(
+      "\nms a step (of all {}) on rank 0, GFLOP/s of direct convolution, and what is not zero of "
+      "the map that is read and of the gradient that comes back\n"
+      "{:<22}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}  {}\n",
+      steps, "layer", "forward", "", "bwd data", "", "bwd wei.", "", "map", "grad.", "algorithm");
+  for (const LayerTime& layer : layers) {
+    const auto cell = [&](double seconds) {
+      const double rate = gflops(layer.macs, images, seconds / steps);
+      return seconds == 0 ? fmt::format("{:>10}{:>8}", "", "")
+                          : fmt::format("{:>10.2f}{:>8}", 1e3 * seconds / steps,
+                                        rate > 0 ? fmt::format("{:.0f}", rate) : "");
+    };
+    print("{:<22}{}{}{}{:>7}{:>7}  {}\n", layer.name, cell(layer.forward),
+          cell(layer.backward_data), cell(layer.backward_weights), density_text(layer.density),
+          density_text(layer.gradient_density), algorithms_text(layer));
+  }
+}
+
+/// What was measured, with what it was measured against.
+struct Measurement {
+  Spread images_per_second;
+  Limits limits;
+  double achieved;  ///< GFLOP/s, counting direct convolution
+  std::vector<LayerTime> layers;
+  double fraction() const { return achieved / limits.fma_gflops; }
+};
+
+Measurement measurement_of(const StepTrial& trial, const Spread& rate, const Limits& limits,
+                           const Graph& graph) {
+  return {rate, limits, rate.median * graph.training_flops() / 1e9, trial.layer_times()};
+}
+
+void print_measurement(const Session& session, const TrainingSpec& spec, const StepTrial& trial,
+                       const Measurement& m, int steps) {
+  const int ranks = session.communicator->size();
+  const Spread& rate = m.images_per_second;
+  print(
+      "{} at {}x{}, batch {}, {} rank{} x {} thread{}, micro-batch {}: {:.1f} images/s "
+      "(median of {}; {:.1f} to {:.1f})\n",
+      spec.model->name, spec.image.height, spec.image.width, trial.plan().images(0), ranks,
+      ranks == 1 ? "" : "s", session.threads, session.threads == 1 ? "" : "s",
+      trial.plan().micro_batch(), rate.median, steps, rate.min, rate.max);
+  print(
+      "{:.0f} GFLOP/s counting direct convolution = {:.2f} of {:.0f} GFLOP/s, the FMA peak "
+      "measured in this run; triad {:.1f} GB/s; workspace {}\n",
+      m.achieved, m.fraction(), m.limits.fma_gflops, m.limits.triad_gbs,
+      bytes_text(static_cast<double>(trial.program().workspace_bytes())));
+}
+
+Json measurement_json(const Session& session, const TrainingSpec& spec, const StepTrial& trial,
+                      const Measurement& m) {
+  return {{"bench", "step"},
+          {"model", spec.model->name},
+          {"image_size", spec.image.height},
+          {"batch", trial.plan().images(0)},
+          {"micro_batch", trial.plan().micro_batch()},
+          {"ranks", session.communicator->size()},
+          {"threads", session.threads},
+          {"density", density_json(m.layers)},
+          {"images_per_second", json_of(m.images_per_second)},
+          {"gflops", m.achieved},
+          {"limit", {{"fma_gflops", m.limits.fma_gflops}, {"triad_gbs", m.limits.triad_gbs}}},
+          {"fraction_of_peak", m.fraction()},
+          {"workspace_bytes", trial.program().workspace_bytes()},
+          {"backend", session.backend->describe()},
+          {"cpu", session.machine.cpu_model}};
+}
+
+/// One step needs one batch.
+DataSource images_of_a_step(const Services& services, const TrainingSpec& spec) {
+  const std::size_t images = spec.batch * static_cast<std::size_t>(spec.plan.accumulate);
+  DataRequest request = spec.flags.data_request(spec.seed);
+  if (spec.flags.data.empty()) request.spec = fmt::format("synthetic:{}", images * 2);
+  request.limit_train = spec.flags.limit_train.value_or(images);
+  DataSource source = services.data.open(request);
+  source.validation.clear();
+  return source;
+}
+
+/// What else is measured beside a reproducible step: the same micro-batch without it, and the
+/// micro-batch that would be taken then.
+std::vector<TrainingSpec> compared_with(const TrainingPlan& plan) {
+  if (!plan.leaves) return {};
+  const TrainingSpec& spec = plan.spec;
+  TrainingSpec same = spec, usual = spec;
+  for (TrainingSpec* other : {&same, &usual}) {
+    other->flags.reproducible = false;
+    other->plan.sharding = spec.flags.sharding;
+  }
+  same.flags.micro_batch = plan.leaves->images;
+  usual.flags.micro_batch.reset();
+  return {same, usual};
+}
+
+/// How much longer a step takes than another: 0.1 is 10 %.
+double price(const Spread& rate, const Spread& other) { return other.median / rate.median - 1; }
+
+/// Of the reproducible step and of what compared_with() says.
+void print_price(const std::vector<std::unique_ptr<StepTrial>>& trials,
+                 const std::vector<Spread>& rates) {
+  const int leaf = trials[1]->plan().micro_batch();
+  print(
+      "\nreproducible: {:+.1f} % of the time of a step with micro-batch {} and without it ({:.1f} "
+      "images/s); micro-batch {} itself: {:+.1f} % against {} ({:.1f} images/s)\n",
+      100 * price(rates[0], rates[1]), leaf, rates[1].median, leaf, 100 * price(rates[1], rates[2]),
+      trials[2]->plan().micro_batch(), rates[2].median);
+}
+
+Json price_json(const std::vector<std::unique_ptr<StepTrial>>& trials,
+                const std::vector<Spread>& rates) {
+  return {{"leaf", trials[1]->plan().micro_batch()},
+          {"price", price(rates[0], rates[1])},
+          {"without", json_of(rates[1])},
+          {"price_of_leaf", price(rates[1], rates[2])},
+          {"usual_micro_batch", trials[2]->plan().micro_batch()},
+          {"usual", json_of(rates[2])}};
+}
+
+/// Silent on a machine that nobody disturbed.
+void print_disturbance(const CalmRounds& rounds, int steps) {
+  if (rounds.left_out() == 0 && !rounds.gave_up()) return;
+  print("{:.1f} % of a rank's CPU time went to others on its host (steal): ",
+        100 * rounds.stolen_of_all().value_or(0));
+  const auto each = static_cast<std::size_t>(steps);
+  if (rounds.gave_up()) {
+    print("too few steps were calm, so all count; try again at a quieter time\n");
+  } else {
+    print("{} of {} steps were left out, with {:.1f} % in those that count\n",
+          each * rounds.left_out(), each * rounds.measured(),
+          100 * rounds.stolen_of_counted().value_or(0));
+  }
+}
+
+}  // namespace
+
+int run_bench_step(const Config& config, const Services& services) {
+  TrainingSpec spec = choose_training(config);
+  spec.plan.growth.clear();  // every step of a measurement is like the first
+  const Session session = start_session(config, services);
+  const int ranks = session.communicator->size();
+  fit_to_ranks(spec, ranks);
+  const auto source = std::make_shared<const DataSource>(images_of_a_step(services, spec));
+  const auto data = std::make_shared<const DecodedData>(
+      decode_images(session, *source, {spec.image, spec.resize}, spec.seed));
+  const int classes = classes_of(spec, *source);
+  const TrainingPlan plan = plan_training(session, spec, classes);
+  std::vector<std::unique_ptr<StepTrial>> trials;
+  trials.push_back(std::make_unique<StepTrial>(session, plan, source, data));
+  for (const TrainingSpec& other : compared_with(plan)) {
+    trials.push_back(
+        std::make_unique<StepTrial>(session, plan_training(session, other, classes), source, data));
+  }
+  const auto [limits, rounds, each, rates, waited] = run_trials(session, trials, config.repeat);
+  const StepTrial& trial = *trials[0];
+  const Measurement measured = measurement_of(trial, rates[0], limits, plan.graph);
+
+  // Times of layers are rank 0's.
+  const double own_images = static_cast<double>(share(trial.plan().images(0), 0, ranks).size());
+  const int counted = each * static_cast<int>(rounds.counted());
+  const int steps = each * static_cast<int>(rounds.measured());
+  if (session.leads() && config.json != "-") {
+    print_measurement(session, spec, trial, measured, counted);
+    print_disturbance(rounds, each);
+    if (waited.value_or(0) >= kWaitWorthSaying) {
+      print("threads of a rank waited {:.0f} % of their time for a CPU ({})\n", 100 * *waited,
+            cpu_wait_reason(session.plan.crowding > 1));
+    }
+    print_layers(measured.layers, own_images, steps);
+    if (config.reproducible) print_price(trials, rates);
+  }
+  Json result = measurement_json(session, spec, trial, measured);
+  result["every_step"] = json_of(spread_of(trial.images_per_second()));
+  result["repeats"] = counted;
+  result["left_out"] = steps - counted;
+  result["stolen"] = known(rounds.stolen_of_counted());
+  result["cpu_wait"] = known(waited);
+  result["layers"] = layers_json(measured.layers, own_images, steps);
+  if (config.reproducible) result["reproducible"] = price_json(trials, rates);
+  write_result(session, config.json, json_text(result) + "\n");
+  return static_cast<int>(ExitCode::ok);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "job/training_job.h"
+
+namespace cputrain {
+
+/// Prints what a compiled training would do, as text or with --json as an object: rank 0 only.
+void print_dry_run(const TrainingJob&, const std::string& json_file);
+
+}  // namespace cputrain

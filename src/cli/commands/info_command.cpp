@@ -1,0 +1,93 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/commands.h"
+#include "core/error.h"
+#include "core/json_text.h"
+#include "core/text.h"
+#include "core/version.h"
+#include "job/session/session.h"
+#include "job/spec/build_graph.h"
+#include "job/spec/training_spec.h"
+#include "model/summary.h"
+#include "placement/launch_line.h"
+#include "run/machine_json.h"
+#include "system/print.h"
+
+namespace cputrain {
+namespace {
+
+std::string machine_text(const Machine& m) {
+  return formatted(
+      "Host {}: {}\n  {} socket{}, {} NUMA node{}, {} cores, {} hardware threads; this process may "
+      "use {} cores ({} hardware threads)\n  {}; {}; {:.1f} GB of memory\n",
+      m.host, m.cpu_model, m.sockets, m.sockets == 1 ? "" : "s", m.numa_nodes,
+      m.numa_nodes == 1 ? "" : "s", m.cores, m.hardware_threads, m.allowed_cores,
+      m.allowed_cpus.size(), m.instruction_set, join(m.caches, ", "), m.memory_gb);
+}
+
+std::vector<LaunchLine> launch_lines_here(const Session& session, const Services& services) {
+  const Machine& m = session.machine;
+  return launch_lines({m.cores, m.hardware_threads, m.numa_nodes, m.cpu_quota}, geteuid() == 0,
+                      services.mpi);
+}
+
+std::string launch_text(const std::vector<LaunchLine>& lines) {
+  std::string text = "On this machine we would type:\n";
+  for (const LaunchLine& launch : lines) {
+    text += formatted("  {}    {}\n", launch.line, launch.purpose);
+  }
+  return text;
+}
+
+nlohmann::ordered_json launch_json(const std::vector<LaunchLine>& lines) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const LaunchLine& launch : lines) {
+    json.push_back({{"line", launch.line}, {"purpose", launch.purpose}});
+  }
+  return json;
+}
+
+}  // namespace
+
+int run_info(const Config& config, const Services& services) {
+  const TrainingSpec spec = choose_training(config);
+  const Graph graph = build_graph(spec, config.classes.value_or(spec.model->recipe.classes));
+  const Session session = start_session(config, services);
+  const std::vector<LaunchLine> launches = launch_lines_here(session, services);
+  if (session.leads() && config.json != "-") {
+    print("cputrain {}\n", kVersion);
+    print_lines(machine_text(session.machine));
+    std::string before = "Placement: ";
+    for (const auto& lines : {session.placement, map_of(session.plan)}) {
+      for (const std::string& line : lines) print("{}{}\n", std::exchange(before, "  "), line);
+    }
+    print_lines(launch_text(launches));
+    print("Backend: {}\nRanks: {}\nLibraries: {}\n\n", session.backend->describe(),
+          session.communicator->describe(), join(services.libraries, ", "));
+    print("Model {}: {}\n", spec.model->name, spec.model->description);
+    print_lines(summary_text(graph));
+    print("Recipe: {}, batch {}, {} (learning rate {:g}), {} epochs; from the {}\n",
+          fmt::format("{0}x{0}", spec.image.height), spec.batch, rule_name(spec.optimizer.rule),
+          spec.learning_rate.base, spec.epochs, spec.model->recipe.source);
+  }
+  nlohmann::ordered_json model = summary_json(graph);
+  model["name"] = spec.model->name;
+  const nlohmann::ordered_json result{{"cputrain", kVersion},
+                                      {"model", std::move(model)},
+                                      {"machine", machine_json(session.machine)},
+                                      {"placement", session.placement},
+                                      {"map", placement_json(session.plan)},
+                                      {"launch", launch_json(launches)},
+                                      {"threads", session.threads},
+                                      {"ranks", session.communicator->size()},
+                                      {"backend", session.backend->describe()},
+                                      {"libraries", services.libraries}};
+  write_result(session, config.json, json_text(result) + "\n");
+  return static_cast<int>(ExitCode::ok);
+}
+
+}  // namespace cputrain

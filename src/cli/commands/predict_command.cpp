@@ -1,0 +1,180 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "cli/commands.h"
+#include "compute/prediction.h"
+#include "core/error.h"
+#include "core/json_text.h"
+#include "job/session/inference.h"
+#include "system/print.h"
+#include "system/tell.h"
+#include "train/answers.h"
+#include "train/weights.h"
+
+namespace cputrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Files as they were named; a folder stands for the pictures below it.
+std::vector<std::string> expand_folders(const std::vector<std::string>& words,
+                                        const Services& services) {
+  std::vector<std::string> files;
+  for (const std::string& word : words) {
+    std::error_code ignored;  // what cannot be looked at fails when it is read, and says why
+    if (!std::filesystem::is_directory(word, ignored)) {
+      files.push_back(word);
+      continue;
+    }
+    const std::vector<std::string> found = services.data.list_pictures(word);
+    if (found.empty()) {
+      fail(ExitCode::data, fmt::format("folder {} holds no images (there is nothing to answer); "
+                                       "name a folder of .jpg, .png or other image files",
+                                       word));
+    }
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
+/// Pictures of one call of the program; those that cannot be read stay out.
+struct Pictures {
+  std::vector<std::vector<std::uint8_t>> pixels;
+  std::vector<Json> answers;  ///< one a file, in order; an "error" for unreadable ones
+};
+
+Pictures read_pictures(std::span<const std::string> files, const Services& services, Shape image,
+                       Resize resize) {
+  Pictures pictures;
+  for (const std::string& file : files) {
+    std::vector<std::uint8_t> pixels(image.size());
+    const ReadResult read = services.data.read_image(file, image, resize, pixels);
+    Json answer{{"file", file}};
+    if (read.status == ReadStatus::ok) {
+      pictures.pixels.push_back(std::move(pixels));
+    } else {
+      answer["error"] = fmt::format("{} ({})", status_name(read.status), read.detail);
+    }
+    pictures.answers.push_back(std::move(answer));
+  }
+  return pictures;
+}
+
+/// The `top` most probable classes, the most probable first.
+std::vector<std::size_t> ranking(std::span<const float> probabilities, int top) {
+  std::vector<std::size_t> order(probabilities.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater{},
+                           [&](std::size_t c) { return probabilities[c]; });
+  order.resize(std::min(order.size(), static_cast<std::size_t>(top)));
+  return order;
+}
+
+void answer(Json& entry, std::span<const float> outputs, const std::vector<std::string>& classes,
+            std::optional<int> top) {
+  const std::vector<float> probabilities = class_probabilities(outputs);
+  const auto best = predicted_class(outputs);
+  if (!best) {
+    entry["error"] = "the network's answer is not a number (its weights are damaged)";
+    return;
+  }
+  entry["class"] = classes[*best];
+  Json by_class = Json::object();
+  if (top) {
+    for (const std::size_t c : ranking(probabilities, *top))
+      by_class[classes[c]] = probabilities[c];
+  } else {
+    for (std::size_t c = 0; c < classes.size(); ++c) by_class[classes[c]] = probabilities[c];
+  }
+  entry["probabilities"] = std::move(by_class);
+}
+
+/// Runs the program, which was compiled for `at_once` images: missing ones are stood in for by the
+/// first.
+void run_pictures(Pictures& pictures, std::size_t at_once, Program& program,
+                  const ModelDescription& model, std::optional<int> top) {
+  if (pictures.pixels.empty()) return;
+  std::vector<const std::uint8_t*> images(at_once, pictures.pixels.front().data());
+  for (std::size_t i = 0; i < pictures.pixels.size(); ++i) images[i] = pictures.pixels[i].data();
+  const std::vector<std::int32_t> labels(at_once);  // not known: the loss is not looked at
+  const std::vector<std::uint32_t> samples(at_once);
+  program.forward({images, labels, samples}, {});
+
+  const auto outputs = program.probabilities();
+  const auto width = static_cast<std::size_t>(model.graph.back().dst.channels);
+  std::size_t row = 0;
+  for (Json& entry : pictures.answers) {
+    if (entry.contains("error")) continue;
+    answer(entry, outputs.subspan(row++ * width, width), model.classes, top);
+  }
+}
+
+/// "a.jpg: cat (93.1 %)", with --top 2 "a.jpg: cat (93.1 %), dog (6.9 %)".
+void print_answer(const Json& entry, std::optional<int> top) {
+  const std::string file = entry["file"];
+  if (entry.contains("error")) {
+    tell(fmt::format("cputrain: {}: {}", file, entry["error"].get<std::string>()));
+    return;
+  }
+  const auto text = [](const std::string& name, double probability) {
+    return fmt::format("{} ({:.1f} %)", name, 100 * probability);
+  };
+  const std::string name = entry["class"];
+  std::string line;
+  if (top) {
+    for (const auto& [other, probability] : entry["probabilities"].items()) {
+      line += (line.empty() ? "" : ", ") + text(other, probability);
+    }
+  } else {
+    line = text(name, entry["probabilities"][name]);
+  }
+  print("{}: {}\n", file, line);
+}
+
+/// Answers every file on rank 0; returns how many could not be answered.
+std::size_t predict(const Config& config, const Services& services, const Session& session,
+                    const ModelDescription& model) {
+  const std::vector<std::string> names = expand_folders(config.files, services);
+  const std::span<const std::string> files = names;
+  const auto at_once =
+      std::min(files.size(), static_cast<std::size_t>(micro_batch_size(config, session)));
+  const Inference inference = make_inference(session, model.graph, {static_cast<int>(at_once)});
+  load_to_use(config.weights, inference);
+
+  // Where the answers themselves are on the terminal they show how far it is.
+  const bool answers_seen = config.json != "-" && isatty(STDOUT_FILENO);
+  const Progress progress = answers_seen ? Progress{} : progress_line(session, "Predicting");
+  Json predictions = Json::array();
+  std::size_t errors = 0;
+  for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
+    const auto some = files.subspan(begin, std::min(at_once, files.size() - begin));
+    Pictures pictures = read_pictures(some, services, model.graph.image(), model.resize);
+    run_pictures(pictures, at_once, *inference.program, model, config.top);
+    for (Json& entry : pictures.answers) {
+      if (config.json != "-" || entry.contains("error")) print_answer(entry, config.top);
+      errors += entry.contains("error");
+      predictions.push_back(std::move(entry));
+    }
+    if (progress) progress(begin + some.size(), files.size());
+  }
+  write_result(session, config.json, json_text(Json{{"predictions", predictions}}) + "\n");
+  return errors;
+}
+
+}  // namespace
+
+int run_predict(const Config& config, const Services& services) {
+  const ModelDescription model = read_description(config.weights);
+  const Session session = start_session(config, services);
+  // Pictures are few: rank 0 does them all, and the others wait for it.
+  const std::size_t errors = session.leads() ? predict(config, services, session, model) : 0;
+  session.communicator->barrier();
+  return static_cast<int>(errors ? ExitCode::data : ExitCode::ok);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,246 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "cli/commands.h"
+#include "cli/flags/sweep_flags.h"
+#include "core/error.h"
+#include "core/json_text.h"
+#include "core/text.h"
+#include "report/reference_table.h"
+#include "report/report_files.h"
+#include "sweep/sweep_collect.h"
+#include "sweep/sweep_folder.h"
+#include "sweep/sweep_plan.h"
+#include "sweep/sweep_run.h"
+#include "sweep/time_left.h"
+#include "system/clock.h"
+#include "system/cpu_wait.h"
+#include "system/print.h"
+#include "system/stolen_time.h"
+#include "system/tell.h"
+
+namespace cputrain {
+namespace {
+
+/// Whether it is another than before.
+bool write_table(const SweepPlan& plan, const CellTable& table) {
+  return write_if_changed(plan.folder / kCellsName, json_text(to_json(table), 1) + "\n");
+}
+
+/// A sweep at work: its cells, what is known of them, and the file that says so.
+class Sweep {
+ public:
+  Sweep(const Config& config, const Services& services, const SweepPlan& plan)
+      : config_(config), services_(services), plan_(plan) {
+    for (const Cell& cell : plan.cells) states_.push_back(state_of(plan, cell));
+  }
+
+  /// Measures what is missing of some cells: a repeat of each, then the next repeat of each, so
+  /// that a slow minute of the machine falls on none of them alone and there is a whole table after
+  /// the first round. False where a signal asked for a stop.
+  bool measure(std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last && config_.sweep.retry; ++i) {
+      forget_failure(plan_, plan_.cells[i]);
+      states_[i] = state_of(plan_, plan_.cells[i]);
+    }
+    for (std::size_t i = first; i < last; ++i) left_.expect(cost_left(i));
+    for (int round = 1; round <= plan_.repeats; ++round) {
+      for (std::size_t i = first; i < last; ++i) {
+        if (!measure_repeat(i, round)) return false;
+      }
+    }
+    return true;
+  }
+
+  CellTable table() const {
+    CellTable table = plan_.table;
+    for (std::size_t i = 0; i < states_.size(); ++i) table.cells.push_back(cell(i));
+    return table;
+  }
+
+  bool write_table() const { return cputrain::write_table(plan_, table()); }
+
+  /// A task's own file: nobody else writes it.
+  void write_cell(std::size_t i) const {
+    make_folder(plan_.folder_of(plan_.cells[i]));
+    write_if_changed(plan_.folder_of(plan_.cells[i]) / kCellName,
+                     json_text(to_json(cell(i)), 1) + "\n");
+  }
+
+  bool works_alone = true;  ///< then the table is written after every cell
+  bool measured_something = false;
+
+ private:
+  Cell cell(std::size_t i) const {
+    const Cell& cell = plan_.cells[i];
+    const Runs& runs = states_[i].runs;
+    const bool tried = !runs.empty() || !states_[i].failure.empty();
+    const std::string cannot = tried ? "" : why_not_measured(i);
+    const int repeat = runs.empty() ? 1 : runs.rbegin()->first;
+    return cell_with_figures(plan_, cell, states_[i], cannot,
+                             cannot.empty() ? command_line(plan_.words_of_run(cell, repeat)) : "");
+  }
+
+  std::size_t runs_left(std::size_t i) const {
+    return why_not_measured(i).empty() ? states_[i].left(plan_) : 0;
+  }
+
+  /// Of one run, in images by CPU: what takes time grows with it.
+  double cost_of_run(std::size_t i) const {
+    return plan_.images_of_run(plan_.cells[i]) / plan_.cells[i].cpus;
+  }
+  double cost_left(std::size_t i) const {
+    return static_cast<double>(runs_left(i)) * cost_of_run(i);
+  }
+
+  /// In its round, or earlier where repeats were there already.
+  bool measure_repeat(std::size_t i, int round) {
+    if (runs_left(i) > 0 && states_[i].runs.size() < static_cast<std::size_t>(round)) {
+      const Stopwatch watch;
+      const double left_before = cost_left(i);
+      const int repeat = states_[i].next();
+      if (!run_next(plan_, plan_.cells[i], *services_.signals, states_[i])) return false;
+      measured_something = true;
+      left_.spent(watch.seconds(), cost_of_run(i), left_before - cost_left(i));
+      say_run(i, repeat);
+    } else if (round > 1) {
+      return true;
+    } else if (!why_not_measured(i).empty()) {
+      say_absent(i);
+    }
+    write_cell(i);
+    if (works_alone) write_table();
+    return true;
+  }
+
+  std::string why_not_measured(std::size_t i) const {
+    return why_not(plan_.launching, plan_.cells[i], services_.backends);
+  }
+
+  std::string place(std::size_t i) const {
+    return fmt::format("[{}/{}] {}", i + 1, plan_.cells.size(), cell_text(plan_.cells[i]));
+  }
+
+  void say_absent(std::size_t i) const {
+    tell(fmt::format("{}: n/a: {}", place(i), why_not_measured(i)));
+  }
+
+  static std::string disturbance_text(const RunFigures& run) {
+    std::string text;
+    if (run.stolen.value_or(0) >= kStolenWorthSaying) {
+      text += fmt::format("; the host took {:.0f} % of its CPU time", 100 * *run.stolen);
+    }
+    if (run.cpu_wait.value_or(0) >= kWaitWorthSaying) {
+      text +=
+          fmt::format("; its threads waited {:.0f} % of their time for a CPU", 100 * *run.cpu_wait);
+    }
+    return text;
+  }
+
+  void say_run(std::size_t i, int repeat) const {
+    const CellState& state = states_[i];
+    const std::string left = left_.text();
+    const std::string ending = left.empty() ? "" : fmt::format(" - {} left", left);
+    if (!state.failure.empty()) {
+      tell(fmt::format("{}, repeat {}: n/a: {}{}", place(i), repeat, state.failure, ending));
+      return;
+    }
+    const RunFigures& run = state.runs.at(repeat);
+    const double images = plan_.epoch.images_in(plan_.cells[i].batch);
+    tell(fmt::format("{}, repeat {}: {:.4g} s an epoch ({:.4g} images/s, {} steps of {:.4g} s){}{}",
+                     place(i), repeat, run.seconds_per_epoch, images / run.seconds_per_epoch,
+                     run.steps, run.step_seconds, disturbance_text(run), ending));
+  }
+
+  const Config& config_;
+  const Services& services_;
+  const SweepPlan& plan_;
+  std::vector<CellState> states_;
+  TimeLeft left_;
+};
+
+void say_plan(const SweepPlan& plan) {
+  for (const std::string& line : plan.left_out) tell("left out: " + line);
+  tell(fmt::format("{} cells of {}, {} training{} each, {} images an epoch; in {}",
+                   plan.cells.size(), plan.table.model, plan.repeats, plan.repeats == 1 ? "" : "s",
+                   with_commas(plan.epoch.images), plan.folder.string()));
+}
+
+/// The table on standard output, and the report in the folder, unless it is there already.
+void draw(const SweepPlan& plan, const Config& config, bool news) {
+  const auto page = plan.folder / "report.html";
+  std::error_code ignored;
+  if (news || !config.reference.empty() || !std::filesystem::exists(page, ignored)) {
+    ReportRequest request{.folders = {plan.folder}, .out = {}, .reference = {}, .prices = {}};
+    if (!config.reference.empty()) request.reference = config.reference;
+    Document document = write_report(request).document;
+    document.sections.resize(std::min<std::size_t>(document.sections.size(), 1));
+    print_lines(markdown(document));
+  }
+  tell(fmt::format("Table: {}, report: {}; `{} report {}` prints more of it",
+                   (plan.folder / kCellsName).string(), page.string(), plan.program,
+                   quoted(plan.folder.string())));
+}
+
+int stopped(const SweepPlan& plan, const Services& services) {
+  tell(
+      fmt::format("cputrain: stopped; finished cells are kept, the same command goes on with the "
+                  "others ({})",
+                  plan.folder.string()));
+  return services.signals->stop_code();
+}
+
+int run_task(const Config& config, const Services& services, const SweepPlan& plan) {
+  const auto task = static_cast<std::size_t>(*config.sweep.task);
+  if (task > plan.cells.size()) {
+    fail(ExitCode::usage,
+         fmt::format("--task {}: must be a cell's number from 1 to {}", task, plan.cells.size()));
+  }
+  // Before anything of the cell is read: who had it may just have finished a training.
+  const FileLock lock = lock_cell(plan, plan.cells[task - 1]);
+  Sweep sweep(config, services, plan);
+  sweep.works_alone = false;
+  if (!sweep.measure(task - 1, task)) return stopped(plan, services);
+  return static_cast<int>(ExitCode::ok);
+}
+
+int collect(SweepPlan& plan, const Config& config) {
+  CellTable table = plan.table;
+  table.machine = collected_machine(plan);
+  for (const Cell& cell : plan.cells)
+    table.cells.push_back(collected_cell(plan, cell, table.machine));
+  draw(plan, config, write_table(plan, table));
+  return static_cast<int>(ExitCode::ok);
+}
+
+}  // namespace
+
+int run_sweep(const Config& config, const Services& services) {
+  // A mistake in it should show before hours of measuring.
+  if (!config.reference.empty()) static_cast<void>(read_reference(config.reference));
+  SweepPlan plan = plan_sweep(config, sweep_request(config), services);
+  const FileLock lock =
+      open_sweep_folder(plan, config.overwrite,
+                        config.sweep.task ? FileLock::Kind::shared : FileLock::Kind::exclusive);
+  say_plan(plan);
+  if (!config.sweep.task && !config.sweep.collect) write_plan(plan, services.backends);
+  if (config.sweep.plan_only) {
+    tell(fmt::format("Plan: {}, a line a training; `--task 1` to `--task {}` measure a cell each",
+                     (plan.folder / "plan.txt").string(), plan.cells.size()));
+    return static_cast<int>(ExitCode::ok);
+  }
+  if (config.sweep.collect) return collect(plan, config);
+  settle_machine(plan);
+  const auto armed = services.signals->arm();
+  if (config.sweep.task) return run_task(config, services, plan);
+  Sweep sweep(config, services, plan);
+  bool news = sweep.write_table();
+  if (!sweep.measure(0, plan.cells.size())) return stopped(plan, services);
+  news |= sweep.write_table() || sweep.measured_something;
+  draw(plan, config, news);
+  return static_cast<int>(ExitCode::ok);
+}
+
+}  // namespace cputrain

@@ -1,0 +1,366 @@
+// Every flag of every command, with its limits and its line of help.
+
+#include "cli/flags/command_flags.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "cli/flags/bench_flags.h"
+#include "cli/flags/flag_groups.h"
+#include "cli/flags/report_flags.h"
+#include "cli/flags/simulate_flags.h"
+#include "cli/flags/sweep_flags.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "data/augment.h"
+#include "zoo/zoo.h"
+
+namespace cputrain {
+
+namespace {
+
+bool computes_gradients(const Config& c) {
+  return c.command == "train" || c.command == "bench" || c.command == "sweep";
+}
+
+}  // namespace
+
+void add_model_flags(Flags& f, Config& c) {
+  f.group("Model");
+  std::vector<std::string> names;
+  for (const auto& entry : model_zoo()) names.push_back(entry.name);
+  f.text("model", c.model, "NAME",
+         "network: " + join(names, ", ") + ", or a model file (.json) [dogcat]");
+  f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [the model's]");
+  const bool data = computes_gradients(c);
+  f.whole(
+      "classes", c.classes, 2, 65536,
+      std::string("outputs of the last layer ") + (data ? "[those of the data]" : "[the model's]"));
+  if (c.command == "export") return;
+  f.real("dropout", c.dropout, 0, 0.999, "rate of every dropout layer [the model's]");
+}
+
+void add_resize_flag(Flags& f, Config& c) {
+  f.choice(
+      "resize", {"bilinear", "nearest"},
+      "how pictures come to --image-size: as TensorFlow, or as Keras' older loaders [bilinear]",
+      [&c](const std::string& name) { c.resize = resize_of(name); });
+}
+
+namespace {
+
+void add_expand_flag(Flags& f, Config& c) {
+  f.choice(
+      "expand", {"none", "six", "six-leaky"},
+      "six: each picture becomes six samples, flipped and turned; six-leaky: split after that, "
+      "so that turns of training pictures are in validation [none]",
+      [&c](const std::string& name) { c.expand = expand_of(name).value_or(Expand::none); });
+}
+
+}  // namespace
+
+void add_weights_flags(Flags& f, Config& c) {
+  f.group("Model");
+  const bool trains = computes_gradients(c);
+  f.text("weights", c.weights, "FILE",
+         trains ? "start from these weights of the same model [initial ones, by seed]"
+                : "weights.safetensors that training wrote");
+  if (c.command != "train") return;
+  f.yes("partial", c.partial,
+        "take of --weights what fits by name and shape, for a new last layer");
+  f.list("freeze", c.freeze, "LAYER,...",
+         "layers that keep their weights: names, or prefixes such as conv2d*");
+}
+
+namespace {
+
+void add_export_flags(Flags& f, Config& c) {
+  f.group("Output");
+  f.text("onnx", c.onnx, "FILE", "write model and --weights as ONNX (opset 13)");
+  f.text("safetensors", c.safetensors, "FILE", "write --weights as safetensors");
+  f.choice("export-layout", {"keras", "torch"},
+           "of --safetensors: names and layout; torch: those of a state_dict [keras]",
+           [&c](const std::string& name) { c.export_layout = name; });
+  f.text("model-file", c.model_file, "FILE",
+         "write the model (of --weights, else --model) as JSON, to be changed and used as --model "
+         "FILE");
+}
+
+}  // namespace
+
+void add_data_flags(Flags& f, Config& c) {
+  f.group("Data");
+  f.text(
+      "data", c.data, "DATA",
+      "folder of class folders, folder of cat.N.jpg files, list file, cifar10:DIR, cifar100:DIR, "
+      "idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], FILE.ctpack, or synthetic[:N] [synthetic]");
+  f.real("validation-split", c.validation_split, 0, 0.99,
+         std::string("part kept for validation where the data has none of its own") +
+             (c.command == "eval" ? "; 0: look at all [its test part, else what training kept or "
+                                    "its own validation part, else all]"
+                                  : " [0.1]"));
+  f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training pictures");
+  f.whole("limit-val", c.limit_val, 0, 1'000'000'000,
+          c.command == "eval" ? "look at N images at most"
+                              : "use at most N validation images; 0: do not evaluate");
+  f.yes("balanced", c.balanced, "the limits keep as many of each class [the classes' proportions]");
+  f.yes("allow-empty-classes", c.allow_empty_classes,
+        "keep a class of which no image can be read, as an output that learns nothing [an error]");
+  add_expand_flag(f, c);
+  if (computes_gradients(c) || c.topic == "pack") add_resize_flag(f, c);
+  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
+          c.command == "eval"
+              ? "chooses the validation part [that of training]"
+              : "order, split, initial weights, dropout and augmentation are functions of it [0]");
+}
+
+namespace {
+
+/// "30:2,60:4": after 30 epochs twice the batch, after 60 four times.
+std::vector<BatchGrowth> parse_growth(const std::string& text) {
+  std::vector<BatchGrowth> growth;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    int epochs = 0, factor = 0, used = 0;
+    const bool read = std::sscanf(part.c_str(), "%7d:%7d%n", &epochs, &factor, &used) == 2 &&
+                      static_cast<std::size_t>(used) == part.size();
+    const int least = growth.empty() ? 1 : growth.back().epochs + 1;
+    if (!read || epochs < least || epochs > 1'000'000 || factor < 1 || factor > 65536) {
+      fail(ExitCode::usage,
+           "--batch-growth " + text +
+               ": must be EPOCHS:FACTOR[,...], whole numbers from 1, epochs ascending: 30:2,60:4 "
+               "has twice the batch after 30 epochs and four times after 60");
+    }
+    growth.push_back({epochs, factor});
+    begin = end + 1;
+  }
+  return growth;
+}
+
+void add_micro_batch_flags(Flags& f, Config& c) {
+  f.whole("micro-batch", c.micro_batch, 1, 65536,
+          "images that a rank computes at once [at most 8 on one thread, 14 a thread and 32 on "
+          "several, 16 with several ranks, 4 in a crowd of them, or twice the threads; with batch "
+          "normalization the rank's whole share]");
+  f.yes("sync-bn", c.sync_bn,
+        "batch normalization takes its statistics from the images of all ranks");
+}
+
+void add_batch_flags(Flags& f, Config& c) {
+  f.group("Training");
+  f.whole("batch", c.batch, 1, 16'777'216, "images in a step, over all ranks [the model's]");
+  f.alias("batch-size", "batch");
+  f.whole("batch-per-rank", c.batch_per_rank, 1, 16'777'216,
+          "instead of --batch: images in a step of each rank");
+  f.exclusive("batch", "batch-per-rank");
+  add_micro_batch_flags(f, c);
+  f.whole("accumulate", c.accumulate, 1, 65536,
+          "batches whose gradients are added up for one update [1]");
+  f.choice("sharding", {"slices", "strided", "shard-then-batch", "generator"},
+           "how ranks share the images: slices of the shuffled batch, every n-th of the shuffled "
+           "order, every n-th of the data's own order, or the same images on all [slices]",
+           [&c](const std::string& name) {
+             c.sharding = name == "strided"            ? Sharding::strided
+                          : name == "shard-then-batch" ? Sharding::shard_then_batch
+                          : name == "generator"        ? Sharding::generator
+                                                       : Sharding::slices;
+           });
+  f.yes_or_no("shuffle", c.shuffle, "a new order of the images each epoch [the model's: yes]");
+  f.yes_or_no("drop-last", c.drop_last,
+              "leave out images that fill no whole step at the end of an epoch [the model's: no]");
+  if (c.command != "train") return;  // every step of a measurement is alike
+  f.parsed("batch-growth", "EPOCHS:FACTOR,...",
+           "times the batch by FACTOR after EPOCHS epochs: 30:2,60:4 [never]",
+           [&c](const std::string& text) { c.batch_growth = parse_growth(text); });
+}
+
+void add_rule_flags(Flags& f, Config& c) {
+  f.group("Update rule");
+  f.choice("optimizer", {"sgd", "rmsprop", "adam", "lars", "lamb"},
+           "update rule, as in Keras; lars and lamb for large batches [the model's]",
+           [&c](const std::string& name) { c.optimizer = name; });
+  f.real("momentum", c.momentum, 0, 0.9999, "of sgd and rmsprop [0], and lars [0.9]");
+  f.yes("nesterov", c.nesterov, "sgd: look ahead along the momentum");
+  f.real("rho", c.rho, 0, 0.999999, "rmsprop: decay of the mean square [0.9]");
+  f.yes("centered", c.centered, "rmsprop: subtract the squared mean gradient");
+  f.real("epsilon", c.epsilon, 0, 1e3, "of rmsprop and adam [1e-7], and lamb [1e-6]");
+  f.real("trust", c.trust, 1e-9, 1e3, "lars: trust coefficient of a layer's rate [0.001]");
+  f.real("weight-decay", c.weight_decay, 0, 1e3,
+         "each step also takes lr * X * weight off every kernel; in lars and lamb as in their "
+         "papers [the model's: 0]");
+  f.real("clip-value", c.clip_value, 1e-30, 1e30,
+         "keep every element of the gradient within -X and X");
+  f.real("clip-norm", c.clip_norm, 1e-30, 1e30, "keep the norm of the whole gradient within X");
+  f.real("label-smoothing", c.label_smoothing, 0, 0.999,
+         "train towards labels mixed with X of all classes [0]");
+}
+
+void add_rate_flags(Flags& f, Config& c) {
+  f.group("Learning rate");
+  f.real("lr", c.lr, 0, 1e6, "learning rate [the model's, or Keras' default for --optimizer]");
+  f.choice("lr-scale", {"none", "linear", "sqrt", "pow23"},
+           "times the rate by n, its root or its power 2/3, n the number of ranks (the curve then "
+           "depends on it) or batch / --base-batch [none]",
+           [&c](const std::string& name) {
+             c.lr_scale = name == "linear"  ? RateScale::linear
+                          : name == "sqrt"  ? RateScale::sqrt
+                          : name == "pow23" ? RateScale::pow23
+                                            : RateScale::none;
+           });
+  f.whole("base-batch", c.base_batch, 1, 16'777'216,
+          "the batch that --lr is meant for: n is batch / N, whatever the ranks");
+  f.real("warmup-epochs", c.warmup_epochs, 0, 1e6,
+         "rise from rate / n to the rate over X epochs, as Horovod does; from 0 without an n "
+         "[0]");
+  f.parsed("schedule", "FORM", std::string(kScheduleForms) + " [the model's: constant]",
+           [&c](const std::string& text) { c.schedule = parse_schedule(text); });
+  f.yes("momentum-correction", c.momentum_correction,
+        "where the rate changes, momentum changes with it for a step");
+}
+
+}  // namespace
+
+void add_augment_flag(Flags& f, Config& c, const std::string& standard) {
+  f.parsed("augment", "LIST",
+           "random changes, none or some of " + augment_forms() + ", such as flip,shear:0.2 [" +
+               standard + "]",
+           [&c](const std::string& text) { c.augment = parse_augment(text); });
+}
+
+namespace {
+
+void add_training_flags(Flags& f, Config& c) {
+  if (c.command == "sweep") {
+    f.group("Training");
+    add_micro_batch_flags(f, c);
+  } else {
+    add_batch_flags(f, c);
+  }
+  if (c.command == "train") {
+    f.whole("epochs", c.epochs, 1, 1'000'000, "times through the data [the model's]");
+    f.whole("steps", c.steps, 1, 1'000'000'000'000, "end after N steps, whatever --epochs says");
+    f.whole("settled-steps", c.settled_steps, 1, 1'000'000,
+            "with --steps: go on until N whole steps have been made in which convolutions tried no "
+            "algorithms (at most ten times --steps)");
+    f.real("target-accuracy", c.target_accuracy, 0, 1,
+           "end when the accuracy of validation reaches X; the summary has the time it took");
+  }
+  add_augment_flag(f, c, "the model's");
+  add_rule_flags(f, c);
+  add_rate_flags(f, c);
+}
+
+}  // namespace
+
+namespace {
+
+void add_precision_flag(Flags& f, Config& c) {
+  f.choice("precision", {"float", "bf16", "double"},
+           "bf16: convolutions may multiply 16-bit brain floats, in training where that measures "
+           "faster; sums and weights stay float (CPUs with AVX512-BF16); double: reference backend "
+           "only [float]",
+           [&c](const std::string& name) { c.precision = name; });
+}
+
+void add_bind_flag(Flags& f, Config& c) {
+  f.yes_or_no("bind", c.bind,
+              "bind the threads of each rank to cores of its own [where several ranks fill a "
+              "machine]");
+}
+
+}  // namespace
+
+void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
+  f.group("Machine");
+  f.choice("backend", choices.backends, "what computes [" + choices.backends.front() + "]",
+           [&c](const std::string& name) { c.backend = name; });
+  add_precision_flag(f, c);
+  f.whole("threads", c.threads, 1, 4096, "of each rank [the cores it was given]");
+  add_bind_flag(f, c);
+}
+
+void add_kernel_choice_flags(Flags& f, Config& c) {
+  f.no("winograd", c.winograd,
+       "compute 3x3 convolutions directly: slower, with smaller rounding errors");
+  f.no("skip-zeros", c.skip_zeros, "compute with the zeros of activations and gradients, too");
+}
+
+namespace {
+
+void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
+  if (c.command == "sweep") {  // whose grid has the rest of them
+    f.group("Machine");
+    add_precision_flag(f, c);
+    add_bind_flag(f, c);
+  } else {
+    add_processor_flags(f, c, choices);
+  }
+  f.whole("io-threads", c.io_threads, 1, 4096,
+          "for decoding pictures [as --threads] and changing them meanwhile [1 in 8 threads]");
+  add_kernel_choice_flags(f, c);
+  if (computes_gradients(c)) {
+    f.parsed(
+        "allreduce", "NAME",
+        "how gradients are summed: auto, mpi, shm, ring, recursive-doubling, rabenseifner, tree, "
+        "hierarchical[+NAME], ps, or by bytes NAME:0-8192;NAME:8193-max [auto]",
+        [&c](const std::string& text) { c.allreduce = parse_allreduce(text); });
+    f.yes(
+        "reproducible", c.reproducible,
+        "the same bits at any number of ranks and threads on one kind of CPU; --micro-batch [8] is "
+        "the number of images whose gradient is formed at once");
+    f.parsed("compress", "METHOD",
+             "how gradients travel over a slow network: none, fp16, bf16, topk[:FRACTION] (0.01), "
+             "powersgd[:RANK] (4) [none]",
+             [&c](const std::string& text) { c.compress = parse_compression(text); });
+    f.real("bucket-mb", c.bucket_mb, 0, 1e6,
+           "gradients travel in pieces of at least so many MB while backward runs [25]");
+    f.yes_or_no(
+        "shard-dense", c.shard_dense,
+        "the ranks of a node compute large dense layers together, some inputs each, so that "
+        "their gradient is made once [from three ranks on, where fewer bytes move]");
+  }
+}
+
+void add_synth_flags(Flags& f, Config& c) {
+  f.group("Data");
+  f.whole("images", c.images, 2, 1'000'000, "number of pictures, half of each class [200]");
+  f.whole("image-size", c.image_size, 1, 16384, "sides of the pictures [64]");
+  f.choice("format", {"jpeg", "png", "bmp"}, "of the files [jpeg]",
+           [&c](const std::string& name) { c.format = name; });
+  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000, "the pictures are a function of it [0]");
+}
+
+}  // namespace
+
+void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
+  const std::string& command = c.command;
+  if (command == "data" && c.topic == "synth") return add_synth_flags(f, c);
+  if (command == "report") return add_report_flags(f, c);
+  if (command == "simulate") return add_simulate_flags(f, c);
+  if (c.topic == "allreduce") return add_allreduce_flags(f, c, choices);
+  if (c.topic == "kernels") return add_kernel_bench_flags(f, c, choices);
+  if (c.topic == "input") return add_input_bench_flags(f, c, choices);
+  if (command == "sweep") add_grid_flags(f, c, choices);
+  const bool trains = computes_gradients(c);
+  const bool reads_weights = command == "eval" || command == "predict";
+  const bool exports = command == "export";
+  if (trains || exports || command == "info") add_model_flags(f, c);
+  if (trains || reads_weights || exports) add_weights_flags(f, c);
+  if (exports) return add_export_flags(f, c);
+  if (command != "predict" && command != "info") add_data_flags(f, c);
+  if (command == "data" && c.topic == "pack") {
+    f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [256]");
+  }
+  if (trains) add_training_flags(f, c);
+  if (reads_weights) {
+    f.group("Machine");
+    f.whole("micro-batch", c.micro_batch, 1, 65536,
+            "images computed at once [8 on one thread, 14 a thread and at most 32 on several, 16 "
+            "with several ranks, or twice the threads]");
+  }
+  add_machine_flags(f, c, choices);
+  add_output_flags(f, c);
+}
+
+}  // namespace cputrain

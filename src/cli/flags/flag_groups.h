@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include "cli/command_line.h"
+#include "cli/config.h"
+#include "cli/flags/flags.h"
+
+/// Groups of flags that several commands have (command_flags.cpp).
+namespace cputrain {
+
+void add_model_flags(Flags&, Config&);
+void add_resize_flag(Flags&, Config&);
+/// Where weights come from, and which of them stay.
+void add_weights_flags(Flags&, Config&);
+void add_data_flags(Flags&, Config&);
+/// `standard`: what holds without the flag.
+void add_augment_flag(Flags&, Config&, const std::string& standard);
+void add_processor_flags(Flags&, Config&, const CommandLineChoices&);
+/// --timeline and --log-format.
+void add_log_flags(Flags&, Config&);
+/// Which convolutions a backend may use.
+void add_kernel_choice_flags(Flags&, Config&);
+/// What a command writes, and where.
+void add_output_flags(Flags&, Config&);
+
+}  // namespace cputrain

@@ -1,0 +1,96 @@
+#include "cli/flags/report_flags.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace cputrain {
+namespace {
+
+/// "3.2", or by backend "cpu:3.2,cuda:12".
+std::map<std::string, double> parse_prices(const std::string& flag, const std::string& text) {
+  constexpr double kMost = 1e9;
+  std::map<std::string, double> prices;
+  for (const std::string& part : split(text, ',')) {
+    const auto colon = part.find(':');
+    const std::string backend = colon == std::string::npos ? "" : part.substr(0, colon);
+    const std::string number = colon == std::string::npos ? part : part.substr(colon + 1);
+    double price = 0;
+    const char* end = number.data() + number.size();
+    const auto [stop, error] = std::from_chars(number.data(), end, price);
+    const bool read = error == std::errc{} && stop == end && price >= 0 && price <= kMost;
+    if (!read || (colon == 0) || !prices.emplace(backend, price).second) {
+      fail(ExitCode::usage,
+           fmt::format("--{} {}: must be a price from 0 to {:g}, or one for each backend, such as "
+                       "cpu:3.2,cuda:12",
+                       flag, text, kMost));
+    }
+  }
+  return prices;
+}
+
+/// One price for each backend: nobody could say which of two holds.
+void check_prices(const Prices& prices) {
+  for (const auto& [backend, price] : prices.per_hour) {
+    if (!prices.per_cpu_hour.contains(backend)) continue;
+    const std::string whose = backend.empty() ? "all backends" : "backend " + backend;
+    fail(ExitCode::usage,
+         fmt::format("--price-per-hour {} and --price-per-cpu-hour {} are both of {}; give one of "
+                     "them, or name the backends (cpu:3.2)",
+                     price, prices.per_cpu_hour.at(backend), whose));
+  }
+}
+
+}  // namespace
+
+void add_report_flags(Flags& f, Config& c) {
+  f.group("Report");
+  f.text("reference", c.reference, "FILE",
+         "published table beside ours: CSV with cpus, batch, seconds_per_epoch "
+         "(results/reference/paper_table3.csv)");
+  f.parsed(
+      "price-per-hour", "PRICE",
+      "of the whole machine, for the cost of an epoch: 3.2, or by backend cpu:3.2,cuda:12",
+      [&c](const std::string& text) { c.prices.per_hour = parse_prices("price-per-hour", text); });
+  f.parsed("price-per-cpu-hour", "PRICE",
+           "of each CPU (or GPU) that works: 0.05, or by backend cpu:0.05,cuda:3",
+           [&c](const std::string& text) {
+             c.prices.per_cpu_hour = parse_prices("price-per-cpu-hour", text);
+           });
+  f.yes("diff", c.diff,
+        "compare two sweeps cell by cell: report --diff BEFORE AFTER; files only with --out");
+  f.group("Output");
+  f.text("out", c.out, "DIR",
+         "folder for report.md, .csv, .json, .tex and .html [the first folder named]");
+  f.text("json", c.json, "FILE",
+         "write report.json there, too; -: to standard output, and only it");
+}
+
+void check_report(const Config& config) {
+  const auto& folders = config.files;
+  if (folders.empty()) {
+    fail(ExitCode::usage,
+         "report needs the folder of a sweep or of trainings: cputrain report DIR...");
+  }
+  check_prices(config.prices);
+  if (!config.diff) return;
+  if (folders.size() != 2) {
+    fail(ExitCode::usage,
+         fmt::format("--diff compares two sweeps, not {}: cputrain report --diff BEFORE AFTER",
+                     folders.size()));
+  }
+  const char* odd = !config.reference.empty()             ? "reference"
+                    : !config.prices.per_hour.empty()     ? "price-per-hour"
+                    : !config.prices.per_cpu_hour.empty() ? "price-per-cpu-hour"
+                                                          : nullptr;
+  if (odd) {
+    fail(ExitCode::usage,
+         fmt::format("--{} with --diff, which compares times of two sweeps alone; leave one out",
+                     odd));
+  }
+}
+
+}  // namespace cputrain

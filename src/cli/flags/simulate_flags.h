@@ -1,0 +1,15 @@
+#pragma once
+
+#include "cli/config.h"
+#include "cli/flags/flags.h"
+
+namespace cputrain {
+
+void add_simulate_flags(Flags&, Config&);
+
+/// Flags that are handed on to the simulated trainings.
+extern const std::vector<std::string> kOfTraining;
+/// Flags of a simulation that its trainings have, too, as words.
+std::vector<std::string> flags_of_training(const Config&);
+
+}  // namespace cputrain

@@ -1,0 +1,173 @@
+#include "cli/flags/sweep_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "core/error.h"
+#include "core/text.h"
+#include "sweep/grid_limits.h"
+
+namespace cputrain {
+namespace {
+
+/// Words of the table's columns. What this build lacks becomes a column of n/a.
+void set_backends(Config& c, const std::vector<std::string>& here, const std::string& text) {
+  std::vector<std::string> known{"cpu", "cuda", "reference"};
+  known.insert(known.end(), here.begin(), here.end());
+  c.sweep.grid.backends = split(text, ',');
+  std::set<std::string> seen;
+  for (const std::string& name : c.sweep.grid.backends) {
+    if (std::ranges::find(known, name) != known.end() && seen.insert(name).second) continue;
+    fail(ExitCode::usage,
+         fmt::format("--backend {}: must be different ones of cpu, cuda, reference, with one comma "
+                     "between each two{}",
+                     text, did_you_mean(name, known)));
+  }
+}
+
+}  // namespace
+
+void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
+  c.sweep.grid.backends = {choices.backends.front()};
+  f.group("Grid");
+  f.wholes("np", c.sweep.grid.cpus, 1, kMostColumn,
+           "CPUs of each column [1, 2, 4, ... up to those here]");
+  f.wholes("threads", c.sweep.grid.threads, 1, 4096,
+           "threads of a rank: --np 4 makes 4 / N ranks [1]");
+  f.wholes("batch", c.sweep.grid.batches, 1, 16'777'216,
+           "images in a step, over all ranks [the model's]");
+  f.alias("batch-size", "batch");
+  f.wholes("batch-per-rank", c.sweep.grid.batches_per_rank, 1, 16'777'216,
+           "images in a step of each rank, for weak scaling; beside --batch or instead of it");
+  f.parsed("backend", "NAME,...",
+           "cpu, cuda, reference; what this build lacks is n/a [" + choices.backends.front() + "]",
+           [&c, here = choices.backends](const std::string& text) { set_backends(c, here, text); });
+  f.group("Measurement");
+  f.whole("repeat", c.repeat, 1, 1000,
+          "trainings of each cell that count; the table has their median [3]");
+  f.whole("steps", c.steps, 1, 1'000'000,
+          "measured steps of each, which are scaled to an epoch [5, or up to 25 that hold 2,048 "
+          "images]; steps in which convolutions try algorithms come before them");
+  f.yes("full-epochs", c.sweep.full_epochs, "whole epochs instead of steps, with evaluation");
+  f.whole("epochs", c.epochs, 1, 1'000'000,
+          "with --full-epochs: of each training; the first does not count where there are more "
+          "[2]");
+  f.real("target-accuracy", c.target_accuracy, 0, 1,
+         "with --full-epochs: seconds until the accuracy of validation reaches X");
+  f.text("launcher", c.sweep.launcher, "WORDS",
+         "what starts ranks, such as 'mpirun --hostfile hosts'; {ranks} and {threads} in it are "
+         "replaced, and without {ranks} '-np RANKS' is added [mpirun, bound for this machine]");
+  f.yes("oversubscribe", c.sweep.oversubscribe,
+        "cells of more CPUs than this machine has are measured, too [they are n/a]");
+}
+
+void add_sweep_output_flags(Flags& f, Config& c) {
+  f.text("out", c.out, "DIR",
+         "folder of this sweep, in which it goes on where it was [sweeps/<model>]");
+  f.yes("overwrite", c.overwrite, "throw away the sweep that --out holds");
+  f.text("reference", c.reference, "FILE", "a published table, for `report`");
+  f.yes("plan-only", c.sweep.plan_only,
+        "write plan.txt, a line a training, and measure nothing: for a job array");
+  f.whole("task", c.sweep.task, 1, 1'000'000,
+          "measure the Nth cell alone and write its cell.json; several tasks may run at once");
+  f.yes("collect", c.sweep.collect,
+        "gather what tasks have measured into cells.json, measure nothing");
+  f.yes("retry", c.sweep.retry, "measure cells whose training failed again");
+}
+
+bool is_sweeps_own(const std::string& flag) {
+  static const std::set<std::string> own{
+      "np",    "threads",     "batch",     "batch-per-rank",  "backend",  "repeat",
+      "steps", "full-epochs", "epochs",    "target-accuracy", "launcher", "oversubscribe",
+      "out",   "overwrite",   "reference", "plan-only",       "task",     "collect",
+      "retry", "limit-train", "limit-val"};
+  return own.contains(flag);
+}
+
+namespace {
+
+/// Flags for every training, and their values.
+std::vector<std::pair<std::string, std::string>> handed_on(const Config& config) {
+  std::vector<std::pair<std::string, std::string>> flags;
+  for (const auto& flag : config.given) {
+    if (!is_sweeps_own(flag.first)) flags.push_back(flag);
+  }
+  if (!config.sweep.full_epochs) return flags;
+  flags.emplace_back("epochs", std::to_string(config.epochs.value_or(2)));
+  if (config.limit_train) flags.emplace_back("limit-train", std::to_string(*config.limit_train));
+  if (config.limit_val) flags.emplace_back("limit-val", std::to_string(*config.limit_val));
+  if (config.target_accuracy) {
+    flags.emplace_back("target-accuracy", fmt::format("{}", *config.target_accuracy));
+  }
+  return flags;
+}
+
+/// Words for every training of the sweep, whatever its cell.
+std::vector<std::string> passed_on(const Config& config) {
+  std::vector<std::string> words;
+  for (const auto& [name, value] : handed_on(config)) {
+    words.push_back("--" + name);
+    if (!config.switches.contains(name)) words.push_back(value);
+  }
+  return words;
+}
+
+/// The flags among them that make another experiment of it, apart from what a table says in fields
+/// of their own.
+std::map<std::string, std::string> options_of(const Config& config) {
+  const std::set<std::string> said{"model", "image-size",  "data",
+                                   "seed",  "limit-train", "limit-val"};
+  std::map<std::string, std::string> options;
+  if (!config.sweep.launcher.empty()) options["launcher"] = config.sweep.launcher;
+  for (const auto& [name, value] : handed_on(config)) {
+    if (!said.contains(name)) options[name] = config.switches.contains(name) ? "true" : value;
+  }
+  return options;
+}
+
+}  // namespace
+
+SweepRequest sweep_request(const Config& config) {
+  SweepRequest request = config.sweep;
+  request.repeats = config.repeat.value_or(request.repeats);
+  request.passed_on = passed_on(config);
+  request.options = options_of(config);
+  return request;
+}
+
+void check_sweep(const Config& config) {
+  if ((config.epochs || config.target_accuracy) && !config.sweep.full_epochs) {
+    fail(ExitCode::usage, fmt::format("--{} needs --full-epochs (a sweep else measures some steps)",
+                                      config.epochs ? "epochs" : "target-accuracy"));
+  }
+  if (config.steps && config.sweep.full_epochs) {
+    fail(ExitCode::usage, "--steps and --full-epochs exclude each other; leave one out");
+  }
+  if (config.limit_val && !config.sweep.full_epochs) {
+    fail(ExitCode::usage, "--limit-val needs --full-epochs (steps alone are not evaluated)");
+  }
+  const int modes = config.sweep.plan_only + config.sweep.collect + config.sweep.task.has_value();
+  if (modes > 1) {
+    fail(ExitCode::usage, "--plan-only, --task and --collect exclude each other; name one");
+  }
+  const char* one_of_many = config.sweep.task ? "--task" : "--collect";
+  if (config.overwrite && (config.sweep.task || config.sweep.collect)) {
+    fail(ExitCode::usage,
+         fmt::format("--overwrite and {} exclude each other (it would throw away what other tasks "
+                     "have measured); give --overwrite to --plan-only",
+                     one_of_many));
+  }
+  if (config.sweep.retry && config.sweep.collect) {
+    fail(ExitCode::usage,
+         "--retry and --collect exclude each other (nothing is measured); give --retry to --task");
+  }
+  std::error_code ignored;
+  if (!config.reference.empty() && !std::filesystem::is_regular_file(config.reference, ignored)) {
+    fail(ExitCode::usage, fmt::format("--reference {}: there is no such file", config.reference));
+  }
+}
+
+}  // namespace cputrain

@@ -1,0 +1,97 @@
+#include "job/session/decode_images.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/text.h"
+#include "data/pixel_sample.h"
+
+namespace cputrain {
+namespace {
+
+void say_bad_samples(const Session& session, const DecodedData& data) {
+  constexpr std::size_t kNamed = 20;
+  std::map<ReadStatus, int> by_reason;
+  for (const BadSample& bad : data.bad) ++by_reason[bad.result.status];
+  for (std::size_t i = 0; i < std::min(kNamed, data.bad.size()); ++i) {
+    const BadSample& bad = data.bad[i];
+    warn(session, fmt::format("skipping {}: {} ({})", bad.name, status_name(bad.result.status),
+                              bad.result.detail));
+  }
+  if (data.bad.empty()) return;
+  std::vector<std::string> counts;
+  for (const auto& [status, count] : by_reason) {
+    counts.push_back(fmt::format("{} {}", count, status_name(status)));
+  }
+  warn(session, fmt::format("skipped {} damaged file{}: {}; `cputrain data check` lists them all",
+                            data.bad.size(), data.bad.size() == 1 ? "" : "s", join(counts, ", ")));
+}
+
+void say_decoded(const Session& session, const DecodedData& data, Shape image) {
+  const std::size_t count = data.train.size() + data.validation.size();
+  say(session, fmt::format("{} images at {}x{} ready in {:.1f} s ({} {}, once a node)",
+                           with_commas(count), image.height, image.width, data.seconds,
+                           bytes_text(static_cast<double>(data.bytes)),
+                           data.mapped ? "mapped" : "in memory"));
+  say_bad_samples(session, data);
+  if (!data.empty_classes.empty()) warn(session, data.empty_classes);
+}
+
+/// A line for each host whose shared memory is too small for the decoded images.
+void say_image_folders(const Session& session, const std::vector<std::string>& folders,
+                       std::size_t bytes) {
+  std::set<std::string> told;
+  for (const RankPlan& plan : session.plan.ranks) {
+    const std::string& folder = folders[static_cast<std::size_t>(plan.rank)];
+    if (folder.empty() || !told.insert(plan.host).second) continue;
+    say(session,
+        fmt::format("Decoded images lie in a file in {} on host {}: /dev/shm has no room for {} "
+                    "(containers: docker run --shm-size); they are read at the speed of memory as "
+                    "long as the host has enough of it",
+                    folder, plan.host, bytes_text(static_cast<double>(bytes))));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> image_folders(const Session& session, std::size_t bytes) {
+  std::string folder, failure;
+  try {
+    folder = session.communicator->node_memory().folder_of_large(bytes);
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  failure = first_text(session, failure);
+  if (!failure.empty()) fail(ExitCode::usage, failure);
+  return session.communicator->gather(folder);
+}
+
+DecodedData decode_images(const Session& session, const DataSource& source, const ImageForm& form,
+                          std::uint64_t seed) {
+  check_agreement(session, "the data that they see",
+                  fmt::format("{:016x}, {} + {} samples", source.dataset->fingerprint(),
+                              source.train.size(), source.validation.size()));
+  const DataPipeline& pipeline = session.services.data;
+  const DecodeRequest request{form.shape, session.io_threads, progress_line(session, "Decoding"),
+                              form.resize};
+  const std::size_t bytes = pipeline.cache_bytes(source, form.shape, form.resize, std::nullopt);
+  say_image_folders(session, image_folders(session, bytes), bytes);
+  Communicator& communicator = *session.communicator;
+  DecodedData data =
+      pipeline.decode(source, request, communicator.node_memory(), communicator.node_barrier());
+  say_decoded(session, data, form.shape);
+  Fnv1a left_out;  // a file that one node alone cannot read would shift its order of samples
+  for (const BadSample& bad : data.bad) left_out.add(bad.name);
+  check_agreement(session, "the images that they can read",
+                  fmt::format("{} damaged ({:016x})", data.bad.size(), left_out.value()));
+  check_agreement(session, "the pixels of their images (other decoders?)",
+                  pixel_sample(data, seed));
+  return data;
+}
+
+}  // namespace cputrain

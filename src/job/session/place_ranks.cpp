@@ -1,0 +1,69 @@
+#include "job/session/place_ranks.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace cputrain {
+namespace {
+
+constexpr int kMostThreads = 4096;  // as --threads
+
+/// --threads, else OMP_NUM_THREADS ("4" or "4,2": the outer level counts).
+std::optional<int> asked_threads(const TrainingFlags& flags) {
+  if (flags.threads) return flags.threads;
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  const int threads = text ? std::atoi(text) : 0;
+  return threads >= 1 ? std::optional(std::min(threads, kMostThreads)) : std::nullopt;
+}
+
+/// The variables by which people place OpenMP's threads themselves.
+bool user_binds() {
+  constexpr std::array kVariables{"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY",
+                                  "KMP_AFFINITY"};
+  return std::ranges::any_of(kVariables, [](const char* name) {
+    const char* value = std::getenv(name);
+    return value && *value;
+  });
+}
+
+/// What rank 0 was asked counts for all: variables need not be set alike on every host.
+PlacementRequest request_of_all(Communicator& communicator, const TrainingFlags& flags) {
+  const auto text = [](int threads, int io_threads, int bind) {
+    return std::to_string(threads) + " " + std::to_string(io_threads) + " " + std::to_string(bind);
+  };
+  const int bind = flags.bind ? static_cast<int>(*flags.bind) : -1;
+  const std::string mine =
+      text(asked_threads(flags).value_or(0), flags.io_threads.value_or(0), bind);
+  int threads = 0, io_threads = 0, binds = -1;
+  std::sscanf(communicator.gather(mine).front().c_str(), "%9d %9d %9d", &threads, &io_threads,
+              &binds);
+  PlacementRequest request;
+  if (threads > 0) request.threads = threads;
+  if (io_threads > 0) request.io_threads = io_threads;
+  if (binds >= 0) request.bind = binds == 1;
+  return request;
+}
+
+}  // namespace
+
+JobPlacement place_ranks(Communicator& communicator, const Machine& machine,
+                         const TrainingFlags& flags, const Services& services) {
+  const int rank = communicator.rank();
+  const auto places = communicator.gather(to_text(place_of(rank, machine, user_binds())));
+  JobPlacement job = plan_job(places, request_of_all(communicator, flags));
+  const RankPlan& mine = job.ranks[static_cast<std::size_t>(rank)];
+  const bool refused = mine.bind && !services.bind_this_thread(mine.cpus);
+  const auto answers = communicator.gather(refused ? "refused" : "");
+  const auto count = std::ranges::count(answers, "refused");
+  if (count > 0) {
+    job.warnings.push_back(std::to_string(count) +
+                           " ranks could not be bound to their cores (the system refuses, and "
+                           "threads may move between cores); try --no-bind, or let mpirun bind");
+  }
+  return job;
+}
+
+}  // namespace cputrain

@@ -1,0 +1,158 @@
+#include "job/session/session.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "comm/agreement.h"
+#include "comm/contestants.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "job/session/place_ranks.h"
+#include "system/clock.h"
+#include "system/files.h"
+#include "system/log_pace.h"
+#include "system/process_limits.h"
+#include "system/tell.h"
+
+namespace cputrain {
+
+namespace {
+
+/// Trains, or measures what training does: many that do it alone would be silently wrong.
+/// Everything else may be asked wherever one is.
+bool works_as_one_job(const TrainingFlags& flags) {
+  if (flags.command == "bench") return flags.topic == "allreduce" || flags.topic == "step";
+  return flags.command == "train" || flags.command == "eval";
+}
+
+void check_launcher(const Session& session, const TrainingFlags& flags) {
+  const Services& services = session.services;
+  if (!works_as_one_job(flags)) return;
+  const int ranks = session.communicator->size();
+  check_launch(services.launcher, ranks,
+               services.mpi ? std::optional(services.mpi_version) : std::nullopt);
+  const std::string warning = launch_warning(services.launcher, ranks);
+  if (!warning.empty()) warn(session, warning);
+}
+
+}  // namespace
+
+int threads_beside(const Session& session) {
+  constexpr int kOthers = 2;  // communication, and one that makes batches
+  return session.io_threads + kOthers;
+}
+
+Session start_session(const TrainingFlags& flags, const Services& services) {
+  Session session{.services = services,
+                  .communicator = services.make_communicator(),
+                  .quiet = flags.verbose == 0};
+  check_launcher(session, flags);
+  check_agreement(session, "their command", flags.command + " " + flags.topic);
+  session.nodes = read_node_map(*session.communicator);
+  session.machine = services.machine();
+  session.plan = place_ranks(*session.communicator, session.machine, flags, services);
+  for (const RankPlan& plan : session.plan.ranks) {
+    session.most_threads = std::max(session.most_threads, plan.threads);
+  }
+  session.threads = session.place().threads;
+  session.io_threads = flags.io_threads.value_or(session.threads);
+  require_threads(session.threads - 1 + threads_beside(session));
+  session.placement = session.plan.lines;
+  for (const std::string& warning : session.plan.warnings) {
+    session.placement.push_back("warning: " + warning);
+  }
+  session.backend =
+      services.make_backend({flags.backend.empty() ? services.backends.front() : flags.backend,
+                             flags.precision == "double" ? DType::f64 : DType::f32,
+                             session.threads,
+                             {.winograd = flags.winograd,
+                              .skip_zeros = flags.skip_zeros,
+                              .bf16 = flags.precision == "bf16",
+                              .measure = !flags.reproducible}});
+  return session;
+}
+
+void say(const Session& session, const std::string& line) {
+  if (session.leads() && !session.quiet) tell(line);
+}
+
+void warn(const Session& session, const std::string& what) {
+  if (session.leads()) tell("warning: " + what);
+}
+
+std::string first_text(const Session& session, const std::string& mine) {
+  for (const std::string& text : session.communicator->gather(mine)) {
+    if (!text.empty()) return text;
+  }
+  return "";
+}
+
+void say_data(const Session& session, const DataSource& source) {
+  say(session, source.description);
+  say_warnings(session, source);
+}
+
+void say_warnings(const Session& session, const DataSource& source) {
+  for (const std::string& warning : source.warnings) warn(session, warning);
+}
+
+Progress progress_line(const Session& session, const std::string& verb) {
+  if (!session.leads() || session.quiet) return {};
+  const bool terminal = isatty(STDERR_FILENO);
+  return [verb, terminal, whole = Stopwatch(), pace = LogPace()](std::size_t done,
+                                                                 std::size_t total) mutable {
+    if (!terminal && !pace.due()) return;
+    const double left =
+        done ? whole.seconds() * static_cast<double>(total - done) / static_cast<double>(done) : 0;
+    const std::string text =
+        fmt::format("{}{} {}/{} - ETA: {}{}", terminal ? "\r" : "", verb, with_commas(done),
+                    with_commas(total), eta_text(left), terminal && done < total ? "   " : "\n");
+    std::fputs(text.c_str(), stderr);
+  };
+}
+
+Limits measure_together(const Session& session) {
+  Communicator& communicator = *session.communicator;
+  const Together together{
+      .processes = communicator.node_memory().local_size(),
+      .meet = [&] { communicator.barrier(); },
+      .slowest = [&](double seconds) { return slowest_rank(communicator, seconds); }};
+  const Limits limits = session.backend->measure_limits(together);
+  std::array<double, 2> sums{limits.fma_gflops, limits.triad_gbs};
+  communicator.sum(Array::of<double>(sums));
+  return {sums[0], sums[1]};
+}
+
+int micro_batch_size(const TrainingFlags& flags, const Session& session) {
+  // One thread gains nothing by more images. Several wait for each other once a layer, and each
+  // keeps sums of gradients of its own, so they do better with more; kMost is for memory. Ranks
+  // that share dense layers meet once a micro-batch, and should not too often.
+  constexpr int kOfOneThread = 8, kOfEachThread = 14, kMost = 32, kOfOneOfSeveralRanks = 16;
+  const int threads = session.most_threads;
+  const int of_threads = threads == 1 ? kOfOneThread : std::min(kOfEachThread * threads, kMost);
+  const int usual = session.communicator->size() == 1 ? of_threads : kOfOneOfSeveralRanks;
+  // Many ranks for each hardware thread try a large job on a small machine: what is short is
+  // memory.
+  constexpr double kCrowd = 4;
+  constexpr int kImagesInACrowd = 4;
+  const int standard = session.plan.crowding > kCrowd ? kImagesInACrowd : usual;
+  return flags.micro_batch.value_or(std::max(standard, 2 * threads));
+}
+
+void check_agreement(const Session& session, const std::string& what, const std::string& mine) {
+  check_agreement(*session.communicator, what, mine);
+}
+
+void write_result(const Session& session, const std::string& file, const std::string& text) {
+  if (!session.leads() || file.empty()) return;
+  if (file != "-") return write_file(file, text);
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    fail(ExitCode::output, "cannot write to standard output (the result would be lost)");
+  }
+}
+
+}  // namespace cputrain

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/node_map.h"
+#include "job/session/services.h"
+#include "job/spec/training_flags.h"
+#include "system/clock.h"
+
+namespace cputrain {
+
+/// What every command that computes works with: ranks, their threads and a backend.
+struct Session {
+  const Services& services;  ///< borrowed
+  std::unique_ptr<Communicator> communicator;
+  NodeMap nodes;  ///< which ranks share which node
+  Machine machine;
+  int threads = 1;                     ///< of this rank
+  int most_threads = 1;                ///< of any rank: for choices that all make alike
+  int io_threads = 1;                  ///< of this rank, where it decodes and nothing else
+  JobPlacement plan;                   ///< of all ranks
+  std::vector<std::string> placement;  ///< the plan, a line a kind of host; warnings after it
+  std::unique_ptr<Backend> backend;
+  Stopwatch since_start;
+  bool quiet = false;  ///< --verbose 0: warnings and errors alone
+
+  bool leads() const { return communicator->rank() == 0; }
+  const RankPlan& place() const {
+    return plan.ranks[static_cast<std::size_t>(communicator->rank())];
+  }
+};
+
+/// Starts communication, places the ranks and makes the backend. `services` must outlive the
+/// session. Error(usage) where this process cannot have the threads that it needs. Collective.
+Session start_session(const TrainingFlags&, const Services&);
+
+/// Threads of this process beside those that compute.
+int threads_beside(const Session&);
+
+/// A line on standard error from rank 0, unless it is quiet: standard output is for results.
+void say(const Session&, const std::string& line);
+
+/// "warning: ..." on standard error from rank 0, quiet or not.
+void warn(const Session&, const std::string& what);
+
+/// The first of the ranks' texts that is not empty: what one of them has met, all know. Collective.
+std::string first_text(const Session&, const std::string& mine);
+
+/// What was found as data, and what is odd about it.
+void say_data(const Session&, const DataSource&);
+/// The latter alone.
+void say_warnings(const Session&, const DataSource&);
+
+/// A line on standard error such as "Decoding 12,000/22,500 - ETA: 0:21", redrawn on a terminal,
+/// else every 30 s. Silent on ranks other than 0 and where the session is quiet.
+Progress progress_line(const Session&, const std::string& verb);
+
+/// The machine's limits for all ranks together, measured while all of them work. Collective.
+Limits measure_together(const Session&);
+
+/// How many images a rank computes at once: what was asked, else 8 on one thread and 14 a thread up
+/// to 32 on several, with several ranks 16; twice the threads at least; 4 where ranks are many
+/// times more than hardware threads.
+int micro_batch_size(const TrainingFlags&, const Session&);
+
+/// Throws Error(disagree) where the ranks' texts differ; rank 0 says before it who has which.
+void check_agreement(const Session&, const std::string& what, const std::string& mine);
+
+/// Writes text to FILE, or to standard output for "-". Rank 0 only.
+void write_result(const Session&, const std::string& file, const std::string& text);
+
+}  // namespace cputrain

@@ -1,0 +1,90 @@
+#include "job/spec/effective_flags.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/overloaded.h"
+#include "data/data_spec.h"
+#include "job/spec/recipe_choices.h"
+#include "system/absolute_path.h"
+
+namespace cputrain {
+namespace {
+
+void put_batches(nlohmann::ordered_json& flags, const TrainingSpec& spec) {
+  flags["sharding"] = sharding_name(spec.plan.sharding);
+  flags[spec.shuffle ? "shuffle" : "no-shuffle"] = true;
+  flags[spec.plan.drop_last ? "drop-last" : "no-drop-last"] = true;
+  flags["accumulate"] = spec.plan.accumulate;
+  if (!spec.plan.growth.empty()) flags["batch-growth"] = growth_text(spec.plan.growth);
+}
+
+void put_rule(nlohmann::ordered_json& flags, const OptimizerOptions& optimizer) {
+  flags["optimizer"] = rule_name(optimizer.rule);
+  std::visit(Overloaded{[&](const Sgd& r) {
+                          flags["momentum"] = r.momentum;
+                          flags["nesterov"] = r.nesterov;
+                        },
+                        [&](const RmsProp& r) {
+                          flags["momentum"] = r.momentum;
+                          flags["rho"] = r.rho;
+                          flags["epsilon"] = r.epsilon;
+                          flags["centered"] = r.centered;
+                        },
+                        [&](const Adam& r) { flags["epsilon"] = r.epsilon; },
+                        [&](const Lars& r) {
+                          flags["momentum"] = r.momentum;
+                          flags["trust"] = r.trust;
+                        },
+                        [&](const Lamb& r) { flags["epsilon"] = r.epsilon; }},
+             optimizer.rule);
+  flags["weight-decay"] = optimizer.weight_decay;
+}
+
+void put_learning_rate(nlohmann::ordered_json& flags, const TrainingSpec& spec) {
+  const LearningRateOptions& rate = spec.learning_rate;
+  flags["lr"] = rate.base;
+  flags["lr-scale"] = scale_name(rate.scale);
+  flags["warmup-epochs"] = rate.warmup_epochs;
+  flags["schedule"] = schedule_text(rate.schedule);
+  flags["label-smoothing"] = spec.flags.label_smoothing;
+}
+
+}  // namespace
+
+nlohmann::ordered_json effective_flags(const TrainingSpec& spec) {
+  nlohmann::ordered_json flags;
+  for (const auto& [name, value] : spec.flags.given) {
+    // What excludes a flag below is said by that flag.
+    const bool replaced =
+        name == "batch-per-rank" || name.ends_with("shuffle") || name.ends_with("drop-last");
+    if (name != "out" && name != "overwrite" && name != "end-with" && !replaced)
+      flags[name] = value;
+  }
+  flags["model"] = spec.model->spec;
+  flags["image-size"] = spec.image.height;
+  flags["data"] = spec.flags.data.empty() ? "synthetic" : spec.flags.data;
+  flags["validation-split"] = spec.flags.validation_split.value_or(kValidationSplit);
+  flags["resize"] = resize_name(spec.resize);
+  flags["augment"] = to_text(spec.augment);
+  flags["batch"] = spec.batch;
+  if (spec.flags.micro_batch)
+    flags["micro-batch"] = *spec.flags.micro_batch;  // else that of the machine
+  flags["epochs"] = spec.epochs;
+  flags["seed"] = spec.seed;
+  put_batches(flags, spec);
+  put_rule(flags, spec.optimizer);
+  put_learning_rate(flags, spec);
+  flags["backend"] = spec.flags.backend;
+  flags["precision"] = spec.flags.precision;
+  return flags;
+}
+
+nlohmann::ordered_json from_any_folder(nlohmann::ordered_json flags) {
+  for (const char* name : {"weights", "timeline", "out"}) {
+    if (flags.contains(name)) flags[name] = absolute_path(flags[name]);
+  }
+  if (flags.contains("data")) flags["data"] = absolute_data_spec(flags["data"]);
+  return flags;  // a model's file is absolute already (ModelEntry::spec)
+}
+
+}  // namespace cputrain

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "comm/allreduce_choice.h"
+#include "data/pipeline.h"
+#include "exchange/compression/compression.h"
+#include "logging/timeline.h"
+#include "optim/learning_rate.h"
+
+namespace cputrain {
+
+inline constexpr double kValidationSplit = 0.1;
+
+/// What a person asked of a training, one member a flag. Nothing here means "not said": the model's
+/// recipe, the weight file or the machine decides then.
+struct TrainingFlags {
+  std::string command = "train";
+  std::string topic;  ///< second word of `bench` and `data`
+
+  // model
+  std::string model = "dogcat";
+  std::optional<int> image_size, classes;
+  std::optional<double> dropout;
+  std::string weights;
+  bool partial = false;
+  std::vector<std::string> freeze;  ///< patterns of layer names
+
+  // data
+  std::string data;
+  std::optional<double> validation_split;
+  std::optional<std::size_t> limit_train, limit_val;
+  std::optional<Resize> resize;
+  std::optional<Augment> augment;
+  bool balanced = false;
+  bool allow_empty_classes = false;
+  Expand expand = Expand::none;
+
+  // training
+  std::optional<std::size_t> batch, batch_per_rank, base_batch;
+  std::optional<int> micro_batch, epochs;
+  std::optional<std::uint64_t> steps, settled_steps, seed;
+  std::optional<double> target_accuracy;
+  Sharding sharding = Sharding::slices;
+  std::optional<bool> shuffle, drop_last;
+  int accumulate = 1;
+  std::vector<BatchGrowth> batch_growth;
+
+  // update rule and learning rate
+  std::string optimizer;
+  std::optional<double> lr, momentum, rho, epsilon, trust, weight_decay, clip_norm, clip_value;
+  bool nesterov = false, centered = false, momentum_correction = false;
+  RateScale lr_scale = RateScale::none;
+  double warmup_epochs = 0;
+  std::optional<Schedule> schedule;
+  double label_smoothing = 0;
+  bool sync_bn = false;
+
+  // machine
+  std::string backend;  ///< empty: the first that the build has
+  std::string precision = "float";
+  std::optional<int> threads, io_threads;
+  std::optional<bool> bind;
+  bool winograd = true, skip_zeros = true;
+  double bucket_mb = 25;
+  std::optional<bool> shard_dense;
+  AllreduceChoice allreduce;
+  bool reproducible = false;
+  Compression compress;
+
+  // output
+  std::string out;
+  bool overwrite = false;
+  std::optional<int> verbose;
+  std::size_t log_every = 10;
+  bool profile = false;
+  std::string timeline;
+  StepRange timeline_steps{1, 20};
+  std::vector<std::string> log_formats;  ///< kLogFormats
+  bool measure_limits = false;
+
+  /// The flags as they were given, wherever that was, for config.json: {"batch", "32"}.
+  std::vector<std::pair<std::string, std::string>> given;
+  std::set<std::string> switches;  ///< those among them that have no value
+
+  DataRequest data_request(std::uint64_t split_seed) const {
+    return {data.empty() ? "synthetic" : data,
+            validation_split.value_or(kValidationSplit),
+            split_seed,
+            limit_train,
+            limit_val,
+            balanced,
+            expand,
+            allow_empty_classes};
+  }
+};
+
+}  // namespace cputrain

@@ -1,0 +1,198 @@
+#include "job/training_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/json_text.h"
+#include "core/version.h"
+#include "job/session/decode_images.h"
+#include "job/spec/build_graph.h"
+#include "job/spec/effective_flags.h"
+#include "job/start_weights.h"
+#include "model/model_json.h"
+#include "system/pages.h"
+#include "system/process_limits.h"
+
+namespace cputrain {
+namespace {
+
+/// Everything that must be the same on all ranks before the first step.
+std::string identity(const TrainingPlan& plan, const DataSource& source) {
+  nlohmann::ordered_json flags = effective_flags(plan.spec);
+  for (const char* own : {"threads", "io-threads", "bind", "verbose"})
+    flags.erase(own);  // may differ
+  const std::uint64_t network = Fnv1a().add(json_text(to_json(plan.graph))).value();
+  return fmt::format(
+      "cputrain {}, {} parameters ({:016x}), data {:016x} ({} + {} samples), {} at once, {}",
+      kVersion, plan.graph.parameter_count(), network, source.dataset->fingerprint(),
+      source.train.size(), source.validation.size(), plan.micro_batch, json_text(flags));
+}
+
+/// A target that is never looked at would be trained for until the last epoch. (Where no image of
+/// the validation part can be read, decoding says so, target or not.)
+void check_target(const TrainingSpec& spec, const DataSource& source) {
+  if (!spec.flags.target_accuracy || !source.validation.empty()) return;
+  fail(ExitCode::usage,
+       fmt::format(
+           "--target-accuracy {:g} is that of validation, and the data keeps no image for it "
+           "(--validation-split {:g}, {} images for training; it would never be reached); "
+           "leave it out, or keep images for validation",
+           *spec.flags.target_accuracy, spec.flags.validation_split.value_or(kValidationSplit),
+           source.train.size()));
+}
+
+BatchRequest batch_request(const Session& session, const TrainingSpec& spec) {
+  return {spec.seed, spec.shuffle, spec.augment, session.place().input_threads};
+}
+
+/// Where `ulimit` lets this process have less than the machine: what is mapped later than now, and
+/// the threads that start then. Error(usage).
+void require_room(const Session& session, const TrainingMemory& memory) {
+  constexpr std::size_t kHeap = std::size_t{64} << 20;  // of libraries, reports, messages
+  const RankMemory& mine = memory.ranks[static_cast<std::size_t>(session.communicator->rank())];
+  MemoryToCome room{.own = mine.state + mine.batches + kHeap, .shared = 0};
+  const bool alone = session.communicator->size() == 1;
+  (alone ? room.own : room.shared) += memory.shared.cache;
+  require_threads(threads_beside(session), room);
+}
+
+std::vector<std::string> hosts_of(const Session& session) {
+  std::vector<std::string> hosts;
+  for (const RankPlan& plan : session.plan.ranks) hosts.push_back(plan.host);
+  return hosts;
+}
+
+}  // namespace
+
+TrainingJob::TrainingJob(const Session& session, TrainingPlan plan,
+                         std::shared_ptr<const DataSource> source)
+    : session_(session), plan_(std::move(plan)), source_(std::move(source)) {}
+
+void TrainingJob::compile(const BatchPlans& batches, MemoryBefore before) {
+  const DataPipeline& pipeline = session_.services.data;
+  before.batches = pipeline.batch_bytes(*source_, plan_.spec.image, batches.train,
+                                        batch_request(session_, plan_.spec));
+  compiled_ = {};  // before the same memory is asked for once more
+  compiled_ = compile_training(session_, plan_, batches.sizes(), std::move(before));
+}
+
+void TrainingJob::compile() {
+  batches_ = cut_batches(session_, plan_, source_->train.size(), source_->validation.size());
+  std::vector<NodeRoom> rooms = measure_rooms(session_);
+  const std::size_t cache = session_.services.data.cache_bytes(
+      *source_, plan_.spec.image, plan_.spec.resize, least_available(rooms));
+  compile(*batches_, {.rooms = std::move(rooms), .cache = cache});
+  require_room(session_, compiled_.memory);
+  const auto folders = image_folders(session_, cache);  // of what the exchange leaves of memory
+  for (NodeRoom& room : compiled_.memory.rooms) {
+    room.image_folder = folders[static_cast<std::size_t>(room.ranks.front())];
+  }
+}
+
+void TrainingJob::load() {
+  load(std::make_shared<const DecodedData>(
+      decode_images(session_, *source_, {plan_.spec.image, plan_.spec.resize}, plan_.spec.seed)));
+}
+
+void TrainingJob::load(std::shared_ptr<const DecodedData> data) {
+  data_ = std::move(data);
+  batches_ = cut_batches(session_, plan_, data_->train.size(), data_->validation.size());
+  // Damaged images make other shares, and so other numbers of images at once.
+  if (compiled_.program && data_->bad.empty()) return;
+  compile(*batches_, {.rooms = measure_rooms(session_)});
+}
+
+void TrainingJob::start() {
+  training_ = std::make_unique<Training>(
+      session_, plan_, compiled_, batches_->train,
+      session_.services.data.batches(data_->train, batches_->train,
+                                     batch_request(session_, plan_.spec)));
+  const TrainingSpec& spec = plan_.spec;
+  description_ = ModelDescription{spec.model->name,
+                                  class_names(*source_, plan_.classes),
+                                  plan_.graph,
+                                  spec.seed,
+                                  spec.flags.validation_split.value_or(kValidationSplit),
+                                  spec.resize,
+                                  spec.flags.reproducible ? session_.backend->kernels() : "",
+                                  start_weights(session_, plan_, *source_, compiled_)};
+}
+
+TrainOptions TrainingJob::options() const {
+  const TrainingSpec& spec = plan_.spec;
+  return {.epochs = spec.epochs,
+          .steps = spec.flags.steps,
+          .settled_steps = spec.flags.settled_steps.value_or(0),
+          .seed = spec.seed,
+          .target_accuracy = spec.flags.target_accuracy,
+          .hosts = hosts_of(session_),
+          .cpus = session_.place().cpus};
+}
+
+TrainResult TrainingJob::run(Reporter& reporter, Timeline& timeline,
+                             const std::function<bool()>& stop_requested) {
+  const auto images =
+      session_.services.data.batches(data_->validation, batches_->validation, {.shuffle = false});
+  const auto validation = data_->validation.size()
+                              ? std::optional(Validation{*images, batches_->validation})
+                              : std::nullopt;
+  const TrainResult result =
+      train(training_->parts(timeline), validation, options(), reporter, stop_requested);
+  check_weights(*session_.communicator, weights());
+  return result;
+}
+
+void TrainingJob::save(const std::filesystem::path& file) const {
+  const std::lock_guard lock(training_->weights_mutex());  // SIGTERM may come now, too
+  save_weights(file, *description_, *compiled_.program, weights(), Durability::disk);
+}
+
+// While the mutex is held this rank changes no weights, but others of its node may, where they
+// share one copy: a copy of it is of a completed step if its version was the same before and after.
+// The mutex stays locked in the end.
+void TrainingJob::save_at_once(const std::filesystem::path& file) const {
+  constexpr int kTries = 500;  // of some ms; mpirun leaves a second or two
+  const GradientExchange& exchange = *compiled_.exchange;
+  const Pages memory(weights().bytes().size());
+  const Array copy{memory.bytes().data(), weights().size, weights().dtype};
+  for (int i = 0; i < kTries; ++i) {
+    training_->weights_mutex().lock();
+    const std::uint64_t before = exchange.weights_version();
+    if (before % 2 == 0) {
+      std::ranges::copy(weights().bytes(), copy.bytes().begin());
+      if (exchange.weights_version() == before) {
+        // A busy disk may take longer than mpirun waits.
+        return save_weights(file, *description_, *compiled_.program, copy, Durability::process);
+      }
+    }
+    training_->weights_mutex().unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  }
+  fail(ExitCode::output,
+       "terminated in the middle of a step that other ranks did not complete (the weights are of "
+       "no step and were not saved); start again");
+}
+
+void TrainingJob::check_replicas() const {
+  check_agreement(session_, "their weights after training",
+                  fmt::format("{:016x}", Fnv1a().add(weights().bytes()).value()));
+}
+
+TrainingJob open_training(const Session& session, const TrainingSpec& spec) {
+  auto source = std::make_shared<const DataSource>(
+      session.services.data.open(spec.flags.data_request(spec.seed)));
+  say_data(session, *source);
+  TrainingPlan plan = plan_training(session, spec, classes_of(spec, *source));
+  check_agreement(session, "program, flags or data", identity(plan, *source));
+  check_target(spec, *source);
+  return {session, std::move(plan), std::move(source)};
+}
+
+}  // namespace cputrain

@@ -1,0 +1,116 @@
+#include "job/training_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "job/shard_dense.h"
+#include "job/spec/build_graph.h"
+#include "job/spec/recipe_choices.h"
+
+namespace cputrain {
+namespace {
+
+/// What would make results depend on the number of ranks all the same.
+void check_reproducible(const TrainingSpec& spec, const Graph& graph) {
+  const auto refuse = [](const std::string& what, const std::string& why, const char* remedy) {
+    fail(ExitCode::usage, fmt::format("--reproducible with {} ({}); {}", what, why, remedy));
+  };
+  if (spec.flags.sharding != Sharding::slices) {
+    refuse(fmt::format("--sharding {}", sharding_name(spec.flags.sharding)),
+           "which images a step has, or their order, would depend on the number of ranks",
+           "leave --sharding out");
+  }
+  if (spec.flags.allreduce != AllreduceChoice{}) {
+    refuse(fmt::format("--allreduce {}", to_text(spec.flags.allreduce)),
+           "its order of additions depends on the number of ranks", "leave --allreduce out");
+  }
+  if (spec.flags.compress != Compression{}) {
+    refuse(fmt::format("--compress {}", to_text(spec.flags.compress)),
+           "what is rounded or kept back depends on the number of ranks", "leave --compress out");
+  }
+  if (spec.flags.schedule && std::holds_alternative<Plateau>(*spec.flags.schedule)) {
+    refuse("--schedule plateau",
+           "it follows a loss that is summed over ranks, in an order that depends on their number",
+           "use another schedule");
+  }
+  if (graph.has_batch_norm()) {
+    refuse("batch normalization that learns",
+           "statistics are of the images that a rank computes at once",
+           "freeze those layers, or use a model without them");
+  }
+}
+
+void check_sync_bn(const TrainingSpec& spec, const Graph& graph, int share) {
+  if (!spec.flags.sync_bn) return;
+  if (!graph.has_batch_norm()) {
+    fail(ExitCode::usage, fmt::format("--sync-bn: {} has no batch normalization that learns (there "
+                                      "is nothing to synchronise); leave it out",
+                                      spec.flags.model));
+  }
+  if (spec.flags.micro_batch && *spec.flags.micro_batch < share) {
+    fail(ExitCode::usage,
+         fmt::format(
+             "--sync-bn with --micro-batch {}: a rank's share is {} images (their statistics "
+             "need all of them at once); leave --micro-batch out, or use more ranks",
+             *spec.flags.micro_batch, share));
+  }
+}
+
+std::optional<Leaves> leaves_of(const TrainingSpec& spec, const Session& session) {
+  constexpr int kLeaf = 8;  // enough for Winograd's algorithm to pay, few enough for many ranks
+  if (!spec.flags.reproducible) return {};
+  int fewest = session.threads;
+  for (const RankPlan& plan : session.plan.ranks) fewest = std::min(fewest, plan.threads);
+  return Leaves{spec.flags.micro_batch.value_or(kLeaf), fewest};
+}
+
+/// Images of a batch on the rank that has most.
+int largest_share(std::size_t batch, int ranks) {
+  const auto count = static_cast<std::size_t>(ranks);
+  return static_cast<int>(std::min<std::size_t>((batch + count - 1) / count, 1 << 30));
+}
+
+/// What was asked; where statistics cover a micro-batch, else the whole share; of a rank alone an
+/// even part of a batch that does not grow.
+int choose_micro_batch(const TrainingPlan& plan, const Session& session) {
+  const TrainingSpec& spec = plan.spec;
+  // Synchronised statistics are of all images of a batch, also of one that has grown.
+  std::size_t batch = spec.batch;
+  if (spec.flags.sync_bn) batch *= largest_growth(spec.plan);
+  const int ranks = session.communicator->size();
+  const int share = largest_share(batch, ranks);
+  check_sync_bn(spec, plan.graph, share);
+  if (plan.leaves) return plan.leaves->images * plan.leaves->lanes;
+  if (plan.graph.has_batch_norm() && !spec.flags.micro_batch) return share;
+  const int most = micro_batch_size(spec.flags, session);
+  const bool same_share = ranks == 1 && spec.plan.growth.empty();
+  if (spec.flags.micro_batch || !same_share || share <= most) return most;
+  const int pieces = (share + most - 1) / most;  // alike, instead of a small last one
+  return (share + pieces - 1) / pieces;
+}
+
+}  // namespace
+
+TrainingPlan plan_training(const Session& session, TrainingSpec spec, int classes) {
+  const int ranks = session.communicator->size();
+  fit_to_ranks(spec, ranks);
+  Graph graph = build_graph(spec, classes);
+  TrainingPlan plan{.spec = std::move(spec),
+                    .classes = classes,
+                    .graph = std::move(graph),
+                    .micro_batch = 1,
+                    .usual_images = 1,
+                    .leaves = {},
+                    .sharded = {}};
+  plan.leaves = leaves_of(plan.spec, session);
+  plan.micro_batch = choose_micro_batch(plan, session);
+  if (plan.leaves) check_reproducible(plan.spec, plan.graph);
+  plan.usual_images = std::min(largest_share(plan.spec.batch, ranks), plan.micro_batch);
+  plan.sharded = layers_to_shard(plan.spec, plan.graph, session.nodes, plan.usual_images);
+  return plan;
+}
+
+}  // namespace cputrain

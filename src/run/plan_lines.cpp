@@ -1,0 +1,72 @@
+#include "run/plan_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/text.h"
+#include "run/recipe_lines.h"
+
+namespace cputrain {
+namespace {
+
+constexpr int kVerboseMap = 3;  ///< --verbose: lines of an epoch, and the map of all ranks
+
+/// Which images batch normalization's statistics are of.
+std::string batch_norm_line(const TrainingFlags& flags, const BatchPlan& plan, std::size_t ranks) {
+  const std::size_t images = std::min(plan.images(0), plan.global_batch());
+  const std::size_t share = (images + ranks - 1) / ranks;
+  if (flags.sync_bn) {
+    return fmt::format(
+        "Batch normalization: statistics of all {} images of a batch, over all ranks", images);
+  }
+  return fmt::format(
+      "Batch normalization: statistics of up to {} images of one rank (the curve depends on the "
+      "number of ranks; --sync-bn takes all images); moving statistics are averaged over ranks",
+      std::min(share, static_cast<std::size_t>(plan.micro_batch())));
+}
+
+}  // namespace
+
+void say_plan(const TrainingJob& job) {
+  const Session& session = job.session();
+  const TrainingSpec& spec = job.plan().spec;
+  const Graph& graph = job.plan().graph;
+  const BatchPlan& plan = job.batches().train;
+  for (const std::string& line : session.plan.lines) say(session, line);
+  for (const std::string& warning : session.plan.warnings) warn(session, warning);
+  if (spec.flags.verbose.value_or(0) >= kVerboseMap) {
+    for (const std::string& line : map_of(session.plan)) say(session, "  " + line);
+  }
+  say(session, fmt::format("Backend: {}; ranks: {}", session.backend->describe(),
+                           session.communicator->describe()));
+  say(session, fmt::format("Model {}: {} parameters, {:.3g} GFLOP an image and training step "
+                           "(`cputrain info --model {}` lists the layers)",
+                           spec.model->name, with_commas(graph.parameter_count()),
+                           graph.training_flops() / 1e9, spec.model->spec));
+  const std::size_t ranks = static_cast<std::size_t>(session.communicator->size());
+  const std::size_t images = std::min(plan.images(0), plan.global_batch());
+  const std::size_t least = images / ranks, most = (images + ranks - 1) / ranks;
+  say(session,
+      fmt::format("Batch {} over {} rank{}: {} images a rank, {} steps an epoch; {} {:g}, seed {}",
+                  spec.batch, ranks, ranks == 1 ? "" : "s",
+                  least == most ? fmt::format("{}", most) : fmt::format("{} or {}", least, most),
+                  plan.steps(), rule_name(spec.optimizer.rule), full_rate(spec), spec.seed));
+  for (const std::string& line : recipe_lines(spec, plan)) say(session, line);
+  for (const std::string& warning : recipe_warnings(spec, plan)) warn(session, warning);
+  if (graph.has_batch_norm()) say(session, batch_norm_line(spec.flags, plan, ranks));
+  if (spec.batch > plan.samples()) {
+    warn(session, fmt::format("--batch {} is larger than the {} training images (every epoch "
+                              "is one step); a smaller batch learns more in the same time",
+                              spec.batch, plan.samples()));
+  }
+  if (!spec.flags.freeze.empty()) {
+    say(session, fmt::format("Frozen: {} of {} parameters learn", with_commas(graph.learnt_count()),
+                             with_commas(graph.parameter_count())));
+  }
+  if (spec.flags.data.empty()) {
+    say(session, "No --data: training on synthetic pictures in the paper's shape");
+  }
+}
+
+}  // namespace cputrain

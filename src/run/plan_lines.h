@@ -1,0 +1,11 @@
+#pragma once
+
+#include "job/training_job.h"
+
+namespace cputrain {
+
+/// What a person should know before the first step, on standard error: who runs where, the model,
+/// batches, the recipe, and what is odd about any of them. Once loaded.
+void say_plan(const TrainingJob&);
+
+}  // namespace cputrain

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/batch_plan.h"
+#include "job/spec/training_spec.h"
+#include "train/trainer.h"
+
+/// What the start-up lines say about batches and learning rate, and the last line about accuracy.
+namespace cputrain {
+
+/// After warm-up, before any schedule.
+double full_rate(const TrainingSpec&);
+
+/// One line each for whatever is not plain: how the rate comes about, gradients of several batches,
+/// growing batches, another sharding.
+std::vector<std::string> recipe_lines(const TrainingSpec&, const BatchPlan&);
+
+/// What is odd about the recipe: a sharding that does not show every rank every kind of image.
+std::vector<std::string> recipe_warnings(const TrainingSpec&, const BatchPlan&);
+
+/// Whether and when the target accuracy was reached.
+std::string accuracy_line(const TrainResult&, double target);
+
+}  // namespace cputrain

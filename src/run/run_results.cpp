@@ -1,0 +1,75 @@
+#include "run/run_results.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "core/error.h"
+#include "run/recipe_lines.h"
+#include "run/run_folder.h"
+#include "system/tell.h"
+
+namespace cputrain {
+
+RunResults::RunResults(TrainingJob& job, std::filesystem::path folder)
+    : job_(job), folder_(std::move(folder)) {
+  std::error_code ignored;
+  has_earlier_ = job_.session().leads() && std::filesystem::exists(weights_path(), ignored);
+}
+
+std::filesystem::path RunResults::weights_path() const { return folder_ / kWeightsName; }
+
+std::string RunResults::with_earlier(const std::string& what) const {
+  if (!has_earlier_) return what;
+  return fmt::format("{}; {} is still of the run before this one", what, weights_path().string());
+}
+
+void RunResults::say_earlier() const {
+  if (!has_earlier_) return;
+  say(job_.session(),
+      fmt::format("Weights of an earlier run stay in {} until this one has saved its own",
+                  weights_path().string()));
+}
+
+int RunResults::save_and_say() {
+  if (!job_.session().leads()) {
+    // Open MPI kills the others as soon as one rank is gone: let rank 0 save first.
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    return static_cast<int>(ExitCode::stopped);
+  }
+  try {
+    job_.save_at_once(weights_path());
+    has_earlier_ = false;
+    tell(fmt::format("cputrain: terminated; weights of the last completed step are in {}",
+                     weights_path().string()));
+    return static_cast<int>(ExitCode::stopped);
+  } catch (const Error& error) {
+    tell(fmt::format("cputrain: {}", with_earlier(error.what())));
+    return static_cast<int>(error.code());
+  }
+}
+
+void RunResults::finish(const TrainResult& result, Reporter& reporter) {
+  const Session& session = job_.session();
+  if (!session.leads()) return;
+  job_.save(weights_path());
+  has_earlier_ = false;
+  const auto target = job_.plan().spec.flags.target_accuracy;
+  reporter.summary({.outcome = result.stopped ? "interrupted" : "finished",
+                    .steps = result.steps,
+                    .epochs = result.epochs,
+                    .seconds = result.seconds,
+                    .training_seconds = result.training_seconds,
+                    .last = result.last,
+                    .target_accuracy = target,
+                    .reached = result.reached,
+                    .weights_hash = weights_hash(*job_.compiled().program, job_.weights()),
+                    .weights_file = weights_path().string()});
+  if (target) say(session, accuracy_line(result, *target));
+  say(session, fmt::format("Weights: {}", weights_path().string()));
+  say(session, fmt::format("Run folder: {}", folder_.string()));
+}
+
+}  // namespace cputrain
