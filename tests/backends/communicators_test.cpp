@@ -13,7 +13,7 @@ namespace {
 
 class Solo : public testing::TestWithParam<CommCase> {};
 
-TEST_P(Solo, agrees) {
+TEST_P(Solo, Agrees) {
   const auto comm = make_solo();
   ASSERT_EQ(comm->size(), 1);
   GetParam().body(*comm);
@@ -29,7 +29,7 @@ struct Job {
 
 class Threads : public testing::TestWithParam<std::tuple<Job, CommCase>> {};
 
-TEST_P(Threads, agree) {
+TEST_P(Threads, Agree) {
   const auto& [job, comm_case] = GetParam();
   run_ranks(
       job.ranks,

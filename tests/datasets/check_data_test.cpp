@@ -15,7 +15,7 @@ std::size_t count(const CheckReport& report, ReadStatus status) {
   return report.by_status[static_cast<std::size_t>(status)];
 }
 
-TEST(Check, counts_and_names_everything) {
+TEST(Check, CountsAndNamesEverything) {
   TemporaryFolder folder;
   const auto path = [&](const std::string& name) { return (folder.path() / name).string(); };
   const auto write = [&](const std::string& name, const Bytes& bytes) {
@@ -64,7 +64,7 @@ TEST(Check, counts_and_names_everything) {
   EXPECT_EQ(report.classes[1].validation, 2u);
 }
 
-TEST(Check, labels_parts_and_files_that_are_not_read) {
+TEST(Check, LabelsPartsAndFilesThatAreNotRead) {
   TemporaryFolder folder;
   const auto path = [&](const std::string& name) { return (folder.path() / name).string(); };
   const auto write = [&](const std::string& name, const Bytes& bytes) {
@@ -110,7 +110,7 @@ TEST(Check, labels_parts_and_files_that_are_not_read) {
   EXPECT_EQ(report.classes[2].test, 1u);
 }
 
-TEST(Check, made_pictures_are_all_right_and_all_different) {
+TEST(Check, MadePicturesAreAllRightAndAllDifferent) {
   const DataPipeline pipeline = make_data_pipeline();
   const CheckReport report = pipeline.check(pipeline.open({.spec = "synthetic:200"}), 1, {});
   EXPECT_EQ(count(report, ReadStatus::ok), 200u);
@@ -118,7 +118,7 @@ TEST(Check, made_pictures_are_all_right_and_all_different) {
 }
 
 /// MD5 of md5sum; the sizes are those of the formats.
-TEST(Check, files_of_known_sets_are_compared_with_what_was_published) {
+TEST(Check, FilesOfKnownSetsAreComparedWithWhatWasPublished) {
   TemporaryFolder folder;
   const auto path = folder.path().string();
   write_bytes(folder.path() / "data_batch_1.bin", Bytes(3073 * 10'000, 1));
@@ -143,7 +143,7 @@ TEST(Check, files_of_known_sets_are_compared_with_what_was_published) {
   EXPECT_FALSE(compare_with_published(path + "/none"));
 }
 
-TEST(DataLibraries, are_named) {
+TEST(DataLibraries, AreNamed) {
   const auto names = data_libraries();
   EXPECT_GE(names.size(), 4u);  // libwebp and libtiff may be left out
   EXPECT_TRUE(names[0].starts_with("libjpeg"));

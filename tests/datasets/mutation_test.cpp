@@ -80,14 +80,14 @@ Picture small_picture() {
   return picture;
 }
 
-TEST(Mutation, jpeg) { decode_mutations(jpeg_of(small_picture()), 0); }
-TEST(Mutation, progressive_jpeg) {
+TEST(Mutation, Jpeg) { decode_mutations(jpeg_of(small_picture()), 0); }
+TEST(Mutation, ProgressiveJpeg) {
   decode_mutations(jpeg_of(small_picture(), JpegKind::progressive), 1);
 }
-TEST(Mutation, inks) { decode_mutations(jpeg_of(small_picture(), JpegKind::ycck_adobe), 2); }
-TEST(Mutation, png) { decode_mutations(png_of(small_picture()), 3); }
-TEST(Mutation, bmp) { decode_mutations(bmp_of(small_picture()), 4); }
-TEST(Mutation, gif) { decode_mutations(gif_of(small_picture()), 5); }
+TEST(Mutation, Inks) { decode_mutations(jpeg_of(small_picture(), JpegKind::ycck_adobe), 2); }
+TEST(Mutation, Png) { decode_mutations(png_of(small_picture()), 3); }
+TEST(Mutation, Bmp) { decode_mutations(bmp_of(small_picture()), 4); }
+TEST(Mutation, Gif) { decode_mutations(gif_of(small_picture()), 5); }
 
 /// Files of image_files.json, by the first number of their stream.
 void decode_file_mutations(const char* name, std::uint32_t kind, Repair repair = unchanged) {
@@ -96,28 +96,28 @@ void decode_file_mutations(const char* name, std::uint32_t kind, Repair repair =
   decode_mutations(file.bytes, kind, repair);
 }
 
-TEST(Mutation, png_interlaced_palette) {
+TEST(Mutation, PngInterlacedPalette) {
   decode_file_mutations("png interlaced palette", 11, with_png_checksums);
 }
-TEST(Mutation, png_16_bits) { decode_file_mutations("png 16 bits", 12, with_png_checksums); }
-TEST(Mutation, bmp_palette) { decode_file_mutations("bmp 4 bits", 13); }
-TEST(Mutation, bmp_masks) { decode_file_mutations("bmp 16 bits with masks in its header", 14); }
-TEST(Mutation, gif_interlaced) { decode_file_mutations("gif interlaced", 15); }
-TEST(Mutation, gif_of_a_part) { decode_file_mutations("gif of a part of its screen", 16); }
-TEST(Mutation, webp) { decode_file_mutations("webp", 17); }
-TEST(Mutation, webp_lossless) { decode_file_mutations("webp lossless", 18); }
-TEST(Mutation, webp_animated) { decode_file_mutations("webp animated, first frame smaller", 19); }
-TEST(Mutation, tiff) { decode_file_mutations("tiff by hand", 20); }
-TEST(Mutation, tiff_lzw) { decode_file_mutations("tiff tiff_lzw", 21); }
-TEST(Mutation, tiff_tiles) { decode_file_mutations("tiff in tiles", 22); }
-TEST(Mutation, tiff_palette) { decode_file_mutations("tiff palette", 23); }
-TEST(Mutation, tiff_group4) { decode_file_mutations("tiff group4", 24); }
-TEST(Mutation, tiff_jpeg) { decode_file_mutations("tiff jpeg", 25); }
-TEST(Mutation, tiff_inks) { decode_file_mutations("tiff inks", 26); }
-TEST(Mutation, tiff_of_64_bits) { decode_file_mutations("tiff of 64 bits", 27); }
+TEST(Mutation, Png16Bits) { decode_file_mutations("png 16 bits", 12, with_png_checksums); }
+TEST(Mutation, BmpPalette) { decode_file_mutations("bmp 4 bits", 13); }
+TEST(Mutation, BmpMasks) { decode_file_mutations("bmp 16 bits with masks in its header", 14); }
+TEST(Mutation, GifInterlaced) { decode_file_mutations("gif interlaced", 15); }
+TEST(Mutation, GifOfAPart) { decode_file_mutations("gif of a part of its screen", 16); }
+TEST(Mutation, Webp) { decode_file_mutations("webp", 17); }
+TEST(Mutation, WebpLossless) { decode_file_mutations("webp lossless", 18); }
+TEST(Mutation, WebpAnimated) { decode_file_mutations("webp animated, first frame smaller", 19); }
+TEST(Mutation, Tiff) { decode_file_mutations("tiff by hand", 20); }
+TEST(Mutation, TiffLzw) { decode_file_mutations("tiff tiff_lzw", 21); }
+TEST(Mutation, TiffTiles) { decode_file_mutations("tiff in tiles", 22); }
+TEST(Mutation, TiffPalette) { decode_file_mutations("tiff palette", 23); }
+TEST(Mutation, TiffGroup4) { decode_file_mutations("tiff group4", 24); }
+TEST(Mutation, TiffJpeg) { decode_file_mutations("tiff jpeg", 25); }
+TEST(Mutation, TiffInks) { decode_file_mutations("tiff inks", 26); }
+TEST(Mutation, TiffOf64Bits) { decode_file_mutations("tiff of 64 bits", 27); }
 
 /// A wrong checksum ends most of the cases of `png` early; here all are set right again.
-TEST(Mutation, png_with_right_checksums) {
+TEST(Mutation, PngWithRightChecksums) {
   decode_mutations(png_of(small_picture()), 6, with_png_checksums);
 }
 
@@ -149,7 +149,7 @@ void open_mutations(const std::string& spec, const Bytes& file, std::uint32_t ki
   EXPECT_LT(opened, kFiles);
 }
 
-TEST(Mutation, annotations) {
+TEST(Mutation, Annotations) {
   const TemporaryFolder folder;
   const std::string path = (folder.path() / "a.json").string();
   const Bytes json = bytes_of(
@@ -159,7 +159,7 @@ TEST(Mutation, annotations) {
   open_mutations("coco:" + path, json, 7, [&](const Bytes& bytes) { write_bytes(path, bytes); });
 }
 
-TEST(Mutation, cifar) {
+TEST(Mutation, Cifar) {
   const TemporaryFolder folder;
   const Bytes file(std::size_t{2} * 3073, 5);
   open_mutations("cifar10:" + folder.path().string(), file, 8, [&](const Bytes& bytes) {
@@ -167,7 +167,7 @@ TEST(Mutation, cifar) {
   });
 }
 
-TEST(Mutation, cifar_class_names) {
+TEST(Mutation, CifarClassNames) {
   const TemporaryFolder folder;
   write_bytes(folder.path() / "data_batch_1.bin", Bytes(3073, 5));
   open_mutations(
@@ -176,7 +176,7 @@ TEST(Mutation, cifar_class_names) {
 }
 
 /// The checksum is set right again, so that the checks behind it are met.
-TEST(Mutation, packed) {
+TEST(Mutation, Packed) {
   const TemporaryFolder folder;
   const std::string path = (folder.path() / "p.ctpack").string();
   write_packed(open_data({.spec = "synthetic:6"}), {path, {4, 4, 3}, Resize::bilinear, 1, {}});

@@ -23,7 +23,7 @@ class Open : public OpenTest {};
 
 using Names = std::vector<std::string>;
 
-TEST_F(Open, class_folders) {
+TEST_F(Open, ClassFolders) {
   for (const char* name :
        {"dog/b.PNG", "dog/a.jpeg", "cat/with space \xC3\xA9.jpg", "cat/deep/1.gif", "cat/Thumbs.db",
         "cat/notes.txt", ".hidden/1.png", "dog/.2.png", "dog/._a.jpeg"}) {
@@ -43,7 +43,7 @@ TEST_F(Open, class_folders) {
       << source.description;
 }
 
-TEST_F(Open, one_class_is_enough_to_evaluate) {
+TEST_F(Open, OneClassIsEnoughToEvaluate) {
   add_class("only", 3);
   EXPECT_NE(error(path()).find("one class, 'only'"), std::string::npos);
   DataSource source = open_data({.spec = path(), .validation_split = 0, .to_evaluate = true});
@@ -52,7 +52,7 @@ TEST_F(Open, one_class_is_enough_to_evaluate) {
   EXPECT_FALSE(source.own_validation);
 }
 
-TEST_F(Open, labels_are_translated_by_name) {
+TEST_F(Open, LabelsAreTranslatedByName) {
   for (const char* name : {"b", "d", "a"}) add_class(name, name[0] - 'a' + 1);
   add_folder("unsorted");  // no image is of it, so that nobody asks what it means
   allow_empty_classes_ = true;
@@ -78,7 +78,7 @@ TEST_F(Open, labels_are_translated_by_name) {
   }
 }
 
-TEST_F(Open, kaggle_names) {
+TEST_F(Open, KaggleNames) {
   for (const char* name :
        {"dog.10.jpg", "cat.2.jpg", "cat.0.jpg", "big.dog.3.JPG", "7.jpg", "x.txt"}) {
     add(name);
@@ -89,19 +89,19 @@ TEST_F(Open, kaggle_names) {
   EXPECT_EQ(source.ignored, 2u) << "7.jpg has no label, x.txt is no picture";
 }
 
-TEST_F(Open, validation_must_not_have_classes_of_its_own) {
+TEST_F(Open, ValidationMustNotHaveClassesOfItsOwn) {
   add("train/cat/1.png"), add("train/dog/1.png"), add("val/cow/1.png");
   EXPECT_NE(error(path()).find("cow"), std::string::npos);
 }
 
-TEST_F(Open, what_is_not_there_is_named) {
+TEST_F(Open, WhatIsNotThereIsNamed) {
   EXPECT_NE(error(path("none")).find("'" + path("none") + "' does not exist"), std::string::npos);
   EXPECT_NE(error("idx:" + path("none")).find(path("none")), std::string::npos);
   add("picture.png");
   EXPECT_NE(error(path("picture.png")).find("picture.png"), std::string::npos);
 }
 
-TEST_F(Open, unreadable_folder) {
+TEST_F(Open, UnreadableFolder) {
   if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
   add("cat/1.png"), add("dog/1.png");
   fs::permissions(folder_.path() / "dog", fs::perms::none);
@@ -109,7 +109,7 @@ TEST_F(Open, unreadable_folder) {
   fs::permissions(folder_.path() / "dog", fs::perms::owner_all);
 }
 
-TEST_F(Open, fingerprint_changes_with_names_sizes_and_labels_only) {
+TEST_F(Open, FingerprintChangesWithNamesSizesAndLabelsOnly) {
   add("cat/1.png"), add("dog/1.png");
   const auto first = open_here().dataset->fingerprint();
   EXPECT_EQ(open_here().dataset->fingerprint(), first);
@@ -125,7 +125,7 @@ TEST_F(Open, fingerprint_changes_with_names_sizes_and_labels_only) {
   EXPECT_TRUE(seen.insert(open_here().dataset->fingerprint()).second);
 }
 
-TEST(OpenSynthetic, sizes) {
+TEST(OpenSynthetic, Sizes) {
   const DataSource paper = open_data({.spec = "synthetic"});
   EXPECT_EQ(paper.train.size(), 22'500u);
   EXPECT_EQ(paper.validation.size(), 2'500u);
@@ -148,7 +148,7 @@ std::map<int, std::size_t> by_class(const DataSource& source,
   return counts;
 }
 
-TEST(OpenSynthetic, limits_keep_the_classes_proportions_and_are_chosen_by_seed) {
+TEST(OpenSynthetic, LimitsKeepTheClassesProportionsAndAreChosenBySeed) {
   const auto open = [](std::size_t train, std::size_t validation, std::uint64_t seed) {
     return open_data({.spec = "synthetic:1000",
                       .validation_split = 0.2,

@@ -10,7 +10,7 @@ namespace {
 
 using Sizes = std::vector<std::size_t>;
 
-TEST(Apportion, largest_remainders) {
+TEST(Apportion, LargestRemainders) {
   // Hamilton's method by hand: quotas 0.5, 1.5, 3; then 5.25, 3.5, 1.25.
   EXPECT_EQ(apportion(5, Sizes{10, 30, 60}), (Sizes{1, 1, 3}));
   EXPECT_EQ(apportion(10, Sizes{21, 14, 5}), (Sizes{5, 4, 1}));
@@ -28,7 +28,7 @@ std::vector<std::uint32_t> numbers(std::size_t count) {
   return samples;
 }
 
-TEST(Choose, parts_are_complete_and_ascending) {
+TEST(Choose, PartsAreCompleteAndAscending) {
   const auto samples = numbers(100);
   const Division division = choose_stratified(samples, thirds, 3, 40, 1, Choice::limit_train);
   EXPECT_EQ(division.chosen.size(), 40u);
@@ -39,7 +39,7 @@ TEST(Choose, parts_are_complete_and_ascending) {
   EXPECT_EQ(all, samples);
 }
 
-TEST(Choose, is_a_function_of_seed_and_use) {
+TEST(Choose, IsAFunctionOfSeedAndUse) {
   const auto samples = numbers(100);
   const auto chosen = [&](std::uint64_t seed, Choice use, std::size_t total = 30) {
     return choose_stratified(samples, thirds, 3, total, seed, use).chosen;
@@ -52,7 +52,7 @@ TEST(Choose, is_a_function_of_seed_and_use) {
 }
 
 /// Every sample is chosen about equally often: 1000 draws of a fifth, mean 200, deviation 12.6.
-TEST(Choose, is_even) {
+TEST(Choose, IsEven) {
   std::vector<int> count(60);
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     for (const auto sample :
@@ -64,7 +64,7 @@ TEST(Choose, is_even) {
   EXPECT_LT(*std::ranges::max_element(count), 200 + 63);
 }
 
-TEST(SplitValidation, keeps_one_of_every_class_for_training) {
+TEST(SplitValidation, KeepsOneOfEveryClassForTraining) {
   const Division division = split_validation(numbers(6), thirds, 3, 0.9, 1);
   EXPECT_EQ(division.chosen.size(), 3u);
   std::vector<int> left;
@@ -74,7 +74,7 @@ TEST(SplitValidation, keeps_one_of_every_class_for_training) {
   EXPECT_EQ(split_validation(numbers(25000), thirds, 3, 0.1, 1).chosen.size(), 2500u);
 }
 
-TEST(Level, is_as_equal_as_the_counts_allow) {
+TEST(Level, IsAsEqualAsTheCountsAllow) {
   using Counts = std::vector<std::size_t>;
   EXPECT_EQ(level(9, Counts{5, 5, 5}), (Counts{3, 3, 3}));
   EXPECT_EQ(level(11, Counts{5, 5, 5}), (Counts{4, 4, 3}));

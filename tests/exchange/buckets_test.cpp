@@ -20,26 +20,26 @@ ParameterLayout three(DType dtype) {
 
 using Ends = std::vector<std::size_t>;
 
-TEST(BucketEnds, areParameterEndsInArenaOrder) {
+TEST(BucketEnds, AreParameterEndsInArenaOrder) {
   EXPECT_EQ(bucket_ends(three(DType::f32), 0), (Ends{10, 17, 132, 144}));
 }
 
-TEST(BucketEnds, bucketsHoldAtLeastTheBytes) {
+TEST(BucketEnds, BucketsHoldAtLeastTheBytes) {
   EXPECT_EQ(bucket_ends(three(DType::f32), 40), (Ends{10, 132, 144}));
   EXPECT_EQ(bucket_ends(three(DType::f32), 41), (Ends{17, 132, 144}));
   EXPECT_EQ(bucket_ends(three(DType::f32), 17 * 4 + 1), (Ends{132, 144}));
 }
 
-TEST(BucketEnds, countBytesOfTheType) {
+TEST(BucketEnds, CountBytesOfTheType) {
   EXPECT_EQ(bucket_ends(three(DType::f64), 80), (Ends{10, 132, 144}));
   EXPECT_EQ(bucket_ends(three(DType::f64), 81), (Ends{17, 132, 144}));
 }
 
-TEST(BucketEnds, oneBucketWhereTheArenaIsSmaller) {
+TEST(BucketEnds, OneBucketWhereTheArenaIsSmaller) {
   EXPECT_EQ(bucket_ends(three(DType::f32), 1u << 20), (Ends{144}));
 }
 
-TEST(BucketEnds, noneForAnEmptyArena) { EXPECT_EQ(bucket_ends({}, 100), Ends{}); }
+TEST(BucketEnds, NoneForAnEmptyArena) { EXPECT_EQ(bucket_ends({}, 100), Ends{}); }
 
 }  // namespace
 }  // namespace cputrain

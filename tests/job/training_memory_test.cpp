@@ -16,7 +16,7 @@ TrainingMemory two_nodes(std::size_t room_a, std::size_t room_b) {
   return {{{"a", {0, 2}, room_a}, {"b", {1}, room_b}}, {rank, rank, rank}, {900, 100}};
 }
 
-TEST(TrainingMemory, aNodeNeedsItsRanksAndWhatTheyShareOnce) {
+TEST(TrainingMemory, ANodeNeedsItsRanksAndWhatTheyShareOnce) {
   const TrainingMemory memory = two_nodes(1200, 1100);
   EXPECT_EQ(memory.needed(memory.rooms[0]), 1200u);
   EXPECT_EQ(memory.needed(memory.rooms[1]), 1100u);
@@ -26,7 +26,7 @@ TEST(TrainingMemory, aNodeNeedsItsRanksAndWhatTheyShareOnce) {
   EXPECT_EQ(two_nodes(1200, 1099).too_small()->host, "b");
 }
 
-TEST(TrainingMemory, whatIsNotKnownIsNoReason) {
+TEST(TrainingMemory, WhatIsNotKnownIsNoReason) {
   TrainingMemory memory = two_nodes(1, 2);
   EXPECT_EQ(least_available(memory.rooms), 1u);
   memory.rooms[0].available.reset();
@@ -36,7 +36,7 @@ TEST(TrainingMemory, whatIsNotKnownIsNoReason) {
   EXPECT_EQ(least_available(memory.rooms), std::nullopt);
 }
 
-TEST(TrainingMemory, ranksThatFit) {
+TEST(TrainingMemory, RanksThatFit) {
   TrainingMemory memory = two_nodes(1350, 999);
   EXPECT_EQ(ranks_that_fit(memory, memory.rooms[0]), 3);  // 350 / 100
   EXPECT_EQ(ranks_that_fit(memory, memory.rooms[1]), 0);
@@ -48,7 +48,7 @@ TEST(TrainingMemory, ranksThatFit) {
   EXPECT_EQ(ranks_that_fit(memory, memory.rooms[0]), 2);  // 290 / 100
 }
 
-TEST(LargestFitting, liesWithinAnEighthBelowTheBound) {
+TEST(LargestFitting, LiesWithinAnEighthBelowTheBound) {
   for (const int tried : {1, 2, 7, 32, 1000}) {
     for (int bound = 0; bound < tried; ++bound) {
       const int found = largest_fitting(tried, [&](int n) { return n <= bound; });
@@ -59,7 +59,7 @@ TEST(LargestFitting, liesWithinAnEighthBelowTheBound) {
   }
 }
 
-TEST(DryRun, stepsOfATraining) {
+TEST(DryRun, StepsOfATraining) {
   const BatchPlan plan(100, 32, 8, 0, 1);  // 4 steps an epoch
   EXPECT_EQ(all_steps(plan, 3, {}), 12u);
   EXPECT_EQ(all_steps(plan, 3, 7), 7u);
@@ -69,7 +69,7 @@ TEST(DryRun, stepsOfATraining) {
 }
 
 /// Rank r of n has [floor(count * r / n), floor(count * (r + 1) / n)) of a batch.
-TEST(DryRun, imagesOfEveryRank) {
+TEST(DryRun, ImagesOfEveryRank) {
   EXPECT_EQ(images_by_rank(BatchPlan(100, 10, 2, 0, 4)), (std::vector<std::size_t>{2, 3, 2, 3}));
   EXPECT_EQ(images_by_rank(BatchPlan(3, 10, 2, 1, 4)), (std::vector<std::size_t>{0, 1, 1, 1}));
   PlanOptions two;
@@ -78,7 +78,7 @@ TEST(DryRun, imagesOfEveryRank) {
 }
 
 /// Every array of a rule's state is as long as the ranges that the rank owns.
-TEST(StateBytes, ofTheOwnedRanges) {
+TEST(StateBytes, OfTheOwnedRanges) {
   const std::vector<Range> owned{{0, 1000}, {2000, 2024}};
   EXPECT_EQ(state_bytes(Adam{}, owned, DType::f32), 2 * 4 * 1024u);
   EXPECT_EQ(state_bytes(Sgd{}, owned, DType::f32), 0u);

@@ -35,7 +35,7 @@ void expect_disjoint(const Placement& plan) {
   }
 }
 
-TEST(BindingPlan, ranksThatShareAMaskDivideItByNumaNode) {
+TEST(BindingPlan, RanksThatShareAMaskDivideItByNumaNode) {
   const Placement plan = plan_node(kTwoSockets.unbound(4), {});
   expect_disjoint(plan);
   for (int rank = 0; rank < 4; ++rank) {
@@ -50,7 +50,7 @@ TEST(BindingPlan, ranksThatShareAMaskDivideItByNumaNode) {
   EXPECT_TRUE(plan.warnings.empty()) << plan.warnings[0];
 }
 
-TEST(BindingPlan, aRankForEveryCore) {
+TEST(BindingPlan, ARankForEveryCore) {
   const Placement plan = plan_node(kTwoSockets.unbound(48), {});
   expect_disjoint(plan);
   for (int rank = 0; rank < 48; ++rank) {
@@ -58,7 +58,7 @@ TEST(BindingPlan, aRankForEveryCore) {
   }
 }
 
-TEST(BindingPlan, aRankForEveryHardwareThreadHasNeighboursOnItsCore) {
+TEST(BindingPlan, ARankForEveryHardwareThreadHasNeighboursOnItsCore) {
   const Placement plan = plan_node(kTwoSockets.unbound(96), {});
   expect_disjoint(plan);
   EXPECT_EQ(plan.ranks[0].cpus, std::vector<int>{0});
@@ -67,7 +67,7 @@ TEST(BindingPlan, aRankForEveryHardwareThreadHasNeighboursOnItsCore) {
 }
 
 /// 5 x 9 cores do not fit into 2 x 24 without cutting one rank in two; another number would.
-TEST(BindingPlan, whatMustSpanNumaNodesIsWarnedAbout) {
+TEST(BindingPlan, WhatMustSpanNumaNodesIsWarnedAbout) {
   const Placement plan = plan_node(kTwoSockets.unbound(5), {});
   expect_disjoint(plan);
   const auto spanning =
@@ -79,7 +79,7 @@ TEST(BindingPlan, whatMustSpanNumaNodesIsWarnedAbout) {
       << plan.warnings[0];
 }
 
-TEST(BindingPlan, ranksOfASocketDivideIt) {
+TEST(BindingPlan, RanksOfASocketDivideIt) {
   std::vector<RankPlace> places;  // as --map-by socket --bind-to socket: even ranks on socket 0
   for (int rank = 0; rank < 4; ++rank) {
     auto cpus = run(rank % 2 * 24, rank % 2 * 24 + 24);
@@ -93,13 +93,13 @@ TEST(BindingPlan, ranksOfASocketDivideIt) {
   EXPECT_EQ(cores_of(plan, 3), run(36, 48));
 }
 
-TEST(BindingPlan, aLoneRankIsNotBound) {
+TEST(BindingPlan, ALoneRankIsNotBound) {
   EXPECT_FALSE(any_bound(plan_node(kTwoSockets.unbound(1), {})));
   EXPECT_FALSE(any_bound(plan_node(kTwoSockets.unbound(1), threads(12))));
   EXPECT_TRUE(any_bound(plan_node(kTwoSockets.unbound(1), {12, {}, true})));  // --bind
 }
 
-TEST(BindingPlan, onlyWhereTheMachineIsFull) {
+TEST(BindingPlan, OnlyWhereTheMachineIsFull) {
   EXPECT_FALSE(any_bound(plan_node(kTwoSockets.unbound(4), threads(6))));
   EXPECT_TRUE(any_bound(plan_node(kTwoSockets.unbound(4), threads(12))));
   EXPECT_FALSE(any_bound(plan_node(kTwoSockets.unbound(4), {12, {}, false})));  // --no-bind
@@ -108,20 +108,20 @@ TEST(BindingPlan, onlyWhereTheMachineIsFull) {
   EXPECT_FALSE(any_bound(plan_node({kCloud.place(0, run(0, 4)), kCloud.place(1, run(0, 4))}, {})));
 }
 
-TEST(BindingPlan, whoBindsHimselfIsLeftAlone) {
+TEST(BindingPlan, WhoBindsHimselfIsLeftAlone) {
   auto places = kTwoSockets.unbound(4);
   for (RankPlace& place : places) place.user_binds = true;
   EXPECT_FALSE(any_bound(plan_node(places, {})));
   EXPECT_FALSE(any_bound(plan_node(places, {{}, {}, true})));
 }
 
-TEST(BindingPlan, masksThatOverlapOnlyInPartStay) {
+TEST(BindingPlan, MasksThatOverlapOnlyInPartStay) {
   const MadeUpMachine machine{6};
   EXPECT_FALSE(any_bound(
       plan_node({machine.place(0, run(0, 4)), machine.place(1, run(2, 6))}, {{}, {}, true})));
 }
 
-TEST(BindingPlan, aCoreForCommunicationInAJobOfSeveralHosts) {
+TEST(BindingPlan, ACoreForCommunicationInAJobOfSeveralHosts) {
   const Placement plan = plan_node(kTwoSockets.unbound(2), {}, 2);
   for (const int rank : {0, 1}) {
     const RankPlan& mine = plan.ranks[rank];
@@ -140,14 +140,14 @@ TEST(BindingPlan, aCoreForCommunicationInAJobOfSeveralHosts) {
   EXPECT_FALSE(plan_node(kTwoSockets.unbound(2), threads(24), 2).ranks[0].communication_core);
 }
 
-TEST(BindingPlan, inputRunsOnIdleHardwareThreads) {
+TEST(BindingPlan, InputRunsOnIdleHardwareThreads) {
   EXPECT_EQ(plan_node(kTwoSockets.unbound(1), {}).ranks[0].input_threads, 6);        // 48 / 8
   EXPECT_EQ(plan_node(kTwoSockets.unbound(48), {}).ranks[0].input_threads, 1);       // 1 / 8
   EXPECT_EQ(plan_node(MadeUpMachine{48}.unbound(1), {}).ranks[0].input_threads, 1);  // none idle
   EXPECT_EQ(plan_node(kTwoSockets.unbound(2), {{}, 5, {}}).ranks[0].input_threads, 5);
 }
 
-TEST(BindingPlan, warnsOfRemoteMemoryThatCanBeAvoided) {
+TEST(BindingPlan, WarnsOfRemoteMemoryThatCanBeAvoided) {
   const Placement lone = plan_node(kTwoSockets.unbound(1), threads(24));
   EXPECT_TRUE(warns(lone, "rank 0 with 24 threads lies on 2 NUMA nodes"));
   EXPECT_TRUE(warns(lone, "try --bind"));
@@ -155,7 +155,7 @@ TEST(BindingPlan, warnsOfRemoteMemoryThatCanBeAvoided) {
   EXPECT_FALSE(warns(plan_node(kTwoSockets.unbound(1), {24, {}, true}), "NUMA"));
 }
 
-TEST(BindingPlan, warnsOfIdleCores) {
+TEST(BindingPlan, WarnsOfIdleCores) {
   std::vector<RankPlace> places;  // bound to four cores each by somebody
   for (int rank = 0; rank < 3; ++rank) {
     places.push_back(kCloud.place(rank, run(4 * rank, 4 * rank + 4)));
@@ -165,7 +165,7 @@ TEST(BindingPlan, warnsOfIdleCores) {
   EXPECT_TRUE(warns(plan, "mpirun -np 48 --bind-to core"));
 }
 
-TEST(BindingPlan, warnsOfTwoRanksOnOneCore) {
+TEST(BindingPlan, WarnsOfTwoRanksOnOneCore) {
   const Placement plan = plan_node({kCloud.place(0, {0, 48}), kCloud.place(1, {1, 49}),
                                     kCloud.place(2, {2}), kCloud.place(3, {50})},
                                    threads(1));
@@ -173,19 +173,19 @@ TEST(BindingPlan, warnsOfTwoRanksOnOneCore) {
   EXPECT_TRUE(warns(plan, "mpirun -np 4 --map-by slot:PE=12 --bind-to core"));
 }
 
-TEST(DivideCores, nothingWhereThereIsTooLittle) {
+TEST(DivideCores, NothingWhereThereIsTooLittle) {
   const RankPlace mask = MadeUpMachine{2}.place(0, run(0, 2));
   EXPECT_FALSE(divide_cores(mask, {{2, false}, {1, false}}));
   EXPECT_TRUE(divide_cores(mask, {{1, false}, {1, false}}));
 }
 
-TEST(RangeText, asTasksetWritesIt) {
+TEST(RangeText, AsTasksetWritesIt) {
   EXPECT_EQ(range_text({}), "");
   EXPECT_EQ(range_text({5}), "5");
   EXPECT_EQ(range_text({0, 1, 2, 8, 10, 11}), "0-2,8,10-11");
 }
 
-TEST(PlacementMap, saysWhereEveryRankRuns) {
+TEST(PlacementMap, SaysWhereEveryRankRuns) {
   const JobPlacement job{plan_node(kTwoSockets.unbound(4), {}, 2).ranks, {}, {}, 0};
   EXPECT_EQ(map_of(job)[1],
             "rank 1 on a: cores 12-22 (NUMA node 0, hardware threads 12-22,60-70), 11 threads, 1 "

@@ -28,19 +28,19 @@ void expect_rank(const Launcher& launcher, Launcher::Kind kind, int rank, int si
 
 using Kind = Launcher::Kind;
 
-TEST(Launcher, nobody) {
+TEST(Launcher, Nobody) {
   const Launcher launcher = with({{"PATH", "/bin"}});
   expect_rank(launcher, Kind::nobody, 0, 1);
   EXPECT_FALSE(launcher.present());
 }
 
-TEST(Launcher, openMpi) {
+TEST(Launcher, OpenMpi) {
   expect_rank(
       with({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "96"}, {"PMIX_RANK", "3"}}),
       Kind::open_mpi, 3, 96);
 }
 
-TEST(Launcher, openMpiInsideAnAllocation) {
+TEST(Launcher, OpenMpiInsideAnAllocation) {
   expect_rank(with({{"OMPI_COMM_WORLD_RANK", "1"},
                     {"OMPI_COMM_WORLD_SIZE", "2"},
                     {"SLURM_PROCID", "0"},
@@ -49,18 +49,18 @@ TEST(Launcher, openMpiInsideAnAllocation) {
               Kind::open_mpi, 1, 2);
 }
 
-TEST(Launcher, pmi) {
+TEST(Launcher, Pmi) {
   expect_rank(with({{"PMI_RANK", "0"}, {"PMI_SIZE", "4"}}), Kind::pmi, 0, 4);
   // srun --mpi=pmi2
   expect_rank(with({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"SLURM_STEP_NUM_TASKS", "8"}}),
               Kind::pmi, 1, 4);
 }
 
-TEST(Launcher, srunWithAPmiThatLeavesTheSizeToSlurm) {
+TEST(Launcher, SrunWithAPmiThatLeavesTheSizeToSlurm) {
   expect_rank(with({{"PMI_RANK", "1"}, {"SLURM_STEP_NUM_TASKS", "8"}}), Kind::pmi, 1, 8);
 }
 
-TEST(Launcher, srunWithPmix) {
+TEST(Launcher, SrunWithPmix) {
   expect_rank(with({{"PMIX_RANK", "5"},
                     {"SLURM_PROCID", "5"},
                     {"SLURM_NTASKS", "64"},
@@ -68,25 +68,25 @@ TEST(Launcher, srunWithPmix) {
               Kind::pmix, 5, 8);
 }
 
-TEST(Launcher, pmixAloneTellsThatThereAreThoseBelow) {
+TEST(Launcher, PmixAloneTellsThatThereAreThoseBelow) {
   expect_rank(with({{"PMIX_RANK", "5"}}), Kind::pmix, 5, 6);
   expect_rank(with({{"PMIX_RANK", "0"}, {"SLURM_NTASKS", "64"}}), Kind::pmix, 0, 1);
 }
 
-TEST(Launcher, aBatchScriptIsNoLauncher) {
+TEST(Launcher, ABatchScriptIsNoLauncher) {
   expect_rank(with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_NPROCS", "8"}}),
               Kind::nobody, 0, 1);
   expect_rank(with({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}), Kind::nobody, 0, 1);
 }
 
-TEST(Launcher, srunWithoutPmi) {
+TEST(Launcher, SrunWithoutPmi) {
   const Launcher launcher =
       with({{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_NUM_TASKS", "8"}});
   expect_rank(launcher, Kind::slurm, 2, 8);
   EXPECT_FALSE(launcher.present());  // no MPI would find the others
 }
 
-TEST(Launcher, nonsenseIsNobody) {
+TEST(Launcher, NonsenseIsNobody) {
   for (const auto& variables : std::vector<std::map<std::string, std::string>>{
            {{"OMPI_COMM_WORLD_RANK", "x"}, {"OMPI_COMM_WORLD_SIZE", "2"}},
            {{"PMI_RANK", "-1"}, {"PMI_SIZE", "2"}},
@@ -114,7 +114,7 @@ void expect_words(const std::string& text, const std::vector<std::string>& words
   for (const std::string& word : words) EXPECT_NE(text.find(word), text.npos) << text;
 }
 
-TEST(Launch, moreProcessesThanMpiSeesAreRefused) {
+TEST(Launch, MoreProcessesThanMpiSeesAreRefused) {
   const std::map<std::string, std::string> pmi{{"PMI_RANK", "0"}, {"PMI_SIZE", "3"}};
   expect_words(refusal(pmi, 1), {"started 3 processes (PMI_SIZE)", "Open MPI 4.1.4, sees 1",
                                  "mpirun.openmpi", "scripts/build mpich", "env -u PMI_SIZE"});
@@ -128,7 +128,7 @@ TEST(Launch, moreProcessesThanMpiSeesAreRefused) {
   expect_words(refusal({{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "8"}}, 1), {"8 processes"});
 }
 
-TEST(Launch, otherRanksPointToTheFirst) {
+TEST(Launch, OtherRanksPointToTheFirst) {
   for (const auto& variables : std::vector<std::map<std::string, std::string>>{
            {{"PMI_RANK", "2"}, {"PMI_SIZE", "3"}},
            {{"PMIX_RANK", "2"}, {"SLURM_STEP_NUM_TASKS", "3"}},
@@ -140,7 +140,7 @@ TEST(Launch, otherRanksPointToTheFirst) {
 }
 
 // prterun: the first cannot know of the others, so it says nothing that they could point to.
-TEST(Launch, ranksOfAnUnknownNumberSayItAllThemselves) {
+TEST(Launch, RanksOfAnUnknownNumberSayItAllThemselves) {
   for (const char* rank : {"1", "2"}) {
     const std::string text = refusal({{"PMIX_RANK", rank}, {"PMIX_NAMESPACE", "prte-1@1"}}, 1);
     expect_words(text, {"at least " + std::to_string(std::stoi(rank) + 1) + " processes",
@@ -149,7 +149,7 @@ TEST(Launch, ranksOfAnUnknownNumberSayItAllThemselves) {
   }
 }
 
-TEST(Launch, aFirstRankThatCannotKnowWarns) {
+TEST(Launch, AFirstRankThatCannotKnowWarns) {
   const std::map<std::string, std::string> first{{"PMIX_RANK", "0"}};
   expect_words(launch_warning(with(first), 1), {"PMIX_RANK", "MPI sees no other"});
   EXPECT_EQ(launch_warning(with(first), 3), "");
@@ -161,7 +161,7 @@ TEST(Launch, aFirstRankThatCannotKnowWarns) {
       "");
 }
 
-TEST(Launch, asManyAsMpiSeesAreRight) {
+TEST(Launch, AsManyAsMpiSeesAreRight) {
   EXPECT_EQ(refusal({}, 1), "");
   EXPECT_EQ(refusal({{"PMI_RANK", "2"}, {"PMI_SIZE", "3"}}, 3, "MPICH 4.0.2"), "");
   EXPECT_EQ(refusal({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}, 1), "");
@@ -177,7 +177,7 @@ TEST(Launch, asManyAsMpiSeesAreRight) {
   EXPECT_EQ(refusal({{"WORLD_SIZE", "4"}, {"RANK", "0"}}, 1), "");
 }
 
-TEST(Launch, torchrunIsWarnedAbout) {
+TEST(Launch, TorchrunIsWarnedAbout) {
   const auto warning = [](const std::map<std::string, std::string>& variables, int ranks) {
     return launch_warning(with(variables), ranks);
   };
@@ -194,14 +194,14 @@ std::vector<Range> pieces(std::size_t size, std::size_t limit) {
   return result;
 }
 
-TEST(Pieces, coverEverythingOnce) {
+TEST(Pieces, CoverEverythingOnce) {
   EXPECT_EQ(pieces(0, 4), std::vector<Range>{});
   EXPECT_EQ(pieces(3, 4), (std::vector<Range>{{0, 3}}));
   EXPECT_EQ(pieces(4, 4), (std::vector<Range>{{0, 4}}));
   EXPECT_EQ(pieces(9, 4), (std::vector<Range>{{0, 4}, {4, 8}, {8, 9}}));
 }
 
-TEST(Pieces, fitIntoCountsOfMpi) {
+TEST(Pieces, FitIntoCountsOfMpi) {
   const std::size_t five_billion = 5'000'000'000;
   std::size_t covered = 0;
   for (const Range& piece : pieces(five_billion, kMaxCount)) {

@@ -12,14 +12,14 @@
 namespace cputrain {
 namespace {
 
-TEST(PlanThreads, oneRankTakesAllCores) {
+TEST(PlanThreads, OneRankTakesAllCores) {
   const Placement plan = plan_node(kCloud.unbound(1), {});
   EXPECT_EQ(threads_of(plan), Threads{48});
   EXPECT_EQ(plan.summary, "1 rank x 48 threads on 48 cores (96 hardware threads)");
   EXPECT_TRUE(plan.warnings.empty());
 }
 
-TEST(PlanThreads, aRankForEveryHardwareThread) {
+TEST(PlanThreads, ARankForEveryHardwareThread) {
   const Placement plan = plan_node(kCloud.unbound(96), {});
   EXPECT_EQ(threads_of(plan), Threads(96, 1));
   EXPECT_EQ(plan.summary,
@@ -28,7 +28,7 @@ TEST(PlanThreads, aRankForEveryHardwareThread) {
   EXPECT_NE(plan.warnings[0].find("48 physical cores"), std::string::npos) << plan.warnings[0];
 }
 
-TEST(PlanThreads, aRankForEveryHardwareThreadBound) {
+TEST(PlanThreads, ARankForEveryHardwareThreadBound) {
   std::vector<RankPlace> places;
   for (int cpu = 0; cpu < 96; ++cpu) places.push_back(kCloud.place(cpu, {cpu}));
   const Placement plan = plan_node(places, {});
@@ -37,7 +37,7 @@ TEST(PlanThreads, aRankForEveryHardwareThreadBound) {
             "96 ranks x 1 thread on 48 cores (96 hardware threads), each bound to one core");
 }
 
-TEST(PlanThreads, aRankForEveryCore) {
+TEST(PlanThreads, ARankForEveryCore) {
   std::vector<RankPlace> places;
   for (int core = 0; core < 48; ++core) places.push_back(kCloud.place(core, {core, core + 48}));
   const Placement plan = plan_node(places, {});
@@ -45,14 +45,14 @@ TEST(PlanThreads, aRankForEveryCore) {
   EXPECT_TRUE(plan.warnings.empty()) << plan.warnings[0];
 }
 
-TEST(PlanThreads, unboundRanksDivideTheCores) {
+TEST(PlanThreads, UnboundRanksDivideTheCores) {
   EXPECT_EQ(threads_of(plan_node(kCloud.unbound(4), {})), Threads(4, 12));
   EXPECT_EQ(threads_of(plan_node(kCloud.unbound(5), {})), Threads(5, 9));  // 48 / 5
   EXPECT_EQ(threads_of(plan_node(kCloud.unbound(3), {})), Threads(3, 16));
   EXPECT_TRUE(plan_node(kCloud.unbound(5), {}).warnings.empty());
 }
 
-TEST(PlanThreads, withoutHyperThreads) {
+TEST(PlanThreads, WithoutHyperThreads) {
   const MadeUpMachine machine{48};
   const Placement plan = plan_node(machine.unbound(48), {});
   EXPECT_EQ(threads_of(plan), Threads(48, 1));
@@ -60,7 +60,7 @@ TEST(PlanThreads, withoutHyperThreads) {
   EXPECT_TRUE(plan.warnings.empty());
 }
 
-TEST(PlanThreads, aRankForEverySocket) {
+TEST(PlanThreads, ARankForEverySocket) {
   const MadeUpMachine machine{24, 2};
   auto socket = [&](int first) {
     auto cpus = run(first, first + 12), second = run(first + 24, first + 36);
@@ -72,7 +72,7 @@ TEST(PlanThreads, aRankForEverySocket) {
   EXPECT_TRUE(plan.warnings.empty());
 }
 
-TEST(PlanThreads, ranksWithDifferentMasks) {
+TEST(PlanThreads, RanksWithDifferentMasks) {
   const MadeUpMachine machine{8};
   const Placement plan = plan_node(
       {machine.place(0, run(0, 6)), machine.place(1, run(6, 8)), machine.place(2, run(6, 8))}, {});
@@ -81,14 +81,14 @@ TEST(PlanThreads, ranksWithDifferentMasks) {
   EXPECT_TRUE(plan.warnings.empty());
 }
 
-TEST(PlanThreads, overlappingMasksShareOnlyWhatOverlaps) {
+TEST(PlanThreads, OverlappingMasksShareOnlyWhatOverlaps) {
   const MadeUpMachine machine{6};
   // cores 2 and 3 are for both: 2 + 2/2 each
   EXPECT_EQ(threads_of(plan_node({machine.place(0, run(0, 4)), machine.place(1, run(2, 6))}, {})),
             (Threads{3, 3}));
 }
 
-TEST(PlanThreads, aControlGroupsQuotaCounts) {
+TEST(PlanThreads, AControlGroupsQuotaCounts) {
   const MadeUpMachine machine{48, 2, 3.0};
   const Placement one = plan_node(machine.unbound(1), {});
   EXPECT_EQ(threads_of(one), Threads{3});
@@ -107,13 +107,13 @@ TEST(PlanThreads, aControlGroupsQuotaCounts) {
   EXPECT_EQ(threads_of(plan_node(MadeUpMachine{8, 1, 64}.unbound(1), {})), Threads{8});
 }
 
-TEST(PlanThreads, aContainerOfThreeCoresOnALargeMachine) {
+TEST(PlanThreads, AContainerOfThreeCoresOnALargeMachine) {
   const MadeUpMachine machine{3};  // hwloc shows what the container may use
   EXPECT_EQ(threads_of(plan_node(machine.unbound(1), {})), Threads{3});
   EXPECT_EQ(threads_of(plan_node(machine.unbound(2), {})), (Threads{1, 1}));
 }
 
-TEST(PlanThreads, oneCoreEachWhileOthersIdle) {
+TEST(PlanThreads, OneCoreEachWhileOthersIdle) {
   const Placement one = plan_node({kCloud.place(0, {0, 48})}, {});
   EXPECT_EQ(threads_of(one), Threads{1});
   ASSERT_EQ(one.warnings.size(), 1u);
@@ -129,7 +129,7 @@ TEST(PlanThreads, oneCoreEachWhileOthersIdle) {
   EXPECT_TRUE(plan_node({kCloud.place(0, {0, 48})}, threads(1)).warnings.empty());
 }
 
-TEST(PlanThreads, oneCoreEachWhereThereAreNoOthers) {
+TEST(PlanThreads, OneCoreEachWhereThereAreNoOthers) {
   const MadeUpMachine machine{2};
   const Placement plan = plan_node({machine.place(0, {0}), machine.place(1, {1})}, {});
   EXPECT_EQ(threads_of(plan), (Threads{1, 1}));
@@ -137,7 +137,7 @@ TEST(PlanThreads, oneCoreEachWhereThereAreNoOthers) {
   EXPECT_TRUE(plan.warnings.empty()) << plan.warnings[0];
 }
 
-TEST(PlanThreads, twoRanksOnOneCore) {
+TEST(PlanThreads, TwoRanksOnOneCore) {
   const MadeUpMachine machine{2};
   const Placement plan = plan_node({machine.place(0, {0}), machine.place(1, {0})}, {});
   EXPECT_EQ(threads_of(plan), (Threads{1, 1}));
@@ -152,7 +152,7 @@ TEST(PlanThreads, twoRanksOnOneCore) {
   EXPECT_NE(pair.warnings[0].find("share physical core 0"), std::string::npos) << pair.warnings[0];
 }
 
-TEST(PlanThreads, moreRanksThanCores) {
+TEST(PlanThreads, MoreRanksThanCores) {
   const Placement plan = plan_node(MadeUpMachine{2}.unbound(8), {});
   EXPECT_EQ(threads_of(plan), Threads(8, 1));
   EXPECT_EQ(plan.summary, "8 ranks x 1 thread on 2 cores");
@@ -162,7 +162,7 @@ TEST(PlanThreads, moreRanksThanCores) {
   EXPECT_EQ(plan.warnings[0].find("--bind-to none"), std::string::npos) << plan.warnings[0];
 }
 
-TEST(PlanThreads, whatIsAskedWins) {
+TEST(PlanThreads, WhatIsAskedWins) {
   EXPECT_EQ(threads_of(plan_node(kCloud.unbound(2), threads(5))), (Threads{5, 5}));
   EXPECT_TRUE(plan_node(kCloud.unbound(2), threads(24)).warnings.empty());
   const Placement many = plan_node(kCloud.unbound(2), threads(96));
@@ -171,7 +171,7 @@ TEST(PlanThreads, whatIsAskedWins) {
   EXPECT_NE(many.warnings[0].find("192 threads on 96"), std::string::npos) << many.warnings[0];
 }
 
-TEST(PlanThreads, moreAskedThanTheMaskHolds) {
+TEST(PlanThreads, MoreAskedThanTheMaskHolds) {
   const MadeUpMachine machine{8};
   const Placement plan =
       plan_node({machine.place(0, run(0, 7)), machine.place(1, {7})}, threads(3));
@@ -181,21 +181,21 @@ TEST(PlanThreads, moreAskedThanTheMaskHolds) {
       << plan.warnings[0];
 }
 
-TEST(RankPlace, comesBackFromItsText) {
+TEST(RankPlace, ComesBackFromItsText) {
   const MadeUpMachine machine{3, 2, 2.5};
   for (const RankPlace& place : {machine.place(7, machine.all()), machine.place(0, {4})}) {
     EXPECT_EQ(rank_place_from(to_text(place)), place);
   }
 }
 
-TEST(RankPlace, otherTextIsAnError) {
+TEST(RankPlace, OtherTextIsAnError) {
   const std::string text = to_text(kCloud.place(1, run(0, 4)));
   EXPECT_THROW(rank_place_from(""), Error);
   EXPECT_THROW(rank_place_from("hello"), Error);
   EXPECT_THROW(rank_place_from(text.substr(0, text.size() - 3)), Error);
 }
 
-TEST(RankPlace, isTakenFromTheMachine) {
+TEST(RankPlace, IsTakenFromTheMachine) {
   Machine machine;
   machine.host = "h";
   machine.cores = 4;
@@ -222,7 +222,7 @@ std::vector<std::string> job(const std::vector<std::pair<std::string, int>>& hos
   return texts;
 }
 
-TEST(PlanJob, oneLineForNinetySixRanks) {
+TEST(PlanJob, OneLineForNinetySixRanks) {
   const JobPlacement plan = plan_job(job({{"a", 96}}, kCloud), {});
   EXPECT_EQ(threads_of(plan), Threads(96, 1));
   EXPECT_EQ(
@@ -232,13 +232,13 @@ TEST(PlanJob, oneLineForNinetySixRanks) {
   EXPECT_EQ(plan.warnings.size(), 1u);
 }
 
-TEST(PlanJob, crowdingIsThatOfTheFullestHost) {
+TEST(PlanJob, CrowdingIsThatOfTheFullestHost) {
   EXPECT_NEAR(plan_job(job({{"a", 96}}, kCloud), {}).crowding, 1, 1e-9);
   EXPECT_NEAR(plan_job(job({{"a", 1}, {"b", 5}}, MadeUpMachine{2}), {}).crowding, 2.5, 1e-9);
   EXPECT_NEAR(plan_job(job({{"a", 6}}, MadeUpMachine{8, 1, 1.5}), {}).crowding, 4, 1e-9);
 }
 
-TEST(PlanJob, equalHostsShareALine) {
+TEST(PlanJob, EqualHostsShareALine) {
   const JobPlacement plan =
       plan_job(job({{"a", 2}, {"b", 2}, {"c", 2}, {"d", 2}, {"e", 1}}, MadeUpMachine{4}), {});
   EXPECT_EQ(threads_of(plan), (Threads{2, 2, 2, 2, 2, 2, 2, 2, 3}));
@@ -250,12 +250,12 @@ TEST(PlanJob, equalHostsShareALine) {
   EXPECT_TRUE(plan.warnings.empty());
 }
 
-TEST(PlanJob, ranksOfAHostNeedNotBeNeighbours) {
+TEST(PlanJob, RanksOfAHostNeedNotBeNeighbours) {
   auto texts = job({{"a", 1}, {"b", 1}, {"a", 1}}, MadeUpMachine{4});
   EXPECT_EQ(threads_of(plan_job(texts, {})), (Threads{2, 3, 2}));
 }
 
-TEST(PlanJob, warningsNameTheirHosts) {
+TEST(PlanJob, WarningsNameTheirHosts) {
   const JobPlacement plan = plan_job(job({{"a", 4}, {"b", 2}}, MadeUpMachine{2}), {});
   ASSERT_EQ(plan.warnings.size(), 1u);
   EXPECT_TRUE(plan.warnings[0].starts_with("host a: 4 ranks x 1 thread")) << plan.warnings[0];

@@ -46,7 +46,7 @@ const Waiting kWaiting[] = {
 
 class FailureWhileOthersWait : public testing::TestWithParam<Waiting> {};
 
-TEST_P(FailureWhileOthersWait, isRethrown) {
+TEST_P(FailureWhileOthersWait, IsRethrown) {
   for (int failing = 0; failing < 4; ++failing) {
     try {
       run_ranks(4, [&](Communicator& comm) {
@@ -61,7 +61,7 @@ TEST_P(FailureWhileOthersWait, isRethrown) {
   }
 }
 
-TEST_P(FailureWhileOthersWait, aRankThatReturnsLateIsAnError) {
+TEST_P(FailureWhileOthersWait, ARankThatReturnsLateIsAnError) {
   EXPECT_THROW(run_ranks(3,
                          [&](Communicator& comm) {
                            if (comm.rank() != 1) return GetParam().wait(comm);
@@ -71,7 +71,7 @@ TEST_P(FailureWhileOthersWait, aRankThatReturnsLateIsAnError) {
                Error);
 }
 
-TEST_P(FailureWhileOthersWait, aRankThatReturnsEarlyIsAnError) {
+TEST_P(FailureWhileOthersWait, ARankThatReturnsEarlyIsAnError) {
   EXPECT_THROW(run_ranks(3,
                          [&](Communicator& comm) {
                            if (comm.rank() != 1) GetParam().wait(comm);
@@ -91,7 +91,7 @@ std::string message_of(const std::function<void(Communicator&)>& body) {
   return "nothing was thrown";
 }
 
-TEST(Threads, differentCallsAreNamed) {
+TEST(Threads, DifferentCallsAreNamed) {
   const std::string message = message_of([](Communicator& comm) {
     if (comm.rank() == 2) {
       comm.barrier();
@@ -103,7 +103,7 @@ TEST(Threads, differentCallsAreNamed) {
   EXPECT_NE(message.find("barrier"), std::string::npos) << message;
 }
 
-TEST(Threads, differentSizesAreAnError) {
+TEST(Threads, DifferentSizesAreAnError) {
   const std::string message = message_of([](Communicator& comm) {
     std::vector<float> values(comm.rank() == 0 ? 3 : 4);
     comm.sum(Array::of(std::span(values)));
@@ -111,7 +111,7 @@ TEST(Threads, differentSizesAreAnError) {
   EXPECT_NE(message.find("sum"), std::string::npos) << message;
 }
 
-TEST(Threads, abortEndsAllRanks) {
+TEST(Threads, AbortEndsAllRanks) {
   try {
     run_ranks(3, [](Communicator& comm) {
       if (comm.rank() == 1) comm.abort(64);

@@ -61,7 +61,7 @@ std::string cloud_vm() {
          indexes + ")";
 }
 
-TEST(SyntheticTopology, aVmOf96Vcpus) {
+TEST(SyntheticTopology, AVmOf96Vcpus) {
   const SyntheticTree tree(cloud_vm());
   const Machine machine = tree.machine(run(0, 96));
   EXPECT_EQ(machine.sockets, 2);
@@ -82,7 +82,7 @@ TEST(SyntheticTopology, aVmOf96Vcpus) {
   EXPECT_EQ(plan.ranks[3].threads, 12);
 }
 
-TEST(SyntheticTopology, aMaskOfOneSocket) {
+TEST(SyntheticTopology, AMaskOfOneSocket) {
   const SyntheticTree tree(cloud_vm());
   const Machine machine = tree.machine(run(24, 48));
   EXPECT_EQ(machine.allowed_cores, 24);
@@ -90,7 +90,7 @@ TEST(SyntheticTopology, aMaskOfOneSocket) {
   EXPECT_EQ(machine.numa_of_cpu, std::vector<int>(24, 1));
 }
 
-TEST(SyntheticTopology, twoSocketsWithoutHyperThreads) {
+TEST(SyntheticTopology, TwoSocketsWithoutHyperThreads) {
   const SyntheticTree tree("pack:2 [numa] core:8 pu:1");
   const Machine machine = tree.machine(run(0, 16));
   EXPECT_EQ(machine.cores, 16);
@@ -101,7 +101,7 @@ TEST(SyntheticTopology, twoSocketsWithoutHyperThreads) {
   EXPECT_EQ(plan.summary, "2 ranks x 8 threads on 16 cores, each bound to cores of its own");
 }
 
-TEST(SyntheticTopology, aContainerOfThreeCores) {
+TEST(SyntheticTopology, AContainerOfThreeCores) {
   SyntheticTree tree("pack:2 [numa] core:8 pu:1");
   tree.restrict_to({6, 7, 8});  // two of the first socket, one of the second
   const Machine machine = tree.machine({6, 7, 8});
@@ -117,7 +117,7 @@ TEST(SyntheticTopology, aContainerOfThreeCores) {
   EXPECT_EQ(three.ranks[2].cpus, std::vector<int>{8});
 }
 
-TEST(SyntheticTopology, fourNumaNodesInASocket) {
+TEST(SyntheticTopology, FourNumaNodesInASocket) {
   const SyntheticTree tree("pack:1 group:4 [numa] core:4 pu:1");
   const Machine machine = tree.machine(run(0, 16));
   EXPECT_EQ(machine.numa_nodes, 4);
@@ -135,7 +135,7 @@ std::vector<std::string> typed(const LaunchHost& host, bool root = false, bool m
 
 using Lines = std::vector<std::string>;
 
-TEST(LaunchLines, aVmOf96Vcpus) {
+TEST(LaunchLines, AVmOf96Vcpus) {
   EXPECT_EQ(typed({48, 96, 2, 0}),
             (Lines{"mpirun -np 48 --bind-to core ./cputrain ...",
                    "mpirun -np 96 --use-hwthread-cpus --bind-to hwthread ./cputrain ...",
@@ -143,27 +143,27 @@ TEST(LaunchLines, aVmOf96Vcpus) {
                    "./cputrain ..."}));
 }
 
-TEST(LaunchLines, asRootOnTwoCores) {
+TEST(LaunchLines, AsRootOnTwoCores) {
   EXPECT_EQ(
       typed({2, 2, 1, 0}, true),
       (Lines{"mpirun --allow-run-as-root -np 2 --bind-to core ./cputrain ...", "./cputrain ..."}));
 }
 
-TEST(LaunchLines, aQuotaIsNotBound) {
+TEST(LaunchLines, AQuotaIsNotBound) {
   EXPECT_EQ(typed({48, 96, 2, 3.5}),
             (Lines{"mpirun -np 3 --bind-to none ./cputrain ...", "./cputrain ..."}));
 }
 
-TEST(LaunchLines, oneProcessWhereThereIsNothingToDivide) {
+TEST(LaunchLines, OneProcessWhereThereIsNothingToDivide) {
   EXPECT_EQ(typed({1, 2, 1, 0}), Lines{"./cputrain ..."});
   EXPECT_EQ(typed({48, 96, 2, 0}, false, false), Lines{"./cputrain ..."});
 }
 
-TEST(LaunchLines, moreRanksThanTheMachineHas) {
+TEST(LaunchLines, MoreRanksThanTheMachineHas) {
   EXPECT_EQ(mpirun_options({2, 2, 1, 0}, 5), "-np 5 --oversubscribe --bind-to none");
 }
 
-TEST(BindThisThread, changesTheMaskOfTheThreadAndItsChildren) {
+TEST(BindThisThread, ChangesTheMaskOfTheThreadAndItsChildren) {
   const std::vector<int> allowed = read_machine().allowed_cpus;
   const int last = allowed.back();
   std::thread([&] {
@@ -178,7 +178,7 @@ TEST(BindThisThread, changesTheMaskOfTheThreadAndItsChildren) {
   EXPECT_EQ(read_machine().allowed_cpus, allowed);  // this thread stays where it was
 }
 
-TEST(BindThisThread, saysWhereItCannot) {
+TEST(BindThisThread, SaysWhereItCannot) {
   EXPECT_FALSE(bind_this_thread({}));
   EXPECT_FALSE(bind_this_thread({100'000}));
 }

@@ -17,7 +17,7 @@
 namespace cputrain {
 namespace {
 
-TEST(Topology, describesThisMachine) {
+TEST(Topology, DescribesThisMachine) {
   const Machine machine = read_machine();
   EXPECT_FALSE(machine.host.empty());
   EXPECT_FALSE(machine.cpu_model.empty());
@@ -32,7 +32,7 @@ TEST(Topology, describesThisMachine) {
 }
 
 /// The mask is the kernel's, so that taskset, mpirun's binding and Slurm's cpusets count.
-TEST(Topology, followsTheMaskOfTheProcess) {
+TEST(Topology, FollowsTheMaskOfTheProcess) {
   const Machine before = read_machine();
   const int last = before.allowed_cpus.back();
   Machine narrowed;
@@ -50,14 +50,14 @@ TEST(Topology, followsTheMaskOfTheProcess) {
 
 /// Run by ctest with OMP_PROC_BIND=close, which makes libgomp bind this thread to one core before
 /// main(); the process that started us still has the mask that we were given.
-TEST(Topology, looksThroughTheBindingOfOpenMp) {
+TEST(Topology, LooksThroughTheBindingOfOpenMp) {
   if (std::getenv("OMP_PROC_BIND") == nullptr) GTEST_SKIP() << "OMP_PROC_BIND is not set";
   cpu_set_t given;
   ASSERT_EQ(sched_getaffinity(getppid(), sizeof given, &given), 0);
   EXPECT_EQ(read_machine().allowed_cpus.size(), static_cast<std::size_t>(CPU_COUNT(&given)));
 }
 
-TEST(InstructionSet, inWords) {
+TEST(InstructionSet, InWords) {
   EXPECT_EQ(instruction_set("flags\t\t: fpu sse4_2 avx avx2 fma\n"), "AVX2 (FMA)");
   EXPECT_EQ(instruction_set("flags : avx avx2 avx512f\n"), "AVX-512");
   EXPECT_EQ(instruction_set("flags : avx2 avx512f avx512_vnni avx512_bf16\n"),
@@ -69,13 +69,13 @@ TEST(InstructionSet, inWords) {
   EXPECT_EQ(instruction_set(""), "");
 }
 
-TEST(CpuModel, isTheFirstNamed) {
+TEST(CpuModel, IsTheFirstNamed) {
   EXPECT_EQ(cpu_model("processor : 0\nmodel : 85\nmodel name\t: Some CPU @ 2.80GHz\n"),
             "Some CPU @ 2.80GHz");
   EXPECT_EQ(cpu_model("processor : 0\n"), "unknown");
 }
 
-TEST(TotalMemory, isReadFromMeminfo) {
+TEST(TotalMemory, IsReadFromMeminfo) {
   EXPECT_EQ(total_memory("MemTotal:       24684084 kB\nMemFree:        24307148 kB\n"),
             24684084.0 * 1024);
   EXPECT_EQ(total_memory("MemTotal: much\n"), 0);
@@ -101,12 +101,12 @@ class ControlGroups : public testing::Test {
                                  testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
-TEST_F(ControlGroups, noneAreNoLimit) {
+TEST_F(ControlGroups, NoneAreNoLimit) {
   EXPECT_EQ(read().cpus, 0);
   EXPECT_EQ(read().memory_bytes, 0);
 }
 
-TEST_F(ControlGroups, versionTwo) {
+TEST_F(ControlGroups, VersionTwo) {
   write("proc/self/cgroup", "0::/\n");
   write("sys/fs/cgroup/cpu.max", "250000 100000\n");
   write("sys/fs/cgroup/memory.max", "1000000\n");
@@ -114,7 +114,7 @@ TEST_F(ControlGroups, versionTwo) {
   EXPECT_EQ(read().memory_bytes, 1e6);
 }
 
-TEST_F(ControlGroups, versionTwoWithoutLimit) {
+TEST_F(ControlGroups, VersionTwoWithoutLimit) {
   write("proc/self/cgroup", "0::/user/job\n");
   write("sys/fs/cgroup/user/job/cpu.max", "max 100000\n");
   write("sys/fs/cgroup/user/job/memory.max", "max\n");
@@ -122,7 +122,7 @@ TEST_F(ControlGroups, versionTwoWithoutLimit) {
   EXPECT_EQ(read().memory_bytes, 0);
 }
 
-TEST_F(ControlGroups, theTightestGroupCounts) {
+TEST_F(ControlGroups, TheTightestGroupCounts) {
   write("proc/self/cgroup", "0::/user/job\n");
   write("sys/fs/cgroup/user/job/cpu.max", "400000 100000\n");
   write("sys/fs/cgroup/user/cpu.max", "300000 100000\n");
@@ -132,7 +132,7 @@ TEST_F(ControlGroups, theTightestGroupCounts) {
   EXPECT_EQ(read().memory_bytes, 5000);
 }
 
-TEST_F(ControlGroups, versionOne) {
+TEST_F(ControlGroups, VersionOne) {
   write("proc/self/cgroup", "5:memory:/m\n4:cpu,cpuacct:/job\n1:name=systemd:/x\n0::/\n");
   write("sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "150000\n");
   write("sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "50000\n");
@@ -142,7 +142,7 @@ TEST_F(ControlGroups, versionOne) {
   EXPECT_EQ(read().memory_bytes, 4096);
 }
 
-TEST_F(ControlGroups, versionOneWithoutLimit) {
+TEST_F(ControlGroups, VersionOneWithoutLimit) {
   write("proc/self/cgroup", "5:memory:/\n4:cpu:/\n");
   write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
   write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
@@ -152,7 +152,7 @@ TEST_F(ControlGroups, versionOneWithoutLimit) {
 }
 
 /// Docker shows the host's path of the group, but mounts the group itself.
-TEST_F(ControlGroups, aPathThatIsNotThereMeansTheMount) {
+TEST_F(ControlGroups, APathThatIsNotThereMeansTheMount) {
   write("proc/self/cgroup", "4:cpu:/docker/0123\n");
   write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");
   write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");

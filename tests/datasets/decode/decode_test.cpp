@@ -38,7 +38,7 @@ Picture dark_grey_picture(int width, int height) {
 
 ReadStatus status_of(const Bytes& file) { return decode(file).result.status; }
 
-TEST(Decode, exact_formats_give_the_pixels_that_were_stored) {
+TEST(Decode, ExactFormatsGiveThePixelsThatWereStored) {
   const Picture picture = smooth_picture(37, 23);
   for (const Bytes& file : {png_of(picture), bmp_of(picture)}) {
     const Decoded decoded = decode(file);
@@ -52,7 +52,7 @@ TEST(Decode, exact_formats_give_the_pixels_that_were_stored) {
   EXPECT_EQ(largest_difference(gif.picture, grey), 0);
 }
 
-TEST(Decode, jpeg_is_near_what_was_stored) {
+TEST(Decode, JpegIsNearWhatWasStored) {
   const Picture picture = smooth_picture(61, 45);
   for (const JpegKind kind : {JpegKind::rgb, JpegKind::progressive}) {
     const Decoded decoded = decode(jpeg_of(picture, kind));
@@ -62,7 +62,7 @@ TEST(Decode, jpeg_is_near_what_was_stored) {
   }
 }
 
-TEST(Decode, grey_jpeg_has_three_equal_channels) {
+TEST(Decode, GreyJpegHasThreeEqualChannels) {
   const Picture picture = smooth_picture(40, 30);
   const Decoded decoded = decode(jpeg_of(picture, JpegKind::grey));
   ASSERT_EQ(decoded.result.status, ReadStatus::ok);
@@ -76,7 +76,7 @@ TEST(Decode, grey_jpeg_has_three_equal_channels) {
 }
 
 /// red = (1 - cyan)(1 - black) and so on, inks from 0 to 1; Adobe stores 255 for no ink.
-TEST(Decode, inks_become_rgb) {
+TEST(Decode, InksBecomeRgb) {
   const Picture picture = smooth_picture(48, 32);
   for (const JpegKind kind : {JpegKind::cmyk_adobe, JpegKind::ycck_adobe, JpegKind::cmyk_plain}) {
     const Decoded decoded = decode(jpeg_of(picture, kind));
@@ -95,7 +95,7 @@ TEST(Decode, inks_become_rgb) {
   }
 }
 
-TEST(Decode, format_is_what_the_content_says) {
+TEST(Decode, FormatIsWhatTheContentSays) {
   const Picture picture = smooth_picture(5, 5);
   EXPECT_EQ(format_of(jpeg_of(picture)), Format::jpeg);
   EXPECT_EQ(format_of(png_of(picture)), Format::png);
@@ -117,7 +117,7 @@ TEST(Decode, format_is_what_the_content_says) {
   EXPECT_FALSE(has_extension_of("png", Format::png));
 }
 
-TEST(Decode, what_is_no_picture_says_so) {
+TEST(Decode, WhatIsNoPictureSaysSo) {
   EXPECT_EQ(status_of({}), ReadStatus::empty);
   EXPECT_EQ(status_of(bytes_of("not an image")), ReadStatus::not_an_image);
   EXPECT_EQ(status_of(Bytes(64, 0)), ReadStatus::not_an_image);
@@ -128,7 +128,7 @@ TEST(Decode, what_is_no_picture_says_so) {
   }
 }
 
-TEST(Decode, cut_jpeg_is_truncated) {
+TEST(Decode, CutJpegIsTruncated) {
   for (const JpegKind kind : {JpegKind::rgb, JpegKind::progressive, JpegKind::grey}) {
     const Bytes file = jpeg_of(smooth_picture(160, 120), kind);
     for (const std::size_t size : {std::size_t{3}, std::size_t{20}, std::size_t{300},
@@ -139,7 +139,7 @@ TEST(Decode, cut_jpeg_is_truncated) {
   }
 }
 
-TEST(Decode, jpeg_without_its_end_marker) {
+TEST(Decode, JpegWithoutItsEndMarker) {
   const Picture picture = smooth_picture(160, 120);
   const Bytes file = jpeg_of(picture);
   const Decoded cut = decode(prefix(file, file.size() - 2));
@@ -151,7 +151,7 @@ TEST(Decode, jpeg_without_its_end_marker) {
       << "more scans could have followed";
 }
 
-TEST(Decode, complaints_of_libjpeg_are_accepted_and_marked) {
+TEST(Decode, ComplaintsOfLibjpegAreAcceptedAndMarked) {
   Bytes file = jpeg_of(smooth_picture(32, 32));
   file.insert(file.end() - 2, {1, 2, 3, 4, 5, 6, 7, 8});  // extraneous bytes before the end marker
   const Decoded decoded = decode(file);
@@ -159,7 +159,7 @@ TEST(Decode, complaints_of_libjpeg_are_accepted_and_marked) {
   EXPECT_TRUE(decoded.result.warned);
 }
 
-TEST(Decode, every_prefix_of_the_other_formats_is_truncated) {
+TEST(Decode, EveryPrefixOfTheOtherFormatsIsTruncated) {
   const Picture picture = smooth_picture(9, 7), grey = dark_grey_picture(9, 7);
   const Bytes png = png_of(picture), bmp = bmp_of(picture), gif = gif_of(grey);
   constexpr std::size_t kIend = 12, kPadding = 1;  // a row of 27 bytes takes 28
@@ -176,7 +176,7 @@ TEST(Decode, every_prefix_of_the_other_formats_is_truncated) {
       << "only the trailer is missing";
 }
 
-TEST(Decode, png_without_its_end) {
+TEST(Decode, PngWithoutItsEnd) {
   const Picture picture = smooth_picture(9, 7);
   const Bytes png = png_of(picture);
   const std::size_t end = png.size() - 12;  // of IDAT
@@ -194,7 +194,7 @@ TEST(Decode, png_without_its_end) {
 }
 
 /// What fills the last row of the file to a multiple of four bytes is no pixel.
-TEST(Decode, bmp_without_the_padding_of_its_last_row) {
+TEST(Decode, BmpWithoutThePaddingOfItsLastRow) {
   for (const auto& [width, padding] : {std::pair{9, 1u}, {10, 2u}, {11, 3u}, {12, 0u}}) {
     const Picture picture = smooth_picture(width, 7);
     const Bytes bmp = bmp_of(picture);
@@ -216,13 +216,13 @@ TEST(Decode, bmp_without_the_padding_of_its_last_row) {
   }
 }
 
-TEST(Decode, damaged_png_is_noticed) {
+TEST(Decode, DamagedPngIsNoticed) {
   const Bytes png = png_of(smooth_picture(9, 7));
   const std::size_t data = position_of(png, "IDAT") + 8;
   EXPECT_EQ(status_of(patched(png, data, png[data] ^ 1u, 1)), ReadStatus::not_an_image);
 }
 
-TEST(Decode, sizes_beyond_the_limits_are_refused_before_decoding) {
+TEST(Decode, SizesBeyondTheLimitsAreRefusedBeforeDecoding) {
   const Picture picture = smooth_picture(8, 8);
   const Bytes jpeg = jpeg_of(picture), png = png_of(picture), bmp = bmp_of(picture),
               gif = gif_of(dark_grey_picture(8, 8));
@@ -242,7 +242,7 @@ TEST(Decode, sizes_beyond_the_limits_are_refused_before_decoding) {
   EXPECT_EQ(status_of(patched(jpeg, frame, 16385 << 16 | 1, 4)), ReadStatus::too_large);
 }
 
-TEST(Decode, a_png_that_inflates_beyond_its_size_costs_only_its_size) {
+TEST(Decode, APngThatInflatesBeyondItsSizeCostsOnlyItsSize) {
   // 64 MiB of zeros in 64 kB, in a picture that says it is 8x8: black, and a complaint.
   z_stream stream{};
   deflateInit(&stream, 9);

@@ -21,7 +21,7 @@ using Claim = DecodingBudget::Claim;
 constexpr auto kMoment = std::chrono::milliseconds(30);
 
 /// Threads that claim in several pieces; what they hold together is counted beside the budget.
-TEST(DecodingBudget, holds_beside_one_image) {
+TEST(DecodingBudget, HoldsBesideOneImage) {
   constexpr std::size_t kBudget = 1000, kLargest = 700;
   DecodingBudget budget(kBudget);
   std::atomic<std::size_t> in_use{0}, peak{0}, done{0};
@@ -52,7 +52,7 @@ TEST(DecodingBudget, holds_beside_one_image) {
   EXPECT_LE(peak, kBudget + kLargest);
 }
 
-TEST(DecodingBudget, lets_several_images_in_at_a_time) {
+TEST(DecodingBudget, LetsSeveralImagesInAtATime) {
   DecodingBudget budget(100);
   Claim first(budget);
   first.grow(50);
@@ -62,7 +62,7 @@ TEST(DecodingBudget, lets_several_images_in_at_a_time) {
   }).join();  // returns: the second did not wait for the first
 }
 
-TEST(DecodingBudget, one_image_may_need_more_and_others_wait_for_it) {
+TEST(DecodingBudget, OneImageMayNeedMoreAndOthersWaitForIt) {
   DecodingBudget budget(100);
   std::atomic<bool> entered{false};
   std::jthread other;
@@ -84,7 +84,7 @@ TEST(DecodingBudget, one_image_may_need_more_and_others_wait_for_it) {
 
 /// A stream of small images on two threads, one of which is always under way, does not keep a large
 /// one out.
-TEST(DecodingBudget, nobody_starves) {
+TEST(DecodingBudget, NobodyStarves) {
   DecodingBudget budget(100);
   std::atomic<bool> stop{false}, large_done{false};
   std::vector<std::jthread> small;
@@ -116,7 +116,7 @@ std::size_t claimed(const Bytes& file) {
   return claim.bytes();
 }
 
-TEST(DecodingBudget, counts_what_decoders_keep) {
+TEST(DecodingBudget, CountsWhatDecodersKeep) {
   constexpr int kSide = 400;
   constexpr std::size_t kPixels = std::size_t{kSide} * kSide;
   const Picture picture = smooth_picture(kSide, kSide);
@@ -132,7 +132,7 @@ TEST(DecodingBudget, counts_what_decoders_keep) {
   EXPECT_GE(claimed(tiff.bytes), 7u * 9 * 13);  // RGBA and RGB
 }
 
-TEST(DecodingBudget, counts_what_libwebp_keeps) {
+TEST(DecodingBudget, CountsWhatLibwebpKeeps) {
   if (!is_built(image_file("webp"))) GTEST_SKIP() << "no libwebp in this build";
   // 13 x 9 pixels. Lossless: RGB, four bytes per pixel, and 8 = 117 / 16 + 1 groups of codes of
   // 21,000 bytes. Lossy: RGB, one column of 16 pixels of 1 KiB, and 1 MiB.
@@ -168,7 +168,7 @@ Bytes deflated_zeros(std::size_t bytes) {
 }
 
 /// 300 texts and a colour profile, each of 7 MB in 7 kB. Texts are not pixels.
-TEST(Bombs, texts_of_a_png_are_not_inflated) {
+TEST(Bombs, TextsOfAPngAreNotInflated) {
   const Picture picture = smooth_picture(9, 7);
   const Bytes png = png_of(picture), packed = deflated_zeros(7'000'000);
   const std::size_t after_header = 33;
@@ -217,7 +217,7 @@ Bytes jpeg_of_scans(std::uint32_t width, std::uint32_t height, int scans,
   return jpeg;
 }
 
-TEST(Bombs, scans_of_a_jpeg_are_counted) {
+TEST(Bombs, ScansOfAJpegAreCounted) {
   EXPECT_EQ(decode(jpeg_of_scans(16, 16, 250)).result.status, ReadStatus::truncated)
       << "few enough, though they hold nothing";
   const ReadResult many = decode(jpeg_of_scans(16, 16, 300)).result;
@@ -231,14 +231,14 @@ TEST(Bombs, scans_of_a_jpeg_are_counted) {
 }
 
 /// One scan, but of a coding that makes samples of nothing, slowly.
-TEST(Bombs, arithmetic_coding_counts_more) {
+TEST(Bombs, ArithmeticCodingCountsMore) {
   const ReadResult large = decode(jpeg_of_scans(16384, 5461, 1, 0xC9)).result;
   EXPECT_EQ(large.status, ReadStatus::too_large) << large.detail;
   EXPECT_NE(decode(jpeg_of_scans(16, 16, 1, 0xC9)).result.status, ReadStatus::too_large);
 }
 
 /// 9459 x 9459 pixels and codes for a hundred: known before pixels have cost more than themselves.
-TEST(Bombs, few_codes_for_a_large_gif) {
+TEST(Bombs, FewCodesForALargeGif) {
   const ImageFile& file = image_file("gif of a large screen and few codes");
   EXPECT_EQ(claimed(file.bytes), std::size_t{9459} * 9459 * 3);
   EXPECT_EQ(decode(file.bytes).result.status, ReadStatus::truncated);
@@ -246,7 +246,7 @@ TEST(Bombs, few_codes_for_a_large_gif) {
 
 /// Only the first image of an animation is decoded, whatever follows: what is not even looked at
 /// costs nothing.
-TEST(Bombs, images_of_a_gif_behind_the_first_cost_nothing) {
+TEST(Bombs, ImagesOfAGifBehindTheFirstCostNothing) {
   const ImageFile& one = image_file("gif with a palette of its image");
   const Bytes first = prefix(one.bytes, one.bytes.size() - 1);
   const Bytes image(first.begin() + 13, first.end());
@@ -293,7 +293,7 @@ Bytes tiff_of_tags(const Bytes& tiff, int tags, std::uint32_t bytes) {
 }
 
 /// libtiff keeps the values of tags that it does not know: 5 GB of a file of 1 MB.
-TEST(Bombs, tags_of_a_tiff_that_lie_on_each_other) {
+TEST(Bombs, TagsOfATiffThatLieOnEachOther) {
   const ImageFile& plain = image_file("tiff");
   if (!is_built(plain)) GTEST_SKIP() << "no libtiff in this build";
   ASSERT_EQ(plain.bytes[0], 'I');
@@ -309,7 +309,7 @@ TEST(Bombs, tags_of_a_tiff_that_lie_on_each_other) {
   EXPECT_EQ(decode(large).picture.rgb, plain.picture.rgb) << decode(large).result.detail;
 }
 
-TEST(Bombs, webp_beyond_the_pixels_is_refused_by_its_header) {
+TEST(Bombs, WebpBeyondThePixelsIsRefusedByItsHeader) {
   for (const char* name : {"webp lossless", "webp with alpha", "webp animated"}) {
     const ImageFile& file = image_file(name);
     if (!is_built(file)) GTEST_SKIP() << "no libwebp in this build";

@@ -23,7 +23,7 @@ int largest_difference(const Picture& a, const Picture& b) {
   return largest;
 }
 
-TEST(ImageFiles, are_what_other_programs_see) {
+TEST(ImageFiles, AreWhatOtherProgramsSee) {
   std::size_t good = 0;
   for (const ImageFile& file : image_files()) {
     if (!is_built(file)) continue;
@@ -38,7 +38,7 @@ TEST(ImageFiles, are_what_other_programs_see) {
   EXPECT_GT(good, 30u);
 }
 
-TEST(ImageFiles, are_unsupported_where_the_library_is_left_out) {
+TEST(ImageFiles, AreUnsupportedWhereTheLibraryIsLeftOut) {
   for (const char* name : {"webp", "tiff"}) {
     const ImageFile& file = image_file(name);
     if (is_built(file)) continue;
@@ -50,7 +50,7 @@ TEST(ImageFiles, are_unsupported_where_the_library_is_left_out) {
 
 /// Every beginning of every good file is refused, or shows what the whole file does: the pixels of
 /// a file that was cut are never those that happened to lie in memory.
-TEST(ImageFiles, cut_anywhere_give_no_other_pixels) {
+TEST(ImageFiles, CutAnywhereGiveNoOtherPixels) {
   for (const ImageFile& file : image_files()) {
     if (!is_built(file) || file.status != "ok") continue;
     const Decoded whole = decode(file.bytes);
@@ -65,7 +65,7 @@ TEST(ImageFiles, cut_anywhere_give_no_other_pixels) {
   }
 }
 
-TEST(FilledMemory, is_noticed) {
+TEST(FilledMemory, IsNoticed) {
   constexpr std::size_t kBytes = 5000;
   const auto heap = [&] {
     const std::unique_ptr<void, decltype(&std::free)> block(std::malloc(kBytes), std::free);
@@ -77,7 +77,7 @@ TEST(FilledMemory, is_noticed) {
 #endif
 }
 
-TEST(FilledMemory, does_not_show_in_pixels) {
+TEST(FilledMemory, DoesNotShowInPixels) {
   for (const ImageFile& file : image_files()) {
     const auto decoded = [&] { return decode(file.bytes); };
     const Decoded first = over_filled_memory(0x5A, decoded);
@@ -88,7 +88,7 @@ TEST(FilledMemory, does_not_show_in_pixels) {
   }
 }
 
-TEST(Libraries, are_named_with_the_version_that_runs) {
+TEST(Libraries, AreNamedWithTheVersionThatRuns) {
   EXPECT_TRUE(png_library().starts_with("libpng 1."));
   EXPECT_TRUE(webp_library().empty() || webp_library().starts_with("libwebp 1."));
   EXPECT_TRUE(tiff_library().empty() || tiff_library().starts_with("libtiff 4."));

@@ -69,7 +69,7 @@ class AnnotationsTest : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(AnnotationsTest, inat_splits_by_file_and_labels_by_super_category) {
+TEST_F(AnnotationsTest, InatSplitsByFileAndLabelsBySuperCategory) {
   write("train2017.json", annotations(10, {0, 5088, 1, -1, 5088}).dump());
   write("val2017.json", annotations(30, {1, 5088}).dump(1));
   write_bytes(folder_.path() / "train_val_images/Some folder/10.jpg",
@@ -93,7 +93,7 @@ TEST_F(AnnotationsTest, inat_splits_by_file_and_labels_by_super_category) {
   EXPECT_EQ(data.read(1, {8, 8, 3}, Resize::bilinear, pixels).status, ReadStatus::unreadable);
 }
 
-TEST_F(AnnotationsTest, coco_labels_by_category) {
+TEST_F(AnnotationsTest, CocoLabelsByCategory) {
   const std::string train = write("a/train.json", annotations(1, {0, 5088, 1, 1}).dump());
   const std::string val = write("a/val.json", annotations(9, {1}).dump());
   const DataSource one = open_data({.spec = "coco:" + train, .validation_split = 0});
@@ -104,7 +104,7 @@ TEST_F(AnnotationsTest, coco_labels_by_category) {
   EXPECT_EQ(one.dataset->name(0), path() + "/a/train_val_images/Some folder/1.jpg");
 }
 
-TEST_F(AnnotationsTest, balanced_limits_keep_as_many_of_each_class) {
+TEST_F(AnnotationsTest, BalancedLimitsKeepAsManyOfEachClass) {
   std::vector<int> categories(40, 0);
   categories.insert(categories.end(), 8, 5088);
   write("train2017.json", annotations(1, categories).dump());
@@ -126,7 +126,7 @@ TEST_F(AnnotationsTest, balanced_limits_keep_as_many_of_each_class) {
   EXPECT_NE(count(true, 12).second, count(true, 12, 2).second);
 }
 
-TEST_F(AnnotationsTest, what_is_no_json_object) {
+TEST_F(AnnotationsTest, WhatIsNoJsonObject) {
   for (const char* text : {"", "[]", "3", "\"images\"", "{", "{\"images\":[", "{}}", "{\"a\":1,}",
                            "{\"images\":[]} x", "\xFF\xFE", "{\"images\":\"\xC3\"}"}) {
     refusal(text);
@@ -135,7 +135,7 @@ TEST_F(AnnotationsTest, what_is_no_json_object) {
             std::string::npos);
 }
 
-TEST_F(AnnotationsTest, missing_and_wrong_members) {
+TEST_F(AnnotationsTest, MissingAndWrongMembers) {
   const Json good = annotations(1, {0, 5088});
   const auto with = [&](auto change) {
     Json json = good;
@@ -156,7 +156,7 @@ TEST_F(AnnotationsTest, missing_and_wrong_members) {
   expect_refused(with([](Json& j) { j["annotations"][0] = 3; }), "no object");
 }
 
-TEST_F(AnnotationsTest, doubled_and_unknown_ids) {
+TEST_F(AnnotationsTest, DoubledAndUnknownIds) {
   const Json good = annotations(1, {0, 5088});
   const auto with = [&](auto change) {
     Json json = good;
@@ -176,7 +176,7 @@ TEST_F(AnnotationsTest, doubled_and_unknown_ids) {
   EXPECT_NE(refusal(doubled).find("'file_name' twice"), std::string::npos);
 }
 
-TEST_F(AnnotationsTest, names_that_leave_the_folder) {
+TEST_F(AnnotationsTest, NamesThatLeaveTheFolder) {
   for (const std::string name :
        {"", "/etc/passwd", "../a.jpg", "a/../../b.jpg", "a/..", "a//b.jpg", "./a.jpg", "a/"}) {
     Json json = annotations(1, {0, 5088});
@@ -190,7 +190,7 @@ TEST_F(AnnotationsTest, names_that_leave_the_folder) {
   expect_refused(json, "length");
 }
 
-TEST_F(AnnotationsTest, data_that_cannot_be_trained_on) {
+TEST_F(AnnotationsTest, DataThatCannotBeTrainedOn) {
   const auto error = [&](const std::string& spec) {
     try {
       open_data({.spec = spec});

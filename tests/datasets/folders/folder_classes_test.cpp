@@ -21,7 +21,7 @@ class Classes : public OpenTest {
   }
 };
 
-TEST(ImageNames, endings_in_any_case) {
+TEST(ImageNames, EndingsInAnyCase) {
   for (const char* name : {"a.jpg", "a.JPEG", "a.jfif", "a.JPE", "a.png", "a.bmp", "a.gif",
                            "a.WebP", "a.tif", "a.TIFF", "b.c.jpg"}) {
     EXPECT_TRUE(is_picture_name(name)) << name;
@@ -35,7 +35,7 @@ TEST(ImageNames, endings_in_any_case) {
   }
 }
 
-TEST_F(Classes, an_empty_class_is_an_error_that_says_what_lies_in_it) {
+TEST_F(Classes, AnEmptyClassIsAnErrorThatSaysWhatLiesInIt) {
   add("cat/1.png"), add("dog/1.png"), add_folder("third");
   expect_refused({"'third' (its folder holds nothing)", "--allow-empty-classes"});
   for (int i = 0; i < 3; ++i) add_text("third/" + std::to_string(i) + ".HEIC", "x");
@@ -46,7 +46,7 @@ TEST_F(Classes, an_empty_class_is_an_error_that_says_what_lies_in_it) {
                   "classes 'fourth'"});
 }
 
-TEST_F(Classes, an_empty_class_that_is_allowed_stays_a_class) {
+TEST_F(Classes, AnEmptyClassThatIsAllowedStaysAClass) {
   add_class("cat", 4), add_class("emu", 4), add_text("cow/1.heic", "x");
   allow_empty_classes_ = true;
   const DataSource source = open_here(0.25);
@@ -59,7 +59,7 @@ TEST_F(Classes, an_empty_class_that_is_allowed_stays_a_class) {
   EXPECT_EQ(source.empty_classes, Names{"cow"});
 }
 
-TEST_F(Classes, names_of_parts_do_not_hide_an_empty_class) {
+TEST_F(Classes, NamesOfPartsDoNotHideAnEmptyClass) {
   struct Case {
     Names images, unread;
     std::string word;
@@ -89,14 +89,14 @@ TEST_F(Classes, names_of_parts_do_not_hide_an_empty_class) {
   EXPECT_EQ(classes(), (Names{"Recycled", "paper", "recycler"}));
 }
 
-TEST_F(Classes, an_empty_folder_with_the_name_of_a_part_is_none) {
+TEST_F(Classes, AnEmptyFolderWithTheNameOfAPartIsNone) {
   add("train/cat/1.png"), add("train/dog/1.png"), add_folder("train/val/deep");
   const DataSource source = open_here(0);
   EXPECT_EQ(source.dataset->classes(), (Names{"cat", "dog"}));
   EXPECT_NE(source.description.find("'train/val' (it holds no images)"), std::string::npos);
 }
 
-TEST_F(Classes, at_least_two_have_images) {
+TEST_F(Classes, AtLeastTwoHaveImages) {
   add("cat/1.png"), add_folder("cow"), add_folder("dog");
   allow_empty_classes_ = true;
   expect_refused({"one class, 'cat'", "'cow'"});
@@ -104,7 +104,7 @@ TEST_F(Classes, at_least_two_have_images) {
   expect_refused({"no images in '" + path() + "'"});
 }
 
-TEST_F(Classes, a_part_beside_training_may_lack_classes) {
+TEST_F(Classes, APartBesideTrainingMayLackClasses) {
   add("train/cat/1.png"), add("train/dog/1.png"), add("val/cat/1.png"), add_folder("val/dog");
   EXPECT_EQ(classes(), (Names{"cat", "dog"}));
   add_folder("val/emu");
@@ -122,7 +122,7 @@ TEST_F(Classes, a_part_beside_training_may_lack_classes) {
   EXPECT_EQ(classes(), (Names{"cat", "dog", "emu"}));
 }
 
-TEST_F(Classes, links_are_followed) {
+TEST_F(Classes, LinksAreFollowed) {
   add("cat/1.png"), add("dog/1.png"), add("elsewhere/a.png"), add("elsewhere/deep/b.png");
   fs::rename(folder_.path() / "elsewhere", folder_.path() / ".elsewhere");
   add_folder("cow");
@@ -139,7 +139,7 @@ TEST_F(Classes, links_are_followed) {
       << source.warnings[0];
 }
 
-TEST_F(Classes, links_that_lead_nowhere_or_back_are_counted) {
+TEST_F(Classes, LinksThatLeadNowhereOrBackAreCounted) {
   add("cat/1.png"), add("dog/1.png");
   link("..", "cat/up"), link(".", "cat/self"), link("none.png", "dog/gone.png");
   link("loop.png", "dog/loop.png"), link("../cat", "dog/other");
@@ -157,20 +157,20 @@ TEST_F(Classes, links_that_lead_nowhere_or_back_are_counted) {
              "dog/other/up: link to a folder above it"}));
 }
 
-TEST_F(Classes, a_class_folder_of_broken_links_is_empty) {
+TEST_F(Classes, AClassFolderOfBrokenLinksIsEmpty) {
   add("cat/1.png"), add("dog/1.png"), add_folder("cow");
   link("/nowhere/1.png", "cow/1.png"), link("/nowhere/2.png", "cow/2.png");
   expect_refused({"'cow' (its folder holds 2 broken links)"});
 }
 
-TEST_F(Classes, predict_lists_what_links_lead_to) {
+TEST_F(Classes, PredictListsWhatLinksLeadTo) {
   add("a/1.png"), add("b/2.webp"), add_folder("@eaDir");
   add("@eaDir/3.png"), link("../b", "a/b"), link("..", "a/up");
   EXPECT_EQ(make_data_pipeline().list_pictures(path("a")),
             (Names{path("a/1.png"), path("a/b/2.webp")}));
 }
 
-TEST_F(Classes, hard_links_under_two_labels_are_told) {
+TEST_F(Classes, HardLinksUnderTwoLabelsAreTold) {
   add("cat/1.png"), add("cat/2.png"), add("dog/1.png");
   fs::create_hard_link(folder_.path() / "cat/1.png", folder_.path() / "cat/copy.png");
   EXPECT_TRUE(open_here().warnings.empty()) << "one label";
@@ -182,7 +182,7 @@ TEST_F(Classes, hard_links_under_two_labels_are_told) {
   EXPECT_NE(source.warnings[0].find("'cat/1.png' of 'cat'"), std::string::npos);
 }
 
-TEST_F(Classes, a_class_that_cannot_be_decoded_is_an_error_unless_it_is_allowed) {
+TEST_F(Classes, AClassThatCannotBeDecodedIsAnErrorUnlessItIsAllowed) {
   const DataPipeline pipeline = make_data_pipeline();
   add_class("cat", 3), add_class("dog", 3);
   for (int i = 0; i < 3; ++i) add_text("third/" + std::to_string(i) + ".webp", "garbage");
@@ -220,13 +220,13 @@ TEST_F(Classes, a_class_that_cannot_be_decoded_is_an_error_unless_it_is_allowed)
   }
 }
 
-TEST_F(Classes, only_training_images_teach_a_class) {
+TEST_F(Classes, OnlyTrainingImagesTeachAClass) {
   for (const std::string name : {"train/cat", "train/dog", "val/emu"}) add(name + "/1.png");
   add_text("train/emu/1.png", "garbage");
   EXPECT_EQ(make_data_pipeline().check(open_here(), 1, {}).empty_classes, Names{"emu"});
 }
 
-TEST_F(Classes, a_packed_file_keeps_the_test_part) {
+TEST_F(Classes, APackedFileKeepsTheTestPart) {
   const DataPipeline pipeline = make_data_pipeline();
   for (const std::string part : {"train", "val", "test"}) {
     add("d/" + part + "/cat/1.png"), add("d/" + part + "/dog/1.png");

@@ -10,7 +10,7 @@ namespace {
 using Names = std::vector<std::string>;
 namespace fs = std::filesystem;
 
-TEST(PartName, is_told_by_words_in_any_case) {
+TEST(PartName, IsToldByWordsInAnyCase) {
   const std::vector<std::pair<Part, Names>> forms{
       {Part::train,
        {"train", "Train", "TRAIN_SET", "training", "training_set", "seg_train", "train_images",
@@ -41,7 +41,7 @@ TEST(PartName, is_told_by_words_in_any_case) {
   }
 }
 
-TEST_F(Layout, two_parts_train_and_validate) {
+TEST_F(Layout, TwoPartsTrainAndValidate) {
   const std::vector<std::pair<std::string, std::string>> pairs{{"train", "valid"},
                                                                {"training", "validation"},
                                                                {"train", "dev"},
@@ -69,7 +69,7 @@ TEST_F(Layout, two_parts_train_and_validate) {
   }
 }
 
-TEST_F(Layout, three_parts_train_validate_and_test) {
+TEST_F(Layout, ThreePartsTrainValidateAndTest) {
   const std::vector<Names> triples{{"train", "val", "test"},
                                    {"train", "valid", "eval"},
                                    {"training", "eval", "testing"},
@@ -92,7 +92,7 @@ TEST_F(Layout, three_parts_train_validate_and_test) {
   }
 }
 
-TEST_F(Layout, folders_that_hold_images_are_classes) {
+TEST_F(Layout, FoldersThatHoldImagesAreClasses) {
   add("test_tube/1.png"), add("train_station/1.png");
   EXPECT_EQ(classes(), (Names{"test_tube", "train_station"}));
   fs::remove_all(folder_.path() / "test_tube"), fs::remove_all(folder_.path() / "train_station");
@@ -100,7 +100,7 @@ TEST_F(Layout, folders_that_hold_images_are_classes) {
   EXPECT_EQ(classes(), (Names{"car", "ship", "train"}));
 }
 
-TEST_F(Layout, names_like_those_may_be_classes) {
+TEST_F(Layout, NamesLikeThoseMayBeClasses) {
   const std::vector<Names> cases{{"raw", "cooked"},
                                  {"clean", "dirty"},
                                  {"original", "fake"},
@@ -124,7 +124,7 @@ struct Packed {
   Names files, train, validation, unread;
 };
 
-TEST_F(Layout, parts_are_found_in_the_folders_that_they_are_packed_into) {
+TEST_F(Layout, PartsAreFoundInTheFoldersThatTheyArePackedInto) {
   const std::vector<Packed> cases{
       {{"asl_train/asl_train/A/1", "asl_train/asl_train/B/1", "asl_test/asl_test/A_test"},
        {"asl_train/asl_train/A/1.png", "asl_train/asl_train/B/1.png"},
@@ -158,18 +158,18 @@ TEST_F(Layout, parts_are_found_in_the_folders_that_they_are_packed_into) {
   EXPECT_EQ(unread(open_here(0)), Names{"train/labels/1.txt: no image by its name"});
 }
 
-TEST_F(Layout, valid_beside_invalid_is_a_class) {
+TEST_F(Layout, ValidBesideInvalidIsAClass) {
   add("valid/1.png"), add("invalid/1.png");
   EXPECT_EQ(classes(), (Names{"invalid", "valid"}));
 }
 
-TEST_F(Layout, classes_may_have_folders_of_their_own) {
+TEST_F(Layout, ClassesMayHaveFoldersOfTheirOwn) {
   add("Aves/heron/1.png"), add("Aves/stork/1.png"), add("Insecta/bee/1.png");
   add("Insecta/wasp/deep/1.png"), add("Reptilia/images/1.png"), add("Fungi/1.png");
   EXPECT_EQ(classes(), (Names{"Aves", "Fungi", "Insecta", "Reptilia"}));
 }
 
-TEST_F(Layout, classes_in_parts_may_have_folders_of_their_own) {
+TEST_F(Layout, ClassesInPartsMayHaveFoldersOfTheirOwn) {
   for (const std::string part : {"train", "val"}) {
     add(part + "/n01/images/1.JPEG"), add(part + "/n02/images/1.JPEG");
   }
@@ -178,7 +178,7 @@ TEST_F(Layout, classes_in_parts_may_have_folders_of_their_own) {
   EXPECT_EQ(source.validation.size(), 2u);
 }
 
-TEST_F(Layout, a_part_packed_into_a_folder_of_its_name_is_that_part) {
+TEST_F(Layout, APartPackedIntoAFolderOfItsNameIsThatPart) {
   add_part("seg_train/seg_train"), add_part("seg_test/seg_test"), add("seg_pred/seg_pred/1.jpg");
   const DataSource source = open_here();
   EXPECT_EQ(part(source, source.train),
@@ -190,7 +190,7 @@ TEST_F(Layout, a_part_packed_into_a_folder_of_its_name_is_that_part) {
   EXPECT_EQ(unread(source), (Names{"seg_pred/seg_pred/1.jpg: in a folder that is not used"}));
 }
 
-TEST_F(Layout, flat_names_of_one_part_beside_class_folders_of_the_other) {
+TEST_F(Layout, FlatNamesOfOnePartBesideClassFoldersOfTheOther) {
   for (const std::string part : {"val", "validation", "test", "Test"}) {
     add_part("train"), add(part + "/cat.9.png");
     const DataSource source = open_here();
@@ -202,7 +202,7 @@ TEST_F(Layout, flat_names_of_one_part_beside_class_folders_of_the_other) {
   }
 }
 
-TEST_F(Layout, unlabelled_images_for_testing_stay_out) {
+TEST_F(Layout, UnlabelledImagesForTestingStayOut) {
   add_class("train/cat", 10), add_class("train/dog", 10), add("test1/1.png"), add("test/2.png");
   const DataSource source = open_here(0.1);
   EXPECT_EQ(source.train.size(), 18u);
@@ -217,14 +217,14 @@ TEST_F(Layout, unlabelled_images_for_testing_stay_out) {
   EXPECT_EQ(open_here(0).train.size(), 8u);
 }
 
-TEST_F(Layout, unlabelled_images_beside_flat_names_stay_out) {
+TEST_F(Layout, UnlabelledImagesBesideFlatNamesStayOut) {
   add("cat.0.jpg"), add("dog.0.jpg"), add("test1/1.jpg");
   const DataSource source = open_here(0);
   EXPECT_EQ(names(source), (Names{"cat.0.jpg cat", "dog.0.jpg dog"}));
   EXPECT_EQ(unread(source), (Names{"test1/1.jpg: in a folder that is not used"}));
 }
 
-TEST_F(Layout, a_test_part_of_other_classes_is_left_out_where_another_part_validates) {
+TEST_F(Layout, ATestPartOfOtherClassesIsLeftOutWhereAnotherPartValidates) {
   add_part("train"), add_part("val"), add("test/unknown/1.png");
   const DataSource source = open_here();
   EXPECT_TRUE(source.test.empty());
@@ -234,7 +234,7 @@ TEST_F(Layout, a_test_part_of_other_classes_is_left_out_where_another_part_valid
   expect_refused({"test/unknown/1.png", "'unknown'"});
 }
 
-TEST_F(Layout, empty_parts) {
+TEST_F(Layout, EmptyParts) {
   add_part("train"), add_folder("val");
   expect_refused({path("val"), "nothing"});
   fs::remove_all(folder_.path() / "val");
@@ -249,7 +249,7 @@ TEST_F(Layout, empty_parts) {
   EXPECT_NE(source.description.find("'train' (it holds no images)"), std::string::npos);
 }
 
-TEST_F(Layout, folders_of_systems_are_no_classes) {
+TEST_F(Layout, FoldersOfSystemsAreNoClasses) {
   add("cat/1.png"), add("dog/1.png");
   for (const std::string name :
        {"@eaDir", "#recycle", "$RECYCLE.BIN", "$Recycle.Bin", "System Volume Information",
@@ -263,12 +263,12 @@ TEST_F(Layout, folders_of_systems_are_no_classes) {
   EXPECT_EQ(source.ignored, 0u);
 }
 
-TEST_F(Layout, folders_of_systems_are_no_parts) {
+TEST_F(Layout, FoldersOfSystemsAreNoParts) {
   add_part("train"), add_part("@eaDir"), add_part("__MACOSX/train"), add_part("val");
   EXPECT_EQ(classes(), (Names{"cat", "dog"}));
 }
 
-TEST_F(Layout, output_of_training_in_the_data_is_no_class) {
+TEST_F(Layout, OutputOfTrainingInTheDataIsNoClass) {
   add("cat/1.png"), add("dog/1.png");
   add_text("config.json", "{}"), add_text("metrics.jsonl", ""), add_text("weights.safetensors", "");
   add_text("train/events.out.tfevents.1.host", ""),
@@ -282,7 +282,7 @@ TEST_F(Layout, output_of_training_in_the_data_is_no_class) {
   EXPECT_EQ(source.ignored, 3u) << "the files beside the class folders";
 }
 
-TEST_F(Layout, output_of_training_beside_parts_leaves_them_as_they_are) {
+TEST_F(Layout, OutputOfTrainingBesidePartsLeavesThemAsTheyAre) {
   add_part("train"), add_part("test"), add_text("train/events.out.tfevents.1.host", "");
   add_text("validation/events.out.tfevents.2.host", ""), add_text("run/metrics.jsonl", "");
   const DataSource source = open_here();

@@ -32,7 +32,7 @@ class List : public OpenTest {
 
 const Names kTwo{"a.png|zebra", "b.png|ant"};
 
-TEST_F(List, separators_blanks_quotes_and_ends_of_lines) {
+TEST_F(List, SeparatorsBlanksQuotesAndEndsOfLines) {
   const std::vector<std::pair<std::string, std::string>> forms{
       {"1.tsv", "a.png\tzebra\nb.png\tant\n"},
       {"2.tsv", "\xEF\xBB\xBFpath\tlabel\r\na.png\tzebra\r\n\r\nb.png\tant"},
@@ -49,14 +49,14 @@ TEST_F(List, separators_blanks_quotes_and_ends_of_lines) {
   for (const auto& [name, text] : forms) EXPECT_EQ(rows(name, text), kTwo) << name;
 }
 
-TEST_F(List, quotes_keep_separators_quotes_and_lines) {
+TEST_F(List, QuotesKeepSeparatorsQuotesAndLines) {
   EXPECT_EQ(rows("q.csv", "\"with, comma.png\",\"big \"\"cat\"\"\"\n\"two\nlines.png\",ant\n"),
             (Names{"with, comma.png|big \"cat\"", "two\nlines.png|ant"}));
   EXPECT_EQ(rows("q.tsv", "5\" disk.png\tzebra\nwith, comma.png\tant\n"),
             (Names{"5\" disk.png|zebra", "with, comma.png|ant"}));
 }
 
-TEST_F(List, headers_name_the_columns) {
+TEST_F(List, HeadersNameTheColumns) {
   for (const std::string header :
        {"path,label", "filename,class", "image,label", "image_path,label", "File Name,Class Name",
         "img,target", "id,breed", "FILEPATH,CATEGORY", "image_id,class_id"}) {
@@ -68,7 +68,7 @@ TEST_F(List, headers_name_the_columns) {
             kTwo);
 }
 
-TEST_F(List, only_what_stands_above_the_rows_is_a_comment) {
+TEST_F(List, OnlyWhatStandsAboveTheRowsIsAComment) {
   EXPECT_EQ(rows("a.csv", "a.png,zebra\n#1.png,ant\n"), (Names{"a.png|zebra", "#1.png|ant"}));
   EXPECT_EQ(rows("b.csv", "#1.png,ant\na.png,zebra\n"), (Names{"#1.png|ant", "a.png|zebra"}));
   EXPECT_EQ(rows("c.csv", "#made, by hand\n# old.png,x\na.png,zebra\nb.png,ant\n"), kTwo);
@@ -76,7 +76,7 @@ TEST_F(List, only_what_stands_above_the_rows_is_a_comment) {
   expect_list_refused("e.csv", "a.png,zebra\n# a comment\nb.png,ant\n", {"line 2", "1 field"});
 }
 
-TEST_F(List, a_column_of_parts_divides_the_rows) {
+TEST_F(List, AColumnOfPartsDividesTheRows) {
   add("c.png"), add("d.png");
   struct Case {
     std::string header, train, validation, test;
@@ -108,7 +108,7 @@ TEST_F(List, a_column_of_parts_divides_the_rows) {
   EXPECT_NE(other.warnings[0].find("'z' of 'd.png'"), std::string::npos) << other.warnings[0];
 }
 
-TEST_F(List, columns_that_seem_to_say_the_part_are_refused) {
+TEST_F(List, ColumnsThatSeemToSayThePartAreRefused) {
   const std::string names = "path,label,";
   expect_list_refused("a.csv", names + "split\na.png,x,train\nb.png,y,other\n",
                       {"line 3", "'split'", "'other'"});
@@ -127,7 +127,7 @@ TEST_F(List, columns_that_seem_to_say_the_part_are_refused) {
   EXPECT_EQ(rows("h.csv", names + "dataset\na.png,zebra,ISIC\nb.png,ant,HAM\n"), kTwo);
 }
 
-TEST_F(List, what_may_be_a_header_is_refused) {
+TEST_F(List, WhatMayBeAHeaderIsRefused) {
   expect_list_refused("h.csv", "bild,art\na.png,zebra\nb.png,ant\n",
                       {"line 1", "header", "'bild'"});
   expect_list_refused("h.csv", "path,label,class\na.png,zebra,x\n",
@@ -138,7 +138,7 @@ TEST_F(List, what_may_be_a_header_is_refused) {
       << "its class comes up again";
 }
 
-TEST_F(List, rows_that_do_not_fit_are_refused_with_their_line) {
+TEST_F(List, RowsThatDoNotFitAreRefusedWithTheirLine) {
   expect_list_refused("a.tsv", "a.png\tx\nb.png x\n",
                       {"a.tsv' line 2", "1 field where line 1 has 2"});
   expect_list_refused("b.csv", "a.png,x\n\nwith, comma.png,y\n", {"line 3", "3 fields", "quotes"});
@@ -154,7 +154,7 @@ TEST_F(List, rows_that_do_not_fit_are_refused_with_their_line) {
   expect_list_refused("k.csv", "path,label\n", {"k.csv", "names no images"});
 }
 
-TEST_F(List, other_encodings_are_named) {
+TEST_F(List, OtherEncodingsAreNamed) {
   const std::string text = "a.png,zebra\nb.png,ant\n";
   std::string little = "\xFF\xFE", big = "\xFE\xFF", bare, wide;
   for (const char c : text) {
@@ -169,7 +169,7 @@ TEST_F(List, other_encodings_are_named) {
   expect_list_refused("z.csv", text + std::string("a\0.png,ant\n", 11), {"line 3", "zero byte"});
 }
 
-TEST_F(List, a_file_under_two_labels_is_told) {
+TEST_F(List, AFileUnderTwoLabelsIsTold) {
   fs::create_symlink(path("b.png"), path("c.png"));
   add_text("one.csv", "a.png,x\nb.png,y\na.png,x\n");
   EXPECT_TRUE(open(path("one.csv")).warnings.empty()) << "twice under one label";
@@ -186,7 +186,7 @@ TEST_F(List, a_file_under_two_labels_is_told) {
             std::string::npos);
 }
 
-TEST_F(List, images_are_read_from_the_folder_of_the_list) {
+TEST_F(List, ImagesAreReadFromTheFolderOfTheList) {
   add("pictures/c.png");
   add_text("list.csv", "pictures/c.png,zebra\n" + path("b.png") + ",ant\n");
   const DataSource source = open(path("list.csv"), 0);

@@ -16,7 +16,7 @@ struct Refused {
   Names files, words;
 };
 
-TEST_F(RefusedLayout, what_is_most_likely_no_class_is_refused) {
+TEST_F(RefusedLayout, WhatIsMostLikelyNoClassIsRefused) {
   const std::vector<Refused> cases{
       // A copy of the data beside its classes.
       {{"no/1", "yes/1", "brain_tumor_dataset/no/1", "brain_tumor_dataset/yes/1"},
@@ -62,7 +62,7 @@ TEST_F(RefusedLayout, what_is_most_likely_no_class_is_refused) {
   }
 }
 
-TEST_F(RefusedLayout, two_folders_for_one_part_are_refused) {
+TEST_F(RefusedLayout, TwoFoldersForOnePartAreRefused) {
   for (const auto& [one, other] :
        std::vector<std::pair<std::string, std::string>>{{"train", "training"},
                                                         {"val", "valid"},
@@ -77,7 +77,7 @@ TEST_F(RefusedLayout, two_folders_for_one_part_are_refused) {
   expect_refused({"'eval'", "'test'"});
 }
 
-TEST_F(RefusedLayout, parts_without_one_for_training_are_refused) {
+TEST_F(RefusedLayout, PartsWithoutOneForTrainingAreRefused) {
   add_part("val"), add_part("test");
   expect_refused({"'test', 'val'", "--data " + path("test")});
   fs::remove_all(folder_.path() / "test");
@@ -85,7 +85,7 @@ TEST_F(RefusedLayout, parts_without_one_for_training_are_refused) {
   expect_refused({"'val'"});
 }
 
-TEST_F(RefusedLayout, what_lies_beside_parts_is_refused_unless_it_holds_no_image) {
+TEST_F(RefusedLayout, WhatLiesBesidePartsIsRefusedUnlessItHoldsNoImage) {
   add_part("train"), add_part("val"), add_text("labels/a.txt", "x");
   EXPECT_EQ(classes(), (Names{"cat", "dog"}));
   add("cow/1.png");
@@ -98,7 +98,7 @@ TEST_F(RefusedLayout, what_lies_beside_parts_is_refused_unless_it_holds_no_image
   expect_refused({"'train'", "'train_images'"});
 }
 
-TEST_F(RefusedLayout, part_or_class_is_refused) {
+TEST_F(RefusedLayout, PartOrClassIsRefused) {
   for (const std::string name : {"test", "val", "training", "dev", "prediction"}) {
     add("cat/1.png"), add("dog/1.png"), add(name + "/1.png");
     expect_refused({"'" + name + "'", "'cat', 'dog'", "rename"});
@@ -106,7 +106,7 @@ TEST_F(RefusedLayout, part_or_class_is_refused) {
   }
 }
 
-TEST_F(RefusedLayout, parts_whose_images_have_no_labels_are_refused) {
+TEST_F(RefusedLayout, PartsWhoseImagesHaveNoLabelsAreRefused) {
   add("train/1.png"), add("valid/1.png"), add("test/1.png");
   expect_refused({"'test', 'train', 'valid'", "no labels"});
   for (const std::string part : {"train", "valid", "test"}) {  // as detectors have them
@@ -119,7 +119,7 @@ TEST_F(RefusedLayout, parts_whose_images_have_no_labels_are_refused) {
   expect_refused({"'valid'", "no labels"});
 }
 
-TEST_F(RefusedLayout, copies_of_one_data_set_are_no_classes) {
+TEST_F(RefusedLayout, CopiesOfOneDataSetAreNoClasses) {
   for (const auto& [one, other] : std::vector<std::pair<std::string, std::string>>{
            {"fold1", "fold2"}, {"amazon/images", "webcam/images"}, {"a", "b"}}) {
     add_part(one), add_part(other);
@@ -131,12 +131,12 @@ TEST_F(RefusedLayout, copies_of_one_data_set_are_no_classes) {
   expect_refused({"'cat'", "'dog'", "'train', 'val'"});
 }
 
-TEST_F(RefusedLayout, parts_in_parts_are_refused) {
+TEST_F(RefusedLayout, PartsInPartsAreRefused) {
   add_part("train/train"), add_part("train/val"), add_part("val");
   expect_refused({"'train'", path("train")});
 }
 
-TEST_F(RefusedLayout, one_folder_around_all_is_named) {
+TEST_F(RefusedLayout, OneFolderAroundAllIsNamed) {
   add_part("archive");
   expect_refused({"one class, 'archive'", "--data " + path("archive")});
 }

@@ -64,7 +64,7 @@ class CifarTest : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(CifarTest, parts_labels_names_and_pixels) {
+TEST_F(CifarTest, PartsLabelsNamesAndPixels) {
   for (const char* folder : {"", "/cifar-10-batches-bin"}) {
     const DataSource source = open_data({.spec = "cifar10:" + path(folder)});
     const Dataset& data = *source.dataset;
@@ -87,7 +87,7 @@ TEST_F(CifarTest, parts_labels_names_and_pixels) {
   }
 }
 
-TEST_F(CifarTest, is_resized_as_any_picture) {
+TEST_F(CifarTest, IsResizedAsAnyPicture) {
   const auto data = open_cifar(Cifar::ten, path()).dataset;
   Picture picture{32, 32, Bytes(kPixels)};
   data->read(1, {32, 32, 3}, Resize::bilinear, picture.rgb);
@@ -100,7 +100,7 @@ TEST_F(CifarTest, is_resized_as_any_picture) {
   }
 }
 
-TEST_F(CifarTest, without_test_file_it_is_split) {
+TEST_F(CifarTest, WithoutTestFileItIsSplit) {
   std::filesystem::remove(folder_.path() / "cifar-10-batches-bin/test_batch.bin");
   const DataSource source =
       open_data({.spec = "cifar10:" + path(), .validation_split = 0, .seed = 1});
@@ -108,7 +108,7 @@ TEST_F(CifarTest, without_test_file_it_is_split) {
   EXPECT_NE(source.description.find("no test_batch.bin"), std::string::npos);
 }
 
-TEST_F(CifarTest, names_are_known_where_the_file_is_missing_and_checked_where_it_is_not) {
+TEST_F(CifarTest, NamesAreKnownWhereTheFileIsMissingAndCheckedWhereItIsNot) {
   std::filesystem::remove(folder_.path() / "cifar-10-batches-bin/batches.meta.txt");
   EXPECT_EQ(open_cifar(Cifar::ten, path()).dataset->classes()[6], "frog");
   for (const char* names : {"", "a\nb\n", "a\na\nb\nc\nd\ne\nf\ng\nh\ni\n"}) {
@@ -117,7 +117,7 @@ TEST_F(CifarTest, names_are_known_where_the_file_is_missing_and_checked_where_it
   expect_refused("batches.meta.txt", Bytes(70'000, 'x'), "class names");
 }
 
-TEST_F(CifarTest, one_byte_short_or_long_and_nothing) {
+TEST_F(CifarTest, OneByteShortOrLongAndNothing) {
   const Bytes good = records({{3}, {9}, {0}});
   Bytes longer = good;
   longer.push_back(0);
@@ -126,12 +126,12 @@ TEST_F(CifarTest, one_byte_short_or_long_and_nothing) {
   expect_refused("data_batch_1.bin", {}, "0 bytes");
 }
 
-TEST_F(CifarTest, labels_out_of_range) {
+TEST_F(CifarTest, LabelsOutOfRange) {
   expect_refused("test_batch.bin", records({{1}, {10}}), "record 1 has the label 10");
   expect_refused("test_batch.bin", records({{255}}), "label 255");
 }
 
-TEST_F(CifarTest, the_fingerprint_hangs_on_every_byte) {
+TEST_F(CifarTest, TheFingerprintHangsOnEveryByte) {
   const auto print = [&] { return open_cifar(Cifar::ten, path()).dataset->fingerprint(); };
   const auto first = print();
   EXPECT_EQ(print(), first);
@@ -141,7 +141,7 @@ TEST_F(CifarTest, the_fingerprint_hangs_on_every_byte) {
   EXPECT_NE(print(), first);
 }
 
-TEST(Cifar100, fine_labels_count) {
+TEST(Cifar100, FineLabelsCount) {
   TemporaryFolder folder;
   const auto path = folder.path().string();
   write_bytes(folder.path() / "train.bin", records({{19, 99}, {0, 1}}));
@@ -166,7 +166,7 @@ TEST(Cifar100, fine_labels_count) {
 }
 
 /// Pickles can run programs: they are refused by their names, with what to do.
-TEST_F(CifarTest, pickles_are_refused) {
+TEST_F(CifarTest, PicklesAreRefused) {
   TemporaryFolder pickles;
   const auto refused = [&](const std::string& spec) {
     const std::string message = error(spec);
@@ -186,7 +186,7 @@ TEST_F(CifarTest, pickles_are_refused) {
   refused("cifar100:" + hundred.path().string());
 }
 
-TEST_F(CifarTest, a_folder_of_another_form_is_told_its_name) {
+TEST_F(CifarTest, AFolderOfAnotherFormIsToldItsName) {
   EXPECT_NE(error(path("/cifar-10-batches-bin")).find("--data cifar10:"), std::string::npos);
   EXPECT_NE(error(path()).find("--data cifar10:"), std::string::npos);
   EXPECT_NE(error("cifar10:" + path("/none")).find("does not exist"), std::string::npos);

@@ -58,7 +58,7 @@ class Idx : public testing::Test {
   Bytes images_, labels_;
 };
 
-TEST_F(Idx, parts_labels_and_pixels) {
+TEST_F(Idx, PartsLabelsAndPixels) {
   const DataSource source = open_data({.spec = "idx:" + path()});
   const Dataset& data = *source.dataset;
   EXPECT_EQ(source.train.size(), 4u);
@@ -74,7 +74,7 @@ TEST_F(Idx, parts_labels_and_pixels) {
   }
 }
 
-TEST_F(Idx, gzip_and_plain_are_the_same) {
+TEST_F(Idx, GzipAndPlainAreTheSame) {
   const auto plain = open_idx(path()).dataset->fingerprint();
   remove(kTrainImages), remove(kTestLabels);
   write(std::string(kTrainImages) + ".gz", gzip_of(images_));
@@ -82,14 +82,14 @@ TEST_F(Idx, gzip_and_plain_are_the_same) {
   EXPECT_EQ(open_idx(path()).dataset->fingerprint(), plain);
 }
 
-TEST_F(Idx, without_test_part_it_is_split) {
+TEST_F(Idx, WithoutTestPartItIsSplit) {
   remove(kTestImages), remove(kTestLabels);
   EXPECT_FALSE(open_idx(path()).has_test);
   remove(kTrainLabels);
   EXPECT_NE(error().find(kTrainLabels), std::string::npos);
 }
 
-TEST_F(Idx, one_byte_short_or_long) {
+TEST_F(Idx, OneByteShortOrLong) {
   Bytes longer = images_;
   longer.push_back(0);
   expect_refused(kTrainImages, longer, images_);
@@ -102,7 +102,7 @@ TEST_F(Idx, one_byte_short_or_long) {
   expect_refused(kTrainLabels, prefix(labels_, labels_.size() - 1), labels_);
 }
 
-TEST_F(Idx, damaged_gzip) {
+TEST_F(Idx, DamagedGzip) {
   remove(kTrainImages);
   const std::string name = std::string(kTrainImages) + ".gz";
   const Bytes packed = gzip_of(images_);
@@ -114,14 +114,14 @@ TEST_F(Idx, damaged_gzip) {
   expect_refused(name, gzip_of(longer), packed);
 }
 
-TEST_F(Idx, wrong_magic) {
+TEST_F(Idx, WrongMagic) {
   for (const std::uint32_t magic : {0x801u, 0x80Du, 0x3080000u, 0x1F8B0803u}) {
     expect_refused(kTrainImages, patched(images_, 0, magic, 4), images_);
   }
   expect_refused(kTrainLabels, patched(labels_, 0, 0x803, 4), labels_);
 }
 
-TEST_F(Idx, sides_whose_product_overflows) {
+TEST_F(Idx, SidesWhoseProductOverflows) {
   // 2^32 - 1 cubed is more than 2^64; 2^24 * 2^20 * 2^20 is 2^64 exactly, which wraps to 0.
   const Bytes huge =
       patched(patched(patched(images_, 4, 0xFFFFFFFF, 4), 8, 0xFFFFFFFF, 4), 12, 0xFFFFFFFF, 4);
@@ -132,24 +132,24 @@ TEST_F(Idx, sides_whose_product_overflows) {
   expect_refused(kTrainImages, patched(images_, 8, 0, 4), images_);
 }
 
-TEST_F(Idx, a_header_that_claims_gigabytes_takes_no_memory) {
+TEST_F(Idx, AHeaderThatClaimsGigabytesTakesNoMemory) {
   // 60,000 pictures of 1000x1000 in a file of 40 bytes: refused after reading those.
   const Bytes claims = patched(patched(patched(images_, 4, 60'000, 4), 8, 1000, 4), 12, 1000, 4);
   expect_refused(kTrainImages, claims, images_);
 }
 
-TEST_F(Idx, counts_that_differ) {
+TEST_F(Idx, CountsThatDiffer) {
   expect_refused(kTrainLabels, idx_of({3}, {2, 0, 1}), labels_);
   EXPECT_NO_THROW(open_idx(path()));
 }
 
-TEST_F(Idx, no_pictures) {
+TEST_F(Idx, NoPictures) {
   write(kTrainImages, idx_of({0, 3, 2}, {}));
   write(kTrainLabels, idx_of({0}, {}));
   EXPECT_NE(error().find("no images"), std::string::npos);
 }
 
-TEST(IdxFashion, debians_package_is_known_by_its_labels) {
+TEST(IdxFashion, DebiansPackageIsKnownByItsLabels) {
   const std::string folder = "/usr/share/datasets/fashion-mnist";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "dataset-fashion-mnist is not installed";
   const DataSource source = open_data({.spec = "idx:" + folder});

@@ -62,7 +62,7 @@ class Packed : public testing::Test {
   DataPipeline pipeline_ = make_data_pipeline();
 };
 
-TEST_F(Packed, holds_what_was_packed) {
+TEST_F(Packed, HoldsWhatWasPacked) {
   const DataSource from = source();
   const PackReport report = pack(from);
   EXPECT_EQ(report.pictures, 10u);
@@ -86,13 +86,13 @@ TEST_F(Packed, holds_what_was_packed) {
   }
 }
 
-TEST_F(Packed, without_a_validation_part_it_is_split_when_it_is_read) {
+TEST_F(Packed, WithoutAValidationPartItIsSplitWhenItIsRead) {
   pack(source(0));
   const DataSource packed = pipeline_.open({.spec = file(), .validation_split = 0.2, .seed = 4});
   EXPECT_EQ(packed.validation, source(0.2).validation);
 }
 
-TEST_F(Packed, six_fold_of_packed_pictures_copies_none) {
+TEST_F(Packed, SixFoldOfPackedPicturesCopiesNone) {
   pack(source());
   const DataSource packed = pipeline_.open({.spec = file(), .expand = Expand::six});
   const DecodedData data = decode(packed);
@@ -101,7 +101,7 @@ TEST_F(Packed, six_fold_of_packed_pictures_copies_none) {
   EXPECT_EQ(data.train.turns[5], Turn::by_270);
 }
 
-TEST_F(Packed, another_size_or_resize_is_refused_with_the_one_that_it_has) {
+TEST_F(Packed, AnotherSizeOrResizeIsRefusedWithTheOneThatItHas) {
   pack(source(), Resize::nearest);
   const DataSource packed = pipeline_.open({.spec = file()});
   const auto refusal = [&](Shape image, Resize resize) {
@@ -122,7 +122,7 @@ TEST_F(Packed, another_size_or_resize_is_refused_with_the_one_that_it_has) {
   EXPECT_EQ(decode(packed, Resize::nearest).train.size(), 8u);
 }
 
-TEST_F(Packed, damaged_pictures_are_left_out_and_named) {
+TEST_F(Packed, DamagedPicturesAreLeftOutAndNamed) {
   write_bytes(folder_.path() / "p/cat/4.png", bytes_of("no picture"));
   const PackReport report = pack(source());
   EXPECT_EQ(report.pictures, 9u);
@@ -131,7 +131,7 @@ TEST_F(Packed, damaged_pictures_are_left_out_and_named) {
   EXPECT_EQ(decode(pipeline_.open({.spec = file()})).bad.size(), 0u);
 }
 
-TEST_F(Packed, a_changed_pixel_is_found) {
+TEST_F(Packed, AChangedPixelIsFound) {
   pack(source());
   Bytes bytes = content_of(file());
   bytes[bytes.size() - 1] ^= 1;  // of the last picture
@@ -144,7 +144,7 @@ TEST_F(Packed, a_changed_pixel_is_found) {
 }
 
 /// Every byte before the pixels counts.
-TEST_F(Packed, a_changed_byte_before_the_pixels_is_found) {
+TEST_F(Packed, AChangedByteBeforeThePixelsIsFound) {
   pack(source());
   const Bytes good = content_of(file());
   for (std::size_t at = 0; at < kPackedAlign; at += at < 400 ? 1 : 61) {
@@ -166,7 +166,7 @@ TEST_F(Packed, a_changed_byte_before_the_pixels_is_found) {
 }
 
 /// Headers whose checksum is right: what a hostile hand would write.
-TEST_F(Packed, impossible_headers_are_refused) {
+TEST_F(Packed, ImpossibleHeadersAreRefused) {
   pack(source());
   const Bytes good = content_of(file());
   const auto refused = [&](std::size_t at, std::uint64_t value, std::size_t size,
@@ -206,7 +206,7 @@ TEST_F(Packed, impossible_headers_are_refused) {
   refused(84, 7, 4, "part 7");
 }
 
-TEST_F(Packed, names_are_as_many_as_claimed) {
+TEST_F(Packed, NamesAreAsManyAsClaimed) {
   pack(source());
   Bytes bytes = content_of(file());
   const std::size_t dog = position_of(bytes, std::string_view("\0dog\0", 5));
@@ -218,7 +218,7 @@ TEST_F(Packed, names_are_as_many_as_claimed) {
   EXPECT_NE(error().find("class twice"), std::string::npos);
 }
 
-TEST_F(Packed, wrong_requests) {
+TEST_F(Packed, WrongRequests) {
   const auto code = [&](const PackRequest& request, const DataSource& from) {
     try {
       pipeline_.pack(from, request);

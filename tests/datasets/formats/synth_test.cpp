@@ -14,7 +14,7 @@ namespace cputrain {
 namespace {
 
 /// PNG keeps every pixel, so the files hold what --data synthetic draws; JPEG comes near.
-TEST(Synth, writes_the_synthetic_pictures_into_class_folders) {
+TEST(Synth, WritesTheSyntheticPicturesIntoClassFolders) {
   const DataPipeline pipeline = make_data_pipeline();
   for (const std::string format : {"png", "bmp", "jpeg"}) {
     TemporaryFolder folder;

@@ -15,7 +15,7 @@ std::vector<std::uint8_t> picture(const Dataset& data, std::size_t index, Shape 
   return pixels;
 }
 
-TEST(Synthetic, is_a_function_of_seed_and_index) {
+TEST(Synthetic, IsAFunctionOfSeedAndIndex) {
   const Shape image{40, 24, 3};
   const auto data = make_synthetic_dataset(10, 1), larger = make_synthetic_dataset(1000, 1),
              other = make_synthetic_dataset(10, 2);
@@ -26,7 +26,7 @@ TEST(Synthetic, is_a_function_of_seed_and_index) {
   EXPECT_NE(data->fingerprint(), other->fingerprint());
 }
 
-TEST(Synthetic, classes_are_balanced_and_no_stride_meets_one_only) {
+TEST(Synthetic, ClassesAreBalancedAndNoStrideMeetsOneOnly) {
   const auto data = make_synthetic_dataset(960, 3);
   for (const std::size_t stride : {1u, 2u, 3u, 96u}) {
     std::array<int, 2> count{};
@@ -41,7 +41,7 @@ TEST(Synthetic, classes_are_balanced_and_no_stride_meets_one_only) {
 
 /// What the classes differ in, and how much the mean colour tells: a threshold on red minus blue,
 /// the best that the mean has, must not separate them.
-TEST(Synthetic, edges_tell_the_classes_apart_and_the_mean_colour_does_not) {
+TEST(Synthetic, EdgesTellTheClassesApartAndTheMeanColourDoesNot) {
   const Shape image{64, 64, 3};
   const auto data = make_synthetic_dataset(400, 4);
   int right_by_mean = 0, right_by_edges = 0;

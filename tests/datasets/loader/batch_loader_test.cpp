@@ -53,7 +53,7 @@ std::vector<std::uint32_t> samples_of_epoch(const ImageSet& set, const Layout& l
   return all;
 }
 
-TEST(Loader, every_sample_once_an_epoch_in_one_order_at_any_rank_count) {
+TEST(Loader, EverySampleOnceAnEpochInOneOrderAtAnyRankCount) {
   const MadeSet made(203, {2, 2, 3});
   for (const std::size_t batch : {1u, 5u, 32u, 101u, 203u, 1024u}) {
     for (const int epoch : {0, 3}) {
@@ -71,7 +71,7 @@ TEST(Loader, every_sample_once_an_epoch_in_one_order_at_any_rank_count) {
   }
 }
 
-TEST(Loader, strided_ranks_have_every_nth_image_of_the_same_order) {
+TEST(Loader, StridedRanksHaveEveryNthImageOfTheSameOrder) {
   const MadeSet made(203, {2, 2, 3});
   const auto sorted_steps = [&](int ranks, const PlanOptions& options, int epoch) {
     auto all = samples_of_epoch(made.set(), {ranks, 203, 20, 3, options}, {.seed = 9}, epoch);
@@ -85,7 +85,7 @@ TEST(Loader, strided_ranks_have_every_nth_image_of_the_same_order) {
   }
 }
 
-TEST(Loader, generators_draw_the_same_images_on_every_rank) {
+TEST(Loader, GeneratorsDrawTheSameImagesOnEveryRank) {
   const MadeSet made(100, {1, 1, 3});
   const auto all = samples_of_epoch(made.set(), {2, 100, 8, 4, {.sharding = Sharding::generator}},
                                     {.seed = 3}, 0);
@@ -97,7 +97,7 @@ TEST(Loader, generators_draw_the_same_images_on_every_rank) {
   }
 }
 
-TEST(Loader, the_batch_grows_between_epochs) {
+TEST(Loader, TheBatchGrowsBetweenEpochs) {
   const MadeSet made(50, {1, 1, 3});
   const BatchPlan plan(50, 8, 64, 0, 1, {.accumulate = 2, .growth = {{1, 3}}});
   const auto source = make_batch_loader(made.set(), plan, {.seed = 4});
@@ -112,7 +112,7 @@ TEST(Loader, the_batch_grows_between_epochs) {
   expect_sizes({2, 24});
 }
 
-TEST(Loader, order_hangs_on_seed_and_epoch) {
+TEST(Loader, OrderHangsOnSeedAndEpoch) {
   const MadeSet made(50, {1, 1, 3});
   const Layout layout{1, 50, 7, 7};
   const auto order = [&](std::uint64_t seed, int epoch, bool shuffle = true) {
@@ -124,7 +124,7 @@ TEST(Loader, order_hangs_on_seed_and_epoch) {
   EXPECT_EQ(order(1, 5, false), made.set().samples);
 }
 
-TEST(Loader, images_labels_and_samples_belong_together_and_no_pixel_is_copied) {
+TEST(Loader, ImagesLabelsAndSamplesBelongTogetherAndNoPixelIsCopied) {
   const MadeSet made(23, {3, 2, 3});
   const auto source = make_batch_loader(made.set(), BatchPlan(23, 6, 4, 0, 1), {.seed = 2});
   for (int call = 0; call < 20; ++call) {
@@ -137,7 +137,7 @@ TEST(Loader, images_labels_and_samples_belong_together_and_no_pixel_is_copied) {
   }
 }
 
-TEST(Loader, goes_on_into_the_next_epoch_and_seeks_anywhere) {
+TEST(Loader, GoesOnIntoTheNextEpochAndSeeksAnywhere) {
   const MadeSet made(10, {1, 1, 3});
   const BatchPlan plan(10, 4, 2, 0, 1);
   const auto source = make_batch_loader(made.set(), plan, {.seed = 4});
@@ -164,7 +164,7 @@ TEST(Loader, goes_on_into_the_next_epoch_and_seeks_anywhere) {
   }
 }
 
-TEST(Loader, nothing_to_do_gives_empty_batches) {
+TEST(Loader, NothingToDoGivesEmptyBatches) {
   const MadeSet none(0, {4, 4, 3}), two(2, {4, 4, 3});
   const auto empty = make_batch_loader(none.set(), BatchPlan(0, 8, 4, 0, 2), {});
   for (int i = 0; i < 5; ++i) EXPECT_EQ(empty->next().size(), 0);
@@ -176,7 +176,7 @@ TEST(Loader, nothing_to_do_gives_empty_batches) {
   EXPECT_EQ(images, 2);
 }
 
-TEST(Loader, may_be_destroyed_at_any_time) {
+TEST(Loader, MayBeDestroyedAtAnyTime) {
   const MadeSet made(64, {16, 16, 3});
   for (int i = 0; i < 200; ++i) {
     const auto source =
@@ -187,7 +187,7 @@ TEST(Loader, may_be_destroyed_at_any_time) {
   }
 }
 
-TEST(Loader, augmentation_is_a_function_of_seed_epoch_and_sample) {
+TEST(Loader, AugmentationIsAFunctionOfSeedEpochAndSample) {
   const MadeSet made(40, {4, 4, 3});
   // What every sample looks like in an epoch, by sample.
   const auto pictures = [&](int ranks, std::size_t batch, int epoch, std::uint64_t seed,
@@ -218,7 +218,7 @@ TEST(Loader, augmentation_is_a_function_of_seed_epoch_and_sample) {
   EXPECT_NE(pictures(1, 40, 2, 7), base);
 }
 
-TEST(Loader, samples_come_as_the_set_turns_them) {
+TEST(Loader, SamplesComeAsTheSetTurnsThem) {
   const MadeSet made(6, {2, 2, 3});
   ImageSet set = made.set();
   set.pixels.assign(6, made.set().pixels[0]);  // one picture, six samples
@@ -237,7 +237,7 @@ TEST(Loader, samples_come_as_the_set_turns_them) {
   }
 }
 
-TEST(Loader, turns_by_90_degrees_need_square_pictures) {
+TEST(Loader, TurnsBy90DegreesNeedSquarePictures) {
   const MadeSet made(4, {4, 6, 3});
   try {
     make_batch_loader(made.set(), BatchPlan(4, 4, 4, 0, 1), {.augment = {.six = true}});

@@ -13,7 +13,7 @@ namespace cputrain {
 namespace {
 
 /// The limit must do the same work: with other settings its pixels would differ.
-TEST(BenchInput, limit_decodes_to_the_same_pixels) {
+TEST(BenchInput, LimitDecodesToTheSamePixels) {
   TurboDecoder codec;
   for (const auto& [width, height] : {std::pair{67, 45}, {640, 3}, {16, 200}}) {
     for (const JpegKind kind : {JpegKind::rgb, JpegKind::progressive, JpegKind::grey}) {
@@ -27,7 +27,7 @@ TEST(BenchInput, limit_decodes_to_the_same_pixels) {
   }
 }
 
-TEST(BenchInput, limit_refuses_what_is_damaged) {
+TEST(BenchInput, LimitRefusesWhatIsDamaged) {
   TurboDecoder codec;
   const Bytes whole = jpeg_of(smooth_picture(60, 40));
   EXPECT_TRUE(codec.decode(prefix(whole, whole.size() / 2)).empty());
@@ -54,7 +54,7 @@ class BenchInputRun : public testing::Test {
                                    .repeat = 3};
 };
 
-TEST_F(BenchInputRun, times_every_stage_once_a_round) {
+TEST_F(BenchInputRun, TimesEveryStageOnceARound) {
   for (const char* name : {"cat/1.jpg", "cat/2.jpg", "dog/1.jpg"}) {
     write(name, jpeg_of(smooth_picture(50, 40)));
   }
@@ -76,7 +76,7 @@ TEST_F(BenchInputRun, times_every_stage_once_a_round) {
   }
 }
 
-TEST_F(BenchInputRun, refuses_data_without_a_jpeg) {
+TEST_F(BenchInputRun, RefusesDataWithoutAJpeg) {
   write("cat/1.png", png_of(smooth_picture(9, 9)));
   write("dog/1.png", png_of(smooth_picture(8, 9)));
   try {

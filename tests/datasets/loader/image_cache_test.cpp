@@ -88,7 +88,7 @@ class Cache : public testing::Test {
   DataPipeline pipeline_ = make_data_pipeline();
 };
 
-TEST_F(Cache, holds_what_the_data_set_reads) {
+TEST_F(Cache, HoldsWhatTheDataSetReads) {
   write_good_pictures();
   const DataSource source = open();
   const auto comm = make_solo();
@@ -109,7 +109,7 @@ TEST_F(Cache, holds_what_the_data_set_reads) {
   }
 }
 
-TEST_F(Cache, bad_files_are_left_out_and_named_the_same_on_every_rank) {
+TEST_F(Cache, BadFilesAreLeftOutAndNamedTheSameOnEveryRank) {
   write_good_pictures();
   const Bytes good = jpeg_of(smooth_picture(160, 120));
   write("cat/zero.jpg", {});
@@ -146,7 +146,7 @@ TEST_F(Cache, bad_files_are_left_out_and_named_the_same_on_every_rank) {
   }
 }
 
-TEST_F(Cache, unreadable_file) {
+TEST_F(Cache, UnreadableFile) {
   if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
   write_good_pictures();
   fs::permissions(folder_.path() / "dog/1.jpg", fs::perms::none);
@@ -156,7 +156,7 @@ TEST_F(Cache, unreadable_file) {
   EXPECT_EQ(data.bad[0].result.status, ReadStatus::unreadable);
 }
 
-TEST_F(Cache, a_part_or_a_class_with_nothing_left_is_an_error) {
+TEST_F(Cache, APartOrAClassWithNothingLeftIsAnError) {
   for (int i = 0; i < 4; ++i) {
     write("cat/" + std::to_string(i) + ".jpg", bytes_of("no picture"));
     write("dog/" + std::to_string(i) + ".jpg", bytes_of("no picture"));
@@ -172,7 +172,7 @@ TEST_F(Cache, a_part_or_a_class_with_nothing_left_is_an_error) {
   EXPECT_NE(error().find("validation"), std::string::npos);
 }
 
-TEST_F(Cache, more_than_the_memory_there_is_says_what_would_fit) {
+TEST_F(Cache, MoreThanTheMemoryThereIsSaysWhatWouldFit) {
   const DataSource source = pipeline_.open({.spec = "synthetic:4000000"});
   try {
     const auto comm = make_solo();
@@ -186,7 +186,7 @@ TEST_F(Cache, more_than_the_memory_there_is_says_what_would_fit) {
   }
 }
 
-TEST_F(Cache, progress_comes_on_the_callers_thread_and_ends_with_all) {
+TEST_F(Cache, ProgressComesOnTheCallersThreadAndEndsWithAll) {
   const DataSource source = pipeline_.open({.spec = "synthetic:300"});
   const auto comm = make_solo();
   const auto caller = std::this_thread::get_id();
@@ -204,7 +204,7 @@ TEST_F(Cache, progress_comes_on_the_callers_thread_and_ends_with_all) {
   EXPECT_EQ(last, 300u);
 }
 
-TEST_F(Cache, progress_may_stop_it) {
+TEST_F(Cache, ProgressMayStopIt) {
   const DataSource source = pipeline_.open({.spec = "synthetic:100"});
   const auto comm = make_solo();
   EXPECT_THROW(pipeline_.decode(
@@ -252,7 +252,7 @@ class Nodes : public Cache {
   }
 };
 
-TEST_F(Nodes, that_decode_other_pixels_are_told_before_the_first_step) {
+TEST_F(Nodes, ThatDecodeOtherPixelsAreToldBeforeTheFirstStep) {
   write_node("one", smooth_picture(10, 8)), write_node("two", smooth_picture(10, 8));
   EXPECT_EQ(disagreement(), "");
   Picture odd = smooth_picture(10, 8);
@@ -264,7 +264,7 @@ TEST_F(Nodes, that_decode_other_pixels_are_told_before_the_first_step) {
   EXPECT_NE(words.find("of 40 images"), std::string::npos) << words;
 }
 
-TEST_F(Cache, a_sample_of_pixels_is_drawn_by_seed) {
+TEST_F(Cache, ASampleOfPixelsIsDrawnBySeed) {
   const DataSource source = pipeline_.open({.spec = "synthetic:200", .validation_split = 0.25});
   const auto comm = make_solo();
   const DecodedData data = decode(source, *comm);
@@ -275,7 +275,7 @@ TEST_F(Cache, a_sample_of_pixels_is_drawn_by_seed) {
 
 /// Of a tall image 64 rows count, the first and the last among them and none far from the next; of
 /// a low one all do.
-TEST(PixelSample, looks_at_rows_all_over_an_image) {
+TEST(PixelSample, LooksAtRowsAllOverAnImage) {
   for (const int height : {1, 2, 64, 65, 300}) {
     Bytes pixels(static_cast<std::size_t>(height) * 2 * 3, 7);
     DecodedData data;
@@ -298,7 +298,7 @@ TEST(PixelSample, looks_at_rows_all_over_an_image) {
 
 /// A mapped file gives the pixels that were packed, so the ranks of a node with a cache and of one
 /// with a packed file agree.
-TEST_F(Cache, a_sample_of_pixels_is_the_same_in_a_packed_file) {
+TEST_F(Cache, ASampleOfPixelsIsTheSameInAPackedFile) {
   write_good_pictures();
   const auto comm = make_solo();
   const std::string packed = (folder_.path() / "data.ctpack").string();
@@ -307,7 +307,7 @@ TEST_F(Cache, a_sample_of_pixels_is_the_same_in_a_packed_file) {
   EXPECT_EQ(pixel_sample(decode(open(), *comm), 3), pixel_sample(decode(mapped, *comm), 3));
 }
 
-TEST_F(Cache, one_picture_for_predict) {
+TEST_F(Cache, OnePictureForPredict) {
   write("a.jpg", png_of(smooth_picture(10, 8)));
   std::vector<std::uint8_t> pixels(Shape{8, 10, 3}.size());
   const auto read = [&](const std::string& name) {

@@ -11,7 +11,7 @@
 namespace cputrain {
 namespace {
 
-TEST(WorkArena, does_everything_once) {
+TEST(WorkArena, DoesEverythingOnce) {
   for (const int threads : {1, 2, 5}) {
     WorkArena arena(threads);
     for (const std::size_t count : {0u, 1u, 3u, 1000u}) {
@@ -22,7 +22,7 @@ TEST(WorkArena, does_everything_once) {
   }
 }
 
-TEST(WorkArena, passes_an_exception_on) {
+TEST(WorkArena, PassesAnExceptionOn) {
   WorkArena arena(2);
   const auto body = [](std::size_t i) {
     if (i == 50) throw std::runtime_error("fifty");
@@ -31,7 +31,7 @@ TEST(WorkArena, passes_an_exception_on) {
   EXPECT_THROW(arena.for_each(100, body, [] {}), std::runtime_error);
 }
 
-TEST(WorkArena, reports_on_the_callers_thread_and_can_be_stopped_there) {
+TEST(WorkArena, ReportsOnTheCallersThreadAndCanBeStoppedThere) {
   WorkArena arena(2);
   const auto caller = std::this_thread::get_id();
   int reports = 0;
@@ -50,7 +50,7 @@ TEST(WorkArena, reports_on_the_callers_thread_and_can_be_stopped_there) {
 }
 
 /// More than there are hardware threads, too: each body waits until all have come.
-TEST(WorkArena, has_as_many_threads_as_asked_for) {
+TEST(WorkArena, HasAsManyThreadsAsAskedFor) {
   const int threads = static_cast<int>(std::thread::hardware_concurrency()) + 2;
   WorkArena arena(threads);
   std::atomic<int> come{0};

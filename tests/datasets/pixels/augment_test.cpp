@@ -35,7 +35,7 @@ std::string in_letters(const std::string& letters, int height, int width, Turn t
 // abc
 // def     turned by hand, anticlockwise
 // ghi
-TEST(Turn, moves_pixels_as_on_paper) {
+TEST(Turn, MovesPixelsAsOnPaper) {
   const std::map<Turn, std::string> turned{
       {Turn::none, "abcdefghi"},   {Turn::flip_vertical, "ghidefabc"},
       {Turn::by_90, "cfibehadg"},  {Turn::flip_horizontal, "cbafedihg"},
@@ -49,7 +49,7 @@ TEST(Turn, moves_pixels_as_on_paper) {
   EXPECT_EQ(in_letters("abcdef", 2, 3, Turn::by_180), "fedcba");
 }
 
-TEST(Turn, a_sample_is_turned_before_it_is_changed) {
+TEST(Turn, ASampleIsTurnedBeforeItIsChanged) {
   // by_90 gives cfi beh adg; then left and right are swapped.
   EXPECT_EQ(in_letters("abcdefghi", 3, 3, Turn::by_90, {.flip = true}), "ifchebgda");
   EXPECT_EQ(in_letters("abcdefghi", 3, 3, Turn::by_90, {.vflip = true}), "adgbehcfi");
@@ -57,12 +57,12 @@ TEST(Turn, a_sample_is_turned_before_it_is_changed) {
   EXPECT_EQ(in_letters("abcdefghi", 3, 3, Turn::by_90, {.turn = Turn::by_270}), "abcdefghi");
 }
 
-TEST(Turn, keeps_channels_together) {
+TEST(Turn, KeepsChannelsTogether) {
   EXPECT_EQ(changed({1, 2, 3, 4, 5, 6}, {1, 2, 3}, Turn::flip_horizontal, {}),
             (Bytes{4, 5, 6, 1, 2, 3}));
 }
 
-TEST(Crop, shows_black_where_the_padding_is) {
+TEST(Crop, ShowsBlackWhereThePaddingIs) {
   const auto crop = [](int rows, int columns, Turn turn = Turn::none) {
     std::string letters =
         in_letters("abcdef", 2, 3, turn, {.crop_rows = rows, .crop_columns = columns});
@@ -77,7 +77,7 @@ TEST(Crop, shows_black_where_the_padding_is) {
   EXPECT_EQ(crop(0, 1, Turn::flip_horizontal), "ba.ed.");
 }
 
-TEST(Warp, nothing_asked_changes_nothing) {
+TEST(Warp, NothingAskedChangesNothing) {
   const Picture picture = golden_picture(9, 7);
   const Shape image{9, 7, 3};
   EXPECT_EQ(warp_map({}, image), PixelMap{});
@@ -87,7 +87,7 @@ TEST(Warp, nothing_asked_changes_nothing) {
 }
 
 /// As many degrees as a turn has are that turn, whatever way they are made.
-TEST(Warp, a_rotation_by_right_angles_is_a_turn) {
+TEST(Warp, ARotationByRightAnglesIsATurn) {
   const Picture picture = golden_picture(8, 8);
   const Shape image{8, 8, 3};
   // Rows and columns of the source, so the picture turns the other way.
@@ -97,7 +97,7 @@ TEST(Warp, a_rotation_by_right_angles_is_a_turn) {
             changed(picture.rgb, image, Turn::by_180, {}));
 }
 
-TEST(Warp, agrees_with_keras_through_scipy) {
+TEST(Warp, AgreesWithKerasThroughScipy) {
   for (const auto& one : golden_pictures().at("warps")) {
     const int height = one.at("height"), width = one.at("width");
     const std::vector<double> warp = one.at("warp");  // theta, shear, tx, ty, zx, zy
@@ -114,7 +114,7 @@ TEST(Warp, agrees_with_keras_through_scipy) {
 }
 
 /// Flips and turns after a warp are those of the warped picture, to the byte.
-TEST(Warp, turns_of_a_warped_picture_are_exact) {
+TEST(Warp, TurnsOfAWarpedPictureAreExact) {
   const Shape image{9, 9, 3};
   const Bytes src = golden_picture(9, 9).rgb;
   Change change{.warp = {.rotate = 20, .shear = 5, .shift_y = 0.7, .shift_x = -1.1, .zoom_y = 0.9}};
@@ -130,7 +130,7 @@ TEST(Warp, turns_of_a_warped_picture_are_exact) {
 }
 
 /// Pillow cuts off where this rounds, hence one level.
-TEST(Colour, agrees_with_pillow) {
+TEST(Colour, AgreesWithPillow) {
   for (const auto& one : golden_pictures().at("colours")) {
     const std::string kind = one.at("kind");
     const double factor = one.at("factor");
@@ -148,14 +148,14 @@ TEST(Colour, agrees_with_pillow) {
   }
 }
 
-TEST(Colour, factors_of_one_change_nothing) {
+TEST(Colour, FactorsOfOneChangeNothing) {
   Bytes bytes = golden_picture(5, 6).rgb;
   change_colour(bytes, {});
   EXPECT_EQ(bytes, golden_picture(5, 6).rgb);
 }
 
 /// 6000 draws: each of n is expected 6000 / n times, six standard deviations are below 240.
-TEST(ChooseChange, all_turns_are_equally_likely) {
+TEST(ChooseChange, AllTurnsAreEquallyLikely) {
   const Shape image{32, 32, 3};
   for (const Augment& augment :
        {Augment{.flip = true}, Augment{.vflip = true}, Augment{.six = true}}) {
@@ -178,7 +178,7 @@ TEST(ChooseChange, all_turns_are_equally_likely) {
 }
 
 /// Uniform in the ranges that the flags name: extremes are nearly reached, the mean is the middle.
-TEST(ChooseChange, strengths_are_uniform_in_their_ranges) {
+TEST(ChooseChange, StrengthsAreUniformInTheirRanges) {
   const Augment augment = parse_augment("rotate:30,shift:0.25,shear:10,zoom:0.2,crop:3,colour:0.4");
   const Shape image{40, 80, 3};
   struct Range {
@@ -216,7 +216,7 @@ TEST(ChooseChange, strengths_are_uniform_in_their_ranges) {
 }
 
 /// Switching one kind on leaves what the others draw.
-TEST(ChooseChange, kinds_are_independent) {
+TEST(ChooseChange, KindsAreIndependent) {
   const Shape image{32, 32, 3};
   const Change all = choose_change(
       parse_augment("flip,vflip,six,rotate:9,shift:0.1,shear:3,zoom:0.1,crop:2,colour:0.3"), image,
@@ -227,7 +227,7 @@ TEST(ChooseChange, kinds_are_independent) {
   EXPECT_EQ(choose_change(parse_augment("colour:0.3"), image, 5, 6, 7).colour, all.colour);
 }
 
-TEST(ParseAugment, reads_what_it_writes) {
+TEST(ParseAugment, ReadsWhatItWrites) {
   EXPECT_EQ(parse_augment("none"), Augment{});
   EXPECT_EQ(to_text({}), "none");
   const Augment nature7 = parse_augment("flip,shear:0.2,zoom:0.2");
@@ -239,7 +239,7 @@ TEST(ParseAugment, reads_what_it_writes) {
   EXPECT_EQ(parse_augment(to_text(all)), all);
 }
 
-TEST(ParseAugment, refuses_with_the_flag_and_what_is_allowed) {
+TEST(ParseAugment, RefusesWithTheFlagAndWhatIsAllowed) {
   for (const char* text : {"", "flip,", ",flip", "flop", "flip:1", "zoom", "zoom:", "zoom:1",
                            "zoom:-0.1", "zoom:nan", "zoom:0.1x", "crop:1.5", "crop:99999",
                            "rotate:181", "flip,flip", "none,flip", "shift:1e400"}) {

@@ -67,7 +67,7 @@ class Chips : public testing::Test {
   int made_ = 0;
 };
 
-TEST_F(Chips, six_exact_pictures_of_each_original) {
+TEST_F(Chips, SixExactPicturesOfEachOriginal) {
   const DataSource plain = open(Expand::none), source = open(Expand::six);
   EXPECT_EQ(plain.train.size(), 20u);
   ASSERT_EQ(source.train.size(), 120u);
@@ -102,7 +102,7 @@ TEST_F(Chips, six_exact_pictures_of_each_original) {
   }
 }
 
-TEST_F(Chips, read_gives_the_same_as_the_loader) {
+TEST_F(Chips, ReadGivesTheSameAsTheLoader) {
   const DataSource plain = open(Expand::none), source = open(Expand::six);
   const Shape image{kSide, kSide, 3};
   Pixels original(image.size()), turned(image.size());
@@ -123,7 +123,7 @@ std::set<std::uint32_t> originals(const std::vector<std::uint32_t>& samples) {
   return result;
 }
 
-TEST_F(Chips, no_original_is_in_both_parts_unless_asked_for) {
+TEST_F(Chips, NoOriginalIsInBothPartsUnlessAskedFor) {
   const auto both = [](const DataSource& source) {
     const auto train = originals(source.train), validation = originals(source.validation);
     std::vector<std::uint32_t> common;
@@ -149,7 +149,7 @@ TEST_F(Chips, no_original_is_in_both_parts_unless_asked_for) {
   }());
 }
 
-TEST_F(Chips, limits_count_samples) {
+TEST_F(Chips, LimitsCountSamples) {
   const DataSource source = pipeline_.open({.spec = (folder_.path() / kRoot).string(),
                                             .limit_train = 50,
                                             .limit_validation = 6,
@@ -158,7 +158,7 @@ TEST_F(Chips, limits_count_samples) {
   EXPECT_EQ(source.validation.size(), 6u);
 }
 
-TEST_F(Chips, a_damaged_original_is_named_once_and_all_six_are_left_out) {
+TEST_F(Chips, ADamagedOriginalIsNamedOnceAndAllSixAreLeftOut) {
   write_bytes(folder_.path() / kRoot / "Train/Defective/3 a.png", bytes_of("x"));
   const DataSource source = open(Expand::six);
   const auto comm = make_solo();

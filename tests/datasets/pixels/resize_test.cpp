@@ -36,7 +36,7 @@ struct Case {
 
 // Computed with torch.nn.functional.interpolate(double, mode="bilinear", align_corners=False,
 // antialias=False) of PyTorch 1.13, whose formula is that of tf.image.resize of TensorFlow 2.
-TEST(Resize, agrees_with_an_independent_implementation) {
+TEST(Resize, AgreesWithAnIndependentImplementation) {
   const std::vector<Case> cases = {
       {2, 3, 4, 5, {0.0000,   101.0000, 202.0000, 21.2000,  122.2000, 223.2000, 53.0000,  154.0000,
                     255.0000, 84.8000,  185.8000, 133.2000, 106.0000, 207.0000, 52.0000,  39.7500,
@@ -67,12 +67,12 @@ TEST(Resize, agrees_with_an_independent_implementation) {
   }
 }
 
-TEST(Resize, same_size_gives_the_same_bytes) {
+TEST(Resize, SameSizeGivesTheSameBytes) {
   const Picture picture = stepped_picture(13, 17);
   EXPECT_EQ(resized(picture, 13, 17), picture.rgb);
 }
 
-TEST(Resize, one_colour_stays_one_colour) {
+TEST(Resize, OneColourStaysOneColour) {
   Picture picture{31, 9, {}};
   for (int i = 0; i < 31 * 9; ++i) picture.rgb.insert(picture.rgb.end(), {255, 0, 77});
   const auto bytes = resized(picture, 64, 5);
@@ -84,7 +84,7 @@ TEST(Resize, one_colour_stays_one_colour) {
 }
 
 /// A slope stays the same slope: pixel centres map to pixel centres.
-TEST(Resize, halving_takes_the_mean_of_two_neighbours) {
+TEST(Resize, HalvingTakesTheMeanOfTwoNeighbours) {
   Picture picture{8, 2, {}};
   for (int y = 0; y < 2; ++y) {
     for (int x = 0; x < 8; ++x)
@@ -95,7 +95,7 @@ TEST(Resize, halving_takes_the_mean_of_two_neighbours) {
 }
 
 /// Column x of a wide picture is 256 r + g; the same along the other axis.
-TEST(ResizeNearest, shows_the_pixels_that_pillow_shows) {
+TEST(ResizeNearest, ShowsThePixelsThatPillowShows) {
   for (const auto& one : golden_pictures().at("nearest")) {
     const int side = one.at("side"), count = one.at("new");
     const std::vector<int> expected = one.at("shows");
@@ -117,7 +117,7 @@ TEST(ResizeNearest, shows_the_pixels_that_pillow_shows) {
   }
 }
 
-TEST(ResizeNearest, a_picture_as_pillow_makes_it) {
+TEST(ResizeNearest, APictureAsPillowMakesIt) {
   const auto& golden = golden_pictures().at("nearest_picture");
   const Shape image{golden.at("new_height"), golden.at("new_width"), 3};
   std::vector<std::uint8_t> bytes(image.size());
