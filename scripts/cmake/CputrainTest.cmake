@@ -3,13 +3,34 @@ function(cputrain_compile_as_test target)
   target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1> -Wno-stringop-overflow)
 endfunction()
 
-# cputrain_add_test(name
-#   SOURCES file...          one GoogleTest program
-#   LABELS unit|data|...     for ctest -L
-#   [LIBRARIES target...]    besides core, backends and datasets
-#   [RANKS n...]             run under ${CPUTRAIN_MPIRUN} once for each n, instead of directly
-#   [PARTS n]                as n tests, so that its cases share the cores
-#   [TIMEOUT seconds]        default 120
+# A folder of tests and its tests have one name: what tests/backends/cpu registers is called backends_cpu or
+# backends_cpu_..., and has the labels `backends` and `cpu`, the folders of its path, and those that are given.
+function(cputrain_label_test name)
+  file(RELATIVE_PATH folders ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REPLACE "/" ";" folders ${folders})
+  list(JOIN folders _ prefix)
+  if(NOT name MATCHES "^${prefix}(_|$)")
+    message(FATAL_ERROR "${CMAKE_CURRENT_SOURCE_DIR} has a test ${name}: its name must begin with ${prefix}")
+  endif()
+  set_tests_properties(${name} PROPERTIES LABELS "${folders};${ARGN}")
+endfunction()
+
+# cputrain_add_library_of_tests(name SOURCES file... [LIBRARIES target...]): what several tests share
+function(cputrain_add_library_of_tests name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  add_library(cputrain_${name} STATIC ${arg_SOURCES})
+  target_link_libraries(cputrain_${name} PUBLIC cputrain_cli cputrain_backends cputrain_options ${arg_LIBRARIES})
+  # Data lie beside the sources that read them.
+  target_compile_definitions(cputrain_${name} PRIVATE CPUTRAIN_TEST_DATA="${CMAKE_CURRENT_SOURCE_DIR}")
+endfunction()
+
+# cputrain_add_test(name       which begins with the folder's
+#   SOURCES file...            one GoogleTest program
+#   [LIBRARIES target...]      besides core, backends and datasets
+#   [RANKS n...]               run under ${CPUTRAIN_MPIRUN} once for each n, instead of directly
+#   [PARTS n]                  as n tests, so that its cases share the cores
+#   [TIMEOUT seconds]          default 120
+#   [LABELS label...]          besides the folder's
 #   [ENVIRONMENT VAR=value...])
 function(cputrain_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;PARTS" "SOURCES;LABELS;LIBRARIES;RANKS;ENVIRONMENT")
@@ -17,7 +38,6 @@ function(cputrain_add_test name)
     set(arg_TIMEOUT 120)
   endif()
   add_executable(test_${name} ${arg_SOURCES})
-  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(test_${name} PRIVATE cputrain_cli cputrain_backends cputrain_datasets
                         cputrain_options GTest::gtest ${arg_LIBRARIES})
   cputrain_compile_as_test(test_${name})
@@ -27,22 +47,53 @@ function(cputrain_add_test name)
       foreach(part RANGE 1 ${arg_PARTS})
         math(EXPR index "${part} - 1")
         add_test(NAME ${name}_${part}_of_${arg_PARTS} COMMAND test_${name})
-        set_tests_properties(${name}_${part}_of_${arg_PARTS} PROPERTIES LABELS "${arg_LABELS}"
-          TIMEOUT ${arg_TIMEOUT}
+        set_tests_properties(${name}_${part}_of_${arg_PARTS} PROPERTIES TIMEOUT ${arg_TIMEOUT}
           ENVIRONMENT "GTEST_TOTAL_SHARDS=${arg_PARTS};GTEST_SHARD_INDEX=${index};${arg_ENVIRONMENT}")
+        cputrain_label_test(${name}_${part}_of_${arg_PARTS} ${arg_LABELS})
       endforeach()
       return()
     endif()
     add_test(NAME ${name} COMMAND test_${name})
-    set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-                         ENVIRONMENT "${arg_ENVIRONMENT}")
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${arg_ENVIRONMENT}")
+    cputrain_label_test(${name} ${arg_LABELS})
     return()
   endif()
   foreach(ranks IN LISTS arg_RANKS)
     add_test(NAME ${name}_np${ranks}
       COMMAND ${CPUTRAIN_MPIRUN} -np ${ranks} $<TARGET_FILE:test_${name}>)
-    set_tests_properties(${name}_np${ranks} PROPERTIES LABELS "${arg_LABELS}"
-                         TIMEOUT ${arg_TIMEOUT} PROCESSORS ${ranks}
+    set_tests_properties(${name}_np${ranks} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${ranks}
                          ENVIRONMENT "OMP_NUM_THREADS=1;${arg_ENVIRONMENT}")
+    cputrain_label_test(${name}_np${ranks} ${arg_LABELS})
+  endforeach()
+endfunction()
+
+# cputrain_add_variant(name OF test FILTER pattern ENVIRONMENT VAR=value...): some cases of a test's program
+# once more, under other circumstances
+function(cputrain_add_variant name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OF;FILTER" "ENVIRONMENT")
+  add_test(NAME ${name} COMMAND test_${arg_OF} --gtest_filter=${arg_FILTER})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "${arg_ENVIRONMENT}")
+  cputrain_label_test(${name})
+endfunction()
+
+# cputrain_add_python_tests(
+#   [PROCESSORS n]   that each keeps busy; default 1
+#   [ENVIRONMENT VAR=value...]
+#   SUITES what...)  what_test.py, the test FOLDER_what; a suite written `what:variant` is FOLDER_what_variant
+# They start the program itself, so they have the label `program`. Helpers lie in tests/cli.
+function(cputrain_add_python_tests)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "PROCESSORS" "SUITES;ENVIRONMENT")
+  if(NOT arg_PROCESSORS)
+    set(arg_PROCESSORS 1)
+  endif()
+  get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  foreach(suite IN LISTS arg_SUITES)
+    string(REGEX REPLACE ":.*" "" file ${suite})
+    string(REPLACE ":" "_" name ${folder}_${suite})
+    add_test(NAME ${name} COMMAND ${CPUTRAIN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/${file}_test.py)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 300 PROCESSORS ${arg_PROCESSORS}
+      ENVIRONMENT "CPUTRAIN=$<TARGET_FILE:cputrain>;CPUTRAIN_MPIRUN=${CPUTRAIN_MPIRUN_WORDS};CPUTRAIN_SIMULATES=$<BOOL:${CPUTRAIN_SMPI}>;${arg_ENVIRONMENT}"
+      ENVIRONMENT_MODIFICATION "PYTHONPATH=path_list_prepend:${PROJECT_SOURCE_DIR}/tests/cli")
+    cputrain_label_test(${name} program)
   endforeach()
 endfunction()

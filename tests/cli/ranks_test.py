@@ -88,7 +88,7 @@ class Ranks(ProgramTest):
 
     @unittest.skipUnless(OPEN_MPI, "MPICH itself needs that room")
     def test_without_room_for_shared_memory(self):
-        small = os.path.join(os.path.dirname(__file__), "..", "comm", "small_shm.sh")
+        small = os.path.join(os.path.dirname(__file__), "..", "support", "small_shm.sh")
         # 2.4 MiB of weights, 4.8 of gradients: no room for these, or for what comes after them
         for size in ("6m", "8m"):
             with self.subTest(size=size):

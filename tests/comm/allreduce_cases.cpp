@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/allreduce_choice.h"
-#include "comm/cases.h"
+#include "tests/comm/cases.h"
 
 namespace cputrain {
 namespace {

@@ -20,15 +20,5 @@ struct CommCase {
 std::vector<CommCase> collective_cases();
 /// Every algorithm of allreduce (allreduce_cases.cpp).
 std::vector<CommCase> allreduce_cases();
-/// Every way to exchange gradients (exchange_cases.cpp).
-std::vector<CommCase> exchange_cases();
-/// Sums of leaves in a fixed order (ordered_exchange_cases.cpp).
-std::vector<CommCase> ordered_exchange_cases();
-/// Parameters whose rows the ranks of a node share (sharded_exchange_cases.cpp).
-std::vector<CommCase> sharded_exchange_cases();
-/// Sums that send fewer bytes (compression_cases.cpp).
-std::vector<CommCase> compression_cases();
-/// All of them.
-std::vector<CommCase> all_cases();
 
 }  // namespace cputrain

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/cases.h"
+#include "tests/comm/cases.h"
 
 namespace cputrain {
 
@@ -196,14 +196,5 @@ const std::vector<CommCase> kCases = {
 }  // namespace
 
 std::vector<CommCase> collective_cases() { return kCases; }
-
-std::vector<CommCase> all_cases() {
-  std::vector<CommCase> cases = collective_cases();
-  for (const auto& more : {allreduce_cases(), compression_cases(), exchange_cases(),
-                           ordered_exchange_cases(), sharded_exchange_cases()}) {
-    cases.insert(cases.end(), more.begin(), more.end());
-  }
-  return cases;
-}
 
 }  // namespace cputrain

@@ -15,8 +15,8 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
-#include "golden/golden_file.h"
-#include "golden/replica.h"
+#include "tests/golden/golden_file.h"
+#include "tests/golden/replica.h"
 
 namespace cputrain::golden {
 namespace {

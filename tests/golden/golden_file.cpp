@@ -1,4 +1,4 @@
-#include "golden/golden_file.h"
+#include "tests/golden/golden_file.h"
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -52,7 +52,7 @@ Graph layers_net(Shape image, int classes) {
 }  // namespace
 
 File load(const std::string& name) {
-  std::ifstream stream(CPUTRAIN_GOLDEN_DIR "/" + name + ".json");
+  std::ifstream stream(CPUTRAIN_TEST_DATA "/" + name + ".json");
   const Json json = Json::parse(stream);
   const auto& size = json.at("image");
   const Shape image{size[0], size[1], size[2]};

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "golden/numbers.h"
-#include "golden/replica.h"
 #include "model/graph.h"
+#include "tests/golden/numbers.h"
+#include "tests/golden/replica.h"
 
 /// What make_golden.py wrote (PyTorch, double), and the pictures and networks that go with it.
 namespace cputrain::golden {

@@ -1,4 +1,4 @@
-#include "golden/model_figures.h"
+#include "tests/golden/model_figures.h"
 
 #include <cmath>
 #include <fstream>
@@ -48,7 +48,7 @@ ModelTraining training_of(const Json& json) {
 }  // namespace
 
 ModelFigures load_model(const std::string& name) {
-  std::ifstream stream(CPUTRAIN_GOLDEN_DIR "/models/" + name + ".json");
+  std::ifstream stream(CPUTRAIN_TEST_DATA "/models/" + name + ".json");
   const Json json = Json::parse(stream);
   const auto& size = json.at("image");
   const int classes = json.at("classes");

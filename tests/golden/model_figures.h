@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "golden/numbers.h"
-#include "golden/replica.h"
 #include "model/graph.h"
+#include "tests/golden/numbers.h"
+#include "tests/golden/replica.h"
 
 /// What make_models.py wrote (PyTorch, double) of the built-in models.
 namespace cputrain::golden {

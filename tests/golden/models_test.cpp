@@ -12,9 +12,9 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
-#include "golden/model_figures.h"
-#include "golden/replica.h"
 #include "model/rewrite.h"
+#include "tests/golden/model_figures.h"
+#include "tests/golden/replica.h"
 
 namespace cputrain::golden {
 namespace {

@@ -1,4 +1,4 @@
-#include "golden/numbers.h"
+#include "tests/golden/numbers.h"
 
 #include <cmath>
 #include <limits>

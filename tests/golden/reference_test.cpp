@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "backends/reference/reference_backend.h"
-#include "golden/golden_file.h"
-#include "golden/replica.h"
+#include "tests/golden/golden_file.h"
+#include "tests/golden/replica.h"
 
 namespace cputrain::golden {
 namespace {

@@ -1,4 +1,4 @@
-#include "golden/replica.h"
+#include "tests/golden/replica.h"
 
 #include <algorithm>
 #include <numeric>

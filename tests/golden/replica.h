@@ -7,8 +7,8 @@
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "exchange/exchange.h"
-#include "golden/numbers.h"
 #include "system/pages.h"
+#include "tests/golden/numbers.h"
 
 namespace cputrain::golden {
 

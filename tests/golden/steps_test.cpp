@@ -7,8 +7,8 @@
 #include <functional>
 
 #include "backends/reference/reference_backend.h"
-#include "golden/model_figures.h"
-#include "golden/replica.h"
+#include "tests/golden/model_figures.h"
+#include "tests/golden/replica.h"
 
 namespace cputrain::golden {
 namespace {

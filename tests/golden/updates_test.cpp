@@ -12,7 +12,7 @@
 #include "backends/threads/threads_communicator.h"
 #include "comm/solo.h"
 #include "exchange/make_exchange.h"
-#include "support/sliced_exchange.h"
+#include "tests/support/sliced_exchange.h"
 #include "train/optimizer.h"
 
 namespace cputrain {
@@ -21,7 +21,7 @@ namespace {
 using Json = nlohmann::json;
 
 const Json& golden() {
-  static const Json file = Json::parse(std::ifstream(CPUTRAIN_GOLDEN_DIR "/updates.json"));
+  static const Json file = Json::parse(std::ifstream(CPUTRAIN_TEST_DATA "/updates.json"));
   return file;
 }
 

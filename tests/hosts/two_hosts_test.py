@@ -11,11 +11,10 @@ import sys
 import time
 import unittest
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "cli"))
 from program import PROGRAM, ProgramTest, mpirun
 
-TWO_HOSTS = [os.path.join(os.path.dirname(os.path.dirname(HERE)), "scripts", "two_hosts")]
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TWO_HOSTS = [os.path.join(ROOT, "scripts", "two_hosts")]
 WORDS = ["train", "--model", "dogcat", "--image-size", "64", "--data", "synthetic:120", "--limit-val", "8",
          "--batch", "10", "--steps", "6", "--optimizer", "sgd", "--lr", "0.01", "--log-every", "1"]
 

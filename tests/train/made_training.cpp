@@ -1,4 +1,4 @@
-#include "train/made_training.h"
+#include "tests/train/made_training.h"
 
 #include "backends/reference/reference_backend.h"
 #include "core/random.h"

@@ -8,7 +8,7 @@
 
 #include "backends/threads/threads_communicator.h"
 #include "comm/solo.h"
-#include "train/made_training.h"
+#include "tests/train/made_training.h"
 
 namespace cputrain {
 namespace {

@@ -1,0 +1,238 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/reference/reference_backend.h"
+#include "core/random.h"
+#include "model/rewrite.h"
+#include "tests/backends/backends_under_test.h"
+#include "tests/backends/trial.h"
+
+/// Networks with branches on every backend against plain loops in double: residual blocks of both
+/// kinds, and graphs drawn at random. Wherever a map has several readers their gradients must meet,
+/// and a backend may share memory among them in ways that only a few graphs give away.
+namespace cputrain::testing {
+namespace {
+
+constexpr Shape kImage{10, 9, 3};
+constexpr int kClasses = 3, kImages = 4;
+
+void add_head(Graph& graph) {
+  graph.add(GlobalAveragePool{});
+  graph.add(Dense{kClasses});
+  graph.add(SoftmaxCrossEntropy{});
+}
+
+Convolution same(int filters, int kernel = 3) {
+  return {.filters = filters, .kernel = kernel, .padding = Padding::same};
+}
+
+/// He et al.'s first kind: addition, then ReLU.
+Graph residual_v1() {
+  Graph graph(kImage);
+  graph.add(same(16));
+  for (int block = 0; block < 3; ++block) {
+    const int src = graph.add(Relu{});
+    graph.add(same(16));
+    graph.add(BatchNorm{});
+    graph.add(Relu{});
+    graph.add(same(16));
+    const int residual = graph.add(BatchNorm{});
+    graph.add(Add{}, "", {src, residual});
+  }
+  add_head(graph);
+  return graph;
+}
+
+/// The second kind, with a projection, identities and a pool as shortcuts.
+Graph residual_v2() {
+  Graph graph(kImage);
+  int src = graph.add(same(16));
+  for (int block = 0; block < 4; ++block) {
+    graph.add(BatchNorm{}, "", {src});
+    const int activated = graph.add(Relu{});
+    const bool last = block == 3;
+    int shortcut = src;
+    if (block == 0) shortcut = graph.add(same(32, 1), "", {activated});
+    if (last) shortcut = graph.add(MaxPool{1, 2}, "", {src});
+    graph.add(same(16, 1), "", {activated});
+    graph.add(BatchNorm{});
+    graph.add(Relu{});
+    graph.add(ZeroPad{1, 1, 1, 1});
+    const int residual = graph.add(Convolution{.filters = 32, .kernel = 3, .stride = last ? 2 : 1});
+    src = graph.add(Add{}, "", {shortcut, residual});
+  }
+  graph.add(BatchNorm{});
+  graph.add(Relu{});
+  add_head(graph);
+  return graph;
+}
+
+/// Layers on maps of one shape, each reading any earlier ones; what nobody read is added up at the
+/// end.
+Graph random_graph(std::uint64_t seed) {
+  const RandomStream stream(seed, Purpose::noise);
+  std::uint32_t next = 0;
+  const auto draw = [&](int bound) {
+    return static_cast<int>(below(stream.at(next++)[0], static_cast<std::uint32_t>(bound)));
+  };
+  Graph graph(kImage);
+  std::vector<int> maps{graph.add(same(16))};
+  for (int i = 0; i < 10; ++i) {
+    const int src = maps[static_cast<std::size_t>(draw(static_cast<int>(maps.size())))];
+    const int other = maps[static_cast<std::size_t>(draw(static_cast<int>(maps.size())))];
+    switch (draw(8)) {
+      case 0:
+        maps.push_back(graph.add(same(16), "", {src}));
+        break;
+      case 1:
+        maps.push_back(graph.add(Relu{}, "", {src}));
+        break;
+      case 2:
+        maps.push_back(graph.add(Dropout{0.3f}, "", {src}));
+        break;
+      case 3:
+        maps.push_back(graph.add(BatchNorm{}, "", {src}));
+        break;
+      case 4:
+        maps.push_back(graph.add(AveragePool{3, 1, Padding::same}, "", {src}));
+        break;
+      case 5:
+        maps.push_back(graph.add(Add{}, "", {src, other, src}));
+        break;
+      default:
+        maps.push_back(graph.add(Add{}, "", {src, other}));
+    }
+  }
+  std::vector<int> unread;
+  for (const int map : maps) {
+    if (graph.readers(map) == 0) unread.push_back(map);
+  }
+  if (unread.size() > 1) graph.add(Add{}, "", unread);
+  add_head(graph);
+  return graph;
+}
+
+double worst_distance(Backend& backend, const Graph& graph, std::uint64_t seed) {
+  const Pictures pictures = make_pictures(kImages, kImage, kClasses, seed);
+  const auto reference = make_reference_backend(DType::f64);
+  Trial expected(*reference, graph, {kImages}), actual(backend, graph, {kImages});
+  const Outcome e = expected.train(pictures, {kImages}, 4);
+  const Outcome a = actual.train(pictures, {kImages}, 4);
+  double worst = std::abs(a.tally.loss - e.tally.loss) / e.tally.loss;
+  double scale = 0;
+  for (const auto& gradient : e.gradients) {
+    for (const double g : gradient) scale = std::max(scale, std::abs(g));
+  }
+  for (std::size_t p = 0; p < e.gradients.size(); ++p) {
+    // A bias before a batch norm has no gradient but rounding: measured against the largest.
+    for (std::size_t i = 0; i < e.gradients[p].size(); ++i) {
+      const double distance = std::abs(a.gradients[p][i] - e.gradients[p][i]) / scale;
+      worst = distance <= worst ? worst : distance;  // NaN counts as worst
+    }
+  }
+  return worst;
+}
+
+/// Rounding that turns a sign before a ReLU moves gradients by some 1e-3; pictures of one of a
+/// dozen seeds go without. A mistake shows with any of them.
+void expect_agreement(const BackendUnderTest& under_test, const Graph& graph) {
+  const auto backend = under_test.make();
+  double best = HUGE_VAL;
+  const double bound = 10 * under_test.tolerance;
+  for (std::uint64_t seed = 1; seed <= 12 && !(best <= bound); ++seed) {
+    best = std::min(best, worst_distance(*backend, graph, seed));
+  }
+  EXPECT_LE(best, bound);
+}
+
+class Branches : public ::testing::TestWithParam<BackendUnderTest> {};
+
+TEST_P(Branches, ResidualBlocksOfBothKinds) {
+  expect_agreement(GetParam(), residual_v1());
+  expect_agreement(GetParam(), residual_v2());
+}
+
+TEST_P(Branches, GraphsDrawnAtRandom) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE("graph of seed " + std::to_string(seed));
+    expect_agreement(GetParam(), random_graph(seed));
+  }
+}
+
+/// Kernels that read pictures themselves must not overlook what was made of them.
+TEST_P(Branches, PicturesAreChangedBeforeTheFirstConvolution) {
+  for (const bool relu : {true, false}) {
+    Graph graph(kImage, {.scale = 1.0f / 64, .offset = -2});
+    relu ? graph.add(Relu{}) : graph.add(Dropout{0.4f});
+    graph.add(Convolution{.filters = 16, .kernel = 3});
+    graph.add(MaxPool{});
+    graph.add(Relu{});
+    add_head(graph);
+    expect_agreement(GetParam(), graph);
+  }
+}
+
+TEST_P(Branches, FrozenLayersPassGradientsOn) {
+  Graph graph = residual_v2();
+  std::vector<std::string> frozen;
+  for (const auto& node : graph.nodes()) {
+    if (!node.parameters.empty() && frozen.size() < 7) frozen.push_back(node.name);
+  }
+  expect_agreement(GetParam(), with_frozen(graph, frozen));
+  expect_agreement(GetParam(), with_frozen(graph, std::vector(frozen.begin() + 1, frozen.end())));
+}
+
+TEST_P(Branches, PiecesAddUpWhereNothingDependsOnOtherImages) {
+  Graph graph(kImage);
+  const int trunk = graph.add(same(16));
+  graph.add(same(16));
+  graph.add(Relu{});
+  const int branch = graph.add(same(16));
+  graph.add(Add{}, "", {trunk, branch});
+  add_head(graph);
+  const auto backend = GetParam().make();
+  const Pictures pictures = make_pictures(kImages, kImage, kClasses);
+  Trial whole(*backend, graph, {kImages}), pieces(*backend, graph, {1, 3});
+  const Outcome expected = whole.train(pictures, {kImages});
+  const Outcome actual = pieces.train(pictures, {1, 3});
+  for (std::size_t p = 0; p < expected.gradients.size(); ++p) {
+    EXPECT_LE(relative_distance(actual.gradients[p], expected.gradients[p]),
+              10 * GetParam().tolerance);
+  }
+}
+
+/// Whoever looks at the weights between steps must not see statistics of one that is not done.
+TEST_P(Branches, StatisticsMoveWhenTheWeightsDo) {
+  const auto backend = GetParam().make();
+  Trial trial(*backend, residual_v2(), {kImages});
+  Program& program = trial.program();
+  const auto bytes = [&] {
+    const auto now = trial.weights().bytes();
+    return std::vector(now.begin(), now.end());
+  };
+  const auto before = bytes();
+  const Pictures pictures = make_pictures(kImages, kImage, kClasses);
+  std::vector<const std::uint8_t*> images;
+  for (const auto& image : pictures.images) images.push_back(image.data());
+  const MicroBatch batch{images, pictures.labels, pictures.samples};
+  program.forward(batch, {Phase::train, 1, 0});
+  EXPECT_EQ(bytes(), before);
+  program.publish_statistics();
+  const auto once = bytes();
+  EXPECT_NE(once, before);
+  program.publish_statistics();  // nothing new
+  program.forward(batch, {Phase::evaluate, 1, 0});
+  program.publish_statistics();
+  EXPECT_EQ(bytes(), once);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllBackends, Branches, ::testing::ValuesIn(backends_under_test()),
+                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(NarrowBackends, Branches,
+                         ::testing::ValuesIn(narrow_backends_under_test()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace cputrain::testing

@@ -1,0 +1,54 @@
+// The common cases on one process and on ranks that are threads.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
+
+#include "backends/threads/threads_communicator.h"
+#include "comm/solo.h"
+#include "tests/exchange/cases.h"
+
+namespace cputrain {
+namespace {
+
+class Solo : public testing::TestWithParam<CommCase> {};
+
+TEST_P(Solo, Agrees) {
+  const auto comm = make_solo();
+  ASSERT_EQ(comm->size(), 1);
+  GetParam().body(*comm);
+}
+
+INSTANTIATE_TEST_SUITE_P(Communicator, Solo, testing::ValuesIn(all_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+/// Ranks, and how many of them share a node.
+struct Job {
+  int ranks, a_node;
+};
+
+class Threads : public testing::TestWithParam<std::tuple<Job, CommCase>> {};
+
+TEST_P(Threads, Agree) {
+  const auto& [job, comm_case] = GetParam();
+  run_ranks(
+      job.ranks,
+      [&, ranks = job.ranks](Communicator& comm) {
+        ASSERT_EQ(comm.size(), ranks);
+        comm_case.body(comm);
+      },
+      job.a_node);
+}
+
+INSTANTIATE_TEST_SUITE_P(Communicator, Threads,
+                         testing::Combine(testing::Values(Job{1, 1}, Job{2, 1}, Job{3, 3},
+                                                          Job{4, 2}, Job{7, 3}, Job{8, 8}),
+                                          testing::ValuesIn(all_cases())),
+                         [](const auto& test) {
+                           const Job job = std::get<0>(test.param);
+                           return std::get<1>(test.param).name + "_on_" +
+                                  std::to_string(job.ranks) + "_by_" + std::to_string(job.a_node);
+                         });
+
+}  // namespace
+}  // namespace cputrain

@@ -1,0 +1,78 @@
+// While a training measures which kernels are quickest, what it computes forward stays the same.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "backends/cpu/cpu_backend.h"
+#include "tests/backends/trial.h"
+
+namespace cputrain::testing {
+namespace {
+
+constexpr Shape kImage{128, 128, 3};
+constexpr int kClasses = 3, kImages = 8;
+
+/// Both convolutions have more than 1e8 multiply-adds of 8 images: enough to be measured. The first
+/// reads pictures.
+Graph pooled_graph() {
+  Graph graph(kImage);
+  for (const int filters : {32, 64}) {
+    graph.add(Convolution{.filters = filters, .kernel = 3});
+    graph.add(Relu{});
+    graph.add(MaxPool{});
+  }
+  graph.add(Flatten{});
+  graph.add(Dense{kClasses});
+  graph.add(SoftmaxCrossEntropy{});
+  return graph;
+}
+
+/// What a program computes that goes by rule, and one that measures.
+class MeasuredMethods : public ::testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (!skips_ && !measured_.program().trying()) GTEST_SKIP() << "no Winograd here: one method";
+    ASSERT_TRUE(measured_.program().trying());
+  }
+
+  void expect_the_same(const Outcome& actual) const {
+    EXPECT_EQ(actual.probabilities, expected_.probabilities);
+    for (std::size_t p = 0; p < expected_.gradients.size(); ++p) {
+      EXPECT_LE(relative_distance(actual.gradients[p], expected_.gradients[p]), 1e-4) << p;
+    }
+  }
+
+  const bool skips_ = GetParam();
+  const Graph graph_ = pooled_graph();
+  const Pictures pictures_ = make_pictures(kImages, kImage, kClasses);
+  const std::unique_ptr<Backend> rules_ =
+      make_cpu_backend(2, {.winograd = true, .skip_zeros = skips_});
+  const std::unique_ptr<Backend> measures_ =
+      make_cpu_backend(2, {.winograd = true, .skip_zeros = skips_, .measure = true});
+  const Outcome expected_ = Trial(*rules_, graph_, {kImages}).train(pictures_, {kImages});
+  Trial measured_{*measures_, graph_, {kImages}};
+};
+
+/// Ranks and jobs measure different things, but their losses are to agree.
+TEST_P(MeasuredMethods, LeaveLossesBehindPoolsToTheLastBit) {
+  for (int step = 0; measured_.program().trying() || step < 10; ++step) {
+    ASSERT_LT(step, 100) << "trials do not end";
+    SCOPED_TRACE(step);
+    expect_the_same(measured_.train(pictures_, {kImages}));
+  }
+}
+
+TEST_P(MeasuredMethods, TakeNoForwardFromWhatAnotherRankFound) {
+  Program& program = measured_.program();
+  program.use_findings("ddd ddd");
+  EXPECT_FALSE(program.trying());
+  std::string found = program.findings();
+  if (!skips_) std::ranges::replace(found, 'w', 'd');  // where the library has Winograd
+  EXPECT_EQ(found, skips_ ? "sdd sdd" : "ddd ddd");
+  expect_the_same(measured_.train(pictures_, {kImages}));
+}
+
+INSTANTIATE_TEST_SUITE_P(SkippingZeros, MeasuredMethods, ::testing::Bool());
+
+}  // namespace
+}  // namespace cputrain::testing

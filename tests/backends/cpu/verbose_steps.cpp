@@ -1,0 +1,56 @@
+#include <cstdio>
+
+#include "backends/cpu/cpu_backend.h"
+#include "tests/backends/trial.h"
+#include "zoo/zoo.h"
+
+/// Runs two training steps of each of two networks on the cpu backend and marks where steps begin
+/// and end, for a parent that reads what the library says about itself (ONEDNN_VERBOSE=1).
+namespace {
+
+using namespace cputrain;
+
+Graph without_pools(Shape image) {
+  Graph graph(image);
+  graph.add(Convolution{.filters = 32, .kernel = 3});
+  graph.add(Relu{});
+  graph.add(Convolution{.filters = 64, .kernel = 3, .padding = Padding::same});
+  graph.add(Relu{});
+  graph.add(Convolution{.filters = 32, .kernel = 3, .stride = 2});
+  graph.add(GlobalAveragePool{});
+  graph.add(Dense{1});
+  graph.add(SigmoidCrossEntropy{});
+  return graph;
+}
+
+void run(const Graph& graph, bool winograd) {
+  const auto backend = make_cpu_backend(1, {.winograd = winograd, .skip_zeros = true});
+  testing::Trial trial(*backend, graph, {3, 2});
+  const auto pictures = testing::make_pictures(5, graph.image(), 2);
+  const std::vector<const std::uint8_t*> images{
+      pictures.images[0].data(), pictures.images[1].data(), pictures.images[2].data()};
+  const std::span labels(pictures.labels);
+  const std::span samples(pictures.samples);
+  std::puts("steps begin");
+  for (std::size_t step = 0; step < 2; ++step) {
+    for (const std::size_t count : {3, 2}) {
+      trial.program().forward(
+          {std::span(images).first(count), labels.first(count), samples.first(count)},
+          {Phase::train, 1, step});
+      trial.program().backward(1, count == 3 ? Accumulate::overwrite : Accumulate::add,
+                               [](std::size_t) {});
+    }
+  }
+  std::puts("steps end");
+}
+
+}  // namespace
+
+int main() {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const Shape image{64, 64, 3};
+  for (const bool winograd : {false, true}) {
+    run(find_model("dogcat")->build(image, 2), winograd);
+    run(without_pools(image), winograd);
+  }
+}

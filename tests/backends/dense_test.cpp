@@ -1,0 +1,90 @@
+#include <gtest/gtest.h>
+
+#include "backends/reference/reference_backend.h"
+#include "tests/backends/backends_under_test.h"
+#include "tests/backends/trial.h"
+
+/// Dense layers large enough that the cpu backend skips zeros of what they read, against
+/// `reference` in double: behind every kind of ReLU, and where there is none.
+namespace cputrain::testing {
+namespace {
+
+constexpr Shape kImage{22, 22, 3};
+constexpr int kClasses = 3;
+constexpr int kUnits = 1680;  // times 10 * 10 * 8 inputs: more than a million weights
+
+class LargeDenseLayers : public ::testing::TestWithParam<BackendUnderTest> {
+ protected:
+  void expect_reference(const Graph& graph, const std::vector<int>& pieces) {
+    int images = 0;
+    for (const int piece : pieces) images += piece;
+    const Pictures pictures = make_pictures(images, kImage, kClasses);
+    const auto reference = make_reference_backend(DType::f64);
+    Trial whole(*reference, graph, {images});
+    const Outcome expected = whole.train(pictures, {images});
+    const auto backend = GetParam().make();
+    Trial trial(*backend, graph, pieces);
+    const Outcome outcome = trial.train(pictures, pieces);
+    EXPECT_NEAR(outcome.tally.loss, expected.tally.loss,
+                GetParam().tolerance * expected.tally.loss);
+    for (std::size_t p = 0; p < expected.gradients.size(); ++p) {
+      EXPECT_LE(relative_distance(outcome.gradients[p], expected.gradients[p]),
+                10 * GetParam().tolerance)
+          << whole.program().layout().parameters[p].name;
+    }
+  }
+};
+
+/// The convolution and what follows it, then a large dense layer that reads it.
+template <class... Layers>
+Graph behind(const Layers&... layers) {
+  Graph graph(kImage);
+  graph.add(Convolution{.filters = 8, .kernel = 3});
+  (graph.add(layers), ...);
+  graph.add(Flatten{});
+  graph.add(Dense{.units = kUnits}, "large");
+  graph.add(Relu{});
+  graph.add(Dense{kClasses}, "last");
+  graph.add(SoftmaxCrossEntropy{});
+  return graph;
+}
+
+TEST_P(LargeDenseLayers, BehindPoolAndRelu) {
+  for (const std::vector<int>& pieces : std::vector<std::vector<int>>{{1}, {3, 2, 1}, {40}}) {
+    expect_reference(behind(MaxPool{}, Relu{}), pieces);
+  }
+}
+
+TEST_P(LargeDenseLayers, BehindReluAndPool) { expect_reference(behind(Relu{}, MaxPool{}), {2, 3}); }
+
+TEST_P(LargeDenseLayers, BehindRelusInPlace) {
+  expect_reference(behind(AveragePool{}, Relu{}, Dropout{0.5f}), {3});
+}
+
+/// Nothing but the zeros that dropout made may be skipped on the way back.
+TEST_P(LargeDenseLayers, WithoutRelu) {
+  expect_reference(behind(MaxPool{}), {2, 1});
+  expect_reference(behind(AveragePool{}, Dropout{0.5f}), {2});
+}
+
+/// One of the two adds to the gradient that the other wrote.
+TEST_P(LargeDenseLayers, TwoReadOneMap) {
+  Graph graph(kImage);
+  graph.add(Convolution{.filters = 8, .kernel = 3});
+  graph.add(MaxPool{});
+  graph.add(Relu{});
+  const int map = graph.add(Flatten{});
+  const int left = graph.add(Dense{.units = kUnits}, "left", {map});
+  const int right = graph.add(Dense{.units = kUnits, .bias = false}, "right", {map});
+  graph.add(Add{}, "", {left, right});
+  graph.add(Relu{});
+  graph.add(Dense{kClasses}, "last");
+  graph.add(SoftmaxCrossEntropy{});
+  expect_reference(graph, {2, 1});
+}
+
+INSTANTIATE_TEST_SUITE_P(AllBackends, LargeDenseLayers, ::testing::ValuesIn(backends_under_test()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace cputrain::testing

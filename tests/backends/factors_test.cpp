@@ -1,0 +1,138 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "backends/reference/reference_backend.h"
+#include "compute/leaf_program.h"
+#include "tests/backends/backends_under_test.h"
+#include "tests/backends/trial.h"
+
+/// Leaves whose dense gradients are left as factors: added up, they are the gradient that
+/// `reference` finds for the whole batch, whatever the slices in which sums are formed.
+namespace cputrain::testing {
+namespace {
+
+constexpr Shape kImage{22, 22, 3};
+constexpr int kClasses = 3;
+
+Graph graph_with_dense() {
+  Graph graph(kImage);
+  graph.add(Convolution{.filters = 8, .kernel = 3});
+  graph.add(MaxPool{});
+  graph.add(Relu{});
+  graph.add(Flatten{});
+  graph.add(Dense{.units = 48}, "large");
+  graph.add(Relu{});
+  graph.add(Dense{kClasses}, "last");
+  graph.add(SoftmaxCrossEntropy{});
+  return graph;
+}
+
+bool has_factors(const Parameter& parameter) { return parameter.factors.has_value(); }
+
+struct Lane {
+  std::vector<float> weights, gradients;
+};
+
+/// A leaf program's gradients of the pictures, formed slice by slice.
+class Leaf {
+ public:
+  Leaf(Backend& backend, const Leaves& leaves, int images)
+      : backend_(backend), leaves_(leaves), arenas_(static_cast<std::size_t>(leaves.lanes)) {
+    program_ = make_leaf_program(
+        backend, graph_with_dense(), {.phase = Phase::train, .micro_batches = {images}}, leaves,
+        [&](const ParameterLayout& layout, int lane) {
+          arenas_[0].weights.resize(layout.arena_size);
+          auto& gradients = arenas_[static_cast<std::size_t>(lane)].gradients;
+          gradients.resize(layout.gradient_size);
+          return Arenas{Array::of<float>(arenas_[0].weights), Array::of<float>(gradients)};
+        });
+  }
+
+  /// As if a leaf before had left something where this one writes nothing.
+  void poison_products() {
+    for (const Parameter& parameter : program_->layout().parameters) {
+      if (!parameter.factors) continue;
+      const auto [begin, end] = parameter.range;
+      for (Lane& lane : arenas_) {
+        std::ranges::fill(std::span(lane.gradients).subspan(begin, end - begin), NAN);
+      }
+    }
+  }
+
+  Program& program() { return *program_; }
+  Array weights() { return Array::of<float>(arenas_[0].weights); }
+
+  std::vector<float> gradients(const MicroBatch& batch, const std::vector<Range>& slices) {
+    program_->forward(batch, {Phase::train, 1, 0});
+    program_->backward(1.0 / batch.size(), Accumulate::overwrite, [](std::size_t) {});
+    std::vector<float> sum(program_->layout().gradient_size);
+    for (const Range& slice : slices) add_slice(slice, Array::of<float>(sum));
+    return sum;
+  }
+
+ private:
+  void add_slice(Range slice, const Array& sum) {
+    for (const GradientPart& part : parts_of(program_->layout(), slice)) {
+      const Array dst = sum.slice(part.range.begin, part.range.end);
+      const Range read = part.factored ? part.factored->range : part.range;
+      std::vector<Array> terms;
+      for (Lane& lane : arenas_) {
+        terms.push_back(Array::of<float>(lane.gradients).slice(read.begin, read.end));
+      }
+      if (part.factored) {
+        backend_.add_products(*part.factored->factors, terms, part.of_product(), dst);
+      } else {
+        terms.insert(terms.begin(), dst);
+        backend_.sum(terms, dst);
+      }
+    }
+  }
+
+  Backend& backend_;
+  Leaves leaves_;
+  std::vector<Lane> arenas_;
+  std::unique_ptr<Program> program_;
+};
+
+class FactorsOfLeaves : public ::testing::TestWithParam<BackendUnderTest> {};
+
+TEST_P(FactorsOfLeaves, AddUpToTheGradient) {
+  const auto backend = GetParam().make();
+  if (backend->dtype() != DType::f32) GTEST_SKIP() << "leaves of floats";
+  const auto reference = make_reference_backend(DType::f64);
+  for (const int images : {1, 4, 7, 8}) {
+    const Pictures pictures = make_pictures(images, kImage, kClasses);
+    Trial whole(*reference, graph_with_dense(), {images});
+    const Outcome expected = whole.train(pictures, {images});
+    Leaf leaf(*backend, {.images = 4, .lanes = 2}, images);
+    const ParameterLayout& layout = leaf.program().layout();
+    EXPECT_EQ(std::ranges::any_of(layout.parameters, has_factors), backend->name() == "cpu");
+    for (std::size_t p = 0; p < layout.parameters.size(); ++p) {
+      leaf.program().from_canonical(p, whole.program().to_canonical(p, whole.weights()),
+                                    leaf.weights());
+    }
+    std::vector<const std::uint8_t*> views;
+    for (const auto& image : pictures.images) views.push_back(image.data());
+    const MicroBatch batch{views, pictures.labels, pictures.samples};
+    leaf.poison_products();
+    std::vector<float> sum = leaf.gradients(batch, {{0, layout.gradient_size}});
+    for (std::size_t p = 0; p < layout.parameters.size(); ++p) {
+      EXPECT_LE(relative_distance(leaf.program().to_canonical(p, Array::of<float>(sum)),
+                                  expected.gradients[p]),
+                10 * GetParam().tolerance)
+          << layout.parameters[p].name << ", " << images << " images";
+    }
+    const std::size_t cut = layout.gradient_size / 3 / 16 * 16;
+    EXPECT_EQ(leaf.gradients(batch, {{0, cut}, {cut, cut + 16}, {cut + 16, layout.gradient_size}}),
+              sum);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllBackends, FactorsOfLeaves, ::testing::ValuesIn(backends_under_test()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace cputrain::testing

@@ -1,0 +1,247 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "backends/reference/reference_backend.h"
+#include "tests/backends/backends_under_test.h"
+#include "tests/backends/trial.h"
+
+/// Every layer, in many shapes, on every backend, against plain loops in double. A convolution
+/// stands before the layer (so that its source's gradient shows in that convolution's weights) and
+/// a dense layer with a loss behind it.
+namespace cputrain::testing {
+namespace {
+
+struct Case {
+  std::string name;
+  Shape image;
+  std::vector<Layer> layers;
+  int classes = 3;
+  int images = 3;
+};
+
+std::vector<Layer> behind(int filters, std::vector<Layer> layers) {
+  layers.insert(layers.begin(), Convolution{.filters = filters, .kernel = 3});
+  return layers;
+}
+
+/// Without a bias, whose gradient behind a batch norm is nothing but rounding.
+std::vector<Layer> behind_bare(int filters, std::vector<Layer> layers) {
+  layers.insert(layers.begin(), Convolution{.filters = filters, .kernel = 3, .bias = false});
+  return layers;
+}
+
+Convolution same(int filters, int kernel, int stride = 1, bool bias = true) {
+  return {filters, kernel, stride, Padding::same, bias};
+}
+Convolution valid(int filters, int kernel, int stride = 1, bool bias = true) {
+  return {filters, kernel, stride, Padding::valid, bias};
+}
+
+std::vector<Case> cases() {
+  const Shape small{11, 13, 3}, square{18, 18, 3};
+  return {
+      {"conv_of_pixels", small, {valid(16, 3)}},
+      {"conv_of_pixels_same_stride2", small, {same(16, 3, 2)}},
+      {"conv_of_pixels_5x5_odd_filters", small, {same(5, 5)}},
+      {"conv_of_pixels_7x7_stride2", {29, 31, 3}, {valid(32, 7, 2)}},
+      {"conv_1x1_of_pixels", small, {valid(16, 1)}},
+      {"conv_valid", small, behind(16, {valid(32, 3)})},
+      {"conv_same", small, behind(16, {same(32, 3)})},
+      {"conv_same_stride2", small, behind(16, {same(16, 3, 2)})},
+      {"conv_1x1", small, behind(16, {same(48, 1)})},
+      {"conv_1x1_stride2", small, behind(32, {valid(16, 1, 2)})},
+      {"conv_odd_channels", small, behind(20, {same(7, 3)})},
+      {"conv_one_filter", small, behind(16, {valid(1, 3)})},
+      {"conv_no_bias", small, behind(16, {valid(16, 3, 1, false)})},
+      {"conv_relu", square, behind(16, {Relu{}, same(32, 3), Relu{}})},
+      {"conv_relu_dropout", square, behind(16, {Relu{}, Dropout{0.3f}, same(16, 3)})},
+      {"conv_pool_relu", square, behind(16, {Relu{}, MaxPool{}, same(32, 3), Relu{}, MaxPool{}})},
+      {"conv_pool_relu_wide",
+       {62, 62, 3},
+       behind(32, {Relu{}, MaxPool{}, valid(64, 3), Relu{}, MaxPool{}, valid(32, 3), Relu{}})},
+      {"relu_average_pool", square, behind(16, {Relu{}, AveragePool{}})},
+      {"max_pool_odd", small, behind(16, {MaxPool{}})},
+      {"max_pool_odd_channels", small, behind(9, {MaxPool{}, Relu{}})},
+      {"max_pool_3x3_stride2", small, behind(16, {MaxPool{3, 2}})},
+      {"max_pool_3x3_stride2_same", small, behind(16, {MaxPool{3, 2, Padding::same}})},
+      {"max_pool_3x3_stride1_same", small, behind(16, {MaxPool{3, 1, Padding::same}})},
+      {"max_pool_twice", square, behind(16, {MaxPool{}, MaxPool{}})},
+      {"max_pool_of_pixels", square, {MaxPool{}, valid(16, 3)}},
+      {"average_pool", small, behind(16, {AveragePool{}})},
+      {"average_pool_3x3_stride2_same", small, behind(24, {AveragePool{3, 2, Padding::same}})},
+      {"average_pool_of_pixels", square, {AveragePool{}, valid(16, 3)}},
+      {"global_average_pool", small, behind(16, {GlobalAveragePool{}})},
+      {"global_average_pool_odd", small, behind(21, {Relu{}, GlobalAveragePool{}, Dropout{0.5f}})},
+      {"zero_pad", small, behind(16, {ZeroPad{1, 2, 0, 3}, Relu{}})},
+      {"zero_pad_of_pixels_conv_7x7", {29, 31, 3}, {ZeroPad{3, 3, 3, 3}, valid(16, 7, 2)}},
+      {"zero_pad_conv_stride2", square, behind(16, {ZeroPad{1, 1, 1, 1}, valid(16, 3, 2)})},
+      {"zero_pad_wider_than_the_kernel", small, behind(16, {ZeroPad{4, 1, 0, 5}, valid(16, 3)})},
+      {"zero_pad_max_pool", small, behind(16, {ZeroPad{1, 1, 1, 1}, MaxPool{3, 2}})},
+      {"max_pool_1x1_stride2", small, behind(16, {MaxPool{1, 2}})},
+      {"batch_norm", small, behind_bare(16, {BatchNorm{}})},
+      {"batch_norm_relu", square, behind_bare(32, {BatchNorm{1e-3f, 0.9f}, Relu{}, same(16, 3)})},
+      {"batch_norm_odd_channels", small, behind_bare(21, {BatchNorm{}, Relu{}})},
+      {"batch_norm_dropout", small, behind_bare(16, {BatchNorm{}, Relu{}, Dropout{0.3f}})},
+      {"batch_norm_of_pixels", small, {BatchNorm{}, same(16, 3)}},
+      {"batch_norm_of_vectors", small, {Flatten{}, Dense{21, false}, BatchNorm{}, Relu{}}, 3, 9},
+      {"batch_norm_many_images", {9, 9, 3}, behind_bare(16, {BatchNorm{}, Relu{}}), 3, 19},
+      {"batch_norm_large_maps", {60, 61, 3}, behind_bare(16, {BatchNorm{}, Relu{}, MaxPool{}})},
+      {"l2_is_the_optimizers", small,
+       behind(16, {Convolution{.filters = 8, .kernel = 3, .l2 = 1}})},
+      {"dense_of_pixels", small, {Flatten{}, Dense{19}, Relu{}}},
+      {"dense_chain", small,
+       behind(16, {Flatten{}, Dense{33}, Relu{}, Dropout{0.5f}, Dense{5}, Relu{}})},
+      {"dense_no_bias", small, behind(16, {Flatten{}, Dense{8, false}})},
+      {"dense_one_unit", small, behind(16, {Flatten{}, Dense{1}})},
+      {"dense_of_padded_channels", small, behind(10, {Relu{}, Flatten{}, Dense{12}})},
+      {"dropout_of_odd_channels", small, behind(7, {Dropout{0.4f}})},
+      {"dropout_before_relu", small, behind(16, {Dropout{0.4f}, Relu{}})},
+      {"dropout_of_flat", small, behind(11, {Flatten{}, Dropout{0.25f}})},
+      {"one_logit", small, behind(16, {Relu{}}), 2},
+      {"ten_classes", small, behind(16, {Relu{}}), 10},
+      {"image_larger_than_a_cache",
+       {300, 310, 3},
+       {valid(16, 3), Relu{}, MaxPool{}, valid(8, 3), Relu{}, MaxPool{4, 4}}},
+      {"one_image", square, behind(16, {Relu{}, MaxPool{}, same(16, 3)}), 3, 1},
+      {"conv_pool", square, behind(16, {same(48, 3), MaxPool{}})},
+      {"conv_in_pieces", {96, 104, 3}, behind(16, {same(32, 1)}), 3, 5},
+      {"five_images", square, behind(16, {Relu{}, MaxPool{}, same(16, 3)}), 3, 5},
+  };
+}
+
+Graph build(const Case& c) {
+  Graph graph(c.image);
+  for (const Layer& layer : c.layers) graph.add(layer);
+  graph.add(Flatten{});
+  graph.add(Dense{c.classes == 2 ? 1 : c.classes});
+  if (c.classes == 2) {
+    graph.add(SigmoidCrossEntropy{});
+  } else {
+    graph.add(SoftmaxCrossEntropy{});
+  }
+  return graph;
+}
+
+using Parameters = std::tuple<BackendUnderTest, Case>;
+class Layers : public ::testing::TestWithParam<Parameters> {};
+
+/// The worst tensor's relative distance from the reference, on pictures made from `seed`.
+struct Comparison {
+  double worst = 0;
+  std::string tensor;
+};
+
+Comparison compare(Backend& backend, const Case& c, std::uint64_t seed) {
+  const Graph graph = build(c);
+  const Pictures pictures = make_pictures(c.images, c.image, c.classes, seed);
+  const auto reference = make_reference_backend(DType::f64);
+  Trial expected(*reference, graph, {c.images}), actual(backend, graph, {c.images});
+  const Outcome e = expected.train(pictures, {c.images}, 4);
+  const Outcome a = actual.train(pictures, {c.images}, 4);
+  EXPECT_EQ(a.tally.correct, e.tally.correct);
+  EXPECT_EQ(a.tally.images, c.images);
+
+  Comparison result{std::abs(a.tally.loss - e.tally.loss) / e.tally.loss, "loss"};
+  const auto note = [&](const std::vector<double>& x, const std::vector<double>& y,
+                        const std::string& name) {
+    const double distance = x.size() == y.size() ? relative_distance(x, y) : HUGE_VAL;
+    if (!(distance <= result.worst)) result = {distance, name};  // NaN counts as worst
+  };
+  note({a.probabilities.begin(), a.probabilities.end()},
+       {e.probabilities.begin(), e.probabilities.end()}, "probabilities");
+  for (std::size_t p = 0; p < e.gradients.size(); ++p) {
+    note(a.gradients[p], e.gradients[p], actual.program().layout().parameters[p].name);
+  }
+  return result;
+}
+
+TEST_P(Layers, AgreeWithPlainLoopsInDouble) {
+  const auto& [under_test, c] = GetParam();
+  const auto backend = under_test.make();
+  // Rounding that turns one number's sign before a ReLU, or the winner of a window, moves a
+  // gradient by a percent or two: rarely on small pictures, often on large ones. A mistake in a
+  // kernel shows with any pictures, and by more.
+  constexpr double kFlip = 0.05;
+  double best = HUGE_VAL;
+  for (std::uint64_t seed = 2; seed < 5; ++seed) {
+    const Comparison found = compare(*backend, c, seed);
+    EXPECT_LE(found.worst, kFlip) << found.tensor << ", pictures of seed " << seed;
+    best = std::min(best, found.worst);
+  }
+  EXPECT_LE(best, under_test.tolerance);
+}
+
+void expect_reference_without_gradients(const BackendUnderTest& under_test, const Case& c) {
+  const Graph graph = build(c);
+  const Pictures pictures = make_pictures(c.images, c.image, c.classes, 2);
+  const auto reference = make_reference_backend(DType::f64);
+  const auto backend = under_test.make();
+  Trial expected(*reference, graph, {c.images}, Phase::evaluate);
+  Trial actual(*backend, graph, {c.images}, Phase::evaluate);
+  const Outcome e = expected.evaluate(pictures, {c.images});
+  const Outcome a = actual.evaluate(pictures, {c.images});
+  EXPECT_NEAR(a.tally.loss, e.tally.loss, under_test.tolerance * e.tally.loss);
+  EXPECT_EQ(a.tally.correct, e.tally.correct);
+}
+
+TEST_P(Layers, EvaluateWithoutGradients) {
+  expect_reference_without_gradients(std::get<0>(GetParam()), std::get<1>(GetParam()));
+}
+
+/// Of narrow factors, whose rounding turns signs and winners too often for close gradients.
+class NarrowForward : public Layers {};
+TEST_P(NarrowForward, EvaluateWithoutGradients) {
+  expect_reference_without_gradients(std::get<0>(GetParam()), std::get<1>(GetParam()));
+}
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(NarrowForward);
+
+/// One window in fifty has another winner; gradients of another map would be as far as they are
+/// long.
+class NarrowPools : public Layers {};
+TEST_P(NarrowPools, HaveMostWinnersOfPlainLoops) {
+  const auto& [under_test, c] = GetParam();
+  const auto backend = under_test.make();
+  const Comparison found = compare(*backend, c, 2);
+  EXPECT_LE(found.worst, 0.3) << found.tensor;
+}
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(NarrowPools);
+
+std::string case_name(const ::testing::TestParamInfo<Parameters>& info) {
+  return std::get<0>(info.param).name + "_" + std::get<1>(info.param).name;
+}
+INSTANTIATE_TEST_SUITE_P(AllBackends, Layers,
+                         ::testing::Combine(::testing::ValuesIn(backends_under_test()),
+                                            ::testing::ValuesIn(cases())),
+                         case_name);
+
+template <class Kind>
+bool has(const Case& c) {
+  return std::ranges::any_of(
+      c.layers, [](const Layer& layer) { return std::holds_alternative<Kind>(layer); });
+}
+
+template <class Predicate>
+std::vector<Case> cases_where(const Predicate& wanted) {
+  std::vector<Case> chosen;
+  std::ranges::copy_if(cases(), std::back_inserter(chosen), wanted);
+  return chosen;
+}
+
+auto narrow(const std::vector<Case>& chosen) {
+  return ::testing::Combine(::testing::ValuesIn(narrow_backends_under_test()),
+                            ::testing::ValuesIn(chosen));
+}
+bool smooth(const Case& c) { return !has<Relu>(c) && !has<MaxPool>(c); }
+INSTANTIATE_TEST_SUITE_P(NarrowBackends, Layers, narrow(cases_where(smooth)), case_name);
+INSTANTIATE_TEST_SUITE_P(NarrowBackends, NarrowForward,
+                         narrow(cases_where([](const Case& c) { return !smooth(c); })), case_name);
+INSTANTIATE_TEST_SUITE_P(NarrowBackends, NarrowPools, narrow(cases_where([](const Case& c) {
+                           return has<MaxPool>(c) && !has<Relu>(c);
+                         })),
+                         case_name);
+
+}  // namespace
+}  // namespace cputrain::testing

@@ -1,0 +1,211 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/random.h"
+#include "tests/backends/backends_under_test.h"
+#include "tests/backends/trial.h"
+
+/// What programs promise beyond arithmetic: pieces of a batch, empty pieces, readiness, layouts.
+namespace cputrain::testing {
+namespace {
+
+constexpr Shape kImage{20, 22, 3};
+constexpr int kClasses = 3;
+
+/// Layers of every kind, odd numbers of channels, dropout in two places.
+Graph mixed_graph() {
+  Graph graph(kImage);
+  graph.add(Convolution{.filters = 16, .kernel = 3});
+  graph.add(Relu{});
+  graph.add(MaxPool{});
+  graph.add(Convolution{.filters = 21, .kernel = 3, .padding = Padding::same});
+  graph.add(Relu{});
+  graph.add(Dropout{0.2f});
+  graph.add(AveragePool{});
+  graph.add(Flatten{});
+  graph.add(Dense{9});
+  graph.add(Relu{});
+  graph.add(Dropout{0.5f});
+  graph.add(Dense{kClasses});
+  graph.add(SoftmaxCrossEntropy{});
+  return graph;
+}
+
+class Programs : public ::testing::TestWithParam<BackendUnderTest> {
+ protected:
+  std::unique_ptr<Backend> backend_ = GetParam().make();
+  Graph graph_ = mixed_graph();
+  Pictures pictures_ = make_pictures(7, kImage, kClasses);
+
+  void expect_same(const Outcome& actual, const Outcome& expected) {
+    const double tolerance = GetParam().tolerance;
+    EXPECT_NEAR(actual.tally.loss, expected.tally.loss, tolerance * expected.tally.loss);
+    EXPECT_EQ(actual.tally.correct, expected.tally.correct);
+    EXPECT_EQ(actual.tally.images, expected.tally.images);
+    ASSERT_EQ(actual.probabilities.size(), expected.probabilities.size());
+    for (std::size_t i = 0; i < actual.probabilities.size(); ++i) {
+      EXPECT_NEAR(actual.probabilities[i], expected.probabilities[i], tolerance);
+    }
+    for (std::size_t p = 0; p < expected.gradients.size(); ++p) {
+      EXPECT_LE(relative_distance(actual.gradients[p], expected.gradients[p]), tolerance) << p;
+    }
+  }
+};
+
+TEST_P(Programs, PiecesOfABatchAddUpToTheBatch) {
+  Trial whole(*backend_, graph_, {7});
+  Trial pieces(*backend_, graph_, {1, 3, 2});
+  const Outcome expected = whole.train(pictures_, {7}, 2);
+  expect_same(pieces.train(pictures_, {3, 3, 1}, 2), expected);
+  expect_same(pieces.train(pictures_, {1, 1, 2, 3}, 2), expected);
+  expect_same(pieces.train(pictures_, {0, 3, 0, 3, 1, 0}, 2), expected);
+}
+
+/// Evaluates seven images of class `label` after `value` was put into the bias of output `place`.
+Tally with_bias(Backend& backend, const Graph& graph, std::size_t place, double value, int label) {
+  Trial trial(backend, graph, {7}, Phase::evaluate);
+  Program& program = trial.program();
+  const auto& parameters = program.layout().parameters;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    if (parameters[p].name != "dense_1/bias") continue;
+    std::vector<double> bias = program.to_canonical(p, trial.weights());
+    bias.at(place) = value;
+    program.from_canonical(p, bias, trial.weights());
+  }
+  Pictures pictures = make_pictures(7, kImage, 2);
+  pictures.labels.assign(7, label);
+  return trial.evaluate(pictures, {7}).tally;
+}
+
+TEST_P(Programs, AnswersThatAreNoNumbersAreWrongWhateverTheLabel) {
+  Graph sigmoid(kImage), softmax(kImage);
+  for (Graph* graph : {&sigmoid, &softmax}) {
+    graph->add(Flatten{});
+    graph->add(Dense{4});
+    graph->add(Relu{});
+    graph->add(Dense{graph == &sigmoid ? 1 : kClasses});
+  }
+  sigmoid.add(SigmoidCrossEntropy{});
+  softmax.add(SoftmaxCrossEntropy{});
+  const double nan = std::nan("");
+  for (int label = 0; label < 2; ++label) {
+    EXPECT_EQ(with_bias(*backend_, sigmoid, 0, nan, label).correct, 0) << label;
+    EXPECT_EQ(with_bias(*backend_, sigmoid, 0, label ? 1e3 : -1e3, label).correct, 7) << label;
+  }
+  for (int label = 0; label < kClasses; ++label) {
+    for (std::size_t place = 0; place < kClasses; ++place) {
+      for (const double value : {nan, HUGE_VAL}) {
+        const Tally tally = with_bias(*backend_, softmax, place, value, label);
+        EXPECT_EQ(tally.correct, 0) << label << " " << place;
+        EXPECT_EQ(tally.images, 7);
+        EXPECT_FALSE(tally.accuracy());
+      }
+      const bool right = place == static_cast<std::size_t>(label);
+      EXPECT_EQ(with_bias(*backend_, softmax, place, 1e3, label).correct, right ? 7 : 0);
+    }
+  }
+}
+
+TEST_P(Programs, TheSameCallGivesTheSameBits) {
+  if (!GetParam().repeats) GTEST_SKIP() << "measurements choose the algorithms";
+  Trial first(*backend_, graph_, {4, 3}), second(*backend_, graph_, {3, 4});
+  const Outcome a = first.train(pictures_, {4, 3}), b = second.train(pictures_, {4, 3});
+  EXPECT_EQ(a.tally.loss, b.tally.loss);
+  EXPECT_EQ(a.gradients, b.gradients);
+  EXPECT_EQ(first.train(pictures_, {4, 3}).gradients, a.gradients);
+}
+
+TEST_P(Programs, DropoutHangsOnStepAndSampleAlone) {
+  Trial trial(*backend_, graph_, {7, 1});
+  const Outcome step5 = trial.train(pictures_, {7}, 5);
+  const Outcome step6 = trial.train(pictures_, {7}, 6);
+  EXPECT_NE(step5.tally.loss, step6.tally.loss);
+  expect_same(trial.train(pictures_, {1, 1, 1, 1, 1, 1, 1}, 5), step5);
+}
+
+TEST_P(Programs, EvaluationInATrainingProgramDropsNothing) {
+  Trial train(*backend_, graph_, {7});
+  Trial evaluate(*backend_, graph_, {7}, Phase::evaluate);
+  expect_same(train.evaluate(pictures_, {7}), evaluate.evaluate(pictures_, {7}));
+}
+
+TEST_P(Programs, NoImagesClearOrKeepGradients) {
+  Trial trial(*backend_, graph_, {7});
+  const Outcome full = trial.train(pictures_, {7});
+  Program& program = trial.program();
+  const auto backward = [&](Accumulate accumulate) {
+    const Tally tally = program.forward({}, {Phase::train, 1, 0});
+    EXPECT_EQ(tally.images, 0);
+    EXPECT_TRUE(program.probabilities().empty());
+    std::size_t ready = 0;
+    program.backward(1, accumulate, [&](std::size_t n) { ready = n; });
+    EXPECT_EQ(ready, program.layout().gradient_size);
+  };
+  backward(Accumulate::add);
+  EXPECT_EQ(program.to_canonical(0, trial.gradients()), full.gradients[0]);
+  backward(Accumulate::overwrite);
+  const std::vector<double> zeros(full.gradients[0].size());
+  EXPECT_EQ(program.to_canonical(0, trial.gradients()), zeros);
+}
+
+TEST_P(Programs, ReadyGradientsAreFinal) {
+  Trial trial(*backend_, graph_, {7});
+  trial.train(pictures_, {7});
+  Program& program = trial.program();
+  const auto bytes = trial.gradients().bytes();
+  const std::size_t element = size_of(program.layout().dtype);
+  std::vector<const std::uint8_t*> images;
+  for (const auto& image : pictures_.images) images.push_back(image.data());
+  program.forward({images, pictures_.labels, pictures_.samples}, {Phase::train, 3, 3});
+
+  std::vector<std::byte> at_that_time;
+  std::vector<std::size_t> calls;
+  program.backward(1, Accumulate::overwrite, [&](std::size_t n) {
+    ASSERT_GE(n * element, at_that_time.size());
+    calls.push_back(n);
+    at_that_time.insert(at_that_time.end(), bytes.begin() + at_that_time.size(),
+                        bytes.begin() + n * element);
+  });
+  ASSERT_GE(calls.size(), 4u);  // every layer with weights tells
+  EXPECT_EQ(calls.back(), program.layout().gradient_size);
+  EXPECT_TRUE(std::equal(at_that_time.begin(), at_that_time.end(), bytes.begin(), bytes.end()));
+}
+
+TEST_P(Programs, CanonicalLayoutRoundTrips) {
+  Trial trial(*backend_, graph_, {2});
+  Program& program = trial.program();
+  std::vector<double> stored_sum(program.layout().parameters.size());
+  for (std::size_t p = 0; p < stored_sum.size(); ++p) {
+    std::vector<double> values(program.layout().parameters[p].count);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<double>(i % 1021 + 1 + 7 * p);  // exact in float, never 0
+    }
+    program.from_canonical(p, values, trial.weights());
+    EXPECT_EQ(program.to_canonical(p, trial.weights()), values);
+  }
+}
+
+/// Padding must stay zero, or it would leak into sums and hashes.
+TEST_P(Programs, StoredParametersHoldNothingElse) {
+  Trial trial(*backend_, graph_, {2});
+  Program& program = trial.program();
+  if (program.layout().dtype != DType::f32) GTEST_SKIP() << "float backends only";
+  trial.train(pictures_, {2, 2});
+  for (std::size_t p = 0; p < program.layout().parameters.size(); ++p) {
+    const Parameter& parameter = program.layout().parameters[p];
+    const auto stored = trial.gradients().slice(parameter.range.begin, parameter.range.end);
+    const auto canonical = program.to_canonical(p, trial.gradients());
+    const auto nonzero = [](const auto& values) {
+      return std::count_if(values.begin(), values.end(), [](auto v) { return v != 0; });
+    };
+    EXPECT_EQ(nonzero(stored.as<float>()), nonzero(canonical)) << parameter.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllBackends, Programs, ::testing::ValuesIn(backends_under_test()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace cputrain::testing

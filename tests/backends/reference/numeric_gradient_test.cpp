@@ -1,0 +1,176 @@
+// Every layer's gradients in double against finite differences of the loss.
+//
+// A small network around the layer turns its output into a loss. Inputs are pixels, so the gradient
+// of a layer's input is tested through the weights of a convolution before it.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/reference/reference_backend.h"
+#include "core/random.h"
+#include "model/rewrite.h"
+#include "tests/support/own_program.h"
+#include "train/weights.h"
+
+namespace cputrain {
+namespace {
+
+constexpr int kImages = 3;
+constexpr Shape kImage{7, 6, 3};
+
+/// Pictures and labels that are functions of nothing: the same in every run.
+class Pictures {
+ public:
+  explicit Pictures(int classes) {
+    for (std::uint32_t n = 0; n < kImages; ++n) {
+      const RandomStream stream(1, Purpose::pixels, n);
+      std::vector<std::uint8_t> image(kImage.size());
+      for (std::size_t i = 0; i < image.size(); ++i) {
+        image[i] = static_cast<std::uint8_t>(stream.at(static_cast<std::uint32_t>(i))[0]);
+      }
+      pixels_.push_back(std::move(image));
+      labels_.push_back(static_cast<std::int32_t>(n) % classes);
+      samples_.push_back(n);
+    }
+    for (const auto& image : pixels_) pointers_.push_back(image.data());
+  }
+  MicroBatch batch() const { return {pointers_, labels_, samples_}; }
+
+ private:
+  std::vector<std::vector<std::uint8_t>> pixels_;
+  std::vector<const std::uint8_t*> pointers_;
+  std::vector<std::int32_t> labels_;
+  std::vector<std::uint32_t> samples_;
+};
+
+/// Compares every weight's gradient with (loss(w + h) - loss(w - h)) / 2h. The loss is piecewise
+/// smooth (ReLU, max pool): where two step sizes disagree a kink lies within reach, and the entry
+/// is not compared; few may be.
+void check_gradients(const Graph& graph, int classes) {
+  const auto backend = make_reference_backend(DType::f64);
+  const OwnProgram own(*backend, graph, {kImages});
+  Program& program = own.program();
+  initialise_weights(graph, program, 3, own.arenas().weights);
+  const auto weights = own.arenas().weights.as<double>();
+  const RandomStream noise(5, Purpose::noise);
+  for (std::size_t i = 0; i < weights.size(); ++i) {  // biases too are away from zero
+    weights[i] += 0.1 * (unit_float(noise.at(static_cast<std::uint32_t>(i))[0]) - 0.5);
+  }
+  const Pictures pictures(classes);
+  const Pass pass{Phase::train, 9, 2};
+  const auto loss = [&] { return program.forward(pictures.batch(), pass).loss; };
+  loss();
+  program.backward(1.0, Accumulate::overwrite, [](std::size_t) {});
+  const auto gradients = own.arenas().gradients.as<double>();
+
+  int compared = 0, kinks = 0;
+  double largest = 0;
+  for (const double g : gradients) largest = std::max(largest, std::abs(g));
+  ASSERT_GT(largest, 0);
+  for (const Parameter& parameter : program.layout().parameters) {
+    if (!parameter.learnt) continue;
+    for (std::size_t i = parameter.range.begin; i < parameter.range.end; ++i) {
+      const auto slope = [&](double h) {
+        const double kept = weights[i];
+        weights[i] = kept + h;
+        const double above = loss();
+        weights[i] = kept - h;
+        const double below = loss();
+        weights[i] = kept;
+        return (above - below) / (2 * h);
+      };
+      const double fine = slope(1e-5), coarse = slope(2e-5);
+      if (std::abs(fine - coarse) > 1e-6 * largest) {
+        ++kinks;
+        continue;
+      }
+      ++compared;
+      EXPECT_NEAR(gradients[i], fine, 1e-6 * std::max(largest, 1.0)) << parameter.name << " " << i;
+    }
+  }
+  EXPECT_GT(compared, 20 * kinks) << kinks << " entries near a kink";
+}
+
+/// Convolution, then the layer, then a classifier.
+void check_layer(const Layer& layer) {
+  Graph graph(kImage);
+  graph.add(Convolution{4, 2});
+  graph.add(layer);
+  graph.add(Dense{3});
+  graph.add(SoftmaxCrossEntropy{});
+  check_gradients(graph, 3);
+}
+
+TEST(NumericGradient, Convolution) { check_layer(Convolution{5, 3}); }
+TEST(NumericGradient, ConvolutionSameStride) {
+  check_layer(Convolution{5, 3, 2, Padding::same, false});
+}
+TEST(NumericGradient, ConvolutionOneByOne) { check_layer(Convolution{5, 1, 2}); }
+TEST(NumericGradient, MaxPool) { check_layer(MaxPool{}); }
+TEST(NumericGradient, MaxPoolOverlappingSame) { check_layer(MaxPool{3, 2, Padding::same}); }
+TEST(NumericGradient, AveragePool) { check_layer(AveragePool{}); }
+TEST(NumericGradient, AveragePoolSame) { check_layer(AveragePool{3, 2, Padding::same}); }
+TEST(NumericGradient, GlobalAveragePool) { check_layer(GlobalAveragePool{}); }
+TEST(NumericGradient, Dense) { check_layer(Dense{6}); }
+TEST(NumericGradient, DenseWithoutBias) { check_layer(Dense{6, false}); }
+TEST(NumericGradient, Relu) { check_layer(Relu{}); }
+TEST(NumericGradient, Dropout) { check_layer(Dropout{0.4f}); }
+TEST(NumericGradient, ZeroPad) { check_layer(ZeroPad{1, 0, 2, 3}); }
+TEST(NumericGradient, BatchNorm) { check_layer(BatchNorm{}); }
+TEST(NumericGradient, Flatten) { check_layer(Flatten{}); }
+
+TEST(NumericGradient, SigmoidCrossEntropy) {
+  Graph graph(kImage);
+  graph.add(Convolution{4, 2});
+  graph.add(Dense{1});
+  graph.add(SigmoidCrossEntropy{});
+  check_gradients(graph, 2);
+}
+
+TEST(NumericGradient, SmoothedTargets) {
+  for (const int classes : {2, 3}) {
+    Graph graph(kImage);
+    graph.add(Convolution{4, 2});
+    graph.add(Dense{classes == 2 ? 1 : classes});
+    if (classes == 2) {
+      graph.add(SigmoidCrossEntropy{0.2f});
+    } else {
+      graph.add(SoftmaxCrossEntropy{0.2f});
+    }
+    check_gradients(graph, classes);
+  }
+}
+
+TEST(NumericGradient, Add) {
+  Graph graph(kImage);
+  const int trunk = graph.add(Convolution{4, 2});
+  const int branch = graph.add(Convolution{4, 3, 1, Padding::same});
+  graph.add(Add{}, "", {trunk, branch, trunk});
+  graph.add(Dense{3});
+  graph.add(SoftmaxCrossEntropy{});
+  check_gradients(graph, 3);
+}
+
+TEST(NumericGradient, FrozenLayersPassGradientsOn) {
+  Graph graph(kImage);
+  graph.add(Convolution{4, 2});
+  graph.add(BatchNorm{}, "frozen_norm");
+  graph.add(Convolution{4, 2}, "frozen");
+  graph.add(Dense{3});
+  graph.add(SoftmaxCrossEntropy{});
+  check_gradients(with_frozen(graph, std::vector<std::string>{"frozen_norm", "frozen"}), 3);
+}
+
+TEST(NumericGradient, StopsBelowTheFirstLayerThatLearns) {
+  Graph graph(kImage);
+  graph.add(MaxPool{});
+  graph.add(Relu{});
+  graph.add(Dense{3});
+  graph.add(SoftmaxCrossEntropy{});
+  check_gradients(graph, 3);
+}
+
+}  // namespace
+}  // namespace cputrain

@@ -1,0 +1,178 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <mutex>
+
+#include "backends/reference/reference_backend.h"
+#include "backends/threads/threads_communicator.h"
+#include "data/batch_plan.h"
+#include "model/rewrite.h"
+#include "tests/backends/backends_under_test.h"
+#include "tests/backends/trial.h"
+
+/// Dense layers that the ranks of a node compute together: the gradients of some images on 1 to 7
+/// ranks, some of which have none, are those of all images on one rank with plain layers.
+namespace cputrain::testing {
+namespace {
+
+constexpr Shape kImage{9, 8, 3};
+constexpr int kClasses = 3;
+constexpr float kMark = 7;  // where no gradient is to be written
+
+/// The first layer reads a blocked map whose last block has filling; two more read one map, so that
+/// one of them adds to the gradient that the other wrote; the last has fewer inputs than ranks.
+/// With many units the first is large enough for the cpu backend to skip zeros of what it reads.
+constexpr int kFewUnits = 25, kManyUnits = 640;
+
+Graph network(int units) {
+  Graph graph(kImage);
+  graph.add(Convolution{.filters = 20, .kernel = 3});
+  graph.add(Relu{});
+  graph.add(MaxPool{});
+  graph.add(Flatten{});
+  graph.add(Dense{.units = units}, "first");
+  const int trunk = graph.add(Relu{});
+  graph.add(Dense{.units = 5}, "left", {trunk});
+  graph.add(Dense{.units = 5, .bias = false}, "right", {trunk});
+  graph.add(Add{}, "", {trunk + 1, trunk + 2});
+  graph.add(Dense{kClasses}, "last");
+  graph.add(SoftmaxCrossEntropy{});
+  return graph;
+}
+
+Graph sharded_network(int units) {
+  const std::vector<std::string> layers{"first", "left", "right", "last"};
+  return with_sharded_dense(network(units), layers);
+}
+
+/// The rank's images of every micro-batch.
+struct Shares {
+  Pictures pictures;
+  std::vector<int> pieces;
+};
+
+Shares shares_of(const Pictures& all, const std::vector<int>& micro_batches, int rank, int ranks) {
+  Shares own;
+  std::size_t first = 0;
+  for (const int images : micro_batches) {
+    const Range mine = share(static_cast<std::size_t>(images), rank, ranks);
+    for (std::size_t i = first + mine.begin; i < first + mine.end; ++i) {
+      own.pictures.images.push_back(all.images[i]);
+      own.pictures.labels.push_back(all.labels[i]);
+      own.pictures.samples.push_back(all.samples[i]);
+    }
+    own.pieces.push_back(static_cast<int>(mine.size()));
+    first += static_cast<std::size_t>(images);
+  }
+  return own;
+}
+
+std::vector<int> sizes_of(const std::vector<int>& pieces) {
+  std::vector<int> sizes{1};
+  for (const int piece : pieces) sizes.push_back(std::max(piece, 1));
+  return sizes;
+}
+
+/// Whether other ranks' shards still hold `kMark`.
+bool marks_stay(std::span<const float> gradients, const ParameterLayout& layout,
+                const Communicator& comm) {
+  std::vector<bool> used(gradients.size(), false);
+  for (const Range& range : used_gradients(layout, comm.rank(), comm.size())) {
+    for (std::size_t i = range.begin; i < range.end; ++i) used[i] = true;
+  }
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (!used[i] && gradients[i] != kMark) return false;
+  }
+  return true;
+}
+
+class ShardedDenseLayers : public ::testing::TestWithParam<BackendUnderTest> {
+ protected:
+  struct OfRank {
+    Outcome trained, evaluated;
+  };
+
+  /// What every rank computed; other ranks' shards of its gradients are cleared.
+  std::vector<OfRank> run(const Pictures& pictures, const std::vector<int>& micro_batches,
+                          int ranks, int units) {
+    std::map<int, OfRank> outcomes;
+    std::mutex mutex;
+    int images = 0;
+    for (const int count : micro_batches) images += count;
+    run_ranks(ranks, [&](Communicator& comm) {
+      const auto backend = GetParam().make();
+      const Shares own = shares_of(pictures, micro_batches, comm.rank(), ranks);
+      Trial trial(*backend, sharded_network(units), sizes_of(own.pieces), Phase::train, nullptr,
+                  &comm);
+      std::ranges::fill(trial.gradients().as<float>(), kMark);
+      OfRank outcome;
+      outcome.evaluated = trial.evaluate(own.pictures, own.pieces);
+      outcome.trained = trial.train(own.pictures, own.pieces, 0, images);
+      const ParameterLayout& layout = trial.program().layout();
+      EXPECT_TRUE(marks_stay(trial.gradients().as<float>(), layout, comm));
+      const auto gradients = trial.gradients().as<float>();
+      for (const Parameter& parameter : sharded_parameters(layout)) {
+        const Range shard = shard_of(parameter, comm.rank(), ranks);
+        for (std::size_t i = parameter.range.begin; i < parameter.range.end; ++i) {
+          if (i < shard.begin || i >= shard.end) gradients[i] = 0;
+        }
+      }
+      for (std::size_t p = 0; p < layout.parameters.size(); ++p) {
+        outcome.trained.gradients[p] = trial.program().to_canonical(p, trial.gradients());
+      }
+      const std::lock_guard lock(mutex);
+      outcomes.emplace(comm.rank(), std::move(outcome));
+    });
+    std::vector<OfRank> list;
+    for (auto& [rank, outcome] : outcomes) list.push_back(std::move(outcome));
+    return list;
+  }
+
+  void expect_gradients_of_plain_ones(const std::vector<int>& micro_batches, int units) {
+    int images = 0;
+    for (const int count : micro_batches) images += count;
+    const Pictures pictures = make_pictures(images, kImage, kClasses);
+    const auto reference = make_reference_backend(DType::f64);
+    Trial whole(*reference, network(units), {images});
+    const Outcome expected = whole.train(pictures, {images});
+    const Outcome evaluated = whole.evaluate(pictures, {images});
+    for (const int ranks : {1, 2, 3, 4, 7}) {
+      double loss = 0, evaluated_loss = 0;
+      std::vector<std::vector<double>> sums(expected.gradients.size());
+      for (const OfRank& of_rank : run(pictures, micro_batches, ranks, units)) {
+        loss += of_rank.trained.tally.loss;
+        evaluated_loss += of_rank.evaluated.tally.loss;
+        for (std::size_t p = 0; p < sums.size(); ++p) {
+          sums[p].resize(expected.gradients[p].size());
+          for (std::size_t i = 0; i < sums[p].size(); ++i) {
+            sums[p][i] += of_rank.trained.gradients[p][i];
+          }
+        }
+      }
+      EXPECT_NEAR(loss, expected.tally.loss, GetParam().tolerance * loss) << ranks;
+      EXPECT_NEAR(evaluated_loss, evaluated.tally.loss, GetParam().tolerance * loss) << ranks;
+      for (std::size_t p = 0; p < sums.size(); ++p) {
+        EXPECT_LE(relative_distance(sums[p], expected.gradients[p]), 10 * GetParam().tolerance)
+            << whole.program().layout().parameters[p].name << " on " << ranks << " ranks";
+      }
+    }
+  }
+};
+
+TEST_P(ShardedDenseLayers, MakeTheGradientsOfPlainOnes) {
+  for (const std::vector<int>& micro_batches :
+       std::vector<std::vector<int>>{{5}, {6, 3, 6}, {2, 1}}) {
+    expect_gradients_of_plain_ones(micro_batches, kFewUnits);
+  }
+}
+
+TEST_P(ShardedDenseLayers, MakeThemWhereZerosAreSkipped) {
+  expect_gradients_of_plain_ones({3, 2}, kManyUnits);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllBackends, ShardedDenseLayers,
+                         ::testing::ValuesIn(backends_under_test()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace cputrain::testing

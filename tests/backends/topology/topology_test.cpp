@@ -1,0 +1,163 @@
+#include "backends/topology/topology.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backends/topology/control_group.h"
+#include "backends/topology/cpu_info.h"
+
+namespace cputrain {
+namespace {
+
+TEST(Topology, DescribesThisMachine) {
+  const Machine machine = read_machine();
+  EXPECT_FALSE(machine.host.empty());
+  EXPECT_FALSE(machine.cpu_model.empty());
+  EXPECT_GE(machine.sockets, 1);
+  EXPECT_GE(machine.numa_nodes, 1);
+  EXPECT_GE(machine.cores, 1);
+  EXPECT_GE(machine.hardware_threads, machine.cores);
+  EXPECT_GT(machine.memory_gb, 0.1);
+  EXPECT_EQ(machine.core_of_cpu.size(), machine.allowed_cpus.size());
+  EXPECT_GE(machine.allowed_cores, 1);
+  EXPECT_LE(machine.allowed_cores, machine.cores);
+}
+
+/// The mask is the kernel's, so that taskset, mpirun's binding and Slurm's cpusets count.
+TEST(Topology, FollowsTheMaskOfTheProcess) {
+  const Machine before = read_machine();
+  const int last = before.allowed_cpus.back();
+  Machine narrowed;
+  std::thread([&] {
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    CPU_SET(last, &mask);
+    ASSERT_EQ(sched_setaffinity(0, sizeof mask, &mask), 0);
+    narrowed = read_machine();
+  }).join();
+  EXPECT_EQ(narrowed.allowed_cpus, std::vector<int>{last});
+  EXPECT_EQ(narrowed.allowed_cores, 1);
+  EXPECT_EQ(narrowed.cores, before.cores);
+}
+
+/// Run by ctest with OMP_PROC_BIND=close, which makes libgomp bind this thread to one core before
+/// main(); the process that started us still has the mask that we were given.
+TEST(Topology, LooksThroughTheBindingOfOpenMp) {
+  if (std::getenv("OMP_PROC_BIND") == nullptr) GTEST_SKIP() << "OMP_PROC_BIND is not set";
+  cpu_set_t given;
+  ASSERT_EQ(sched_getaffinity(getppid(), sizeof given, &given), 0);
+  EXPECT_EQ(read_machine().allowed_cpus.size(), static_cast<std::size_t>(CPU_COUNT(&given)));
+}
+
+TEST(InstructionSet, InWords) {
+  EXPECT_EQ(instruction_set("flags\t\t: fpu sse4_2 avx avx2 fma\n"), "AVX2 (FMA)");
+  EXPECT_EQ(instruction_set("flags : avx avx2 avx512f\n"), "AVX-512");
+  EXPECT_EQ(instruction_set("flags : avx2 avx512f avx512_vnni avx512_bf16\n"),
+            "AVX-512 (bf16, VNNI)");
+  EXPECT_EQ(instruction_set("flags : avx512f amx_tile amx_bf16 amx_int8\n"),
+            "AVX-512, AMX (bf16, int8)");
+  EXPECT_EQ(instruction_set("vmx flags : avx2\nflags : sse4_2\n"), "SSE4.2");
+  EXPECT_EQ(instruction_set("Features : fp asimd sve\n"), "SVE");
+  EXPECT_EQ(instruction_set(""), "");
+}
+
+TEST(CpuModel, IsTheFirstNamed) {
+  EXPECT_EQ(cpu_model("processor : 0\nmodel : 85\nmodel name\t: Some CPU @ 2.80GHz\n"),
+            "Some CPU @ 2.80GHz");
+  EXPECT_EQ(cpu_model("processor : 0\n"), "unknown");
+}
+
+TEST(TotalMemory, IsReadFromMeminfo) {
+  EXPECT_EQ(total_memory("MemTotal:       24684084 kB\nMemFree:        24307148 kB\n"),
+            24684084.0 * 1024);
+  EXPECT_EQ(total_memory("MemTotal: much\n"), 0);
+  EXPECT_EQ(total_memory(""), 0);
+}
+
+/// A file system with control groups in it, below a directory of its own.
+class ControlGroups : public testing::Test {
+ protected:
+  ControlGroups() { write("proc/self/cgroup", ""); }
+  ~ControlGroups() override { std::filesystem::remove_all(root_); }
+
+  void write(const std::string& path, const std::string& text) const {
+    const auto file = root_ / path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+  GroupLimits read() const { return read_group_limits(root_); }
+
+ private:
+  std::filesystem::path root_ = std::filesystem::path(testing::TempDir()) /
+                                ("groups-" + std::to_string(getpid()) + "-" +
+                                 testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+TEST_F(ControlGroups, NoneAreNoLimit) {
+  EXPECT_EQ(read().cpus, 0);
+  EXPECT_EQ(read().memory_bytes, 0);
+}
+
+TEST_F(ControlGroups, VersionTwo) {
+  write("proc/self/cgroup", "0::/\n");
+  write("sys/fs/cgroup/cpu.max", "250000 100000\n");
+  write("sys/fs/cgroup/memory.max", "1000000\n");
+  EXPECT_EQ(read().cpus, 2.5);
+  EXPECT_EQ(read().memory_bytes, 1e6);
+}
+
+TEST_F(ControlGroups, VersionTwoWithoutLimit) {
+  write("proc/self/cgroup", "0::/user/job\n");
+  write("sys/fs/cgroup/user/job/cpu.max", "max 100000\n");
+  write("sys/fs/cgroup/user/job/memory.max", "max\n");
+  EXPECT_EQ(read().cpus, 0);
+  EXPECT_EQ(read().memory_bytes, 0);
+}
+
+TEST_F(ControlGroups, TheTightestGroupCounts) {
+  write("proc/self/cgroup", "0::/user/job\n");
+  write("sys/fs/cgroup/user/job/cpu.max", "400000 100000\n");
+  write("sys/fs/cgroup/user/cpu.max", "300000 100000\n");
+  write("sys/fs/cgroup/user/job/memory.max", "5000\n");
+  write("sys/fs/cgroup/user/memory.max", "6000\n");
+  EXPECT_EQ(read().cpus, 3);
+  EXPECT_EQ(read().memory_bytes, 5000);
+}
+
+TEST_F(ControlGroups, VersionOne) {
+  write("proc/self/cgroup", "5:memory:/m\n4:cpu,cpuacct:/job\n1:name=systemd:/x\n0::/\n");
+  write("sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "150000\n");
+  write("sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "50000\n");
+  write("sys/fs/cgroup/memory/m/memory.limit_in_bytes", "4096\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(read().cpus, 3);
+  EXPECT_EQ(read().memory_bytes, 4096);
+}
+
+TEST_F(ControlGroups, VersionOneWithoutLimit) {
+  write("proc/self/cgroup", "5:memory:/\n4:cpu:/\n");
+  write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(read().cpus, 0);
+  EXPECT_EQ(read().memory_bytes, 0);
+}
+
+/// Docker shows the host's path of the group, but mounts the group itself.
+TEST_F(ControlGroups, APathThatIsNotThereMeansTheMount) {
+  write("proc/self/cgroup", "4:cpu:/docker/0123\n");
+  write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");
+  write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(read().cpus, 2);
+}
+
+}  // namespace
+}  // namespace cputrain

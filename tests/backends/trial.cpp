@@ -1,0 +1,126 @@
+#include "tests/backends/trial.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "core/random.h"
+#include "model/init.h"
+
+namespace cputrain::testing {
+namespace {
+
+constexpr std::uint64_t kSeed = 7;
+
+/// Keras' initial values, except that vectors are off them by small numbers: zeros and ones would
+/// hide mistakes.
+std::vector<double> test_weights(const Graph::Node& node, std::size_t index) {
+  const ParameterSpec& spec = node.parameters[index];
+  std::vector<double> values = initial_values(node, spec, kSeed);
+  if (spec.extents.size() > 1) return values;
+  const RandomStream stream(kSeed, Purpose::weights, static_cast<std::uint32_t>(node.origin), 99);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float unit = unit_float(stream.at(static_cast<std::uint32_t>(i))[0]);
+    values[i] += static_cast<double>(0.2f * unit - 0.1f);
+  }
+  return values;
+}
+
+int total(const std::vector<int>& pieces) {
+  return std::accumulate(pieces.begin(), pieces.end(), 0);
+}
+
+}  // namespace
+
+Pictures make_pictures(int count, Shape image, int classes, std::uint64_t seed) {
+  Pictures made;
+  for (int i = 0; i < count; ++i) {
+    const auto sample = static_cast<std::uint32_t>(i);
+    const RandomStream stream(seed, Purpose::pixels, sample);
+    auto& pixels = made.images.emplace_back(image.size());
+    for (std::size_t p = 0; p < pixels.size(); ++p) {
+      pixels[p] = static_cast<std::uint8_t>(stream.at(static_cast<std::uint32_t>(p))[0]);
+    }
+    made.labels.push_back(i % classes);
+    made.samples.push_back(1000 + 3 * sample);
+  }
+  return made;
+}
+
+void Trial::Arena::resize(std::size_t elements, DType dtype) {
+  elements_ = elements;
+  bytes_.assign(elements * size_of(dtype) + 64, std::byte{0});
+}
+
+void* Trial::Arena::data() {
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
+  return bytes_.data() + (64 - address % 64) % 64;
+}
+
+Trial::Trial(Backend& backend, const Graph& graph, std::vector<int> sizes, Phase phase,
+             Communicator* synchronise, Communicator* sharing) {
+  const auto arenas = [&](const ParameterLayout& layout) {
+    weights_.resize(layout.arena_size, layout.dtype);
+    if (phase == Phase::train) gradients_.resize(layout.gradient_size, layout.dtype);
+    return Arenas{weights_.array(layout.dtype), gradients_.array(layout.dtype)};
+  };
+  program_ = backend.compile(graph, {phase, std::move(sizes), synchronise, {}, sharing}, arenas);
+  std::size_t parameter = 0;
+  for (const auto& node : graph.nodes()) {
+    for (std::size_t i = 0; i < node.parameters.size(); ++i) {
+      program_->from_canonical(parameter++, test_weights(node, i), weights());
+    }
+  }
+}
+
+Outcome Trial::run(const Pictures& pictures, const std::vector<int>& pieces, const Pass& pass,
+                   int batch_size) {
+  Outcome outcome;
+  std::vector<const std::uint8_t*> images;
+  for (const auto& image : pictures.images) images.push_back(image.data());
+  const double scale = 1.0 / batch_size;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const auto count = static_cast<std::size_t>(pieces[i]);
+    const MicroBatch batch{std::span<const std::uint8_t* const>(images).subspan(first, count),
+                           std::span(pictures.labels).subspan(first, count),
+                           std::span(pictures.samples).subspan(first, count)};
+    outcome.tally += program_->forward(batch, pass);
+    const auto probabilities = program_->probabilities();
+    outcome.probabilities.insert(outcome.probabilities.end(), probabilities.begin(),
+                                 probabilities.end());
+    first += count;
+    if (pass.phase == Phase::train) {
+      program_->backward(scale, i == 0 ? Accumulate::overwrite : Accumulate::add,
+                         [](std::size_t) {});
+    }
+  }
+  return outcome;
+}
+
+Outcome Trial::train(const Pictures& pictures, const std::vector<int>& pieces, std::uint64_t step,
+                     std::optional<int> batch) {
+  Outcome outcome =
+      run(pictures, pieces, {Phase::train, kSeed, step}, batch.value_or(total(pieces)));
+  program_->publish_statistics();
+  for (std::size_t p = 0; p < program_->layout().parameters.size(); ++p) {
+    const bool learnt = program_->layout().parameters[p].learnt;
+    outcome.gradients.push_back(program_->to_canonical(p, learnt ? gradients() : weights()));
+  }
+  return outcome;
+}
+
+Outcome Trial::evaluate(const Pictures& pictures, const std::vector<int>& pieces) {
+  return run(pictures, pieces, {Phase::evaluate, kSeed, 0}, total(pieces));
+}
+
+double relative_distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    size += b[i] * b[i];
+  }
+  if (size == 0) return difference == 0 ? 0 : HUGE_VAL;
+  return std::sqrt(difference / size);
+}
+
+}  // namespace cputrain::testing

@@ -1,0 +1,180 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "backends/cpu/cpu_backend.h"
+#include "backends/reference/reference_backend.h"
+#include "core/random.h"
+#include "tests/backends/backends_under_test.h"
+
+namespace cputrain::testing {
+namespace {
+
+struct Rule {
+  std::string name;
+  UpdateRule rule;
+};
+
+std::vector<Rule> rules() {
+  return {{"sgd", Sgd{}},
+          {"momentum", Sgd{.momentum = 0.9}},
+          {"nesterov", Sgd{.momentum = 0.9, .nesterov = true}},
+          {"rmsprop", RmsProp{}},
+          {"rmsprop_centered", RmsProp{.centered = true}},
+          {"rmsprop_momentum", RmsProp{.momentum = 0.5}},
+          {"rmsprop_both", RmsProp{.momentum = 0.5, .centered = true}},
+          {"adam", Adam{}},
+          {"lars", Lars{}},
+          {"lamb", Lamb{}}};
+}
+
+using Parameters = std::tuple<BackendUnderTest, Rule>;
+class Updates : public ::testing::TestWithParam<Parameters> {};
+
+/// Weights after some steps, in slices that do not begin at 0, as a sharded optimizer makes them.
+template <class T>
+std::vector<double> updated(Backend& backend, const UpdateRule& rule, std::size_t size) {
+  const RandomStream stream(5, Purpose::noise);
+  std::vector<T> weights(size), gradients(size);
+  std::vector<std::vector<T>> state(kMaxStateArrays, std::vector<T>(size));
+  const auto number = [&](std::size_t i) {
+    return static_cast<T>(unit_float(stream.at(static_cast<std::uint32_t>(i))[0]) - 0.5f);
+  };
+  for (std::size_t i = 0; i < size; ++i) weights[i] = number(i);
+  for (std::uint64_t step = 0; step < 4; ++step) {
+    for (std::size_t i = 0; i < size; ++i) gradients[i] = number(size * (step + 1) + i);
+    for (const Range range : {Range{0, 16}, Range{16, size}}) {
+      UpdateSlice slice;
+      slice.weights = Array::of(std::span(weights)).slice(range.begin, range.end);
+      slice.gradients = Array::of(std::span(gradients)).slice(range.begin, range.end);
+      for (int s = 0; s < state_arrays(rule); ++s) {
+        slice.state[s] = Array::of(std::span(state[s])).slice(range.begin, range.end);
+      }
+      slice.learning_rate = 0.01;
+      slice.weight_decay = 0.1;
+      slice.step = step;
+      backend.update(rule, slice);
+    }
+  }
+  return {weights.begin(), weights.end()};
+}
+
+TEST_P(Updates, AgreeWithPlainLoopsInDouble) {
+  const auto& [under_test, rule] = GetParam();
+  constexpr std::size_t kSize = 40'001;  // enough for several threads
+  const auto reference = make_reference_backend(DType::f64);
+  const auto backend = under_test.make();
+  const auto expected = updated<double>(*reference, rule.rule, kSize);
+  const auto actual = updated<float>(*backend, rule.rule, kSize);
+  double worst = 0;
+  for (std::size_t i = 0; i < kSize; ++i) {
+    ASSERT_TRUE(std::isfinite(actual[i]));  // NaN would vanish in a maximum
+    worst = std::max(worst, std::abs(actual[i] - expected[i]));
+  }
+  // Centered RMSprop divides by the root of a difference that may nearly cancel.
+  EXPECT_LE(worst, std::get<1>(GetParam()).name.starts_with("rmsprop_") ? 1e-4 : 2e-6);
+}
+
+using Operation = std::pair<std::string, GradientOperation>;
+class GradientOperations
+    : public ::testing::TestWithParam<std::tuple<BackendUnderTest, Operation>> {};
+
+template <class T>
+std::vector<double> changed(Backend& backend, const GradientOperation& operation,
+                            std::size_t size) {
+  const RandomStream stream(6, Purpose::noise);
+  std::vector<std::vector<T>> arrays(4, std::vector<T>(size));  // weights, gradients, state
+  for (std::size_t a = 0; a < 2; ++a) {
+    for (std::size_t i = 0; i < size; ++i) {
+      const auto at = static_cast<std::uint32_t>(a * size + i);
+      arrays[a][i] = static_cast<T>(unit_float(stream.at(at)[0]) - 0.5f);
+    }
+  }
+  UpdateSlice slice;
+  slice.weights = Array::of(std::span(arrays[0]));
+  slice.gradients = Array::of(std::span(arrays[1]));
+  for (std::size_t i = 0; i < 2; ++i) slice.state[i] = Array::of(std::span(arrays[2 + i]));
+  backend.change_gradients(operation, slice);
+  slice.step = 1;
+  backend.change_gradients(operation, slice);
+  std::vector<double> all;
+  for (const auto& array : arrays) all.insert(all.end(), array.begin(), array.end());
+  return all;
+}
+
+TEST_P(GradientOperations, AgreeWithPlainLoopsInDouble) {
+  const auto& [under_test, operation] = GetParam();
+  constexpr std::size_t kSize = 40'001;
+  const auto expected =
+      changed<double>(*make_reference_backend(DType::f64), operation.second, kSize);
+  const auto actual = changed<float>(*under_test.make(), operation.second, kSize);
+  double worst = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_TRUE(std::isfinite(actual[i]));
+    worst = std::max(worst, std::abs(actual[i] - expected[i]));
+  }
+  EXPECT_LE(worst, 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AllBackends, GradientOperations,
+    ::testing::Combine(::testing::ValuesIn(backends_under_test()),
+                       ::testing::Values(Operation{"add_weights", AddWeights{0.3}},
+                                         Operation{"clip_values", ClipValues{0.25}},
+                                         Operation{"scale", ScaleGradients{0.7}},
+                                         Operation{"lamb", LambDirection{Lamb{}, 0.1}})),
+    [](const auto& test) {
+      return std::get<0>(test.param).name + "_" + std::get<1>(test.param).first;
+    });
+
+class SumOfSquares : public ::testing::TestWithParam<BackendUnderTest> {};
+
+// Whole numbers below 100: every partial sum is exact, whatever the order.
+TEST_P(SumOfSquares, IsExactForWholeNumbers) {
+  const auto backend = GetParam().make();
+  for (const std::size_t size : {0u, 1u, 7u, 4096u, 4097u, 100'003u}) {
+    std::vector<float> values(size);
+    double expected = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      values[i] = static_cast<float>(static_cast<int>(i * 37 % 199) - 99);
+      expected += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    }
+    EXPECT_EQ(backend->sum_of_squares(Array::of(std::span(values))), expected) << size;
+  }
+}
+
+TEST_P(SumOfSquares, DoesNotOverflowAndLetsNothingThatIsNoNumberPass) {
+  const auto backend = GetParam().make();
+  std::vector<float> values(5000, 1e30f);
+  EXPECT_NEAR(backend->sum_of_squares(Array::of(std::span(values))) / 5e63, 1, 1e-6);
+  values[4321] = NAN;
+  EXPECT_TRUE(std::isnan(backend->sum_of_squares(Array::of(std::span(values)))));
+}
+
+TEST(SumOfSquaresInParallel, HasTheSameBitsAtAnyNumberOfThreads) {
+  if (!cpu_backend_available()) GTEST_SKIP() << "this build has no oneDNN";
+  const RandomStream stream(7, Purpose::noise);
+  std::vector<float> values(123'457);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = unit_float(stream.at(static_cast<std::uint32_t>(i))[0]);
+  }
+  const Array array = Array::of(std::span(values));
+  const double alone = make_cpu_backend(1, {})->sum_of_squares(array);
+  EXPECT_NEAR(alone / static_cast<double>(values.size()), 1.0 / 3, 0.01);
+  for (const int threads : {2, 3, 7}) {
+    EXPECT_EQ(make_cpu_backend(threads, {})->sum_of_squares(array), alone) << threads;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllBackends, SumOfSquares, ::testing::ValuesIn(backends_under_test()),
+                         [](const auto& test) { return test.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(AllBackends, Updates,
+                         ::testing::Combine(::testing::ValuesIn(backends_under_test()),
+                                            ::testing::ValuesIn(rules())),
+                         [](const auto& test) {
+                           return std::get<0>(test.param).name + "_" + std::get<1>(test.param).name;
+                         });
+
+}  // namespace
+}  // namespace cputrain::testing

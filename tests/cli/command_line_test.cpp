@@ -1,0 +1,263 @@
+#include "cli/command_line.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "core/error.h"
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain {
+namespace {
+
+using Variables = Environment;
+
+std::variant<Config, HelpText> parse(const std::vector<std::string>& words,
+                                     const Variables& variables = {}) {
+  return parse_command_line(words, variables, {{"cpu", "reference"}});
+}
+
+Config config_of(const std::vector<std::string>& words, const Variables& variables = {}) {
+  return std::get<Config>(parse(words, variables));
+}
+
+/// The message of a refusal with exit code 2.
+std::string refusal(const std::vector<std::string>& words, const Variables& variables = {}) {
+  try {
+    parse(words, variables);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted";
+  return "";
+}
+
+TEST(CommandLine, TrainsWhenNoCommandIsNamed) {
+  const Config config = config_of({"--batch", "1024"});
+  EXPECT_EQ(config.command, "train");
+  EXPECT_EQ(config.batch, 1024u);
+  EXPECT_EQ(config_of({}).command, "train");
+}
+
+TEST(CommandLine, TakesHyphensUnderscoresAndEqualSignsAlike) {
+  for (const auto& words : std::vector<std::vector<std::string>>{
+           {"--image-size", "64"}, {"--image_size=64"}, {"--image-size=64"}}) {
+    EXPECT_EQ(config_of(words).image_size, 64);
+  }
+}
+
+TEST(CommandLine, TheLastOfTwoFlagsCounts) {
+  EXPECT_EQ(config_of({"--batch", "8", "--batch", "16"}).batch, 16u);
+}
+
+TEST(CommandLine, NamesFlagValueAndWhatIsAllowed) {
+  for (const auto& [words, parts] :
+       std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>>{
+           {{"--batch", "0"}, {"batch", "0", "1 to"}},
+           {{"--batch", "-4"}, {"batch", "-4"}},
+           {{"--batch", "twelve"}, {"batch", "twelve"}},
+           {{"--batch", "1e3"}, {"batch", "1e3"}},
+           {{"--batch"}, {"batch", "value"}},
+           {{"--lr", "nan"}, {"lr", "nan"}},
+           {{"--lr=inf"}, {"lr", "inf"}},
+           {{"--dropout", "1"}, {"dropout", "0.999"}},
+           {{"--optimizer", "rmsprob"}, {"rmsprob", "rmsprop"}},
+           {{"--backend", "tpu"}, {"tpu", "reference"}},
+           {{"--bacth", "32"}, {"bacth", "batch"}},
+           {{"-b", "32"}, {"-b"}},
+           {{"trian"}, {"trian", "did you mean train"}},
+           {{"train", "extra"}, {"extra"}},
+           {{"bench"}, {"bench", "step"}},
+           {{"bench", "stepp"}, {"stepp", "step"}},
+           {{"data", "check"}, {"data check"}},
+           {{"data", "pack", "x"}, {"data pack", "FILE.ctpack"}},
+           {{"data", "pack", "x", "y.ctpack", "z"}, {"z is one word too many"}},
+           {{"data", "synth"}, {"data synth"}},
+           {{"data", "synth", "d", "--format", "gif"}, {"gif", "png"}},
+           {{"data", "check", "x", "--resize", "nearest"}, {"--resize"}},
+           {{"--augment", "flip,zom:0.1"}, {"--augment flip,zom:0.1", "did you mean zoom"}},
+           {{"--augment", "crop:-1"}, {"crop:PIXELS", "0 to 1024"}},
+           {{"--resize", "cubic"}, {"resize", "cubic", "nearest"}},
+           {{"--expand", "seven"}, {"expand", "six-leaky"}},
+           {{"eval", "--data", "x"}, {"--weights"}},
+           {{"predict", "--weights", "w"}, {"picture"}},
+           {{"--precision", "double"}, {"double", "reference"}},
+           {{"--sharding", "shards"}, {"sharding", "shards", "shard-then-batch"}},
+           {{"--schedule", "cosin"}, {"schedule", "cosin", "cosine[:FLOOR]"}},
+           {{"--lr-scale", "log"}, {"lr-scale", "log", "pow23"}},
+           {{"--batch-growth", "30"}, {"batch-growth", "30", "EPOCHS:FACTOR"}},
+           {{"--batch-growth", "30:2,30:4"}, {"30:2,30:4", "ascending"}},
+           {{"--batch-growth", "30:0"}, {"30:0"}},
+           {{"--batch-growth", "30:2x"}, {"30:2x"}},
+           {{"--batch-growth", "0:2"}, {"0:2"}},
+           {{"--batch-growth", "2:99999999999"}, {"2:99999999999"}},
+           {{"--accumulate", "0"}, {"accumulate", "0"}},
+           {{"--clip-norm", "0"}, {"clip-norm", "0"}},
+           {{"--clip-value=-1"}, {"clip-value", "-1"}},
+           {{"--target-accuracy", "90"}, {"target-accuracy", "90", "0 to 1"}},
+           {{"--target-accuracy", "0.9", "--limit-val", "0"}, {"target-accuracy", "limit-val"}},
+           {{"--label-smoothing", "1"}, {"label-smoothing", "1"}},
+           {{"--batch", "8", "--batch-per-rank", "4"}, {"--batch ", "--batch-per-rank"}},
+           {{"--batch-size", "8", "--batch-per-rank", "4"}, {"--batch ", "--batch-per-rank"}},
+           {{"--drop-last", "--no-drop-last"}, {"--drop-last", "--no-drop-last"}},
+           {{"--config", "/nowhere.json"}, {"/nowhere.json"}}}) {
+    const std::string message = refusal(words);
+    for (const std::string& part : parts) {
+      EXPECT_NE(message.find(part), std::string::npos) << message << " lacks " << part;
+    }
+  }
+}
+
+TEST(CommandLine, DataFlagsReachTheRequest) {
+  const Config config =
+      config_of({"--data", "inat:d", "--limit-train", "50", "--balanced", "--expand", "six-leaky",
+                 "--resize", "nearest", "--augment", "crop:4,flip"});
+  const DataRequest request = config.data_request(7);
+  EXPECT_EQ(request.spec, "inat:d");
+  EXPECT_EQ(request.seed, 7u);
+  EXPECT_TRUE(request.balanced);
+  EXPECT_EQ(request.expand, Expand::six_leaky);
+  EXPECT_EQ(config.resize, Resize::nearest);
+  EXPECT_EQ(config.augment, (Augment{.flip = true, .crop = 4}));
+  const Config pack = config_of({"data", "pack", "in", "out.ctpack", "--image-size", "64"});
+  EXPECT_EQ(pack.data, "in");
+  EXPECT_EQ(pack.files.back(), "out.ctpack");
+}
+
+TEST(CommandLine, FlagsOfOtherCommandsAreUnknown) {
+  EXPECT_NE(refusal({"predict", "--weights", "w", "--batch", "3", "a.jpg"}).find("--batch"),
+            std::string::npos);
+}
+
+TEST(CommandLine, AFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "config.json").string();
+  std::ofstream(path) << R"({"batch": 8, "epochs": "3", "image_size": 96, "overwrite": true})";
+  const Config config = config_of({"--config", path, "--batch", "32"},
+                                  {{"CPUTRAIN_BATCH", "16"}, {"CPUTRAIN_EPOCHS", "5"}});
+  EXPECT_EQ(config.batch, 32u);
+  EXPECT_EQ(config.epochs, 5);
+  EXPECT_EQ(config.image_size, 96);
+  EXPECT_TRUE(config.overwrite);
+}
+
+TEST(CommandLine, ChecksTheEnvironmentAndTheFileAsStrictly) {
+  EXPECT_NE(refusal({}, {{"CPUTRAIN_BATCH", "many"}}).find("many"), std::string::npos);
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "config.json").string();
+  for (const std::string& text : std::vector<std::string>{
+           std::string("{\"batch\": 8}\0{", 15), R"({"batch": 8, "batch": 16})",
+           R"({"image-size": 64, "image_size": 96})", R"({"batch": 8} {})", "{\"out\": \"\xff\"}",
+           R"({"log_formats": {"a": 1, "a": 2}})", std::string((1 << 20) + 1, ' '), "", "[1]", "{",
+           R"({"bacth": 8})", R"({"batch": 0})", R"({"batch": [8]})",
+           R"({"freeze": [7, "conv2d"]})", R"({"freeze": []})", R"({"overwrite": "perhaps"})"}) {
+    std::ofstream(path, std::ios::trunc) << text;
+    EXPECT_NE(refusal({"--config", path}), "") << text;
+  }
+  std::filesystem::remove(path);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_NE(refusal({"--config", path}).find("is no regular file"), std::string::npos);
+  EXPECT_NE(refusal({"--config", "/dev/zero"}).find("is no regular file"), std::string::npos);
+}
+
+TEST(CommandLine, AVariableThatNoCommandReadsIsRefused) {
+  for (const auto& [name, says] : std::vector<std::pair<std::string, std::string>>{
+           {"CPUTRAIN_BACTH", "did you mean --batch?"},
+           {"CPUTRAIN_X", "--x"},
+           {"CPUTRAIN_", "CPUTRAIN_"},
+           {"CPUTRAIN_BATCH__SIZE", "did you mean --batch-size?"},
+           {"CPUTRAIN_WERROR", "--werror"},  // of the build, not of a run
+           {"CPUTRAIN_batch", "write CPUTRAIN_BATCH"},
+           {"cputrain_batch", "write CPUTRAIN_BATCH"},
+           {"CPUTRAIN_BATCH-SIZE", "write CPUTRAIN_BATCH_SIZE"}}) {
+    const std::string message = refusal({}, {{name, "8"}});
+    EXPECT_NE(message.find(name), std::string::npos) << message;
+    EXPECT_NE(message.find(says), std::string::npos) << message;
+    EXPECT_NE(refusal({"--batch", "8"}, {{name, "8"}}), "") << "said by a flag, too";
+  }
+}
+
+TEST(CommandLine, VariablesOfOtherCommandsAndOfScriptsAreLeftAlone) {
+  for (const char* name :
+       {"CPUTRAIN_REPEAT", "CPUTRAIN_TOP", "CPUTRAIN_ONNX", "CPUTRAIN_PLATFORM", "CPUTRAIN_IMAGES",
+        "CPUTRAIN_CONFUSION", "CPUTRAIN_SKIP_SETUP", "CPUTRAIN_MPIRUN", "CPUTRAIN_SERVICE_HOST",
+        "CPUTRAIN_PORT_80_TCP_ADDR", "CPUTRAIN_WORKER_SERVICE_PORT_SSH", "cputrain_of_mine"}) {
+    EXPECT_EQ(config_of({"--batch", "8"}, {{name, "1"}}).batch, 8u) << name;
+  }
+  EXPECT_TRUE(std::holds_alternative<HelpText>(parse({"train", "--help"}, {{"CPUTRAIN_X", "1"}})));
+}
+
+TEST(CommandLine, AnEmptyVariableIsNoValue) {
+  for (const char* name :
+       {"CPUTRAIN_BATCH", "CPUTRAIN_DATA", "CPUTRAIN_OVERWRITE", "CPUTRAIN_CONFIG"}) {
+    EXPECT_NE(refusal({}, {{name, ""}}).find(name), std::string::npos);
+  }
+  EXPECT_EQ(config_of({"--batch", "8"}, {{"CPUTRAIN_BATCH", ""}}).batch, 8u);
+}
+
+TEST(Environment, TakesWhatIsMeantForTheProgram) {
+  const char* const variables[] = {
+      "PATH=/bin",      "CPUTRAIN=./cputrain", "CPUTRAIN_BATCH=8", "CPUTRAIN_BATCH=9",
+      "CPUTRAIN_NAKED", "cputrain_data=a=b",   "CPUTRAIN_OUT=",    nullptr};
+  EXPECT_EQ(program_variables(variables),
+            (Environment{{"CPUTRAIN_BATCH", "8"}, {"cputrain_data", "a=b"}, {"CPUTRAIN_OUT", ""}}));
+}
+
+TEST(CommandLine, HelpIsTextAndListsEveryFlagOfTheCommand) {
+  const auto help = [](const std::vector<std::string>& words) {
+    return std::get<HelpText>(parse(words)).text;
+  };
+  EXPECT_NE(help({"--help"}).find("predict"), std::string::npos);
+  EXPECT_NE(help({"--version"}).find("cputrain "), std::string::npos);
+  const std::string train = help({"train", "--help"});
+  for (const char* flag : {"--batch", "--limit-train", "--threads", "--overwrite", "--config"}) {
+    EXPECT_NE(train.find(flag), std::string::npos) << flag;
+  }
+  EXPECT_EQ(help({"predict", "-h"}).find("--batch"), std::string::npos);
+  EXPECT_NE(help({"bench", "--help"}).find("--repeat"), std::string::npos);
+}
+
+TEST(CommandLine, BatchSizeIsBatch) {
+  EXPECT_EQ(config_of({"--batch-size", "8"}).batch, 8u);
+  EXPECT_EQ(config_of({"--batch_size=8"}).batch, 8u);
+  EXPECT_EQ(config_of({"--batch-size", "8", "--batch", "16"}).batch, 16u);
+  EXPECT_EQ(config_of({}, {{"CPUTRAIN_BATCH_SIZE", "8"}}).batch, 8u);
+  EXPECT_EQ(config_of({"--batch", "4"}, {{"CPUTRAIN_BATCH_SIZE", "8"}}).batch, 4u);
+  EXPECT_EQ(config_of({"--batch-size", "4"}, {{"CPUTRAIN_BATCH", "8"}}).batch, 4u);
+}
+
+TEST(CommandLine, AFlagKeepsItsRivalOutOfEnvironmentAndFile) {
+  const TemporaryFolder folder;
+  const auto path = (folder.path() / "config.json").string();
+  std::ofstream(path) << R"({"batch": 8, "no-shuffle": true, "drop-last": true})";
+  const Config config = config_of({"--config", path, "--batch-per-rank", "4", "--shuffle"}, {});
+  EXPECT_FALSE(config.batch);
+  EXPECT_EQ(config.batch_per_rank, 4u);
+  EXPECT_EQ(config.shuffle, true);
+  EXPECT_EQ(config.drop_last, true);
+  EXPECT_EQ(config_of({"--config", path}).shuffle, false);
+  EXPECT_FALSE(config_of({"--batch-per-rank", "4"}, {{"CPUTRAIN_BATCH", "8"}}).batch);
+  EXPECT_FALSE(config_of({}).shuffle);
+}
+
+TEST(CommandLine, ReadsRecipes) {
+  const Config config =
+      config_of({"--sharding", "strided", "--batch-growth", "30:2,60:4", "--schedule",
+                 "step:30:0.1", "--lr-scale", "pow23", "--accumulate", "4"});
+  EXPECT_EQ(config.sharding, Sharding::strided);
+  EXPECT_EQ(config.batch_growth, (std::vector<BatchGrowth>{{30, 2}, {60, 4}}));
+  EXPECT_EQ(config.schedule, Schedule(StepDecay{30, 0.1}));
+  EXPECT_EQ(config.lr_scale, RateScale::pow23);
+  EXPECT_EQ(config.accumulate, 4);
+}
+
+TEST(CommandLine, RemembersWhatWasGiven) {
+  const Config config = config_of({"--batch", "8", "--no-winograd"});
+  EXPECT_FALSE(config.winograd);
+  EXPECT_EQ(config.given.size(), 2u);
+}
+
+}  // namespace
+}  // namespace cputrain

@@ -1,0 +1,53 @@
+#include "tests/datasets/decode/image_files.h"
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "datasets/decode/decoders.h"
+
+namespace cputrain {
+namespace {
+
+Bytes bytes_of_hex(const std::string& text) {
+  Bytes bytes;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
+    bytes.push_back(static_cast<std::uint8_t>(std::stoi(text.substr(i, 2), nullptr, 16)));
+  }
+  return bytes;
+}
+
+std::vector<ImageFile> read_files() {
+  std::vector<ImageFile> files;
+  for (const auto& entry :
+       nlohmann::json::parse(std::ifstream(CPUTRAIN_TEST_DATA "/image_files.json"))) {
+    ImageFile file{entry.at("name"), bytes_of_hex(entry.at("file")), entry.at("status"), {}, 0};
+    if (file.status == "ok") {
+      file.picture = {entry.at("width"), entry.at("height"), entry.at("pixels")};
+      file.tolerance = entry.at("tolerance");
+    }
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+}  // namespace
+
+const std::vector<ImageFile>& image_files() {
+  static const std::vector<ImageFile> files = read_files();
+  return files;
+}
+
+const ImageFile& image_file(const std::string& name) {
+  const auto found = std::ranges::find(image_files(), name, &ImageFile::name);
+  if (found == image_files().end()) throw std::logic_error("no file is called " + name);
+  return *found;
+}
+
+bool is_built(const ImageFile& file) {
+  return !(file.name.starts_with("webp") && webp_library().empty()) &&
+         !(file.name.starts_with("tiff") && tiff_library().empty());
+}
+
+}  // namespace cputrain

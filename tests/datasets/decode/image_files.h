@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/datasets/made_files.h"
+
+namespace cputrain {
+
+/// One of image_files.json, which make_image_files.py writes with Pillow.
+struct ImageFile {
+  std::string name;
+  Bytes bytes;
+  std::string status;  ///< of ReadStatus, in words
+  Picture picture;     ///< where the status is "ok"
+  int tolerance = 0;   ///< of a value
+};
+
+const std::vector<ImageFile>& image_files();
+const ImageFile& image_file(const std::string& name);
+
+/// Whether this build reads the file's format.
+bool is_built(const ImageFile&);
+
+}  // namespace cputrain

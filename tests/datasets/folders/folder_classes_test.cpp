@@ -1,0 +1,244 @@
+// No class vanishes: links, endings, and class folders of which nothing is read.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "comm/solo.h"
+#include "datasets/datasets.h"
+#include "datasets/folders/file_dataset.h"
+#include "tests/datasets/open_fixture.h"
+
+namespace cputrain {
+namespace {
+
+using Names = std::vector<std::string>;
+namespace fs = std::filesystem;
+
+class Classes : public OpenTest {
+ protected:
+  void link(const std::string& target, const std::string& name) {
+    fs::create_symlink(target, folder_.path() / name);
+  }
+};
+
+TEST(ImageNames, EndingsInAnyCase) {
+  for (const char* name : {"a.jpg", "a.JPEG", "a.jfif", "a.JPE", "a.png", "a.bmp", "a.gif",
+                           "a.WebP", "a.tif", "a.TIFF", "b.c.jpg"}) {
+    EXPECT_TRUE(is_picture_name(name)) << name;
+    const std::string listed = " " + picture_endings() + " ";
+    std::string ending = fs::path(name).extension().string();
+    for (char& c : ending) c = static_cast<char>(std::tolower(c));
+    EXPECT_NE(listed.find(" " + ending + " "), std::string::npos) << listed;
+  }
+  for (const char* name : {"a.heic", "a.txt", "jpg", "a.jpg.txt", "a.", ""}) {
+    EXPECT_FALSE(is_picture_name(name)) << name;
+  }
+}
+
+TEST_F(Classes, AnEmptyClassIsAnErrorThatSaysWhatLiesInIt) {
+  add("cat/1.png"), add("dog/1.png"), add_folder("third");
+  expect_refused({"'third' (its folder holds nothing)", "--allow-empty-classes"});
+  for (int i = 0; i < 3; ++i) add_text("third/" + std::to_string(i) + ".HEIC", "x");
+  add_text("third/deep/notes.txt", "x"), add_text("third/README", "x"), add("third/.4.png");
+  link("nowhere.png", "third/5.png");
+  add_folder("fourth");
+  expect_refused({"3 .heic", "1 .txt", "1 without an ending", "1 hidden image", "1 broken link",
+                  "classes 'fourth'"});
+}
+
+TEST_F(Classes, AnEmptyClassThatIsAllowedStaysAClass) {
+  add_class("cat", 4), add_class("emu", 4), add_text("cow/1.heic", "x");
+  allow_empty_classes_ = true;
+  const DataSource source = open_here(0.25);
+  EXPECT_EQ(source.dataset->classes(), (Names{"cat", "cow", "emu"}));
+  EXPECT_EQ(source.dataset->label(source.train.front()), 0);
+  EXPECT_EQ(source.dataset->label(source.train.back()), 2);
+  EXPECT_EQ(source.train.size(), 6u);
+  ASSERT_EQ(source.warnings.size(), 1u);
+  EXPECT_NE(source.warnings[0].find("'cow' (its folder holds 1 .heic)"), std::string::npos);
+  EXPECT_EQ(source.empty_classes, Names{"cow"});
+}
+
+TEST_F(Classes, NamesOfPartsDoNotHideAnEmptyClass) {
+  struct Case {
+    Names images, unread;
+    std::string word;
+  };
+  const std::vector<Case> cases{
+      {{"cat/1", "train_station/1"},
+       {"test_tube/1.heic"},
+       "'test_tube' (its folder holds 1 .heic)"},
+      {{"cat/1", "train_station/1"}, {"valid/1.heic"}, "'valid' (its folder holds 1 .heic)"},
+      {{"train/car/1", "train/ship/1"},
+       {"train/train/deep/1.heic"},
+       "'train' (its folder 'train/train' holds 1 .heic)"},
+      {{"car/1", "ship/1"},
+       {"train/1.heic", "train/MANIFEST"},
+       "'train' (its folder holds 1 .heic"},
+      {{"car/1", "ship/1"}, {"bus/1.heic", "bus/cells.json"}, "'bus'"},
+      {{"car/1", "ship/1"}, {"bus/a/1.avif", "bus/b.safetensors"}, "'bus'"},
+      {{"paper/1", "glass/1"}, {"Recycled/1.heic"}, "'Recycled'"}};
+  for (const auto& [images, unread, word] : cases) {
+    for (const std::string& name : images) add(name + ".png");
+    for (const std::string& name : unread) add_text(name, "x");
+    SCOPED_TRACE(word);
+    expect_refused({word});
+    for (const auto& entry : fs::directory_iterator(folder_.path())) fs::remove_all(entry.path());
+  }
+  add("paper/1.png"), add("Recycled/1.png"), add("recycler/1.png");
+  EXPECT_EQ(classes(), (Names{"Recycled", "paper", "recycler"}));
+}
+
+TEST_F(Classes, AnEmptyFolderWithTheNameOfAPartIsNone) {
+  add("train/cat/1.png"), add("train/dog/1.png"), add_folder("train/val/deep");
+  const DataSource source = open_here(0);
+  EXPECT_EQ(source.dataset->classes(), (Names{"cat", "dog"}));
+  EXPECT_NE(source.description.find("'train/val' (it holds no images)"), std::string::npos);
+}
+
+TEST_F(Classes, AtLeastTwoHaveImages) {
+  add("cat/1.png"), add_folder("cow"), add_folder("dog");
+  allow_empty_classes_ = true;
+  expect_refused({"one class, 'cat'", "'cow'"});
+  fs::remove(folder_.path() / "cat/1.png");
+  expect_refused({"no images in '" + path() + "'"});
+}
+
+TEST_F(Classes, APartBesideTrainingMayLackClasses) {
+  add("train/cat/1.png"), add("train/dog/1.png"), add("val/cat/1.png"), add_folder("val/dog");
+  EXPECT_EQ(classes(), (Names{"cat", "dog"}));
+  add_folder("val/emu");
+  expect_refused({"'emu' (its folder 'val/emu' holds nothing)"});
+  fs::remove(folder_.path() / "val/emu");
+  add("test/cat/1.png"), add_text("test/emu/1.heic", "x");
+  const DataSource source = open_here();
+  EXPECT_EQ(source.dataset->classes(), (Names{"cat", "dog"}));
+  EXPECT_EQ(part(source, source.test), Names{"test/cat/1.png"});
+  ASSERT_EQ(source.warnings.size(), 1u);
+  EXPECT_NE(source.warnings[0].find("'" + path("test/emu") + "'"), std::string::npos);
+  add_folder("train/emu"), add("val/emu/1.png");
+  expect_refused({"'emu'"});
+  allow_empty_classes_ = true;
+  EXPECT_EQ(classes(), (Names{"cat", "dog", "emu"}));
+}
+
+TEST_F(Classes, LinksAreFollowed) {
+  add("cat/1.png"), add("dog/1.png"), add("elsewhere/a.png"), add("elsewhere/deep/b.png");
+  fs::rename(folder_.path() / "elsewhere", folder_.path() / ".elsewhere");
+  add_folder("cow");
+  link(path(".elsewhere/a.png"), "cow/1.png");
+  link("../.elsewhere/deep", "cow/more");
+  link(".elsewhere/deep", "emu");
+  const DataSource source = open_here(0);
+  EXPECT_EQ(names(source), (Names{"cat/1.png cat", "cow/1.png cow", "cow/more/b.png cow",
+                                  "dog/1.png dog", "emu/b.png emu"}));
+  ASSERT_EQ(source.warnings.size(), 1u) << "b.png is a cow and an emu";
+  EXPECT_NE(source.warnings[0].find("1 file has two labels (first: 'cow/more/b.png' of 'cow' is "
+                                    "'emu/b.png' of 'emu')"),
+            std::string::npos)
+      << source.warnings[0];
+}
+
+TEST_F(Classes, LinksThatLeadNowhereOrBackAreCounted) {
+  add("cat/1.png"), add("dog/1.png");
+  link("..", "cat/up"), link(".", "cat/self"), link("none.png", "dog/gone.png");
+  link("loop.png", "dog/loop.png"), link("../cat", "dog/other");
+  link("../dog", "cat/other");
+  const DataSource source = open_here(0);
+  EXPECT_EQ(names(source), (Names{"cat/1.png cat", "cat/other/1.png cat", "dog/1.png dog",
+                                  "dog/other/1.png dog"}));
+  EXPECT_EQ(
+      unread(source),
+      (Names{"cat/other/gone.png: broken link", "cat/other/loop.png: broken link",
+             "cat/other/other: link to a folder above it", "cat/self: link to a folder above it",
+             "cat/up: link to a folder above it", "dog/gone.png: broken link",
+             "dog/loop.png: broken link", "dog/other/other: link to a folder above it",
+             "dog/other/self: link to a folder above it",
+             "dog/other/up: link to a folder above it"}));
+}
+
+TEST_F(Classes, AClassFolderOfBrokenLinksIsEmpty) {
+  add("cat/1.png"), add("dog/1.png"), add_folder("cow");
+  link("/nowhere/1.png", "cow/1.png"), link("/nowhere/2.png", "cow/2.png");
+  expect_refused({"'cow' (its folder holds 2 broken links)"});
+}
+
+TEST_F(Classes, PredictListsWhatLinksLeadTo) {
+  add("a/1.png"), add("b/2.webp"), add_folder("@eaDir");
+  add("@eaDir/3.png"), link("../b", "a/b"), link("..", "a/up");
+  EXPECT_EQ(make_data_pipeline().list_pictures(path("a")),
+            (Names{path("a/1.png"), path("a/b/2.webp")}));
+}
+
+TEST_F(Classes, HardLinksUnderTwoLabelsAreTold) {
+  add("cat/1.png"), add("cat/2.png"), add("dog/1.png");
+  fs::create_hard_link(folder_.path() / "cat/1.png", folder_.path() / "cat/copy.png");
+  EXPECT_TRUE(open_here().warnings.empty()) << "one label";
+  fs::create_hard_link(folder_.path() / "cat/1.png", folder_.path() / "dog/2.png");
+  fs::create_hard_link(folder_.path() / "cat/2.png", folder_.path() / "dog/3.png");
+  const DataSource source = open_here();
+  ASSERT_EQ(source.warnings.size(), 1u);
+  EXPECT_NE(source.warnings[0].find("2 files have two labels"), std::string::npos);
+  EXPECT_NE(source.warnings[0].find("'cat/1.png' of 'cat'"), std::string::npos);
+}
+
+TEST_F(Classes, AClassThatCannotBeDecodedIsAnErrorUnlessItIsAllowed) {
+  const DataPipeline pipeline = make_data_pipeline();
+  add_class("cat", 3), add_class("dog", 3);
+  for (int i = 0; i < 3; ++i) add_text("third/" + std::to_string(i) + ".webp", "garbage");
+  const auto decode = [&] {
+    const DataSource source = open_here(0);
+    const auto comm = make_solo();
+    return pipeline.decode(source, {{4, 4, 3}, 1, {}}, comm->node_memory(), comm->node_barrier())
+        .empty_classes;
+  };
+  const auto pack = [&] {
+    const DataSource source = open_here(0);
+    return pipeline.pack(source, {path("p.ctpack"), {4, 4, 3}, Resize::bilinear, 1, {}})
+        .empty_classes;
+  };
+  const std::vector<std::function<std::string()>> ways{decode, pack};
+  EXPECT_EQ(pipeline.check(open_here(0), 1, {}).empty_classes, Names{"third"});
+  for (const auto& go : ways) {
+    allow_empty_classes_ = false;
+    try {
+      go();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::data);
+      const std::string message = error.what();
+      EXPECT_NE(message.find("'third' (none of its 3 training images; first '" +
+                             path("third/0.webp") + "'"),
+                std::string::npos)
+          << message;
+      EXPECT_NE(message.find("--allow-empty-classes"), std::string::npos) << message;
+    }
+    EXPECT_FALSE(fs::exists(path("p.ctpack")));
+    allow_empty_classes_ = true;
+    EXPECT_NE(go().find("'third'"), std::string::npos);
+    fs::remove(path("p.ctpack"));
+  }
+}
+
+TEST_F(Classes, OnlyTrainingImagesTeachAClass) {
+  for (const std::string name : {"train/cat", "train/dog", "val/emu"}) add(name + "/1.png");
+  add_text("train/emu/1.png", "garbage");
+  EXPECT_EQ(make_data_pipeline().check(open_here(), 1, {}).empty_classes, Names{"emu"});
+}
+
+TEST_F(Classes, APackedFileKeepsTheTestPart) {
+  const DataPipeline pipeline = make_data_pipeline();
+  for (const std::string part : {"train", "val", "test"}) {
+    add("d/" + part + "/cat/1.png"), add("d/" + part + "/dog/1.png");
+  }
+  add("d/test/dog/2.png");
+  pipeline.pack(open(path("d")), {path("p.ctpack"), {4, 4, 3}, Resize::bilinear, 1, {}});
+  const DataSource packed = open(path("p.ctpack"));
+  EXPECT_EQ(part(packed, packed.test),
+            (Names{"d/test/cat/1.png", "d/test/dog/1.png", "d/test/dog/2.png"}));
+  EXPECT_EQ(packed.test_name, "as packed");
+  EXPECT_EQ(packed.validation.size(), 2u);
+}
+
+}  // namespace
+}  // namespace cputrain

@@ -1,0 +1,250 @@
+#include "datasets/formats/packed.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "comm/solo.h"
+#include "core/error.h"
+#include "datasets/datasets.h"
+#include "datasets/formats/packed_format.h"
+#include "tests/datasets/made_files.h"
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain {
+namespace {
+
+constexpr Shape kImage{12, 12, 3};
+
+Bytes content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Ten pictures of two classes, packed with a validation part of two.
+class Packed : public testing::Test {
+ protected:
+  Packed() {
+    for (int i = 0; i < 10; ++i) {
+      Picture picture = smooth_picture(20, 16);
+      for (auto& value : picture.rgb) value = static_cast<std::uint8_t>(value - i);
+      write_bytes(folder_.path() / "p" / (i % 2 ? "dog" : "cat") / (std::to_string(i) + ".png"),
+                  png_of(picture));
+    }
+  }
+  DataSource source(double split = 0.2) const {
+    return pipeline_.open(
+        {.spec = (folder_.path() / "p").string(), .validation_split = split, .seed = 4});
+  }
+  std::string file() const { return (folder_.path() / "p.ctpack").string(); }
+  PackReport pack(const DataSource& from, Resize resize = Resize::bilinear) const {
+    return pipeline_.pack(from, {file(), kImage, resize, 2, {}});
+  }
+  DecodedData decode(const DataSource& from, Resize resize = Resize::bilinear) const {
+    const auto comm = make_solo();
+    return pipeline_.decode(from, {kImage, 1, {}, resize}, comm->node_memory(),
+                            comm->node_barrier());
+  }
+  std::string error() const {
+    try {
+      open_packed(file());
+    } catch (const Error& caught) {
+      EXPECT_EQ(caught.code(), ExitCode::data);
+      EXPECT_NE(std::string(caught.what()).find(file()), std::string::npos);
+      return caught.what();
+    }
+    ADD_FAILURE() << "no error";
+    return "";
+  }
+
+  TemporaryFolder folder_;
+  DataPipeline pipeline_ = make_data_pipeline();
+};
+
+TEST_F(Packed, HoldsWhatWasPacked) {
+  const DataSource from = source();
+  const PackReport report = pack(from);
+  EXPECT_EQ(report.pictures, 10u);
+  EXPECT_EQ(report.bytes, std::filesystem::file_size(file()));
+  const DataSource packed = pipeline_.open({.spec = file()});
+  EXPECT_EQ(packed.train, from.train) << "numbers of samples are what they were";
+  EXPECT_EQ(packed.validation, from.validation);
+  EXPECT_EQ(packed.dataset->classes(), from.dataset->classes());
+  const DecodedData a = decode(from), b = decode(packed);
+  EXPECT_TRUE(b.mapped);
+  EXPECT_EQ(a.bytes, b.bytes);
+  for (const auto& [one, other] :
+       {std::pair(&a.train, &b.train), std::pair(&a.validation, &b.validation)}) {
+    EXPECT_EQ(one->labels, other->labels);
+    EXPECT_EQ(one->samples, other->samples);
+    for (std::size_t i = 0; i < one->size(); ++i) {
+      EXPECT_TRUE(std::equal(one->pixels[i], one->pixels[i] + kImage.size(), other->pixels[i]));
+      EXPECT_EQ(other->pixels[i], packed.dataset->ready_pixels(other->samples[i])) << "no copy";
+      EXPECT_EQ(packed.dataset->name(one->samples[i]), from.dataset->name(one->samples[i]));
+    }
+  }
+}
+
+TEST_F(Packed, WithoutAValidationPartItIsSplitWhenItIsRead) {
+  pack(source(0));
+  const DataSource packed = pipeline_.open({.spec = file(), .validation_split = 0.2, .seed = 4});
+  EXPECT_EQ(packed.validation, source(0.2).validation);
+}
+
+TEST_F(Packed, SixFoldOfPackedPicturesCopiesNone) {
+  pack(source());
+  const DataSource packed = pipeline_.open({.spec = file(), .expand = Expand::six});
+  const DecodedData data = decode(packed);
+  EXPECT_EQ(data.train.size(), 48u);
+  EXPECT_EQ(data.train.pixels[0], data.train.pixels[5]);
+  EXPECT_EQ(data.train.turns[5], Turn::by_270);
+}
+
+TEST_F(Packed, AnotherSizeOrResizeIsRefusedWithTheOneThatItHas) {
+  pack(source(), Resize::nearest);
+  const DataSource packed = pipeline_.open({.spec = file()});
+  const auto refusal = [&](Shape image, Resize resize) {
+    try {
+      const auto comm = make_solo();
+      pipeline_.decode(packed, {image, 1, {}, resize}, comm->node_memory(), comm->node_barrier());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  for (const auto& [image, resize] :
+       {std::pair(Shape{24, 24, 3}, Resize::nearest), std::pair(kImage, Resize::bilinear)}) {
+    EXPECT_NE(refusal(image, resize).find("--image-size 12 --resize nearest"), std::string::npos)
+        << refusal(image, resize);
+  }
+  EXPECT_EQ(decode(packed, Resize::nearest).train.size(), 8u);
+}
+
+TEST_F(Packed, DamagedPicturesAreLeftOutAndNamed) {
+  write_bytes(folder_.path() / "p/cat/4.png", bytes_of("no picture"));
+  const PackReport report = pack(source());
+  EXPECT_EQ(report.pictures, 9u);
+  ASSERT_EQ(report.bad.size(), 1u);
+  EXPECT_TRUE(report.bad[0].name.ends_with("cat/4.png"));
+  EXPECT_EQ(decode(pipeline_.open({.spec = file()})).bad.size(), 0u);
+}
+
+TEST_F(Packed, AChangedPixelIsFound) {
+  pack(source());
+  Bytes bytes = content_of(file());
+  bytes[bytes.size() - 1] ^= 1;  // of the last picture
+  write_bytes(file(), bytes);
+  const DataSource packed = pipeline_.open({.spec = file()});
+  const DecodedData data = decode(packed);
+  ASSERT_EQ(data.bad.size(), 1u);
+  EXPECT_EQ(data.bad[0].name, packed.dataset->name(9));
+  EXPECT_EQ(pipeline_.check(packed, 1, {}).bad.size(), 1u);
+}
+
+/// Every byte before the pixels counts.
+TEST_F(Packed, AChangedByteBeforeThePixelsIsFound) {
+  pack(source());
+  const Bytes good = content_of(file());
+  for (std::size_t at = 0; at < kPackedAlign; at += at < 400 ? 1 : 61) {
+    Bytes bytes = good;
+    bytes[at] ^= 0x41;
+    write_bytes(file(), bytes);
+    error();
+  }
+  for (const std::size_t size : {0u, 7u, 79u, 80u, 4095u}) {
+    write_bytes(file(), prefix(good, size));
+    error();
+  }
+  write_bytes(file(), prefix(good, good.size() - 1));
+  EXPECT_NE(error().find("bytes where"), std::string::npos);
+  Bytes longer = good;
+  longer.push_back(0);
+  write_bytes(file(), longer);
+  error();
+}
+
+/// Headers whose checksum is right: what a hostile hand would write.
+TEST_F(Packed, ImpossibleHeadersAreRefused) {
+  pack(source());
+  const Bytes good = content_of(file());
+  const auto refused = [&](std::size_t at, std::uint64_t value, std::size_t size,
+                           const std::string& says) {
+    Bytes bytes = good;
+    for (std::size_t i = 0; i < size; ++i) {
+      bytes[at + i] = static_cast<std::uint8_t>(value >> (8 * i));
+    }
+    write_bytes(file(), with_packed_checksum(bytes));
+    const std::string message = error();
+    EXPECT_NE(message.find(says), std::string::npos) << at << " " << value << ": " << message;
+  };
+  refused(0, 0x4B, 1, "does not begin");
+  refused(8, 2, 4, "version 2");
+  for (const std::uint64_t side : {0u, 13u, 16385u, 0xFFFFFFFFu}) refused(16, side, 4, "claims");
+  refused(20, 0, 4, "claims");
+  refused(24, 4, 4, "claims");
+  refused(28, 2, 4, "claims");
+  // 2^32 more pictures would be the same product in 32 bits, 2^64 / 432 wraps in 64.
+  for (const std::uint64_t count :
+       {std::uint64_t{0}, std::uint64_t{9}, std::uint64_t{11}, (std::uint64_t{1} << 32) + 10,
+        ~std::uint64_t{0}, ~std::uint64_t{0} / 432}) {
+    refused(32, count, 8, "claims");
+  }
+  for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
+    refused(40, count, 8, count > 1 ? "claims" : "");
+  }
+  for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{5000}, ~std::uint64_t{0}}) {
+    refused(48, bytes, 8, "claim");
+  }
+  for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{80}, std::uint64_t{4095},
+                                 std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
+    refused(56, at, 8, "claims");
+  }
+  refused(64, 0, 8, "written in it");
+  refused(80, 2, 4, "label 2");
+  refused(84, 7, 4, "part 7");
+}
+
+TEST_F(Packed, NamesAreAsManyAsClaimed) {
+  pack(source());
+  Bytes bytes = content_of(file());
+  const std::size_t dog = position_of(bytes, std::string_view("\0dog\0", 5));
+  bytes[dog] = 'x';  // "cat" and "dog" run together
+  write_bytes(file(), with_packed_checksum(bytes));
+  EXPECT_NE(error().find("names"), std::string::npos);
+  bytes[dog] = 0, bytes[dog + 1] = 'c', bytes[dog + 2] = 'a', bytes[dog + 3] = 't';
+  write_bytes(file(), with_packed_checksum(bytes));
+  EXPECT_NE(error().find("class twice"), std::string::npos);
+}
+
+TEST_F(Packed, WrongRequests) {
+  const auto code = [&](const PackRequest& request, const DataSource& from) {
+    try {
+      pipeline_.pack(from, request);
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ExitCode::ok;
+  };
+  const DataSource from = source();
+  EXPECT_EQ(code({(folder_.path() / "p.bin").string(), kImage, Resize::bilinear, 1, {}}, from),
+            ExitCode::usage);
+  EXPECT_EQ(
+      code({(folder_.path() / "no/p.ctpack").string(), kImage, Resize::bilinear, 1, {}}, from),
+      ExitCode::output);
+  pack(from);
+  const DataSource packed = pipeline_.open({.spec = file()});
+  const std::string again = (folder_.path() / "q.ctpack").string();
+  EXPECT_EQ(code({again, {6, 6, 3}, Resize::bilinear, 1, {}}, packed), ExitCode::usage);
+  EXPECT_EQ(code({again, kImage, Resize::bilinear, 1, {}}, packed), ExitCode::ok);
+  for (int i = 0; i < 10; ++i) {
+    write_bytes(folder_.path() / "p" / (i % 2 ? "dog" : "cat") / (std::to_string(i) + ".png"),
+                bytes_of("x"));
+  }
+  EXPECT_EQ(code({again, kImage, Resize::bilinear, 1, {}}, source()), ExitCode::data);
+  EXPECT_EQ(pipeline_.open({.spec = again}).train.size(), 8u) << "the old file is still there";
+}
+
+}  // namespace
+}  // namespace cputrain

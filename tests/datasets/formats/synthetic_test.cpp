@@ -1,0 +1,64 @@
+#include "datasets/formats/synthetic.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <vector>
+
+namespace cputrain {
+namespace {
+
+std::vector<std::uint8_t> picture(const Dataset& data, std::size_t index, Shape image) {
+  std::vector<std::uint8_t> pixels(image.size());
+  EXPECT_EQ(data.read(index, image, Resize::bilinear, pixels).status, ReadStatus::ok);
+  return pixels;
+}
+
+TEST(Synthetic, IsAFunctionOfSeedAndIndex) {
+  const Shape image{40, 24, 3};
+  const auto data = make_synthetic_dataset(10, 1), larger = make_synthetic_dataset(1000, 1),
+             other = make_synthetic_dataset(10, 2);
+  EXPECT_EQ(picture(*data, 3, image), picture(*larger, 3, image));
+  EXPECT_NE(picture(*data, 3, image), picture(*data, 5, image));
+  EXPECT_NE(picture(*data, 3, image), picture(*other, 3, image));
+  EXPECT_NE(data->fingerprint(), larger->fingerprint());
+  EXPECT_NE(data->fingerprint(), other->fingerprint());
+}
+
+TEST(Synthetic, ClassesAreBalancedAndNoStrideMeetsOneOnly) {
+  const auto data = make_synthetic_dataset(960, 3);
+  for (const std::size_t stride : {1u, 2u, 3u, 96u}) {
+    std::array<int, 2> count{};
+    for (std::size_t i = 0; i < 960; i += stride) ++count[static_cast<std::size_t>(data->label(i))];
+    if (stride == 1) {
+      EXPECT_EQ(count[0], 480);
+    }
+    EXPECT_GT(count[0], 0);
+    EXPECT_GT(count[1], 0);
+  }
+}
+
+/// What the classes differ in, and how much the mean colour tells: a threshold on red minus blue,
+/// the best that the mean has, must not separate them.
+TEST(Synthetic, EdgesTellTheClassesApartAndTheMeanColourDoesNot) {
+  const Shape image{64, 64, 3};
+  const auto data = make_synthetic_dataset(400, 4);
+  int right_by_mean = 0, right_by_edges = 0;
+  for (std::size_t i = 0; i < 400; ++i) {
+    const auto pixels = picture(*data, i, image);
+    std::array<double, 3> sum{};
+    double edges = 0;
+    for (std::size_t p = 0; p < std::size_t{64} * 64; ++p) {
+      for (std::size_t c = 0; c < 3; ++c) sum[c] += pixels[p * 3 + c];
+      if (p % 64 != 63) edges += std::abs(pixels[p * 3 + 1] - pixels[p * 3 + 4]) > 30 ? 1 : 0;
+    }
+    right_by_mean += (sum[0] > sum[2]) == (data->label(i) == 1) ? 1 : 0;
+    right_by_edges += (edges > 40) == (data->label(i) == 1) ? 1 : 0;
+  }
+  EXPECT_LT(right_by_mean, 400 * 0.9);
+  EXPECT_GT(right_by_edges, 400 * 0.99);
+}
+
+}  // namespace
+}  // namespace cputrain

@@ -1,0 +1,191 @@
+// Damaged files must give a result, whatever it is: no crash, no report under sanitizers, and the
+// same pixels whatever memory held before.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <functional>
+#include <string>
+
+#include "core/error.h"
+#include "core/random.h"
+#include "datasets/decode/decode.h"
+#include "datasets/decode/limits.h"
+#include "datasets/formats/packed.h"
+#include "datasets/open.h"
+#include "tests/datasets/decode/filled_memory.h"
+#include "tests/datasets/decode/image_files.h"
+#include "tests/datasets/made_files.h"
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain {
+namespace {
+
+constexpr std::uint32_t kCases = 10'000;  // of each file
+constexpr std::uint32_t kPackedKind = 10;
+
+/// Changes one to eight bytes, and sometimes cuts the end; f(file, number).
+Bytes mutated(Bytes file, std::uint32_t kind, std::uint32_t number) {
+  const RandomStream stream(1, Purpose::noise, kind, number);
+  const auto head = stream.at(0);
+  const auto size = static_cast<std::uint32_t>(file.size());
+  for (std::uint32_t i = 0; i <= head[0] % 8; ++i) {
+    const auto words = stream.at(1 + i);
+    // Headers are short and decide much: half of the changes are there.
+    const std::uint32_t reach = words[3] % 2 == 0 ? std::min(size, 200u) : size;
+    auto& byte = file[below(words[0], reach)];
+    constexpr std::array<std::uint8_t, 4> kEdges{0, 0xFF, 0x7F, 0x80};
+    byte = words[1] % 3 == 0 ? kEdges[words[2] % 4] : static_cast<std::uint8_t>(words[2]);
+  }
+  if (head[1] % 4 == 0) file.resize(1 + below(head[2], size));
+  return file;
+}
+
+using Repair = Bytes (*)(const Bytes&);
+
+Bytes unchanged(const Bytes& file) { return file; }
+
+void decode_mutations(const Bytes& file, std::uint32_t kind, Repair repair = unchanged) {
+  std::size_t decoded_well = 0;
+  for (std::uint32_t number = 0; number < kCases; ++number) {
+    const Bytes odd = repair(mutated(file, kind, number));
+    const auto work = [&] { return decode(odd); };
+    const Decoded decoded = over_filled_memory(0x5A, work), again = over_filled_memory(0xC3, work);
+    ASSERT_EQ(decoded.result.status, again.result.status) << number;
+    ASSERT_EQ(decoded.result.detail, again.result.detail) << number;
+    ASSERT_TRUE(decoded.picture.rgb == again.picture.rgb) << number;
+    if (decoded.result.status != ReadStatus::ok) {
+      EXPECT_FALSE(decoded.result.detail.empty()) << number;
+      continue;
+    }
+    ++decoded_well;
+    const Picture& picture = decoded.picture;
+    ASSERT_GE(picture.width, 1);
+    ASSERT_GE(picture.height, 1);
+    ASSERT_FALSE(exceeds_limits(picture.width, picture.height));
+    ASSERT_EQ(picture.rgb.size(), static_cast<std::size_t>(picture.width) *
+                                      static_cast<std::size_t>(picture.height) * 3);
+  }
+  EXPECT_GT(decoded_well, 0u);
+  EXPECT_LT(decoded_well, kCases);
+}
+
+/// Dark, so that a GIF can hold it.
+Picture small_picture() {
+  Picture picture{24, 18, {}};
+  for (int i = 0; i < 24 * 18; ++i) {
+    picture.rgb.insert(picture.rgb.end(), 3, static_cast<std::uint8_t>(i * 5 % 120));
+  }
+  return picture;
+}
+
+TEST(Mutation, Jpeg) { decode_mutations(jpeg_of(small_picture()), 0); }
+TEST(Mutation, ProgressiveJpeg) {
+  decode_mutations(jpeg_of(small_picture(), JpegKind::progressive), 1);
+}
+TEST(Mutation, Inks) { decode_mutations(jpeg_of(small_picture(), JpegKind::ycck_adobe), 2); }
+TEST(Mutation, Png) { decode_mutations(png_of(small_picture()), 3); }
+TEST(Mutation, Bmp) { decode_mutations(bmp_of(small_picture()), 4); }
+TEST(Mutation, Gif) { decode_mutations(gif_of(small_picture()), 5); }
+
+/// Files of image_files.json, by the first number of their stream.
+void decode_file_mutations(const char* name, std::uint32_t kind, Repair repair = unchanged) {
+  const ImageFile& file = image_file(name);
+  if (!is_built(file)) GTEST_SKIP() << "this build does not read it";
+  decode_mutations(file.bytes, kind, repair);
+}
+
+TEST(Mutation, PngInterlacedPalette) {
+  decode_file_mutations("png interlaced palette", 11, with_png_checksums);
+}
+TEST(Mutation, Png16Bits) { decode_file_mutations("png 16 bits", 12, with_png_checksums); }
+TEST(Mutation, BmpPalette) { decode_file_mutations("bmp 4 bits", 13); }
+TEST(Mutation, BmpMasks) { decode_file_mutations("bmp 16 bits with masks in its header", 14); }
+TEST(Mutation, GifInterlaced) { decode_file_mutations("gif interlaced", 15); }
+TEST(Mutation, GifOfAPart) { decode_file_mutations("gif of a part of its screen", 16); }
+TEST(Mutation, Webp) { decode_file_mutations("webp", 17); }
+TEST(Mutation, WebpLossless) { decode_file_mutations("webp lossless", 18); }
+TEST(Mutation, WebpAnimated) { decode_file_mutations("webp animated, first frame smaller", 19); }
+TEST(Mutation, Tiff) { decode_file_mutations("tiff by hand", 20); }
+TEST(Mutation, TiffLzw) { decode_file_mutations("tiff tiff_lzw", 21); }
+TEST(Mutation, TiffTiles) { decode_file_mutations("tiff in tiles", 22); }
+TEST(Mutation, TiffPalette) { decode_file_mutations("tiff palette", 23); }
+TEST(Mutation, TiffGroup4) { decode_file_mutations("tiff group4", 24); }
+TEST(Mutation, TiffJpeg) { decode_file_mutations("tiff jpeg", 25); }
+TEST(Mutation, TiffInks) { decode_file_mutations("tiff inks", 26); }
+TEST(Mutation, TiffOf64Bits) { decode_file_mutations("tiff of 64 bits", 27); }
+
+/// A wrong checksum ends most of the cases of `png` early; here all are set right again.
+TEST(Mutation, PngWithRightChecksums) {
+  decode_mutations(png_of(small_picture()), 6, with_png_checksums);
+}
+
+/// Opens mutations of a file as a data set: refused with Error(data), or a data set that can be
+/// read and checked. `write` puts a mutation in its place.
+void open_mutations(const std::string& spec, const Bytes& file, std::uint32_t kind,
+                    const std::function<void(const Bytes&)>& write, Repair repair = unchanged) {
+  std::size_t opened = 0;
+  constexpr std::uint32_t kFiles = 5000;
+  for (std::uint32_t number = 0; number < kFiles; ++number) {
+    write(repair(mutated(file, kind, number)));
+    try {
+      const DataSource source = open_data({.spec = spec, .validation_split = 0});
+      const Shape image = source.dataset->ready_form().value_or(ReadyForm{{8, 8, 3}}).image;
+      Bytes pixels(image.size());
+      for (const std::uint32_t sample : source.train) {
+        ASSERT_GE(source.dataset->label(sample), 0);
+        ASSERT_LT(static_cast<std::size_t>(source.dataset->label(sample)),
+                  source.dataset->classes().size());
+        EXPECT_FALSE(source.dataset->name(sample).empty() && kind != kPackedKind);
+        source.dataset->read(sample, image, Resize::bilinear, pixels);
+      }
+      ++opened;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::data) << error.what();
+    }
+  }
+  EXPECT_GT(opened, 0u);
+  EXPECT_LT(opened, kFiles);
+}
+
+TEST(Mutation, Annotations) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "a.json").string();
+  const Bytes json = bytes_of(
+      R"({"images":[{"id":1,"file_name":"a/1.jpg"},{"id":2,"file_name":"a/2.jpg","x":[{"y":[]}]}],)"
+      R"("categories":[{"id":3,"name":"b","supercategory":"c"},{"id":4,"name":"d"}],)"
+      R"("annotations":[{"id":1,"image_id":1,"category_id":3},{"image_id":2,"category_id":4}]})");
+  open_mutations("coco:" + path, json, 7, [&](const Bytes& bytes) { write_bytes(path, bytes); });
+}
+
+TEST(Mutation, Cifar) {
+  const TemporaryFolder folder;
+  const Bytes file(std::size_t{2} * 3073, 5);
+  open_mutations("cifar10:" + folder.path().string(), file, 8, [&](const Bytes& bytes) {
+    write_bytes(folder.path() / "data_batch_2.bin", bytes);
+  });
+}
+
+TEST(Mutation, CifarClassNames) {
+  const TemporaryFolder folder;
+  write_bytes(folder.path() / "data_batch_1.bin", Bytes(3073, 5));
+  open_mutations(
+      "cifar10:" + folder.path().string(), bytes_of("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"), 9,
+      [&](const Bytes& bytes) { write_bytes(folder.path() / "batches.meta.txt", bytes); });
+}
+
+/// The checksum is set right again, so that the checks behind it are met.
+TEST(Mutation, Packed) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "p.ctpack").string();
+  write_packed(open_data({.spec = "synthetic:6"}), {path, {4, 4, 3}, Resize::bilinear, 1, {}});
+  std::ifstream stream(path, std::ios::binary);
+  const Bytes file{std::istreambuf_iterator<char>(stream), {}};
+  open_mutations(
+      path, file, kPackedKind, [&](const Bytes& bytes) { write_bytes(path, bytes); },
+      with_packed_checksum);
+}
+
+}  // namespace
+}  // namespace cputrain

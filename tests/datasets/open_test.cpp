@@ -1,0 +1,173 @@
+// What --data may name, how it is split, and what is said when it is not usable.
+#include "datasets/open.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "core/error.h"
+#include "data/relabelled.h"
+#include "tests/datasets/made_files.h"
+#include "tests/datasets/open_fixture.h"
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Open : public OpenTest {};
+
+using Names = std::vector<std::string>;
+
+TEST_F(Open, ClassFolders) {
+  for (const char* name :
+       {"dog/b.PNG", "dog/a.jpeg", "cat/with space \xC3\xA9.jpg", "cat/deep/1.gif", "cat/Thumbs.db",
+        "cat/notes.txt", ".hidden/1.png", "dog/.2.png", "dog/._a.jpeg"}) {
+    add(name);
+  }
+  const DataSource source = open_here(0);
+  EXPECT_EQ(names(source), (Names{"cat/with space \xC3\xA9.jpg cat", "cat/deep/1.gif cat",
+                                  "dog/a.jpeg dog", "dog/b.PNG dog"}));
+  EXPECT_EQ(unread(source), (Names{"cat/Thumbs.db: no image by its name",
+                                   "cat/notes.txt: no image by its name", "dog/.2.png: hidden"}));
+  EXPECT_EQ(source.ignored, 3u);
+  EXPECT_EQ(source.train.size(), 4u);
+  EXPECT_TRUE(source.validation.empty());
+  EXPECT_EQ(source.description,
+            "Found 4 files belonging to 2 classes. Using 4 for training. Ignored 3 other files.");
+  EXPECT_TRUE(source.description.starts_with("Found 4 files belonging to 2 classes."))
+      << source.description;
+}
+
+TEST_F(Open, OneClassIsEnoughToEvaluate) {
+  add_class("only", 3);
+  EXPECT_NE(error(path()).find("one class, 'only'"), std::string::npos);
+  DataSource source = open_data({.spec = path(), .validation_split = 0, .to_evaluate = true});
+  EXPECT_EQ(source.train.size(), 3u);
+  EXPECT_EQ(source.description, "Found 3 files belonging to 1 class.");
+  EXPECT_FALSE(source.own_validation);
+}
+
+TEST_F(Open, LabelsAreTranslatedByName) {
+  for (const char* name : {"b", "d", "a"}) add_class(name, name[0] - 'a' + 1);
+  add_folder("unsorted");  // no image is of it, so that nobody asks what it means
+  allow_empty_classes_ = true;
+  const std::uint64_t fingerprint = open_here().dataset->fingerprint();
+  const std::vector<std::string> classes{"d", "c", "b", "a"};
+  const auto data = with_classes(open_here().dataset, classes);
+  EXPECT_EQ(data->classes(), classes);
+  EXPECT_EQ(data->fingerprint(), fingerprint);
+  std::map<std::string, int> counts;
+  for (std::size_t i = 0; i < data->size(); ++i) {
+    const std::string folder = fs::path(data->name(i)).parent_path().filename();
+    EXPECT_EQ(classes[static_cast<std::size_t>(data->label(i))], folder);
+    ++counts[folder];
+  }
+  EXPECT_EQ(counts, (std::map<std::string, int>{{"a", 1}, {"b", 2}, {"d", 4}}));
+  try {
+    with_classes(open_here().dataset, {"a", "B"});
+    FAIL() << "labels that mean nothing";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::data);
+    EXPECT_NE(std::string(error.what()).find("the classes b, d, which"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST_F(Open, KaggleNames) {
+  for (const char* name :
+       {"dog.10.jpg", "cat.2.jpg", "cat.0.jpg", "big.dog.3.JPG", "7.jpg", "x.txt"}) {
+    add(name);
+  }
+  const DataSource source = open_here(0);
+  EXPECT_EQ(names(source),
+            (Names{"big.dog.3.JPG big.dog", "cat.0.jpg cat", "cat.2.jpg cat", "dog.10.jpg dog"}));
+  EXPECT_EQ(source.ignored, 2u) << "7.jpg has no label, x.txt is no picture";
+}
+
+TEST_F(Open, ValidationMustNotHaveClassesOfItsOwn) {
+  add("train/cat/1.png"), add("train/dog/1.png"), add("val/cow/1.png");
+  EXPECT_NE(error(path()).find("cow"), std::string::npos);
+}
+
+TEST_F(Open, WhatIsNotThereIsNamed) {
+  EXPECT_NE(error(path("none")).find("'" + path("none") + "' does not exist"), std::string::npos);
+  EXPECT_NE(error("idx:" + path("none")).find(path("none")), std::string::npos);
+  add("picture.png");
+  EXPECT_NE(error(path("picture.png")).find("picture.png"), std::string::npos);
+}
+
+TEST_F(Open, UnreadableFolder) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  add("cat/1.png"), add("dog/1.png");
+  fs::permissions(folder_.path() / "dog", fs::perms::none);
+  EXPECT_NE(error(path()).find("dog' cannot be read"), std::string::npos);
+  fs::permissions(folder_.path() / "dog", fs::perms::owner_all);
+}
+
+TEST_F(Open, FingerprintChangesWithNamesSizesAndLabelsOnly) {
+  add("cat/1.png"), add("dog/1.png");
+  const auto first = open_here().dataset->fingerprint();
+  EXPECT_EQ(open_here().dataset->fingerprint(), first);
+  TemporaryFolder elsewhere;
+  fs::copy(folder_.path(), elsewhere.path(), fs::copy_options::recursive);
+  EXPECT_EQ(open(elsewhere.path().string()).dataset->fingerprint(), first);
+  std::set<std::uint64_t> seen{first};
+  fs::rename(folder_.path() / "dog/1.png", folder_.path() / "dog/2.png");
+  EXPECT_TRUE(seen.insert(open_here().dataset->fingerprint()).second);
+  write_bytes(folder_.path() / "dog/2.png", bytes_of("shorter"));
+  EXPECT_TRUE(seen.insert(open_here().dataset->fingerprint()).second);
+  fs::rename(folder_.path() / "dog", folder_.path() / "cow");
+  EXPECT_TRUE(seen.insert(open_here().dataset->fingerprint()).second);
+}
+
+TEST(OpenSynthetic, Sizes) {
+  const DataSource paper = open_data({.spec = "synthetic"});
+  EXPECT_EQ(paper.train.size(), 22'500u);
+  EXPECT_EQ(paper.validation.size(), 2'500u);
+  EXPECT_EQ(open_data({.spec = "synthetic:64"}).dataset->size(), 64u);
+  for (const char* spec : {"synthetic:", "synthetic:1", "synthetic:-4", "synthetic:4x"}) {
+    try {
+      open_data({.spec = spec});
+      ADD_FAILURE() << spec;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_NE(std::string(error.what()).find(spec), std::string::npos);
+    }
+  }
+}
+
+std::map<int, std::size_t> by_class(const DataSource& source,
+                                    const std::vector<std::uint32_t>& part) {
+  std::map<int, std::size_t> counts;
+  for (const std::uint32_t sample : part) ++counts[source.dataset->label(sample)];
+  return counts;
+}
+
+TEST(OpenSynthetic, LimitsKeepTheClassesProportionsAndAreChosenBySeed) {
+  const auto open = [](std::size_t train, std::size_t validation, std::uint64_t seed) {
+    return open_data({.spec = "synthetic:1000",
+                      .validation_split = 0.2,
+                      .seed = seed,
+                      .limit_train = train,
+                      .limit_validation = validation});
+  };
+  const DataSource source = open(300, 50, 7), again = open(300, 50, 7), other = open(300, 50, 8);
+  using Counts = std::map<int, std::size_t>;
+  EXPECT_EQ(by_class(source, source.train), (Counts{{0, 150}, {1, 150}}));
+  EXPECT_EQ(by_class(source, source.validation), (Counts{{0, 25}, {1, 25}}));
+  EXPECT_EQ(source.train, again.train);
+  EXPECT_NE(source.train, other.train);
+  EXPECT_TRUE(open(300, 0, 7).validation.empty());
+  EXPECT_EQ(open(5000, 5000, 7).train.size(), 800u) << "a limit above what is there is none";
+  std::set<std::uint32_t> both(source.train.begin(), source.train.end());
+  both.insert(source.validation.begin(), source.validation.end());
+  EXPECT_EQ(both.size(), 350u) << "no sample in both parts";
+}
+
+}  // namespace
+}  // namespace cputrain

@@ -1,0 +1,258 @@
+#include "datasets/pixels/augment.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "tests/datasets/pixels/golden_pictures.h"
+
+namespace cputrain {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+Bytes changed(const Bytes& src, Shape image, Turn turn, const Change& change) {
+  Bytes dst(src.size());
+  change_picture(src.data(), image, turn, change, dst);
+  return dst;
+}
+
+/// A picture in letters, each pixel three times the same byte.
+std::string in_letters(const std::string& letters, int height, int width, Turn turn,
+                       const Change& change = {}) {
+  Bytes src;
+  for (const char letter : letters) src.insert(src.end(), 3, static_cast<std::uint8_t>(letter));
+  const Bytes dst = changed(src, {height, width, 3}, turn, change);
+  std::string result;
+  for (std::size_t i = 0; i < dst.size(); i += 3) result += static_cast<char>(dst[i]);
+  return result;
+}
+
+// abc
+// def     turned by hand, anticlockwise
+// ghi
+TEST(Turn, MovesPixelsAsOnPaper) {
+  const std::map<Turn, std::string> turned{
+      {Turn::none, "abcdefghi"},   {Turn::flip_vertical, "ghidefabc"},
+      {Turn::by_90, "cfibehadg"},  {Turn::flip_horizontal, "cbafedihg"},
+      {Turn::by_180, "ihgfedcba"}, {Turn::by_270, "gdahebifc"}};
+  for (const auto& [turn, letters] : turned) {
+    EXPECT_EQ(in_letters("abcdefghi", 3, 3, turn), letters) << "as the sample is";
+    EXPECT_EQ(in_letters("abcdefghi", 3, 3, Turn::none, {.turn = turn}), letters) << "of `six`";
+  }
+  EXPECT_EQ(in_letters("abcdef", 2, 3, Turn::flip_vertical), "defabc");
+  EXPECT_EQ(in_letters("abcdef", 2, 3, Turn::flip_horizontal), "cbafed");
+  EXPECT_EQ(in_letters("abcdef", 2, 3, Turn::by_180), "fedcba");
+}
+
+TEST(Turn, ASampleIsTurnedBeforeItIsChanged) {
+  // by_90 gives cfi beh adg; then left and right are swapped.
+  EXPECT_EQ(in_letters("abcdefghi", 3, 3, Turn::by_90, {.flip = true}), "ifchebgda");
+  EXPECT_EQ(in_letters("abcdefghi", 3, 3, Turn::by_90, {.vflip = true}), "adgbehcfi");
+  EXPECT_EQ(in_letters("abcdefghi", 3, 3, Turn::by_90, {.turn = Turn::by_90}), "ihgfedcba");
+  EXPECT_EQ(in_letters("abcdefghi", 3, 3, Turn::by_90, {.turn = Turn::by_270}), "abcdefghi");
+}
+
+TEST(Turn, KeepsChannelsTogether) {
+  EXPECT_EQ(changed({1, 2, 3, 4, 5, 6}, {1, 2, 3}, Turn::flip_horizontal, {}),
+            (Bytes{4, 5, 6, 1, 2, 3}));
+}
+
+TEST(Crop, ShowsBlackWhereThePaddingIs) {
+  const auto crop = [](int rows, int columns, Turn turn = Turn::none) {
+    std::string letters =
+        in_letters("abcdef", 2, 3, turn, {.crop_rows = rows, .crop_columns = columns});
+    for (char& letter : letters) letter = letter == 0 ? '.' : letter;
+    return letters;
+  };
+  EXPECT_EQ(crop(0, 0), "abcdef");
+  EXPECT_EQ(crop(1, 0), "def...");
+  EXPECT_EQ(crop(-1, 1), "...bc.");
+  EXPECT_EQ(crop(0, -2), "..a..d");
+  EXPECT_EQ(crop(2, 0), "......");
+  EXPECT_EQ(crop(0, 1, Turn::flip_horizontal), "ba.ed.");
+}
+
+TEST(Warp, NothingAskedChangesNothing) {
+  const Picture picture = golden_picture(9, 7);
+  const Shape image{9, 7, 3};
+  EXPECT_EQ(warp_map({}, image), PixelMap{});
+  EXPECT_EQ(changed(picture.rgb, image, Turn::none, {}), picture.rgb);
+  // So little that no byte can change, but the pixels are computed.
+  EXPECT_EQ(changed(picture.rgb, image, Turn::none, {.warp = {.rotate = 1e-5}}), picture.rgb);
+}
+
+/// As many degrees as a turn has are that turn, whatever way they are made.
+TEST(Warp, ARotationByRightAnglesIsATurn) {
+  const Picture picture = golden_picture(8, 8);
+  const Shape image{8, 8, 3};
+  // Rows and columns of the source, so the picture turns the other way.
+  EXPECT_EQ(changed(picture.rgb, image, Turn::none, {.warp = {.rotate = -90}}),
+            changed(picture.rgb, image, Turn::by_90, {}));
+  EXPECT_EQ(changed(picture.rgb, image, Turn::none, {.warp = {.rotate = 180}}),
+            changed(picture.rgb, image, Turn::by_180, {}));
+}
+
+TEST(Warp, AgreesWithKerasThroughScipy) {
+  for (const auto& one : golden_pictures().at("warps")) {
+    const int height = one.at("height"), width = one.at("width");
+    const std::vector<double> warp = one.at("warp");  // theta, shear, tx, ty, zx, zy
+    const Change change{.warp = {warp[0], warp[1], warp[2], warp[3], warp[4], warp[5]}};
+    const Bytes bytes =
+        changed(golden_picture(height, width).rgb, {height, width, 3}, Turn::none, change);
+    const std::vector<double> expected = one.at("pixels");
+    ASSERT_EQ(bytes.size(), expected.size());
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      // Half a level of rounding, and 1/8192 of a pixel along each axis.
+      EXPECT_NEAR(bytes[i], expected[i], 0.5 + 0.07) << one.at("warp") << " " << i;
+    }
+  }
+}
+
+/// Flips and turns after a warp are those of the warped picture, to the byte.
+TEST(Warp, TurnsOfAWarpedPictureAreExact) {
+  const Shape image{9, 9, 3};
+  const Bytes src = golden_picture(9, 9).rgb;
+  Change change{.warp = {.rotate = 20, .shear = 5, .shift_y = 0.7, .shift_x = -1.1, .zoom_y = 0.9}};
+  const Bytes warped = changed(src, image, Turn::none, change);
+  change.flip = true;
+  EXPECT_EQ(changed(src, image, Turn::none, change),
+            changed(warped, image, Turn::flip_horizontal, {}));
+  change.flip = false, change.turn = Turn::by_270;
+  EXPECT_EQ(changed(src, image, Turn::none, change), changed(warped, image, Turn::by_270, {}));
+  change.turn = Turn::none;
+  const Bytes turned = changed(src, image, Turn::by_90, {});
+  EXPECT_EQ(changed(src, image, Turn::by_90, change), changed(turned, image, Turn::none, change));
+}
+
+/// Pillow cuts off where this rounds, hence one level.
+TEST(Colour, AgreesWithPillow) {
+  for (const auto& one : golden_pictures().at("colours")) {
+    const std::string kind = one.at("kind");
+    const double factor = one.at("factor");
+    ColourChange change;
+    (kind == "Brightness" ? change.brightness
+     : kind == "Contrast" ? change.contrast
+                          : change.saturation) = factor;
+    Bytes bytes = golden_picture(5, 6).rgb;
+    change_colour(bytes, change);
+    const std::vector<int> expected = one.at("pixels");
+    ASSERT_EQ(bytes.size(), expected.size());
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      EXPECT_NEAR(bytes[i], expected[i], 1) << kind << " " << factor << " " << i;
+    }
+  }
+}
+
+TEST(Colour, FactorsOfOneChangeNothing) {
+  Bytes bytes = golden_picture(5, 6).rgb;
+  change_colour(bytes, {});
+  EXPECT_EQ(bytes, golden_picture(5, 6).rgb);
+}
+
+/// 6000 draws: each of n is expected 6000 / n times, six standard deviations are below 240.
+TEST(ChooseChange, AllTurnsAreEquallyLikely) {
+  const Shape image{32, 32, 3};
+  for (const Augment& augment :
+       {Augment{.flip = true}, Augment{.vflip = true}, Augment{.six = true}}) {
+    std::map<int, int> count;
+    for (int epoch = 0; epoch < 6; ++epoch) {
+      for (std::uint32_t sample = 0; sample < 1000; ++sample) {
+        const Change change = choose_change(augment, image, 3, epoch, sample);
+        EXPECT_EQ(change, choose_change(augment, image, 3, epoch, sample));
+        EXPECT_EQ(change.warp, Warp{});
+        ++count[(change.flip ? 100 : 0) + (change.vflip ? 200 : 0) + static_cast<int>(change.turn)];
+      }
+    }
+    const std::size_t kinds = augment.six ? 6 : 2;
+    EXPECT_EQ(count.size(), kinds);
+    for (const auto& [kind, times] : count) {
+      EXPECT_NEAR(times, 6000.0 / static_cast<double>(kinds), 240);
+    }
+  }
+  EXPECT_EQ(choose_change({}, image, 3, 1, 1), Change{});
+}
+
+/// Uniform in the ranges that the flags name: extremes are nearly reached, the mean is the middle.
+TEST(ChooseChange, StrengthsAreUniformInTheirRanges) {
+  const Augment augment = parse_augment("rotate:30,shift:0.25,shear:10,zoom:0.2,crop:3,colour:0.4");
+  const Shape image{40, 80, 3};
+  struct Range {
+    double low, high;
+    double (*of)(const Change&);
+  };
+  const std::vector<Range> ranges{
+      {-30, 30, [](const Change& c) { return c.warp.rotate; }},
+      {-10, 10, [](const Change& c) { return c.warp.shear; }},
+      {-10, 10, [](const Change& c) { return c.warp.shift_y; }},
+      {-20, 20, [](const Change& c) { return c.warp.shift_x; }},
+      {0.8, 1.2, [](const Change& c) { return c.warp.zoom_y; }},
+      {0.8, 1.2, [](const Change& c) { return c.warp.zoom_x; }},
+      {-3, 3, [](const Change& c) { return static_cast<double>(c.crop_rows); }},
+      {-3, 3, [](const Change& c) { return static_cast<double>(c.crop_columns); }},
+      {0.6, 1.4, [](const Change& c) { return c.colour.brightness; }},
+      {0.6, 1.4, [](const Change& c) { return c.colour.contrast; }},
+      {0.6, 1.4, [](const Change& c) { return c.colour.saturation; }}};
+  constexpr int kDraws = 4000;
+  for (std::size_t r = 0; r < ranges.size(); ++r) {
+    const auto& [low, high, of] = ranges[r];
+    double least = high, most = low, sum = 0;
+    for (std::uint32_t sample = 0; sample < kDraws; ++sample) {
+      const double value = of(choose_change(augment, image, 11, 2, sample));
+      ASSERT_GE(value, low) << r;
+      ASSERT_LE(value, high) << r;
+      least = std::min(least, value), most = std::max(most, value), sum += value;
+    }
+    const double width = high - low;
+    EXPECT_LT(least, low + 0.01 * width) << r;
+    EXPECT_GT(most, high - 0.01 * width) << r;
+    // Standard deviation of the mean: width / sqrt(12 * 4000), for crops a little more.
+    EXPECT_NEAR(sum / kDraws, (low + high) / 2, 6 * width / std::sqrt(9.0 * kDraws)) << r;
+  }
+}
+
+/// Switching one kind on leaves what the others draw.
+TEST(ChooseChange, KindsAreIndependent) {
+  const Shape image{32, 32, 3};
+  const Change all = choose_change(
+      parse_augment("flip,vflip,six,rotate:9,shift:0.1,shear:3,zoom:0.1,crop:2,colour:0.3"), image,
+      5, 6, 7);
+  EXPECT_EQ(choose_change(parse_augment("zoom:0.1"), image, 5, 6, 7).warp.zoom_x, all.warp.zoom_x);
+  EXPECT_EQ(choose_change(parse_augment("crop:2"), image, 5, 6, 7).crop_rows, all.crop_rows);
+  EXPECT_EQ(choose_change(parse_augment("six"), image, 5, 6, 7).turn, all.turn);
+  EXPECT_EQ(choose_change(parse_augment("colour:0.3"), image, 5, 6, 7).colour, all.colour);
+}
+
+TEST(ParseAugment, ReadsWhatItWrites) {
+  EXPECT_EQ(parse_augment("none"), Augment{});
+  EXPECT_EQ(to_text({}), "none");
+  const Augment nature7 = parse_augment("flip,shear:0.2,zoom:0.2");
+  EXPECT_EQ(nature7, (Augment{.shear = 0.2, .zoom = 0.2, .flip = true}));
+  EXPECT_EQ(to_text(nature7), "shear:0.2,zoom:0.2,flip");
+  EXPECT_EQ(parse_augment("color:0.5"), (Augment{.colour = 0.5}));
+  const Augment all =
+      parse_augment("six,vflip,flip,crop:4,colour:1,rotate:12.5,shift:.125,shear:80,zoom:0.9");
+  EXPECT_EQ(parse_augment(to_text(all)), all);
+}
+
+TEST(ParseAugment, RefusesWithTheFlagAndWhatIsAllowed) {
+  for (const char* text : {"", "flip,", ",flip", "flop", "flip:1", "zoom", "zoom:", "zoom:1",
+                           "zoom:-0.1", "zoom:nan", "zoom:0.1x", "crop:1.5", "crop:99999",
+                           "rotate:181", "flip,flip", "none,flip", "shift:1e400"}) {
+    try {
+      parse_augment(text);
+      ADD_FAILURE() << "'" << text << "' was taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_EQ(std::string(error.what()).find("--augment " + std::string(text)), 0u)
+          << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cputrain

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "tests/comm/cases.h"
+
+namespace cputrain {
+
+/// Every way to exchange gradients (exchange_cases.cpp).
+std::vector<CommCase> exchange_cases();
+/// Sums of leaves in a fixed order (ordered_cases.cpp).
+std::vector<CommCase> ordered_exchange_cases();
+/// Parameters whose rows the ranks of a node share (sharded_cases.cpp).
+std::vector<CommCase> sharded_exchange_cases();
+/// Sums that send fewer bytes (compression_cases.cpp).
+std::vector<CommCase> compression_cases();
+/// All of them, and those of tests/comm.
+std::vector<CommCase> all_cases();
+
+}  // namespace cputrain

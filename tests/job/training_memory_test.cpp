@@ -1,0 +1,88 @@
+// What a training takes of memory, and what would fit: against closed forms.
+#include "job/training_memory.h"
+
+#include <gtest/gtest.h>
+
+#include "job/batch_plans.h"
+#include "train/optimizer.h"
+
+namespace cputrain {
+namespace {
+
+/// Two nodes with two ranks and one; each rank needs 100 with state 10 and holds 7, each node 1000
+/// in all.
+TrainingMemory two_nodes(std::size_t room_a, std::size_t room_b) {
+  const RankMemory rank{20, 20, 10, 47, 3, 7};
+  return {{{"a", {0, 2}, room_a}, {"b", {1}, room_b}}, {rank, rank, rank}, {900, 100}};
+}
+
+TEST(TrainingMemory, ANodeNeedsItsRanksAndWhatTheyShareOnce) {
+  const TrainingMemory memory = two_nodes(1200, 1100);
+  EXPECT_EQ(memory.needed(memory.rooms[0]), 1200u);
+  EXPECT_EQ(memory.needed(memory.rooms[1]), 1100u);
+  EXPECT_EQ(memory.in_all(memory.rooms[0]), 1214u);  // with what they hold already
+  EXPECT_EQ(memory.too_small(), nullptr);
+  EXPECT_EQ(two_nodes(1199, 1100).too_small()->host, "a");
+  EXPECT_EQ(two_nodes(1200, 1099).too_small()->host, "b");
+}
+
+TEST(TrainingMemory, WhatIsNotKnownIsNoReason) {
+  TrainingMemory memory = two_nodes(1, 2);
+  EXPECT_EQ(least_available(memory.rooms), 1u);
+  memory.rooms[0].available.reset();
+  EXPECT_EQ(memory.too_small()->host, "b");
+  memory.rooms[1].available.reset();
+  EXPECT_EQ(memory.too_small(), nullptr);
+  EXPECT_EQ(least_available(memory.rooms), std::nullopt);
+}
+
+TEST(TrainingMemory, RanksThatFit) {
+  TrainingMemory memory = two_nodes(1350, 999);
+  EXPECT_EQ(ranks_that_fit(memory, memory.rooms[0]), 3);  // 350 / 100
+  EXPECT_EQ(ranks_that_fit(memory, memory.rooms[1]), 0);
+  memory.state_divided = true;
+  EXPECT_EQ(ranks_that_fit(memory, memory.rooms[0]), 3);  // (350 - 20) / 90
+  memory.rooms[0].available = 1290;
+  EXPECT_EQ(ranks_that_fit(memory, memory.rooms[0]), 3);  // (290 - 20) / 90
+  memory.state_divided = false;
+  EXPECT_EQ(ranks_that_fit(memory, memory.rooms[0]), 2);  // 290 / 100
+}
+
+TEST(LargestFitting, LiesWithinAnEighthBelowTheBound) {
+  for (const int tried : {1, 2, 7, 32, 1000}) {
+    for (int bound = 0; bound < tried; ++bound) {
+      const int found = largest_fitting(tried, [&](int n) { return n <= bound; });
+      EXPECT_LE(found, bound);
+      EXPECT_GE(found * 9 / 8 + 1, bound) << tried;
+      EXPECT_GE(found, bound > 0 ? 1 : 0);
+    }
+  }
+}
+
+TEST(DryRun, StepsOfATraining) {
+  const BatchPlan plan(100, 32, 8, 0, 1);  // 4 steps an epoch
+  EXPECT_EQ(all_steps(plan, 3, {}), 12u);
+  EXPECT_EQ(all_steps(plan, 3, 7), 7u);
+  PlanOptions growing;
+  growing.growth = {{2, 2}};  // then 2 steps an epoch
+  EXPECT_EQ(all_steps(BatchPlan(100, 32, 8, 0, 1, growing), 3, {}), 10u);
+}
+
+/// Rank r of n has [floor(count * r / n), floor(count * (r + 1) / n)) of a batch.
+TEST(DryRun, ImagesOfEveryRank) {
+  EXPECT_EQ(images_by_rank(BatchPlan(100, 10, 2, 0, 4)), (std::vector<std::size_t>{2, 3, 2, 3}));
+  EXPECT_EQ(images_by_rank(BatchPlan(3, 10, 2, 1, 4)), (std::vector<std::size_t>{0, 1, 1, 1}));
+  PlanOptions two;
+  two.accumulate = 2;
+  EXPECT_EQ(images_by_rank(BatchPlan(100, 4, 1, 0, 3, two)), (std::vector<std::size_t>{2, 2, 4}));
+}
+
+/// Every array of a rule's state is as long as the ranges that the rank owns.
+TEST(StateBytes, OfTheOwnedRanges) {
+  const std::vector<Range> owned{{0, 1000}, {2000, 2024}};
+  EXPECT_EQ(state_bytes(Adam{}, owned, DType::f32), 2 * 4 * 1024u);
+  EXPECT_EQ(state_bytes(Sgd{}, owned, DType::f32), 0u);
+}
+
+}  // namespace
+}  // namespace cputrain

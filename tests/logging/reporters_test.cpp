@@ -1,0 +1,372 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "logging/reporters.h"
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain {
+namespace {
+
+EpochRecord epoch_record() {
+  EpochRecord record{.epoch = 1, .steps = 196, .learning_rate = 0.01, .seconds = 42.2};
+  record.train = {2.0179 * 50000, 0.2585 * 50000, 50000};
+  record.budget = {1, 2, 3, 4, 5, 6, 21.2};
+  return record;
+}
+
+/// What a console reporter prints for these records.
+std::string printed(Verbosity verbosity, const std::function<void(Reporter&)>& records,
+                    bool crowded = false) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "console";
+  std::FILE* stream = std::fopen(path.c_str(), "w");
+  records(*console_reporter(stream, verbosity, crowded));
+  std::fclose(stream);
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// Lines every 30 s by the clock, whatever comes then: steps, or evaluation.
+TEST(ProgressLines, AppearEveryThirtySecondsOfTrainingAndEvaluation) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "progress";
+  std::FILE* stream = std::fopen(path.c_str(), "w");
+  double now = 1000;
+  const auto reporter = progress_reporter(stream, [&now] { return now; });
+  reporter->begin_epoch({2, 5, 100});
+  for (std::size_t step = 1; step <= 100; ++step) {
+    now += 1;  // 50 images, half of them right
+    StepRecord record{.step_in_epoch = step};
+    record.epoch_tally = {0.5 * 50 * static_cast<double>(step), 25.0 * static_cast<double>(step),
+                          50.0 * static_cast<double>(step)};
+    reporter->step(record);
+  }
+  for (std::size_t images = 100; images <= 4000; images += 100) {
+    now += 1;
+    reporter->validating(images, 4000);
+  }
+  reporter->epoch(epoch_record());
+  reporter->begin_epoch({3, std::nullopt, 100});
+  now += 30;
+  reporter->step({.step_in_epoch = 1});
+  std::fclose(stream);
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  // Of 4,000 images 2,000 had taken 19 s since the first was told of.
+  EXPECT_EQ(text.str(),
+            "Epoch 2/5 - step 30/100 - ETA: 1:10 - loss: 0.5000 - accuracy: 0.5000 - img/s: 50.0\n"
+            "Epoch 2/5 - step 60/100 - ETA: 40s - loss: 0.5000 - accuracy: 0.5000 - img/s: 50.0\n"
+            "Epoch 2/5 - step 90/100 - ETA: 10s - loss: 0.5000 - accuracy: 0.5000 - img/s: 50.0\n"
+            "Epoch 2/5 - validation 2,000/4,000 - ETA: 19s\n"
+            "Epoch 3 - step 1/100 - ETA: 49:30 - loss: 0.0000 - accuracy: 0.0000 - img/s: 0.0\n");
+}
+
+// Answers beside a loss that is no number are none.
+TEST(ProgressLines, HaveNoAccuracyBesideALossThatIsNoNumber) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "progress";
+  std::FILE* stream = std::fopen(path.c_str(), "w");
+  double now = 0;
+  const auto reporter = progress_reporter(stream, [&now] { return now; });
+  reporter->begin_epoch({1, 1, 10});
+  now = 30;
+  StepRecord record{.step_in_epoch = 3};
+  record.epoch_tally = {std::nan(""), 75, 150};
+  reporter->step(record);
+  std::fclose(stream);
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  EXPECT_EQ(text.str(), "Epoch 1/1 - step 3/10 - ETA: 1:10 - loss: nan - img/s: 5.0\n");
+}
+
+// The line of the published Keras log, then our own field.
+TEST(Console, PrintsKerasLineOfAnEpoch) {
+  const std::string text = printed(Verbosity::lines, [](Reporter& r) {
+    r.begin_epoch({1, 5, 196});
+    r.epoch(epoch_record());
+  });
+  EXPECT_EQ(text, "Epoch 1/5\n196/196 - 42s - loss: 2.0179 - accuracy: 0.2585 - img/s: 1184.8\n");
+}
+
+TEST(Console, SaysWhatTheHostTookOfAnEpoch) {
+  const auto text_with = [](double stolen) {
+    return printed(Verbosity::lines, [stolen](Reporter& r) {
+      EpochRecord record = epoch_record();
+      record.stolen = stolen;
+      r.begin_epoch({1, 5, 196});
+      r.epoch(record);
+    });
+  };
+  EXPECT_EQ(text_with(0.04), text_with(0));
+  EXPECT_EQ(text_with(0.12),
+            text_with(0) + "Steal: 12 % of a rank's CPU time went to others on its host\n");
+}
+
+TEST(Console, SaysFromATenthOnHowLongThreadsWaitedForACpu) {
+  const auto text_with = [](double waited, bool crowded = false) {
+    return printed(
+        Verbosity::lines,
+        [waited](Reporter& r) {
+          EpochRecord record = epoch_record();
+          record.cpu_wait = waited;
+          r.begin_epoch({1, 5, 196});
+          r.epoch(record);
+        },
+        crowded);
+  };
+  EXPECT_EQ(text_with(0.099), text_with(0));
+  EXPECT_NE(text_with(0.1), text_with(0));
+  EXPECT_EQ(text_with(0.43),
+            text_with(0) +
+                "Busy: threads of a rank waited 43 % of their time for a CPU (other work on this "
+                "machine, more threads than CPUs, or a quota of CPU time)\n");
+  // Ranks that are more than the CPUs wait for each other.
+  EXPECT_EQ(text_with(0.9, true),
+            text_with(0) +
+                "Busy: threads of a rank waited 90 % of their time for a CPU (more threads than "
+                "CPUs take turns)\n");
+}
+
+TEST(Console, PrintsValidationAndTinyValuesAsKerasDoes) {
+  const std::string text = printed(Verbosity::lines, [](Reporter& r) {
+    EpochRecord record{.epoch = 1, .steps = 5, .seconds = 2};
+    record.train = {0.0005, 1, 1};
+    record.validation = Tally{2, 1, 4};
+    r.begin_epoch({1, std::nullopt, 12});
+    r.epoch(record);
+  });
+  EXPECT_EQ(text,
+            "Epoch 1\n 5/12 - 2s - loss: 5.0000e-04 - accuracy: 1.0000 - val_loss: 0.5000 - "
+            "val_accuracy: 0.2500 - img/s: 0.5\n");
+}
+
+TEST(Console, DrawsKerasBar) {
+  const std::string text = printed(Verbosity::bar, [](Reporter& r) {
+    r.begin_epoch({1, 1, 196});
+    r.epoch(epoch_record());
+  });
+  EXPECT_NE(text.find("196/196 [==============================] - 42s "), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("/step - loss: 2.0179 - accuracy: 0.2585"), std::string::npos) << text;
+  EXPECT_TRUE(printed(Verbosity::silent, [](Reporter& r) {
+                r.begin_epoch({1, 1, 196});
+                r.epoch(epoch_record());
+              }).empty());
+}
+
+std::vector<nlohmann::json> lines(std::size_t log_every,
+                                  const std::function<void(Reporter&)>& records) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "metrics.jsonl";
+  records(*json_lines_reporter(path, log_every));
+  std::vector<nlohmann::json> list;
+  std::ifstream stream(path);
+  for (std::string line; std::getline(stream, line);) list.push_back(nlohmann::json::parse(line));
+  return list;
+}
+
+TEST(JsonLines, HasTheDocumentedKeys) {
+  const auto list = lines(2, [](Reporter& r) {
+    r.begin_epoch({1, 1, 3});
+    for (std::uint64_t step = 1; step <= 3; ++step) {
+      r.step(
+          {step, 1, step, {0.1 + 0.2, 1, 2}, {0, 0, 2.0 * static_cast<double>(step)}, 0.01, 1.5});
+    }
+    EpochRecord record = epoch_record();
+    record.stolen = 0.25;
+    record.cpu_wait = 0.5;
+    r.epoch(record);
+    r.summary({.outcome = "finished", .steps = 3, .epochs = 1, .weights_hash = "00ff"});
+  });
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0]["type"], "step");
+  EXPECT_EQ(list[0]["step"], 2);
+  EXPECT_EQ(list[0]["images"], 2);
+  EXPECT_EQ(list[0]["images_seen"], 4);
+  EXPECT_EQ(list[0]["loss"].get<double>(), (0.1 + 0.2) / 2);  // every digit survives
+  EXPECT_EQ(list[0]["accuracy"], 0.5);
+  EXPECT_EQ(list[1]["type"], "epoch");
+  EXPECT_EQ(list[1]["budget"].size(), 7u);
+  EXPECT_EQ(list[1]["budget"]["other"], 21.2);
+  EXPECT_FALSE(list[1].contains("val_loss"));
+  EXPECT_EQ(list[1]["stolen"], 0.25);
+  EXPECT_EQ(list[1]["cpu_wait"], 0.5);
+  EXPECT_EQ(list[2]["type"], "summary");
+  EXPECT_EQ(list[2]["weights_hash"], "00ff");
+}
+
+// Epochs of 7 images in steps of 4 and 3; every third step has a line.
+TEST(JsonLines, CountsTheImagesOfStepsWithoutALine) {
+  const auto list = lines(3, [](Reporter& r) {
+    for (std::uint64_t step = 1; step <= 6; ++step) {
+      const int epoch = static_cast<int>((step + 1) / 2);
+      const Tally first{1, 1, 4}, all{1, 1, 7};
+      const bool last = step % 2 == 0;
+      r.step(
+          {step, epoch, last ? 2u : 1u, last ? Tally{1, 1, 3} : first, last ? all : first, 0.1, 1});
+      if (last) r.epoch({.epoch = epoch, .steps = 2, .train = all});
+    }
+  });
+  ASSERT_EQ(list.size(), 5u);  // two steps, three epochs
+  EXPECT_EQ(list[1]["step"], 3);
+  EXPECT_EQ(list[1]["images_seen"], 11);
+  EXPECT_EQ(list[3]["step"], 6);
+  EXPECT_EQ(list[3]["images_seen"], 21);
+}
+
+TEST(JsonLines, WritesNullForWhatIsNotANumber) {
+  const auto list = lines(1, [](Reporter& r) {
+    r.step({1, 1, 1, {std::nan(""), 0, 1}, {}, 0.1, 1});
+  });
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_TRUE(list[0]["loss"].is_null());
+  EXPECT_EQ(list[0]["nan"], true);
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+EpochRecord epoch_of(int epoch, double loss, std::optional<Tally> validation) {
+  EpochRecord record{.epoch = epoch, .steps = 1};
+  record.train = {loss, 1, 4};
+  record.validation = validation;
+  return record;
+}
+
+/// Milliseconds of the last line of this key.
+std::int64_t time_of(const std::string& log, const std::string& key) {
+  const std::size_t line = log.rfind("\"time_ms\": ", log.rfind("\"key\": \"" + key + "\""));
+  return std::stoll(log.substr(line + 11));
+}
+
+TEST(Mlperf, AnExceptionEndsARunWhereItComes) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "mlperf.log";
+  {
+    const auto reporter = mlperf_reporter(path, {});
+    reporter->begin_epoch({1, 2, 1});
+    reporter->epoch(epoch_of(1, 2, std::nullopt));
+    reporter->begin_epoch({2, 2, 1});
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  const std::string log = text_of(path);
+  EXPECT_NE(log.find("\"status\": \"aborted\""), std::string::npos) << log;
+  EXPECT_GE(time_of(log, "run_stop") - time_of(log, "epoch_start"), 190) << log;
+}
+
+TEST(Mlperf, WhatComesBehindTheLastEpochIsNoPartOfTheRun) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "mlperf.log";
+  {
+    const auto reporter = mlperf_reporter(path, {});
+    reporter->begin_epoch({1, 1, 1});
+    reporter->epoch(epoch_of(1, 2, std::nullopt));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // weights are saved
+    reporter->summary({.outcome = "finished", .steps = 1, .epochs = 1});
+  }
+  const std::string log = text_of(path);
+  EXPECT_NE(log.find("\"status\": \"success\""), std::string::npos) << log;
+  EXPECT_LE(time_of(log, "run_stop") - time_of(log, "epoch_stop"), 100) << log;
+}
+
+// The header and the words for missing figures are those of Keras' CSVLogger.
+TEST(Csv, HasKerasColumnsWholeAfterEveryEpoch) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "training.csv";
+  const auto reporter = csv_reporter(path);
+  reporter->epoch(epoch_of(1, 2, Tally{0.5, 2, 2}));
+  EXPECT_EQ(text_of(path), "epoch,accuracy,loss,val_accuracy,val_loss\r\n0,0.25,0.5,1,0.25\r\n");
+  reporter->epoch(epoch_of(2, std::nan(""), std::nullopt));
+  EXPECT_TRUE(text_of(path).ends_with("\r\n1,NA,nan,NA,NA\r\n")) << text_of(path);
+}
+
+TEST(History, IsWholeJsonAfterEveryEpoch) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "history.json";
+  std::ofstream(path) << "an earlier run";
+  const auto reporter = history_reporter(path);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  reporter->epoch(epoch_of(1, 2, Tally{0.5, 2, 2}));
+  EXPECT_EQ(nlohmann::json::parse(text_of(path)),
+            nlohmann::json::parse(R"({"loss":[0.5],"accuracy":[0.25],"val_loss":[0.25],)"
+                                  R"("val_accuracy":[1.0]})"));
+  reporter->epoch(epoch_of(2, std::nan(""), std::nullopt));
+  EXPECT_EQ(nlohmann::json::parse(text_of(path))["loss"].dump(), "[0.5,null]");
+}
+
+/// Validation of whose four images three "were right", beside a loss that is no number.
+EpochRecord without_answers(double loss) {
+  EpochRecord record = epoch_of(1, 2, Tally{loss, 3, 4, 4, 4});
+  record.seconds = 1;
+  return record;
+}
+
+class NoAccuracy : public ::testing::TestWithParam<double> {
+ protected:
+  std::filesystem::path file(const char* name) const { return folder_.path() / name; }
+  const TemporaryFolder folder_;
+  const EpochRecord record_ = without_answers(GetParam());
+};
+
+TEST_P(NoAccuracy, IsPrinted) {
+  const std::string text = printed(Verbosity::lines, [&](Reporter& r) {
+    r.begin_epoch({1, 1, 1});
+    r.epoch(record_);
+  });
+  EXPECT_NE(text.find("val_loss: "), std::string::npos) << text;
+  EXPECT_EQ(text.find("val_accuracy"), std::string::npos) << text;
+  EXPECT_EQ(text.find("val_top_5"), std::string::npos) << text;
+}
+
+TEST_P(NoAccuracy, IsInMetrics) {
+  const auto list = lines(1, [&](Reporter& r) {
+    r.step({1, 1, 1, *record_.validation, {}, 0.1, 1});
+    r.epoch(record_);
+  });
+  EXPECT_TRUE(list.at(0)["accuracy"].is_null());
+  EXPECT_EQ(list.at(1)["accuracy"], 0.25);
+  EXPECT_TRUE(list.at(1)["val_loss"].is_null());
+  EXPECT_TRUE(list.at(1)["val_accuracy"].is_null());
+  EXPECT_FALSE(list.at(1).contains("val_top_5_accuracy"));
+}
+
+TEST_P(NoAccuracy, IsInTables) {
+  csv_reporter(file("training.csv"))->epoch(record_);
+  EXPECT_NE(text_of(file("training.csv")).find("\r\n0,0.25,0.5,NA,"), std::string::npos)
+      << text_of(file("training.csv"));
+  history_reporter(file("history.json"))->epoch(record_);
+  EXPECT_EQ(nlohmann::json::parse(text_of(file("history.json")))["val_accuracy"].dump(), "[null]");
+}
+
+TEST_P(NoAccuracy, IsInLogsOfOthers) {
+  mlperf_reporter(file("mlperf.log"), {})->epoch(record_);
+  const std::string mlperf = text_of(file("mlperf.log"));
+  EXPECT_NE(mlperf.find("eval_stop"), std::string::npos);
+  EXPECT_EQ(mlperf.find("eval_accuracy"), std::string::npos) << mlperf;
+  dawnbench_reporter(folder_.path(), {})->epoch(record_);
+  EXPECT_EQ(text_of(file("dawnbench.tsv")), "epoch\thours\ttop1Accuracy\n");
+  tensorboard_reporter(folder_.path(), "host", 1)->epoch(record_);
+  std::string events;
+  for (const auto& entry : std::filesystem::directory_iterator(file("validation"))) {
+    events += text_of(entry.path());
+  }
+  EXPECT_NE(events.find("epoch_loss"), std::string::npos);
+  EXPECT_EQ(events.find("accuracy"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(OfALoss, NoAccuracy, ::testing::Values(std::nan(""), HUGE_VAL, -HUGE_VAL));
+
+}  // namespace
+}  // namespace cputrain

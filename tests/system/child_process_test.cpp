@@ -1,0 +1,132 @@
+#include "system/child_process.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "core/error.h"
+#include "system/file_lock.h"
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain {
+namespace {
+
+class ChildProcessTest : public ::testing::Test {
+ protected:
+  int run(const std::vector<std::string>& words, const std::vector<std::string>& environment = {}) {
+    ChildProcess child({words, environment, log_});
+    while (!child.exit_code()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return *child.exit_code();
+  }
+  std::string said() const {
+    std::ifstream stream(log_);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+
+  const TemporaryFolder folder_;
+  const std::filesystem::path log_ = folder_.path() / "log";
+};
+
+TEST_F(ChildProcessTest, RunsWithTheseWordsAndThisEnvironmentOnly) {
+  EXPECT_EQ(run({"sh", "-c", "echo \"$0 $GIVEN $HOME\"; echo trouble >&2; exit 7", "a b"},
+                {"GIVEN=here"}),
+            7);
+  EXPECT_EQ(said(), "a b here \ntrouble\n");
+}
+
+TEST_F(ChildProcessTest, ASignalIsAnExitCodeAsInAShell) {
+  EXPECT_EQ(run({"sh", "-c", "kill -9 $$"}), 137);
+  ChildProcess child({{"sleep", "100"}, {}, log_});
+  EXPECT_FALSE(child.exit_code());
+  child.send(SIGTERM);
+  while (!child.exit_code()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_EQ(*child.exit_code(), 143);
+  child.send(SIGTERM);  // nobody else's process gets it
+}
+
+/// What this process does about a signal from here on to the end of the scope.
+class Disposition {
+ public:
+  explicit Disposition(int signal, void (*action)(int) = SIG_IGN)
+      : signal_(signal), before_(::signal(signal, action)) {}
+  ~Disposition() { ::signal(signal_, before_); }
+  Disposition(const Disposition&) = delete;
+  Disposition& operator=(const Disposition&) = delete;
+
+ private:
+  int signal_;
+  void (*before_)(int);
+};
+
+TEST_F(ChildProcessTest, NoSignalIsBlockedOrIgnoredInIt) {
+  sigset_t set;
+  sigfillset(&set);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  {
+    const Disposition hangup(SIGHUP, SIG_DFL), pipe(SIGPIPE), interrupt(SIGINT), quit(SIGQUIT),
+        end(SIGTERM), one(SIGUSR1), two(SIGUSR2);
+    EXPECT_EQ(run({"sh", "-c", "grep -E 'SigBlk|SigIgn' /proc/self/status"}), 0);
+  }
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  EXPECT_EQ(said(), "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
+}
+
+TEST_F(ChildProcessTest, OutlivesTheTerminalWhereThisProcessDoes) {
+  const Disposition hangup(SIGHUP);
+  EXPECT_EQ(run({"grep", "-E", "SigBlk|SigIgn", "/proc/self/status"}), 0);
+  // A bit a signal; SIGHUP is the first. Launchers that set a handler do not hear it either.
+  EXPECT_EQ(said(), "SigBlk:\t0000000000000001\nSigIgn:\t0000000000000001\n");
+}
+
+TEST_F(ChildProcessTest, WhatCannotBeStartedIsAnError) {
+  EXPECT_THROW(run({"no such program"}), Error);
+  EXPECT_THROW(run({folder_.path().string()}), Error);  // a folder
+  EXPECT_FALSE(program_exists("no such program"));
+  EXPECT_TRUE(program_exists("sh"));
+}
+
+TEST_F(ChildProcessTest, DiesWithItsOwner) {
+  int id = 0;
+  {
+    ChildProcess child({{"sh", "-c", "echo $$; exec sleep 100"}, {}, log_});
+    while (said().empty()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    id = std::stoi(said());
+    EXPECT_EQ(::kill(id, 0), 0);
+  }
+  EXPECT_NE(::kill(id, 0), 0);
+}
+
+TEST(FileLockTest, OneAtATimeOrSeveralThatShare) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "lock";
+  {
+    const auto first = FileLock::take(file, FileLock::Kind::exclusive);
+    ASSERT_TRUE(first);
+    EXPECT_FALSE(FileLock::take(file, FileLock::Kind::exclusive));
+    EXPECT_FALSE(FileLock::take(file, FileLock::Kind::shared));
+  }
+  const auto one = FileLock::take(file, FileLock::Kind::shared);
+  const auto two = FileLock::take(file, FileLock::Kind::shared);
+  EXPECT_TRUE(one && two);
+  EXPECT_FALSE(FileLock::take(file, FileLock::Kind::exclusive));
+  EXPECT_THROW(FileLock::take(folder.path() / "none" / "lock", FileLock::Kind::shared), Error);
+}
+
+TEST(FileLockTest, AProbeSeesWhetherItIsHeldAndDoesNotTakeIt) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "lock";
+  auto lock = FileLock::take(file, FileLock::Kind::exclusive);
+  const LockProbe probe(file);
+  EXPECT_TRUE(probe.held());
+  lock.reset();
+  EXPECT_FALSE(probe.held());
+  EXPECT_TRUE(FileLock::take(file, FileLock::Kind::exclusive));
+  EXPECT_FALSE(LockProbe(folder.path() / "removed").held());
+  EXPECT_TRUE(LockProbe(folder.path() / "no such folder" / "lock").held());  // another host
+}
+
+}  // namespace
+}  // namespace cputrain

@@ -1,0 +1,168 @@
+#include "zoo/model_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "job/training_plan.h"
+#include "model/model_json.h"
+#include "tests/support/temporary_folder.h"
+#include "zoo/recipe_json.h"
+
+namespace cputrain {
+namespace {
+
+using nlohmann::json;
+
+class ModelFile : public testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& text) {
+    const auto path = folder_.path() / name;
+    std::ofstream(path) << text;
+    return path.string();
+  }
+
+  /// What reading the text ends with; success has no words.
+  std::string refusal(const std::string& text) {
+    try {
+      find_model(write("refused.json", text));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::data) << error.what();
+      return error.what();
+    }
+    return "";
+  }
+
+  TemporaryFolder folder_;
+};
+
+/// A network whose last dense layer has `units` (a number, or "classes" in quotes).
+std::string small_model(const std::string& units, const std::string& loss = "softmax") {
+  return R"({"format": "cputrain model 1", "name": "small", "recipe": {"image_size": 8},
+             "layers": [{"type": "flatten"}, {"type": "dense", "units": )" +
+         units + R"(}, {"type": ")" + loss + R"("}]})";
+}
+
+TEST_F(ModelFile, ABuiltInModelComesBackWholeButForItsName) {
+  for (const ModelEntry& entry : model_zoo()) {
+    SCOPED_TRACE(entry.name);
+    const Shape image{64, 64, 3};
+    if (entry.name == "nature7") continue;  // 64 pixels are too few for it
+    const auto path = write(entry.name + ".json", model_file_text(entry, image, 7));
+    const auto back = find_model(path);
+    EXPECT_EQ(back->name, "my-" + entry.name);
+    EXPECT_EQ(back->spec, path);
+    Recipe expected = entry.recipe;
+    expected.image_size = 64;
+    expected.classes = 7;
+    EXPECT_EQ(recipe_json(back->recipe), recipe_json(expected));
+    EXPECT_EQ(back->recipe.rule.index(), entry.recipe.rule.index());
+    for (const int classes : {3, 12}) {
+      EXPECT_EQ(to_json(back->build(image, classes)), to_json(entry.build(image, classes)));
+    }
+  }
+}
+
+TEST_F(ModelFile, EveryFigureOfARecipeIsKept) {
+  const std::vector<UpdateRule> rules{Sgd{.momentum = 0.5, .nesterov = true},
+                                      RmsProp{.rho = 0.8, .epsilon = 1e-3, .centered = true},
+                                      Adam{.epsilon = 1e-4}, Lars{.trust = 0.02},
+                                      Lamb{.epsilon = 1e-5}};
+  for (const UpdateRule& rule : rules) {
+    const Recipe recipe{.image_size = 32,
+                        .classes = 5,
+                        .batch = 96,
+                        .epochs = 3,
+                        .rule = rule,
+                        .learning_rate = 0.25,
+                        .weight_decay = 1e-4,
+                        .schedule = parse_schedule("step:2:0.1"),
+                        .shuffle = false,
+                        .drop_last = true,
+                        .augment = parse_augment("flip,crop:4"),
+                        .source = "here"};
+    const json written = json::parse(recipe_json(recipe).dump());
+    const Recipe back = read_recipe(JsonReader(written, "test"), "here");
+    EXPECT_EQ(recipe_json(back).dump(), recipe_json(recipe).dump());
+    EXPECT_GT(written.size(), 11u);  // nothing was left out as a default
+  }
+}
+
+TEST_F(ModelFile, FixedOutputsAreTheRecipesClasses) {
+  EXPECT_EQ(find_model(write("a.json", small_model("7")))->recipe.classes, 7);
+  EXPECT_EQ(find_model(write("b.json", small_model("1", "sigmoid")))->recipe.classes, 2);
+  EXPECT_EQ(find_model(write("c.json", small_model("\"classes\"")))->recipe.classes, 10);
+}
+
+TEST_F(ModelFile, OutputsMustBeThoseOfTheLabels) {
+  TrainingFlags flags;
+  flags.model = write("two.json", small_model("2"));
+  const TrainingSpec spec = choose_training(flags);
+  EXPECT_NO_THROW(build_graph(spec, 2));
+  for (const int classes : {3, 4}) {
+    EXPECT_THROW(build_graph(spec, classes), Error);
+  }
+  flags.model = write("one.json", small_model("1", "sigmoid"));
+  EXPECT_THROW(build_graph(choose_training(flags), 4), Error);
+  flags.model = write("open.json", small_model("\"classes\""));
+  EXPECT_NO_THROW(build_graph(choose_training(flags), 4));
+}
+
+TEST_F(ModelFile, MistakesAreNamed) {
+  EXPECT_NE(refusal("{").find("not valid JSON"), std::string::npos);
+  EXPECT_NE(refusal("{}").find("format is missing"), std::string::npos);
+  json file = json::parse(small_model("3"));
+  const auto changed = [&](const auto& change) {
+    json copy = file;
+    change(copy);
+    return refusal(copy.dump());
+  };
+  EXPECT_NE(changed([](json& f) { f["name"] = "../x"; }).find("name must be"), std::string::npos);
+  EXPECT_NE(changed([](json& f) { f["name"] = "paper"; }).find("built-in"), std::string::npos);
+  EXPECT_NE(changed([](json& f) { f["layer"] = 1; }).find("layer"), std::string::npos);
+  EXPECT_NE(changed([](json& f) { f["recipe"]["optimizer"] = "adagrad"; }).find("lamb"),
+            std::string::npos);
+  EXPECT_NE(changed([](json& f) { f["recipe"]["rho"] = 0.5; }).find("rho does not go with sgd"),
+            std::string::npos);
+  EXPECT_NE(changed([](json& f) { f["recipe"]["schedule"] = "stairs"; }).find("stairs"),
+            std::string::npos);
+  EXPECT_NE(changed([](json& f) { f["input"]["channels"] = 1; }).find("channels"),
+            std::string::npos);
+  EXPECT_NE(changed([](json& f) { f["layers"][1]["unit"] = 1; }).find("unit"), std::string::npos);
+  EXPECT_NE(changed([](json& f) {
+              f["layers"][1]["from"] = {{"x", "input"}};
+            }).find("from"),
+            std::string::npos);
+  const auto unread = [](json& f) {
+    f["layers"].insert(f["layers"].begin(), json::object({{"type", "relu"}}));
+    f["layers"][1]["from"] = "input";
+  };
+  EXPECT_NE(changed(unread).find("read by no other"), std::string::npos);
+}
+
+/// A network of so many layers: ReLUs before the two that count.
+std::string deep_model(int layers) {
+  std::string text = R"({"format": "cputrain model 1", "name": "deep", "recipe": {"image_size": 8},
+                         "layers": [)";
+  for (int i = 3; i < layers; ++i) text += R"({"type": "relu"},)";
+  return text + R"({"type": "flatten"}, {"type": "dense", "units": 2}, {"type": "softmax"}]})";
+}
+
+TEST_F(ModelFile, HasTenThousandLayersAtMost) {
+  EXPECT_EQ(refusal(deep_model(10'000)), "");
+  EXPECT_NE(refusal(deep_model(10'001)).find("1 to 10000 layers"), std::string::npos);
+  EXPECT_NE(refusal(deep_model(200'000)).find("1 to 10000 layers"), std::string::npos);
+  EXPECT_NE(refusal(std::string((16 << 20) + 1, ' ')).find("is larger than"), std::string::npos);
+}
+
+TEST_F(ModelFile, WaitsForNoPipe) {
+  const auto path = folder_.path() / "pipe.json";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THROW(find_model(path.string()), Error);
+}
+
+}  // namespace
+}  // namespace cputrain
