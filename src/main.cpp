@@ -17,7 +17,7 @@
 #include "backends/sim/simulator.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "composition.h"
+#include "composition/services.h"
 #include "core/error.h"
 #include "system/file_lock.h"
 #include "system/process_limits.h"

@@ -6,7 +6,7 @@
 // weights.safetensors`.
 #include <cstdio>
 
-#include "composition.h"
+#include "composition/services.h"
 #include "core/error.h"
 #include "job/training_job.h"
 #include "logging/reporters.h"

@@ -14,7 +14,7 @@
 #include "core/version.h"
 #include "job/spec/build_graph.h"
 #include "model/summary.h"
-#include "run/run_folder.h"
+#include "job/spec/effective_flags.h"
 #include "sweep/grid_limits.h"
 #include "system/child_process.h"
 

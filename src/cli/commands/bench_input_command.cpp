@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/commands.h"
 #include "core/error.h"
@@ -67,13 +68,21 @@ std::vector<Line> lines_of(const InputBench& bench, Shape image, double triad_gb
   return lines;
 }
 
-void print_table(const Config& config, const InputBench& bench, const InputBenchRequest& request,
-                 const std::vector<Line>& lines, double triad_gbs) {
+/// What was asked, what was measured, and the limit that it is compared with.
+struct Measured {
+  InputBenchRequest request;
+  InputBench bench;
+  double triad_gbs;
+  std::vector<Line> lines;
+};
+
+void print_table(const Measured& measured) {
+  const auto& [request, bench, triad_gbs, lines] = measured;
   const auto pictures = static_cast<double>(bench.pictures);
   print(
       "{} JPEG files of {} in memory ({:.2f} megapixels and {} each; {} left out), to {}x{}, "
       "--augment {}\n{} thread{}; medians of {} rounds; triad {:.1f} GB/s measured in this run\n\n",
-      with_commas(bench.pictures), config.data, bench.megapixels / pictures,
+      with_commas(bench.pictures), request.data, bench.megapixels / pictures,
       bytes_text(static_cast<double>(bench.bytes) / pictures), bench.left_out, request.image.height,
       request.image.width, to_text(request.augment), request.threads,
       request.threads == 1 ? "" : "s", request.repeat, triad_gbs);
@@ -107,13 +116,12 @@ Json stage_json(const Line& line, int threads) {
   return stage;
 }
 
-Json result_json(const Session& session, const Config& config, const InputBench& bench,
-                 const InputBenchRequest& request, const std::vector<Line>& lines,
-                 double triad_gbs) {
+Json result_json(const Session& session, const Measured& measured) {
+  const auto& [request, bench, triad_gbs, lines] = measured;
   Json stages = Json::array();
   for (const Line& line : lines) stages.push_back(stage_json(line, request.threads));
   return {{"bench", "input"},
-          {"data", config.data},
+          {"data", request.data},
           {"images", bench.pictures},
           {"left_out", bench.left_out},
           {"megapixels", bench.megapixels},
@@ -163,13 +171,13 @@ int run_bench_input(const Config& config, const Services& services) {
   const DataSource source = open_pictures(config, services);
   const InputBenchRequest request = request_of(config, session);
   const double before = measure_together(session).triad_gbs;
-  const InputBench bench = services.data.bench(source, request);
+  InputBench bench = services.data.bench(source, request);
   // The better of two, since a disturbed measurement of the limit would flatter the program.
   const double triad = std::max(before, measure_together(session).triad_gbs);
-  const std::vector<Line> lines = lines_of(bench, request.image, triad);
-  if (config.json != "-") print_table(config, bench, request, lines, triad);
-  write_result(session, config.json,
-               json_text(result_json(session, config, bench, request, lines, triad)) + "\n");
+  std::vector<Line> lines = lines_of(bench, request.image, triad);
+  const Measured measured{request, std::move(bench), triad, std::move(lines)};
+  if (config.json != "-") print_table(measured);
+  write_result(session, config.json, json_text(result_json(session, measured)) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 

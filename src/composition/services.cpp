@@ -1,4 +1,4 @@
-#include "composition.h"
+#include "composition/services.h"
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/mpi/mpi_communicator.h"
