@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "job/training_plan.h"
+#include "job/spec/build_graph.h"
 #include "model/model_json.h"
 #include "tests/support/temporary_folder.h"
 #include "zoo/recipe_json.h"
