@@ -26,6 +26,26 @@ std::string batch_norm_line(const TrainingFlags& flags, const BatchPlan& plan, s
       std::min(share, static_cast<std::size_t>(plan.micro_batch())));
 }
 
+void say_placement(const Session& session, const TrainingFlags& flags) {
+  for (const std::string& line : session.plan.lines) say(session, line);
+  for (const std::string& warning : session.plan.warnings) warn(session, warning);
+  if (flags.verbose.value_or(0) >= kVerboseMap) {
+    for (const std::string& line : map_of(session.plan)) say(session, "  " + line);
+  }
+  say(session, fmt::format("Backend: {}; ranks: {}", session.backend->describe(),
+                           session.communicator->describe()));
+}
+
+std::string batch_line(const TrainingSpec& spec, const BatchPlan& plan, std::size_t ranks) {
+  const std::size_t images = std::min(plan.images(0), plan.global_batch());
+  const std::size_t least = images / ranks, most = (images + ranks - 1) / ranks;
+  return fmt::format(
+      "Batch {} over {} rank{}: {} images a rank, {} steps an epoch; {} {:g}, seed {}", spec.batch,
+      ranks, ranks == 1 ? "" : "s",
+      least == most ? fmt::format("{}", most) : fmt::format("{} or {}", least, most), plan.steps(),
+      rule_name(spec.optimizer.rule), full_rate(spec), spec.seed);
+}
+
 }  // namespace
 
 void say_plan(const TrainingJob& job) {
@@ -33,25 +53,13 @@ void say_plan(const TrainingJob& job) {
   const TrainingSpec& spec = job.plan().spec;
   const Graph& graph = job.plan().graph;
   const BatchPlan& plan = job.batches().train;
-  for (const std::string& line : session.plan.lines) say(session, line);
-  for (const std::string& warning : session.plan.warnings) warn(session, warning);
-  if (spec.flags.verbose.value_or(0) >= kVerboseMap) {
-    for (const std::string& line : map_of(session.plan)) say(session, "  " + line);
-  }
-  say(session, fmt::format("Backend: {}; ranks: {}", session.backend->describe(),
-                           session.communicator->describe()));
+  const auto ranks = static_cast<std::size_t>(session.communicator->size());
+  say_placement(session, spec.flags);
   say(session, fmt::format("Model {}: {} parameters, {:.3g} GFLOP an image and training step "
                            "(`cputrain info --model {}` lists the layers)",
                            spec.model->name, with_commas(graph.parameter_count()),
                            graph.training_flops() / 1e9, spec.model->spec));
-  const std::size_t ranks = static_cast<std::size_t>(session.communicator->size());
-  const std::size_t images = std::min(plan.images(0), plan.global_batch());
-  const std::size_t least = images / ranks, most = (images + ranks - 1) / ranks;
-  say(session,
-      fmt::format("Batch {} over {} rank{}: {} images a rank, {} steps an epoch; {} {:g}, seed {}",
-                  spec.batch, ranks, ranks == 1 ? "" : "s",
-                  least == most ? fmt::format("{}", most) : fmt::format("{} or {}", least, most),
-                  plan.steps(), rule_name(spec.optimizer.rule), full_rate(spec), spec.seed));
+  say(session, batch_line(spec, plan, ranks));
   for (const std::string& line : recipe_lines(spec, plan)) say(session, line);
   for (const std::string& warning : recipe_warnings(spec, plan)) warn(session, warning);
   if (graph.has_batch_norm()) say(session, batch_norm_line(spec.flags, plan, ranks));

@@ -33,7 +33,7 @@ RunFacts facts_of(const TrainingJob& job) {
   const TrainingSpec& spec = job.plan().spec;
   const auto& [plan, validation] = job.batches();
   return {.model = spec.model->name,
-          .data = spec.flags.data.empty() ? "synthetic" : spec.flags.data,
+          .data = spec.flags.data_or_synthetic(),
           .platform = fmt::format("{}, {} ranks of {} threads", session.machine.cpu_model,
                                   session.communicator->size(), session.threads),
           .optimizer = std::string(rule_name(spec.optimizer.rule)),

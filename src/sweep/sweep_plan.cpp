@@ -106,7 +106,7 @@ CellTable table_of(const Services& services, const TrainingSpec& spec, const Gra
   table.image_size = spec.image.height;
   table.parameters = static_cast<double>(graph.parameter_count());
   table.macs_per_image = summary_json(graph).at("macs_per_image").get<double>();
-  table.data = spec.flags.data.empty() ? "synthetic" : spec.flags.data;
+  table.data = spec.flags.data_or_synthetic();
   table.seed = spec.seed;
   table.machine = {.cpu = machine.cpu_model,
                    .host = machine.host,

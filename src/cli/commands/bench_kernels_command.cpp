@@ -71,7 +71,7 @@ void check_enough(const Config& config, std::size_t there, std::size_t wanted) {
   fail(ExitCode::usage,
        fmt::format("{} training pictures of {} are fewer than a round's {} (speed depends on what "
                    "is in them); name smaller --micro-batch and --batch, or other --data",
-                   there, config.data.empty() ? "synthetic" : config.data, wanted));
+                   there, config.data_or_synthetic(), wanted));
 }
 
 /// Both networks in turn for every number of images, so that a disturbance meets them alike;
@@ -163,7 +163,7 @@ void print_head(const Session& session, const Config& config, const TrainingSpec
       "once each; map, grad.: parts of\nwhat is read and of the gradient that comes back that are "
       "not zero, where that is known\n",
       spec.model->name, spec.image.height, spec.image.width, session.threads,
-      session.threads == 1 ? "" : "s", config.data.empty() ? "synthetic" : config.data,
+      session.threads == 1 ? "" : "s", config.data_or_synthetic(),
       config.weights.empty() ? "initial weights (--weights: others)" : "weights " + config.weights,
       config.repeats(), config.repeats() == 1 ? "" : "s", rounds.least, limits.fma_gflops,
       limits.triad_gbs);
@@ -181,7 +181,7 @@ Json result_json(const Session& session, const Config& config, const TrainingSpe
   return {{"bench", "kernels"},
           {"model", spec.model->name},
           {"image_size", spec.image.height},
-          {"data", config.data.empty() ? "synthetic" : config.data},
+          {"data", config.data_or_synthetic()},
           {"weights", config.weights.empty() ? Json() : Json(config.weights)},
           {"threads", session.threads},
           {"repeats", config.repeats()},

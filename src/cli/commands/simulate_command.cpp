@@ -165,7 +165,7 @@ CellTable empty_table(const Config& config, const TrainingSpec& spec, const Grap
     table.macs_per_image +=
         macs(graph.nodes()[static_cast<std::size_t>(i)].layer, graph.src_shape(i));
   }
-  table.data = config.data.empty() ? "synthetic" : config.data;
+  table.data = config.data_or_synthetic();
   table.seed = spec.seed;
   table.machine.platform = platform;
   table.machine.build = std::string("cputrain ") + std::string(kVersion);

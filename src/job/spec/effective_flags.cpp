@@ -62,7 +62,7 @@ nlohmann::ordered_json effective_flags(const TrainingSpec& spec) {
   }
   flags["model"] = spec.model->spec;
   flags["image-size"] = spec.image.height;
-  flags["data"] = spec.flags.data.empty() ? "synthetic" : spec.flags.data;
+  flags["data"] = spec.flags.data_or_synthetic();
   flags["validation-split"] = spec.flags.validation_split.value_or(kValidationSplit);
   flags["resize"] = resize_name(spec.resize);
   flags["augment"] = to_text(spec.augment);

@@ -87,8 +87,10 @@ struct TrainingFlags {
   std::vector<std::pair<std::string, std::string>> given;
   std::set<std::string> switches;  ///< those among them that have no value
 
+  std::string data_or_synthetic() const { return data.empty() ? "synthetic" : data; }
+
   DataRequest data_request(std::uint64_t split_seed) const {
-    return {data.empty() ? "synthetic" : data,
+    return {data_or_synthetic(),
             validation_split.value_or(kValidationSplit),
             split_seed,
             limit_train,
