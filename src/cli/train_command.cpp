@@ -9,7 +9,6 @@
 #include "cli/commands.h"
 #include "cli/dry_run.h"
 #include "core/error.h"
-#include "core/hash.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "job/open_training.h"
@@ -21,7 +20,6 @@
 #include "logging/profile.h"
 #include "logging/reporters.h"
 #include "system/files.h"
-#include "system/pages.h"
 #include "system/tell.h"
 #include "train/trainer.h"
 #include "train/weights.h"
@@ -144,15 +142,16 @@ class Results {
   void save_between_steps() {
     constexpr int kTries = 500;  // of some ms; mpirun leaves a second or two
     const Array weights = training_.exchange->arenas().weights;
-    const Pages memory(weights.bytes().size());
-    const Array copy{memory.bytes().data(), weights.size, weights.dtype};
+    Memory& memory = session_.backend->memory();
+    const OwnedArray copy(memory, weights.size, weights.dtype);
     for (int i = 0; i < kTries; ++i) {
       training_.weights_mutex.lock();
       const std::uint64_t before = training_.exchange->weights_version();
       if (before % 2 == 0) {
-        std::ranges::copy(weights.bytes(), copy.bytes().begin());
+        memory.copy(weights.data, copy.array().data, copy.bytes());
         if (training_.exchange->weights_version() == before) {
-          return save(copy, Durability::process);  // a busy disk may take longer than mpirun waits
+          return save(copy.array(),
+                      Durability::process);  // a busy disk may take longer than mpirun waits
         }
       }
       training_.weights_mutex.unlock();
@@ -255,9 +254,9 @@ ModelDescription description_of(const Session& session, const TrainingSpec& spec
 
 /// Replicas that drifted apart (other processors, a damaged memory) must not pass for one model.
 void check_replicas(const Session& session, const Training& training) {
-  const auto bytes = training.exchange->arenas().weights.bytes();
+  const Array weights = training.exchange->arenas().weights;
   check_agreement(session, "their weights after training",
-                  fmt::format("{:016x}", Fnv1a().add(bytes).value()));
+                  fmt::format("{:016x}", hash_of(session.backend->memory(), weights)));
 }
 
 /// Trains on what was decoded; the exit code.
@@ -300,7 +299,8 @@ int train_opened(const Services& services, const OpenedTraining& opened, const D
                .hosts = hosts_of(session),
                .cpus = session.place().cpus},
               *reporter, [&] { return services.signals->stop_requested(); });
-    check_weights(*session.communicator, training->exchange->arenas().weights);
+    check_weights(*session.communicator, session.backend->memory(),
+                  training->exchange->arenas().weights);
     results.finish(result, *reporter);
     write_timeline(session, spec, timeline);
     check_replicas(session, *training);

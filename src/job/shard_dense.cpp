@@ -76,6 +76,10 @@ void check_shard_dense(const TrainingFlags& flags) {
 std::vector<std::string> layers_to_shard(const TrainingSpec& spec, const Session& session,
                                          const Graph& graph) {
   if (!spec.flags.shard_dense.value_or(true) || !obstacle(spec.flags).empty()) return {};
+  if (!session.backend->memory().is_host()) {
+    if (!forced(spec.flags)) return {};
+    refuse("a backend whose arrays do not lie in the host's memory, where ranks could share them");
+  }
   const auto nodes = candidates(graph);
   if (nodes.empty() && forced(spec.flags)) refuse("a model in which no dense layer learns");
   const NodeMap map = read_node_map(*session.communicator);

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/hash.h"
 #include "core/text.h"
 #include "data/class_names.h"
 #include "job/evaluation_part.h"
@@ -149,7 +148,7 @@ void start_weights(const Session& session, const TrainingSpec& spec, const Graph
   const Array weights = training.exchange->arenas().weights;
   const Program& program = *training.program;
   check_agreement(session, "how their weights lie in memory (processors of different kinds?)",
-                  fmt::format("{:016x}", layout_fingerprint(program)));
+                  fmt::format("{:016x}", layout_fingerprint(program, session.backend->memory())));
   if (session.leads() && (spec.flags.weights.empty() || spec.flags.partial)) {
     initialise_weights(graph, program, spec.seed, weights);
   }
@@ -158,7 +157,7 @@ void start_weights(const Session& session, const TrainingSpec& spec, const Graph
   }
   training.exchange->spread_weights();
   check_agreement(session, "their first weights",
-                  fmt::format("{:016x}", Fnv1a().add(weights.bytes()).value()));
+                  fmt::format("{:016x}", hash_of(session.backend->memory(), weights)));
 }
 
 TrainingData training_data(const Session& session, const TrainingSpec& spec,

@@ -22,7 +22,8 @@ std::size_t bytes_in_flight(const Session& session, const Services& services,
 void require_room(const Session& session, const TrainingSpec& spec, const TrainingMemory& memory) {
   constexpr std::size_t kHeap = std::size_t{64} << 20;  // of libraries, reports, messages
   const RankMemory& mine = memory.ranks[static_cast<std::size_t>(session.communicator->rank())];
-  MemoryToCome room{.own = mine.state + mine.batches + kHeap, .shared = 0};
+  const std::size_t state = mine.elsewhere > 0 ? 0 : mine.state;
+  MemoryToCome room{.own = state + mine.batches + kHeap, .shared = 0};
   const bool alone = session.communicator->size() == 1;
   (alone ? room.own : room.shared) += memory.shared.cache;
   require_threads(threads_beside(spec.flags, session), room);

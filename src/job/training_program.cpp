@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 
 #include "core/error.h"
 #include "core/text.h"
@@ -10,12 +12,23 @@
 #include "job/shard_dense.h"
 #include "model/rewrite.h"
 #include "system/available_memory.h"
-#include "system/pages.h"
 
 namespace cputrain {
 namespace {
 
 std::string bytes_text_of(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
+
+/// The same where they lie in a backend's own memory: each rank has both.
+void check_arenas_elsewhere(const std::vector<NodeRoom>& rooms, const ParameterLayout& layout) {
+  const std::size_t least = (layout.arena_size + layout.gradient_size) * size_of(layout.dtype);
+  for (const NodeRoom& room : rooms) {
+    if (!room.backend_available || least <= *room.backend_available) continue;
+    fail(ExitCode::usage,
+         fmt::format("weights and gradients alone need {} of the backend's memory on host {} (each "
+                     "rank), {} are available; use a smaller --image-size or another --model",
+                     bytes_text_of(least), room.host, bytes_text_of(*room.backend_available)));
+  }
+}
 
 /// Before the arenas are mapped: weights once a node and gradients once a rank, but for other
 /// ranks' shards, are the least that any exchange needs.
@@ -40,43 +53,68 @@ void check_arenas(const std::vector<NodeRoom>& rooms, const ParameterLayout& lay
   }
 }
 
-/// Bytes of activations with so many images at once; nothing of it is touched.
-std::size_t workspace_with(const Session& session, const TrainingSpec& spec, const Graph& graph,
-                           int images) {
-  std::vector<std::unique_ptr<Pages>> memory;
-  const auto array = [&](std::size_t elements, DType dtype) {
-    memory.push_back(std::make_unique<Pages>(elements * size_of(dtype)));
-    return Array{memory.back()->bytes().data(), elements, dtype};
-  };
+/// Bytes of activations with so many images at once, of which nothing is touched; nothing where the
+/// backend has no room to try.
+std::optional<std::size_t> workspace_with(const Session& session, const TrainingSpec& spec,
+                                          const Graph& graph, int images) {
+  OwnedArray weights, gradients;
   const auto arenas = [&](const ParameterLayout& layout) {
-    return Arenas{array(layout.arena_size, layout.dtype),
-                  array(layout.gradient_size, layout.dtype)};
+    weights = OwnedArray(session.backend->memory(), layout.arena_size, layout.dtype);
+    gradients = OwnedArray(session.backend->memory(), layout.gradient_size, layout.dtype);
+    return Arenas{weights.array(), gradients.array()};
   };
   Communicator* synchronise = spec.flags.sync_bn ? session.communicator.get() : nullptr;
-  return session.backend->compile(graph, {Phase::train, {images}, synchronise}, arenas)
-      ->workspace_bytes();
+  try {
+    return session.backend->compile(graph, {Phase::train, {images}, synchronise}, arenas)
+        ->workspace_bytes();
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::internal) throw;
+    return std::nullopt;
+  }
+}
+
+/// Bytes that a rank of a node can have for activations and for images in flight.
+struct ActivationRoom {
+  std::size_t here, elsewhere;  ///< of the host, and of a backend's memory that is another
+  std::size_t batches;          ///< in flight, as compiled: of the host
+};
+
+/// Nothing where the rest alone takes all.
+std::optional<ActivationRoom> activation_room(const TrainingMemory& memory, const NodeRoom& room) {
+  constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
+  std::size_t others = memory.needed(room), batches = 0, others_elsewhere = 0;
+  for (const int rank : room.ranks) {
+    const RankMemory& mine = memory.ranks[static_cast<std::size_t>(rank)];
+    others -= mine.host_workspace() + mine.batches;
+    batches = std::max(batches, mine.batches);
+    if (mine.elsewhere == 0) continue;
+    others_elsewhere = std::max(others_elsewhere, mine.elsewhere - mine.workspace);
+  }
+  const std::size_t here = room.available.value_or(kUnlimited);
+  const std::size_t elsewhere = room.backend_available.value_or(kUnlimited);
+  if (others >= here || others_elsewhere >= elsewhere) return std::nullopt;
+  // A sixteenth stays for what changes between two starts.
+  return ActivationRoom{(here - others) / room.ranks.size() / 16 * 15,
+                        (elsewhere - others_elsewhere) / 16 * 15, batches};
 }
 
 /// The most images at once that fit on the node; 0 for none.
 int images_that_fit(const Session& session, const TrainingSpec& spec, const Graph& graph,
-                    const CompiledTraining& compiled, const NodeRoom& room) {
+                    const CompiledTraining& compiled, const NodeRoom& node) {
+  const auto room = activation_room(compiled.memory, node);
+  if (!room) return 0;
   // With --reproducible each thread computes a leaf of its own.
   const Leaves whole{.images = std::ranges::max(compiled.sizes), .lanes = 1};
   const Leaves leaves = leaves_of(spec, session).value_or(whole);
-  const auto lanes = static_cast<std::size_t>(leaves.lanes);
-  std::size_t others = compiled.memory.needed(room), batches = 0;
-  for (const int rank : room.ranks) {
-    const RankMemory& memory = compiled.memory.ranks[static_cast<std::size_t>(rank)];
-    others -= memory.workspace + memory.batches;
-    batches = std::max(batches, memory.batches);
-  }
-  if (others >= *room.available) return 0;
-  // A sixteenth stays for what changes between two starts.
-  const std::size_t each = (*room.available - others) / room.ranks.size() / 16 * 15;
+  const bool of_host = session.backend->memory().is_host();
   return largest_fitting(leaves.images, [&](int images) {
-    const auto part = static_cast<std::size_t>(images);
-    const std::size_t in_flight = batches / static_cast<std::size_t>(leaves.images) * part;
-    return lanes * workspace_with(session, spec, graph, images) + in_flight <= each;
+    const auto workspace = workspace_with(session, spec, graph, images);
+    if (!workspace) return false;
+    const std::size_t in_flight =
+        room->batches / static_cast<std::size_t>(leaves.images) * static_cast<std::size_t>(images);
+    const std::size_t activations = static_cast<std::size_t>(leaves.lanes) * *workspace;
+    return of_host ? activations + in_flight <= room->here
+                   : activations <= room->elsewhere && in_flight <= room->here;
   });
 }
 
@@ -115,15 +153,26 @@ std::string refusal(const TrainingMemory& memory, const NodeRoom& room, int imag
       bytes_text_of(most), room.ranks.size(), images, bytes_text_of(memory.shared.total()));
 }
 
+std::string refusal_elsewhere(const TrainingMemory& memory, const NodeRoom& room, int images) {
+  return fmt::format(
+      "training needs up to {} of the backend's memory per rank on host {}, {} are available "
+      "(weights, gradients, optimizer state, and activations of {} images at once lie there); ",
+      bytes_text_of(memory.elsewhere(room)), room.host, bytes_text_of(*room.backend_available),
+      images);
+}
+
 /// Rank 0 looks for what would fit, and all ranks end with its words.
 void check_fits(const Session& session, const TrainingSpec& spec, const Graph& graph,
                 const CompiledTraining& compiled) {
-  const NodeRoom* room = compiled.memory.too_small();
+  const NodeRoom* here = compiled.memory.too_small();
+  const NodeRoom* room = here ? here : compiled.memory.too_small_elsewhere();
   if (!room) return;
   const int images = std::ranges::max(compiled.sizes);
   std::string text;
   if (session.leads()) {
-    text = refusal(compiled.memory, *room, images) + remedy(session, spec, graph, compiled, *room);
+    text = here ? refusal(compiled.memory, *room, images)
+                : refusal_elsewhere(compiled.memory, *room, images);
+    text += remedy(session, spec, graph, compiled, *room);
   }
   fail(ExitCode::usage, session.communicator->gather(text).front());
 }
@@ -155,7 +204,8 @@ ExchangeParts exchange_parts(const Session& session, const Services& services,
       .compression = spec.flags.compress,
       .add_products = [&backend = *session.backend](
                           const Factors& factors, std::span<const Array> leaves, Range part,
-                          const Array& sum) { backend.add_products(factors, leaves, part, sum); }};
+                          const Array& sum) { backend.add_products(factors, leaves, part, sum); },
+      .memory = session.backend->memory()};
 }
 
 std::string exchange_line(const TrainingSpec& spec, const MadeExchange& made) {
@@ -174,7 +224,11 @@ void compile_graph(const Session& session, const Services& services, const Train
                    const Graph& graph, const std::vector<NodeRoom>& rooms,
                    CompiledTraining& compiled, bool& shares) {
   const auto arenas = [&](const ParameterLayout& layout) {
-    check_arenas(rooms, layout, leaves_of(spec, session).value_or(Leaves{}).lanes);
+    if (session.backend->memory().is_host()) {
+      check_arenas(rooms, layout, leaves_of(spec, session).value_or(Leaves{}).lanes);
+    } else {
+      check_arenas_elsewhere(rooms, layout);
+    }
     shares = true;
     MadeExchange made =
         make_exchange(exchange_parts(session, services, spec, layout), spec.flags.allreduce);
@@ -252,12 +306,15 @@ CompiledTraining compile_training(const Session& session, const Services& servic
   const ParameterLayout& layout = compiled.program->layout();
   std::size_t owned_elements = 0;
   for (const Range& range : owned) owned_elements += range.size();
-  const RankMemory mine{taken.own_weights,
-                        taken.own - taken.own_weights,
-                        state_bytes(spec.optimizer.rule, owned, layout.dtype),
-                        compiled.program->workspace_bytes(),
-                        input.batches,
-                        own_memory()};
+  RankMemory mine{taken.own_weights,
+                  taken.own - taken.own_weights,
+                  state_bytes(spec.optimizer.rule, owned, layout.dtype),
+                  compiled.program->workspace_bytes(),
+                  input.batches,
+                  own_memory()};
+  if (!session.backend->memory().is_host()) {
+    mine.elsewhere = taken.own - taken.own_buffers + mine.state + mine.workspace;
+  }
   compiled.memory = gather_memory(session, std::move(rooms), mine, {input.cache, taken.node});
   compiled.memory.state_divided = owned_elements < layout.gradient_size;
   check_fits(session, spec, graph, compiled);
