@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -13,11 +15,11 @@
 #include <system_error>
 #include <thread>
 
+#include "backend_list.h"
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/short_waits.h"
 #include "backends/mpi/mpi_communicator.h"
 #include "backends/onnx/onnx_writer.h"
-#include "backends/reference/reference_backend.h"
 #include "backends/sim/simulator.h"
 #include "backends/topology/binding.h"
 #include "backends/topology/topology.h"
@@ -38,14 +40,18 @@ extern char** environ;  // NOLINT: the name is the system's
 namespace cputrain {
 namespace {
 
-std::vector<std::string> backend_names() {
-  if (cpu_backend_available()) return {"cpu", "reference"};
-  return {"reference"};
+CommandLineChoices command_line_choices() {
+  CommandLineChoices choices;
+  for (const ListedBackend& backend : backend_list()) choices.backends.push_back(backend.choice);
+  return choices;
 }
 
 std::unique_ptr<Backend> make_backend(const BackendRequest& request) {
-  if (request.name == "cpu") return make_cpu_backend(request.threads, request.kernels);
-  return make_reference_backend(request.precision);
+  const auto list = backend_list();
+  const auto named = std::ranges::find_if(
+      list, [&](const ListedBackend& backend) { return backend.choice.name == request.name; });
+  assert(named != list.end());  // flags are checked against the same list
+  return named->make(request);
 }
 
 std::vector<std::string> library_versions() {
@@ -65,7 +71,7 @@ std::unique_ptr<Communicator> make_communicator(const Launcher& launcher, Signal
 }
 
 Services make_services(const Launcher& launcher, SignalWatch& signals) {
-  return {.backends = backend_names(),
+  return {.backends = command_line_choices().backend_names(),
           .make_backend = make_backend,
           .make_communicator = [&] { return make_communicator(launcher, signals); },
           .data = make_data_pipeline(),
@@ -181,8 +187,8 @@ int run(int argc, char** argv) {
   std::optional<SignalWatch> signals;
   try {
     signals.emplace();
-    const auto parsed =
-        parse_command_line({argv + 1, argv + argc}, program_variables(environ), {backend_names()});
+    const auto parsed = parse_command_line({argv + 1, argv + argc}, program_variables(environ),
+                                           command_line_choices());
     if (const auto* help = std::get_if<HelpText>(&parsed)) {
       if (launcher.rank == 0) std::fputs(help->text.c_str(), stdout);
       return with_output_checked(static_cast<int>(ExitCode::ok));

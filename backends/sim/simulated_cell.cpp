@@ -55,7 +55,7 @@ Services simulated_services(const SimulationJob& job, Communicator*& communicato
 }
 
 Config parse_arguments(const SimulationJob& job) {
-  const auto parsed = parse_command_line(job.arguments, {}, {{"simulated"}});
+  const auto parsed = parse_command_line(job.arguments, {}, {{{"simulated", {"float", "bf16"}}}});
   return std::get<Config>(parsed);
 }
 

@@ -14,9 +14,21 @@ struct HelpText {
   std::string text;
 };
 
+/// A backend that --backend may name.
+struct BackendChoice {
+  std::string name;
+  std::vector<std::string> precisions;  ///< that --precision may ask it for
+  bool built = true;                    ///< this build has it
+};
+
 /// What a build and a machine allow, for checks and for --help.
 struct CommandLineChoices {
-  std::vector<std::string> backends;
+  std::vector<BackendChoice> backends;  ///< those that the build lacks, too
+
+  /// Of those that the build has, the default first.
+  std::vector<std::string> backend_names() const;
+  /// Those that can compute so, built or not.
+  std::vector<std::string> backends_with(const std::string& precision) const;
 };
 
 /// Reads the words after the program's name. A flag goes before CPUTRAIN_<FLAG> in the environment,
