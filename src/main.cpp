@@ -17,6 +17,7 @@
 #include "backends/sim/simulator.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "composition/backend_list.h"
 #include "composition/services.h"
 #include "core/error.h"
 #include "system/file_lock.h"
@@ -29,6 +30,12 @@ extern char** environ;  // NOLINT: the name is the system's
 
 namespace cputrain {
 namespace {
+
+CommandLineChoices command_line_choices() {
+  CommandLineChoices choices;
+  for (const ListedBackend& backend : backend_list()) choices.backends.push_back(backend.choice);
+  return choices;
+}
 
 int run_command(const Config& config, const Services& services) {
   if (config.command == "train") return run_train(config, services);
@@ -132,8 +139,8 @@ int run(int argc, char** argv) {
   std::optional<SignalWatch> signals;
   try {
     signals.emplace();
-    const auto parsed =
-        parse_command_line({argv + 1, argv + argc}, program_variables(environ), {backend_names()});
+    const auto parsed = parse_command_line({argv + 1, argv + argc}, program_variables(environ),
+                                           command_line_choices());
     if (const auto* help = std::get_if<HelpText>(&parsed)) {
       if (launcher.rank == 0) std::fputs(help->text.c_str(), stdout);
       return with_output_checked(static_cast<int>(ExitCode::ok));

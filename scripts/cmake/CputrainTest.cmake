@@ -78,13 +78,17 @@ endfunction()
 
 # cputrain_add_python_tests(
 #   [PROCESSORS n]   that each keeps busy; default 1
+#   [PROGRAM target] that they start; default cputrain
 #   [ENVIRONMENT VAR=value...]
 #   SUITES what...)  what_test.py, the test FOLDER_what; a suite written `what:variant` is FOLDER_what_variant
 # They start the program itself, so they have the label `program`. Helpers lie in tests/cli.
 function(cputrain_add_python_tests)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "PROCESSORS" "SUITES;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "PROCESSORS;PROGRAM" "SUITES;ENVIRONMENT")
   if(NOT arg_PROCESSORS)
     set(arg_PROCESSORS 1)
+  endif()
+  if(NOT arg_PROGRAM)
+    set(arg_PROGRAM cputrain)
   endif()
   get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   foreach(suite IN LISTS arg_SUITES)
@@ -92,7 +96,7 @@ function(cputrain_add_python_tests)
     string(REPLACE ":" "_" name ${folder}_${suite})
     add_test(NAME ${name} COMMAND ${CPUTRAIN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/${file}_test.py)
     set_tests_properties(${name} PROPERTIES TIMEOUT 300 PROCESSORS ${arg_PROCESSORS}
-      ENVIRONMENT "CPUTRAIN=$<TARGET_FILE:cputrain>;CPUTRAIN_MPIRUN=${CPUTRAIN_MPIRUN_WORDS};CPUTRAIN_SIMULATES=$<BOOL:${CPUTRAIN_SMPI}>;${arg_ENVIRONMENT}"
+      ENVIRONMENT "CPUTRAIN=$<TARGET_FILE:${arg_PROGRAM}>;CPUTRAIN_MPIRUN=${CPUTRAIN_MPIRUN_WORDS};CPUTRAIN_SIMULATES=$<BOOL:${CPUTRAIN_SMPI}>;${arg_ENVIRONMENT}"
       ENVIRONMENT_MODIFICATION "PYTHONPATH=path_list_prepend:${PROJECT_SOURCE_DIR}/tests/cli")
     cputrain_label_test(${name} program)
   endforeach()

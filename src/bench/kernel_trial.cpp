@@ -1,6 +1,5 @@
 #include "bench/kernel_trial.h"
 
-#include "system/pages.h"
 #include "train/weights.h"
 
 namespace cputrain {
@@ -8,21 +7,17 @@ namespace cputrain {
 KernelTrial::KernelTrial(const Session& session, const Graph& graph, const std::string& weights,
                          std::uint64_t seed, int micro_batch, int passes)
     : seed_(seed), rounds_{micro_batch, passes} {
-  const auto allocate = [](std::unique_ptr<SharedBlock>& memory, std::size_t elements,
-                           DType dtype) {
-    memory = std::make_unique<Pages>(elements * size_of(dtype));
-    return Array{memory->bytes().data(), elements, dtype};
-  };
-  Array values;
+  Memory& memory = session.backend->memory();
   program_ = session.backend->compile(
       graph, {Phase::train, {micro_batch}}, [&](const ParameterLayout& layout) {
-        values = allocate(weights_, layout.arena_size, layout.dtype);
-        return Arenas{values, allocate(gradients_, layout.gradient_size, layout.dtype)};
+        weights_ = OwnedArray(memory, layout.arena_size, layout.dtype);
+        gradients_ = OwnedArray(memory, layout.gradient_size, layout.dtype);
+        return Arenas{weights_.array(), gradients_.array()};
       });
   if (weights.empty()) {
-    initialise_weights(graph, *program_, seed, values);
+    initialise_weights(graph, *program_, seed, weights_.array());
   } else {
-    load_weights(safetensors::File(weights), *program_, values);
+    load_weights(safetensors::File(weights), *program_, weights_.array());
   }
 }
 

@@ -37,7 +37,7 @@ class KernelTrial {
   void round(BatchSource&);
 
   std::uint64_t seed_;
-  std::unique_ptr<SharedBlock> weights_, gradients_;
+  OwnedArray weights_, gradients_;
   std::unique_ptr<Program> program_;
   KernelRounds rounds_;
 };

@@ -1,5 +1,6 @@
 #include "cells/cells.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cells/cell_reader.h"
@@ -43,10 +44,9 @@ std::string status_name(CellStatus status) {
 }
 
 bool is_device(const std::string& backend) {
-  for (const char* word : {"cuda", "gpu", "nccl", "rocm"}) {
-    if (backend.find(word) != std::string::npos) return true;
-  }
-  return false;
+  const auto named = [&](std::string_view word) { return backend.find(word) != std::string::npos; };
+  constexpr std::array<std::string_view, 3> kOfOthers{"gpu", "nccl", "rocm"};  // in other tables
+  return std::ranges::any_of(kDeviceColumns, named) || std::ranges::any_of(kOfOthers, named);
 }
 
 Json to_json(const Cell& c) {

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/budget.h"
@@ -107,6 +109,8 @@ inline constexpr double kLeastCellSeconds = 1e-9, kMostCellSeconds = 1e12, kMost
 
 /// A backend whose CPUs are devices.
 bool is_device(const std::string& backend);
+/// Columns of devices that a table may have, whatever a build can measure.
+inline constexpr std::array<std::string_view, 1> kDeviceColumns{"cuda"};
 
 /// A cell as an object of cells.json, and back: Error(data), naming `where`, for anything odd
 /// (counts below 1, times that are no positive numbers, a median outside its spread, paths that

@@ -293,19 +293,18 @@ void check_export(const Config& config) {
   }
 }
 
-/// Combinations that make no sense, whatever the machine.
-void check_precision(const Config& config) {
-  if (config.precision == "double" && config.backend != "reference") {
-    fail(ExitCode::usage, "--precision double needs --backend reference");
-  }
-  if (config.precision == "bf16" && config.backend == "reference") {
-    fail(ExitCode::usage,
-         "--precision bf16 needs the backend cpu, in a build that has it (plain loops have float "
-         "and double)");
-  }
+/// Each backend has its own precisions.
+void check_precision(const Config& config, const CommandLineChoices& choices) {
+  const auto able = choices.backends_with(config.precision);
+  if (std::ranges::find(able, config.backend) != able.end()) return;
+  const auto here = choices.backend_names();
+  const bool built = std::ranges::any_of(
+      able, [&](const auto& name) { return std::ranges::find(here, name) != here.end(); });
+  fail(ExitCode::usage, fmt::format("--precision {} needs --backend {}{}", config.precision,
+                                    join(able, " or "), built ? "" : ", in a build that has it"));
 }
 
-void check_combinations(Config& config) {
+void check_combinations(Config& config, const CommandLineChoices& choices) {
   if ((config.command == "eval" || config.command == "predict") && config.weights.empty()) {
     fail(ExitCode::usage, config.command +
                               " needs --weights FILE, a weights.safetensors that "
@@ -335,7 +334,7 @@ void check_combinations(Config& config) {
   if (config.command == "data" && config.data.empty()) {
     fail(ExitCode::usage, "data " + config.topic + " needs a data set: cputrain data check FOLDER");
   }
-  check_precision(config);
+  check_precision(config, choices);
   if (config.balanced && !config.limit_train && !config.limit_val) {
     fail(ExitCode::usage,
          "--balanced changes nothing without --limit-train or --limit-val, which it shares out");
@@ -349,6 +348,24 @@ void check_combinations(Config& config) {
 
 }  // namespace
 
+std::vector<std::string> CommandLineChoices::backend_names() const {
+  std::vector<std::string> names;
+  for (const BackendChoice& backend : backends) {
+    if (backend.built) names.push_back(backend.name);
+  }
+  return names;
+}
+
+std::vector<std::string> CommandLineChoices::backends_with(const std::string& precision) const {
+  std::vector<std::string> names;
+  for (const BackendChoice& backend : backends) {
+    if (std::ranges::find(backend.precisions, precision) != backend.precisions.end()) {
+      names.push_back(backend.name);
+    }
+  }
+  return names;
+}
+
 std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>& given_words,
                                                   const Environment& environment,
                                                   const CommandLineChoices& choices) {
@@ -361,7 +378,7 @@ std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>
     return HelpText{overview()};
   }
   Config config;
-  config.backend = choices.backends.front();
+  config.backend = choices.backend_names().front();
   const Command& command = take_command(words, config);
 
   CLI::App app(command.help,
@@ -391,7 +408,7 @@ std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>
   for (const auto& [name, value] : config.given) {
     if (!flags.takes_value(name)) config.switches.insert(name);
   }
-  check_combinations(config);
+  check_combinations(config, choices);
   return config;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/config.h"
+#include "job/session/services.h"
 #include "cli/flags/environment.h"
 
 namespace cputrain {
@@ -16,7 +17,12 @@ struct HelpText {
 
 /// What a build and a machine allow, for checks and for --help.
 struct CommandLineChoices {
-  std::vector<std::string> backends;
+  std::vector<BackendChoice> backends;  ///< those that the build lacks, too
+
+  /// Of those that the build has, the default first.
+  std::vector<std::string> backend_names() const;
+  /// Those that can compute so, built or not.
+  std::vector<std::string> backends_with(const std::string& precision) const;
 };
 
 /// Reads the words after the program's name. A flag goes before CPUTRAIN_<FLAG> in the environment,

@@ -1,20 +1,35 @@
 #include "composition/services.h"
 
+#include <algorithm>
+#include <cassert>
+
 #include "backends/cpu/cpu_backend.h"
 #include "backends/mpi/mpi_communicator.h"
 #include "backends/onnx/onnx_writer.h"
-#include "backends/reference/reference_backend.h"
 #include "backends/topology/binding.h"
 #include "backends/topology/topology.h"
 #include "comm/solo.h"
+#include "composition/backend_list.h"
 #include "datasets/datasets.h"
 
 namespace cputrain {
 namespace {
 
+/// Of those that the build has, the default first.
+std::vector<std::string> backend_names() {
+  std::vector<std::string> names;
+  for (const ListedBackend& backend : backend_list()) {
+    if (backend.choice.built) names.push_back(backend.choice.name);
+  }
+  return names;
+}
+
 std::unique_ptr<Backend> make_backend(const BackendRequest& request) {
-  if (request.name == "cpu") return make_cpu_backend(request.threads, request.kernels);
-  return make_reference_backend(request.precision);
+  const auto list = backend_list();
+  const auto named = std::ranges::find_if(
+      list, [&](const ListedBackend& backend) { return backend.choice.name == request.name; });
+  assert(named != list.end());  // flags are checked against the same list
+  return named->make(request);
 }
 
 std::vector<std::string> library_versions() {
@@ -34,11 +49,6 @@ std::unique_ptr<Communicator> make_communicator(const Launcher& launcher, Signal
 }
 
 }  // namespace
-
-std::vector<std::string> backend_names() {
-  if (cpu_backend_available()) return {"cpu", "reference"};
-  return {"reference"};
-}
 
 Services make_services(const Launcher& launcher, SignalWatch& signals) {
   return {.backends = backend_names(),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compute/factors.h"
+#include "compute/memory.h"
 #include "compute/program.h"
 #include "optim/update_rule.h"
 
@@ -79,6 +80,8 @@ class Backend {
   /// Names what may compute a program: other bits and other speeds come from where it differs.
   /// Empty where there is one way only.
   virtual std::string kernels() const { return {}; }
+  /// Where all arrays lie that programs and the calls below are given.
+  virtual Memory& memory() { return host_memory(); }
 
   virtual std::unique_ptr<Program> compile(const Graph&, const CompileOptions&,
                                            const ArenaSource&) = 0;

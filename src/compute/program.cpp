@@ -3,16 +3,14 @@
 #include <numeric>
 
 #include "core/hash.h"
-#include "system/pages.h"
 
 namespace cputrain {
 
-std::uint64_t layout_fingerprint(const Program& program) {
+std::uint64_t layout_fingerprint(const Program& program, Memory& memory) {
   constexpr std::size_t kLarge = std::size_t{1} << 22;
   const ParameterLayout& layout = program.layout();
-  const Pages memory(layout.arena_size *
-                     size_of(layout.dtype));  // touched only where it is written
-  const Array arena{memory.bytes().data(), layout.arena_size, layout.dtype};
+  const OwnedArray owned(memory, layout.arena_size, layout.dtype);  // touched where it is written
+  const Array& arena = owned.array();
   Fnv1a hash;
   for (std::size_t p = 0; p < layout.parameters.size(); ++p) {
     const Parameter& parameter = layout.parameters[p];
@@ -21,7 +19,7 @@ std::uint64_t layout_fingerprint(const Program& program) {
     std::vector<double> positions(parameter.count);
     std::iota(positions.begin(), positions.end(), 1.0);
     program.from_canonical(p, positions, arena);
-    hash.add(arena.slice(parameter.range.begin, parameter.range.end).bytes());
+    add_to_hash(hash, memory, arena.slice(parameter.range.begin, parameter.range.end));
   }
   return hash.value();
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compute/layer_time.h"
+#include "compute/memory.h"
 #include "compute/parameters.h"
 #include "compute/tally.h"
 
@@ -55,7 +56,8 @@ class Program {
   /// arena. Called when the weights of a step change.
   virtual void publish_statistics() = 0;
 
-  /// Class probabilities of the last forward pass, images x classes (one column: of class 1).
+  /// Class probabilities of the last forward pass, images x classes (one column: of class 1). They
+  /// lie in the host's memory, wherever arrays do.
   virtual std::span<const float> probabilities() const = 0;
 
   /// Converts between the backend's layout in an arena (weights, gradients or optimizer state) and
@@ -85,7 +87,7 @@ class Program {
   virtual void try_again() {}
 
   /// Bytes of activations, workspaces and scratchpads that the program allocated, with this rank's
-  /// part of what ranks share.
+  /// part of what ranks share; in the backend's memory.
   virtual std::size_t workspace_bytes() const = 0;
 
   /// Seconds that passes spent waiting for other ranks of the node since the program was made.
@@ -94,7 +96,7 @@ class Program {
 
 /// How parameters lie in the arena, as a number: programs whose numbers differ (other instruction
 /// sets, other sizes) must not share or add up arenas. Large parameters, whose layout is that of
-/// the map they read, are left out.
-std::uint64_t layout_fingerprint(const Program&);
+/// the map they read, are left out. `memory`: the backend's.
+std::uint64_t layout_fingerprint(const Program&, Memory& memory);
 
 }  // namespace cputrain

@@ -5,6 +5,7 @@
 #include "comm/communicator.h"
 #include "comm/node_map.h"
 #include "compute/factors.h"
+#include "compute/memory.h"
 #include "exchange/buckets.h"
 #include "exchange/compression/compression.h"
 #include "exchange/exchange.h"
@@ -26,11 +27,13 @@ struct ExchangeParts {
   int lanes = 0;
   Compression compression{};                        ///< of what is sent
   AddProducts add_products = add_products_plainly;  ///< of leaves
+  /// Where programs and updates want the arenas. What is not host_memory() suits replicas alone.
+  Memory& memory = host_memory();
 };
 
 /// Every rank keeps a replica of the weights and updates all of it: buckets of gradients are summed
 /// one by one, in place. All ranks then apply the same update to the same numbers.
-/// Memory: two arenas a rank.
+/// Memory: two arenas per rank, in `parts.memory`, where the sum must find them, too.
 std::unique_ptr<GradientExchange> make_replica_exchange(const ExchangeParts&,
                                                         std::unique_ptr<GradientSum>);
 

@@ -30,6 +30,9 @@ class GradientSum {
 /// By the channel's algorithm, every byte of it.
 std::unique_ptr<GradientSum> make_plain_sum(DType, Channel);
 
+/// Of one rank alone, whose gradients are the sum as they are, wherever they lie.
+std::unique_ptr<GradientSum> make_sum_of_one(DType);
+
 /// How many times fewer bytes move than in a plain sum of the same ranges; 1 of nothing.
 double compression_ratio(const GradientSum&, std::span<const Range>, DType);
 /// ", gradients as fp16: 2.0 times fewer bytes", or nothing: for the log.

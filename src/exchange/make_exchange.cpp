@@ -9,6 +9,8 @@
 #include "comm/contestants.h"
 #include "comm/open_channel.h"
 #include "core/error.h"
+#include "core/text.h"
+#include "exchange/staged_sum.h"
 #include "system/pages.h"
 
 namespace cputrain {
@@ -69,26 +71,37 @@ std::size_t travelling_bytes(const ExchangeParts& parts, const OpenChannel& open
   return static_cast<std::size_t>(sum->volume({0, bytes / size_of(parts.layout.dtype)}));
 }
 
+/// In elements.
 std::size_t largest_bucket(const ExchangeParts& parts) {
   std::size_t most = 0, begin = 0;
   for (const std::size_t end : bucket_ends(parts.layout, parts.bucket_bytes)) {
     most = std::max(most, end - std::exchange(begin, end));
   }
-  return most * size_of(parts.layout.dtype);
+  return most;
 }
 
 /// Fills in the algorithm where none was named: the best of all, at the size that will travel.
 void choose_algorithm(const ExchangeParts& parts, const OpenChannel& open, int slices,
                       MadeExchange& made) {
   if (!made.choice.ranges.empty()) return;
-  std::size_t bytes = parts.layout.gradient_size * size_of(parts.layout.dtype);
-  if (parts.overlap != Overlap::none) bytes = largest_bucket(parts);
-  bytes /= static_cast<std::size_t>(slices);
+  std::size_t elements = parts.layout.gradient_size;
+  if (parts.overlap != Overlap::none) elements = largest_bucket(parts);
+  std::size_t bytes = elements * size_of(parts.layout.dtype) / static_cast<std::size_t>(slices);
   bytes = travelling_bytes(parts, open, bytes);
   const auto times = time_algorithms(parts.communicator, open, bytes);
   const auto best = std::ranges::min_element(times, {}, &Measured::seconds);
   made.choice.ranges = {{best->name}};
   made.lines.push_back(describe(bytes, times) + best->name);
+}
+
+/// The sum where it finds the gradients, wherever they lie.
+std::unique_ptr<GradientSum> within_reach(const ExchangeParts& parts,
+                                          std::unique_ptr<GradientSum> sum) {
+  if (parts.memory.is_host()) return sum;
+  // One rank's gradient is the sum: nothing need go to the host and back.
+  const bool changes = parts.communicator.size() > 1 || parts.compression != Compression{};
+  if (!changes) return make_sum_of_one(parts.layout.dtype);
+  return make_staged_sum(parts.memory, largest_bucket(parts), parts.layout.dtype, std::move(sum));
 }
 
 void make_replicas(const ExchangeParts& parts, MadeExchange& made) {
@@ -97,7 +110,8 @@ void make_replicas(const ExchangeParts& parts, MadeExchange& made) {
   };
   made.choice.scheme = Scheme::replicas;
   choose_algorithm(parts, open, 1, made);
-  made.exchange = make_replica_exchange(parts, make_sum(parts, open(made.choice.ranges)));
+  auto sum = make_sum(parts, open(made.choice.ranges));
+  made.exchange = make_replica_exchange(parts, within_reach(parts, std::move(sum)));
 }
 
 void make_slices(const ExchangeParts& parts, MadeExchange& made) {
@@ -138,7 +152,28 @@ bool prefers_messages(const ExchangeParts& parts, const NodeMap& map, MadeExchan
   return messages && !is_sharded(parts);
 }
 
+/// Others than replicas form their sums in memory that the ranks of a node share, or send from it.
+void check_memory(const ExchangeParts& parts, const AllreduceChoice& choice) {
+  if (parts.memory.is_host()) return;
+  constexpr const char* kWhy =
+      "the backend's arrays do not lie in the host's memory, where it forms its sums";
+  if (parts.lanes > 0) {
+    fail(ExitCode::usage,
+         fmt::format("--reproducible: {} (in the order of images); leave it out, or use another "
+                     "--backend",
+                     kWhy));
+  }
+  if (choice.scheme != Scheme::slices && choice.scheme != Scheme::server) return;
+  fail(ExitCode::usage,
+       fmt::format("--allreduce {}: {}; use auto, or an algorithm between ranks: {}",
+                   to_text(choice), kWhy, join(allreduce_algorithms(), ", ")));
+}
+
 void make_automatic(const ExchangeParts& parts, MadeExchange& made) {
+  if (!parts.memory.is_host()) {
+    if (parts.communicator.size() == 1) made.choice.ranges = {{"tree"}};  // nothing to measure
+    return make_replicas(parts, made);
+  }
   const NodeMap map = read_node_map(parts.communicator);
   const bool compresses = parts.compression != Compression{};
   if (compresses && map.nodes() == 1) {
@@ -165,11 +200,12 @@ void make_automatic(const ExchangeParts& parts, MadeExchange& made) {
 }  // namespace
 
 MadeExchange make_exchange(const ExchangeParts& parts, const AllreduceChoice& choice) {
-  assert(!is_sharded(parts) || choice.scheme == Scheme::automatic ||
-         choice.scheme == Scheme::slices);
+  assert(!is_sharded(parts) || (parts.memory.is_host() && (choice.scheme == Scheme::automatic ||
+                                                           choice.scheme == Scheme::slices)));
   MadeExchange made;
   made.choice = choice;
   check_compression(parts.compression, choice);
+  check_memory(parts, choice);
   if (parts.lanes > 0) {
     made.exchange = make_ordered_exchange(parts, read_node_map(parts.communicator));
     return made;

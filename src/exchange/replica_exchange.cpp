@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include "exchange/broadcast_array.h"
 #include "exchange/exchanges.h"
 #include "system/clock.h"
-#include "system/pages.h"
 
 namespace cputrain {
 namespace {
@@ -14,18 +14,17 @@ class ReplicaExchange final : public GradientExchange {
  public:
   ReplicaExchange(const ExchangeParts& parts, std::unique_ptr<GradientSum> sum)
       : communicator_(parts.communicator),
-        weights_(parts.layout.arena_size * size_of(parts.layout.dtype)),
-        gradients_(parts.layout.gradient_size * size_of(parts.layout.dtype)),
-        arenas_{{weights_.bytes().data(), parts.layout.arena_size, parts.layout.dtype},
-                {gradients_.bytes().data(), parts.layout.gradient_size, parts.layout.dtype}},
+        memory_(parts.memory),
+        weights_(memory_, parts.layout.arena_size, parts.layout.dtype),
+        gradients_(memory_, parts.layout.gradient_size, parts.layout.dtype),
         owned_{Range{0, parts.layout.gradient_size}},
         sum_(std::move(sum)),
         buckets_(
             bucket_ends(parts.layout, parts.bucket_bytes),
-            [this](Range r) { sum_->sum(r, arenas_.gradients.slice(r.begin, r.end)); },
+            [this](Range r) { sum_->sum(r, gradients_.array().slice(r.begin, r.end)); },
             parts.overlap, parts.on_thread_start) {}
 
-  Arenas arenas() const override { return arenas_; }
+  Arenas arenas() const override { return {weights_.array(), gradients_.array()}; }
   std::span<const Range> owned() const override { return owned_; }
 
   Accumulate begin(int k, bool last) override {
@@ -52,22 +51,22 @@ class ReplicaExchange final : public GradientExchange {
     return times;
   }
 
-  void spread_weights() override { communicator_.broadcast(arenas_.weights.bytes(), 0); }
+  void spread_weights() override { broadcast_array(communicator_, memory_, weights_.array(), 0); }
   std::uint64_t weights_version() const override { return 0; }  // nobody else changes them
   ExchangeMemory memory() const override {
-    return {weights_.bytes().size() + gradients_.bytes().size() + sum_->memory(), 0,
-            weights_.bytes().size()};
+    return {weights_.bytes() + gradients_.bytes() + sum_->memory(), 0, weights_.bytes(),
+            sum_->memory()};
   }
   std::string describe() const override {
     std::vector<Range> travels;
     for (std::size_t i = 0; i < buckets_.ends().size(); ++i) travels.push_back(buckets_.bucket(i));
-    return "a replica on every rank" + describe_volume(*sum_, travels, arenas_.gradients.dtype);
+    return "a replica on every rank" + describe_volume(*sum_, travels, gradients_.array().dtype);
   }
 
  private:
   Communicator& communicator_;
-  Pages weights_, gradients_;
-  Arenas arenas_;
+  Memory& memory_;
+  OwnedArray weights_, gradients_;
   std::array<Range, 1> owned_;
   bool last_ = true;
   std::unique_ptr<GradientSum> sum_;

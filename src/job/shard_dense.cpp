@@ -65,8 +65,13 @@ void check_shard_dense(const TrainingFlags& flags) {
 }
 
 std::vector<std::string> layers_to_shard(const TrainingSpec& spec, const Graph& graph,
-                                         const NodeMap& map, int usual_images) {
+                                         const Session& session, int usual_images) {
   if (!spec.flags.shard_dense.value_or(true) || !obstacle(spec.flags).empty()) return {};
+  if (!session.backend->memory().is_host()) {
+    if (!forced(spec.flags)) return {};
+    refuse("a backend whose arrays do not lie in the host's memory, where ranks could share them");
+  }
+  const NodeMap& map = session.nodes;
   const auto nodes = candidates(graph);
   if (nodes.empty() && forced(spec.flags)) refuse("a model in which no dense layer learns");
   if (!map.even() && forced(spec.flags)) refuse("nodes that have different numbers of ranks");

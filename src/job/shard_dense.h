@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/node_map.h"
+#include "job/session/session.h"
 #include "job/spec/training_spec.h"
 #include "model/graph.h"
 
@@ -30,7 +30,7 @@ void check_shard_dense(const TrainingFlags&);
 /// if it pays for none. None where nodes have one rank, or gradients go another way than slices
 /// over shared memory. `usual_images` are those that a rank has at once in a step. Error(usage) on
 /// all ranks alike where --shard-dense cannot be.
-std::vector<std::string> layers_to_shard(const TrainingSpec&, const Graph&, const NodeMap&,
+std::vector<std::string> layers_to_shard(const TrainingSpec&, const Graph&, const Session&,
                                          int usual_images);
 
 /// What a person should know about them.

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/hash.h"
 #include "core/text.h"
 #include "data/class_names.h"
 #include "job/evaluation_part.h"
@@ -176,7 +175,7 @@ TrainingData start_weights(const Session& session, const TrainingPlan& plan,
   const Array weights = compiled.exchange->arenas().weights;
   const Program& program = *compiled.program;
   check_agreement(session, "how their weights lie in memory (processors of different kinds?)",
-                  fmt::format("{:016x}", layout_fingerprint(program)));
+                  fmt::format("{:016x}", layout_fingerprint(program, session.backend->memory())));
   if (session.leads() && (spec.flags.weights.empty() || spec.flags.partial)) {
     initialise_weights(plan.graph, program, spec.seed, weights);
   }
@@ -186,7 +185,7 @@ TrainingData start_weights(const Session& session, const TrainingPlan& plan,
   if (file) load_start(session, plan, source, compiled, *file);
   compiled.exchange->spread_weights();
   check_agreement(session, "their first weights",
-                  fmt::format("{:016x}", Fnv1a().add(weights.bytes()).value()));
+                  fmt::format("{:016x}", hash_of(session.backend->memory(), weights)));
   return training_data(session, spec, source, file ? &*file : nullptr);
 }
 

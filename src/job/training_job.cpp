@@ -17,7 +17,6 @@
 #include "job/spec/effective_flags.h"
 #include "job/start_weights.h"
 #include "model/model_json.h"
-#include "system/pages.h"
 #include "system/process_limits.h"
 
 namespace cputrain {
@@ -57,7 +56,8 @@ BatchRequest batch_request(const Session& session, const TrainingSpec& spec) {
 void require_room(const Session& session, const TrainingMemory& memory) {
   constexpr std::size_t kHeap = std::size_t{64} << 20;  // of libraries, reports, messages
   const RankMemory& mine = memory.ranks[static_cast<std::size_t>(session.communicator->rank())];
-  MemoryToCome room{.own = mine.state + mine.batches + kHeap, .shared = 0};
+  const std::size_t state = mine.elsewhere > 0 ? 0 : mine.state;
+  MemoryToCome room{.own = state + mine.batches + kHeap, .shared = 0};
   const bool alone = session.communicator->size() == 1;
   (alone ? room.own : room.shared) += memory.shared.cache;
   require_threads(threads_beside(session), room);
@@ -145,7 +145,7 @@ TrainResult TrainingJob::run(Reporter& reporter, Timeline& timeline,
                               : std::nullopt;
   const TrainResult result =
       train(training_->parts(timeline), validation, options(), reporter, stop_requested);
-  check_weights(*session_.communicator, weights());
+  check_weights(*session_.communicator, session_.backend->memory(), weights());
   return result;
 }
 
@@ -160,16 +160,17 @@ void TrainingJob::save(const std::filesystem::path& file) const {
 void TrainingJob::save_at_once(const std::filesystem::path& file) const {
   constexpr int kTries = 500;  // of some ms; mpirun leaves a second or two
   const GradientExchange& exchange = *compiled_.exchange;
-  const Pages memory(weights().bytes().size());
-  const Array copy{memory.bytes().data(), weights().size, weights().dtype};
+  Memory& memory = session_.backend->memory();
+  const OwnedArray copy(memory, weights().size, weights().dtype);
   for (int i = 0; i < kTries; ++i) {
     training_->weights_mutex().lock();
     const std::uint64_t before = exchange.weights_version();
     if (before % 2 == 0) {
-      std::ranges::copy(weights().bytes(), copy.bytes().begin());
+      memory.copy(weights().data, copy.array().data, copy.bytes());
       if (exchange.weights_version() == before) {
         // A busy disk may take longer than mpirun waits.
-        return save_weights(file, *description_, *compiled_.program, copy, Durability::process);
+        return save_weights(file, *description_, *compiled_.program, copy.array(),
+                            Durability::process);
       }
     }
     training_->weights_mutex().unlock();
@@ -182,7 +183,7 @@ void TrainingJob::save_at_once(const std::filesystem::path& file) const {
 
 void TrainingJob::check_replicas() const {
   check_agreement(session_, "their weights after training",
-                  fmt::format("{:016x}", Fnv1a().add(weights().bytes()).value()));
+                  fmt::format("{:016x}", hash_of(session_.backend->memory(), weights())));
 }
 
 TrainingJob open_training(const Session& session, const TrainingSpec& spec) {

@@ -10,19 +10,37 @@
 
 namespace cputrain {
 
+namespace {
+
+/// "123", or "-" for what is not known.
+std::string text_of(std::optional<std::size_t> bytes) {
+  return bytes ? std::to_string(*bytes) : "-";
+}
+
+void keep_least(std::optional<std::size_t>& least, const std::string& text) {
+  if (text == "-") return;
+  const auto bytes = static_cast<std::size_t>(std::stoull(text));
+  least = std::min(least.value_or(bytes), bytes);
+}
+
+}  // namespace
+
 std::vector<NodeRoom> measure_rooms(const Session& session) {
-  const auto mine = available_memory();
-  const auto texts = session.communicator->gather(mine ? std::to_string(*mine) : "");
+  const Memory& memory = session.backend->memory();
+  const auto elsewhere = memory.is_host() ? std::nullopt : memory.available();
+  const auto texts = session.communicator->gather(
+      fmt::format("{} {}", text_of(available_memory()), text_of(elsewhere)));
   std::vector<NodeRoom> rooms;
   for (const RankPlan& plan : session.plan.ranks) {
     auto room = std::ranges::find(rooms, plan.host, &NodeRoom::host);
     if (room == rooms.end())
       room = rooms.insert(room, {.host = plan.host, .ranks = {}, .available = {}});
     room->ranks.push_back(plan.rank);
-    const std::string& text = texts[static_cast<std::size_t>(plan.rank)];
-    if (text.empty()) continue;
-    const auto bytes = static_cast<std::size_t>(std::stoull(text));
-    room->available = std::min(room->available.value_or(bytes), bytes);
+    std::istringstream in(texts[static_cast<std::size_t>(plan.rank)]);
+    std::string of_host, of_backend;
+    in >> of_host >> of_backend;
+    keep_least(room->available, of_host);
+    keep_least(room->backend_available, of_backend);
   }
   return rooms;
 }
@@ -54,17 +72,32 @@ const NodeRoom* TrainingMemory::too_small() const {
   return found == rooms.end() ? nullptr : &*found;
 }
 
+std::size_t TrainingMemory::elsewhere(const NodeRoom& room) const {
+  std::size_t most = 0;
+  for (const int rank : room.ranks) {
+    most = std::max(most, ranks[static_cast<std::size_t>(rank)].elsewhere);
+  }
+  return most;
+}
+
+const NodeRoom* TrainingMemory::too_small_elsewhere() const {
+  const auto found = std::ranges::find_if(rooms, [this](const NodeRoom& room) {
+    return room.backend_available && elsewhere(room) > *room.backend_available;
+  });
+  return found == rooms.end() ? nullptr : &*found;
+}
+
 TrainingMemory gather_memory(const Session& session, std::vector<NodeRoom> rooms,
                              const RankMemory& mine, const SharedMemory& shared) {
   const auto texts = session.communicator->gather(
-      fmt::format("{} {} {} {} {} {}", mine.weights, mine.gradients, mine.state, mine.workspace,
-                  mine.batches, mine.process));
+      fmt::format("{} {} {} {} {} {} {}", mine.weights, mine.gradients, mine.state, mine.workspace,
+                  mine.batches, mine.process, mine.elsewhere));
   TrainingMemory memory{std::move(rooms), {}, shared};
   for (const std::string& text : texts) {
     std::istringstream in(text);
     RankMemory rank;
     in >> rank.weights >> rank.gradients >> rank.state >> rank.workspace >> rank.batches >>
-        rank.process;
+        rank.process >> rank.elsewhere;
     memory.ranks.push_back(rank);
   }
   return memory;

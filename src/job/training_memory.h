@@ -17,24 +17,33 @@ struct NodeRoom {
   std::vector<int> ranks;
   std::optional<std::size_t> available;  ///< bytes; nothing where the system does not say
   std::string image_folder = {};  ///< of the file that decoded images lie in; empty for memory
+  /// Bytes of a backend's memory that is not the host's: what each of these ranks can get.
+  std::optional<std::size_t> backend_available = {};
 };
 
-/// In the order of the hosts' first ranks, the same on every rank. Collective.
+/// In the order of the hosts' first ranks, the same on every rank. Collective; before anything of
+/// the training is allocated.
 std::vector<NodeRoom> measure_rooms(const Session&);
 
 /// Bytes of the tightest node.
 std::optional<std::size_t> least_available(const std::vector<NodeRoom>&);
 
-/// Bytes that one rank has for itself.
+/// Bytes that one rank has for itself, in the host's memory but for `elsewhere`.
 struct RankMemory {
   std::size_t weights = 0, gradients = 0;
   std::size_t state = 0;      ///< of the update rule, for the ranges that the rank owns
   std::size_t workspace = 0;  ///< activations and scratchpads of the program
   std::size_t batches = 0;    ///< pictures in flight
   std::size_t process = 0;    ///< held already: libraries, compiled kernels
+  std::size_t elsewhere = 0;  ///< of these, in a backend's memory that is not the host's
 
-  std::size_t to_come() const { return weights + gradients + state + workspace + batches; }
-  std::size_t total() const { return to_come() + process; }
+  /// Of the host.
+  std::size_t to_come() const {
+    return weights + gradients + state + workspace + batches - elsewhere;
+  }
+  std::size_t host_workspace() const { return elsewhere > 0 ? 0 : workspace; }
+  /// Wherever it lies.
+  std::size_t total() const { return to_come() + elsewhere + process; }
 };
 
 /// Bytes that the ranks of a node have together.
@@ -57,6 +66,10 @@ struct TrainingMemory {
   std::size_t in_all(const NodeRoom&) const;
   /// The first node that has too little.
   const NodeRoom* too_small() const;
+  /// The first node with a rank whose backend has too little of its own.
+  const NodeRoom* too_small_elsewhere() const;
+  /// The most that one of the node's ranks needs of its backend's own.
+  std::size_t elsewhere(const NodeRoom&) const;
 };
 
 /// Everybody's figures on every rank. Collective.

@@ -109,7 +109,7 @@ TrainingPlan plan_training(const Session& session, TrainingSpec spec, int classe
   plan.micro_batch = choose_micro_batch(plan, session);
   if (plan.leaves) check_reproducible(plan.spec, plan.graph);
   plan.usual_images = std::min(largest_share(plan.spec.batch, ranks), plan.micro_batch);
-  plan.sharded = layers_to_shard(plan.spec, plan.graph, session.nodes, plan.usual_images);
+  plan.sharded = layers_to_shard(plan.spec, plan.graph, session, plan.usual_images);
   return plan;
 }
 

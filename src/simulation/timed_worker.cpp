@@ -1,9 +1,12 @@
 #include "simulation/timed_worker.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
 #include "comm/node_arrays.h"
+#include "core/error.h"
 #include "core/median.h"
 #include "system/clock.h"
 #include "train/weights.h"
@@ -28,6 +31,16 @@ double time_often(const std::function<void()>& work) {
 }
 
 }  // namespace
+
+void TimedWorker::start() {
+  backend_ = todo_.make_backend(team_.threads);
+  if (backend_->memory().is_host()) return;
+  fail(ExitCode::usage,
+       fmt::format("simulate with the backend {}, whose arrays do not lie in the host's memory "
+                   "(costs are those of ranks that share their node's memory); use another "
+                   "--backend",
+                   backend_->name()));
+}
 
 void TimedWorker::compile(const std::function<Array(const ParameterLayout&)>& weights) {
   rounds_.resize(todo_.sizes.size());

@@ -35,7 +35,8 @@ class TimedWorker {
   /// To be called on each thread that uses the worker before anything else.
   void bind() const { todo_.bind(cpus()); }
   std::vector<int> cpus() const { return todo_.cpus(number_, team_.threads); }
-  void start() { backend_ = todo_.make_backend(team_.threads); }
+  /// Error(usage) for a backend whose weights ranks could not share.
+  void start();
   /// Programs of all sizes. `weights` is asked for the arena with each of them.
   void compile(const std::function<Array(const ParameterLayout&)>& weights);
   /// Trains so many times, from other weights and with other images each time, and keeps the

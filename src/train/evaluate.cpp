@@ -29,7 +29,7 @@ Tally evaluate(Program& program, BatchSource& batches, const BatchPlan& plan,
 
 void add_loss_of_weights(Tally& tally, Backend& backend, const ParameterLayout& layout,
                          const Array& weights, Communicator& communicator) {
-  if (all_numbers(weights, communicator)) {
+  if (all_numbers(backend.memory(), weights, communicator)) {
     tally.loss += tally.images * l2_penalty(backend, layout, weights);
   } else {
     tally.loss = std::numeric_limits<double>::quiet_NaN();

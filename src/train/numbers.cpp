@@ -25,13 +25,14 @@ bool all_numbers(std::span<const double> values) {
   return checked<std::uint64_t, 0x7ff0000000000000u>(values);
 }
 
-bool all_numbers(const Array& array) {
-  if (array.dtype == DType::f32) return all_numbers(std::span<const float>(array.as<float>()));
-  return all_numbers(std::span<const double>(array.as<double>()));
-}
-
-bool all_numbers(const Array& array, Communicator& communicator) {
-  double bad = all_numbers(array) ? 0 : 1;
+bool all_numbers(Memory& memory, const Array& array, Communicator& communicator) {
+  double bad = 0;
+  read_in_pieces(memory, array, [&](const Array& piece) {
+    const bool numbers = piece.dtype == DType::f32
+                             ? all_numbers(std::span<const float>(piece.as<float>()))
+                             : all_numbers(std::span<const double>(piece.as<double>()));
+    if (!numbers) bad = 1;
+  });
   communicator.sum(Array::of<double>({&bad, 1}));
   return bad == 0;
 }

@@ -3,7 +3,7 @@
 #include <span>
 
 #include "comm/communicator.h"
-#include "core/array.h"
+#include "compute/memory.h"
 
 namespace cputrain {
 
@@ -11,8 +11,7 @@ namespace cputrain {
 /// turns NaN into 0, and its answers are numbers that mean nothing.
 bool all_numbers(std::span<const float>);
 bool all_numbers(std::span<const double>);
-bool all_numbers(const Array&);
-/// Collective: whether those of all ranks are.
-bool all_numbers(const Array&, Communicator&);
+/// Collective: whether those of all ranks are, in arrays of this memory.
+bool all_numbers(Memory&, const Array&, Communicator&);
 
 }  // namespace cputrain

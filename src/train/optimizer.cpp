@@ -36,7 +36,7 @@ Optimizer::Optimizer(const OptimizerOptions& options, Backend& backend,
   for (const Range range : exchange.owned()) {
     Owned owned{range, segments_of(range, layout), {}};
     for (int i = 0; i < state_arrays(options.rule); ++i) {
-      owned.state.push_back(std::make_unique<Pages>(range.size() * size_of(dtype_)));
+      owned.state.emplace_back(backend.memory(), range.size(), dtype_);
     }
     owned_.push_back(std::move(owned));
   }
@@ -85,8 +85,8 @@ UpdateSlice Optimizer::slice_of(Owned& owned, const Segment& segment) {
                     .weight_decay = segment.decays ? options_.weight_decay : 0,
                     .step = step_};
   for (std::size_t i = 0; i < owned.state.size(); ++i) {
-    const Array whole{owned.state[i]->bytes().data(), owned.range.size(), dtype_};
-    slice.state[i] = whole.slice(r.begin - owned.range.begin, r.end - owned.range.begin);
+    slice.state[i] =
+        owned.state[i].array().slice(r.begin - owned.range.begin, r.end - owned.range.begin);
   }
   return slice;
 }

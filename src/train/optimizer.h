@@ -10,7 +10,6 @@
 #include "compute/backend.h"
 #include "exchange/exchange.h"
 #include "optim/update_rule.h"
-#include "system/pages.h"
 
 namespace cputrain {
 
@@ -55,7 +54,7 @@ class Optimizer {
   struct Owned {
     Range range;
     std::vector<Segment> segments;
-    std::vector<std::unique_ptr<Pages>> state;  ///< zeros at first, one a state array
+    std::vector<OwnedArray> state;  ///< in the backend's memory, zeros at first
   };
 
   /// Where the norms of a layer's blocks lie.

@@ -1,46 +1,41 @@
 #include "train/statistics.h"
 
+#include <span>
 #include <vector>
 
 namespace cputrain {
 namespace {
 
-/// Calls f(value) for every element that is averaged, in one order on every rank.
-template <class T, class F>
-void for_averaged(const ParameterLayout& layout, const Array& weights, const F& f) {
-  const auto values = weights.as<T>();
-  for (const Parameter& parameter : layout.parameters) {
-    if (!parameter.averaged) continue;
-    for (std::size_t i = parameter.range.begin; i < parameter.range.end; ++i) f(values[i]);
+/// Calls f(array) for every parameter that is averaged, in one order on every rank.
+template <class F>
+void for_averaged(const WeightsArena& weights, const F& f) {
+  for (const Parameter& parameter : weights.layout.parameters) {
+    if (parameter.averaged) f(weights.values.slice(parameter.range.begin, parameter.range.end));
   }
 }
 
-template <class T>
-void average(const ParameterLayout& layout, const Array& weights, double own_images,
-             Communicator& communicator, std::mutex& weights_mutex) {
+}  // namespace
+
+void average_statistics(const WeightsArena& weights, double own_images, Communicator& communicator,
+                        std::mutex& weights_mutex) {
   std::vector<double> sums;
-  for_averaged<T>(layout, weights,
-                  [&](const T& value) { sums.push_back(static_cast<double>(value) * own_images); });
+  for_averaged(weights, [&](const Array& array) {
+    for (const double value : read_numbers(weights.memory, array)) {
+      sums.push_back(value * own_images);
+    }
+  });
   if (sums.empty()) return;
   sums.push_back(own_images);
   communicator.sum(Array::of<double>(sums));
   const double images = sums.back();
   if (images == 0) return;
+  for (double& sum : sums) sum /= images;
   const std::lock_guard lock(weights_mutex);
   std::size_t next = 0;
-  for_averaged<T>(layout, weights,
-                  [&](T& value) { value = static_cast<T>(sums[next++] / images); });
-}
-
-}  // namespace
-
-void average_statistics(const ParameterLayout& layout, const Array& weights, double own_images,
-                        Communicator& communicator, std::mutex& weights_mutex) {
-  if (layout.dtype == DType::f64) {
-    average<double>(layout, weights, own_images, communicator, weights_mutex);
-  } else {
-    average<float>(layout, weights, own_images, communicator, weights_mutex);
-  }
+  for_averaged(weights, [&](const Array& array) {
+    write_numbers(weights.memory, std::span(sums).subspan(next, array.size), array);
+    next += array.size;
+  });
 }
 
 }  // namespace cputrain

@@ -3,15 +3,23 @@
 #include <mutex>
 
 #include "comm/communicator.h"
+#include "compute/memory.h"
 #include "compute/parameters.h"
 
 namespace cputrain {
+
+/// The weights of a rank, and how and where they lie.
+struct WeightsArena {
+  const ParameterLayout& layout;
+  Array values;
+  Memory& memory;
+};
 
 /// Makes moving statistics (batch normalization's) the same on every rank: their mean, weighted by
 /// the images that each rank trained on since the last call. Collective. With no images at all, or
 /// none of such parameters, nothing changes.
 /// `weights_mutex` is held while the weights change.
-void average_statistics(const ParameterLayout&, const Array& weights, double own_images,
-                        Communicator&, std::mutex& weights_mutex);
+void average_statistics(const WeightsArena&, double own_images, Communicator&,
+                        std::mutex& weights_mutex);
 
 }  // namespace cputrain

@@ -102,8 +102,9 @@ class Epoch {
       result.stopped = step.stop;
       report(record, step, ++result.steps);
     }
-    average_statistics(parts_.program.layout(), parts_.exchange.arenas().weights,
-                       std::exchange(own_images_, 0.0), parts_.communicator, parts_.weights_mutex);
+    average_statistics(
+        {parts_.program.layout(), parts_.exchange.arenas().weights, parts_.backend.memory()},
+        std::exchange(own_images_, 0.0), parts_.communicator, parts_.weights_mutex);
     record.seconds = watch.seconds();
     const auto lost = stolen.part_since_last(), waited = wait.part_since_last();
     record.budget.other = record.seconds - record.budget.known();
@@ -171,8 +172,8 @@ std::optional<TimeToAccuracy> reached(const EpochRecord& record, const TrainOpti
 
 }  // namespace
 
-void check_weights(Communicator& communicator, const Array& weights) {
-  if (all_numbers(weights, communicator)) return;
+void check_weights(Communicator& communicator, Memory& memory, const Array& weights) {
+  if (all_numbers(memory, weights, communicator)) return;
   fail(ExitCode::failed,
        "Invalid weights, terminating training (some are no numbers after the last step, so their "
        "answers mean nothing); try a smaller --lr");

@@ -54,6 +54,6 @@ TrainResult train(const TrainingParts&, const std::optional<Validation>&, const 
 
 /// Collective: Error(failed) on all ranks where some weights of one are not numbers. A network can
 /// hide them from its loss, and the last step's loss is from before its update.
-void check_weights(Communicator&, const Array& weights);
+void check_weights(Communicator&, Memory&, const Array& weights);
 
 }  // namespace cputrain

@@ -2,12 +2,14 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
+#include "tests/support/locked_backend.h"
 
 namespace cputrain::testing {
 
 std::vector<BackendUnderTest> backends_under_test() {
   std::vector<BackendUnderTest> list{
-      {"reference_float", [] { return make_reference_backend(DType::f32); }, 1e-5}};
+      {"reference_float", [] { return make_reference_backend(DType::f32); }, 1e-5},
+      {"locked", [] { return make_locked_backend(make_reference_backend(DType::f32)); }, 1e-5}};
   if (!cpu_backend_available()) return list;
   list.push_back({"cpu_direct", [] { return make_cpu_backend(1, {}); }, 1e-5});
   list.push_back({"cpu_direct_2_threads", [] { return make_cpu_backend(2, {}); }, 1e-5});

@@ -209,8 +209,9 @@ TEST_P(Branches, StatisticsMoveWhenTheWeightsDo) {
   Trial trial(*backend, residual_v2(), {kImages});
   Program& program = trial.program();
   const auto bytes = [&] {
-    const auto now = trial.weights().bytes();
-    return std::vector(now.begin(), now.end());
+    std::vector<std::byte> now(trial.weights().bytes().size());
+    backend->memory().read(trial.weights().data, now);
+    return now;
   };
   const auto before = bytes();
   const Pictures pictures = make_pictures(kImages, kImage, kClasses);

@@ -32,55 +32,57 @@ Graph graph_with_dense() {
 
 bool has_factors(const Parameter& parameter) { return parameter.factors.has_value(); }
 
-struct Lane {
-  std::vector<float> weights, gradients;
-};
-
 /// A leaf program's gradients of the pictures, formed slice by slice.
 class Leaf {
  public:
   Leaf(Backend& backend, const Leaves& leaves, int images)
-      : backend_(backend), leaves_(leaves), arenas_(static_cast<std::size_t>(leaves.lanes)) {
-    program_ = make_leaf_program(
-        backend, graph_with_dense(), {.phase = Phase::train, .micro_batches = {images}}, leaves,
-        [&](const ParameterLayout& layout, int lane) {
-          arenas_[0].weights.resize(layout.arena_size);
-          auto& gradients = arenas_[static_cast<std::size_t>(lane)].gradients;
-          gradients.resize(layout.gradient_size);
-          return Arenas{Array::of<float>(arenas_[0].weights), Array::of<float>(gradients)};
-        });
+      : backend_(backend), gradients_(static_cast<std::size_t>(leaves.lanes)) {
+    program_ = make_leaf_program(backend, graph_with_dense(),
+                                 {.phase = Phase::train, .micro_batches = {images}}, leaves,
+                                 [&](const ParameterLayout& layout, int lane) {
+                                   if (lane == 0) weights_ = zeros(layout.arena_size);
+                                   auto& gradients = gradients_[static_cast<std::size_t>(lane)];
+                                   gradients = zeros(layout.gradient_size);
+                                   return Arenas{weights_.array(), gradients.array()};
+                                 });
+    sum_ = zeros(program_->layout().gradient_size);
   }
 
   /// As if a leaf before had left something where this one writes nothing.
   void poison_products() {
     for (const Parameter& parameter : program_->layout().parameters) {
       if (!parameter.factors) continue;
-      const auto [begin, end] = parameter.range;
-      for (Lane& lane : arenas_) {
-        std::ranges::fill(std::span(lane.gradients).subspan(begin, end - begin), NAN);
+      const std::vector<double> poison(parameter.range.size(), NAN);
+      for (const OwnedArray& lane : gradients_) {
+        write_numbers(backend_.memory(), poison,
+                      lane.array().slice(parameter.range.begin, parameter.range.end));
       }
     }
   }
 
   Program& program() { return *program_; }
-  Array weights() { return Array::of<float>(arenas_[0].weights); }
+  const Array& weights() const { return weights_.array(); }
+  /// Of the last call of gradients().
+  const Array& sum() const { return sum_.array(); }
 
-  std::vector<float> gradients(const MicroBatch& batch, const std::vector<Range>& slices) {
+  std::vector<double> gradients(const MicroBatch& batch, const std::vector<Range>& slices) {
     program_->forward(batch, {Phase::train, 1, 0});
     program_->backward(1.0 / batch.size(), Accumulate::overwrite, [](std::size_t) {});
-    std::vector<float> sum(program_->layout().gradient_size);
-    for (const Range& slice : slices) add_slice(slice, Array::of<float>(sum));
-    return sum;
+    sum_ = zeros(program_->layout().gradient_size);
+    for (const Range& slice : slices) add_slice(slice, sum());
+    return read_numbers(backend_.memory(), sum());
   }
 
  private:
+  OwnedArray zeros(std::size_t count) const { return {backend_.memory(), count, DType::f32}; }
+
   void add_slice(Range slice, const Array& sum) {
     for (const GradientPart& part : parts_of(program_->layout(), slice)) {
       const Array dst = sum.slice(part.range.begin, part.range.end);
       const Range read = part.factored ? part.factored->range : part.range;
       std::vector<Array> terms;
-      for (Lane& lane : arenas_) {
-        terms.push_back(Array::of<float>(lane.gradients).slice(read.begin, read.end));
+      for (const OwnedArray& lane : gradients_) {
+        terms.push_back(lane.array().slice(read.begin, read.end));
       }
       if (part.factored) {
         backend_.add_products(*part.factored->factors, terms, part.of_product(), dst);
@@ -92,8 +94,8 @@ class Leaf {
   }
 
   Backend& backend_;
-  Leaves leaves_;
-  std::vector<Lane> arenas_;
+  OwnedArray weights_, sum_;
+  std::vector<OwnedArray> gradients_;  ///< by lane
   std::unique_ptr<Program> program_;
 };
 
@@ -118,11 +120,11 @@ TEST_P(FactorsOfLeaves, AddUpToTheGradient) {
     for (const auto& image : pictures.images) views.push_back(image.data());
     const MicroBatch batch{views, pictures.labels, pictures.samples};
     leaf.poison_products();
-    std::vector<float> sum = leaf.gradients(batch, {{0, layout.gradient_size}});
+    const std::vector<double> sum = leaf.gradients(batch, {{0, layout.gradient_size}});
     for (std::size_t p = 0; p < layout.parameters.size(); ++p) {
-      EXPECT_LE(relative_distance(leaf.program().to_canonical(p, Array::of<float>(sum)),
-                                  expected.gradients[p]),
-                10 * GetParam().tolerance)
+      EXPECT_LE(
+          relative_distance(leaf.program().to_canonical(p, leaf.sum()), expected.gradients[p]),
+          10 * GetParam().tolerance)
           << layout.parameters[p].name << ", " << images << " images";
     }
     const std::size_t cut = layout.gradient_size / 3 / 16 * 16;

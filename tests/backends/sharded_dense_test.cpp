@@ -17,7 +17,7 @@ namespace {
 
 constexpr Shape kImage{9, 8, 3};
 constexpr int kClasses = 3;
-constexpr float kMark = 7;  // where no gradient is to be written
+constexpr double kMark = 7;  // where no gradient is to be written
 
 /// The first layer reads a blocked map whose last block has filling; two more read one map, so that
 /// one of them adds to the gradient that the other wrote; the last has fewer inputs than ranks.
@@ -74,7 +74,7 @@ std::vector<int> sizes_of(const std::vector<int>& pieces) {
 }
 
 /// Whether other ranks' shards still hold `kMark`.
-bool marks_stay(std::span<const float> gradients, const ParameterLayout& layout,
+bool marks_stay(const std::vector<double>& gradients, const ParameterLayout& layout,
                 const Communicator& comm) {
   std::vector<bool> used(gradients.size(), false);
   for (const Range& range : used_gradients(layout, comm.rank(), comm.size())) {
@@ -104,19 +104,21 @@ class ShardedDenseLayers : public ::testing::TestWithParam<BackendUnderTest> {
       const Shares own = shares_of(pictures, micro_batches, comm.rank(), ranks);
       Trial trial(*backend, sharded_network(units), sizes_of(own.pieces), Phase::train, nullptr,
                   &comm);
-      std::ranges::fill(trial.gradients().as<float>(), kMark);
+      Memory& memory = backend->memory();
+      write_numbers(memory, std::vector<double>(trial.gradients().size, kMark), trial.gradients());
       OfRank outcome;
       outcome.evaluated = trial.evaluate(own.pictures, own.pieces);
       outcome.trained = trial.train(own.pictures, own.pieces, 0, images);
       const ParameterLayout& layout = trial.program().layout();
-      EXPECT_TRUE(marks_stay(trial.gradients().as<float>(), layout, comm));
-      const auto gradients = trial.gradients().as<float>();
+      auto gradients = read_numbers(memory, trial.gradients());
+      EXPECT_TRUE(marks_stay(gradients, layout, comm));
       for (const Parameter& parameter : sharded_parameters(layout)) {
         const Range shard = shard_of(parameter, comm.rank(), ranks);
         for (std::size_t i = parameter.range.begin; i < parameter.range.end; ++i) {
           if (i < shard.begin || i >= shard.end) gradients[i] = 0;
         }
       }
+      write_numbers(memory, gradients, trial.gradients());
       for (std::size_t p = 0; p < layout.parameters.size(); ++p) {
         outcome.trained.gradients[p] = trial.program().to_canonical(p, trial.gradients());
       }

@@ -46,22 +46,13 @@ Pictures make_pictures(int count, Shape image, int classes, std::uint64_t seed) 
   return made;
 }
 
-void Trial::Arena::resize(std::size_t elements, DType dtype) {
-  elements_ = elements;
-  bytes_.assign(elements * size_of(dtype) + 64, std::byte{0});
-}
-
-void* Trial::Arena::data() {
-  const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
-  return bytes_.data() + (64 - address % 64) % 64;
-}
-
 Trial::Trial(Backend& backend, const Graph& graph, std::vector<int> sizes, Phase phase,
              Communicator* synchronise, Communicator* sharing) {
   const auto arenas = [&](const ParameterLayout& layout) {
-    weights_.resize(layout.arena_size, layout.dtype);
-    if (phase == Phase::train) gradients_.resize(layout.gradient_size, layout.dtype);
-    return Arenas{weights_.array(layout.dtype), gradients_.array(layout.dtype)};
+    Memory& memory = backend.memory();
+    weights_ = OwnedArray(memory, layout.arena_size, layout.dtype);
+    if (phase == Phase::train) gradients_ = OwnedArray(memory, layout.gradient_size, layout.dtype);
+    return Arenas{weights_.array(), gradients_.array()};
   };
   program_ = backend.compile(graph, {phase, std::move(sizes), synchronise, {}, sharing}, arenas);
   std::size_t parameter = 0;
@@ -111,6 +102,12 @@ Outcome Trial::train(const Pictures& pictures, const std::vector<int>& pieces, s
 
 Outcome Trial::evaluate(const Pictures& pictures, const std::vector<int>& pieces) {
   return run(pictures, pieces, {Phase::evaluate, kSeed, 0}, total(pieces));
+}
+
+OwnedArray array_of(Backend& backend, std::span<const double> values) {
+  OwnedArray owned(backend.memory(), values.size(), backend.dtype());
+  write_numbers(backend.memory(), values, owned.array());
+  return owned;
 }
 
 double relative_distance(const std::vector<double>& a, const std::vector<double>& b) {

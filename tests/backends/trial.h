@@ -40,26 +40,18 @@ class Trial {
   Outcome evaluate(const Pictures&, const std::vector<int>& pieces);
 
   Program& program() { return *program_; }
-  Array weights() { return weights_.array(program_->layout().dtype); }
-  Array gradients() { return gradients_.array(program_->layout().dtype); }
+  /// In the backend's memory.
+  Array weights() const { return weights_.array(); }
+  Array gradients() const { return gradients_.array(); }
 
  private:
-  /// A cache-line aligned arena.
-  class Arena {
-   public:
-    void resize(std::size_t elements, DType);
-    Array array(DType dtype) { return {data(), elements_, dtype}; }
-
-   private:
-    void* data();
-    std::size_t elements_ = 0;
-    std::vector<std::byte> bytes_;
-  };
-
   Outcome run(const Pictures&, const std::vector<int>& pieces, const Pass&, int batch);
+  OwnedArray weights_, gradients_;
   std::unique_ptr<Program> program_;
-  Arena weights_, gradients_;
 };
+
+/// These numbers in the backend's memory and type.
+OwnedArray array_of(Backend&, std::span<const double> values);
 
 /// |a - b| / |b|, Euclidean; 0 where both are 0.
 double relative_distance(const std::vector<double>& a, const std::vector<double>& b);

@@ -32,23 +32,29 @@ using Parameters = std::tuple<BackendUnderTest, Rule>;
 class Updates : public ::testing::TestWithParam<Parameters> {};
 
 /// Weights after some steps, in slices that do not begin at 0, as a sharded optimizer makes them.
-template <class T>
 std::vector<double> updated(Backend& backend, const UpdateRule& rule, std::size_t size) {
   const RandomStream stream(5, Purpose::noise);
-  std::vector<T> weights(size), gradients(size);
-  std::vector<std::vector<T>> state(kMaxStateArrays, std::vector<T>(size));
-  const auto number = [&](std::size_t i) {
-    return static_cast<T>(unit_float(stream.at(static_cast<std::uint32_t>(i))[0]) - 0.5f);
+  const auto numbers = [&](std::size_t first) {
+    std::vector<double> list;
+    for (std::size_t i = first; i < first + size; ++i) {
+      const float unit = unit_float(stream.at(static_cast<std::uint32_t>(i))[0]) - 0.5f;
+      list.push_back(static_cast<double>(unit));
+    }
+    return list;
   };
-  for (std::size_t i = 0; i < size; ++i) weights[i] = number(i);
+  const OwnedArray weights = array_of(backend, numbers(0));
+  std::vector<OwnedArray> state;
+  for (int s = 0; s < state_arrays(rule); ++s) {
+    state.emplace_back(backend.memory(), size, backend.dtype());
+  }
   for (std::uint64_t step = 0; step < 4; ++step) {
-    for (std::size_t i = 0; i < size; ++i) gradients[i] = number(size * (step + 1) + i);
+    const OwnedArray gradients = array_of(backend, numbers(size * (step + 1)));
     for (const Range range : {Range{0, 16}, Range{16, size}}) {
       UpdateSlice slice;
-      slice.weights = Array::of(std::span(weights)).slice(range.begin, range.end);
-      slice.gradients = Array::of(std::span(gradients)).slice(range.begin, range.end);
-      for (int s = 0; s < state_arrays(rule); ++s) {
-        slice.state[s] = Array::of(std::span(state[s])).slice(range.begin, range.end);
+      slice.weights = weights.array().slice(range.begin, range.end);
+      slice.gradients = gradients.array().slice(range.begin, range.end);
+      for (std::size_t s = 0; s < state.size(); ++s) {
+        slice.state[s] = state[s].array().slice(range.begin, range.end);
       }
       slice.learning_rate = 0.01;
       slice.weight_decay = 0.1;
@@ -56,7 +62,7 @@ std::vector<double> updated(Backend& backend, const UpdateRule& rule, std::size_
       backend.update(rule, slice);
     }
   }
-  return {weights.begin(), weights.end()};
+  return read_numbers(backend.memory(), weights.array());
 }
 
 TEST_P(Updates, AgreeWithPlainLoopsInDouble) {
@@ -64,8 +70,8 @@ TEST_P(Updates, AgreeWithPlainLoopsInDouble) {
   constexpr std::size_t kSize = 40'001;  // enough for several threads
   const auto reference = make_reference_backend(DType::f64);
   const auto backend = under_test.make();
-  const auto expected = updated<double>(*reference, rule.rule, kSize);
-  const auto actual = updated<float>(*backend, rule.rule, kSize);
+  const auto expected = updated(*reference, rule.rule, kSize);
+  const auto actual = updated(*backend, rule.rule, kSize);
   double worst = 0;
   for (std::size_t i = 0; i < kSize; ++i) {
     ASSERT_TRUE(std::isfinite(actual[i]));  // NaN would vanish in a maximum
@@ -79,35 +85,38 @@ using Operation = std::pair<std::string, GradientOperation>;
 class GradientOperations
     : public ::testing::TestWithParam<std::tuple<BackendUnderTest, Operation>> {};
 
-template <class T>
 std::vector<double> changed(Backend& backend, const GradientOperation& operation,
                             std::size_t size) {
   const RandomStream stream(6, Purpose::noise);
-  std::vector<std::vector<T>> arrays(4, std::vector<T>(size));  // weights, gradients, state
-  for (std::size_t a = 0; a < 2; ++a) {
-    for (std::size_t i = 0; i < size; ++i) {
+  std::vector<OwnedArray> arrays;  // weights, gradients, state
+  for (std::size_t a = 0; a < 4; ++a) {
+    std::vector<double> values(size);
+    for (std::size_t i = 0; a < 2 && i < size; ++i) {
       const auto at = static_cast<std::uint32_t>(a * size + i);
-      arrays[a][i] = static_cast<T>(unit_float(stream.at(at)[0]) - 0.5f);
+      values[i] = static_cast<double>(unit_float(stream.at(at)[0]) - 0.5f);
     }
+    arrays.push_back(array_of(backend, values));
   }
   UpdateSlice slice;
-  slice.weights = Array::of(std::span(arrays[0]));
-  slice.gradients = Array::of(std::span(arrays[1]));
-  for (std::size_t i = 0; i < 2; ++i) slice.state[i] = Array::of(std::span(arrays[2 + i]));
+  slice.weights = arrays[0].array();
+  slice.gradients = arrays[1].array();
+  for (std::size_t i = 0; i < 2; ++i) slice.state[i] = arrays[2 + i].array();
   backend.change_gradients(operation, slice);
   slice.step = 1;
   backend.change_gradients(operation, slice);
   std::vector<double> all;
-  for (const auto& array : arrays) all.insert(all.end(), array.begin(), array.end());
+  for (const OwnedArray& array : arrays) {
+    const auto values = read_numbers(backend.memory(), array.array());
+    all.insert(all.end(), values.begin(), values.end());
+  }
   return all;
 }
 
 TEST_P(GradientOperations, AgreeWithPlainLoopsInDouble) {
   const auto& [under_test, operation] = GetParam();
   constexpr std::size_t kSize = 40'001;
-  const auto expected =
-      changed<double>(*make_reference_backend(DType::f64), operation.second, kSize);
-  const auto actual = changed<float>(*under_test.make(), operation.second, kSize);
+  const auto expected = changed(*make_reference_backend(DType::f64), operation.second, kSize);
+  const auto actual = changed(*under_test.make(), operation.second, kSize);
   double worst = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
     ASSERT_TRUE(std::isfinite(actual[i]));
@@ -133,22 +142,22 @@ class SumOfSquares : public ::testing::TestWithParam<BackendUnderTest> {};
 TEST_P(SumOfSquares, IsExactForWholeNumbers) {
   const auto backend = GetParam().make();
   for (const std::size_t size : {0u, 1u, 7u, 4096u, 4097u, 100'003u}) {
-    std::vector<float> values(size);
+    std::vector<double> values(size);
     double expected = 0;
     for (std::size_t i = 0; i < size; ++i) {
-      values[i] = static_cast<float>(static_cast<int>(i * 37 % 199) - 99);
-      expected += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+      values[i] = static_cast<int>(i * 37 % 199) - 99;
+      expected += values[i] * values[i];
     }
-    EXPECT_EQ(backend->sum_of_squares(Array::of(std::span(values))), expected) << size;
+    EXPECT_EQ(backend->sum_of_squares(array_of(*backend, values).array()), expected) << size;
   }
 }
 
 TEST_P(SumOfSquares, DoesNotOverflowAndLetsNothingThatIsNoNumberPass) {
   const auto backend = GetParam().make();
-  std::vector<float> values(5000, 1e30f);
-  EXPECT_NEAR(backend->sum_of_squares(Array::of(std::span(values))) / 5e63, 1, 1e-6);
+  std::vector<double> values(5000, 1e30);
+  EXPECT_NEAR(backend->sum_of_squares(array_of(*backend, values).array()) / 5e63, 1, 1e-6);
   values[4321] = NAN;
-  EXPECT_TRUE(std::isnan(backend->sum_of_squares(Array::of(std::span(values)))));
+  EXPECT_TRUE(std::isnan(backend->sum_of_squares(array_of(*backend, values).array())));
 }
 
 TEST(SumOfSquaresInParallel, HasTheSameBitsAtAnyNumberOfThreads) {

@@ -13,9 +13,12 @@ namespace {
 
 using Variables = Environment;
 
+const CommandLineChoices kUsual{{{"cpu", {"float", "bf16"}}, {"reference", {"float", "double"}}}};
+
 std::variant<Config, HelpText> parse(const std::vector<std::string>& words,
-                                     const Variables& variables = {}) {
-  return parse_command_line(words, variables, {{"cpu", "reference"}});
+                                     const Variables& variables = {},
+                                     const CommandLineChoices& choices = kUsual) {
+  return parse_command_line(words, variables, choices);
 }
 
 Config config_of(const std::vector<std::string>& words, const Variables& variables = {}) {
@@ -23,9 +26,10 @@ Config config_of(const std::vector<std::string>& words, const Variables& variabl
 }
 
 /// The message of a refusal with exit code 2.
-std::string refusal(const std::vector<std::string>& words, const Variables& variables = {}) {
+std::string refusal(const std::vector<std::string>& words, const Variables& variables = {},
+                    const CommandLineChoices& choices = kUsual) {
   try {
-    parse(words, variables);
+    parse(words, variables, choices);
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     return error.what();
@@ -251,6 +255,34 @@ TEST(CommandLine, ReadsRecipes) {
   EXPECT_EQ(config.schedule, Schedule(StepDecay{30, 0.1}));
   EXPECT_EQ(config.lr_scale, RateScale::pow23);
   EXPECT_EQ(config.accumulate, 4);
+}
+
+/// A build without the first of the backends that there are: another one is then the default.
+TEST(CommandLine, BackendsAndTheirPrecisionsComeFromTheList) {
+  const CommandLineChoices choices{
+      {{"cpu", {"float", "bf16"}, false}, {"quick", {"float"}}, {"slow", {"float", "double"}}}};
+  const auto accepted = [&](const std::vector<std::string>& words) {
+    return std::get<Config>(parse(words, {}, choices));
+  };
+  const auto refused = [&](const std::vector<std::string>& words) {
+    return refusal(words, {}, choices);
+  };
+  EXPECT_EQ(accepted({}).backend, "quick");
+  EXPECT_EQ(accepted({"--backend", "slow", "--precision", "double"}).precision, "double");
+  EXPECT_EQ(refused({"--backend", "cpu"}), "--backend cpu: must be one of quick, slow");
+  EXPECT_EQ(refused({"--precision", "double"}), "--precision double needs --backend slow");
+  EXPECT_EQ(refused({"--precision", "bf16"}),
+            "--precision bf16 needs --backend cpu, in a build that has it");
+  const std::string help = std::get<HelpText>(parse({"train", "--help"}, {}, choices)).text;
+  EXPECT_NE(help.find("[quick]"), std::string::npos) << help;
+  EXPECT_EQ(help.find("reference"), std::string::npos) << help;
+
+  EXPECT_EQ(accepted({"sweep"}).sweep.grid.backends, std::vector<std::string>{"quick"});
+  EXPECT_EQ(accepted({"sweep", "--backend", "slow,cuda,cpu"}).sweep.grid.backends,
+            (std::vector<std::string>{"slow", "cuda", "cpu"}));
+  EXPECT_NE(refused({"sweep", "--backend", "reference"})
+                .find("must be different ones of cpu, cuda, quick, slow"),
+            std::string::npos);
 }
 
 TEST(CommandLine, RemembersWhatWasGiven) {

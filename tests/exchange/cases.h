@@ -12,6 +12,8 @@ std::vector<CommCase> ordered_exchange_cases();
 std::vector<CommCase> sharded_exchange_cases();
 /// Sums that send fewer bytes (compression_cases.cpp).
 std::vector<CommCase> compression_cases();
+/// Arenas that do not lie in the host's memory (memory_cases.cpp).
+std::vector<CommCase> memory_cases();
 /// All of them, and those of tests/comm.
 std::vector<CommCase> all_cases();
 

@@ -333,6 +333,10 @@ const std::vector<Way>& ways() {
       {"ordered", "auto", Overlap::none, 1},
       {"automatic_topk", "auto", Overlap::none, 0, "topk:1"},
       {"slices_topk", "hierarchical+tree", Overlap::thread, 0, "topk:1"},
+      {"locked_automatic", "auto", Overlap::none, 0, "none", true},
+      {"locked_mpi", "mpi", Overlap::none, 0, "none", true},
+      {"locked_ring_overlapped", "ring", Overlap::thread, 0, "none", true},
+      {"locked_topk", "auto", Overlap::thread, 0, "topk:1", true},
   };
   return list;
 }

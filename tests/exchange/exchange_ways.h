@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "exchange/make_exchange.h"
+#include "tests/support/locked_exchange.h"
 
 /// What the cases of exchange_cases.cpp are made of: layouts, ways to exchange, gradients.
 namespace cputrain {
@@ -38,11 +39,28 @@ struct Way {
   Overlap overlap = Overlap::none;
   int lanes = 0;  ///< above 0: sums in the order of leaves
   std::string compression = "none";
+  bool locked = false;  ///< arenas that the host cannot touch while an exchange is at work
 
   std::unique_ptr<GradientExchange> make(Communicator& comm, const ParameterLayout& layout,
                                          std::size_t bucket_bytes) const {
-    ExchangeParts parts{comm, layout, bucket_bytes, overlap, {}, sum_plainly, lanes};
-    parts.compression = parse_compression(compression);
+    if (locked) {
+      return std::make_unique<LockedExchange>(
+          [&](Memory& memory) { return make_in(memory, comm, layout, bucket_bytes); });
+    }
+    return make_in(host_memory(), comm, layout, bucket_bytes);
+  }
+
+ private:
+  std::unique_ptr<GradientExchange> make_in(Memory& memory, Communicator& comm,
+                                            const ParameterLayout& layout,
+                                            std::size_t bucket_bytes) const {
+    ExchangeParts parts{.communicator = comm,
+                        .layout = layout,
+                        .bucket_bytes = bucket_bytes,
+                        .overlap = overlap,
+                        .lanes = lanes,
+                        .compression = parse_compression(compression),
+                        .memory = memory};
     return make_exchange(parts, parse_allreduce(allreduce)).exchange;
   }
 };

@@ -34,12 +34,16 @@ Start varied_start(std::uint64_t seed) {
 Replica::Replica(Backend& backend, const Graph& graph, const Start& start,
                  std::vector<int> micro_batches)
     : backend_(backend), micro_batches_(std::move(micro_batches)), communicator_(make_solo()) {
-  program_ =
-      backend_.compile(graph, {.phase = Phase::train, .micro_batches = micro_batches_},
-                       [&](const ParameterLayout& layout) {
-                         exchange_ = make_exchange({*communicator_, layout, 1 << 20}, {}).exchange;
-                         return exchange_->arenas();
-                       });
+  program_ = backend_.compile(graph, {.phase = Phase::train, .micro_batches = micro_batches_},
+                              [&](const ParameterLayout& layout) {
+                                exchange_ = make_exchange({.communicator = *communicator_,
+                                                           .layout = layout,
+                                                           .bucket_bytes = 1 << 20,
+                                                           .memory = backend.memory()},
+                                                          {})
+                                                .exchange;
+                                return exchange_->arenas();
+                              });
   set_start(*program_, graph, start, exchange_->arenas().weights);
 }
 
@@ -64,8 +68,9 @@ Tally Replica::step(const Pictures& pictures, const Update* rule, int step) {
 
 void Replica::update(const Update& rule, int step, Range range) {
   const std::size_t elements = program_->layout().gradient_size;
-  state_.resize(static_cast<std::size_t>(state_arrays(rule.rule)),
-                std::vector<double>(elements, 0.0));
+  while (std::ssize(state_) < state_arrays(rule.rule)) {
+    state_.emplace_back(backend_.memory(), elements, backend_.dtype());
+  }
   const auto [weights, gradients] = exchange_->arenas();
   UpdateSlice slice{.weights = weights.slice(range.begin, range.end),
                     .gradients = gradients.slice(range.begin, range.end),
@@ -74,8 +79,8 @@ void Replica::update(const Update& rule, int step, Range range) {
                     .weight_decay = 0,
                     .step = static_cast<std::uint64_t>(step)};
   for (int i = 0; i < state_arrays(rule.rule); ++i) {
-    const Array whole{state_[i].data(), elements, backend_.dtype()};
-    slice.state[i] = whole.slice(range.begin, range.end);
+    const auto number = static_cast<std::size_t>(i);
+    slice.state[number] = state_[number].array().slice(range.begin, range.end);
   }
   backend_.update(rule.rule, slice);
 }
@@ -91,15 +96,13 @@ std::vector<double> Replica::gradients(std::size_t parameter) const {
 Evaluator::Evaluator(Backend& backend, const Graph& graph, const Start& start,
                      std::vector<int> sizes, Phase phase)
     : phase_(phase) {
-  Array weights;
-  program_ = backend.compile(
-      graph, {.phase = phase, .micro_batches = std::move(sizes)},
-      [&](const ParameterLayout& layout) {
-        memory_ = std::make_unique<Pages>(layout.arena_size * size_of(layout.dtype));
-        weights = {memory_->bytes().data(), layout.arena_size, layout.dtype};
-        return Arenas{weights, {}};
-      });
-  set_start(*program_, graph, start, weights);
+  program_ = backend.compile(graph, {.phase = phase, .micro_batches = std::move(sizes)},
+                             [&](const ParameterLayout& layout) {
+                               weights_ =
+                                   OwnedArray(backend.memory(), layout.arena_size, layout.dtype);
+                               return Arenas{weights_.array(), {}};
+                             });
+  set_start(*program_, graph, start, weights_.array());
 }
 
 }  // namespace cputrain::golden

@@ -7,7 +7,6 @@
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "exchange/exchange.h"
-#include "system/pages.h"
 #include "tests/golden/numbers.h"
 
 namespace cputrain::golden {
@@ -50,7 +49,7 @@ class Replica {
   std::unique_ptr<Communicator> communicator_;
   std::unique_ptr<GradientExchange> exchange_;
   std::unique_ptr<Program> program_;
-  std::vector<std::vector<double>> state_;  ///< a double an element: room for either precision
+  std::vector<OwnedArray> state_;
 };
 
 /// A network with its first weights that only runs forward, in evaluation or in training mode.
@@ -63,7 +62,7 @@ class Evaluator {
 
  private:
   Phase phase_;
-  std::unique_ptr<Pages> memory_;
+  OwnedArray weights_;
   std::unique_ptr<Program> program_;
 };
 

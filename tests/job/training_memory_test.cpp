@@ -36,6 +36,23 @@ TEST(TrainingMemory, WhatIsNotKnownIsNoReason) {
   EXPECT_EQ(least_available(memory.rooms), std::nullopt);
 }
 
+/// All but batches in flight, 3, and what the process holds, 7, lies in the backends' own memory.
+TEST(TrainingMemory, WhatLiesInABackendsMemoryIsNoneOfTheNodes) {
+  TrainingMemory memory = two_nodes(1006, 1003);
+  for (RankMemory& rank : memory.ranks) rank.elsewhere = 97;
+  memory.ranks[2].elsewhere = 96;
+  EXPECT_EQ(memory.needed(memory.rooms[0]), 1007u);
+  EXPECT_EQ(memory.needed(memory.rooms[1]), 1003u);
+  EXPECT_EQ(memory.ranks[0].total(), 107u);
+  EXPECT_EQ(memory.too_small()->host, "a");
+  EXPECT_EQ(memory.elsewhere(memory.rooms[0]), 97u);
+  EXPECT_EQ(memory.too_small_elsewhere(), nullptr);  // nobody knows how much there is
+  memory.rooms[0].backend_available = memory.rooms[1].backend_available = 97;
+  EXPECT_EQ(memory.too_small_elsewhere(), nullptr);
+  memory.rooms[1].backend_available = 96;
+  EXPECT_EQ(memory.too_small_elsewhere()->host, "b");
+}
+
 TEST(TrainingMemory, RanksThatFit) {
   TrainingMemory memory = two_nodes(1350, 999);
   EXPECT_EQ(ranks_that_fit(memory, memory.rooms[0]), 3);  // 350 / 100

@@ -5,6 +5,7 @@
 #include "datasets/datasets.h"
 #include "exchange/make_exchange.h"
 #include "model/rewrite.h"
+#include "tests/support/locked_backend.h"
 #include "train/weights.h"
 
 namespace cputrain {
@@ -58,7 +59,8 @@ MadeResult train_made(Communicator& communicator, const MadeOptions& options) {
                        options.plan);
   const BatchPlan val_plan(options.validation, 2 * static_cast<std::size_t>(size), 2, rank, size);
 
-  const auto backend = make_reference_backend(DType::f64);
+  auto backend = make_reference_backend(DType::f64);
+  if (options.locked) backend = make_locked_backend(std::move(backend));
   const std::vector<std::string> large{"dense"};
   const Graph graph =
       options.sharded ? with_sharded_dense(network(options), large) : network(options);
@@ -71,8 +73,13 @@ MadeResult train_made(Communicator& communicator, const MadeOptions& options) {
                                {},
                                options.sharded ? &communicator : nullptr};
   const auto program = backend->compile(graph, compile, [&](const ParameterLayout& layout) {
-    exchange =
-        make_exchange({communicator, layout, options.bucket_bytes}, options.allreduce).exchange;
+    exchange = make_exchange({.communicator = communicator,
+                              .layout = layout,
+                              .bucket_bytes = options.bucket_bytes,
+                              .compression = options.compression,
+                              .memory = backend->memory()},
+                             options.allreduce)
+                   .exchange;
     return exchange->arenas();
   });
   if (rank == 0) initialise_weights(graph, *program, 4, exchange->arenas().weights);
@@ -93,6 +100,7 @@ MadeResult train_made(Communicator& communicator, const MadeOptions& options) {
              weights_mutex, timeline},
             val, options.train, options.recorder ? *options.recorder : made.recorder, options.stop);
   const Array weights = exchange->arenas().weights;
+  check_weights(communicator, backend->memory(), weights);
   made.weights_hash = weights_hash(*program, weights);
   for (std::size_t p = 0; p < program->layout().parameters.size(); ++p) {
     const auto values = program->to_canonical(p, weights);

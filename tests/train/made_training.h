@@ -8,6 +8,7 @@
 
 #include "comm/allreduce_choice.h"
 #include "comm/communicator.h"
+#include "exchange/compression/compression.h"
 #include "logging/reporter.h"
 #include "train/trainer.h"
 
@@ -33,6 +34,8 @@ struct MadeOptions {
   float dropout = 0.5f;
   float l2 = 0;             ///< of the first dense layer
   bool batch_norm = false;  ///< after the convolution, synchronised: give micro_batch the share
+  bool locked = false;      ///< arrays lie in a memory that the host cannot touch
+  Compression compression{};
   PlanOptions plan{};
   OptimizerOptions optimizer{RmsProp{}};
   LearningRateOptions rate{.base = 0.01};

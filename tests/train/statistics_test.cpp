@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backends/threads/threads_communicator.h"
+#include "tests/support/locked_backend.h"
 
 namespace cputrain {
 namespace {
@@ -21,19 +22,29 @@ ParameterLayout layout() {
   return layout;
 }
 
-TEST(AverageStatistics, WeighsRanksByTheirImages) {
+/// In the host's memory or another.
+void expect_weighed_by_images(Memory& memory, Communicator& communicator) {
   constexpr double kImages[] = {5, 0, 3};
-  run_ranks(3, [&](Communicator& communicator) {
-    const int rank = communicator.rank();
-    std::mutex mutex;
-    std::vector<double> weights(24, 7.0 + rank);
-    weights[8] = 10.0 * rank;  // 0, 10, 20
-    weights[9] = 1.0 / 3;
-    average_statistics(layout(), Array::of<double>(weights), kImages[rank], communicator, mutex);
-    EXPECT_DOUBLE_EQ(weights[8], (5 * 0.0 + 0 * 10.0 + 3 * 20.0) / 8);
-    EXPECT_NEAR(weights[9], 1.0 / 3, 1e-16);
-    EXPECT_EQ(weights[0], 7.0 + rank);   // learnt
-    EXPECT_EQ(weights[16], 7.0 + rank);  // frozen
+  const int rank = communicator.rank();
+  const OwnedArray array(memory, 24, DType::f64);
+  std::vector<double> weights(24, 7.0 + rank);
+  weights[8] = 10.0 * rank;  // 0, 10, 20
+  weights[9] = 1.0 / 3;
+  write_numbers(memory, weights, array.array());
+  std::mutex mutex;
+  average_statistics({layout(), array.array(), memory}, kImages[rank], communicator, mutex);
+  weights = read_numbers(memory, array.array());
+  EXPECT_DOUBLE_EQ(weights[8], (5 * 0.0 + 0 * 10.0 + 3 * 20.0) / 8);
+  EXPECT_NEAR(weights[9], 1.0 / 3, 1e-16);
+  EXPECT_EQ(weights[0], 7.0 + rank);   // learnt
+  EXPECT_EQ(weights[16], 7.0 + rank);  // frozen
+}
+
+TEST(AverageStatistics, WeighsRanksByTheirImages) {
+  run_ranks(3, [](Communicator& communicator) {
+    LockedMemory locked;
+    expect_weighed_by_images(host_memory(), communicator);
+    expect_weighed_by_images(locked, communicator);
   });
 }
 
@@ -41,7 +52,8 @@ TEST(AverageStatistics, WithoutImagesNothingChanges) {
   run_ranks(2, [&](Communicator& communicator) {
     std::vector<double> weights(24, 1.0 + communicator.rank());
     std::mutex mutex;
-    average_statistics(layout(), Array::of<double>(weights), 0, communicator, mutex);
+    average_statistics({layout(), Array::of<double>(weights), host_memory()}, 0, communicator,
+                       mutex);
     EXPECT_EQ(weights[8], 1.0 + communicator.rank());
   });
 }

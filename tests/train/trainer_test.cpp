@@ -8,6 +8,7 @@
 #include "backends/threads/threads_communicator.h"
 #include "comm/solo.h"
 #include "core/error.h"
+#include "tests/support/locked_backend.h"
 #include "tests/train/made_training.h"
 
 namespace cputrain {
@@ -136,12 +137,24 @@ TEST(Trainer, AllRanksEndAtAValidationLossThatIsNoNumber) {
 TEST(Trainer, AllRanksEndAtWeightsOfOneThatAreNoNumbers) {
   run_ranks(3, [](Communicator& communicator) {
     std::vector<float> weights(100, 1.0f);
-    check_weights(communicator, Array::of<float>(weights));
+    check_weights(communicator, host_memory(), Array::of<float>(weights));
     if (communicator.rank() == 2) weights[99] = -HUGE_VALF;
-    expect_end([&] { check_weights(communicator, Array::of<float>(weights)); }, "Invalid weights");
+    expect_end([&] { check_weights(communicator, host_memory(), Array::of<float>(weights)); },
+               "Invalid weights");
+    LockedMemory locked;
+    const OwnedArray array(locked, weights.size(), DType::f32);
+    locked.write(std::as_bytes(std::span<const float>(weights)), array.array().data);
+    expect_end([&] { check_weights(communicator, locked, array.array()); }, "Invalid weights");
     std::vector<double> doubles{1e-320, -1e308, communicator.rank() == 0 ? std::nan("") : 0};
-    expect_end([&] { check_weights(communicator, Array::of<double>(doubles)); }, "Invalid weights");
+    expect_end([&] { check_weights(communicator, host_memory(), Array::of<double>(doubles)); },
+               "Invalid weights");
   });
+}
+
+TEST(Trainer, SeesNumbersThatTheHostCannotTouch) {
+  MadeOptions options;
+  options.locked = true;
+  EXPECT_EQ(made_alone(options).weights_hash, made_alone({}).weights_hash);
 }
 
 TEST(Trainer, TellsTheRateOfEachStep) {

@@ -91,9 +91,10 @@ Json figures_json(const std::vector<AllreduceFigure>& figures) {
 
 int run_bench_allreduce(const Config& config, const Services& services) {
   const Session session = start_session(config, services);
-  const auto sum = [&](std::span<const Array> src, const Array& dst) {
-    session.backend->sum(src, dst);
-  };
+  SumArrays sum = sum_plainly;
+  if (session.backend->memory().is_host()) {
+    sum = [&](std::span<const Array> src, const Array& dst) { session.backend->sum(src, dst); };
+  }
   AllreduceBench bench(*session.communicator, config.bytes, sum);
   const double before = measure_together(session).triad_gbs;
   const std::vector<AllreduceFigure> figures = bench.run(config.repeats());

@@ -55,6 +55,7 @@ Json memory_json(const Session& session, const TrainingMemory& memory) {
                      {"batches_in_flight", rank.batches},
                      {"process", rank.process},
                      {"total", rank.total()}});
+    if (rank.elsewhere > 0) ranks.back()["backend_memory"] = rank.elsewhere;
   }
   for (const NodeRoom& room : memory.rooms) {
     Json node{{"host", room.host},
@@ -64,6 +65,7 @@ Json memory_json(const Session& session, const TrainingMemory& memory) {
               {"weights", memory.shared.weights},
               {"total", memory.in_all(room)}};
     node["available"] = room.available ? Json(*room.available) : Json(nullptr);
+    if (room.backend_available) node["backend_memory_available"] = *room.backend_available;
     nodes.push_back(std::move(node));
   }
   return {{"ranks", ranks}, {"nodes", nodes}};
@@ -98,7 +100,9 @@ std::string parts_text(const RankMemory& rank) {
   add("workspace", rank.workspace);
   add("batches in flight", rank.batches);
   add("the process itself", rank.process);
-  return "(" + join(parts, ", ") + ")";
+  const std::string text = "(" + join(parts, ", ") + ")";
+  if (rank.elsewhere == 0) return text;
+  return text + ", of which " + in_bytes(rank.elsewhere) + " in the backend's memory";
 }
 
 /// One line for ranks that need the same, to the digits that are shown.

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
+#include "exchange/broadcast_array.h"
 #include "job/evaluation_part.h"
 #include "job/session/decode_images.h"
 #include "job/session/inference.h"
@@ -56,7 +57,7 @@ Evaluation evaluate_images(const Config& config, const Session& session,
                        micro_batch, communicator.rank(), ranks);
   const Inference inference = make_inference(session, model.graph, plan.sizes());
   if (session.leads()) load_to_use(config.weights, inference);
-  communicator.broadcast(inference.weights.bytes(), 0);
+  broadcast_array(communicator, session.backend->memory(), inference.weights(), 0);
   const auto batches = session.services.data.batches(data.validation, plan, {.shuffle = false});
 
   AnswerCounts counts(model.classes.size());
@@ -69,7 +70,7 @@ Evaluation evaluate_images(const Config& config, const Session& session,
                            if (progress && done < plan.samples()) progress(done, plan.samples());
                          });
   if (progress) progress(plan.samples(), plan.samples());
-  add_loss_of_weights(tally, *session.backend, inference.program->layout(), inference.weights,
+  add_loss_of_weights(tally, *session.backend, inference.program->layout(), inference.weights(),
                       communicator);
   counts.sum(communicator);
   return {tally, std::move(counts), data.bad.size()};

@@ -255,11 +255,11 @@ void add_training_flags(Flags& f, Config& c) {
 
 namespace {
 
-void add_precision_flag(Flags& f, Config& c) {
+void add_precision_flag(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.choice("precision", {"float", "bf16", "double"},
            "bf16: convolutions may multiply 16-bit brain floats, in training where that measures "
-           "faster; sums and weights stay float (CPUs with AVX512-BF16); double: reference backend "
-           "only [float]",
+           "faster; sums and weights stay float (CPUs with AVX512-BF16); double: " +
+               join(choices.backends_with("double"), " or ") + " backend only [float]",
            [&c](const std::string& name) { c.precision = name; });
 }
 
@@ -273,9 +273,10 @@ void add_bind_flag(Flags& f, Config& c) {
 
 void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.group("Machine");
-  f.choice("backend", choices.backends, "what computes [" + choices.backends.front() + "]",
+  const auto names = choices.backend_names();
+  f.choice("backend", names, "what computes [" + names.front() + "]",
            [&c](const std::string& name) { c.backend = name; });
-  add_precision_flag(f, c);
+  add_precision_flag(f, c, choices);
   f.whole("threads", c.threads, 1, 4096, "of each rank [the cores it was given]");
   add_bind_flag(f, c);
 }
@@ -291,7 +292,7 @@ namespace {
 void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   if (c.command == "sweep") {  // whose grid has the rest of them
     f.group("Machine");
-    add_precision_flag(f, c);
+    add_precision_flag(f, c, choices);
     add_bind_flag(f, c);
   } else {
     add_processor_flags(f, c, choices);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "cells/cells.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "sweep/grid_limits.h"
@@ -13,25 +14,33 @@
 namespace cputrain {
 namespace {
 
-/// Words of the table's columns. What this build lacks becomes a column of n/a.
-void set_backends(Config& c, const std::vector<std::string>& here, const std::string& text) {
-  std::vector<std::string> known{"cpu", "cuda", "reference"};
-  known.insert(known.end(), here.begin(), here.end());
+/// Names that the table's columns may have: backends, those that this build lacks included, and
+/// devices for which there is no backend yet.
+std::vector<std::string> column_names(const CommandLineChoices& choices) {
+  std::set<std::string> names(kDeviceColumns.begin(), kDeviceColumns.end());
+  for (const BackendChoice& backend : choices.backends) names.insert(backend.name);
+  return {names.begin(), names.end()};
+}
+
+/// What this build lacks becomes a column of n/a.
+void set_backends(Config& c, const std::vector<std::string>& known, const std::string& text) {
   c.sweep.grid.backends = split(text, ',');
   std::set<std::string> seen;
   for (const std::string& name : c.sweep.grid.backends) {
     if (std::ranges::find(known, name) != known.end() && seen.insert(name).second) continue;
-    fail(ExitCode::usage,
-         fmt::format("--backend {}: must be different ones of cpu, cuda, reference, with one comma "
-                     "between each two{}",
-                     text, did_you_mean(name, known)));
+    fail(
+        ExitCode::usage,
+        fmt::format("--backend {}: must be different ones of {}, with one comma between each two{}",
+                    text, join(known, ", "), did_you_mean(name, known)));
   }
 }
 
 }  // namespace
 
 void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
-  c.sweep.grid.backends = {choices.backends.front()};
+  const std::string usual = choices.backend_names().front();
+  const std::vector<std::string> columns = column_names(choices);
+  c.sweep.grid.backends = {usual};
   f.group("Grid");
   f.wholes("np", c.sweep.grid.cpus, 1, kMostColumn,
            "CPUs of each column [1, 2, 4, ... up to those here]");
@@ -43,8 +52,8 @@ void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.wholes("batch-per-rank", c.sweep.grid.batches_per_rank, 1, 16'777'216,
            "images in a step of each rank, for weak scaling; beside --batch or instead of it");
   f.parsed("backend", "NAME,...",
-           "cpu, cuda, reference; what this build lacks is n/a [" + choices.backends.front() + "]",
-           [&c, here = choices.backends](const std::string& text) { set_backends(c, here, text); });
+           join(columns, ", ") + "; what this build lacks is n/a [" + usual + "]",
+           [&c, columns](const std::string& text) { set_backends(c, columns, text); });
   f.group("Measurement");
   f.whole("repeat", c.repeat, 1, 1000,
           "trainings of each cell that count; the table has their median [3]");

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "system/pages.h"
 #include "system/tell.h"
 #include "train/weights.h"
 
@@ -11,9 +10,8 @@ namespace cputrain {
 Inference make_inference(const Session& session, const Graph& graph, std::vector<int> sizes) {
   Inference inference;
   const auto arenas = [&](const ParameterLayout& layout) {
-    inference.memory = std::make_unique<Pages>(layout.arena_size * size_of(layout.dtype));
-    inference.weights = {inference.memory->bytes().data(), layout.arena_size, layout.dtype};
-    return Arenas{inference.weights, {}};
+    inference.memory = OwnedArray(session.backend->memory(), layout.arena_size, layout.dtype);
+    return Arenas{inference.weights(), {}};
   };
   inference.program = session.backend->compile(graph, {Phase::evaluate, std::move(sizes)}, arenas);
   return inference;
@@ -21,7 +19,7 @@ Inference make_inference(const Session& session, const Graph& graph, std::vector
 
 void load_to_use(const std::string& file, const Inference& inference) {
   const Program& program = *inference.program;
-  const LoadedWeights loaded = load_weights(safetensors::File(file), program, inference.weights);
+  const LoadedWeights loaded = load_weights(safetensors::File(file), program, inference.weights());
   if (loaded.no_numbers.empty()) return;
   tell("warning: " + no_numbers_text(file, loaded.no_numbers, program.layout().parameters.size()));
 }

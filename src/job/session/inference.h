@@ -8,11 +8,12 @@
 
 namespace cputrain {
 
-/// A program for evaluation only, with its weights (zeros at first) in memory of this process.
+/// A program for evaluation only, with its weights (zeros at first) in the backend's memory.
 struct Inference {
-  std::unique_ptr<SharedBlock> memory;
-  Array weights;
+  OwnedArray memory;
   std::unique_ptr<Program> program;
+
+  const Array& weights() const { return memory.array(); }
 };
 
 Inference make_inference(const Session&, const Graph&, std::vector<int> sizes);

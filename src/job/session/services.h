@@ -24,6 +24,13 @@ struct BackendRequest {
   KernelChoice kernels{};
 };
 
+/// A backend that --backend may name.
+struct BackendChoice {
+  std::string name;
+  std::vector<std::string> precisions;  ///< that --precision may ask it for
+  bool built = true;                    ///< this build has it
+};
+
 /// What main() built the program from. Commands know these functions and no concrete type.
 struct Services {
   std::vector<std::string> backends;  ///< names that this build has, the default first

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/array.h"
+#include "core/hash.h"
+#include "system/shared_block.h"
+
+namespace cputrain {
+
+/// Where the arrays of a backend lie: weights, gradients, optimizer state, all that its kernels
+/// read and write. Unless is_host() says so, the host may touch them through these calls alone:
+/// their addresses mean something to the backend only. Calls may come from any thread. They see
+/// what the backend's calls before them computed, and are done when they return.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+
+  /// Zeros, on a 64-byte boundary, which are freed with the block. Error(internal) where there is
+  /// no room.
+  virtual std::unique_ptr<SharedBlock> allocate(std::size_t bytes) = 0;
+  /// To the host. `src` may be anywhere within a block, as may the other addresses.
+  virtual void read(const void* src, std::span<std::byte> dst) = 0;
+  /// From the host.
+  virtual void write(std::span<const std::byte> src, void* dst) = 0;
+  /// Between two places of this memory that do not overlap.
+  virtual void copy(const void* src, void* dst, std::size_t bytes) = 0;
+  /// Whether it is memory of this process, so that code of the host may use the arrays as they are
+  /// and the ranks of a node may share them.
+  virtual bool is_host() const = 0;
+  /// Bytes that this rank can still get of a memory that is not the host's, its part where several
+  /// ranks have one device; nothing where nobody knows. (The host's: system/available_memory.h.)
+  virtual std::optional<std::size_t> available() const = 0;
+};
+
+/// Pages of this process, and memcpy. It has no state, so that one serves all.
+Memory& host_memory();
+
+/// An array in a memory, which is freed with the object.
+class OwnedArray {
+ public:
+  OwnedArray() = default;  ///< of nothing
+  OwnedArray(Memory&, std::size_t elements, DType);
+
+  const Array& array() const { return array_; }
+  std::size_t bytes() const { return array_.size * size_of(array_.dtype); }
+
+ private:
+  std::unique_ptr<SharedBlock> block_;
+  Array array_;
+};
+
+/// Calls look(piece) for the whole of an array, piece by piece in order, each of them for the host
+/// to read: the array itself at once where it lies there, else copies that last for the call.
+void read_in_pieces(Memory&, const Array&, const std::function<void(const Array& piece)>& look);
+
+/// Elements of the pieces in which an array goes to the host and back: large enough for the way to
+/// cost no more than the bytes.
+std::size_t piece_elements(DType);
+
+/// Adds an array's bytes to a hash.
+void add_to_hash(Fnv1a&, Memory&, const Array&);
+/// The hash of an array's bytes alone.
+std::uint64_t hash_of(Memory&, const Array&);
+
+/// A few numbers, whatever their type.
+std::vector<double> read_numbers(Memory&, const Array& src);
+/// `src` is as long as `dst`; what is kept as float is rounded.
+void write_numbers(Memory&, std::span<const double> src, const Array& dst);
+
+}  // namespace cputrain

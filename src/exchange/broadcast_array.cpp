@@ -1,0 +1,20 @@
+#include "exchange/broadcast_array.h"
+
+#include <algorithm>
+
+namespace cputrain {
+
+void broadcast_array(Communicator& communicator, Memory& memory, const Array& array, int root) {
+  if (memory.is_host()) return communicator.broadcast(array.bytes(), root);
+  const OwnedArray staged(host_memory(), std::min(array.size, piece_elements(array.dtype)),
+                          array.dtype);
+  for (std::size_t begin = 0; begin < array.size; begin += staged.array().size) {
+    const Array part = array.slice(begin, std::min(array.size, begin + staged.array().size));
+    const Array piece = staged.array().slice(0, part.size);
+    if (communicator.rank() == root) memory.read(part.data, piece.bytes());
+    communicator.broadcast(piece.bytes(), root);
+    if (communicator.rank() != root) memory.write(piece.bytes(), part.data);
+  }
+}
+
+}  // namespace cputrain

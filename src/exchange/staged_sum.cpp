@@ -1,0 +1,36 @@
+#include "exchange/staged_sum.h"
+
+#include <utility>
+
+namespace cputrain {
+namespace {
+
+class StagedSum final : public GradientSum {
+ public:
+  StagedSum(Memory& memory, std::size_t most, DType dtype, std::unique_ptr<GradientSum> on_host)
+      : memory_(memory), buffer_(host_memory(), most, dtype), on_host_(std::move(on_host)) {}
+
+  void sum(Range range, const Array& gradients) override {
+    const Array staged = buffer_.array().slice(0, gradients.size);
+    memory_.read(gradients.data, staged.bytes());
+    on_host_->sum(range, staged);
+    memory_.write(staged.bytes(), gradients.data);
+  }
+  double volume(Range range) const override { return on_host_->volume(range); }
+  std::size_t memory() const override { return buffer_.bytes() + on_host_->memory(); }
+  std::string name() const override { return on_host_->name(); }
+
+ private:
+  Memory& memory_;
+  OwnedArray buffer_;  ///< of the host
+  std::unique_ptr<GradientSum> on_host_;
+};
+
+}  // namespace
+
+std::unique_ptr<GradientSum> make_staged_sum(Memory& memory, std::size_t most, DType dtype,
+                                             std::unique_ptr<GradientSum> on_host) {
+  return std::make_unique<StagedSum>(memory, most, dtype, std::move(on_host));
+}
+
+}  // namespace cputrain

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <memory>
+
+#include "compute/memory.h"
+#include "exchange/gradient_sum.h"
+
+namespace cputrain {
+
+/// Any sum, for gradients that do not lie in the host's memory: algorithms and compression add up
+/// on the host and send from there, so each range goes there and comes back. Its buffer holds
+/// `most` elements, the longest range.
+std::unique_ptr<GradientSum> make_staged_sum(Memory&, std::size_t most, DType,
+                                             std::unique_ptr<GradientSum> on_host);
+
+}  // namespace cputrain

@@ -1,0 +1,185 @@
+#include "job/memory_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/error.h"
+#include "core/text.h"
+
+namespace cputrain {
+namespace {
+
+std::string bytes_text_of(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
+
+/// Where arenas lie in a backend's own memory: each rank has both.
+void check_arenas_elsewhere(const std::vector<NodeRoom>& rooms, const ParameterLayout& layout) {
+  const std::size_t least = (layout.arena_size + layout.gradient_size) * size_of(layout.dtype);
+  for (const NodeRoom& room : rooms) {
+    if (!room.backend_available || least <= *room.backend_available) continue;
+    fail(ExitCode::usage,
+         fmt::format("weights and gradients alone need {} of the backend's memory on host {} (each "
+                     "rank), {} are available; use a smaller --image-size or another --model",
+                     bytes_text_of(least), room.host, bytes_text_of(*room.backend_available)));
+  }
+}
+
+/// Weights once a node and gradients once a rank, but for other ranks' shards.
+void check_arenas_here(const std::vector<NodeRoom>& rooms, const ParameterLayout& layout,
+                       int lanes) {
+  const std::size_t size = size_of(layout.dtype);
+  for (const NodeRoom& room : rooms) {
+    std::size_t elements = layout.arena_size;
+    const auto ranks = static_cast<int>(room.ranks.size());
+    for (int local = 0; local < ranks; ++local) {
+      for (const Range& range : used_gradients(layout, local, ranks)) {
+        elements += range.size() * static_cast<std::size_t>(lanes);
+      }
+    }
+    const std::size_t least = elements * size;
+    if (!room.available || least <= *room.available) continue;
+    fail(ExitCode::usage,
+         fmt::format("weights and gradients alone need {} of memory on host {} ({} rank{}), {} are "
+                     "available; use a smaller --image-size, another --model, fewer ranks a node{}",
+                     bytes_text_of(least), room.host, room.ranks.size(),
+                     room.ranks.size() == 1 ? "" : "s", bytes_text_of(*room.available),
+                     lanes > 1 ? " or fewer --threads" : ""));
+  }
+}
+
+/// Bytes of activations with so many images at once, of which nothing is touched; nothing where the
+/// backend has no room to try.
+std::optional<std::size_t> workspace_with(const Session& session, const TrainingPlan& plan,
+                                          int images) {
+  OwnedArray weights, gradients;
+  const auto arenas = [&](const ParameterLayout& layout) {
+    weights = OwnedArray(session.backend->memory(), layout.arena_size, layout.dtype);
+    gradients = OwnedArray(session.backend->memory(), layout.gradient_size, layout.dtype);
+    return Arenas{weights.array(), gradients.array()};
+  };
+  Communicator* synchronise = plan.spec.flags.sync_bn ? session.communicator.get() : nullptr;
+  try {
+    return session.backend->compile(plan.graph, {Phase::train, {images}, synchronise}, arenas)
+        ->workspace_bytes();
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::internal) throw;
+    return std::nullopt;
+  }
+}
+
+/// Bytes that a rank of a node can have for activations and for images in flight.
+struct ActivationRoom {
+  std::size_t here, elsewhere;  ///< of the host, and of a backend's memory that is another
+  std::size_t batches;          ///< in flight, as compiled: of the host
+};
+
+/// Nothing where the rest alone takes all.
+std::optional<ActivationRoom> activation_room(const TrainingMemory& memory, const NodeRoom& room) {
+  constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
+  std::size_t others = memory.needed(room), batches = 0, others_elsewhere = 0;
+  for (const int rank : room.ranks) {
+    const RankMemory& mine = memory.ranks[static_cast<std::size_t>(rank)];
+    others -= mine.host_workspace() + mine.batches;
+    batches = std::max(batches, mine.batches);
+    if (mine.elsewhere == 0) continue;
+    others_elsewhere = std::max(others_elsewhere, mine.elsewhere - mine.workspace);
+  }
+  const std::size_t here = room.available.value_or(kUnlimited);
+  const std::size_t elsewhere = room.backend_available.value_or(kUnlimited);
+  if (others >= here || others_elsewhere >= elsewhere) return std::nullopt;
+  // A sixteenth stays for what changes between two starts.
+  return ActivationRoom{(here - others) / room.ranks.size() / 16 * 15,
+                        (elsewhere - others_elsewhere) / 16 * 15, batches};
+}
+
+/// The most images at once that fit on the node; 0 for none.
+int images_that_fit(const Session& session, const TrainingPlan& plan,
+                    const CompiledTraining& compiled, const NodeRoom& node) {
+  const auto room = activation_room(compiled.memory, node);
+  if (!room) return 0;
+  // With --reproducible each thread computes a leaf of its own.
+  const Leaves whole{.images = std::ranges::max(compiled.sizes), .lanes = 1};
+  const Leaves leaves = plan.leaves.value_or(whole);
+  const bool of_host = session.backend->memory().is_host();
+  return largest_fitting(leaves.images, [&](int images) {
+    const auto workspace = workspace_with(session, plan, images);
+    if (!workspace) return false;
+    const std::size_t in_flight =
+        room->batches / static_cast<std::size_t>(leaves.images) * static_cast<std::size_t>(images);
+    const std::size_t activations = static_cast<std::size_t>(leaves.lanes) * *workspace;
+    return of_host ? activations + in_flight <= room->here
+                   : activations <= room->elsewhere && in_flight <= room->here;
+  });
+}
+
+/// "--micro-batch 8, or 3 ranks a node".
+std::string remedy(const Session& session, const TrainingPlan& plan,
+                   const CompiledTraining& compiled, const NodeRoom& room) {
+  std::vector<std::string> fitting;
+  const TrainingSpec& spec = plan.spec;
+  const int images = images_that_fit(session, plan, compiled, room);
+  if (images > 0 && plan.whole_share()) {
+    const auto ranks = static_cast<std::size_t>(session.communicator->size());
+    const std::size_t growth = spec.flags.sync_bn ? largest_growth(spec.plan) : 1;
+    const std::size_t batch = static_cast<std::size_t>(images) * ranks / growth;
+    if (batch > 0) fitting.push_back(fmt::format("--batch {}", batch));
+  } else if (images > 0) {
+    fitting.push_back(fmt::format("--micro-batch {}", images));
+  }
+  const int ranks = ranks_that_fit(compiled.memory, room);
+  if (ranks > 0 && ranks < static_cast<int>(room.ranks.size()) && !plan.whole_share()) {
+    fitting.push_back(fmt::format("{} rank{} a node", ranks, ranks == 1 ? "" : "s"));
+  }
+  if (fitting.empty()) return "use a smaller --image-size, another --model or more nodes";
+  return "the largest that fit: " + join(fitting, ", or ");
+}
+
+std::string refusal(const TrainingMemory& memory, const NodeRoom& room, int images) {
+  std::size_t most = 0;
+  for (const int rank : room.ranks) {
+    most = std::max(most, memory.ranks[static_cast<std::size_t>(rank)].total());
+  }
+  return fmt::format(
+      "training needs {} of memory on host {}, {} are available (up to {} a rank, of which it has "
+      "{}, with {} images at once; {} once a node; with less, the system swaps or ends it); ",
+      bytes_text_of(memory.needed(room)), room.host, bytes_text_of(*room.available),
+      bytes_text_of(most), room.ranks.size(), images, bytes_text_of(memory.shared.total()));
+}
+
+std::string refusal_elsewhere(const TrainingMemory& memory, const NodeRoom& room, int images) {
+  return fmt::format(
+      "training needs up to {} of the backend's memory per rank on host {}, {} are available "
+      "(weights, gradients, optimizer state, and activations of {} images at once lie there); ",
+      bytes_text_of(memory.elsewhere(room)), room.host, bytes_text_of(*room.backend_available),
+      images);
+}
+
+}  // namespace
+
+void check_arenas(const Session& session, const TrainingPlan& plan,
+                  const std::vector<NodeRoom>& rooms, const ParameterLayout& layout) {
+  if (session.backend->memory().is_host()) {
+    check_arenas_here(rooms, layout, plan.lanes());
+  } else {
+    check_arenas_elsewhere(rooms, layout);
+  }
+}
+
+// Rank 0 looks for what would fit, and all ranks end with its words.
+void check_fits(const Session& session, const TrainingPlan& plan,
+                const CompiledTraining& compiled) {
+  const NodeRoom* here = compiled.memory.too_small();
+  const NodeRoom* room = here ? here : compiled.memory.too_small_elsewhere();
+  if (!room) return;
+  const int images = std::ranges::max(compiled.sizes);
+  std::string text;
+  if (session.leads()) {
+    text = here ? refusal(compiled.memory, *room, images)
+                : refusal_elsewhere(compiled.memory, *room, images);
+    text += remedy(session, plan, compiled, *room);
+  }
+  fail(ExitCode::usage, session.communicator->gather(text).front());
+}
+
+}  // namespace cputrain

@@ -1,0 +1,143 @@
+#include "tests/support/locked_backend.h"
+
+#include <utility>
+
+namespace cputrain {
+namespace {
+
+using Unlocked = LockedMemory::Unlocked;
+
+class LockedProgram final : public Program {
+ public:
+  LockedProgram(LockedMemory& memory, std::unique_ptr<Program> program)
+      : memory_(memory), program_(std::move(program)) {}
+
+  const ParameterLayout& layout() const override { return program_->layout(); }
+  Tally forward(const MicroBatch& batch, const Pass& pass) override {
+    const Unlocked unlocked(memory_);
+    return program_->forward(batch, pass);
+  }
+  void backward(double loss_scale, Accumulate accumulate, const ReadySink& ready) override {
+    const Unlocked unlocked(memory_);
+    program_->backward(loss_scale, accumulate, [&](std::size_t n) {
+      const LockedMemory::Locked locked(memory_);
+      ready(n);
+    });
+  }
+  void publish_statistics() override {
+    const Unlocked unlocked(memory_);
+    program_->publish_statistics();
+  }
+  std::span<const float> probabilities() const override { return program_->probabilities(); }
+  std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override {
+    memory_.require_own(arena);
+    const Unlocked unlocked(memory_);
+    return program_->to_canonical(parameter, arena);
+  }
+  std::vector<float> to_canonical_floats(std::size_t parameter, const Array& arena) const override {
+    memory_.require_own(arena);
+    const Unlocked unlocked(memory_);
+    return program_->to_canonical_floats(parameter, arena);
+  }
+  void from_canonical(std::size_t parameter, std::span<const double> values,
+                      const Array& arena) const override {
+    memory_.require_own(arena);
+    const Unlocked unlocked(memory_);
+    program_->from_canonical(parameter, values, arena);
+  }
+  std::vector<LayerTime> layer_times() const override { return program_->layer_times(); }
+  std::string take_findings() override { return program_->take_findings(); }
+  void use_findings(std::string_view text) override { program_->use_findings(text); }
+  std::string findings() const override { return program_->findings(); }
+  bool trying() const override { return program_->trying(); }
+  void try_again() override { program_->try_again(); }
+  std::size_t workspace_bytes() const override { return program_->workspace_bytes(); }
+  double waited() const override { return program_->waited(); }
+
+ private:
+  LockedMemory& memory_;
+  std::unique_ptr<Program> program_;
+};
+
+class LockedBackend final : public Backend {
+ public:
+  LockedBackend(std::unique_ptr<Backend> backend, std::optional<std::size_t> room)
+      : memory_(room), backend_(std::move(backend)) {}
+
+  std::string_view name() const override { return "locked"; }
+  std::string describe() const override { return "locked memory, " + backend_->describe(); }
+  DType dtype() const override { return backend_->dtype(); }
+  std::string kernels() const override { return backend_->kernels(); }
+  Memory& memory() override { return memory_; }
+
+  std::unique_ptr<Program> compile(const Graph& graph, const CompileOptions& options,
+                                   const ArenaSource& source) override {
+    const Unlocked unlocked(memory_);
+    auto program = backend_->compile(graph, options, [&](const ParameterLayout& layout) {
+      const LockedMemory::Locked locked(memory_);
+      const Arenas arenas = source(layout);
+      memory_.require_own(arenas.weights);
+      memory_.require_own(arenas.gradients);
+      return arenas;
+    });
+    return std::make_unique<LockedProgram>(memory_, std::move(program));
+  }
+  void on_threads(int count, const std::function<void(int)>& work) override {
+    backend_->on_threads(count, work);
+  }
+  void update(const UpdateRule& rule, const UpdateSlice& slice) override {
+    require_own(slice);
+    const Unlocked unlocked(memory_);
+    backend_->update(rule, slice);
+  }
+  void change_gradients(const GradientOperation& operation, const UpdateSlice& slice) override {
+    require_own(slice);
+    const Unlocked unlocked(memory_);
+    backend_->change_gradients(operation, slice);
+  }
+  void sum(std::span<const Array> src, const Array& dst) override {
+    for (const Array& array : src) memory_.require_own(array);
+    memory_.require_own(dst);
+    const Unlocked unlocked(memory_);
+    backend_->sum(src, dst);
+  }
+  void add_products(const Factors& factors, std::span<const Array> leaves, Range part,
+                    const Array& sum) override {
+    for (const Array& array : leaves) memory_.require_own(array);
+    memory_.require_own(sum);
+    const Unlocked unlocked(memory_);
+    backend_->add_products(factors, leaves, part, sum);
+  }
+  double sum_of_squares(const Array& array) override {
+    memory_.require_own(array);
+    const Unlocked unlocked(memory_);
+    return backend_->sum_of_squares(array);
+  }
+  void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override {
+    memory_.require_own(array);
+    const Unlocked unlocked(memory_);
+    backend_->block_norms(array, position, blocks);
+  }
+  Limits measure_limits(const Together& together) override {
+    return backend_->measure_limits(together);
+  }
+
+ private:
+  void require_own(const UpdateSlice& slice) const {
+    memory_.require_own(slice.weights);
+    memory_.require_own(slice.gradients);
+    for (const Array& state : slice.state) memory_.require_own(state);
+  }
+
+  LockedMemory memory_;
+  std::unique_ptr<Backend> backend_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_locked_backend(std::unique_ptr<Backend> backend,
+                                             std::optional<std::size_t> room) {
+  return std::make_unique<LockedBackend>(std::move(backend), room);
+}
+
+}  // namespace cputrain

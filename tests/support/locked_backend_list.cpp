@@ -1,0 +1,31 @@
+// The program's list of backends, for a program whose default is the locked one over plain loops.
+#include <cstdlib>
+#include <string>
+
+#include "backends/reference/reference_backend.h"
+#include "composition/backend_list.h"
+#include "tests/support/locked_backend.h"
+
+namespace cputrain {
+namespace {
+
+/// Bytes that a rank's locked memory has, where the environment says.
+std::optional<std::size_t> room() {
+  const char* text = std::getenv("LOCKED_MEMORY_ROOM");
+  if (!text) return std::nullopt;
+  return std::stoull(text);
+}
+
+}  // namespace
+
+std::vector<ListedBackend> backend_list() {
+  return {{{"locked", {"float", "double"}},
+           [](const BackendRequest& request) {
+             return make_locked_backend(make_reference_backend(request.precision), room());
+           }},
+          {{"reference", {"float", "double"}}, [](const BackendRequest& request) {
+             return make_reference_backend(request.precision);
+           }}};
+}
+
+}  // namespace cputrain
