@@ -1,9 +1,7 @@
 #include "job/training_memory.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <sstream>
+#include <limits>
 
 #include "core/error.h"
 #include "system/available_memory.h"
@@ -11,18 +9,17 @@
 namespace cputrain {
 
 std::vector<NodeRoom> measure_rooms(const Session& session) {
-  const auto mine = available_memory();
-  const auto texts = session.communicator->gather(mine ? std::to_string(*mine) : "");
+  constexpr auto kUnknown = std::numeric_limits<std::size_t>::max();
+  const auto available =
+      gather_values(*session.communicator, available_memory().value_or(kUnknown));
   std::vector<NodeRoom> rooms;
   for (const RankPlan& plan : session.plan.ranks) {
     auto room = std::ranges::find(rooms, plan.host, &NodeRoom::host);
     if (room == rooms.end())
       room = rooms.insert(room, {.host = plan.host, .ranks = {}, .available = {}});
     room->ranks.push_back(plan.rank);
-    const std::string& text = texts[static_cast<std::size_t>(plan.rank)];
-    if (text.empty()) continue;
-    const auto bytes = static_cast<std::size_t>(std::stoull(text));
-    room->available = std::min(room->available.value_or(bytes), bytes);
+    const std::size_t bytes = available[static_cast<std::size_t>(plan.rank)];
+    if (bytes != kUnknown) room->available = std::min(room->available.value_or(bytes), bytes);
   }
   return rooms;
 }
@@ -56,18 +53,7 @@ const NodeRoom* TrainingMemory::too_small() const {
 
 TrainingMemory gather_memory(const Session& session, std::vector<NodeRoom> rooms,
                              const RankMemory& mine, const SharedMemory& shared) {
-  const auto texts = session.communicator->gather(
-      fmt::format("{} {} {} {} {} {}", mine.weights, mine.gradients, mine.state, mine.workspace,
-                  mine.batches, mine.process));
-  TrainingMemory memory{std::move(rooms), {}, shared};
-  for (const std::string& text : texts) {
-    std::istringstream in(text);
-    RankMemory rank;
-    in >> rank.weights >> rank.gradients >> rank.state >> rank.workspace >> rank.batches >>
-        rank.process;
-    memory.ranks.push_back(rank);
-  }
-  return memory;
+  return {std::move(rooms), gather_values(*session.communicator, mine), shared};
 }
 
 int largest_fitting(int tried, const std::function<bool(int)>& fits) {
