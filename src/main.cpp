@@ -19,6 +19,7 @@
 #include "cli/commands.h"
 #include "composition/services.h"
 #include "core/error.h"
+#include "core/version.h"
 #include "system/file_lock.h"
 #include "system/process_limits.h"
 #include "system/tell.h"
@@ -133,7 +134,8 @@ int run(int argc, char** argv) {
   try {
     signals.emplace();
     const auto parsed =
-        parse_command_line({argv + 1, argv + argc}, program_variables(environ), {backend_names()});
+        parse_command_line({argv + 1, argv + argc}, program_variables(environ),
+                           {.backends = backend_names(), .build = build_of_program()});
     if (const auto* help = std::get_if<HelpText>(&parsed)) {
       if (launcher.rank == 0) std::fputs(help->text.c_str(), stdout);
       return with_output_checked(static_cast<int>(ExitCode::ok));

@@ -293,7 +293,7 @@ void check_export(const Config& config) {
   }
 }
 
-/// Combinations that make no sense, whatever the machine.
+/// What computes in which precision.
 void check_precision(const Config& config) {
   if (config.precision == "double" && config.backend != "reference") {
     fail(ExitCode::usage, "--precision double needs --backend reference");
@@ -305,6 +305,7 @@ void check_precision(const Config& config) {
   }
 }
 
+/// Combinations that make no sense, whatever the machine.
 void check_combinations(Config& config) {
   if ((config.command == "eval" || config.command == "predict") && config.weights.empty()) {
     fail(ExitCode::usage, config.command +
@@ -354,7 +355,7 @@ std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>
                                                   const CommandLineChoices& choices) {
   std::vector<std::string> words = given_words;
   if (!words.empty() && words.front() == "--version") {
-    return HelpText{"cputrain " + std::string(kVersion) + "\n"};
+    return HelpText{fmt::format("cputrain {} ({})\n", kVersion, choices.build)};
   }
   if (!words.empty() &&
       (words.front() == "--help" || words.front() == "-h" || words.front() == "help")) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -14,9 +15,10 @@ struct HelpText {
   std::string text;
 };
 
-/// What a build and a machine allow, for checks and for --help.
+/// What a build and a machine allow, for checks and for --help, and what build it is.
 struct CommandLineChoices {
   std::vector<std::string> backends;
+  std::string_view build = {};  ///< "commit abc1234, Release", for --version
 };
 
 /// Reads the words after the program's name. A flag goes before CPUTRAIN_<FLAG> in the environment,
