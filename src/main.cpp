@@ -20,6 +20,7 @@
 #include "composition/backend_list.h"
 #include "composition/services.h"
 #include "core/error.h"
+#include "core/version.h"
 #include "system/file_lock.h"
 #include "system/process_limits.h"
 #include "system/tell.h"
@@ -34,6 +35,7 @@ namespace {
 CommandLineChoices command_line_choices() {
   CommandLineChoices choices;
   for (const ListedBackend& backend : backend_list()) choices.backends.push_back(backend.choice);
+  choices.build = build_of_program();
   return choices;
 }
 

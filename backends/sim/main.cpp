@@ -21,7 +21,8 @@ namespace {
 SimulationResult simulated(const SimulationJob& job) {
   SimulationResult result;
   try {
-    const auto flags = parse_command_line(job.arguments, {}, {{{kSimulated, {"float", "bf16"}}}});
+    const auto flags =
+        parse_command_line(job.arguments, {}, {.backends = {{kSimulated, {"float", "bf16"}}}});
     return run_simulated_cell(job, std::get<Config>(flags));
   } catch (const Error& error) {
     result.failure = error.what();

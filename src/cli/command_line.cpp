@@ -304,6 +304,7 @@ void check_precision(const Config& config, const CommandLineChoices& choices) {
                                     join(able, " or "), built ? "" : ", in a build that has it"));
 }
 
+/// Combinations that make no sense, whatever the machine.
 void check_combinations(Config& config, const CommandLineChoices& choices) {
   if ((config.command == "eval" || config.command == "predict") && config.weights.empty()) {
     fail(ExitCode::usage, config.command +
@@ -371,7 +372,7 @@ std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>
                                                   const CommandLineChoices& choices) {
   std::vector<std::string> words = given_words;
   if (!words.empty() && words.front() == "--version") {
-    return HelpText{"cputrain " + std::string(kVersion) + "\n"};
+    return HelpText{fmt::format("cputrain {} ({})\n", kVersion, choices.build)};
   }
   if (!words.empty() &&
       (words.front() == "--help" || words.front() == "-h" || words.front() == "help")) {

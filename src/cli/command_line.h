@@ -1,12 +1,13 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "cli/config.h"
-#include "job/session/services.h"
 #include "cli/flags/environment.h"
+#include "job/session/services.h"
 
 namespace cputrain {
 
@@ -15,9 +16,10 @@ struct HelpText {
   std::string text;
 };
 
-/// What a build and a machine allow, for checks and for --help.
+/// What a build and a machine allow, for checks and for --help, and what build it is.
 struct CommandLineChoices {
   std::vector<BackendChoice> backends;  ///< those that the build lacks, too
+  std::string_view build = {};          ///< "commit abc1234, Release", for --version
 
   /// Of those that the build has, the default first.
   std::vector<std::string> backend_names() const;

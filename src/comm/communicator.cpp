@@ -1,17 +1,24 @@
 #include "comm/communicator.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
+#include <cassert>
+#include <limits>
 
 namespace cputrain {
 
+void sum_numbers(Communicator& communicator, std::span<double* const> numbers) {
+  std::array<double, 16> sums;
+  assert(numbers.size() <= sums.size());
+  std::ranges::transform(numbers, sums.begin(), [](const double* number) { return *number; });
+  communicator.sum(Array{sums.data(), numbers.size(), DType::f64});
+  for (std::size_t i = 0; i < numbers.size(); ++i) *numbers[i] = sums[i];
+}
+
 std::optional<double> largest_of_ranks(Communicator& communicator, std::optional<double> mine) {
-  std::optional<double> largest;
-  for (const std::string& text : communicator.gather(mine ? fmt::format("{:.17g}", *mine) : "")) {
-    if (!text.empty()) largest = std::max(largest, std::optional(std::stod(text)));
-  }
-  return largest;
+  constexpr double kUnknown = -std::numeric_limits<double>::infinity();
+  const double largest = std::ranges::max(gather_values(communicator, mine.value_or(kUnknown)));
+  return largest == kUnknown ? std::nullopt : std::optional(largest);
 }
 
 }  // namespace cputrain

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "comm/allreduce.h"
@@ -48,6 +50,22 @@ class Communicator {
   /// Ends all ranks with this exit code, so that none waits for ever for one that failed.
   [[noreturn]] virtual void abort(int code) = 0;
 };
+
+/// Everybody's value, by rank, on every rank, bit for bit. Collective.
+template <class T>
+requires std::is_trivially_copyable_v<T> std::vector<T> gather_values(Communicator& communicator,
+                                                                      const T& mine) {
+  const std::vector<std::string> all =
+      communicator.gather({reinterpret_cast<const char*>(&mine), sizeof(T)});
+  std::vector<T> values(all.size());
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    std::memcpy(&values[rank], all[rank].data(), sizeof(T));
+  }
+  return values;
+}
+
+/// Each of these numbers, 16 at most, becomes its sum over ranks; they travel together. Collective.
+void sum_numbers(Communicator&, std::span<double* const> numbers);
 
 /// The largest of the ranks' values that are known, on every rank. Collective.
 std::optional<double> largest_of_ranks(Communicator&, std::optional<double> mine);

@@ -1,7 +1,5 @@
 #include "comm/contestants.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -92,11 +90,7 @@ std::unique_ptr<Contestant> within_node(Communicator& communicator, const NodeMa
 }
 
 double slowest_rank(Communicator& communicator, double seconds) {
-  double most = 0;
-  for (const std::string& text : communicator.gather(fmt::format("{:.9e}", seconds))) {
-    most = std::max(most, std::stod(text));
-  }
-  return most;
+  return std::max(0.0, std::ranges::max(gather_values(communicator, seconds)));
 }
 
 double time_one(Communicator& communicator, Contestant& contestant) {

@@ -22,9 +22,8 @@ struct Tally {
     ranked += other.ranked;
     return *this;
   }
-  /// All sums in a row, and back: for adding them up over ranks.
-  std::array<double, 5> sums() const { return {loss, correct, images, among_five, ranked}; }
-  static Tally of(const std::array<double, 5>& s) { return {s[0], s[1], s[2], s[3], s[4]}; }
+  /// All of them, to be added up over ranks.
+  std::array<double*, 5> sums() { return {&loss, &correct, &images, &among_five, &ranked}; }
 
   double mean_loss() const { return images > 0 ? loss / images : 0; }
   /// Whether the loss is a number. A network whose loss is none has nothing to say about images.

@@ -4,6 +4,11 @@
 
 namespace cputrain {
 
-inline constexpr std::string_view kVersion = "0.1.0";
+/// "0.1.0", as project() in CMakeLists.txt says.
+extern const std::string_view kVersion;
+
+/// "commit abc1234, Release": what the program was built from, and how. Only the program has it, in
+/// a file that its build writes (commit.cpp.in), so that no library changes with every commit.
+std::string_view build_of_program();
 
 }  // namespace cputrain

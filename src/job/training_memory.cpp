@@ -1,46 +1,35 @@
 #include "job/training_memory.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <sstream>
+#include <limits>
 
 #include "core/error.h"
 #include "system/available_memory.h"
 
 namespace cputrain {
 
-namespace {
-
-/// "123", or "-" for what is not known.
-std::string text_of(std::optional<std::size_t> bytes) {
-  return bytes ? std::to_string(*bytes) : "-";
-}
-
-void keep_least(std::optional<std::size_t>& least, const std::string& text) {
-  if (text == "-") return;
-  const auto bytes = static_cast<std::size_t>(std::stoull(text));
-  least = std::min(least.value_or(bytes), bytes);
-}
-
-}  // namespace
-
 std::vector<NodeRoom> measure_rooms(const Session& session) {
+  struct Available {
+    std::size_t here, elsewhere;
+  };
+  constexpr auto kUnknown = std::numeric_limits<std::size_t>::max();
   const Memory& memory = session.backend->memory();
   const auto elsewhere = memory.is_host() ? std::nullopt : memory.available();
-  const auto texts = session.communicator->gather(
-      fmt::format("{} {}", text_of(available_memory()), text_of(elsewhere)));
+  const auto available =
+      gather_values(*session.communicator,
+                    Available{available_memory().value_or(kUnknown), elsewhere.value_or(kUnknown)});
+  const auto keep_least = [](std::optional<std::size_t>& least, std::size_t bytes) {
+    if (bytes != kUnknown) least = std::min(least.value_or(bytes), bytes);
+  };
   std::vector<NodeRoom> rooms;
   for (const RankPlan& plan : session.plan.ranks) {
     auto room = std::ranges::find(rooms, plan.host, &NodeRoom::host);
     if (room == rooms.end())
       room = rooms.insert(room, {.host = plan.host, .ranks = {}, .available = {}});
     room->ranks.push_back(plan.rank);
-    std::istringstream in(texts[static_cast<std::size_t>(plan.rank)]);
-    std::string of_host, of_backend;
-    in >> of_host >> of_backend;
-    keep_least(room->available, of_host);
-    keep_least(room->backend_available, of_backend);
+    const Available& of_rank = available[static_cast<std::size_t>(plan.rank)];
+    keep_least(room->available, of_rank.here);
+    keep_least(room->backend_available, of_rank.elsewhere);
   }
   return rooms;
 }
@@ -89,18 +78,7 @@ const NodeRoom* TrainingMemory::too_small_elsewhere() const {
 
 TrainingMemory gather_memory(const Session& session, std::vector<NodeRoom> rooms,
                              const RankMemory& mine, const SharedMemory& shared) {
-  const auto texts = session.communicator->gather(
-      fmt::format("{} {} {} {} {} {} {}", mine.weights, mine.gradients, mine.state, mine.workspace,
-                  mine.batches, mine.process, mine.elsewhere));
-  TrainingMemory memory{std::move(rooms), {}, shared};
-  for (const std::string& text : texts) {
-    std::istringstream in(text);
-    RankMemory rank;
-    in >> rank.weights >> rank.gradients >> rank.state >> rank.workspace >> rank.batches >>
-        rank.process >> rank.elsewhere;
-    memory.ranks.push_back(rank);
-  }
-  return memory;
+  return {std::move(rooms), gather_values(*session.communicator, mine), shared};
 }
 
 int largest_fitting(int tried, const std::function<bool(int)>& fits) {

@@ -61,9 +61,8 @@ double clock_offset(const Session& session) {
   std::vector<double> offsets;
   for (int i = 0; i < kRounds; ++i) {
     session.communicator->barrier();
-    const auto clocks = session.communicator->gather(fmt::format("{:.17g}", Timeline::now()));
-    const auto rank = static_cast<std::size_t>(session.communicator->rank());
-    offsets.push_back(std::stod(clocks[rank]) - std::stod(clocks.front()));
+    const double now = Timeline::now();
+    offsets.push_back(now - gather_values(*session.communicator, now).front());
   }
   std::ranges::sort(offsets);
   const bool same_host = session.place().host == session.plan.ranks.front().host;

@@ -44,8 +44,7 @@ void rank_answers(Tally& tally, std::span<const std::int32_t> labels,
 }
 
 AnswerCounts::AnswerCounts(std::size_t classes)
-    : classes_(classes),
-      sums_(kTotals + 3 * classes + (classes <= kMostInMatrix ? classes * classes : 0)) {}
+    : classes_(classes), sums_(place(kMatrix + (classes <= kMostInMatrix ? classes : 0), 0)) {}
 
 void AnswerCounts::add(std::span<const std::int32_t> labels, std::span<const float> outputs) {
   if (labels.empty()) return;
@@ -56,15 +55,15 @@ void AnswerCounts::add(std::span<const std::int32_t> labels, std::span<const flo
     const auto probabilities = class_probabilities(row);
     const auto truth = static_cast<std::size_t>(labels[i]);
     const auto answer = predicted_class(row);
-    ++sums_[0];
-    sums_[1] += answer == truth;
-    sums_[2] += among_best(probabilities, truth, kFive);
-    sums_[3] += !answer;
-    ++sums_[kTotals + truth];
+    ++sums_[kImages];
+    sums_[kCorrect] += answer == truth;
+    sums_[kAmongFive] += among_best(probabilities, truth, kFive);
+    sums_[kUndecided] += !answer;
+    ++sums_[place(kActual, truth)];
     if (!answer) continue;
-    ++sums_[kTotals + classes_ + *answer];
-    sums_[kTotals + 2 * classes_ + truth] += answer == truth;
-    if (has_matrix()) ++sums_[kTotals + (3 + truth) * classes_ + *answer];
+    ++sums_[place(kAnswered, *answer)];
+    sums_[place(kRight, truth)] += answer == truth;
+    if (has_matrix()) ++sums_[place(kMatrix + truth, *answer)];
   }
 }
 

@@ -38,22 +38,29 @@ class AnswerCounts {
 
   std::size_t classes() const { return classes_; }
   bool has_matrix() const { return classes_ <= kMostInMatrix; }
-  double images() const { return sums_[0]; }
-  double correct() const { return sums_[1]; }
-  double among_five() const { return sums_[2]; }
+  double images() const { return sums_[kImages]; }
+  double correct() const { return sums_[kCorrect]; }
+  double among_five() const { return sums_[kAmongFive]; }
   /// Images whose probabilities were not numbers: wrong, and no answer.
-  double undecided() const { return sums_[3]; }
+  double undecided() const { return sums_[kUndecided]; }
   /// Images of the class, and those that were answered with it.
-  double actual(std::size_t label) const { return sums_[kTotals + label]; }
-  double answered(std::size_t label) const { return sums_[kTotals + classes_ + label]; }
-  double correct(std::size_t label) const { return sums_[kTotals + 2 * classes_ + label]; }
+  double actual(std::size_t label) const { return sums_[place(kActual, label)]; }
+  double answered(std::size_t label) const { return sums_[place(kAnswered, label)]; }
+  double correct(std::size_t label) const { return sums_[place(kRight, label)]; }
   /// Images of class `label` that were answered with `answer`; needs has_matrix().
   double cell(std::size_t label, std::size_t answer) const {
-    return sums_[kTotals + (3 + label) * classes_ + answer];
+    return sums_[place(kMatrix + label, answer)];
   }
 
  private:
-  static constexpr std::size_t kTotals = 4;
+  enum Total : std::size_t { kImages, kCorrect, kAmongFive, kUndecided, kTotals };
+  /// Rows of one count a class, behind the totals; from kMatrix on a row for each class.
+  enum Row : std::size_t { kActual, kAnswered, kRight, kMatrix };
+
+  std::size_t place(std::size_t row, std::size_t column) const {
+    return kTotals + row * classes_ + column;
+  }
+
   std::size_t classes_;
   std::vector<double> sums_;  ///< all counts in one array, for one sum over ranks
 };

@@ -1,6 +1,5 @@
 #include "train/evaluate.h"
 
-#include <array>
 #include <limits>
 
 #include "train/answers.h"
@@ -22,9 +21,8 @@ Tally evaluate(Program& program, BatchSource& batches, const BatchPlan& plan,
       if (observer) observer(batch.labels, program.probabilities());
     }
   }
-  std::array<double, 5> sums = tally.sums();
-  communicator.sum(Array::of<double>(sums));
-  return Tally::of(sums);
+  sum_numbers(communicator, tally.sums());
+  return tally;
 }
 
 void add_loss_of_weights(Tally& tally, Backend& backend, const ParameterLayout& layout,

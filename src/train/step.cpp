@@ -15,20 +15,13 @@ namespace {
 void agree(Communicator& communicator, Program& program, StepResult& result) {
   const bool leads = communicator.rank() == 0;
   const std::string findings = program.take_findings();
-  const std::array<double, 5> t = result.tally.sums();
-  std::array<double, 8> sums{t[0],
-                             t[1],
-                             t[2],
-                             t[3],
-                             t[4],
-                             result.stop ? 1.0 : 0.0,
-                             leads && result.trying ? 1.0 : 0.0,
-                             leads && !findings.empty() ? 1.0 : 0.0};
-  communicator.sum(Array::of<double>(sums));
-  result.tally = Tally::of({sums[0], sums[1], sums[2], sums[3], sums[4]});
-  result.stop = sums[5] > 0;
-  result.trying = sums[6] > 0;
-  if (sums[7] > 0) program.use_findings(communicator.gather(findings).front());
+  double stop = result.stop, trying = leads && result.trying, found = leads && !findings.empty();
+  const auto [loss, correct, images, among_five, ranked] = result.tally.sums();
+  sum_numbers(communicator,
+              std::array{loss, correct, images, among_five, ranked, &stop, &trying, &found});
+  result.stop = stop > 0;
+  result.trying = trying > 0;
+  if (found > 0) program.use_findings(communicator.gather(findings).front());
 }
 
 /// Gradients of this rank's share, micro-batch by micro-batch; they begin to travel during the

@@ -21,21 +21,18 @@ namespace {
 
 /// The mean over ranks, so that one line speaks for all of them.
 void average_over_ranks(Communicator& communicator, Budget& b, double& seconds) {
-  std::array<double, 8> sums{b.input_wait,     b.forward,   b.backward, b.allreduce_exposed,
-                             b.straggler_wait, b.optimizer, b.other,    seconds};
-  communicator.sum(Array::of<double>(sums));
-  for (double& sum : sums) sum /= communicator.size();
-  b = {sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6]};
-  seconds = sums[7];
+  std::array<double*, kBudgetParts.size() + 1> means{};
+  std::ranges::transform(kBudgetParts, means.begin(),
+                         [&b](const BudgetPart& part) { return &(b.*part.seconds); });
+  means.back() = &seconds;
+  sum_numbers(communicator, means);
+  for (double* mean : means) *mean /= communicator.size();
 }
 
 /// Who arrives last waits least: by the seconds that each rank waited for the others.
 std::optional<Straggler> find_straggler(Communicator& communicator, double own_wait,
                                         const std::vector<std::string>& hosts) {
-  std::vector<double> waits;
-  for (const std::string& text : communicator.gather(fmt::format("{:.17g}", own_wait))) {
-    waits.push_back(std::stod(text));
-  }
+  const std::vector<double> waits = gather_values(communicator, own_wait);
   if (waits.size() < 2) return {};
   const auto least = std::ranges::min_element(waits);
   const double others = std::accumulate(waits.begin(), waits.end(), -*least);

@@ -7,6 +7,8 @@ import unittest
 
 from program import MPIRUN, PROGRAM, SMALL, ProgramTest, needs_mpi
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
 
 class Usage(ProgramTest):
     def test_wrong_words_end_with_2_and_name_the_thing(self):
@@ -25,6 +27,18 @@ class Usage(ProgramTest):
         self.assertEqual(done.stderr.count("--batch 0"), 1)
         done = self.expect(65, "--data", self.path("nowhere"), ranks=3, says=["nowhere"])
         self.assertEqual(done.stderr.count("nowhere"), 1)
+
+    def test_version_says_what_was_built_and_how(self):
+        text = self.expect(0, "--version").stdout
+        found = re.fullmatch(r"cputrain (\S+) \(commit ([0-9a-f]{7,40}|unknown)(-dirty)?, (\w+)\)\n", text)
+        self.assertTrue(found, text)
+        with open(os.path.join(ROOT, "CMakeLists.txt")) as f:
+            self.assertIn(f"project(cputrain VERSION {found[1]} ", f.read())
+        with open(os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "CMakeCache.txt")) as f:
+            self.assertIn(f"\nCMAKE_BUILD_TYPE:STRING={found[4]}\n", f.read())
+        if found[2] != "unknown":
+            kind = subprocess.run(["git", "cat-file", "-t", found[2]], cwd=ROOT, text=True, stdout=subprocess.PIPE)
+            self.assertEqual(kind.stdout, "commit\n")
 
     def test_help_goes_to_standard_output(self):
         self.assertIn("Commands:", self.expect(0, "--help").stdout)
@@ -100,17 +114,16 @@ class Usage(ProgramTest):
         self.expect(0, *SMALL, "--dry-run", CPUTRAIN_CONFUSION="c.csv", CPUTRAIN_PLATFORM="here")
 
     def test_scripts_and_tests_set_only_variables_that_the_program_knows(self):
-        root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         ours = set()
         for folder in ("scripts", "tests"):
-            for place, _, files in os.walk(os.path.join(root, folder)):
+            for place, _, files in os.walk(os.path.join(ROOT, folder)):
                 for name in files:
                     with open(os.path.join(place, name), errors="replace") as f:
                         text = f.read()
                     if text.startswith("#!/bin/bash") or name.endswith(".sh"):
                         ours |= set(re.findall(r"\bCPUTRAIN_[A-Z_]+", text))
                     ours |= set(re.findall(r"environ(?:\.get\(|\[)\"(CPUTRAIN_[A-Z_]+)\"", text))
-                    if name == "CMakeLists.txt":
+                    if name == "CMakeLists.txt" or name.endswith(".cmake"):
                         ours |= set(re.findall(r"[\";](CPUTRAIN_[A-Z_]+)=\$", text))
         ours.discard("CPUTRAIN_")
         self.assertGreater(len(ours), 4)

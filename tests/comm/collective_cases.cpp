@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -125,6 +128,51 @@ void node_memory_is_seen_by_all(Communicator& comm) {
   }
 }
 
+/// Numbers that no short text holds come back as they were.
+void gathers_values_bit_for_bit(Communicator& comm) {
+  struct Pair {
+    double third;
+    std::size_t large;
+  };
+  const auto value = [](int rank) {
+    return Pair{(rank + 1) / 3.0,
+                std::numeric_limits<std::size_t>::max() - static_cast<std::size_t>(rank)};
+  };
+  const std::vector<Pair> pairs = gather_values(comm, value(comm.rank()));
+  ASSERT_EQ(pairs.size(), static_cast<std::size_t>(comm.size()));
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    EXPECT_EQ(pairs[static_cast<std::size_t>(rank)].third, (rank + 1) / 3.0);
+    EXPECT_EQ(pairs[static_cast<std::size_t>(rank)].large, value(rank).large);
+  }
+}
+
+void sums_numbers_where_they_are(Communicator& comm) {
+  const double ranks = comm.size();
+  double own = comm.rank() + 1, one = 1, none = 0;
+  sum_numbers(comm, std::array{&own, &one, &none});
+  EXPECT_EQ(own, ranks * (ranks + 1) / 2);
+  EXPECT_EQ(one, ranks);
+  EXPECT_EQ(none, 0);
+  std::array<double, 16> many{};
+  std::array<double*, 16> places{};
+  for (std::size_t i = 0; i < many.size(); ++i) {
+    many[i] = static_cast<double>(i);
+    places[i] = &many[many.size() - 1 - i];
+  }
+  sum_numbers(comm, places);
+  for (std::size_t i = 0; i < many.size(); ++i) EXPECT_EQ(many[i], ranks * static_cast<double>(i));
+}
+
+/// Also where some ranks, or all, know none, and where all are below 0.
+void finds_the_largest_of_ranks(Communicator& comm) {
+  const int last = comm.size() - 1;
+  EXPECT_EQ(largest_of_ranks(comm, 1.0 / (comm.rank() + 3)), 1 / 3.0);
+  EXPECT_EQ(largest_of_ranks(comm, -1 - comm.rank()), -1);
+  EXPECT_EQ(largest_of_ranks(comm, std::nullopt), std::nullopt);
+  const auto known = comm.rank() == last ? std::optional(-2.5) : std::nullopt;
+  EXPECT_EQ(largest_of_ranks(comm, known), -2.5);
+}
+
 /// Every rank names two runs of pages; what nobody names may lie between.
 void node_memory_by_parts(Communicator& comm) {
   NodeMemory& memory = comm.node_memory();
@@ -185,6 +233,9 @@ const std::vector<CommCase> kCases = {
     {"broadcast_from_each_root", broadcast_from_each_root},
     {"gather_of_unequal_texts", gather_of_unequal_texts},
     {"gather_keeps_zero_bytes", gather_keeps_zero_bytes},
+    {"gathers_values_bit_for_bit", gathers_values_bit_for_bit},
+    {"sums_numbers_where_they_are", sums_numbers_where_they_are},
+    {"finds_the_largest_of_ranks", finds_the_largest_of_ranks},
     {"ranks_are_numbered", ranks_are_numbered},
     {"node_memory_is_seen_by_all", node_memory_is_seen_by_all},
     {"node_memory_by_parts", node_memory_by_parts},

@@ -16,38 +16,11 @@
 #include "zoo/zoo.h"
 
 namespace cputrain {
-
 namespace {
 
 bool computes_gradients(const Config& c) {
   return c.command == "train" || c.command == "bench" || c.command == "sweep";
 }
-
-}  // namespace
-
-void add_model_flags(Flags& f, Config& c) {
-  f.group("Model");
-  std::vector<std::string> names;
-  for (const auto& entry : model_zoo()) names.push_back(entry.name);
-  f.text("model", c.model, "NAME",
-         "network: " + join(names, ", ") + ", or a model file (.json) [dogcat]");
-  f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [the model's]");
-  const bool data = computes_gradients(c);
-  f.whole(
-      "classes", c.classes, 2, 65536,
-      std::string("outputs of the last layer ") + (data ? "[those of the data]" : "[the model's]"));
-  if (c.command == "export") return;
-  f.real("dropout", c.dropout, 0, 0.999, "rate of every dropout layer [the model's]");
-}
-
-void add_resize_flag(Flags& f, Config& c) {
-  f.choice(
-      "resize", {"bilinear", "nearest"},
-      "how pictures come to --image-size: as TensorFlow, or as Keras' older loaders [bilinear]",
-      [&c](const std::string& name) { c.resize = resize_of(name); });
-}
-
-namespace {
 
 void add_expand_flag(Flags& f, Config& c) {
   f.choice(
@@ -56,23 +29,6 @@ void add_expand_flag(Flags& f, Config& c) {
       "so that turns of training pictures are in validation [none]",
       [&c](const std::string& name) { c.expand = expand_of(name).value_or(Expand::none); });
 }
-
-}  // namespace
-
-void add_weights_flags(Flags& f, Config& c) {
-  f.group("Model");
-  const bool trains = computes_gradients(c);
-  f.text("weights", c.weights, "FILE",
-         trains ? "start from these weights of the same model [initial ones, by seed]"
-                : "weights.safetensors that training wrote");
-  if (c.command != "train") return;
-  f.yes("partial", c.partial,
-        "take of --weights what fits by name and shape, for a new last layer");
-  f.list("freeze", c.freeze, "LAYER,...",
-         "layers that keep their weights: names, or prefixes such as conv2d*");
-}
-
-namespace {
 
 void add_export_flags(Flags& f, Config& c) {
   f.group("Output");
@@ -85,36 +41,6 @@ void add_export_flags(Flags& f, Config& c) {
          "write the model (of --weights, else --model) as JSON, to be changed and used as --model "
          "FILE");
 }
-
-}  // namespace
-
-void add_data_flags(Flags& f, Config& c) {
-  f.group("Data");
-  f.text(
-      "data", c.data, "DATA",
-      "folder of class folders, folder of cat.N.jpg files, list file, cifar10:DIR, cifar100:DIR, "
-      "idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], FILE.ctpack, or synthetic[:N] [synthetic]");
-  f.real("validation-split", c.validation_split, 0, 0.99,
-         std::string("part kept for validation where the data has none of its own") +
-             (c.command == "eval" ? "; 0: look at all [its test part, else what training kept or "
-                                    "its own validation part, else all]"
-                                  : " [0.1]"));
-  f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training pictures");
-  f.whole("limit-val", c.limit_val, 0, 1'000'000'000,
-          c.command == "eval" ? "look at N images at most"
-                              : "use at most N validation images; 0: do not evaluate");
-  f.yes("balanced", c.balanced, "the limits keep as many of each class [the classes' proportions]");
-  f.yes("allow-empty-classes", c.allow_empty_classes,
-        "keep a class of which no image can be read, as an output that learns nothing [an error]");
-  add_expand_flag(f, c);
-  if (computes_gradients(c) || c.topic == "pack") add_resize_flag(f, c);
-  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
-          c.command == "eval"
-              ? "chooses the validation part [that of training]"
-              : "order, split, initial weights, dropout and augmentation are functions of it [0]");
-}
-
-namespace {
 
 /// "30:2,60:4": after 30 epochs twice the batch, after 60 four times.
 std::vector<BatchGrowth> parse_growth(const std::string& text) {
@@ -219,17 +145,6 @@ void add_rate_flags(Flags& f, Config& c) {
         "where the rate changes, momentum changes with it for a step");
 }
 
-}  // namespace
-
-void add_augment_flag(Flags& f, Config& c, const std::string& standard) {
-  f.parsed("augment", "LIST",
-           "random changes, none or some of " + augment_forms() + ", such as flip,shear:0.2 [" +
-               standard + "]",
-           [&c](const std::string& text) { c.augment = parse_augment(text); });
-}
-
-namespace {
-
 void add_training_flags(Flags& f, Config& c) {
   if (c.command == "sweep") {
     f.group("Training");
@@ -251,10 +166,6 @@ void add_training_flags(Flags& f, Config& c) {
   add_rate_flags(f, c);
 }
 
-}  // namespace
-
-namespace {
-
 void add_precision_flag(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.choice("precision", {"float", "bf16", "double"},
            "bf16: convolutions may multiply 16-bit brain floats, in training where that measures "
@@ -268,26 +179,6 @@ void add_bind_flag(Flags& f, Config& c) {
               "bind the threads of each rank to cores of its own [where several ranks fill a "
               "machine]");
 }
-
-}  // namespace
-
-void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
-  f.group("Machine");
-  const auto names = choices.backend_names();
-  f.choice("backend", names, "what computes [" + names.front() + "]",
-           [&c](const std::string& name) { c.backend = name; });
-  add_precision_flag(f, c, choices);
-  f.whole("threads", c.threads, 1, 4096, "of each rank [the cores it was given]");
-  add_bind_flag(f, c);
-}
-
-void add_kernel_choice_flags(Flags& f, Config& c) {
-  f.no("winograd", c.winograd,
-       "compute 3x3 convolutions directly: slower, with smaller rounding errors");
-  f.no("skip-zeros", c.skip_zeros, "compute with the zeros of activations and gradients, too");
-}
-
-namespace {
 
 void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   if (c.command == "sweep") {  // whose grid has the rest of them
@@ -333,6 +224,90 @@ void add_synth_flags(Flags& f, Config& c) {
 }
 
 }  // namespace
+
+void add_model_flags(Flags& f, Config& c) {
+  f.group("Model");
+  std::vector<std::string> names;
+  for (const auto& entry : model_zoo()) names.push_back(entry.name);
+  f.text("model", c.model, "NAME",
+         "network: " + join(names, ", ") + ", or a model file (.json) [dogcat]");
+  f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [the model's]");
+  const bool data = computes_gradients(c);
+  f.whole(
+      "classes", c.classes, 2, 65536,
+      std::string("outputs of the last layer ") + (data ? "[those of the data]" : "[the model's]"));
+  if (c.command == "export") return;
+  f.real("dropout", c.dropout, 0, 0.999, "rate of every dropout layer [the model's]");
+}
+
+void add_resize_flag(Flags& f, Config& c) {
+  f.choice(
+      "resize", {"bilinear", "nearest"},
+      "how pictures come to --image-size: as TensorFlow, or as Keras' older loaders [bilinear]",
+      [&c](const std::string& name) { c.resize = resize_of(name); });
+}
+
+void add_weights_flags(Flags& f, Config& c) {
+  f.group("Model");
+  const bool trains = computes_gradients(c);
+  f.text("weights", c.weights, "FILE",
+         trains ? "start from these weights of the same model [initial ones, by seed]"
+                : "weights.safetensors that training wrote");
+  if (c.command != "train") return;
+  f.yes("partial", c.partial,
+        "take of --weights what fits by name and shape, for a new last layer");
+  f.list("freeze", c.freeze, "LAYER,...",
+         "layers that keep their weights: names, or prefixes such as conv2d*");
+}
+
+void add_data_flags(Flags& f, Config& c) {
+  f.group("Data");
+  f.text(
+      "data", c.data, "DATA",
+      "folder of class folders, folder of cat.N.jpg files, list file, cifar10:DIR, cifar100:DIR, "
+      "idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], FILE.ctpack, or synthetic[:N] [synthetic]");
+  f.real("validation-split", c.validation_split, 0, 0.99,
+         std::string("part kept for validation where the data has none of its own") +
+             (c.command == "eval" ? "; 0: look at all [its test part, else what training kept or "
+                                    "its own validation part, else all]"
+                                  : " [0.1]"));
+  f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training pictures");
+  f.whole("limit-val", c.limit_val, 0, 1'000'000'000,
+          c.command == "eval" ? "look at N images at most"
+                              : "use at most N validation images; 0: do not evaluate");
+  f.yes("balanced", c.balanced, "the limits keep as many of each class [the classes' proportions]");
+  f.yes("allow-empty-classes", c.allow_empty_classes,
+        "keep a class of which no image can be read, as an output that learns nothing [an error]");
+  add_expand_flag(f, c);
+  if (computes_gradients(c) || c.topic == "pack") add_resize_flag(f, c);
+  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
+          c.command == "eval"
+              ? "chooses the validation part [that of training]"
+              : "order, split, initial weights, dropout and augmentation are functions of it [0]");
+}
+
+void add_augment_flag(Flags& f, Config& c, const std::string& standard) {
+  f.parsed("augment", "LIST",
+           "random changes, none or some of " + augment_forms() + ", such as flip,shear:0.2 [" +
+               standard + "]",
+           [&c](const std::string& text) { c.augment = parse_augment(text); });
+}
+
+void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
+  f.group("Machine");
+  const auto names = choices.backend_names();
+  f.choice("backend", names, "what computes [" + names.front() + "]",
+           [&c](const std::string& name) { c.backend = name; });
+  add_precision_flag(f, c, choices);
+  f.whole("threads", c.threads, 1, 4096, "of each rank [the cores it was given]");
+  add_bind_flag(f, c);
+}
+
+void add_kernel_choice_flags(Flags& f, Config& c) {
+  f.no("winograd", c.winograd,
+       "compute 3x3 convolutions directly: slower, with smaller rounding errors");
+  f.no("skip-zeros", c.skip_zeros, "compute with the zeros of activations and gradients, too");
+}
 
 void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   const std::string& command = c.command;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <string_view>
 
 namespace cputrain {
@@ -31,15 +31,10 @@ bool user_binds() {
 
 /// What rank 0 was asked counts for all: variables need not be set alike on every host.
 PlacementRequest request_of_all(Communicator& communicator, const TrainingFlags& flags) {
-  const auto text = [](int threads, int io_threads, int bind) {
-    return std::to_string(threads) + " " + std::to_string(io_threads) + " " + std::to_string(bind);
-  };
-  const int bind = flags.bind ? static_cast<int>(*flags.bind) : -1;
-  const std::string mine =
-      text(asked_threads(flags).value_or(0), flags.io_threads.value_or(0), bind);
-  int threads = 0, io_threads = 0, binds = -1;
-  std::sscanf(communicator.gather(mine).front().c_str(), "%9d %9d %9d", &threads, &io_threads,
-              &binds);
+  std::array<int, 3> asked{asked_threads(flags).value_or(0), flags.io_threads.value_or(0),
+                           flags.bind ? static_cast<int>(*flags.bind) : -1};
+  communicator.broadcast(std::as_writable_bytes(std::span(asked)), 0);
+  const auto [threads, io_threads, binds] = asked;
   PlacementRequest request;
   if (threads > 0) request.threads = threads;
   if (io_threads > 0) request.io_threads = io_threads;
