@@ -1,0 +1,112 @@
+// A training through its job, as a program of one's own makes it: what comes out is what the steps
+// of train/ make by themselves.
+#include "job/training_job.h"
+
+#include <gtest/gtest.h>
+
+#include "composition/services.h"
+#include "core/error.h"
+#include "logging/reporters.h"
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain {
+namespace {
+
+class TrainingJobs : public testing::Test {
+ protected:
+  TrainingJobs() : services_(make_services(launcher_, signals_)) {
+    flags_.data = "synthetic:30";
+    flags_.image_size = 64;
+    flags_.batch = 9;
+    flags_.epochs = 1;
+    flags_.threads = 1;
+    flags_.verbose = 0;
+    flags_.reproducible = true;  // the same bits each time
+  }
+
+  TrainResult run(TrainingJob& job) {
+    const auto silent = all_of({});
+    Timeline timeline(StepRange{});
+    return job.run(*silent, timeline, [] { return false; });
+  }
+
+  SignalWatch signals_;
+  Launcher launcher_;  // nobody's
+  Services services_;
+  TrainingFlags flags_;
+  TemporaryFolder folder_;
+};
+
+TEST_F(TrainingJobs, StepsAreThoseOfThePlan) {
+  const Session session = start_session(flags_, services_);
+  TrainingJob job = open_training(session, choose_training(flags_));
+  job.compile();
+  EXPECT_EQ(job.batches().train.samples(), 27u);  // a tenth of 30 validates
+  EXPECT_EQ(job.batches().train.steps(), 3u);
+  EXPECT_EQ(job.batches().validation.samples(), 3u);
+  EXPECT_FALSE(job.compiled().memory.ranks.empty());
+  job.load();
+  job.start();
+  const TrainResult result = run(job);
+  EXPECT_EQ(result.steps, 3u);
+  EXPECT_EQ(result.epochs, 1);
+  EXPECT_EQ(result.last->train.images, 27);
+  EXPECT_EQ(result.last->validation->images, 3);
+  job.check_replicas();
+}
+
+TEST_F(TrainingJobs, ImagesThatAreDecodedServeSeveral) {
+  const Session session = start_session(flags_, services_);
+  const TrainingSpec spec = choose_training(flags_);
+  const auto source =
+      std::make_shared<const DataSource>(services_.data.open(spec.flags.data_request(spec.seed)));
+  const auto data = std::make_shared<const DecodedData>(
+      services_.data.decode(*source, {spec.image}, session.communicator->node_memory(),
+                            session.communicator->node_barrier()));
+  std::string first;
+  for (int i = 0; i < 2; ++i) {
+    TrainingJob job(session, plan_training(session, spec, 2), source);
+    job.load(data);  // compiles, since nobody did
+    job.start();
+    run(job);
+    const std::string hash = weights_hash(*job.compiled().program, job.weights());
+    if (i == 0) first = hash;
+    EXPECT_EQ(hash, first);
+  }
+}
+
+TEST_F(TrainingJobs, SavedWeightsAreTheOnesThatWereTrained) {
+  const std::filesystem::path file = folder_.path() / "weights.safetensors";
+  const Session session = start_session(flags_, services_);
+  std::string trained;
+  {
+    TrainingJob job = open_training(session, choose_training(flags_));
+    job.load();
+    job.start();
+    run(job);
+    job.save(file);
+    trained = weights_hash(*job.compiled().program, job.weights());
+  }
+  EXPECT_EQ(read_description(file).model, "dogcat");
+  flags_.weights = file;
+  TrainingJob next = open_training(session, choose_training(flags_));
+  next.load();
+  next.start();
+  EXPECT_EQ(weights_hash(*next.compiled().program, next.weights()), trained);
+}
+
+TEST_F(TrainingJobs, ATargetThatNobodyLooksAtIsRefused) {
+  flags_.target_accuracy = 0.9;
+  flags_.limit_val = 0;
+  const Session session = start_session(flags_, services_);
+  try {
+    open_training(session, choose_training(flags_));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find("--target-accuracy"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace cputrain
