@@ -349,24 +349,6 @@ void check_combinations(Config& config, const CommandLineChoices& choices) {
 
 }  // namespace
 
-std::vector<std::string> CommandLineChoices::backend_names() const {
-  std::vector<std::string> names;
-  for (const BackendChoice& backend : backends) {
-    if (backend.built) names.push_back(backend.name);
-  }
-  return names;
-}
-
-std::vector<std::string> CommandLineChoices::backends_with(const std::string& precision) const {
-  std::vector<std::string> names;
-  for (const BackendChoice& backend : backends) {
-    if (std::ranges::find(backend.precisions, precision) != backend.precisions.end()) {
-      names.push_back(backend.name);
-    }
-  }
-  return names;
-}
-
 std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>& given_words,
                                                   const Environment& environment,
                                                   const CommandLineChoices& choices) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -22,9 +23,21 @@ struct CommandLineChoices {
   std::string_view build = {};          ///< "commit abc1234, Release", for --version
 
   /// Of those that the build has, the default first.
-  std::vector<std::string> backend_names() const;
+  std::vector<std::string> backend_names() const {
+    std::vector<std::string> names;
+    for (const BackendChoice& backend : backends) {
+      if (backend.built) names.push_back(backend.name);
+    }
+    return names;
+  }
   /// Those that can compute so, built or not.
-  std::vector<std::string> backends_with(const std::string& precision) const;
+  std::vector<std::string> backends_with(const std::string& precision) const {
+    std::vector<std::string> names;
+    for (const BackendChoice& backend : backends) {
+      if (std::ranges::count(backend.precisions, precision) > 0) names.push_back(backend.name);
+    }
+    return names;
+  }
 };
 
 /// Reads the words after the program's name. A flag goes before CPUTRAIN_<FLAG> in the environment,
