@@ -6,6 +6,7 @@
 #include "backends/reference/reference_backend.h"
 #include "core/random.h"
 #include "tests/backends/backends_under_test.h"
+#include "tests/backends/trial.h"
 
 namespace cputrain::testing {
 namespace {
