@@ -13,8 +13,8 @@
 #include "core/text.h"
 #include "core/version.h"
 #include "job/spec/build_graph.h"
-#include "model/summary.h"
 #include "job/spec/effective_flags.h"
+#include "model/summary.h"
 #include "sweep/grid_limits.h"
 #include "system/child_process.h"
 

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "tests/exchange/cases.h"
-#include "tests/exchange/exchange_ways.h"
 #include "comm/open_channel.h"
 #include "core/error.h"
 #include "exchange/broadcast_array.h"
 #include "exchange/staged_sum.h"
+#include "tests/exchange/cases.h"
+#include "tests/exchange/exchange_ways.h"
 #include "tests/support/locked_backend.h"
 
 /// Arenas that the host cannot touch: who can exchange them, who says that he cannot. The cases of
