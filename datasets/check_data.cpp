@@ -12,13 +12,13 @@
 #include "datasets/loader/views.h"
 #include "datasets/loader/work_arena.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
-std::vector<SampleFacts> inspect_all(const DataSource& source,
-                                     const std::vector<std::uint32_t>& samples, int threads,
-                                     const Progress& progress) {
-  std::vector<SampleFacts> facts(samples.size());
+std::vector<data::SampleFacts> inspect_all(const data::DataSource& source,
+                                           const std::vector<std::uint32_t>& samples, int threads,
+                                           const data::Progress& progress) {
+  std::vector<data::SampleFacts> facts(samples.size());
   std::atomic<std::size_t> done{0};
   WorkArena(threads).for_each(
       samples.size(),
@@ -34,7 +34,8 @@ std::vector<SampleFacts> inspect_all(const DataSource& source,
 }
 
 /// "a/1.jpg (cat)".
-std::vector<std::string> with_classes(const Dataset& data, std::span<const std::uint32_t> group) {
+std::vector<std::string> with_classes(const data::Dataset& data,
+                                      std::span<const std::uint32_t> group) {
   std::vector<std::string> names;
   for (const std::uint32_t sample : group) {
     const auto label = static_cast<std::size_t>(data.label(sample));
@@ -44,8 +45,8 @@ std::vector<std::string> with_classes(const Dataset& data, std::span<const std::
 }
 
 /// Damaged copies count as duplicates too, empty files do not: they have no content.
-void find_duplicates(const DataSource& source, const std::vector<std::uint32_t>& samples,
-                     const std::vector<SampleFacts>& facts, CheckReport& report) {
+void find_duplicates(const data::DataSource& source, const std::vector<std::uint32_t>& samples,
+                     const std::vector<data::SampleFacts>& facts, data::CheckReport& report) {
   const auto shown_in_train = pictures_of(*source.dataset, source.train);
   const auto shown_in_validation = pictures_of(*source.dataset, source.validation);
   const auto shown_in_test = pictures_of(*source.dataset, source.test);
@@ -78,14 +79,15 @@ void find_duplicates(const DataSource& source, const std::vector<std::uint32_t>&
 }
 
 /// Classes that have training images, but none that can be read, whatever else shows them.
-void find_empty_classes(const DataSource& source, const std::vector<std::uint32_t>& samples,
-                        const std::vector<SampleFacts>& facts, CheckReport& report) {
+void find_empty_classes(const data::DataSource& source, const std::vector<std::uint32_t>& samples,
+                        const std::vector<data::SampleFacts>& facts, data::CheckReport& report) {
   report.empty_classes = source.empty_classes;
   const auto shown_in_train = pictures_of(*source.dataset, source.train);
   std::set<int> left;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (!std::ranges::binary_search(shown_in_train, samples[i])) continue;
-    if (facts[i].result.status == ReadStatus::ok) left.insert(source.dataset->label(samples[i]));
+    if (facts[i].result.status == data::ReadStatus::ok)
+      left.insert(source.dataset->label(samples[i]));
   }
   for (const EmptyClass& lost : lost_classes(*source.dataset, source.train, left, {})) {
     report.empty_classes.push_back(lost.name);
@@ -94,21 +96,22 @@ void find_empty_classes(const DataSource& source, const std::vector<std::uint32_
 
 }  // namespace
 
-CheckReport check_data(const DataSource& source, int threads, const Progress& progress) {
+data::CheckReport check_data(const data::DataSource& source, int threads,
+                             const data::Progress& progress) {
   std::vector<std::uint32_t> samples = source.train;
   samples.insert(samples.end(), source.validation.begin(), source.validation.end());
   samples.insert(samples.end(), source.test.begin(), source.test.end());
   samples = pictures_of(*source.dataset, samples);
   const auto facts = inspect_all(source, samples, threads, progress);
-  CheckReport report;
+  data::CheckReport report;
   report.samples = samples.size();
   report.ignored = source.ignored;
   report.unread = source.unread;
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    const ReadResult& result = facts[i].result;
+    const data::ReadResult& result = facts[i].result;
     const std::string name = source.dataset->name(samples[i]);
     ++report.by_status[static_cast<std::size_t>(result.status)];
-    if (result.status != ReadStatus::ok) {
+    if (result.status != data::ReadStatus::ok) {
       report.bad.push_back({name, result.status, result.detail});
     }
     if (facts[i].wrong_extension) report.wrong_extension.push_back(name);
@@ -116,11 +119,11 @@ CheckReport check_data(const DataSource& source, int threads, const Progress& pr
   }
   find_duplicates(source, samples, facts, report);
   find_empty_classes(source, samples, facts, report);
-  report.classes = count_classes(source);
+  report.classes = data::count_classes(source);
   for (const std::string& path : source.containers) {
     if (auto known = compare_with_published(path)) report.known.push_back(std::move(*known));
   }
   return report;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -2,9 +2,9 @@
 
 #include "data/pipeline.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// Decodes every sample that the source lists and reports what is wrong with the data.
-CheckReport check_data(const DataSource&, int threads, const Progress&);
+data::CheckReport check_data(const data::DataSource&, int threads, const data::Progress&);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

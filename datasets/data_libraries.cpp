@@ -8,7 +8,7 @@
 #include "datasets/datasets.h"
 #include "datasets/decode/decoders.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 /// Of the headers, three digits each: 2001005. The library cannot be asked, its binary interface is
@@ -37,4 +37,4 @@ std::vector<std::string> data_libraries() {
   return libraries;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

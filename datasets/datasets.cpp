@@ -10,9 +10,9 @@
 #include "datasets/loader/image_cache.h"
 #include "datasets/open.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
-DataPipeline make_data_pipeline() {
+data::DataPipeline make_data_pipeline() {
   return {.open = open_data,
           .limited = limited_samples,
           .cache_bytes = bytes_of_cache,
@@ -27,4 +27,4 @@ DataPipeline make_data_pipeline() {
           .synth = write_synthetic};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

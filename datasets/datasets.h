@@ -5,13 +5,13 @@
 
 #include "data/pipeline.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// Everything of datasets/ as the commands see it.
-DataPipeline make_data_pipeline();
+data::DataPipeline make_data_pipeline();
 
 /// "libjpeg-turbo 2.1.5", "oneTBB 2021.8", ...: what reads the data, for `info` and
 /// environment.json.
 std::vector<std::string> data_libraries();
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

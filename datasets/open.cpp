@@ -16,7 +16,7 @@
 #include "datasets/pixels/expand.h"
 #include "datasets/split.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,7 +26,7 @@ constexpr const char* kForms =
     "coco:FILE.json, FILE.ctpack or synthetic[:N]";
 
 /// A path without a word before it.
-Found find_path(const DataRequest& request) {
+Found find_path(const data::DataRequest& request) {
   const std::string& spec = request.spec;
   std::error_code error;
   const auto kind = fs::status(spec, error).type();
@@ -46,8 +46,8 @@ Found find_path(const DataRequest& request) {
                    spec, error ? ": " + error.message() : "", kForms));
 }
 
-Found find_data(const DataRequest& request) {
-  const auto [word, parts] = parse_data_spec(request.spec);
+Found find_data(const data::DataRequest& request) {
+  const auto [word, parts] = data::parse_data_spec(request.spec);
   if (word == "synthetic") return find_synthetic(request.spec, request.seed);
   if (word == "idx") return find_idx(parts.front());
   if (word == "cifar10" || word == "cifar100") return find_cifar(request.spec);
@@ -62,8 +62,8 @@ std::string of_available(std::size_t used, std::size_t available) {
 }
 
 /// "10 for training and 2 for validation (its 'val' folder)".
-std::string describe_parts(const DataSource& source, const Found& found, const Division& parts,
-                           const std::string& validation_name) {
+std::string describe_parts(const data::DataSource& source, const Found& found,
+                           const Division& parts, const std::string& validation_name) {
   std::string text =
       fmt::format("{} for training", of_available(source.train.size(), parts.rest.size()));
   if (!parts.chosen.empty()) {
@@ -79,13 +79,13 @@ std::string describe_parts(const DataSource& source, const Found& found, const D
 }
 
 /// For the log, beginning with the words that Keras uses.
-std::string describe(const Found& found, const DataSource& source, const Division& parts,
-                     const std::string& validation_name, const DataRequest& request) {
-  const Expand expand = request.expand;
+std::string describe(const Found& found, const data::DataSource& source, const Division& parts,
+                     const std::string& validation_name, const data::DataRequest& request) {
+  const data::Expand expand = request.expand;
   const std::size_t size = found.dataset->size(), classes = found.dataset->classes().size();
-  const bool six = expand != Expand::none;
+  const bool six = expand != data::Expand::none;
   std::string text =
-      fmt::format("Found {} {} belonging to {} class{}{}.", six ? size / kTurns : size,
+      fmt::format("Found {} {} belonging to {} class{}{}.", six ? size / data::kTurns : size,
                   found.things, classes, classes == 1 ? "" : "es",
                   six ? fmt::format(", each turned in six ways: {} samples", size) : "");
   if (!request.to_evaluate) {
@@ -100,7 +100,7 @@ std::string describe(const Found& found, const DataSource& source, const Divisio
 
 /// Samples come sixfold from here on.
 void turn_six_ways(Found& found) {
-  if (found.dataset->size() > 0xFFFFFFFFu / kTurns) {
+  if (found.dataset->size() > 0xFFFFFFFFu / data::kTurns) {
     fail(ExitCode::usage, fmt::format("--expand: six times {} images are too many (samples are "
                                       "counted in 32 bits); leave it out",
                                       found.dataset->size()));
@@ -112,21 +112,22 @@ void turn_six_ways(Found& found) {
 }
 
 /// Training and validation part: the data's own, or chosen by seed.
-Division divide(const Found& found, const DataRequest& request, std::string& validation_name) {
+Division divide(const Found& found, const data::DataRequest& request,
+                std::string& validation_name) {
   validation_name = found.validation_name;
   if (!validation_name.empty() || request.validation_split <= 0) {
     return {found.validation, found.train};
   }
   validation_name = fmt::format("{:.4g} %, chosen by seed", request.validation_split * 100);
-  const Dataset& data = *found.dataset;
+  const data::Dataset& data = *found.dataset;
   return split_validation(
       found.train, [&data](std::uint32_t sample) { return data.label(sample); },
       static_cast<int>(data.classes().size()), request.validation_split, request.seed);
 }
 
-std::vector<std::uint32_t> limited_to(const Dataset& data,
+std::vector<std::uint32_t> limited_to(const data::Dataset& data,
                                       const std::vector<std::uint32_t>& samples, std::size_t limit,
-                                      Choice use, const DataRequest& request) {
+                                      Choice use, const data::DataRequest& request) {
   if (limit >= samples.size()) return samples;
   const auto label_of = [&data](std::uint32_t sample) { return data.label(sample); };
   const auto choose = request.balanced ? choose_balanced : choose_stratified;
@@ -136,9 +137,10 @@ std::vector<std::uint32_t> limited_to(const Dataset& data,
 }
 
 /// Applies --limit-train or --limit-val.
-std::vector<std::uint32_t> limited(const Dataset& data, const std::vector<std::uint32_t>& samples,
+std::vector<std::uint32_t> limited(const data::Dataset& data,
+                                   const std::vector<std::uint32_t>& samples,
                                    const std::optional<std::size_t>& limit, Choice use,
-                                   const DataRequest& request) {
+                                   const data::DataRequest& request) {
   return limit ? limited_to(data, samples, *limit, use, request) : samples;
 }
 
@@ -156,25 +158,25 @@ void check_classes(const std::string& spec, const Found& found) {
 
 }  // namespace
 
-std::vector<std::uint32_t> limited_samples(const Dataset& data,
+std::vector<std::uint32_t> limited_samples(const data::Dataset& data,
                                            const std::vector<std::uint32_t>& samples,
-                                           std::size_t limit, const DataRequest& request) {
+                                           std::size_t limit, const data::DataRequest& request) {
   return limited_to(data, samples, limit, Choice::limit_validation, request);
 }
 
-DataSource open_data(const DataRequest& request) {
+data::DataSource open_data(const data::DataRequest& request) {
   Found found = find_data(request);
-  check_class_names(request.spec, found.dataset->classes());
+  data::check_class_names(request.spec, found.dataset->classes());
   if (!request.to_evaluate) check_classes(request.spec, found);
-  if (request.expand == Expand::six_leaky) turn_six_ways(found);
+  if (request.expand == data::Expand::six_leaky) turn_six_ways(found);
   std::string validation_name;
   Division parts = divide(found, request, validation_name);
-  if (request.expand == Expand::six) {
+  if (request.expand == data::Expand::six) {
     turn_six_ways(found);
     parts = {six_fold(parts.chosen), six_fold(parts.rest)};
   }
-  const Dataset& data = *found.dataset;
-  DataSource source;
+  const data::Dataset& data = *found.dataset;
+  data::DataSource source;
   source.train = limited(data, parts.rest, request.limit_train, Choice::limit_train, request);
   source.validation =
       limited(data, parts.chosen, request.limit_validation, Choice::limit_validation, request);
@@ -188,7 +190,7 @@ DataSource open_data(const DataRequest& request) {
   source.empty_classes = std::move(found.empty_classes);
   source.allow_empty_classes = request.allow_empty_classes || request.to_evaluate;
   source.containers = std::move(found.containers);
-  if (request.expand == Expand::six_leaky && found.validation_name.empty() &&
+  if (request.expand == data::Expand::six_leaky && found.validation_name.empty() &&
       !parts.chosen.empty()) {
     source.warnings.push_back(
         "turns of training images are in validation, so its accuracy is too good");
@@ -199,4 +201,4 @@ DataSource open_data(const DataRequest& request) {
   return source;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

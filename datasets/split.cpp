@@ -7,7 +7,7 @@
 
 #include "core/random.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using Labels = std::function<int(std::uint32_t)>;
@@ -109,4 +109,4 @@ Division split_validation(std::span<const std::uint32_t> samples, const Labels& 
   return draw(std::move(groups), quotas, seed, Choice::validation);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// `total` things shared out in proportion to `counts`, at most counts[i] to i: whole parts first,
 /// then one each by largest remainder (Hamilton's method), ties to the lower index.
@@ -38,4 +38,4 @@ Division split_validation(std::span<const std::uint32_t> samples,
                           const std::function<int(std::uint32_t)>& label_of, int classes,
                           double split, std::uint64_t seed);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -32,52 +32,54 @@ extern char** environ;  // NOLINT: the name is the system's
 namespace cputrain {
 namespace {
 
-CommandLineChoices command_line_choices() {
-  CommandLineChoices choices;
-  for (const ListedBackend& backend : backend_list()) choices.backends.push_back(backend.choice);
+cli::CommandLineChoices command_line_choices() {
+  cli::CommandLineChoices choices;
+  for (const composition::ListedBackend& backend : composition::backend_list())
+    choices.backends.push_back(backend.choice);
   choices.build = build_of_program();
   return choices;
 }
 
-int run_command(const Config& config, const Services& services) {
-  if (config.command == "train") return run_train(config, services);
-  if (config.command == "eval") return run_eval(config, services);
-  if (config.command == "predict") return run_predict(config, services);
-  if (config.command == "export") return run_export(config, services);
-  if (config.command == "sweep") return run_sweep(config, services);
-  if (config.command == "report") return run_report(config, services);
-  if (config.command == "info") return run_info(config, services);
-  if (config.command == "simulate") return run_simulate(config, services, find_simulator());
-  if (config.topic == "allreduce") return run_bench_allreduce(config, services);
-  if (config.topic == "input") return run_bench_input(config, services);
-  if (config.topic == "kernels") return run_bench_kernels(config, services);
-  if (config.command == "bench") return run_bench_step(config, services);
-  if (config.topic == "check") return run_data_check(config, services);
-  if (config.topic == "pack") return run_data_pack(config, services);
-  if (config.topic == "synth") return run_data_synth(config, services);
-  return run_data_info(config, services);
+int run_command(const cli::Config& config, const job::Services& services) {
+  if (config.command == "train") return cli::run_train(config, services);
+  if (config.command == "eval") return cli::run_eval(config, services);
+  if (config.command == "predict") return cli::run_predict(config, services);
+  if (config.command == "export") return cli::run_export(config, services);
+  if (config.command == "sweep") return cli::run_sweep(config, services);
+  if (config.command == "report") return cli::run_report(config, services);
+  if (config.command == "info") return cli::run_info(config, services);
+  if (config.command == "simulate")
+    return cli::run_simulate(config, services, sim::find_simulator());
+  if (config.topic == "allreduce") return cli::run_bench_allreduce(config, services);
+  if (config.topic == "input") return cli::run_bench_input(config, services);
+  if (config.topic == "kernels") return cli::run_bench_kernels(config, services);
+  if (config.command == "bench") return cli::run_bench_step(config, services);
+  if (config.topic == "check") return cli::run_data_check(config, services);
+  if (config.topic == "pack") return cli::run_data_pack(config, services);
+  if (config.topic == "synth") return cli::run_data_synth(config, services);
+  return cli::run_data_info(config, services);
 }
 
 /// No rank outlives the sweep that it measures for: mpirun leaves ranks behind where it is killed.
-void end_with(SignalWatch& signals, const std::string& file) {
-  signals.end_when([probe = std::make_shared<LockProbe>(file)] { return !probe->held(); });
+void end_with(system::SignalWatch& signals, const std::string& file) {
+  signals.end_when([probe = std::make_shared<system::LockProbe>(file)] { return !probe->held(); });
 }
 
 /// Most mistakes meet all ranks alike: rank 0 says them once. The others wait, and the launcher
 /// ends them once rank 0 is gone (seconds later on a busy machine); a rank that fails alone gets
 /// its word after that.
-void say_failure(const Launcher& launcher, const std::string& message) {
+void say_failure(const placement::Launcher& launcher, const std::string& message) {
   if (launcher.rank == 0) {
-    tell(fmt::format("cputrain: {}", message));
+    system::tell(fmt::format("cputrain: {}", message));
     return;
   }
   std::this_thread::sleep_for(std::chrono::seconds(5));
-  tell(fmt::format("cputrain: rank {}: {}", launcher.rank, message));
+  system::tell(fmt::format("cputrain: rank {}: {}", launcher.rank, message));
 }
 
 /// Exceptions of libraries. What the system refuses is no mistake of the program.
 std::string failure_text(const std::exception& error) {
-  const std::string limits = limits_text();
+  const std::string limits = system::limits_text();
   const std::string why = limits.empty() ? "" : ": " + limits;
   if (dynamic_cast<const std::bad_alloc*>(&error)) {
     return fmt::format(
@@ -111,7 +113,7 @@ std::string failure_text(const std::exception& error) {
   } catch (...) {
     text += " (an unknown exception)";
   }
-  tell(fmt::format("cputrain: {}", text));
+  system::tell(fmt::format("cputrain: {}", text));
   std::_Exit(static_cast<int>(ExitCode::internal));
 }
 
@@ -126,30 +128,31 @@ void open_standard_streams() {
 int with_output_checked(int code) {
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout);
   if (!lost || code != static_cast<int>(ExitCode::ok)) return code;
-  tell("cputrain: standard output cannot be written (the results are not whole)");
+  system::tell("cputrain: standard output cannot be written (the results are not whole)");
   return static_cast<int>(ExitCode::output);
 }
 
-int run(int argc, char** argv) {
-  block_signals();
-  wait_shortly(argv);  // may start the program again, which then finds signals that came meanwhile
+int run_program(int argc, char** argv) {
+  system::block_signals();
+  // May start the program again, which then finds signals that came meanwhile.
+  cpu::wait_shortly(argv);
   open_standard_streams();
   std::set_terminate(end_uncaught);
   void* frame = nullptr;
   ::backtrace(&frame, 1);  // loads what passes exceptions on while there is memory for it
-  const Launcher launcher = launcher_environment();
-  std::optional<SignalWatch> signals;
+  const placement::Launcher launcher = placement::launcher_environment();
+  std::optional<system::SignalWatch> signals;
   try {
     signals.emplace();
-    const auto parsed = parse_command_line({argv + 1, argv + argc}, program_variables(environ),
-                                           command_line_choices());
-    if (const auto* help = std::get_if<HelpText>(&parsed)) {
+    const auto parsed = cli::parse_command_line(
+        {argv + 1, argv + argc}, cli::program_variables(environ), command_line_choices());
+    if (const auto* help = std::get_if<cli::HelpText>(&parsed)) {
       if (launcher.rank == 0) std::fputs(help->text.c_str(), stdout);
       return with_output_checked(static_cast<int>(ExitCode::ok));
     }
-    const Config& config = std::get<Config>(parsed);
+    const cli::Config& config = std::get<cli::Config>(parsed);
     if (!config.end_with.empty()) end_with(*signals, config.end_with);
-    return with_output_checked(run_command(config, make_services(launcher, *signals)));
+    return with_output_checked(run_command(config, composition::make_services(launcher, *signals)));
   } catch (const Error& error) {
     say_failure(launcher, error.what());
     return static_cast<int>(error.code());
@@ -162,4 +165,4 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace cputrain
 
-int main(int argc, char** argv) { return cputrain::run(argc, argv); }
+int main(int argc, char** argv) { return cputrain::run_program(argc, argv); }

@@ -13,7 +13,7 @@
 #include "backends/cpu/sparse/scatter.h"
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 std::string library_version() {
@@ -22,9 +22,10 @@ std::string library_version() {
          std::to_string(version->patch);
 }
 
-class CpuBackend final : public Backend {
+class CpuBackend final : public compute::Backend {
  public:
-  CpuBackend(int threads, const KernelChoice& kernels) : threads_(threads), kernels_(kernels) {
+  CpuBackend(int threads, const compute::KernelChoice& kernels)
+      : threads_(threads), kernels_(kernels) {
     const ThreadCount scope(threads_);
     on_each_thread([](int) {});  // they start now: OpenMP ends the process where it finds no memory
   }
@@ -41,8 +42,9 @@ class CpuBackend final : public Backend {
            std::to_string(sparse::fitting_blocks(preferred_block())) + allowed();
   }
 
-  std::unique_ptr<Program> compile(const Graph& graph, const CompileOptions& options,
-                                   const ArenaSource& arenas) override {
+  std::unique_ptr<compute::Program> compile(const model::Graph& graph,
+                                            const compute::CompileOptions& options,
+                                            const compute::ArenaSource& arenas) override {
     check_bf16();
     return std::make_unique<CpuProgram>(graph, options, arenas, options.threads.value_or(threads_),
                                         kernels_);
@@ -63,12 +65,13 @@ class CpuBackend final : public Backend {
     if (failure) std::rethrow_exception(failure);
   }
 
-  void update(const UpdateRule& rule, const UpdateSlice& slice) override {
+  void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
     const ThreadCount scope(threads_);
     update_in_parallel(rule, slice);
   }
 
-  void change_gradients(const GradientOperation& operation, const UpdateSlice& slice) override {
+  void change_gradients(const optim::GradientOperation& operation,
+                        const optim::UpdateSlice& slice) override {
     const ThreadCount scope(threads_);
     change_gradients_in_parallel(operation, slice);
   }
@@ -78,7 +81,7 @@ class CpuBackend final : public Backend {
     sum_in_parallel(best_instruction_set(), src, dst);
   }
 
-  void add_products(const Factors& factors, std::span<const Array> leaves, Range part,
+  void add_products(const compute::Factors& factors, std::span<const Array> leaves, Range part,
                     const Array& sum) override {
     const ThreadCount scope(threads_);
     add_products_in_parallel(best_instruction_set(), factors, leaves, part, sum);
@@ -94,7 +97,7 @@ class CpuBackend final : public Backend {
     block_norms_in_parallel(array, position, blocks);
   }
 
-  Limits measure_limits(const Together& together) override {
+  compute::Limits measure_limits(const compute::Together& together) override {
     return measure_machine(threads_, together);
   }
 
@@ -116,12 +119,13 @@ class CpuBackend final : public Backend {
   }
 
   int threads_;
-  KernelChoice kernels_;
+  compute::KernelChoice kernels_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(int threads, const KernelChoice& kernels) {
+std::unique_ptr<compute::Backend> make_cpu_backend(int threads,
+                                                   const compute::KernelChoice& kernels) {
   return std::make_unique<CpuBackend>(threads, kernels);
 }
 
@@ -135,4 +139,4 @@ std::string cpu_library_versions() {
   return library_version() + " for " + name_of(best_instruction_set()) + narrow;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

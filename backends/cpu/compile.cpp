@@ -14,7 +14,7 @@
 #include "backends/cpu/ops/sharded_dense_step.h"
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 /// A map and what the steps made so far do to it.
@@ -33,7 +33,7 @@ struct TrackedMap {
 /// dense layer knows the layout of what it reads.
 class StepMaker {
  public:
-  StepMaker(const Graph& graph, const Planning& planning)
+  StepMaker(const model::Graph& graph, const Planning& planning)
       : graph_(graph),
         nodes_(graph.nodes()),
         planning_(planning),
@@ -52,7 +52,7 @@ class StepMaker {
   }
 
  private:
-  const Graph::Node& node() const { return nodes_[node_]; }
+  const model::Graph::Node& node() const { return nodes_[node_]; }
   int next_step() const { return static_cast<int>(steps_.size()); }
 
   /// The map that input number `i` of the node lies in.
@@ -63,7 +63,7 @@ class StepMaker {
     int count = 0;
     for (int i = index + 1; i < static_cast<int>(nodes_.size()); ++i) {
       const auto times = std::ranges::count(nodes_[i].src, index);
-      const bool passes_on = std::holds_alternative<Flatten>(nodes_[i].layer);
+      const bool passes_on = std::holds_alternative<model::Flatten>(nodes_[i].layer);
       count += static_cast<int>(times) * (passes_on ? count_readers(i) : 1);
     }
     return count;
@@ -96,8 +96,8 @@ class StepMaker {
   }
 
   bool small_max_pool_is_next() const {
-    return only_next_is<MaxPool>() &&
-           std::get<MaxPool>(nodes_[node_ + 1].layer).size <= MaxPoolShape::kLargestSize;
+    return only_next_is<model::MaxPool>() &&
+           std::get<model::MaxPool>(nodes_[node_ + 1].layer).size <= MaxPoolShape::kLargestSize;
   }
 
   /// Steps that work channel by channel need the map's own shape.
@@ -110,23 +110,24 @@ class StepMaker {
   void make_step() {
     const Shape read = graph_.src_shape(static_cast<int>(node_));
     std::visit(Overloaded{
-                   [&](const Convolution& l) {
-                     convolution(node(), pad_amount(l.padding, read.height, l.kernel, l.stride),
-                                 pad_amount(l.padding, read.width, l.kernel, l.stride));
+                   [&](const model::Convolution& l) {
+                     convolution(node(),
+                                 model::pad_amount(l.padding, read.height, l.kernel, l.stride),
+                                 model::pad_amount(l.padding, read.width, l.kernel, l.stride));
                    },
-                   [&](const ZeroPad& l) { zero_pad(l); },
-                   [&](const Dense& l) { dense(l); },
-                   [&](const MaxPool&) { pool(); },
-                   [&](const AveragePool&) { pool(); },
-                   [&](const GlobalAveragePool&) { pool(); },
-                   [&](const BatchNorm&) { batch_norm(); },
-                   [&](const Add&) { add(); },
-                   [&](const Relu&) { in_place<ReluStep>(); },
-                   [&](const Dropout&) { in_place<DropoutStep>(); },
-                   [&](const Flatten&) { flatten(); },
-                   [&](const SigmoidCrossEntropy&) { loss(); },
-                   [&](const SoftmaxCrossEntropy&) { loss(); },
-                   [&](const Input&) {
+                   [&](const model::ZeroPad& l) { zero_pad(l); },
+                   [&](const model::Dense& l) { dense(l); },
+                   [&](const model::MaxPool&) { pool(); },
+                   [&](const model::AveragePool&) { pool(); },
+                   [&](const model::GlobalAveragePool&) { pool(); },
+                   [&](const model::BatchNorm&) { batch_norm(); },
+                   [&](const model::Add&) { add(); },
+                   [&](const model::Relu&) { in_place<ReluStep>(); },
+                   [&](const model::Dropout&) { in_place<DropoutStep>(); },
+                   [&](const model::Flatten&) { flatten(); },
+                   [&](const model::SigmoidCrossEntropy&) { loss(); },
+                   [&](const model::SoftmaxCrossEntropy&) { loss(); },
+                   [&](const model::Input&) {
                      fail(ExitCode::usage, "a second input (only the first node may be one)");
                    },
                },
@@ -134,27 +135,29 @@ class StepMaker {
   }
 
   /// `first` is this node, or the one before it whose padding the convolution does as well.
-  void convolution(const Graph::Node& first, const PadAmount& rows, const PadAmount& columns) {
+  void convolution(const model::Graph::Node& first, const model::PadAmount& rows,
+                   const model::PadAmount& columns) {
     check_not_flattened();
     TrackedMap& from = maps_[map_of_[first.src.front()]];
-    ConvolutionBlock block{.convolution = &node(),
-                           .src_shape = from.map.layout.shape,
-                           .rows = rows,
-                           .columns = columns,
-                           .macs = macs(node().layer, graph_.src_shape(static_cast<int>(node_)))};
-    if (only_next_is<Relu>()) {
+    ConvolutionBlock block{
+        .convolution = &node(),
+        .src_shape = from.map.layout.shape,
+        .rows = rows,
+        .columns = columns,
+        .macs = model::macs(node().layer, graph_.src_shape(static_cast<int>(node_)))};
+    if (only_next_is<model::Relu>()) {
       ++node_;
       block.relu = true;
     } else if (small_max_pool_is_next()) {
       ++node_;
       block.pool = &node();
-      if (only_next_is<Relu>()) {
+      if (only_next_is<model::Relu>()) {
         ++node_;
         block.pooled_relu = true;
       }
     }
     if (from.producer == 0 && !from.shared && from.last_touch < 0) {
-      block.picture = &std::get<Input>(nodes_[0].layer);
+      block.picture = &std::get<model::Input>(nodes_[0].layer);
       input_step_->leave_to_reader();
     }
     const Source src = read(from);
@@ -168,13 +171,13 @@ class StepMaker {
   }
 
   /// A convolution behind the zeros can see to them itself.
-  void zero_pad(const ZeroPad& pad) {
+  void zero_pad(const model::ZeroPad& pad) {
     check_not_flattened();
-    if (only_next_is<Convolution>()) {
-      const auto& next = std::get<Convolution>(nodes_[node_ + 1].layer);
+    if (only_next_is<model::Convolution>()) {
+      const auto& next = std::get<model::Convolution>(nodes_[node_ + 1].layer);
       const int most = std::max({pad.top, pad.bottom, pad.left, pad.right});
-      if (next.padding == Padding::valid && most < next.kernel) {
-        const Graph::Node& first = node();
+      if (next.padding == model::Padding::valid && most < next.kernel) {
+        const model::Graph::Node& first = node();
         ++node_;
         return convolution(first, {pad.top, pad.bottom}, {pad.left, pad.right});
       }
@@ -186,9 +189,9 @@ class StepMaker {
 
   void batch_norm() {
     check_not_flattened();
-    const Graph::Node& own = node();
+    const model::Graph::Node& own = node();
     TrackedMap& from = input();
-    const bool relu = only_next_is<Relu>();
+    const bool relu = only_next_is<model::Relu>();
     if (relu) ++node_;
     const Source src = read(from);
     const Map dst = new_map(src.map.layout, src.map.wants_diff || !own.frozen);
@@ -198,7 +201,7 @@ class StepMaker {
     parameter_ += own.parameters.size();
   }
 
-  void dense(const Dense& layer) {
+  void dense(const model::Dense& layer) {
     const bool zeros_are_dead = input().zeros_are_dead;
     const Source src = read(input());
     const Map dst = new_map({{1, 1, layer.units}, 1}, src.map.wants_diff || !node().frozen);
@@ -216,7 +219,7 @@ class StepMaker {
     check_not_flattened();
     // Of a ReLU's outputs the largest is zero only where all are.
     const bool zeros_are_dead =
-        std::holds_alternative<MaxPool>(node().layer) && input().zeros_are_dead;
+        std::holds_alternative<model::MaxPool>(node().layer) && input().zeros_are_dead;
     const Source src = read(input());
     const Map dst = new_map({node().dst, src.map.layout.block}, src.map.wants_diff);
     maps_.back().zeros_are_dead = zeros_are_dead;
@@ -304,8 +307,8 @@ class StepMaker {
     steps_.push_back(std::make_unique<LossStep>(planning_, next_step(), node(), input().map));
   }
 
-  const Graph& graph_;
-  std::span<const Graph::Node> nodes_;
+  const model::Graph& graph_;
+  std::span<const model::Graph::Node> nodes_;
   const Planning& planning_;
   int block_;
   std::vector<int> map_of_;  ///< by node: index of a tracked map
@@ -318,8 +321,8 @@ class StepMaker {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Step>> make_steps(const Graph& graph, const Planning& planning) {
+std::vector<std::unique_ptr<Step>> make_steps(const model::Graph& graph, const Planning& planning) {
   return StepMaker(graph, planning).make();
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

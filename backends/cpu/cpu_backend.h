@@ -5,12 +5,13 @@
 
 #include "compute/backend.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// The backend for x86 CPUs: oneDNN's convolutions and matrix products and our own kernels on
 /// OpenMP threads, 32-bit floats. Throws Error(usage) where this build has no oneDNN; compile()
 /// does where the machine lacks what `kernels` ask for.
-std::unique_ptr<Backend> make_cpu_backend(int threads, const KernelChoice& kernels);
+std::unique_ptr<compute::Backend> make_cpu_backend(int threads,
+                                                   const compute::KernelChoice& kernels);
 
 bool cpu_backend_available();
 /// Whether the backend and this machine have --precision bf16.
@@ -19,4 +20,4 @@ bool cpu_backend_has_bf16();
 /// where this build has none. Reports tell runs apart by it.
 std::string cpu_library_versions();
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -8,7 +8,7 @@
 #include "backends/cpu/kernels/instruction_set.h"
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 using dnnl::memory;
@@ -382,4 +382,4 @@ void multiply(const MatrixProduct& p, const float* a, const float* b, float beta
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -10,7 +10,7 @@
 
 /// Everything that differs between oneDNN's versions 2 and 3, and the one checked way into the
 /// library: its errors leave here as Error(internal).
-namespace cputrain {
+namespace cputrain::cpu {
 
 struct DnnlContext {
   dnnl::engine engine;
@@ -38,7 +38,7 @@ struct ConvolutionProblem {
   int images;
   SampleLayout src, dst;
   int kernel, stride;
-  PadAmount rows, columns;
+  model::PadAmount rows, columns;
   bool bias;
 };
 /// bf16: direct, of factors that are rounded to 16-bit brain floats; products are added as floats,
@@ -62,7 +62,7 @@ struct PoolProblem {
   SampleLayout src, dst;
   int height, width;  ///< of a window
   int stride;
-  PadAmount rows, columns;
+  model::PadAmount rows, columns;
 };
 enum class PoolKind { max, average };
 
@@ -117,4 +117,4 @@ struct MatrixProduct {
 };
 void multiply(const MatrixProduct&, const float* a, const float* b, float beta, float* c);
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

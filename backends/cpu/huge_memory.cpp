@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 void HugeMemoryDeleter::operator()(std::byte* data) const { munmap(data, bytes); }
 
@@ -25,4 +25,4 @@ HugeMemory allocate_huge(std::size_t bytes) {
   return {static_cast<std::byte*>(data), {bytes}};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <memory>
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 struct HugeMemoryDeleter {
   std::size_t bytes;
@@ -14,4 +14,4 @@ struct HugeMemoryDeleter {
 using HugeMemory = std::unique_ptr<std::byte, HugeMemoryDeleter>;
 HugeMemory allocate_huge(std::size_t bytes);
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -11,7 +11,7 @@
 #include "backends/cpu/kernels/parallel.h"
 #include "system/clock.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 // Sixteen independent sums hide the latency of any core known (4 to 5 cycles, two a cycle).
@@ -90,13 +90,13 @@ Kernel widest_kernel() {
   return {multiply_add_128, 12.0 * 4 * 2};
 }
 
-double measure_fma(int threads, const Together& together) {
+double measure_fma(int threads, const compute::Together& together) {
   const Kernel kernel = widest_kernel();
   double best = 0;
   volatile float sink = 0;
   for (int repeat = 0; repeat < 8; ++repeat) {
     together.meet();
-    const Stopwatch watch;
+    const system::Stopwatch watch;
     on_each_thread([&](int) {
       const float total = kernel.run(kRounds);
       if (total == 0) sink = total;
@@ -113,7 +113,7 @@ void triad(double* __restrict a, const double* __restrict b, const double* __res
   for (std::size_t i = 0; i < n; ++i) a[i] = b[i] + 3.0 * c[i];
 }
 
-double measure_triad(const Together& together) {
+double measure_triad(const compute::Together& together) {
   constexpr std::size_t kLeast = 64 << 20,
                         kMost = 256 << 20;  // bytes of one array of all processes
   const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
@@ -132,7 +132,7 @@ double measure_triad(const Together& together) {
   double best = 0;
   for (int repeat = 0; repeat < 5; ++repeat) {
     together.meet();
-    const Stopwatch watch;
+    const system::Stopwatch watch;
     parallel_ranges(n, [&](std::size_t begin, std::size_t end) {
       triad(a + begin, b + begin, c + begin, end - begin);
     });
@@ -144,9 +144,9 @@ double measure_triad(const Together& together) {
 
 }  // namespace
 
-Limits measure_machine(int threads, const Together& together) {
+compute::Limits measure_machine(int threads, const compute::Together& together) {
   const ThreadCount scope(threads);
   return {.fma_gflops = measure_fma(threads, together), .triad_gbs = measure_triad(together)};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

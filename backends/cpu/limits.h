@@ -2,10 +2,10 @@
 
 #include "compute/backend.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// What this machine can do with so many threads: multiply-adds from registers in the widest
 /// instructions, and STREAM's triad (McCalpin) over arrays that no cache holds. Best of several.
-Limits measure_machine(int threads, const Together&);
+compute::Limits measure_machine(int threads, const compute::Together&);
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <numeric>
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 MemoryPlan::Block MemoryPlan::add(std::size_t bytes) {
   entries_.push_back({.bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment,
@@ -78,4 +78,4 @@ std::size_t MemoryPlan::sum() const {
                          [](std::size_t total, const Entry& e) { return total + e.bytes; });
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -2,9 +2,9 @@
 #include "backends/cpu/short_waits.h"
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
-std::unique_ptr<Backend> make_cpu_backend(int, const KernelChoice&) {
+std::unique_ptr<compute::Backend> make_cpu_backend(int, const compute::KernelChoice&) {
   fail(ExitCode::usage,
        "this build has no cpu backend (it was configured with -DCPUTRAIN_ONEDNN=OFF); build with "
        "-DCPUTRAIN_ONEDNN=ON or use --backend reference");
@@ -17,4 +17,4 @@ std::string cpu_library_versions() { return {}; }
 
 void wait_shortly(char**) {}
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

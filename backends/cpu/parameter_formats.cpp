@@ -6,7 +6,7 @@
 
 #include "backends/cpu/kernels/parallel.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 class KernelFormat final : public ParameterFormat {
@@ -55,12 +55,12 @@ class KernelFormat final : public ParameterFormat {
 
 class RowsFormat final : public ParameterFormat {
  public:
-  RowsFormat(const SampleLayout& src, std::size_t out, std::optional<Factors> factors)
+  RowsFormat(const SampleLayout& src, std::size_t out, std::optional<compute::Factors> factors)
       : src_(src), out_(out), factors_(factors) {}
 
   std::size_t stored() const override { return src_.size() * out_; }
   std::size_t panel() const override { return 0; }
-  std::optional<Factors> factors() const override { return factors_; }
+  std::optional<compute::Factors> factors() const override { return factors_; }
   void to_keras(const float* stored, float* keras) const override {
     for (std::size_t row = 0; row < src_.shape.size(); ++row) {
       std::copy_n(stored + src_.position(row) * out_, out_, keras + row * out_);
@@ -76,7 +76,7 @@ class RowsFormat final : public ParameterFormat {
  private:
   SampleLayout src_;
   std::size_t out_;
-  std::optional<Factors> factors_;
+  std::optional<compute::Factors> factors_;
 };
 
 }  // namespace
@@ -87,7 +87,7 @@ std::unique_ptr<ParameterFormat> make_kernel_format(const dnnl::memory::desc& st
 }
 
 std::unique_ptr<ParameterFormat> make_rows_format(const SampleLayout& src, std::size_t out,
-                                                  std::optional<Factors> factors) {
+                                                  std::optional<compute::Factors> factors) {
   return std::make_unique<RowsFormat>(src, out, factors);
 }
 
@@ -95,4 +95,4 @@ std::unique_ptr<ParameterFormat> make_vector_format(std::size_t size) {
   return make_rows_format({{1, 1, 1}, 1}, size);  // one row
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -13,7 +13,7 @@
 #include "core/text.h"
 #include "model/rewrite.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 std::vector<int> distinct_descending(std::vector<int> sizes) {
@@ -25,9 +25,10 @@ std::vector<int> distinct_descending(std::vector<int> sizes) {
 
 }  // namespace
 
-CpuProgram::CpuProgram(const Graph& graph, const CompileOptions& options, const ArenaSource& arenas,
-                       int threads, const KernelChoice& kernels)
-    : graph_(pool_before_relu(graph)),
+CpuProgram::CpuProgram(const model::Graph& graph, const compute::CompileOptions& options,
+                       const compute::ArenaSource& arenas, int threads,
+                       const compute::KernelChoice& kernels)
+    : graph_(model::pool_before_relu(graph)),
       threads_(threads),
       phase_(options.phase),
       dnnl_(make_dnnl_context()),
@@ -58,7 +59,7 @@ CpuProgram::CpuProgram(const Graph& graph, const CompileOptions& options, const 
     }
     last_parameter.push_back(formats_.size());
   }
-  layout_ = lay_out(graph, DType::f32, stored);
+  layout_ = compute::lay_out(graph, DType::f32, stored);
   for (std::size_t i = 0; i < formats_.size(); ++i) {
     layout_.parameters[i].panel = formats_[i]->panel();
     layout_.parameters[i].factors = formats_[i]->factors();
@@ -71,10 +72,10 @@ CpuProgram::CpuProgram(const Graph& graph, const CompileOptions& options, const 
   memory_.place();
   arena_ = allocate_huge(memory_.peak());
   arenas_ = arenas(layout_);
-  own_gradients_ = used_gradients(layout_, 0, 1);
+  own_gradients_ = compute::used_gradients(layout_, 0, 1);
   if (options.node) {
-    const NodeMemory& node = options.node->node_memory();
-    own_gradients_ = used_gradients(layout_, node.local_rank(), node.local_size());
+    const comm::NodeMemory& node = options.node->node_memory();
+    own_gradients_ = compute::used_gradients(layout_, node.local_rank(), node.local_size());
   }
   const Bindings bindings{dnnl_, memory_, arena_.get(), layout_, arenas_};
   for (const auto& step : steps_) step->bind(bindings);
@@ -99,8 +100,8 @@ bool CpuProgram::is_most(int images) {
   return true;
 }
 
-Tally CpuProgram::forward(const MicroBatch& batch, const Pass& pass) {
-  Tally tally;
+compute::Tally CpuProgram::forward(const compute::MicroBatch& batch, const compute::Pass& pass) {
+  compute::Tally tally;
   last_ = {.size = 0, .images = batch.size(), .batch = nullptr, .pass = pass};
   const ThreadCount scope(threads_);
   if (batch.size() == 0) {
@@ -109,7 +110,7 @@ Tally CpuProgram::forward(const MicroBatch& batch, const Pass& pass) {
     return tally;
   }
   last_.size = size_index(batch.size());
-  last_.most_images = pass.phase == Phase::train && is_most(batch.size());
+  last_.most_images = pass.phase == compute::Phase::train && is_most(batch.size());
   Execution execution = last_;
   execution.batch = &batch;
   execution.tally = &tally;
@@ -117,8 +118,9 @@ Tally CpuProgram::forward(const MicroBatch& batch, const Pass& pass) {
   return tally;
 }
 
-void CpuProgram::backward_of_nothing(Accumulate accumulate, const ReadySink& ready) {
-  if (accumulate == Accumulate::overwrite) {
+void CpuProgram::backward_of_nothing(compute::Accumulate accumulate,
+                                     const compute::ReadySink& ready) {
+  if (accumulate == compute::Accumulate::overwrite) {
     for (const Range& own : own_gradients_) {
       std::ranges::fill(arenas_.gradients.slice(own.begin, own.end).as<float>(), 0.0f);
     }
@@ -127,8 +129,9 @@ void CpuProgram::backward_of_nothing(Accumulate accumulate, const ReadySink& rea
   ready(layout_.gradient_size);
 }
 
-void CpuProgram::backward(double loss_scale, Accumulate accumulate, const ReadySink& ready) {
-  assert(phase_ == Phase::train && last_.pass.phase == Phase::train);
+void CpuProgram::backward(double loss_scale, compute::Accumulate accumulate,
+                          const compute::ReadySink& ready) {
+  assert(phase_ == compute::Phase::train && last_.pass.phase == compute::Phase::train);
   const ThreadCount scope(threads_);
   if (last_.images == 0) return backward_of_nothing(accumulate, ready);
   Execution execution = last_;
@@ -153,7 +156,7 @@ std::vector<double> CpuProgram::to_canonical(std::size_t parameter, const Array&
 
 std::vector<float> CpuProgram::to_canonical_floats(std::size_t parameter,
                                                    const Array& arena) const {
-  const Parameter& p = layout_.parameters[parameter];
+  const compute::Parameter& p = layout_.parameters[parameter];
   std::vector<float> keras(p.count);
   formats_[parameter]->to_keras(arena.as<float>().data() + p.range.begin, keras.data());
   return keras;
@@ -161,7 +164,7 @@ std::vector<float> CpuProgram::to_canonical_floats(std::size_t parameter,
 
 void CpuProgram::from_canonical(std::size_t parameter, std::span<const double> values,
                                 const Array& arena) const {
-  const Parameter& p = layout_.parameters[parameter];
+  const compute::Parameter& p = layout_.parameters[parameter];
   assert(values.size() == p.count);
   const std::vector<float> keras(values.begin(), values.end());
   formats_[parameter]->from_keras(keras.data(), arena.as<float>().data() + p.range.begin);
@@ -215,10 +218,10 @@ void CpuProgram::use_findings(std::string_view findings) {
   searches_ = false;
 }
 
-std::vector<LayerTime> CpuProgram::layer_times() const {
-  std::vector<LayerTime> times;
+std::vector<compute::LayerTime> CpuProgram::layer_times() const {
+  std::vector<compute::LayerTime> times;
   for (const auto& step : steps_) step->append_times(times);
   return times;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

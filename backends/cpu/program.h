@@ -8,26 +8,26 @@
 #include "backends/cpu/ops/step.h"
 #include "compute/backend.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// Steps in execution order and the memory they share.
-class CpuProgram final : public Program {
+class CpuProgram final : public compute::Program {
  public:
   /// `graph` is what compile() was given. Throws Error(usage) for the rare graphs that only the
   /// reference backend runs (a layer other than dense that reads a flattened map).
-  CpuProgram(const Graph& graph, const CompileOptions&, const ArenaSource&, int threads,
-             const KernelChoice& kernels);
+  CpuProgram(const model::Graph& graph, const compute::CompileOptions&, const compute::ArenaSource&,
+             int threads, const compute::KernelChoice& kernels);
 
-  const ParameterLayout& layout() const override { return layout_; }
-  Tally forward(const MicroBatch&, const Pass&) override;
-  void backward(double loss_scale, Accumulate, const ReadySink& ready) override;
+  const compute::ParameterLayout& layout() const override { return layout_; }
+  compute::Tally forward(const compute::MicroBatch&, const compute::Pass&) override;
+  void backward(double loss_scale, compute::Accumulate, const compute::ReadySink& ready) override;
   std::span<const float> probabilities() const override { return loss_->probabilities(); }
   void publish_statistics() override;
   std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override;
   std::vector<float> to_canonical_floats(std::size_t parameter, const Array& arena) const override;
   void from_canonical(std::size_t parameter, std::span<const double> values,
                       const Array& arena) const override;
-  std::vector<LayerTime> layer_times() const override;
+  std::vector<compute::LayerTime> layer_times() const override;
   std::string take_findings() override;
   void use_findings(std::string_view) override;
   std::string findings() const override { return findings_; }
@@ -40,11 +40,11 @@ class CpuProgram final : public Program {
   bool is_most(int images);
   std::size_t size_index(int images) const;
   std::string methods() const;
-  void backward_of_nothing(Accumulate, const ReadySink&);
+  void backward_of_nothing(compute::Accumulate, const compute::ReadySink&);
 
-  Graph graph_;  ///< rewritten; steps refer to its nodes
+  model::Graph graph_;  ///< rewritten; steps refer to its nodes
   int threads_;
-  Phase phase_;
+  compute::Phase phase_;
   DnnlContext dnnl_;
   std::vector<int> sizes_;  ///< descending
   MemoryPlan memory_;
@@ -52,8 +52,8 @@ class CpuProgram final : public Program {
   LossStep* loss_ = nullptr;                               ///< the last step
   std::vector<std::unique_ptr<ParameterFormat>> formats_;  ///< in model order
   std::vector<std::size_t> ready_after_;                   ///< by step: gradients final behind it
-  ParameterLayout layout_;
-  Arenas arenas_;
+  compute::ParameterLayout layout_;
+  compute::Arenas arenas_;
   std::vector<Range> own_gradients_;  ///< what this rank makes
   HugeMemory arena_{nullptr, {0}};
   Execution last_{};       ///< of the last forward pass
@@ -62,4 +62,4 @@ class CpuProgram final : public Program {
   bool searches_ = false;  ///< was trying algorithms when it was last asked
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 /// Turns of libgomp's loop, each a load and a pause instruction: 15 to 50 ns, so 30 to 100 us.
@@ -51,4 +51,4 @@ void wait_shortly(char** argv) {
   ::unsetenv(kVariable);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// OpenMP's threads meet some hundred times a step, and whoever comes early spins until the others
 /// are there, as libgomp's default has it for some milliseconds. On a machine that does other work,
@@ -17,4 +17,4 @@ namespace cputrain {
 /// for themselves.
 void wait_shortly(char** argv);
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

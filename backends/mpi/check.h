@@ -8,7 +8,7 @@
 #include "core/array.h"
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::mpi {
 
 /// Every MPI call of ours goes through here: check(MPI_Barrier(comm), "MPI_Barrier"). The error
 /// handlers of all our handles are MPI_ERRORS_RETURN, so failures arrive as codes.
@@ -34,4 +34,4 @@ inline bool may_clean_up() {
   return !finalized && std::uncaught_exceptions() == 0;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::mpi

@@ -5,7 +5,7 @@
 #include "backends/mpi/check.h"
 #include "backends/mpi/pieces.h"
 
-namespace cputrain {
+namespace cputrain::mpi {
 
 OwnComm::OwnComm(int color) {
   int rank = 0;
@@ -20,7 +20,7 @@ OwnComm::~OwnComm() {
 
 namespace {
 
-class MpiPeers final : public Peers {
+class MpiPeers final : public comm::Peers {
  public:
   MpiPeers() : comm_(0) {
     check(MPI_Comm_rank(comm_.get(), &rank_), "MPI_Comm_rank");
@@ -49,7 +49,7 @@ class MpiPeers final : public Peers {
   int rank_ = 0, size_ = 1;
 };
 
-class MpiAllreduce final : public Allreduce {
+class MpiAllreduce final : public comm::Allreduce {
  public:
   explicit MpiAllreduce(int group) : comm_(group) {}
   void sum(const Array& numbers) override {
@@ -67,10 +67,10 @@ class MpiAllreduce final : public Allreduce {
 
 }  // namespace
 
-std::unique_ptr<Peers> make_mpi_peers() { return std::make_unique<MpiPeers>(); }
+std::unique_ptr<comm::Peers> make_mpi_peers() { return std::make_unique<MpiPeers>(); }
 
-std::unique_ptr<Allreduce> make_mpi_allreduce(int group) {
+std::unique_ptr<comm::Allreduce> make_mpi_allreduce(int group) {
   return std::make_unique<MpiAllreduce>(group);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::mpi

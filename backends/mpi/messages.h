@@ -7,7 +7,7 @@
 #include "comm/allreduce.h"
 #include "comm/peers.h"
 
-namespace cputrain {
+namespace cputrain::mpi {
 
 /// A communicator of our own, so that its messages meet no others and another thread may use it.
 class OwnComm final {
@@ -24,12 +24,12 @@ class OwnComm final {
 };
 
 /// MPI_Sendrecv between all ranks.
-std::unique_ptr<Peers> make_mpi_peers();
+std::unique_ptr<comm::Peers> make_mpi_peers();
 
 /// MPI_Allreduce over the ranks that name the same group. All ranks get the same bits, though MPI
 /// only recommends it: Open MPI's and MPICH's algorithms (ring, recursive doubling, Rabenseifner,
 /// reduce and broadcast) form each sum either once, or on both partners of a pair as a + b and
 /// b + a.
-std::unique_ptr<Allreduce> make_mpi_allreduce(int group);
+std::unique_ptr<comm::Allreduce> make_mpi_allreduce(int group);
 
-}  // namespace cputrain
+}  // namespace cputrain::mpi

@@ -14,11 +14,11 @@
 #include "backends/mpi/pieces.h"
 #include "backends/mpi/session.h"
 
-namespace cputrain {
+namespace cputrain::mpi {
 
 namespace {
 
-class MpiCommunicator final : public Communicator {
+class MpiCommunicator final : public comm::Communicator {
  public:
   MpiCommunicator(const HoldSignals& hold, std::optional<int> ranks_a_node)
       : session_(hold), node_(ranks_a_node), memory_(node_), barrier_(node_) {
@@ -35,11 +35,11 @@ class MpiCommunicator final : public Communicator {
   std::vector<std::string> gather(std::string_view text) override;
   void barrier() override { check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"); }
 
-  NodeMemory& node_memory() override { return memory_; }
-  NodeBarrier& node_barrier() override { return barrier_; }
+  comm::NodeMemory& node_memory() override { return memory_; }
+  comm::NodeBarrier& node_barrier() override { return barrier_; }
 
-  std::unique_ptr<Peers> make_peers() override { return make_mpi_peers(); }
-  std::unique_ptr<Allreduce> make_allreduce(int group) override {
+  std::unique_ptr<comm::Peers> make_peers() override { return make_mpi_peers(); }
+  std::unique_ptr<comm::Allreduce> make_allreduce(int group) override {
     return make_mpi_allreduce(group);
   }
   bool serves_threads() const override { return session_.serves_threads(); }
@@ -127,9 +127,9 @@ std::string mpi_library_version() {
   return version;
 }
 
-std::unique_ptr<Communicator> make_mpi_communicator(const HoldSignals& hold,
-                                                    std::optional<int> ranks_a_node) {
+std::unique_ptr<comm::Communicator> make_mpi_communicator(const HoldSignals& hold,
+                                                          std::optional<int> ranks_a_node) {
   return std::make_unique<MpiCommunicator>(hold, ranks_a_node);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::mpi

@@ -7,7 +7,7 @@
 
 #include "comm/communicator.h"
 
-namespace cputrain {
+namespace cputrain::mpi {
 
 /// Whether this build can start MPI (-DCPUTRAIN_MPI=ON).
 bool mpi_available();
@@ -29,7 +29,7 @@ using HoldSignals = std::function<std::shared_ptr<void>()>;
 ///
 /// Everything made from the communicator must be destroyed before it. Throws Error(internal) with
 /// MPI's own words when a call fails, Error(usage) in a build without MPI.
-std::unique_ptr<Communicator> make_mpi_communicator(const HoldSignals& hold = {},
-                                                    std::optional<int> ranks_a_node = {});
+std::unique_ptr<comm::Communicator> make_mpi_communicator(const HoldSignals& hold = {},
+                                                          std::optional<int> ranks_a_node = {});
 
-}  // namespace cputrain
+}  // namespace cputrain::mpi

@@ -16,7 +16,7 @@
 #include "system/available_memory.h"
 #include "system/pages.h"
 
-namespace cputrain {
+namespace cputrain::mpi {
 
 namespace {
 
@@ -29,7 +29,7 @@ constexpr const char* kRoom =
 /// The node's first rank looks, so that all of them decide alike.
 void require_memory(std::size_t bytes, const NodeRanks& node) {
   constexpr std::size_t kUnknown = std::numeric_limits<std::size_t>::max();
-  std::uint64_t available = available_memory().value_or(kUnknown);
+  std::uint64_t available = system::available_memory().value_or(kUnknown);
   check(MPI_Bcast(&available, 1, MPI_UINT64_T, 0, node.comm()), "MPI_Bcast");
   if (bytes <= available) return;
   fail(ExitCode::internal,
@@ -83,7 +83,7 @@ void claim_pages(std::span<std::byte> bytes) {
 }
 
 /// One window; all of its memory belongs to the node's first rank, so that it is one run.
-class SharedWindow final : public SharedBlock {
+class SharedWindow final : public system::SharedBlock {
  public:
   SharedWindow(const NodeRanks& node, std::size_t bytes) {
     // MPI promises no alignment of the base, so we ask for more and align it ourselves: by its
@@ -146,7 +146,7 @@ void MpiNodeMemory::require_room(std::span<const Range> mine) const {
 }
 
 /// Every rank supplies the pages of its part; where one cannot, all of them get a reason.
-std::string MpiNodeMemory::touch(const SharedBlock& block, std::span<const Range> mine) {
+std::string MpiNodeMemory::touch(const system::SharedBlock& block, std::span<const Range> mine) {
   std::string failure;
   try {
     for (const Range& range : mine) {
@@ -160,9 +160,9 @@ std::string MpiNodeMemory::touch(const SharedBlock& block, std::span<const Range
   return failure_of_any(node_, failure);
 }
 
-std::unique_ptr<SharedBlock> MpiNodeMemory::allocate_touched(std::size_t bytes,
-                                                             std::span<const Range> mine) {
-  if (node_.size() == 1) return std::make_unique<Pages>(bytes);
+std::unique_ptr<system::SharedBlock> MpiNodeMemory::allocate_touched(std::size_t bytes,
+                                                                     std::span<const Range> mine) {
+  if (node_.size() == 1) return std::make_unique<system::Pages>(bytes);
   require_room(mine);
   require_space(bytes, node_);
   auto block = std::make_unique<SharedWindow>(node_, bytes);
@@ -179,7 +179,7 @@ std::string MpiNodeMemory::folder_of_large(std::size_t bytes) {
   return folder_for_file(node_, bytes);
 }
 
-std::unique_ptr<SharedBlock> MpiNodeMemory::allocate_large(std::size_t bytes) {
+std::unique_ptr<system::SharedBlock> MpiNodeMemory::allocate_large(std::size_t bytes) {
   const std::string folder = folder_of_large(bytes);
   if (folder.empty()) return allocate(bytes);
   return std::make_unique<SharedFile>(node_, folder, bytes);
@@ -193,4 +193,4 @@ void MpiNodeBarrier::wait() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::mpi

@@ -7,7 +7,7 @@
 
 #include "comm/node.h"
 
-namespace cputrain {
+namespace cputrain::mpi {
 
 /// The ranks of MPI_COMM_WORLD that can share memory with this one; frees the group at its end.
 class NodeRanks final {
@@ -31,25 +31,25 @@ class NodeRanks final {
 /// Windows that all ranks of the node map (MPI_Win_allocate_shared, in files of /dev/shm); plain
 /// private pages, which may be huge ones, where the node has one rank. What is large and does not
 /// fit there lies in a file on disk (shared_file.h).
-class MpiNodeMemory final : public NodeMemory {
+class MpiNodeMemory final : public comm::NodeMemory {
  public:
   explicit MpiNodeMemory(const NodeRanks& node) : node_(node) {}
   int local_rank() const override { return node_.rank(); }
   int local_size() const override { return node_.size(); }
   int first_rank() const override { return node_.first_rank(); }
-  std::unique_ptr<SharedBlock> allocate_touched(std::size_t bytes,
-                                                std::span<const Range> mine) override;
-  std::unique_ptr<SharedBlock> allocate_large(std::size_t bytes) override;
+  std::unique_ptr<system::SharedBlock> allocate_touched(std::size_t bytes,
+                                                        std::span<const Range> mine) override;
+  std::unique_ptr<system::SharedBlock> allocate_large(std::size_t bytes) override;
   std::string folder_of_large(std::size_t bytes) override;
 
  private:
   void require_room(std::span<const Range> mine) const;
-  std::string touch(const SharedBlock&, std::span<const Range> mine);
+  std::string touch(const system::SharedBlock&, std::span<const Range> mine);
 
   const NodeRanks& node_;
 };
 
-class MpiNodeBarrier final : public NodeBarrier {
+class MpiNodeBarrier final : public comm::NodeBarrier {
  public:
   explicit MpiNodeBarrier(const NodeRanks& node) : node_(node) {}
   void wait() override;
@@ -58,4 +58,4 @@ class MpiNodeBarrier final : public NodeBarrier {
   const NodeRanks& node_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::mpi

@@ -5,7 +5,7 @@
 
 #include "core/array.h"
 
-namespace cputrain {
+namespace cputrain::mpi {
 
 /// Calls f(Range) for consecutive pieces of [0, size) of at most `limit` elements: MPI counts are
 /// ints, our arrays may be longer.
@@ -19,4 +19,4 @@ void for_pieces(std::size_t size, std::size_t limit, F&& f) {
 /// 2^30 elements, well below INT_MAX.
 inline constexpr std::size_t kMaxCount = std::size_t{1} << 30;
 
-}  // namespace cputrain
+}  // namespace cputrain::mpi

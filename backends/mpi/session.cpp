@@ -6,7 +6,7 @@
 #include "backends/mpi/check.h"
 #include "backends/mpi/shared_file.h"
 
-namespace cputrain {
+namespace cputrain::mpi {
 
 namespace {
 
@@ -49,4 +49,4 @@ MpiSession::~MpiSession() {
   MPI_Finalize();
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::mpi

@@ -2,7 +2,7 @@
 
 #include "backends/mpi/mpi_communicator.h"
 
-namespace cputrain {
+namespace cputrain::mpi {
 
 /// MPI itself, from MPI_Init to MPI_Finalize. Under SMPI, where ranks have no threads, it is
 /// backends/sim's.
@@ -20,4 +20,4 @@ class MpiSession final {
   bool serves_threads_ = false;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::mpi

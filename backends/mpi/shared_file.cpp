@@ -14,7 +14,7 @@
 
 #include "backends/mpi/check.h"
 
-namespace cputrain {
+namespace cputrain::mpi {
 namespace {
 
 constexpr const char* kRemedy =
@@ -133,4 +133,4 @@ SharedFile::~SharedFile() {
   if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::mpi

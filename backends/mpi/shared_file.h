@@ -9,7 +9,7 @@
 /// Memory of a node's ranks in a file on disk: for what does not fit into /dev/shm, which has 64 MB
 /// in a container unless somebody asked for more. The pages are the system's cache of the file, so
 /// reading them costs what memory costs as long as the machine has room for them.
-namespace cputrain {
+namespace cputrain::mpi {
 
 /// Bytes that are free in a folder's file system; nothing where it cannot be asked.
 std::optional<std::uint64_t> space_in(const std::string& folder);
@@ -29,7 +29,7 @@ std::string folder_for_file(const NodeRanks&, std::uint64_t bytes);
 /// A file that all ranks of the node map. It has a name only while they open it, still empty, so
 /// nothing stays behind however they end; its room on disk is taken at once, so that a full disk is
 /// an error here and no SIGBUS later. Collective; Error(usage) on all of them where one fails.
-class SharedFile final : public SharedBlock {
+class SharedFile final : public system::SharedBlock {
  public:
   SharedFile(const NodeRanks&, const std::string& folder, std::size_t bytes);
   ~SharedFile() override;
@@ -44,4 +44,4 @@ class SharedFile final : public SharedBlock {
   std::span<std::byte> bytes_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::mpi

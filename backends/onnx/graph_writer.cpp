@@ -7,45 +7,46 @@
 
 #include "model/torch_layout.h"
 
-namespace cputrain {
+namespace cputrain::onnx {
 namespace {
 
-void attribute(onnx::NodeProto& node, const char* name, const std::vector<std::int64_t>& values) {
+void attribute(::onnx::NodeProto& node, const char* name, const std::vector<std::int64_t>& values) {
   auto& a = *node.add_attribute();
   a.set_name(name);
-  a.set_type(onnx::AttributeProto::INTS);
+  a.set_type(::onnx::AttributeProto::INTS);
   for (const std::int64_t value : values) a.add_ints(value);
 }
 
-void attribute(onnx::NodeProto& node, const char* name, std::int64_t value) {
+void attribute(::onnx::NodeProto& node, const char* name, std::int64_t value) {
   auto& a = *node.add_attribute();
   a.set_name(name);
-  a.set_type(onnx::AttributeProto::INT);
+  a.set_type(::onnx::AttributeProto::INT);
   a.set_i(value);
 }
 
-void attribute(onnx::NodeProto& node, const char* name, float value) {
+void attribute(::onnx::NodeProto& node, const char* name, float value) {
   auto& a = *node.add_attribute();
   a.set_name(name);
-  a.set_type(onnx::AttributeProto::FLOAT);
+  a.set_type(::onnx::AttributeProto::FLOAT);
   a.set_f(value);
 }
 
 /// kernel_shape, strides and pads (top, left, bottom, right) of what slides over a map.
-void window(onnx::NodeProto& node, const Shape& src, Padding padding, int size, int stride) {
-  const PadAmount rows = pad_amount(padding, src.height, size, stride);
-  const PadAmount columns = pad_amount(padding, src.width, size, stride);
+void window(::onnx::NodeProto& node, const Shape& src, model::Padding padding, int size,
+            int stride) {
+  const model::PadAmount rows = model::pad_amount(padding, src.height, size, stride);
+  const model::PadAmount columns = model::pad_amount(padding, src.width, size, stride);
   attribute(node, "kernel_shape", {size, size});
   attribute(node, "strides", {stride, stride});
   attribute(node, "pads", {rows.before, columns.before, rows.after, columns.after});
 }
 
 /// [N, extents...], N being the number of images.
-void describe(onnx::ValueInfoProto& value, const std::string& name,
+void describe(::onnx::ValueInfoProto& value, const std::string& name,
               const std::vector<std::int64_t>& extents) {
   value.set_name(name);
   auto& type = *value.mutable_type()->mutable_tensor_type();
-  type.set_elem_type(onnx::TensorProto::FLOAT);
+  type.set_elem_type(::onnx::TensorProto::FLOAT);
   type.mutable_shape()->add_dim()->set_dim_param("N");
   for (const std::int64_t extent : extents) type.mutable_shape()->add_dim()->set_dim_value(extent);
 }
@@ -54,15 +55,15 @@ void describe(onnx::ValueInfoProto& value, const std::string& name,
 std::string output_of(const std::string& layer) { return layer + ":0"; }
 
 /// Whether a pool reads the node, if only through a dropout, which is not exported.
-bool is_pooled(const Graph& graph, const Graph::Node& node) {
+bool is_pooled(const model::Graph& graph, const model::Graph::Node& node) {
   const auto nodes = graph.nodes();
-  return std::ranges::any_of(nodes, [&](const Graph::Node& reader) {
+  return std::ranges::any_of(nodes, [&](const model::Graph::Node& reader) {
     const bool reads =
         std::ranges::any_of(reader.src, [&](int src) { return nodes[src].name == node.name; });
     if (!reads) return false;
-    return std::holds_alternative<MaxPool>(reader.layer) ||
-           std::holds_alternative<AveragePool>(reader.layer) ||
-           (std::holds_alternative<Dropout>(reader.layer) && is_pooled(graph, reader));
+    return std::holds_alternative<model::MaxPool>(reader.layer) ||
+           std::holds_alternative<model::AveragePool>(reader.layer) ||
+           (std::holds_alternative<model::Dropout>(reader.layer) && is_pooled(graph, reader));
   });
 }
 
@@ -79,35 +80,36 @@ void OnnxGraphWriter::write() {
   describe(*graph_.add_output(), kOutput, {model_.graph.back().dst.channels});
 }
 
-OnnxGraphWriter::Value OnnxGraphWriter::layer(const Graph::Node& n) {
-  return std::visit(Overloaded{
-                        [&](const Input&) { return input(n); },
-                        [&](const Convolution& l) { return convolution(n, l); },
-                        [&](const ZeroPad& l) { return zero_pad(n, l); },
-                        [&](const MaxPool& l) { return pool(n, l, "MaxPool"); },
-                        [&](const AveragePool& l) { return pool(n, l, "AveragePool"); },
-                        [&](const GlobalAveragePool&) {
-                          const Value src = as_map(source(n), n.name);
-                          node("GlobalAveragePool", n.name, {src.name}, output_of(n.name));
-                          return Value{output_of(n.name), true, n.dst};
-                        },
-                        [&](const Dense& l) { return dense(n, l); },
-                        [&](const BatchNorm& l) { return batch_norm(n, l); },
-                        [&](const Add&) { return add(n); },
-                        [&](const Relu&) {
-                          node("Relu", n.name, {source(n).name}, output_of(n.name));
-                          return Value{output_of(n.name), source(n).is_map, n.dst};
-                        },
-                        [&](const Dropout&) { return source(n); },
-                        [&](const Flatten&) { return as_vector(source(n), n.name); },
-                        [&](const SigmoidCrossEntropy&) { return probabilities(n, "Sigmoid"); },
-                        [&](const SoftmaxCrossEntropy&) { return probabilities(n, "Softmax"); },
-                    },
-                    n.layer);
+OnnxGraphWriter::Value OnnxGraphWriter::layer(const model::Graph::Node& n) {
+  return std::visit(
+      Overloaded{
+          [&](const model::Input&) { return input(n); },
+          [&](const model::Convolution& l) { return convolution(n, l); },
+          [&](const model::ZeroPad& l) { return zero_pad(n, l); },
+          [&](const model::MaxPool& l) { return pool(n, l, "MaxPool"); },
+          [&](const model::AveragePool& l) { return pool(n, l, "AveragePool"); },
+          [&](const model::GlobalAveragePool&) {
+            const Value src = as_map(source(n), n.name);
+            node("GlobalAveragePool", n.name, {src.name}, output_of(n.name));
+            return Value{output_of(n.name), true, n.dst};
+          },
+          [&](const model::Dense& l) { return dense(n, l); },
+          [&](const model::BatchNorm& l) { return batch_norm(n, l); },
+          [&](const model::Add&) { return add(n); },
+          [&](const model::Relu&) {
+            node("Relu", n.name, {source(n).name}, output_of(n.name));
+            return Value{output_of(n.name), source(n).is_map, n.dst};
+          },
+          [&](const model::Dropout&) { return source(n); },
+          [&](const model::Flatten&) { return as_vector(source(n), n.name); },
+          [&](const model::SigmoidCrossEntropy&) { return probabilities(n, "Sigmoid"); },
+          [&](const model::SoftmaxCrossEntropy&) { return probabilities(n, "Softmax"); },
+      },
+      n.layer);
 }
 
-OnnxGraphWriter::Value OnnxGraphWriter::input(const Graph::Node& n) {
-  const auto& layer = std::get<Input>(n.layer);
+OnnxGraphWriter::Value OnnxGraphWriter::input(const model::Graph::Node& n) {
+  const auto& layer = std::get<model::Input>(n.layer);
   std::string pixels = kInput;
   const auto change = [&](const char* op_type, const std::string& by, float value, float neutral) {
     if (value == neutral) return;
@@ -121,18 +123,20 @@ OnnxGraphWriter::Value OnnxGraphWriter::input(const Graph::Node& n) {
   return {"image/map", true, n.dst};
 }
 
-OnnxGraphWriter::Value OnnxGraphWriter::convolution(const Graph::Node& n, const Convolution& l) {
+OnnxGraphWriter::Value OnnxGraphWriter::convolution(const model::Graph::Node& n,
+                                                    const model::Convolution& l) {
   const Value src = as_map(source(n), n.name);
-  const ParameterSpec& kernel = n.parameters.front();
+  const model::ParameterSpec& kernel = n.parameters.front();
   const std::vector<int>& e = kernel.extents;
-  tensor(kernel.name, {e[3], e[2], e[0], e[1]}, to_oihw(model_.values(kernel.name), e));
+  tensor(kernel.name, {e[3], e[2], e[0], e[1]}, model::to_oihw(model_.values(kernel.name), e));
   std::vector<std::string> inputs{src.name, kernel.name};
   if (l.bias) inputs.push_back(parameter(n.parameters[1]));
   window(node("Conv", n.name, inputs, output_of(n.name)), src.shape, l.padding, l.kernel, l.stride);
   return {output_of(n.name), true, n.dst};
 }
 
-OnnxGraphWriter::Value OnnxGraphWriter::zero_pad(const Graph::Node& n, const ZeroPad& l) {
+OnnxGraphWriter::Value OnnxGraphWriter::zero_pad(const model::Graph::Node& n,
+                                                 const model::ZeroPad& l) {
   const Value src = as_map(source(n), n.name);
   const std::string pads = n.name + "/pads";
   // ONNX Runtime (from 1.17 on) and onnx-optimizer move a Pad of zeros into the pool behind it. A
@@ -153,32 +157,33 @@ OnnxGraphWriter::Value OnnxGraphWriter::zero_pad(const Graph::Node& n, const Zer
 }
 
 template <class Pool>
-OnnxGraphWriter::Value OnnxGraphWriter::pool(const Graph::Node& n, const Pool& l,
+OnnxGraphWriter::Value OnnxGraphWriter::pool(const model::Graph::Node& n, const Pool& l,
                                              const char* op_type) {
   const Value src = as_map(source(n), n.name);
   auto& pooled = node(op_type, n.name, {src.name}, output_of(n.name));
   window(pooled, src.shape, l.padding, l.size, l.stride);
-  if constexpr (std::is_same_v<Pool, AveragePool>) {
+  if constexpr (std::is_same_v<Pool, model::AveragePool>) {
     attribute(pooled, "count_include_pad", std::int64_t{0});
   }
   return {output_of(n.name), true, n.dst};
 }
 
-OnnxGraphWriter::Value OnnxGraphWriter::dense(const Graph::Node& n, const Dense& l) {
+OnnxGraphWriter::Value OnnxGraphWriter::dense(const model::Graph::Node& n, const model::Dense& l) {
   std::vector<std::string> inputs{as_vector(source(n), n.name).name, parameter(n.parameters[0])};
   if (l.bias) inputs.push_back(parameter(n.parameters[1]));
   node("Gemm", n.name, inputs, output_of(n.name));
   return {output_of(n.name), false, n.dst};
 }
 
-OnnxGraphWriter::Value OnnxGraphWriter::batch_norm(const Graph::Node& n, const BatchNorm& l) {
+OnnxGraphWriter::Value OnnxGraphWriter::batch_norm(const model::Graph::Node& n,
+                                                   const model::BatchNorm& l) {
   std::vector<std::string> inputs{source(n).name};
-  for (const ParameterSpec& spec : n.parameters) inputs.push_back(parameter(spec));
+  for (const model::ParameterSpec& spec : n.parameters) inputs.push_back(parameter(spec));
   attribute(node("BatchNormalization", n.name, inputs, output_of(n.name)), "epsilon", l.epsilon);
   return {output_of(n.name), source(n).is_map, n.dst};
 }
 
-OnnxGraphWriter::Value OnnxGraphWriter::add(const Graph::Node& n) {
+OnnxGraphWriter::Value OnnxGraphWriter::add(const model::Graph::Node& n) {
   bool is_map = false;
   for (const int src : n.src) is_map |= values_[static_cast<std::size_t>(src)].is_map;
   std::string sum;
@@ -198,10 +203,11 @@ OnnxGraphWriter::Value OnnxGraphWriter::add(const Graph::Node& n) {
   return {sum, is_map, n.dst};
 }
 
-OnnxGraphWriter::Value OnnxGraphWriter::probabilities(const Graph::Node& n, const char* op_type) {
+OnnxGraphWriter::Value OnnxGraphWriter::probabilities(const model::Graph::Node& n,
+                                                      const char* op_type) {
   const Value logits = as_vector(source(n), n.name);
   auto& last = node(op_type, n.name, {logits.name}, kOutput);
-  if (std::holds_alternative<SoftmaxCrossEntropy>(n.layer))
+  if (std::holds_alternative<model::SoftmaxCrossEntropy>(n.layer))
     attribute(last, "axis", std::int64_t{1});
   return {kOutput, false, n.dst};
 }
@@ -227,8 +233,9 @@ OnnxGraphWriter::Value OnnxGraphWriter::as_vector(const Value& value, const std:
   return {output_of(flat), false, {1, 1, static_cast<int>(value.shape.size())}};
 }
 
-onnx::NodeProto& OnnxGraphWriter::node(const char* op_type, const std::string& name,
-                                       std::vector<std::string> inputs, const std::string& output) {
+::onnx::NodeProto& OnnxGraphWriter::node(const char* op_type, const std::string& name,
+                                         std::vector<std::string> inputs,
+                                         const std::string& output) {
   auto& added = *graph_.add_node();
   added.set_op_type(op_type);
   added.set_name(name);
@@ -241,7 +248,7 @@ void OnnxGraphWriter::tensor(const std::string& name, const std::vector<std::int
                              const std::vector<float>& values) {
   auto& added = *graph_.add_initializer();
   added.set_name(name);
-  added.set_data_type(onnx::TensorProto::FLOAT);
+  added.set_data_type(::onnx::TensorProto::FLOAT);
   for (const std::int64_t extent : extents) added.add_dims(extent);
   added.set_raw_data(values.data(), values.size() * sizeof(float));
 }
@@ -249,14 +256,14 @@ void OnnxGraphWriter::tensor(const std::string& name, const std::vector<std::int
 void OnnxGraphWriter::tensor(const std::string& name, const std::vector<std::int64_t>& values) {
   auto& added = *graph_.add_initializer();
   added.set_name(name);
-  added.set_data_type(onnx::TensorProto::INT64);
+  added.set_data_type(::onnx::TensorProto::INT64);
   added.add_dims(static_cast<std::int64_t>(values.size()));
   added.set_raw_data(values.data(), values.size() * sizeof(std::int64_t));
 }
 
-std::string OnnxGraphWriter::parameter(const ParameterSpec& spec) {
+std::string OnnxGraphWriter::parameter(const model::ParameterSpec& spec) {
   tensor(spec.name, {spec.extents.begin(), spec.extents.end()}, model_.values(spec.name));
   return spec.name;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::onnx

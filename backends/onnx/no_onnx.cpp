@@ -1,13 +1,13 @@
 #include "backends/onnx/onnx_writer.h"
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::onnx {
 
-void write_onnx(const ExportedModel&, AtomicFile&) {
+void write_onnx(const model::ExportedModel&, system::AtomicFile&) {
   fail(ExitCode::usage,
        "--onnx: this program was built without ONNX; build it with -DCPUTRAIN_ONNX=ON");
 }
 
 std::string onnx_library_version() { return "no ONNX"; }
 
-}  // namespace cputrain
+}  // namespace cputrain::onnx

@@ -11,19 +11,19 @@
 #include "core/json_text.h"
 #include "core/version.h"
 
-namespace cputrain {
+namespace cputrain::onnx {
 namespace {
 
 constexpr int kIrVersion = 7, kOperatorSet = 13;  // what every runtime of the last years reads
 
-void property(onnx::ModelProto& model, const std::string& key, const std::string& value) {
+void property(::onnx::ModelProto& model, const std::string& key, const std::string& value) {
   auto& added = *model.add_metadata_props();
   added.set_key(key);
   added.set_value(value);
 }
 
-onnx::ModelProto make_model(const ExportedModel& exported) {
-  onnx::ModelProto model;
+::onnx::ModelProto make_model(const model::ExportedModel& exported) {
+  ::onnx::ModelProto model;
   model.set_ir_version(kIrVersion);
   model.set_producer_name("cputrain");
   model.set_producer_version(std::string(kVersion));
@@ -41,7 +41,7 @@ onnx::ModelProto make_model(const ExportedModel& exported) {
 /// Hands protobuf's bytes to a file; an Error must not fly through protobuf, so it waits here.
 class FileStream final : public google::protobuf::io::CopyingOutputStream {
  public:
-  explicit FileStream(AtomicFile& file) : file_(file) {}
+  explicit FileStream(system::AtomicFile& file) : file_(file) {}
 
   bool Write(const void* bytes, int size) override {
     try {
@@ -57,14 +57,14 @@ class FileStream final : public google::protobuf::io::CopyingOutputStream {
   }
 
  private:
-  AtomicFile& file_;
+  system::AtomicFile& file_;
   std::exception_ptr error_;
 };
 
 }  // namespace
 
-void write_onnx(const ExportedModel& exported, AtomicFile& file) {
-  const onnx::ModelProto model = make_model(exported);
+void write_onnx(const model::ExportedModel& exported, system::AtomicFile& file) {
+  const ::onnx::ModelProto model = make_model(exported);
   if (model.ByteSizeLong() > std::numeric_limits<int>::max()) {
     fail(ExitCode::usage,
          fmt::format("--onnx: model {} takes {} bytes (protobuf ends at 2 GB); use --safetensors",
@@ -85,4 +85,4 @@ std::string onnx_library_version() {
                      google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::onnx

@@ -41,7 +41,7 @@ std::vector<double> measure(const BatchNormArgs<T>& a) {
 
 /// The variance that the moving one is moved towards is the unbiased estimate.
 template <class T>
-void move_statistics(const BatchNorm& l, const BatchNormArgs<T>& a,
+void move_statistics(const model::BatchNorm& l, const BatchNormArgs<T>& a,
                      const std::vector<double>& variance) {
   if (a.count == 0) return;
   const double step = 1 - static_cast<double>(l.momentum);
@@ -55,7 +55,7 @@ void move_statistics(const BatchNorm& l, const BatchNormArgs<T>& a,
 }  // namespace
 
 template <class T>
-void forward(const BatchNorm& l, const BatchNormArgs<T>& a) {
+void forward(const model::BatchNorm& l, const BatchNormArgs<T>& a) {
   const auto channels = static_cast<std::size_t>(a.shape.channels);
   std::vector<double> variance(a.moving_variance, a.moving_variance + channels);
   if (a.learns) {
@@ -74,7 +74,7 @@ void forward(const BatchNorm& l, const BatchNormArgs<T>& a) {
 }
 
 template <class T>
-void backward(const BatchNorm&, const BatchNormArgs<T>& a) {
+void backward(const model::BatchNorm&, const BatchNormArgs<T>& a) {
   const auto channels = static_cast<std::size_t>(a.shape.channels);
   // Sums of the gradient, and of the gradient times the normalised value.
   std::vector<double> sums(2 * channels);
@@ -102,9 +102,9 @@ void backward(const BatchNorm&, const BatchNormArgs<T>& a) {
   });
 }
 
-#define CPUTRAIN_BATCH_NORM(T)                                      \
-  template void forward(const BatchNorm&, const BatchNormArgs<T>&); \
-  template void backward(const BatchNorm&, const BatchNormArgs<T>&);
+#define CPUTRAIN_BATCH_NORM(T)                                             \
+  template void forward(const model::BatchNorm&, const BatchNormArgs<T>&); \
+  template void backward(const model::BatchNorm&, const BatchNormArgs<T>&);
 CPUTRAIN_BATCH_NORM(float)
 CPUTRAIN_BATCH_NORM(double)
 #undef CPUTRAIN_BATCH_NORM

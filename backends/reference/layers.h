@@ -30,45 +30,45 @@ struct LayerArgs {
 };
 
 template <class T>
-void forward(const Convolution&, const LayerArgs<T>&);
+void forward(const model::Convolution&, const LayerArgs<T>&);
 template <class T>
-void backward(const Convolution&, const LayerArgs<T>&);
+void backward(const model::Convolution&, const LayerArgs<T>&);
 
 template <class T>
-void forward(const MaxPool&, const LayerArgs<T>&);
+void forward(const model::MaxPool&, const LayerArgs<T>&);
 /// The gradient goes to the first largest value of a window, in row order.
 template <class T>
-void backward(const MaxPool&, const LayerArgs<T>&);
+void backward(const model::MaxPool&, const LayerArgs<T>&);
 
 template <class T>
-void forward(const AveragePool&, const LayerArgs<T>&);
+void forward(const model::AveragePool&, const LayerArgs<T>&);
 template <class T>
-void backward(const AveragePool&, const LayerArgs<T>&);
+void backward(const model::AveragePool&, const LayerArgs<T>&);
 
 template <class T>
-void forward(const GlobalAveragePool&, const LayerArgs<T>&);
+void forward(const model::GlobalAveragePool&, const LayerArgs<T>&);
 template <class T>
-void backward(const GlobalAveragePool&, const LayerArgs<T>&);
+void backward(const model::GlobalAveragePool&, const LayerArgs<T>&);
 
 template <class T>
-void forward(const Dense&, const LayerArgs<T>&);
+void forward(const model::Dense&, const LayerArgs<T>&);
 template <class T>
-void backward(const Dense&, const LayerArgs<T>&);
+void backward(const model::Dense&, const LayerArgs<T>&);
 
 template <class T>
-void forward(const Relu&, const LayerArgs<T>&);
+void forward(const model::Relu&, const LayerArgs<T>&);
 template <class T>
-void backward(const Relu&, const LayerArgs<T>&);
+void backward(const model::Relu&, const LayerArgs<T>&);
 
 template <class T>
-void forward(const Flatten&, const LayerArgs<T>&);
+void forward(const model::Flatten&, const LayerArgs<T>&);
 template <class T>
-void backward(const Flatten&, const LayerArgs<T>&);
+void backward(const model::Flatten&, const LayerArgs<T>&);
 
 template <class T>
-void forward(const ZeroPad&, const LayerArgs<T>&);
+void forward(const model::ZeroPad&, const LayerArgs<T>&);
 template <class T>
-void backward(const ZeroPad&, const LayerArgs<T>&);
+void backward(const model::ZeroPad&, const LayerArgs<T>&);
 
 /// One batch normalization's place in the program.
 template <class T>
@@ -90,9 +90,9 @@ struct BatchNormArgs {
 };
 
 template <class T>
-void forward(const BatchNorm&, const BatchNormArgs<T>&);
+void forward(const model::BatchNorm&, const BatchNormArgs<T>&);
 template <class T>
-void backward(const BatchNorm&, const BatchNormArgs<T>&);
+void backward(const model::BatchNorm&, const BatchNormArgs<T>&);
 
 /// Which elements of which images dropout keeps.
 struct DropoutDraw {
@@ -108,11 +108,13 @@ void apply_dropout(const DropoutDraw&, std::size_t elements, const T* from, T* t
 /// Sums of loss and correct answers over the images; fills probabilities (images x logits).
 /// `smoothing` moves so much of the target from the label to all classes alike.
 template <class T>
-Tally cross_entropy(const SigmoidCrossEntropy&, int logits, std::span<const std::int32_t> labels,
-                    double smoothing, const T* z, T* probabilities);
+compute::Tally cross_entropy(const model::SigmoidCrossEntropy&, int logits,
+                             std::span<const std::int32_t> labels, double smoothing, const T* z,
+                             T* probabilities);
 template <class T>
-Tally cross_entropy(const SoftmaxCrossEntropy&, int logits, std::span<const std::int32_t> labels,
-                    double smoothing, const T* z, T* probabilities);
+compute::Tally cross_entropy(const model::SoftmaxCrossEntropy&, int logits,
+                             std::span<const std::int32_t> labels, double smoothing, const T* z,
+                             T* probabilities);
 /// diff_z += scale * (probability - target), the gradient of both.
 template <class T>
 void cross_entropy_gradient(int logits, std::span<const std::int32_t> labels, double smoothing,

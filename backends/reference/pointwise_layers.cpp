@@ -11,7 +11,7 @@
 namespace cputrain::reference {
 
 template <class T>
-void forward(const GlobalAveragePool&, const LayerArgs<T>& a) {
+void forward(const model::GlobalAveragePool&, const LayerArgs<T>& a) {
   const std::size_t pixels = a.src_shape.size() / a.src_shape.channels;
   const int channels = a.src_shape.channels;
   std::fill_n(a.dst, static_cast<std::size_t>(a.images) * channels, T{0});
@@ -25,7 +25,7 @@ void forward(const GlobalAveragePool&, const LayerArgs<T>& a) {
 }
 
 template <class T>
-void backward(const GlobalAveragePool&, const LayerArgs<T>& a) {
+void backward(const model::GlobalAveragePool&, const LayerArgs<T>& a) {
   if (!a.diff_src) return;
   const std::size_t pixels = a.src_shape.size() / a.src_shape.channels;
   const int channels = a.src_shape.channels;
@@ -40,7 +40,7 @@ void backward(const GlobalAveragePool&, const LayerArgs<T>& a) {
 }
 
 template <class T>
-void forward(const Dense& l, const LayerArgs<T>& a) {
+void forward(const model::Dense& l, const LayerArgs<T>& a) {
   const std::size_t in = a.src_shape.size(), out = static_cast<std::size_t>(l.units);
   for (int n = 0; n < a.images; ++n) {
     T* dst = a.dst + n * out;
@@ -53,7 +53,7 @@ void forward(const Dense& l, const LayerArgs<T>& a) {
 }
 
 template <class T>
-void backward(const Dense& l, const LayerArgs<T>& a) {
+void backward(const model::Dense& l, const LayerArgs<T>& a) {
   const std::size_t in = a.src_shape.size(), out = static_cast<std::size_t>(l.units);
   for (int n = 0; n < a.images; ++n) {
     const T* diff_dst = a.diff_dst + n * out;
@@ -75,13 +75,13 @@ void backward(const Dense& l, const LayerArgs<T>& a) {
 }
 
 template <class T>
-void forward(const Relu&, const LayerArgs<T>& a) {
+void forward(const model::Relu&, const LayerArgs<T>& a) {
   const std::size_t count = a.images * a.src_shape.size();
   for (std::size_t i = 0; i < count; ++i) a.dst[i] = std::max(a.src[i], T{0});
 }
 
 template <class T>
-void backward(const Relu&, const LayerArgs<T>& a) {
+void backward(const model::Relu&, const LayerArgs<T>& a) {
   if (!a.diff_src) return;
   const std::size_t count = a.images * a.src_shape.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -90,12 +90,12 @@ void backward(const Relu&, const LayerArgs<T>& a) {
 }
 
 template <class T>
-void forward(const Flatten&, const LayerArgs<T>& a) {
+void forward(const model::Flatten&, const LayerArgs<T>& a) {
   std::copy_n(a.src, a.images * a.src_shape.size(), a.dst);
 }
 
 template <class T>
-void backward(const Flatten&, const LayerArgs<T>& a) {
+void backward(const model::Flatten&, const LayerArgs<T>& a) {
   if (!a.diff_src) return;
   const std::size_t count = a.images * a.src_shape.size();
   for (std::size_t i = 0; i < count; ++i) a.diff_src[i] += a.diff_dst[i];
@@ -116,14 +116,15 @@ void apply_dropout(const DropoutDraw& draw, std::size_t elements, const T* from,
 }
 
 template <class T>
-Tally cross_entropy(const SigmoidCrossEntropy&, int logits, std::span<const std::int32_t> labels,
-                    double smoothing, const T* z, T* probabilities) {
-  Tally tally;
+compute::Tally cross_entropy(const model::SigmoidCrossEntropy&, int logits,
+                             std::span<const std::int32_t> labels, double smoothing, const T* z,
+                             T* probabilities) {
+  compute::Tally tally;
   for (std::size_t n = 0; n < labels.size() * logits; ++n) {
     const double logit = z[n], target = labels[n] * (1 - smoothing) + smoothing / 2;
     probabilities[n] = static_cast<T>(1 / (1 + std::exp(-logit)));
     tally.loss += std::max(logit, 0.0) - logit * target + std::log1p(std::exp(-std::abs(logit)));
-    tally.correct += predicted_class(std::span<const T>(probabilities + n, 1)) ==
+    tally.correct += compute::predicted_class(std::span<const T>(probabilities + n, 1)) ==
                      static_cast<std::size_t>(labels[n]);
     tally.images += 1;
   }
@@ -131,9 +132,10 @@ Tally cross_entropy(const SigmoidCrossEntropy&, int logits, std::span<const std:
 }
 
 template <class T>
-Tally cross_entropy(const SoftmaxCrossEntropy&, int logits, std::span<const std::int32_t> labels,
-                    double smoothing, const T* z, T* probabilities) {
-  Tally tally;
+compute::Tally cross_entropy(const model::SoftmaxCrossEntropy&, int logits,
+                             std::span<const std::int32_t> labels, double smoothing, const T* z,
+                             T* probabilities) {
+  compute::Tally tally;
   for (std::size_t n = 0; n < labels.size(); ++n) {
     assert(labels[n] >= 0 && labels[n] < logits);
     const T* row = z + n * logits;
@@ -149,7 +151,7 @@ Tally cross_entropy(const SoftmaxCrossEntropy&, int logits, std::span<const std:
         (1 - smoothing) * static_cast<double>(row[labels[n]]) + smoothing * mean;
     tally.loss += std::log(sum) + static_cast<double>(largest) - expected;
     const std::span<const T> answer(probabilities + n * logits, static_cast<std::size_t>(logits));
-    tally.correct += predicted_class(answer) == static_cast<std::size_t>(labels[n]);
+    tally.correct += compute::predicted_class(answer) == static_cast<std::size_t>(labels[n]);
     tally.images += 1;
   }
   return tally;
@@ -169,20 +171,20 @@ void cross_entropy_gradient(int logits, std::span<const std::int32_t> labels, do
   }
 }
 
-#define CPUTRAIN_POINTWISE_LAYERS(T)                                                           \
-  template void forward(const GlobalAveragePool&, const LayerArgs<T>&);                        \
-  template void backward(const GlobalAveragePool&, const LayerArgs<T>&);                       \
-  template void forward(const Dense&, const LayerArgs<T>&);                                    \
-  template void backward(const Dense&, const LayerArgs<T>&);                                   \
-  template void forward(const Relu&, const LayerArgs<T>&);                                     \
-  template void backward(const Relu&, const LayerArgs<T>&);                                    \
-  template void forward(const Flatten&, const LayerArgs<T>&);                                  \
-  template void backward(const Flatten&, const LayerArgs<T>&);                                 \
-  template void apply_dropout(const DropoutDraw&, std::size_t, const T*, T*, bool);            \
-  template Tally cross_entropy(const SigmoidCrossEntropy&, int, std::span<const std::int32_t>, \
-                               double, const T*, T*);                                          \
-  template Tally cross_entropy(const SoftmaxCrossEntropy&, int, std::span<const std::int32_t>, \
-                               double, const T*, T*);                                          \
+#define CPUTRAIN_POINTWISE_LAYERS(T)                                                          \
+  template void forward(const model::GlobalAveragePool&, const LayerArgs<T>&);                \
+  template void backward(const model::GlobalAveragePool&, const LayerArgs<T>&);               \
+  template void forward(const model::Dense&, const LayerArgs<T>&);                            \
+  template void backward(const model::Dense&, const LayerArgs<T>&);                           \
+  template void forward(const model::Relu&, const LayerArgs<T>&);                             \
+  template void backward(const model::Relu&, const LayerArgs<T>&);                            \
+  template void forward(const model::Flatten&, const LayerArgs<T>&);                          \
+  template void backward(const model::Flatten&, const LayerArgs<T>&);                         \
+  template void apply_dropout(const DropoutDraw&, std::size_t, const T*, T*, bool);           \
+  template compute::Tally cross_entropy(const model::SigmoidCrossEntropy&, int,               \
+                                        std::span<const std::int32_t>, double, const T*, T*); \
+  template compute::Tally cross_entropy(const model::SoftmaxCrossEntropy&, int,               \
+                                        std::span<const std::int32_t>, double, const T*, T*); \
   template void cross_entropy_gradient(int, std::span<const std::int32_t>, double, const T*, T, T*);
 CPUTRAIN_POINTWISE_LAYERS(float)
 CPUTRAIN_POINTWISE_LAYERS(double)

@@ -9,12 +9,13 @@
 namespace cputrain::reference {
 
 template <class T>
-ReferenceProgram<T>::ReferenceProgram(const Graph& graph, const CompileOptions& options,
-                                      const ArenaSource& arenas)
+ReferenceProgram<T>::ReferenceProgram(const model::Graph& graph,
+                                      const compute::CompileOptions& options,
+                                      const compute::ArenaSource& arenas)
     : graph_(graph),
       synchronise_(options.synchronise),
       every_rank_passes_(options.synchronise || options.node),
-      layout_(lay_out(graph, dtype_of<T>())),
+      layout_(compute::lay_out(graph, dtype_of<T>())),
       arenas_(arenas(layout_)) {
   const auto nodes = graph_.nodes();
   const int images =
@@ -30,33 +31,35 @@ ReferenceProgram<T>::ReferenceProgram(const Graph& graph, const CompileOptions& 
     values.wants_diff = values.learns;
     for (const int src : nodes[i].src) values.wants_diff |= values_[src].wants_diff;
     values.dst.resize(count);
-    if (options.phase == Phase::train && values.wants_diff) values.diff.resize(count);
+    if (options.phase == compute::Phase::train && values.wants_diff) values.diff.resize(count);
     if (!nodes[i].parameters.empty()) {
       values.parameter = parameter;
       parameter += static_cast<int>(nodes[i].parameters.size());
     }
-    if (std::holds_alternative<BatchNorm>(nodes[i].layer)) {
+    if (std::holds_alternative<model::BatchNorm>(nodes[i].layer)) {
       values.mean.resize(static_cast<std::size_t>(nodes[i].dst.channels));
       values.inverse_deviation.resize(values.mean.size());
     }
-    const double work = i > 0 ? macs(nodes[i].layer, graph_.src_shape(static_cast<int>(i))) : 0;
+    const double work =
+        i > 0 ? model::macs(nodes[i].layer, graph_.src_shape(static_cast<int>(i))) : 0;
     times_.push_back({.name = nodes[i].name, .algorithm = "plain loops", .macs = work});
   }
   share_layers(options.node, images);
 }
 
 template <class T>
-void ReferenceProgram<T>::share_layers(Communicator* node, int images) {
+void ReferenceProgram<T>::share_layers(comm::Communicator* node, int images) {
   own_gradients_ = {{0, layout_.gradient_size}};
   if (!node) {
-    assert(sharded_parameters(layout_).empty() && "sharded layers without ranks to share them");
+    assert(compute::sharded_parameters(layout_).empty() &&
+           "sharded layers without ranks to share them");
     return;
   }
-  const NodeMemory& memory = node->node_memory();
-  own_gradients_ = used_gradients(layout_, memory.local_rank(), memory.local_size());
+  const comm::NodeMemory& memory = node->node_memory();
+  own_gradients_ = compute::used_gradients(layout_, memory.local_rank(), memory.local_size());
   for (Values& values : values_) {
     if (values.parameter < 0) continue;
-    const Parameter& kernel = layout_.parameters[values.parameter];
+    const compute::Parameter& kernel = layout_.parameters[values.parameter];
     if (kernel.row == 0) continue;
     values.sharded =
         std::make_unique<ShardedDense<T>>(*node, kernel, static_cast<std::size_t>(images));
@@ -64,7 +67,7 @@ void ReferenceProgram<T>::share_layers(Communicator* node, int images) {
 }
 
 template <class T>
-void ReferenceProgram<T>::load_images(const MicroBatch& batch, const Input& input) {
+void ReferenceProgram<T>::load_images(const compute::MicroBatch& batch, const model::Input& input) {
   const std::size_t elements = graph_.image().size();
   T* dst = values_[0].dst.data();
   for (const std::uint8_t* image : batch.images) {
@@ -119,7 +122,7 @@ BatchNormArgs<T> ReferenceProgram<T>::batch_norm_args(int index) {
   const auto sum = [this](std::span<double> values) {
     if (synchronise_) synchronise_->sum(Array::of<double>(values));
   };
-  const bool learns = pass_.phase == Phase::train && !graph_.nodes()[index].frozen;
+  const bool learns = pass_.phase == compute::Phase::train && !graph_.nodes()[index].frozen;
   if (learns) begin_moving(index);
   return {a.images,
           a.src_shape,
@@ -181,24 +184,24 @@ template <class T>
 void ReferenceProgram<T>::forward_node(int index) {
   const LayerArgs<T> a = args(index);
   const auto loss = [&](const auto& layer) {
-    const double smoothing = pass_.phase == Phase::train ? layer.smoothing : 0;
+    const double smoothing = pass_.phase == compute::Phase::train ? layer.smoothing : 0;
     tally_ = cross_entropy(layer, a.src_shape.channels, labels_, smoothing, a.src, a.dst);
     probabilities_.assign(a.dst, a.dst + labels_.size() * a.src_shape.size());
   };
   std::visit(Overloaded{
-                 [](const Input&) { assert(!"the input has no source"); },
-                 [&](const Dropout& l) {
-                   if (pass_.phase == Phase::train && l.rate > 0) {
+                 [](const model::Input&) { assert(!"the input has no source"); },
+                 [&](const model::Dropout& l) {
+                   if (pass_.phase == compute::Phase::train && l.rate > 0) {
                      apply_dropout(dropout(index, l.rate), a.src_shape.size(), a.src, a.dst, false);
                    } else {
-                     reference::forward(Flatten{}, a);  // the identity
+                     reference::forward(model::Flatten{}, a);  // the identity
                    }
                  },
-                 [&](const SigmoidCrossEntropy& l) { loss(l); },
-                 [&](const SoftmaxCrossEntropy& l) { loss(l); },
-                 [&](const BatchNorm& l) { reference::forward(l, batch_norm_args(index)); },
-                 [&](const Add&) { add(index); },
-                 [&](const Dense& l) {
+                 [&](const model::SigmoidCrossEntropy& l) { loss(l); },
+                 [&](const model::SoftmaxCrossEntropy& l) { loss(l); },
+                 [&](const model::BatchNorm& l) { reference::forward(l, batch_norm_args(index)); },
+                 [&](const model::Add&) { add(index); },
+                 [&](const model::Dense& l) {
                    if (values_[index].sharded) return values_[index].sharded->forward(a);
                    reference::forward(l, a);
                  },
@@ -208,7 +211,8 @@ void ReferenceProgram<T>::forward_node(int index) {
 }
 
 template <class T>
-Tally ReferenceProgram<T>::forward(const MicroBatch& batch, const Pass& pass) {
+compute::Tally ReferenceProgram<T>::forward(const compute::MicroBatch& batch,
+                                            const compute::Pass& pass) {
   pass_ = pass;
   tally_ = {};
   probabilities_.clear();
@@ -216,9 +220,9 @@ Tally ReferenceProgram<T>::forward(const MicroBatch& batch, const Pass& pass) {
   samples_.assign(batch.samples.begin(), batch.samples.end());
   if (batch.size() == 0 && !every_rank_passes_) return tally_;
   assert(batch.size() * graph_.image().size() <= values_[0].dst.size());
-  load_images(batch, std::get<Input>(graph_.nodes()[0].layer));
+  load_images(batch, std::get<model::Input>(graph_.nodes()[0].layer));
   for (int i = 1; i < static_cast<int>(values_.size()); ++i) {
-    const Stopwatch watch;
+    const system::Stopwatch watch;
     forward_node(i);
     times_[i].forward += watch.seconds();
   }
@@ -242,17 +246,17 @@ void ReferenceProgram<T>::backward_node(int index, T loss_scale) {
     }
   };
   std::visit(Overloaded{
-                 [](const Input&) {},
-                 [&](const Dropout& l) {
+                 [](const model::Input&) {},
+                 [&](const model::Dropout& l) {
                    if (!a.diff_src) return;
                    apply_dropout(dropout(index, l.rate), a.src_shape.size(), a.diff_dst, a.diff_src,
                                  true);
                  },
-                 [&](const SigmoidCrossEntropy& l) { loss(l); },
-                 [&](const SoftmaxCrossEntropy& l) { loss(l); },
-                 [&](const BatchNorm& l) { reference::backward(l, batch_norm_args(index)); },
-                 [&](const Add&) { spread(); },
-                 [&](const Dense& l) {
+                 [&](const model::SigmoidCrossEntropy& l) { loss(l); },
+                 [&](const model::SoftmaxCrossEntropy& l) { loss(l); },
+                 [&](const model::BatchNorm& l) { reference::backward(l, batch_norm_args(index)); },
+                 [&](const model::Add&) { spread(); },
+                 [&](const model::Dense& l) {
                    const bool sends_back = values_[graph_.nodes()[index].src.front()].wants_diff;
                    if (values_[index].sharded) {
                      return values_[index].sharded->backward(a, sends_back);
@@ -265,9 +269,9 @@ void ReferenceProgram<T>::backward_node(int index, T loss_scale) {
 }
 
 template <class T>
-void ReferenceProgram<T>::backward(double loss_scale, Accumulate accumulate,
-                                   const ReadySink& ready) {
-  if (accumulate == Accumulate::overwrite) {
+void ReferenceProgram<T>::backward(double loss_scale, compute::Accumulate accumulate,
+                                   const compute::ReadySink& ready) {
+  if (accumulate == compute::Accumulate::overwrite) {
     for (const Range& own : own_gradients_) {
       std::ranges::fill(arenas_.gradients.slice(own.begin, own.end).template as<T>(), T{0});
     }
@@ -275,7 +279,7 @@ void ReferenceProgram<T>::backward(double loss_scale, Accumulate accumulate,
   for (auto& values : values_) std::ranges::fill(values.diff, T{0});
   for (int i = static_cast<int>(values_.size()) - 1; i > 0; --i) {
     if (!values_[i].wants_diff) continue;
-    const Stopwatch watch;
+    const system::Stopwatch watch;
     backward_node(i, static_cast<T>(loss_scale));
     times_[i].backward_weights += watch.seconds();  // both directions run in one loop
     if (values_[i].learns) ready(layout_.parameters[values_[i].parameter].range.end);

@@ -11,19 +11,20 @@ namespace cputrain::reference {
 
 /// A graph run node by node; every node keeps its output, and its gradient when training.
 template <class T>
-class ReferenceProgram final : public Program {
+class ReferenceProgram final : public compute::Program {
  public:
-  ReferenceProgram(const Graph&, const CompileOptions&, const ArenaSource&);
+  ReferenceProgram(const model::Graph&, const compute::CompileOptions&,
+                   const compute::ArenaSource&);
 
-  const ParameterLayout& layout() const override { return layout_; }
-  Tally forward(const MicroBatch&, const Pass&) override;
-  void backward(double loss_scale, Accumulate, const ReadySink&) override;
+  const compute::ParameterLayout& layout() const override { return layout_; }
+  compute::Tally forward(const compute::MicroBatch&, const compute::Pass&) override;
+  void backward(double loss_scale, compute::Accumulate, const compute::ReadySink&) override;
   std::span<const float> probabilities() const override { return probabilities_; }
   void publish_statistics() override;
   std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override;
   void from_canonical(std::size_t parameter, std::span<const double> values,
                       const Array& arena) const override;
-  std::vector<LayerTime> layer_times() const override { return times_; }
+  std::vector<compute::LayerTime> layer_times() const override { return times_; }
   std::size_t workspace_bytes() const override;
   double waited() const override;
 
@@ -40,8 +41,8 @@ class ReferenceProgram final : public Program {
     std::unique_ptr<ShardedDense<T>> sharded;  ///< where the node's ranks compute it together
   };
 
-  void share_layers(Communicator* node, int images);
-  void load_images(const MicroBatch&, const Input&);
+  void share_layers(comm::Communicator* node, int images);
+  void load_images(const compute::MicroBatch&, const model::Input&);
   T* weights(int parameter) const;
   T* gradients(int node, int parameter) const;
   LayerArgs<T> args(int node);
@@ -53,19 +54,19 @@ class ReferenceProgram final : public Program {
   bool has_bias(int node) const { return graph_.nodes()[node].parameters.size() > 1; }
   DropoutDraw dropout(int node, float rate) const;
 
-  Graph graph_;
-  Communicator* synchronise_;
+  model::Graph graph_;
+  comm::Communicator* synchronise_;
   bool every_rank_passes_;  ///< those without images, too
-  ParameterLayout layout_;
-  Arenas arenas_;
+  compute::ParameterLayout layout_;
+  compute::Arenas arenas_;
   std::vector<Range> own_gradients_;  ///< what this rank makes
   std::vector<Values> values_;
-  std::vector<LayerTime> times_;
+  std::vector<compute::LayerTime> times_;
   std::vector<float> probabilities_;
 
   // of the last forward pass
-  Pass pass_;
-  Tally tally_;
+  compute::Pass pass_;
+  compute::Tally tally_;
   std::vector<std::int32_t> labels_;
   std::vector<std::uint32_t> samples_;
 };

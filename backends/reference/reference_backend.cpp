@@ -8,22 +8,22 @@
 #include "optim/update_math.h"
 #include "system/clock.h"
 
-namespace cputrain {
+namespace cputrain::reference {
 namespace {
 
 template <class T>
-UpdatePointers<T> pointers(const UpdateSlice& slice) {
-  UpdatePointers<T> p{
+optim::UpdatePointers<T> pointers(const optim::UpdateSlice& slice) {
+  optim::UpdatePointers<T> p{
       slice.weights.as<T>().data(), slice.gradients.as<T>().data(), {}, slice.weights.size};
-  for (int i = 0; i < kMaxStateArrays; ++i) {
+  for (int i = 0; i < optim::kMaxStateArrays; ++i) {
     p.state[i] = slice.state[i].data ? slice.state[i].as<T>().data() : nullptr;
   }
   return p;
 }
 
 template <class T>
-GradientPointers<T> gradient_pointers(const UpdateSlice& slice) {
-  const UpdatePointers<T> p = pointers<T>(slice);
+optim::GradientPointers<T> gradient_pointers(const optim::UpdateSlice& slice) {
+  const optim::UpdatePointers<T> p = pointers<T>(slice);
   return {p.weights, slice.gradients.as<T>().data(), {p.state[0], p.state[1], p.state[2]}, p.size};
 }
 
@@ -34,7 +34,7 @@ double multiply_add_rate() {
   std::vector<T> sums(kChains, T{1});
   const volatile T factor = static_cast<T>(0.999), addend = static_cast<T>(1e-3);
   const T f = factor, a = addend;
-  const Stopwatch watch;
+  const system::Stopwatch watch;
   for (int round = 0; round < kRounds; ++round) {
     for (T& sum : sums) sum = sum * f + a;
   }
@@ -43,13 +43,13 @@ double multiply_add_rate() {
   return 2.0 * kChains * kRounds / watch.seconds() / 1e9;
 }
 
-double triad_rate(const Together& together) {
+double triad_rate(const compute::Together& together) {
   constexpr std::size_t kElements = 16 << 20;
   std::vector<double> a(kElements, 0.0), b(kElements, 1.0), c(kElements, 2.0);
   double best = 0;
   for (int repeat = 0; repeat < 3; ++repeat) {
     together.meet();
-    const Stopwatch watch;
+    const system::Stopwatch watch;
     for (std::size_t i = 0; i < kElements; ++i) a[i] = b[i] + 3.0 * c[i];
     best = std::max(best, 24.0 * kElements / together.slowest(watch.seconds()) / 1e9);
   }
@@ -59,7 +59,7 @@ double triad_rate(const Together& together) {
 }
 
 template <class T>
-class ReferenceBackend final : public Backend {
+class ReferenceBackend final : public compute::Backend {
  public:
   std::string_view name() const override { return "reference"; }
   std::string describe() const override {
@@ -67,49 +67,53 @@ class ReferenceBackend final : public Backend {
   }
   DType dtype() const override { return dtype_of<T>(); }
 
-  std::unique_ptr<Program> compile(const Graph& graph, const CompileOptions& options,
-                                   const ArenaSource& arenas) override {
+  std::unique_ptr<compute::Program> compile(const model::Graph& graph,
+                                            const compute::CompileOptions& options,
+                                            const compute::ArenaSource& arenas) override {
     return std::make_unique<reference::ReferenceProgram<T>>(graph, options, arenas);
   }
 
-  void update(const UpdateRule& rule, const UpdateSlice& slice) override {
-    update_elements(rule, pointers<T>(slice), slice.learning_rate, slice.weight_decay, slice.step);
+  void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
+    optim::update_elements(rule, pointers<T>(slice), slice.learning_rate, slice.weight_decay,
+                           slice.step);
   }
 
-  void change_gradients(const GradientOperation& operation, const UpdateSlice& slice) override {
-    std::visit([&](const auto& op) { gradient_math(op, gradient_pointers<T>(slice), slice.step); },
-               operation);
+  void change_gradients(const optim::GradientOperation& operation,
+                        const optim::UpdateSlice& slice) override {
+    std::visit(
+        [&](const auto& op) { optim::gradient_math(op, gradient_pointers<T>(slice), slice.step); },
+        operation);
   }
 
-  void sum(std::span<const Array> src, const Array& dst) override { sum_plainly(src, dst); }
+  void sum(std::span<const Array> src, const Array& dst) override { comm::sum_plainly(src, dst); }
 
   double sum_of_squares(const Array& array) override {
     const auto values = array.as<T>();
     double sum = 0;
-    for (std::size_t begin = 0; begin < values.size(); begin += kNormBlock) {
-      const auto block = values.subspan(begin, std::min(kNormBlock, values.size() - begin));
-      sum += block_sum_of_squares(block.data(), block.size());
+    for (std::size_t begin = 0; begin < values.size(); begin += optim::kNormBlock) {
+      const auto block = values.subspan(begin, std::min(optim::kNormBlock, values.size() - begin));
+      sum += optim::block_sum_of_squares(block.data(), block.size());
     }
     return sum;
   }
 
   void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override {
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-      const auto block = norm_block(array.as<T>(), position, i);
-      blocks[i] = block_sum_of_squares(block.data(), block.size());
+      const auto block = optim::norm_block(array.as<T>(), position, i);
+      blocks[i] = optim::block_sum_of_squares(block.data(), block.size());
     }
   }
 
-  Limits measure_limits(const Together& together) override {
+  compute::Limits measure_limits(const compute::Together& together) override {
     return {multiply_add_rate<T>(), triad_rate(together)};
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_reference_backend(DType precision) {
+std::unique_ptr<compute::Backend> make_reference_backend(DType precision) {
   if (precision == DType::f64) return std::make_unique<ReferenceBackend<double>>();
   return std::make_unique<ReferenceBackend<float>>();
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::reference

@@ -12,7 +12,7 @@ template <class T>
 class ShardedDense {
  public:
   /// `images`: the most that this rank runs at once. Collective over the node.
-  ShardedDense(Communicator& node, const Parameter& kernel, std::size_t images);
+  ShardedDense(comm::Communicator& node, const compute::Parameter& kernel, std::size_t images);
 
   void forward(const LayerArgs<T>&);
   /// Adds to own rows of the gradient; `sends_back`: on all ranks alike, something before the layer
@@ -23,7 +23,7 @@ class ShardedDense {
  private:
   std::size_t in_, out_;
   Range rows_;  ///< of the kernel: this rank's
-  SharedLayer layer_;
+  exchange::SharedLayer layer_;
 };
 
 }  // namespace cputrain::reference

@@ -21,15 +21,15 @@ struct Origin {
 
 struct Window {
   int kernel, stride;
-  PadAmount rows, columns;
+  model::PadAmount rows, columns;
   Origin origin(int row, int column) const {
     return {row * stride - rows.before, column * stride - columns.before};
   }
 };
 
-Window window_of(Padding padding, int kernel, int stride, const Shape& src) {
-  return {kernel, stride, pad_amount(padding, src.height, kernel, stride),
-          pad_amount(padding, src.width, kernel, stride)};
+Window window_of(model::Padding padding, int kernel, int stride, const Shape& src) {
+  return {kernel, stride, model::pad_amount(padding, src.height, kernel, stride),
+          model::pad_amount(padding, src.width, kernel, stride)};
 }
 
 /// Calls f(image, row, column) for every output position.
@@ -58,7 +58,7 @@ void for_taps(const Window& window, const Shape& src, int row, int column, F f) 
 }  // namespace
 
 template <class T>
-void forward(const Convolution& l, const LayerArgs<T>& a) {
+void forward(const model::Convolution& l, const LayerArgs<T>& a) {
   const Window window = window_of(l.padding, l.kernel, l.stride, a.src_shape);
   const int in = a.src_shape.channels, out = l.filters;
   for_outputs(a.images, a.dst_shape, [&](int n, int row, int column) {
@@ -75,7 +75,7 @@ void forward(const Convolution& l, const LayerArgs<T>& a) {
 }
 
 template <class T>
-void backward(const Convolution& l, const LayerArgs<T>& a) {
+void backward(const model::Convolution& l, const LayerArgs<T>& a) {
   const Window window = window_of(l.padding, l.kernel, l.stride, a.src_shape);
   const int in = a.src_shape.channels, out = l.filters;
   for_outputs(a.images, a.dst_shape, [&](int n, int row, int column) {
@@ -103,7 +103,7 @@ void backward(const Convolution& l, const LayerArgs<T>& a) {
 }
 
 template <class T>
-void forward(const ZeroPad& l, const LayerArgs<T>& a) {
+void forward(const model::ZeroPad& l, const LayerArgs<T>& a) {
   std::fill_n(a.dst, a.images * a.dst_shape.size(), T{0});
   const std::size_t row = static_cast<std::size_t>(a.src_shape.width) * a.src_shape.channels;
   for (int n = 0; n < a.images; ++n) {
@@ -115,7 +115,7 @@ void forward(const ZeroPad& l, const LayerArgs<T>& a) {
 }
 
 template <class T>
-void backward(const ZeroPad& l, const LayerArgs<T>& a) {
+void backward(const model::ZeroPad& l, const LayerArgs<T>& a) {
   if (!a.diff_src) return;
   const std::size_t row = static_cast<std::size_t>(a.src_shape.width) * a.src_shape.channels;
   for (int n = 0; n < a.images; ++n) {
@@ -148,7 +148,7 @@ std::size_t winner(const Window& window, const LayerArgs<T>& a, int n, int row, 
 }  // namespace
 
 template <class T>
-void forward(const MaxPool& l, const LayerArgs<T>& a) {
+void forward(const model::MaxPool& l, const LayerArgs<T>& a) {
   const Window window = window_of(l.padding, l.size, l.stride, a.src_shape);
   for_outputs(a.images, a.dst_shape, [&](int n, int row, int column) {
     T* dst = a.dst + at(a.dst_shape, n, row, column);
@@ -159,7 +159,7 @@ void forward(const MaxPool& l, const LayerArgs<T>& a) {
 }
 
 template <class T>
-void backward(const MaxPool& l, const LayerArgs<T>& a) {
+void backward(const model::MaxPool& l, const LayerArgs<T>& a) {
   if (!a.diff_src) return;
   const Window window = window_of(l.padding, l.size, l.stride, a.src_shape);
   for_outputs(a.images, a.dst_shape, [&](int n, int row, int column) {
@@ -181,7 +181,7 @@ int taps_inside(const Window& window, const Shape& src, int row, int column) {
 }  // namespace
 
 template <class T>
-void forward(const AveragePool& l, const LayerArgs<T>& a) {
+void forward(const model::AveragePool& l, const LayerArgs<T>& a) {
   const Window window = window_of(l.padding, l.size, l.stride, a.src_shape);
   for_outputs(a.images, a.dst_shape, [&](int n, int row, int column) {
     T* dst = a.dst + at(a.dst_shape, n, row, column);
@@ -195,7 +195,7 @@ void forward(const AveragePool& l, const LayerArgs<T>& a) {
 }
 
 template <class T>
-void backward(const AveragePool& l, const LayerArgs<T>& a) {
+void backward(const model::AveragePool& l, const LayerArgs<T>& a) {
   if (!a.diff_src) return;
   const Window window = window_of(l.padding, l.size, l.stride, a.src_shape);
   for_outputs(a.images, a.dst_shape, [&](int n, int row, int column) {
@@ -208,15 +208,15 @@ void backward(const AveragePool& l, const LayerArgs<T>& a) {
   });
 }
 
-#define CPUTRAIN_WINDOW_LAYERS(T)                                  \
-  template void forward(const Convolution&, const LayerArgs<T>&);  \
-  template void backward(const Convolution&, const LayerArgs<T>&); \
-  template void forward(const ZeroPad&, const LayerArgs<T>&);      \
-  template void backward(const ZeroPad&, const LayerArgs<T>&);     \
-  template void forward(const MaxPool&, const LayerArgs<T>&);      \
-  template void backward(const MaxPool&, const LayerArgs<T>&);     \
-  template void forward(const AveragePool&, const LayerArgs<T>&);  \
-  template void backward(const AveragePool&, const LayerArgs<T>&);
+#define CPUTRAIN_WINDOW_LAYERS(T)                                         \
+  template void forward(const model::Convolution&, const LayerArgs<T>&);  \
+  template void backward(const model::Convolution&, const LayerArgs<T>&); \
+  template void forward(const model::ZeroPad&, const LayerArgs<T>&);      \
+  template void backward(const model::ZeroPad&, const LayerArgs<T>&);     \
+  template void forward(const model::MaxPool&, const LayerArgs<T>&);      \
+  template void backward(const model::MaxPool&, const LayerArgs<T>&);     \
+  template void forward(const model::AveragePool&, const LayerArgs<T>&);  \
+  template void backward(const model::AveragePool&, const LayerArgs<T>&);
 CPUTRAIN_WINDOW_LAYERS(float)
 CPUTRAIN_WINDOW_LAYERS(double)
 #undef CPUTRAIN_WINDOW_LAYERS

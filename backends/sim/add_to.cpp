@@ -2,11 +2,11 @@
 #include "backends/sim/core.h"
 #include "comm/segments.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 
 void add_to(const Array& dst, const Array&) {
   constexpr double kPasses = 3;  // two are read, one is written
-  move_memory(kPasses * static_cast<double>(dst.bytes().size()));
+  sim::move_memory(kPasses * static_cast<double>(dst.bytes().size()));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -3,8 +3,8 @@
 
 #include <simgrid/s4u/Engine.hpp>
 
-namespace cputrain {
+namespace cputrain::system {
 
 double steady_seconds() { return simgrid::s4u::Engine::get_clock(); }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -8,7 +8,7 @@
 
 #include "core/random.h"
 
-namespace cputrain {
+namespace cputrain::sim {
 namespace {
 
 simgrid::s4u::CommPtr start_moving(double bytes) {
@@ -49,4 +49,4 @@ void SimulatedCore::work_on_micro_batch(double seconds, double bytes) {
   memory_stall_ += std::max(0.0, simgrid::s4u::Engine::get_clock() - start - computes);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::sim

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace cputrain {
+namespace cputrain::sim {
 
 /// The calling rank reads or writes so many bytes of its node's memory: they go through the node's
 /// memory link (simulation/platform.h), which all of its ranks share.
@@ -37,4 +37,4 @@ class SimulatedCore final {
   double memory_stall_ = 0;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::sim

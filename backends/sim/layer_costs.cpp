@@ -3,18 +3,19 @@
 #include <algorithm>
 #include <optional>
 
-namespace cputrain {
+namespace cputrain::sim {
 namespace {
 
 constexpr double kFloat = 4;  // bytes
 
-CostsWhenActive measured_as(const Platform& platform, const CostTable& costs,
-                            const LocalRank& local) {
+simulation::CostsWhenActive measured_as(const simulation::Platform& platform,
+                                        const simulation::CostTable& costs,
+                                        const simulation::LocalRank& local) {
   return platform.cpu ? costs.alone() : costs.when(local.ranks * local.threads);
 }
 
 /// Of a core, when so many work.
-double core_gbs(const CostsWhenActive& one_thread) {
+double core_gbs(const simulation::CostsWhenActive& one_thread) {
   return one_thread.triad_gbs / one_thread.active;
 }
 
@@ -24,23 +25,23 @@ double passes(Way way) { return way == Way::forward ? 1 : 2; }
 
 }  // namespace
 
-LayerCosts::LayerCosts(const Graph& graph, const Platform& platform, const CostTable& costs,
-                       const LocalRank& local)
+LayerCosts::LayerCosts(const model::Graph& graph, const simulation::Platform& platform,
+                       const simulation::CostTable& costs, const simulation::LocalRank& local)
     : costs_(costs),
       measured_(costs.with_threads(measured_as(platform, costs, local), local.threads)),
-      slowdown_(slowdown(platform, costs, local)),
+      slowdown_(simulation::slowdown(platform, costs, local)),
       noise_(platform.noise.value_or(measured_.spread)),
       rank_gbs_(core_gbs(measured_as(platform, costs, local)) * local.threads),
       platform_gbs_(platform.core_gbs * local.threads),
       memory_slowdown_(platform.cpu ? rank_gbs_ / platform_gbs_ : 1) {
   std::optional<std::size_t> before;
-  for (const LayerCost& cost : measured_.layers) {
+  for (const simulation::LayerCost& cost : measured_.layers) {
     Layer layer{cost.name};
     const auto nodes = graph.nodes();
-    const auto node = std::ranges::find(nodes, cost.name, &Graph::Node::name);
+    const auto node = std::ranges::find(nodes, cost.name, &model::Graph::Node::name);
     double read = 0;
     if (node != nodes.end() && !node->src.empty()) {
-      for (const ParameterSpec& spec : node->parameters) {
+      for (const model::ParameterSpec& spec : node->parameters) {
         layer.weight_bytes += kFloat * static_cast<double>(spec.size());
       }
       const auto index = static_cast<int>(node - nodes.begin());
@@ -55,7 +56,7 @@ LayerCosts::LayerCosts(const Graph& graph, const Platform& platform, const CostT
 }
 
 const std::vector<double>& LayerCosts::seconds(std::size_t layer, Way way) const {
-  const LayerCost& cost = measured_.layers[layer];
+  const simulation::LayerCost& cost = measured_.layers[layer];
   return way == Way::forward ? cost.forward : cost.backward;
 }
 
@@ -71,14 +72,14 @@ double LayerCosts::measured_memory_seconds(std::size_t layer, Way way, double fi
 SimulatedWork LayerCosts::pass(std::size_t layer, Way way, int images) const {
   if (images == 0) return {};
   const std::vector<double>& table = seconds(layer, way);
-  const double all = interpolate(costs_.sizes, table, images);
-  const double fixed = std::min(all, fit_line(costs_.sizes, table).fixed);
+  const double all = simulation::interpolate(costs_.sizes, table, images);
+  const double fixed = std::min(all, simulation::fit_line(costs_.sizes, table).fixed);
   return work(layer, way, {fixed, all - fixed}, images);
 }
 
 SimulatedWork LayerCosts::shard(std::size_t layer, Way way, double part, std::size_t images) const {
   if (images == 0 || part == 0) return {};
-  const CostLine line = fit_line(costs_.sizes, seconds(layer, way));
+  const simulation::CostLine line = simulation::fit_line(costs_.sizes, seconds(layer, way));
   const double n = static_cast<double>(images);
   const SimulatedWork whole = work(layer, way, {line.fixed, line.each * n}, n);
   return {part * whole.seconds, part * whole.bytes};
@@ -110,7 +111,7 @@ double LayerCosts::sum_seconds(double bytes) const {
 }
 
 double LayerCosts::workspace_bytes(int images) const {
-  return interpolate(costs_.sizes, costs_.workspace_bytes, images);
+  return simulation::interpolate(costs_.sizes, costs_.workspace_bytes, images);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::sim

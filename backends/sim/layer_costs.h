@@ -6,7 +6,7 @@
 #include "model/graph.h"
 #include "simulation/platform.h"
 
-namespace cputrain {
+namespace cputrain::sim {
 
 /// What a piece of a pass asks of a core.
 struct SimulatedWork {
@@ -27,7 +27,8 @@ enum class Way { forward, backward };
 /// that a core has; so do sums and updates.
 class LayerCosts final {
  public:
-  LayerCosts(const Graph&, const Platform&, const CostTable&, const LocalRank&);
+  LayerCosts(const model::Graph&, const simulation::Platform&, const simulation::CostTable&,
+             const simulation::LocalRank&);
 
   std::size_t size() const { return layers_.size(); }
   const std::string& name(std::size_t layer) const { return layers_[layer].name; }
@@ -62,8 +63,8 @@ class LayerCosts final {
   double measured_memory_seconds(std::size_t layer, Way, double fixed) const;
   const std::vector<double>& seconds(std::size_t layer, Way) const;
 
-  const CostTable& costs_;
-  const CostsWhenActive measured_;
+  const simulation::CostTable& costs_;
+  const simulation::CostsWhenActive measured_;
   double slowdown_, noise_;
   double rank_gbs_;         ///< of a rank in the measurement
   double platform_gbs_;     ///< of a rank on the platform
@@ -71,4 +72,4 @@ class LayerCosts final {
   std::vector<Layer> layers_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::sim

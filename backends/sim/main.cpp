@@ -15,15 +15,15 @@
 #include "core/error.h"
 #include "system/tell.h"
 
-namespace cputrain {
+namespace cputrain::sim {
 namespace {
 
-SimulationResult simulated(const SimulationJob& job) {
-  SimulationResult result;
+simulation::SimulationResult simulated(const simulation::SimulationJob& job) {
+  simulation::SimulationResult result;
   try {
     const auto flags =
-        parse_command_line(job.arguments, {}, {.backends = {{kSimulated, {"float", "bf16"}}}});
-    return run_simulated_cell(job, std::get<Config>(flags));
+        cli::parse_command_line(job.arguments, {}, {.backends = {{kSimulated, {"float", "bf16"}}}});
+    return run_simulated_cell(job, std::get<cli::Config>(flags));
   } catch (const Error& error) {
     result.failure = error.what();
   } catch (const std::exception& error) {
@@ -35,25 +35,25 @@ SimulationResult simulated(const SimulationJob& job) {
 int run(const char* file) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // smpirun may be killed, which could not tell us
   try {
-    const SimulationJob job = read_job(file);
-    const SimulationResult result = simulated(job);
+    const simulation::SimulationJob job = simulation::read_job(file);
+    const simulation::SimulationResult result = simulated(job);
     const bool failed = !result.failure.empty();
     if (!failed && simgrid::s4u::this_actor::get_name() != "0") return 0;
-    write_result(job.result, result);
+    simulation::write_result(job.result, result);
     // Ranks that wait for one that failed would wait for ever.
     if (failed) std::_Exit(0);
     return 0;
   } catch (const Error& error) {
-    tell(std::string("cputrain-smpi: ") + error.what());
+    system::tell(std::string("cputrain-smpi: ") + error.what());
     std::_Exit(static_cast<int>(error.code()));
   }
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::sim
 
 int main(int argc, char** argv) {
-  if (argc == 2) return cputrain::run(argv[1]);
+  if (argc == 2) return cputrain::sim::run(argv[1]);
   std::fputs("cputrain-smpi JOB: started by `cputrain simulate`\n", stderr);
   return static_cast<int>(cputrain::ExitCode::usage);
 }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-namespace cputrain {
+namespace cputrain::sim {
 
-NoPixels::NoPixels(const BatchPlan& plan) : plan_(plan) {
+NoPixels::NoPixels(const data::BatchPlan& plan) : plan_(plan) {
   const auto most = static_cast<std::size_t>(std::ranges::max(plan.sizes()));
   images_.resize(most);
   labels_.resize(most);
@@ -16,7 +16,7 @@ void NoPixels::seek(int, std::size_t step) {
   micro_batch_ = 0;
 }
 
-const MicroBatch& NoPixels::next() {
+const compute::MicroBatch& NoPixels::next() {
   if (micro_batch_ == plan_.micro_batches(step_)) {
     ++step_;
     micro_batch_ = 0;
@@ -27,4 +27,4 @@ const MicroBatch& NoPixels::next() {
   return batch_;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::sim

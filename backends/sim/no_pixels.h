@@ -5,23 +5,23 @@
 #include "data/batch_plan.h"
 #include "data/batch_source.h"
 
-namespace cputrain {
+namespace cputrain::sim {
 
 /// Micro-batches of the right sizes without a picture in them, at once.
-class NoPixels final : public BatchSource {
+class NoPixels final : public data::BatchSource {
  public:
-  explicit NoPixels(const BatchPlan& plan);
+  explicit NoPixels(const data::BatchPlan& plan);
   void seek(int epoch, std::size_t step) override;
-  const MicroBatch& next() override;
+  const compute::MicroBatch& next() override;
 
  private:
-  const BatchPlan& plan_;
+  const data::BatchPlan& plan_;
   std::size_t step_ = 0;
   int micro_batch_ = 0;
   std::vector<const std::uint8_t*> images_;
   std::vector<std::int32_t> labels_;
   std::vector<std::uint32_t> samples_;
-  MicroBatch batch_;
+  compute::MicroBatch batch_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::sim

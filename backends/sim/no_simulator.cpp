@@ -1,8 +1,8 @@
 #include "backends/sim/simulator.h"
 
-namespace cputrain {
+namespace cputrain::sim {
 
-Simulator find_simulator() {
+simulation::Simulator find_simulator() {
   return {.smpirun = "",
           .program = "",
           .missing =
@@ -10,4 +10,4 @@ Simulator find_simulator() {
               "-DCPUTRAIN_SMPI=ON, which needs libsimgrid-dev"};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::sim

@@ -6,17 +6,17 @@
 #include "backends/mpi/check.h"
 #include "system/pages.h"
 
-namespace cputrain {
+namespace cputrain::mpi {
 namespace {
 
 /// Freed by the last rank that lets go of it.
-class SimulatedBlock final : public SharedBlock {
+class SimulatedBlock final : public system::SharedBlock {
  public:
-  explicit SimulatedBlock(std::shared_ptr<Pages> pages) : pages_(std::move(pages)) {}
+  explicit SimulatedBlock(std::shared_ptr<system::Pages> pages) : pages_(std::move(pages)) {}
   std::span<std::byte> bytes() const override { return pages_->bytes(); }
 
  private:
-  std::shared_ptr<Pages> pages_;
+  std::shared_ptr<system::Pages> pages_;
 };
 
 }  // namespace
@@ -34,10 +34,10 @@ NodeRanks::~NodeRanks() {
   if (may_clean_up()) MPI_Comm_free(&comm_);
 }
 
-std::unique_ptr<SharedBlock> MpiNodeMemory::allocate_touched(std::size_t bytes,
-                                                             std::span<const Range>) {
-  std::shared_ptr<Pages> pages;
-  if (node_.rank() == 0) pages = std::make_shared<Pages>(bytes);
+std::unique_ptr<system::SharedBlock> MpiNodeMemory::allocate_touched(std::size_t bytes,
+                                                                     std::span<const Range>) {
+  std::shared_ptr<system::Pages> pages;
+  if (node_.rank() == 0) pages = std::make_shared<system::Pages>(bytes);
   auto* shared = &pages;
   check(MPI_Bcast(&shared, sizeof(void*), MPI_BYTE, 0, node_.comm()), "MPI_Bcast");
   if (node_.rank() != 0) pages = *shared;
@@ -45,7 +45,7 @@ std::unique_ptr<SharedBlock> MpiNodeMemory::allocate_touched(std::size_t bytes,
   return std::make_unique<SimulatedBlock>(std::move(pages));
 }
 
-std::unique_ptr<SharedBlock> MpiNodeMemory::allocate_large(std::size_t bytes) {
+std::unique_ptr<system::SharedBlock> MpiNodeMemory::allocate_large(std::size_t bytes) {
   return allocate(bytes);
 }
 
@@ -53,4 +53,4 @@ std::string MpiNodeMemory::folder_of_large(std::size_t) { return {}; }
 
 void MpiNodeBarrier::wait() { check(MPI_Barrier(node_.comm()), "MPI_Barrier"); }
 
-}  // namespace cputrain
+}  // namespace cputrain::mpi

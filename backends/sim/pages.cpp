@@ -9,7 +9,7 @@
 #include <cstring>
 #include <new>
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 constexpr std::size_t kLarge = std::size_t{1} << 20;
@@ -48,4 +48,4 @@ Pages::~Pages() {
   if (bytes_.size() < kLarge) std::free(bytes_.data());
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

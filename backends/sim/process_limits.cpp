@@ -2,10 +2,10 @@
 // are only counted, never started.
 #include "system/process_limits.h"
 
-namespace cputrain {
+namespace cputrain::system {
 
 std::string limits_text() { return {}; }
 
 void require_threads(int, const MemoryToCome&) {}
 
-}  // namespace cputrain
+}  // namespace cputrain::system

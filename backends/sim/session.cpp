@@ -3,7 +3,7 @@
 
 #include "backends/mpi/check.h"
 
-namespace cputrain {
+namespace cputrain::mpi {
 
 MpiSession::MpiSession(HoldSignals) {
   check(MPI_Init(nullptr, nullptr), "MPI_Init");
@@ -14,4 +14,4 @@ MpiSession::~MpiSession() {
   if (may_clean_up()) MPI_Finalize();
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::mpi

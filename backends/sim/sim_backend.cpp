@@ -7,7 +7,7 @@
 
 #include "backends/sim/sim_program.h"
 
-namespace cputrain {
+namespace cputrain::sim {
 namespace {
 
 double bytes_of(const Array& array) { return static_cast<double>(array.bytes().size()); }
@@ -21,9 +21,10 @@ struct SimBackend::Parts {
   std::list<LayerCosts> of_graphs;
 };
 
-SimBackend::SimBackend(const SimulationJob& job, int rank, const LocalRank& local)
+SimBackend::SimBackend(const simulation::SimulationJob& job, int rank,
+                       const simulation::LocalRank& local)
     : job_(job), local_(local) {
-  LayerCosts plain(Graph({1, 1, 1}), job.platform, job.costs, local);
+  LayerCosts plain(model::Graph({1, 1, 1}), job.platform, job.costs, local);
   parts_ = std::make_unique<Parts>(
       Parts{SimulatedCore(plain.noise(), job.seed, rank, local.threads), std::move(plain), {}});
 }
@@ -34,21 +35,23 @@ std::string SimBackend::describe() const {
   return fmt::format("simulated cores of {} by costs of {}", job_.platform.name, job_.costs.cpu);
 }
 
-std::unique_ptr<Program> SimBackend::compile(const Graph& graph, const CompileOptions& options,
-                                             const ArenaSource& arenas) {
+std::unique_ptr<compute::Program> SimBackend::compile(const model::Graph& graph,
+                                                      const compute::CompileOptions& options,
+                                                      const compute::ArenaSource& arenas) {
   const LayerCosts& costs =
       parts_->of_graphs.emplace_back(graph, job_.platform, job_.costs, local_);
   return std::make_unique<SimProgram>(graph, options, arenas, costs, parts_->core);
 }
 
-void SimBackend::update(const UpdateRule& rule, const UpdateSlice& slice) {
+void SimBackend::update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) {
   // The gradient is read, weights and state are read and written.
-  const double passes = 3 + 2 * state_arrays(rule);
+  const double passes = 3 + 2 * optim::state_arrays(rule);
   parts_->core.work(parts_->plain.update_seconds(static_cast<double>(slice.weights.size)),
                     passes * bytes_of(slice.weights));
 }
 
-void SimBackend::change_gradients(const GradientOperation&, const UpdateSlice& slice) {
+void SimBackend::change_gradients(const optim::GradientOperation&,
+                                  const optim::UpdateSlice& slice) {
   constexpr double kPasses = 3;
   move_memory(kPasses * bytes_of(slice.gradients));
 }
@@ -71,4 +74,4 @@ void SimBackend::block_norms(const Array& array, std::size_t, std::span<double> 
 
 double SimBackend::memory_stall() const { return parts_->core.memory_stall(); }
 
-}  // namespace cputrain
+}  // namespace cputrain::sim

@@ -5,13 +5,14 @@
 
 #include "comm/communicator.h"
 
-namespace cputrain {
+namespace cputrain::sim {
 
-SimProgram::SimProgram(const Graph& graph, const CompileOptions& options, const ArenaSource& arenas,
-                       const LayerCosts& costs, SimulatedCore& core)
+SimProgram::SimProgram(const model::Graph& graph, const compute::CompileOptions& options,
+                       const compute::ArenaSource& arenas, const LayerCosts& costs,
+                       SimulatedCore& core)
     : costs_(costs),
       core_(core),
-      layout_(lay_out(graph, DType::f32)),
+      layout_(compute::lay_out(graph, DType::f32)),
       outputs_(graph.back().dst.size()) {
   const int images = std::ranges::max(options.micro_batches);
   workspace_bytes_ = static_cast<std::size_t>(costs.workspace_bytes(images));
@@ -19,7 +20,7 @@ SimProgram::SimProgram(const Graph& graph, const CompileOptions& options, const 
   probabilities_.resize(static_cast<std::size_t>(images) * outputs_);
   if (!options.node) return;
   std::size_t first = 0;
-  for (const Graph::Node& node : graph.nodes()) {
+  for (const model::Graph::Node& node : graph.nodes()) {
     const std::size_t parameter = first;
     first += node.parameters.size();
     if (node.parameters.empty() || layout_.parameters[parameter].row == 0) continue;
@@ -50,7 +51,7 @@ void SimProgram::add(SimulatedWork& work, SimulatedWork layer) {
   finish(layer);
 }
 
-Tally SimProgram::forward(const MicroBatch& batch, const Pass&) {
+compute::Tally SimProgram::forward(const compute::MicroBatch& batch, const compute::Pass&) {
   images_ = batch.size();
   core_.begin_micro_batch();
   SimulatedWork work;
@@ -70,7 +71,7 @@ Tally SimProgram::forward(const MicroBatch& batch, const Pass&) {
   return {.loss = images_ * 1.0, .correct = images_ * kGuess, .images = images_ * 1.0};
 }
 
-void SimProgram::backward(double, Accumulate, const ReadySink& ready) {
+void SimProgram::backward(double, compute::Accumulate, const compute::ReadySink& ready) {
   SimulatedWork work;
   for (std::size_t layer = costs_.size(); layer-- > 0;) {
     if (SimulatedDense* dense = dense_at(layer)) {
@@ -103,4 +104,4 @@ double SimProgram::waited() const {
   return seconds;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::sim

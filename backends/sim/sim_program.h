@@ -8,23 +8,23 @@
 #include "backends/sim/simulated_dense.h"
 #include "compute/backend.h"
 
-namespace cputrain {
+namespace cputrain::sim {
 
 /// A program that takes the time of a graph and computes nothing: answers are those of a network
 /// that guesses. Sharded layers meet the other ranks as they really do.
-class SimProgram final : public Program {
+class SimProgram final : public compute::Program {
  public:
-  SimProgram(const Graph&, const CompileOptions&, const ArenaSource&, const LayerCosts&,
-             SimulatedCore&);
+  SimProgram(const model::Graph&, const compute::CompileOptions&, const compute::ArenaSource&,
+             const LayerCosts&, SimulatedCore&);
 
-  const ParameterLayout& layout() const override { return layout_; }
-  Tally forward(const MicroBatch&, const Pass&) override;
-  void backward(double loss_scale, Accumulate, const ReadySink&) override;
+  const compute::ParameterLayout& layout() const override { return layout_; }
+  compute::Tally forward(const compute::MicroBatch&, const compute::Pass&) override;
+  void backward(double loss_scale, compute::Accumulate, const compute::ReadySink&) override;
   void publish_statistics() override {}
   std::span<const float> probabilities() const override { return probabilities_; }
   std::vector<double> to_canonical(std::size_t parameter, const Array&) const override;
   void from_canonical(std::size_t, std::span<const double>, const Array&) const override {}
-  std::vector<LayerTime> layer_times() const override { return {}; }
+  std::vector<compute::LayerTime> layer_times() const override { return {}; }
   std::size_t workspace_bytes() const override { return workspace_bytes_; }
   double waited() const override;
   /// Names of the layers that the node's ranks compute together.
@@ -37,11 +37,11 @@ class SimProgram final : public Program {
 
   const LayerCosts& costs_;
   SimulatedCore& core_;
-  ParameterLayout layout_;
+  compute::ParameterLayout layout_;
   std::size_t workspace_bytes_, outputs_;
   std::vector<std::unique_ptr<SimulatedDense>> dense_;
   std::vector<float> probabilities_;
   int images_ = 0;  ///< of the last forward pass
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::sim

@@ -13,12 +13,12 @@
 #include "logging/reporter.h"
 #include "train/trainer.h"
 
-namespace cputrain {
+namespace cputrain::sim {
 namespace {
 
 /// A node of the platform, as a rank on it sees it.
-Machine simulated_machine(const Platform& platform) {
-  Machine machine;
+placement::Machine simulated_machine(const simulation::Platform& platform) {
+  placement::Machine machine;
   machine.host = simgrid::s4u::this_actor::get_host()->get_name();
   machine.cpu_model = platform.description;
   machine.sockets = machine.numa_nodes = 1;
@@ -35,64 +35,68 @@ Machine simulated_machine(const Platform& platform) {
 
 /// No library, no helper thread: what a session needs to begin. `communicator` is set once there
 /// is one.
-Services simulated_services(const SimulationJob& job, Communicator*& communicator) {
-  Services services;
+job::Services simulated_services(const simulation::SimulationJob& job,
+                                 comm::Communicator*& communicator) {
+  job::Services services;
   services.backends = {kSimulated};
   services.make_communicator = [&] {
     // As without mpirun; SMPI's choice of algorithms has none for one rank.
-    auto made = job.ranks > 1 ? make_mpi_communicator() : make_solo();
+    auto made = job.ranks > 1 ? mpi::make_mpi_communicator() : comm::make_solo();
     communicator = made.get();
     return made;
   };
-  services.make_backend = [&](const BackendRequest&) {
-    const NodeMemory& node = communicator->node_memory();
+  services.make_backend = [&](const job::BackendRequest&) {
+    const comm::NodeMemory& node = communicator->node_memory();
     return std::make_unique<SimBackend>(
-        job, communicator->rank(), LocalRank{node.local_rank(), node.local_size(), job.threads});
+        job, communicator->rank(),
+        simulation::LocalRank{node.local_rank(), node.local_size(), job.threads});
   };
   services.machine = [&job] { return simulated_machine(job.platform); };
   services.bind_this_thread = [](const std::vector<int>&) { return true; };
   return services;
 }
 
-std::vector<NodeRoom> rooms_of(const Session& session, const Platform& platform) {
-  std::vector<NodeRoom> rooms = measure_rooms(session);
-  for (NodeRoom& room : rooms) {
+std::vector<job::NodeRoom> rooms_of(const job::Session& session,
+                                    const simulation::Platform& platform) {
+  std::vector<job::NodeRoom> rooms = job::measure_rooms(session);
+  for (job::NodeRoom& room : rooms) {
     room.available = static_cast<std::size_t>(platform.memory_gb * 1e9);
   }
   return rooms;
 }
 
 /// Keeps the record of the only epoch.
-class LastEpoch final : public Reporter {
+class LastEpoch final : public logging::Reporter {
  public:
-  void begin_epoch(const EpochStart&) override {}
-  void step(const StepRecord&) override {}
-  void epoch(const EpochRecord& record) override { record_ = record; }
-  void summary(const SummaryRecord&) override {}
-  const EpochRecord& record() const { return record_; }
+  void begin_epoch(const logging::EpochStart&) override {}
+  void step(const logging::StepRecord&) override {}
+  void epoch(const logging::EpochRecord& record) override { record_ = record; }
+  void summary(const logging::SummaryRecord&) override {}
+  const logging::EpochRecord& record() const { return record_; }
 
  private:
-  EpochRecord record_;
+  logging::EpochRecord record_;
 };
 
-double mean_over_ranks(Communicator& communicator, double value) {
+double mean_over_ranks(comm::Communicator& communicator, double value) {
   communicator.sum(Array::of<double>({&value, 1}));
   return value / communicator.size();
 }
 
 /// The steps of every repeat, with a program that is compiled.
-SimulationResult run_repeats(const SimulationJob& job, const TrainingParts& parts) {
+simulation::SimulationResult run_repeats(const simulation::SimulationJob& job,
+                                         const train::TrainingParts& parts) {
   const auto& backend = dynamic_cast<const SimBackend&>(parts.backend);
-  SimulationResult result;
+  simulation::SimulationResult result;
   result.exchange = parts.exchange.describe();
   result.steps = std::min(static_cast<std::size_t>(job.steps), parts.plan.steps());
   for (std::size_t step = 0; step < result.steps; ++step) result.images += parts.plan.images(step);
   for (int repeat = 0; repeat < job.repeats; ++repeat) {
     const double stalled = backend.memory_stall();
     LastEpoch reporter;
-    train(parts, {}, {.epochs = 1, .steps = result.steps, .seed = job.seed}, reporter,
-          [] { return false; });
-    const EpochRecord& record = reporter.record();
+    train::train(parts, {}, {.epochs = 1, .steps = result.steps, .seed = job.seed}, reporter,
+                 [] { return false; });
+    const logging::EpochRecord& record = reporter.record();
     result.repeats.push_back(
         {record.seconds, record.budget,
          mean_over_ranks(parts.communicator, backend.memory_stall() - stalled)});
@@ -102,23 +106,24 @@ SimulationResult run_repeats(const SimulationJob& job, const TrainingParts& part
 
 }  // namespace
 
-SimulationResult run_simulated_cell(const SimulationJob& job, const TrainingFlags& flags) {
-  Communicator* made = nullptr;
-  const Services services = simulated_services(job, made);
-  const TrainingSpec spec = choose_training(flags);
-  const Session session = start_session(flags, services);
-  const TrainingPlan plan = plan_training(session, spec, job.classes);
-  const BatchPlans batches = cut_batches(session, plan, job.images_per_epoch, 0);
-  const CompiledTraining compiled =
-      compile_training(session, plan, batches.sizes(),
-                       {.rooms = rooms_of(session, job.platform),
-                        .cache = job.images_per_epoch * spec.image.size()});
-  Training training(session, plan, compiled, batches.train,
-                    std::make_unique<NoPixels>(batches.train));
-  Timeline timeline({});
-  SimulationResult result = run_repeats(job, training.parts(timeline));
+simulation::SimulationResult run_simulated_cell(const simulation::SimulationJob& job,
+                                                const job::TrainingFlags& flags) {
+  comm::Communicator* made = nullptr;
+  const job::Services services = simulated_services(job, made);
+  const job::TrainingSpec spec = job::choose_training(flags);
+  const job::Session session = job::start_session(flags, services);
+  const job::TrainingPlan plan = job::plan_training(session, spec, job.classes);
+  const job::BatchPlans batches = job::cut_batches(session, plan, job.images_per_epoch, 0);
+  const job::CompiledTraining compiled =
+      job::compile_training(session, plan, batches.sizes(),
+                            {.rooms = rooms_of(session, job.platform),
+                             .cache = job.images_per_epoch * spec.image.size()});
+  job::Training training(session, plan, compiled, batches.train,
+                         std::make_unique<NoPixels>(batches.train));
+  logging::Timeline timeline({});
+  simulation::SimulationResult result = run_repeats(job, training.parts(timeline));
   result.work = {plan.usual_images, dynamic_cast<const SimProgram&>(*compiled.program).sharded()};
   return result;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::sim

@@ -3,7 +3,7 @@
 #include "job/spec/training_flags.h"
 #include "simulation/job.h"
 
-namespace cputrain {
+namespace cputrain::sim {
 
 /// The only backend there.
 inline constexpr const char* kSimulated = "simulated";
@@ -12,6 +12,7 @@ inline constexpr const char* kSimulated = "simulated";
 /// program's own spec (micro-batches, sharded layers, the way to exchange gradients), loop and
 /// messages. To be called on every rank; the result is rank 0's. Throws what the program would say
 /// of a training that cannot be.
-SimulationResult run_simulated_cell(const SimulationJob&, const TrainingFlags&);
+simulation::SimulationResult run_simulated_cell(const simulation::SimulationJob&,
+                                                const job::TrainingFlags&);
 
-}  // namespace cputrain
+}  // namespace cputrain::sim

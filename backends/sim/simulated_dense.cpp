@@ -4,7 +4,7 @@
 
 #include "backends/sim/core.h"
 
-namespace cputrain {
+namespace cputrain::sim {
 namespace {
 
 constexpr double kFloat = 4;  // bytes
@@ -16,13 +16,13 @@ void copy_rows(std::size_t rows, std::size_t columns) {
 
 }  // namespace
 
-SimulatedDense::SimulatedDense(Communicator& node, std::string name, const Parameter& kernel,
-                               std::size_t images)
+SimulatedDense::SimulatedDense(comm::Communicator& node, std::string name,
+                               const compute::Parameter& kernel, std::size_t images)
     : name_(std::move(name)),
       in_(kernel.range.size() / kernel.row),
       out_(kernel.row),
       layer_(node.node_memory(), node.node_barrier(), {in_, out_, images}, DType::f32) {
-  const Range own = shard_of(kernel, layer_.local_rank(), layer_.ranks());
+  const Range own = compute::shard_of(kernel, layer_.local_rank(), layer_.ranks());
   part_ = static_cast<double>(own.size()) / static_cast<double>(kernel.range.size());
 }
 
@@ -46,4 +46,4 @@ void SimulatedDense::backward(const Multiply& multiply) {
   copy_rows(own, in_);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::sim

@@ -7,7 +7,7 @@
 #include "compute/parameters.h"
 #include "exchange/shared_layer.h"
 
-namespace cputrain {
+namespace cputrain::sim {
 
 /// The rounds of a sharded dense layer: waits are real ones, copies move their bytes, products are
 /// charged by the caller.
@@ -17,7 +17,8 @@ class SimulatedDense final {
   using Multiply = std::function<void(double part, std::size_t images)>;
 
   /// Collective over the node. `images`: the most that this rank has at once.
-  SimulatedDense(Communicator& node, std::string name, const Parameter& kernel, std::size_t images);
+  SimulatedDense(comm::Communicator& node, std::string name, const compute::Parameter& kernel,
+                 std::size_t images);
 
   const std::string& name() const { return name_; }
   void forward(std::size_t images, const Multiply&);
@@ -27,8 +28,8 @@ class SimulatedDense final {
  private:
   std::string name_;
   std::size_t in_, out_;
-  SharedLayer layer_;
+  exchange::SharedLayer layer_;
   double part_;  ///< of the weights: this rank's
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::sim

@@ -4,14 +4,14 @@
 
 #include <filesystem>
 
-namespace cputrain {
+namespace cputrain::sim {
 
-Simulator find_simulator() {
+simulation::Simulator find_simulator() {
   std::error_code error;
   const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
-  Simulator found{.smpirun = CPUTRAIN_SMPIRUN,
-                  .program = (own.parent_path() / "cputrain-smpi").string(),
-                  .missing = ""};
+  simulation::Simulator found{.smpirun = CPUTRAIN_SMPIRUN,
+                              .program = (own.parent_path() / "cputrain-smpi").string(),
+                              .missing = ""};
   if (access(found.smpirun.c_str(), X_OK) != 0) {
     found.missing = found.smpirun + " is not there; install libsimgrid-dev";
   } else if (access(found.program.c_str(), R_OK) != 0) {
@@ -20,4 +20,4 @@ Simulator find_simulator() {
   return found;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::sim

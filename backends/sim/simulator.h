@@ -2,9 +2,9 @@
 
 #include "simulation/simulator.h"
 
-namespace cputrain {
+namespace cputrain::sim {
 
 /// Where smpirun and cputrain-smpi are; the reason where this build or machine has none.
-Simulator find_simulator();
+simulation::Simulator find_simulator();
 
-}  // namespace cputrain
+}  // namespace cputrain::sim

@@ -3,7 +3,7 @@
 
 #include "system/cpu_wait.h"
 
-namespace cputrain {
+namespace cputrain::system {
 
 StolenTime::StolenTime(std::vector<int>) {}
 
@@ -13,4 +13,4 @@ CpuWait::CpuWait() = default;
 
 std::optional<double> CpuWait::part_since_last() { return std::nullopt; }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

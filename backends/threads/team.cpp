@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::threads {
 
 void Team::meet(int rank, const Call& call) {
   std::unique_lock lock(mutex_);
@@ -94,4 +94,4 @@ void Team::stop_for(const std::exception_ptr& failure) {
   changed_.notify_all();
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::threads

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::threads {
 
 /// What one rank brings to a collective call.
 struct Call {
@@ -70,4 +70,4 @@ class Team {
   std::exception_ptr failure_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::threads

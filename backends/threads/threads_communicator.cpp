@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "system/pages.h"
 
-namespace cputrain {
+namespace cputrain::threads {
 
 namespace {
 
@@ -39,7 +39,7 @@ void sum_over_team(Team& team, int rank, Array values) {
   team.meet(rank, {"end of sum"});
 }
 
-class TeamPeers final : public Peers {
+class TeamPeers final : public comm::Peers {
  public:
   TeamPeers(Team& team, int rank, int channel) : team_(team), rank_(rank), channel_(channel) {}
   int rank() const override { return rank_; }
@@ -56,42 +56,44 @@ class TeamPeers final : public Peers {
 };
 
 /// There is no engine below threads: a tree stands in for it.
-class GroupAllreduce final : public Allreduce {
+class GroupAllreduce final : public comm::Allreduce {
  public:
-  GroupAllreduce(std::unique_ptr<Peers> peers, std::vector<int> members)
-      : peers_(std::move(peers)), group_(*peers_, std::move(members)), tree_(make_tree(group_)) {}
+  GroupAllreduce(std::unique_ptr<comm::Peers> peers, std::vector<int> members)
+      : peers_(std::move(peers)),
+        group_(*peers_, std::move(members)),
+        tree_(comm::make_tree(group_)) {}
   void sum(const Array& numbers) override { tree_->sum(numbers); }
 
  private:
-  std::unique_ptr<Peers> peers_;
-  PeerGroup group_;
-  std::unique_ptr<Allreduce> tree_;
+  std::unique_ptr<comm::Peers> peers_;
+  comm::PeerGroup group_;
+  std::unique_ptr<comm::Allreduce> tree_;
 };
 
 /// Shared ownership, because ranks let go of a block in any order.
-class TeamBlock final : public SharedBlock {
+class TeamBlock final : public system::SharedBlock {
  public:
-  explicit TeamBlock(std::shared_ptr<Pages> pages) : pages_(std::move(pages)) {}
+  explicit TeamBlock(std::shared_ptr<system::Pages> pages) : pages_(std::move(pages)) {}
   std::span<std::byte> bytes() const override { return pages_->bytes(); }
 
  private:
-  std::shared_ptr<Pages> pages_;
+  std::shared_ptr<system::Pages> pages_;
 };
 
-class TeamNodeMemory final : public NodeMemory {
+class TeamNodeMemory final : public comm::NodeMemory {
  public:
   TeamNodeMemory(Team& team, int rank, int first_rank)
       : team_(team), rank_(rank), first_rank_(first_rank) {}
   int local_rank() const override { return rank_; }
   int local_size() const override { return team_.size(); }
   int first_rank() const override { return first_rank_; }
-  std::unique_ptr<SharedBlock> allocate_touched(
+  std::unique_ptr<system::SharedBlock> allocate_touched(
       std::size_t bytes, [[maybe_unused]] std::span<const Range> mine) override {
-    std::shared_ptr<Pages> pages;
-    if (rank_ == 0) pages = std::make_shared<Pages>(bytes);
+    std::shared_ptr<system::Pages> pages;
+    if (rank_ == 0) pages = std::make_shared<system::Pages>(bytes);
     team_.meet(rank_, {"allocate", bytes, &pages});
     auto block = std::make_unique<TeamBlock>(
-        *static_cast<const std::shared_ptr<Pages>*>(team_.calls()[0].data));
+        *static_cast<const std::shared_ptr<system::Pages>*>(team_.calls()[0].data));
     team_.meet(rank_, {"end of allocate"});
     return block;
   }
@@ -101,7 +103,7 @@ class TeamNodeMemory final : public NodeMemory {
   int rank_, first_rank_;
 };
 
-class TeamNodeBarrier final : public NodeBarrier {
+class TeamNodeBarrier final : public comm::NodeBarrier {
  public:
   TeamNodeBarrier(Team& team, int rank) : team_(team), rank_(rank) {}
   void wait() override { team_.meet(rank_, {"node barrier"}); }
@@ -111,7 +113,7 @@ class TeamNodeBarrier final : public NodeBarrier {
   int rank_;
 };
 
-class TeamCommunicator final : public Communicator {
+class TeamCommunicator final : public comm::Communicator {
  public:
   TeamCommunicator(Team& team, int rank, Team& node, int first_rank)
       : team_(team),
@@ -145,13 +147,13 @@ class TeamCommunicator final : public Communicator {
 
   void barrier() override { team_.meet(rank_, {"barrier"}); }
 
-  NodeMemory& node_memory() override { return memory_; }
-  NodeBarrier& node_barrier() override { return barrier_; }
+  comm::NodeMemory& node_memory() override { return memory_; }
+  comm::NodeBarrier& node_barrier() override { return barrier_; }
 
-  std::unique_ptr<Peers> make_peers() override {
+  std::unique_ptr<comm::Peers> make_peers() override {
     return std::make_unique<TeamPeers>(team_, rank_, channels_++);
   }
-  std::unique_ptr<Allreduce> make_allreduce(int group) override {
+  std::unique_ptr<comm::Allreduce> make_allreduce(int group) override {
     const auto groups = gather(std::to_string(group));
     std::vector<int> members;
     for (int rank = 0; rank < size(); ++rank) {
@@ -204,7 +206,7 @@ class World {
   std::vector<std::unique_ptr<Team>> nodes_;
 };
 
-void run_one(World& world, int rank, const std::function<void(Communicator&)>& body) {
+void run_one(World& world, int rank, const std::function<void(comm::Communicator&)>& body) {
   std::exception_ptr failure;
   try {
     TeamCommunicator communicator(world.all(), rank, world.node_of(rank), world.first_of(rank));
@@ -219,7 +221,7 @@ void run_one(World& world, int rank, const std::function<void(Communicator&)>& b
 
 }  // namespace
 
-void run_ranks(int size, const std::function<void(Communicator&)>& body,
+void run_ranks(int size, const std::function<void(comm::Communicator&)>& body,
                std::optional<int> ranks_a_node) {
   World world(size, ranks_a_node.value_or(size));
   {
@@ -231,4 +233,4 @@ void run_ranks(int size, const std::function<void(Communicator&)>& body,
   if (world.failure()) std::rethrow_exception(world.failure());
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::threads

@@ -5,7 +5,7 @@
 
 #include "comm/communicator.h"
 
-namespace cputrain {
+namespace cputrain::threads {
 
 /// Runs `body` on `size` threads of this process, each with the communicator of its rank, and
 /// returns when all are done. For tests: the contracts of MPI ranks without processes, under
@@ -15,7 +15,7 @@ namespace cputrain {
 /// rethrown here. Ranks that make different calls get Error(internal) instead of waiting for ever.
 /// Communicator::abort throws on its rank, since it must not end the test program.
 /// `ranks_a_node` makes several nodes, which share no memory; else there is one.
-void run_ranks(int size, const std::function<void(Communicator&)>& body,
+void run_ranks(int size, const std::function<void(comm::Communicator&)>& body,
                std::optional<int> ranks_a_node = {});
 
-}  // namespace cputrain
+}  // namespace cputrain::threads

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-namespace cputrain {
+namespace cputrain::topology {
 
 namespace {
 struct FreeSet {
@@ -25,4 +25,4 @@ bool bind_this_thread(const std::vector<int>& cpus) {
   return sched_setaffinity(0, bytes, set.get()) == 0;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::topology

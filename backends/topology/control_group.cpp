@@ -5,7 +5,7 @@
 #include <sstream>
 #include <string>
 
-namespace cputrain {
+namespace cputrain::topology {
 
 namespace {
 
@@ -76,4 +76,4 @@ GroupLimits read_group_limits(const fs::path& root) {
   return limits;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::topology

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-namespace cputrain {
+namespace cputrain::topology {
 
 /// What the control groups (cgroups: how containers and batch systems limit processes) of this
 /// process allow; the tightest of the group and those around it. 0: no limit.
@@ -15,4 +15,4 @@ struct GroupLimits {
 /// there are no limits.
 GroupLimits read_group_limits(const std::filesystem::path& root);
 
-}  // namespace cputrain
+}  // namespace cputrain::topology

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::topology {
 
 namespace {
 
@@ -78,4 +78,4 @@ double total_memory(std::string_view meminfo) {
   return units * kUnit;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::topology

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace cputrain {
+namespace cputrain::topology {
 
 /// The vector instructions that matter to training, in words: "AVX-512 (bf16, VNNI), AMX (bf16,
 /// int8)". Takes /proc/cpuinfo's text, which is cpuid less what the kernel has switched off; ""
@@ -16,4 +16,4 @@ std::string cpu_model(std::string_view cpuinfo);
 /// All memory in bytes, of /proc/meminfo's text; 0 where it does not say.
 double total_memory(std::string_view meminfo);
 
-}  // namespace cputrain
+}  // namespace cputrain::topology

@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace cputrain {
+namespace cputrain::topology {
 
 std::vector<int> openmp_cpus() {
   // Looked up at run time, because builds without oneDNN have no OpenMP runtime at all.
@@ -23,4 +23,4 @@ std::vector<int> openmp_cpus() {
   return {cpus.begin(), cpus.end()};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::topology

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::topology {
 
 /// Hardware threads that the OpenMP runtime spreads its threads over, ascending; empty where it
 /// does not bind threads or the program has none.
@@ -11,4 +11,4 @@ namespace cputrain {
 /// that the thread's own mask no longer shows what this process was given; the places do.
 std::vector<int> openmp_cpus();
 
-}  // namespace cputrain
+}  // namespace cputrain::topology

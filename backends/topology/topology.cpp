@@ -14,7 +14,7 @@
 #include "backends/topology/openmp_places.h"
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::topology {
 
 namespace {
 
@@ -118,8 +118,8 @@ std::string read_file(const char* path) {
 
 }  // namespace
 
-Machine machine_of(hwloc_topology_t tree, const std::vector<int>& allowed_cpus) {
-  Machine machine;
+placement::Machine machine_of(hwloc_topology_t tree, const std::vector<int>& allowed_cpus) {
+  placement::Machine machine;
   machine.sockets = std::max(1, count(tree, HWLOC_OBJ_PACKAGE));
   machine.numa_nodes = numa_nodes(tree);
   machine.hardware_threads = count(tree, HWLOC_OBJ_PU);
@@ -138,12 +138,12 @@ Machine machine_of(hwloc_topology_t tree, const std::vector<int>& allowed_cpus) 
   return machine;
 }
 
-Machine read_machine() {
+placement::Machine read_machine() {
   const LoadedTree loaded;
   const GroupLimits limits = read_group_limits("/");
   const std::string cpuinfo = read_file("/proc/cpuinfo");
   const std::vector<int> by_openmp = openmp_cpus();
-  Machine machine =
+  placement::Machine machine =
       machine_of(loaded.tree(), by_openmp.empty() ? bound_cpus(loaded.tree()) : by_openmp);
   machine.host = host_name();
   machine.cpu_model = cpu_model(cpuinfo);
@@ -157,4 +157,4 @@ Machine read_machine() {
   return machine;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::topology

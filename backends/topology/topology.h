@@ -6,14 +6,14 @@
 
 struct hwloc_topology;
 
-namespace cputrain {
+namespace cputrain::topology {
 
 /// Reads what the operating system and hwloc know about this machine and this process. To be
 /// called on the main thread before it starts others. Throws Error(internal) when hwloc fails.
-Machine read_machine();
+placement::Machine read_machine();
 
 /// What a loaded tree of hwloc says of a machine, for a process that may run on these hardware
 /// threads: cores, NUMA nodes, caches, memory. Names, quota and limits stay empty.
-Machine machine_of(hwloc_topology* tree, const std::vector<int>& allowed_cpus);
+placement::Machine machine_of(hwloc_topology* tree, const std::vector<int>& allowed_cpus);
 
-}  // namespace cputrain
+}  // namespace cputrain::topology

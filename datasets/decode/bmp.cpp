@@ -9,7 +9,7 @@
 #include "datasets/decode/decoders.h"
 #include "datasets/decode/little_endian.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using Bytes = std::span<const std::uint8_t>;
@@ -64,9 +64,9 @@ bool has_masks(const Header& header) {
 /// What cannot be read although the file may be whole.
 std::optional<Decoded> refused_kind(const Header& header) {
   const auto unsupported = [](const std::string& what) {
-    return refused(ReadStatus::unsupported, "a BMP " + what + "; convert it to PNG");
+    return refused(data::ReadStatus::unsupported, "a BMP " + what + "; convert it to PNG");
   };
-  if (header.planes != 1) return refused(ReadStatus::not_an_image, "a BMP of several planes");
+  if (header.planes != 1) return refused(data::ReadStatus::not_an_image, "a BMP of several planes");
   if (header.compression == kRuns8 || header.compression == kRuns4) {
     return unsupported("with run-length coding");
   }
@@ -77,7 +77,7 @@ std::optional<Decoded> refused_kind(const Header& header) {
   const bool known = bits == 1 || bits == 4 || bits == 8 || bits == 16 || bits == 24 || bits == 32;
   if (!known) return unsupported("of " + std::to_string(bits) + " bits per pixel");
   if (has_masks(header) && bits != 16 && bits != 32) {
-    return refused(ReadStatus::not_an_image,
+    return refused(data::ReadStatus::not_an_image,
                    "colour masks with " + std::to_string(bits) + " bits per pixel");
   }
   return {};
@@ -187,7 +187,7 @@ std::size_t head_bytes(const Header& header) {
 
 Decoded decode_bmp(std::span<const std::uint8_t> file, DecodingBudget::Claim& claim) {
   const auto truncated = [] {
-    return refused(ReadStatus::truncated, "the file ends before its last row");
+    return refused(data::ReadStatus::truncated, "the file ends before its last row");
   };
   if (file.size() < (file[14] == kCoreHeader ? 26u : 34u)) return truncated();
   const Header header = read_header(file);
@@ -197,19 +197,19 @@ Decoded decode_bmp(std::span<const std::uint8_t> file, DecodingBudget::Claim& cl
     return truncated();
   }
   if (header.first_row < static_cast<std::int64_t>(head_bytes(header))) {
-    return refused(ReadStatus::not_an_image, "its pixels begin inside its header");
+    return refused(data::ReadStatus::not_an_image, "its pixels begin inside its header");
   }
   Decoded decoded;
   decoded.picture = black_picture(header.width, header.height, claim);
   std::uint8_t* const rgb = decoded.picture.rgb.data();
   if (header.bits <= 8 && !fill_indexed(header, file, rgb)) {
-    return refused(ReadStatus::not_an_image, "it names colours behind its palette");
+    return refused(data::ReadStatus::not_an_image, "it names colours behind its palette");
   }
   if (header.bits == 24) fill_24(header, file, rgb);
   if ((header.bits == 16 || header.bits == 32) && !fill_words(header, file, rgb)) {
-    return refused(ReadStatus::not_an_image, "its colour masks make no sense");
+    return refused(data::ReadStatus::not_an_image, "its colour masks make no sense");
   }
   return decoded;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

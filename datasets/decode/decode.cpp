@@ -10,7 +10,7 @@
 #include "datasets/decode/decoders.h"
 #include "datasets/decode/limits.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 std::string_view as_text(std::span<const std::uint8_t> file) {
@@ -79,14 +79,17 @@ bool has_extension_of(std::string_view path, Format format) {
   return false;
 }
 
-Decoded refused(ReadStatus status, std::string detail) { return {{status, std::move(detail)}, {}}; }
+Decoded refused(data::ReadStatus status, std::string detail) {
+  return {{status, std::move(detail)}, {}};
+}
 
 std::optional<Decoded> refused_size(std::int64_t width, std::int64_t height) {
-  if (width < 1 || height < 1) return refused(ReadStatus::not_an_image, "a side of the image is 0");
+  if (width < 1 || height < 1)
+    return refused(data::ReadStatus::not_an_image, "a side of the image is 0");
   if (!exceeds_limits(width, height)) return {};
-  return refused(ReadStatus::too_large, std::to_string(width) + "x" + std::to_string(height) +
-                                            ", above " + with_commas(kMaxSide) + " a side or " +
-                                            with_commas(kMaxPixels) + " pixels");
+  return refused(data::ReadStatus::too_large,
+                 std::to_string(width) + "x" + std::to_string(height) + ", above " +
+                     with_commas(kMaxSide) + " a side or " + with_commas(kMaxPixels) + " pixels");
 }
 
 Picture black_picture(std::int64_t width, std::int64_t height, DecodingBudget::Claim& claim) {
@@ -98,8 +101,8 @@ Picture black_picture(std::int64_t width, std::int64_t height, DecodingBudget::C
 }
 
 Decoded decode(std::span<const std::uint8_t> file, DecodingBudget::Claim& claim) {
-  if (file.empty()) return refused(ReadStatus::empty, "zero bytes");
-  if (file.size() > kMaxFileBytes) return refused(ReadStatus::too_large, "file above 64 MiB");
+  if (file.empty()) return refused(data::ReadStatus::empty, "zero bytes");
+  if (file.size() > kMaxFileBytes) return refused(data::ReadStatus::too_large, "file above 64 MiB");
   switch (format_of(file)) {
     case Format::jpeg:
       return decode_jpeg(file, claim);
@@ -118,10 +121,10 @@ Decoded decode(std::span<const std::uint8_t> file, DecodingBudget::Claim& claim)
   }
   const std::string_view foreign = foreign_format(file);
   if (!foreign.empty()) {
-    return refused(ReadStatus::unsupported,
+    return refused(data::ReadStatus::unsupported,
                    std::string(foreign) + " is not read; convert it to JPEG");
   }
-  return refused(ReadStatus::not_an_image,
+  return refused(data::ReadStatus::not_an_image,
                  "its first bytes are not those of a JPEG, PNG, BMP, GIF, WebP or TIFF");
 }
 
@@ -131,4 +134,4 @@ Decoded decode(std::span<const std::uint8_t> file) {
   return decode(file, claim);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -8,7 +8,7 @@
 #include "data/dataset.h"
 #include "datasets/decode/decoding_budget.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// What a file is by its first bytes; its name is never asked.
 enum class Format { jpeg, png, bmp, gif, webp, tiff, unknown };
@@ -21,7 +21,7 @@ struct Picture {
 };
 
 struct Decoded {
-  ReadResult result;
+  data::ReadResult result;
   Picture picture;  ///< empty unless result.status is ok
 };
 
@@ -40,4 +40,4 @@ Decoded decode(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 /// The same with a budget of its own: for one image at a time.
 Decoded decode(std::span<const std::uint8_t> file);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -11,7 +11,7 @@
 /// One decoder per format, for decode() alone. Each reads the header first, refuses what is beyond
 /// limits.h, then claims its memory and decodes. None gives out memory that it did not write: an
 /// image whose data end before its last pixel, or name a colour behind the palette, is refused.
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// libjpeg (islow DCT, smooth chroma upsampling: the settings of Pillow). CMYK and YCCK become RGB,
 /// grey becomes three equal channels. A file whose data end before the image is complete is
@@ -43,7 +43,7 @@ std::string png_library();
 std::string webp_library();
 std::string tiff_library();
 
-Decoded refused(ReadStatus, std::string detail);
+Decoded refused(data::ReadStatus, std::string detail);
 
 /// Why an image of this size cannot be read, if it cannot.
 std::optional<Decoded> refused_size(std::int64_t width, std::int64_t height);
@@ -52,4 +52,4 @@ std::optional<Decoded> refused_size(std::int64_t width, std::int64_t height);
 /// what lay there before.
 Picture black_picture(std::int64_t width, std::int64_t height, DecodingBudget::Claim&);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

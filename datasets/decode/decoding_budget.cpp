@@ -1,6 +1,6 @@
 #include "datasets/decode/decoding_budget.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 DecodingBudget::Claim::Claim(DecodingBudget& budget) : budget_(budget) {
   const std::lock_guard lock(budget_.mutex_);
@@ -26,4 +26,4 @@ void DecodingBudget::Claim::grow(std::size_t bytes) {
   bytes_ += bytes;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -8,7 +8,7 @@
 
 #include "datasets/decode/limits.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// Bounds the bytes of images in decoding over all threads that share it: files, the working memory
 /// of decoders and their pixels come to no more than the budget beside one image. Safe from any
@@ -51,4 +51,4 @@ class DecodingBudget {
   std::set<std::uint64_t> claims_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -10,7 +10,7 @@
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #include <stb/stb_image_write.h>
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 void append(void* context, void* data, int size) {
@@ -39,4 +39,4 @@ std::vector<std::byte> encode(const Picture& picture, std::string_view format) {
   return file;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -6,9 +6,9 @@
 
 #include "datasets/decode/decode.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// The picture as a file of format "png", "bmp" or "jpeg" (quality 95), through stb_image_write.
 std::vector<std::byte> encode(const Picture&, std::string_view format);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

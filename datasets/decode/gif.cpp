@@ -7,7 +7,7 @@
 #include "datasets/decode/decoders.h"
 #include "datasets/decode/little_endian.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using Bytes = std::span<const std::uint8_t>;
@@ -145,7 +145,7 @@ struct Image {
   std::size_t codes = 0;  // where they begin: the bits of a literal, then sub-blocks
 };
 
-Decoded truncated(const char* how) { return refused(ReadStatus::truncated, how); }
+Decoded truncated(const char* how) { return refused(data::ReadStatus::truncated, how); }
 Decoded file_ended() { return truncated("the file ends before its first image does"); }
 
 /// Walks to the first image.
@@ -164,7 +164,7 @@ std::optional<Decoded> find_image(Bytes file, Image& image) {
   if (at >= file.size()) return file_ended();
   if (file[at] == kExtension) return file_ended();
   if (file[at] != kImageBegins) {
-    return refused(ReadStatus::not_an_image,
+    return refused(data::ReadStatus::not_an_image,
                    file[at] == 0x3B ? "there is no image in it" : "a GIF block of unknown kind");
   }
   if (at + 10 >= file.size()) return file_ended();
@@ -194,7 +194,7 @@ void fill_background(Bytes file, const Image& image, Picture& picture) {
 std::optional<Decoded> draw_image(Bytes file, const Image& image, Picture& picture) {
   const int literal_bits = file[image.codes];
   if (literal_bits < 1 || literal_bits > 8) {
-    return refused(ReadStatus::not_an_image,
+    return refused(data::ReadStatus::not_an_image,
                    "GIF codes of " + std::to_string(literal_bits) + " bits");
   }
   Raster raster(image.width, image.height, image.interlaced);
@@ -216,12 +216,12 @@ std::optional<Decoded> draw_image(Bytes file, const Image& image, Picture& pictu
   SubBlocks codes(file, image.codes + 1);
   const LzwEnd end = decode_lzw(codes, literal_bits, draw);
   if (end == LzwEnd::bad_code) {
-    return refused(ReadStatus::not_an_image, "a GIF code that stands for nothing");
+    return refused(data::ReadStatus::not_an_image, "a GIF code that stands for nothing");
   }
   if (!codes.skip()) return file_ended();
   if (end != LzwEnd::full) return truncated("its codes end before its last pixel");
   if (behind_palette) {
-    return refused(ReadStatus::not_an_image, "it names colours behind its palette");
+    return refused(data::ReadStatus::not_an_image, "it names colours behind its palette");
   }
   return {};
 }
@@ -235,7 +235,7 @@ Decoded decode_gif(std::span<const std::uint8_t> file, DecodingBudget::Claim& cl
   Image image;
   if (auto refusal = find_image(file, image)) return *std::move(refusal);
   if (image.width < 1 || image.height < 1) {
-    return refused(ReadStatus::not_an_image, "its first image has no pixels");
+    return refused(data::ReadStatus::not_an_image, "its first image has no pixels");
   }
   width = std::max(width, image.left + image.width);  // as Pillow does
   height = std::max(height, image.top + image.height);
@@ -247,4 +247,4 @@ Decoded decode_gif(std::span<const std::uint8_t> file, DecodingBudget::Claim& cl
   return decoded;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -12,7 +12,7 @@
 #include "datasets/decode/decoders.h"
 #include "datasets/decode/limits.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 /// Scans of a file and the samples that they touch together.
@@ -169,14 +169,14 @@ bool read_pixels(Decoder& decoder, std::uint8_t* rgb, std::uint8_t* row) {
 }
 
 /// Why libjpeg gave up.
-ReadStatus reason(const ErrorState& error) {
-  if (error.scans.too_many()) return ReadStatus::too_large;
+data::ReadStatus reason(const ErrorState& error) {
+  if (error.scans.too_many()) return data::ReadStatus::too_large;
   switch (error.manager.msg_code) {
     case JERR_OUT_OF_MEMORY:
     case JERR_NO_BACKING_STORE:
     case JERR_IMAGE_TOO_BIG:
     case JERR_WIDTH_OVERFLOW:
-      return ReadStatus::too_large;
+      return data::ReadStatus::too_large;
     case JERR_BAD_PRECISION:
     case JERR_SOF_UNSUPPORTED:
     case JERR_ARITH_NOTIMPL:
@@ -185,9 +185,9 @@ ReadStatus reason(const ErrorState& error) {
     case JERR_CONVERSION_NOTIMPL:
     case JERR_CCIR601_NOTIMPL:
     case JERR_FRACT_SAMPLE_NOTIMPL:
-      return ReadStatus::unsupported;
+      return data::ReadStatus::unsupported;
     default:
-      return error.file_ended ? ReadStatus::truncated : ReadStatus::not_an_image;
+      return error.file_ended ? data::ReadStatus::truncated : data::ReadStatus::not_an_image;
   }
 }
 
@@ -237,7 +237,8 @@ Decoded decode_jpeg(std::span<const std::uint8_t> file, DecodingBudget::Claim& c
   if (auto refusal = refused_size(width, height)) return *std::move(refusal);
   if (jpeg_has_multiple_scans(&decoder.info)) {
     const Scans scans = announced_scans(decoder.info, file);
-    if (scans.too_many()) return refused(ReadStatus::too_large, work_text(decoder.info, scans));
+    if (scans.too_many())
+      return refused(data::ReadStatus::too_large, work_text(decoder.info, scans));
   }
   claim.grow(coefficient_bytes(decoder));
   Decoded decoded;
@@ -245,7 +246,7 @@ Decoded decode_jpeg(std::span<const std::uint8_t> file, DecodingBudget::Claim& c
   std::vector<std::uint8_t> row(
       decoder.info.num_components == 4 ? static_cast<std::size_t>(width) * 4 : 0);
   if (!read_pixels(decoder, decoded.picture.rgb.data(), row.data())) return failure(decoder);
-  if (is_truncated(decoder)) return refused(ReadStatus::truncated, decoder.error.message);
+  if (is_truncated(decoder)) return refused(data::ReadStatus::truncated, decoder.error.message);
   // What follows the last pixel can be wrong without any harm; it is read for its complaints.
   const bool clean_end =
       attempt(decoder, [](jpeg_decompress_struct& info) { jpeg_finish_decompress(&info); });
@@ -253,4 +254,4 @@ Decoded decode_jpeg(std::span<const std::uint8_t> file, DecodingBudget::Claim& c
   return decoded;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -7,7 +7,7 @@
 /// on it. The numbers of pixels are those at which Pillow warns of a decompression bomb. Work is
 /// counted, not timed, so that every machine refuses the same files; the aim is 2 s on an idle
 /// core.
-namespace cputrain {
+namespace cputrain::datasets {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
 constexpr std::int64_t kMaxSide = 16384;
@@ -33,4 +33,4 @@ constexpr bool exceeds_limits(std::int64_t width, std::int64_t height) {
   return width > kMaxSide || height > kMaxSide || width * height > kMaxPixels;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

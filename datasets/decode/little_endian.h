@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// Numbers in files, the lowest byte first, at offsets that the caller has checked.
 constexpr std::int64_t little_endian_16(std::span<const std::uint8_t> file, std::size_t at) {
@@ -18,4 +18,4 @@ constexpr std::uint32_t little_endian_32(std::span<const std::uint8_t> file, std
          static_cast<std::uint32_t>(file[at + 3]) << 24;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -6,7 +6,7 @@
 
 #include "datasets/decode/decoders.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 constexpr std::size_t kIhdrEnd = 29;  // signature, length, type, and the 13 bytes of IHDR
@@ -149,22 +149,24 @@ bool look_up(const Reader& reader, Picture& picture) {
 }
 
 Decoded failure(const Reader& reader) {
-  if (reader.png == nullptr) return refused(ReadStatus::too_large, "libpng has no memory");
-  return refused(reader.state.file_ended ? ReadStatus::truncated : ReadStatus::not_an_image,
-                 reader.state.message);
+  if (reader.png == nullptr) return refused(data::ReadStatus::too_large, "libpng has no memory");
+  return refused(
+      reader.state.file_ended ? data::ReadStatus::truncated : data::ReadStatus::not_an_image,
+      reader.state.message);
 }
 
 }  // namespace
 
 Decoded decode_png(std::span<const std::uint8_t> file, DecodingBudget::Claim& claim) {
   if (file.size() < kIhdrEnd) {
-    return refused(ReadStatus::truncated, "the file ends before its IHDR chunk does");
+    return refused(data::ReadStatus::truncated, "the file ends before its IHDR chunk does");
   }
   if (std::memcmp(file.data() + 12, "CgBI", 4) == 0) {
-    return refused(ReadStatus::unsupported, "a PNG of Apple's own kind (CgBI); convert it to JPEG");
+    return refused(data::ReadStatus::unsupported,
+                   "a PNG of Apple's own kind (CgBI); convert it to JPEG");
   }
   if (std::memcmp(file.data() + 12, "IHDR", 4) != 0) {
-    return refused(ReadStatus::not_an_image, "its first chunk is not IHDR");
+    return refused(data::ReadStatus::not_an_image, "its first chunk is not IHDR");
   }
   // libpng would refuse a size beyond its own limits in other words.
   const auto width = static_cast<std::int64_t>(big_endian_32(file, 16));
@@ -180,7 +182,7 @@ Decoded decode_png(std::span<const std::uint8_t> file, DecodingBudget::Claim& cl
     return failure(reader);
   }
   if (indexed && !look_up(reader, decoded.picture)) {
-    return refused(ReadStatus::not_an_image, "it names colours behind its palette");
+    return refused(data::ReadStatus::not_an_image, "it names colours behind its palette");
   }
   decoded.result.warned = reader.state.warnings > 0;
   return decoded;
@@ -188,4 +190,4 @@ Decoded decode_png(std::span<const std::uint8_t> file, DecodingBudget::Claim& cl
 
 std::string png_library() { return std::string("libpng ") + png_get_libpng_ver(nullptr); }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

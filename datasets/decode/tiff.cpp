@@ -11,7 +11,7 @@
 #include "datasets/decode/decoders.h"
 #include "datasets/decode/limits.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using Bytes = std::span<const std::uint8_t>;
@@ -194,22 +194,23 @@ std::optional<Decoded> refused_layout(const Layout& layout) {
   constexpr std::uint32_t kMostPieces = 1u << 20;
   if (!is_read(layout.compression)) {
     return refused(
-        ReadStatus::unsupported,
+        data::ReadStatus::unsupported,
         "a TIFF of compression " + std::to_string(layout.compression) + "; convert it to PNG");
   }
   if (layout.bits > kMostBits || layout.samples > kMostSamples) {
-    return refused(ReadStatus::unsupported, "a TIFF of " + std::to_string(layout.samples) +
-                                                " samples of " + std::to_string(layout.bits) +
-                                                " bits per pixel");
+    return refused(data::ReadStatus::unsupported, "a TIFF of " + std::to_string(layout.samples) +
+                                                      " samples of " + std::to_string(layout.bits) +
+                                                      " bits per pixel");
   }
   if (layout.pieces > kMostPieces) {
-    return refused(ReadStatus::too_large, "above " + with_commas(kMostPieces) + " strips or tiles");
+    return refused(data::ReadStatus::too_large,
+                   "above " + with_commas(kMostPieces) + " strips or tiles");
   }
   if (layout.pieces == 0 || layout.piece_bytes == 0) {
-    return refused(ReadStatus::not_an_image, "there is no image in it");
+    return refused(data::ReadStatus::not_an_image, "there is no image in it");
   }
   if (layout.piece_bytes > kMaxDecoderBytes / layout.pieces) {
-    return refused(ReadStatus::too_large, "its strips or tiles decode to more than 1 GiB");
+    return refused(data::ReadStatus::too_large, "its strips or tiles decode to more than 1 GiB");
   }
   return {};
 }
@@ -230,18 +231,18 @@ std::optional<Decoded> refused_pieces(TIFF* tiff, const Layout& layout, Bytes fi
     const std::uint64_t offset = TIFFGetStrileOffset(tiff, i);
     const std::uint64_t count = TIFFGetStrileByteCount(tiff, i);
     if (offset > file.size() || count > file.size() - offset) {
-      return refused(ReadStatus::truncated, "the file ends before its last strip or tile");
+      return refused(data::ReadStatus::truncated, "the file ends before its last strip or tile");
     }
     bytes += count;
     if (bytes > file.size()) {
-      return refused(ReadStatus::not_an_image, "its strips or tiles lie on each other");
+      return refused(data::ReadStatus::not_an_image, "its strips or tiles lie on each other");
     }
     if (layout.compression != COMPRESSION_JPEG) continue;
     const Bytes jpeg =
         file.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(count));
     samples += static_cast<std::int64_t>(layout.piece_bytes) * scans_of(jpeg);
     if (samples > kMaxScanSamples) {
-      return refused(ReadStatus::too_large,
+      return refused(data::ReadStatus::too_large,
                      "above " + with_commas(kMaxScanSamples) + " samples x scans");
     }
   }
@@ -286,16 +287,17 @@ void copy_colours(const std::vector<std::uint32_t>& raster, std::uint8_t* rgb) {
 Decoded decode_tiff(std::span<const std::uint8_t> file, DecodingBudget::Claim& claim) {
   const auto tags = tag_values(file);
   if (!tags) {
-    return refused(ReadStatus::truncated, "the file ends before its directory or a value of it");
+    return refused(data::ReadStatus::truncated,
+                   "the file ends before its directory or a value of it");
   }
   if (tags->stored > 2 * file.size()) {  // libtiff copies each, those that it does not know, too
-    return refused(ReadStatus::not_an_image, "the values of its tags lie on each other");
+    return refused(data::ReadStatus::not_an_image, "the values of its tags lie on each other");
   }
   claim.grow(static_cast<std::size_t>(tags->read));
   Source source{file};
   const Tiff tiff = open_tiff(source);
   const auto damaged = [&](const std::string& words) {
-    return refused(ReadStatus::not_an_image, source.message[0] != 0 ? source.message : words);
+    return refused(data::ReadStatus::not_an_image, source.message[0] != 0 ? source.message : words);
   };
   if (!tiff) return damaged("damaged TIFF directory");
   const Layout layout = layout_of(tiff.get());
@@ -325,4 +327,4 @@ std::string tiff_library() {
   return "libtiff " + text.substr(begin, text.find_first_of("\n ", begin) - begin);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

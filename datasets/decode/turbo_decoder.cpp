@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "datasets/decode/limits.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 void TurboDecoder::Close::operator()(void* handle) const { tjDestroy(handle); }
 
@@ -34,4 +34,4 @@ std::span<const std::uint8_t> TurboDecoder::decode(std::span<const std::uint8_t>
   return std::span(pixels_).first(size);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

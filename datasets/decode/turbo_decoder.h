@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// libjpeg-turbo's own way to decompress: TurboJPEG as its benchmark tjbench calls it, whole
 /// pictures to RGB with the standard settings (accurate DCT, smooth chroma upsampling), handle and
@@ -25,4 +25,4 @@ class TurboDecoder {
   std::vector<std::uint8_t> pixels_;  // grows to the largest picture
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -6,7 +6,7 @@
 #include "datasets/decode/decoders.h"
 #include "datasets/decode/little_endian.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using Bytes = std::span<const std::uint8_t>;
@@ -73,14 +73,14 @@ std::size_t working_bytes(const WebPBitstreamFeatures& features) {
 Decoded failure(VP8StatusCode status) {
   switch (status) {
     case VP8_STATUS_OUT_OF_MEMORY:
-      return refused(ReadStatus::too_large, "libwebp has no memory for it");
+      return refused(data::ReadStatus::too_large, "libwebp has no memory for it");
     case VP8_STATUS_UNSUPPORTED_FEATURE:
-      return refused(ReadStatus::unsupported, "a kind of WebP that libwebp does not read");
+      return refused(data::ReadStatus::unsupported, "a kind of WebP that libwebp does not read");
     case VP8_STATUS_SUSPENDED:
     case VP8_STATUS_NOT_ENOUGH_DATA:
-      return refused(ReadStatus::truncated, "its data end before its last pixel");
+      return refused(data::ReadStatus::truncated, "its data end before its last pixel");
     default:
-      return refused(ReadStatus::not_an_image, "damaged WebP data");
+      return refused(data::ReadStatus::not_an_image, "damaged WebP data");
   }
 }
 
@@ -94,12 +94,14 @@ Decoded decode_webp(std::span<const std::uint8_t> file, DecodingBudget::Claim& c
     if (refusal) return *std::move(refusal);
   }
   if (!container.complete) {
-    return refused(ReadStatus::truncated, "the file ends before its first image does");
+    return refused(data::ReadStatus::truncated, "the file ends before its first image does");
   }
-  if (container.image.empty()) return refused(ReadStatus::not_an_image, "there is no image in it");
+  if (container.image.empty())
+    return refused(data::ReadStatus::not_an_image, "there is no image in it");
   WebPDecoderConfig config;
   if (WebPInitDecoderConfig(&config) == 0) {
-    return refused(ReadStatus::unsupported, "another libwebp than this program was built with");
+    return refused(data::ReadStatus::unsupported,
+                   "another libwebp than this program was built with");
   }
   const auto status =
       WebPGetFeatures(container.image.data(), container.image.size(), &config.input);
@@ -111,7 +113,8 @@ Decoded decode_webp(std::span<const std::uint8_t> file, DecodingBudget::Claim& c
                     container.top + height <= container.canvas_height;
   const bool fills = width == container.canvas_width && height == container.canvas_height;
   if (!fits || (!container.animated && !fills)) {
-    return refused(ReadStatus::not_an_image, "its first image has another size than its canvas");
+    return refused(data::ReadStatus::not_an_image,
+                   "its first image has another size than its canvas");
   }
   claim.grow(working_bytes(config.input));
   Decoded decoded;
@@ -134,4 +137,4 @@ std::string webp_library() {
          "." + std::to_string(version & 0xFF);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -7,7 +7,7 @@
 
 #include "datasets/decode/limits.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using Json = nlohmann::json;
@@ -175,4 +175,4 @@ AnnotationTables read_tables(std::span<const std::uint8_t> file) {
   return tables;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 struct AnnotationCategory {
   std::string name, super;
@@ -29,4 +29,4 @@ struct WrongAnnotations {
 /// what they need.
 AnnotationTables read_tables(std::span<const std::uint8_t> file);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -11,7 +11,7 @@
 #include "datasets/folders/annotation_tables.h"
 #include "datasets/formats/mapped_file.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{2} << 30;
@@ -92,4 +92,4 @@ Annotations read_annotations(const std::string& path, LabelBy by) {
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -6,7 +6,7 @@
 
 #include "datasets/folders/file_dataset.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// What names the classes: the category ("Danaus plexippus") or its super category ("Insecta").
 enum class LabelBy { category, super_category };
@@ -24,4 +24,4 @@ struct Annotations {
 /// and file names that leave the folder.
 Annotations read_annotations(const std::string& path, LabelBy);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "datasets/folders/folder_names.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 /// Names of folders by their lower case: disks of other systems keep no case.
@@ -215,4 +215,4 @@ void check_class_folders(const FolderNode& node, const std::string& path) {
   Rules(node, path).check();
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

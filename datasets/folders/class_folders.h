@@ -5,7 +5,7 @@
 
 #include "datasets/folders/folder_tree.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// The only folder with images, where no image lies beside it; else nothing.
 const FolderNode* only_folder(const FolderNode&);
@@ -21,4 +21,4 @@ std::string quoted(const std::vector<std::string>& names);
 /// holds the class folders, `path` names it. Error(data) naming the folders.
 void check_class_folders(const FolderNode& node, const std::string& path);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

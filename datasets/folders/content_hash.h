@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// FNV-1a with 64 bits (Fowler, Noll, Vo): tells contents apart that differ by accident, not
 /// contents made to collide.
@@ -31,4 +31,4 @@ class ContentHash {
   std::uint64_t value_ = 0xCBF29CE484222325u;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 std::string describe_empty_classes(const std::vector<EmptyClass>& classes) {
   constexpr std::size_t kShown = 8;
@@ -32,8 +32,10 @@ std::string check_empty_classes(const std::vector<EmptyClass>& classes, bool all
            "--allow-empty-classes ('cputrain data check' lists what is not read)");
 }
 
-std::vector<EmptyClass> lost_classes(const Dataset& data, std::span<const std::uint32_t> listed,
-                                     const std::set<int>& left, const std::vector<BadSample>& bad) {
+std::vector<EmptyClass> lost_classes(const data::Dataset& data,
+                                     std::span<const std::uint32_t> listed,
+                                     const std::set<int>& left,
+                                     const std::vector<data::BadSample>& bad) {
   std::map<int, std::vector<std::uint32_t>> lost;
   for (const std::uint32_t sample : listed) {
     const int label = data.label(sample);
@@ -42,15 +44,16 @@ std::vector<EmptyClass> lost_classes(const Dataset& data, std::span<const std::u
   std::vector<EmptyClass> classes;
   for (const auto& [label, samples] : lost) {
     const std::string name = data.name(data.view(samples.front()).picture);
-    const auto first = std::ranges::find(bad, name, &BadSample::name);
+    const auto first = std::ranges::find(bad, name, &data::BadSample::name);
     const std::string why =
-        first == bad.end() ? ""
-                           : fmt::format("; first '{}': {}, {}", name,
-                                         status_name(first->result.status), first->result.detail);
+        first == bad.end()
+            ? ""
+            : fmt::format("; first '{}': {}, {}", name, data::status_name(first->result.status),
+                          first->result.detail);
     classes.push_back({data.classes()[static_cast<std::size_t>(label)],
                        fmt::format("none of its {} training images{}", samples.size(), why)});
   }
   return classes;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

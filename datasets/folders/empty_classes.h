@@ -7,7 +7,7 @@
 
 #include "data/pipeline.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// A class of the data of which no image can be read.
 struct EmptyClass {
@@ -26,7 +26,8 @@ std::string check_empty_classes(const std::vector<EmptyClass>&, bool allowed);
 
 /// Classes of which training samples are listed and none is left after decoding. `left`: labels of
 /// samples that could be read.
-std::vector<EmptyClass> lost_classes(const Dataset&, std::span<const std::uint32_t> listed,
-                                     const std::set<int>& left, const std::vector<BadSample>& bad);
+std::vector<EmptyClass> lost_classes(const data::Dataset&, std::span<const std::uint32_t> listed,
+                                     const std::set<int>& left,
+                                     const std::vector<data::BadSample>& bad);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

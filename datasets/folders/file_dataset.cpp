@@ -17,7 +17,7 @@
 #include "datasets/loader/read_file.h"
 #include "datasets/pixels/resize.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 constexpr std::array<std::string_view, 10> kEndings{".bmp", ".gif", ".jfif", ".jpe",  ".jpeg",
@@ -27,17 +27,18 @@ std::string path_below(const std::string& root, const std::string& path) {
   return path.starts_with('/') ? path : root + "/" + path;
 }
 
-ReadResult read_within(DecodingBudget& budget, const std::string& path, Shape image, Resize resize,
-                       std::span<std::uint8_t> dst) {
+data::ReadResult read_within(DecodingBudget& budget, const std::string& path, Shape image,
+                             data::Resize resize, std::span<std::uint8_t> dst) {
   DecodingBudget::Claim claim(budget);
   const FileContent file = read_file(path, kMaxFileBytes, &claim);
-  if (file.result.status != ReadStatus::ok) return file.result;
+  if (file.result.status != data::ReadStatus::ok) return file.result;
   const Decoded decoded = decode(file.bytes, claim);
-  if (decoded.result.status == ReadStatus::ok) resize_picture(decoded.picture, image, resize, dst);
+  if (decoded.result.status == data::ReadStatus::ok)
+    resize_picture(decoded.picture, image, resize, dst);
   return decoded.result;
 }
 
-class FileDataset final : public Dataset {
+class FileDataset final : public data::Dataset {
  public:
   FileDataset(std::string root, std::vector<PictureFile> files, std::vector<std::string> classes)
       : root_(std::move(root)), classes_(std::move(classes)) {
@@ -89,19 +90,19 @@ class FileDataset final : public Dataset {
   std::string name(std::size_t index) const override { return path_below(root_, paths_[index]); }
   std::uint64_t fingerprint() const override { return fingerprint_; }
 
-  ReadResult read(std::size_t index, Shape image, Resize resize,
-                  std::span<std::uint8_t> dst) const override {
+  data::ReadResult read(std::size_t index, Shape image, data::Resize resize,
+                        std::span<std::uint8_t> dst) const override {
     return read_within(budget_, name(index), image, resize, dst);
   }
 
-  SampleFacts inspect(std::size_t index) const override {
+  data::SampleFacts inspect(std::size_t index) const override {
     DecodingBudget::Claim claim(budget_);
     const FileContent file = read_file(name(index), kMaxFileBytes, &claim);
-    if (file.result.status != ReadStatus::ok) return {file.result, 0, false};
-    SampleFacts facts;
+    if (file.result.status != data::ReadStatus::ok) return {file.result, 0, false};
+    data::SampleFacts facts;
     facts.result = decode(file.bytes, claim).result;
     facts.content = ContentHash().add(file.bytes).value();
-    facts.wrong_extension = facts.result.status == ReadStatus::ok &&
+    facts.wrong_extension = facts.result.status == data::ReadStatus::ok &&
                             !has_extension_of(paths_[index], format_of(file.bytes));
     return facts;
   }
@@ -137,8 +138,8 @@ class FileDataset final : public Dataset {
 
 }  // namespace
 
-ReadResult read_picture(const std::string& path, Shape image, Resize resize,
-                        std::span<std::uint8_t> dst) {
+data::ReadResult read_picture(const std::string& path, Shape image, data::Resize resize,
+                              std::span<std::uint8_t> dst) {
   DecodingBudget budget;
   return read_within(budget, path, image, resize, dst);
 }
@@ -161,4 +162,4 @@ FileData make_file_dataset(std::string root, std::vector<PictureFile> files,
   return {std::move(dataset), std::move(conflict)};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

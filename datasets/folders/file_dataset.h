@@ -6,7 +6,7 @@
 
 #include "data/dataset.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// A labelled picture file, as a folder or a list names it.
 struct PictureFile {
@@ -15,7 +15,8 @@ struct PictureFile {
 };
 
 /// Reads, decodes and resizes one picture file, for data sets and for `predict`.
-ReadResult read_picture(const std::string& path, Shape image, Resize, std::span<std::uint8_t> dst);
+data::ReadResult read_picture(const std::string& path, Shape image, data::Resize,
+                              std::span<std::uint8_t> dst);
 
 /// Whether the name ends in one of the endings of images that are looked at, any case: those of
 /// Keras (.bmp .gif .jpeg .jpg .png), .jfif, .jpe, .tif, .tiff and .webp. What a file is, its
@@ -25,7 +26,7 @@ bool is_picture_name(std::string_view name);
 std::string picture_endings();
 
 struct FileData {
-  std::unique_ptr<Dataset> dataset;
+  std::unique_ptr<data::Dataset> dataset;
   std::string conflict;  ///< a sentence about files that have two labels; or empty
 };
 
@@ -35,4 +36,4 @@ struct FileData {
 FileData make_file_dataset(std::string root, std::vector<PictureFile> files,
                            std::vector<std::string> classes);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

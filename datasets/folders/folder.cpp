@@ -10,7 +10,7 @@
 #include "datasets/folders/folder_layout.h"
 #include "datasets/folders/folder_names.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 std::string below(const std::string& path, const std::string& name) {
@@ -94,4 +94,4 @@ std::vector<std::string> list_pictures(const std::string& folder) {
   return images;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -7,13 +7,13 @@
 #include "datasets/folders/file_dataset.h"
 #include "datasets/folders/folder_tree.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// What a folder of images holds.
 struct FolderListing {
   std::vector<PictureFile> files;         ///< by class, then by path; paths below the data's folder
   std::vector<EmptyClass> empty_classes;  ///< class folders of which nothing is read
-  std::vector<UnreadFile> unread;
+  std::vector<data::UnreadFile> unread;
 };
 
 /// Lists class folders (their names are the classes; images at any depth below), or, where there
@@ -24,4 +24,4 @@ FolderListing list_folder(const FolderNode&, const std::string& path, bool flat)
 /// are followed, hidden files and system folders skipped. Error(data) when a folder cannot be read.
 std::vector<std::string> list_pictures(const std::string& folder);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -11,7 +11,7 @@
 #include "datasets/folders/class_folders.h"
 #include "datasets/folders/folder_names.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 /// A folder with images beside others.
@@ -57,7 +57,7 @@ Child child_of(const FolderNode& node) {
 std::string quoted(const std::vector<const Child*>& children) {
   std::vector<std::string> names;
   for (const Child* child : children) names.push_back(child->folder.path);
-  return cputrain::quoted(names);
+  return datasets::quoted(names);
 }
 
 /// Whether `train`, `valid` or the like can only be a class: `train` among cars and ships, `valid`
@@ -278,4 +278,4 @@ FolderLayout find_layout(const FolderNode& node, const std::string& path) {
   return Decision(node, path).layout();
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -6,7 +6,7 @@
 
 #include "datasets/folders/folder_tree.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// A folder of a split, or the data's own folder.
 struct PartFolder {
@@ -40,4 +40,4 @@ bool has_labels_in_names(const FolderNode&, std::size_t least);
 /// can be read in two ways: training would take a wrong guess without complaint.
 FolderLayout find_layout(const FolderNode&, const std::string& path);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -9,7 +9,7 @@
 
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using Words = std::set<std::string_view>;
@@ -176,4 +176,4 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -4,7 +4,7 @@
 #include <string_view>
 
 /// What names of folders and files mean where a data set is a folder.
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// The part of a split that a folder's name claims. `evaluation` ("eval") validates where nothing
 /// else does, and is a test part else; `prediction` is for images without labels.
@@ -51,4 +51,4 @@ std::string label_in_name(std::string_view name);
 /// In lower case, letters of ASCII only.
 std::string lower_case(std::string_view);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -14,7 +14,7 @@
 #include "datasets/folders/file_dataset.h"
 #include "datasets/folders/folder_names.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 namespace fs = std::filesystem;
@@ -248,7 +248,7 @@ std::string unread_content(const FolderNode& node) {
 }
 
 void add_unread(const FolderNode& node, const std::string& path, bool images_too,
-                std::vector<UnreadFile>& files) {
+                std::vector<data::UnreadFile>& files) {
   const auto below = [&](const std::string& name) {
     return path.empty() ? name : fmt::format("{}/{}", path, name);
   };
@@ -265,4 +265,4 @@ void add_unread(const FolderNode& node, const std::string& path, bool images_too
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

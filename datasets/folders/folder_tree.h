@@ -9,7 +9,7 @@
 
 #include "data/dataset.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// Why a file of a folder is not read.
 enum class Unread { ending, hidden, broken_link, back_link, no_file, no_label, loose, unused };
@@ -46,6 +46,6 @@ std::string unread_content(const FolderNode&);
 /// Adds the files of a node that are not read, images included if `images_too`, with the path of
 /// the node before their names.
 void add_unread(const FolderNode&, const std::string& path, bool images_too,
-                std::vector<UnreadFile>&);
+                std::vector<data::UnreadFile>&);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

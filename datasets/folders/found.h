@@ -10,17 +10,17 @@
 
 /// The forms in which --data may name a data set. Each function lists one and decodes nothing;
 /// Error(data) where it is not usable.
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// A data set before it is split.
 struct Found {
-  std::unique_ptr<Dataset> dataset;
+  std::unique_ptr<data::Dataset> dataset;
   std::vector<std::uint32_t> train, validation;  ///< ascending; the first may be divided further
   std::string validation_name;                   ///< of its own part; empty when it has none
   std::vector<std::uint32_t> test{};  ///< a test part beside a validation part; ascending
   std::string test_name{};
   std::string things = "files";
-  std::vector<UnreadFile> unread{};
+  std::vector<data::UnreadFile> unread{};
   std::string remark{};                      ///< one more sentence for the log
   std::vector<std::string> warnings{};       ///< what may be wrong, a sentence each
   std::vector<std::string> empty_classes{};  ///< classes without an image that are kept
@@ -39,7 +39,7 @@ void set_files(Found& found, std::string root, std::vector<PictureFile> files,
                std::vector<std::string> classes);
 
 /// Of the request, the folder and what is done about classes without images count.
-Found find_folder(const DataRequest&);
+Found find_folder(const data::DataRequest&);
 Found find_list(const std::string& path);
 /// inat:DIR, by super category, and coco:TRAIN.json[,VALIDATION.json], by category; without a
 /// second file `validation` is empty.
@@ -51,4 +51,4 @@ Found find_cifar(const std::string& spec);
 Found find_packed(const std::string& path);
 Found find_synthetic(const std::string& spec, std::uint64_t seed);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -10,7 +10,7 @@
 #include "datasets/folders/folder_tree.h"
 #include "datasets/folders/found.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 namespace fs = std::filesystem;
@@ -100,4 +100,4 @@ Found find_coco(const std::string& train, const std::string& validation) {
   return open_annotated({folder_of(train), train, validation}, LabelBy::category);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

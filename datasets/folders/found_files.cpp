@@ -21,7 +21,7 @@
 #include "datasets/folders/list_file.h"
 #include "datasets/formats/pickles.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 namespace fs = std::filesystem;
@@ -86,7 +86,7 @@ std::vector<std::string> united(const std::vector<std::string>& classes,
 /// Files of a folder as they are listed, with the classes that they make.
 class FolderFinder {
  public:
-  explicit FolderFinder(const DataRequest& request)
+  explicit FolderFinder(const data::DataRequest& request)
       : request_(request), path_(request.spec), tree_(read_tree(path_)) {}
 
   Found find() {
@@ -228,7 +228,7 @@ class FolderFinder {
     for (const EmptyClass& one : empty_) found_.empty_classes.push_back(one.name);
   }
 
-  const DataRequest& request_;
+  const data::DataRequest& request_;
   std::string path_;
   FolderNode tree_;
   std::vector<PictureFile> files_;
@@ -337,7 +337,7 @@ void set_files(Found& found, std::string root, std::vector<PictureFile> files,
   if (!data.conflict.empty()) found.warnings.push_back(std::move(data.conflict));
 }
 
-Found find_folder(const DataRequest& request) { return FolderFinder(request).find(); }
+Found find_folder(const data::DataRequest& request) { return FolderFinder(request).find(); }
 
 Found find_list(const std::string& path) {
   ListContent list = read_list(path);
@@ -360,4 +360,4 @@ Found find_list(const std::string& path) {
   return found;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

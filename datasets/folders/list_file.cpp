@@ -17,7 +17,7 @@
 #include "datasets/folders/list_table.h"
 #include "datasets/loader/read_file.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 namespace fs = std::filesystem;
@@ -207,7 +207,7 @@ bool is_list_name(const std::string& path) {
 
 ListContent read_list(const std::string& path) {
   const FileContent text = read_file(path, kMaxListBytes);
-  if (text.result.status != ReadStatus::ok && text.result.status != ReadStatus::empty) {
+  if (text.result.status != data::ReadStatus::ok && text.result.status != data::ReadStatus::empty) {
     fail(ExitCode::data, "list file '" + path + "' cannot be read: " + text.result.detail +
                              " (it names the images); check the path and its permissions");
   }
@@ -234,4 +234,4 @@ ListContent read_list(const std::string& path) {
   return list;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -6,7 +6,7 @@
 #include "datasets/folders/file_dataset.h"
 #include "datasets/folders/folder_names.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 struct ListContent {
   std::vector<PictureFile> files;  ///< one a row
@@ -25,4 +25,4 @@ ListContent read_list(const std::string& path);
 /// Whether the name ends in .tsv, .txt or .csv.
 bool is_list_name(const std::string& path);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

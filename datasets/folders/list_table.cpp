@@ -11,7 +11,7 @@
 #include "datasets/folders/file_dataset.h"
 #include "datasets/folders/folder_names.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 [[noreturn]] void refuse(const std::string& path, std::size_t line, const std::string& what) {
@@ -176,4 +176,4 @@ std::vector<ListRow> read_table(std::string_view text, const std::string& path) 
   return rows;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 struct ListRow {
   std::size_t line = 0;             ///< of the file, from 1
@@ -19,4 +19,4 @@ struct ListRow {
 /// and for UTF-16.
 std::vector<ListRow> read_table(std::string_view text, const std::string& path);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -13,7 +13,7 @@
 #include "core/text.h"
 #include "datasets/formats/mapped_file.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 struct Published {
@@ -59,7 +59,7 @@ std::string md5_of(const MappedFile& file) {
 
 }  // namespace
 
-std::optional<CheckReport::KnownFile> compare_with_published(const std::string& path) {
+std::optional<data::CheckReport::KnownFile> compare_with_published(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename().string();
   std::optional<MappedFile> file;
   std::string md5;
@@ -84,4 +84,4 @@ std::optional<CheckReport::KnownFile> compare_with_published(const std::string& 
                        md5.empty() ? "" : " (MD5 " + md5 + "; it may be compressed anew)")}};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

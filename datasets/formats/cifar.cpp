@@ -15,7 +15,7 @@
 #include "datasets/loader/read_file.h"
 #include "datasets/pixels/resize.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 namespace fs = std::filesystem;
@@ -139,11 +139,11 @@ std::vector<std::string> class_names(const std::string& folder, const Kind& kind
       ExitCode::data,
       fmt::format("'{}' holds {} different class names{} ({} has {}); fetch it again, or remove it",
                   path, different.size(),
-                  content.result.status == ReadStatus::ok ? "" : ", " + content.result.detail,
+                  content.result.status == data::ReadStatus::ok ? "" : ", " + content.result.detail,
                   kind.spec, kind.classes));
 }
 
-class CifarDataset final : public Dataset {
+class CifarDataset final : public data::Dataset {
  public:
   CifarDataset(std::vector<CifarFile> files, std::vector<std::string> classes)
       : files_(std::move(files)), classes_(std::move(classes)) {
@@ -172,8 +172,8 @@ class CifarDataset final : public Dataset {
     return fmt::format("{}[{}]", file->name(), at);
   }
 
-  ReadResult read(std::size_t index, Shape image, Resize resize,
-                  std::span<std::uint8_t> dst) const override {
+  data::ReadResult read(std::size_t index, Shape image, data::Resize resize,
+                        std::span<std::uint8_t> dst) const override {
     const auto [file, at] = locate(index);
     const auto planes = file->planes(at);
     Picture picture{kSide, kSide, std::vector<std::uint8_t>(3 * kPlane)};
@@ -184,7 +184,7 @@ class CifarDataset final : public Dataset {
     return {};
   }
 
-  SampleFacts inspect(std::size_t index) const override {
+  data::SampleFacts inspect(std::size_t index) const override {
     const auto [file, at] = locate(index);
     return {{}, ContentHash().add(file->planes(at)).value(), false};
   }
@@ -241,4 +241,4 @@ CifarData open_cifar(Cifar cifar, const std::string& named) {
   return data;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

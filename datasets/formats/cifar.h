@@ -6,14 +6,14 @@
 
 #include "data/dataset.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 enum class Cifar { ten, hundred };
 
 /// A data set in CIFAR's binary files; samples [0, train) are its training part, in the order of
 /// the files, the others its test part.
 struct CifarData {
-  std::unique_ptr<Dataset> dataset;
+  std::unique_ptr<data::Dataset> dataset;
   std::size_t train = 0;
   bool has_test = false;
   std::vector<std::string> paths;  ///< of the files read, the test file last
@@ -29,4 +29,4 @@ struct CifarData {
 /// the Python version, which is not read.
 CifarData open_cifar(Cifar, const std::string& folder);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

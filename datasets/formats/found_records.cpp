@@ -12,7 +12,7 @@
 #include "datasets/formats/packed.h"
 #include "datasets/formats/synthetic.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 namespace fs = std::filesystem;
@@ -28,7 +28,8 @@ void check_folder(const std::string& spec, const std::string& folder) {
 }
 
 /// Samples [0, train) and the rest.
-Found divided(std::unique_ptr<Dataset> dataset, std::size_t train, std::string validation_name) {
+Found divided(std::unique_ptr<data::Dataset> dataset, std::size_t train,
+              std::string validation_name) {
   Found found;
   found.things = "images";
   found.train = indices(0, train);
@@ -91,4 +92,4 @@ Found find_synthetic(const std::string& spec, std::uint64_t seed) {
   return found;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -13,7 +13,7 @@
 #include "datasets/formats/idx_file.h"
 #include "datasets/pixels/resize.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 /// Pictures and labels of one part.
@@ -97,7 +97,7 @@ std::vector<std::string> class_names(const std::vector<IdxPart>& parts) {
   return names;
 }
 
-class IdxDataset final : public Dataset {
+class IdxDataset final : public data::Dataset {
  public:
   explicit IdxDataset(std::vector<IdxPart> parts)
       : parts_(std::move(parts)), classes_(class_names(parts_)) {
@@ -128,8 +128,8 @@ class IdxDataset final : public Dataset {
     return part->images_name + "[" + std::to_string(at) + "]";
   }
 
-  ReadResult read(std::size_t index, Shape image, Resize resize,
-                  std::span<std::uint8_t> dst) const override {
+  data::ReadResult read(std::size_t index, Shape image, data::Resize resize,
+                        std::span<std::uint8_t> dst) const override {
     const auto [part, at] = locate(index);
     const auto grey = part->image(at);
     Picture picture{part->width, part->height, {}};
@@ -139,7 +139,7 @@ class IdxDataset final : public Dataset {
     return {};
   }
 
-  SampleFacts inspect(std::size_t index) const override {
+  data::SampleFacts inspect(std::size_t index) const override {
     const auto [part, at] = locate(index);
     return {{}, ContentHash().add(part->image(at)).value(), false};
   }
@@ -176,4 +176,4 @@ IdxData open_idx(const std::string& folder) {
   return {std::make_unique<IdxDataset>(std::move(parts)), train, has_test, std::move(paths)};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -6,11 +6,11 @@
 
 #include "data/dataset.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// A data set in MNIST's IDX files; samples [0, train) are its training part, the others t10k.
 struct IdxData {
-  std::unique_ptr<Dataset> dataset;
+  std::unique_ptr<data::Dataset> dataset;
   std::size_t train = 0;
   bool has_test = false;
   std::vector<std::string> paths;  ///< of the files read
@@ -23,4 +23,4 @@ struct IdxData {
 /// of Fashion-MNIST.
 IdxData open_idx(const std::string& folder);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

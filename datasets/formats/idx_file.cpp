@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{1} << 36;
@@ -102,4 +102,4 @@ IdxArray read_idx(const std::string& path, std::size_t dimensions) {
   return array;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// Bytes with their extents, as IDX files store them.
 struct IdxArray {
@@ -17,4 +17,4 @@ struct IdxArray {
 /// included. Never holds more than the file really has.
 IdxArray read_idx(const std::string& path, std::size_t dimensions);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

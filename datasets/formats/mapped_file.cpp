@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 struct Descriptor {
@@ -49,4 +49,4 @@ MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::uint8_t*>(data_), size_);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

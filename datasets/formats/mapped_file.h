@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// A regular file in memory, read-only: its pages are the system's own copy, one a machine. A file
 /// that is cut while it is mapped kills the program (SIGBUS), so it must be replaced, not
@@ -27,4 +27,4 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -14,7 +14,7 @@
 #include "datasets/formats/mapped_file.h"
 #include "datasets/formats/packed_format.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using Bytes = std::span<const std::uint8_t>;
@@ -85,7 +85,7 @@ std::vector<std::string> read_names(const std::string& path, Bytes bytes, std::u
   return names;
 }
 
-class PackedDataset final : public Dataset {
+class PackedDataset final : public data::Dataset {
  public:
   explicit PackedDataset(const std::string& path)
       : path_(path), file_(path, "it holds the pictures of --data") {
@@ -121,14 +121,14 @@ class PackedDataset final : public Dataset {
   int label(std::size_t index) const override { return static_cast<int>(entry(index, 0)); }
   std::string name(std::size_t index) const override { return names_[index]; }
 
-  ReadResult read(std::size_t index, [[maybe_unused]] Shape image, Resize,
-                  std::span<std::uint8_t> dst) const override {
+  data::ReadResult read(std::size_t index, [[maybe_unused]] Shape image, data::Resize,
+                        std::span<std::uint8_t> dst) const override {
     assert(image == ready_form()->image);
     std::ranges::copy(pixels(index), dst.begin());
     return check_ready(index);
   }
 
-  SampleFacts inspect(std::size_t index) const override {
+  data::SampleFacts inspect(std::size_t index) const override {
     return {check_ready(index), ContentHash().add(pixels(index)).value(), false};
   }
 
@@ -136,17 +136,17 @@ class PackedDataset final : public Dataset {
     return ContentHash().add("packed").add(header_.check).add(header_.source).value();
   }
 
-  std::optional<ReadyForm> ready_form() const override {
-    return ReadyForm{{static_cast<int>(header_.height), static_cast<int>(header_.width), 3},
-                     header_.resize == 1 ? Resize::nearest : Resize::bilinear};
+  std::optional<data::ReadyForm> ready_form() const override {
+    return data::ReadyForm{{static_cast<int>(header_.height), static_cast<int>(header_.width), 3},
+                           header_.resize == 1 ? data::Resize::nearest : data::Resize::bilinear};
   }
   const std::uint8_t* ready_pixels(std::size_t index) const override {
     return pixels(index).data();
   }
-  ReadResult check_ready(std::size_t index) const override {
+  data::ReadResult check_ready(std::size_t index) const override {
     const Bytes bytes = pixels(index);
     if (crc32_z(0, bytes.data(), bytes.size()) == entry(index, 8)) return {};
-    return {ReadStatus::unreadable, fmt::format("wrong checksum in {}", path_)};
+    return {data::ReadStatus::unreadable, fmt::format("wrong checksum in {}", path_)};
   }
 
  private:
@@ -178,4 +178,4 @@ PackedData open_packed(const std::string& path) {
   return data;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -10,10 +10,10 @@
 
 /// A packed file: pictures decoded to one size, with names, classes and split, that is mapped
 /// instead of being decoded. The layout is in packed_format.h.
-namespace cputrain {
+namespace cputrain::datasets {
 
 struct PackedData {
-  std::unique_ptr<Dataset> dataset;
+  std::unique_ptr<data::Dataset> dataset;
   std::vector<std::uint32_t> train, validation, test;  ///< as they were when it was packed
 };
 
@@ -26,6 +26,6 @@ PackedData open_packed(const std::string& path);
 /// Decodes the samples of the source into a packed file, a few at a time; damaged pictures are left
 /// out and named. Error(data) where none is left, or none of a class unless that is allowed,
 /// Error(output), Error(usage) for a name that would not be recognised.
-PackReport write_packed(const DataSource&, const PackRequest&);
+data::PackReport write_packed(const data::DataSource&, const data::PackRequest&);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

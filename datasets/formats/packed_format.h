@@ -17,7 +17,7 @@
 ///     pixels     height * width * 3 bytes a picture, in the order of the entries
 ///
 /// `check` is the CRC-32 of everything between itself and `pixels_at`.
-namespace cputrain {
+namespace cputrain::datasets {
 
 struct PackedHeader {
   std::array<std::uint8_t, 8> magic;
@@ -56,4 +56,4 @@ void for_each_field(Header& h, const Field& field) {
   field(h.name_bytes, 48), field(h.pixels_at, 56), field(h.file_bytes, 64), field(h.source, 72);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 namespace fs = std::filesystem;
@@ -52,4 +52,4 @@ void refuse_pickle(const std::string& path) {
                    path));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// Whether the name is that of a Python pickle, as CIFAR's Python version has them, or the folder
 /// that holds them: *.pkl, *.pickle, data_batch_1, test_batch, batches.meta, cifar-10-batches-py,
@@ -15,4 +15,4 @@ std::string find_pickle(const std::string& folder);
 /// Error(data) with what to do instead.
 [[noreturn]] void refuse_pickle(const std::string& path);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -10,7 +10,7 @@
 #include "datasets/formats/synthetic.h"
 #include "system/files.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 namespace fs = std::filesystem;
@@ -25,21 +25,21 @@ void check_empty(const std::string& folder) {
 
 }  // namespace
 
-void write_synthetic(const SynthRequest& request) {
+void write_synthetic(const data::SynthRequest& request) {
   check_empty(request.folder);
   const auto data = make_synthetic_dataset(request.images, request.seed);
-  for (const std::string& name : data->classes()) make_folder(request.folder + "/" + name);
+  for (const std::string& name : data->classes()) system::make_folder(request.folder + "/" + name);
   Picture picture{request.image.width, request.image.height, {}};
   picture.rgb.resize(request.image.size());
   for (std::size_t i = 0; i < data->size(); ++i) {
-    data->read(i, request.image, Resize::bilinear, picture.rgb);
+    data->read(i, request.image, data::Resize::bilinear, picture.rgb);
     const auto& name = data->classes()[static_cast<std::size_t>(data->label(i))];
     const std::vector<std::byte> file = encode(picture, request.format);
-    AtomicFile out(fmt::format("{}/{}/{:06}.{}", request.folder, name, i,
-                               request.format == "jpeg" ? "jpg" : request.format));
+    system::AtomicFile out(fmt::format("{}/{}/{:06}.{}", request.folder, name, i,
+                                       request.format == "jpeg" ? "jpg" : request.format));
     out.write(file);
-    out.commit(Durability::process);
+    out.commit(system::Durability::process);
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -2,10 +2,10 @@
 
 #include "data/pipeline.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// Writes the pictures of `--data synthetic:N` as files, FOLDER/CLASS/000017.jpg: something to try
 /// everything with. Error(usage) where the folder holds something, Error(output).
-void write_synthetic(const SynthRequest&);
+void write_synthetic(const data::SynthRequest&);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -9,7 +9,7 @@
 #include "core/random.h"
 #include "datasets/folders/content_hash.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 /// Lengths are fractions of the picture's sides.
@@ -143,7 +143,7 @@ void draw(const Scene& scene, Shape image, std::span<std::uint8_t> dst) {
   }
 }
 
-class SyntheticDataset final : public Dataset {
+class SyntheticDataset final : public data::Dataset {
  public:
   SyntheticDataset(std::size_t count, std::uint64_t seed) : count_(count), seed_(seed) {}
 
@@ -162,17 +162,17 @@ class SyntheticDataset final : public Dataset {
   }
 
   /// Drawn at the size asked for, so there is nothing to resize.
-  ReadResult read(std::size_t index, Shape image, Resize,
-                  std::span<std::uint8_t> dst) const override {
+  data::ReadResult read(std::size_t index, Shape image, data::Resize,
+                        std::span<std::uint8_t> dst) const override {
     assert(image.channels == 3 && dst.size() == image.size());
     draw(make_scene(seed_, index, label(index)), image, dst);
     return {};
   }
 
-  SampleFacts inspect(std::size_t index) const override {
+  data::SampleFacts inspect(std::size_t index) const override {
     constexpr Shape kSmall{32, 32, 3};
     std::vector<std::uint8_t> pixels(kSmall.size());
-    read(index, kSmall, Resize::bilinear, pixels);
+    read(index, kSmall, data::Resize::bilinear, pixels);
     return {{}, ContentHash().add(pixels).value(), false};
   }
 
@@ -188,8 +188,8 @@ class SyntheticDataset final : public Dataset {
 
 }  // namespace
 
-std::unique_ptr<Dataset> make_synthetic_dataset(std::size_t count, std::uint64_t seed) {
+std::unique_ptr<data::Dataset> make_synthetic_dataset(std::size_t count, std::uint64_t seed) {
   return std::make_unique<SyntheticDataset>(count, seed);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -5,13 +5,13 @@
 
 #include "data/dataset.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// Made pictures of two classes, as many of each: a few large pale spots on a dark ground, many
 /// small bright ones. Places, number, sizes, colours, contrast, a slope of brightness and noise
 /// vary; the mean colour of a picture gives the class away in 4 of 5 cases only, a small CNN learns
 /// all of them; flips and turns keep the class. A picture is a function of seed, index and size,
 /// drawn at whatever size is asked for.
-std::unique_ptr<Dataset> make_synthetic_dataset(std::size_t count, std::uint64_t seed);
+std::unique_ptr<data::Dataset> make_synthetic_dataset(std::size_t count, std::uint64_t seed);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -12,7 +12,7 @@
 #include "datasets/loader/work_arena.h"
 #include "system/files.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 constexpr std::size_t kAtOnce = 256;  ///< pictures in memory
@@ -22,7 +22,7 @@ struct Listed {
   std::uint32_t sample, part;
 };
 
-std::vector<Listed> list_samples(const DataSource& source) {
+std::vector<Listed> list_samples(const data::DataSource& source) {
   std::vector<Listed> all;
   for (const std::uint32_t sample : source.train) all.push_back({sample, 0});
   for (const std::uint32_t sample : source.validation) all.push_back({sample, 1});
@@ -34,14 +34,15 @@ std::vector<Listed> list_samples(const DataSource& source) {
 /// What stands before the pixels, as it grows.
 class Head {
  public:
-  Head(const DataSource& source, const PackRequest& request, const std::vector<Listed>& listed) {
-    const Dataset& data = *source.dataset;
+  Head(const data::DataSource& source, const data::PackRequest& request,
+       const std::vector<Listed>& listed) {
+    const data::Dataset& data = *source.dataset;
     header_.magic = kPackedMagic;
     header_.version = kPackedVersion;
     header_.height = static_cast<std::uint32_t>(request.image.height);
     header_.width = static_cast<std::uint32_t>(request.image.width);
     header_.channels = static_cast<std::uint32_t>(request.image.channels);
-    header_.resize = request.resize == Resize::nearest ? 1 : 0;
+    header_.resize = request.resize == data::Resize::nearest ? 1 : 0;
     header_.classes = data.classes().size();
     header_.source = data.fingerprint();
     for (const std::string& name : data.classes()) add_name(name);
@@ -53,7 +54,7 @@ class Head {
 
   std::size_t pixels_at() const { return header_.pixels_at; }
 
-  void add(const Dataset& data, const Listed& one, std::span<const std::uint8_t> pixels) {
+  void add(const data::Dataset& data, const Listed& one, std::span<const std::uint8_t> pixels) {
     const std::size_t at = entries_.size();
     entries_.resize(at + kPackedEntryBytes);
     put_little_endian<std::uint32_t>(entries_, at,
@@ -80,7 +81,7 @@ class Head {
     return bytes;
   }
 
-  PackReport report() const { return {header_.pictures, header_.file_bytes, {}, {}}; }
+  data::PackReport report() const { return {header_.pictures, header_.file_bytes, {}, {}}; }
 
  private:
   /// Zero bytes end names, so a name's own (no file has one) is left out.
@@ -101,7 +102,7 @@ class Head {
   std::vector<std::uint8_t> entries_, names_;
 };
 
-void check_request(const DataSource& source, const PackRequest& request) {
+void check_request(const data::DataSource& source, const data::PackRequest& request) {
   if (!is_packed(request.file)) {
     fail(ExitCode::usage,
          fmt::format("'{0}' must end in .ctpack (--data recognises packed files by "
@@ -113,24 +114,24 @@ void check_request(const DataSource& source, const PackRequest& request) {
     fail(ExitCode::usage,
          fmt::format("the pictures are packed at {}x{}, {}, already (they cannot be resized to "
                      "{}x{}, {}); pack the data that they came from",
-                     form->image.height, form->image.width, resize_name(form->resize),
-                     request.image.height, request.image.width, resize_name(request.resize)));
+                     form->image.height, form->image.width, data::resize_name(form->resize),
+                     request.image.height, request.image.width, data::resize_name(request.resize)));
   }
 }
 
 }  // namespace
 
-PackReport write_packed(const DataSource& source, const PackRequest& request) {
+data::PackReport write_packed(const data::DataSource& source, const data::PackRequest& request) {
   check_request(source, request);
-  const Dataset& data = *source.dataset;
+  const data::Dataset& data = *source.dataset;
   const std::vector<Listed> listed = list_samples(source);
   Head head(source, request, listed);
-  AtomicFile file(request.file);
+  system::AtomicFile file(request.file);
   std::size_t offset = head.pixels_at();
   const std::size_t bytes = request.image.size();
   std::vector<std::uint8_t> pixels(std::min(kAtOnce, listed.size()) * bytes);
-  std::vector<ReadResult> results(kAtOnce);
-  std::vector<BadSample> bad;
+  std::vector<data::ReadResult> results(kAtOnce);
+  std::vector<data::BadSample> bad;
   std::set<int> learnt;  // classes with a training image that could be read
   WorkArena arena(request.threads);
   for (std::size_t begin = 0; begin < listed.size(); begin += kAtOnce) {
@@ -141,7 +142,7 @@ PackReport write_packed(const DataSource& source, const PackRequest& request) {
     });
     for (std::size_t i = 0; i < count; ++i) {
       const Listed& one = listed[begin + i];
-      if (results[i].status != ReadStatus::ok) {
+      if (results[i].status != data::ReadStatus::ok) {
         bad.push_back({data.name(one.sample), results[i]});
         continue;
       }
@@ -163,10 +164,10 @@ PackReport write_packed(const DataSource& source, const PackRequest& request) {
   const std::vector<std::uint8_t> first = head.finish();
   file.write_at(0, std::as_bytes(std::span(first)));
   file.commit();
-  PackReport report = head.report();
+  data::PackReport report = head.report();
   report.bad = std::move(bad);
   report.empty_classes = warning;
   return report;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -13,7 +13,7 @@
 #include "datasets/loader/work_arena.h"
 #include "datasets/pixels/augment.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 /// A micro-batch of the training: piece k of a step of an epoch.
@@ -30,16 +30,17 @@ struct Slot {
   std::vector<const std::uint8_t*> images;
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> samples;
-  std::vector<Turn> turns;
+  std::vector<data::Turn> turns;
   std::vector<std::uint8_t> changed;  // pixels of turned and augmented images
-  MicroBatch batch;
+  compute::MicroBatch batch;
   bool ready = false;  // guarded by the loader's mutex, as is who may touch the rest
 };
 
 /// Fills slots; used by one thread only.
 class Assembler {
  public:
-  Assembler(const ImageSet& set, const BatchPlan& plan, const BatchRequest& request)
+  Assembler(const data::ImageSet& set, const data::BatchPlan& plan,
+            const data::BatchRequest& request)
       : set_(set),
         plan_(plan),
         epoch_plan_(plan.in_epoch(0)),
@@ -50,13 +51,13 @@ class Assembler {
 
   void fill(const Position& at, Slot& slot) {
     enter(at.epoch);
-    const StridedRange piece =
-        epoch_plan_.steps() > 0 ? epoch_plan_.piece(at.step, at.piece) : StridedRange{};
+    const data::StridedRange piece =
+        epoch_plan_.steps() > 0 ? epoch_plan_.piece(at.step, at.piece) : data::StridedRange{};
     const std::size_t count = piece.size();
     slot.images.resize(count);
     slot.labels.resize(count);
     slot.samples.resize(count);
-    slot.turns.assign(count, Turn::none);
+    slot.turns.assign(count, data::Turn::none);
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t index = order_[piece.at(i)];
       slot.labels[i] = set_.labels[index];
@@ -64,7 +65,7 @@ class Assembler {
       slot.images[i] = set_.pixels[index];
       if (!set_.turns.empty()) slot.turns[i] = set_.turns[index];
     }
-    if (request_.augment != Augment{} || !set_.turns.empty()) change_all(at.epoch, slot);
+    if (request_.augment != data::Augment{} || !set_.turns.empty()) change_all(at.epoch, slot);
     slot.batch = {slot.images, slot.labels, slot.samples};
   }
 
@@ -81,7 +82,7 @@ class Assembler {
   void enter(int epoch) {
     if (epoch_ == epoch) return;
     if (request_.shuffle) {
-      order_ = epoch_order(set_.size(), request_.seed, epoch);
+      order_ = data::epoch_order(set_.size(), request_.seed, epoch);
     } else if (order_.empty()) {
       order_.resize(set_.size());
       std::iota(order_.begin(), order_.end(), 0u);
@@ -96,17 +97,17 @@ class Assembler {
     arena_.for_each(slot.images.size(), [&](std::size_t i) {
       const Change change =
           choose_change(request_.augment, set_.image, request_.seed, epoch, slot.samples[i]);
-      if (slot.turns[i] == Turn::none && change == Change{}) return;
+      if (slot.turns[i] == data::Turn::none && change == Change{}) return;
       const auto dst = std::span(slot.changed).subspan(i * bytes, bytes);
       change_picture(slot.images[i], set_.image, slot.turns[i], change, dst);
       slot.images[i] = dst.data();
     });
   }
 
-  const ImageSet& set_;
-  const BatchPlan plan_;
-  BatchPlan epoch_plan_;  // of the epoch that was entered
-  const BatchRequest request_;
+  const data::ImageSet& set_;
+  const data::BatchPlan plan_;
+  data::BatchPlan epoch_plan_;  // of the epoch that was entered
+  const data::BatchRequest request_;
   WorkArena arena_;
   std::vector<std::uint32_t> order_;
   std::optional<int> epoch_;
@@ -114,9 +115,10 @@ class Assembler {
 
 /// Two slots: the caller has one, the producer fills the other. A slot that is ready belongs to the
 /// caller, one that is not to the producer; the flags change hands under the mutex.
-class BatchLoader final : public BatchSource {
+class BatchLoader final : public data::BatchSource {
  public:
-  BatchLoader(const ImageSet& set, const BatchPlan& plan, const BatchRequest& request)
+  BatchLoader(const data::ImageSet& set, const data::BatchPlan& plan,
+              const data::BatchRequest& request)
       : plan_(plan), assembler_(set, plan, request), producer_([this] { produce(); }) {}
 
   ~BatchLoader() override {
@@ -141,7 +143,7 @@ class BatchLoader final : public BatchSource {
     changed_.notify_all();
   }
 
-  const MicroBatch& next() override {
+  const compute::MicroBatch& next() override {
     std::unique_lock lock(mutex_);
     if (in_use_) slots_[*in_use_].ready = false;
     in_use_ = in_use_ ? 1 - *in_use_ : 0;  // a journey begins with slot 0
@@ -185,7 +187,7 @@ class BatchLoader final : public BatchSource {
     }
   }
 
-  const BatchPlan plan_;
+  const data::BatchPlan plan_;
   Assembler assembler_;  // the producer's alone
   std::array<Slot, kSlots> slots_;
   std::mutex mutex_;
@@ -200,20 +202,21 @@ class BatchLoader final : public BatchSource {
 
 }  // namespace
 
-std::unique_ptr<BatchSource> make_batch_loader(const ImageSet& set, const BatchPlan& plan,
-                                               const BatchRequest& request) {
+std::unique_ptr<data::BatchSource> make_batch_loader(const data::ImageSet& set,
+                                                     const data::BatchPlan& plan,
+                                                     const data::BatchRequest& request) {
   check_fits(request.augment, set.image);
   return std::make_unique<BatchLoader>(set, plan, request);
 }
 
-std::size_t bytes_in_flight(const DataSource& source, Shape image, const BatchPlan& plan,
-                            const BatchRequest& request) {
+std::size_t bytes_in_flight(const data::DataSource& source, Shape image,
+                            const data::BatchPlan& plan, const data::BatchRequest& request) {
   const auto turned = [&](std::uint32_t sample) {
-    return source.dataset->view(sample).turn != Turn::none;
+    return source.dataset->view(sample).turn != data::Turn::none;
   };
-  if (request.augment == Augment{} && std::ranges::none_of(source.train, turned)) return 0;
+  if (request.augment == data::Augment{} && std::ranges::none_of(source.train, turned)) return 0;
   const std::vector<int> sizes = plan.sizes();
   return kSlots * static_cast<std::size_t>(std::ranges::max(sizes)) * image.size();
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -4,15 +4,16 @@
 
 #include "data/pipeline.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// Micro-batches made by a thread of their own, one ahead of the one in use. Without augmentation
 /// they point into the set and no pixel is copied. Error(usage) for an augmentation that the
 /// pictures' shape does not allow.
-std::unique_ptr<BatchSource> make_batch_loader(const ImageSet&, const BatchPlan&,
-                                               const BatchRequest&);
+std::unique_ptr<data::BatchSource> make_batch_loader(const data::ImageSet&, const data::BatchPlan&,
+                                                     const data::BatchRequest&);
 
 /// Bytes of changed pixels that such a loader keeps: none where it only points into the set.
-std::size_t bytes_in_flight(const DataSource&, Shape image, const BatchPlan&, const BatchRequest&);
+std::size_t bytes_in_flight(const data::DataSource&, Shape image, const data::BatchPlan&,
+                            const data::BatchRequest&);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

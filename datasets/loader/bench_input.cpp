@@ -17,7 +17,7 @@
 #include "datasets/pixels/resize.h"
 #include "system/clock.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using File = std::vector<std::uint8_t>;
@@ -26,7 +26,7 @@ constexpr int kEpochsOfBatches = 10;    ///< in a round: one is soon over, pictu
 constexpr double kLeastSeconds = 0.05;  ///< of a measurement, for a few pictures go many times
 
 /// The JPEG files that both decoders read without a complaint, so that both do the same work.
-std::vector<File> read_jpegs(const DataSource& source, InputBench& bench) {
+std::vector<File> read_jpegs(const data::DataSource& source, data::InputBench& bench) {
   std::vector<File> files;
   TurboDecoder codec;
   if (source.dataset->ready_form()) {  // names of packed pictures are those of files elsewhere
@@ -35,9 +35,11 @@ std::vector<File> read_jpegs(const DataSource& source, InputBench& bench) {
   }
   for (const std::uint32_t sample : source.train) {
     FileContent file = read_file(source.dataset->name(sample), kMaxFileBytes);
-    const bool jpeg = file.result.status == ReadStatus::ok && format_of(file.bytes) == Format::jpeg;
-    const Decoded decoded = jpeg ? decode(file.bytes) : Decoded{{ReadStatus::unsupported, {}}, {}};
-    if (decoded.result.status != ReadStatus::ok || decoded.result.warned ||
+    const bool jpeg =
+        file.result.status == data::ReadStatus::ok && format_of(file.bytes) == Format::jpeg;
+    const Decoded decoded =
+        jpeg ? decode(file.bytes) : Decoded{{data::ReadStatus::unsupported, {}}, {}};
+    if (decoded.result.status != data::ReadStatus::ok || decoded.result.warned ||
         codec.decode(file.bytes).empty()) {
       ++bench.left_out;
       continue;
@@ -53,7 +55,7 @@ std::vector<File> read_jpegs(const DataSource& source, InputBench& bench) {
 /// Everything that is measured, on the same pictures and threads.
 class Course {
  public:
-  Course(std::vector<File> files, const InputBenchRequest& request)
+  Course(std::vector<File> files, const data::InputBenchRequest& request)
       : files_(std::move(files)),
         request_(request),
         workers_(static_cast<std::size_t>(std::max(request.threads, 1))),
@@ -87,7 +89,7 @@ class Course {
       const Change change = choose_change(request_.augment, request_.image, request_.seed, epoch_,
                                           static_cast<std::uint32_t>(i));
       if (change == Change{}) return;  // as in the loader
-      change_picture(picture(i).data(), request_.image, Turn::none, change, changed_[worker]);
+      change_picture(picture(i).data(), request_.image, data::Turn::none, change, changed_[worker]);
     });
   }
 
@@ -112,7 +114,7 @@ class Course {
 
   /// Seconds until the workers have taken all pictures, one after the other; the mean of times_.
   double timed(const std::function<void(std::size_t picture, std::size_t worker)>& work) {
-    const Stopwatch watch;
+    const system::Stopwatch watch;
     for (int time = 0; time < times_; ++time) {
       std::atomic<std::size_t> next{0};
       arena_.for_each(workers_, [&](std::size_t worker) {
@@ -124,38 +126,39 @@ class Course {
 
   /// Seconds an epoch: from the wish for the first micro-batch until the last one is there. The
   /// loader works ahead, so it ends here, before the next measurement.
-  double epochs_with(const Augment& augment) const {
-    const BatchPlan plan(files_.size(), files_.size(), request_.micro_batch, 0, 1);
+  double epochs_with(const data::Augment& augment) const {
+    const data::BatchPlan plan(files_.size(), files_.size(), request_.micro_batch, 0, 1);
     const auto batches = make_batch_loader(
         set_, plan, {.seed = request_.seed, .augment = augment, .threads = request_.threads});
-    const Stopwatch watch;
+    const system::Stopwatch watch;
     batches->seek(epoch_ * kEpochsOfBatches, 0);
     for (int k = 0; k < kEpochsOfBatches * plan.micro_batches(0); ++k) batches->next();
     return watch.seconds() / kEpochsOfBatches;
   }
 
   const std::vector<File> files_;
-  const InputBenchRequest request_;
+  const data::InputBenchRequest request_;
   const std::size_t workers_;
   WorkArena arena_;
   std::vector<TurboDecoder> codecs_;
   std::vector<std::vector<std::uint8_t>> changed_;  // a worker's augmented picture
   std::vector<std::uint8_t> cache_;                 // resized pictures
-  ImageSet set_;
+  data::ImageSet set_;
   int epoch_ = 1;
   int times_ = 1;
 };
 
 struct Lap {
-  InputStage* stage;
+  data::InputStage* stage;
   double (Course::*run)();
 };
 
 }  // namespace
 
-InputBench bench_input(const DataSource& source, const InputBenchRequest& request) {
+data::InputBench bench_input(const data::DataSource& source,
+                             const data::InputBenchRequest& request) {
   check_fits(request.augment, request.image);
-  InputBench bench{
+  data::InputBench bench{
       .codec = {"libjpeg-turbo alone", {}},
       .decoding = {{"decode", {}}, {"decode, resize", {}}, {"decode, resize, augment", {}}},
       .batches = {{"batches from the cache", {}}, {"batches, augmented", {}}}};
@@ -184,4 +187,4 @@ InputBench bench_input(const DataSource& source, const InputBenchRequest& reques
   return bench;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -17,7 +17,7 @@
 #include "system/available_memory.h"
 #include "system/clock.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 /// How reading a sample went, as all ranks of the node see it.
@@ -37,7 +37,7 @@ std::size_t results_bytes(std::size_t samples) {
 /// The block as all ranks see it: a counter, a result a sample, the pixels.
 class CacheView {
  public:
-  CacheView(const SharedBlock& block, std::size_t samples, Shape image)
+  CacheView(const system::SharedBlock& block, std::size_t samples, Shape image)
       : base_(reinterpret_cast<std::uint8_t*>(block.bytes().data())),
         pixels_(base_ + kHeaderBytes + results_bytes(samples)),
         image_bytes_(image.size()) {}
@@ -58,7 +58,7 @@ class CacheView {
   std::size_t image_bytes_;
 };
 
-void store(const ReadResult& result, SharedResult& shared) {
+void store(const data::ReadResult& result, SharedResult& shared) {
   shared.status = static_cast<std::uint8_t>(result.status);
   shared.warned = result.warned ? 1 : 0;
   const std::size_t length = std::min(result.detail.size(), shared.detail.size() - 1);
@@ -66,19 +66,19 @@ void store(const ReadResult& result, SharedResult& shared) {
   shared.detail[length] = 0;
 }
 
-ReadResult load(const SharedResult& shared) {
-  return {static_cast<ReadStatus>(shared.status), shared.detail.data(), shared.warned != 0};
+data::ReadResult load(const SharedResult& shared) {
+  return {static_cast<data::ReadStatus>(shared.status), shared.detail.data(), shared.warned != 0};
 }
 
 /// What the two parts show, every picture once, ascending.
-std::vector<std::uint32_t> pictures_of(const DataSource& source) {
+std::vector<std::uint32_t> pictures_of(const data::DataSource& source) {
   std::vector<std::uint32_t> samples = source.train;
   samples.insert(samples.end(), source.validation.begin(), source.validation.end());
-  return pictures_of(*source.dataset, samples);
+  return datasets::pictures_of(*source.dataset, samples);
 }
 
 /// Says what would fit when the cache does not.
-void check_memory(const DataSource& source, std::size_t pictures, Shape image,
+void check_memory(const data::DataSource& source, std::size_t pictures, Shape image,
                   std::optional<std::size_t> available) {
   const std::size_t needed = cache_bytes(pictures, image);
   if (!available || needed <= *available) return;
@@ -104,8 +104,8 @@ void check_memory(const DataSource& source, std::size_t pictures, Shape image,
 
 /// Pictures that lie ready are only looked at: a damaged one is found before the first step, and
 /// its pages are in memory then.
-void read_slice(const Dataset& data, std::span<const std::uint32_t> pictures, Range mine,
-                const DecodeRequest& request, const CacheView& view) {
+void read_slice(const data::Dataset& data, std::span<const std::uint32_t> pictures, Range mine,
+                const data::DecodeRequest& request, const CacheView& view) {
   const bool ready = data.ready_form().has_value();
   WorkArena arena(request.threads);
   const auto read_one = [&](std::size_t i) {
@@ -126,53 +126,54 @@ void read_slice(const Dataset& data, std::span<const std::uint32_t> pictures, Ra
 /// Sorts what the shared memory says into good and bad; the same on every rank.
 class Collector {
  public:
-  Collector(const Dataset& data, std::span<const std::uint32_t> pictures, const CacheView& view,
-            DecodedData& decoded)
+  Collector(const data::Dataset& data, std::span<const std::uint32_t> pictures,
+            const CacheView& view, data::DecodedData& decoded)
       : data_(data), pictures_(pictures), view_(view), decoded_(decoded), told_(pictures.size()) {}
 
-  void collect(std::span<const std::uint32_t> samples, ImageSet& set) {
+  void collect(std::span<const std::uint32_t> samples, data::ImageSet& set) {
     for (const std::uint32_t sample : samples) {
-      const View shown = data_.view(sample);
+      const data::View shown = data_.view(sample);
       const auto found = std::ranges::lower_bound(pictures_, shown.picture);
       const auto position = static_cast<std::size_t>(found - pictures_.begin());
-      const ReadResult result = load(view_.result(position));
+      const data::ReadResult result = load(view_.result(position));
       tell(position, result);
-      if (result.status != ReadStatus::ok) continue;
+      if (result.status != data::ReadStatus::ok) continue;
       set.pixels.push_back(decoded_.mapped ? data_.ready_pixels(shown.picture)
                                            : view_.pixels(position).data());
       set.labels.push_back(data_.label(sample));
       set.samples.push_back(sample);
       set.turns.push_back(shown.turn);
     }
-    const auto turned = [](Turn turn) { return turn != Turn::none; };
+    const auto turned = [](data::Turn turn) { return turn != data::Turn::none; };
     if (std::ranges::none_of(set.turns, turned)) set.turns.clear();
   }
 
  private:
   /// Once for each picture, however many samples show it.
-  void tell(std::size_t position, const ReadResult& result) {
+  void tell(std::size_t position, const data::ReadResult& result) {
     if (told_[position]) return;
     told_[position] = true;
     decoded_.warnings += result.warned ? 1 : 0;
-    if (result.status != ReadStatus::ok) {
+    if (result.status != data::ReadStatus::ok) {
       decoded_.bad.push_back({data_.name(pictures_[position]), result});
     }
   }
 
-  const Dataset& data_;
+  const data::Dataset& data_;
   std::span<const std::uint32_t> pictures_;
   const CacheView& view_;
-  DecodedData& decoded_;
+  data::DecodedData& decoded_;
   std::vector<bool> told_;
 };
 
-std::string first_bad(const DecodedData& decoded) {
-  const BadSample& bad = decoded.bad.front();
-  return fmt::format("'{}': {}, {}", bad.name, status_name(bad.result.status), bad.result.detail);
+std::string first_bad(const data::DecodedData& decoded) {
+  const data::BadSample& bad = decoded.bad.front();
+  return fmt::format("'{}': {}, {}", bad.name, data::status_name(bad.result.status),
+                     bad.result.detail);
 }
 
 /// Training cannot go on when damage took a whole part, or a whole class that must be learnt.
-void check_what_is_left(const DataSource& source, DecodedData& decoded) {
+void check_what_is_left(const data::DataSource& source, data::DecodedData& decoded) {
   const auto check_part = [&](const char* part, std::size_t listed, std::size_t left) {
     if (listed == 0 || left > 0) return;
     fail(ExitCode::data, fmt::format("none of the {} {} images can be read (first: {}); look with "
@@ -186,16 +187,16 @@ void check_what_is_left(const DataSource& source, DecodedData& decoded) {
       lost_classes(*source.dataset, source.train, left, decoded.bad), source.allow_empty_classes);
 }
 
-void check_form(const ReadyForm& form, Shape image, Resize resize) {
+void check_form(const data::ReadyForm& form, Shape image, data::Resize resize) {
   if (form.image == image && form.resize == resize) return;
-  const auto text = [](Shape shape, Resize way) {
-    return fmt::format("{}x{}, {}", shape.height, shape.width, resize_name(way));
+  const auto text = [](Shape shape, data::Resize way) {
+    return fmt::format("{}x{}, {}", shape.height, shape.width, data::resize_name(way));
   };
   fail(ExitCode::usage,
        fmt::format("the pictures of --data are ready at {}, not at {} (a packed file holds one "
                    "size); use --image-size {} --resize {}, or pack the data again",
                    text(form.image, form.resize), text(image, resize), form.image.height,
-                   resize_name(form.resize)));
+                   data::resize_name(form.resize)));
 }
 
 }  // namespace
@@ -204,7 +205,7 @@ std::size_t cache_bytes(std::size_t samples, Shape image) {
   return kHeaderBytes + results_bytes(samples) + samples * image.size();
 }
 
-std::size_t bytes_of_cache(const DataSource& source, Shape image, Resize resize,
+std::size_t bytes_of_cache(const data::DataSource& source, Shape image, data::Resize resize,
                            std::optional<std::size_t> available) {
   const std::size_t pictures = pictures_of(source).size();
   const auto ready = source.dataset->ready_form();
@@ -216,21 +217,22 @@ std::size_t bytes_of_cache(const DataSource& source, Shape image, Resize resize,
   return cache_bytes(pictures, image);
 }
 
-DecodedData decode_into_cache(const DataSource& source, const DecodeRequest& request,
-                              NodeMemory& memory, NodeBarrier& barrier) {
-  const Stopwatch watch;
+data::DecodedData decode_into_cache(const data::DataSource& source,
+                                    const data::DecodeRequest& request, comm::NodeMemory& memory,
+                                    comm::NodeBarrier& barrier) {
+  const system::Stopwatch watch;
   const std::vector<std::uint32_t> pictures = pictures_of(source);
   const auto ready = source.dataset->ready_form();
   const Shape stored = ready ? Shape{0, 0, 0} : request.image;
   const std::size_t bytes =
-      bytes_of_cache(source, request.image, request.resize, available_memory());
+      bytes_of_cache(source, request.image, request.resize, system::available_memory());
   barrier.wait();  // everybody has looked before anybody takes
-  DecodedData decoded;
+  data::DecodedData decoded;
   decoded.mapped = ready.has_value();
   decoded.bytes = pictures.size() * request.image.size();
   decoded.memory = memory.allocate_large(bytes);
   const CacheView view(*decoded.memory, pictures.size(), stored);
-  const Range mine = share(pictures.size(), memory.local_rank(), memory.local_size());
+  const Range mine = data::share(pictures.size(), memory.local_rank(), memory.local_size());
   read_slice(*source.dataset, pictures, mine, request, view);
   barrier.wait();
   decoded.train.image = decoded.validation.image = request.image;
@@ -242,4 +244,4 @@ DecodedData decode_into_cache(const DataSource& source, const DecodeRequest& req
   return decoded;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

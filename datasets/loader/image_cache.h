@@ -2,20 +2,21 @@
 
 #include "data/pipeline.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// Decodes all samples of the source to one size into memory that the node's ranks share: each
 /// rank a slice, on `threads` threads. Whether a sample could be read, and why not, stands in the
 /// shared memory too, so all ranks leave out the same ones. Error(data) when a part or a class has
 /// nothing left, Error(usage) when the memory cannot be had.
-DecodedData decode_into_cache(const DataSource&, const DecodeRequest&, NodeMemory&, NodeBarrier&);
+data::DecodedData decode_into_cache(const data::DataSource&, const data::DecodeRequest&,
+                                    comm::NodeMemory&, comm::NodeBarrier&);
 
 /// Bytes that decode_into_cache() asks the node for.
 std::size_t cache_bytes(std::size_t samples, Shape image);
 
 /// What decode_into_cache() will ask the node for. Error(usage) where `available` is less, or the
 /// data is ready in another form.
-std::size_t bytes_of_cache(const DataSource&, Shape image, Resize,
+std::size_t bytes_of_cache(const data::DataSource&, Shape image, data::Resize,
                            std::optional<std::size_t> available);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

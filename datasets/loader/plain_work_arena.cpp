@@ -9,7 +9,7 @@
 
 #include "datasets/loader/work_arena.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 struct WorkArena::Arena {
   std::size_t threads;
@@ -40,4 +40,4 @@ void WorkArena::for_each(std::size_t count, const std::function<void(std::size_t
   if (failure) std::rethrow_exception(failure);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 class Descriptor {
@@ -26,7 +26,7 @@ class Descriptor {
   int number_;
 };
 
-FileContent unreadable() { return {{ReadStatus::unreadable, std::strerror(errno)}, {}}; }
+FileContent unreadable() { return {{data::ReadStatus::unreadable, std::strerror(errno)}, {}}; }
 
 }  // namespace
 
@@ -34,10 +34,10 @@ FileContent read_file(const std::string& path, std::size_t limit, DecodingBudget
   const Descriptor file(path);
   struct stat facts {};
   if (file.number() < 0 || ::fstat(file.number(), &facts) != 0) return unreadable();
-  if (!S_ISREG(facts.st_mode)) return {{ReadStatus::unreadable, "not a regular file"}, {}};
+  if (!S_ISREG(facts.st_mode)) return {{data::ReadStatus::unreadable, "not a regular file"}, {}};
   const auto size = static_cast<std::size_t>(facts.st_size);
   if (size > limit) {
-    return {{ReadStatus::too_large, std::to_string(size) + " bytes"}, {}};
+    return {{data::ReadStatus::too_large, std::to_string(size) + " bytes"}, {}};
   }
   if (claim != nullptr) claim->grow(size);
   FileContent content;
@@ -51,8 +51,8 @@ FileContent read_file(const std::string& path, std::size_t limit, DecodingBudget
     done += static_cast<std::size_t>(got);
   }
   content.bytes.resize(done);
-  if (done == 0) content.result = {ReadStatus::empty, "zero bytes"};
+  if (done == 0) content.result = {data::ReadStatus::empty, "zero bytes"};
   return content;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

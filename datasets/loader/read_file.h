@@ -7,10 +7,10 @@
 #include "data/dataset.h"
 #include "datasets/decode/decoding_budget.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 struct FileContent {
-  ReadResult result;  ///< ok, unreadable, empty or too_large
+  data::ReadResult result;  ///< ok, unreadable, empty or too_large
   std::vector<std::uint8_t> bytes;
 };
 
@@ -19,4 +19,4 @@ struct FileContent {
 FileContent read_file(const std::string& path, std::size_t limit,
                       DecodingBudget::Claim* claim = nullptr);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -7,7 +7,7 @@
 
 #include "datasets/loader/work_arena.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// TBB starts no more threads than the process may use hardware threads, and says so on standard
 /// error: what a person asked for beyond that must be allowed.
@@ -27,4 +27,4 @@ void WorkArena::for_each(std::size_t count, const std::function<void(std::size_t
   arena_->tbb.execute([&] { tbb::parallel_for(std::size_t{0}, count, body); });
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-namespace cputrain {
+namespace cputrain::datasets {
 
-std::vector<std::uint32_t> pictures_of(const Dataset& data,
+std::vector<std::uint32_t> pictures_of(const data::Dataset& data,
                                        std::span<const std::uint32_t> samples) {
   std::vector<std::uint32_t> pictures;
   pictures.reserve(samples.size());
@@ -15,4 +15,4 @@ std::vector<std::uint32_t> pictures_of(const Dataset& data,
   return pictures;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -6,9 +6,10 @@
 
 #include "data/dataset.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// The pictures that samples show, each once, ascending.
-std::vector<std::uint32_t> pictures_of(const Dataset&, std::span<const std::uint32_t> samples);
+std::vector<std::uint32_t> pictures_of(const data::Dataset&,
+                                       std::span<const std::uint32_t> samples);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

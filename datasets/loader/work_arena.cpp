@@ -4,7 +4,7 @@
 #include <chrono>
 #include <future>
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 void WorkArena::for_each(std::size_t count, const std::function<void(std::size_t)>& body,
                          const std::function<void()>& report) {
@@ -25,4 +25,4 @@ void WorkArena::for_each(std::size_t count, const std::function<void(std::size_t
   report();
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

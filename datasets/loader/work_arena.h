@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// Threads for input work, apart from those that compute: a TBB arena of its own size (plain
 /// threads under ThreadSanitizer).
@@ -30,4 +30,4 @@ class WorkArena {
   std::unique_ptr<Arena> arena_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/random.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 /// A number in [-reach, reach).
@@ -19,14 +19,14 @@ double around_zero(double reach, std::uint32_t word) {
 }  // namespace
 
 // Every kind has words of its own, so that switching one on does not change what others draw.
-Change choose_change(const Augment& augment, Shape image, std::uint64_t seed, int epoch,
+Change choose_change(const data::Augment& augment, Shape image, std::uint64_t seed, int epoch,
                      std::uint32_t sample) {
   const RandomStream stream(seed, Purpose::augment, static_cast<std::uint32_t>(epoch), sample);
   const auto turns = stream.at(0), warps = stream.at(1), places = stream.at(2);
   Change change;
   change.flip = augment.flip && below(turns[0], 2) == 1;
   change.vflip = augment.vflip && below(turns[1], 2) == 1;
-  if (augment.six) change.turn = static_cast<Turn>(below(turns[2], kTurns));
+  if (augment.six) change.turn = static_cast<data::Turn>(below(turns[2], data::kTurns));
   change.warp = {.rotate = around_zero(augment.rotate, warps[0]),
                  .shear = around_zero(augment.shear, warps[1]),
                  .shift_y = around_zero(augment.shift, places[0]) * image.height,
@@ -45,7 +45,7 @@ Change choose_change(const Augment& augment, Shape image, std::uint64_t seed, in
   return change;
 }
 
-void check_fits(const Augment& augment, Shape image) {
+void check_fits(const data::Augment& augment, Shape image) {
   if (augment.six && image.height != image.width) {
     fail(ExitCode::usage,
          fmt::format("--augment six needs square images, not {}x{} (two of its six are turns by 90 "
@@ -60,11 +60,11 @@ void check_fits(const Augment& augment, Shape image) {
   }
 }
 
-void change_picture(const std::uint8_t* src, Shape image, Turn turn, const Change& change,
+void change_picture(const std::uint8_t* src, Shape image, data::Turn turn, const Change& change,
                     std::span<std::uint8_t> dst) {
   PixelMap map = change.warp == Warp{} ? PixelMap{} : warp_map(change.warp, image);
-  if (change.flip) map = then_turn(map, Turn::flip_horizontal, image);
-  if (change.vflip) map = then_turn(map, Turn::flip_vertical, image);
+  if (change.flip) map = then_turn(map, data::Turn::flip_horizontal, image);
+  if (change.vflip) map = then_turn(map, data::Turn::flip_vertical, image);
   map = then_turn(map, change.turn, image);
   const int rows = change.crop_rows, columns = change.crop_columns;
   map = then_move(map, rows, columns);
@@ -75,4 +75,4 @@ void change_picture(const std::uint8_t* src, Shape image, Turn turn, const Chang
   change_colour(dst, change.colour);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -9,28 +9,28 @@
 #include "datasets/pixels/colour.h"
 #include "datasets/pixels/pixel_map.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// What happens to one sample in one epoch, in the order in which it stands here.
 struct Change {
   Warp warp{};
   bool flip = false, vflip = false;
-  Turn turn = Turn::none;               ///< of `six`
+  data::Turn turn = data::Turn::none;   ///< of `six`
   int crop_rows = 0, crop_columns = 0;  ///< where the crop lies, from the picture's own place
   ColourChange colour{};
   bool operator==(const Change&) const = default;
 };
 
 /// f(seed, epoch, sample).
-Change choose_change(const Augment&, Shape image, std::uint64_t seed, int epoch,
+Change choose_change(const data::Augment&, Shape image, std::uint64_t seed, int epoch,
                      std::uint32_t sample);
 
 /// Error(usage) where the augmentation cannot be done with pictures of this shape.
-void check_fits(const Augment&, Shape image);
+void check_fits(const data::Augment&, Shape image);
 
 /// Writes the picture, first turned as its sample is and then changed, in one pass over its pixels
 /// and one over its colours.
-void change_picture(const std::uint8_t* src, Shape image, Turn, const Change&,
+void change_picture(const std::uint8_t* src, Shape image, data::Turn, const Change&,
                     std::span<std::uint8_t> dst);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 constexpr int kBits = 16;
@@ -49,4 +49,4 @@ void change_colour(std::span<std::uint8_t> rgb, const ColourChange& change) {
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <span>
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// Factors of brightness, contrast and saturation, each as Pillow's ImageEnhance has them (1 leaves
 /// the picture as it is), made in this order with rounding to bytes between them.
@@ -16,4 +16,4 @@ struct ColourChange {
 /// the same on every machine.
 void change_colour(std::span<std::uint8_t> rgb, const ColourChange&);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <numbers>
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 constexpr std::int64_t kHalf = PixelMap::kOne / 2;
@@ -20,21 +20,21 @@ struct WholeMap {
   int yy, yx, y0, xy, xx, x0;
 };
 
-WholeMap whole_map(Turn turn, Shape image) {
+WholeMap whole_map(data::Turn turn, Shape image) {
   const int bottom = image.height - 1, right = image.width - 1;
-  assert((turn != Turn::by_90 && turn != Turn::by_270) || image.height == image.width);
+  assert((turn != data::Turn::by_90 && turn != data::Turn::by_270) || image.height == image.width);
   switch (turn) {
-    case Turn::none:
+    case data::Turn::none:
       break;
-    case Turn::flip_vertical:
+    case data::Turn::flip_vertical:
       return {-1, 0, bottom, 0, 1, 0};
-    case Turn::flip_horizontal:
+    case data::Turn::flip_horizontal:
       return {1, 0, 0, 0, -1, right};
-    case Turn::by_90:
+    case data::Turn::by_90:
       return {0, 1, 0, -1, 0, right};
-    case Turn::by_180:
+    case data::Turn::by_180:
       return {-1, 0, bottom, 0, -1, right};
-    case Turn::by_270:
+    case data::Turn::by_270:
       return {0, -1, bottom, 1, 0, 0};
   }
   return {1, 0, 0, 0, 1, 0};
@@ -160,7 +160,7 @@ PixelMap warp_map(const Warp& warp, Shape image) {
   return map;
 }
 
-PixelMap after_turn(Turn turn, const PixelMap& map, Shape image) {
+PixelMap after_turn(data::Turn turn, const PixelMap& map, Shape image) {
   const WholeMap t = whole_map(turn, image);
   return {t.yy * map.yy + t.yx * map.xy,
           t.yy * map.yx + t.yx * map.xx,
@@ -170,7 +170,7 @@ PixelMap after_turn(Turn turn, const PixelMap& map, Shape image) {
           t.xy * map.y0 + t.xx * map.x0 + t.x0 * PixelMap::kOne};
 }
 
-PixelMap then_turn(const PixelMap& map, Turn turn, Shape image) {
+PixelMap then_turn(const PixelMap& map, data::Turn turn, Shape image) {
   return through(whole_map(turn, image), map);
 }
 
@@ -192,4 +192,4 @@ void map_picture(const std::uint8_t* src, Shape image, const PixelMap& map, cons
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

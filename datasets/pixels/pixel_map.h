@@ -6,7 +6,7 @@
 #include "core/shape.h"
 #include "data/turn.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// Where each pixel of a new picture comes from in the old one:
 /// row = yy * y + yx * x + y0, column = xy * y + xx * x + x0, counted from the centre of the first
@@ -32,9 +32,9 @@ struct Warp {
 PixelMap warp_map(const Warp&, Shape image);
 
 /// The picture is turned first and then mapped; by_90 and by_270 need a square one.
-PixelMap after_turn(Turn, const PixelMap&, Shape image);
+PixelMap after_turn(data::Turn, const PixelMap&, Shape image);
 /// The picture is mapped first and then turned.
-PixelMap then_turn(const PixelMap&, Turn, Shape image);
+PixelMap then_turn(const PixelMap&, data::Turn, Shape image);
 /// The window moves down and right by whole pixels.
 PixelMap then_move(const PixelMap&, int rows, int columns);
 
@@ -49,4 +49,4 @@ struct Window {
 void map_picture(const std::uint8_t* src, Shape image, const PixelMap&, const Window&,
                  std::span<std::uint8_t> dst);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

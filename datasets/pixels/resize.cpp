@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 /// The two source pixels of a destination pixel along one axis, and how far it lies between them.
@@ -129,10 +129,10 @@ void resize_nearest(const Picture& picture, Shape image, std::span<std::uint8_t>
   }
 }
 
-void resize_picture(const Picture& picture, Shape image, Resize resize,
+void resize_picture(const Picture& picture, Shape image, data::Resize resize,
                     std::span<std::uint8_t> dst) {
-  if (resize == Resize::nearest) return resize_nearest(picture, image, dst);
+  if (resize == data::Resize::nearest) return resize_nearest(picture, image, dst);
   resize_bilinear(picture, image, dst);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

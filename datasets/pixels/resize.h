@@ -7,7 +7,7 @@
 #include "data/resize.h"
 #include "datasets/decode/decode.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// Bilinear resize as tf.image.resize of TensorFlow 2 does it by default: pixel centres at
 /// half-integers (src = (dst + 0.5) * in / out - 0.5), neighbours clamped to the picture, no
@@ -20,6 +20,6 @@ void resize_bilinear(const Picture&, Shape image, std::span<std::uint8_t> dst);
 /// begins at half a step and steps are added up in double, as ImagingScaleAffine does.
 void resize_nearest(const Picture&, Shape image, std::span<std::uint8_t> dst);
 
-void resize_picture(const Picture&, Shape image, Resize, std::span<std::uint8_t> dst);
+void resize_picture(const Picture&, Shape image, data::Resize, std::span<std::uint8_t> dst);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

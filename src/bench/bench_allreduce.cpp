@@ -11,11 +11,12 @@
 #include "exchange/make_exchange.h"
 #include "system/pages.h"
 
-namespace cputrain {
+namespace cputrain::bench {
 namespace {
 
 /// One sum that is checked; the arrays are zeros afterwards, and stay so whatever is summed.
-void check_sum(Communicator& communicator, const std::string& name, Contestant& contestant) {
+void check_sum(comm::Communicator& communicator, const std::string& name,
+               comm::Contestant& contestant) {
   const int ranks = communicator.size();
   std::ranges::fill(contestant.input().as<float>(), static_cast<float>(communicator.rank() + 1));
   communicator.barrier();
@@ -35,8 +36,8 @@ void check_sum(Communicator& communicator, const std::string& name, Contestant& 
 }
 
 /// All in turn, so that a disturbance of the machine meets all of them alike.
-void time_all(Communicator& communicator,
-              const std::vector<std::unique_ptr<Contestant>>& contestants, int repeat,
+void time_all(comm::Communicator& communicator,
+              const std::vector<std::unique_ptr<comm::Contestant>>& contestants, int repeat,
               std::vector<AllreduceFigure>& figures) {
   for (std::size_t i = 0; i < figures.size(); ++i) {
     if (contestants[i]) check_sum(communicator, figures[i].name, *contestants[i]);
@@ -44,33 +45,35 @@ void time_all(Communicator& communicator,
   for (int round = 0; round < repeat; ++round) {
     for (std::size_t i = 0; i < figures.size(); ++i) {
       if (!contestants[i]) continue;
-      figures[i].seconds.push_back(time_one(communicator, *contestants[i]));
+      figures[i].seconds.push_back(comm::time_one(communicator, *contestants[i]));
     }
   }
 }
 
 }  // namespace
 
-AllreduceBench::AllreduceBench(Communicator& communicator, std::size_t bytes, SumArrays sum)
+AllreduceBench::AllreduceBench(comm::Communicator& communicator, std::size_t bytes,
+                               comm::SumArrays sum)
     : communicator_(communicator),
       elements_(std::max<std::size_t>(1, bytes / sizeof(float))),
       sum_(std::move(sum)),
-      map_(read_node_map(communicator)) {}
+      map_(comm::read_node_map(communicator)) {}
 
 std::vector<AllreduceFigure> AllreduceBench::run(int repeat) {
-  const Pages own(bytes());
+  const system::Pages own(bytes());
   const Array numbers{own.bytes().data(), elements_, DType::f32};
-  const SharedArrays shared(communicator_, elements_);
-  std::vector<std::unique_ptr<Contestant>> contestants;
+  const comm::SharedArrays shared(communicator_, elements_);
+  std::vector<std::unique_ptr<comm::Contestant>> contestants;
   std::vector<AllreduceFigure> figures;
-  const auto add = [&](const std::string& name, std::unique_ptr<Contestant> contestant) {
+  const auto add = [&](const std::string& name, std::unique_ptr<comm::Contestant> contestant) {
     figures.push_back({name, {}, {}});
     contestants.push_back(std::move(contestant));
   };
   const auto add_within = [&](const std::string& name, const std::string& algorithm) {
-    add(name, shared.failure.empty() ? within_node(communicator_, map_, shared, sum_,
-                                                   open_lane(communicator_, map_, {{algorithm}}))
-                                     : nullptr);
+    add(name, shared.failure.empty()
+                  ? comm::within_node(communicator_, map_, shared, sum_,
+                                      comm::open_lane(communicator_, map_, {{algorithm}}))
+                  : nullptr);
     figures.back().reason = shared.failure;
   };
   if (map_.nodes() == 1) {
@@ -80,24 +83,25 @@ std::vector<AllreduceFigure> AllreduceBench::run(int repeat) {
     figures.push_back({"shm", {}, "the ranks are on several nodes"});
     contestants.push_back(nullptr);
   }
-  for (const std::string& name : allreduce_algorithms()) {
-    add(name, between_ranks(numbers, open_world(communicator_, {{name}})));
+  for (const std::string& name : comm::allreduce_algorithms()) {
+    add(name, comm::between_ranks(numbers, comm::open_world(communicator_, {{name}})));
     if (map_.nodes() > 1) add_within("hierarchical+" + name, name);
   }
-  Channel server{communicator_.make_peers(), nullptr, nullptr};
-  server.allreduce = make_server(*server.peers);
-  add("ps", between_ranks(numbers, std::move(server)));
+  comm::Channel server{communicator_.make_peers(), nullptr, nullptr};
+  server.allreduce = comm::make_server(*server.peers);
+  add("ps", comm::between_ranks(numbers, std::move(server)));
   time_all(communicator_, contestants, repeat, figures);
   return figures;
 }
 
 std::string AllreduceBench::automatic_choice() {
-  ParameterLayout layout;
+  compute::ParameterLayout layout;
   layout.parameters.push_back(
       {"all", {static_cast<int>(elements_)}, elements_, {0, elements_}, false, true, false, 0});
   layout.gradient_size = layout.arena_size = elements_;
-  const ExchangeParts parts{communicator_, layout, bytes(), Overlap::none, {}, sum_};
-  return to_text(make_exchange(parts, {}).choice);
+  const exchange::ExchangeParts parts{communicator_,           layout, bytes(),
+                                      exchange::Overlap::none, {},     sum_};
+  return comm::to_text(exchange::make_exchange(parts, {}).choice);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::bench

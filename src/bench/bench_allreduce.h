@@ -7,7 +7,7 @@
 #include "comm/node_map.h"
 #include "exchange/exchange.h"
 
-namespace cputrain {
+namespace cputrain::bench {
 
 /// One way to sum over ranks, timed.
 struct AllreduceFigure {
@@ -21,7 +21,7 @@ struct AllreduceFigure {
 /// the result is one copy a node. Collective.
 class AllreduceBench {
  public:
-  AllreduceBench(Communicator&, std::size_t bytes, SumArrays sum);
+  AllreduceBench(comm::Communicator&, std::size_t bytes, comm::SumArrays sum);
 
   /// One that is checked, then `repeat` of each. Throws Error(internal) where a sum is wrong.
   std::vector<AllreduceFigure> run(int repeat);
@@ -33,10 +33,10 @@ class AllreduceBench {
   std::size_t bytes() const { return elements_ * sizeof(float); }
 
  private:
-  Communicator& communicator_;
+  comm::Communicator& communicator_;
   std::size_t elements_;
-  SumArrays sum_;
-  NodeMap map_;
+  comm::SumArrays sum_;
+  comm::NodeMap map_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::bench

@@ -11,32 +11,32 @@
 #include "system/clock.h"
 #include "system/pages.h"
 
-namespace cputrain {
+namespace cputrain::bench {
 namespace {
 
 /// Adds up the time that messages take.
-class TimedPeers final : public Peers {
+class TimedPeers final : public comm::Peers {
  public:
-  TimedPeers(std::unique_ptr<Peers> peers, double& seconds)
+  TimedPeers(std::unique_ptr<comm::Peers> peers, double& seconds)
       : peers_(std::move(peers)), seconds_(seconds) {}
   int rank() const override { return peers_->rank(); }
   int size() const override { return peers_->size(); }
   void exchange(int to, std::span<const std::byte> out, int from,
                 std::span<std::byte> in) override {
-    const Stopwatch watch;
+    const system::Stopwatch watch;
     peers_->exchange(to, out, from, in);
     seconds_ += watch.seconds();
   }
 
  private:
-  std::unique_ptr<Peers> peers_;
+  std::unique_ptr<comm::Peers> peers_;
   double& seconds_;
 };
 
-ParameterLayout dense_layout(std::size_t elements) {
+compute::ParameterLayout dense_layout(std::size_t elements) {
   constexpr std::size_t kColumns = 512;
   const std::size_t rows = elements / kColumns, whole = rows * kColumns;
-  ParameterLayout layout;
+  compute::ParameterLayout layout;
   layout.parameters.push_back({"kernel",
                                {static_cast<int>(rows), static_cast<int>(kColumns)},
                                whole,
@@ -63,7 +63,7 @@ void fill(const Array& gradients, int rank) {
 /// A gradient to sum again and again, and what that takes without sending.
 class Trial {
  public:
-  Trial(Communicator& communicator, std::size_t elements)
+  Trial(comm::Communicator& communicator, std::size_t elements)
       : communicator_(communicator),
         layout_(dense_layout(elements)),
         memory_(elements * sizeof(float)),
@@ -72,42 +72,42 @@ class Trial {
   }
 
   /// The ratio, and the seconds of each repeat.
-  double run(const Compression& compression, int repeat, std::vector<double>& seconds) {
+  double run(const exchange::Compression& compression, int repeat, std::vector<double>& seconds) {
     double sending = 0;
-    Channel channel{std::make_unique<TimedPeers>(communicator_.make_peers(), sending), nullptr,
-                    nullptr};
-    channel.allreduce = make_ring(*channel.peers);
-    const auto sum = make_gradient_sum(compression, layout_, std::move(channel));
+    comm::Channel channel{std::make_unique<TimedPeers>(communicator_.make_peers(), sending),
+                          nullptr, nullptr};
+    channel.allreduce = comm::make_ring(*channel.peers);
+    const auto sum = exchange::make_gradient_sum(compression, layout_, std::move(channel));
     const Range all{0, layout_.gradient_size};
     const Array gradients{memory_.bytes().data(), all.size(), DType::f32};
     for (int i = 0; i <= repeat; ++i) {  // the first warms up
       std::memcpy(gradients.data, kept_.bytes().data(), kept_.bytes().size());
       communicator_.barrier();
       sending = 0;
-      const Stopwatch watch;
+      const system::Stopwatch watch;
       sum->sum(all, gradients);
-      const double slowest = slowest_rank(communicator_, watch.seconds() - sending);
+      const double slowest = comm::slowest_rank(communicator_, watch.seconds() - sending);
       if (i > 0) seconds.push_back(slowest);
     }
-    return compression_ratio(*sum, {&all, 1}, DType::f32);
+    return exchange::compression_ratio(*sum, {&all, 1}, DType::f32);
   }
 
  private:
-  Communicator& communicator_;
-  ParameterLayout layout_;
-  Pages memory_, kept_;
+  comm::Communicator& communicator_;
+  compute::ParameterLayout layout_;
+  system::Pages memory_, kept_;
 };
 
 }  // namespace
 
-std::vector<CompressionFigure> bench_compression(Communicator& communicator, std::size_t bytes,
-                                                 int repeat) {
+std::vector<CompressionFigure> bench_compression(comm::Communicator& communicator,
+                                                 std::size_t bytes, int repeat) {
   Trial trial(communicator, bytes / sizeof(float));
   std::vector<double> plain;
   trial.run({}, repeat, plain);
   std::vector<CompressionFigure> figures;
-  for (const Compression& compression : compressions()) {
-    CompressionFigure figure{to_text(compression), 0, {}, plain};
+  for (const exchange::Compression& compression : exchange::compressions()) {
+    CompressionFigure figure{exchange::to_text(compression), 0, {}, plain};
     figure.ratio = trial.run(compression, repeat, figure.seconds);
     figures.push_back(std::move(figure));
   }
@@ -120,4 +120,4 @@ double breakeven_gbit_s(int ranks, double ratio, double bytes, double seconds) {
   return 8e-9 * 2 * (ranks - 1) / ranks * (1 - 1 / ratio) * bytes / seconds;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::bench

@@ -5,7 +5,7 @@
 
 #include "comm/communicator.h"
 
-namespace cputrain {
+namespace cputrain::bench {
 
 /// What one way to compress gradients costs and saves.
 struct CompressionFigure {
@@ -18,7 +18,8 @@ struct CompressionFigure {
 
 /// Times each of compressions() on a gradient of `bytes` in float32, all but a rest of it a matrix
 /// of 512 columns as the largest layer of the paper's network has it. Collective.
-std::vector<CompressionFigure> bench_compression(Communicator&, std::size_t bytes, int repeat);
+std::vector<CompressionFigure> bench_compression(comm::Communicator&, std::size_t bytes,
+                                                 int repeat);
 
 /// The bandwidth of a rank's link, in Gbit/s, below which it pays to compress: where the bytes that
 /// are not sent would have taken as long as compressing takes,
@@ -27,4 +28,4 @@ std::vector<CompressionFigure> bench_compression(Communicator&, std::size_t byte
 /// either. 0 where no byte is saved, infinite where bytes are and no time is lost.
 double breakeven_gbit_s(int ranks, double ratio, double bytes, double seconds);
 
-}  // namespace cputrain
+}  // namespace cputrain::bench

@@ -4,7 +4,7 @@
 
 #include "core/json_text.h"
 
-namespace cputrain {
+namespace cputrain::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -18,7 +18,7 @@ Spread rates(double amount, const std::vector<double>& seconds) {
 
 /// Seconds of one image in layer `index`, by round.
 std::vector<double> seconds_of(const KernelRounds& rounds, std::size_t index,
-                               const LayerDirection& way) {
+                               const compute::LayerDirection& way) {
   std::vector<double> seconds;
   for (const auto& layers : rounds.layers) {
     seconds.push_back(layers[index].*way.seconds / rounds.images());
@@ -26,15 +26,15 @@ std::vector<double> seconds_of(const KernelRounds& rounds, std::size_t index,
   return seconds;
 }
 
-LayerFigures layer_figures(const KernelRounds& rounds, std::size_t index, const LeastBytes& least,
-                           const Limits& limits) {
-  const LayerTime& layer = rounds.layers.back()[index];
+LayerFigures layer_figures(const KernelRounds& rounds, std::size_t index,
+                           const model::LeastBytes& least, const compute::Limits& limits) {
+  const compute::LayerTime& layer = rounds.layers.back()[index];
   LayerFigures figures{.name = layer.name,
                        .macs = layer.macs,
                        .bytes_of_image = least.of_image + least.of_call / rounds.micro_batch,
                        .density = layer.density,
                        .gradient_density = layer.gradient_density};
-  for (const LayerDirection& way : kLayerDirections) {
+  for (const compute::LayerDirection& way : compute::kLayerDirections) {
     const std::vector<double> seconds = seconds_of(rounds, index, way);
     const Spread spread = spread_of(seconds);
     if (spread.min <= 0) continue;
@@ -78,13 +78,13 @@ Json json_of(const LayerFigures& layer) {
 }  // namespace
 
 KernelFigures kernel_figures(const KernelRounds& rounds,
-                             const std::map<std::string, LeastBytes>& least, double training_flops,
-                             const Limits& limits) {
+                             const std::map<std::string, model::LeastBytes>& least,
+                             double training_flops, const compute::Limits& limits) {
   KernelFigures figures{.micro_batch = rounds.micro_batch, .images = rounds.images()};
   std::vector<double> whole;
   for (const auto& layers : rounds.layers) {
     double seconds = 0;
-    for (const LayerTime& layer : layers) seconds += layer.seconds();
+    for (const compute::LayerTime& layer : layers) seconds += layer.seconds();
     whole.push_back(seconds / figures.images);
   }
   figures.seconds = spread_of(whole);
@@ -93,8 +93,8 @@ KernelFigures kernel_figures(const KernelRounds& rounds,
   for (std::size_t i = 0; i < rounds.layers.back().size(); ++i) {
     // A program may have steps that are no layer of the graph, such as a copy.
     const auto found = least.find(rounds.layers.back()[i].name);
-    figures.layers.push_back(
-        layer_figures(rounds, i, found == least.end() ? LeastBytes{} : found->second, limits));
+    figures.layers.push_back(layer_figures(
+        rounds, i, found == least.end() ? model::LeastBytes{} : found->second, limits));
   }
   return figures;
 }
@@ -108,4 +108,4 @@ nlohmann::ordered_json json_of(const KernelFigures& figures) {
           {"layers", std::move(layers)}};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::bench

@@ -11,11 +11,11 @@
 #include "core/spread.h"
 #include "model/least_bytes.h"
 
-namespace cputrain {
+namespace cputrain::bench {
 
 /// A layer in one direction; spreads are over the measured rounds.
 struct DirectionFigures {
-  const LayerDirection* way;
+  const compute::LayerDirection* way;
   std::string algorithm;
   Spread seconds;                ///< of one image
   std::optional<Spread> gflops;  ///< counting direct convolution; of layers that multiply
@@ -41,9 +41,9 @@ struct KernelFigures {
 };
 
 /// `limits` were measured in the same run; `training_flops` is Graph's.
-KernelFigures kernel_figures(const KernelRounds&, const std::map<std::string, LeastBytes>&,
-                             double training_flops, const Limits& limits);
+KernelFigures kernel_figures(const KernelRounds&, const std::map<std::string, model::LeastBytes>&,
+                             double training_flops, const compute::Limits& limits);
 
 nlohmann::ordered_json json_of(const KernelFigures&);
 
-}  // namespace cputrain
+}  // namespace cputrain::bench

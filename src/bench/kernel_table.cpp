@@ -6,7 +6,7 @@
 
 #include "system/print.h"
 
-namespace cputrain {
+namespace cputrain::bench {
 namespace {
 
 constexpr const char* kHalf = "{:>11}{:>9}{:>8}{:>8}{:>7}{:>7}  {:<38}";
@@ -23,8 +23,8 @@ std::string fraction_text(const std::optional<double>& fraction) {
 std::string half_of(const LayerFigures& layer, const DirectionFigures& d) {
   return half(fmt::format("{:.1f}", 1e6 * d.seconds.median),
               d.gflops ? fmt::format("{:.0f}", d.gflops->median) : "", fraction_text(d.of_peak),
-              fraction_text(d.of_bandwidth), density_text(layer.density),
-              density_text(layer.gradient_density), d.algorithm);
+              fraction_text(d.of_bandwidth), compute::density_text(layer.density),
+              compute::density_text(layer.gradient_density), d.algorithm);
 }
 
 /// The same layer and direction without zeros; empty where it is not there, as ReLU is not.
@@ -41,30 +41,31 @@ std::string half_beside(const KernelFigures& other, const LayerFigures& layer,
 void print_kernels(const KernelPair& pair) {
   const std::string titles =
       half("us/image", "GFLOP/s", "of peak", "of mem.", "map", "grad.", "algorithm");
-  print("\nmicro-batch {:<21} the given weights{:>74}no zeros\n{:<24} {:<9}{} {}\n",
-        pair.given.micro_batch, "", "layer", "", titles, titles);
+  system::print("\nmicro-batch {:<21} the given weights{:>74}no zeros\n{:<24} {:<9}{} {}\n",
+                pair.given.micro_batch, "", "layer", "", titles, titles);
   for (const LayerFigures& layer : pair.given.layers) {
     for (const DirectionFigures& direction : layer.directions) {
-      print("{:<24} {:<9}{} {}\n", layer.name, direction.way->title, half_of(layer, direction),
-            half_beside(pair.no_zeros, layer, direction));
+      system::print("{:<24} {:<9}{} {}\n", layer.name, direction.way->title,
+                    half_of(layer, direction), half_beside(pair.no_zeros, layer, direction));
     }
   }
 }
 
 void print_kernel_sums(const std::vector<KernelPair>& pairs) {
-  print("\nall layers   {:^52}  {:^52}\n{:<13}", "the given weights", "no zeros", "micro-batch");
+  system::print("\nall layers   {:^52}  {:^52}\n{:<13}", "the given weights", "no zeros",
+                "micro-batch");
   for (int i = 0; i < 2; ++i)
-    print("{:>12}{:>22}{:>9}{:>9}  ", "ms/image", "", "GFLOP/s", "of peak");
-  print("\n");
+    system::print("{:>12}{:>22}{:>9}{:>9}  ", "ms/image", "", "GFLOP/s", "of peak");
+  system::print("\n");
   for (const KernelPair& pair : pairs) {
-    print("{:<13}", pair.given.micro_batch);
+    system::print("{:<13}", pair.given.micro_batch);
     for (const KernelFigures* f : {&pair.given, &pair.no_zeros}) {
-      print("{:>12.2f}{:>22}{:>9.0f}{:>9.2f}  ", 1e3 * f->seconds.median,
-            fmt::format("({:.2f} to {:.2f})", 1e3 * f->seconds.min, 1e3 * f->seconds.max),
-            f->gflops.median, f->of_peak);
+      system::print("{:>12.2f}{:>22}{:>9.0f}{:>9.2f}  ", 1e3 * f->seconds.median,
+                    fmt::format("({:.2f} to {:.2f})", 1e3 * f->seconds.min, 1e3 * f->seconds.max),
+                    f->gflops.median, f->of_peak);
     }
-    print("\n");
+    system::print("\n");
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::bench

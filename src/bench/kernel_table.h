@@ -4,7 +4,7 @@
 
 #include "bench/kernel_figures.h"
 
-namespace cputrain {
+namespace cputrain::bench {
 
 /// The same number of images at once with the zeros that the weights give, and with none.
 struct KernelPair {
@@ -17,4 +17,4 @@ void print_kernels(const KernelPair&);
 /// A line a number of images: all layers together.
 void print_kernel_sums(const std::vector<KernelPair>&);
 
-}  // namespace cputrain
+}  // namespace cputrain::bench

@@ -8,12 +8,12 @@
 #include "data/batch_source.h"
 #include "job/session/session.h"
 
-namespace cputrain {
+namespace cputrain::bench {
 
 /// What was measured: by round, seconds of every layer, with what ran it.
 struct KernelRounds {
   int micro_batch, passes;  ///< images at once; how often in a round
-  std::vector<std::vector<LayerTime>> layers{};
+  std::vector<std::vector<compute::LayerTime>> layers{};
 
   int images() const { return micro_batch * passes; }
 };
@@ -24,22 +24,22 @@ class KernelTrial {
  public:
   /// `weights`: a file, or empty for initial ones by seed. A round is the first `passes`
   /// micro-batches of the source.
-  KernelTrial(const Session&, const Graph&, const std::string& weights, std::uint64_t seed,
-              int micro_batch, int passes);
+  KernelTrial(const job::Session&, const model::Graph&, const std::string& weights,
+              std::uint64_t seed, int micro_batch, int passes);
 
   /// Rounds that do not count: until the program has found its algorithms, and one more.
-  void warm_up(BatchSource&);
-  void measure(BatchSource&);
+  void warm_up(data::BatchSource&);
+  void measure(data::BatchSource&);
 
   const KernelRounds& rounds() const { return rounds_; }
 
  private:
-  void round(BatchSource&);
+  void round(data::BatchSource&);
 
   std::uint64_t seed_;
-  OwnedArray weights_, gradients_;
-  std::unique_ptr<Program> program_;
+  compute::OwnedArray weights_, gradients_;
+  std::unique_ptr<compute::Program> program_;
   KernelRounds rounds_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::bench

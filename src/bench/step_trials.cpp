@@ -7,11 +7,11 @@
 #include "system/cpu_wait.h"
 #include "system/stolen_time.h"
 
-namespace cputrain {
+namespace cputrain::bench {
 
-StepTrial::StepTrial(const Session& session, TrainingPlan plan,
-                     std::shared_ptr<const DataSource> source,
-                     std::shared_ptr<const DecodedData> data)
+StepTrial::StepTrial(const job::Session& session, job::TrainingPlan plan,
+                     std::shared_ptr<const data::DataSource> source,
+                     std::shared_ptr<const data::DecodedData> data)
     : job_(session, std::move(plan), std::move(source)) {
   job_.load(std::move(data));
   job_.start();
@@ -29,24 +29,24 @@ void StepTrial::measure() {
   rates_.push_back(static_cast<double>(plan().images(0)) / step().seconds);
 }
 
-std::vector<LayerTime> StepTrial::layer_times() const {
-  return difference(program().layer_times(), before_);
+std::vector<compute::LayerTime> StepTrial::layer_times() const {
+  return compute::difference(program().layer_times(), before_);
 }
 
-StepResult StepTrial::step() {
+train::StepResult StepTrial::step() {
   constexpr double kRate = 0;
-  const TrainingParts parts = job_.training().parts(timeline_);
+  const train::TrainingParts parts = job_.training().parts(timeline_);
   parts.batches.seek(done_, 0);
   parts.communicator.barrier();
   const auto number = static_cast<std::uint64_t>(done_++);
   const std::uint64_t seed = job_.plan().spec.seed;
-  return run_step(parts, {plan(), 0, number, seed, kRate}, [] { return false; });
+  return train::run_step(parts, {plan(), 0, number, seed, kRate}, [] { return false; });
 }
 
 namespace {
 
 /// The mean over ranks, and so the same on all of them.
-double mean_over_ranks(const Session& session, double value) {
+double mean_over_ranks(const job::Session& session, double value) {
   session.communicator->sum(Array::of<double>({&value, 1}));
   return value / session.communicator->size();
 }
@@ -61,23 +61,23 @@ int usual_steps(double seconds) {
 
 /// Steps of which stolen time can tell something: it is counted in ticks of 10 ms, and a round may
 /// lose a fiftieth of its time.
-int steps_of_a_round(const Session& session, double seconds) {
+int steps_of_a_round(const job::Session& session, double seconds) {
   constexpr double kCpuSeconds = 1;
   return static_cast<int>(std::ceil(kCpuSeconds / (seconds * session.most_threads)));
 }
 
 /// Of the rank that lost most, since the others wait for it.
-std::optional<double> most_stolen(const Session& session, StolenTime& stolen) {
-  return largest_of_ranks(*session.communicator, stolen.part_since_last());
+std::optional<double> most_stolen(const job::Session& session, system::StolenTime& stolen) {
+  return comm::largest_of_ranks(*session.communicator, stolen.part_since_last());
 }
 
 /// The machine's limits, of a few attempts the best until one was not disturbed.
-Limits calm_limits(const Session& session) {
+compute::Limits calm_limits(const job::Session& session) {
   constexpr int kAttempts = 4;
-  Limits limits;
-  StolenTime stolen(session.place().cpus);
+  compute::Limits limits;
+  system::StolenTime stolen(session.place().cpus);
   for (int i = 0; i < kAttempts; ++i) {
-    limits = better(limits, measure_together(session));
+    limits = compute::better(limits, job::measure_together(session));
     if (most_stolen(session, stolen).value_or(0) <= CalmRounds::kCalm) break;
   }
   return limits;
@@ -85,30 +85,31 @@ Limits calm_limits(const Session& session) {
 
 }  // namespace
 
-StepFigures run_trials(const Session& session,
+StepFigures run_trials(const job::Session& session,
                        const std::vector<std::unique_ptr<StepTrial>>& trials,
                        std::optional<int> wanted) {
-  const Limits before = calm_limits(session);
+  const compute::Limits before = calm_limits(session);
   double seconds = 0;
   for (const auto& trial : trials) seconds += trial->warm_up();
   seconds = mean_over_ranks(session, seconds);
   const int steps = wanted ? *wanted : usual_steps(seconds);
   const int each = std::min(steps, steps_of_a_round(session, seconds));
   CalmRounds rounds((steps + each - 1) / each);
-  StolenTime stolen(session.place().cpus);
-  CpuWait wait;
+  system::StolenTime stolen(session.place().cpus);
+  system::CpuWait wait;
   while (!rounds.enough()) {
     for (int i = 0; i < each; ++i) {
       for (const auto& trial : trials) trial->measure();
     }
     rounds.add(most_stolen(session, stolen));
   }
-  const auto waited = largest_of_ranks(*session.communicator, wait.part_since_last());
+  const auto waited = comm::largest_of_ranks(*session.communicator, wait.part_since_last());
   std::vector<Spread> rates;
   for (const auto& trial : trials) {
     rates.push_back(spread_of(rounds.counted_of(trial->images_per_second())));
   }
-  return {better(before, calm_limits(session)), std::move(rounds), each, std::move(rates), waited};
+  return {compute::better(before, calm_limits(session)), std::move(rounds), each, std::move(rates),
+          waited};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::bench

@@ -10,14 +10,14 @@
 #include "job/training_job.h"
 
 /// Timing of single training steps, for `bench step`.
-namespace cputrain {
+namespace cputrain::bench {
 
 /// A training of which single steps are timed. The update is computed and weights stay as they are:
 /// speed depends on how many activations are zero, and that changes in a few steps on one batch.
 class StepTrial {
  public:
-  StepTrial(const Session&, TrainingPlan, std::shared_ptr<const DataSource>,
-            std::shared_ptr<const DecodedData>);
+  StepTrial(const job::Session&, job::TrainingPlan, std::shared_ptr<const data::DataSource>,
+            std::shared_ptr<const data::DecodedData>);
 
   /// Steps that are not timed: until the program has found its algorithms, and one more, whose
   /// seconds it returns.
@@ -25,25 +25,25 @@ class StepTrial {
   /// A step that is timed. It ends for all ranks together.
   void measure();
   /// Seconds that layers took in all of these steps.
-  std::vector<LayerTime> layer_times() const;
+  std::vector<compute::LayerTime> layer_times() const;
   /// Of every step that was timed.
   const std::vector<double>& images_per_second() const { return rates_; }
-  const BatchPlan& plan() const { return job_.batches().train; }
-  const Program& program() const { return *job_.compiled().program; }
+  const data::BatchPlan& plan() const { return job_.batches().train; }
+  const compute::Program& program() const { return *job_.compiled().program; }
 
  private:
-  StepResult step();
+  train::StepResult step();
 
-  TrainingJob job_;
+  job::TrainingJob job_;
   int done_ = 0;  ///< steps
-  std::vector<LayerTime> before_;
+  std::vector<compute::LayerTime> before_;
   std::vector<double> rates_;
-  Timeline timeline_{StepRange{}};  ///< of nothing
+  logging::Timeline timeline_{logging::StepRange{}};  ///< of nothing
 };
 
 /// What rounds of a step of each trial came to.
 struct StepFigures {
-  Limits limits;
+  compute::Limits limits;
   CalmRounds rounds;
   int steps;                              ///< of each trial in a round
   std::vector<Spread> images_per_second;  ///< of each trial, of rounds that count
@@ -53,7 +53,7 @@ struct StepFigures {
 /// All trials in turn, so that a disturbance of the machine meets them alike, between two
 /// measurements of its limits. `wanted` steps of each, else as many as fill some seconds, in rounds
 /// of which stolen time can tell something. Collective.
-StepFigures run_trials(const Session&, const std::vector<std::unique_ptr<StepTrial>>&,
+StepFigures run_trials(const job::Session&, const std::vector<std::unique_ptr<StepTrial>>&,
                        std::optional<int> wanted);
 
-}  // namespace cputrain
+}  // namespace cputrain::bench

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::cells {
 namespace {
 
 constexpr std::size_t kLongestText = 1 << 16, kLongestList = 100'000, kMostOptions = 1000;
@@ -130,4 +130,4 @@ void CellReader::wrong(const std::string& what) const {
                                    where_, what));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::cells {
 
 inline constexpr int kCellsVersion = 1;
 
@@ -46,4 +46,4 @@ class CellReader {
   std::string where_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

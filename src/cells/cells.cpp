@@ -8,7 +8,7 @@
 #include "core/json_text.h"
 #include "system/files.h"
 
-namespace cputrain {
+namespace cputrain::cells {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -100,7 +100,7 @@ Json to_json(const CellTable& t) {
 }
 
 void write_cells(const std::filesystem::path& file, const CellTable& table) {
-  write_file(file, json_text(to_json(table), 1) + "\n");
+  system::write_file(file, json_text(to_json(table), 1) + "\n");
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

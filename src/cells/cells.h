@@ -15,7 +15,7 @@
 /// The table "seconds per epoch by CPU count and batch size" as data: what `sweep` measures,
 /// `simulate` forecasts and `report` draws. On disk it is cells.json, strict JSON with these names
 /// as keys and null for what is not known.
-namespace cputrain {
+namespace cputrain::cells {
 
 /// Where the seconds of a cell come from: whole epochs; some steps times the steps of an epoch; a
 /// cost model; nowhere ("n/a", with a reason).
@@ -127,4 +127,4 @@ CellTable read_cells(const std::filesystem::path& file);
 /// Whole or absent, and on the disk when this returns. Error(output).
 void write_cells(const std::filesystem::path& file, const CellTable&);
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

@@ -12,7 +12,7 @@
 #include "system/cpu_wait.h"
 #include "system/stolen_time.h"
 
-namespace cputrain {
+namespace cputrain::cells {
 namespace {
 
 /// Every parameter moves at least six times in a step, four bytes each: read forward and back, its
@@ -78,11 +78,11 @@ std::string compute_text(const Cell& c) {
 /// Time that no rank had: what ranks then do with the rest is a limit of its own.
 std::string stolen_text(const Cell& c) {
   std::string text;
-  if (c.stolen.value_or(0) >= kStolenWorthSaying) {
+  if (c.stolen.value_or(0) >= system::kStolenWorthSaying) {
     text =
         fmt::format("; {:.0f} % of a rank's CPU time went to others on its host", 100 * *c.stolen);
   }
-  if (c.cpu_wait.value_or(0) >= kWaitWorthSaying) {
+  if (c.cpu_wait.value_or(0) >= system::kWaitWorthSaying) {
     text += fmt::format("; threads of a rank waited {:.0f} % of their time for a CPU",
                         100 * *c.cpu_wait);
   }
@@ -239,4 +239,4 @@ std::vector<std::string> remarks(const CellTable& table) {
   return lines;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

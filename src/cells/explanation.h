@@ -6,7 +6,7 @@
 #include "cells/cells.h"
 
 /// What limits a cell, and what a table says as a whole, in words with their numbers.
-namespace cputrain {
+namespace cputrain::cells {
 
 /// Parts of an epoch from which a wait (for input, for messages, for other ranks) and memory are
 /// causes worth naming, in measured and in simulated cells.
@@ -37,4 +37,4 @@ CellLimits explain(const Cell&, double parameters);
 /// repeats leave open beside them. Empty where the table cannot say.
 std::vector<std::string> remarks(const CellTable&);
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

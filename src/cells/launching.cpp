@@ -8,7 +8,7 @@
 
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::cells {
 namespace {
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -55,7 +55,7 @@ std::vector<std::string> launch_words(const Launching& launching, const Cell& ce
   if (launching.open_mpi && launching.cluster) {
     options += fmt::format(" --map-by slot:PE={} --bind-to core", cell.threads);
   } else if (launching.open_mpi) {
-    options = mpirun_options(launching.host, cell.ranks, cell.threads);
+    options = placement::mpirun_options(launching.host, cell.ranks, cell.threads);
   }
   std::ranges::copy(words_of(options), std::back_inserter(words));
   return words;
@@ -75,4 +75,4 @@ std::string why_not(const Launching& launching, const Cell& cell,
                      plural(static_cast<std::size_t>(here), "hardware thread"), cell.cpus);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

@@ -6,13 +6,13 @@
 #include "cells/cells.h"
 #include "placement/launch_line.h"
 
-namespace cputrain {
+namespace cputrain::cells {
 
 /// How the ranks of cells are started here.
 struct Launching {
-  std::string words;  ///< --launcher; empty: mpirun as this machine needs it
-  LaunchHost host;    ///< CPUs that may be used
-  bool mpi = false;   ///< this build has MPI, and there is an mpirun
+  std::string words;           ///< --launcher; empty: mpirun as this machine needs it
+  placement::LaunchHost host;  ///< CPUs that may be used
+  bool mpi = false;            ///< this build has MPI, and there is an mpirun
   bool open_mpi = false;
   bool as_root = false;
   bool oversubscribe = false;
@@ -25,4 +25,4 @@ std::vector<std::string> launch_words(const Launching&, const Cell&);
 /// Why a cell cannot be measured, in words; empty where it can. `backends`: those of this build.
 std::string why_not(const Launching&, const Cell&, const std::vector<std::string>& backends);
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

@@ -7,7 +7,7 @@
 
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::cells {
 namespace {
 
 /// One cell for each batch, of either kind.
@@ -112,4 +112,4 @@ std::string command_line(const std::vector<std::string>& words) {
   return join(parts, " ");
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

@@ -7,7 +7,7 @@
 #include "cells/cells.h"
 
 /// From the figures of a grid to its cells, and from a cell to the training that measures it.
-namespace cputrain {
+namespace cputrain::cells {
 
 /// The grid as asked for. Every list but one of the two of batches has an entry.
 struct SweepGrid {
@@ -60,4 +60,4 @@ StepPlan steps_for(const Cell&, const EpochSize&, std::optional<int> asked);
 std::string quoted(const std::string& word);
 std::string command_line(const std::vector<std::string>& words);
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

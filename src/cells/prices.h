@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-namespace cputrain {
+namespace cputrain::cells {
 
 struct Cell;
 
@@ -17,4 +17,4 @@ struct Prices {
   std::optional<double> of(const Cell&) const;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

@@ -12,7 +12,7 @@
 #include "core/text.h"
 #include "system/bounded_file.h"
 
-namespace cputrain {
+namespace cputrain::cells {
 namespace {
 
 constexpr std::int64_t kMostCpus = 1 << 24;
@@ -221,7 +221,7 @@ CellTable table_of(const nlohmann::json& json, const std::string& where) {
 CellTable read_cells(const std::filesystem::path& file) {
   std::string text;
   try {
-    text = read_bounded(file, kMostBytes);
+    text = system::read_bounded(file, kMostBytes);
   } catch (const std::runtime_error& error) {
     fail(ExitCode::data, fmt::format("{}: {} (it should be the table of a sweep or a simulation); "
                                      "name the folder that holds one",
@@ -238,4 +238,4 @@ CellTable read_cells(const std::filesystem::path& file) {
   return table_of(json, file.string());
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

@@ -11,7 +11,7 @@
 #include "core/median.h"
 #include "core/strict_json.h"
 
-namespace cputrain {
+namespace cputrain::cells {
 namespace {
 
 using nlohmann::json;
@@ -74,7 +74,7 @@ enum class Wanted { epochs, steps_too };
 
 std::optional<Lines> lines_of(const std::filesystem::path& run, Wanted wanted) {
   Lines lines;
-  BoundedLines file(run / "metrics.jsonl", kMetricsLimits);
+  system::BoundedLines file(run / "metrics.jsonl", kMetricsLimits);
   while (const auto text = file.next()) {
     json line = parse_strict_json(*text);
     const std::string type = line.at("type");
@@ -121,7 +121,7 @@ void read_limits(const std::filesystem::path& run, RunFigures& figures) {
   const auto file = run / "limits.json";
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return;
-  const json limits = parse_strict_json(read_bounded(file, kMostBytes));
+  const json limits = parse_strict_json(system::read_bounded(file, kMostBytes));
   figures.fma_gflops = known(limits, "fma_gflops", 0, kMostCellRate);
   figures.triad_gbs = known(limits, "triad_gbs", 0, kMostCellRate);
 }
@@ -334,4 +334,4 @@ void combine(Cell& cell, const std::vector<RunFigures>& runs, double images_per_
   cell.seconds_to_target = median_to_target(runs);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

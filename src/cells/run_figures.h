@@ -10,7 +10,7 @@
 
 /// What one training that measured a cell left in its run folder, and what a cell's trainings say
 /// together.
-namespace cputrain {
+namespace cputrain::cells {
 
 struct RunFigures {
   double seconds_per_epoch = 0;
@@ -27,7 +27,7 @@ struct RunFigures {
 };
 
 /// Of metrics.jsonl: far more than a training writes.
-inline constexpr BoundedLines::Limits kMetricsLimits{256 << 20, 1 << 16};
+inline constexpr system::BoundedLines::Limits kMetricsLimits{256 << 20, 1 << 16};
 
 /// Steps that were measured, scaled to an epoch: of the whole steps in metrics.jsonl in which no
 /// algorithms were tried, nor memory touched first, the last `plan.measured`. Nothing where there
@@ -50,4 +50,4 @@ std::optional<RunFigures> measured_figures(const std::filesystem::path& run);
 void combine(Cell&, const std::vector<RunFigures>&, double images_per_epoch,
              double flops_per_image);
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

@@ -8,7 +8,7 @@
 #include "cells/cell_reader.h"
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::cells {
 
 std::string mpi_library(const std::vector<std::string>& libraries) {
   const auto found = std::ranges::find_if(
@@ -43,4 +43,4 @@ std::optional<CellMachine> machine_of_run(const nlohmann::json& environment,
                      .memory_bytes = 1e9 * machine.real("memory_gb", 0, 1e9).value_or(0)};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

@@ -9,7 +9,7 @@
 #include "cells/cells.h"
 
 /// The machine and the build that trained, as tables have them.
-namespace cputrain {
+namespace cputrain::cells {
 
 /// "Open MPI 4.1.4" among the libraries of a build; empty where it has none.
 std::string mpi_library(const std::vector<std::string>& libraries);
@@ -21,4 +21,4 @@ std::string build_text(std::string_view version, const std::vector<std::string>&
 std::optional<CellMachine> machine_of_run(const nlohmann::json& environment,
                                           const std::string& where);
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-namespace cputrain {
+namespace cputrain::cells {
 namespace {
 
 std::string machine_text(const CellMachine& m) {
@@ -101,4 +101,4 @@ std::string option_text(const std::string& name, const std::string& value) {
   return value == "true" ? "--" + name : fmt::format("--{} {}", name, value);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

@@ -8,7 +8,7 @@
 
 #include "cells/cells.h"
 
-namespace cputrain {
+namespace cputrain::cells {
 
 /// Everything that makes times incomparable: figures of two of these are never mixed. A simulation
 /// of a machine and a measurement on it are two.
@@ -35,4 +35,4 @@ std::vector<std::string> identity_remarks(const std::vector<SeriesIdentity>& all
 /// "--precision bf16"; "--reproducible" of a switch.
 std::string option_text(const std::string& name, const std::string& value);
 
-}  // namespace cputrain
+}  // namespace cputrain::cells

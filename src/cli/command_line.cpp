@@ -15,7 +15,7 @@
 #include "core/text.h"
 #include "core/version.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 struct Command {
@@ -395,4 +395,4 @@ std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>
   return config;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

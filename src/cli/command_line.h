@@ -10,7 +10,7 @@
 #include "cli/flags/environment.h"
 #include "job/session/services.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 
 /// Text that was asked for instead of a run: --help, --version.
 struct HelpText {
@@ -19,13 +19,13 @@ struct HelpText {
 
 /// What a build and a machine allow, for checks and for --help, and what build it is.
 struct CommandLineChoices {
-  std::vector<BackendChoice> backends;  ///< those that the build lacks, too
-  std::string_view build = {};          ///< "commit abc1234, Release", for --version
+  std::vector<job::BackendChoice> backends;  ///< those that the build lacks, too
+  std::string_view build = {};               ///< "commit abc1234, Release", for --version
 
   /// Of those that the build has, the default first.
   std::vector<std::string> backend_names() const {
     std::vector<std::string> names;
-    for (const BackendChoice& backend : backends) {
+    for (const job::BackendChoice& backend : backends) {
       if (backend.built) names.push_back(backend.name);
     }
     return names;
@@ -33,7 +33,7 @@ struct CommandLineChoices {
   /// Those that can compute so, built or not.
   std::vector<std::string> backends_with(const std::string& precision) const {
     std::vector<std::string> names;
-    for (const BackendChoice& backend : backends) {
+    for (const job::BackendChoice& backend : backends) {
       if (std::ranges::count(backend.precisions, precision) > 0) names.push_back(backend.name);
     }
     return names;
@@ -47,4 +47,4 @@ struct CommandLineChoices {
 std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>& words,
                                                   const Environment&, const CommandLineChoices&);
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

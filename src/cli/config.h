@@ -8,11 +8,11 @@
 #include "simulation/simulation_request.h"
 #include "sweep/sweep_request.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 
 /// What a person asked for: the flags of a training, which all that computes begins with, and those
 /// of single commands.
-struct Config : TrainingFlags {
+struct Config : job::TrainingFlags {
   std::vector<std::string> files;  ///< of `predict` and `report`; data and file of `data`
 
   // output
@@ -30,11 +30,11 @@ struct Config : TrainingFlags {
   std::optional<int> top;                                              ///< of `predict`
 
   // tables
-  SweepRequest sweep;
+  sweep::SweepRequest sweep;
   std::string reference;  ///< of `sweep` and `report`
-  Prices prices;
+  cells::Prices prices;
   bool diff = false;  ///< of `report`
-  SimulationRequest simulation;
+  simulation::SimulationRequest simulation;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

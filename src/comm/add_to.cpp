@@ -2,7 +2,7 @@
 
 #include "comm/segments.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 namespace {
 
 template <class T>
@@ -21,4 +21,4 @@ void add_to(const Array& dst, const Array& src) {
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

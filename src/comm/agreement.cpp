@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "system/tell.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 
 void check_agreement(Communicator& communicator, const std::string& what, const std::string& mine) {
   const std::vector<std::string> all = communicator.gather(mine);
@@ -22,7 +22,7 @@ void check_agreement(Communicator& communicator, const std::string& what, const 
     ranks[all[rank]].push_back(std::to_string(rank));
   }
   for (const auto& [value, who] : ranks) {
-    if (communicator.rank() == 0) tell(fmt::format("ranks {}: {}", join(who, ","), value));
+    if (communicator.rank() == 0) system::tell(fmt::format("ranks {}: {}", join(who, ","), value));
   }
   fail(ExitCode::disagree,
        fmt::format("ranks differ in {} (they would train different things; the lines above say who "
@@ -45,4 +45,4 @@ void attempt_together(Communicator& communicator, const std::function<void()>& m
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -5,7 +5,7 @@
 
 #include "comm/communicator.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 
 /// Throws Error(disagree) where the ranks' texts differ; `what` names what they are of. Rank 0
 /// tells a table of them before. Collective.
@@ -16,4 +16,4 @@ void check_agreement(Communicator&, const std::string& what, const std::string& 
 void attempt_together(Communicator&, const std::function<void()>& make,
                       const std::function<void()>& undo);
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -5,7 +5,7 @@
 #include "comm/peers.h"
 #include "core/array.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 
 /// The sum of an array over the ranks of a group, in place: all ranks call it with arrays of one
 /// length and get the same bits. Not for two threads at once.
@@ -23,4 +23,4 @@ std::unique_ptr<Allreduce> make_tree(Peers&);
 /// One rank adds up for all: what a parameter server does with gradients.
 std::unique_ptr<Allreduce> make_server(Peers&);
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 namespace {
 
 constexpr const char* kGrammar =
@@ -117,4 +117,4 @@ std::unique_ptr<Allreduce> make_algorithm(const std::string& name, Peers& peers,
   return engine;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -9,7 +9,7 @@
 #include "comm/allreduce.h"
 
 /// What --allreduce says, and the algorithm that follows from it.
-namespace cputrain {
+namespace cputrain::comm {
 
 /// Arrays of `first` to `last` bytes are summed by this algorithm.
 struct SizeRange {
@@ -47,4 +47,4 @@ std::string to_text(const AllreduceChoice&);
 std::unique_ptr<Allreduce> make_algorithm(const std::string& name, Peers& peers,
                                           std::unique_ptr<Allreduce> engine);
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

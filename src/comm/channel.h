@@ -5,7 +5,7 @@
 #include "comm/allreduce.h"
 #include "comm/peers.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 
 /// An algorithm with the channel it works on.
 struct Channel {
@@ -17,4 +17,4 @@ struct Channel {
   Peers& members() const { return group ? *group : *peers; }
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -5,7 +5,7 @@
 #include <cassert>
 #include <limits>
 
-namespace cputrain {
+namespace cputrain::comm {
 
 void sum_numbers(Communicator& communicator, std::span<double* const> numbers) {
   std::array<double, 16> sums;
@@ -21,4 +21,4 @@ std::optional<double> largest_of_ranks(Communicator& communicator, std::optional
   return largest == kUnknown ? std::nullopt : std::optional(largest);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

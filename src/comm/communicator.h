@@ -15,7 +15,7 @@
 #include "comm/peers.h"
 #include "core/array.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 
 /// A fixed set of ranks. Every rank makes the same calls in the same order. One rank is a real,
 /// working communicator (solo.h), so nobody asks whether there is more than one.
@@ -70,4 +70,4 @@ void sum_numbers(Communicator&, std::span<double* const> numbers);
 /// The largest of the ranks' values that are known, on every rank. Collective.
 std::optional<double> largest_of_ranks(Communicator&, std::optional<double> mine);
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

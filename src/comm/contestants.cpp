@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "system/clock.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 namespace {
 
 class BetweenRanks final : public Contestant {
@@ -95,7 +95,7 @@ double slowest_rank(Communicator& communicator, double seconds) {
 
 double time_one(Communicator& communicator, Contestant& contestant) {
   communicator.barrier();
-  const Stopwatch watch;
+  const system::Stopwatch watch;
   contestant.run();
   return slowest_rank(communicator, watch.seconds());
 }
@@ -108,4 +108,4 @@ double median_time(Communicator& communicator, Contestant& contestant, int repea
   return seconds[seconds.size() / 2];
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

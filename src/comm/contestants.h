@@ -10,7 +10,7 @@
 #include "comm/sum_arrays.h"
 
 /// Ways to sum one array over all ranks, side by side: what `auto` and the benchmark time.
-namespace cputrain {
+namespace cputrain::comm {
 
 /// One way, with its memory.
 class Contestant {
@@ -28,7 +28,7 @@ std::unique_ptr<Contestant> between_ranks(const Array& numbers, Channel);
 /// room for them. Collective.
 struct SharedArrays {
   std::unique_ptr<NodeArrays> arrays;
-  std::unique_ptr<SharedBlock> block;
+  std::unique_ptr<system::SharedBlock> block;
   std::string failure;  ///< why there are none
 
   SharedArrays(Communicator&, std::size_t elements);
@@ -47,4 +47,4 @@ double slowest_rank(Communicator&, double seconds);
 double time_one(Communicator&, Contestant&);
 double median_time(Communicator&, Contestant&, int repeat);
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-namespace cputrain {
+namespace cputrain::comm {
 
-std::unique_ptr<SharedBlock> NodeMemory::allocate(std::size_t bytes) {
+std::unique_ptr<system::SharedBlock> NodeMemory::allocate(std::size_t bytes) {
   constexpr std::size_t kPage = 4096;
   const std::size_t pages = (bytes + kPage - 1) / kPage;
   const auto position = [&](int rank) {
@@ -15,4 +15,4 @@ std::unique_ptr<SharedBlock> NodeMemory::allocate(std::size_t bytes) {
   return allocate_touched(bytes, {&mine, 1});
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -8,7 +8,7 @@
 #include "core/array.h"
 #include "system/shared_block.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 
 /// The node's shared memory. A simulated cluster supplies its own.
 class NodeMemory {
@@ -22,16 +22,18 @@ class NodeMemory {
   /// to touch the bytes it names, so that they lie in its NUMA node's memory. What nobody names
   /// costs no memory, and nobody may write there. Where there is no room, all of them throw
   /// Error(internal).
-  virtual std::unique_ptr<SharedBlock> allocate_touched(std::size_t bytes,
-                                                        std::span<const Range> mine) = 0;
+  virtual std::unique_ptr<system::SharedBlock> allocate_touched(std::size_t bytes,
+                                                                std::span<const Range> mine) = 0;
   /// The same with an equal part for each, in the order of ranks, of whole pages.
-  std::unique_ptr<SharedBlock> allocate(std::size_t bytes);
+  std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes);
 
   /// The same for what is large, written once and read from then on, such as decoded images: where
   /// the memory that ranks share is too small (containers), it lies in a file that nobody else
   /// sees and that goes with its last process. Collective over the node's ranks. Error(usage) on
   /// all of them where there is no room for it.
-  virtual std::unique_ptr<SharedBlock> allocate_large(std::size_t bytes) { return allocate(bytes); }
+  virtual std::unique_ptr<system::SharedBlock> allocate_large(std::size_t bytes) {
+    return allocate(bytes);
+  }
   /// The folder of the file in which allocate_large() would put so many bytes now; empty for
   /// memory. Collective over the node's ranks; Error(usage) as there.
   virtual std::string folder_of_large(std::size_t) { return {}; }
@@ -45,4 +47,4 @@ class NodeBarrier {
   virtual void wait() = 0;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-namespace cputrain {
+namespace cputrain::comm {
 
 namespace {
 
@@ -11,7 +11,7 @@ constexpr std::size_t kPage = 4096;
 
 std::size_t round_up(std::size_t n, std::size_t step) { return (n + step - 1) / step * step; }
 
-std::atomic_ref<std::uint64_t> counter(const SharedBlock& block, std::size_t i) {
+std::atomic_ref<std::uint64_t> counter(const system::SharedBlock& block, std::size_t i) {
   return std::atomic_ref(reinterpret_cast<std::uint64_t*>(block.bytes().data())[i]);
 }
 
@@ -77,4 +77,4 @@ std::uint64_t NodeVersion::value() const {
   return 2 * (begun / writers_) + (whole ? 0 : 1);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -8,7 +8,7 @@
 #include "comm/node.h"
 #include "core/array.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 
 /// Slices begin at multiples of this many elements: whole pages, so that no two ranks write the
 /// same cache line or touch the same page first; norms are formed block by block on the same grid.
@@ -39,7 +39,7 @@ class NodeArrays {
   std::size_t stride_;  ///< bytes
   int local_rank_, local_size_, each_;
   std::size_t own_bytes_ = 0;
-  std::unique_ptr<SharedBlock> block_;
+  std::unique_ptr<system::SharedBlock> block_;
 };
 
 /// Tells whether the ranks of a node are changing what they share. Each rank calls begin() before
@@ -53,8 +53,8 @@ class NodeVersion {
   std::uint64_t value() const;
 
  private:
-  std::unique_ptr<SharedBlock> block_;
+  std::unique_ptr<system::SharedBlock> block_;
   std::uint64_t writers_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -4,7 +4,7 @@
 #include <map>
 #include <sstream>
 
-namespace cputrain {
+namespace cputrain::comm {
 
 int NodeMap::lanes() const {
   std::size_t least = own().size();
@@ -46,4 +46,4 @@ NodeMap read_node_map(Communicator& communicator) {
   return map;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

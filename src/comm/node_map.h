@@ -4,7 +4,7 @@
 
 #include "comm/communicator.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 
 /// Which ranks share which node.
 struct NodeMap {
@@ -27,4 +27,4 @@ struct NodeMap {
 /// Collective. Nodes come in the order of their first ranks.
 NodeMap read_node_map(Communicator&);
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-namespace cputrain {
+namespace cputrain::comm {
 namespace {
 
 /// Picks an algorithm by the array's length.
@@ -58,4 +58,4 @@ Channel open_lane(Communicator& communicator, const NodeMap& map,
   return open_channel(communicator, {rank}, map.lanes() + rank, ranges);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

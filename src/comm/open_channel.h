@@ -8,7 +8,7 @@
 #include "comm/communicator.h"
 #include "comm/node_map.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 
 /// The algorithms of these ranges between all ranks, and between this rank and the owners of the
 /// same slice on other nodes (itself alone where it owns none). Collective over all ranks.
@@ -17,4 +17,4 @@ Channel open_lane(Communicator&, const NodeMap&, const std::vector<SizeRange>&);
 
 using OpenChannel = std::function<Channel(const std::vector<SizeRange>&)>;
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <utility>
 
-namespace cputrain {
+namespace cputrain::comm {
 
 PeerGroup::PeerGroup(Peers& all, std::vector<int> members)
     : all_(all),
@@ -13,4 +13,4 @@ PeerGroup::PeerGroup(Peers& all, std::vector<int> members)
   assert(rank_ < size());
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::comm {
 
 /// Messages between the ranks of a group; what the algorithms of allreduce are written on. Each
 /// object is a channel of its own: its messages meet no others.
@@ -41,4 +41,4 @@ class PeerGroup final : public Peers {
   int rank_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

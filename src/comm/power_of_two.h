@@ -4,7 +4,7 @@
 
 #include "comm/segments.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 
 /// Algorithms that pair ranks need a power of two of them. With P = 2^k + r ranks, the first 2 r
 /// ranks fold in pairs: the odd one gives its numbers to the even one before it and gets the result
@@ -42,4 +42,4 @@ class Folded {
   int size_, pairs_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

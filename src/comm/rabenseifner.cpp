@@ -6,7 +6,7 @@
 #include "comm/allreduce.h"
 #include "comm/power_of_two.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 namespace {
 
 class Rabenseifner final : public Allreduce {
@@ -52,4 +52,4 @@ std::unique_ptr<Allreduce> make_rabenseifner(Peers& peers) {
   return std::make_unique<Rabenseifner>(peers);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

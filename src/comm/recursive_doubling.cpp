@@ -4,7 +4,7 @@
 #include "comm/allreduce.h"
 #include "comm/power_of_two.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 namespace {
 
 class RecursiveDoubling final : public Allreduce {
@@ -33,4 +33,4 @@ std::unique_ptr<Allreduce> make_recursive_doubling(Peers& peers) {
   return std::make_unique<RecursiveDoubling>(peers);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

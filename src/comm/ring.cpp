@@ -3,7 +3,7 @@
 #include "comm/allreduce.h"
 #include "comm/segments.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 namespace {
 
 class Ring final : public Allreduce {
@@ -32,4 +32,4 @@ class Ring final : public Allreduce {
 
 std::unique_ptr<Allreduce> make_ring(Peers& peers) { return std::make_unique<Ring>(peers); }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -2,7 +2,7 @@
 
 #include <cassert>
 
-namespace cputrain {
+namespace cputrain::comm {
 
 Array Segments::piece(std::size_t elements, DType dtype) {
   if (!memory_) memory_ = std::make_unique_for_overwrite<std::byte[]>(kBytes);
@@ -21,4 +21,4 @@ void Segments::exchange_and_add(Peers& peers, int to, const Array& out, int from
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -8,7 +8,7 @@
 #include "comm/peers.h"
 #include "core/array.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 
 /// dst[i] += src[i], in arrays of one length and type.
 void add_to(const Array& dst, const Array& src);
@@ -42,4 +42,4 @@ inline Array part_of(const Array& whole, int i, int parts) {
   return whole.slice(whole.size * k / n, whole.size * (k + 1) / n);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

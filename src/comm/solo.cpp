@@ -6,7 +6,7 @@
 
 #include "system/pages.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 
 namespace {
 
@@ -30,9 +30,9 @@ class SoloNodeMemory final : public NodeMemory {
   int local_rank() const override { return 0; }
   int local_size() const override { return 1; }
   int first_rank() const override { return 0; }
-  std::unique_ptr<SharedBlock> allocate_touched(
+  std::unique_ptr<system::SharedBlock> allocate_touched(
       std::size_t bytes, [[maybe_unused]] std::span<const Range> mine) override {
-    return std::make_unique<Pages>(bytes);
+    return std::make_unique<system::Pages>(bytes);
   }
 };
 
@@ -75,4 +75,4 @@ class SoloCommunicator final : public Communicator {
 
 std::unique_ptr<Communicator> make_solo() { return std::make_unique<SoloCommunicator>(); }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -4,9 +4,9 @@
 
 #include "comm/communicator.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 
 /// One rank: this process alone. Nothing is sent, all contracts hold; abort ends the process.
 std::unique_ptr<Communicator> make_solo();
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

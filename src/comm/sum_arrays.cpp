@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-namespace cputrain {
+namespace cputrain::comm {
 namespace {
 
 /// By blocks that stay in the first-level cache, so that each source is read in one run.
@@ -35,4 +35,4 @@ void sum_plainly(std::span<const Array> src, const Array& dst) {
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -3,7 +3,7 @@
 #include "comm/allreduce.h"
 #include "comm/segments.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 namespace {
 
 class Tree final : public Allreduce {
@@ -34,4 +34,4 @@ class Tree final : public Allreduce {
 
 std::unique_ptr<Allreduce> make_tree(Peers& peers) { return std::make_unique<Tree>(peers); }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -3,16 +3,16 @@
 #include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
 
-namespace cputrain {
+namespace cputrain::composition {
 
 std::vector<ListedBackend> backend_list() {
-  return {{{"cpu", {"float", "bf16"}, cpu_backend_available()},
-           [](const BackendRequest& request) {
-             return make_cpu_backend(request.threads, request.kernels);
+  return {{{"cpu", {"float", "bf16"}, cpu::cpu_backend_available()},
+           [](const job::BackendRequest& request) {
+             return cpu::make_cpu_backend(request.threads, request.kernels);
            }},
-          {{"reference", {"float", "double"}}, [](const BackendRequest& request) {
-             return make_reference_backend(request.precision);
+          {{"reference", {"float", "double"}}, [](const job::BackendRequest& request) {
+             return reference::make_reference_backend(request.precision);
            }}};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::composition

@@ -6,16 +6,16 @@
 
 #include "job/session/services.h"
 
-namespace cputrain {
+namespace cputrain::composition {
 
 /// A backend by its name, what --precision may ask it for, and how to make it.
 struct ListedBackend {
-  BackendChoice choice;
-  std::function<std::unique_ptr<Backend>(const BackendRequest&)> make;
+  job::BackendChoice choice;
+  std::function<std::unique_ptr<compute::Backend>(const job::BackendRequest&)> make;
 };
 
 /// The one list of backends: all that the program knows, those that this build lacks included, the
 /// default first.
 std::vector<ListedBackend> backend_list();
 
-}  // namespace cputrain
+}  // namespace cputrain::composition

@@ -12,7 +12,7 @@
 #include "composition/backend_list.h"
 #include "datasets/datasets.h"
 
-namespace cputrain {
+namespace cputrain::composition {
 namespace {
 
 /// Of those that the build has, the default first.
@@ -24,7 +24,7 @@ std::vector<std::string> backend_names() {
   return names;
 }
 
-std::unique_ptr<Backend> make_backend(const BackendRequest& request) {
+std::unique_ptr<compute::Backend> make_backend(const job::BackendRequest& request) {
   const auto list = backend_list();
   const auto named = std::ranges::find_if(
       list, [&](const ListedBackend& backend) { return backend.choice.name == request.name; });
@@ -34,35 +34,36 @@ std::unique_ptr<Backend> make_backend(const BackendRequest& request) {
 
 std::vector<std::string> library_versions() {
   std::vector<std::string> libraries;
-  if (cpu_backend_available()) libraries.push_back(cpu_library_versions());
-  libraries.push_back(mpi_library_version());
-  libraries.push_back(onnx_library_version());
-  const std::vector<std::string> data = data_libraries();
+  if (cpu::cpu_backend_available()) libraries.push_back(cpu::cpu_library_versions());
+  libraries.push_back(mpi::mpi_library_version());
+  libraries.push_back(onnx::onnx_library_version());
+  const std::vector<std::string> data = datasets::data_libraries();
   libraries.insert(libraries.end(), data.begin(), data.end());
   return libraries;
 }
 
 /// Where several processes were started that this build cannot join, commands of ranks say so.
-std::unique_ptr<Communicator> make_communicator(const Launcher& launcher, SignalWatch& signals) {
-  if (!launcher.present() || !mpi_available()) return make_solo();
-  return make_mpi_communicator([&signals] { return signals.hold(); });
+std::unique_ptr<comm::Communicator> make_communicator(const placement::Launcher& launcher,
+                                                      system::SignalWatch& signals) {
+  if (!launcher.present() || !mpi::mpi_available()) return comm::make_solo();
+  return mpi::make_mpi_communicator([&signals] { return signals.hold(); });
 }
 
 }  // namespace
 
-Services make_services(const Launcher& launcher, SignalWatch& signals) {
+job::Services make_services(const placement::Launcher& launcher, system::SignalWatch& signals) {
   return {.backends = backend_names(),
           .make_backend = make_backend,
           .make_communicator = [&] { return make_communicator(launcher, signals); },
-          .data = make_data_pipeline(),
-          .write_onnx = write_onnx,
-          .machine = read_machine,
-          .bind_this_thread = bind_this_thread,
-          .mpi = mpi_available(),
-          .mpi_version = mpi_library_version(),
+          .data = datasets::make_data_pipeline(),
+          .write_onnx = onnx::write_onnx,
+          .machine = topology::read_machine,
+          .bind_this_thread = topology::bind_this_thread,
+          .mpi = mpi::mpi_available(),
+          .mpi_version = mpi::mpi_library_version(),
           .launcher = launcher,
           .libraries = library_versions(),
           .signals = &signals};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::composition

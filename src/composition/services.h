@@ -2,10 +2,10 @@
 
 #include "job/session/services.h"
 
-namespace cputrain {
+namespace cputrain::composition {
 
 /// Everything that this build has behind the contracts of src/: the composition root, the only
 /// place that knows concrete types. The services borrow both arguments.
-Services make_services(const Launcher&, SignalWatch&);
+job::Services make_services(const placement::Launcher&, system::SignalWatch&);
 
-}  // namespace cputrain
+}  // namespace cputrain::composition

@@ -14,21 +14,23 @@
 #include "compute/program.h"
 #include "optim/update_rule.h"
 
-namespace cputrain {
-
+namespace cputrain::comm {
 class Communicator;
+}
+
+namespace cputrain::compute {
 
 struct CompileOptions {
   Phase phase = Phase::train;      ///< `evaluate`: no gradients, no memory for backward
   std::vector<int> micro_batches;  ///< every number of images that will be run at once, >= 1
   /// Where batch normalization takes its statistics from the images of all ranks: every training
   /// step is then one micro-batch on every rank, empty ones included. Borrowed by the program.
-  Communicator* synchronise = nullptr;
+  comm::Communicator* synchronise = nullptr;
   std::optional<int> threads{};  ///< of the program, where it should not use all of the backend's
   /// Whose node's ranks compute sharded layers together; needed where the graph has any. Every
   /// pass, for training or not, is then one micro-batch on each of them, empty ones included.
   /// Borrowed by the program.
-  Communicator* node = nullptr;
+  comm::Communicator* node = nullptr;
   /// Images of a usual training pass on the rank that has most: the same on all ranks. The largest
   /// of micro_batches where nobody says.
   std::optional<int> usual_images{};
@@ -83,7 +85,7 @@ class Backend {
   /// Where all arrays lie that programs and the calls below are given.
   virtual Memory& memory() { return host_memory(); }
 
-  virtual std::unique_ptr<Program> compile(const Graph&, const CompileOptions&,
+  virtual std::unique_ptr<Program> compile(const model::Graph&, const CompileOptions&,
                                            const ArenaSource&) = 0;
 
   /// Calls work(0) to work(count - 1), side by side where the backend has that many threads: those
@@ -94,10 +96,10 @@ class Backend {
   }
 
   /// Applies the rule to equally long slices of weights, gradients and state.
-  virtual void update(const UpdateRule&, const UpdateSlice&) = 0;
+  virtual void update(const optim::UpdateRule&, const optim::UpdateSlice&) = 0;
 
   /// Changes the slice's gradients (and state) in place, before the rule is applied.
-  virtual void change_gradients(const GradientOperation&, const UpdateSlice&) = 0;
+  virtual void change_gradients(const optim::GradientOperation&, const optim::UpdateSlice&) = 0;
 
   /// dst = src[0] + src[1] + ..., in that order, of equally long arrays; dst may be one of them.
   virtual void sum(std::span<const Array> src, const Array& dst) = 0;
@@ -120,4 +122,4 @@ class Backend {
   virtual Limits measure_limits(const Together& together) = 0;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::compute

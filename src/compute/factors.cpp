@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-namespace cputrain {
+namespace cputrain::compute {
 namespace {
 
 template <class T>
@@ -65,4 +65,4 @@ std::vector<Range> needed_for(const GradientPart& part) {
           {diff_y, diff_y + factors.images * factors.columns}};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::compute

@@ -11,7 +11,7 @@
 /// an arena in place of their product (Parameter::factors), and sums are formed from them, image
 /// after image: less memory to write and read, and less to send between nodes. After "sufficient
 /// factors" (Xie et al. 2016, "Lighter-Communication Distributed Machine Learning").
-namespace cputrain {
+namespace cputrain::compute {
 
 /// sum[i] += (x^T diff_y)[part.begin + i], image after image of all leaves, those whose x is 0 left
 /// out: diff_y of images that are not there may be anything. Of each leaf, the array
@@ -39,4 +39,4 @@ std::vector<GradientPart> parts_of(const ParameterLayout&, Range);
 /// ascending.
 std::vector<Range> needed_for(const GradientPart&);
 
-}  // namespace cputrain
+}  // namespace cputrain::compute

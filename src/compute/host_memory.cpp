@@ -3,13 +3,13 @@
 #include "compute/memory.h"
 #include "system/pages.h"
 
-namespace cputrain {
+namespace cputrain::compute {
 namespace {
 
 class HostMemory final : public Memory {
  public:
-  std::unique_ptr<SharedBlock> allocate(std::size_t bytes) override {
-    return std::make_unique<Pages>(bytes);
+  std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override {
+    return std::make_unique<system::Pages>(bytes);
   }
   void read(const void* src, std::span<std::byte> dst) override {
     copy(src, dst.data(), dst.size());
@@ -31,4 +31,4 @@ Memory& host_memory() {
   return memory;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::compute

@@ -4,7 +4,7 @@
 
 #include <cassert>
 
-namespace cputrain {
+namespace cputrain::compute {
 
 std::string algorithms_text(const LayerTime& layer) {
   std::string text = layer.algorithm;
@@ -32,4 +32,4 @@ std::string density_text(const std::optional<double>& density) {
   return density ? fmt::format("{:.3f}", *density) : "";
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::compute

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::compute {
 
 /// Time that one node of the program took since the program was made.
 struct LayerTime {
@@ -56,4 +56,4 @@ double gflops(double macs, double images, double seconds);
 /// "0.123", or nothing where it is not known.
 std::string density_text(const std::optional<double>&);
 
-}  // namespace cputrain
+}  // namespace cputrain::compute

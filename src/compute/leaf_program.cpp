@@ -4,12 +4,12 @@
 #include <cassert>
 #include <set>
 
-namespace cputrain {
+namespace cputrain::compute {
 namespace {
 
 class LeafProgram final : public Program {
  public:
-  LeafProgram(Backend& backend, const Graph& graph, const CompileOptions& options,
+  LeafProgram(Backend& backend, const model::Graph& graph, const CompileOptions& options,
               const Leaves& leaves, const LaneArenas& arenas)
       : backend_(backend), leaves_(leaves), tallies_(static_cast<std::size_t>(leaves.lanes)) {
     CompileOptions one = options;
@@ -101,10 +101,10 @@ class LeafProgram final : public Program {
 
 }  // namespace
 
-std::unique_ptr<Program> make_leaf_program(Backend& backend, const Graph& graph,
+std::unique_ptr<Program> make_leaf_program(Backend& backend, const model::Graph& graph,
                                            const CompileOptions& options, const Leaves& leaves,
                                            const LaneArenas& arenas) {
   return std::make_unique<LeafProgram>(backend, graph, options, leaves, arenas);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::compute

@@ -5,7 +5,7 @@
 
 #include "compute/backend.h"
 
-namespace cputrain {
+namespace cputrain::compute {
 
 /// Arenas of each lane, once the layout is known.
 using LaneArenas = std::function<Arenas(const ParameterLayout&, int lane)>;
@@ -22,7 +22,7 @@ struct Leaves {
 /// most `images * lanes` images. Gradients are overwritten, each lane's in its own arena,
 /// those of large dense layers as factors; the exchange adds them up. The backend is borrowed. The
 /// weights and what lies behind them are lane 0's.
-std::unique_ptr<Program> make_leaf_program(Backend&, const Graph&, const CompileOptions&,
+std::unique_ptr<Program> make_leaf_program(Backend&, const model::Graph&, const CompileOptions&,
                                            const Leaves&, const LaneArenas&);
 
-}  // namespace cputrain
+}  // namespace cputrain::compute

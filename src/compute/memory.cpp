@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-namespace cputrain {
+namespace cputrain::compute {
 namespace {
 
 template <class T>
@@ -70,4 +70,4 @@ void write_numbers(Memory& memory, std::span<const double> src, const Array& dst
   write_as<float>(memory, src, dst);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::compute

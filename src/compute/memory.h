@@ -11,7 +11,7 @@
 #include "core/hash.h"
 #include "system/shared_block.h"
 
-namespace cputrain {
+namespace cputrain::compute {
 
 /// Where the arrays of a backend lie: weights, gradients, optimizer state, all that its kernels
 /// read and write. Unless is_host() says so, the host may touch them through these calls alone:
@@ -23,7 +23,7 @@ class Memory {
 
   /// Zeros, on a 64-byte boundary, which are freed with the block. Error(internal) where there is
   /// no room.
-  virtual std::unique_ptr<SharedBlock> allocate(std::size_t bytes) = 0;
+  virtual std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) = 0;
   /// To the host. `src` may be anywhere within a block, as may the other addresses.
   virtual void read(const void* src, std::span<std::byte> dst) = 0;
   /// From the host.
@@ -51,7 +51,7 @@ class OwnedArray {
   std::size_t bytes() const { return array_.size * size_of(array_.dtype); }
 
  private:
-  std::unique_ptr<SharedBlock> block_;
+  std::unique_ptr<system::SharedBlock> block_;
   Array array_;
 };
 
@@ -73,4 +73,4 @@ std::vector<double> read_numbers(Memory&, const Array& src);
 /// `src` is as long as `dst`; what is kept as float is rounded.
 void write_numbers(Memory&, std::span<const double> src, const Array& dst);
 
-}  // namespace cputrain
+}  // namespace cputrain::compute

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cassert>
 
-namespace cputrain {
+namespace cputrain::compute {
 namespace {
 
 std::size_t round_up(std::size_t n, std::size_t multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
-std::vector<ParameterSpec> specs_of(const Graph& graph) {
-  std::vector<ParameterSpec> specs;
+std::vector<model::ParameterSpec> specs_of(const model::Graph& graph) {
+  std::vector<model::ParameterSpec> specs;
   for (const auto& node : graph.nodes()) {
     specs.insert(specs.end(), node.parameters.begin(), node.parameters.end());
   }
@@ -24,7 +24,7 @@ std::vector<Parameter> in_arena_order(const ParameterLayout& layout) {
   return parameters;
 }
 
-std::size_t row_of(const ParameterSpec& spec) {
+std::size_t row_of(const model::ParameterSpec& spec) {
   return spec.sharded && spec.learnt ? static_cast<std::size_t>(spec.extents.back()) : 0;
 }
 
@@ -69,7 +69,8 @@ std::vector<Range> used_gradients(const ParameterLayout& layout, int local, int 
   return used;
 }
 
-ParameterLayout lay_out(const Graph& graph, DType dtype, const std::vector<std::size_t>& stored) {
+ParameterLayout lay_out(const model::Graph& graph, DType dtype,
+                        const std::vector<std::size_t>& stored) {
   constexpr std::size_t kAlignment = 64;  // bytes: a cache line, and an AVX-512 register
   const auto specs = specs_of(graph);
   assert(stored.size() == specs.size());
@@ -102,10 +103,10 @@ ParameterLayout lay_out(const Graph& graph, DType dtype, const std::vector<std::
   return layout;
 }
 
-ParameterLayout lay_out(const Graph& graph, DType dtype) {
+ParameterLayout lay_out(const model::Graph& graph, DType dtype) {
   std::vector<std::size_t> stored;
   for (const auto& spec : specs_of(graph)) stored.push_back(spec.size());
   return lay_out(graph, dtype, stored);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::compute

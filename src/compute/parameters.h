@@ -8,7 +8,7 @@
 #include "core/array.h"
 #include "model/graph.h"
 
-namespace cputrain {
+namespace cputrain::compute {
 
 /// A gradient that is the product x^T diff_y of a few images' factors. In memory: x transposed
 /// (rows, images), behind it diff_y (images, columns); images that there are not have x = 0.
@@ -57,9 +57,9 @@ struct ParameterLayout {
 
 /// Lays out the graph's parameters; `stored[i]` is the number of elements that parameter i (in
 /// model order) takes in the backend's own layout.
-ParameterLayout lay_out(const Graph&, DType, const std::vector<std::size_t>& stored);
+ParameterLayout lay_out(const model::Graph&, DType, const std::vector<std::size_t>& stored);
 /// The same where every parameter is stored as it is, without padding.
-ParameterLayout lay_out(const Graph&, DType);
+ParameterLayout lay_out(const model::Graph&, DType);
 
 /// Sharded parameters in the order of the arena.
 std::vector<Parameter> sharded_parameters(const ParameterLayout&);
@@ -78,4 +78,4 @@ struct Arenas {
   Array gradients;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::compute

@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-namespace cputrain {
+namespace cputrain::compute {
 
 /// What a row of a network's outputs says, the one rule of training, `eval` and `predict`: the
 /// class of the largest probability, the first one on a tie (as Keras and argmax have it). One
@@ -20,4 +20,4 @@ std::optional<std::size_t> predicted_class(std::span<const T> outputs) {
   return static_cast<std::size_t>(std::ranges::max_element(outputs) - outputs.begin());
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::compute

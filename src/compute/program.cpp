@@ -4,7 +4,7 @@
 
 #include "core/hash.h"
 
-namespace cputrain {
+namespace cputrain::compute {
 
 std::uint64_t layout_fingerprint(const Program& program, Memory& memory) {
   constexpr std::size_t kLarge = std::size_t{1} << 22;
@@ -24,4 +24,4 @@ std::uint64_t layout_fingerprint(const Program& program, Memory& memory) {
   return hash.value();
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::compute

@@ -12,7 +12,7 @@
 #include "compute/parameters.h"
 #include "compute/tally.h"
 
-namespace cputrain {
+namespace cputrain::compute {
 
 enum class Phase { train, evaluate };
 
@@ -99,4 +99,4 @@ class Program {
 /// the map they read, are left out. `memory`: the backend's.
 std::uint64_t layout_fingerprint(const Program&, Memory& memory);
 
-}  // namespace cputrain
+}  // namespace cputrain::compute

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <optional>
 
-namespace cputrain {
+namespace cputrain::compute {
 
 /// Sums that stay right when ranks see different numbers of images: add first, divide last.
 struct Tally {
@@ -38,4 +38,4 @@ struct Tally {
   }
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::compute

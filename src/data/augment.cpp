@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::data {
 namespace {
 
 /// One word of --augment: a member that is switched on, or one that gets a number.
@@ -117,4 +117,4 @@ std::string augment_forms() {
   return join(forms, ", ");
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::data

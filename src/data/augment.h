@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace cputrain {
+namespace cputrain::data {
 
 /// Random changes to training pictures, each f(seed, epoch, sample). 0 and false leave a picture as
 /// it is. They are made in the order in which they stand here; rotation, shift, shear and zoom are
@@ -32,4 +32,4 @@ std::string to_text(const Augment&);
 /// The parts that parse_augment() knows, for help: "flip, vflip, ..., rotate:DEGREES, ...".
 std::string augment_forms();
 
-}  // namespace cputrain
+}  // namespace cputrain::data

@@ -8,7 +8,7 @@
 
 #include "core/random.h"
 
-namespace cputrain {
+namespace cputrain::data {
 namespace {
 
 std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
@@ -189,4 +189,4 @@ double training_epochs(const BatchPlan& plan, int epochs, std::optional<std::uin
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::data

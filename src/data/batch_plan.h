@@ -7,7 +7,7 @@
 
 #include "core/array.h"
 
-namespace cputrain {
+namespace cputrain::data {
 
 /// Order of the samples in an epoch: a permutation of 0..n-1 that is f(seed, epoch).
 std::vector<std::uint32_t> epoch_order(std::size_t n, std::uint64_t seed, int epoch);
@@ -100,4 +100,4 @@ class BatchPlan {
 /// Epochs, with a fraction, that a training takes: `epochs`, or as many as `steps` make.
 double training_epochs(const BatchPlan&, int epochs, std::optional<std::uint64_t> steps);
 
-}  // namespace cputrain
+}  // namespace cputrain::data

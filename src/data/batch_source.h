@@ -2,7 +2,7 @@
 
 #include "compute/program.h"
 
-namespace cputrain {
+namespace cputrain::data {
 
 /// This rank's micro-batches in the order of the plan, made ready ahead of need.
 class BatchSource {
@@ -12,7 +12,7 @@ class BatchSource {
   virtual void seek(int epoch, std::size_t step) = 0;
   /// The next micro-batch, going on from step to step and ending with the epoch. It may be empty
   /// (a rank without images in this step). Valid until the next call.
-  virtual const MicroBatch& next() = 0;
+  virtual const compute::MicroBatch& next() = 0;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::data

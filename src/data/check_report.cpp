@@ -1,6 +1,6 @@
 #include "data/check_report.h"
 
-namespace cputrain {
+namespace cputrain::data {
 
 std::vector<CheckReport::ClassCount> count_classes(const DataSource& source) {
   std::vector<CheckReport::ClassCount> classes;
@@ -14,4 +14,4 @@ std::vector<CheckReport::ClassCount> count_classes(const DataSource& source) {
   return classes;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::data

@@ -7,7 +7,7 @@
 
 #include "data/dataset.h"
 
-namespace cputrain {
+namespace cputrain::data {
 
 /// What `data check` found, for printing and for JSON.
 struct CheckReport {
@@ -49,4 +49,4 @@ struct CheckReport {
 /// Samples of a source, by class: all its classes, in their order.
 std::vector<CheckReport::ClassCount> count_classes(const DataSource&);
 
-}  // namespace cputrain
+}  // namespace cputrain::data

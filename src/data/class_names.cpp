@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::data {
 namespace {
 
 /// Behind a number's name as often as that is one of the names.
@@ -56,4 +56,4 @@ bool is_name_of_nameless(std::string_view name, std::size_t label) {
   return name == fmt::format("class {}", label);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::data

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace cputrain {
+namespace cputrain::data {
 
 /// What keeps names of classes from being kept in weight files, ONNX, packed files and JSON, as a
 /// clause such as "is empty"; empty where nothing does. Any text of UTF-8 will do, tabs, line ends
@@ -21,4 +21,4 @@ std::string name_of_nameless(std::span<const std::string> names, std::size_t lab
 /// Whether that gives such a name, whatever the others are: "class 2", "class 2 (no name)", ...
 bool is_name_of_nameless(std::string_view name, std::size_t label);
 
-}  // namespace cputrain
+}  // namespace cputrain::data

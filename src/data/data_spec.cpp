@@ -5,7 +5,7 @@
 #include "core/text.h"
 #include "system/absolute_path.h"
 
-namespace cputrain {
+namespace cputrain::data {
 namespace {
 
 constexpr const char* kSynthetic = "synthetic";
@@ -31,8 +31,8 @@ DataSpec parse_data_spec(const std::string& text) {
 std::string absolute_data_spec(const std::string& text) {
   DataSpec spec = parse_data_spec(text);
   if (spec.word == kSynthetic) return text;
-  for (std::string& part : spec.parts) part = absolute_path(part);
+  for (std::string& part : spec.parts) part = system::absolute_path(part);
   return (spec.word.empty() ? "" : spec.word + ":") + join(spec.parts, ",");
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::data

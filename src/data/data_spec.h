@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::data {
 
 /// --data as it is written: a word and what it is applied to ("cifar10:DIR"), or a path alone.
 struct DataSpec {
@@ -16,4 +16,4 @@ DataSpec parse_data_spec(const std::string& text);
 /// The same data from any working folder: paths begin at the root (absolute_path()).
 std::string absolute_data_spec(const std::string& text);
 
-}  // namespace cputrain
+}  // namespace cputrain::data

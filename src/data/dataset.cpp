@@ -1,6 +1,6 @@
 #include "data/dataset.h"
 
-namespace cputrain {
+namespace cputrain::data {
 
 std::string_view status_name(ReadStatus status) {
   switch (status) {
@@ -22,4 +22,4 @@ std::string_view status_name(ReadStatus status) {
   return "unknown";
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::data

@@ -12,7 +12,7 @@
 #include "data/resize.h"
 #include "data/turn.h"
 
-namespace cputrain {
+namespace cputrain::data {
 
 /// How reading one sample went. The reasons are those `data check` counts.
 enum class ReadStatus { ok, unreadable, empty, not_an_image, truncated, too_large, unsupported };
@@ -108,4 +108,4 @@ struct ImageSet {
   std::size_t size() const { return pixels.size(); }
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::data

@@ -1,6 +1,6 @@
 #include "data/expand.h"
 
-namespace cputrain {
+namespace cputrain::data {
 
 std::string_view expand_name(Expand expand) {
   switch (expand) {
@@ -21,4 +21,4 @@ std::optional<Expand> expand_of(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::data

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-namespace cputrain {
+namespace cputrain::data {
 
 /// Whether each image of the data becomes six samples, one a Turn. `six`: split into training and
 /// validation first, so that no image is in both; `six_leaky`: split afterwards, as the potato
@@ -14,4 +14,4 @@ enum class Expand { none, six, six_leaky };
 std::string_view expand_name(Expand);
 std::optional<Expand> expand_of(std::string_view name);
 
-}  // namespace cputrain
+}  // namespace cputrain::data

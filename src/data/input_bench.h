@@ -9,7 +9,7 @@
 #include "data/augment.h"
 #include "data/resize.h"
 
-namespace cputrain {
+namespace cputrain::data {
 
 /// What `bench input` is to do.
 struct InputBenchRequest {
@@ -40,4 +40,4 @@ struct InputBench {
   std::vector<InputStage> batches;   ///< from the cache; limited by memory
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::data

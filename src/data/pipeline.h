@@ -16,7 +16,7 @@
 #include "data/input_bench.h"
 
 /// The data side as the commands see it; `datasets/` implements it.
-namespace cputrain {
+namespace cputrain::data {
 
 /// Which samples a command wants.
 struct DataRequest {
@@ -42,12 +42,12 @@ struct BadSample {
 /// Everything decoded to one size, once a node.
 struct DecodedData {
   ImageSet train, validation;
-  std::vector<BadSample> bad;           ///< left out, the same on every rank
-  std::string empty_classes;            ///< a warning of classes that have no image left; or empty
-  std::size_t warnings = 0;             ///< decoded although the decoder complained
-  std::unique_ptr<SharedBlock> memory;  ///< what the sets point into, unless `mapped`
-  bool mapped = false;                  ///< they point into the data set, which must outlive them
-  std::size_t bytes = 0;                ///< of pixels, once a node
+  std::vector<BadSample> bad;  ///< left out, the same on every rank
+  std::string empty_classes;   ///< a warning of classes that have no image left; or empty
+  std::size_t warnings = 0;    ///< decoded although the decoder complained
+  std::unique_ptr<system::SharedBlock> memory;  ///< what the sets point into, unless `mapped`
+  bool mapped = false;    ///< they point into the data set, which must outlive them
+  std::size_t bytes = 0;  ///< of pixels, once a node
   double seconds = 0;
 };
 
@@ -105,7 +105,8 @@ struct DataPipeline {
                             std::optional<std::size_t> available)>
       cache_bytes;
   /// Collective over the node's ranks. Throws Error(data) where nothing usable is left.
-  std::function<DecodedData(const DataSource&, const DecodeRequest&, NodeMemory&, NodeBarrier&)>
+  std::function<DecodedData(const DataSource&, const DecodeRequest&, comm::NodeMemory&,
+                            comm::NodeBarrier&)>
       decode;
   /// The set must outlive the source.
   std::function<std::unique_ptr<BatchSource>(const ImageSet&, const BatchPlan&,
@@ -131,4 +132,4 @@ struct DataPipeline {
   std::function<void(const SynthRequest&)> synth;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::data

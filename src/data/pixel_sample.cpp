@@ -8,7 +8,7 @@
 #include "core/hash.h"
 #include "core/random.h"
 
-namespace cputrain {
+namespace cputrain::data {
 namespace {
 
 /// Numbers of images, ascending and different.
@@ -48,4 +48,4 @@ std::string pixel_sample(const DecodedData& data, std::uint64_t seed) {
   return fmt::format("{:016x} of {} images", hash.value(), drawn.size());
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::data

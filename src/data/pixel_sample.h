@@ -6,7 +6,7 @@
 
 #include "data/pipeline.h"
 
-namespace cputrain {
+namespace cputrain::data {
 
 /// So many images are compared, or all of smaller data: enough to notice another decoder.
 constexpr std::size_t kComparedImages = 64;
@@ -21,4 +21,4 @@ constexpr std::size_t kComparedRows = 64;
 /// lie in the node's cache or in a mapped file.
 std::string pixel_sample(const DecodedData&, std::uint64_t seed);
 
-}  // namespace cputrain
+}  // namespace cputrain::data

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::data {
 namespace {
 
 class Relabelled final : public Dataset {
@@ -73,4 +73,4 @@ std::unique_ptr<Dataset> with_classes(std::unique_ptr<Dataset> data,
   return std::make_unique<Relabelled>(std::move(data), std::move(classes), std::move(labels));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::data

@@ -1,6 +1,6 @@
 #include "data/resize.h"
 
-namespace cputrain {
+namespace cputrain::data {
 
 std::string_view resize_name(Resize resize) {
   return resize == Resize::nearest ? "nearest" : "bilinear";
@@ -13,4 +13,4 @@ std::optional<Resize> resize_of(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::data

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-namespace cputrain {
+namespace cputrain::data {
 
 /// How a picture comes to the size of the network's input. `bilinear`: as tf.image.resize does
 /// (half-pixel centres, no smoothing); `nearest`: as Pillow's NEAREST, the default of Keras'
@@ -15,4 +15,4 @@ std::string_view resize_name(Resize);
 /// The inverse; nothing for another word.
 std::optional<Resize> resize_of(std::string_view name);
 
-}  // namespace cputrain
+}  // namespace cputrain::data

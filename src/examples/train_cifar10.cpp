@@ -20,32 +20,33 @@ int main(int argc, char** argv) {
     return static_cast<int>(ExitCode::usage);
   }
   try {
-    block_signals();  // before any thread starts; Ctrl-C then ends the training after its step
-    SignalWatch signals;
-    const Launcher launcher = launcher_environment();
-    const Services services = make_services(launcher, signals);
+    // Before any thread starts; Ctrl-C then ends the training after its step.
+    system::block_signals();
+    system::SignalWatch signals;
+    const placement::Launcher launcher = placement::launcher_environment();
+    const job::Services services = composition::make_services(launcher, signals);
 
-    TrainingFlags flags;
+    job::TrainingFlags flags;
     flags.data = std::string("cifar10:") + argv[1];
     flags.model = argv[2];
     flags.image_size = 32;
     flags.epochs = 2;
-    const Session session = start_session(flags, services);
+    const job::Session session = job::start_session(flags, services);
 
-    TrainingJob job = open_training(session, choose_training(flags));
+    job::TrainingJob job = job::open_training(session, job::choose_training(flags));
     job.compile();
     job.load();
     job.start();
-    const auto console =
-        console_reporter(stdout, session.leads() ? Verbosity::lines : Verbosity::silent);
-    Timeline timeline(StepRange{});  // of nothing
+    const auto console = logging::console_reporter(
+        stdout, session.leads() ? logging::Verbosity::lines : logging::Verbosity::silent);
+    logging::Timeline timeline(logging::StepRange{});  // of nothing
     const auto armed = signals.arm();
     job.run(*console, timeline, [&signals] { return signals.stop_requested(); });
     if (session.leads()) job.save(argv[3]);
     session.communicator->barrier();  // nobody leaves before the weights are on disk
     return static_cast<int>(ExitCode::ok);
   } catch (const Error& error) {
-    tell(error.what());
+    system::tell(error.what());
     return static_cast<int>(error.code());
   }
 }

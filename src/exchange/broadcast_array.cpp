@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
-namespace cputrain {
+namespace cputrain::exchange {
 
-void broadcast_array(Communicator& communicator, Memory& memory, const Array& array, int root) {
+void broadcast_array(comm::Communicator& communicator, compute::Memory& memory, const Array& array,
+                     int root) {
   if (memory.is_host()) return communicator.broadcast(array.bytes(), root);
-  const OwnedArray staged(host_memory(), std::min(array.size, piece_elements(array.dtype)),
-                          array.dtype);
+  const compute::OwnedArray staged(compute::host_memory(),
+                                   std::min(array.size, compute::piece_elements(array.dtype)),
+                                   array.dtype);
   for (std::size_t begin = 0; begin < array.size; begin += staged.array().size) {
     const Array part = array.slice(begin, std::min(array.size, begin + staged.array().size));
     const Array piece = staged.array().slice(0, part.size);
@@ -17,4 +19,4 @@ void broadcast_array(Communicator& communicator, Memory& memory, const Array& ar
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

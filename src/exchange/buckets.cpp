@@ -7,11 +7,12 @@
 
 #include "exchange/exchange.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 
-std::vector<std::size_t> bucket_ends(const ParameterLayout& layout, std::size_t bucket_bytes) {
+std::vector<std::size_t> bucket_ends(const compute::ParameterLayout& layout,
+                                     std::size_t bucket_bytes) {
   std::vector<Range> ranges;
-  for (const Parameter& parameter : layout.parameters) {
+  for (const compute::Parameter& parameter : layout.parameters) {
     if (parameter.learnt) ranges.push_back(parameter.range);
   }
   std::ranges::sort(ranges, {}, &Range::begin);
@@ -90,4 +91,4 @@ void Buckets::serve(const std::stop_token& stop) {
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

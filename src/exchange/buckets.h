@@ -10,7 +10,7 @@
 
 #include "core/array.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 
 /// Where buckets of gradients are reduced.
 enum class Overlap {
@@ -51,4 +51,4 @@ class Buckets {
   std::jthread thread_;  // last: it uses the others
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

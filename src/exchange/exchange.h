@@ -9,7 +9,7 @@
 #include "comm/sum_arrays.h"
 #include "compute/parameters.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 
 /// Where the time of one exchange went on this rank, in seconds.
 struct ExchangeTimes {
@@ -44,9 +44,9 @@ class GradientExchange {
 
   /// The weights, and the gradients as update() finds them: summed over ranks where this rank owns
   /// them.
-  virtual Arenas arenas() const = 0;
+  virtual compute::Arenas arenas() const = 0;
   /// What lane `lane` of this rank computes on: the program's own arenas where it has one lane.
-  virtual Arenas lane_arenas([[maybe_unused]] int lane) const { return arenas(); }
+  virtual compute::Arenas lane_arenas([[maybe_unused]] int lane) const { return arenas(); }
 
   /// The parts of the arena whose weights this rank updates: optimizer state is kept for these
   /// only.
@@ -54,7 +54,7 @@ class GradientExchange {
 
   /// Backward of micro-batch k of this step begins (the last one or not): how it must write. A step
   /// starts with k = 0.
-  virtual Accumulate begin(int k, bool last) = 0;
+  virtual compute::Accumulate begin(int k, bool last) = 0;
 
   /// Of this micro-batch, gradients [0, n) are final, and weights [0, n) are not read any more. In
   /// the last one, buckets that are complete start to travel while backward goes on.
@@ -83,6 +83,6 @@ class GradientExchange {
 
 /// Ends of the buckets: parameter boundaries, in arena order, each bucket at least `bucket_bytes`
 /// (the last may be smaller). The same on every rank.
-std::vector<std::size_t> bucket_ends(const ParameterLayout&, std::size_t bucket_bytes);
+std::vector<std::size_t> bucket_ends(const compute::ParameterLayout&, std::size_t bucket_bytes);
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

@@ -12,23 +12,23 @@
 #include "exchange/gradient_sum.h"
 
 /// The ways to exchange gradients. make_exchange.h chooses one.
-namespace cputrain {
+namespace cputrain::exchange {
 
 /// What they have in common.
 struct ExchangeParts {
-  Communicator& communicator;
-  ParameterLayout layout;
+  comm::Communicator& communicator;
+  compute::ParameterLayout layout;
   std::size_t bucket_bytes = 0;  ///< cut buckets at about this size, at parameter boundaries
   Overlap overlap = Overlap::none;
   std::function<void()> on_thread_start = {};  ///< of the thread that overlaps, if there is one
-  SumArrays sum = sum_plainly;                 ///< by the calling thread's cores
+  comm::SumArrays sum = comm::sum_plainly;     ///< by the calling thread's cores
   /// Where sums are to be the same bits at any number of ranks: how many leaves each rank computes
   /// at once. 0: they need not be.
   int lanes = 0;
-  Compression compression{};                        ///< of what is sent
-  AddProducts add_products = add_products_plainly;  ///< of leaves
+  Compression compression{};                                          ///< of what is sent
+  compute::AddProducts add_products = compute::add_products_plainly;  ///< of leaves
   /// Where programs and updates want the arenas. What is not host_memory() suits replicas alone.
-  Memory& memory = host_memory();
+  compute::Memory& memory = compute::host_memory();
 };
 
 /// Every rank keeps a replica of the weights and updates all of it: buckets of gradients are summed
@@ -47,7 +47,7 @@ std::unique_ptr<GradientExchange> make_replica_exchange(const ExchangeParts&,
 /// Where ranks keep moving statistics of their own, each also has a replica of the weights, which
 /// it copies from the node's. Throws Error(internal) on all ranks where shared memory cannot be had
 /// on one node.
-std::unique_ptr<GradientExchange> make_node_exchange(const ExchangeParts&, const NodeMap&,
+std::unique_ptr<GradientExchange> make_node_exchange(const ExchangeParts&, const comm::NodeMap&,
                                                      std::unique_ptr<GradientSum> between_nodes);
 
 /// The same bits at any number of ranks, nodes and lanes (`parts.lanes` of each rank, at least 1):
@@ -57,10 +57,10 @@ std::unique_ptr<GradientExchange> make_node_exchange(const ExchangeParts&, const
 /// dealt to the ranks in order. Within a node leaves lie in shared memory, and sums and weights as
 /// in make_node_exchange; between nodes every leaf travels: n bytes a leaf to each other node, or
 /// less where gradients are factors, whose products the owner of a slice forms itself.
-std::unique_ptr<GradientExchange> make_ordered_exchange(const ExchangeParts&, const NodeMap&);
+std::unique_ptr<GradientExchange> make_ordered_exchange(const ExchangeParts&, const comm::NodeMap&);
 
 /// Rank 0 owns all weights: it sums the gradients of all ranks, updates and sends new weights to
 /// all. 2 P n bytes through one rank; there for comparison.
 std::unique_ptr<GradientExchange> make_server_exchange(const ExchangeParts&);
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

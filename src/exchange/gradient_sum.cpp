@@ -4,12 +4,12 @@
 
 #include <utility>
 
-namespace cputrain {
+namespace cputrain::exchange {
 namespace {
 
 class PlainSum final : public GradientSum {
  public:
-  PlainSum(DType dtype, Channel channel) : dtype_(dtype), channel_(std::move(channel)) {}
+  PlainSum(DType dtype, comm::Channel channel) : dtype_(dtype), channel_(std::move(channel)) {}
   void sum(Range, const Array& gradients) override { channel_.allreduce->sum(gradients); }
   double volume(Range range) const override {
     return static_cast<double>(range.size() * size_of(dtype_));
@@ -19,7 +19,7 @@ class PlainSum final : public GradientSum {
 
  private:
   DType dtype_;
-  Channel channel_;
+  comm::Channel channel_;
 };
 
 class SumOfOne final : public GradientSum {
@@ -38,7 +38,7 @@ class SumOfOne final : public GradientSum {
 
 }  // namespace
 
-std::unique_ptr<GradientSum> make_plain_sum(DType dtype, Channel channel) {
+std::unique_ptr<GradientSum> make_plain_sum(DType dtype, comm::Channel channel) {
   return std::make_unique<PlainSum>(dtype, std::move(channel));
 }
 
@@ -63,4 +63,4 @@ std::string describe_volume(const GradientSum& sum, std::span<const Range> range
                      fewer ? ratio : 1 / ratio, fewer ? "fewer" : "more");
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

@@ -6,7 +6,7 @@
 
 #include "comm/channel.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 
 /// How an exchange sums gradients over the ranks of a group. Unlike an Allreduce it is told where
 /// in the arena the numbers lie, since a sum that sends fewer bytes keeps what it did not send for
@@ -28,7 +28,7 @@ class GradientSum {
 };
 
 /// By the channel's algorithm, every byte of it.
-std::unique_ptr<GradientSum> make_plain_sum(DType, Channel);
+std::unique_ptr<GradientSum> make_plain_sum(DType, comm::Channel);
 
 /// Of one rank alone, whose gradients are the sum as they are, wherever they lie.
 std::unique_ptr<GradientSum> make_sum_of_one(DType);
@@ -38,4 +38,4 @@ double compression_ratio(const GradientSum&, std::span<const Range>, DType);
 /// ", gradients as fp16: 2.0 times fewer bytes", or nothing: for the log.
 std::string describe_volume(const GradientSum&, std::span<const Range>, DType);
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

@@ -13,10 +13,10 @@
 #include "exchange/staged_sum.h"
 #include "system/pages.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 namespace {
 
-using Scheme = AllreduceChoice::Scheme;
+using Scheme = comm::AllreduceChoice::Scheme;
 
 constexpr int kRepeat = 3;
 
@@ -34,14 +34,14 @@ std::string describe(std::size_t bytes, const std::vector<Measured>& times) {
 }
 
 /// Every algorithm on an array of so many bytes.
-std::vector<Measured> time_algorithms(Communicator& communicator, const OpenChannel& open,
-                                      std::size_t bytes) {
-  const Pages memory(bytes);
+std::vector<Measured> time_algorithms(comm::Communicator& communicator,
+                                      const comm::OpenChannel& open, std::size_t bytes) {
+  const system::Pages memory(bytes);
   const Array numbers{memory.bytes().data(), bytes / sizeof(float), DType::f32};
   std::vector<Measured> times;
-  for (const std::string& name : allreduce_algorithms()) {
-    const auto contestant = between_ranks(numbers, open({{name}}));
-    times.push_back({name, median_time(communicator, *contestant, kRepeat)});
+  for (const std::string& name : comm::allreduce_algorithms()) {
+    const auto contestant = comm::between_ranks(numbers, open({{name}}));
+    times.push_back({name, comm::median_time(communicator, *contestant, kRepeat)});
   }
   return times;
 }
@@ -49,23 +49,25 @@ std::vector<Measured> time_algorithms(Communicator& communicator, const OpenChan
 /// On one node: shared memory and MPI's own messages, on a sample of the gradients that is small
 /// enough for many ranks. Nothing where there is no room
 /// for it.
-std::vector<Measured> time_node(const ExchangeParts& parts, const NodeMap& map, std::size_t bytes) {
+std::vector<Measured> time_node(const ExchangeParts& parts, const comm::NodeMap& map,
+                                std::size_t bytes) {
   const std::size_t elements = bytes / sizeof(float);
-  const SharedArrays shared(parts.communicator, elements);
+  const comm::SharedArrays shared(parts.communicator, elements);
   if (!shared.failure.empty()) return {};
-  const auto shm = within_node(parts.communicator, map, shared, parts.sum,
-                               open_lane(parts.communicator, map, {{"tree"}}));
-  const auto mpi = between_ranks(shm->input(), open_world(parts.communicator, {{"mpi"}}));
-  return {{"shm", median_time(parts.communicator, *shm, kRepeat)},
-          {"mpi", median_time(parts.communicator, *mpi, kRepeat)}};
+  const auto shm = comm::within_node(parts.communicator, map, shared, parts.sum,
+                                     comm::open_lane(parts.communicator, map, {{"tree"}}));
+  const auto mpi =
+      comm::between_ranks(shm->input(), comm::open_world(parts.communicator, {{"mpi"}}));
+  return {{"shm", comm::median_time(parts.communicator, *shm, kRepeat)},
+          {"mpi", comm::median_time(parts.communicator, *mpi, kRepeat)}};
 }
 
-std::unique_ptr<GradientSum> make_sum(const ExchangeParts& parts, Channel channel) {
+std::unique_ptr<GradientSum> make_sum(const ExchangeParts& parts, comm::Channel channel) {
   return make_gradient_sum(parts.compression, parts.layout, std::move(channel));
 }
 
 /// What is left of so many bytes of gradients where they are compressed.
-std::size_t travelling_bytes(const ExchangeParts& parts, const OpenChannel& open,
+std::size_t travelling_bytes(const ExchangeParts& parts, const comm::OpenChannel& open,
                              std::size_t bytes) {
   const auto sum = make_sum(parts, open({{"tree"}}));
   return static_cast<std::size_t>(sum->volume({0, bytes / size_of(parts.layout.dtype)}));
@@ -81,7 +83,7 @@ std::size_t largest_bucket(const ExchangeParts& parts) {
 }
 
 /// Fills in the algorithm where none was named: the best of all, at the size that will travel.
-void choose_algorithm(const ExchangeParts& parts, const OpenChannel& open, int slices,
+void choose_algorithm(const ExchangeParts& parts, const comm::OpenChannel& open, int slices,
                       MadeExchange& made) {
   if (!made.choice.ranges.empty()) return;
   std::size_t elements = parts.layout.gradient_size;
@@ -105,8 +107,8 @@ std::unique_ptr<GradientSum> within_reach(const ExchangeParts& parts,
 }
 
 void make_replicas(const ExchangeParts& parts, MadeExchange& made) {
-  const OpenChannel open = [&](const std::vector<SizeRange>& ranges) {
-    return open_world(parts.communicator, ranges);
+  const comm::OpenChannel open = [&](const std::vector<comm::SizeRange>& ranges) {
+    return comm::open_world(parts.communicator, ranges);
   };
   made.choice.scheme = Scheme::replicas;
   choose_algorithm(parts, open, 1, made);
@@ -115,15 +117,15 @@ void make_replicas(const ExchangeParts& parts, MadeExchange& made) {
 }
 
 void make_slices(const ExchangeParts& parts, MadeExchange& made) {
-  const NodeMap map = read_node_map(parts.communicator);
+  const comm::NodeMap map = comm::read_node_map(parts.communicator);
   if (made.choice.one_node && map.nodes() > 1) {
     fail(ExitCode::usage,
          fmt::format("--allreduce shm: the ranks are on {} nodes (shared memory reaches one); use "
                      "hierarchical, or auto",
                      map.nodes()));
   }
-  const OpenChannel open = [&](const std::vector<SizeRange>& ranges) {
-    return open_lane(parts.communicator, map, ranges);
+  const comm::OpenChannel open = [&](const std::vector<comm::SizeRange>& ranges) {
+    return comm::open_lane(parts.communicator, map, ranges);
   };
   if (map.nodes() == 1 && made.choice.scheme == Scheme::automatic) made.choice.one_node = true;
   made.choice.scheme = Scheme::slices;
@@ -132,11 +134,13 @@ void make_slices(const ExchangeParts& parts, MadeExchange& made) {
   made.exchange = make_node_exchange(parts, map, make_sum(parts, open(made.choice.ranges)));
 }
 
-bool is_sharded(const ExchangeParts& parts) { return !sharded_parameters(parts.layout).empty(); }
+bool is_sharded(const ExchangeParts& parts) {
+  return !compute::sharded_parameters(parts.layout).empty();
+}
 
 /// Whether one node's ranks had better exchange messages. They have a lead to make up: slices keep
 /// one copy of the weights, and each rank updates a part of them.
-bool prefers_messages(const ExchangeParts& parts, const NodeMap& map, MadeExchange& made) {
+bool prefers_messages(const ExchangeParts& parts, const comm::NodeMap& map, MadeExchange& made) {
   constexpr std::size_t kSample = std::size_t{32} << 20;  // of all ranks together
   constexpr double kLead = 2;
   const auto ranks = static_cast<std::size_t>(parts.communicator.size());
@@ -153,7 +157,7 @@ bool prefers_messages(const ExchangeParts& parts, const NodeMap& map, MadeExchan
 }
 
 /// Others than replicas form their sums in memory that the ranks of a node share, or send from it.
-void check_memory(const ExchangeParts& parts, const AllreduceChoice& choice) {
+void check_memory(const ExchangeParts& parts, const comm::AllreduceChoice& choice) {
   if (parts.memory.is_host()) return;
   constexpr const char* kWhy =
       "the backend's arrays do not lie in the host's memory, where it forms its sums";
@@ -166,7 +170,7 @@ void check_memory(const ExchangeParts& parts, const AllreduceChoice& choice) {
   if (choice.scheme != Scheme::slices && choice.scheme != Scheme::server) return;
   fail(ExitCode::usage,
        fmt::format("--allreduce {}: {}; use auto, or an algorithm between ranks: {}",
-                   to_text(choice), kWhy, join(allreduce_algorithms(), ", ")));
+                   comm::to_text(choice), kWhy, join(comm::allreduce_algorithms(), ", ")));
 }
 
 void make_automatic(const ExchangeParts& parts, MadeExchange& made) {
@@ -174,7 +178,7 @@ void make_automatic(const ExchangeParts& parts, MadeExchange& made) {
     if (parts.communicator.size() == 1) made.choice.ranges = {{"tree"}};  // nothing to measure
     return make_replicas(parts, made);
   }
-  const NodeMap map = read_node_map(parts.communicator);
+  const comm::NodeMap map = comm::read_node_map(parts.communicator);
   const bool compresses = parts.compression != Compression{};
   if (compresses && map.nodes() == 1) {
     made.warnings.push_back(fmt::format(
@@ -199,7 +203,7 @@ void make_automatic(const ExchangeParts& parts, MadeExchange& made) {
 
 }  // namespace
 
-MadeExchange make_exchange(const ExchangeParts& parts, const AllreduceChoice& choice) {
+MadeExchange make_exchange(const ExchangeParts& parts, const comm::AllreduceChoice& choice) {
   assert(!is_sharded(parts) || (parts.memory.is_host() && (choice.scheme == Scheme::automatic ||
                                                            choice.scheme == Scheme::slices)));
   MadeExchange made;
@@ -207,7 +211,7 @@ MadeExchange make_exchange(const ExchangeParts& parts, const AllreduceChoice& ch
   check_compression(parts.compression, choice);
   check_memory(parts, choice);
   if (parts.lanes > 0) {
-    made.exchange = make_ordered_exchange(parts, read_node_map(parts.communicator));
+    made.exchange = make_ordered_exchange(parts, comm::read_node_map(parts.communicator));
     return made;
   }
   switch (choice.scheme) {
@@ -227,4 +231,4 @@ MadeExchange make_exchange(const ExchangeParts& parts, const AllreduceChoice& ch
   return made;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

@@ -7,12 +7,12 @@
 #include "comm/allreduce_choice.h"
 #include "exchange/exchanges.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 
 /// An exchange, what was chosen, and what a person should know about it.
 struct MadeExchange {
   std::unique_ptr<GradientExchange> exchange;
-  AllreduceChoice choice;             ///< never automatic, and its ranges are filled in
+  comm::AllreduceChoice choice;       ///< never automatic, and its ranges are filled in
   std::vector<std::string> lines;     ///< measurements
   std::vector<std::string> warnings;  ///< what could not be had, or is not worth its cost
 };
@@ -27,6 +27,6 @@ struct MadeExchange {
 /// way of the host (staged_sum.h). Throws Error(usage) for `shm` on several nodes, where
 /// check_compression() does, and for slices, a server or lanes where arenas are not the host's;
 /// Error(internal) where shared memory was asked for and cannot be had.
-MadeExchange make_exchange(const ExchangeParts&, const AllreduceChoice& choice);
+MadeExchange make_exchange(const ExchangeParts&, const comm::AllreduceChoice& choice);
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

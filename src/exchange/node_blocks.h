@@ -9,22 +9,23 @@
 #include "comm/node_map.h"
 #include "exchange/node_weights.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 
 /// The shared memory of one exchange.
 struct NodeBlocks {
-  std::unique_ptr<NodeArrays> gradients;  ///< of every rank, and of every lane of it
+  std::unique_ptr<comm::NodeArrays> gradients;  ///< of every rank, and of every lane of it
   std::unique_ptr<NodeWeights> weights;
-  std::unique_ptr<NodeVersion> version;
+  std::unique_ptr<comm::NodeVersion> version;
 
   /// Of this rank.
   std::size_t own_bytes() const { return gradients->own_bytes() + weights->own_bytes(); }
 };
 
 /// On all nodes or, with the same Error(internal) everywhere, on none. Collective over all ranks.
-std::unique_ptr<NodeBlocks> allocate_blocks(Communicator&, const ParameterLayout&, int lanes = 1);
+std::unique_ptr<NodeBlocks> allocate_blocks(comm::Communicator&, const compute::ParameterLayout&,
+                                            int lanes = 1);
 
 /// Gives the weights of rank 0 to all nodes and ranks. Collective over all ranks.
-void spread_over_nodes(Communicator&, Peers&, const NodeMap&, const NodeWeights&);
+void spread_over_nodes(comm::Communicator&, comm::Peers&, const comm::NodeMap&, const NodeWeights&);
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

@@ -7,7 +7,7 @@
 #include "exchange/node_blocks.h"
 #include "system/clock.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 namespace {
 
 /// A run of elements that this rank updates.
@@ -18,13 +18,13 @@ struct OwnedPart {
 
 class NodeExchange final : public GradientExchange {
  public:
-  NodeExchange(const ExchangeParts& parts, const NodeMap& map,
+  NodeExchange(const ExchangeParts& parts, const comm::NodeMap& map,
                std::unique_ptr<GradientSum> between_nodes, std::unique_ptr<NodeBlocks> blocks)
       : communicator_(parts.communicator),
         map_(map),
-        sharded_(sharded_parameters(parts.layout)),
+        sharded_(compute::sharded_parameters(parts.layout)),
         overlaps_(parts.overlap != Overlap::none),
-        sum_(overlaps_ ? sum_plainly : parts.sum),
+        sum_(overlaps_ ? comm::sum_plainly : parts.sum),
         blocks_(std::move(blocks)),
         gradients_(*blocks_->gradients),
         weights_(*blocks_->weights),
@@ -34,8 +34,8 @@ class NodeExchange final : public GradientExchange {
         thread_peers_(parts.communicator.make_peers()),
         node_(*peers_, map.own()),
         thread_node_(*thread_peers_, map.own()),
-        sum_measures_(make_tree(node_)),
-        wait_for_bucket_(make_tree(thread_node_)),
+        sum_measures_(comm::make_tree(node_)),
+        wait_for_bucket_(comm::make_tree(thread_node_)),
         buckets_(
             overlaps_ ? bucket_ends(parts.layout, parts.bucket_bytes)
                       : bucket_ends(parts.layout, parts.layout.gradient_size * sizeof(double)),
@@ -45,12 +45,12 @@ class NodeExchange final : public GradientExchange {
     }
   }
 
-  Arenas arenas() const override { return {weights_.arena(), gradients_.mine()}; }
+  compute::Arenas arenas() const override { return {weights_.arena(), gradients_.mine()}; }
   std::span<const Range> owned() const override { return owned_; }
 
-  Accumulate begin(int k, bool last) override {
+  compute::Accumulate begin(int k, bool last) override {
     last_ = last;
-    return k == 0 ? Accumulate::overwrite : Accumulate::add;
+    return k == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add;
   }
 
   void ready(std::size_t n) override {
@@ -61,7 +61,7 @@ class NodeExchange final : public GradientExchange {
   ExchangeTimes finish(std::span<const Measure> measures,
                        const std::function<void(Range)>& update) override {
     ExchangeTimes times;
-    Stopwatch watch;
+    system::Stopwatch watch;
     communicator_.barrier();
     communicator_.node_barrier().wait();  // what was written to the node's memory is seen now
     times.straggler_wait = watch.lap();
@@ -106,13 +106,13 @@ class NodeExchange final : public GradientExchange {
       if (range.size() > 0) parts.push_back({range, complete});
     };
     const auto add_slice = [&](Range run) {
-      if (map_.local < map_.lanes()) add(slice_of(run, map_.local, map_.lanes()), false);
+      if (map_.local < map_.lanes()) add(comm::slice_of(run, map_.local, map_.lanes()), false);
     };
     std::size_t position = bucket.begin;
-    for (const Parameter& parameter : sharded_) {
+    for (const compute::Parameter& parameter : sharded_) {
       if (parameter.range.begin < bucket.begin || parameter.range.end > bucket.end) continue;
       add_slice({position, parameter.range.begin});
-      add(shard_of(parameter, map_.local, map_.local_size()), true);
+      add(compute::shard_of(parameter, map_.local, map_.local_size()), true);
       position = parameter.range.end;
     }
     add_slice({position, bucket.end});
@@ -137,31 +137,32 @@ class NodeExchange final : public GradientExchange {
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
 
-  Communicator& communicator_;
-  NodeMap map_;
-  std::vector<Parameter> sharded_;
+  comm::Communicator& communicator_;
+  comm::NodeMap map_;
+  std::vector<compute::Parameter> sharded_;
   bool overlaps_, last_ = true;
-  SumArrays sum_;
+  comm::SumArrays sum_;
   std::unique_ptr<NodeBlocks> blocks_;
-  NodeArrays& gradients_;
+  comm::NodeArrays& gradients_;
   NodeWeights& weights_;
-  NodeVersion& version_;
+  comm::NodeVersion& version_;
   std::unique_ptr<GradientSum> between_nodes_;
-  std::unique_ptr<Peers> peers_, thread_peers_;
-  PeerGroup node_, thread_node_;
-  std::unique_ptr<Allreduce> sum_measures_, wait_for_bucket_;
+  std::unique_ptr<comm::Peers> peers_, thread_peers_;
+  comm::PeerGroup node_, thread_node_;
+  std::unique_ptr<comm::Allreduce> sum_measures_, wait_for_bucket_;
   std::vector<Range> owned_;
   Buckets buckets_;  // last: its thread uses the others
 };
 
 }  // namespace
 
-std::unique_ptr<GradientExchange> make_node_exchange(const ExchangeParts& parts, const NodeMap& map,
+std::unique_ptr<GradientExchange> make_node_exchange(const ExchangeParts& parts,
+                                                     const comm::NodeMap& map,
                                                      std::unique_ptr<GradientSum> between_nodes) {
   // A shard has an owner on every node only where all nodes cut alike.
-  assert(sharded_parameters(parts.layout).empty() || map.even());
+  assert(compute::sharded_parameters(parts.layout).empty() || map.even());
   return std::make_unique<NodeExchange>(parts, map, std::move(between_nodes),
                                         allocate_blocks(parts.communicator, parts.layout));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

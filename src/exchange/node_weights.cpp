@@ -4,22 +4,22 @@
 #include <cstring>
 #include <utility>
 
-namespace cputrain {
+namespace cputrain::exchange {
 namespace {
 
-std::size_t arena_bytes(const ParameterLayout& layout) {
+std::size_t arena_bytes(const compute::ParameterLayout& layout) {
   return layout.arena_size * size_of(layout.dtype);
 }
 
 }  // namespace
 
-std::unique_ptr<Pages> NodeWeights::make_replica(const ParameterLayout& layout) {
-  if (std::ranges::none_of(layout.parameters, &Parameter::averaged)) return nullptr;
-  return std::make_unique<Pages>(arena_bytes(layout));
+std::unique_ptr<system::Pages> NodeWeights::make_replica(const compute::ParameterLayout& layout) {
+  if (std::ranges::none_of(layout.parameters, &compute::Parameter::averaged)) return nullptr;
+  return std::make_unique<system::Pages>(arena_bytes(layout));
 }
 
-NodeWeights::NodeWeights(NodeMemory& memory, const ParameterLayout& layout,
-                         std::unique_ptr<Pages> replica)
+NodeWeights::NodeWeights(comm::NodeMemory& memory, const compute::ParameterLayout& layout,
+                         std::unique_ptr<system::Pages> replica)
     : size_(layout.arena_size),
       learnt_(layout.gradient_size),
       dtype_(layout.dtype),
@@ -32,4 +32,4 @@ void NodeWeights::copy(const Array& dst, const Array& src, Range range) const {
   std::memcpy(to.data, src.slice(range.begin, range.end).data, to.bytes().size());
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

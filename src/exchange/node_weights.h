@@ -6,16 +6,17 @@
 #include "compute/parameters.h"
 #include "system/pages.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 
 /// The weights of a node: one copy that all of its ranks compute with, or, where ranks keep numbers
 /// of their own beside them (moving statistics), one that is published and a replica for each.
 class NodeWeights {
  public:
   /// A rank's own copy where it needs one, else none.
-  static std::unique_ptr<Pages> make_replica(const ParameterLayout&);
+  static std::unique_ptr<system::Pages> make_replica(const compute::ParameterLayout&);
   /// Collective over the node; Error(internal) on all of its ranks where there is no room.
-  NodeWeights(NodeMemory&, const ParameterLayout&, std::unique_ptr<Pages> replica);
+  NodeWeights(comm::NodeMemory&, const compute::ParameterLayout&,
+              std::unique_ptr<system::Pages> replica);
 
   bool one_copy() const { return !own_; }
   Array shared() const { return {shared_->bytes().data(), size_, dtype_}; }
@@ -32,8 +33,8 @@ class NodeWeights {
 
   std::size_t size_, learnt_;
   DType dtype_;
-  std::unique_ptr<SharedBlock> shared_;
-  std::unique_ptr<Pages> own_;
+  std::unique_ptr<system::SharedBlock> shared_;
+  std::unique_ptr<system::Pages> own_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

@@ -10,12 +10,12 @@
 #include "system/clock.h"
 #include "system/pages.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 namespace {
 
 class OrderedExchange final : public GradientExchange {
  public:
-  OrderedExchange(const ExchangeParts& parts, const NodeMap& map,
+  OrderedExchange(const ExchangeParts& parts, const comm::NodeMap& map,
                   std::unique_ptr<NodeBlocks> blocks)
       : communicator_(parts.communicator),
         map_(map),
@@ -28,29 +28,30 @@ class OrderedExchange final : public GradientExchange {
         sum_{sum_memory_.bytes().data(), parts.layout.gradient_size, parts.layout.dtype},
         peers_(parts.communicator.make_peers()),
         node_(*peers_, map.own()),
-        sum_measures_(make_tree(node_)) {
-    if (map.local < map.lanes()) owned_.push_back(slice_of({0, sum_.size}, map.local, map.lanes()));
+        sum_measures_(comm::make_tree(node_)) {
+    if (map.local < map.lanes())
+      owned_.push_back(comm::slice_of({0, sum_.size}, map.local, map.lanes()));
     if (!owned_.empty() && owned_[0].size() == 0) owned_.clear();
-    for (const Range& own : owned_) gradient_parts_ = parts_of(layout_, own);
+    for (const Range& own : owned_) gradient_parts_ = compute::parts_of(layout_, own);
     for (const auto& ranks : map.ranks) {
       auto& leaves = received_.emplace_back();
       const std::size_t count = owned_.empty() || ranks == map.own() ? 0 : leaves_of(ranks);
       for (std::size_t i = 0; i < count; ++i) {
-        leaves.emplace_back(sum_memory_.bytes().size(), Touched::sparsely);
+        leaves.emplace_back(sum_memory_.bytes().size(), system::Touched::sparsely);
       }
     }
   }
 
-  Arenas arenas() const override { return {blocks_->weights->arena(), sum_}; }
-  Arenas lane_arenas(int lane) const override {
+  compute::Arenas arenas() const override { return {blocks_->weights->arena(), sum_}; }
+  compute::Arenas lane_arenas(int lane) const override {
     return {blocks_->weights->arena(), blocks_->gradients->mine(lane)};
   }
   std::span<const Range> owned() const override { return owned_; }
 
-  Accumulate begin(int k, bool) override {
+  compute::Accumulate begin(int k, bool) override {
     if (k == 0) clear();
     complete_ = false;
-    return Accumulate::overwrite;  // every leaf's gradient is added on its own
+    return compute::Accumulate::overwrite;  // every leaf's gradient is added on its own
   }
 
   void ready(std::size_t n) override {
@@ -61,7 +62,7 @@ class OrderedExchange final : public GradientExchange {
   ExchangeTimes finish(std::span<const Measure> measures,
                        const std::function<void(Range)>& update) override {
     ExchangeTimes times = std::exchange(round_times_, {});
-    Stopwatch watch;
+    system::Stopwatch watch;
     communicator_.barrier();
     times.straggler_wait += watch.lap();
     for (const Measure& measure : measures) sum_measures_->sum(Array::of(measure()));
@@ -108,7 +109,7 @@ class OrderedExchange final : public GradientExchange {
 
   /// sum = sum + leaf + leaf + ..., in the order of ranks and lanes, which is that of images.
   void add_round() {
-    Stopwatch watch;
+    system::Stopwatch watch;
     communicator_.barrier();  // of all nodes: a late one is no slow network
     communicator_.node_barrier().wait();
     round_times_.straggler_wait += watch.lap();
@@ -119,7 +120,7 @@ class OrderedExchange final : public GradientExchange {
   }
 
   void add_leaves(const std::vector<Array>& leaves) const {
-    for (const GradientPart& part : gradient_parts_) {
+    for (const compute::GradientPart& part : gradient_parts_) {
       const Array sum = sum_.slice(part.range.begin, part.range.end);
       std::vector<Array> terms;
       if (part.factored) {
@@ -164,7 +165,7 @@ class OrderedExchange final : public GradientExchange {
   std::vector<Array> swap_leaves(int to, int from, const std::vector<Array>& mine) {
     const std::vector<int> lane = map_.lane(map_.local);
     std::vector<Array> leaves;
-    for (Pages& memory : received_[static_cast<std::size_t>(from)]) {
+    for (system::Pages& memory : received_[static_cast<std::size_t>(from)]) {
       leaves.push_back({memory.bytes().data(), sum_.size, sum_.dtype});
     }
     for (std::size_t i = 0; i < std::max(leaves.size(), mine.size()); ++i) {
@@ -182,8 +183,8 @@ class OrderedExchange final : public GradientExchange {
 
   template <class F>
   void for_needed(const F& f) const {
-    for (const GradientPart& part : gradient_parts_) {
-      for (const Range& range : needed_for(part)) f(range);
+    for (const compute::GradientPart& part : gradient_parts_) {
+      for (const Range& range : compute::needed_for(part)) f(range);
     }
   }
 
@@ -195,22 +196,22 @@ class OrderedExchange final : public GradientExchange {
     return bytes;
   }
 
-  Communicator& communicator_;
-  NodeMap map_;
+  comm::Communicator& communicator_;
+  comm::NodeMap map_;
   int lanes_;
-  SumArrays sum_arrays_;
-  AddProducts add_products_;
-  ParameterLayout layout_;
+  comm::SumArrays sum_arrays_;
+  compute::AddProducts add_products_;
+  compute::ParameterLayout layout_;
   std::unique_ptr<NodeBlocks> blocks_;
-  Pages sum_memory_;  ///< only the owned slices are ever touched
+  system::Pages sum_memory_;  ///< only the owned slices are ever touched
   Array sum_;
-  std::unique_ptr<Peers> peers_;
-  PeerGroup node_;
-  std::unique_ptr<Allreduce> sum_measures_;
-  std::vector<Range> owned_;                  ///< one, or none
-  std::vector<GradientPart> gradient_parts_;  ///< of what is owned; points into layout_
+  std::unique_ptr<comm::Peers> peers_;
+  comm::PeerGroup node_;
+  std::unique_ptr<comm::Allreduce> sum_measures_;
+  std::vector<Range> owned_;                           ///< one, or none
+  std::vector<compute::GradientPart> gradient_parts_;  ///< of what is owned; points into layout_
   /// Arenas of other nodes' leaves, of which only what the slice needs is ever touched; by node.
-  std::vector<std::deque<Pages>> received_;
+  std::vector<std::deque<system::Pages>> received_;
   bool complete_ = false;  ///< the micro-batch's gradients are there and added
   ExchangeTimes round_times_;
 };
@@ -218,9 +219,9 @@ class OrderedExchange final : public GradientExchange {
 }  // namespace
 
 std::unique_ptr<GradientExchange> make_ordered_exchange(const ExchangeParts& parts,
-                                                        const NodeMap& map) {
+                                                        const comm::NodeMap& map) {
   return std::make_unique<OrderedExchange>(
       parts, map, allocate_blocks(parts.communicator, parts.layout, parts.lanes));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

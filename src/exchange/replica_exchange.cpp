@@ -7,7 +7,7 @@
 #include "exchange/exchanges.h"
 #include "system/clock.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 namespace {
 
 class ReplicaExchange final : public GradientExchange {
@@ -24,12 +24,12 @@ class ReplicaExchange final : public GradientExchange {
             [this](Range r) { sum_->sum(r, gradients_.array().slice(r.begin, r.end)); },
             parts.overlap, parts.on_thread_start) {}
 
-  Arenas arenas() const override { return {weights_.array(), gradients_.array()}; }
+  compute::Arenas arenas() const override { return {weights_.array(), gradients_.array()}; }
   std::span<const Range> owned() const override { return owned_; }
 
-  Accumulate begin(int k, bool last) override {
+  compute::Accumulate begin(int k, bool last) override {
     last_ = last;
-    return k == 0 ? Accumulate::overwrite : Accumulate::add;
+    return k == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add;
   }
 
   void ready(std::size_t n) override {
@@ -40,7 +40,7 @@ class ReplicaExchange final : public GradientExchange {
   ExchangeTimes finish(std::span<const Measure> measures,
                        const std::function<void(Range)>& update) override {
     ExchangeTimes times;
-    Stopwatch watch;
+    system::Stopwatch watch;
     communicator_.barrier();
     times.straggler_wait = watch.lap();
     buckets_.finish();
@@ -64,9 +64,9 @@ class ReplicaExchange final : public GradientExchange {
   }
 
  private:
-  Communicator& communicator_;
-  Memory& memory_;
-  OwnedArray weights_, gradients_;
+  comm::Communicator& communicator_;
+  compute::Memory& memory_;
+  compute::OwnedArray weights_, gradients_;
   std::array<Range, 1> owned_;
   bool last_ = true;
   std::unique_ptr<GradientSum> sum_;
@@ -80,4 +80,4 @@ std::unique_ptr<GradientExchange> make_replica_exchange(const ExchangeParts& par
   return std::make_unique<ReplicaExchange>(parts, std::move(sum));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

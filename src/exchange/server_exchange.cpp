@@ -5,7 +5,7 @@
 #include "system/clock.h"
 #include "system/pages.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 namespace {
 
 class ServerExchange final : public GradientExchange {
@@ -20,10 +20,10 @@ class ServerExchange final : public GradientExchange {
     if (serves()) owned_.push_back({0, parts.layout.gradient_size});
   }
 
-  Arenas arenas() const override { return arenas_; }
+  compute::Arenas arenas() const override { return arenas_; }
   std::span<const Range> owned() const override { return owned_; }
-  Accumulate begin(int k, bool) override {
-    return k == 0 ? Accumulate::overwrite : Accumulate::add;
+  compute::Accumulate begin(int k, bool) override {
+    return k == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add;
   }
   void ready(std::size_t) override {}
 
@@ -31,7 +31,7 @@ class ServerExchange final : public GradientExchange {
   ExchangeTimes finish(std::span<const Measure> measures,
                        const std::function<void(Range)>& update) override {
     ExchangeTimes times;
-    Stopwatch watch;
+    system::Stopwatch watch;
     communicator_.barrier();
     times.straggler_wait = watch.lap();
     collect();
@@ -69,12 +69,12 @@ class ServerExchange final : public GradientExchange {
     for (int rank = 1; rank < peers_->size(); ++rank) peers_->send(rank, learnt.bytes());
   }
 
-  Communicator& communicator_;
-  std::unique_ptr<Peers> peers_;
-  Pages weights_, gradients_;
-  Arenas arenas_;
+  comm::Communicator& communicator_;
+  std::unique_ptr<comm::Peers> peers_;
+  system::Pages weights_, gradients_;
+  compute::Arenas arenas_;
   std::vector<Range> owned_;
-  Segments segments_;
+  comm::Segments segments_;
 };
 
 }  // namespace
@@ -83,4 +83,4 @@ std::unique_ptr<GradientExchange> make_server_exchange(const ExchangeParts& part
   return std::make_unique<ServerExchange>(parts);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

@@ -4,7 +4,7 @@
 
 #include "system/clock.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 
 namespace {
 
@@ -12,7 +12,8 @@ constexpr std::size_t kLine = 64;  // bytes from one rank's number to the next
 
 }  // namespace
 
-SharedLayer::SharedLayer(NodeMemory& memory, NodeBarrier& barrier, const Size& size, DType dtype)
+SharedLayer::SharedLayer(comm::NodeMemory& memory, comm::NodeBarrier& barrier, const Size& size,
+                         DType dtype)
     : barrier_(barrier),
       local_rank_(memory.local_rank()),
       local_size_(memory.local_size()),
@@ -24,7 +25,7 @@ SharedLayer::SharedLayer(NodeMemory& memory, NodeBarrier& barrier, const Size& s
   capacity_ = images_;
   sources_ = memory.allocate(capacity_ * in_ * size_of(dtype));
   diff_ = memory.allocate(capacity_ * out_ * size_of(dtype));
-  partial_sums_ = std::make_unique<NodeArrays>(memory, capacity_ * out_, dtype);
+  partial_sums_ = std::make_unique<comm::NodeArrays>(memory, capacity_ * out_, dtype);
 }
 
 std::uint64_t& SharedLayer::count(int rank) const {
@@ -44,7 +45,7 @@ void SharedLayer::begin(std::size_t images) {
 }
 
 void SharedLayer::wait() {
-  const Stopwatch watch;
+  const system::Stopwatch watch;
   barrier_.wait();
   waited_ += watch.seconds();
 }
@@ -54,4 +55,4 @@ std::size_t SharedLayer::bytes() const {
   return all / static_cast<std::size_t>(local_size_) + partial_sums_->own_bytes();
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

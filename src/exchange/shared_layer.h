@@ -9,7 +9,7 @@
 #include "comm/node_arrays.h"
 #include "core/array.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 
 /// Where the ranks of a node meet to compute one sharded dense layer: each has some rows of the
 /// kernel (compute/parameters.h: shard_of) and works on these inputs of all images.
@@ -30,7 +30,7 @@ class SharedLayer {
     std::size_t images;   ///< the most that this rank has at once
   };
   /// Collective over the node; Error(internal) on all of its ranks where there is no room.
-  SharedLayer(NodeMemory&, NodeBarrier&, const Size&, DType);
+  SharedLayer(comm::NodeMemory&, comm::NodeBarrier&, const Size&, DType);
 
   /// A new round with this many images of this rank.
   void begin(std::size_t images);
@@ -53,22 +53,22 @@ class SharedLayer {
 
  private:
   std::size_t count_images(std::size_t most);
-  Array matrix(const SharedBlock& block, std::size_t columns) const {
+  Array matrix(const system::SharedBlock& block, std::size_t columns) const {
     return {block.bytes().data(), capacity_ * columns, dtype_};
   }
   std::uint64_t& count(int rank) const;
 
-  NodeBarrier& barrier_;
+  comm::NodeBarrier& barrier_;
   int local_rank_, local_size_;
   std::size_t in_, out_;
   DType dtype_;
-  std::unique_ptr<SharedBlock> counts_;
+  std::unique_ptr<system::SharedBlock> counts_;
   std::size_t capacity_;  ///< images that all ranks of the node have at most
-  std::unique_ptr<SharedBlock> sources_, diff_;
-  std::unique_ptr<NodeArrays> partial_sums_;
+  std::unique_ptr<system::SharedBlock> sources_, diff_;
+  std::unique_ptr<comm::NodeArrays> partial_sums_;
   std::size_t images_ = 0;
   Range rows_;
   double waited_ = 0;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

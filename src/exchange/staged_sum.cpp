@@ -2,13 +2,16 @@
 
 #include <utility>
 
-namespace cputrain {
+namespace cputrain::exchange {
 namespace {
 
 class StagedSum final : public GradientSum {
  public:
-  StagedSum(Memory& memory, std::size_t most, DType dtype, std::unique_ptr<GradientSum> on_host)
-      : memory_(memory), buffer_(host_memory(), most, dtype), on_host_(std::move(on_host)) {}
+  StagedSum(compute::Memory& memory, std::size_t most, DType dtype,
+            std::unique_ptr<GradientSum> on_host)
+      : memory_(memory),
+        buffer_(compute::host_memory(), most, dtype),
+        on_host_(std::move(on_host)) {}
 
   void sum(Range range, const Array& gradients) override {
     const Array staged = buffer_.array().slice(0, gradients.size);
@@ -21,16 +24,16 @@ class StagedSum final : public GradientSum {
   std::string name() const override { return on_host_->name(); }
 
  private:
-  Memory& memory_;
-  OwnedArray buffer_;  ///< of the host
+  compute::Memory& memory_;
+  compute::OwnedArray buffer_;  ///< of the host
   std::unique_ptr<GradientSum> on_host_;
 };
 
 }  // namespace
 
-std::unique_ptr<GradientSum> make_staged_sum(Memory& memory, std::size_t most, DType dtype,
+std::unique_ptr<GradientSum> make_staged_sum(compute::Memory& memory, std::size_t most, DType dtype,
                                              std::unique_ptr<GradientSum> on_host) {
   return std::make_unique<StagedSum>(memory, most, dtype, std::move(on_host));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::job {
 namespace {
 
 /// Why an epoch may have no step at all, and what to do.
@@ -19,13 +19,13 @@ std::string no_step_reason(const TrainingSpec& spec) {
 
 }  // namespace
 
-void check_steps(const TrainingSpec& spec, const BatchPlan& plan) {
+void check_steps(const TrainingSpec& spec, const data::BatchPlan& plan) {
   std::vector<int> epochs{0};
-  for (const BatchGrowth& growth : spec.plan.growth) {
+  for (const data::BatchGrowth& growth : spec.plan.growth) {
     if (spec.flags.steps || growth.epochs < spec.epochs) epochs.push_back(growth.epochs);
   }
   for (const int epoch : epochs) {
-    const BatchPlan of_epoch = plan.in_epoch(epoch);
+    const data::BatchPlan of_epoch = plan.in_epoch(epoch);
     if (of_epoch.steps() > 0) continue;
     fail(
         ExitCode::usage,
@@ -48,24 +48,26 @@ BatchPlans cut_batches(const Session& session, const TrainingPlan& plan, std::si
   const int rank = session.communicator->rank(), ranks = session.communicator->size();
   const int at_once = plan.micro_batch;
   const std::size_t evaluated = static_cast<std::size_t>(at_once) * static_cast<std::size_t>(ranks);
-  BatchPlans batches{BatchPlan(train_images, plan.spec.batch, at_once, rank, ranks, plan.spec.plan),
-                     BatchPlan(validation_images, evaluated, at_once, rank, ranks)};
+  BatchPlans batches{
+      data::BatchPlan(train_images, plan.spec.batch, at_once, rank, ranks, plan.spec.plan),
+      data::BatchPlan(validation_images, evaluated, at_once, rank, ranks)};
   check_steps(plan.spec, batches.train);
   return batches;
 }
 
-std::uint64_t all_steps(const BatchPlan& plan, int epochs, std::optional<std::uint64_t> steps) {
+std::uint64_t all_steps(const data::BatchPlan& plan, int epochs,
+                        std::optional<std::uint64_t> steps) {
   if (steps) return *steps;
   std::uint64_t count = 0;
   for (int epoch = 0; epoch < epochs; ++epoch) count += plan.in_epoch(epoch).steps();
   return count;
 }
 
-std::vector<std::size_t> images_by_rank(const BatchPlan& plan) {
+std::vector<std::size_t> images_by_rank(const data::BatchPlan& plan) {
   std::vector<std::size_t> images;
   for (int rank = 0; rank < plan.ranks(); ++rank) {
-    const BatchPlan of_rank(plan.samples(), plan.global_batch(), plan.micro_batch(), rank,
-                            plan.ranks(), plan.options());
+    const data::BatchPlan of_rank(plan.samples(), plan.global_batch(), plan.micro_batch(), rank,
+                                  plan.ranks(), plan.options());
     std::size_t count = 0;
     for (int k = 0; k < of_rank.micro_batches(0); ++k) count += of_rank.piece(0, k).size();
     images.push_back(count);
@@ -73,4 +75,4 @@ std::vector<std::size_t> images_by_rank(const BatchPlan& plan) {
   return images;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -7,11 +7,11 @@
 
 #include "job/training_plan.h"
 
-namespace cputrain {
+namespace cputrain::job {
 
 /// How both parts of the data are cut into steps, for this rank.
 struct BatchPlans {
-  BatchPlan train, validation;
+  data::BatchPlan train, validation;
 
   /// Numbers of images that are computed at once in either, each once, ascending.
   std::vector<int> sizes() const;
@@ -19,7 +19,7 @@ struct BatchPlans {
 
 /// Error(usage) where no step would be left: --drop-last with a batch larger than the data, or a
 /// generator that stops before its first batch.
-void check_steps(const TrainingSpec&, const BatchPlan&);
+void check_steps(const TrainingSpec&, const data::BatchPlan&);
 
 /// Validation runs as many images at once on every rank as training does. Error(usage) as
 /// check_steps() says.
@@ -27,9 +27,9 @@ BatchPlans cut_batches(const Session&, const TrainingPlan&, std::size_t train_im
                        std::size_t validation_images);
 
 /// Steps of a whole training: `steps` of them, else those of its epochs, which may grow.
-std::uint64_t all_steps(const BatchPlan&, int epochs, std::optional<std::uint64_t> steps);
+std::uint64_t all_steps(const data::BatchPlan&, int epochs, std::optional<std::uint64_t> steps);
 
 /// Images of every rank in the first step, whatever the sharding.
-std::vector<std::size_t> images_by_rank(const BatchPlan&);
+std::vector<std::size_t> images_by_rank(const data::BatchPlan&);
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -10,7 +10,7 @@
 #include "data/data_spec.h"
 #include "data/relabelled.h"
 
-namespace cputrain {
+namespace cputrain::job {
 namespace {
 
 using Samples = std::vector<std::uint32_t>;
@@ -19,22 +19,22 @@ bool was_given(const TrainingFlags& flags, const char* flag) {
   return std::ranges::any_of(flags.given, [&](const auto& given) { return given.first == flag; });
 }
 
-bool is_same(const DataSource& source, const ModelDescription& model) {
+bool is_same(const data::DataSource& source, const train::ModelDescription& model) {
   return model.data && source.dataset->fingerprint() == model.data->fingerprint;
 }
 
 /// Opens without limits, divided as in training where nothing else is asked for.
-DataSource open_divided(const Services& services, const TrainingFlags& flags,
-                        const ModelDescription& model, DataRequest& request) {
+data::DataSource open_divided(const Services& services, const TrainingFlags& flags,
+                              const train::ModelDescription& model, data::DataRequest& request) {
   request = flags.data_request(flags.seed.value_or(model.seed));
   request.validation_split = flags.validation_split.value_or(model.validation_split);
   request.limit_train = request.limit_validation = {};
   request.to_evaluate = true;
   const bool asked = was_given(flags, "expand");
   if (!asked && model.data) request.expand = model.data->expand;
-  DataSource source = services.data.open(request);
-  if (asked || request.expand == Expand::none || is_same(source, model)) return source;
-  request.expand = Expand::none;  // as it lies there: this is other data
+  data::DataSource source = services.data.open(request);
+  if (asked || request.expand == data::Expand::none || is_same(source, model)) return source;
+  request.expand = data::Expand::none;  // as it lies there: this is other data
   return services.data.open(request);
 }
 
@@ -46,14 +46,14 @@ struct Part {
   bool doubtful = false;
 };
 
-Part all_of(const DataSource& source, std::string why, bool doubtful = false) {
+Part all_of(const data::DataSource& source, std::string why, bool doubtful = false) {
   Samples all;
   std::ranges::merge(source.train, source.validation, std::back_inserter(all));
   return {std::move(all), "all", "", std::move(why), doubtful};
 }
 
 /// All of it where there is no such part.
-Part validation_of(const DataSource& source, std::string why, bool doubtful = false) {
+Part validation_of(const data::DataSource& source, std::string why, bool doubtful = false) {
   if (source.validation.empty()) return all_of(source, std::move(why), doubtful);
   return {source.validation, "validation", source.validation_name, std::move(why), doubtful};
 }
@@ -66,13 +66,13 @@ struct Doubt {
 };
 
 /// Whether the validation part is that of the training.
-bool is_as_in_training(const ModelDescription& model, const DataRequest& request) {
+bool is_as_in_training(const train::ModelDescription& model, const data::DataRequest& request) {
   return request.validation_split == model.validation_split && model.validation_split > 0 &&
          request.seed == model.seed;
 }
 
-Doubt doubt_of(const DataSource& source, const ModelDescription& model,
-               const DataRequest& request) {
+Doubt doubt_of(const data::DataSource& source, const train::ModelDescription& model,
+               const data::DataRequest& request) {
   if (!model.data) {
     return {"what training saw is not known, the weights are of an earlier version"};
   }
@@ -93,8 +93,8 @@ Doubt doubt_of(const DataSource& source, const ModelDescription& model,
 }
 
 /// Of data that has neither a test nor a validation part of its own, or is to be divided anew.
-Part divided(const DataSource& source, const ModelDescription& model, const DataRequest& request,
-             bool asked) {
+Part divided(const data::DataSource& source, const train::ModelDescription& model,
+             const data::DataRequest& request, bool asked) {
   const Doubt doubt = doubt_of(source, model, request);
   const bool doubtful = !doubt.words.empty();
   if (asked) {
@@ -108,8 +108,8 @@ Part divided(const DataSource& source, const ModelDescription& model, const Data
   return all_of(source, "training saw other data");
 }
 
-Part choose_part(const DataSource& source, const TrainingFlags& flags,
-                 const ModelDescription& model, const DataRequest& request) {
+Part choose_part(const data::DataSource& source, const TrainingFlags& flags,
+                 const train::ModelDescription& model, const data::DataRequest& request) {
   const bool asked = flags.validation_split || flags.seed;
   if (!source.test.empty() && !flags.validation_split) {
     return {source.test, "test", source.test_name};
@@ -123,9 +123,9 @@ Part choose_part(const DataSource& source, const TrainingFlags& flags,
 }  // namespace
 
 EvaluationPart open_to_evaluate(const TrainingFlags& flags, const Services& services,
-                                const ModelDescription& model) {
-  DataRequest request;
-  DataSource source = open_divided(services, flags, model, request);
+                                const train::ModelDescription& model) {
+  data::DataRequest request;
+  data::DataSource source = open_divided(services, flags, model, request);
   Part part = choose_part(source, flags, model, request);
   if (flags.limit_val) {
     part.samples = services.data.limited(*source.dataset, part.samples, *flags.limit_val, request);
@@ -133,7 +133,7 @@ EvaluationPart open_to_evaluate(const TrainingFlags& flags, const Services& serv
   source.validation = std::move(part.samples);
   source.train.clear();
   source.test.clear();
-  source.dataset = with_classes(std::move(source.dataset), model.classes);
+  source.dataset = data::with_classes(std::move(source.dataset), model.classes);
   const bool both = !part.whose.empty() && !part.why.empty();
   return {std::move(source), std::move(part.name), part.whose + (both ? ": " : "") + part.why,
           part.doubtful};
@@ -141,7 +141,7 @@ EvaluationPart open_to_evaluate(const TrainingFlags& flags, const Services& serv
 
 std::uint64_t place_of_data(const std::string& spec) {
   std::vector<std::string> places;
-  for (const std::string& path : parse_data_spec(spec).parts) {
+  for (const std::string& path : data::parse_data_spec(spec).parts) {
     std::error_code error;
     places.push_back(std::filesystem::canonical(path, error).string());
     if (error) return 0;
@@ -149,4 +149,4 @@ std::uint64_t place_of_data(const std::string& spec) {
   return places.empty() ? 0 : Fnv1a().add(join(places, ",")).value();
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -8,13 +8,14 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::job {
 namespace {
 
 std::string bytes_text_of(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
 /// Where arenas lie in a backend's own memory: each rank has both.
-void check_arenas_elsewhere(const std::vector<NodeRoom>& rooms, const ParameterLayout& layout) {
+void check_arenas_elsewhere(const std::vector<NodeRoom>& rooms,
+                            const compute::ParameterLayout& layout) {
   const std::size_t least = (layout.arena_size + layout.gradient_size) * size_of(layout.dtype);
   for (const NodeRoom& room : rooms) {
     if (!room.backend_available || least <= *room.backend_available) continue;
@@ -26,14 +27,14 @@ void check_arenas_elsewhere(const std::vector<NodeRoom>& rooms, const ParameterL
 }
 
 /// Weights once a node and gradients once a rank, but for other ranks' shards.
-void check_arenas_here(const std::vector<NodeRoom>& rooms, const ParameterLayout& layout,
+void check_arenas_here(const std::vector<NodeRoom>& rooms, const compute::ParameterLayout& layout,
                        int lanes) {
   const std::size_t size = size_of(layout.dtype);
   for (const NodeRoom& room : rooms) {
     std::size_t elements = layout.arena_size;
     const auto ranks = static_cast<int>(room.ranks.size());
     for (int local = 0; local < ranks; ++local) {
-      for (const Range& range : used_gradients(layout, local, ranks)) {
+      for (const Range& range : compute::used_gradients(layout, local, ranks)) {
         elements += range.size() * static_cast<std::size_t>(lanes);
       }
     }
@@ -52,15 +53,16 @@ void check_arenas_here(const std::vector<NodeRoom>& rooms, const ParameterLayout
 /// backend has no room to try.
 std::optional<std::size_t> workspace_with(const Session& session, const TrainingPlan& plan,
                                           int images) {
-  OwnedArray weights, gradients;
-  const auto arenas = [&](const ParameterLayout& layout) {
-    weights = OwnedArray(session.backend->memory(), layout.arena_size, layout.dtype);
-    gradients = OwnedArray(session.backend->memory(), layout.gradient_size, layout.dtype);
-    return Arenas{weights.array(), gradients.array()};
+  compute::OwnedArray weights, gradients;
+  const auto arenas = [&](const compute::ParameterLayout& layout) {
+    weights = compute::OwnedArray(session.backend->memory(), layout.arena_size, layout.dtype);
+    gradients = compute::OwnedArray(session.backend->memory(), layout.gradient_size, layout.dtype);
+    return compute::Arenas{weights.array(), gradients.array()};
   };
-  Communicator* synchronise = plan.spec.flags.sync_bn ? session.communicator.get() : nullptr;
+  comm::Communicator* synchronise = plan.spec.flags.sync_bn ? session.communicator.get() : nullptr;
   try {
-    return session.backend->compile(plan.graph, {Phase::train, {images}, synchronise}, arenas)
+    return session.backend
+        ->compile(plan.graph, {compute::Phase::train, {images}, synchronise}, arenas)
         ->workspace_bytes();
   } catch (const Error& error) {
     if (error.code() != ExitCode::internal) throw;
@@ -99,8 +101,8 @@ int images_that_fit(const Session& session, const TrainingPlan& plan,
   const auto room = activation_room(compiled.memory, node);
   if (!room) return 0;
   // With --reproducible each thread computes a leaf of its own.
-  const Leaves whole{.images = std::ranges::max(compiled.sizes), .lanes = 1};
-  const Leaves leaves = plan.leaves.value_or(whole);
+  const compute::Leaves whole{.images = std::ranges::max(compiled.sizes), .lanes = 1};
+  const compute::Leaves leaves = plan.leaves.value_or(whole);
   const bool of_host = session.backend->memory().is_host();
   return largest_fitting(leaves.images, [&](int images) {
     const auto workspace = workspace_with(session, plan, images);
@@ -158,7 +160,7 @@ std::string refusal_elsewhere(const TrainingMemory& memory, const NodeRoom& room
 }  // namespace
 
 void check_arenas(const Session& session, const TrainingPlan& plan,
-                  const std::vector<NodeRoom>& rooms, const ParameterLayout& layout) {
+                  const std::vector<NodeRoom>& rooms, const compute::ParameterLayout& layout) {
   if (session.backend->memory().is_host()) {
     check_arenas_here(rooms, layout, plan.lanes());
   } else {
@@ -182,4 +184,4 @@ void check_fits(const Session& session, const TrainingPlan& plan,
   fail(ExitCode::usage, session.communicator->gather(text).front());
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -7,10 +7,10 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::job {
 namespace {
 
-using Scheme = AllreduceChoice::Scheme;
+using Scheme = comm::AllreduceChoice::Scheme;
 
 bool forced(const TrainingFlags& flags) { return flags.shard_dense.value_or(false); }
 
@@ -23,13 +23,13 @@ std::string obstacle(const TrainingFlags& flags) {
     return fmt::format(
         "--allreduce {} (gradients must lie in the node's shared memory: auto, shm, "
         "hierarchical)",
-        to_text(flags.allreduce));
+        comm::to_text(flags.allreduce));
   }
-  if (flags.compress != Compression{} && scheme == Scheme::automatic) {
+  if (flags.compress != exchange::Compression{} && scheme == Scheme::automatic) {
     return fmt::format(
         "--compress {} (within one node it needs a replica on every rank; on several, say "
         "--allreduce hierarchical)",
-        to_text(flags.compress));
+        exchange::to_text(flags.compress));
   }
   return "";
 }
@@ -38,13 +38,13 @@ std::string obstacle(const TrainingFlags& flags) {
   fail(ExitCode::usage, fmt::format("--shard-dense with {}; leave one of them out", why));
 }
 
-std::size_t kernel_size(const Graph::Node& node) { return node.parameters.front().size(); }
+std::size_t kernel_size(const model::Graph::Node& node) { return node.parameters.front().size(); }
 
 /// Dense layers that learn.
-std::vector<const Graph::Node*> candidates(const Graph& graph) {
-  std::vector<const Graph::Node*> nodes;
-  for (const Graph::Node& node : graph.nodes()) {
-    if (std::holds_alternative<Dense>(node.layer) && !node.frozen) nodes.push_back(&node);
+std::vector<const model::Graph::Node*> candidates(const model::Graph& graph) {
+  std::vector<const model::Graph::Node*> nodes;
+  for (const model::Graph::Node& node : graph.nodes()) {
+    if (std::holds_alternative<model::Dense>(node.layer) && !node.frozen) nodes.push_back(&node);
   }
   return nodes;
 }
@@ -64,14 +64,14 @@ void check_shard_dense(const TrainingFlags& flags) {
   if (forced(flags) && !why.empty()) refuse(why);
 }
 
-std::vector<std::string> layers_to_shard(const TrainingSpec& spec, const Graph& graph,
+std::vector<std::string> layers_to_shard(const TrainingSpec& spec, const model::Graph& graph,
                                          const Session& session, int usual_images) {
   if (!spec.flags.shard_dense.value_or(true) || !obstacle(spec.flags).empty()) return {};
   if (!session.backend->memory().is_host()) {
     if (!forced(spec.flags)) return {};
     refuse("a backend whose arrays do not lie in the host's memory, where ranks could share them");
   }
-  const NodeMap& map = session.nodes;
+  const comm::NodeMap& map = session.nodes;
   const auto nodes = candidates(graph);
   if (nodes.empty() && forced(spec.flags)) refuse("a model in which no dense layer learns");
   if (!map.even() && forced(spec.flags)) refuse("nodes that have different numbers of ranks");
@@ -79,23 +79,24 @@ std::vector<std::string> layers_to_shard(const TrainingSpec& spec, const Graph& 
   const std::size_t images =
       static_cast<std::size_t>(usual_images) * static_cast<std::size_t>(map.local_size());
   std::vector<std::string> names;
-  for (const Graph::Node* node : nodes) {
+  for (const model::Graph::Node* node : nodes) {
     const auto out = static_cast<std::size_t>(node->dst.channels);
     if (sharding_pays(kernel_size(*node) / out, out, map.local_size(), images)) {
       names.push_back(node->name);
     }
   }
   if (names.empty() && forced(spec.flags)) {
-    names.push_back((*std::ranges::max_element(nodes, {}, [](const Graph::Node* node) {
+    names.push_back((*std::ranges::max_element(nodes, {}, [](const model::Graph::Node* node) {
                       return kernel_size(*node);
                     }))->name);
   }
   return names;
 }
 
-std::string sharding_line(const Graph& graph, const std::vector<std::string>& layers, int ranks) {
+std::string sharding_line(const model::Graph& graph, const std::vector<std::string>& layers,
+                          int ranks) {
   std::vector<std::string> texts;
-  for (const Graph::Node& node : graph.nodes()) {
+  for (const model::Graph::Node& node : graph.nodes()) {
     if (std::ranges::find(layers, node.name) == layers.end()) continue;
     const auto bytes = static_cast<double>(kernel_size(node) * sizeof(float));
     texts.push_back(fmt::format("{} ({})", node.name, bytes_text(bytes)));
@@ -106,4 +107,4 @@ std::string sharding_line(const Graph& graph, const std::vector<std::string>& la
       join(texts, ", "), ranks);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -8,7 +8,7 @@
 #include "model/graph.h"
 
 /// Which dense layers the ranks of a node compute together (model/rewrite.h: with_sharded_dense).
-namespace cputrain {
+namespace cputrain::job {
 
 /// Whether fewer numbers move between memory and cores in one round of a dense layer with `in` x
 /// `out` weights on a node whose `ranks` have `images` images at once:
@@ -30,10 +30,10 @@ void check_shard_dense(const TrainingFlags&);
 /// if it pays for none. None where nodes have one rank, or gradients go another way than slices
 /// over shared memory. `usual_images` are those that a rank has at once in a step. Error(usage) on
 /// all ranks alike where --shard-dense cannot be.
-std::vector<std::string> layers_to_shard(const TrainingSpec&, const Graph&, const Session&,
+std::vector<std::string> layers_to_shard(const TrainingSpec&, const model::Graph&, const Session&,
                                          int usual_images);
 
 /// What a person should know about them.
-std::string sharding_line(const Graph&, const std::vector<std::string>& layers, int ranks);
+std::string sharding_line(const model::Graph&, const std::vector<std::string>& layers, int ranks);
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -9,26 +9,26 @@
 #include "data/class_names.h"
 #include "job/evaluation_part.h"
 
-namespace cputrain {
+namespace cputrain::job {
 namespace {
 
 /// Classes of --weights beside those of the data.
 struct KnownClasses {
   std::vector<std::string> file;
-  ClassMatch match;
-  ClassRows rows;
+  train::ClassMatch match;
+  train::ClassRows rows;
   bool by_place = false;  ///< names differ, and outputs cannot be moved
 };
 
 /// Of `classes`, the first `named` have names of their own.
-KnownClasses known_classes(const TrainingSpec& spec, const safetensors::File& file,
-                           const ClassOutputs& outputs, const std::vector<std::string>& classes,
-                           std::size_t named) {
-  KnownClasses known{classes_of_weights(file), {}, {}};
+KnownClasses known_classes(const TrainingSpec& spec, const model::safetensors::File& file,
+                           const model::ClassOutputs& outputs,
+                           const std::vector<std::string>& classes, std::size_t named) {
+  KnownClasses known{train::classes_of_weights(file), {}, {}};
   if (known.file.empty()) return known;
-  known.match = match_classes(classes, known.file, named);
+  known.match = train::match_classes(classes, known.file, named);
   const bool moves = known.match.moves();
-  ClassRows rows{outputs, known.match.source, known.file.size()};
+  train::ClassRows rows{outputs, known.match.source, known.file.size()};
   const auto& needed = rows.outputs.count == 1 ? rows.outputs.negated : rows.outputs.arrays;
   if (classes.size() == known.file.size()) {
     known.by_place = moves && needed.empty();
@@ -79,9 +79,9 @@ void say_classes(const Session& session, const TrainingSpec& spec, const KnownCl
 }
 
 /// What --partial took and what it left.
-void say_fitting(const Session& session, const TrainingSpec& spec, const LoadedWeights& loaded,
-                 const ClassMatch& classes) {
-  const WeightMatch& match = loaded.match;
+void say_fitting(const Session& session, const TrainingSpec& spec,
+                 const train::LoadedWeights& loaded, const train::ClassMatch& classes) {
+  const train::WeightMatch& match = loaded.match;
   const std::size_t wanted = match.fitting.size() + loaded.by_class.size() + match.missing.size() +
                              match.other_shape.size() + match.other_columns.size();
   std::string text = fmt::format("Weights: {} of {} parameter arrays are those of {}",
@@ -90,35 +90,37 @@ void say_fitting(const Session& session, const TrainingSpec& spec, const LoadedW
     text += fmt::format("; of {} the outputs of {} classes that both know",
                         first_few(loaded.by_class), classes.by_name);
   }
-  say(session, text + (match.whole() ? "" : "; left: " + misfit_text(match)));
+  say(session, text + (match.whole() ? "" : "; left: " + train::misfit_text(match)));
 }
 
 /// A training that goes on from the weights of another one gets the bits of both in one go from the
 /// same kernels only.
 void warn_of_other_kernels(const Session& session, const TrainingSpec& spec,
-                           const safetensors::File& file) {
-  const std::string then = kernels_of(file), now = session.backend->kernels();
+                           const model::safetensors::File& file) {
+  const std::string then = train::kernels_of(file), now = session.backend->kernels();
   if (!spec.flags.reproducible || then.empty() || then == now) return;
   warn(session, fmt::format("--weights {} come from a reproducible training with other "
                             "kernels ({}; here: {}): the bits are not those of one training",
                             spec.flags.weights, printable(then), now));
 }
 
-void load_start(const Session& session, const TrainingPlan& plan, const DataSource& source,
-                const CompiledTraining& compiled, const safetensors::File& file) {
+void load_start(const Session& session, const TrainingPlan& plan, const data::DataSource& source,
+                const CompiledTraining& compiled, const model::safetensors::File& file) {
   const TrainingSpec& spec = plan.spec;
-  const Program& program = *compiled.program;
-  const ClassOutputs outputs = class_outputs(plan.graph);
+  const compute::Program& program = *compiled.program;
+  const model::ClassOutputs outputs = model::class_outputs(plan.graph);
   const std::vector<std::string> classes = class_names(source, plan.classes);
   const KnownClasses known =
       known_classes(spec, file, outputs, classes, source.dataset->classes().size());
-  const auto load = spec.flags.partial ? load_fitting_weights : load_weights;
-  const LoadedWeights loaded = load(file, program, compiled.exchange->arenas().weights, known.rows);
+  const auto load = spec.flags.partial ? train::load_fitting_weights : train::load_weights;
+  const train::LoadedWeights loaded =
+      load(file, program, compiled.exchange->arenas().weights, known.rows);
   const auto& parameters = program.layout().parameters;
   if (!loaded.no_numbers.empty()) {
-    fail(ExitCode::data, no_numbers_text(spec.flags.weights, loaded.no_numbers, parameters.size()) +
-                             " (no training can go on from them); use those of a training whose "
-                             "loss was a number");
+    fail(ExitCode::data,
+         train::no_numbers_text(spec.flags.weights, loaded.no_numbers, parameters.size()) +
+             " (no training can go on from them); use those of a training whose "
+             "loss was a number");
   }
   if (spec.flags.partial) say_fitting(session, spec, loaded, known.match);
   const bool outputs_loaded = std::ranges::any_of(loaded.match.fitting, [&](std::size_t p) {
@@ -131,13 +133,14 @@ void load_start(const Session& session, const TrainingPlan& plan, const DataSour
 /// What the weights of a training on this data will say about it: earlier trainings, whose weights
 /// it begins with, included. Warns where one of them learnt from images that are for validation
 /// now.
-TrainingData training_data(const Session& session, const TrainingSpec& spec,
-                           const DataSource& source, const safetensors::File* start) {
+train::TrainingData training_data(const Session& session, const TrainingSpec& spec,
+                                  const data::DataSource& source,
+                                  const model::safetensors::File* start) {
   constexpr std::size_t kMostEarlier = 100;
-  TrainingData data{source.dataset->fingerprint(), spec.flags.expand,
-                    place_of_data(spec.flags.data)};
+  train::TrainingData data{source.dataset->fingerprint(), spec.flags.expand,
+                           place_of_data(spec.flags.data)};
   if (start == nullptr) return data;
-  const auto past = past_training(*start);
+  const auto past = train::past_training(*start);
   if (!past) return data;
   data.earlier = past->data.earlier;
   if (past->data.fingerprint != data.fingerprint) data.earlier.push_back(past->data.fingerprint);
@@ -161,32 +164,34 @@ TrainingData training_data(const Session& session, const TrainingSpec& spec,
 
 }  // namespace
 
-std::vector<std::string> class_names(const DataSource& source, int classes) {
+std::vector<std::string> class_names(const data::DataSource& source, int classes) {
   std::vector<std::string> names = source.dataset->classes();
   for (int label = static_cast<int>(names.size()); label < classes; ++label) {
-    names.push_back(name_of_nameless(names, static_cast<std::size_t>(label)));
+    names.push_back(data::name_of_nameless(names, static_cast<std::size_t>(label)));
   }
   return names;
 }
 
-TrainingData start_weights(const Session& session, const TrainingPlan& plan,
-                           const DataSource& source, const CompiledTraining& compiled) {
+train::TrainingData start_weights(const Session& session, const TrainingPlan& plan,
+                                  const data::DataSource& source,
+                                  const CompiledTraining& compiled) {
   const TrainingSpec& spec = plan.spec;
   const Array weights = compiled.exchange->arenas().weights;
-  const Program& program = *compiled.program;
-  check_agreement(session, "how their weights lie in memory (processors of different kinds?)",
-                  fmt::format("{:016x}", layout_fingerprint(program, session.backend->memory())));
+  const compute::Program& program = *compiled.program;
+  check_agreement(
+      session, "how their weights lie in memory (processors of different kinds?)",
+      fmt::format("{:016x}", compute::layout_fingerprint(program, session.backend->memory())));
   if (session.leads() && (spec.flags.weights.empty() || spec.flags.partial)) {
-    initialise_weights(plan.graph, program, spec.seed, weights);
+    train::initialise_weights(plan.graph, program, spec.seed, weights);
   }
   // Opened once: it stays the same file where its name gets another one meanwhile.
-  std::optional<safetensors::File> file;
+  std::optional<model::safetensors::File> file;
   if (session.leads() && !spec.flags.weights.empty()) file.emplace(spec.flags.weights);
   if (file) load_start(session, plan, source, compiled, *file);
   compiled.exchange->spread_weights();
   check_agreement(session, "their first weights",
-                  fmt::format("{:016x}", hash_of(session.backend->memory(), weights)));
+                  fmt::format("{:016x}", compute::hash_of(session.backend->memory(), weights)));
   return training_data(session, spec, source, file ? &*file : nullptr);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -6,10 +6,10 @@
 #include "job/training_program.h"
 #include "train/weights.h"
 
-namespace cputrain {
+namespace cputrain::job {
 
 /// Names by label: those of the data, then "class 2", ... up to --classes.
-std::vector<std::string> class_names(const DataSource&, int classes);
+std::vector<std::string> class_names(const data::DataSource&, int classes);
 
 /// Rank 0 makes the weights or loads them from --weights, the others get them from it; a hash
 /// proves that they did. What makes the outputs is put by the names of the data's classes, and a
@@ -17,7 +17,7 @@ std::vector<std::string> class_names(const DataSource&, int classes);
 /// say about its data, and that of earlier ones (known to rank 0, which saves); warns where those
 /// learnt from images that are for validation now. Error(data) for weights that cannot be used.
 /// Collective.
-TrainingData start_weights(const Session&, const TrainingPlan&, const DataSource&,
-                           const CompiledTraining&);
+train::TrainingData start_weights(const Session&, const TrainingPlan&, const data::DataSource&,
+                                  const CompiledTraining&);
 
-}  // namespace cputrain
+}  // namespace cputrain::job

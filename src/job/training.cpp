@@ -2,21 +2,21 @@
 
 #include <utility>
 
-namespace cputrain {
+namespace cputrain::job {
 
 Training::Training(const Session& session, const TrainingPlan& plan,
-                   const CompiledTraining& compiled, const BatchPlan& batch_plan,
-                   std::unique_ptr<BatchSource> batches)
+                   const CompiledTraining& compiled, const data::BatchPlan& batch_plan,
+                   std::unique_ptr<data::BatchSource> batches)
     : session_(session),
       compiled_(compiled),
       plan_(batch_plan),
       optimizer_(plan.spec.optimizer, *session.backend, *compiled.exchange,
                  compiled.program->layout()),
       learning_rate_(plan.spec.learning_rate,
-                     training_epochs(batch_plan, plan.spec.epochs, plan.spec.flags.steps)),
+                     data::training_epochs(batch_plan, plan.spec.epochs, plan.spec.flags.steps)),
       batches_(std::move(batches)) {}
 
-TrainingParts Training::parts(Timeline& timeline) {
+train::TrainingParts Training::parts(logging::Timeline& timeline) {
   return {*session_.backend,   *compiled_.program,
           *compiled_.exchange, optimizer_,
           learning_rate_,      *session_.communicator,
@@ -24,4 +24,4 @@ TrainingParts Training::parts(Timeline& timeline) {
           weights_mutex_,      timeline};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -6,29 +6,29 @@
 #include "job/training_program.h"
 #include "train/step.h"
 
-namespace cputrain {
+namespace cputrain::job {
 
 /// What trains around a compiled program, in the order in which it is made. Weights are as the
 /// exchange made them until somebody fills them (start_weights.h). Borrows everything that it is
 /// given but the batches.
 class Training {
  public:
-  Training(const Session&, const TrainingPlan&, const CompiledTraining&, const BatchPlan&,
-           std::unique_ptr<BatchSource>);
+  Training(const Session&, const TrainingPlan&, const CompiledTraining&, const data::BatchPlan&,
+           std::unique_ptr<data::BatchSource>);
 
   /// For train() and run_step().
-  TrainingParts parts(Timeline&);
+  train::TrainingParts parts(logging::Timeline&);
   /// Held while the weights change.
   std::mutex& weights_mutex() { return weights_mutex_; }
 
  private:
   const Session& session_;
   const CompiledTraining& compiled_;
-  const BatchPlan& plan_;
-  Optimizer optimizer_;
-  LearningRate learning_rate_;
-  std::unique_ptr<BatchSource> batches_;
+  const data::BatchPlan& plan_;
+  train::Optimizer optimizer_;
+  optim::LearningRate learning_rate_;
+  std::unique_ptr<data::BatchSource> batches_;
   std::mutex weights_mutex_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::job

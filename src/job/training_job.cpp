@@ -19,15 +19,15 @@
 #include "model/model_json.h"
 #include "system/process_limits.h"
 
-namespace cputrain {
+namespace cputrain::job {
 namespace {
 
 /// Everything that must be the same on all ranks before the first step.
-std::string identity(const TrainingPlan& plan, const DataSource& source) {
+std::string identity(const TrainingPlan& plan, const data::DataSource& source) {
   nlohmann::ordered_json flags = effective_flags(plan.spec);
   for (const char* own : {"threads", "io-threads", "bind", "verbose"})
     flags.erase(own);  // may differ
-  const std::uint64_t network = Fnv1a().add(json_text(to_json(plan.graph))).value();
+  const std::uint64_t network = Fnv1a().add(json_text(model::to_json(plan.graph))).value();
   return fmt::format(
       "cputrain {}, {} parameters ({:016x}), data {:016x} ({} + {} samples), {} at once, {}",
       kVersion, plan.graph.parameter_count(), network, source.dataset->fingerprint(),
@@ -36,7 +36,7 @@ std::string identity(const TrainingPlan& plan, const DataSource& source) {
 
 /// A target that is never looked at would be trained for until the last epoch. (Where no image of
 /// the validation part can be read, decoding says so, target or not.)
-void check_target(const TrainingSpec& spec, const DataSource& source) {
+void check_target(const TrainingSpec& spec, const data::DataSource& source) {
   if (!spec.flags.target_accuracy || !source.validation.empty()) return;
   fail(ExitCode::usage,
        fmt::format(
@@ -47,7 +47,7 @@ void check_target(const TrainingSpec& spec, const DataSource& source) {
            source.train.size()));
 }
 
-BatchRequest batch_request(const Session& session, const TrainingSpec& spec) {
+data::BatchRequest batch_request(const Session& session, const TrainingSpec& spec) {
   return {spec.seed, spec.shuffle, spec.augment, session.place().input_threads};
 }
 
@@ -57,26 +57,26 @@ void require_room(const Session& session, const TrainingMemory& memory) {
   constexpr std::size_t kHeap = std::size_t{64} << 20;  // of libraries, reports, messages
   const RankMemory& mine = memory.ranks[static_cast<std::size_t>(session.communicator->rank())];
   const std::size_t state = mine.elsewhere > 0 ? 0 : mine.state;
-  MemoryToCome room{.own = state + mine.batches + kHeap, .shared = 0};
+  system::MemoryToCome room{.own = state + mine.batches + kHeap, .shared = 0};
   const bool alone = session.communicator->size() == 1;
   (alone ? room.own : room.shared) += memory.shared.cache;
-  require_threads(threads_beside(session), room);
+  system::require_threads(threads_beside(session), room);
 }
 
 std::vector<std::string> hosts_of(const Session& session) {
   std::vector<std::string> hosts;
-  for (const RankPlan& plan : session.plan.ranks) hosts.push_back(plan.host);
+  for (const placement::RankPlan& plan : session.plan.ranks) hosts.push_back(plan.host);
   return hosts;
 }
 
 }  // namespace
 
 TrainingJob::TrainingJob(const Session& session, TrainingPlan plan,
-                         std::shared_ptr<const DataSource> source)
+                         std::shared_ptr<const data::DataSource> source)
     : session_(session), plan_(std::move(plan)), source_(std::move(source)) {}
 
 void TrainingJob::compile(const BatchPlans& batches, MemoryBefore before) {
-  const DataPipeline& pipeline = session_.services.data;
+  const data::DataPipeline& pipeline = session_.services.data;
   before.batches = pipeline.batch_bytes(*source_, plan_.spec.image, batches.train,
                                         batch_request(session_, plan_.spec));
   compiled_ = {};  // before the same memory is asked for once more
@@ -97,11 +97,11 @@ void TrainingJob::compile() {
 }
 
 void TrainingJob::load() {
-  load(std::make_shared<const DecodedData>(
+  load(std::make_shared<const data::DecodedData>(
       decode_images(session_, *source_, {plan_.spec.image, plan_.spec.resize}, plan_.spec.seed)));
 }
 
-void TrainingJob::load(std::shared_ptr<const DecodedData> data) {
+void TrainingJob::load(std::shared_ptr<const data::DecodedData> data) {
   data_ = std::move(data);
   batches_ = cut_batches(session_, plan_, data_->train.size(), data_->validation.size());
   // Damaged images make other shares, and so other numbers of images at once.
@@ -115,17 +115,17 @@ void TrainingJob::start() {
       session_.services.data.batches(data_->train, batches_->train,
                                      batch_request(session_, plan_.spec)));
   const TrainingSpec& spec = plan_.spec;
-  description_ = ModelDescription{spec.model->name,
-                                  class_names(*source_, plan_.classes),
-                                  plan_.graph,
-                                  spec.seed,
-                                  spec.flags.validation_split.value_or(kValidationSplit),
-                                  spec.resize,
-                                  spec.flags.reproducible ? session_.backend->kernels() : "",
-                                  start_weights(session_, plan_, *source_, compiled_)};
+  description_ = train::ModelDescription{spec.model->name,
+                                         class_names(*source_, plan_.classes),
+                                         plan_.graph,
+                                         spec.seed,
+                                         spec.flags.validation_split.value_or(kValidationSplit),
+                                         spec.resize,
+                                         spec.flags.reproducible ? session_.backend->kernels() : "",
+                                         start_weights(session_, plan_, *source_, compiled_)};
 }
 
-TrainOptions TrainingJob::options() const {
+train::TrainOptions TrainingJob::options() const {
   const TrainingSpec& spec = plan_.spec;
   return {.epochs = spec.epochs,
           .steps = spec.flags.steps,
@@ -136,22 +136,22 @@ TrainOptions TrainingJob::options() const {
           .cpus = session_.place().cpus};
 }
 
-TrainResult TrainingJob::run(Reporter& reporter, Timeline& timeline,
-                             const std::function<bool()>& stop_requested) {
+train::TrainResult TrainingJob::run(logging::Reporter& reporter, logging::Timeline& timeline,
+                                    const std::function<bool()>& stop_requested) {
   const auto images =
       session_.services.data.batches(data_->validation, batches_->validation, {.shuffle = false});
   const auto validation = data_->validation.size()
-                              ? std::optional(Validation{*images, batches_->validation})
+                              ? std::optional(train::Validation{*images, batches_->validation})
                               : std::nullopt;
-  const TrainResult result =
-      train(training_->parts(timeline), validation, options(), reporter, stop_requested);
-  check_weights(*session_.communicator, session_.backend->memory(), weights());
+  const train::TrainResult result =
+      train::train(training_->parts(timeline), validation, options(), reporter, stop_requested);
+  train::check_weights(*session_.communicator, session_.backend->memory(), weights());
   return result;
 }
 
 void TrainingJob::save(const std::filesystem::path& file) const {
   const std::lock_guard lock(training_->weights_mutex());  // SIGTERM may come now, too
-  save_weights(file, *description_, *compiled_.program, weights(), Durability::disk);
+  train::save_weights(file, *description_, *compiled_.program, weights(), system::Durability::disk);
 }
 
 // While the mutex is held this rank changes no weights, but others of its node may, where they
@@ -159,9 +159,9 @@ void TrainingJob::save(const std::filesystem::path& file) const {
 // The mutex stays locked in the end.
 void TrainingJob::save_at_once(const std::filesystem::path& file) const {
   constexpr int kTries = 500;  // of some ms; mpirun leaves a second or two
-  const GradientExchange& exchange = *compiled_.exchange;
-  Memory& memory = session_.backend->memory();
-  const OwnedArray copy(memory, weights().size, weights().dtype);
+  const exchange::GradientExchange& exchange = *compiled_.exchange;
+  compute::Memory& memory = session_.backend->memory();
+  const compute::OwnedArray copy(memory, weights().size, weights().dtype);
   for (int i = 0; i < kTries; ++i) {
     training_->weights_mutex().lock();
     const std::uint64_t before = exchange.weights_version();
@@ -169,8 +169,8 @@ void TrainingJob::save_at_once(const std::filesystem::path& file) const {
       memory.copy(weights().data, copy.array().data, copy.bytes());
       if (exchange.weights_version() == before) {
         // A busy disk may take longer than mpirun waits.
-        return save_weights(file, *description_, *compiled_.program, copy.array(),
-                            Durability::process);
+        return train::save_weights(file, *description_, *compiled_.program, copy.array(),
+                                   system::Durability::process);
       }
     }
     training_->weights_mutex().unlock();
@@ -183,11 +183,11 @@ void TrainingJob::save_at_once(const std::filesystem::path& file) const {
 
 void TrainingJob::check_replicas() const {
   check_agreement(session_, "their weights after training",
-                  fmt::format("{:016x}", hash_of(session_.backend->memory(), weights())));
+                  fmt::format("{:016x}", compute::hash_of(session_.backend->memory(), weights())));
 }
 
 TrainingJob open_training(const Session& session, const TrainingSpec& spec) {
-  auto source = std::make_shared<const DataSource>(
+  auto source = std::make_shared<const data::DataSource>(
       session.services.data.open(spec.flags.data_request(spec.seed)));
   say_data(session, *source);
   TrainingPlan plan = plan_training(session, spec, classes_of(spec, *source));
@@ -196,4 +196,4 @@ TrainingJob open_training(const Session& session, const TrainingSpec& spec) {
   return {session, std::move(plan), std::move(source)};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -10,14 +10,14 @@
 #include "train/trainer.h"
 #include "train/weights.h"
 
-namespace cputrain {
+namespace cputrain::job {
 
 /// One training from its plan to its weights on disk. Its steps are made once, in this order, by
 /// all ranks together: compile(), load(), start(), run(), save().
 class TrainingJob {
  public:
   /// The session is borrowed.
-  TrainingJob(const Session&, TrainingPlan, std::shared_ptr<const DataSource>);
+  TrainingJob(const Session&, TrainingPlan, std::shared_ptr<const data::DataSource>);
   TrainingJob(const TrainingJob&) = delete;  // its parts refer to each other
   TrainingJob& operator=(const TrainingJob&) = delete;
 
@@ -29,7 +29,7 @@ class TrainingJob {
   /// changed. Error(data), Error(usage).
   void load();
   /// The same with images that are decoded already.
-  void load(std::shared_ptr<const DecodedData>);
+  void load(std::shared_ptr<const data::DecodedData>);
 
   /// First weights: those of --weights, put by the names of the data's classes, else initial ones.
   /// Error(data).
@@ -37,7 +37,8 @@ class TrainingJob {
 
   /// Trains and validates. `stop_requested` is asked once a step. Error(failed) where the loss or,
   /// in the end, a weight is no number; the reporter has heard of all before.
-  TrainResult run(Reporter&, Timeline&, const std::function<bool()>& stop_requested);
+  train::TrainResult run(logging::Reporter&, logging::Timeline&,
+                         const std::function<bool()>& stop_requested);
 
   /// Writes weights.safetensors. Of one rank. Error(output).
   void save(const std::filesystem::path&) const;
@@ -52,7 +53,7 @@ class TrainingJob {
 
   const Session& session() const { return session_; }
   const TrainingPlan& plan() const { return plan_; }
-  const DataSource& source() const { return *source_; }
+  const data::DataSource& source() const { return *source_; }
   const BatchPlans& batches() const { return *batches_; }         ///< once compiled
   const CompiledTraining& compiled() const { return compiled_; }  ///< once compiled
   Training& training() { return *training_; }                     ///< once started
@@ -60,20 +61,20 @@ class TrainingJob {
 
  private:
   void compile(const BatchPlans&, MemoryBefore);
-  TrainOptions options() const;
+  train::TrainOptions options() const;
 
   const Session& session_;
   TrainingPlan plan_;
-  std::shared_ptr<const DataSource> source_;
-  std::shared_ptr<const DecodedData> data_;
+  std::shared_ptr<const data::DataSource> source_;
+  std::shared_ptr<const data::DecodedData> data_;
   std::optional<BatchPlans> batches_;
   CompiledTraining compiled_;
   std::unique_ptr<Training> training_;
-  std::optional<ModelDescription> description_;  ///< of the weights, once started
+  std::optional<train::ModelDescription> description_;  ///< of the weights, once started
 };
 
 /// Opens the data, decides the plan, and makes sure that all ranks are about to do the same.
 /// Error(usage), Error(data), Error(disagree). Collective.
 TrainingJob open_training(const Session&, const TrainingSpec&);
 
-}  // namespace cputrain
+}  // namespace cputrain::job

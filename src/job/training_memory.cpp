@@ -6,23 +6,23 @@
 #include "core/error.h"
 #include "system/available_memory.h"
 
-namespace cputrain {
+namespace cputrain::job {
 
 std::vector<NodeRoom> measure_rooms(const Session& session) {
   struct Available {
     std::size_t here, elsewhere;
   };
   constexpr auto kUnknown = std::numeric_limits<std::size_t>::max();
-  const Memory& memory = session.backend->memory();
+  const compute::Memory& memory = session.backend->memory();
   const auto elsewhere = memory.is_host() ? std::nullopt : memory.available();
-  const auto available =
-      gather_values(*session.communicator,
-                    Available{available_memory().value_or(kUnknown), elsewhere.value_or(kUnknown)});
+  const auto available = comm::gather_values(
+      *session.communicator,
+      Available{system::available_memory().value_or(kUnknown), elsewhere.value_or(kUnknown)});
   const auto keep_least = [](std::optional<std::size_t>& least, std::size_t bytes) {
     if (bytes != kUnknown) least = std::min(least.value_or(bytes), bytes);
   };
   std::vector<NodeRoom> rooms;
-  for (const RankPlan& plan : session.plan.ranks) {
+  for (const placement::RankPlan& plan : session.plan.ranks) {
     auto room = std::ranges::find(rooms, plan.host, &NodeRoom::host);
     if (room == rooms.end())
       room = rooms.insert(room, {.host = plan.host, .ranks = {}, .available = {}});
@@ -78,7 +78,7 @@ const NodeRoom* TrainingMemory::too_small_elsewhere() const {
 
 TrainingMemory gather_memory(const Session& session, std::vector<NodeRoom> rooms,
                              const RankMemory& mine, const SharedMemory& shared) {
-  return {std::move(rooms), gather_values(*session.communicator, mine), shared};
+  return {std::move(rooms), comm::gather_values(*session.communicator, mine), shared};
 }
 
 int largest_fitting(int tried, const std::function<bool(int)>& fits) {
@@ -106,4 +106,4 @@ int ranks_that_fit(const TrainingMemory& memory, const NodeRoom& room) {
   return static_cast<int>((*room.available - fixed) / each);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -9,7 +9,7 @@
 #include "job/session/session.h"
 
 /// What a training takes of every node's memory, before it takes it.
-namespace cputrain {
+namespace cputrain::job {
 
 /// A machine of the job and what its ranks can still get.
 struct NodeRoom {
@@ -83,4 +83,4 @@ int largest_fitting(int tried, const std::function<bool(int)>& fits);
 /// How many ranks with the needs of the largest one would fit on the node.
 int ranks_that_fit(const TrainingMemory&, const NodeRoom&);
 
-}  // namespace cputrain
+}  // namespace cputrain::job

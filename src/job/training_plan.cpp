@@ -10,28 +10,28 @@
 #include "job/spec/build_graph.h"
 #include "job/spec/recipe_choices.h"
 
-namespace cputrain {
+namespace cputrain::job {
 namespace {
 
 /// What would make results depend on the number of ranks all the same.
-void check_reproducible(const TrainingSpec& spec, const Graph& graph) {
+void check_reproducible(const TrainingSpec& spec, const model::Graph& graph) {
   const auto refuse = [](const std::string& what, const std::string& why, const char* remedy) {
     fail(ExitCode::usage, fmt::format("--reproducible with {} ({}); {}", what, why, remedy));
   };
-  if (spec.flags.sharding != Sharding::slices) {
+  if (spec.flags.sharding != data::Sharding::slices) {
     refuse(fmt::format("--sharding {}", sharding_name(spec.flags.sharding)),
            "which images a step has, or their order, would depend on the number of ranks",
            "leave --sharding out");
   }
-  if (spec.flags.allreduce != AllreduceChoice{}) {
-    refuse(fmt::format("--allreduce {}", to_text(spec.flags.allreduce)),
+  if (spec.flags.allreduce != comm::AllreduceChoice{}) {
+    refuse(fmt::format("--allreduce {}", comm::to_text(spec.flags.allreduce)),
            "its order of additions depends on the number of ranks", "leave --allreduce out");
   }
-  if (spec.flags.compress != Compression{}) {
-    refuse(fmt::format("--compress {}", to_text(spec.flags.compress)),
+  if (spec.flags.compress != exchange::Compression{}) {
+    refuse(fmt::format("--compress {}", exchange::to_text(spec.flags.compress)),
            "what is rounded or kept back depends on the number of ranks", "leave --compress out");
   }
-  if (spec.flags.schedule && std::holds_alternative<Plateau>(*spec.flags.schedule)) {
+  if (spec.flags.schedule && std::holds_alternative<optim::Plateau>(*spec.flags.schedule)) {
     refuse("--schedule plateau",
            "it follows a loss that is summed over ranks, in an order that depends on their number",
            "use another schedule");
@@ -43,7 +43,7 @@ void check_reproducible(const TrainingSpec& spec, const Graph& graph) {
   }
 }
 
-void check_sync_bn(const TrainingSpec& spec, const Graph& graph, int share) {
+void check_sync_bn(const TrainingSpec& spec, const model::Graph& graph, int share) {
   if (!spec.flags.sync_bn) return;
   if (!graph.has_batch_norm()) {
     fail(ExitCode::usage, fmt::format("--sync-bn: {} has no batch normalization that learns (there "
@@ -59,12 +59,13 @@ void check_sync_bn(const TrainingSpec& spec, const Graph& graph, int share) {
   }
 }
 
-std::optional<Leaves> leaves_of(const TrainingSpec& spec, const Session& session) {
+std::optional<compute::Leaves> leaves_of(const TrainingSpec& spec, const Session& session) {
   constexpr int kLeaf = 8;  // enough for Winograd's algorithm to pay, few enough for many ranks
   if (!spec.flags.reproducible) return {};
   int fewest = session.threads;
-  for (const RankPlan& plan : session.plan.ranks) fewest = std::min(fewest, plan.threads);
-  return Leaves{spec.flags.micro_batch.value_or(kLeaf), fewest};
+  for (const placement::RankPlan& plan : session.plan.ranks)
+    fewest = std::min(fewest, plan.threads);
+  return compute::Leaves{spec.flags.micro_batch.value_or(kLeaf), fewest};
 }
 
 /// Images of a batch on the rank that has most.
@@ -97,7 +98,7 @@ int choose_micro_batch(const TrainingPlan& plan, const Session& session) {
 TrainingPlan plan_training(const Session& session, TrainingSpec spec, int classes) {
   const int ranks = session.communicator->size();
   fit_to_ranks(spec, ranks);
-  Graph graph = build_graph(spec, classes);
+  model::Graph graph = build_graph(spec, classes);
   TrainingPlan plan{.spec = std::move(spec),
                     .classes = classes,
                     .graph = std::move(graph),
@@ -113,4 +114,4 @@ TrainingPlan plan_training(const Session& session, TrainingSpec spec, int classe
   return plan;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::job

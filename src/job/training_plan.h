@@ -9,18 +9,18 @@
 #include "job/spec/training_spec.h"
 #include "model/graph.h"
 
-namespace cputrain {
+namespace cputrain::job {
 
 /// A training with everything decided that its ranks decide, once and alike on all of them.
 struct TrainingPlan {
-  TrainingSpec spec;  ///< fitted to the ranks
-  int classes;        ///< outputs of the network
-  Graph graph;        ///< as it is in files, whatever is sharded
-  int micro_batch;    ///< images that a rank computes at once
-  int usual_images;   ///< of a usual pass on the rank that has most: less where its share is less
+  TrainingSpec spec;   ///< fitted to the ranks
+  int classes;         ///< outputs of the network
+  model::Graph graph;  ///< as it is in files, whatever is sharded
+  int micro_batch;     ///< images that a rank computes at once
+  int usual_images;    ///< of a usual pass on the rank that has most: less where its share is less
   /// With --reproducible: a leaf is a micro-batch of its own, and each thread of each rank computes
   /// one at a time. Ranks with more threads than others leave those idle.
-  std::optional<Leaves> leaves;
+  std::optional<compute::Leaves> leaves;
   /// Names of the dense layers that the ranks of a node compute together.
   std::vector<std::string> sharded;
 
@@ -37,4 +37,4 @@ struct TrainingPlan {
 /// --shard-dense with nothing to shard. Sends nothing.
 TrainingPlan plan_training(const Session&, TrainingSpec, int classes);
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -11,14 +11,16 @@
 #include "model/rewrite.h"
 #include "system/available_memory.h"
 
-namespace cputrain {
+namespace cputrain::job {
 namespace {
 
 /// Buckets travel while backward runs where every rank has a core for that: on one that computes,
 /// the thread would cost more than it hides.
-Overlap overlap_of(const Session& session) {
-  const bool cores = std::ranges::all_of(session.plan.ranks, &RankPlan::communication_core);
-  return cores && session.communicator->serves_threads() ? Overlap::thread : Overlap::none;
+exchange::Overlap overlap_of(const Session& session) {
+  const bool cores =
+      std::ranges::all_of(session.plan.ranks, &placement::RankPlan::communication_core);
+  return cores && session.communicator->serves_threads() ? exchange::Overlap::thread
+                                                         : exchange::Overlap::none;
 }
 
 std::function<void()> bind_communication(const Session& session) {
@@ -27,27 +29,27 @@ std::function<void()> bind_communication(const Session& session) {
   };
 }
 
-ExchangeParts exchange_parts(const Session& session, const TrainingPlan& plan,
-                             const ParameterLayout& layout) {
-  return {
-      .communicator = *session.communicator,
-      .layout = layout,
-      .bucket_bytes = static_cast<std::size_t>(plan.spec.flags.bucket_mb * 1e6),
-      .overlap = overlap_of(session),
-      .on_thread_start = bind_communication(session),
-      .sum = [&backend = *session.backend](std::span<const Array> src,
-                                           const Array& dst) { backend.sum(src, dst); },
-      .lanes = plan.leaves ? plan.leaves->lanes : 0,
-      .compression = plan.spec.flags.compress,
-      .add_products = [&backend = *session.backend](
-                          const Factors& factors, std::span<const Array> leaves, Range part,
-                          const Array& sum) { backend.add_products(factors, leaves, part, sum); },
-      .memory = session.backend->memory()};
+exchange::ExchangeParts exchange_parts(const Session& session, const TrainingPlan& plan,
+                                       const compute::ParameterLayout& layout) {
+  return {.communicator = *session.communicator,
+          .layout = layout,
+          .bucket_bytes = static_cast<std::size_t>(plan.spec.flags.bucket_mb * 1e6),
+          .overlap = overlap_of(session),
+          .on_thread_start = bind_communication(session),
+          .sum = [&backend = *session.backend](std::span<const Array> src,
+                                               const Array& dst) { backend.sum(src, dst); },
+          .lanes = plan.leaves ? plan.leaves->lanes : 0,
+          .compression = plan.spec.flags.compress,
+          .add_products =
+              [&backend = *session.backend](
+                  const compute::Factors& factors, std::span<const Array> leaves, Range part,
+                  const Array& sum) { backend.add_products(factors, leaves, part, sum); },
+          .memory = session.backend->memory()};
 }
 
-std::string exchange_line(const TrainingSpec& spec, const MadeExchange& made) {
+std::string exchange_line(const TrainingSpec& spec, const exchange::MadeExchange& made) {
   if (!spec.flags.reproducible) {
-    return fmt::format("Exchange: {} ({})", made.exchange->describe(), to_text(made.choice));
+    return fmt::format("Exchange: {} ({})", made.exchange->describe(), comm::to_text(made.choice));
   }
   return fmt::format(
       "Exchange: {}: the same bits at any number of ranks and threads on this kind of "
@@ -68,9 +70,9 @@ class Compilation {
   }
 
  private:
-  void compile(const Graph& graph);
+  void compile(const model::Graph& graph);
   bool compile_sharded();
-  Arenas make_arenas(const ParameterLayout&);
+  compute::Arenas make_arenas(const compute::ParameterLayout&);
 
   const Session& session_;
   const TrainingPlan& plan_;
@@ -79,11 +81,11 @@ class Compilation {
   bool shares_ = false;  ///< memory was asked for that ranks share, which all get or none
 };
 
-Arenas Compilation::make_arenas(const ParameterLayout& layout) {
+compute::Arenas Compilation::make_arenas(const compute::ParameterLayout& layout) {
   check_arenas(session_, plan_, rooms_, layout);
   shares_ = true;
-  MadeExchange made =
-      make_exchange(exchange_parts(session_, plan_, layout), plan_.spec.flags.allreduce);
+  exchange::MadeExchange made =
+      exchange::make_exchange(exchange_parts(session_, plan_, layout), plan_.spec.flags.allreduce);
   for (const std::string& warning : made.warnings) warn(session_, warning);
   for (const std::string& line : made.lines) say(session_, line);
   say(session_, exchange_line(plan_.spec, made));
@@ -91,21 +93,23 @@ Arenas Compilation::make_arenas(const ParameterLayout& layout) {
   return compiled_.exchange->arenas();
 }
 
-void Compilation::compile(const Graph& graph) {
-  CompileOptions options{Phase::train, compiled_.sizes};
+void Compilation::compile(const model::Graph& graph) {
+  compute::CompileOptions options{compute::Phase::train, compiled_.sizes};
   options.usual_images = plan_.usual_images;
   if (plan_.spec.flags.sync_bn) options.synchronise = session_.communicator.get();
-  if (has_sharded_dense(graph)) options.node = session_.communicator.get();
-  Backend& backend = *session_.backend;
+  if (model::has_sharded_dense(graph)) options.node = session_.communicator.get();
+  compute::Backend& backend = *session_.backend;
   if (plan_.leaves) {
-    compiled_.program = make_leaf_program(backend, graph, options, *plan_.leaves,
-                                          [this](const ParameterLayout& layout, int lane) {
-                                            if (lane == 0) make_arenas(layout);
-                                            return compiled_.exchange->lane_arenas(lane);
-                                          });
+    compiled_.program =
+        compute::make_leaf_program(backend, graph, options, *plan_.leaves,
+                                   [this](const compute::ParameterLayout& layout, int lane) {
+                                     if (lane == 0) make_arenas(layout);
+                                     return compiled_.exchange->lane_arenas(lane);
+                                   });
   } else {
     compiled_.program = backend.compile(
-        graph, options, [this](const ParameterLayout& layout) { return make_arenas(layout); });
+        graph, options,
+        [this](const compute::ParameterLayout& layout) { return make_arenas(layout); });
   }
 }
 
@@ -114,7 +118,7 @@ void Compilation::compile(const Graph& graph) {
 bool Compilation::compile_sharded() {
   std::string failure;
   try {
-    compile(with_sharded_dense(plan_.graph, plan_.sharded));
+    compile(model::with_sharded_dense(plan_.graph, plan_.sharded));
   } catch (const Error& error) {
     if (error.code() != ExitCode::internal || !shares_) throw;
     failure = error.what();
@@ -138,17 +142,17 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
   CompiledTraining compiled;
   compiled.sizes = std::move(sizes);
   Compilation(session, plan, before.rooms, compiled).run();
-  const ExchangeMemory taken = compiled.exchange->memory();
+  const exchange::ExchangeMemory taken = compiled.exchange->memory();
   const auto owned = compiled.exchange->owned();
-  const ParameterLayout& layout = compiled.program->layout();
+  const compute::ParameterLayout& layout = compiled.program->layout();
   std::size_t owned_elements = 0;
   for (const Range& range : owned) owned_elements += range.size();
   RankMemory mine{taken.own_weights,
                   taken.own - taken.own_weights,
-                  state_bytes(plan.spec.optimizer.rule, owned, layout.dtype),
+                  train::state_bytes(plan.spec.optimizer.rule, owned, layout.dtype),
                   compiled.program->workspace_bytes(),
                   before.batches,
-                  own_memory()};
+                  system::own_memory()};
   if (!session.backend->memory().is_host()) {
     mine.elsewhere = taken.own - taken.own_buffers + mine.state + mine.workspace;
   }
@@ -159,4 +163,4 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
   return compiled;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::job

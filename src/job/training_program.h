@@ -7,13 +7,14 @@
 #include "job/training_memory.h"
 #include "job/training_plan.h"
 
-namespace cputrain {
+namespace cputrain::job {
 
 /// A training's program and arenas, whose private pages are not touched yet, and what they will
 /// take.
 struct CompiledTraining {
-  std::unique_ptr<GradientExchange> exchange;  ///< owns the arenas that the program works on
-  std::unique_ptr<Program> program;
+  std::unique_ptr<exchange::GradientExchange>
+      exchange;  ///< owns the arenas that the program works on
+  std::unique_ptr<compute::Program> program;
   std::vector<int> sizes;  ///< that the program was compiled for
   TrainingMemory memory;
 };
@@ -30,4 +31,4 @@ struct MemoryBefore {
 CompiledTraining compile_training(const Session&, const TrainingPlan&, std::vector<int> sizes,
                                   MemoryBefore);
 
-}  // namespace cputrain
+}  // namespace cputrain::job

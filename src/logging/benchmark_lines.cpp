@@ -14,7 +14,7 @@
 #include "logging/reporters.h"
 #include "system/print.h"
 
-namespace cputrain {
+namespace cputrain::logging {
 namespace {
 
 struct Speed {
@@ -77,7 +77,7 @@ class BenchmarkLines final : public Reporter {
     const std::string rule(64, '-');
     if (seconds_ > 0) line("{}\ntotal images/sec: {:.2f}\n{}", rule, images_ / seconds_, rule);
     if (!r.last || !r.last->validation) return;
-    const Tally& tally = *r.last->validation;
+    const compute::Tally& tally = *r.last->validation;
     if (!tally.is_number()) return;
     line("Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f} [{:.0f} examples]", *tally.accuracy(),
          tally.top_five().value_or(1), tally.images);
@@ -85,8 +85,8 @@ class BenchmarkLines final : public Reporter {
 
  private:
   template <class... T>
-  void line(fmt::format_string<Formatted<T>...> format, const T&... values) {
-    fmt::print(stream_, "{}\n", formatted(format, values...));
+  void line(fmt::format_string<system::Formatted<T>...> format, const T&... values) {
+    fmt::print(stream_, "{}\n", system::formatted(format, values...));
     std::fflush(stream_);
   }
 
@@ -104,4 +104,4 @@ std::unique_ptr<Reporter> benchmark_lines_reporter(std::FILE* stream, const RunF
   return std::make_unique<BenchmarkLines>(stream, facts, every);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::logging

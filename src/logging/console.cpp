@@ -11,7 +11,7 @@
 #include "system/cpu_wait.h"
 #include "system/stolen_time.h"
 
-namespace cputrain {
+namespace cputrain::logging {
 namespace {
 
 /// " - name: 0.1234"; tiny values with an exponent. Keras' one-line form tests the value itself,
@@ -22,7 +22,7 @@ std::string metric(const char* name, double value, Verbosity verbosity) {
                        : fmt::format(" - {}: {:.4e}", name, value);
 }
 
-std::string tally_text(const Tally& tally, const char* prefix, Verbosity verbosity) {
+std::string tally_text(const compute::Tally& tally, const char* prefix, Verbosity verbosity) {
   std::string text = metric(fmt::format("{}loss", prefix).c_str(), tally.mean_loss(), verbosity);
   if (const auto accuracy = tally.accuracy()) {
     text += metric(fmt::format("{}accuracy", prefix).c_str(), *accuracy, verbosity);
@@ -105,15 +105,15 @@ class Console final : public Reporter {
   }
 
   void print_stolen(double part) {
-    if (part < kStolenWorthSaying) return;
+    if (part < system::kStolenWorthSaying) return;
     print(fmt::format("Steal: {:.0f} % of a rank's CPU time went to others on its host\n",
                       100 * part));
   }
 
   void print_cpu_wait(double part) {
-    if (part < kWaitWorthSaying) return;
+    if (part < system::kWaitWorthSaying) return;
     print(fmt::format("Busy: threads of a rank waited {:.0f} % of their time for a CPU ({})\n",
-                      100 * part, cpu_wait_reason(crowded_)));
+                      100 * part, system::cpu_wait_reason(crowded_)));
   }
 
   std::string counter(std::size_t current) const {
@@ -144,7 +144,7 @@ class Console final : public Reporter {
   Verbosity verbosity_;
   bool crowded_;
   EpochStart start_;
-  Stopwatch watch_, since_draw_;
+  system::Stopwatch watch_, since_draw_;
   double first_step_seconds_ = 0;
   std::size_t drawn_ = 0;
 };
@@ -155,4 +155,4 @@ std::unique_ptr<Reporter> console_reporter(std::FILE* stream, Verbosity verbosit
   return std::make_unique<Console>(stream, verbosity, crowded);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::logging

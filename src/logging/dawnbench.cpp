@@ -12,7 +12,7 @@
 #include "logging/reporters.h"
 #include "system/files.h"
 
-namespace cputrain {
+namespace cputrain::logging {
 namespace {
 
 class DawnBench final : public Reporter {
@@ -28,7 +28,7 @@ class DawnBench final : public Reporter {
         {"hardware", facts.platform},
         {"timestamp", fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr)))},
         {"misc", {{"batch", facts.batch}, {"ranks", facts.ranks}, {"seed", facts.seed}}}};
-    write_file(folder / "dawnbench.json", json_text(json, 2) + "\n");
+    system::write_file(folder / "dawnbench.json", json_text(json, 2) + "\n");
     file_.write_line(many_classes_ ? "epoch\thours\ttop1Accuracy\ttop5Accuracy"
                                    : "epoch\thours\ttop1Accuracy");
   }
@@ -48,7 +48,7 @@ class DawnBench final : public Reporter {
   }
 
  private:
-  LineFile file_;
+  system::LineFile file_;
   bool many_classes_;
   double seconds_ = 0;
 };
@@ -60,4 +60,4 @@ std::unique_ptr<Reporter> dawnbench_reporter(const std::filesystem::path& folder
   return std::make_unique<DawnBench>(folder, facts);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::logging

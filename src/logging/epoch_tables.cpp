@@ -13,7 +13,7 @@
 #include "logging/reporters.h"
 #include "system/files.h"
 
-namespace cputrain {
+namespace cputrain::logging {
 namespace {
 
 /// Keras' names and figures of an epoch, sorted by name as CSVLogger has them; nothing for an
@@ -22,7 +22,7 @@ using Logs = std::map<std::string, std::optional<double>>;
 
 Logs logs_of(const EpochRecord& r) {
   Logs logs;
-  const auto add = [&](const std::string& prefix, const Tally& tally) {
+  const auto add = [&](const std::string& prefix, const compute::Tally& tally) {
     logs[prefix + "loss"] = tally.mean_loss();
     logs[prefix + "accuracy"] = tally.accuracy();
     if (tally.ranked > 0) logs[prefix + "top_5_accuracy"] = tally.top_five();
@@ -65,7 +65,7 @@ class Csv final : public EpochReporter {
     file_.write_line(first + "," + join(rest, ",") + "\r");
   }
 
-  LineFile file_;
+  system::LineFile file_;
   std::vector<std::string> columns_;  ///< from the first epoch on
 };
 
@@ -82,9 +82,9 @@ class History final : public EpochReporter {
       const bool known = value && std::isfinite(*value);
       history_[name].push_back(known ? nlohmann::json(*value) : nlohmann::json());
     }
-    AtomicFile file(path_);
+    system::AtomicFile file(path_);
     file.write(json_text(history_) + "\n");
-    file.commit(Durability::process);
+    file.commit(system::Durability::process);
   }
 
  private:
@@ -102,4 +102,4 @@ std::unique_ptr<Reporter> history_reporter(const std::filesystem::path& path) {
   return std::make_unique<History>(path);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::logging

@@ -11,7 +11,7 @@
 
 #include "system/clock.h"
 
-namespace cputrain {
+namespace cputrain::logging {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
@@ -79,11 +79,11 @@ std::string record(std::string_view event) {
 
 /// A name that no file has yet: two files of one process may begin within one second.
 std::filesystem::path new_path(const std::filesystem::path& folder, const std::string& host) {
-  make_folder(folder);
+  system::make_folder(folder);
   for (int number = 0;; ++number) {
-    auto path =
-        folder / fmt::format("events.out.{}.{}.{}.{}.{}", kMark,
-                             static_cast<std::int64_t>(unix_seconds()), host, ::getpid(), number);
+    auto path = folder / fmt::format("events.out.{}.{}.{}.{}.{}", kMark,
+                                     static_cast<std::int64_t>(system::unix_seconds()), host,
+                                     ::getpid(), number);
     std::error_code ignored;  // a folder that cannot be looked into shows when the file is opened
     if (!std::filesystem::exists(path, ignored)) return path;
   }
@@ -119,11 +119,11 @@ std::string scalar_record(double wall_time, std::int64_t step, std::span<const S
 
 EventFile::EventFile(const std::filesystem::path& folder, const std::string& host)
     : file_(new_path(folder, host)) {
-  file_.append(version_record(unix_seconds()));
+  file_.append(version_record(system::unix_seconds()));
 }
 
 void EventFile::write(std::int64_t step, std::span<const Scalar> scalars) {
-  file_.append(scalar_record(unix_seconds(), step, scalars));
+  file_.append(scalar_record(system::unix_seconds(), step, scalars));
 }
 
 void remove_event_files(const std::filesystem::path& folder) {
@@ -137,4 +137,4 @@ void remove_event_files(const std::filesystem::path& folder) {
   for (const auto& path : old) std::filesystem::remove(path, ignored);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::logging

@@ -11,7 +11,7 @@
 /// TensorBoard's event files: records of `length (8 bytes) | masked CRC of the length | data |
 /// masked CRC of the data`, each holding one `Event` message in protobuf's wire form (TensorFlow's
 /// event.proto and summary.proto). Numbers are little-endian.
-namespace cputrain {
+namespace cputrain::logging {
 
 struct Scalar {
   std::string tag;
@@ -35,10 +35,10 @@ class EventFile {
   void write(std::int64_t step, std::span<const Scalar>);
 
  private:
-  GrowingFile file_;
+  system::GrowingFile file_;
 };
 
 /// Removes the event files of an earlier run: TensorBoard would mix its curves with the new ones.
 void remove_event_files(const std::filesystem::path& folder);
 
-}  // namespace cputrain
+}  // namespace cputrain::logging

@@ -7,7 +7,7 @@
 #include "logging/reporters.h"
 #include "system/files.h"
 
-namespace cputrain {
+namespace cputrain::logging {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -108,7 +108,7 @@ class JsonLines final : public Reporter {
   }
 
  private:
-  LineFile file_;
+  system::LineFile file_;
   std::size_t log_every_;
   std::uint64_t images_before_ = 0;  ///< of epochs that have ended
 };
@@ -120,4 +120,4 @@ std::unique_ptr<Reporter> json_lines_reporter(const std::filesystem::path& path,
   return std::make_unique<JsonLines>(path, log_every);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::logging

@@ -14,7 +14,7 @@
 #include "system/clock.h"
 #include "system/files.h"
 
-namespace cputrain {
+namespace cputrain::logging {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -96,7 +96,7 @@ class Mlperf final : public Reporter {
 
   void write(const char* type, const char* key, const Json& value, const Json& metadata,
              double seconds_ago = 0) {
-    const auto then = static_cast<std::int64_t>((unix_seconds() - seconds_ago) * 1e3);
+    const auto then = static_cast<std::int64_t>((system::unix_seconds() - seconds_ago) * 1e3);
     last_ = std::max(last_, then);  // two clocks: what is dated back may not pass the line before
     Json place = metadata;
     place["file"] = "mlperf.cpp";
@@ -109,9 +109,9 @@ class Mlperf final : public Reporter {
                                            {"metadata", std::move(place)}}));
   }
 
-  LineFile file_;
+  system::LineFile file_;
   std::int64_t last_ = 0;
-  Stopwatch since_epoch_;  ///< saving weights behind the last one is no part of the run
+  system::Stopwatch since_epoch_;  ///< saving weights behind the last one is no part of the run
   bool runs_ = false, ended_ = false;
 };
 
@@ -122,4 +122,4 @@ std::unique_ptr<Reporter> mlperf_reporter(const std::filesystem::path& path,
   return std::make_unique<Mlperf>(path, facts);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::logging

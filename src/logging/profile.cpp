@@ -9,14 +9,14 @@
 #include "core/text.h"
 #include "system/files.h"
 
-namespace cputrain {
+namespace cputrain::logging {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
 class Profile final : public Reporter {
  public:
-  Profile(std::function<std::vector<LayerTime>()> layers, std::FILE* stream,
+  Profile(std::function<std::vector<compute::LayerTime>()> layers, std::FILE* stream,
           std::filesystem::path path)
       : answer_(std::move(layers)), stream_(stream), path_(std::move(path)) {}
 
@@ -33,18 +33,18 @@ class Profile final : public Reporter {
   void summary(const SummaryRecord&) override {
     if (steps_ == 0) return;
     if (stream_) print();
-    AtomicFile file(path_);
+    system::AtomicFile file(path_);
     file.write(json_text(json(), 2) + "\n");
-    file.commit(Durability::process);
+    file.commit(system::Durability::process);
   }
 
  private:
   /// What the epoch's steps took, evaluation behind it left out.
   void add_epoch() {
     if (end_.empty()) return;
-    std::vector<LayerTime> taken = difference(std::exchange(end_, {}), begin_);
+    std::vector<compute::LayerTime> taken = compute::difference(std::exchange(end_, {}), begin_);
     for (std::size_t i = 0; i < layers_.size(); ++i) {
-      for (const LayerDirection& way : kLayerDirections) {
+      for (const compute::LayerDirection& way : compute::kLayerDirections) {
         taken[i].*way.seconds += layers_[i].*way.seconds;
       }
     }
@@ -53,7 +53,7 @@ class Profile final : public Reporter {
 
   double in_layers() const {
     double seconds = 0;
-    for (const LayerTime& layer : layers_) seconds += layer.seconds();
+    for (const compute::LayerTime& layer : layers_) seconds += layer.seconds();
     return seconds;
   }
 
@@ -72,19 +72,21 @@ class Profile final : public Reporter {
                "is read and of the gradient\nthat comes back that are not zero, where that is "
                "known\n{:<24}",
                with_commas(steps_), "layer");
-    for (const LayerDirection& way : kLayerDirections) fmt::print(stream_, "{:>10}", way.title);
+    for (const compute::LayerDirection& way : compute::kLayerDirections)
+      fmt::print(stream_, "{:>10}", way.title);
     fmt::print(stream_, "{:>10}{:>8}{:>7}{:>7}  {}\n", "all", "share", "map", "grad.", "algorithm");
-    for (const LayerTime& layer : layers_) {
+    for (const compute::LayerTime& layer : layers_) {
       if (layer.seconds() == 0) continue;
       std::string ways;
-      for (const LayerDirection& way : kLayerDirections) {
+      for (const compute::LayerDirection& way : compute::kLayerDirections) {
         const double seconds = layer.*way.seconds;
         ways +=
             fmt::format("{:>10}", seconds > 0 ? fmt::format("{:.2f}", milliseconds(seconds)) : "");
       }
       line(escaped(layer.name), ways, layer.seconds(),
-           fmt::format("{:>7}{:>7}  {}", density_text(layer.density),
-                       density_text(layer.gradient_density), algorithms_text(layer)));
+           fmt::format("{:>7}{:>7}  {}", compute::density_text(layer.density),
+                       compute::density_text(layer.gradient_density),
+                       compute::algorithms_text(layer)));
     }
     line("all else", "", seconds_ - in_layers(), "  input, sums over ranks, update");
     line("step", "", seconds_, "");
@@ -92,13 +94,13 @@ class Profile final : public Reporter {
 
   Json json() const {
     Json layers = Json::array();
-    for (const LayerTime& layer : layers_) {
+    for (const compute::LayerTime& layer : layers_) {
       Json& entry = layers.emplace_back(Json{{"name", layer.name},
                                              {"seconds", layer.seconds()},
                                              {"share", share(layer.seconds())},
                                              {"density", known(layer.density)},
                                              {"gradient_density", known(layer.gradient_density)}});
-      for (const LayerDirection& way : kLayerDirections) {
+      for (const compute::LayerDirection& way : compute::kLayerDirections) {
         const double seconds = layer.*way.seconds;
         if (seconds == 0) continue;
         entry[std::string(way.name)] = {{"seconds", seconds}, {"algorithm", way.algorithm(layer)}};
@@ -110,19 +112,20 @@ class Profile final : public Reporter {
             {"layers", std::move(layers)}};
   }
 
-  std::function<std::vector<LayerTime>()> answer_;
+  std::function<std::vector<compute::LayerTime>()> answer_;
   std::FILE* stream_;
   std::filesystem::path path_;
   std::uint64_t steps_ = 0;
-  double seconds_ = 0;                           ///< of steps
-  std::vector<LayerTime> begin_, end_, layers_;  ///< this epoch's first and last answer; the sum
+  double seconds_ = 0;  ///< of steps
+  std::vector<compute::LayerTime> begin_, end_,
+      layers_;  ///< this epoch's first and last answer; the sum
 };
 
 }  // namespace
 
-std::unique_ptr<Reporter> profile_reporter(std::function<std::vector<LayerTime>()> layers,
+std::unique_ptr<Reporter> profile_reporter(std::function<std::vector<compute::LayerTime>()> layers,
                                            std::FILE* stream, const std::filesystem::path& path) {
   return std::make_unique<Profile>(std::move(layers), stream, path);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::logging

@@ -8,7 +8,7 @@
 #include "logging/reporters.h"
 #include "system/log_pace.h"
 
-namespace cputrain {
+namespace cputrain::logging {
 namespace {
 
 class ProgressLines final : public Reporter {
@@ -59,7 +59,7 @@ class ProgressLines final : public Reporter {
 
   std::FILE* stream_;
   std::function<double()> now_;
-  LogPace pace_;
+  system::LogPace pace_;
   EpochStart start_;
   double began_ = 0;                        ///< the epoch
   std::optional<double> validation_began_;  ///< while it runs
@@ -71,4 +71,4 @@ std::unique_ptr<Reporter> progress_reporter(std::FILE* stream, std::function<dou
   return std::make_unique<ProgressLines>(stream, std::move(now));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::logging

@@ -8,7 +8,7 @@
 #include "compute/tally.h"
 #include "core/budget.h"
 
-namespace cputrain {
+namespace cputrain::logging {
 
 struct EpochStart {
   int epoch = 1;              ///< counts from 1
@@ -20,8 +20,8 @@ struct StepRecord {
   std::uint64_t step = 0;         ///< counts from 1 over the whole training
   int epoch = 0;                  ///< counts from 1
   std::size_t step_in_epoch = 0;  ///< counts from 1
-  Tally tally;                    ///< of this step, over all ranks
-  Tally epoch_tally;              ///< of the epoch so far
+  compute::Tally tally;           ///< of this step, over all ranks
+  compute::Tally epoch_tally;     ///< of the epoch so far
   double learning_rate = 0;
   double seconds = 0;
   bool trying = false;  ///< algorithms were tried during it, so it took longer than others
@@ -45,10 +45,10 @@ struct Straggler {
 struct EpochRecord {
   int epoch = 0;
   std::size_t steps = 0;
-  Tally train{};                      ///< sums during the epoch, while the weights changed
-  std::optional<Tally> validation{};  ///< after it
-  double learning_rate = 0;           ///< of the last step
-  double seconds = 0;                 ///< of training; evaluation is not in it
+  compute::Tally train{};                      ///< sums during the epoch, while the weights changed
+  std::optional<compute::Tally> validation{};  ///< after it
+  double learning_rate = 0;                    ///< of the last step
+  double seconds = 0;                          ///< of training; evaluation is not in it
   double validation_seconds = 0;
   Budget budget{};  ///< mean over ranks; adds up to `seconds`
   SettledSteps settled{};
@@ -94,4 +94,4 @@ class Reporter {
   virtual void summary(const SummaryRecord&) = 0;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::logging

@@ -1,6 +1,6 @@
 #include "logging/reporters.h"
 
-namespace cputrain {
+namespace cputrain::logging {
 namespace {
 
 class AllOf final : public Reporter {
@@ -32,4 +32,4 @@ std::unique_ptr<Reporter> all_of(std::vector<std::unique_ptr<Reporter>> parts) {
   return std::make_unique<AllOf>(std::move(parts));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::logging

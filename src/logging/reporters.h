@@ -10,7 +10,7 @@
 #include "logging/reporter.h"
 #include "system/clock.h"
 
-namespace cputrain {
+namespace cputrain::logging {
 
 enum class Verbosity { silent = 0, bar = 1, lines = 2 };
 
@@ -21,7 +21,7 @@ std::unique_ptr<Reporter> console_reporter(std::FILE*, Verbosity, bool crowded =
 /// A line on a stream every 30 s of training or evaluation (LogPace), for where no bar is drawn.
 /// `now` is a clock in seconds.
 std::unique_ptr<Reporter> progress_reporter(std::FILE*,
-                                            std::function<double()> now = steady_seconds);
+                                            std::function<double()> now = system::steady_seconds);
 
 /// metrics.jsonl: one object a line; a step line every `log_every` steps (0: none).
 std::unique_ptr<Reporter> json_lines_reporter(const std::filesystem::path&, std::size_t log_every);
@@ -62,4 +62,4 @@ std::unique_ptr<Reporter> benchmark_lines_reporter(std::FILE*, const RunFacts&, 
 /// Passes every record on, in order. None at all is silence: what ranks other than 0 get.
 std::unique_ptr<Reporter> all_of(std::vector<std::unique_ptr<Reporter>>);
 
-}  // namespace cputrain
+}  // namespace cputrain::logging

@@ -7,7 +7,7 @@
 #include "logging/event_file.h"
 #include "logging/reporters.h"
 
-namespace cputrain {
+namespace cputrain::logging {
 namespace {
 
 class TensorBoard final : public Reporter {
@@ -43,14 +43,14 @@ class TensorBoard final : public Reporter {
     if (value) scalars.push_back({name, *value});
   }
 
-  static std::vector<Scalar> epoch_scalars(const Tally& tally) {
+  static std::vector<Scalar> epoch_scalars(const compute::Tally& tally) {
     std::vector<Scalar> scalars{{"epoch_loss", tally.mean_loss()}};
     add(scalars, "epoch_accuracy", tally.accuracy());
     add(scalars, "epoch_top_5_accuracy", tally.top_five());
     return scalars;
   }
 
-  void validated(int epoch, const Tally& tally) {
+  void validated(int epoch, const compute::Tally& tally) {
     if (!validation_) validation_.emplace(folder_ / "validation", host_);
     std::vector<Scalar> by_step{{"evaluation_loss_vs_iterations", tally.mean_loss()}};
     add(by_step, "evaluation_accuracy_vs_iterations", tally.accuracy());
@@ -73,4 +73,4 @@ std::unique_ptr<Reporter> tensorboard_reporter(const std::filesystem::path& fold
   return std::make_unique<TensorBoard>(folder, host, log_every);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::logging

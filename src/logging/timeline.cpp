@@ -8,7 +8,7 @@
 
 #include "core/json_text.h"
 
-namespace cputrain {
+namespace cputrain::logging {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -113,4 +113,4 @@ std::string timeline_json(const std::vector<std::string>& texts,
          "\n";
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::logging

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::logging {
 
 /// Steps of a training, counted from 1, both included; none where `last` is 0.
 struct StepRange {
@@ -62,4 +62,4 @@ std::string timeline_text(const Timeline&, double offset);
 std::string timeline_json(const std::vector<std::string>& texts,
                           const std::vector<std::string>& hosts);
 
-}  // namespace cputrain
+}  // namespace cputrain::logging

@@ -2,7 +2,7 @@
 
 #include "core/overloaded.h"
 
-namespace cputrain {
+namespace cputrain::model {
 namespace {
 
 /// What a layer does to channels that come from behind it.
@@ -62,4 +62,4 @@ ClassOutputs class_outputs(const Graph& graph) {
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::model

@@ -5,7 +5,7 @@
 
 #include "model/graph.h"
 
-namespace cputrain {
+namespace cputrain::model {
 
 /// Which parameters make the network's outputs, so that classes can be put into another order.
 struct ClassOutputs {
@@ -21,4 +21,4 @@ struct ClassOutputs {
 
 ClassOutputs class_outputs(const Graph&);
 
-}  // namespace cputrain
+}  // namespace cputrain::model

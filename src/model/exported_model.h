@@ -6,7 +6,7 @@
 
 #include "model/graph.h"
 
-namespace cputrain {
+namespace cputrain::model {
 
 /// Numbers of a parameter ("conv2d/kernel") in the canonical layout.
 using WeightValues = std::function<std::vector<float>(const std::string& parameter)>;
@@ -20,4 +20,4 @@ struct ExportedModel {
   WeightValues values;               ///< of every parameter of the graph
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::model

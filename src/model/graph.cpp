@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::model {
 namespace {
 
 /// Keras' name of the first layer of a type; later ones get _1, _2, ...
@@ -48,7 +48,7 @@ int Graph::add(Layer layer, std::string name, std::vector<int> src) {
             .origin = index};
   try {
     node.dst = output_shape(layer, from);
-    node.parameters = cputrain::parameters(layer, from.front());
+    node.parameters = model::parameters(layer, from.front());
   } catch (const Error& error) {
     fail(error.code(), "layer " + name + ": " + error.what());
   }
@@ -110,4 +110,4 @@ double Graph::training_flops() const {
   return total;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::model

@@ -8,7 +8,7 @@
 
 #include "model/layer.h"
 
-namespace cputrain {
+namespace cputrain::model {
 
 /// Layers in execution order. A node's inputs exist before it, so the list is sorted
 /// topologically by construction and cannot contain a cycle. Node 0 is the Input; the last node is
@@ -59,4 +59,4 @@ class Graph {
   std::map<std::string, int> next_number_;  ///< by Keras' name of a type
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::model

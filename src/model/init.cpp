@@ -4,7 +4,7 @@
 
 #include "core/random.h"
 
-namespace cputrain {
+namespace cputrain::model {
 namespace {
 
 /// fan_in + fan_out of an HWIO or (in, out) kernel.
@@ -32,4 +32,4 @@ std::vector<double> initial_values(const Graph::Node& node, const ParameterSpec&
   return values;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::model

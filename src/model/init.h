@@ -5,7 +5,7 @@
 
 #include "model/graph.h"
 
-namespace cputrain {
+namespace cputrain::model {
 
 /// Keras' starting values in the canonical layout: kernels glorot_uniform (uniform in +-limit,
 /// limit = sqrt(6 / (fan_in + fan_out)), fans of a convolution times its kernel's area), biases 0,
@@ -15,4 +15,4 @@ namespace cputrain {
 std::vector<double> initial_values(const Graph::Node& node, const ParameterSpec& parameter,
                                    std::uint64_t seed);
 
-}  // namespace cputrain
+}  // namespace cputrain::model

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::model {
 
 JsonReader::JsonReader(const nlohmann::json& object, std::string where)
     : object_(object), where_(std::move(where)) {
@@ -68,4 +68,4 @@ void JsonReader::wrong(const std::string& what) const {
                                    where_, what));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::model

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::model {
 
 /// Reads one object's fields from a description that people may have written: every figure is
 /// checked, and Error(data) names the place, the field and what is allowed. A field with a default
@@ -34,4 +34,4 @@ class JsonReader {
   std::string where_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::model

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::model {
 namespace {
 
 /// Outputs along one axis; at least 1, else Error(usage).
@@ -161,4 +161,4 @@ PadAmount pad_amount(Padding padding, int n, int kernel, int stride) {
   return {total / 2, total - total / 2};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::model

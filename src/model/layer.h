@@ -12,7 +12,7 @@
 
 /// A layer is data: a description without memory, device or state. Backends turn a graph of them
 /// into a program. Adding a type to the variant fails to compile until every backend handles it.
-namespace cputrain {
+namespace cputrain::model {
 
 /// The picture: uint8 RGB, as number `pixel * scale + offset`.
 struct Input {
@@ -126,4 +126,4 @@ struct PadAmount {
 };
 PadAmount pad_amount(Padding, int n, int kernel, int stride);
 
-}  // namespace cputrain
+}  // namespace cputrain::model

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::model {
 namespace {
 
 bool matches(const std::string& name, const std::string& pattern) {
@@ -35,4 +35,4 @@ std::vector<std::string> layers_matching(const Graph& graph,
   return matching;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::model

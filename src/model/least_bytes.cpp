@@ -2,7 +2,7 @@
 
 #include "model/rewrite.h"
 
-namespace cputrain {
+namespace cputrain::model {
 namespace {
 
 /// The map that lies in memory where node `index` is read.
@@ -50,4 +50,4 @@ std::map<std::string, LeastBytes> least_bytes(const Graph& given, std::size_t el
   return bytes;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::model

@@ -5,7 +5,7 @@
 
 #include "model/graph.h"
 
-namespace cputrain {
+namespace cputrain::model {
 
 /// What a layer must at least move between memory and the processor, in either direction.
 struct LeastBytes {
@@ -20,4 +20,4 @@ struct LeastBytes {
 /// not read.
 std::map<std::string, LeastBytes> least_bytes(const Graph&, std::size_t element_bytes);
 
-}  // namespace cputrain
+}  // namespace cputrain::model

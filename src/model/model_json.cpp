@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "model/json_reader.h"
 
-namespace cputrain {
+namespace cputrain::model {
 namespace {
 
 using nlohmann::json;
@@ -286,4 +286,4 @@ Graph graph_from_json(const json& model, const std::string& where,
   return reader.graph();
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::model

@@ -11,7 +11,7 @@
 ///  "layers": [{"type": "convolution", "filters": 32, "kernel": 3}, ...]}
 /// Fields of a layer that are left out have the defaults of model/layer.h. A layer reads the one
 /// before it unless "from" names others; "name" may be left out, too. README.md has the table.
-namespace cputrain {
+namespace cputrain::model {
 
 nlohmann::ordered_json to_json(const Graph&);
 
@@ -26,4 +26,4 @@ struct ModelSize {
 Graph graph_from_json(const nlohmann::json&, const std::string& where,
                       const std::optional<ModelSize>& = std::nullopt);
 
-}  // namespace cputrain
+}  // namespace cputrain::model

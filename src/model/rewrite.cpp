@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace cputrain {
+namespace cputrain::model {
 
 /// Builds a changed copy of a graph and keeps names and origins.
 class GraphEditor {
@@ -125,4 +125,4 @@ bool has_sharded_dense(const Graph& graph) {
   });
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::model

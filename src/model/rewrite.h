@@ -5,7 +5,7 @@
 
 #include "model/graph.h"
 
-namespace cputrain {
+namespace cputrain::model {
 
 /// Puts max pooling before the ReLU that it follows. Exact, since both commute (the maximum of the
 /// window is kept either way, and where it is negative both give 0 and pass no gradient), and ReLU
@@ -36,4 +36,4 @@ Graph with_frozen(const Graph&, std::span<const std::string> layers);
 Graph with_sharded_dense(const Graph&, std::span<const std::string> layers);
 bool has_sharded_dense(const Graph&);
 
-}  // namespace cputrain
+}  // namespace cputrain::model

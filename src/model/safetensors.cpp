@@ -13,7 +13,7 @@
 #include "core/strict_json.h"
 #include "core/text.h"
 
-namespace cputrain::safetensors {
+namespace cputrain::model::safetensors {
 namespace {
 
 using nlohmann::json;
@@ -58,11 +58,11 @@ std::string header_text(const Metadata& metadata, const std::vector<OutTensor>& 
 }  // namespace
 
 void write(const std::filesystem::path& path, const Metadata& metadata,
-           std::vector<OutTensor> tensors, Durability durability) {
+           std::vector<OutTensor> tensors, system::Durability durability) {
   std::ranges::sort(tensors, {}, &OutTensor::name);
   const std::string header = header_text(metadata, tensors);
   const std::uint64_t length = header.size();
-  AtomicFile file(path);
+  system::AtomicFile file(path);
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(header);
   for (const OutTensor& tensor : tensors) {
@@ -108,7 +108,7 @@ File::File(std::filesystem::path path) : path_(std::move(path)) {
 }
 
 void File::read_all() {
-  file_ = std::make_shared<RegularFile>(path_);
+  file_ = std::make_shared<system::RegularFile>(path_);
   const std::uint64_t size = file_->size();
   if (size < 8) wrong("is shorter than 8 bytes");
   std::uint64_t length = 0;
@@ -222,4 +222,4 @@ void File::wrong(const std::string& what) const {
                                    path_.string(), printable(what)));
 }
 
-}  // namespace cputrain::safetensors
+}  // namespace cputrain::model::safetensors

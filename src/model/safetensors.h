@@ -14,7 +14,7 @@
 
 /// The safetensors format: 8 bytes with the header's length, a JSON header, one buffer. Files from
 /// users are hostile until checked: every rule of the format is verified before a number is read.
-namespace cputrain::safetensors {
+namespace cputrain::model::safetensors {
 
 using Metadata = std::map<std::string, std::string>;
 
@@ -28,7 +28,7 @@ struct OutTensor {
 /// Writes F32 tensors, sorted by name, behind a header that is padded with spaces to 8 bytes; the
 /// file is whole or absent. Names are unique. Error(output).
 void write(const std::filesystem::path&, const Metadata&, std::vector<OutTensor> tensors,
-           Durability = Durability::disk);
+           system::Durability = system::Durability::disk);
 
 struct TensorInfo {
   std::string name, dtype;
@@ -65,11 +65,11 @@ class File {
   std::vector<T> read_as(const TensorInfo&) const;
 
   std::filesystem::path path_;
-  std::shared_ptr<const RegularFile> file_;
+  std::shared_ptr<const system::RegularFile> file_;
   std::size_t buffer_start_ = 0;
   Metadata metadata_;
   std::vector<TensorInfo> tensors_;                      ///< in the order of the buffer
   std::unordered_map<std::string, std::size_t> places_;  ///< in tensors_, by name
 };
 
-}  // namespace cputrain::safetensors
+}  // namespace cputrain::model::safetensors

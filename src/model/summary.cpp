@@ -6,7 +6,7 @@
 
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::model {
 namespace {
 
 struct Row {
@@ -79,4 +79,4 @@ nlohmann::ordered_json summary_json(const Graph& graph) {
           {"layers", std::move(layers)}};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::model

@@ -5,7 +5,7 @@
 
 #include "model/graph.h"
 
-namespace cputrain {
+namespace cputrain::model {
 
 /// Keras' summary table with what else matters: layer, output, parameters, MACs of one image, bytes
 /// of its float32 output; then the totals and the bytes that are reduced in every step.
@@ -14,4 +14,4 @@ std::string summary_text(const Graph&);
 /// {"parameters", "macs_per_image", "layers": [{"name", "type", "output": [H, W, C], ...}]}
 nlohmann::ordered_json summary_json(const Graph&);
 
-}  // namespace cputrain
+}  // namespace cputrain::model

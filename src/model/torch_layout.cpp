@@ -3,7 +3,7 @@
 #include <map>
 #include <numeric>
 
-namespace cputrain {
+namespace cputrain::model {
 namespace {
 
 using Order = std::vector<std::size_t>;
@@ -124,4 +124,4 @@ std::vector<safetensors::OutTensor> torch_tensors(const ExportedModel& model) {
   return tensors;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::model

@@ -9,7 +9,7 @@
 
 /// Weights as PyTorch keeps them. Its activations are NCHW, so that a flattened map has the order
 /// channel, height, width, where ours has height, width, channel.
-namespace cputrain {
+namespace cputrain::model {
 
 /// A convolution's kernel (kernel, kernel, in, out) as (out, in, kernel, kernel), which is ONNX'
 /// order, too. `inputs[i]` is the input channel of ours that is theirs number i; empty: the same.
@@ -21,4 +21,4 @@ std::vector<float> to_oihw(std::span<const float> hwio, const std::vector<int>& 
 /// tensor is written.
 std::vector<safetensors::OutTensor> torch_tensors(const ExportedModel&);
 
-}  // namespace cputrain
+}  // namespace cputrain::model

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace cputrain {
+namespace cputrain::optim {
 
 double scale_factor(RateScale scale, double n) {
   switch (scale) {
@@ -55,4 +55,4 @@ void LearningRate::epoch_ended(double loss) {
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::optim

@@ -6,7 +6,7 @@
 
 #include "optim/schedule.h"
 
-namespace cputrain {
+namespace cputrain::optim {
 
 /// How the rate grows with the batch: not, in proportion ("linear", Goyal et al. 2017), with its
 /// square root, or with its power 2/3.
@@ -63,4 +63,4 @@ class LearningRate {
   double plateau_factor_ = 1;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::optim

@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/overloaded.h"
 
-namespace cputrain {
+namespace cputrain::optim {
 namespace {
 
 [[noreturn]] void refuse(std::string_view text, const std::string& what) {
@@ -153,4 +153,4 @@ std::string schedule_text(const Schedule& schedule) {
       schedule);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::optim

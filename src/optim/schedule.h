@@ -8,7 +8,7 @@
 
 /// How the learning rate changes during training, as data. Epochs are those completed, with
 /// fractions: 0 at the first step, 30 when thirty are done.
-namespace cputrain {
+namespace cputrain::optim {
 
 struct ConstantRate {
   bool operator==(const ConstantRate&) const = default;
@@ -86,4 +86,4 @@ inline constexpr const char* kScheduleForms =
     "constant, step:EPOCHS:FACTOR, piecewise:EPOCH:FACTOR[,...], cosine[:FLOOR], "
     "poly[:POWER[:FLOOR]], plateau[:PATIENCE[:FACTOR]], decay:X";
 
-}  // namespace cputrain
+}  // namespace cputrain::optim

@@ -10,7 +10,7 @@
 /// The arithmetic of the update rules and of what comes before them, one plain loop each, after
 /// tf.keras' OptimizerV2 (TensorFlow 2.1 to 2.10). Header-only so that a backend can compile it for
 /// its own instruction sets.
-namespace cputrain {
+namespace cputrain::optim {
 
 /// Pointers into equally long arrays; `state` as in UpdateSlice.
 template <class T>
@@ -197,4 +197,4 @@ inline void update_elements(const UpdateRule& rule, const UpdatePointers<T>& p, 
   std::visit([&](const auto& r) { update_math(r, p, static_cast<T>(rate), step); }, rule);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::optim

@@ -2,7 +2,7 @@
 
 #include "core/overloaded.h"
 
-namespace cputrain {
+namespace cputrain::optim {
 
 int state_arrays(const UpdateRule& rule) {
   return std::visit(Overloaded{
@@ -51,4 +51,4 @@ UpdateRule with_momentum_times(const UpdateRule& rule, double factor) {
   return changed;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::optim

@@ -9,7 +9,7 @@
 
 /// Keras' update rules (tf.keras OptimizerV2 of TensorFlow 2.1 to 2.10) and two for large batches,
 /// as data. The formulas are in update_math.h. State starts at zero.
-namespace cputrain {
+namespace cputrain::optim {
 
 struct Sgd {
   double momentum = 0.0;
@@ -97,4 +97,4 @@ struct LambDirection {
 
 using GradientOperation = std::variant<AddWeights, ClipValues, ScaleGradients, LambDirection>;
 
-}  // namespace cputrain
+}  // namespace cputrain::optim

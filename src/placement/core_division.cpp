@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-namespace cputrain {
+namespace cputrain::placement {
 
 namespace {
 
@@ -86,4 +86,4 @@ std::optional<std::vector<CorePart>> divide_cores(const RankPlace& mask,
   return parts;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::placement

@@ -5,7 +5,7 @@
 
 #include "placement/placement.h"
 
-namespace cputrain {
+namespace cputrain::placement {
 
 /// One rank's part of a mask that several share.
 struct CorePart {
@@ -26,4 +26,4 @@ struct CoreWish {
 std::optional<std::vector<CorePart>> divide_cores(const RankPlace& mask,
                                                   const std::vector<CoreWish>&);
 
-}  // namespace cputrain
+}  // namespace cputrain::placement

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "placement/placement.h"
 
-namespace cputrain {
+namespace cputrain::placement {
 
 namespace {
 
@@ -151,4 +151,4 @@ std::vector<std::string> map_of(const JobPlacement& job) {
   return map;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::placement

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace cputrain {
+namespace cputrain::placement {
 
 namespace {
 
@@ -72,4 +72,4 @@ std::vector<LaunchLine> launch_lines(const LaunchHost& host, bool as_root, bool 
   return lines;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::placement

@@ -5,7 +5,7 @@
 
 #include "placement/placement.h"
 
-namespace cputrain {
+namespace cputrain::placement {
 
 /// What Open MPI must be told to start ranks well on one machine. It counts cores as slots, unless
 /// it is told to count hardware threads, and binds one or two ranks to one core each.
@@ -32,4 +32,4 @@ struct LaunchLine {
 /// `as_root`: mpirun wants to be told; without `mpi` there is one process.
 std::vector<LaunchLine> launch_lines(const LaunchHost&, bool as_root, bool mpi);
 
-}  // namespace cputrain
+}  // namespace cputrain::placement

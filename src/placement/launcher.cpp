@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::placement {
 namespace {
 
 std::optional<int> as_number(const char* text) {
@@ -124,4 +124,4 @@ std::string launch_warning(const Launcher& launcher, int ranks) {
          std::to_string(launcher.world);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::placement

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-namespace cputrain {
+namespace cputrain::placement {
 
 /// What the environment says about who started this process, as which of how many, before (and
 /// without) MPI_Init.
@@ -36,4 +36,4 @@ void check_launch(const Launcher&, int ranks, const std::optional<std::string>& 
 /// may have started more than it tells; empty else.
 std::string launch_warning(const Launcher&, int ranks);
 
-}  // namespace cputrain
+}  // namespace cputrain::placement

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::placement {
 
 /// One machine as a rank sees it. Hardware threads are numbered as the operating system does; a
 /// core has one or two of them, which share its vector units, so cores are what arithmetic is
@@ -24,4 +24,4 @@ struct Machine {
   double cpu_quota = 0;  ///< CPUs' worth of time that the control group allows; 0: no limit
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::placement

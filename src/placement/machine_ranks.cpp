@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace cputrain {
+namespace cputrain::placement {
 
 std::vector<int> distinct(const std::vector<int>& numbers) {
   const std::set<int> once(numbers.begin(), numbers.end());
@@ -36,4 +36,4 @@ int MachineRanks::share(const RankPlace& place) const {
   return std::max(1, static_cast<int>(std::floor(part + 1e-6)));  // 3 x 1/3 is 1
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::placement

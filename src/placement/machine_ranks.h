@@ -7,7 +7,7 @@
 
 #include "placement/placement.h"
 
-namespace cputrain {
+namespace cputrain::placement {
 
 /// Different numbers of a list, ascending.
 std::vector<int> distinct(const std::vector<int>&);
@@ -32,4 +32,4 @@ struct MachineRanks {
   int share(const RankPlace&) const;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::placement

@@ -9,7 +9,7 @@
 #include "placement/machine_ranks.h"
 #include "placement/placement_warnings.h"
 
-namespace cputrain {
+namespace cputrain::placement {
 
 namespace {
 
@@ -129,4 +129,4 @@ Placement plan_node(const std::vector<RankPlace>& places, const PlacementRequest
   return result;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::placement

@@ -9,7 +9,7 @@
 
 /// Who runs where: from the hardware threads that every rank of a job may use to the threads that
 /// it starts and the cores they run on.
-namespace cputrain {
+namespace cputrain::placement {
 
 /// What one rank tells the others about the place it was given.
 struct RankPlace {
@@ -91,4 +91,4 @@ std::vector<std::string> map_of(const JobPlacement&);
 /// "0-3,8": numbers in ascending order as the kernel and taskset write them.
 std::string range_text(const std::vector<int>& ascending);
 
-}  // namespace cputrain
+}  // namespace cputrain::placement

@@ -9,7 +9,7 @@
 
 #include "placement/launch_line.h"
 
-namespace cputrain {
+namespace cputrain::placement {
 
 std::string counted(int count, const std::string& word) {
   return std::to_string(count) + " " + word + (count == 1 ? "" : "s");
@@ -192,4 +192,4 @@ std::vector<std::string> placement_warnings(const std::vector<RankPlace>& places
   return warnings;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::placement

@@ -6,7 +6,7 @@
 #include "placement/machine_ranks.h"
 #include "placement/placement.h"
 
-namespace cputrain {
+namespace cputrain::placement {
 
 /// "2 ranks x 12 threads": the ranks of a machine by their threads.
 std::string ranks_by_threads(const std::vector<RankPlan>&);
@@ -21,4 +21,4 @@ std::string quota_text(double cpus);
 std::vector<std::string> placement_warnings(const std::vector<RankPlace>&, const MachineRanks&,
                                             const std::vector<RankPlan>&, const PlacementRequest&);
 
-}  // namespace cputrain
+}  // namespace cputrain::placement

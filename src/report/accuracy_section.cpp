@@ -11,7 +11,7 @@
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 using Value = std::optional<double>;
@@ -19,7 +19,7 @@ using Value = std::optional<double>;
 /// One accuracy with what it is of.
 struct Answer {
   const Series* series;
-  const Cell* cell;
+  const cells::Cell* cell;
   double accuracy;
   double images;  ///< that it is a mean over
 };
@@ -45,12 +45,14 @@ struct Difference {
 /// Which accuracy answers are of, and how many images that is a mean over.
 struct Kind {
   const char* name;
-  Value Cell::*accuracy;
-  std::size_t CellTable::*images;
+  Value cells::Cell::*accuracy;
+  std::size_t cells::CellTable::*images;
 };
 
-constexpr Kind kValidation{"validation", &Cell::val_accuracy, &CellTable::validation_images};
-constexpr Kind kTraining{"training", &Cell::final_accuracy, &CellTable::images_per_epoch};
+constexpr Kind kValidation{"validation", &cells::Cell::val_accuracy,
+                           &cells::CellTable::validation_images};
+constexpr Kind kTraining{"training", &cells::Cell::final_accuracy,
+                         &cells::CellTable::images_per_epoch};
 
 /// Every accuracy of a kind, the splits into ranks and threads among them.
 std::vector<Answer> answers_of(const ScalingTable& table, const Kind& kind) {
@@ -58,7 +60,7 @@ std::vector<Answer> answers_of(const ScalingTable& table, const Kind& kind) {
   for (const Series& series : table.series) {
     const auto images = static_cast<double>(series.about.*kind.images);
     for (const auto& [where, place] : series.strong.cells) {
-      for (const Cell& cell : place.splits) {
+      for (const cells::Cell& cell : place.splits) {
         const Value accuracy = cell.*kind.accuracy;
         if (accuracy && images > 0) answers.push_back({&series, &cell, *accuracy, images});
       }
@@ -201,4 +203,4 @@ MaybeSection accuracy_section(const ScalingTable& table, const Curves& curves) {
   return section;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

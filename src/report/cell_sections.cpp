@@ -7,7 +7,7 @@
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 MaybeSection section(std::string id, std::string title, DocumentTable table) {
@@ -21,7 +21,7 @@ std::string row_name(const ScalingTable& table, const Series& series, const Scal
   return place_text(table, series, c.cell) + (mark.empty() ? "" : ", " + mark);
 }
 
-std::string split_text(const Cell& cell) {
+std::string split_text(const cells::Cell& cell) {
   return fmt::format("{} × {}", cell.ranks, cell.threads);
 }
 
@@ -57,9 +57,10 @@ MaybeSection limits_section(const ScalingTable& table) {
   limits.head = {"limit", "why"};
   limits.words = true;
   table.for_each([&](const Series& series, const ScalingCell& c) {
-    const bool absent = c.cell.status == CellStatus::absent;
-    const CellLimits known =
-        c.cell.limits.what.empty() ? explain(c.cell, series.about.parameters) : c.cell.limits;
+    const bool absent = c.cell.status == cells::CellStatus::absent;
+    const cells::CellLimits known = c.cell.limits.what.empty()
+                                        ? cells::explain(c.cell, series.about.parameters)
+                                        : c.cell.limits;
     if (known.what.empty() && !absent) return;
     const std::string mark = absent ? "" : mark_of(c.cell.status);
     limits.rows.push_back({place_text(table, series, c.cell),
@@ -77,7 +78,7 @@ MaybeSection splits_section(const ScalingTable& table) {
   table.for_each([&](const Series& series, const ScalingCell& c) {
     if (c.splits.size() < 2) return;
     Row& row = splits.rows.emplace_back(Row{place_text(table, series, c.cell), {}, false});
-    for (const Cell& split : c.splits) {
+    for (const cells::Cell& split : c.splits) {
       Entry entry = seconds_entry(split, splits);
       entry.text = split_text(split) + ": " + entry.text;
       row.entries.push_back(std::move(entry));
@@ -103,7 +104,7 @@ MaybeSection spread_section(const ScalingTable& table) {
   table.for_each([&](const Series& series, const ScalingCell& c) {
     if (!c.cell.seconds_per_epoch || !c.cell.spread) return;
     const double median_time = *c.cell.seconds_per_epoch;
-    const CellSpread& range = *c.cell.spread;
+    const cells::CellSpread& range = *c.cell.spread;
     Row row{row_name(table, series, c), {}, false};
     row.entries = {{split_text(c.cell)},
                    {std::to_string(c.cell.repeats.size())},
@@ -128,4 +129,4 @@ MaybeSection spread_section(const ScalingTable& table) {
   return result;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

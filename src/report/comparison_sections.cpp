@@ -11,7 +11,7 @@
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 /// The quickest cell of a batch, nullptr where none has a time.
@@ -70,7 +70,7 @@ MaybeSection backends_section(const ScalingTable& table) {
 
 namespace {
 
-std::string model_line(const CellTable& t) {
+std::string model_line(const cells::CellTable& t) {
   std::vector<std::string> parts;
   if (!t.model.empty()) parts.push_back(t.model);
   if (t.image_size > 0) parts.push_back(fmt::format("{0}x{0}", t.image_size));
@@ -154,7 +154,7 @@ MaybeSection reference_section(const ScalingTable& table,
                   "machines as well as programs.",
                   reference->name));
   for (const Series& series : table.series) {
-    if (is_device(series.backend) || series.strong.empty()) continue;
+    if (cells::is_device(series.backend) || series.strong.empty()) continue;
     section.tables.push_back(beside_reference(series, *reference));
     section.remarks.push_back(experiment_line(series, *reference));
   }
@@ -169,7 +169,7 @@ MaybeSection reference_section(const ScalingTable& table,
 
 namespace {
 
-std::string machine_line(const CellMachine& m) {
+std::string machine_line(const cells::CellMachine& m) {
   std::vector<std::string> parts;
   const auto add = [&](bool known, const std::string& text) {
     if (known) parts.push_back(text);
@@ -193,7 +193,7 @@ std::string machine_line(const CellMachine& m) {
 MaybeSection conditions_section(const ScalingTable& table, const std::vector<CellSource>& sources) {
   Section section{"conditions", "What was run, on what", {}, {}, {}, table.remarks};
   for (const CellSource& source : sources) {
-    const CellTable& t = source.table;
+    const cells::CellTable& t = source.table;
     DocumentTable facts;
     facts.caption = source.name;
     facts.corner = "what";
@@ -208,7 +208,7 @@ MaybeSection conditions_section(const ScalingTable& table, const std::vector<Cel
     add("images an epoch", t.images_per_epoch ? with_commas(t.images_per_epoch) : "");
     add("seed", std::to_string(t.seed));
     std::vector<std::string> options;
-    for (const auto& [name, value] : t.options) options.push_back(option_text(name, value));
+    for (const auto& [name, value] : t.options) options.push_back(cells::option_text(name, value));
     add("options", join(options, " "));
     add("command", t.command);
     section.tables.push_back(std::move(facts));
@@ -216,4 +216,4 @@ MaybeSection conditions_section(const ScalingTable& table, const std::vector<Cel
   return section;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

@@ -10,7 +10,7 @@
 #include "cells/run_figures.h"
 #include "system/bounded_file.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 std::optional<double> number(const nlohmann::json& line, const char* key) {
@@ -131,7 +131,7 @@ void thin(std::vector<double>& values, std::size_t most) {
 Curve read_curve(const std::filesystem::path& metrics, std::size_t most) {
   RunLines run;
   try {
-    BoundedLines lines(metrics, kMetricsLimits);
+    system::BoundedLines lines(metrics, cells::kMetricsLimits);
     while (const auto line = lines.next()) run.add(nlohmann::json::parse(*line, nullptr, false));
   } catch (const std::runtime_error&) {  // what came before it is a curve all the same
   }
@@ -154,7 +154,7 @@ namespace {
 /// The metrics of the repeat whose time is nearest to the cell's median; nothing where there is no
 /// such file.
 std::optional<std::filesystem::path> metrics_of(const ScalingCell& place) {
-  const Cell& cell = place.cell;
+  const cells::Cell& cell = place.cell;
   if (cell.runs.empty()) return std::nullopt;
   std::size_t chosen = 0;
   if (cell.runs.size() == cell.repeats.size() && cell.seconds_per_epoch) {
@@ -188,4 +188,4 @@ Curves curves_of(const ScalingTable& table) {
   return curves;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

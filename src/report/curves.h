@@ -6,7 +6,7 @@
 
 #include "report/scaling_table.h"
 
-namespace cputrain {
+namespace cputrain::report {
 
 /// Loss and accuracy of a run's steps, as metrics.jsonl has them.
 struct Curve {
@@ -42,4 +42,4 @@ struct Curves {
 /// to the cell's median.
 Curves curves_of(const ScalingTable&);
 
-}  // namespace cputrain
+}  // namespace cputrain::report

@@ -11,12 +11,12 @@
 #include "report/grid_tables.h"
 #include "report/sweep_difference.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string name_of(const Cell& c) {
+std::string name_of(const cells::Cell& c) {
   return fmt::format("{} {}, {} × {}, batch {}, {}", c.cpus, cpus_text(c.backend, c.cpus), c.ranks,
                      c.threads, c.batch, c.backend);
 }
@@ -46,7 +46,8 @@ std::size_t count(const std::vector<CellDifference>& all, Verdict verdict) {
 
 }  // namespace
 
-std::vector<std::string> conditions_that_differ(const CellTable& before, const CellTable& after) {
+std::vector<std::string> conditions_that_differ(const cells::CellTable& before,
+                                                const cells::CellTable& after) {
   std::vector<std::string> result;
   const auto named = [](const std::string& text) { return text.empty() ? "not said" : text; };
   const auto differ = [&](const char* what, const std::string& a, const std::string& b) {
@@ -66,7 +67,7 @@ std::vector<std::string> conditions_that_differ(const CellTable& before, const C
   std::map<std::string, std::string> both = before.options;
   both.insert(after.options.begin(), after.options.end());
   for (const auto& [name, value] : both) {
-    const auto text = [&](const CellTable& table) {
+    const auto text = [&](const cells::CellTable& table) {
       const auto found = table.options.find(name);
       return found == table.options.end() ? "" : found->second;
     };
@@ -76,8 +77,8 @@ std::vector<std::string> conditions_that_differ(const CellTable& before, const C
 }
 
 Document difference_document(const std::vector<CellDifference>& differences,
-                             const CellTable& before, const std::string& before_name,
-                             const CellTable& after, const std::string& after_name) {
+                             const cells::CellTable& before, const std::string& before_name,
+                             const cells::CellTable& after, const std::string& after_name) {
   Document document{before_name + " and " + after_name + " beside each other", {}, {}};
   document.summary.push_back(fmt::format(
       "Of {} cells in both, {} are faster in {}, {} slower, {} show no difference, and {} are n/a, "
@@ -111,47 +112,47 @@ std::string difference_csv(const std::vector<CellDifference>& differences) {
   std::string text =
       "backend,cpus,ranks,threads,batch,batch_per_rank,before_status,before_seconds,after_status,"
       "after_seconds,ratio,ratio_low,ratio_high,verdict,why\r\n";
-  const auto seconds = [](const Cell& c) {
+  const auto seconds = [](const cells::Cell& c) {
     return c.seconds_per_epoch ? fmt::format("{}", *c.seconds_per_epoch) : "";
   };
   for (const CellDifference& d : differences) {
-    const Cell& c = d.before;
+    const cells::Cell& c = d.before;
     const Interval* interval = d.interval();
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n", csv_text(c.backend),
-                        c.cpus, c.ranks, c.threads, c.batch,
-                        c.batch_per_rank ? std::to_string(*c.batch_per_rank) : "",
-                        status_name(c.status), seconds(c), status_name(d.after.status),
-                        seconds(d.after), d.ratio ? fmt::format("{}", d.ratio->of_means) : "",
-                        interval ? fmt::format("{}", interval->low) : "",
-                        interval ? fmt::format("{}", interval->high) : "", verdict_text(d.verdict),
-                        csv_text(d.why));
+    text += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n", csv_text(c.backend), c.cpus, c.ranks,
+        c.threads, c.batch, c.batch_per_rank ? std::to_string(*c.batch_per_rank) : "",
+        cells::status_name(c.status), seconds(c), cells::status_name(d.after.status),
+        seconds(d.after), d.ratio ? fmt::format("{}", d.ratio->of_means) : "",
+        interval ? fmt::format("{}", interval->low) : "",
+        interval ? fmt::format("{}", interval->high) : "", verdict_text(d.verdict),
+        csv_text(d.why));
   }
   return text;
 }
 
-Json difference_json(const std::vector<CellDifference>& differences, const CellTable& before,
-                     const std::string& before_name, const CellTable& after,
+Json difference_json(const std::vector<CellDifference>& differences, const cells::CellTable& before,
+                     const std::string& before_name, const cells::CellTable& after,
                      const std::string& after_name) {
   Json cells = Json::array();
   for (const CellDifference& d : differences) {
-    const Cell& c = d.before;
+    const cells::Cell& c = d.before;
     const Interval* interval = d.interval();
-    cells.push_back(
-        {{"cpus", c.cpus},
-         {"batch", c.batch},
-         {"backend", c.backend},
-         {"ranks", c.ranks},
-         {"threads", c.threads},
-         {"batch_per_rank", known(c.batch_per_rank)},
-         {"before",
-          {{"status", status_name(c.status)}, {"seconds_per_epoch", known(c.seconds_per_epoch)}}},
-         {"after",
-          {{"status", status_name(d.after.status)},
-           {"seconds_per_epoch", known(d.after.seconds_per_epoch)}}},
-         {"ratio", d.ratio ? Json(d.ratio->of_means) : Json()},
-         {"interval", interval ? Json{interval->low, interval->high} : Json()},
-         {"verdict", verdict_text(d.verdict)},
-         {"why", d.why}});
+    cells.push_back({{"cpus", c.cpus},
+                     {"batch", c.batch},
+                     {"backend", c.backend},
+                     {"ranks", c.ranks},
+                     {"threads", c.threads},
+                     {"batch_per_rank", known(c.batch_per_rank)},
+                     {"before",
+                      {{"status", cells::status_name(c.status)},
+                       {"seconds_per_epoch", known(c.seconds_per_epoch)}}},
+                     {"after",
+                      {{"status", cells::status_name(d.after.status)},
+                       {"seconds_per_epoch", known(d.after.seconds_per_epoch)}}},
+                     {"ratio", d.ratio ? Json(d.ratio->of_means) : Json()},
+                     {"interval", interval ? Json{interval->low, interval->high} : Json()},
+                     {"verdict", verdict_text(d.verdict)},
+                     {"why", d.why}});
   }
   return {{"version", 1},
           {"before", before_name},
@@ -162,4 +163,4 @@ Json difference_json(const std::vector<CellDifference>& differences, const CellT
           {"cells", std::move(cells)}};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

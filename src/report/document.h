@@ -6,7 +6,7 @@
 #include <vector>
 
 /// What a report says, without the form: texts are plain, each writer escapes them for its format.
-namespace cputrain {
+namespace cputrain::report {
 
 /// One cell of a table. `mark` says what kind of figure it is ("scaled", "simulated") where that is
 /// not a plain measurement; `note` counts from 1 in the notes of its table, 0: none.
@@ -66,4 +66,4 @@ struct PageParts {
 /// One HTML page that loads nothing.
 std::string html(const Document&, const PageParts&);
 
-}  // namespace cputrain
+}  // namespace cputrain::report

@@ -9,7 +9,7 @@
 #include "report/report_sections.h"
 #include "report/serial_fit.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 /// Serial part, work and the largest deviation; nothing where a row has no fit.
@@ -55,7 +55,7 @@ std::string text_of(const Reading& reading) {
 
 /// Where ranks filled all cores, the further ones share them.
 Reading reading_of(const Series& series) {
-  const CellMachine& machine = series.about.machine;
+  const cells::CellMachine& machine = series.about.machine;
   const int most = series.strong.cpus.empty() ? 0 : series.strong.cpus.back();
   if (machine.cpus_per_core > 0) return {machine.cpus_per_core};
   return {1, machine.cores > 0 && most > machine.cores ? machine.cores : 0};
@@ -110,4 +110,4 @@ MaybeSection fit_section(const ScalingTable& table,
   return section;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

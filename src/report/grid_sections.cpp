@@ -10,13 +10,13 @@
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 using Value = std::optional<double>;
 
-CellStatus own_status(const ScalingCell& c) { return c.cell.status; }
-CellStatus status_against_base(const ScalingCell& c) { return c.against; }
+cells::CellStatus own_status(const ScalingCell& c) { return c.cell.status; }
+cells::CellStatus status_against_base(const ScalingCell& c) { return c.against; }
 
 GridFigure own(std::string caption, std::function<Value(const ScalingCell&)> value) {
   return {std::move(caption), std::move(value), own_status};
@@ -49,7 +49,7 @@ MaybeSection section(std::string id, std::string title, std::vector<std::string>
   return Section{std::move(id), std::move(title), {}, std::move(plots), std::move(tables), {}};
 }
 
-bool any_has(const ScalingTable& table, CellStatus status) {
+bool any_has(const ScalingTable& table, cells::CellStatus status) {
   bool found = false;
   table.for_each([&](const Series&, const ScalingCell& c) { found |= c.cell.status == status; });
   return found;
@@ -58,10 +58,10 @@ bool any_has(const ScalingTable& table, CellStatus status) {
 /// What the marks beside figures mean.
 std::vector<std::string> mark_remarks(const ScalingTable& table) {
   std::vector<std::string> remarks;
-  if (any_has(table, CellStatus::scaled)) {
+  if (any_has(table, cells::CellStatus::scaled)) {
     remarks.push_back("scaled: some steps were measured and multiplied by the steps of an epoch.");
   }
-  if (any_has(table, CellStatus::simulated)) {
+  if (any_has(table, cells::CellStatus::simulated)) {
     remarks.push_back("simulated: a model of machine and network, no measurement.");
   }
   return remarks;
@@ -103,14 +103,15 @@ std::vector<std::string> suspect_remarks(const ScalingTable& table, Grid Series:
       "suspect: more than {} times what the CPUs explain ({}{}). The time that it is compared with "
       "may have been disturbed or computed in micro-batches of another size, or the machine gave "
       "this cell more clock or cache: measure both again before you rely on it.",
-      kMostSpeedUp, join(cells, "; "), more > 0 ? fmt::format("; {} more", more) : "")};
+      cells::kMostSpeedUp, join(cells, "; "), more > 0 ? fmt::format("; {} more", more) : "")};
 }
 
 /// Where to find why a simulated figure is above 100 %.
 std::vector<std::string> above_hundred_remarks(const ScalingTable& table) {
   bool any = false;
   table.for_each([&](const Series&, const ScalingCell& c) {
-    any |= c.cell.status == CellStatus::simulated && c.efficiency.value_or(0) >= kAboveLinear;
+    any |= c.cell.status == cells::CellStatus::simulated &&
+           c.efficiency.value_or(0) >= cells::kAboveLinear;
   });
   if (!any) return {};
   return {"Simulated cells above 100 % have their reason below \"What limits each cell\"."};
@@ -202,7 +203,7 @@ MaybeSection weak_section(const ScalingTable& table) {
   return result;
 }
 
-MaybeSection cost_section(const ScalingTable& table, const Prices& prices) {
+MaybeSection cost_section(const ScalingTable& table, const cells::Prices& prices) {
   if (prices.empty()) return std::nullopt;
   MaybeSection result =
       section("cost", "Cost of an epoch", {},
@@ -259,4 +260,4 @@ MaybeSection target_section(const ScalingTable& table) {
   return result;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

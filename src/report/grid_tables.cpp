@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "system/cpu_wait.h"
 
-namespace cputrain {
+namespace cputrain::report {
 
 std::string figure_text(double value) {
   const double size = std::fabs(value);
@@ -20,26 +20,26 @@ std::string figure_text(double value) {
   return size == 0 ? "0" : fmt::format("{:.{}f}", value, decimals);
 }
 
-std::string mark_of(CellStatus status) {
-  return status == CellStatus::measured ? "" : status_name(status);
+std::string mark_of(cells::CellStatus status) {
+  return status == cells::CellStatus::measured ? "" : cells::status_name(status);
 }
 
 std::string cpus_text(const std::string& backend, int count) {
-  return std::string(is_device(backend) ? "GPU" : "CPU") + (count == 1 ? "" : "s");
+  return std::string(cells::is_device(backend) ? "GPU" : "CPU") + (count == 1 ? "" : "s");
 }
 
-std::string reason_text(const Cell& cell) {
+std::string reason_text(const cells::Cell& cell) {
   return cell.reason.empty() ? "no reason was given" : cell.reason;
 }
 
 namespace {
 
 /// The number of a note on a cell that has a time, 0 where it is as good as any.
-int note_on_time(const Cell& cell, DocumentTable& table) {
+int note_on_time(const cells::Cell& cell, DocumentTable& table) {
   std::vector<std::string> notes;
   if (!cell.reason.empty()) notes.push_back(cell.reason);
   if (cell.includes_warm_up) notes.push_back("includes steps that tried algorithms");
-  if (cell.cpu_wait.value_or(0) >= kWaitWorthSaying) {
+  if (cell.cpu_wait.value_or(0) >= system::kWaitWorthSaying) {
     notes.push_back(fmt::format("threads of a rank waited {:.0f} % of their time for a CPU",
                                 100 * *cell.cpu_wait));
   }
@@ -48,7 +48,7 @@ int note_on_time(const Cell& cell, DocumentTable& table) {
 
 }  // namespace
 
-Entry seconds_entry(const Cell& cell, DocumentTable& table) {
+Entry seconds_entry(const cells::Cell& cell, DocumentTable& table) {
   if (!cell.seconds_per_epoch) return {"n/a", "", table.note(reason_text(cell))};
   return {figure_text(*cell.seconds_per_epoch), mark_of(cell.status), note_on_time(cell, table)};
 }
@@ -65,14 +65,14 @@ std::string row_text(const GridRow& row) {
   return std::to_string(row.batch) + threads_text(row.threads);
 }
 
-std::string place_text(const Cell& cell) {
+std::string place_text(const cells::Cell& cell) {
   return fmt::format("{} {}, batch ", cell.cpus, cpus_text(cell.backend, cell.cpus)) +
          (cell.batch_per_rank
               ? fmt::format("{} a rank", *cell.batch_per_rank) + threads_text(cell.threads)
               : std::to_string(cell.batch));
 }
 
-std::string place_text(const ScalingTable& table, const Series& series, const Cell& cell) {
+std::string place_text(const ScalingTable& table, const Series& series, const cells::Cell& cell) {
   return (table.series.size() > 1 ? series.name + ": " : "") + place_text(cell);
 }
 
@@ -83,7 +83,7 @@ constexpr std::size_t kMostColumns = 12;
 using Chosen = std::vector<const Series*>;
 
 /// Whether an epoch is the same work.
-bool same_epoch(const CellTable& a, const CellTable& b) {
+bool same_epoch(const cells::CellTable& a, const cells::CellTable& b) {
   return a.model == b.model && a.image_size == b.image_size &&
          a.images_per_epoch == b.images_per_epoch;
 }
@@ -100,7 +100,7 @@ std::vector<Chosen> divided(const ScalingTable& table, Grid Series::*grid) {
   for (const Series& series : table.series) {
     if ((series.*grid).empty()) continue;
     const auto fits = std::ranges::find_if(parts, [&](const Chosen& part) {
-      return is_device(series.backend) && same_epoch(part.front()->about, series.about) &&
+      return cells::is_device(series.backend) && same_epoch(part.front()->about, series.about) &&
              columns(part) + (series.*grid).cpus.size() <= kMostColumns;
     });
     if (fits == parts.end()) {
@@ -114,7 +114,7 @@ std::vector<Chosen> divided(const ScalingTable& table, Grid Series::*grid) {
 
 Entry entry_of(const ScalingCell* cell, const GridFigure& figure, DocumentTable& table) {
   if (!cell) return {};
-  if (cell->cell.status == CellStatus::absent) {
+  if (cell->cell.status == cells::CellStatus::absent) {
     return {"n/a", "", table.note(reason_text(cell->cell))};
   }
   const auto value = figure.value(*cell);
@@ -131,14 +131,14 @@ DocumentTable table_of(const ScalingTable& all, const Chosen& series, Grid Serie
   DocumentTable table;
   table.caption = figure.caption;
   if (series.size() == 1 && all.series.size() > 1) table.caption += ": " + series[0]->name;
-  const bool devices = std::ranges::all_of(series, is_device, &Series::backend);
+  const bool devices = std::ranges::all_of(series, cells::is_device, &Series::backend);
   table.corner = fmt::format("{} / {}", weak ? "batch a rank" : "batch", devices ? "GPUs" : "CPUs");
   std::set<GridRow> rows;
   for (const Series* s : series) {
     const Grid& g = s->*grid;
     rows.insert(g.rows.begin(), g.rows.end());
     if (series.size() > 1) {
-      const bool mixed = is_device(s->backend) && !devices;
+      const bool mixed = cells::is_device(s->backend) && !devices;
       table.groups.emplace_back(s->name + (mixed ? " (GPUs)" : ""),
                                 static_cast<int>(g.cpus.size()));
     }
@@ -213,4 +213,4 @@ void add_increase_rows(const ScalingTable& all, std::vector<DocumentTable>& tabl
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

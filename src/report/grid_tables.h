@@ -9,22 +9,22 @@
 #include "report/scaling_table.h"
 
 /// Tables with batches down and CPUs across, one figure of every cell in each.
-namespace cputrain {
+namespace cputrain::report {
 
 /// 1234, 123, 12.3, 1.23, 0.123: three digits, and never an exponent.
 std::string figure_text(double);
 /// "" for measured, else the status: what goes beside a figure.
-std::string mark_of(CellStatus);
+std::string mark_of(cells::CellStatus);
 /// Why a cell has no time; never empty.
-std::string reason_text(const Cell&);
+std::string reason_text(const cells::Cell&);
 /// Its time, or "n/a" with a note; in the notes, too, what a reader should know of that time.
-Entry seconds_entry(const Cell&, DocumentTable&);
+Entry seconds_entry(const cells::Cell&, DocumentTable&);
 /// "256"; of ranks with several threads in weak scaling "32, 2 threads".
 std::string row_text(const GridRow&);
 /// "2 CPUs, batch 256", "2 CPUs, batch 32 a rank", "2 CPUs, batch 32 a rank, 2 threads".
-std::string place_text(const Cell&);
+std::string place_text(const cells::Cell&);
 /// With the series' name where there are several.
-std::string place_text(const ScalingTable&, const Series&, const Cell&);
+std::string place_text(const ScalingTable&, const Series&, const cells::Cell&);
 /// "CPU", or "GPU" of a series on devices, in the plural unless there is one.
 std::string cpus_text(const std::string& backend, int count);
 
@@ -32,7 +32,7 @@ std::string cpus_text(const std::string& backend, int count);
 struct GridFigure {
   std::string caption;  ///< with the unit
   std::function<std::optional<double>(const ScalingCell&)> value;
-  std::function<CellStatus(const ScalingCell&)> status;
+  std::function<cells::CellStatus(const ScalingCell&)> status;
   std::function<std::string(double)> text = figure_text;
   /// A table even where every cell is n/a, and notes on times that need one.
   bool is_time = false;
@@ -51,4 +51,4 @@ std::vector<DocumentTable> both_grids(const ScalingTable&, GridFigure);
 /// pair of batches.
 void add_increase_rows(const ScalingTable&, std::vector<DocumentTable>&);
 
-}  // namespace cputrain
+}  // namespace cputrain::report

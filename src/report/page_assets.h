@@ -3,7 +3,7 @@
 #include <string_view>
 
 /// What the page is made with, compiled in (scripts/cmake/EmbedPage.cmake).
-namespace cputrain {
+namespace cputrain::report {
 
 std::string_view page_style();
 std::string_view page_script();
@@ -11,4 +11,4 @@ std::string_view page_script();
 std::string_view chart_library();
 std::string_view chart_licence();
 
-}  // namespace cputrain
+}  // namespace cputrain::report

@@ -16,7 +16,7 @@
 #include "report/scaling_table.h"
 #include "system/bounded_file.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 constexpr std::size_t kMostBytes = 1 << 20, kMostRows = 1000;
@@ -138,7 +138,7 @@ void read_remark(ReferenceTable& table, const std::string& line, const Place& pl
 
 }  // namespace
 
-std::string ReferenceTable::other_than(const CellTable& ours) const {
+std::string ReferenceTable::other_than(const cells::CellTable& ours) const {
   std::vector<std::string> differ;
   const auto compare = [&](const char* what, bool both, const auto& theirs, const auto& own) {
     if (both && theirs != own) {
@@ -152,8 +152,10 @@ std::string ReferenceTable::other_than(const CellTable& ours) const {
   return join(differ, ", ");
 }
 
-std::optional<double> ReferenceTable::ratio(const CellTable& ours, const Cell& cell) const {
-  const bool alike = !is_device(cell.backend) && !cell.batch_per_rank && cell.seconds_per_epoch;
+std::optional<double> ReferenceTable::ratio(const cells::CellTable& ours,
+                                            const cells::Cell& cell) const {
+  const bool alike =
+      !cells::is_device(cell.backend) && !cell.batch_per_rank && cell.seconds_per_epoch;
   const auto published = at(cell.batch, cell.cpus);
   if (!alike || !published || !other_than(ours).empty()) return std::nullopt;
   return *cell.seconds_per_epoch / *published;
@@ -199,7 +201,7 @@ ReferenceTable parse_reference(const std::string& text, const std::string& name)
 ReferenceTable read_reference(const std::filesystem::path& path) {
   std::string text, mistake;
   try {
-    text = read_bounded(path, kMostBytes);
+    text = system::read_bounded(path, kMostBytes);
     if (text.empty()) mistake = "is empty";
   } catch (const std::runtime_error& error) {
     mistake = error.what();
@@ -229,4 +231,4 @@ std::vector<std::pair<std::size_t, std::size_t>> identical_rows(const ReferenceT
   return pairs;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

@@ -10,7 +10,7 @@
 
 #include "cells/cells.h"
 
-namespace cputrain {
+namespace cputrain::report {
 
 /// Somebody's published seconds per epoch.
 struct ReferenceTable {
@@ -27,9 +27,9 @@ struct ReferenceTable {
   std::optional<double> at(std::size_t batch, int cpus) const;
   /// What makes a sweep another experiment: "model (dogcat, ours is vgg16)"; empty where nothing
   /// that both say does.
-  std::string other_than(const CellTable& ours) const;
+  std::string other_than(const cells::CellTable& ours) const;
   /// Ours by theirs, for cells of CPUs with a global batch, of the same experiment.
-  std::optional<double> ratio(const CellTable& ours, const Cell&) const;
+  std::optional<double> ratio(const cells::CellTable& ours, const cells::Cell&) const;
 };
 
 /// Reads CSV with the columns cpus, batch and seconds_per_epoch, in any order, others beside them
@@ -44,4 +44,4 @@ ReferenceTable parse_reference(const std::string& text, const std::string& name)
 /// Batches whose rows are the same in every column, with two times or more: (256, 512).
 std::vector<std::pair<std::size_t, std::size_t>> identical_rows(const ReferenceTable&);
 
-}  // namespace cputrain
+}  // namespace cputrain::report

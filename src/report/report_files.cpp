@@ -18,7 +18,7 @@
 #include "report/table_files.h"
 #include "system/files.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 /// The last name of a folder, or of a file that is not simply the one of a folder.
 std::string short_name(const fs::path& path) {
-  if (path.filename() == kCellsName && path.has_parent_path())
+  if (path.filename() == cells::kCellsName && path.has_parent_path())
     return short_name(path.parent_path());
   const fs::path name = path.filename().empty() ? path.parent_path().filename() : path.filename();
   return name.empty() || name == "." ? path.string() : name.string();
@@ -35,9 +35,10 @@ std::string short_name(const fs::path& path) {
 /// A folder with a table, or the table itself.
 CellSource read_source(const fs::path& path) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return {path, read_cells(path / kCellsName), short_name(path)};
+  if (fs::is_directory(path, error))
+    return {path, cells::read_cells(path / cells::kCellsName), short_name(path)};
   const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  return {folder, read_cells(path), short_name(path)};
+  return {folder, cells::read_cells(path), short_name(path)};
 }
 
 /// The tables of sweeps, and of the trainings in folders of theirs: a run folder, or one that holds
@@ -48,7 +49,7 @@ std::vector<CellSource> read_sources(const std::vector<fs::path>& paths) {
   for (const fs::path& path : paths) {
     std::error_code error;
     std::vector<fs::path> here;
-    if (!fs::exists(path / kCellsName, error) && fs::is_directory(path, error)) {
+    if (!fs::exists(path / cells::kCellsName, error) && fs::is_directory(path, error)) {
       if (is_run_folder(path)) here.push_back(path);
       for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
         if (is_run_folder(it->path())) here.push_back(it->path());
@@ -100,11 +101,11 @@ PageParts page_parts(const Json& data) {
 std::vector<fs::path> write_all(const fs::path& folder, const std::string& name,
                                 const Document& document, const std::string& csv,
                                 const std::string& json, const PageParts& parts) {
-  make_folder(folder);
+  system::make_folder(folder);
   std::vector<fs::path> files;
   const auto write = [&](const char* ending, const std::string& text) {
     files.push_back(folder / (name + ending));
-    write_file(files.back(), text);
+    system::write_file(files.back(), text);
   };
   write(".md", markdown(document));
   write(".csv", csv);
@@ -115,7 +116,7 @@ std::vector<fs::path> write_all(const fs::path& folder, const std::string& name,
 }
 
 /// A price that no cell has is a slip of the pen, not a wish.
-void check_prices(const Prices& prices, const ScalingTable& table) {
+void check_prices(const cells::Prices& prices, const ScalingTable& table) {
   std::set<std::string> backends;
   for (const Series& series : table.series) backends.insert(series.backend);
   const auto check = [&](const char* flag, const std::map<std::string, double>& list) {
@@ -180,4 +181,4 @@ Report write_difference(const fs::path& before, const fs::path& after, const fs:
   return {std::move(document), std::move(json), std::move(files)};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

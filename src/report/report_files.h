@@ -8,7 +8,7 @@
 #include "report/document.h"
 #include "report/scaling_table.h"
 
-namespace cputrain {
+namespace cputrain::report {
 
 /// What a report is made of and where it goes.
 struct ReportRequest {
@@ -16,7 +16,7 @@ struct ReportRequest {
   std::vector<std::filesystem::path> folders;
   std::filesystem::path out;  ///< folder; empty: the first of `folders`
   std::optional<std::filesystem::path> reference;
-  Prices prices;
+  cells::Prices prices;
 };
 
 struct Report {
@@ -34,4 +34,4 @@ Report write_report(const ReportRequest&);
 Report write_difference(const std::filesystem::path& before, const std::filesystem::path& after,
                         const std::filesystem::path& out);
 
-}  // namespace cputrain
+}  // namespace cputrain::report

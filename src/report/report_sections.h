@@ -9,7 +9,7 @@
 #include "report/scaling_table.h"
 
 /// The sections of a report. Each returns none where there are no figures for it.
-namespace cputrain {
+namespace cputrain::report {
 
 using MaybeSection = std::optional<Section>;
 
@@ -20,7 +20,7 @@ MaybeSection efficiency_section(const ScalingTable&);
 MaybeSection throughput_section(const ScalingTable&);
 MaybeSection arithmetic_section(const ScalingTable&);
 MaybeSection weak_section(const ScalingTable&);
-MaybeSection cost_section(const ScalingTable&, const Prices&);
+MaybeSection cost_section(const ScalingTable&, const cells::Prices&);
 MaybeSection target_section(const ScalingTable&);
 
 // cell by cell (cell_sections.cpp)
@@ -39,4 +39,4 @@ MaybeSection reference_section(const ScalingTable&, const std::optional<Referenc
 MaybeSection fit_section(const ScalingTable&, const std::optional<ReferenceTable>&);
 MaybeSection conditions_section(const ScalingTable&, const std::vector<CellSource>&);
 
-}  // namespace cputrain
+}  // namespace cputrain::report

@@ -14,7 +14,7 @@
 #include "core/text.h"
 #include "system/bounded_file.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 namespace fs = std::filesystem;
@@ -29,7 +29,7 @@ constexpr const char* kOptions[] = {"allreduce",    "augment", "bucket-mb",
 
 nlohmann::json json_of(const fs::path& file) {
   try {
-    return parse_strict_json(read_bounded(file, kMostBytes));
+    return parse_strict_json(system::read_bounded(file, kMostBytes));
   } catch (const std::runtime_error& problem) {
     fail(ExitCode::data, fmt::format("{}: {} (it should be what a training wrote); name folders of "
                                      "trainings or sweeps",
@@ -59,7 +59,7 @@ std::map<std::string, std::string> options_of(const nlohmann::json& flags) {
 /// An object without fields where there is none, or where the file is no such file.
 nlohmann::json first_epoch(const fs::path& metrics) {
   try {
-    BoundedLines lines(metrics, kMetricsLimits);
+    system::BoundedLines lines(metrics, cells::kMetricsLimits);
     while (const auto text = lines.next()) {
       auto line = nlohmann::json::parse(*text, nullptr, false);
       if (line.is_object() && line.value("type", nlohmann::json()) == "epoch") return line;
@@ -72,34 +72,35 @@ nlohmann::json first_epoch(const fs::path& metrics) {
 /// Images of an epoch of this training; 0 where it had none.
 std::size_t images_of(const fs::path& folder) {
   const auto epoch = first_epoch(folder / "metrics.jsonl");
-  const CellReader reader(epoch, (folder / "metrics.jsonl").string());
+  const cells::CellReader reader(epoch, (folder / "metrics.jsonl").string());
   return static_cast<std::size_t>(reader.whole("images", 0, 1'000'000'000'000).value_or(0));
 }
 
 /// One training: its table without cells, which cell it measured, and what it found.
 struct Run {
   fs::path folder;
-  CellTable table;
-  Cell cell;
-  std::optional<RunFigures> figures;
+  cells::CellTable table;
+  cells::Cell cell;
+  std::optional<cells::RunFigures> figures;
 };
 
 Run read_run(const fs::path& folder) {
   const nlohmann::json flags = json_of(folder / "config.json");
   const nlohmann::json around = json_of(folder / "environment.json");
-  const CellReader config(flags, (folder / "config.json").string());
-  const CellReader environment(around, (folder / "environment.json").string());
-  const auto count = [](const CellReader& reader, const char* key) {
+  const cells::CellReader config(flags, (folder / "config.json").string());
+  const cells::CellReader environment(around, (folder / "environment.json").string());
+  const auto count = [](const cells::CellReader& reader, const char* key) {
     if (!reader.knows(key)) reader.wrong(fmt::format("{} is missing", key));
     return static_cast<int>(*reader.whole(key, 1, kMostCount));
   };
-  Run run{folder, {}, {}, measured_figures(folder)};
+  Run run{folder, {}, {}, cells::measured_figures(folder)};
   run.table.model = config.text("model");
   run.table.image_size = count(config, "image-size");
   run.table.images_per_epoch = images_of(folder);
   run.table.data = config.text("data");
   run.table.seed = static_cast<std::uint64_t>(config.whole("seed", 0, INT64_MAX).value_or(0));
-  run.table.machine = machine_of_run(around, environment.where()).value_or(CellMachine{});
+  run.table.machine =
+      cells::machine_of_run(around, environment.where()).value_or(cells::CellMachine{});
   run.table.options = options_of(flags);
   run.cell.ranks = count(environment, "ranks");
   run.cell.threads = count(environment, "threads_of_rank_0");
@@ -116,10 +117,11 @@ Run read_run(const fs::path& folder) {
 void take_images_of_others(std::vector<Run>& runs) {
   for (Run& run : runs) {
     if (run.table.images_per_epoch > 0) continue;
-    CellTable alike = run.table;
+    cells::CellTable alike = run.table;
     for (const Run& other : runs) {
       alike.images_per_epoch = other.table.images_per_epoch;
-      if (identity_of(alike, run.cell) != identity_of(other.table, other.cell)) continue;
+      if (cells::identity_of(alike, run.cell) != cells::identity_of(other.table, other.cell))
+        continue;
       run.table.images_per_epoch = alike.images_per_epoch;
       if (alike.images_per_epoch > 0) break;
     }
@@ -127,9 +129,9 @@ void take_images_of_others(std::vector<Run>& runs) {
 }
 
 /// A cell of all trainings of it.
-Cell cell_of(const std::vector<const Run*>& runs) {
-  Cell cell = runs.front()->cell;
-  std::vector<RunFigures> figures;
+cells::Cell cell_of(const std::vector<const Run*>& runs) {
+  cells::Cell cell = runs.front()->cell;
+  std::vector<cells::RunFigures> figures;
   for (const Run* run : runs) {
     cell.runs.push_back(run->folder.string());
     if (run->figures) {
@@ -141,8 +143,8 @@ Cell cell_of(const std::vector<const Run*>& runs) {
     }
   }
   if (figures.empty()) return cell;
-  cell.status = CellStatus::measured;
-  combine(cell, figures, static_cast<double>(runs.front()->table.images_per_epoch), 0);
+  cell.status = cells::CellStatus::measured;
+  cells::combine(cell, figures, static_cast<double>(runs.front()->table.images_per_epoch), 0);
   cell.gflops.reset();  // the folders do not say how much work the model is
   if (runs.front()->table.images_per_epoch == 0) cell.images_per_second.reset();
   return cell;
@@ -161,10 +163,11 @@ std::vector<CellSource> read_runs(const std::vector<fs::path>& folders) {
   std::vector<Run> runs;
   for (const fs::path& folder : folders) runs.push_back(read_run(folder));
   take_images_of_others(runs);
-  std::map<SeriesIdentity, std::map<Place, std::vector<const Run*>>> groups;
+  std::map<cells::SeriesIdentity, std::map<Place, std::vector<const Run*>>> groups;
   for (const Run& run : runs) {
-    groups[identity_of(run.table, run.cell)][{run.cell.ranks, run.cell.threads, run.cell.batch}]
-        .push_back(&run);
+    groups[cells::identity_of(run.table, run.cell)]
+          [{run.cell.ranks, run.cell.threads, run.cell.batch}]
+              .push_back(&run);
   }
   std::vector<CellSource> sources;
   for (const auto& [identity, places] : groups) {
@@ -179,4 +182,4 @@ std::vector<CellSource> read_runs(const std::vector<fs::path>& folders) {
   return sources;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

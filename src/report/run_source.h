@@ -5,7 +5,7 @@
 
 #include "report/scaling_table.h"
 
-namespace cputrain {
+namespace cputrain::report {
 
 /// Whether a training left its figures there (config.json and metrics.jsonl).
 bool is_run_folder(const std::filesystem::path&);
@@ -15,4 +15,4 @@ bool is_run_folder(const std::filesystem::path&);
 /// did not come to its end is a cell without a time. The files may be hostile: Error(data).
 std::vector<CellSource> read_runs(const std::vector<std::filesystem::path>& folders);
 
-}  // namespace cputrain
+}  // namespace cputrain::report

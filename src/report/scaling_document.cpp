@@ -9,12 +9,12 @@
 #include "report/grid_tables.h"
 #include "report/report_sections.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 std::string title_of(const ScalingTable& table) {
   if (table.series.empty()) return "Seconds per epoch";
-  const CellTable& about = table.series.front().about;
+  const cells::CellTable& about = table.series.front().about;
   std::string title = "Seconds per epoch by CPUs and batch size";
   if (!about.model.empty()) title += ": " + about.model;
   if (about.image_size > 0) title += fmt::format(" at {0}x{0}", about.image_size);
@@ -48,7 +48,7 @@ std::string suspects_text(const ScalingTable& table) {
   table.for_each([&](const Series&, const ScalingCell& c) { count += c.suspect ? 1 : 0; });
   if (count == 0) return "";
   return fmt::format("Suspect: {} speed-up{} more than {} times what the CPUs explain.", count,
-                     count == 1 ? " is" : "s are", kMostSpeedUp);
+                     count == 1 ? " is" : "s are", cells::kMostSpeedUp);
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ Document scaling_document(const ScalingFacts& facts) {
   }
   for (const CellSource& source : sources) {
     const std::string whose = sources.size() > 1 ? source.name + ": " : "";
-    for (const std::string& remark : remarks(source.table)) {
+    for (const std::string& remark : cells::remarks(source.table)) {
       document.summary.push_back(whose + remark + ".");
     }
   }
@@ -84,4 +84,4 @@ Document scaling_document(const ScalingFacts& facts) {
   return document;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

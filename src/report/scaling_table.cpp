@@ -10,7 +10,7 @@
 #include "cells/series_identity.h"
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::report {
 
 const ScalingCell* Grid::at(const GridRow& row, int cpu) const {
   const auto found = cells.find({row, cpu});
@@ -30,38 +30,26 @@ void ScalingTable::for_each(
   }
 }
 
-std::optional<double> Prices::of(const Cell& cell) const {
-  if (!cell.seconds_per_epoch) return std::nullopt;
-  const double hours = *cell.seconds_per_epoch / 3600;
-  for (const std::string& name : {cell.backend, std::string()}) {
-    if (const auto found = per_hour.find(name); found != per_hour.end()) {
-      return hours * found->second;
-    }
-    if (const auto found = per_cpu_hour.find(name); found != per_cpu_hour.end()) {
-      return hours * cell.cpus * found->second;
-    }
-  }
-  return std::nullopt;
-}
-
 namespace {
 
 /// Smaller is better founded.
-int doubt(CellStatus status) { return static_cast<int>(status); }
+int doubt(cells::CellStatus status) { return static_cast<int>(status); }
 
-CellStatus worse(CellStatus a, CellStatus b) { return doubt(a) > doubt(b) ? a : b; }
+cells::CellStatus worse(cells::CellStatus a, cells::CellStatus b) {
+  return doubt(a) > doubt(b) ? a : b;
+}
 
 /// What makes two cells of a series the same one.
 using Place = std::tuple<int, int, std::size_t, std::optional<int>>;
 
 /// Cells of one series before they are placed, each with its folder.
 struct Gathered {
-  CellTable about;
-  std::map<Place, std::pair<Cell, std::filesystem::path>> cells;
+  cells::CellTable about;
+  std::map<Place, std::pair<cells::Cell, std::filesystem::path>> cells;
 };
 
 /// Takes the cell in, unless the same one is there and better founded. True where one of two went.
-bool gather(Gathered& to, const Cell& cell, const std::filesystem::path& folder) {
+bool gather(Gathered& to, const cells::Cell& cell, const std::filesystem::path& folder) {
   const Place place{cell.ranks, cell.threads, cell.batch, cell.batch_per_rank};
   const auto [found, fresh] = to.cells.try_emplace(place, cell, folder);
   if (fresh) return false;
@@ -69,10 +57,11 @@ bool gather(Gathered& to, const Cell& cell, const std::filesystem::path& folder)
   return true;
 }
 
-void place(Grid& grid, const Cell& cell, const GridRow& row, const std::filesystem::path& folder) {
+void place(Grid& grid, const cells::Cell& cell, const GridRow& row,
+           const std::filesystem::path& folder) {
   const auto [found, fresh] = grid.cells.try_emplace({row, cell.cpus});
   ScalingCell& here = found->second;
-  const auto slow = [](const Cell& c) { return c.seconds_per_epoch.value_or(1e300); };
+  const auto slow = [](const cells::Cell& c) { return c.seconds_per_epoch.value_or(1e300); };
   if (fresh || slow(cell) < slow(here.cell)) {
     here.cell = cell;
     here.folder = folder;
@@ -85,7 +74,7 @@ void place(Grid& grid, const Cell& cell, const GridRow& row, const std::filesyst
 /// square.
 constexpr std::size_t kMostLines = 500;
 
-void derive(Grid& grid, std::size_t images, const Prices& prices) {
+void derive(Grid& grid, std::size_t images, const cells::Prices& prices) {
   std::set<int> cpus;
   std::set<GridRow> rows;
   for (const auto& [where, cell] : grid.cells) {
@@ -109,10 +98,10 @@ void derive(Grid& grid, std::size_t images, const Prices& prices) {
       c.images_per_second = static_cast<double>(images) / seconds;
     }
     const int base_cpus = grid.bases.at(where.first);
-    const Cell& base = grid.at(where.first, base_cpus)->cell;
+    const cells::Cell& base = grid.at(where.first, base_cpus)->cell;
     c.speed_up = *base.seconds_per_epoch / seconds;
     c.efficiency = *c.speed_up * base_cpus / c.cell.cpus;
-    c.suspect = is_suspect(*c.efficiency);
+    c.suspect = cells::is_suspect(*c.efficiency);
     c.against = worse(c.cell.status, base.status);
     if (c.cell.gflops && c.cell.fma_gflops.value_or(0) > 0) {
       c.peak_share = *c.cell.gflops / *c.cell.fma_gflops;
@@ -121,9 +110,10 @@ void derive(Grid& grid, std::size_t images, const Prices& prices) {
   }
 }
 
-Series series_of(const SeriesIdentity& identity, const std::vector<SeriesIdentity>& all,
-                 const Gathered& gathered, const Prices& prices) {
-  Series series{name_of(identity, all), identity.backend, gathered.about, {}, {}};
+Series series_of(const cells::SeriesIdentity& identity,
+                 const std::vector<cells::SeriesIdentity>& all, const Gathered& gathered,
+                 const cells::Prices& prices) {
+  Series series{cells::name_of(identity, all), identity.backend, gathered.about, {}, {}};
   for (const auto& [where, found] : gathered.cells) {
     const auto& [cell, folder] = found;
     if (cell.batch_per_rank) {
@@ -140,13 +130,14 @@ Series series_of(const SeriesIdentity& identity, const std::vector<SeriesIdentit
 
 }  // namespace
 
-ScalingTable make_scaling_table(const std::vector<CellSource>& sources, const Prices& prices) {
-  std::vector<SeriesIdentity> order;
-  std::map<SeriesIdentity, Gathered> all;
+ScalingTable make_scaling_table(const std::vector<CellSource>& sources,
+                                const cells::Prices& prices) {
+  std::vector<cells::SeriesIdentity> order;
+  std::map<cells::SeriesIdentity, Gathered> all;
   int doubled = 0;
   for (const CellSource& source : sources) {
-    for (const Cell& cell : source.table.cells) {
-      const SeriesIdentity identity = identity_of(source.table, cell);
+    for (const cells::Cell& cell : source.table.cells) {
+      const cells::SeriesIdentity identity = cells::identity_of(source.table, cell);
       const auto [found, fresh] = all.try_emplace(identity);
       if (fresh) {
         order.push_back(identity);
@@ -157,10 +148,10 @@ ScalingTable make_scaling_table(const std::vector<CellSource>& sources, const Pr
     }
   }
   ScalingTable table;
-  table.remarks = identity_remarks(order);
+  table.remarks = cells::identity_remarks(order);
   for (const bool devices : {false, true}) {
-    for (const SeriesIdentity& identity : order) {
-      if (is_device(identity.backend) != devices) continue;
+    for (const cells::SeriesIdentity& identity : order) {
+      if (cells::is_device(identity.backend) != devices) continue;
       table.series.push_back(series_of(identity, order, all.at(identity), prices));
     }
   }
@@ -192,4 +183,4 @@ std::optional<BatchIncrease> batch_increase(const Grid& grid) {
   return increase;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

@@ -14,28 +14,29 @@
 #include "cells/prices.h"
 
 /// Tables of sweeps and simulations, merged and with what follows from their times.
-namespace cputrain {
+namespace cputrain::report {
 
 /// A table and the folder that its runs lie in.
 struct CellSource {
   std::filesystem::path folder;
-  CellTable table;
+  cells::CellTable table;
   std::string name{};  ///< for readers
 };
 
 /// One place of a grid. A figure that follows from two cells is a measurement only where both are:
 /// `status` of a figure is the less certain one.
 struct ScalingCell {
-  Cell cell;                     ///< of the quickest split into ranks and threads
-  std::vector<Cell> splits;      ///< all that were tried, quickest first
-  std::filesystem::path folder;  ///< that its runs lie in
+  cells::Cell cell;                 ///< of the quickest split into ranks and threads
+  std::vector<cells::Cell> splits;  ///< all that were tried, quickest first
+  std::filesystem::path folder;     ///< that its runs lie in
   std::optional<double> images_per_second;
-  std::optional<double> speed_up;           ///< against the grid's base of this row
-  std::optional<double> efficiency;         ///< speed-up by CPUs, as a part of 1
-  bool suspect = false;                     ///< speed-up above kMostSpeedUp times the CPUs'
-  CellStatus against = CellStatus::absent;  ///< of those two: the less certain of cell and base
-  std::optional<double> peak_share;         ///< GFLOP/s by the multiply-adds that these CPUs can do
-  std::optional<double> cost;               ///< of an epoch
+  std::optional<double> speed_up;    ///< against the grid's base of this row
+  std::optional<double> efficiency;  ///< speed-up by CPUs, as a part of 1
+  bool suspect = false;              ///< speed-up above kMostSpeedUp times the CPUs'
+  cells::CellStatus against =
+      cells::CellStatus::absent;     ///< of those two: the less certain of cell and base
+  std::optional<double> peak_share;  ///< GFLOP/s by the multiply-adds that these CPUs can do
+  std::optional<double> cost;        ///< of an epoch
 };
 
 /// A global batch, whatever the split into ranks and threads; or in weak scaling the batch of a
@@ -65,7 +66,7 @@ struct Grid {
 struct Series {
   std::string name;  ///< "cpu"; with machine or model where others share the backend
   std::string backend;
-  CellTable about;  ///< without cells
+  cells::CellTable about;  ///< without cells
   Grid strong, weak;
 };
 
@@ -81,16 +82,16 @@ struct ScalingTable {
 
 /// Where a cell is in several tables, the better founded one stays (measured, scaled, simulated),
 /// of equals the later, and a remark says so. Error(data) for more than 500 batches or CPU counts.
-ScalingTable make_scaling_table(const std::vector<CellSource>&, const Prices&);
+ScalingTable make_scaling_table(const std::vector<CellSource>&, const cells::Prices&);
 
 /// The part of its time that a row's largest batch saves over the smallest, as the published table
 /// has it: (t(128) - t(1024)) / t(128). Nothing where one of the two is missing.
 struct BatchIncrease {
   std::size_t from = 0, to = 0;
   std::map<int, double> by_cpus;
-  CellStatus status = CellStatus::measured;  ///< the least certain of them
+  cells::CellStatus status = cells::CellStatus::measured;  ///< the least certain of them
 };
 /// From 128 where there is such a row, else from the smallest; nothing with one row.
 std::optional<BatchIncrease> batch_increase(const Grid&);
 
-}  // namespace cputrain
+}  // namespace cputrain::report

@@ -6,7 +6,7 @@
 
 #include "cells/cores.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 constexpr std::size_t kLeastTimes = 4, kLeastCounts = 3;
@@ -63,25 +63,25 @@ void add_published(const ReferenceTable& reference, std::vector<FittedRow>& rows
       std::vector<CoreTime> times;
       for (const int cpus : reference.cpus) {
         const auto seconds = reference.at(batch, cpus);
-        if (seconds) times.push_back({1.0 * cores_of(cpus, cpus_per_core), *seconds});
+        if (seconds) times.push_back({1.0 * cells::cores_of(cpus, cpus_per_core), *seconds});
       }
       if (const auto fit = fit_serial_and_work(times)) {
-        rows.push_back({nullptr, batch, cpus_per_core, *fit, CellStatus::measured});
+        rows.push_back({nullptr, batch, cpus_per_core, *fit, cells::CellStatus::measured});
       }
     }
   }
 }
 
 /// Ranks fill cores before they fill hardware threads. 0: not on one machine, or sharing threads.
-int cores_on(const CellMachine& machine, int cpus) {
+int cores_on(const cells::CellMachine& machine, int cpus) {
   if (machine.hardware_threads > 0 && cpus > machine.hardware_threads) return 0;
-  if (machine.cpus_per_core > 0) return cores_of(cpus, machine.cpus_per_core);
+  if (machine.cpus_per_core > 0) return cells::cores_of(cpus, machine.cpus_per_core);
   return machine.cores > 0 ? std::min(cpus, machine.cores) : cpus;
 }
 
 std::optional<FittedRow> own_row(const Series& series, const GridRow& row) {
   FittedRow fitted{&series, row.batch, std::max(1, series.about.machine.cpus_per_core), {}, {}};
-  fitted.status = CellStatus::measured;
+  fitted.status = cells::CellStatus::measured;
   std::vector<CoreTime> times;
   for (const int cpus : series.strong.cpus) {
     const ScalingCell* cell = series.strong.at(row, cpus);
@@ -104,7 +104,7 @@ std::vector<FittedRow> fitted_rows(const ScalingTable& table,
   std::vector<FittedRow> rows;
   if (reference) add_published(*reference, rows);
   for (const Series& series : table.series) {
-    if (is_device(series.backend)) continue;
+    if (cells::is_device(series.backend)) continue;
     for (const GridRow& row : series.strong.rows) {
       if (auto fitted = own_row(series, row)) rows.push_back(*fitted);
     }
@@ -112,4 +112,4 @@ std::vector<FittedRow> fitted_rows(const ScalingTable& table,
   return rows;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

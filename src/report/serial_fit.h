@@ -8,7 +8,7 @@
 #include "report/scaling_table.h"
 
 /// What a row of times says by itself: how much of it more cores do not shorten (Amdahl, 1967).
-namespace cputrain {
+namespace cputrain::report {
 
 struct CoreTime {
   double cores, seconds;
@@ -34,7 +34,7 @@ struct FittedRow {
   std::size_t batch = 0;
   int cpus_per_core = 1;
   SerialFit fit;
-  CellStatus status = CellStatus::measured;  ///< the least certain of the times
+  cells::CellStatus status = cells::CellStatus::measured;  ///< the least certain of the times
 };
 
 /// All rows that can be fitted: the published ones for two CPUs a core (virtual CPUs are hardware
@@ -43,4 +43,4 @@ struct FittedRow {
 /// several machines or share hardware threads.
 std::vector<FittedRow> fitted_rows(const ScalingTable&, const std::optional<ReferenceTable>&);
 
-}  // namespace cputrain
+}  // namespace cputrain::report

@@ -8,16 +8,18 @@
 #include "core/text.h"
 #include "report/grid_tables.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 using Place = std::tuple<int, int, std::size_t, std::optional<int>, std::string>;
 
-Place place_of(const Cell& c) { return {c.ranks, c.threads, c.batch, c.batch_per_rank, c.backend}; }
+Place place_of(const cells::Cell& c) {
+  return {c.ranks, c.threads, c.batch, c.batch_per_rank, c.backend};
+}
 
 /// Why an epoch of one is not the work of an epoch of the other; empty where it is, as far as both
 /// say.
-std::string other_work(const CellTable& before, const CellTable& after) {
+std::string other_work(const cells::CellTable& before, const cells::CellTable& after) {
   std::vector<std::string> parts;
   const auto compare = [&](const char* what, bool both, const auto& a, const auto& b) {
     if (both && a != b) parts.push_back(fmt::format("{} ({} and {})", what, a, b));
@@ -31,14 +33,15 @@ std::string other_work(const CellTable& before, const CellTable& after) {
   return parts.empty() ? "" : "an epoch is other work: they differ in " + join(parts, ", ");
 }
 
-CellDifference compared(const Cell& before, const Cell& after, const std::string& other) {
+CellDifference compared(const cells::Cell& before, const cells::Cell& after,
+                        const std::string& other) {
   CellDifference result{before, after, std::nullopt, Verdict::absent, other};
   if (!other.empty()) return result;
   if (!before.seconds_per_epoch || !after.seconds_per_epoch) {
     result.why = reason_text(before.seconds_per_epoch ? after : before);
     return result;
   }
-  const auto repeats = [](const Cell& c) {
+  const auto repeats = [](const cells::Cell& c) {
     return c.repeats.empty() ? std::vector<double>{*c.seconds_per_epoch} : c.repeats;
   };
   result.ratio = compare_times(repeats(before), repeats(after));
@@ -69,16 +72,17 @@ std::string verdict_text(Verdict verdict) {
   return "n/a";
 }
 
-std::vector<CellDifference> compare_sweeps(const CellTable& before, const CellTable& after) {
+std::vector<CellDifference> compare_sweeps(const cells::CellTable& before,
+                                           const cells::CellTable& after) {
   std::vector<CellDifference> result;
   const std::string why_not = other_work(before, after);
-  std::map<Place, const Cell*> others;
-  for (const Cell& cell : after.cells) others.emplace(place_of(cell), &cell);
-  for (const Cell& cell : before.cells) {
+  std::map<Place, const cells::Cell*> others;
+  for (const cells::Cell& cell : after.cells) others.emplace(place_of(cell), &cell);
+  for (const cells::Cell& cell : before.cells) {
     const auto other = others.find(place_of(cell));
     if (other != others.end()) result.push_back(compared(cell, *other->second, why_not));
   }
   return result;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

@@ -8,7 +8,7 @@
 #include "core/statistics.h"
 #include "report/document.h"
 
-namespace cputrain {
+namespace cputrain::report {
 
 /// `absent`: one of the two has no time, or an epoch is other work in the other.
 enum class Verdict { faster, slower, no_difference_shown, absent };
@@ -17,7 +17,7 @@ std::string verdict_text(Verdict);
 
 /// One place (CPUs, ranks x threads, batch, backend) of two sweeps.
 struct CellDifference {
-  Cell before, after;
+  cells::Cell before, after;
   std::optional<TimeRatio> ratio;  ///< after by before; nothing where absent
   Verdict verdict = Verdict::absent;
   std::string why;  ///< where there is no interval
@@ -31,18 +31,22 @@ struct CellDifference {
 /// Cells of both, in the order of `before`. A verdict needs a 95 % interval that leaves out 1.
 /// Cells whose times have other sources (measured, simulated) are compared and say so; those of
 /// sweeps with another model, picture size or images an epoch, where both say theirs, are absent.
-std::vector<CellDifference> compare_sweeps(const CellTable& before, const CellTable& after);
+std::vector<CellDifference> compare_sweeps(const cells::CellTable& before,
+                                           const cells::CellTable& after);
 
 /// "They differ in model: dogcat and vgg16.": what makes two sweeps' times incomparable, or what
 /// the comparison is about (processors, builds, flags).
-std::vector<std::string> conditions_that_differ(const CellTable& before, const CellTable& after);
+std::vector<std::string> conditions_that_differ(const cells::CellTable& before,
+                                                const cells::CellTable& after);
 
-Document difference_document(const std::vector<CellDifference>&, const CellTable& before,
-                             const std::string& before_name, const CellTable& after,
+Document difference_document(const std::vector<CellDifference>&, const cells::CellTable& before,
+                             const std::string& before_name, const cells::CellTable& after,
                              const std::string& after_name);
 std::string difference_csv(const std::vector<CellDifference>&);
-nlohmann::ordered_json difference_json(const std::vector<CellDifference>&, const CellTable& before,
-                                       const std::string& before_name, const CellTable& after,
+nlohmann::ordered_json difference_json(const std::vector<CellDifference>&,
+                                       const cells::CellTable& before,
+                                       const std::string& before_name,
+                                       const cells::CellTable& after,
                                        const std::string& after_name);
 
-}  // namespace cputrain
+}  // namespace cputrain::report

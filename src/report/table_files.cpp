@@ -8,14 +8,14 @@
 #include "report/forms/escapes.h"
 #include "report/serial_fit.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
 using Value = std::optional<double>;
 
 Value reference_ratio(const std::optional<ReferenceTable>& reference, const Series& series,
-                      const Cell& cell) {
+                      const cells::Cell& cell) {
   return reference ? reference->ratio(series.about, cell) : std::nullopt;
 }
 
@@ -35,8 +35,8 @@ std::string suspect_text(const ScalingCell& place, bool quickest) {
   return place.suspect ? "1" : "0";
 }
 
-std::string csv_line(const Series& series, const ScalingCell& place, const Cell& c, bool quickest,
-                     const std::optional<ReferenceTable>& reference) {
+std::string csv_line(const Series& series, const ScalingCell& place, const cells::Cell& c,
+                     bool quickest, const std::optional<ReferenceTable>& reference) {
   // What follows from times is known of the quickest split.
   const auto derived = [&](Value value) { return quickest ? csv_number(value) : ""; };
   std::string line = csv_text(series.name) + "," + csv_text(c.backend);
@@ -48,7 +48,7 @@ std::string csv_line(const Series& series, const ScalingCell& place, const Cell&
         std::to_string(c.ranks),
         std::to_string(c.threads),
         std::string(quickest ? "1" : "0"),
-        status_name(c.status),
+        cells::status_name(c.status),
         csv_number(c.seconds_per_epoch),
         csv_number(c.spread ? Value(c.spread->min) : std::nullopt),
         csv_number(c.spread ? Value(c.spread->max) : std::nullopt),
@@ -82,12 +82,12 @@ std::string csv_line(const Series& series, const ScalingCell& place, const Cell&
 }
 
 Json series_json(const Series& series) {
-  Json about = to_json(series.about);
+  Json about = cells::to_json(series.about);
   about.erase("cells");
   about.erase("version");
   Json json{{"name", series.name},
             {"backend", series.backend},
-            {"devices", is_device(series.backend)},
+            {"devices", cells::is_device(series.backend)},
             {"about", std::move(about)},
             {"increase", nullptr}};
   if (const auto increase = batch_increase(series.strong)) {
@@ -97,7 +97,7 @@ Json series_json(const Series& series) {
     }
     json["increase"] = {{"from", increase->from},
                         {"to", increase->to},
-                        {"status", status_name(increase->status)},
+                        {"status", cells::status_name(increase->status)},
                         {"by_cpus", std::move(by_cpus)}};
   }
   return json;
@@ -105,21 +105,21 @@ Json series_json(const Series& series) {
 
 Json cell_json(const Series& series, const ScalingCell& place,
                const std::optional<ReferenceTable>& reference) {
-  Json json = to_json(place.cell);
+  Json json = cells::to_json(place.cell);
   json["series"] = series.name;
   json["images_per_second"] = known(place.images_per_second);
   json["speed_up"] = known(place.speed_up);
   json["efficiency"] = known(place.efficiency);
   json["suspect"] = place.suspect;
-  json["speed_up_status"] = status_name(place.against);
+  json["speed_up_status"] = cells::status_name(place.against);
   json["peak_share"] = known(place.peak_share);
   json["cost"] = known(place.cost);
   json["reference_ratio"] = known(reference_ratio(reference, series, place.cell));
   Json splits = Json::array();
-  for (const Cell& split : place.splits) {
+  for (const cells::Cell& split : place.splits) {
     splits.push_back({{"ranks", split.ranks},
                       {"threads", split.threads},
-                      {"status", status_name(split.status)},
+                      {"status", cells::status_name(split.status)},
                       {"reason", split.reason},
                       {"seconds_per_epoch", known(split.seconds_per_epoch)}});
   }
@@ -153,7 +153,7 @@ Json fits_json(const ScalingTable& table, const std::optional<ReferenceTable>& r
                     {"work_core_seconds", row.fit.work},
                     {"largest_deviation", row.fit.largest_deviation},
                     {"times", row.fit.times},
-                    {"status", status_name(row.status)}});
+                    {"status", cells::status_name(row.status)}});
   }
   return fits;
 }
@@ -163,7 +163,7 @@ Json fits_json(const ScalingTable& table, const std::optional<ReferenceTable>& r
 std::string table_csv(const ScalingTable& table, const std::optional<ReferenceTable>& reference) {
   std::string text = kColumns;
   table.for_each([&](const Series& series, const ScalingCell& place) {
-    for (const Cell& split : place.splits) {
+    for (const cells::Cell& split : place.splits) {
       const bool quickest = split.ranks == place.cell.ranks && split.threads == place.cell.threads;
       text += csv_line(series, place, split, quickest, reference);
     }
@@ -185,4 +185,4 @@ Json table_json(const ScalingTable& table, const std::optional<ReferenceTable>& 
           {"remarks", table.remarks}};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

@@ -8,7 +8,7 @@
 #include "report/scaling_table.h"
 
 /// A scaling table for programs: a row, or an object, for every cell.
-namespace cputrain {
+namespace cputrain::report {
 
 /// CSV (RFC 4180: commas, CRLF, a line of names). A line for every split of every cell, `quickest`
 /// 1 where the other tables have it; empty where a figure is not known.
@@ -18,4 +18,4 @@ std::string table_csv(const ScalingTable&, const std::optional<ReferenceTable>&)
 /// quickest split, with what follows from their times, and all splits.
 nlohmann::ordered_json table_json(const ScalingTable&, const std::optional<ReferenceTable>&);
 
-}  // namespace cputrain
+}  // namespace cputrain::report

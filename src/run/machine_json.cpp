@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-namespace cputrain {
+namespace cputrain::run {
 
-nlohmann::ordered_json machine_json(const Machine& m) {
+nlohmann::ordered_json machine_json(const placement::Machine& m) {
   return {{"host", m.host},
           {"cpu", m.cpu_model},
           {"instruction_set", m.instruction_set},
@@ -19,9 +19,9 @@ nlohmann::ordered_json machine_json(const Machine& m) {
           {"memory_gb", m.memory_gb}};
 }
 
-nlohmann::ordered_json placement_json(const JobPlacement& job) {
+nlohmann::ordered_json placement_json(const placement::JobPlacement& job) {
   nlohmann::ordered_json map = nlohmann::ordered_json::array();
-  for (const RankPlan& plan : job.ranks) {
+  for (const placement::RankPlan& plan : job.ranks) {
     nlohmann::ordered_json rank{{"rank", plan.rank},
                                 {"host", plan.host},
                                 {"cores", plan.cores},
@@ -37,4 +37,4 @@ nlohmann::ordered_json placement_json(const JobPlacement& job) {
   return map;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::run

@@ -4,12 +4,12 @@
 
 #include "placement/placement.h"
 
-namespace cputrain {
+namespace cputrain::run {
 
 /// The facts of a machine, for `info` and environment.json.
-nlohmann::ordered_json machine_json(const Machine&);
+nlohmann::ordered_json machine_json(const placement::Machine&);
 
 /// One object a rank: host, cores, NUMA nodes, hardware threads, threads of each kind.
-nlohmann::ordered_json placement_json(const JobPlacement&);
+nlohmann::ordered_json placement_json(const placement::JobPlacement&);
 
-}  // namespace cputrain
+}  // namespace cputrain::run

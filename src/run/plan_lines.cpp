@@ -7,13 +7,14 @@
 #include "core/text.h"
 #include "run/recipe_lines.h"
 
-namespace cputrain {
+namespace cputrain::run {
 namespace {
 
 constexpr int kVerboseMap = 3;  ///< --verbose: lines of an epoch, and the map of all ranks
 
 /// Which images batch normalization's statistics are of.
-std::string batch_norm_line(const TrainingFlags& flags, const BatchPlan& plan, std::size_t ranks) {
+std::string batch_norm_line(const job::TrainingFlags& flags, const data::BatchPlan& plan,
+                            std::size_t ranks) {
   const std::size_t images = std::min(plan.images(0), plan.global_batch());
   const std::size_t share = (images + ranks - 1) / ranks;
   if (flags.sync_bn) {
@@ -26,55 +27,57 @@ std::string batch_norm_line(const TrainingFlags& flags, const BatchPlan& plan, s
       std::min(share, static_cast<std::size_t>(plan.micro_batch())));
 }
 
-void say_placement(const Session& session, const TrainingFlags& flags) {
-  for (const std::string& line : session.plan.lines) say(session, line);
-  for (const std::string& warning : session.plan.warnings) warn(session, warning);
+void say_placement(const job::Session& session, const job::TrainingFlags& flags) {
+  for (const std::string& line : session.plan.lines) job::say(session, line);
+  for (const std::string& warning : session.plan.warnings) job::warn(session, warning);
   if (flags.verbose.value_or(0) >= kVerboseMap) {
-    for (const std::string& line : map_of(session.plan)) say(session, "  " + line);
+    for (const std::string& line : placement::map_of(session.plan)) job::say(session, "  " + line);
   }
-  say(session, fmt::format("Backend: {}; ranks: {}", session.backend->describe(),
-                           session.communicator->describe()));
+  job::say(session, fmt::format("Backend: {}; ranks: {}", session.backend->describe(),
+                                session.communicator->describe()));
 }
 
-std::string batch_line(const TrainingSpec& spec, const BatchPlan& plan, std::size_t ranks) {
+std::string batch_line(const job::TrainingSpec& spec, const data::BatchPlan& plan,
+                       std::size_t ranks) {
   const std::size_t images = std::min(plan.images(0), plan.global_batch());
   const std::size_t least = images / ranks, most = (images + ranks - 1) / ranks;
   return fmt::format(
       "Batch {} over {} rank{}: {} images a rank, {} steps an epoch; {} {:g}, seed {}", spec.batch,
       ranks, ranks == 1 ? "" : "s",
       least == most ? fmt::format("{}", most) : fmt::format("{} or {}", least, most), plan.steps(),
-      rule_name(spec.optimizer.rule), full_rate(spec), spec.seed);
+      optim::rule_name(spec.optimizer.rule), full_rate(spec), spec.seed);
 }
 
 }  // namespace
 
-void say_plan(const TrainingJob& job) {
-  const Session& session = job.session();
-  const TrainingSpec& spec = job.plan().spec;
-  const Graph& graph = job.plan().graph;
-  const BatchPlan& plan = job.batches().train;
+void say_plan(const job::TrainingJob& job) {
+  const job::Session& session = job.session();
+  const job::TrainingSpec& spec = job.plan().spec;
+  const model::Graph& graph = job.plan().graph;
+  const data::BatchPlan& plan = job.batches().train;
   const auto ranks = static_cast<std::size_t>(session.communicator->size());
   say_placement(session, spec.flags);
-  say(session, fmt::format("Model {}: {} parameters, {:.3g} GFLOP an image and training step "
-                           "(`cputrain info --model {}` lists the layers)",
-                           spec.model->name, with_commas(graph.parameter_count()),
-                           graph.training_flops() / 1e9, spec.model->spec));
-  say(session, batch_line(spec, plan, ranks));
-  for (const std::string& line : recipe_lines(spec, plan)) say(session, line);
-  for (const std::string& warning : recipe_warnings(spec, plan)) warn(session, warning);
-  if (graph.has_batch_norm()) say(session, batch_norm_line(spec.flags, plan, ranks));
+  job::say(session, fmt::format("Model {}: {} parameters, {:.3g} GFLOP an image and training step "
+                                "(`cputrain info --model {}` lists the layers)",
+                                spec.model->name, with_commas(graph.parameter_count()),
+                                graph.training_flops() / 1e9, spec.model->spec));
+  job::say(session, batch_line(spec, plan, ranks));
+  for (const std::string& line : recipe_lines(spec, plan)) job::say(session, line);
+  for (const std::string& warning : recipe_warnings(spec, plan)) job::warn(session, warning);
+  if (graph.has_batch_norm()) job::say(session, batch_norm_line(spec.flags, plan, ranks));
   if (spec.batch > plan.samples()) {
-    warn(session, fmt::format("--batch {} is larger than the {} training images (every epoch "
-                              "is one step); a smaller batch learns more in the same time",
-                              spec.batch, plan.samples()));
+    job::warn(session, fmt::format("--batch {} is larger than the {} training images (every epoch "
+                                   "is one step); a smaller batch learns more in the same time",
+                                   spec.batch, plan.samples()));
   }
   if (!spec.flags.freeze.empty()) {
-    say(session, fmt::format("Frozen: {} of {} parameters learn", with_commas(graph.learnt_count()),
-                             with_commas(graph.parameter_count())));
+    job::say(session,
+             fmt::format("Frozen: {} of {} parameters learn", with_commas(graph.learnt_count()),
+                         with_commas(graph.parameter_count())));
   }
   if (spec.flags.data.empty()) {
-    say(session, "No --data: training on synthetic pictures in the paper's shape");
+    job::say(session, "No --data: training on synthetic pictures in the paper's shape");
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::run

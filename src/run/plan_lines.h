@@ -2,10 +2,10 @@
 
 #include "job/training_job.h"
 
-namespace cputrain {
+namespace cputrain::run {
 
 /// What a person should know before the first step, on standard error: who runs where, the model,
 /// batches, the recipe, and what is odd about any of them. Once loaded.
-void say_plan(const TrainingJob&);
+void say_plan(const job::TrainingJob&);
 
-}  // namespace cputrain
+}  // namespace cputrain::run

@@ -6,37 +6,38 @@
 
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::run {
 namespace {
 
-std::string scaling_text(const TrainingSpec& spec) {
-  const LearningRateOptions& rate = spec.learning_rate;
-  if (rate.scale == RateScale::none) return fmt::format("{:g}", rate.base);
-  const char* rule = rate.scale == RateScale::linear ? "linear"
-                     : rate.scale == RateScale::sqrt ? "square root"
-                                                     : "power 2/3";
+std::string scaling_text(const job::TrainingSpec& spec) {
+  const optim::LearningRateOptions& rate = spec.learning_rate;
+  if (rate.scale == optim::RateScale::none) return fmt::format("{:g}", rate.base);
+  const char* rule = rate.scale == optim::RateScale::linear ? "linear"
+                     : rate.scale == optim::RateScale::sqrt ? "square root"
+                                                            : "power 2/3";
   const double n = rate.n.value_or(1);
-  return fmt::format("{:g} x {:g} = {:g} ({} in {:g} = {})", rate.base, scale_factor(rate.scale, n),
-                     rate.base * scale_factor(rate.scale, n), rule, n,
-                     spec.flags.base_batch
-                         ? fmt::format("images a step / {}", *spec.flags.base_batch)
-                         : "ranks: the curve depends on their number");
+  return fmt::format(
+      "{:g} x {:g} = {:g} ({} in {:g} = {})", rate.base, optim::scale_factor(rate.scale, n),
+      rate.base * optim::scale_factor(rate.scale, n), rule, n,
+      spec.flags.base_batch ? fmt::format("images a step / {}", *spec.flags.base_batch)
+                            : "ranks: the curve depends on their number");
 }
 
-std::string warmup_text(const LearningRateOptions& rate, double target) {
+std::string warmup_text(const optim::LearningRateOptions& rate, double target) {
   if (rate.warmup_epochs == 0) return "";
   return fmt::format(", warm-up over {:g} epochs from {:g}", rate.warmup_epochs,
                      rate.n ? target / *rate.n : 0);
 }
 
 /// How the rate comes about, unless it is the plain one.
-void add_rate_lines(const TrainingSpec& spec, std::vector<std::string>& lines) {
-  const LearningRateOptions& rate = spec.learning_rate;
-  const OptimizerOptions& optimizer = spec.optimizer;
-  const bool scheduled = !std::holds_alternative<ConstantRate>(rate.schedule);
-  if (rate.scale != RateScale::none || rate.warmup_epochs > 0 || scheduled) {
+void add_rate_lines(const job::TrainingSpec& spec, std::vector<std::string>& lines) {
+  const optim::LearningRateOptions& rate = spec.learning_rate;
+  const train::OptimizerOptions& optimizer = spec.optimizer;
+  const bool scheduled = !std::holds_alternative<optim::ConstantRate>(rate.schedule);
+  if (rate.scale != optim::RateScale::none || rate.warmup_epochs > 0 || scheduled) {
     lines.push_back(fmt::format("Learning rate {}{}, then {}", scaling_text(spec),
-                                warmup_text(rate, full_rate(spec)), schedule_text(rate.schedule)));
+                                warmup_text(rate, full_rate(spec)),
+                                optim::schedule_text(rate.schedule)));
   }
   std::vector<std::string> changes;
   if (optimizer.weight_decay > 0) {
@@ -55,14 +56,14 @@ void add_rate_lines(const TrainingSpec& spec, std::vector<std::string>& lines) {
   if (!changes.empty()) lines.push_back("Gradient: " + join(changes, ", "));
 }
 
-void add_batch_lines(const TrainingSpec& spec, const BatchPlan& plan,
+void add_batch_lines(const job::TrainingSpec& spec, const data::BatchPlan& plan,
                      std::vector<std::string>& lines) {
   if (spec.plan.accumulate > 1) {
     lines.push_back(fmt::format("Gradients of {} batches of {} make one step", spec.plan.accumulate,
                                 spec.batch));
   }
-  for (const BatchGrowth& growth : spec.plan.growth) {
-    const BatchPlan grown = plan.in_epoch(growth.epochs);
+  for (const data::BatchGrowth& growth : spec.plan.growth) {
+    const data::BatchPlan grown = plan.in_epoch(growth.epochs);
     lines.push_back(fmt::format("After epoch {}: batch {}, {} steps an epoch", growth.epochs,
                                 grown.global_batch(), grown.steps()));
   }
@@ -74,26 +75,26 @@ void add_batch_lines(const TrainingSpec& spec, const BatchPlan& plan,
 }
 
 /// Of one step.
-std::size_t most_images_of_a_rank(const BatchPlan& plan) {
+std::size_t most_images_of_a_rank(const data::BatchPlan& plan) {
   const auto ranks = static_cast<std::size_t>(plan.ranks());
   return (plan.global_batch() + ranks - 1) / ranks *
          static_cast<std::size_t>(plan.options().accumulate);
 }
 
-void add_sharding_lines(const TrainingSpec& spec, int ranks, std::vector<std::string>& lines) {
-  if (spec.plan.sharding != Sharding::strided) return;
+void add_sharding_lines(const job::TrainingSpec& spec, int ranks, std::vector<std::string>& lines) {
+  if (spec.plan.sharding != data::Sharding::strided) return;
   lines.push_back(fmt::format("Sharding: rank k has images k, k + {}, ... of the {} order", ranks,
                               spec.shuffle ? "shuffled" : "data's own"));
 }
 
 }  // namespace
 
-double full_rate(const TrainingSpec& spec) {
-  const LearningRateOptions& rate = spec.learning_rate;
-  return rate.base * scale_factor(rate.scale, rate.n.value_or(1));
+double full_rate(const job::TrainingSpec& spec) {
+  const optim::LearningRateOptions& rate = spec.learning_rate;
+  return rate.base * optim::scale_factor(rate.scale, rate.n.value_or(1));
 }
 
-std::vector<std::string> recipe_lines(const TrainingSpec& spec, const BatchPlan& plan) {
+std::vector<std::string> recipe_lines(const job::TrainingSpec& spec, const data::BatchPlan& plan) {
   std::vector<std::string> lines;
   add_rate_lines(spec, lines);
   add_batch_lines(spec, plan, lines);
@@ -101,15 +102,16 @@ std::vector<std::string> recipe_lines(const TrainingSpec& spec, const BatchPlan&
   return lines;
 }
 
-std::vector<std::string> recipe_warnings(const TrainingSpec& spec, const BatchPlan& plan) {
+std::vector<std::string> recipe_warnings(const job::TrainingSpec& spec,
+                                         const data::BatchPlan& plan) {
   const int ranks = plan.ranks();
-  if (spec.plan.sharding == Sharding::shard_then_batch) {
+  if (spec.plan.sharding == data::Sharding::shard_then_batch) {
     return {fmt::format(
         "--sharding shard-then-batch: rank k has images k, k + {}, ... of the data's own order "
         "(where kinds alternate there, it sees one kind only); --sharding strided shuffles first",
         ranks)};
   }
-  if (spec.plan.sharding == Sharding::generator) {
+  if (spec.plan.sharding == data::Sharding::generator) {
     return {fmt::format(
         "--sharding generator: {} rank{} the same order of images from its start and "
         "stop{} after 1/{} of it (all draw the same images, and an epoch shows at most {} of {}); "
@@ -120,7 +122,7 @@ std::vector<std::string> recipe_warnings(const TrainingSpec& spec, const BatchPl
   return {};
 }
 
-std::string accuracy_line(const TrainResult& result, double target) {
+std::string accuracy_line(const train::TrainResult& result, double target) {
   if (!result.reached) {
     return fmt::format("Target accuracy {:g}: not reached in {} epochs", target, result.epochs);
   }
@@ -128,4 +130,4 @@ std::string accuracy_line(const TrainResult& result, double target) {
                      result.reached->accuracy, result.reached->epoch, result.reached->seconds);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::run

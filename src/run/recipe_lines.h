@@ -8,19 +8,19 @@
 #include "train/trainer.h"
 
 /// What the start-up lines say about batches and learning rate, and the last line about accuracy.
-namespace cputrain {
+namespace cputrain::run {
 
 /// After warm-up, before any schedule.
-double full_rate(const TrainingSpec&);
+double full_rate(const job::TrainingSpec&);
 
 /// One line each for whatever is not plain: how the rate comes about, gradients of several batches,
 /// growing batches, another sharding.
-std::vector<std::string> recipe_lines(const TrainingSpec&, const BatchPlan&);
+std::vector<std::string> recipe_lines(const job::TrainingSpec&, const data::BatchPlan&);
 
 /// What is odd about the recipe: a sharding that does not show every rank every kind of image.
-std::vector<std::string> recipe_warnings(const TrainingSpec&, const BatchPlan&);
+std::vector<std::string> recipe_warnings(const job::TrainingSpec&, const data::BatchPlan&);
 
 /// Whether and when the target accuracy was reached.
-std::string accuracy_line(const TrainResult&, double target);
+std::string accuracy_line(const train::TrainResult&, double target);
 
-}  // namespace cputrain
+}  // namespace cputrain::run

@@ -16,7 +16,7 @@
 #include "run/machine_json.h"
 #include "system/files.h"
 
-namespace cputrain {
+namespace cputrain::run {
 namespace {
 
 std::string time_text(const char* format) {
@@ -43,7 +43,7 @@ nlohmann::ordered_json openmp_variables() {
 }
 
 /// Where and with what the run was made: host, processor, libraries, ranks and threads, time.
-nlohmann::ordered_json environment_json(const Session& session, int micro_batch) {
+nlohmann::ordered_json environment_json(const job::Session& session, int micro_batch) {
   return {{"cputrain", kVersion},
           {"started", time_text("{:%Y-%m-%dT%H:%M:%S%z}")},
           {"machine", machine_json(session.machine)},
@@ -55,13 +55,13 @@ nlohmann::ordered_json environment_json(const Session& session, int micro_batch)
           {"communication", session.communicator->describe()},
           {"backend", session.backend->describe()},
           {"placement", session.placement},
-          {"map", map_of(session.plan)},
+          {"map", placement::map_of(session.plan)},
           {"libraries", session.services.libraries}};
 }
 
 /// Makes the folder: --out, or runs/<date>-<model>-np<ranks>-b<batch>. What killed runs left of
 /// files that they were writing goes.
-std::filesystem::path make_run_folder(const TrainingSpec& spec, int ranks) {
+std::filesystem::path make_run_folder(const job::TrainingSpec& spec, int ranks) {
   std::filesystem::path folder = spec.flags.out;
   if (spec.flags.out.empty()) {
     const std::string name = fmt::format("runs/{}-{}-np{}-b{}", time_text("{:%Y%m%d-%H%M%S}"),
@@ -76,18 +76,18 @@ std::filesystem::path make_run_folder(const TrainingSpec& spec, int ranks) {
                      "folder or add --overwrite",
                      spec.flags.out));
   }
-  make_folder(folder);
-  for (const char* file : kRunFiles) remove_abandoned(folder / file);
+  system::make_folder(folder);
+  for (const char* file : kRunFiles) system::remove_abandoned(folder / file);
   return folder;
 }
 
 /// What the folder's other files are of.
-void describe_run(const Session& session, const TrainingPlan& plan,
+void describe_run(const job::Session& session, const job::TrainingPlan& plan,
                   const std::filesystem::path& folder) {
-  write_file(folder / "config.json",
-             json_text(from_any_folder(effective_flags(plan.spec)), 2) + "\n");
-  write_file(folder / "environment.json",
-             json_text(environment_json(session, plan.micro_batch), 2) + "\n");
+  system::write_file(folder / "config.json",
+                     json_text(job::from_any_folder(job::effective_flags(plan.spec)), 2) + "\n");
+  system::write_file(folder / "environment.json",
+                     json_text(environment_json(session, plan.micro_batch), 2) + "\n");
 }
 
 }  // namespace
@@ -98,13 +98,13 @@ bool holds_run(const std::filesystem::path& folder) {
          std::filesystem::exists(folder / kWeightsName, ignored);
 }
 
-std::filesystem::path open_run_folder(const Session& session, const TrainingPlan& plan) {
+std::filesystem::path open_run_folder(const job::Session& session, const job::TrainingPlan& plan) {
   if (!session.leads()) return {};
   auto folder = make_run_folder(plan.spec, session.communicator->size());
   if (holds_run(folder)) {
     // Tries that the folder can be written; the earlier config.json stays until this training
     // starts.
-    const AtomicFile tried(folder / "config.json");
+    const system::AtomicFile tried(folder / "config.json");
   } else {
     describe_run(session, plan, folder);
   }
@@ -117,22 +117,22 @@ void clear_run_folder(const std::filesystem::path& folder) {
        {kProfileName, kLimitsName, kMlperfName, "dawnbench.tsv", "dawnbench.json"}) {
     std::filesystem::remove(folder / file, ignored);
   }
-  for (const char* part : {"train", "validation"}) remove_event_files(folder / part);
+  for (const char* part : {"train", "validation"}) logging::remove_event_files(folder / part);
 }
 
-void replace_run(const Session& session, const TrainingPlan& plan,
+void replace_run(const job::Session& session, const job::TrainingPlan& plan,
                  const std::filesystem::path& folder) {
   if (!session.leads() || !holds_run(folder)) return;
   clear_run_folder(folder);
   describe_run(session, plan, folder);
 }
 
-void write_limits(const Session& session, const std::filesystem::path& folder) {
-  const Limits limits = measure_together(session);
+void write_limits(const job::Session& session, const std::filesystem::path& folder) {
+  const compute::Limits limits = job::measure_together(session);
   if (!session.leads()) return;
   const nlohmann::ordered_json json{{"fma_gflops", limits.fma_gflops},
                                     {"triad_gbs", limits.triad_gbs}};
-  write_file(folder / kLimitsName, json_text(json, 2) + "\n");
+  system::write_file(folder / kLimitsName, json_text(json, 2) + "\n");
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::run

@@ -13,7 +13,7 @@
 #include "run/run_folder.h"
 #include "system/files.h"
 
-namespace cputrain {
+namespace cputrain::run {
 namespace {
 
 /// A terminal that somebody looks at: mpirun gives ranks one without a width and copies what they
@@ -23,53 +23,53 @@ bool on_a_screen() {
   return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
 }
 
-Verbosity verbosity(const TrainingSpec& spec) {
+logging::Verbosity verbosity(const job::TrainingSpec& spec) {
   const int standard = on_a_screen() ? 1 : 2;
-  return static_cast<Verbosity>(std::min(spec.flags.verbose.value_or(standard), 2));
+  return static_cast<logging::Verbosity>(std::min(spec.flags.verbose.value_or(standard), 2));
 }
 
-RunFacts facts_of(const TrainingJob& job) {
-  const Session& session = job.session();
-  const TrainingSpec& spec = job.plan().spec;
+logging::RunFacts facts_of(const job::TrainingJob& job) {
+  const job::Session& session = job.session();
+  const job::TrainingSpec& spec = job.plan().spec;
   const auto& [plan, validation] = job.batches();
   return {.model = spec.model->name,
           .data = spec.flags.data_or_synthetic(),
           .platform = fmt::format("{}, {} ranks of {} threads", session.machine.cpu_model,
                                   session.communicator->size(), session.threads),
-          .optimizer = std::string(rule_name(spec.optimizer.rule)),
-          .allreduce = session.communicator->size() > 1 ? to_text(spec.flags.allreduce) : "",
+          .optimizer = std::string(optim::rule_name(spec.optimizer.rule)),
+          .allreduce = session.communicator->size() > 1 ? comm::to_text(spec.flags.allreduce) : "",
           .batch = spec.batch,
           .train_images = plan.samples(),
           .validation_images = validation.samples(),
           .ranks = session.communicator->size(),
           .classes = job.plan().classes,
-          .steps = all_steps(plan, spec.epochs, spec.flags.steps),
-          .epochs = training_epochs(plan, spec.epochs, spec.flags.steps),
+          .steps = job::all_steps(plan, spec.epochs, spec.flags.steps),
+          .epochs = data::training_epochs(plan, spec.epochs, spec.flags.steps),
           .learning_rate = full_rate(spec),
           .seed = spec.seed,
           .seconds_of_start = session.since_start.seconds()};
 }
 
-bool asks_for(const TrainingSpec& spec, std::string_view format) {
+bool asks_for(const job::TrainingSpec& spec, std::string_view format) {
   return std::ranges::find(spec.flags.log_formats, format) != spec.flags.log_formats.end();
 }
 
 /// What this rank's clock shows more than rank 0's, in seconds: processes of one host read the same
 /// clock; of others the median of what they show when all leave a barrier, some of its time wrong.
-double clock_offset(const Session& session) {
+double clock_offset(const job::Session& session) {
   constexpr int kRounds = 9;
   std::vector<double> offsets;
   for (int i = 0; i < kRounds; ++i) {
     session.communicator->barrier();
-    const double now = Timeline::now();
-    offsets.push_back(now - gather_values(*session.communicator, now).front());
+    const double now = logging::Timeline::now();
+    offsets.push_back(now - comm::gather_values(*session.communicator, now).front());
   }
   std::ranges::sort(offsets);
   const bool same_host = session.place().host == session.plan.ranks.front().host;
   return same_host ? 0 : offsets[kRounds / 2];
 }
 
-void check_timeline(const TrainingSpec& spec, const std::filesystem::path& folder) {
+void check_timeline(const job::TrainingSpec& spec, const std::filesystem::path& folder) {
   const std::filesystem::path path = std::filesystem::absolute(spec.flags.timeline);
   std::error_code ignored;
   const bool own = std::filesystem::equivalent(path.parent_path(), folder, ignored) &&
@@ -83,60 +83,63 @@ void check_timeline(const TrainingSpec& spec, const std::filesystem::path& folde
 
 }  // namespace
 
-std::unique_ptr<Reporter> make_reporter(const TrainingJob& job,
-                                        const std::filesystem::path& folder) {
-  const Session& session = job.session();
-  const TrainingSpec& spec = job.plan().spec;
-  if (!session.leads()) return all_of({});
-  Verbosity shown = verbosity(spec);
+std::unique_ptr<logging::Reporter> make_reporter(const job::TrainingJob& job,
+                                                 const std::filesystem::path& folder) {
+  const job::Session& session = job.session();
+  const job::TrainingSpec& spec = job.plan().spec;
+  if (!session.leads()) return logging::all_of({});
+  logging::Verbosity shown = verbosity(spec);
   // Lines for programs need a line of their own, which a bar that is redrawn would not leave them.
   const bool for_programs = asks_for(spec, "tf_cnn_benchmarks");
-  if (for_programs && shown == Verbosity::bar) shown = Verbosity::lines;
-  const RunFacts facts = facts_of(job);
-  std::vector<std::unique_ptr<Reporter>> reporters;
-  reporters.push_back(console_reporter(stdout, shown, session.plan.crowding > 1));
-  if (shown == Verbosity::lines && !on_a_screen()) {
-    reporters.push_back(progress_reporter(stderr));
+  if (for_programs && shown == logging::Verbosity::bar) shown = logging::Verbosity::lines;
+  const logging::RunFacts facts = facts_of(job);
+  std::vector<std::unique_ptr<logging::Reporter>> reporters;
+  reporters.push_back(logging::console_reporter(stdout, shown, session.plan.crowding > 1));
+  if (shown == logging::Verbosity::lines && !on_a_screen()) {
+    reporters.push_back(logging::progress_reporter(stderr));
   }
-  reporters.push_back(json_lines_reporter(folder / "metrics.jsonl", spec.flags.log_every));
-  reporters.push_back(tensorboard_reporter(folder, session.machine.host, spec.flags.log_every));
-  reporters.push_back(csv_reporter(folder / "training.csv"));
-  reporters.push_back(history_reporter(folder / "history.json"));
+  reporters.push_back(logging::json_lines_reporter(folder / "metrics.jsonl", spec.flags.log_every));
+  reporters.push_back(
+      logging::tensorboard_reporter(folder, session.machine.host, spec.flags.log_every));
+  reporters.push_back(logging::csv_reporter(folder / "training.csv"));
+  reporters.push_back(logging::history_reporter(folder / "history.json"));
   if (asks_for(spec, "mlperf")) {
-    reporters.push_back(mlperf_reporter(folder / kMlperfName, facts));
+    reporters.push_back(logging::mlperf_reporter(folder / kMlperfName, facts));
   }
-  if (asks_for(spec, "dawnbench")) reporters.push_back(dawnbench_reporter(folder, facts));
+  if (asks_for(spec, "dawnbench")) reporters.push_back(logging::dawnbench_reporter(folder, facts));
   if (for_programs) {
-    reporters.push_back(benchmark_lines_reporter(stdout, facts, spec.flags.log_every));
+    reporters.push_back(logging::benchmark_lines_reporter(stdout, facts, spec.flags.log_every));
   }
   if (spec.flags.profile) {
-    reporters.push_back(
-        profile_reporter([&program = *job.compiled().program] { return program.layer_times(); },
-                         shown == Verbosity::silent ? nullptr : stdout, folder / kProfileName));
+    reporters.push_back(logging::profile_reporter(
+        [&program = *job.compiled().program] { return program.layer_times(); },
+        shown == logging::Verbosity::silent ? nullptr : stdout, folder / kProfileName));
   }
-  return all_of(std::move(reporters));
+  return logging::all_of(std::move(reporters));
 }
 
-Timeline make_timeline(const Session& session, const TrainingSpec& spec,
-                       const std::filesystem::path& folder) {
+logging::Timeline make_timeline(const job::Session& session, const job::TrainingSpec& spec,
+                                const std::filesystem::path& folder) {
   const int ranks = session.communicator->size();
-  if (spec.flags.timeline.empty()) return Timeline(StepRange{}, ranks);
+  if (spec.flags.timeline.empty()) return logging::Timeline(logging::StepRange{}, ranks);
   if (session.leads()) {
     check_timeline(spec, folder);
-    write_file(spec.flags.timeline, timeline_json({}, {}));
+    system::write_file(spec.flags.timeline, logging::timeline_json({}, {}));
   }
-  return Timeline(spec.flags.timeline_steps, ranks);
+  return logging::Timeline(spec.flags.timeline_steps, ranks);
 }
 
-void write_timeline(const Session& session, const TrainingSpec& spec, const Timeline& timeline) {
+void write_timeline(const job::Session& session, const job::TrainingSpec& spec,
+                    const logging::Timeline& timeline) {
   if (!timeline.wanted()) return;
-  const auto texts = session.communicator->gather(timeline_text(timeline, clock_offset(session)));
+  const auto texts =
+      session.communicator->gather(logging::timeline_text(timeline, clock_offset(session)));
   if (!session.leads()) return;
   std::vector<std::string> hosts;
-  for (const RankPlan& plan : session.plan.ranks) hosts.push_back(plan.host);
-  write_file(spec.flags.timeline, timeline_json(texts, hosts));
-  say(session, "Timeline: " + spec.flags.timeline +
-                   " (open it in https://ui.perfetto.dev or chrome://tracing)");
+  for (const placement::RankPlan& plan : session.plan.ranks) hosts.push_back(plan.host);
+  system::write_file(spec.flags.timeline, logging::timeline_json(texts, hosts));
+  job::say(session, "Timeline: " + spec.flags.timeline +
+                        " (open it in https://ui.perfetto.dev or chrome://tracing)");
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::run

@@ -9,7 +9,7 @@
 #include "logging/reporter.h"
 #include "logging/timeline.h"
 
-namespace cputrain {
+namespace cputrain::run {
 
 /// What --log-format takes.
 inline constexpr std::string_view kLogFormats[] = {"mlperf", "dawnbench", "tf_cnn_benchmarks"};
@@ -17,14 +17,16 @@ inline constexpr std::string_view kLogFormats[] = {"mlperf", "dawnbench", "tf_cn
 /// Everything that hears of a training that is loaded: the terminal, the files of its folder, and
 /// the logs that
 /// --log-format asks for. Silence on ranks other than 0.
-std::unique_ptr<Reporter> make_reporter(const TrainingJob&, const std::filesystem::path& folder);
+std::unique_ptr<logging::Reporter> make_reporter(const job::TrainingJob&,
+                                                 const std::filesystem::path& folder);
 
 /// The steps that --timeline shows; none without it. Rank 0 begins the file, so that a wrong path
 /// shows at once; Error(usage) where it is one of the run's own, or there already without
 /// --overwrite.
-Timeline make_timeline(const Session&, const TrainingSpec&, const std::filesystem::path& folder);
+logging::Timeline make_timeline(const job::Session&, const job::TrainingSpec&,
+                                const std::filesystem::path& folder);
 
 /// Writes the timeline of all ranks where there is one. Collective. Error(output).
-void write_timeline(const Session&, const TrainingSpec&, const Timeline&);
+void write_timeline(const job::Session&, const job::TrainingSpec&, const logging::Timeline&);
 
-}  // namespace cputrain
+}  // namespace cputrain::run

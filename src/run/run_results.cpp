@@ -11,9 +11,9 @@
 #include "run/run_folder.h"
 #include "system/tell.h"
 
-namespace cputrain {
+namespace cputrain::run {
 
-RunResults::RunResults(TrainingJob& job, std::filesystem::path folder)
+RunResults::RunResults(job::TrainingJob& job, std::filesystem::path folder)
     : job_(job), folder_(std::move(folder)) {
   std::error_code ignored;
   has_earlier_ = job_.session().leads() && std::filesystem::exists(weights_path(), ignored);
@@ -28,9 +28,9 @@ std::string RunResults::with_earlier(const std::string& what) const {
 
 void RunResults::say_earlier() const {
   if (!has_earlier_) return;
-  say(job_.session(),
-      fmt::format("Weights of an earlier run stay in {} until this one has saved its own",
-                  weights_path().string()));
+  job::say(job_.session(),
+           fmt::format("Weights of an earlier run stay in {} until this one has saved its own",
+                       weights_path().string()));
 }
 
 int RunResults::save_and_say() {
@@ -42,17 +42,17 @@ int RunResults::save_and_say() {
   try {
     job_.save_at_once(weights_path());
     has_earlier_ = false;
-    tell(fmt::format("cputrain: terminated; weights of the last completed step are in {}",
-                     weights_path().string()));
+    system::tell(fmt::format("cputrain: terminated; weights of the last completed step are in {}",
+                             weights_path().string()));
     return static_cast<int>(ExitCode::stopped);
   } catch (const Error& error) {
-    tell(fmt::format("cputrain: {}", with_earlier(error.what())));
+    system::tell(fmt::format("cputrain: {}", with_earlier(error.what())));
     return static_cast<int>(error.code());
   }
 }
 
-void RunResults::finish(const TrainResult& result, Reporter& reporter) {
-  const Session& session = job_.session();
+void RunResults::finish(const train::TrainResult& result, logging::Reporter& reporter) {
+  const job::Session& session = job_.session();
   if (!session.leads()) return;
   job_.save(weights_path());
   has_earlier_ = false;
@@ -65,11 +65,11 @@ void RunResults::finish(const TrainResult& result, Reporter& reporter) {
                     .last = result.last,
                     .target_accuracy = target,
                     .reached = result.reached,
-                    .weights_hash = weights_hash(*job_.compiled().program, job_.weights()),
+                    .weights_hash = train::weights_hash(*job_.compiled().program, job_.weights()),
                     .weights_file = weights_path().string()});
-  if (target) say(session, accuracy_line(result, *target));
-  say(session, fmt::format("Weights: {}", weights_path().string()));
-  say(session, fmt::format("Run folder: {}", folder_.string()));
+  if (target) job::say(session, accuracy_line(result, *target));
+  job::say(session, fmt::format("Weights: {}", weights_path().string()));
+  job::say(session, fmt::format("Run folder: {}", folder_.string()));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::run

@@ -9,24 +9,24 @@
 #include "cells/explanation.h"
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 namespace {
 
 /// A cell with how it worked.
 struct Simulated {
-  Cell* cell = nullptr;
+  cells::Cell* cell = nullptr;
   const CellWork* work = nullptr;
 };
 
 /// Cells that speed-ups compare: as in the rows of a report.
 using RowKey = std::tuple<std::string, bool, std::size_t, int>;
 
-RowKey row_of(const Cell& c) {
+RowKey row_of(const cells::Cell& c) {
   if (!c.batch_per_rank) return {c.backend, false, c.batch, 0};
   return {c.backend, true, static_cast<std::size_t>(*c.batch_per_rank), c.threads};
 }
 
-bool is_quicker_base(const Cell& a, const Cell& b) {
+bool is_quicker_base(const cells::Cell& a, const cells::Cell& b) {
   if (a.cpus != b.cpus) return a.cpus < b.cpus;
   return *a.seconds_per_epoch < *b.seconds_per_epoch;
 }
@@ -41,7 +41,7 @@ double seconds_an_image(const CostTable& costs, int images_at_once) {
 }
 
 /// "forward takes 4 CPU seconds less an epoch": of what takes so much less that it decides.
-std::string saved_text(const Cell& c, const Cell& base) {
+std::string saved_text(const cells::Cell& c, const cells::Cell& base) {
   std::string text = "the disturbances that were drawn for it are smaller";
   double most = 0;
   if (!c.budget || !base.budget) return text;
@@ -75,7 +75,7 @@ std::string reason_of(const Simulated& here, const Simulated& base, const CostTa
 
 }  // namespace
 
-void explain_above_linear(std::vector<Cell>& cells, const std::vector<CellWork>& work,
+void explain_above_linear(std::vector<cells::Cell>& cells, const std::vector<CellWork>& work,
                           const CostTable& costs) {
   assert(cells.size() == work.size());
   std::map<RowKey, Simulated> bases;
@@ -85,16 +85,16 @@ void explain_above_linear(std::vector<Cell>& cells, const std::vector<CellWork>&
     if (!base.cell || is_quicker_base(cells[i], *base.cell)) base = {&cells[i], &work[i]};
   }
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    Cell& c = cells[i];
+    cells::Cell& c = cells[i];
     if (!c.seconds_per_epoch) continue;
     const Simulated& base = bases.at(row_of(c));
     const double efficiency =
         *base.cell->seconds_per_epoch * base.cell->cpus / (*c.seconds_per_epoch * c.cpus);
-    if (c.cpus == base.cell->cpus || efficiency < kAboveLinear) continue;
+    if (c.cpus == base.cell->cpus || efficiency < cells::kAboveLinear) continue;
     c.limits.why += fmt::format("; {:.1f} % of the speed of {} CPU{} for each as many, because {}",
                                 100 * efficiency, base.cell->cpus, base.cell->cpus == 1 ? "" : "s",
                                 reason_of({&c, &work[i]}, base, costs));
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

@@ -6,7 +6,7 @@
 #include "cells/cells.h"
 #include "simulation/cost_table.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 
 /// How the ranks of a simulated cell worked.
 struct CellWork {
@@ -19,7 +19,7 @@ struct CellWork {
 /// more. Reasons are those that the simulation knows: dense layers that only one of the two shards,
 /// micro-batches of another size that cost less an image; where neither holds, the part of the
 /// budget that takes less CPU time. `work` has an entry for each cell.
-void explain_above_linear(std::vector<Cell>& cells, const std::vector<CellWork>& work,
+void explain_above_linear(std::vector<cells::Cell>& cells, const std::vector<CellWork>& work,
                           const CostTable&);
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

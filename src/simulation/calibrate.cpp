@@ -17,7 +17,7 @@
 #include "system/clock.h"
 #include "system/stolen_time.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 namespace {
 
 constexpr int kRounds = 12;
@@ -39,8 +39,9 @@ class TeamTimes {
   void compile() {
     measure_calm_limits();
     for (TimedWorker& worker : workers_) {
-      worker.compile([&](const ParameterLayout& layout) {
-        if (!weights_) weights_ = std::make_unique<Pages>(layout.arena_size * sizeof(float));
+      worker.compile([&](const compute::ParameterLayout& layout) {
+        if (!weights_)
+          weights_ = std::make_unique<system::Pages>(layout.arena_size * sizeof(float));
         return Array{weights_->bytes().data(), layout.arena_size, DType::f32};
       });
     }
@@ -151,20 +152,20 @@ class TeamTimes {
   /// The part that was stolen while this worked, of the rank that lost most, as others may wait for
   /// it; nothing where the system does not tell.
   std::optional<double> most_stolen(const std::function<void()>& work) const {
-    std::vector<StolenTime> watches;
+    std::vector<system::StolenTime> watches;
     for (const TimedWorker& worker : workers_) watches.emplace_back(worker.cpus());
     work();
     std::optional<double> most;
-    for (StolenTime& watch : watches) most = std::max(most, watch.part_since_last());
+    for (system::StolenTime& watch : watches) most = std::max(most, watch.part_since_last());
     return most;
   }
 
   /// Of a few attempts the best until one was not disturbed.
   void measure_calm_limits() {
     constexpr int kAttempts = 4;
-    Limits best;
+    compute::Limits best;
     for (int i = 0; i < kAttempts; ++i) {
-      const auto stolen = most_stolen([&] { best = better(best, measure_limits()); });
+      const auto stolen = most_stolen([&] { best = compute::better(best, measure_limits()); });
       if (stolen.value_or(0) <= CalmRounds::kCalm) break;
     }
     costs_.fma_gflops = best.fma_gflops;
@@ -172,25 +173,25 @@ class TeamTimes {
   }
 
   /// Multiply-adds of a rank, bandwidth of all.
-  Limits measure_limits() {
+  compute::Limits measure_limits() {
     std::barrier<> meeting(team_.ranks);
     std::vector<double> slowest(workers_.size());
-    std::vector<Limits> limits(workers_.size());
+    std::vector<compute::Limits> limits(workers_.size());
     together([&](int i) {
-      const Together together{.processes = team_.ranks,
-                              .meet = [&] { meeting.arrive_and_wait(); },
-                              .slowest =
-                                  [&, i](double seconds) {
-                                    slowest[index(i)] = seconds;
-                                    meeting.arrive_and_wait();
-                                    const double most = std::ranges::max(slowest);
-                                    meeting.arrive_and_wait();
-                                    return most;
-                                  }};
+      const compute::Together together{.processes = team_.ranks,
+                                       .meet = [&] { meeting.arrive_and_wait(); },
+                                       .slowest =
+                                           [&, i](double seconds) {
+                                             slowest[index(i)] = seconds;
+                                             meeting.arrive_and_wait();
+                                             const double most = std::ranges::max(slowest);
+                                             meeting.arrive_and_wait();
+                                             return most;
+                                           }};
       limits[index(i)] = workers_[index(i)].backend().measure_limits(together);
     });
-    Limits sum;
-    for (const Limits& limit : limits) {
+    compute::Limits sum;
+    for (const compute::Limits& limit : limits) {
       sum.fma_gflops += limit.fma_gflops / team_.ranks;
       sum.triad_gbs += limit.triad_gbs;
     }
@@ -238,7 +239,7 @@ class TeamTimes {
   }
 
   void add_layers(std::size_t size) {
-    const std::vector<LayerTime> layers = workers_[0].program(size).layer_times();
+    const std::vector<compute::LayerTime> layers = workers_[0].program(size).layer_times();
     costs_.layers.resize(layers.size() + 1);
     for (double PassSeconds::*way : {&PassSeconds::forward, &PassSeconds::backward}) {
       const auto add = [&](std::size_t i, double seconds) {
@@ -280,7 +281,7 @@ class TeamTimes {
   const Calibration& todo_;
   Team team_;
   const TeamTimes* trainer_ = nullptr;
-  std::unique_ptr<Pages> weights_;
+  std::unique_ptr<system::Pages> weights_;
   std::vector<TimedWorker> workers_;
   std::vector<int> passes_;  ///< of a round, by size
   CalmRounds rounds_{kRounds};
@@ -289,7 +290,7 @@ class TeamTimes {
 };
 
 CostTable table_of(const Calibration& todo) {
-  const Machine& machine = todo.machine;
+  const placement::Machine& machine = todo.machine;
   CostTable table;
   table.cpu = machine.cpu_model;
   table.host = machine.host;
@@ -305,9 +306,9 @@ CostTable table_of(const Calibration& todo) {
 /// host disturbed again, for a while.
 void time_rounds(const Calibration& todo, std::list<TeamTimes>& teams) {
   constexpr double kTell = 30, kAgain = 60;
-  const Stopwatch watch;
-  Stopwatch said;
-  std::optional<Stopwatch> again;
+  const system::Stopwatch watch;
+  system::Stopwatch said;
+  std::optional<system::Stopwatch> again;
   for (int round = 1;; ++round) {
     for (TeamTimes& team : teams) {
       if (watch.seconds() < todo.seconds || !team.done()) team.time_round();
@@ -382,4 +383,4 @@ CostTable calibrate(const Calibration& todo) {
   return table;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

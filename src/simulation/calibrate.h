@@ -10,7 +10,7 @@
 #include "placement/machine.h"
 #include "simulation/cost_table.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 
 /// So many ranks that work at the same time, with so many threads each.
 struct Team {
@@ -19,16 +19,16 @@ struct Team {
 
 /// What is measured for a cost table, and on what.
 struct Calibration {
-  const Graph& graph;
-  const UpdateRule& rule;
+  const model::Graph& graph;
+  const optim::UpdateRule& rule;
   double learning_rate;
   std::uint64_t seed;  ///< of the initial weights of the first training
-  const ImageSet& images;
-  const Machine& machine;
+  const data::ImageSet& images;
+  const placement::Machine& machine;
   std::vector<int> sizes;  ///< images at once, ascending
   double seconds;          ///< that the rounds take at least
   int trainings;           ///< whose weights they have; fewer where memory is short
-  std::function<std::unique_ptr<Backend>(int threads)> make_backend;
+  std::function<std::unique_ptr<compute::Backend>(int threads)> make_backend;
   /// The hardware threads of this rank of a team.
   std::function<std::vector<int>(int rank, int threads)> cpus;
   /// Binds the calling thread to them.
@@ -55,4 +55,4 @@ CostTable calibrate(const Calibration&);
 /// `least`, when it goes on.
 std::string calibration_progress(int rounds, double past, double least);
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

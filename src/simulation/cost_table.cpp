@@ -9,7 +9,7 @@
 
 #include "simulation/json_file.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -232,4 +232,4 @@ CostTable read_costs(const std::filesystem::path& file) {
   return costs_from_json(read_json_file(file), file.string());
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

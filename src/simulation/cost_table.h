@@ -6,7 +6,7 @@
 #include <vector>
 
 /// What a model costs on one kind of core: the measurements that a simulation computes with.
-namespace cputrain {
+namespace cputrain::simulation {
 
 /// seconds = fixed + each * images.
 struct CostLine {
@@ -84,4 +84,4 @@ CostTable costs_from_json(const nlohmann::json&, const std::string& where);
 /// Reads a file that may be hostile. Error(data).
 CostTable read_costs(const std::filesystem::path&);
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

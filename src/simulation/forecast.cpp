@@ -9,7 +9,7 @@
 #include "cells/explanation.h"
 #include "core/median.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 
 std::string usual_allreduce(int nodes, int ranks, const Platform& platform, double gradient_bytes) {
   if (nodes == 1) return "shm";
@@ -29,8 +29,8 @@ std::string usual_allreduce(int nodes, int ranks, const Platform& platform, doub
   return std::string("hierarchical+") + std::ranges::min_element(seconds)->second;
 }
 
-CellMachine Forecast::machine() const {
-  CellMachine machine;
+cells::CellMachine Forecast::machine() const {
+  cells::CellMachine machine;
   machine.cpu = platform_.description;
   machine.platform = platform_.name;
   machine.cores = platform_.cores;
@@ -41,7 +41,7 @@ CellMachine Forecast::machine() const {
   return machine;
 }
 
-std::string Forecast::obstacle(const Cell& cell) const {
+std::string Forecast::obstacle(const cells::Cell& cell) const {
   if (cell.threads > platform_.hardware_threads()) {
     return fmt::format("a machine of {} has {} hardware threads, not {} for a rank", platform_.name,
                        platform_.hardware_threads(), cell.threads);
@@ -59,7 +59,7 @@ std::string Forecast::obstacle(const Cell& cell) const {
   return "";
 }
 
-SimulationJob Forecast::job(const Cell& cell, const std::vector<std::string>& flags) const {
+SimulationJob Forecast::job(const cells::Cell& cell, const std::vector<std::string>& flags) const {
   SimulationJob job;
   job.ranks = cell.ranks;
   job.threads = cell.threads;
@@ -79,7 +79,7 @@ SimulationJob Forecast::job(const Cell& cell, const std::vector<std::string>& fl
   return job;
 }
 
-void Forecast::fill(Cell& cell, const SimulationResult& result) const {
+void Forecast::fill(cells::Cell& cell, const SimulationResult& result) const {
   if (!result.failure.empty()) {
     cell.reason = result.failure;
     return;
@@ -95,7 +95,7 @@ void Forecast::fill(Cell& cell, const SimulationResult& result) const {
   const auto typical = std::ranges::min_element(result.repeats, {}, [&](const SimulatedSteps& r) {
     return std::abs(r.seconds * scale - seconds);
   });
-  cell.status = CellStatus::simulated;
+  cell.status = cells::CellStatus::simulated;
   cell.seconds_per_epoch = seconds;
   cell.spread = {std::ranges::min(cell.repeats), std::ranges::max(cell.repeats)};
   cell.steps = static_cast<std::int64_t>(result.steps);
@@ -111,12 +111,13 @@ namespace {
 /// What may limit an epoch: its seconds, and the part of the epoch from which it is worth naming.
 struct Cause {
   double seconds, worth_naming;
-  CellLimits limits;
+  cells::CellLimits limits;
 };
 
 }  // namespace
 
-CellLimits limits_of(const Cell& cell, const Platform& platform, double memory_stall) {
+cells::CellLimits limits_of(const cells::Cell& cell, const Platform& platform,
+                            double memory_stall) {
   const Budget& budget = *cell.budget;
   const double seconds = *cell.seconds_per_epoch;
   const auto percent = [&](double part) { return 100 * part / seconds; };
@@ -127,18 +128,18 @@ CellLimits limits_of(const Cell& cell, const Platform& platform, double memory_s
   const double memory = memory_stall + budget.optimizer + budget.allreduce_exposed - messages;
   const Cause causes[] = {
       {messages,
-       kWaitLimits,
+       cells::kWaitLimits,
        {"communication",
         fmt::format("sums between {} nodes take {:.0f} % of the epoch at {:g} Gbit/s", nodes,
                     percent(messages), platform.network_gbps)}},
       {budget.straggler_wait,
-       kWaitLimits,
+       cells::kWaitLimits,
        {"imbalance",
         fmt::format("ranks wait {:.0f} % of the epoch for the one with most images or least luck, "
                     "with {:.4g} images a rank and step",
                     percent(budget.straggler_wait), images)}},
       {memory,
-       kMemoryLimits,
+       cells::kMemoryLimits,
        {"memory bandwidth",
         fmt::format("sums, update and what layers wait for memory take {:.0f} % of the epoch at "
                     "{:g} GB/s a node",
@@ -156,4 +157,4 @@ CellLimits limits_of(const Cell& cell, const Platform& platform, double memory_s
                       percent(busy), percent(busy - memory_stall), percent(memory_stall), images)};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

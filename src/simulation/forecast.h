@@ -4,12 +4,12 @@
 #include "model/graph.h"
 #include "simulation/job.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 
 /// From a cell of the table to the job that computes it, and from its result to the cell's figures.
 class Forecast {
  public:
-  Forecast(Platform platform, CostTable costs, const Graph& graph, int classes,
+  Forecast(Platform platform, CostTable costs, const model::Graph& graph, int classes,
            std::size_t images_per_epoch)
       : platform_(std::move(platform)),
         costs_(std::move(costs)),
@@ -20,14 +20,14 @@ class Forecast {
 
   const Platform& platform() const { return platform_; }
   const CostTable& costs() const { return costs_; }
-  CellMachine machine() const;
+  cells::CellMachine machine() const;
 
   /// Why the platform has no such cell; empty where it has.
-  std::string obstacle(const Cell&) const;
+  std::string obstacle(const cells::Cell&) const;
   /// Steps, repeats and seed are left to the caller.
-  SimulationJob job(const Cell&, const std::vector<std::string>& flags) const;
+  SimulationJob job(const cells::Cell&, const std::vector<std::string>& flags) const;
   /// All figures; the command is left to the caller.
-  void fill(Cell&, const SimulationResult&) const;
+  void fill(cells::Cell&, const SimulationResult&) const;
 
  private:
   Platform platform_;
@@ -45,6 +45,6 @@ std::string usual_allreduce(int nodes, int ranks, const Platform&, double gradie
 /// What limits a simulated epoch, in words with its numbers: the largest of what is worth naming
 /// (cells/explanation.h), else `compute`. `memory_stall` is the part of forward and backward that
 /// waited for memory, in seconds of the epoch.
-CellLimits limits_of(const Cell&, const Platform&, double memory_stall);
+cells::CellLimits limits_of(const cells::Cell&, const Platform&, double memory_stall);
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

@@ -7,7 +7,7 @@
 #include "simulation/json_file.h"
 #include "system/files.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -28,7 +28,7 @@ void write_job(const std::filesystem::path& file, const SimulationJob& job) {
                   {"repeats", job.repeats},
                   {"seed", job.seed},
                   {"result", job.result}};
-  write_file(file, json_text(json) + "\n");
+  system::write_file(file, json_text(json) + "\n");
 }
 
 SimulationJob read_job(const std::filesystem::path& file) {
@@ -63,7 +63,7 @@ void write_result(const std::filesystem::path& file, const SimulationResult& res
                   {"steps", result.steps},
                   {"images", result.images},
                   {"repeats", repeats}};
-  write_file(file, json_text(json) + "\n");
+  system::write_file(file, json_text(json) + "\n");
 }
 
 SimulationResult read_result(const std::filesystem::path& file) {
@@ -87,4 +87,4 @@ SimulationResult read_result(const std::filesystem::path& file) {
   return result;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

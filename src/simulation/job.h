@@ -9,7 +9,7 @@
 #include "simulation/above_linear.h"
 #include "simulation/platform.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 
 /// One cell for cputrain-smpi, which it reads from a file.
 struct SimulationJob {
@@ -49,4 +49,4 @@ SimulationJob read_job(const std::filesystem::path&);
 void write_result(const std::filesystem::path&, const SimulationResult&);
 SimulationResult read_result(const std::filesystem::path&);
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

@@ -11,12 +11,12 @@
 #include "core/text.h"
 #include "system/bounded_file.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 nlohmann::json read_json_file(const std::filesystem::path& file) {
   constexpr std::uintmax_t kMost = 64 << 20;
   std::string text;
   try {
-    text = read_bounded(file, kMost);
+    text = system::read_bounded(file, kMost);
   } catch (const std::runtime_error& mistake) {
     fail(ExitCode::data, fmt::format("{}: {} (a simulation needs it); check the path",
                                      file.string(), mistake.what()));
@@ -131,4 +131,4 @@ void JsonObject::allow_only(const std::vector<std::string>& keys) const {
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::simulation {
 
 /// Reads JSON that may be hostile. Error(data) says what is wrong with the file.
 nlohmann::json read_json_file(const std::filesystem::path&);
@@ -48,4 +48,4 @@ class JsonObject {
   std::string where_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

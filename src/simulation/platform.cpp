@@ -11,7 +11,7 @@
 #include "simulation/json_file.h"
 #include "simulation/platform_files.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -82,7 +82,7 @@ Platform Platform::of_cell(int cpus) const {
   Platform grown = *this;
   grown.grows_with_cell = false;
   grown.threads_per_core = std::min(threads_per_core, cpus);
-  grown.cores = cores_of(cpus, grown.threads_per_core);
+  grown.cores = cells::cores_of(cpus, grown.threads_per_core);
   grown.node_gbs = std::min(node_gbs, grown.cores * core_gbs);
   return grown;
 }
@@ -185,4 +185,4 @@ Platform platform_from_json(const nlohmann::json& json, const std::string& where
   return platform;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

@@ -8,7 +8,7 @@
 
 #include "simulation/cost_table.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 
 /// What a core computes, for machines other than the one whose costs were measured: the same share
 /// of its peak of multiply-adds is assumed.
@@ -81,4 +81,4 @@ std::string simgrid_hosts(int nodes, int ranks);
 /// Nodes that so many ranks fill.
 int nodes_used(const Platform&, int ranks, int threads = 1);
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

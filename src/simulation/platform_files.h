@@ -3,7 +3,7 @@
 #include <span>
 #include <string_view>
 
-namespace cputrain {
+namespace cputrain::simulation {
 
 /// A platform that is built in: the text of src/simulation/platforms/NAME.json.
 struct PlatformFile {
@@ -12,4 +12,4 @@ struct PlatformFile {
 
 std::span<const PlatformFile> platform_files();
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

@@ -11,7 +11,7 @@
 #include "system/child_process.h"
 #include "system/files.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 namespace {
 
 /// What of the process' own environment the simulator needs.
@@ -52,11 +52,11 @@ class Run {
       : stem_((folder / fmt::format("cell-{}", number)).string()) {
     job.result = stem_ + ".result.json";
     write_job(stem_ + ".job.json", job);
-    write_file(stem_ + ".xml", simgrid_platform(job.platform, job.nodes()));
-    write_file(stem_ + ".hosts", simgrid_hosts(job.nodes(), job.ranks));
+    system::write_file(stem_ + ".xml", simgrid_platform(job.platform, job.nodes()));
+    system::write_file(stem_ + ".hosts", simgrid_hosts(job.nodes(), job.ranks));
     std::filesystem::remove(job.result);
     process_.emplace(
-        ChildRequest{words_of(simulator, stem_, job.ranks), environment(), stem_ + ".log"});
+        system::ChildRequest{words_of(simulator, stem_, job.ranks), environment(), stem_ + ".log"});
   }
 
   bool ended() { return process_->exit_code().has_value(); }
@@ -73,7 +73,7 @@ class Run {
 
  private:
   std::string stem_;
-  std::optional<ChildProcess> process_;
+  std::optional<system::ChildProcess> process_;
 };
 
 }  // namespace
@@ -103,4 +103,4 @@ std::vector<SimulationResult> run_cells(const Simulator& simulator,
   return results;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

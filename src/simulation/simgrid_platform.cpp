@@ -2,7 +2,7 @@
 
 #include "simulation/platform.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 namespace {
 
 /// Each node has a link of each direction to a switch that is never the bottleneck.
@@ -70,4 +70,4 @@ std::string simgrid_hosts(int nodes, int ranks) {
   return text;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

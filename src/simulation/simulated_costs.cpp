@@ -18,7 +18,7 @@
 #include "system/files.h"
 #include "system/tell.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 namespace {
 
 /// Images at once for which passes are timed: from the share of the last rank to what several ranks
@@ -28,8 +28,8 @@ const std::vector<int> kSizes{1, 2, 4, 8, 16, 32};
 /// Pictures to train and to time with.
 constexpr std::size_t kImages = 1280;
 
-std::unique_ptr<Backend> backend_with(int threads, const TrainingFlags& flags,
-                                      const Services& services) {
+std::unique_ptr<compute::Backend> backend_with(int threads, const job::TrainingFlags& flags,
+                                               const job::Services& services) {
   return services.make_backend({.name = flags.backend,
                                 .precision = DType::f32,
                                 .threads = threads,
@@ -40,20 +40,20 @@ std::unique_ptr<Backend> backend_with(int threads, const TrainingFlags& flags,
 }
 
 /// What may compute the network, and the update rule.
-std::string kernels_of(const TrainingSpec& spec, const Backend& backend) {
-  return fmt::format("{}, {}", backend.kernels(), rule_name(spec.optimizer.rule));
+std::string kernels_of(const job::TrainingSpec& spec, const compute::Backend& backend) {
+  return fmt::format("{}, {}", backend.kernels(), optim::rule_name(spec.optimizer.rule));
 }
 
 /// What the costs are of.
-std::string fingerprint(const Graph& graph, const std::string& kernels) {
-  return fmt::format("{:016x}, {}", Fnv1a().add(json_text(to_json(graph))).value(), kernels);
+std::string fingerprint(const model::Graph& graph, const std::string& kernels) {
+  return fmt::format("{:016x}, {}", Fnv1a().add(json_text(model::to_json(graph))).value(), kernels);
 }
 
 /// However many are made up, they are alike.
-std::string pictures_of(const TrainingFlags& flags) {
+std::string pictures_of(const job::TrainingFlags& flags) {
   constexpr const char* kMadeUp = "synthetic";
-  if (flags.data.empty() || parse_data_spec(flags.data).word == kMadeUp) return kMadeUp;
-  return absolute_data_spec(flags.data);
+  if (flags.data.empty() || data::parse_data_spec(flags.data).word == kMadeUp) return kMadeUp;
+  return data::absolute_data_spec(flags.data);
 }
 
 std::optional<CostTable> kept_costs(const std::filesystem::path& file, const std::string& network) {
@@ -62,8 +62,8 @@ std::optional<CostTable> kept_costs(const std::filesystem::path& file, const std
   try {
     CostTable table = read_costs(file);
     if (table.network != network) return {};
-    tell(fmt::format("Costs measured earlier on this machine with the same pictures: {}",
-                     file.string()));
+    system::tell(fmt::format("Costs measured earlier on this machine with the same pictures: {}",
+                             file.string()));
     return table;
   } catch (const Error&) {
     return {};  // damaged: measured again and replaced
@@ -72,15 +72,16 @@ std::optional<CostTable> kept_costs(const std::filesystem::path& file, const std
 
 void keep(const std::filesystem::path& file, const CostTable& table) {
   try {
-    make_folder(file.parent_path());
-    write_file(file, json_text(to_json(table), 1) + "\n");
+    system::make_folder(file.parent_path());
+    system::write_file(file, json_text(to_json(table), 1) + "\n");
   } catch (const Error& error) {
-    tell(fmt::format("warning: the costs are not kept for the next simulation ({})", error.what()));
+    system::tell(
+        fmt::format("warning: the costs are not kept for the next simulation ({})", error.what()));
   }
 }
 
 /// The hardware threads of a rank, where ranks fill cores first.
-std::vector<int> cpus_of(const Machine& machine, int rank, int threads) {
+std::vector<int> cpus_of(const placement::Machine& machine, int rank, int threads) {
   std::vector<int> first, later;
   std::set<int> cores;
   for (std::size_t i = 0; i < machine.allowed_cpus.size(); ++i) {
@@ -94,16 +95,17 @@ std::vector<int> cpus_of(const Machine& machine, int rank, int threads) {
           first.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
-CostTable measure(const Services& services, const TrainingSpec& spec, const Graph& graph,
-                  const Machine& machine, double seconds, bool here) {
-  const auto solo = make_solo();
-  DataRequest request = spec.flags.data_request(spec.seed);
+CostTable measure(const job::Services& services, const job::TrainingSpec& spec,
+                  const model::Graph& graph, const placement::Machine& machine, double seconds,
+                  bool here) {
+  const auto solo = comm::make_solo();
+  data::DataRequest request = spec.flags.data_request(spec.seed);
   request.limit_train = kImages;
   request.limit_validation = 0;
   if (spec.flags.data.empty()) request.spec = fmt::format("synthetic:{}", 2 * kImages);
-  const DataSource source = services.data.open(request);
-  const DecodedData data = services.data.decode(source, {spec.image, 1, {}, spec.resize},
-                                                solo->node_memory(), solo->node_barrier());
+  const data::DataSource source = services.data.open(request);
+  const data::DecodedData data = services.data.decode(source, {spec.image, 1, {}, spec.resize},
+                                                      solo->node_memory(), solo->node_barrier());
   return calibrate(
       {.graph = graph,
        .rule = spec.optimizer.rule,
@@ -117,17 +119,18 @@ CostTable measure(const Services& services, const TrainingSpec& spec, const Grap
        .make_backend = [&](int threads) { return backend_with(threads, spec.flags, services); },
        .cpus = [&](int rank, int threads) { return cpus_of(machine, rank, threads); },
        .bind = services.bind_this_thread,
-       .say = [](const std::string& line) { tell(line); }});
+       .say = [](const std::string& line) { system::tell(line); }});
 }
 
 /// Every layer of the table must be of the network, and take time.
-void check_layers(const CostTable& table, const Graph& graph, const std::string& file) {
+void check_layers(const CostTable& table, const model::Graph& graph, const std::string& file) {
   const auto nodes = graph.nodes();
   double seconds = 0;
   for (const LayerCost& layer : table.alone().layers) {
     seconds += layer.forward.front();
-    const bool known = layer.name == kBetweenLayers ||
-                       std::ranges::find(nodes, layer.name, &Graph::Node::name) != nodes.end();
+    const bool known =
+        layer.name == kBetweenLayers ||
+        std::ranges::find(nodes, layer.name, &model::Graph::Node::name) != nodes.end();
     if (known) continue;
     fail(ExitCode::data,
          fmt::format("--costs {}: layer '{}' is not one of the model's; measure the "
@@ -142,8 +145,8 @@ void check_layers(const CostTable& table, const Graph& graph, const std::string&
 }
 
 /// Those of --costs FILE.
-CostTable given_costs(const std::string& file, const std::string& network, const TrainingSpec& spec,
-                      const Graph& graph) {
+CostTable given_costs(const std::string& file, const std::string& network,
+                      const job::TrainingSpec& spec, const model::Graph& graph) {
   CostTable table = read_costs(file);
   check_layers(table, graph, file);
   const auto classes = static_cast<int>(graph.back().dst.size());
@@ -158,7 +161,7 @@ CostTable given_costs(const std::string& file, const std::string& network, const
                     spec.model->name, spec.image.height, spec.image.width, classes));
   }
   if (table.network != network) {
-    tell(
+    system::tell(
         fmt::format("warning: --costs {}: measured with '{}', here it is '{}' (network, kernels, "
                     "update rule); times are those of the former",
                     file, printable(table.network), network));
@@ -168,7 +171,7 @@ CostTable given_costs(const std::string& file, const std::string& network, const
 
 }  // namespace
 
-std::string costs_file_name(const TrainingFlags& flags, const Machine& machine,
+std::string costs_file_name(const job::TrainingFlags& flags, const placement::Machine& machine,
                             const std::string& network) {
   constexpr int kMethod = 4;  // of calibrate(): what other ones measured is not taken
   const std::uint64_t key = Fnv1a()
@@ -183,15 +186,15 @@ std::string costs_file_name(const TrainingFlags& flags, const Machine& machine,
   return fmt::format("costs-{:016x}.json", key);
 }
 
-CostTable costs_of(const SimulationRequest& request, const Services& services,
-                   const TrainingSpec& spec, const Graph& graph, bool here) {
+CostTable costs_of(const SimulationRequest& request, const job::Services& services,
+                   const job::TrainingSpec& spec, const model::Graph& graph, bool here) {
   const std::string kernels = kernels_of(spec, *backend_with(1, spec.flags, services));
   const std::string network = fingerprint(graph, kernels);
   const std::string& file = request.costs;
   const auto& asked = request.measure_seconds;
   if (!file.empty()) return given_costs(file, network, spec, graph);
-  const Machine machine = services.machine();
-  auto cache = cache_folder();
+  const placement::Machine machine = services.machine();
+  auto cache = system::cache_folder();
   if (cache) *cache /= costs_file_name(spec.flags, machine, network);
   if (cache && !here && !asked) {
     if (auto kept = kept_costs(*cache, network)) return *kept;
@@ -206,7 +209,7 @@ CostTable costs_of(const SimulationRequest& request, const Services& services,
   table.network = network;
   table.kernels = kernels;
   if (!table.is_steady()) {
-    tell(fmt::format(
+    system::tell(fmt::format(
         "warning: the machine's speed moved by {:.0f} % while it was measured (somebody else "
         "works on it, or its host); these costs serve for this once and are not kept",
         100 * table.drift()));
@@ -216,4 +219,4 @@ CostTable costs_of(const SimulationRequest& request, const Services& services,
   return table;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

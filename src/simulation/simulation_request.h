@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::simulation {
 
 /// What `simulate` was asked: the grid, and where and with what costs it is.
 struct SimulationRequest {
@@ -16,4 +16,4 @@ struct SimulationRequest {
   std::optional<int> measure_seconds;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

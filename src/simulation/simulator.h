@@ -7,7 +7,7 @@
 
 #include "simulation/job.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 
 /// The program that computes cells, and what starts it.
 struct Simulator {
@@ -28,4 +28,4 @@ std::vector<SimulationResult> run_cells(const Simulator&, const std::filesystem:
                                         const std::vector<SimulationJob>&, int at_once,
                                         const CellWatch&);
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

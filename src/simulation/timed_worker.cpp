@@ -11,10 +11,10 @@
 #include "system/clock.h"
 #include "train/weights.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 namespace {
 
-Array floats(const Pages& pages, std::size_t count) {
+Array floats(const system::Pages& pages, std::size_t count) {
   return {pages.bytes().data(), count, DType::f32};
 }
 
@@ -23,7 +23,7 @@ double time_often(const std::function<void()>& work) {
   work();  // touches the memory
   std::vector<double> seconds;
   for (int i = 0; i < kTimes; ++i) {
-    const Stopwatch watch;
+    const system::Stopwatch watch;
     work();
     seconds.push_back(watch.seconds());
   }
@@ -42,19 +42,20 @@ void TimedWorker::start() {
                    backend_->name()));
 }
 
-void TimedWorker::compile(const std::function<Array(const ParameterLayout&)>& weights) {
+void TimedWorker::compile(const std::function<Array(const compute::ParameterLayout&)>& weights) {
   rounds_.resize(todo_.sizes.size());
   passes_.resize(todo_.sizes.size());
   for (const int images : todo_.sizes) {
-    CompileOptions options{Phase::train, {images}};
+    compute::CompileOptions options{compute::Phase::train, {images}};
     options.usual_images = images;
-    programs_.push_back(backend_->compile(todo_.graph, options, [&](const ParameterLayout& layout) {
-      if (!gradients_) {
-        gradients_ = std::make_unique<Pages>(layout.gradient_size * sizeof(float));
-      }
-      weights_ = weights(layout);
-      return Arenas{weights_, floats(*gradients_, layout.gradient_size)};
-    }));
+    programs_.push_back(
+        backend_->compile(todo_.graph, options, [&](const compute::ParameterLayout& layout) {
+          if (!gradients_) {
+            gradients_ = std::make_unique<system::Pages>(layout.gradient_size * sizeof(float));
+          }
+          weights_ = weights(layout);
+          return compute::Arenas{weights_, floats(*gradients_, layout.gradient_size)};
+        }));
   }
 }
 
@@ -62,19 +63,20 @@ Array TimedWorker::gradients() const {
   return floats(*gradients_, programs_[0]->layout().gradient_size);
 }
 
-UpdateSlice TimedWorker::slice(Range own, std::vector<std::unique_ptr<Pages>>& state) const {
-  UpdateSlice slice{.weights = weights_.slice(own.begin, own.end),
-                    .gradients = gradients().slice(own.begin, own.end),
-                    .state = {}};
-  for (int i = 0; i < state_arrays(todo_.rule); ++i) {
-    state.push_back(std::make_unique<Pages>(own.size() * sizeof(float)));
+optim::UpdateSlice TimedWorker::slice(Range own,
+                                      std::vector<std::unique_ptr<system::Pages>>& state) const {
+  optim::UpdateSlice slice{.weights = weights_.slice(own.begin, own.end),
+                           .gradients = gradients().slice(own.begin, own.end),
+                           .state = {}};
+  for (int i = 0; i < optim::state_arrays(todo_.rule); ++i) {
+    state.push_back(std::make_unique<system::Pages>(own.size() * sizeof(float)));
     slice.state[static_cast<std::size_t>(i)] = floats(*state.back(), own.size());
   }
   return slice;
 }
 
 PassSeconds TimedWorker::pass(std::size_t size, std::size_t first, std::uint64_t step,
-                              Accumulate accumulate, double scale) {
+                              compute::Accumulate accumulate, double scale) {
   pixels_.clear();
   labels_.clear();
   samples_.clear();
@@ -86,21 +88,22 @@ PassSeconds TimedWorker::pass(std::size_t size, std::size_t first, std::uint64_t
     samples_.push_back(todo_.images.samples[image]);
   }
   PassSeconds seconds;
-  Stopwatch watch;
-  programs_[size]->forward({pixels_, labels_, samples_}, {Phase::train, todo_.seed, step});
+  system::Stopwatch watch;
+  programs_[size]->forward({pixels_, labels_, samples_}, {compute::Phase::train, todo_.seed, step});
   seconds.forward = watch.lap();
   programs_[size]->backward(scale / static_cast<double>(count), accumulate, [](std::size_t) {});
   seconds.backward = watch.lap();
   return seconds;
 }
 
-PassSeconds TimedWorker::next_pass(std::size_t size, Accumulate accumulate) {
+PassSeconds TimedWorker::next_pass(std::size_t size, compute::Accumulate accumulate) {
   const std::size_t first = next_;
   next_ += static_cast<std::size_t>(todo_.sizes[size]);
   return pass(size, first, 0, accumulate, 1);
 }
 
-void TimedWorker::train_step(UpdateSlice& all, const UpdateRule& rule, std::size_t first) {
+void TimedWorker::train_step(optim::UpdateSlice& all, const optim::UpdateRule& rule,
+                             std::size_t first) {
   constexpr std::size_t kImages = 128;
   const std::size_t size = todo_.sizes.size() - 1;
   const auto at_once = static_cast<std::size_t>(todo_.sizes[size]);
@@ -108,7 +111,8 @@ void TimedWorker::train_step(UpdateSlice& all, const UpdateRule& rule, std::size
   const std::size_t before = static_cast<std::size_t>(all.step) * passes;
   for (std::size_t i = 0; i < passes; ++i) {
     pass(size, first + (before + i) * at_once, all.step,
-         i == 0 ? Accumulate::overwrite : Accumulate::add, 1.0 / static_cast<double>(passes));
+         i == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add,
+         1.0 / static_cast<double>(passes));
   }
   backend_->update(rule, all);
   ++all.step;
@@ -118,26 +122,26 @@ void TimedWorker::train(int trainings) {
   // Sweeps leave out the first steps, too.
   constexpr std::array<std::uint64_t, 3> kSteps{4, 7, 10};
   // Layer-wise rules would need norms; how few zeros there are depends little on the rule.
-  const bool layer_wise = is_layer_wise(todo_.rule);
-  const UpdateRule rule = layer_wise ? UpdateRule(Sgd{}) : todo_.rule;
+  const bool layer_wise = optim::is_layer_wise(todo_.rule);
+  const optim::UpdateRule rule = layer_wise ? optim::UpdateRule(optim::Sgd{}) : todo_.rule;
   for (std::size_t i = 0; i < static_cast<std::size_t>(trainings); ++i) {
-    initialise_weights(todo_.graph, *programs_.back(), todo_.seed + i, weights_);
-    std::vector<std::unique_ptr<Pages>> state;
-    UpdateSlice all = slice({0, gradients().size}, state);
-    all.learning_rate = layer_wise ? default_learning_rate(rule) : todo_.learning_rate;
+    train::initialise_weights(todo_.graph, *programs_.back(), todo_.seed + i, weights_);
+    std::vector<std::unique_ptr<system::Pages>> state;
+    optim::UpdateSlice all = slice({0, gradients().size}, state);
+    all.learning_rate = layer_wise ? optim::default_learning_rate(rule) : todo_.learning_rate;
     const std::size_t first = i * order_.size() / static_cast<std::size_t>(trainings);
     while (all.step < kSteps[i % kSteps.size()]) train_step(all, rule, first);
-    kept_.push_back(std::make_unique<Pages>(weights_.bytes().size()));
+    kept_.push_back(std::make_unique<system::Pages>(weights_.bytes().size()));
     std::ranges::copy(weights_.bytes(), kept_.back()->bytes().begin());
   }
   programs_.back()->try_again();  // it has tried algorithms with weights that had hardly learnt
 }
 
 void TimedWorker::use_weights(const TimedWorker& trained, int kept) {
-  const Program& from = *trained.programs_.back();
+  const compute::Program& from = *trained.programs_.back();
   const Array src{trained.kept_[static_cast<std::size_t>(kept)]->bytes().data(),
                   trained.weights_.size, trained.weights_.dtype};
-  Program& own = *programs_.back();
+  compute::Program& own = *programs_.back();
   for (std::size_t p = 0; p < own.layout().parameters.size(); ++p) {
     own.from_canonical(p, from.to_canonical(p, src), weights_);
   }
@@ -145,15 +149,15 @@ void TimedWorker::use_weights(const TimedWorker& trained, int kept) {
 
 double TimedWorker::warm_up(std::size_t size) {
   constexpr int kMost = 64;
-  Program& program = *programs_[size];
+  compute::Program& program = *programs_[size];
   for (int i = 0; i < kMost && program.trying(); ++i) {
-    next_pass(size, Accumulate::overwrite);
+    next_pass(size, compute::Accumulate::overwrite);
     if (const std::string found = program.take_findings(); !found.empty()) {
       program.use_findings(found);
     }
   }
-  next_pass(size, Accumulate::overwrite);
-  const PassSeconds seconds = next_pass(size, Accumulate::add);
+  next_pass(size, compute::Accumulate::overwrite);
+  const PassSeconds seconds = next_pass(size, compute::Accumulate::add);
   return seconds.forward + seconds.backward;
 }
 
@@ -162,12 +166,13 @@ void TimedWorker::time_passes(std::size_t size, int count) {
   const auto before = programs_[size]->layer_times();
   TimedRound round;
   for (int i = 0; i < count; ++i) {
-    const PassSeconds seconds = next_pass(size, Accumulate::add);
+    const PassSeconds seconds = next_pass(size, compute::Accumulate::add);
     round.whole.forward += seconds.forward / count;
     round.whole.backward += seconds.backward / count;
     passes_[size].push_back(seconds.forward + seconds.backward);
   }
-  for (const LayerTime& time : difference(programs_[size]->layer_times(), before)) {
+  for (const compute::LayerTime& time :
+       compute::difference(programs_[size]->layer_times(), before)) {
     round.layers.push_back(
         {time.forward / count, (time.backward_data + time.backward_weights) / count});
   }
@@ -175,18 +180,18 @@ void TimedWorker::time_passes(std::size_t size, int count) {
 }
 
 double TimedWorker::time_update() {
-  const Range own = slice_of({0, gradients().size}, number_, team_.ranks);
-  std::vector<std::unique_ptr<Pages>> state;
-  const UpdateSlice part = slice(own, state);  // at rate 0
+  const Range own = comm::slice_of({0, gradients().size}, number_, team_.ranks);
+  std::vector<std::unique_ptr<system::Pages>> state;
+  const optim::UpdateSlice part = slice(own, state);  // at rate 0
   return time_often([&] { backend_->update(todo_.rule, part); }) /
          static_cast<double>(std::max<std::size_t>(own.size(), 1));
 }
 
 double TimedWorker::time_sum() {
   constexpr std::size_t kCount = std::size_t{6} << 20;
-  const Pages a(kCount * sizeof(float)), b(kCount * sizeof(float));
+  const system::Pages a(kCount * sizeof(float)), b(kCount * sizeof(float));
   const std::vector<Array> src{floats(a, kCount), floats(b, kCount)};
   return 3.0 * sizeof(float) * kCount / time_often([&] { backend_->sum(src, src[0]); });
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

@@ -8,7 +8,7 @@
 #include "simulation/calibrate.h"
 #include "system/pages.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 
 /// Seconds of one pass: of a layer, or of all layers and what is between them.
 struct PassSeconds {
@@ -29,7 +29,7 @@ class TimedWorker {
       : todo_(todo),
         team_(team),
         number_(number),
-        order_(epoch_order(todo.images.size(), todo.seed, 0)),
+        order_(data::epoch_order(todo.images.size(), todo.seed, 0)),
         next_(static_cast<std::size_t>(number)) {}
 
   /// To be called on each thread that uses the worker before anything else.
@@ -38,7 +38,7 @@ class TimedWorker {
   /// Error(usage) for a backend whose weights ranks could not share.
   void start();
   /// Programs of all sizes. `weights` is asked for the arena with each of them.
-  void compile(const std::function<Array(const ParameterLayout&)>& weights);
+  void compile(const std::function<Array(const compute::ParameterLayout&)>& weights);
   /// Trains so many times, from other weights and with other images each time, and keeps the
   /// weights after a few steps of each: kernels skip zeros, and how many there are differs between
   /// trainings, and between their steps.
@@ -55,8 +55,8 @@ class TimedWorker {
   /// Bytes a second that adding two arrays reads and writes.
   double time_sum();
 
-  Backend& backend() { return *backend_; }
-  Program& program(std::size_t size) const { return *programs_[size]; }
+  compute::Backend& backend() { return *backend_; }
+  compute::Program& program(std::size_t size) const { return *programs_[size]; }
   std::size_t gradient_size() const { return programs_[0]->layout().gradient_size; }
   const std::vector<TimedRound>& rounds(std::size_t size) const { return rounds_[size]; }
   /// Of each timed pass of this size, forward and backward together.
@@ -65,30 +65,30 @@ class TimedWorker {
  private:
   /// Of the images from `first` on in the order of an epoch, in this step. `scale`: of the gradient
   /// of the mean loss.
-  PassSeconds pass(std::size_t size, std::size_t first, std::uint64_t step, Accumulate,
+  PassSeconds pass(std::size_t size, std::size_t first, std::uint64_t step, compute::Accumulate,
                    double scale);
   /// With the next images of those from `first` on.
-  void train_step(UpdateSlice& all, const UpdateRule& rule, std::size_t first);
+  void train_step(optim::UpdateSlice& all, const optim::UpdateRule& rule, std::size_t first);
   /// Of the next images.
-  PassSeconds next_pass(std::size_t size, Accumulate);
+  PassSeconds next_pass(std::size_t size, compute::Accumulate);
   Array gradients() const;
-  UpdateSlice slice(Range own, std::vector<std::unique_ptr<Pages>>& state) const;
+  optim::UpdateSlice slice(Range own, std::vector<std::unique_ptr<system::Pages>>& state) const;
 
   const Calibration& todo_;
   Team team_;
   int number_;
   std::vector<std::uint32_t> order_;  ///< of images in the first epoch
   std::size_t next_ = 0;              ///< in this order
-  std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Pages> gradients_;
-  std::vector<std::unique_ptr<Program>> programs_;  ///< by size
+  std::unique_ptr<compute::Backend> backend_;
+  std::unique_ptr<system::Pages> gradients_;
+  std::vector<std::unique_ptr<compute::Program>> programs_;  ///< by size
   Array weights_;
-  std::vector<std::unique_ptr<Pages>> kept_;     ///< weights
-  std::vector<std::vector<TimedRound>> rounds_;  ///< by size
+  std::vector<std::unique_ptr<system::Pages>> kept_;  ///< weights
+  std::vector<std::vector<TimedRound>> rounds_;       ///< by size
   std::vector<std::vector<double>> passes_;
   std::vector<const std::uint8_t*> pixels_;
   std::vector<std::int32_t> labels_;
   std::vector<std::uint32_t> samples_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::simulation

@@ -7,7 +7,7 @@
 
 #include "cells/plan.h"
 
-namespace cputrain {
+namespace cputrain::sweep {
 
 /// CPUs of a column, at most.
 inline constexpr int kMostColumn = 65'536;
@@ -19,6 +19,6 @@ std::string list_text(const std::vector<T>& values) {
 }
 
 /// Error(usage) where a grid has more cells, or larger batches, than the readers of a table take.
-void check_limits(const std::vector<Cell>&, const SweepGrid&);
+void check_limits(const std::vector<cells::Cell>&, const cells::SweepGrid&);
 
-}  // namespace cputrain
+}  // namespace cputrain::sweep

@@ -11,24 +11,25 @@
 #include "sweep/sweep_folder.h"
 #include "system/bounded_file.h"
 
-namespace cputrain {
+namespace cputrain::sweep {
 namespace {
 
 constexpr std::uintmax_t kMostBytes = 16 << 20;
 
 /// What its task said of a cell; nothing where there was none, or where the file is damaged.
-std::optional<Cell> told_by_task(const SweepPlan& plan, const Cell& cell) {
+std::optional<cells::Cell> told_by_task(const SweepPlan& plan, const cells::Cell& cell) {
   const auto file = plan.folder_of(cell) / kCellName;
   try {
-    Cell told = cell_from_json(parse_strict_json(read_bounded(file, kMostBytes)), file.string());
-    if (cell_name(told) == cell_name(cell)) return told;
+    cells::Cell told = cells::cell_from_json(
+        parse_strict_json(system::read_bounded(file, kMostBytes)), file.string());
+    if (cells::cell_name(told) == cells::cell_name(cell)) return told;
   } catch (const std::exception&) {
   }
   return std::nullopt;
 }
 
 /// The line of plan.txt that trains into this run folder; empty where there is none.
-std::string planned_command(const SweepPlan& plan, const Cell& cell, int repeat) {
+std::string planned_command(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
   const std::string end = "/" + plan.run_of(cell, repeat).string();
   for (const std::string& line : split(text_of(plan.folder / kPlanName), '\n')) {
     if (line.ends_with(end) || line.ends_with(end + "'")) return line;
@@ -37,18 +38,19 @@ std::string planned_command(const SweepPlan& plan, const Cell& cell, int repeat)
 }
 
 /// A run's own record of its machine, where it is whole.
-std::optional<CellMachine> recorded_machine(const std::filesystem::path& run) {
+std::optional<cells::CellMachine> recorded_machine(const std::filesystem::path& run) {
   try {
     const auto file = run / "environment.json";
-    return machine_of_run(parse_strict_json(read_bounded(file, kMostBytes)), file.string());
+    return cells::machine_of_run(parse_strict_json(system::read_bounded(file, kMostBytes)),
+                                 file.string());
   } catch (const std::exception&) {
     return std::nullopt;
   }
 }
 
 /// Trainings by hand may run anywhere; what another kind of machine measured is not of this table.
-void leave_out_foreign(const SweepPlan& plan, const Cell& cell, const CellMachine& of_table,
-                       CellState& state) {
+void leave_out_foreign(const SweepPlan& plan, const cells::Cell& cell,
+                       const cells::CellMachine& of_table, CellState& state) {
   if (of_table.cpu.empty()) return;  // nobody knows
   std::erase_if(state.runs, [&](const auto& run) {
     const auto folder = plan.folder / plan.run_of(cell, run.first);
@@ -67,7 +69,8 @@ void leave_out_foreign(const SweepPlan& plan, const Cell& cell, const CellMachin
 
 }  // namespace
 
-Cell collected_cell(const SweepPlan& plan, const Cell& cell, const CellMachine& of_table) {
+cells::Cell collected_cell(const SweepPlan& plan, const cells::Cell& cell,
+                           const cells::CellMachine& of_table) {
   CellState state = state_of(plan, cell);
   leave_out_foreign(plan, cell, of_table, state);
   const auto told = told_by_task(plan, cell);
@@ -79,11 +82,11 @@ Cell collected_cell(const SweepPlan& plan, const Cell& cell, const CellMachine& 
   return cell_with_figures(plan, cell, state, cannot, command);
 }
 
-CellMachine collected_machine(const SweepPlan& plan) {
+cells::CellMachine collected_machine(const SweepPlan& plan) {
   if (const auto there = machine_there(plan)) return *there;
   // Most of the runs have a say, as some may be of another machine.
-  std::vector<std::pair<CellMachine, int>> kinds;
-  for (const Cell& cell : plan.cells) {
+  std::vector<std::pair<cells::CellMachine, int>> kinds;
+  for (const cells::Cell& cell : plan.cells) {
     for (const auto& run : state_of(plan, cell).runs) {
       const auto found = recorded_machine(plan.folder / plan.run_of(cell, run.first));
       if (!found) continue;
@@ -96,8 +99,9 @@ CellMachine collected_machine(const SweepPlan& plan) {
       }
     }
   }
-  const auto most = std::ranges::max_element(kinds, {}, &std::pair<CellMachine, int>::second);
-  return most == kinds.end() ? CellMachine{} : most->first;
+  const auto most =
+      std::ranges::max_element(kinds, {}, &std::pair<cells::CellMachine, int>::second);
+  return most == kinds.end() ? cells::CellMachine{} : most->first;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::sweep

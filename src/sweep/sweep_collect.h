@@ -4,15 +4,16 @@
 
 /// What is in the folder of a sweep whose cells were measured elsewhere: by tasks, or by hand from
 /// plan.txt. Nothing of it is taken from the machine that collects.
-namespace cputrain {
+namespace cputrain::sweep {
 
 /// The cell with the figures of its run folders; command and reason are those of its task
 /// (cell.json), else the command is that of plan.txt. Runs of another kind of machine than the
 /// table's are left out, with their reason.
-Cell collected_cell(const SweepPlan&, const Cell&, const CellMachine& of_table);
+cells::Cell collected_cell(const SweepPlan&, const cells::Cell&,
+                           const cells::CellMachine& of_table);
 
 /// What measured the cells: that of machine.json, which sweeps and tasks write; else that of most
 /// runs' environment.json; else nothing is known.
-CellMachine collected_machine(const SweepPlan&);
+cells::CellMachine collected_machine(const SweepPlan&);
 
-}  // namespace cputrain
+}  // namespace cputrain::sweep

@@ -13,7 +13,7 @@
 #include "system/files.h"
 #include "system/tell.h"
 
-namespace cputrain {
+namespace cputrain::sweep {
 namespace {
 
 constexpr const char* kFlagsName = "sweep.json";
@@ -55,8 +55,8 @@ std::optional<nlohmann::json> flags_there(const std::filesystem::path& folder) {
 
 void throw_away(const std::filesystem::path& folder) {
   std::error_code error;
-  for (const char* part : {"cells", kCellsName, kPlanName, kMachineName, "report.md", "report.csv",
-                           "report.json", "report.tex", "report.html", kFlagsName}) {
+  for (const char* part : {"cells", cells::kCellsName, kPlanName, kMachineName, "report.md",
+                           "report.csv", "report.json", "report.tex", "report.html", kFlagsName}) {
     std::filesystem::remove_all(folder / part, error);
     if (error) {
       fail(ExitCode::output,
@@ -79,7 +79,7 @@ void check_folder(const SweepPlan& plan, const nlohmann::json& there) {
 /// A folder with something else in it is not ours to write into.
 void check_foreign(const SweepPlan& plan) {
   std::error_code error;
-  for (const char* part : {"cells", kCellsName, kPlanName}) {
+  for (const char* part : {"cells", cells::kCellsName, kPlanName}) {
     if (!std::filesystem::exists(plan.folder / part, error)) continue;
     fail(ExitCode::usage, fmt::format("--out {} holds {}, which is not of a sweep (it would be "
                                       "lost); name another folder",
@@ -92,7 +92,7 @@ std::string told_apart(const char* what, const std::string& there, const std::st
 }
 
 /// What makes figures of two machines differ; empty where nothing does.
-std::string difference(const CellMachine& there, const CellMachine& here) {
+std::string difference(const cells::CellMachine& there, const cells::CellMachine& here) {
   std::vector<std::string> parts;
   const auto compare = [&](const char* what, int a, int b) {
     if (a != b) parts.push_back(told_apart(what, std::to_string(a), std::to_string(b)));
@@ -105,9 +105,11 @@ std::string difference(const CellMachine& there, const CellMachine& here) {
 
 }  // namespace
 
-FileLock open_sweep_folder(const SweepPlan& plan, bool overwrite, FileLock::Kind kind) {
-  make_folder(plan.folder);
-  auto lock = FileLock::take(plan.folder / kLockName, overwrite ? FileLock::Kind::exclusive : kind);
+system::FileLock open_sweep_folder(const SweepPlan& plan, bool overwrite,
+                                   system::FileLock::Kind kind) {
+  system::make_folder(plan.folder);
+  auto lock = system::FileLock::take(plan.folder / kLockName,
+                                     overwrite ? system::FileLock::Kind::exclusive : kind);
   if (!lock) {
     fail(ExitCode::usage, fmt::format("--out {}: another sweep is at work in it (they would write "
                                       "the same files); wait for it, or name another folder",
@@ -122,15 +124,15 @@ FileLock open_sweep_folder(const SweepPlan& plan, bool overwrite, FileLock::Kind
     check_folder(plan, *there);
   } else {
     check_foreign(plan);
-    write_file(plan.folder / kFlagsName, json_text(plan.flags, 1) + "\n");
+    system::write_file(plan.folder / kFlagsName, json_text(plan.flags, 1) + "\n");
   }
   return std::move(*lock);
 }
 
-FileLock lock_cell(const SweepPlan& plan, const Cell& cell) {
+system::FileLock lock_cell(const SweepPlan& plan, const cells::Cell& cell) {
   const auto folder = plan.folder_of(cell);
-  make_folder(folder);
-  auto lock = FileLock::take(folder / kLockName, FileLock::Kind::exclusive);
+  system::make_folder(folder);
+  auto lock = system::FileLock::take(folder / kLockName, system::FileLock::Kind::exclusive);
   if (!lock) {
     fail(ExitCode::usage, fmt::format("--task: another task is at work in {} (each would remove "
                                       "the trainings of the other); wait for it, or name another "
@@ -143,23 +145,24 @@ FileLock lock_cell(const SweepPlan& plan, const Cell& cell) {
 void write_plan(const SweepPlan& plan, const std::vector<std::string>& backends) {
   std::string text, why;
   std::size_t missing = 0;
-  for (const Cell& cell : plan.cells) {
-    if (const std::string reason = why_not(plan.launching, cell, backends); !reason.empty()) {
+  for (const cells::Cell& cell : plan.cells) {
+    if (const std::string reason = cells::why_not(plan.launching, cell, backends);
+        !reason.empty()) {
       ++missing;
       why = reason;
       continue;
     }
     for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
-      text += command_line(plan.words_of_run(cell, repeat)) + "\n";
+      text += cells::command_line(plan.words_of_run(cell, repeat)) + "\n";
     }
   }
   write_if_changed(plan.folder / kPlanName, text);
   if (missing == 0) return;
-  tell(fmt::format("{} has no lines of {} of {} cells, which cannot be measured here: {}",
-                   kPlanName, missing, plan.cells.size(), why));
+  system::tell(fmt::format("{} has no lines of {} of {} cells, which cannot be measured here: {}",
+                           kPlanName, missing, plan.cells.size(), why));
 }
 
-std::string kind_difference(const CellMachine& there, const CellMachine& here) {
+std::string kind_difference(const cells::CellMachine& there, const cells::CellMachine& here) {
   constexpr double kSameMemory = 0.05;
   std::vector<std::string> parts;
   if (there.cpu != here.cpu) parts.push_back(told_apart("processor", there.cpu, here.cpu));
@@ -171,18 +174,18 @@ std::string kind_difference(const CellMachine& there, const CellMachine& here) {
   return join(parts, "; ");
 }
 
-std::optional<CellMachine> machine_there(const SweepPlan& plan) {
+std::optional<cells::CellMachine> machine_there(const SweepPlan& plan) {
   std::error_code ignored;
   const auto file = plan.folder / kMachineName;
   if (!std::filesystem::exists(file, ignored)) return std::nullopt;
-  return read_cells(file).machine;
+  return cells::read_cells(file).machine;
 }
 
 void settle_machine(const SweepPlan& plan) {
   // Several tasks may start at once: one of them writes it, and all read what it wrote.
-  create_file(plan.folder / kMachineName, json_text(to_json(plan.table), 1) + "\n");
+  system::create_file(plan.folder / kMachineName, json_text(cells::to_json(plan.table), 1) + "\n");
   const std::string differs =
-      difference(machine_there(plan).value_or(CellMachine{}), plan.table.machine);
+      difference(machine_there(plan).value_or(cells::CellMachine{}), plan.table.machine);
   if (differs.empty()) return;
   fail(ExitCode::usage,
        fmt::format("--out {}: its cells were measured on another kind of machine ({}; figures of "
@@ -199,8 +202,8 @@ std::string text_of(const std::filesystem::path& file) {
 
 bool write_if_changed(const std::filesystem::path& file, const std::string& text) {
   if (text_of(file) == text) return false;
-  write_file(file, text);
+  system::write_file(file, text);
   return true;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::sweep

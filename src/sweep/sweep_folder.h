@@ -3,15 +3,15 @@
 #include "sweep/sweep_plan.h"
 #include "system/file_lock.h"
 
-namespace cputrain {
+namespace cputrain::sweep {
 
 /// Opens the folder of a sweep: makes it, or finds the same sweep in it. Error(usage) where it
 /// holds another one and `overwrite` is not given, or where another sweep is at work in it. Several
 /// tasks may share it.
-FileLock open_sweep_folder(const SweepPlan&, bool overwrite, FileLock::Kind);
+system::FileLock open_sweep_folder(const SweepPlan&, bool overwrite, system::FileLock::Kind);
 
 /// Held by a task as long as it measures a cell. Error(usage) where another one does.
-FileLock lock_cell(const SweepPlan&, const Cell&);
+system::FileLock lock_cell(const SweepPlan&, const cells::Cell&);
 
 inline constexpr const char* kPlanName = "plan.txt";
 inline constexpr const char* kCellName = "cell.json";  ///< of one cell, beside its run folders
@@ -22,12 +22,12 @@ void write_plan(const SweepPlan&, const std::vector<std::string>& backends);
 
 /// What measured the cells there: machine.json, a table without cells; nothing where it is not
 /// there.
-std::optional<CellMachine> machine_there(const SweepPlan&);
+std::optional<cells::CellMachine> machine_there(const SweepPlan&);
 
 /// What tells two kinds of machine or two builds apart, in words; empty where nothing does. Memory
 /// may differ by what the system keeps for itself. Cores are not compared: a sweep counts those it
 /// was given, a run those that are there.
-std::string kind_difference(const CellMachine& there, const CellMachine& here);
+std::string kind_difference(const cells::CellMachine& there, const cells::CellMachine& here);
 
 /// Says in machine.json that cells are measured here. Error(usage) where others were measured on
 /// another kind of machine, or with another build.
@@ -39,4 +39,4 @@ std::string text_of(const std::filesystem::path&);
 /// Leaves a file alone that holds the text already; whether it did not.
 bool write_if_changed(const std::filesystem::path&, const std::string& text);
 
-}  // namespace cputrain
+}  // namespace cputrain::sweep

@@ -18,7 +18,7 @@
 #include "sweep/grid_limits.h"
 #include "system/child_process.h"
 
-namespace cputrain {
+namespace cputrain::sweep {
 namespace {
 
 /// 1, 2, 4, ... and all of them.
@@ -39,13 +39,13 @@ bool on_a_cluster() {
   return hosts && std::string_view(hosts) != "1";
 }
 
-Launching launching_of(const SweepRequest& request, const Services& services,
-                       const Machine& machine) {
+cells::Launching launching_of(const SweepRequest& request, const job::Services& services,
+                              const placement::Machine& machine) {
   const int allowed = static_cast<int>(machine.allowed_cpus.size());
   return {.words = request.launcher,
           .host = {machine.allowed_cores, allowed, machine.numa_nodes, machine.cpu_quota},
-          .mpi = services.mpi && program_exists("mpirun"),
-          .open_mpi = !mpi_library(services.libraries).empty(),
+          .mpi = services.mpi && system::program_exists("mpirun"),
+          .open_mpi = !cells::mpi_library(services.libraries).empty(),
           .as_root = ::geteuid() == 0,
           .oversubscribe = request.oversubscribe,
           .cluster = on_a_cluster()};
@@ -69,16 +69,17 @@ std::filesystem::path seen_from_here(const std::filesystem::path& path) {
   return inside ? near : path;
 }
 
-SweepGrid grid_of(const SweepRequest& request, const TrainingSpec& spec, const Machine& machine) {
-  SweepGrid grid = request.grid;
+cells::SweepGrid grid_of(const SweepRequest& request, const job::TrainingSpec& spec,
+                         const placement::Machine& machine) {
+  cells::SweepGrid grid = request.grid;
   if (grid.cpus.empty()) grid.cpus = usual_cpus(static_cast<int>(machine.allowed_cpus.size()));
   if (grid.batches.empty() && grid.batches_per_rank.empty()) grid.batches = {spec.batch};
   return grid;
 }
 
 /// As `--config` reads it.
-nlohmann::ordered_json flags_of(const TrainingFlags& flags, const SweepGrid& grid, int repeats,
-                                const std::string& folder) {
+nlohmann::ordered_json flags_of(const job::TrainingFlags& flags, const cells::SweepGrid& grid,
+                                int repeats, const std::string& folder) {
   nlohmann::ordered_json json{{"np", list_text(grid.cpus)},
                               {"threads", list_text(grid.threads)},
                               {"backend", list_text(grid.backends)},
@@ -99,20 +100,20 @@ nlohmann::ordered_json flags_of(const TrainingFlags& flags, const SweepGrid& gri
   return json;
 }
 
-CellTable table_of(const Services& services, const TrainingSpec& spec, const Graph& graph,
-                   const Machine& machine) {
-  CellTable table;
+cells::CellTable table_of(const job::Services& services, const job::TrainingSpec& spec,
+                          const model::Graph& graph, const placement::Machine& machine) {
+  cells::CellTable table;
   table.model = spec.model->name;
   table.image_size = spec.image.height;
   table.parameters = static_cast<double>(graph.parameter_count());
-  table.macs_per_image = summary_json(graph).at("macs_per_image").get<double>();
+  table.macs_per_image = model::summary_json(graph).at("macs_per_image").get<double>();
   table.data = spec.flags.data_or_synthetic();
   table.seed = spec.seed;
   table.machine = {.cpu = machine.cpu_model,
                    .host = machine.host,
                    .os = os_text(),
-                   .mpi = mpi_library(services.libraries),
-                   .build = build_text(kVersion, services.libraries),
+                   .mpi = cells::mpi_library(services.libraries),
+                   .build = cells::build_text(kVersion, services.libraries),
                    .cores = machine.allowed_cores,
                    .hardware_threads = static_cast<int>(machine.allowed_cpus.size()),
                    .memory_bytes = machine.memory_gb * 1e9};
@@ -126,24 +127,24 @@ std::string command_text(const std::string& program, const nlohmann::ordered_jso
     if (!value.is_boolean())
       words.push_back(value.is_string() ? value.get<std::string>() : value.dump());
   }
-  return command_line(words);
+  return cells::command_line(words);
 }
 
 }  // namespace
 
-std::filesystem::path SweepPlan::run_of(const Cell& cell, int repeat) const {
-  return std::filesystem::path("cells") / cell_name(cell) / fmt::format("repeat-{}", repeat);
+std::filesystem::path SweepPlan::run_of(const cells::Cell& cell, int repeat) const {
+  return std::filesystem::path("cells") / cells::cell_name(cell) / fmt::format("repeat-{}", repeat);
 }
 
-double SweepPlan::images_of_run(const Cell& cell) const {
+double SweepPlan::images_of_run(const cells::Cell& cell) const {
   if (full_epochs) return epoch.images_in(cell.batch);
-  const StepPlan plan = steps_of(cell);
+  const cells::StepPlan plan = steps_of(cell);
   return static_cast<double>(plan.warm_up + plan.measured) *
          static_cast<double>(epoch.images_of_step(cell.batch));
 }
 
-std::vector<std::string> SweepPlan::words_of_run(const Cell& cell, int repeat) const {
-  std::vector<std::string> words = launch_words(launching, cell);
+std::vector<std::string> SweepPlan::words_of_run(const cells::Cell& cell, int repeat) const {
+  std::vector<std::string> words = cells::launch_words(launching, cell);
   words.insert(words.end(), {program, "train"});
   words.insert(words.end(), passed_on.begin(), passed_on.end());
   const auto add = [&](const char* flag, const std::string& value) {
@@ -153,7 +154,7 @@ std::vector<std::string> SweepPlan::words_of_run(const Cell& cell, int repeat) c
   add("--backend", cell.backend);
   add("--threads", std::to_string(cell.threads));
   if (!full_epochs) {
-    const StepPlan plan = steps_of(cell);
+    const cells::StepPlan plan = steps_of(cell);
     add("--steps", std::to_string(plan.warm_up + plan.measured));
     add("--settled-steps", std::to_string(plan.measured));
     add("--limit-train", std::to_string(pictures.at(cell.batch)));
@@ -166,23 +167,23 @@ std::vector<std::string> SweepPlan::words_of_run(const Cell& cell, int repeat) c
   return words;
 }
 
-SweepPlan plan_sweep(const TrainingFlags& flags, const SweepRequest& request,
-                     const Services& services) {
+SweepPlan plan_sweep(const job::TrainingFlags& flags, const SweepRequest& request,
+                     const job::Services& services) {
   if (services.launcher.present()) {
     fail(ExitCode::usage,
          "a sweep under mpirun or srun (each of its trainings starts its own ranks); start it "
          "without, and name what starts ranks with --launcher");
   }
-  const TrainingSpec spec = choose_training(flags);
-  const Machine machine = services.machine();
-  const DataSource source = services.data.open(flags.data_request(spec.seed));
-  const Graph graph = build_graph(spec, classes_of(spec, source));
-  const SweepGrid grid = grid_of(request, spec, machine);
+  const job::TrainingSpec spec = job::choose_training(flags);
+  const placement::Machine machine = services.machine();
+  const data::DataSource source = services.data.open(flags.data_request(spec.seed));
+  const model::Graph graph = job::build_graph(spec, job::classes_of(spec, source));
+  const cells::SweepGrid grid = grid_of(request, spec, machine);
 
   SweepPlan plan;
   plan.folder = flags.out.empty() ? std::filesystem::path("sweeps") / spec.model->name
                                   : seen_from_here(flags.out);
-  SweepCells cells = cells_of(grid);
+  cells::SweepCells cells = cells::cells_of(grid);
   plan.cells = std::move(cells.cells);
   plan.left_out = std::move(cells.left_out);
   if (plan.cells.empty()) {
@@ -194,7 +195,7 @@ SweepPlan plan_sweep(const TrainingFlags& flags, const SweepRequest& request,
   plan.full_epochs = request.full_epochs;
   if (flags.steps) plan.steps = static_cast<int>(*flags.steps);
   plan.epoch = {source.train.size(), spec.plan.drop_last};
-  for (const Cell& cell : plan.cells) {
+  for (const cells::Cell& cell : plan.cells) {
     std::size_t& most = plan.pictures[cell.batch];
     most = std::max(most, plan.steps_of(cell).images);
   }
@@ -209,8 +210,8 @@ SweepPlan plan_sweep(const TrainingFlags& flags, const SweepRequest& request,
   nlohmann::ordered_json given = flags_of(flags, grid, plan.repeats, plan.folder.string());
   plan.table.command = command_text(plan.program, given);
   if (given.contains("model")) given["model"] = spec.model->spec;
-  plan.flags = from_any_folder(std::move(given));
+  plan.flags = job::from_any_folder(std::move(given));
   return plan;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::sweep

@@ -10,41 +10,43 @@
 #include "job/spec/training_flags.h"
 #include "sweep/sweep_request.h"
 
-namespace cputrain {
+namespace cputrain::sweep {
 
 /// A sweep with everything decided: which cells, and the training that measures each.
 struct SweepPlan {
   std::filesystem::path folder;
-  std::vector<Cell> cells;
+  std::vector<cells::Cell> cells;
   std::vector<std::string> left_out;  ///< of the grid, with reasons
   int repeats = 3;                    ///< of a cell
   bool full_epochs = false;
   std::optional<int> steps;
-  EpochSize epoch;
+  cells::EpochSize epoch;
   /// Training pictures by batch, where epochs are not whole: what the cell with most steps needs,
   /// measurable here or not. So cells of a batch have the same ones in the same order, whatever
   /// warm-up their ranks need, and their losses and a speed-up are of the same work.
   std::map<std::size_t, std::size_t> pictures;
   double flops_per_image = 0;  ///< of a training step
-  Launching launching;
+  cells::Launching launching;
   std::string program;                 ///< as one would type it here
   std::vector<std::string> passed_on;  ///< flags for every training
-  CellTable table;                     ///< without cells
+  cells::CellTable table;              ///< without cells
   nlohmann::ordered_json flags;        ///< what makes this sweep this sweep: for --config
 
-  StepPlan steps_of(const Cell& cell) const { return steps_for(cell, epoch, steps); }
-  std::filesystem::path folder_of(const Cell& cell) const {
-    return folder / "cells" / cell_name(cell);
+  cells::StepPlan steps_of(const cells::Cell& cell) const {
+    return cells::steps_for(cell, epoch, steps);
+  }
+  std::filesystem::path folder_of(const cells::Cell& cell) const {
+    return folder / "cells" / cells::cell_name(cell);
   }
   /// Relative to `folder`; repeats count from 1.
-  std::filesystem::path run_of(const Cell& cell, int repeat) const;
+  std::filesystem::path run_of(const cells::Cell& cell, int repeat) const;
   /// Training pictures that go through the network in one run of a cell.
-  double images_of_run(const Cell&) const;
-  std::vector<std::string> words_of_run(const Cell&, int repeat) const;
+  double images_of_run(const cells::Cell&) const;
+  std::vector<std::string> words_of_run(const cells::Cell&, int repeat) const;
 };
 
 /// Looks at model, data and machine; starts no ranks. Error(usage, data) for what no training of
 /// the sweep could do.
-SweepPlan plan_sweep(const TrainingFlags&, const SweepRequest&, const Services&);
+SweepPlan plan_sweep(const job::TrainingFlags&, const SweepRequest&, const job::Services&);
 
-}  // namespace cputrain
+}  // namespace cputrain::sweep

@@ -7,11 +7,11 @@
 
 #include "cells/plan.h"
 
-namespace cputrain {
+namespace cputrain::sweep {
 
 /// What a person asked of a sweep, beside what its trainings are asked.
 struct SweepRequest {
-  SweepGrid grid;
+  cells::SweepGrid grid;
   bool full_epochs = false, oversubscribe = false;
   bool plan_only = false, collect = false, retry = false;
   std::optional<int> task;
@@ -25,4 +25,4 @@ struct SweepRequest {
   std::map<std::string, std::string> options;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::sweep

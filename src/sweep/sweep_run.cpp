@@ -21,29 +21,30 @@
 #include "system/file_lock.h"
 #include "system/files.h"
 
-namespace cputrain {
+namespace cputrain::sweep {
 namespace {
 
 /// Beside a run folder, with another ending: repeat-1.log.
-std::filesystem::path beside(const SweepPlan& plan, const Cell& cell, int repeat,
+std::filesystem::path beside(const SweepPlan& plan, const cells::Cell& cell, int repeat,
                              const char* ending) {
   return plan.folder / (plan.run_of(cell, repeat).string() + ending);
 }
 
 constexpr const char* kFailure = ".failure.json";
 
-std::optional<RunFigures> figures_of(const SweepPlan& plan, const Cell& cell, int repeat) {
+std::optional<cells::RunFigures> figures_of(const SweepPlan& plan, const cells::Cell& cell,
+                                            int repeat) {
   const auto run = plan.folder / plan.run_of(cell, repeat);
-  return plan.full_epochs ? measured_figures(run)
-                          : scaled_figures(run, cell, plan.epoch, plan.steps_of(cell));
+  return plan.full_epochs ? cells::measured_figures(run)
+                          : cells::scaled_figures(run, cell, plan.epoch, plan.steps_of(cell));
 }
 
 /// Empty where there is none.
-std::string failure_of(const SweepPlan& plan, const Cell& cell, int repeat) {
+std::string failure_of(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
   constexpr std::uintmax_t kMostBytes = 1 << 14;  // shorter than what tables hold
   try {
     const auto file = beside(plan, cell, repeat, kFailure);
-    return parse_strict_json(read_bounded(file, kMostBytes)).at("reason");
+    return parse_strict_json(system::read_bounded(file, kMostBytes)).at("reason");
   } catch (const std::exception&) {
     return "";
   }
@@ -70,11 +71,11 @@ std::vector<std::string> environment_of_run(const std::filesystem::path& lock) {
 }
 
 /// Asks kindly, then less so. mpirun passes SIGUSR1 on to its ranks.
-void end(ChildProcess& child) {
+void end(system::ChildProcess& child) {
   constexpr double kPatience = 5;  // mpirun takes two seconds to answer SIGTERM
   for (const int signal : {SIGUSR1, SIGTERM, SIGKILL}) {
     child.send(signal);
-    const Stopwatch waited;
+    const system::Stopwatch waited;
     while (!child.exit_code() && waited.seconds() < kPatience) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
@@ -106,9 +107,9 @@ bool by_signal(int code) {
 
 /// A signal to the whole process group, or to all processes of a job, may end the ranks before ours
 /// has come. Where none comes it was to the ranks alone, and nobody asked the sweep to stop.
-bool stop_comes(const SignalWatch& signals) {
+bool stop_comes(const system::SignalWatch& signals) {
   constexpr double kPatience = 2;
-  const Stopwatch waited;
+  const system::Stopwatch waited;
   while (!signals.stop_requested() && waited.seconds() < kPatience) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
@@ -123,32 +124,34 @@ std::string reason_of(int code, const std::filesystem::path& log) {
 }
 
 /// Of a training that ended well.
-std::string why_no_figures(const SweepPlan& plan, const Cell& cell, int repeat) {
+std::string why_no_figures(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
   if (!plan.full_epochs) {
     const auto run = plan.folder / plan.run_of(cell, repeat);
-    if (const auto steps = unsettled_steps(run, cell, plan.epoch)) {
+    if (const auto steps = cells::unsettled_steps(run, cell, plan.epoch)) {
       return fmt::format("no step without trials of algorithms in {} steps; raise --steps", *steps);
     }
   }
   return "it ended without figures: " + last_words(beside(plan, cell, repeat, ".log"));
 }
 
-void keep_failure(const SweepPlan& plan, const Cell& cell, int repeat, const std::string& reason) {
-  write_file(beside(plan, cell, repeat, kFailure),
-             json_text(nlohmann::ordered_json{{"reason", reason}}) + "\n");
+void keep_failure(const SweepPlan& plan, const cells::Cell& cell, int repeat,
+                  const std::string& reason) {
+  system::write_file(beside(plan, cell, repeat, kFailure),
+                     json_text(nlohmann::ordered_json{{"reason", reason}}) + "\n");
 }
 
 /// Weights after a few steps are of no use, and large.
-void drop_weights(const SweepPlan& plan, const Cell& cell, int repeat) {
+void drop_weights(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
   if (plan.full_epochs) return;
   std::error_code ignored;
-  std::filesystem::remove(plan.folder / plan.run_of(cell, repeat) / kWeightsName, ignored);
+  std::filesystem::remove(plan.folder / plan.run_of(cell, repeat) / run::kWeightsName, ignored);
 }
 
 /// A file that no other sweep locks, not even one that continues this one at once: ranks of a
 /// killed sweep would take that for theirs.
-std::filesystem::path lock_of_run(const SweepPlan& plan, const Cell& cell) {
-  return plan.folder_of(cell) / fmt::format("lock-{}-{:.0f}", ::getpid(), 1e3 * unix_seconds());
+std::filesystem::path lock_of_run(const SweepPlan& plan, const cells::Cell& cell) {
+  return plan.folder_of(cell) /
+         fmt::format("lock-{}-{:.0f}", ::getpid(), 1e3 * system::unix_seconds());
 }
 
 /// Of sweeps that were killed: nobody holds them.
@@ -156,7 +159,7 @@ void remove_stale_locks(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     if (!entry.path().filename().string().starts_with("lock-")) continue;
-    if (FileLock::take(entry.path(), FileLock::Kind::exclusive)) {
+    if (system::FileLock::take(entry.path(), system::FileLock::Kind::exclusive)) {
       std::filesystem::remove(entry.path(), ignored);
     }
   }
@@ -177,13 +180,13 @@ class RemovedInTheEnd {
 };
 
 /// Nothing where a signal asked for a stop.
-std::optional<int> exit_code_of_run(const SweepPlan& plan, const Cell& cell, int repeat,
-                                    const SignalWatch& signals) {
+std::optional<int> exit_code_of_run(const SweepPlan& plan, const cells::Cell& cell, int repeat,
+                                    const system::SignalWatch& signals) {
   const auto lock_file = lock_of_run(plan, cell);
   const RemovedInTheEnd removed(lock_file);
-  const auto lock = FileLock::take(lock_file, FileLock::Kind::exclusive);
-  ChildProcess child({plan.words_of_run(cell, repeat), environment_of_run(lock_file),
-                      beside(plan, cell, repeat, ".log")});
+  const auto lock = system::FileLock::take(lock_file, system::FileLock::Kind::exclusive);
+  system::ChildProcess child({plan.words_of_run(cell, repeat), environment_of_run(lock_file),
+                              beside(plan, cell, repeat, ".log")});
   while (!child.exit_code()) {
     if (signals.stop_requested()) {
       end(child);
@@ -207,7 +210,7 @@ int CellState::next() const {
   return repeat;
 }
 
-CellState state_of(const SweepPlan& plan, const Cell& cell) {
+CellState state_of(const SweepPlan& plan, const cells::Cell& cell) {
   CellState state;
   for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
     if (const auto figures = figures_of(plan, cell, repeat)) {
@@ -220,16 +223,17 @@ CellState state_of(const SweepPlan& plan, const Cell& cell) {
   return state;
 }
 
-void forget_failure(const SweepPlan& plan, const Cell& cell) {
+void forget_failure(const SweepPlan& plan, const cells::Cell& cell) {
   std::error_code ignored;
   for (int repeat = 1; repeat <= plan.repeats; ++repeat) {
     std::filesystem::remove(beside(plan, cell, repeat, kFailure), ignored);
   }
 }
 
-bool run_next(const SweepPlan& plan, const Cell& cell, SignalWatch& signals, CellState& state) {
+bool run_next(const SweepPlan& plan, const cells::Cell& cell, system::SignalWatch& signals,
+              CellState& state) {
   const int repeat = state.next();
-  make_folder(plan.folder_of(cell));
+  system::make_folder(plan.folder_of(cell));
   remove_stale_locks(plan.folder_of(cell));
   std::error_code ignored;
   std::filesystem::remove_all(plan.folder / plan.run_of(cell, repeat), ignored);
@@ -249,9 +253,10 @@ bool run_next(const SweepPlan& plan, const Cell& cell, SignalWatch& signals, Cel
   return true;
 }
 
-Cell cell_with_figures(const SweepPlan& plan, const Cell& coordinates, const CellState& state,
-                       const std::string& cannot, const std::string& command) {
-  Cell cell = coordinates;
+cells::Cell cell_with_figures(const SweepPlan& plan, const cells::Cell& coordinates,
+                              const CellState& state, const std::string& cannot,
+                              const std::string& command) {
+  cells::Cell cell = coordinates;
   cell.command = command;
   if (state.runs.empty()) {
     for (const std::string& reason : {state.failure, state.foreign, cannot}) {
@@ -260,20 +265,20 @@ Cell cell_with_figures(const SweepPlan& plan, const Cell& coordinates, const Cel
     if (cell.reason.empty()) cell.reason = "not measured yet";
     return cell;
   }
-  std::vector<RunFigures> runs;
+  std::vector<cells::RunFigures> runs;
   for (const auto& [repeat, figures] : state.runs) {
     runs.push_back(figures);
     cell.runs.push_back(plan.run_of(cell, repeat).string());
   }
-  cell.status = plan.full_epochs ? CellStatus::measured : CellStatus::scaled;
-  combine(cell, runs, plan.epoch.images_in(cell.batch), plan.flops_per_image);
+  cell.status = plan.full_epochs ? cells::CellStatus::measured : cells::CellStatus::scaled;
+  cells::combine(cell, runs, plan.epoch.images_in(cell.batch), plan.flops_per_image);
   cell.reason = state.foreign;
   const bool enough = runs.size() >= static_cast<std::size_t>(plan.repeats);
   if (!state.failure.empty() && !enough) {
     cell.reason = fmt::format("repeat {} failed: {}", state.failed, state.failure);
   }
-  cell.limits = explain(cell, plan.table.parameters);
+  cell.limits = cells::explain(cell, plan.table.parameters);
   return cell;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::sweep

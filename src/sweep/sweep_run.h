@@ -7,10 +7,10 @@
 #include "cells/run_figures.h"
 #include "sweep/sweep_plan.h"
 
-namespace cputrain {
+namespace cputrain::sweep {
 
 /// A cell's trainings by repeat: 1, 2, ...
-using Runs = std::map<int, RunFigures>;
+using Runs = std::map<int, cells::RunFigures>;
 
 /// What is known of a cell from its folder: its trainings until now.
 struct CellState {
@@ -25,18 +25,18 @@ struct CellState {
 };
 
 /// Reads run folders; one that is not whole counts as not there.
-CellState state_of(const SweepPlan&, const Cell&);
+CellState state_of(const SweepPlan&, const cells::Cell&);
 
 /// Forgets why a cell failed, so that it is measured again.
-void forget_failure(const SweepPlan&, const Cell&);
+void forget_failure(const SweepPlan&, const cells::Cell&);
 
 /// Trains the next repeat of a cell, from its beginning, and adds what it says to `state`. False
 /// where a signal asked for a stop: then its ranks have ended, and nothing of it counts.
-bool run_next(const SweepPlan&, const Cell&, SignalWatch&, CellState& state);
+bool run_next(const SweepPlan&, const cells::Cell&, system::SignalWatch&, CellState& state);
 
 /// The cell with the figures of its trainings, or with the reason why there are none; else
 /// `cannot`, why this machine cannot measure it, where that is known.
-Cell cell_with_figures(const SweepPlan&, const Cell&, const CellState&, const std::string& cannot,
-                       const std::string& command);
+cells::Cell cell_with_figures(const SweepPlan&, const cells::Cell&, const CellState&,
+                              const std::string& cannot, const std::string& command);
 
-}  // namespace cputrain
+}  // namespace cputrain::sweep

@@ -2,7 +2,7 @@
 
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::sweep {
 
 void TimeLeft::spent(double seconds, double cost, double settled) {
   seconds_ += seconds;
@@ -16,4 +16,4 @@ std::string TimeLeft::text() const {
   return eta_text(seconds_ / cost_ * left_);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::sweep

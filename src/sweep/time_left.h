@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace cputrain {
+namespace cputrain::sweep {
 
 /// How long the rest of a sweep will take, from what its beginning took. Cost is in any unit that
 /// time grows with.
@@ -20,4 +20,4 @@ class TimeLeft {
   double left_ = 0, seconds_ = 0, cost_ = 0;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::sweep

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-namespace cputrain {
+namespace cputrain::system {
 
 std::string absolute_path(const std::string& path) {
   std::error_code error;
@@ -12,4 +12,4 @@ std::string absolute_path(const std::string& path) {
   return (error ? absolute : real).string();  // a loop of links, a folder that may not be read
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

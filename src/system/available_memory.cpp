@@ -4,7 +4,7 @@
 #include <fstream>
 #include <string>
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 /// The number after a word in a file of lines "word number ...".
@@ -46,4 +46,4 @@ std::size_t own_memory() {
   return number_after("/proc/self/status", "RssAnon:").value_or(0) * 1024;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <optional>
 
-namespace cputrain {
+namespace cputrain::system {
 
 /// Bytes that programs on this machine, or in this container, can still get without swapping;
 /// nothing where the system does not say.
@@ -12,4 +12,4 @@ std::optional<std::size_t> available_memory();
 /// Bytes that this process holds for itself alone right now; 0 where the system does not say.
 std::size_t own_memory();
 
-}  // namespace cputrain
+}  // namespace cputrain::system

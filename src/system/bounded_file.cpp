@@ -12,7 +12,7 @@
 
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 [[noreturn]] void too_large(std::uintmax_t most) {
@@ -101,4 +101,4 @@ std::optional<std::string> BoundedLines::next() {
   return some ? std::optional(std::move(line)) : std::nullopt;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

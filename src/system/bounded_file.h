@@ -9,7 +9,7 @@
 
 /// Reading files that may be hostile: a pipe that nobody writes to, gigabytes, a line without an
 /// end. std::runtime_error says what is wrong with one.
-namespace cputrain {
+namespace cputrain::system {
 
 /// A regular file, read at any place. It stays the same file where its name gets another one.
 class RegularFile {
@@ -69,4 +69,4 @@ class BoundedLines {
   std::size_t place_ = 0;  ///< in it
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::system

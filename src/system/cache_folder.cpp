@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 std::filesystem::path folder_in(const char* variable) {
@@ -22,4 +22,4 @@ std::optional<std::filesystem::path> cache_folder() {
   return cache / "cputrain";
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -14,7 +14,7 @@
 #include "core/text.h"
 #include "system/signals.h"
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 /// Empty where there is none.
@@ -134,4 +134,4 @@ void ChildProcess::send(int signal) {
 
 bool program_exists(const std::string& name) { return !path_of(name).empty(); }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::system {
 
 /// A program to be started. It reads nothing; what it prints goes to a file, which is started anew.
 struct ChildRequest {
@@ -39,4 +39,4 @@ class ChildProcess {
 /// Whether a program of this name is in PATH (or, with a slash in it, is there and may be started).
 bool program_exists(const std::string& name);
 
-}  // namespace cputrain
+}  // namespace cputrain::system

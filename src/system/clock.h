@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-namespace cputrain {
+namespace cputrain::system {
 
 /// Seconds on the monotonic clock. A simulated cluster has its own (backends/sim/clock.cpp).
 double steady_seconds();
@@ -28,4 +28,4 @@ inline double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

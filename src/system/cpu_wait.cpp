@@ -7,7 +7,7 @@
 #include <sstream>
 #include <utility>
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 std::optional<int> as_thread(const std::string& name) {
@@ -73,4 +73,4 @@ std::optional<double> CpuWait::part_since_last() {
   return part;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

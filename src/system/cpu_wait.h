@@ -8,7 +8,7 @@
 /// Time that threads wait for a CPU on a machine that does more than it has CPUs for. Like stolen
 /// time (system/stolen_time.h), which a virtual machine's host takes, it looks like slow work to a
 /// rank's own clock.
-namespace cputrain {
+namespace cputrain::system {
 
 /// What a thread did since it began, in ns. /proc/<pid>/task/<thread>/schedstat has both numbers:
 /// "time spent on the cpu", "time spent waiting on a runqueue" (Linux,
@@ -48,4 +48,4 @@ class CpuWait {
   std::vector<ThreadTimes> before_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 /// Of the whole file. Locks of an open file description outlive a close() of another descriptor of
@@ -65,4 +65,4 @@ bool LockProbe::held() const {
   return lock.l_type != F_UNLCK;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <optional>
 
-namespace cputrain {
+namespace cputrain::system {
 
 /// A lock that the system takes back when its process ends, however that happens.
 class FileLock {
@@ -47,4 +47,4 @@ class LockProbe {
   bool removed_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::system

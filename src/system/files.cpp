@@ -16,7 +16,7 @@
 #include "core/error.h"
 #include "system/file_lock.h"
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 [[noreturn]] void cannot_write(const std::filesystem::path& path, int error) {
@@ -218,4 +218,4 @@ void make_folder(const std::filesystem::path& path) {
   if (error) cannot_write(path, error.value());
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -7,7 +7,7 @@
 #include <string_view>
 
 /// Writing so that a file is whole or absent: Error(output) says what could not be written.
-namespace cputrain {
+namespace cputrain::system {
 
 /// What commit() waits for. `process`: the file survives the death of this process, which is quick;
 /// `disk`: a power cut, too.
@@ -77,4 +77,4 @@ class LineFile {
 /// Makes the folder and its parents. Error(output).
 void make_folder(const std::filesystem::path&);
 
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -4,7 +4,7 @@
 
 #include "system/clock.h"
 
-namespace cputrain {
+namespace cputrain::system {
 
 /// How often a long task tells of its progress where no terminal shows a line that is redrawn (a
 /// log file, a batch job): every 30 s, the first time after 30 s.
@@ -29,4 +29,4 @@ class LogPace {
   double last_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::system

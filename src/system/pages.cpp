@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::system {
 
 namespace {
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
@@ -32,4 +32,4 @@ Pages::~Pages() {
   if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

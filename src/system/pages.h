@@ -5,7 +5,7 @@
 
 #include "system/shared_block.h"
 
-namespace cputrain {
+namespace cputrain::system {
 
 /// How much of an area will ever be written. Of a sparse one only what is touched takes memory, in
 /// small pages, and only that counts where the system promises no more than it has.
@@ -27,4 +27,4 @@ class Pages final : public SharedBlock {
   std::span<std::byte> bytes_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -2,11 +2,11 @@
 
 #include <cstdio>
 
-namespace cputrain {
+namespace cputrain::system {
 
 void print_lines(std::string_view text) {
   const std::string safe = escaped_lines(text);
   std::fwrite(safe.data(), 1, safe.size(), stdout);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

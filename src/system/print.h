@@ -11,7 +11,7 @@
 
 /// The ways to standard output. Words that come from outside (names, paths, a file's words) reach
 /// nobody's terminal as they are: what a terminal would obey is escaped.
-namespace cputrain {
+namespace cputrain::system {
 
 /// A text of several lines; what was put into it went through escaped(). A failure shows in
 /// ferror(stdout), which main looks at in the end: half a result is still better than an exception
@@ -45,4 +45,4 @@ void print(fmt::format_string<Formatted<Args>...> format, const Args&... args) {
   print_lines(fmt::format(format, formatted_argument(args)...));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 struct NamedLimit {
@@ -133,4 +133,4 @@ void require_threads(int count, const MemoryToCome& memory) {
          error);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

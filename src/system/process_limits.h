@@ -4,7 +4,7 @@
 #include <string>
 
 /// What the system lets this process have (`ulimit`), and what it can still get of it.
-namespace cputrain {
+namespace cputrain::system {
 
 /// The limits that are set on memory and threads, as a shell names them: "ulimit -v 500000, ulimit
 /// -u 100"; empty where there are none.
@@ -23,4 +23,4 @@ struct MemoryToCome {
 /// what it can have, which limits are set, and what to do.
 void require_threads(int count, const MemoryToCome& memory = {});
 
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-namespace cputrain {
+namespace cputrain::system {
 
 /// Memory that is freed with the object, of this process or shared by the ranks of a node. Zeroed;
 /// 64-byte aligned.
@@ -13,4 +13,4 @@ class SharedBlock {
   virtual std::span<std::byte> bytes() const = 0;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 sigset_t watched_signals() {
@@ -118,4 +118,4 @@ void SignalWatch::look_around() {
   if (gone_ && gone_()) _exit(static_cast<int>(ExitCode::stopped));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

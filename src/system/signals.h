@@ -8,7 +8,7 @@
 
 #include "system/clock.h"
 
-namespace cputrain {
+namespace cputrain::system {
 
 /// Blocks SIGINT, SIGTERM, SIGHUP and SIGUSR1 for this thread and all it starts: call first thing
 /// in main, before any library makes threads. A SignalWatch then receives them. SIGPIPE is ignored,
@@ -95,4 +95,4 @@ class SignalWatch {
   std::jthread thread_;               // last: it uses the other members
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 std::vector<CpuTicks> cpu_ticks_now() {
@@ -77,4 +77,4 @@ std::optional<double> StolenTime::part_since_last() {
   return part;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -6,7 +6,7 @@
 
 /// Time that a virtual machine's host spends on others. A rank's own clock cannot tell it from slow
 /// work, so a measurement that does not ask cannot say what it measured.
-namespace cputrain {
+namespace cputrain::system {
 
 /// What one hardware thread did since the machine started, in ticks of /proc/stat (proc(5)), of
 /// which a second has a hundred.
@@ -44,4 +44,4 @@ class StolenTime {
   std::vector<CpuTicks> before_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::system

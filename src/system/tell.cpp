@@ -5,11 +5,11 @@
 
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::system {
 
 void tell(std::string_view line) {
   const std::string safe = escaped(line) + "\n";
   std::fwrite(safe.data(), 1, safe.size(), stderr);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -6,7 +6,7 @@
 
 #include "compute/prediction.h"
 
-namespace cputrain {
+namespace cputrain::train {
 namespace {
 
 constexpr std::size_t kFive = 5;
@@ -32,7 +32,7 @@ bool among_best(std::span<const float> probabilities, std::size_t truth, std::si
   return before < k;
 }
 
-void rank_answers(Tally& tally, std::span<const std::int32_t> labels,
+void rank_answers(compute::Tally& tally, std::span<const std::int32_t> labels,
                   std::span<const float> outputs) {
   const std::size_t classes = labels.empty() ? 0 : outputs.size() / labels.size();
   if (classes <= kFive) return;
@@ -54,7 +54,7 @@ void AnswerCounts::add(std::span<const std::int32_t> labels, std::span<const flo
     const auto row = outputs.subspan(i * width, width);
     const auto probabilities = class_probabilities(row);
     const auto truth = static_cast<std::size_t>(labels[i]);
-    const auto answer = predicted_class(row);
+    const auto answer = compute::predicted_class(row);
     ++sums_[kImages];
     sums_[kCorrect] += answer == truth;
     sums_[kAmongFive] += among_best(probabilities, truth, kFive);
@@ -67,6 +67,8 @@ void AnswerCounts::add(std::span<const std::int32_t> labels, std::span<const flo
   }
 }
 
-void AnswerCounts::sum(Communicator& communicator) { communicator.sum(Array::of<double>(sums_)); }
+void AnswerCounts::sum(comm::Communicator& communicator) {
+  communicator.sum(Array::of<double>(sums_));
+}
 
-}  // namespace cputrain
+}  // namespace cputrain::train

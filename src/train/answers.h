@@ -9,7 +9,7 @@
 #include "compute/tally.h"
 
 /// From the outputs of a network to answers, and answers counted by class.
-namespace cputrain {
+namespace cputrain::train {
 
 /// One probability a class; a single output is the probability of class 1 of two.
 std::vector<float> class_probabilities(std::span<const float> outputs);
@@ -20,7 +20,8 @@ bool among_best(std::span<const float> probabilities, std::size_t truth, std::si
 
 /// Adds to the tally how many of the labels are among the five best of their row of outputs;
 /// nothing for networks of five classes or fewer, where that says nothing.
-void rank_answers(Tally&, std::span<const std::int32_t> labels, std::span<const float> outputs);
+void rank_answers(compute::Tally&, std::span<const std::int32_t> labels,
+                  std::span<const float> outputs);
 
 /// Counts of answers over a data set. Counts are whole numbers, so their sums over ranks are exact
 /// at any number of processes.
@@ -34,7 +35,7 @@ class AnswerCounts {
   /// `outputs`: labels.size() rows of a network, one or `classes` columns.
   void add(std::span<const std::int32_t> labels, std::span<const float> outputs);
   /// Collective: adds the counts of all ranks up.
-  void sum(Communicator&);
+  void sum(comm::Communicator&);
 
   std::size_t classes() const { return classes_; }
   bool has_matrix() const { return classes_ <= kMostInMatrix; }
@@ -65,4 +66,4 @@ class AnswerCounts {
   std::vector<double> sums_;  ///< all counts in one array, for one sum over ranks
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::train

@@ -5,7 +5,7 @@
 
 #include "data/class_names.h"
 
-namespace cputrain {
+namespace cputrain::train {
 namespace {
 
 /// One output speaks for two classes.
@@ -57,7 +57,8 @@ ClassMatch match_classes(std::span<const std::string> data, std::span<const std:
   for (std::size_t c = 0; c < data.size(); ++c) {
     const std::size_t place = *match.source[c];
     const bool same = data[c] == file[place];
-    if (!same && c < named && !is_name_of_nameless(file[place], place)) match.others.push_back(c);
+    if (!same && c < named && !data::is_name_of_nameless(file[place], place))
+      match.others.push_back(c);
   }
   return match;
 }
@@ -94,4 +95,4 @@ void ClassRows::take_columns(std::span<const double> from, std::vector<double>& 
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::train

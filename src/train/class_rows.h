@@ -9,7 +9,7 @@
 #include "model/class_outputs.h"
 
 /// Classes of a weight file and of the data that a training goes on with, put together by name.
-namespace cputrain {
+namespace cputrain::train {
 
 struct ClassMatch {
   /// By class of the data: the class of the file whose output it begins with; nothing: none. Of
@@ -31,7 +31,7 @@ ClassMatch match_classes(std::span<const std::string> data, std::span<const std:
 
 /// How the arrays that make the outputs are filled from those of a file.
 struct ClassRows {
-  ClassOutputs outputs{};
+  model::ClassOutputs outputs{};
   std::vector<std::optional<std::size_t>> source{};  ///< empty: every output from its own place
   std::size_t file_classes = 0;
 
@@ -49,4 +49,4 @@ struct ClassRows {
   void take_columns(std::span<const double> from, std::vector<double>& values) const;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::train

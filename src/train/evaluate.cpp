@@ -6,27 +6,29 @@
 #include "train/numbers.h"
 #include "train/penalty.h"
 
-namespace cputrain {
+namespace cputrain::train {
 
-Tally evaluate(Program& program, BatchSource& batches, const BatchPlan& plan,
-               Communicator& communicator, const AnswerObserver& observer) {
-  Tally tally;
+compute::Tally evaluate(compute::Program& program, data::BatchSource& batches,
+                        const data::BatchPlan& plan, comm::Communicator& communicator,
+                        const AnswerObserver& observer) {
+  compute::Tally tally;
   batches.seek(0, 0);
   for (std::size_t step = 0; step < plan.steps(); ++step) {
     for (int k = 0; k < plan.micro_batches(step); ++k) {
-      const MicroBatch& batch = batches.next();
-      tally += program.forward(batch, {.phase = Phase::evaluate});
+      const compute::MicroBatch& batch = batches.next();
+      tally += program.forward(batch, {.phase = compute::Phase::evaluate});
       if (batch.size() == 0) continue;
       rank_answers(tally, batch.labels, program.probabilities());
       if (observer) observer(batch.labels, program.probabilities());
     }
   }
-  sum_numbers(communicator, tally.sums());
+  comm::sum_numbers(communicator, tally.sums());
   return tally;
 }
 
-void add_loss_of_weights(Tally& tally, Backend& backend, const ParameterLayout& layout,
-                         const Array& weights, Communicator& communicator) {
+void add_loss_of_weights(compute::Tally& tally, compute::Backend& backend,
+                         const compute::ParameterLayout& layout, const Array& weights,
+                         comm::Communicator& communicator) {
   if (all_numbers(backend.memory(), weights, communicator)) {
     tally.loss += tally.images * l2_penalty(backend, layout, weights);
   } else {
@@ -34,4 +36,4 @@ void add_loss_of_weights(Tally& tally, Backend& backend, const ParameterLayout& 
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::train

@@ -9,7 +9,7 @@
 #include "data/batch_plan.h"
 #include "data/batch_source.h"
 
-namespace cputrain {
+namespace cputrain::train {
 
 /// Hears this rank's answers: labels of some images, and what the network said about each (one row
 /// an image).
@@ -17,12 +17,12 @@ using AnswerObserver =
     std::function<void(std::span<const std::int32_t> labels, std::span<const float> outputs)>;
 
 /// Loss and accuracy over every image exactly once, whatever the number of ranks.
-Tally evaluate(Program&, BatchSource&, const BatchPlan&, Communicator&,
-               const AnswerObserver& observer = {});
+compute::Tally evaluate(compute::Program&, data::BatchSource&, const data::BatchPlan&,
+                        comm::Communicator&, const AnswerObserver& observer = {});
 
 /// Collective: adds the L2 penalty to a tally over all ranks. Where weights of some rank are not
 /// numbers the loss is none either, whatever the images gave: layers can hide such weights.
-void add_loss_of_weights(Tally&, Backend&, const ParameterLayout&, const Array& weights,
-                         Communicator&);
+void add_loss_of_weights(compute::Tally&, compute::Backend&, const compute::ParameterLayout&,
+                         const Array& weights, comm::Communicator&);
 
-}  // namespace cputrain
+}  // namespace cputrain::train

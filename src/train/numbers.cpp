@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace cputrain {
+namespace cputrain::train {
 namespace {
 
 /// NaN and infinities have all bits of the exponent set. Whole numbers, so that the loop can be
@@ -25,9 +25,9 @@ bool all_numbers(std::span<const double> values) {
   return checked<std::uint64_t, 0x7ff0000000000000u>(values);
 }
 
-bool all_numbers(Memory& memory, const Array& array, Communicator& communicator) {
+bool all_numbers(compute::Memory& memory, const Array& array, comm::Communicator& communicator) {
   double bad = 0;
-  read_in_pieces(memory, array, [&](const Array& piece) {
+  compute::read_in_pieces(memory, array, [&](const Array& piece) {
     const bool numbers = piece.dtype == DType::f32
                              ? all_numbers(std::span<const float>(piece.as<float>()))
                              : all_numbers(std::span<const double>(piece.as<double>()));
@@ -37,4 +37,4 @@ bool all_numbers(Memory& memory, const Array& array, Communicator& communicator)
   return bad == 0;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::train

@@ -5,13 +5,13 @@
 #include "comm/communicator.h"
 #include "compute/memory.h"
 
-namespace cputrain {
+namespace cputrain::train {
 
 /// Whether all values are numbers: none is NaN or infinite. A network can hide such weights: a ReLU
 /// turns NaN into 0, and its answers are numbers that mean nothing.
 bool all_numbers(std::span<const float>);
 bool all_numbers(std::span<const double>);
 /// Collective: whether those of all ranks are, in arrays of this memory.
-bool all_numbers(Memory&, const Array&, Communicator&);
+bool all_numbers(compute::Memory&, const Array&, comm::Communicator&);
 
-}  // namespace cputrain
+}  // namespace cputrain::train

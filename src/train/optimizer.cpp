@@ -8,26 +8,28 @@
 #include "comm/node_arrays.h"
 #include "optim/update_math.h"
 
-namespace cputrain {
+namespace cputrain::train {
 
-static_assert(kSliceGrid % kNormBlock == 0, "a block of a norm would have two owners");
+static_assert(comm::kSliceGrid % optim::kNormBlock == 0, "a block of a norm would have two owners");
 
-Optimizer::Optimizer(const OptimizerOptions& options, Backend& backend,
-                     const GradientExchange& exchange, const ParameterLayout& layout)
+Optimizer::Optimizer(const OptimizerOptions& options, compute::Backend& backend,
+                     const exchange::GradientExchange& exchange,
+                     const compute::ParameterLayout& layout)
     : options_(options),
       backend_(backend),
       exchange_(exchange),
       dtype_(layout.dtype),
       rule_(options.rule) {
   if (options.clip_norm) {
-    gradient_norms_.resize(norm_blocks(0, layout.gradient_size));
+    gradient_norms_.resize(optim::norm_blocks(0, layout.gradient_size));
     measures_.push_back([this] { return measure_gradient(); });
   }
-  if (is_layer_wise(options.rule)) {
+  if (optim::is_layer_wise(options.rule)) {
     std::size_t blocks = 0;
-    for (const Parameter& p : layout.parameters) {
-      const std::size_t own = p.learnt && p.decays ? norm_blocks(p.range.begin, p.range.size()) : 0;
-      layers_.push_back({p.range.begin / kNormBlock, {blocks, blocks + own}});
+    for (const compute::Parameter& p : layout.parameters) {
+      const std::size_t own =
+          p.learnt && p.decays ? optim::norm_blocks(p.range.begin, p.range.size()) : 0;
+      layers_.push_back({p.range.begin / optim::kNormBlock, {blocks, blocks + own}});
       blocks += own;
     }
     layer_norms_.resize(2 * blocks);
@@ -35,23 +37,24 @@ Optimizer::Optimizer(const OptimizerOptions& options, Backend& backend,
   }
   for (const Range range : exchange.owned()) {
     Owned owned{range, segments_of(range, layout), {}};
-    for (int i = 0; i < state_arrays(options.rule); ++i) {
+    for (int i = 0; i < optim::state_arrays(options.rule); ++i) {
       owned.state.emplace_back(backend.memory(), range.size(), dtype_);
     }
     owned_.push_back(std::move(owned));
   }
 }
 
-std::vector<Optimizer::Segment> Optimizer::segments_of(Range range, const ParameterLayout& layout) {
+std::vector<Optimizer::Segment> Optimizer::segments_of(Range range,
+                                                       const compute::ParameterLayout& layout) {
   std::vector<Segment> segments;
   // Backwards through the parameters is forwards through the arena.
   for (std::size_t p = layout.parameters.size(); p-- > 0;) {
-    const Parameter& parameter = layout.parameters[p];
+    const compute::Parameter& parameter = layout.parameters[p];
     const Range part{std::max(range.begin, parameter.range.begin),
                      std::min(range.end, parameter.range.end)};
     if (part.begin >= part.end) continue;
     Segment segment{part, parameter.decays && options_.weight_decay > 0, parameter.l2, {}};
-    if (is_layer_wise(options_.rule) && parameter.decays) segment.layer = p;
+    if (optim::is_layer_wise(options_.rule) && parameter.decays) segment.layer = p;
     if (!segments.empty()) {
       Segment& before = segments.back();
       assert(before.range.end <= part.begin);
@@ -68,22 +71,22 @@ std::vector<Optimizer::Segment> Optimizer::segments_of(Range range, const Parame
 
 void Optimizer::begin_step(std::uint64_t step, double learning_rate) {
   const bool corrects = options_.momentum_correction && learning_rate_ > 0 && learning_rate > 0;
-  rule_ =
-      corrects ? with_momentum_times(options_.rule, learning_rate / learning_rate_) : options_.rule;
+  rule_ = corrects ? optim::with_momentum_times(options_.rule, learning_rate / learning_rate_)
+                   : options_.rule;
   step_ = step;
   gradient_norm_.reset();
   learning_rate_ = learning_rate;
 }
 
-UpdateSlice Optimizer::slice_of(Owned& owned, const Segment& segment) {
+optim::UpdateSlice Optimizer::slice_of(Owned& owned, const Segment& segment) {
   const Range r = segment.range;
-  const Arenas arenas = exchange_.arenas();
-  UpdateSlice slice{.weights = arenas.weights.slice(r.begin, r.end),
-                    .gradients = arenas.gradients.slice(r.begin, r.end),
-                    .state = {},
-                    .learning_rate = learning_rate_,
-                    .weight_decay = segment.decays ? options_.weight_decay : 0,
-                    .step = step_};
+  const compute::Arenas arenas = exchange_.arenas();
+  optim::UpdateSlice slice{.weights = arenas.weights.slice(r.begin, r.end),
+                           .gradients = arenas.gradients.slice(r.begin, r.end),
+                           .state = {},
+                           .learning_rate = learning_rate_,
+                           .weight_decay = segment.decays ? options_.weight_decay : 0,
+                           .step = step_};
   for (std::size_t i = 0; i < owned.state.size(); ++i) {
     slice.state[i] =
         owned.state[i].array().slice(r.begin - owned.range.begin, r.end - owned.range.begin);
@@ -94,11 +97,11 @@ UpdateSlice Optimizer::slice_of(Owned& owned, const Segment& segment) {
 /// From the gradient of the loss to that of the loss with penalties, each element within limits.
 void Optimizer::complete_gradient(Owned& owned, const Segment& segment) {
   if (segment.l2 > 0) {
-    backend_.change_gradients(AddWeights{2.0 * static_cast<double>(segment.l2)},
+    backend_.change_gradients(optim::AddWeights{2.0 * static_cast<double>(segment.l2)},
                               slice_of(owned, segment));
   }
   if (options_.clip_value) {
-    backend_.change_gradients(ClipValues{*options_.clip_value}, slice_of(owned, segment));
+    backend_.change_gradients(optim::ClipValues{*options_.clip_value}, slice_of(owned, segment));
   }
 }
 
@@ -110,7 +113,8 @@ void Optimizer::clip_by_norm(Owned& owned, const Segment& segment) {
   }
   const double norm = *gradient_norm_;
   if (norm > *options_.clip_norm) {
-    backend_.change_gradients(ScaleGradients{*options_.clip_norm / norm}, slice_of(owned, segment));
+    backend_.change_gradients(optim::ScaleGradients{*options_.clip_norm / norm},
+                              slice_of(owned, segment));
   }
 }
 
@@ -118,9 +122,9 @@ void Optimizer::clip_by_norm(Owned& owned, const Segment& segment) {
 /// whose first is that of block `first`.
 void Optimizer::add_norms(const Array& array, std::size_t position, std::size_t first,
                           std::span<double> norms) {
-  blocks_.resize(norm_blocks(position, array.size));
+  blocks_.resize(optim::norm_blocks(position, array.size));
   backend_.block_norms(array, position, blocks_);
-  const std::size_t begin = position / kNormBlock - first;
+  const std::size_t begin = position / optim::kNormBlock - first;
   for (std::size_t i = 0; i < blocks_.size(); ++i) norms[begin + i] += blocks_[i];
 }
 
@@ -141,9 +145,9 @@ std::span<double> Optimizer::measure_layers() {
     for (const Segment& segment : owned.segments) {
       if (!options_.clip_norm) complete_gradient(owned, segment);
       clip_by_norm(owned, segment);
-      const UpdateSlice slice = slice_of(owned, segment);
-      if (const auto* lamb = std::get_if<Lamb>(&rule_)) {
-        backend_.change_gradients(LambDirection{*lamb, slice.weight_decay}, slice);
+      const optim::UpdateSlice slice = slice_of(owned, segment);
+      if (const auto* lamb = std::get_if<optim::Lamb>(&rule_)) {
+        backend_.change_gradients(optim::LambDirection{*lamb, slice.weight_decay}, slice);
       }
       if (!segment.layer) continue;
       const LayerBlocks& layer = layers_[*segment.layer];
@@ -172,7 +176,7 @@ double Optimizer::trust(const Segment& segment) {
   const auto [weight_blocks, gradient_blocks] = norms_of(layers_[*segment.layer]);
   const double weights = norm(weight_blocks), gradients = norm(gradient_blocks);
   if (weights == 0 || gradients == 0) return 1;
-  const auto* lars = std::get_if<Lars>(&rule_);
+  const auto* lars = std::get_if<optim::Lars>(&rule_);
   if (!lars) return weights / gradients;
   return lars->trust * weights / (gradients + options_.weight_decay * weights);
 }
@@ -180,14 +184,14 @@ double Optimizer::trust(const Segment& segment) {
 void Optimizer::update(Range range) {
   const auto owned = std::ranges::find(owned_, range, &Owned::range);
   assert(owned != owned_.end());
-  const bool layer_wise = is_layer_wise(rule_);
+  const bool layer_wise = optim::is_layer_wise(rule_);
   for (const Segment& segment : owned->segments) {
     if (measures_.empty()) complete_gradient(*owned, segment);
     if (!layer_wise) clip_by_norm(*owned, segment);
-    UpdateSlice slice = slice_of(*owned, segment);
+    optim::UpdateSlice slice = slice_of(*owned, segment);
     if (layer_wise) {
-      if (std::holds_alternative<Lars>(rule_) && slice.weight_decay > 0) {
-        backend_.change_gradients(AddWeights{slice.weight_decay}, slice);
+      if (std::holds_alternative<optim::Lars>(rule_) && slice.weight_decay > 0) {
+        backend_.change_gradients(optim::AddWeights{slice.weight_decay}, slice);
       }
       slice.learning_rate *= trust(segment);
       slice.weight_decay = 0;
@@ -196,10 +200,10 @@ void Optimizer::update(Range range) {
   }
 }
 
-std::size_t state_bytes(const UpdateRule& rule, std::span<const Range> owned, DType dtype) {
+std::size_t state_bytes(const optim::UpdateRule& rule, std::span<const Range> owned, DType dtype) {
   std::size_t elements = 0;
   for (const Range& range : owned) elements += range.size();
-  return elements * size_of(dtype) * static_cast<std::size_t>(state_arrays(rule));
+  return elements * size_of(dtype) * static_cast<std::size_t>(optim::state_arrays(rule));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::train

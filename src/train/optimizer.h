@@ -11,10 +11,10 @@
 #include "exchange/exchange.h"
 #include "optim/update_rule.h"
 
-namespace cputrain {
+namespace cputrain::train {
 
 struct OptimizerOptions {
-  UpdateRule rule;
+  optim::UpdateRule rule;
   double weight_decay = 0;             ///< of kernels, not of biases
   std::optional<double> clip_value{};  ///< every element of the gradient is kept within this
   std::optional<double> clip_norm{};   ///< and then the norm of the whole gradient within that
@@ -22,14 +22,15 @@ struct OptimizerOptions {
 };
 
 /// Bytes of state that an optimizer keeps for the ranges that a rank owns.
-std::size_t state_bytes(const UpdateRule&, std::span<const Range> owned, DType);
+std::size_t state_bytes(const optim::UpdateRule&, std::span<const Range> owned, DType);
 
 /// An update rule with its state for the ranges of the arena that this rank owns. From the reduced
 /// gradient of the loss it goes: plus the gradient of the layers' L2 penalty (2 * l2 * w), clipped
 /// by value, clipped by the norm of the whole, then the rule. That is Keras' order.
 class Optimizer {
  public:
-  Optimizer(const OptimizerOptions&, Backend&, const GradientExchange&, const ParameterLayout&);
+  Optimizer(const OptimizerOptions&, compute::Backend&, const exchange::GradientExchange&,
+            const compute::ParameterLayout&);
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -37,7 +38,7 @@ class Optimizer {
   /// changes by new rate / old rate, as Horovod does, since the velocity holds the old rate.
   void begin_step(std::uint64_t step, double learning_rate);
   /// What must be summed over owners before update() may be called; none for most rules.
-  std::span<const Measure> measures() const { return measures_; }
+  std::span<const exchange::Measure> measures() const { return measures_; }
   /// Updates the weights of one owned range from its reduced gradients.
   void update(Range owned);
 
@@ -54,7 +55,7 @@ class Optimizer {
   struct Owned {
     Range range;
     std::vector<Segment> segments;
-    std::vector<OwnedArray> state;  ///< in the backend's memory, zeros at first
+    std::vector<compute::OwnedArray> state;  ///< in the backend's memory, zeros at first
   };
 
   /// Where the norms of a layer's blocks lie.
@@ -63,8 +64,8 @@ class Optimizer {
     Range slots;        ///< in either half of layer_norms_
   };
 
-  std::vector<Segment> segments_of(Range, const ParameterLayout&);
-  UpdateSlice slice_of(Owned&, const Segment&);
+  std::vector<Segment> segments_of(Range, const compute::ParameterLayout&);
+  optim::UpdateSlice slice_of(Owned&, const Segment&);
   void complete_gradient(Owned&, const Segment&);
   void clip_by_norm(Owned&, const Segment&);
   void add_norms(const Array&, std::size_t position, std::size_t first, std::span<double> norms);
@@ -74,12 +75,12 @@ class Optimizer {
   double trust(const Segment&);
 
   OptimizerOptions options_;
-  Backend& backend_;
-  const GradientExchange& exchange_;
+  compute::Backend& backend_;
+  const exchange::GradientExchange& exchange_;
   DType dtype_;
   std::vector<Owned> owned_;
-  std::vector<Measure> measures_;
-  UpdateRule rule_;  ///< of this step
+  std::vector<exchange::Measure> measures_;
+  optim::UpdateRule rule_;  ///< of this step
   std::uint64_t step_ = 0;
   double learning_rate_ = 0;
   // Norms, squared, block by block of the arena, which ranks own as a whole: their sum is then the
@@ -91,4 +92,4 @@ class Optimizer {
   std::optional<double> gradient_norm_;  ///< of this step, once it is known
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::train

@@ -1,10 +1,11 @@
 #include "train/penalty.h"
 
-namespace cputrain {
+namespace cputrain::train {
 
-double l2_penalty(Backend& backend, const ParameterLayout& layout, const Array& weights) {
+double l2_penalty(compute::Backend& backend, const compute::ParameterLayout& layout,
+                  const Array& weights) {
   double penalty = 0;
-  for (const Parameter& parameter : layout.parameters) {
+  for (const compute::Parameter& parameter : layout.parameters) {
     if (parameter.l2 == 0) continue;
     const Array values = weights.slice(parameter.range.begin, parameter.range.end);
     penalty += static_cast<double>(parameter.l2) * backend.sum_of_squares(values);
@@ -12,4 +13,4 @@ double l2_penalty(Backend& backend, const ParameterLayout& layout, const Array& 
   return penalty;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::train

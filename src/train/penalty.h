@@ -2,10 +2,10 @@
 
 #include "compute/backend.h"
 
-namespace cputrain {
+namespace cputrain::train {
 
 /// Sum over parameters of l2 * sum of squares: what Keras adds to the mean loss that it prints, in
 /// training (of the weights that the step began with) and in evaluation.
-double l2_penalty(Backend&, const ParameterLayout&, const Array& weights);
+double l2_penalty(compute::Backend&, const compute::ParameterLayout&, const Array& weights);
 
-}  // namespace cputrain
+}  // namespace cputrain::train

@@ -3,24 +3,24 @@
 #include <span>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::train {
 namespace {
 
 /// Calls f(array) for every parameter that is averaged, in one order on every rank.
 template <class F>
 void for_averaged(const WeightsArena& weights, const F& f) {
-  for (const Parameter& parameter : weights.layout.parameters) {
+  for (const compute::Parameter& parameter : weights.layout.parameters) {
     if (parameter.averaged) f(weights.values.slice(parameter.range.begin, parameter.range.end));
   }
 }
 
 }  // namespace
 
-void average_statistics(const WeightsArena& weights, double own_images, Communicator& communicator,
-                        std::mutex& weights_mutex) {
+void average_statistics(const WeightsArena& weights, double own_images,
+                        comm::Communicator& communicator, std::mutex& weights_mutex) {
   std::vector<double> sums;
   for_averaged(weights, [&](const Array& array) {
-    for (const double value : read_numbers(weights.memory, array)) {
+    for (const double value : compute::read_numbers(weights.memory, array)) {
       sums.push_back(value * own_images);
     }
   });
@@ -33,9 +33,9 @@ void average_statistics(const WeightsArena& weights, double own_images, Communic
   const std::lock_guard lock(weights_mutex);
   std::size_t next = 0;
   for_averaged(weights, [&](const Array& array) {
-    write_numbers(weights.memory, std::span(sums).subspan(next, array.size), array);
+    compute::write_numbers(weights.memory, std::span(sums).subspan(next, array.size), array);
     next += array.size;
   });
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::train

@@ -6,20 +6,20 @@
 #include "compute/memory.h"
 #include "compute/parameters.h"
 
-namespace cputrain {
+namespace cputrain::train {
 
 /// The weights of a rank, and how and where they lie.
 struct WeightsArena {
-  const ParameterLayout& layout;
+  const compute::ParameterLayout& layout;
   Array values;
-  Memory& memory;
+  compute::Memory& memory;
 };
 
 /// Makes moving statistics (batch normalization's) the same on every rank: their mean, weighted by
 /// the images that each rank trained on since the last call. Collective. With no images at all, or
 /// none of such parameters, nothing changes.
 /// `weights_mutex` is held while the weights change.
-void average_statistics(const WeightsArena&, double own_images, Communicator&,
+void average_statistics(const WeightsArena&, double own_images, comm::Communicator&,
                         std::mutex& weights_mutex);
 
-}  // namespace cputrain
+}  // namespace cputrain::train

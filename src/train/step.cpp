@@ -7,18 +7,18 @@
 #include "train/answers.h"
 #include "train/penalty.h"
 
-namespace cputrain {
+namespace cputrain::train {
 namespace {
 
 /// Adds up over ranks what every rank must know after a step. Algorithms that rank 0 has found to
 /// be the quickest are then used by all. `result.trying` comes as what this rank's program did.
-void agree(Communicator& communicator, Program& program, StepResult& result) {
+void agree(comm::Communicator& communicator, compute::Program& program, StepResult& result) {
   const bool leads = communicator.rank() == 0;
   const std::string findings = program.take_findings();
   double stop = result.stop, trying = leads && result.trying, found = leads && !findings.empty();
   const auto [loss, correct, images, among_five, ranked] = result.tally.sums();
-  sum_numbers(communicator,
-              std::array{loss, correct, images, among_five, ranked, &stop, &trying, &found});
+  comm::sum_numbers(communicator,
+                    std::array{loss, correct, images, among_five, ranked, &stop, &trying, &found});
   result.stop = stop > 0;
   result.trying = trying > 0;
   if (found > 0) program.use_findings(communicator.gather(findings).front());
@@ -27,8 +27,8 @@ void agree(Communicator& communicator, Program& program, StepResult& result) {
 /// Gradients of this rank's share, micro-batch by micro-batch; they begin to travel during the
 /// last.
 void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepResult& result) {
-  Stopwatch watch;
-  const Pass pass{Phase::train, todo.seed, todo.step};
+  system::Stopwatch watch;
+  const compute::Pass pass{compute::Phase::train, todo.seed, todo.step};
   const double loss_scale = 1.0 / static_cast<double>(todo.plan.images(todo.in_epoch));
   const int micro_batches = todo.plan.micro_batches(todo.in_epoch);
   double waited = parts.program.waited();
@@ -41,13 +41,13 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     parts.timeline.ended(what);
   };
   for (int k = 0; k < micro_batches; ++k) {
-    const MicroBatch& batch = parts.batches.next();
+    const compute::MicroBatch& batch = parts.batches.next();
     result.budget.input_wait += watch.lap();
     parts.timeline.ended("wait for data");
     result.tally += parts.program.forward(batch, pass);
     rank_answers(result.tally, batch.labels, parts.program.probabilities());
     computed("forward", result.budget.forward);
-    const Accumulate accumulate = parts.exchange.begin(k, k + 1 == micro_batches);
+    const compute::Accumulate accumulate = parts.exchange.begin(k, k + 1 == micro_batches);
     parts.program.backward(loss_scale, accumulate, [&](std::size_t n) {
       parts.timeline.ended("backward");
       parts.exchange.ready(n);
@@ -61,10 +61,11 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
 void exchange_and_update(const TrainingParts& parts, StepResult& result) {
   // Taken when the first weights change, not while waiting for other ranks, which may be gone.
   std::unique_lock weights_change(parts.weights_mutex, std::defer_lock);
-  const ExchangeTimes times = parts.exchange.finish(parts.optimizer.measures(), [&](Range owned) {
-    if (!weights_change.owns_lock()) weights_change.lock();
-    parts.optimizer.update(owned);
-  });
+  const exchange::ExchangeTimes times =
+      parts.exchange.finish(parts.optimizer.measures(), [&](Range owned) {
+        if (!weights_change.owns_lock()) weights_change.lock();
+        parts.optimizer.update(owned);
+      });
   if (!weights_change.owns_lock()) weights_change.lock();
   parts.program.publish_statistics();
   result.budget.backward -= times.within_ready;
@@ -77,13 +78,13 @@ void exchange_and_update(const TrainingParts& parts, StepResult& result) {
 
 StepResult run_step(const TrainingParts& parts, const StepToDo& todo,
                     const std::function<bool()>& stop_requested) {
-  const Stopwatch whole;
+  const system::Stopwatch whole;
   StepResult result;
   parts.timeline.begin_step(todo.step + 1);
   result.trying = parts.program.trying();  // asked before: trials may end within the step
   compute_gradients(parts, todo, result);
 
-  Stopwatch watch;
+  system::Stopwatch watch;
   const double penalty =
       l2_penalty(parts.backend, parts.program.layout(), parts.exchange.arenas().weights);
   parts.optimizer.begin_step(todo.step, todo.learning_rate);
@@ -102,4 +103,4 @@ StepResult run_step(const TrainingParts& parts, const StepToDo& todo,
   return result;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::train

@@ -13,35 +13,35 @@
 #include "optim/learning_rate.h"
 #include "train/optimizer.h"
 
-namespace cputrain {
+namespace cputrain::train {
 
 /// What a training works on; all borrowed.
 struct TrainingParts {
-  Backend& backend;
-  Program& program;
-  GradientExchange& exchange;
+  compute::Backend& backend;
+  compute::Program& program;
+  exchange::GradientExchange& exchange;
   Optimizer& optimizer;
-  LearningRate& learning_rate;
-  Communicator& communicator;
-  BatchSource& batches;
-  const BatchPlan& plan;
+  optim::LearningRate& learning_rate;
+  comm::Communicator& communicator;
+  data::BatchSource& batches;
+  const data::BatchPlan& plan;
   /// Held while the weights change: whoever holds it sees those of a completed step.
   std::mutex& weights_mutex;
-  Timeline& timeline;  ///< of this rank
+  logging::Timeline& timeline;  ///< of this rank
 };
 
 /// Which step of the training is to be made.
 struct StepToDo {
-  const BatchPlan& plan;  ///< of this epoch
-  std::size_t in_epoch;   ///< from 0
-  std::uint64_t step;     ///< from 0, over the training
+  const data::BatchPlan& plan;  ///< of this epoch
+  std::size_t in_epoch;         ///< from 0
+  std::uint64_t step;           ///< from 0, over the training
   std::uint64_t seed;
   double learning_rate;
 };
 
 struct StepResult {
-  Tally tally{};    ///< over all ranks; the loss has the L2 penalty in it
-  Budget budget{};  ///< of this rank; adds up to `seconds`
+  compute::Tally tally{};  ///< over all ranks; the loss has the L2 penalty in it
+  Budget budget{};         ///< of this rank; adds up to `seconds`
   double seconds = 0;
   double own_images = 0;  ///< of this rank
   bool stop = false;      ///< some rank asked to stop after this step; all ranks see the same
@@ -53,4 +53,4 @@ struct StepResult {
 StepResult run_step(const TrainingParts&, const StepToDo&,
                     const std::function<bool()>& stop_requested);
 
-}  // namespace cputrain
+}  // namespace cputrain::train

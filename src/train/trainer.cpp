@@ -16,38 +16,38 @@
 #include "train/numbers.h"
 #include "train/statistics.h"
 
-namespace cputrain {
+namespace cputrain::train {
 namespace {
 
 /// The mean over ranks, so that one line speaks for all of them.
-void average_over_ranks(Communicator& communicator, Budget& b, double& seconds) {
+void average_over_ranks(comm::Communicator& communicator, Budget& b, double& seconds) {
   std::array<double*, kBudgetParts.size() + 1> means{};
   std::ranges::transform(kBudgetParts, means.begin(),
                          [&b](const BudgetPart& part) { return &(b.*part.seconds); });
   means.back() = &seconds;
-  sum_numbers(communicator, means);
+  comm::sum_numbers(communicator, means);
   for (double* mean : means) *mean /= communicator.size();
 }
 
 /// Who arrives last waits least: by the seconds that each rank waited for the others.
-std::optional<Straggler> find_straggler(Communicator& communicator, double own_wait,
-                                        const std::vector<std::string>& hosts) {
-  const std::vector<double> waits = gather_values(communicator, own_wait);
+std::optional<logging::Straggler> find_straggler(comm::Communicator& communicator, double own_wait,
+                                                 const std::vector<std::string>& hosts) {
+  const std::vector<double> waits = comm::gather_values(communicator, own_wait);
   if (waits.size() < 2) return {};
   const auto least = std::ranges::min_element(waits);
   const double others = std::accumulate(waits.begin(), waits.end(), -*least);
   const auto rank = static_cast<std::size_t>(least - waits.begin());
-  return Straggler{static_cast<int>(rank), rank < hosts.size() ? hosts[rank] : "",
-                   others / static_cast<double>(waits.size() - 1) - *least};
+  return logging::Straggler{static_cast<int>(rank), rank < hosts.size() ? hosts[rank] : "",
+                            others / static_cast<double>(waits.size() - 1) - *least};
 }
 
-bool any_rank(Communicator& communicator, bool mine) {
+bool any_rank(comm::Communicator& communicator, bool mine) {
   double count = mine ? 1 : 0;
   communicator.sum(Array::of<double>({&count, 1}));
   return count > 0;
 }
 
-void check_loss(const StepRecord& record) {
+void check_loss(const logging::StepRecord& record) {
   if (record.tally.is_number()) return;
   fail(
       ExitCode::failed,
@@ -57,7 +57,7 @@ void check_loss(const StepRecord& record) {
 }
 
 /// Ranks see one tally, so they all end here or none does.
-void check_validation(const EpochRecord& record) {
+void check_validation(const logging::EpochRecord& record) {
   if (!record.validation || record.validation->is_number()) return;
   fail(ExitCode::failed,
        fmt::format("Epoch {}: Invalid validation loss, terminating training (it is no number, so "
@@ -68,20 +68,20 @@ void check_validation(const EpochRecord& record) {
 /// One pass over the data, or less of it.
 class Epoch {
  public:
-  Epoch(const TrainingParts& parts, const TrainOptions& options, Reporter& reporter)
+  Epoch(const TrainingParts& parts, const TrainOptions& options, logging::Reporter& reporter)
       : parts_(parts), options_(options), reporter_(reporter) {}
 
-  EpochRecord run(TrainResult& result, const std::function<bool()>& stop_requested) {
-    EpochRecord record{.epoch = ++result.epochs};
-    const BatchPlan plan = parts_.plan.in_epoch(record.epoch - 1);
+  logging::EpochRecord run(TrainResult& result, const std::function<bool()>& stop_requested) {
+    logging::EpochRecord record{.epoch = ++result.epochs};
+    const data::BatchPlan plan = parts_.plan.in_epoch(record.epoch - 1);
     reporter_.begin_epoch({record.epoch,
                            options_.steps ? std::nullopt : std::optional(options_.epochs),
                            plan.steps()});
     parts_.batches.seek(record.epoch - 1, 0);
     if (tries_again(record.epoch)) parts_.program.try_again();
-    StolenTime stolen(options_.cpus);
-    CpuWait wait;
-    const Stopwatch watch;
+    system::StolenTime stolen(options_.cpus);
+    system::CpuWait wait;
+    const system::Stopwatch watch;
     assert(plan.steps() > 0);
     while (record.steps < plan.steps() && !done(result)) {
       record.learning_rate =
@@ -109,8 +109,8 @@ class Epoch {
         find_straggler(parts_.communicator, record.budget.straggler_wait, options_.hosts);
     average_over_ranks(parts_.communicator, record.budget, record.seconds);
     average_over_ranks(parts_.communicator, record.settled.budget, record.settled.seconds);
-    record.stolen = largest_of_ranks(parts_.communicator, lost);
-    record.cpu_wait = largest_of_ranks(parts_.communicator, waited);
+    record.stolen = comm::largest_of_ranks(parts_.communicator, lost);
+    record.cpu_wait = comm::largest_of_ranks(parts_.communicator, waited);
     result.training_seconds += record.seconds;
     return record;
   }
@@ -124,52 +124,55 @@ class Epoch {
 
  private:
   /// All ranks see the same steps as settled.
-  static void settle(SettledSteps& settled, const StepResult& step) {
+  static void settle(logging::SettledSteps& settled, const StepResult& step) {
     ++settled.steps;
     settled.seconds += step.seconds;
     settled.budget += step.budget;
   }
 
-  void report(const EpochRecord& epoch, const StepResult& step, std::uint64_t steps) {
-    const StepRecord record{steps,       epoch.epoch,         epoch.steps,  step.tally,
-                            epoch.train, epoch.learning_rate, step.seconds, step.trying};
+  void report(const logging::EpochRecord& epoch, const StepResult& step, std::uint64_t steps) {
+    const logging::StepRecord record{steps,       epoch.epoch,         epoch.steps,  step.tally,
+                                     epoch.train, epoch.learning_rate, step.seconds, step.trying};
     reporter_.step(record);
     check_loss(record);
   }
 
   const TrainingParts& parts_;
   const TrainOptions& options_;
-  Reporter& reporter_;
+  logging::Reporter& reporter_;
   double own_images_ = 0;  ///< trained on since statistics were averaged
 };
 
-void validate(const TrainingParts& parts, const Validation& validation, EpochRecord& record,
-              Reporter& reporter) {
-  const Stopwatch watch;
+void validate(const TrainingParts& parts, const Validation& validation,
+              logging::EpochRecord& record, logging::Reporter& reporter) {
+  const system::Stopwatch watch;
   std::size_t done = 0;  // by all ranks, if they are as quick as this one
   const auto tell_progress = [&](std::span<const std::int32_t> labels, std::span<const float>) {
     done += labels.size() * static_cast<std::size_t>(parts.communicator.size());
     reporter.validating(std::min(done, validation.plan.samples()), validation.plan.samples());
   };
-  Tally tally = evaluate(parts.program, validation.batches, validation.plan, parts.communicator,
-                         tell_progress);
+  compute::Tally tally = evaluate(parts.program, validation.batches, validation.plan,
+                                  parts.communicator, tell_progress);
   add_loss_of_weights(tally, parts.backend, parts.program.layout(), parts.exchange.arenas().weights,
                       parts.communicator);
   record.validation = tally;
   record.validation_seconds = watch.seconds();
 }
 
-std::optional<TimeToAccuracy> reached(const EpochRecord& record, const TrainOptions& options,
-                                      double training_seconds) {
+std::optional<logging::TimeToAccuracy> reached(const logging::EpochRecord& record,
+                                               const TrainOptions& options,
+                                               double training_seconds) {
   if (!record.validation || !options.target_accuracy) return {};
   const std::optional<double> accuracy = record.validation->accuracy();
   if (!accuracy || *accuracy < *options.target_accuracy) return {};
-  return TimeToAccuracy{*options.target_accuracy, *accuracy, record.epoch, training_seconds};
+  return logging::TimeToAccuracy{*options.target_accuracy, *accuracy, record.epoch,
+                                 training_seconds};
 }
 
 }  // namespace
 
-void check_weights(Communicator& communicator, Memory& memory, const Array& weights) {
+void check_weights(comm::Communicator& communicator, compute::Memory& memory,
+                   const Array& weights) {
   if (all_numbers(memory, weights, communicator)) return;
   fail(ExitCode::failed,
        "Invalid weights, terminating training (some are no numbers after the last step, so their "
@@ -181,13 +184,13 @@ bool tries_again(int epoch) {
 }
 
 TrainResult train(const TrainingParts& parts, const std::optional<Validation>& validation,
-                  const TrainOptions& options, Reporter& reporter,
+                  const TrainOptions& options, logging::Reporter& reporter,
                   const std::function<bool()>& stop_requested) {
-  const Stopwatch whole;
+  const system::Stopwatch whole;
   TrainResult result;
   Epoch epoch(parts, options, reporter);
   while (!epoch.done(result) && (options.steps || result.epochs < options.epochs)) {
-    EpochRecord record = epoch.run(result, stop_requested);
+    logging::EpochRecord record = epoch.run(result, stop_requested);
     if (validation && !result.stopped) {
       validate(parts, *validation, record, reporter);
       result.stopped = any_rank(parts.communicator, stop_requested());
@@ -203,4 +206,4 @@ TrainResult train(const TrainingParts& parts, const std::optional<Validation>& v
   return result;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::train

@@ -7,7 +7,7 @@
 #include "train/evaluate.h"
 #include "train/step.h"
 
-namespace cputrain {
+namespace cputrain::train {
 
 struct TrainOptions {
   int epochs = 1;
@@ -26,8 +26,8 @@ inline constexpr std::uint64_t kMostWarmUp = 10;
 
 /// What is evaluated after every epoch; nothing with --limit-val 0.
 struct Validation {
-  BatchSource& batches;
-  const BatchPlan& plan;
+  data::BatchSource& batches;
+  const data::BatchPlan& plan;
 };
 
 struct TrainResult {
@@ -37,8 +37,8 @@ struct TrainResult {
   bool stopped = false;  ///< on request, before the end
   double seconds = 0;    ///< training and evaluation
   double training_seconds = 0;
-  std::optional<TimeToAccuracy> reached{};  ///< the target accuracy
-  std::optional<EpochRecord> last;
+  std::optional<logging::TimeToAccuracy> reached{};  ///< the target accuracy
+  std::optional<logging::EpochRecord> last;
 };
 
 /// Whether the program tries its algorithms again at the start of this epoch, which counts from 1:
@@ -50,10 +50,10 @@ bool tries_again(int epoch);
 /// the same step. Throws Error(failed) when the loss of a step or of a validation is not a number;
 /// the reporter has heard of that step or epoch then.
 TrainResult train(const TrainingParts&, const std::optional<Validation>&, const TrainOptions&,
-                  Reporter&, const std::function<bool()>& stop_requested);
+                  logging::Reporter&, const std::function<bool()>& stop_requested);
 
 /// Collective: Error(failed) on all ranks where some weights of one are not numbers. A network can
 /// hide them from its loss, and the last step's loss is from before its update.
-void check_weights(Communicator&, Memory&, const Array& weights);
+void check_weights(comm::Communicator&, compute::Memory&, const Array& weights);
 
-}  // namespace cputrain
+}  // namespace cputrain::train

@@ -7,7 +7,7 @@
 
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::train {
 namespace {
 
 std::string extents_text(const auto& extents) {
@@ -26,7 +26,8 @@ bool differs_in_columns(std::span<const std::size_t> stored, std::span<const int
 
 }  // namespace
 
-WeightMatch match_weights(const safetensors::File& file, std::span<const WantedParameter> wanted) {
+WeightMatch match_weights(const model::safetensors::File& file,
+                          std::span<const WantedParameter> wanted) {
   WeightMatch match;
   std::set<std::string> known;
   for (std::size_t p = 0; p < wanted.size(); ++p) {
@@ -68,4 +69,4 @@ std::string misfit_text(const WeightMatch& match) {
   return join(parts, "; ");
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::train

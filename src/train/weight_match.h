@@ -6,7 +6,7 @@
 
 #include "model/safetensors.h"
 
-namespace cputrain {
+namespace cputrain::train {
 
 /// A parameter that a model wants: its name and canonical extents.
 struct WantedParameter {
@@ -33,10 +33,10 @@ struct WeightMatch {
   }
 };
 
-WeightMatch match_weights(const safetensors::File&, std::span<const WantedParameter>);
+WeightMatch match_weights(const model::safetensors::File&, std::span<const WantedParameter>);
 
 /// What does not fit, the first few of each kind: "2 missing (a, b); 1 of another shape
 /// (dense/kernel is 144x3, not 144x4); 9 not in the model (c, d, e, ...)".
 std::string misfit_text(const WeightMatch&);
 
-}  // namespace cputrain
+}  // namespace cputrain::train

@@ -21,7 +21,7 @@
 #include "model/safetensors.h"
 #include "train/numbers.h"
 
-namespace cputrain {
+namespace cputrain::train {
 namespace {
 
 constexpr const char* kFormat = "cputrain";
@@ -70,14 +70,14 @@ std::uint64_t hash_of(const std::filesystem::path& path, const std::string& key,
 }
 
 std::optional<TrainingData> data_of(const std::filesystem::path& path,
-                                    const safetensors::Metadata& metadata) {
+                                    const model::safetensors::Metadata& metadata) {
   if (!metadata.contains(kData)) return std::nullopt;
   TrainingData data{.fingerprint = hash_of(path, kData, metadata.at(kData))};
   if (metadata.contains(kDataPlace)) {
     data.place = hash_of(path, kDataPlace, metadata.at(kDataPlace));
   }
   if (metadata.contains(kExpand)) {
-    const auto expand = expand_of(metadata.at(kExpand));
+    const auto expand = data::expand_of(metadata.at(kExpand));
     if (!expand) wrong(path, "names no way to turn images that is known");
     data.expand = *expand;
   }
@@ -89,11 +89,12 @@ std::optional<TrainingData> data_of(const std::filesystem::path& path,
   return data;
 }
 
-std::uint64_t seed_of(const std::filesystem::path& path, const safetensors::Metadata& metadata) {
+std::uint64_t seed_of(const std::filesystem::path& path,
+                      const model::safetensors::Metadata& metadata) {
   return number<std::uint64_t>(path, "seed", metadata.at(kSeed), 0, UINT64_MAX);
 }
 
-double split_of(const std::filesystem::path& path, const safetensors::Metadata& metadata) {
+double split_of(const std::filesystem::path& path, const model::safetensors::Metadata& metadata) {
   return number<double>(path, "validation split", metadata.at(kSplit), 0, 0.99);
 }
 
@@ -108,7 +109,7 @@ void check_names(const std::filesystem::path& path, const ModelDescription& desc
     wrong(path, "names a model with other signs than letters, digits, hyphens and underscores");
   }
   const auto& classes = description.classes;
-  const std::string mistake = class_names_mistake(classes);
+  const std::string mistake = data::class_names_mistake(classes);
   if (!mistake.empty()) wrong(path, "is damaged: " + mistake);
   const int outputs = description.graph.back().dst.channels;
   if (classes.size() != static_cast<std::size_t>(outputs == 1 ? 2 : outputs)) {
@@ -118,17 +119,17 @@ void check_names(const std::filesystem::path& path, const ModelDescription& desc
 
 }  // namespace
 
-void initialise_weights(const Graph& graph, const Program& program, std::uint64_t seed,
-                        const Array& weights) {
+void initialise_weights(const model::Graph& graph, const compute::Program& program,
+                        std::uint64_t seed, const Array& weights) {
   std::size_t parameter = 0;
   for (const auto& node : graph.nodes()) {
     for (const auto& spec : node.parameters) {
-      program.from_canonical(parameter++, initial_values(node, spec, seed), weights);
+      program.from_canonical(parameter++, model::initial_values(node, spec, seed), weights);
     }
   }
 }
 
-std::string weights_hash(const Program& program, const Array& weights) {
+std::string weights_hash(const compute::Program& program, const Array& weights) {
   Fnv1a hash;
   for (std::size_t p = 0; p < program.layout().parameters.size(); ++p) {
     hash.add(std::as_bytes(std::span<const float>(program.to_canonical_floats(p, weights))));
@@ -136,25 +137,26 @@ std::string weights_hash(const Program& program, const Array& weights) {
   return fmt::format("{:016x}", hash.value());
 }
 
-safetensors::Metadata weights_metadata(const ModelDescription& description) {
-  const Input& input = std::get<Input>(description.graph.nodes()[0].layer);
-  safetensors::Metadata metadata{
+model::safetensors::Metadata weights_metadata(const ModelDescription& description) {
+  const model::Input& input = std::get<model::Input>(description.graph.nodes()[0].layer);
+  model::safetensors::Metadata metadata{
       {"format", kFormat},
       {"format_version", kFormatVersion},
       {"cputrain", std::string(kVersion)},
       {"layout", "keras"},
       {"model", description.model},
       {"classes", json_text(nlohmann::json(description.classes))},
-      {"graph", json_text(to_json(description.graph))},
-      {"preprocessing", fmt::format("RGB, {} resize without antialias, x * {:.9g} + {:.9g}",
-                                    resize_name(description.resize), input.scale, input.offset)},
-      {"resize", std::string(resize_name(description.resize))},
+      {"graph", json_text(model::to_json(description.graph))},
+      {"preprocessing",
+       fmt::format("RGB, {} resize without antialias, x * {:.9g} + {:.9g}",
+                   data::resize_name(description.resize), input.scale, input.offset)},
+      {"resize", std::string(data::resize_name(description.resize))},
       {"seed", std::to_string(description.seed)},
       {"validation_split", fmt::format("{}", description.validation_split)}};
   if (!description.kernels.empty()) metadata[kKernels] = description.kernels;
   if (description.data) {
     metadata[kData] = fmt::format("{:016x}", description.data->fingerprint);
-    metadata[kExpand] = std::string(expand_name(description.data->expand));
+    metadata[kExpand] = std::string(data::expand_name(description.data->expand));
     if (description.data->place) {
       metadata[kDataPlace] = fmt::format("{:016x}", description.data->place);
     }
@@ -165,14 +167,15 @@ safetensors::Metadata weights_metadata(const ModelDescription& description) {
   return metadata;
 }
 
-std::string kernels_of(const safetensors::File& file) {
+std::string kernels_of(const model::safetensors::File& file) {
   const auto found = file.metadata().find(kKernels);
   return found == file.metadata().end() ? "" : found->second;
 }
 
 void save_weights(const std::filesystem::path& path, const ModelDescription& description,
-                  const Program& program, const Array& weights, Durability durability) {
-  std::vector<safetensors::OutTensor> tensors;
+                  const compute::Program& program, const Array& weights,
+                  system::Durability durability) {
+  std::vector<model::safetensors::OutTensor> tensors;
   const auto& parameters = program.layout().parameters;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     tensors.push_back(
@@ -180,11 +183,11 @@ void save_weights(const std::filesystem::path& path, const ModelDescription& des
          {parameters[p].extents.begin(), parameters[p].extents.end()},
          [&program, &weights, p] { return program.to_canonical_floats(p, weights); }});
   }
-  safetensors::write(path, weights_metadata(description), std::move(tensors), durability);
+  model::safetensors::write(path, weights_metadata(description), std::move(tensors), durability);
 }
 
 ModelDescription read_description(const std::filesystem::path& path) {
-  const safetensors::File file(path);
+  const model::safetensors::File file(path);
   const auto& metadata = file.metadata();
   for (const char* key :
        {"format", "format_version", "model", "classes", "graph", "seed", "validation_split"}) {
@@ -194,12 +197,12 @@ ModelDescription read_description(const std::filesystem::path& path) {
     wrong(path, "has another format version");
   }
   try {
-    auto graph = graph_from_json(parsed(path, metadata.at("graph")), path.string());
+    auto graph = model::graph_from_json(parsed(path, metadata.at("graph")), path.string());
     ModelDescription description{metadata.at("model"), parsed(path, metadata.at("classes")),
                                  std::move(graph), seed_of(path, metadata),
                                  split_of(path, metadata)};
     if (metadata.contains("resize")) {  // files of earlier versions do not say
-      const auto resize = resize_of(metadata.at("resize"));
+      const auto resize = data::resize_of(metadata.at("resize"));
       if (!resize) wrong(path, "names no way to resize pictures that is known");
       description.resize = *resize;
     }
@@ -214,7 +217,7 @@ ModelDescription read_description(const std::filesystem::path& path) {
 
 namespace {
 
-std::vector<WantedParameter> wanted_by(const Program& program) {
+std::vector<WantedParameter> wanted_by(const compute::Program& program) {
   std::vector<WantedParameter> wanted;
   for (const auto& p : program.layout().parameters) wanted.push_back({p.name, p.extents});
   return wanted;
@@ -229,15 +232,16 @@ void need_whole(const std::filesystem::path& path, const WeightMatch& match) {
 }
 
 /// Values on their way into the arena.
-void put(LoadedWeights& loaded, const Program& program, std::size_t parameter,
+void put(LoadedWeights& loaded, const compute::Program& program, std::size_t parameter,
          const std::vector<double>& values, const Array& weights) {
   if (!all_numbers(values))
     loaded.no_numbers.push_back(program.layout().parameters[parameter].name);
   program.from_canonical(parameter, values, weights);
 }
 
-LoadedWeights load_fitting(const safetensors::File& file, WeightMatch match, const Program& program,
-                           const Array& weights, const ClassRows& rows) {
+LoadedWeights load_fitting(const model::safetensors::File& file, WeightMatch match,
+                           const compute::Program& program, const Array& weights,
+                           const ClassRows& rows) {
   LoadedWeights loaded{std::move(match)};
   for (const std::size_t p : loaded.match.fitting) {
     const std::string& name = program.layout().parameters[p].name;
@@ -249,7 +253,7 @@ LoadedWeights load_fitting(const safetensors::File& file, WeightMatch match, con
 }
 
 /// Outputs of classes that both have, where the file has more or fewer of them.
-void load_common_classes(const safetensors::File& file, const Program& program,
+void load_common_classes(const model::safetensors::File& file, const compute::Program& program,
                          const Array& weights, const ClassRows& rows, LoadedWeights& loaded) {
   std::erase_if(loaded.match.other_columns, [&](const auto& array) {
     const std::string& name = program.layout().parameters[array.position].name;
@@ -265,7 +269,7 @@ void load_common_classes(const safetensors::File& file, const Program& program,
 
 }  // namespace
 
-LoadedWeights load_weights(const safetensors::File& file, const Program& program,
+LoadedWeights load_weights(const model::safetensors::File& file, const compute::Program& program,
                            const Array& weights, const ClassRows& rows) {
   WeightMatch match = match_weights(file, wanted_by(program));
   need_whole(file.path(), match);
@@ -275,8 +279,9 @@ LoadedWeights load_weights(const safetensors::File& file, const Program& program
   return load_fitting(file, std::move(match), program, weights, rows);
 }
 
-LoadedWeights load_fitting_weights(const safetensors::File& file, const Program& program,
-                                   const Array& weights, const ClassRows& rows) {
+LoadedWeights load_fitting_weights(const model::safetensors::File& file,
+                                   const compute::Program& program, const Array& weights,
+                                   const ClassRows& rows) {
   WeightMatch match = match_weights(file, wanted_by(program));
   if (match.fitting.empty()) {
     fail(
@@ -297,7 +302,7 @@ std::string no_numbers_text(const std::filesystem::path& path,
                      path.string(), arrays.size(), of, first_few(arrays, 3));
 }
 
-std::optional<PastTraining> past_training(const safetensors::File& file) {
+std::optional<PastTraining> past_training(const model::safetensors::File& file) {
   const auto& metadata = file.metadata();
   const auto& path = file.path();
   const auto data = data_of(path, metadata);
@@ -305,7 +310,7 @@ std::optional<PastTraining> past_training(const safetensors::File& file) {
   return PastTraining{*data, seed_of(path, metadata), split_of(path, metadata)};
 }
 
-std::vector<std::string> classes_of_weights(const safetensors::File& file) {
+std::vector<std::string> classes_of_weights(const model::safetensors::File& file) {
   const auto found = file.metadata().find("classes");
   if (found == file.metadata().end()) return {};
   try {
@@ -315,8 +320,8 @@ std::vector<std::string> classes_of_weights(const safetensors::File& file) {
   }
 }
 
-WeightValues open_weights(const std::filesystem::path& path, const Graph& graph) {
-  const auto file = std::make_shared<safetensors::File>(path);
+model::WeightValues open_weights(const std::filesystem::path& path, const model::Graph& graph) {
+  const auto file = std::make_shared<model::safetensors::File>(path);
   std::vector<WantedParameter> wanted;
   for (const auto& node : graph.nodes()) {
     for (const auto& spec : node.parameters) wanted.push_back({spec.name, spec.extents});
@@ -325,4 +330,4 @@ WeightValues open_weights(const std::filesystem::path& path, const Graph& graph)
   return [file](const std::string& parameter) { return file->read_floats(*file->find(parameter)); };
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::train

@@ -15,21 +15,22 @@
 #include "train/weight_match.h"
 
 /// Weights between programs, files and initial values.
-namespace cputrain {
+namespace cputrain::train {
 
 /// Keras' initial values, f(seed, layer), into the arena.
-void initialise_weights(const Graph&, const Program&, std::uint64_t seed, const Array& weights);
+void initialise_weights(const model::Graph&, const compute::Program&, std::uint64_t seed,
+                        const Array& weights);
 
 /// 64-bit hash of all parameters as float32 in canonical layout and model order, without padding:
 /// 16 hexadecimal digits.
-std::string weights_hash(const Program&, const Array& weights);
+std::string weights_hash(const compute::Program&, const Array& weights);
 
 /// The data of a training, as far as `eval` must know it: what the training learnt from and what it
 /// kept from learning follow from it, the seed and the size of the validation part. Limits are not
 /// needed, since they only leave out samples of either part.
 struct TrainingData {
   std::uint64_t fingerprint = 0;  ///< Dataset::fingerprint(), with images turned as they were
-  Expand expand = Expand::none;
+  data::Expand expand = data::Expand::none;
   std::uint64_t place = 0;  ///< a hash of where it lay; 0 where it is no file or folder
   /// Fingerprints of what earlier trainings learnt from, whose weights this one began with.
   std::vector<std::uint64_t> earlier{};
@@ -37,22 +38,22 @@ struct TrainingData {
 
 /// What a weight file says about itself, so that eval and predict need no other word.
 struct ModelDescription {
-  std::string model;                   ///< "dogcat"
-  std::vector<std::string> classes;    ///< by label
-  Graph graph;                         ///< with the image's size and scale
-  std::uint64_t seed = 0;              ///< of the training, which also chose the validation part
-  double validation_split = 0;         ///< how large that was, where the data had none of its own
-  Resize resize = Resize::bilinear;    ///< how images came to the input's size
-  std::string kernels{};               ///< of a reproducible training: Backend::kernels()
-  std::optional<TrainingData> data{};  ///< files of earlier versions do not say
+  std::string model;                 ///< "dogcat"
+  std::vector<std::string> classes;  ///< by label
+  model::Graph graph;                ///< with the image's size and scale
+  std::uint64_t seed = 0;            ///< of the training, which also chose the validation part
+  double validation_split = 0;       ///< how large that was, where the data had none of its own
+  data::Resize resize = data::Resize::bilinear;  ///< how images came to the input's size
+  std::string kernels{};                         ///< of a reproducible training: Backend::kernels()
+  std::optional<TrainingData> data{};            ///< files of earlier versions do not say
 };
 
 /// The description as a weight file's metadata.
-safetensors::Metadata weights_metadata(const ModelDescription&);
+model::safetensors::Metadata weights_metadata(const ModelDescription&);
 
 /// weights.safetensors in Keras' names and layout. Error(output).
-void save_weights(const std::filesystem::path&, const ModelDescription&, const Program&,
-                  const Array& weights, Durability = Durability::disk);
+void save_weights(const std::filesystem::path&, const ModelDescription&, const compute::Program&,
+                  const Array& weights, system::Durability = system::Durability::disk);
 
 /// Error(data) where the file is damaged or does not describe a model.
 ModelDescription read_description(const std::filesystem::path&);
@@ -67,15 +68,15 @@ struct LoadedWeights {
 /// Fills the arena by name, what makes the outputs as `rows` says. Error(data) says what is
 /// missing, has another shape or belongs to no parameter, the first few of each; or that the file
 /// names more or fewer classes than its outputs speak of.
-LoadedWeights load_weights(const safetensors::File&, const Program&, const Array& weights,
-                           const ClassRows& rows = {});
+LoadedWeights load_weights(const model::safetensors::File&, const compute::Program&,
+                           const Array& weights, const ClassRows& rows = {});
 
 /// Fills what fits by name and shape, for fine-tuning with another head, and leaves the rest as it
 /// is. Where the file has more or fewer classes, outputs of those that both have fit, too; an array
 /// of as many columns as there are classes here is none of the file's outputs then, and taken as it
 /// is. Error(data) where nothing fits.
-LoadedWeights load_fitting_weights(const safetensors::File&, const Program&, const Array& weights,
-                                   const ClassRows& rows = {});
+LoadedWeights load_fitting_weights(const model::safetensors::File&, const compute::Program&,
+                                   const Array& weights, const ClassRows& rows = {});
 
 /// "weight file W: 2 of 14 parameter arrays hold NaN or infinity: a/kernel, a/bias"; empty where
 /// there is none.
@@ -89,15 +90,15 @@ struct PastTraining {
   double validation_split;
 };
 /// Nothing where the file does not say. Error(data).
-std::optional<PastTraining> past_training(const safetensors::File&);
+std::optional<PastTraining> past_training(const model::safetensors::File&);
 
 /// Names of the classes by output; empty where the file does not say. Error(data).
-std::vector<std::string> classes_of_weights(const safetensors::File&);
+std::vector<std::string> classes_of_weights(const model::safetensors::File&);
 
 /// The kernels of the reproducible training that wrote the file; empty for any other.
-std::string kernels_of(const safetensors::File&);
+std::string kernels_of(const model::safetensors::File&);
 
 /// Opens a file that holds exactly the graph's parameters, for export. Error(data) as above.
-WeightValues open_weights(const std::filesystem::path&, const Graph&);
+model::WeightValues open_weights(const std::filesystem::path&, const model::Graph&);
 
-}  // namespace cputrain
+}  // namespace cputrain::train

@@ -15,7 +15,7 @@
 #include "system/bounded_file.h"
 #include "zoo/recipe_json.h"
 
-namespace cputrain {
+namespace cputrain::zoo {
 namespace {
 
 using nlohmann::json;
@@ -31,7 +31,7 @@ json read_json(const std::filesystem::path& path) {
   };
   std::string text;
   try {
-    text = read_bounded(path, kMaxBytes);
+    text = system::read_bounded(path, kMaxBytes);
   } catch (const std::runtime_error& mistake) {
     refuse(mistake.what());
   }
@@ -44,7 +44,7 @@ json read_json(const std::filesystem::path& path) {
 }
 
 /// Run folders are called after the model.
-void check_name(const std::string& name, const JsonReader& r) {
+void check_name(const std::string& name, const model::JsonReader& r) {
   const auto plain = [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; };
   if (name.empty() || name.size() > 64 || !std::ranges::all_of(name, plain)) {
     r.wrong("name must be 1 to 64 letters, digits, hyphens and underscores");
@@ -73,18 +73,18 @@ int outputs_of(const ModelEntry& entry) {
 ModelEntry read_model_file(const std::filesystem::path& path) {
   const std::string where = "model file " + path.string();
   const json file = read_json(path);
-  const JsonReader r(file, where);
+  const model::JsonReader r(file, where);
   r.allow({"format", "description", "recipe", "input", "layers"});
   if (r.text("format") != kFormat) r.wrong(fmt::format("format must be \"{}\"", kFormat));
   static const json nothing = json::object();
-  const JsonReader recipe(r.has("recipe") ? r.field("recipe") : nothing, where + ", recipe");
+  const model::JsonReader recipe(r.has("recipe") ? r.field("recipe") : nothing, where + ", recipe");
   ModelEntry entry{.name = r.text("name", path.stem().string()),
-                   .spec = absolute_path(path.string()),
+                   .spec = system::absolute_path(path.string()),
                    .aliases = {},
                    .description = r.text("description", "a model file"),
                    .recipe = read_recipe(recipe, where),
                    .build = [file, where](Shape image, int classes) {
-                     return graph_from_json(file, where, ModelSize{image, classes});
+                     return model::graph_from_json(file, where, model::ModelSize{image, classes});
                    }};
   check_name(entry.name, r);
   const int outputs = outputs_of(entry);
@@ -93,7 +93,7 @@ ModelEntry read_model_file(const std::filesystem::path& path) {
 }
 
 std::string model_file_text(const ModelEntry& entry, Shape image, int classes) {
-  ordered_json graph = to_json(entry.build(image, classes));
+  ordered_json graph = model::to_json(entry.build(image, classes));
   open_classes(graph["layers"], classes);
   for (const char* size : {"height", "width", "channels"}) graph["input"].erase(size);
   Recipe recipe = entry.recipe;
@@ -109,4 +109,4 @@ std::string model_file_text(const ModelEntry& entry, Shape image, int classes) {
   return json_text(file, 1) + "\n";
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::zoo

@@ -14,7 +14,7 @@
 ///  "input": {"scale": 0.00392, "offset": 0}, "layers": [... as in model_json.h ...]}
 /// "units": "classes" stands for the number of classes of the data. Pictures have the size that
 /// the command line or the recipe says.
-namespace cputrain {
+namespace cputrain::zoo {
 
 /// Reads and checks everything but sizes that depend on the picture. Error(data) says what is wrong
 /// and where.
@@ -24,4 +24,4 @@ ModelEntry read_model_file(const std::filesystem::path&);
 /// has this size and these classes. A copy of a built-in model gets "my-" before its name.
 std::string model_file_text(const ModelEntry&, Shape image, int classes);
 
-}  // namespace cputrain
+}  // namespace cputrain::zoo

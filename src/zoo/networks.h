@@ -4,24 +4,24 @@
 
 /// The built-in networks, each a function of the picture's size and the number of classes. Layers
 /// have the names that the sources' Keras programs give them.
-namespace cputrain {
+namespace cputrain::zoo {
 
 /// The Dogs-vs-Cats CNN of the paper (its Table I): 13,217,985 parameters at 256x256x3 with two
 /// classes. Padding, initial values and the order of classes are not stated there: Keras' defaults
 /// and cat 0, dog 1. Two classes give one logit with a sigmoid, more give a softmax.
-Graph dogcat(Shape image, int classes);
+model::Graph dogcat(Shape image, int classes);
 
 /// The CNN of seven layers with weights of the W&B report on iNaturalist subsets: 910,922
 /// parameters at 299x299x3 with ten classes.
-Graph nature7(Shape image, int classes);
+model::Graph nature7(Shape image, int classes);
 
 /// The CNN of the Horovod post on potato chips: 7,942,658 parameters at 500x500x3 with two classes;
 /// L2 0.0015 on all kernels but the last. No pool follows the first convolution.
-Graph chips(Shape image, int classes);
+model::Graph chips(Shape image, int classes);
 
 /// Simonyan and Zisserman's configuration D (arXiv 1409.1556) as Keras has it, without dropout:
 /// 138,357,544 parameters at 224x224x3 with 1000 classes.
-Graph vgg16(Shape image, int classes);
+model::Graph vgg16(Shape image, int classes);
 
 /// Numbers of blocks in the four stacks of a residual network.
 struct StackDepths {
@@ -31,6 +31,6 @@ struct StackDepths {
 /// He et al.'s residual network with pre-activation (arXiv 1603.05027) as Keras' ResNet50V2 and its
 /// deeper sisters have it: the stride sits in the last block of a stack, whose shortcut is a 1x1
 /// max pool; the first pool reads zeros around the map, not minus infinity.
-Graph resnet_v2(Shape image, int classes, const StackDepths&);
+model::Graph resnet_v2(Shape image, int classes, const StackDepths&);
 
-}  // namespace cputrain
+}  // namespace cputrain::zoo

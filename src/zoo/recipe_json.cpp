@@ -8,13 +8,14 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::zoo {
 namespace {
 
 using nlohmann::ordered_json;
 
-const std::array<UpdateRule, 5>& all_rules() {
-  static const std::array<UpdateRule, 5> rules{Sgd{}, RmsProp{}, Adam{}, Lars{}, Lamb{}};
+const std::array<optim::UpdateRule, 5>& all_rules() {
+  static const std::array<optim::UpdateRule, 5> rules{optim::Sgd{}, optim::RmsProp{}, optim::Adam{},
+                                                      optim::Lars{}, optim::Lamb{}};
   return rules;
 }
 
@@ -35,16 +36,16 @@ void for_figures(Rule& rule, const F& f) {
 
 constexpr std::array kFigures{"momentum", "nesterov", "rho", "epsilon", "centered", "trust"};
 
-UpdateRule rule_named(const JsonReader& r, const std::string& name) {
-  const auto found = std::ranges::find(all_rules(), name, rule_name);
+optim::UpdateRule rule_named(const model::JsonReader& r, const std::string& name) {
+  const auto found = std::ranges::find(all_rules(), name, optim::rule_name);
   if (found == all_rules().end()) {
     r.wrong("optimizer must be sgd, rmsprop, adam, lars or lamb");
   }
   return *found;
 }
 
-UpdateRule read_rule(const JsonReader& r) {
-  UpdateRule rule = rule_named(r, r.text("optimizer", "sgd"));
+optim::UpdateRule read_rule(const model::JsonReader& r) {
+  optim::UpdateRule rule = rule_named(r, r.text("optimizer", "sgd"));
   std::vector<std::string> own;
   for_figures(rule, [&](const char* field, auto& figure) {
     own.emplace_back(field);
@@ -56,7 +57,7 @@ UpdateRule read_rule(const JsonReader& r) {
   });
   for (const char* field : kFigures) {
     if (r.has(field) && std::ranges::find(own, field) == own.end()) {
-      r.wrong(fmt::format("{} does not go with {}", field, rule_name(rule)));
+      r.wrong(fmt::format("{} does not go with {}", field, optim::rule_name(rule)));
     }
   }
   return rule;
@@ -64,7 +65,7 @@ UpdateRule read_rule(const JsonReader& r) {
 
 /// What `parse` makes of the text; its complaint becomes one of the file.
 template <class Parse>
-auto parsed(const JsonReader& r, const std::string& text, const Parse& parse) {
+auto parsed(const model::JsonReader& r, const std::string& text, const Parse& parse) {
   try {
     return parse(text);
   } catch (const Error& error) {
@@ -74,22 +75,22 @@ auto parsed(const JsonReader& r, const std::string& text, const Parse& parse) {
 
 }  // namespace
 
-Recipe read_recipe(const JsonReader& r, const std::string& source) {
+Recipe read_recipe(const model::JsonReader& r, const std::string& source) {
   r.allow({"image_size", "classes", "batch", "epochs", "optimizer", "learning_rate", "momentum",
            "nesterov", "rho", "epsilon", "centered", "trust", "weight_decay", "schedule", "shuffle",
            "drop_last", "augment"});
-  const UpdateRule rule = read_rule(r);
+  const optim::UpdateRule rule = read_rule(r);
   return {.image_size = r.whole("image_size", 1, 16384, 224),
           .classes = r.whole("classes", 2, 65536, 10),
           .batch = static_cast<std::size_t>(r.whole("batch", 1, 16'777'216, 128)),
           .epochs = r.whole("epochs", 1, 1'000'000, 10),
           .rule = rule,
-          .learning_rate = r.real("learning_rate", 0, 1e6, default_learning_rate(rule)),
+          .learning_rate = r.real("learning_rate", 0, 1e6, optim::default_learning_rate(rule)),
           .weight_decay = r.real("weight_decay", 0, 1e3, 0),
-          .schedule = parsed(r, r.text("schedule", "constant"), parse_schedule),
+          .schedule = parsed(r, r.text("schedule", "constant"), optim::parse_schedule),
           .shuffle = r.flag("shuffle", true),
           .drop_last = r.flag("drop_last", false),
-          .augment = parsed(r, r.text("augment", "none"), parse_augment),
+          .augment = parsed(r, r.text("augment", "none"), data::parse_augment),
           .source = source};
 }
 
@@ -98,7 +99,7 @@ ordered_json recipe_json(const Recipe& recipe) {
                       {"classes", recipe.classes},
                       {"batch", recipe.batch},
                       {"epochs", recipe.epochs},
-                      {"optimizer", rule_name(recipe.rule)},
+                      {"optimizer", optim::rule_name(recipe.rule)},
                       {"learning_rate", recipe.learning_rate}};
   ordered_json standard;
   for_figures(all_rules()[recipe.rule.index()],
@@ -107,11 +108,12 @@ ordered_json recipe_json(const Recipe& recipe) {
     if (standard[field] != figure) fields[field] = figure;
   });
   if (recipe.weight_decay != 0) fields["weight_decay"] = recipe.weight_decay;
-  if (recipe.schedule != Schedule{}) fields["schedule"] = schedule_text(recipe.schedule);
+  if (recipe.schedule != optim::Schedule{})
+    fields["schedule"] = optim::schedule_text(recipe.schedule);
   if (!recipe.shuffle) fields["shuffle"] = false;
   if (recipe.drop_last) fields["drop_last"] = true;
-  if (recipe.augment != Augment{}) fields["augment"] = to_text(recipe.augment);
+  if (recipe.augment != data::Augment{}) fields["augment"] = data::to_text(recipe.augment);
   return fields;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::zoo

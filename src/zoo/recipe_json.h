@@ -6,13 +6,13 @@
 #include "model/json_reader.h"
 #include "zoo/zoo.h"
 
-namespace cputrain {
+namespace cputrain::zoo {
 
 /// A recipe from a model file; what is left out has the defaults that README.md lists. `source` is
 /// where it comes from, for people. Error(data).
-Recipe read_recipe(const JsonReader&, const std::string& source);
+Recipe read_recipe(const model::JsonReader&, const std::string& source);
 
 /// The inverse; figures that are the rule's or the recipe's defaults are left out.
 nlohmann::ordered_json recipe_json(const Recipe&);
 
-}  // namespace cputrain
+}  // namespace cputrain::zoo

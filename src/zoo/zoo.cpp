@@ -7,7 +7,7 @@
 #include "zoo/model_file.h"
 #include "zoo/networks.h"
 
-namespace cputrain {
+namespace cputrain::zoo {
 namespace {
 
 ModelEntry resnet_entry(const std::string& name, const StackDepths& depths) {
@@ -20,7 +20,7 @@ ModelEntry resnet_entry(const std::string& name, const StackDepths& depths) {
                  .classes = 1000,
                  .batch = 256,
                  .epochs = 5,
-                 .rule = Sgd{},
+                 .rule = optim::Sgd{},
                  .learning_rate = 0.01,
                  .source = "supercomputing post on CIFAR-10 at 128x128; network of Keras"},
       .build = [depths](Shape image, int classes) { return resnet_v2(image, classes, depths); }};
@@ -36,7 +36,7 @@ std::vector<ModelEntry> plain_entries() {
                   .classes = 2,
                   .batch = 128,
                   .epochs = 10,
-                  .rule = RmsProp{},
+                  .rule = optim::RmsProp{},
                   .learning_rate = 0.001,
                   .source = "paper on synchronous SGD with large batches, Table I"},
        .build = dogcat},
@@ -48,7 +48,7 @@ std::vector<ModelEntry> plain_entries() {
                   .classes = 10,
                   .batch = 32,
                   .epochs = 50,
-                  .rule = Adam{},
+                  .rule = optim::Adam{},
                   .learning_rate = 0.001,
                   .drop_last = true,
                   .augment = {.shear = 0.2, .zoom = 0.2, .flip = true},
@@ -62,7 +62,7 @@ std::vector<ModelEntry> plain_entries() {
                   .classes = 2,
                   .batch = 64,
                   .epochs = 50,
-                  .rule = Adam{},
+                  .rule = optim::Adam{},
                   .learning_rate = 0.0005,
                   .source = "post on training with Horovod"},
        .build = chips},
@@ -74,7 +74,7 @@ std::vector<ModelEntry> plain_entries() {
                   .classes = 1000,
                   .batch = 64,
                   .epochs = 10,
-                  .rule = Sgd{.momentum = 0.9},
+                  .rule = optim::Sgd{.momentum = 0.9},
                   .learning_rate = 0.01,
                   .source = "network of Keras; the recipe is ours"},
        .build = vgg16},
@@ -127,4 +127,4 @@ std::shared_ptr<const ModelEntry> find_model(const std::string& name) {
                             ", or a model file (.json)" + did_you_mean(name, names));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::zoo

@@ -11,7 +11,7 @@
 #include "optim/schedule.h"
 #include "optim/update_rule.h"
 
-namespace cputrain {
+namespace cputrain::zoo {
 
 /// What the source of a model trained it with; every flag of the command line goes before it.
 struct Recipe {
@@ -19,13 +19,13 @@ struct Recipe {
   int classes;  ///< of the source's data; training takes those of the data at hand
   std::size_t batch;
   int epochs;
-  UpdateRule rule;
+  optim::UpdateRule rule;
   double learning_rate;
   double weight_decay = 0;
-  Schedule schedule = ConstantRate{};
+  optim::Schedule schedule = optim::ConstantRate{};
   bool shuffle = true;
   bool drop_last = false;
-  Augment augment{};
+  data::Augment augment{};
   std::string source;  ///< where the network and these figures come from
 };
 
@@ -36,7 +36,7 @@ struct ModelEntry {
   std::vector<std::string> aliases;
   std::string description;
   Recipe recipe;
-  std::function<Graph(Shape image, int classes)> build;
+  std::function<model::Graph(Shape image, int classes)> build;
 };
 
 /// The built-in models.
@@ -46,4 +46,4 @@ const std::vector<ModelEntry>& model_zoo();
 /// the names and the nearest one; Error(data) says what is wrong with a file.
 std::shared_ptr<const ModelEntry> find_model(const std::string& name);
 
-}  // namespace cputrain
+}  // namespace cputrain::zoo

@@ -8,27 +8,29 @@ namespace cputrain::testing {
 
 std::vector<BackendUnderTest> backends_under_test() {
   std::vector<BackendUnderTest> list{
-      {"reference_float", [] { return make_reference_backend(DType::f32); }, 1e-5},
-      {"locked", [] { return make_locked_backend(make_reference_backend(DType::f32)); }, 1e-5}};
-  if (!cpu_backend_available()) return list;
-  list.push_back({"cpu_direct", [] { return make_cpu_backend(1, {}); }, 1e-5});
-  list.push_back({"cpu_direct_2_threads", [] { return make_cpu_backend(2, {}); }, 1e-5});
-  list.push_back({"cpu_winograd", [] { return make_cpu_backend(1, {.winograd = true}); }, 1e-4});
+      {"reference_float", [] { return reference::make_reference_backend(DType::f32); }, 1e-5},
+      {"locked", [] { return make_locked_backend(reference::make_reference_backend(DType::f32)); },
+       1e-5}};
+  if (!cpu::cpu_backend_available()) return list;
+  list.push_back({"cpu_direct", [] { return cpu::make_cpu_backend(1, {}); }, 1e-5});
+  list.push_back({"cpu_direct_2_threads", [] { return cpu::make_cpu_backend(2, {}); }, 1e-5});
   list.push_back(
-      {"cpu_winograd_3_threads", [] { return make_cpu_backend(3, {.winograd = true}); }, 1e-4});
-  const KernelChoice skipping{.skip_zeros = true},
+      {"cpu_winograd", [] { return cpu::make_cpu_backend(1, {.winograd = true}); }, 1e-4});
+  list.push_back({"cpu_winograd_3_threads",
+                  [] { return cpu::make_cpu_backend(3, {.winograd = true}); }, 1e-4});
+  const compute::KernelChoice skipping{.skip_zeros = true},
       all{.winograd = true, .skip_zeros = true, .measure = true};
-  list.push_back({"cpu_skips_zeros", [=] { return make_cpu_backend(1, skipping); }, 1e-5});
+  list.push_back({"cpu_skips_zeros", [=] { return cpu::make_cpu_backend(1, skipping); }, 1e-5});
   list.push_back(
-      {"cpu_skips_zeros_2_threads", [=] { return make_cpu_backend(2, skipping); }, 1e-5});
-  list.push_back({"cpu_measures", [=] { return make_cpu_backend(2, all); }, 1e-4, false});
+      {"cpu_skips_zeros_2_threads", [=] { return cpu::make_cpu_backend(2, skipping); }, 1e-5});
+  list.push_back({"cpu_measures", [=] { return cpu::make_cpu_backend(2, all); }, 1e-4, false});
   return list;
 }
 
 std::vector<BackendUnderTest> narrow_backends_under_test() {
-  if (!cpu_backend_has_bf16()) return {};
-  return {{"cpu_bf16", [] { return make_cpu_backend(1, {.bf16 = true}); }, 2e-2},
-          {"cpu_bf16_2_threads", [] { return make_cpu_backend(2, {.bf16 = true}); }, 2e-2}};
+  if (!cpu::cpu_backend_has_bf16()) return {};
+  return {{"cpu_bf16", [] { return cpu::make_cpu_backend(1, {.bf16 = true}); }, 2e-2},
+          {"cpu_bf16_2_threads", [] { return cpu::make_cpu_backend(2, {.bf16 = true}); }, 2e-2}};
 }
 
 }  // namespace cputrain::testing

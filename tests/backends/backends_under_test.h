@@ -12,7 +12,7 @@ namespace cputrain::testing {
 /// A backend that must compute what `reference` computes, and how closely.
 struct BackendUnderTest {
   std::string name;
-  std::function<std::unique_ptr<Backend>()> make;
+  std::function<std::unique_ptr<compute::Backend>()> make;
   double tolerance;     ///< relative distance of a tensor from the reference in double
   bool repeats = true;  ///< the same call gives the same bits: it does not choose by measuring
 };

@@ -18,66 +18,67 @@ namespace {
 constexpr Shape kImage{10, 9, 3};
 constexpr int kClasses = 3, kImages = 4;
 
-void add_head(Graph& graph) {
-  graph.add(GlobalAveragePool{});
-  graph.add(Dense{kClasses});
-  graph.add(SoftmaxCrossEntropy{});
+void add_head(model::Graph& graph) {
+  graph.add(model::GlobalAveragePool{});
+  graph.add(model::Dense{kClasses});
+  graph.add(model::SoftmaxCrossEntropy{});
 }
 
-Convolution same(int filters, int kernel = 3) {
-  return {.filters = filters, .kernel = kernel, .padding = Padding::same};
+model::Convolution same(int filters, int kernel = 3) {
+  return {.filters = filters, .kernel = kernel, .padding = model::Padding::same};
 }
 
 /// He et al.'s first kind: addition, then ReLU.
-Graph residual_v1() {
-  Graph graph(kImage);
+model::Graph residual_v1() {
+  model::Graph graph(kImage);
   graph.add(same(16));
   for (int block = 0; block < 3; ++block) {
-    const int src = graph.add(Relu{});
+    const int src = graph.add(model::Relu{});
     graph.add(same(16));
-    graph.add(BatchNorm{});
-    graph.add(Relu{});
+    graph.add(model::BatchNorm{});
+    graph.add(model::Relu{});
     graph.add(same(16));
-    const int residual = graph.add(BatchNorm{});
-    graph.add(Add{}, "", {src, residual});
+    const int residual = graph.add(model::BatchNorm{});
+    graph.add(model::Add{}, "", {src, residual});
   }
   add_head(graph);
   return graph;
 }
 
 /// The second kind, with a projection, identities and a pool as shortcuts.
-Graph residual_v2() {
-  Graph graph(kImage);
+model::Graph residual_v2() {
+  model::Graph graph(kImage);
   int src = graph.add(same(16));
   for (int block = 0; block < 4; ++block) {
-    graph.add(BatchNorm{}, "", {src});
-    const int activated = graph.add(Relu{});
+    graph.add(model::BatchNorm{}, "", {src});
+    const int activated = graph.add(model::Relu{});
     const bool last = block == 3;
     int shortcut = src;
     if (block == 0) shortcut = graph.add(same(32, 1), "", {activated});
-    if (last) shortcut = graph.add(MaxPool{1, 2}, "", {src});
+    if (last) shortcut = graph.add(model::MaxPool{1, 2}, "", {src});
     graph.add(same(16, 1), "", {activated});
-    graph.add(BatchNorm{});
-    graph.add(Relu{});
-    graph.add(ZeroPad{1, 1, 1, 1});
-    const int residual = graph.add(Convolution{.filters = 32, .kernel = 3, .stride = last ? 2 : 1});
-    src = graph.add(Add{}, "", {shortcut, residual});
+    graph.add(model::BatchNorm{});
+    graph.add(model::Relu{});
+    graph.add(model::ZeroPad{1, 1, 1, 1});
+    const int residual =
+        graph.add(model::Convolution{.filters = 32, .kernel = 3, .stride = last ? 2 : 1});
+    src = graph.add(model::Add{}, "", {shortcut, residual});
   }
-  graph.add(BatchNorm{});
-  graph.add(Relu{});
+  graph.add(model::BatchNorm{});
+  graph.add(model::Relu{});
   add_head(graph);
   return graph;
 }
 
 /// Layers on maps of one shape, each reading any earlier ones; what nobody read is added up at the
 /// end.
-Graph random_graph(std::uint64_t seed) {
+model::Graph random_graph(std::uint64_t seed) {
   const RandomStream stream(seed, Purpose::noise);
   std::uint32_t next = 0;
   const auto draw = [&](int bound) {
     return static_cast<int>(below(stream.at(next++)[0], static_cast<std::uint32_t>(bound)));
   };
-  Graph graph(kImage);
+  model::Graph graph(kImage);
   std::vector<int> maps{graph.add(same(16))};
   for (int i = 0; i < 10; ++i) {
     const int src = maps[static_cast<std::size_t>(draw(static_cast<int>(maps.size())))];
@@ -87,36 +88,36 @@ Graph random_graph(std::uint64_t seed) {
         maps.push_back(graph.add(same(16), "", {src}));
         break;
       case 1:
-        maps.push_back(graph.add(Relu{}, "", {src}));
+        maps.push_back(graph.add(model::Relu{}, "", {src}));
         break;
       case 2:
-        maps.push_back(graph.add(Dropout{0.3f}, "", {src}));
+        maps.push_back(graph.add(model::Dropout{0.3f}, "", {src}));
         break;
       case 3:
-        maps.push_back(graph.add(BatchNorm{}, "", {src}));
+        maps.push_back(graph.add(model::BatchNorm{}, "", {src}));
         break;
       case 4:
-        maps.push_back(graph.add(AveragePool{3, 1, Padding::same}, "", {src}));
+        maps.push_back(graph.add(model::AveragePool{3, 1, model::Padding::same}, "", {src}));
         break;
       case 5:
-        maps.push_back(graph.add(Add{}, "", {src, other, src}));
+        maps.push_back(graph.add(model::Add{}, "", {src, other, src}));
         break;
       default:
-        maps.push_back(graph.add(Add{}, "", {src, other}));
+        maps.push_back(graph.add(model::Add{}, "", {src, other}));
     }
   }
   std::vector<int> unread;
   for (const int map : maps) {
     if (graph.readers(map) == 0) unread.push_back(map);
   }
-  if (unread.size() > 1) graph.add(Add{}, "", unread);
+  if (unread.size() > 1) graph.add(model::Add{}, "", unread);
   add_head(graph);
   return graph;
 }
 
-double worst_distance(Backend& backend, const Graph& graph, std::uint64_t seed) {
+double worst_distance(compute::Backend& backend, const model::Graph& graph, std::uint64_t seed) {
   const Pictures pictures = make_pictures(kImages, kImage, kClasses, seed);
-  const auto reference = make_reference_backend(DType::f64);
+  const auto reference = reference::make_reference_backend(DType::f64);
   Trial expected(*reference, graph, {kImages}), actual(backend, graph, {kImages});
   const Outcome e = expected.train(pictures, {kImages}, 4);
   const Outcome a = actual.train(pictures, {kImages}, 4);
@@ -137,7 +138,7 @@ double worst_distance(Backend& backend, const Graph& graph, std::uint64_t seed) 
 
 /// Rounding that turns a sign before a ReLU moves gradients by some 1e-3; pictures of one of a
 /// dozen seeds go without. A mistake shows with any of them.
-void expect_agreement(const BackendUnderTest& under_test, const Graph& graph) {
+void expect_agreement(const BackendUnderTest& under_test, const model::Graph& graph) {
   const auto backend = under_test.make();
   double best = HUGE_VAL;
   const double bound = 10 * under_test.tolerance;
@@ -164,33 +165,34 @@ TEST_P(Branches, GraphsDrawnAtRandom) {
 /// Kernels that read pictures themselves must not overlook what was made of them.
 TEST_P(Branches, PicturesAreChangedBeforeTheFirstConvolution) {
   for (const bool relu : {true, false}) {
-    Graph graph(kImage, {.scale = 1.0f / 64, .offset = -2});
-    relu ? graph.add(Relu{}) : graph.add(Dropout{0.4f});
-    graph.add(Convolution{.filters = 16, .kernel = 3});
-    graph.add(MaxPool{});
-    graph.add(Relu{});
+    model::Graph graph(kImage, {.scale = 1.0f / 64, .offset = -2});
+    relu ? graph.add(model::Relu{}) : graph.add(model::Dropout{0.4f});
+    graph.add(model::Convolution{.filters = 16, .kernel = 3});
+    graph.add(model::MaxPool{});
+    graph.add(model::Relu{});
     add_head(graph);
     expect_agreement(GetParam(), graph);
   }
 }
 
 TEST_P(Branches, FrozenLayersPassGradientsOn) {
-  Graph graph = residual_v2();
+  model::Graph graph = residual_v2();
   std::vector<std::string> frozen;
   for (const auto& node : graph.nodes()) {
     if (!node.parameters.empty() && frozen.size() < 7) frozen.push_back(node.name);
   }
-  expect_agreement(GetParam(), with_frozen(graph, frozen));
-  expect_agreement(GetParam(), with_frozen(graph, std::vector(frozen.begin() + 1, frozen.end())));
+  expect_agreement(GetParam(), model::with_frozen(graph, frozen));
+  expect_agreement(GetParam(),
+                   model::with_frozen(graph, std::vector(frozen.begin() + 1, frozen.end())));
 }
 
 TEST_P(Branches, PiecesAddUpWhereNothingDependsOnOtherImages) {
-  Graph graph(kImage);
+  model::Graph graph(kImage);
   const int trunk = graph.add(same(16));
   graph.add(same(16));
-  graph.add(Relu{});
+  graph.add(model::Relu{});
   const int branch = graph.add(same(16));
-  graph.add(Add{}, "", {trunk, branch});
+  graph.add(model::Add{}, "", {trunk, branch});
   add_head(graph);
   const auto backend = GetParam().make();
   const Pictures pictures = make_pictures(kImages, kImage, kClasses);
@@ -207,7 +209,7 @@ TEST_P(Branches, PiecesAddUpWhereNothingDependsOnOtherImages) {
 TEST_P(Branches, StatisticsMoveWhenTheWeightsDo) {
   const auto backend = GetParam().make();
   Trial trial(*backend, residual_v2(), {kImages});
-  Program& program = trial.program();
+  compute::Program& program = trial.program();
   const auto bytes = [&] {
     std::vector<std::byte> now(trial.weights().bytes().size());
     backend->memory().read(trial.weights().data, now);
@@ -217,14 +219,14 @@ TEST_P(Branches, StatisticsMoveWhenTheWeightsDo) {
   const Pictures pictures = make_pictures(kImages, kImage, kClasses);
   std::vector<const std::uint8_t*> images;
   for (const auto& image : pictures.images) images.push_back(image.data());
-  const MicroBatch batch{images, pictures.labels, pictures.samples};
-  program.forward(batch, {Phase::train, 1, 0});
+  const compute::MicroBatch batch{images, pictures.labels, pictures.samples};
+  program.forward(batch, {compute::Phase::train, 1, 0});
   EXPECT_EQ(bytes(), before);
   program.publish_statistics();
   const auto once = bytes();
   EXPECT_NE(once, before);
   program.publish_statistics();  // nothing new
-  program.forward(batch, {Phase::evaluate, 1, 0});
+  program.forward(batch, {compute::Phase::evaluate, 1, 0});
   program.publish_statistics();
   EXPECT_EQ(bytes(), once);
 }

@@ -8,18 +8,18 @@
 #include "comm/solo.h"
 #include "tests/exchange/cases.h"
 
-namespace cputrain {
+namespace cputrain::testing {
 namespace {
 
-class Solo : public testing::TestWithParam<CommCase> {};
+class Solo : public ::testing::TestWithParam<comm::CommCase> {};
 
 TEST_P(Solo, Agrees) {
-  const auto comm = make_solo();
+  const auto comm = comm::make_solo();
   ASSERT_EQ(comm->size(), 1);
   GetParam().body(*comm);
 }
 
-INSTANTIATE_TEST_SUITE_P(Communicator, Solo, testing::ValuesIn(all_cases()),
+INSTANTIATE_TEST_SUITE_P(Communicator, Solo, ::testing::ValuesIn(exchange::all_cases()),
                          [](const auto& test) { return test.param.name; });
 
 /// Ranks, and how many of them share a node.
@@ -27,13 +27,13 @@ struct Job {
   int ranks, a_node;
 };
 
-class Threads : public testing::TestWithParam<std::tuple<Job, CommCase>> {};
+class Threads : public ::testing::TestWithParam<std::tuple<Job, comm::CommCase>> {};
 
 TEST_P(Threads, Agree) {
   const auto& [job, comm_case] = GetParam();
-  run_ranks(
+  threads::run_ranks(
       job.ranks,
-      [&, ranks = job.ranks](Communicator& comm) {
+      [&, ranks = job.ranks](comm::Communicator& comm) {
         ASSERT_EQ(comm.size(), ranks);
         comm_case.body(comm);
       },
@@ -41,9 +41,9 @@ TEST_P(Threads, Agree) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Communicator, Threads,
-                         testing::Combine(testing::Values(Job{1, 1}, Job{2, 1}, Job{3, 3},
-                                                          Job{4, 2}, Job{7, 3}, Job{8, 8}),
-                                          testing::ValuesIn(all_cases())),
+                         ::testing::Combine(::testing::Values(Job{1, 1}, Job{2, 1}, Job{3, 3},
+                                                              Job{4, 2}, Job{7, 3}, Job{8, 8}),
+                                            ::testing::ValuesIn(exchange::all_cases())),
                          [](const auto& test) {
                            const Job job = std::get<0>(test.param);
                            return std::get<1>(test.param).name + "_on_" +
@@ -51,4 +51,4 @@ INSTANTIATE_TEST_SUITE_P(Communicator, Threads,
                          });
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::testing

@@ -15,11 +15,11 @@ constexpr int kUnits = 1680;  // times 10 * 10 * 8 inputs: more than a million w
 
 class LargeDenseLayers : public ::testing::TestWithParam<BackendUnderTest> {
  protected:
-  void expect_reference(const Graph& graph, const std::vector<int>& pieces) {
+  void expect_reference(const model::Graph& graph, const std::vector<int>& pieces) {
     int images = 0;
     for (const int piece : pieces) images += piece;
     const Pictures pictures = make_pictures(images, kImage, kClasses);
-    const auto reference = make_reference_backend(DType::f64);
+    const auto reference = reference::make_reference_backend(DType::f64);
     Trial whole(*reference, graph, {images});
     const Outcome expected = whole.train(pictures, {images});
     const auto backend = GetParam().make();
@@ -37,49 +37,51 @@ class LargeDenseLayers : public ::testing::TestWithParam<BackendUnderTest> {
 
 /// The convolution and what follows it, then a large dense layer that reads it.
 template <class... Layers>
-Graph behind(const Layers&... layers) {
-  Graph graph(kImage);
-  graph.add(Convolution{.filters = 8, .kernel = 3});
+model::Graph behind(const Layers&... layers) {
+  model::Graph graph(kImage);
+  graph.add(model::Convolution{.filters = 8, .kernel = 3});
   (graph.add(layers), ...);
-  graph.add(Flatten{});
-  graph.add(Dense{.units = kUnits}, "large");
-  graph.add(Relu{});
-  graph.add(Dense{kClasses}, "last");
-  graph.add(SoftmaxCrossEntropy{});
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{.units = kUnits}, "large");
+  graph.add(model::Relu{});
+  graph.add(model::Dense{kClasses}, "last");
+  graph.add(model::SoftmaxCrossEntropy{});
   return graph;
 }
 
 TEST_P(LargeDenseLayers, BehindPoolAndRelu) {
   for (const std::vector<int>& pieces : std::vector<std::vector<int>>{{1}, {3, 2, 1}, {40}}) {
-    expect_reference(behind(MaxPool{}, Relu{}), pieces);
+    expect_reference(behind(model::MaxPool{}, model::Relu{}), pieces);
   }
 }
 
-TEST_P(LargeDenseLayers, BehindReluAndPool) { expect_reference(behind(Relu{}, MaxPool{}), {2, 3}); }
+TEST_P(LargeDenseLayers, BehindReluAndPool) {
+  expect_reference(behind(model::Relu{}, model::MaxPool{}), {2, 3});
+}
 
 TEST_P(LargeDenseLayers, BehindRelusInPlace) {
-  expect_reference(behind(AveragePool{}, Relu{}, Dropout{0.5f}), {3});
+  expect_reference(behind(model::AveragePool{}, model::Relu{}, model::Dropout{0.5f}), {3});
 }
 
 /// Nothing but the zeros that dropout made may be skipped on the way back.
 TEST_P(LargeDenseLayers, WithoutRelu) {
-  expect_reference(behind(MaxPool{}), {2, 1});
-  expect_reference(behind(AveragePool{}, Dropout{0.5f}), {2});
+  expect_reference(behind(model::MaxPool{}), {2, 1});
+  expect_reference(behind(model::AveragePool{}, model::Dropout{0.5f}), {2});
 }
 
 /// One of the two adds to the gradient that the other wrote.
 TEST_P(LargeDenseLayers, TwoReadOneMap) {
-  Graph graph(kImage);
-  graph.add(Convolution{.filters = 8, .kernel = 3});
-  graph.add(MaxPool{});
-  graph.add(Relu{});
-  const int map = graph.add(Flatten{});
-  const int left = graph.add(Dense{.units = kUnits}, "left", {map});
-  const int right = graph.add(Dense{.units = kUnits, .bias = false}, "right", {map});
-  graph.add(Add{}, "", {left, right});
-  graph.add(Relu{});
-  graph.add(Dense{kClasses}, "last");
-  graph.add(SoftmaxCrossEntropy{});
+  model::Graph graph(kImage);
+  graph.add(model::Convolution{.filters = 8, .kernel = 3});
+  graph.add(model::MaxPool{});
+  graph.add(model::Relu{});
+  const int map = graph.add(model::Flatten{});
+  const int left = graph.add(model::Dense{.units = kUnits}, "left", {map});
+  const int right = graph.add(model::Dense{.units = kUnits, .bias = false}, "right", {map});
+  graph.add(model::Add{}, "", {left, right});
+  graph.add(model::Relu{});
+  graph.add(model::Dense{kClasses}, "last");
+  graph.add(model::SoftmaxCrossEntropy{});
   expect_reference(graph, {2, 1});
 }
 

@@ -17,71 +17,74 @@ namespace {
 constexpr Shape kImage{22, 22, 3};
 constexpr int kClasses = 3;
 
-Graph graph_with_dense() {
-  Graph graph(kImage);
-  graph.add(Convolution{.filters = 8, .kernel = 3});
-  graph.add(MaxPool{});
-  graph.add(Relu{});
-  graph.add(Flatten{});
-  graph.add(Dense{.units = 48}, "large");
-  graph.add(Relu{});
-  graph.add(Dense{kClasses}, "last");
-  graph.add(SoftmaxCrossEntropy{});
+model::Graph graph_with_dense() {
+  model::Graph graph(kImage);
+  graph.add(model::Convolution{.filters = 8, .kernel = 3});
+  graph.add(model::MaxPool{});
+  graph.add(model::Relu{});
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{.units = 48}, "large");
+  graph.add(model::Relu{});
+  graph.add(model::Dense{kClasses}, "last");
+  graph.add(model::SoftmaxCrossEntropy{});
   return graph;
 }
 
-bool has_factors(const Parameter& parameter) { return parameter.factors.has_value(); }
+bool has_factors(const compute::Parameter& parameter) { return parameter.factors.has_value(); }
 
 /// A leaf program's gradients of the pictures, formed slice by slice.
 class Leaf {
  public:
-  Leaf(Backend& backend, const Leaves& leaves, int images)
+  Leaf(compute::Backend& backend, const compute::Leaves& leaves, int images)
       : backend_(backend), gradients_(static_cast<std::size_t>(leaves.lanes)) {
-    program_ = make_leaf_program(backend, graph_with_dense(),
-                                 {.phase = Phase::train, .micro_batches = {images}}, leaves,
-                                 [&](const ParameterLayout& layout, int lane) {
-                                   if (lane == 0) weights_ = zeros(layout.arena_size);
-                                   auto& gradients = gradients_[static_cast<std::size_t>(lane)];
-                                   gradients = zeros(layout.gradient_size);
-                                   return Arenas{weights_.array(), gradients.array()};
-                                 });
+    program_ = compute::make_leaf_program(
+        backend, graph_with_dense(), {.phase = compute::Phase::train, .micro_batches = {images}},
+        leaves, [&](const compute::ParameterLayout& layout, int lane) {
+          if (lane == 0) weights_ = zeros(layout.arena_size);
+          auto& gradients = gradients_[static_cast<std::size_t>(lane)];
+          gradients = zeros(layout.gradient_size);
+          return compute::Arenas{weights_.array(), gradients.array()};
+        });
     sum_ = zeros(program_->layout().gradient_size);
   }
 
   /// As if a leaf before had left something where this one writes nothing.
   void poison_products() {
-    for (const Parameter& parameter : program_->layout().parameters) {
+    for (const compute::Parameter& parameter : program_->layout().parameters) {
       if (!parameter.factors) continue;
       const std::vector<double> poison(parameter.range.size(), NAN);
-      for (const OwnedArray& lane : gradients_) {
-        write_numbers(backend_.memory(), poison,
-                      lane.array().slice(parameter.range.begin, parameter.range.end));
+      for (const compute::OwnedArray& lane : gradients_) {
+        compute::write_numbers(backend_.memory(), poison,
+                               lane.array().slice(parameter.range.begin, parameter.range.end));
       }
     }
   }
 
-  Program& program() { return *program_; }
+  compute::Program& program() { return *program_; }
   const Array& weights() const { return weights_.array(); }
   /// Of the last call of gradients().
   const Array& sum() const { return sum_.array(); }
 
-  std::vector<double> gradients(const MicroBatch& batch, const std::vector<Range>& slices) {
-    program_->forward(batch, {Phase::train, 1, 0});
-    program_->backward(1.0 / batch.size(), Accumulate::overwrite, [](std::size_t) {});
+  std::vector<double> gradients(const compute::MicroBatch& batch,
+                                const std::vector<Range>& slices) {
+    program_->forward(batch, {compute::Phase::train, 1, 0});
+    program_->backward(1.0 / batch.size(), compute::Accumulate::overwrite, [](std::size_t) {});
     sum_ = zeros(program_->layout().gradient_size);
     for (const Range& slice : slices) add_slice(slice, sum());
-    return read_numbers(backend_.memory(), sum());
+    return compute::read_numbers(backend_.memory(), sum());
   }
 
  private:
-  OwnedArray zeros(std::size_t count) const { return {backend_.memory(), count, DType::f32}; }
+  compute::OwnedArray zeros(std::size_t count) const {
+    return {backend_.memory(), count, DType::f32};
+  }
 
   void add_slice(Range slice, const Array& sum) {
-    for (const GradientPart& part : parts_of(program_->layout(), slice)) {
+    for (const compute::GradientPart& part : compute::parts_of(program_->layout(), slice)) {
       const Array dst = sum.slice(part.range.begin, part.range.end);
       const Range read = part.factored ? part.factored->range : part.range;
       std::vector<Array> terms;
-      for (const OwnedArray& lane : gradients_) {
+      for (const compute::OwnedArray& lane : gradients_) {
         terms.push_back(lane.array().slice(read.begin, read.end));
       }
       if (part.factored) {
@@ -93,10 +96,10 @@ class Leaf {
     }
   }
 
-  Backend& backend_;
-  OwnedArray weights_, sum_;
-  std::vector<OwnedArray> gradients_;  ///< by lane
-  std::unique_ptr<Program> program_;
+  compute::Backend& backend_;
+  compute::OwnedArray weights_, sum_;
+  std::vector<compute::OwnedArray> gradients_;  ///< by lane
+  std::unique_ptr<compute::Program> program_;
 };
 
 class FactorsOfLeaves : public ::testing::TestWithParam<BackendUnderTest> {};
@@ -104,13 +107,13 @@ class FactorsOfLeaves : public ::testing::TestWithParam<BackendUnderTest> {};
 TEST_P(FactorsOfLeaves, AddUpToTheGradient) {
   const auto backend = GetParam().make();
   if (backend->dtype() != DType::f32) GTEST_SKIP() << "leaves of floats";
-  const auto reference = make_reference_backend(DType::f64);
+  const auto reference = reference::make_reference_backend(DType::f64);
   for (const int images : {1, 4, 7, 8}) {
     const Pictures pictures = make_pictures(images, kImage, kClasses);
     Trial whole(*reference, graph_with_dense(), {images});
     const Outcome expected = whole.train(pictures, {images});
     Leaf leaf(*backend, {.images = 4, .lanes = 2}, images);
-    const ParameterLayout& layout = leaf.program().layout();
+    const compute::ParameterLayout& layout = leaf.program().layout();
     EXPECT_EQ(std::ranges::any_of(layout.parameters, has_factors), backend->name() == "cpu");
     for (std::size_t p = 0; p < layout.parameters.size(); ++p) {
       leaf.program().from_canonical(p, whole.program().to_canonical(p, whole.weights()),
@@ -118,7 +121,7 @@ TEST_P(FactorsOfLeaves, AddUpToTheGradient) {
     }
     std::vector<const std::uint8_t*> views;
     for (const auto& image : pictures.images) views.push_back(image.data());
-    const MicroBatch batch{views, pictures.labels, pictures.samples};
+    const compute::MicroBatch batch{views, pictures.labels, pictures.samples};
     leaf.poison_products();
     const std::vector<double> sum = leaf.gradients(batch, {{0, layout.gradient_size}});
     for (std::size_t p = 0; p < layout.parameters.size(); ++p) {

@@ -17,27 +17,27 @@ namespace {
 struct Case {
   std::string name;
   Shape image;
-  std::vector<Layer> layers;
+  std::vector<model::Layer> layers;
   int classes = 3;
   int images = 3;
 };
 
-std::vector<Layer> behind(int filters, std::vector<Layer> layers) {
-  layers.insert(layers.begin(), Convolution{.filters = filters, .kernel = 3});
+std::vector<model::Layer> behind(int filters, std::vector<model::Layer> layers) {
+  layers.insert(layers.begin(), model::Convolution{.filters = filters, .kernel = 3});
   return layers;
 }
 
 /// Without a bias, whose gradient behind a batch norm is nothing but rounding.
-std::vector<Layer> behind_bare(int filters, std::vector<Layer> layers) {
-  layers.insert(layers.begin(), Convolution{.filters = filters, .kernel = 3, .bias = false});
+std::vector<model::Layer> behind_bare(int filters, std::vector<model::Layer> layers) {
+  layers.insert(layers.begin(), model::Convolution{.filters = filters, .kernel = 3, .bias = false});
   return layers;
 }
 
-Convolution same(int filters, int kernel, int stride = 1, bool bias = true) {
-  return {filters, kernel, stride, Padding::same, bias};
+model::Convolution same(int filters, int kernel, int stride = 1, bool bias = true) {
+  return {filters, kernel, stride, model::Padding::same, bias};
 }
-Convolution valid(int filters, int kernel, int stride = 1, bool bias = true) {
-  return {filters, kernel, stride, Padding::valid, bias};
+model::Convolution valid(int filters, int kernel, int stride = 1, bool bias = true) {
+  return {filters, kernel, stride, model::Padding::valid, bias};
 }
 
 std::vector<Case> cases() {
@@ -56,71 +56,93 @@ std::vector<Case> cases() {
       {"conv_odd_channels", small, behind(20, {same(7, 3)})},
       {"conv_one_filter", small, behind(16, {valid(1, 3)})},
       {"conv_no_bias", small, behind(16, {valid(16, 3, 1, false)})},
-      {"conv_relu", square, behind(16, {Relu{}, same(32, 3), Relu{}})},
-      {"conv_relu_dropout", square, behind(16, {Relu{}, Dropout{0.3f}, same(16, 3)})},
-      {"conv_pool_relu", square, behind(16, {Relu{}, MaxPool{}, same(32, 3), Relu{}, MaxPool{}})},
+      {"conv_relu", square, behind(16, {model::Relu{}, same(32, 3), model::Relu{}})},
+      {"conv_relu_dropout", square, behind(16, {model::Relu{}, model::Dropout{0.3f}, same(16, 3)})},
+      {"conv_pool_relu", square,
+       behind(16, {model::Relu{}, model::MaxPool{}, same(32, 3), model::Relu{}, model::MaxPool{}})},
       {"conv_pool_relu_wide",
        {62, 62, 3},
-       behind(32, {Relu{}, MaxPool{}, valid(64, 3), Relu{}, MaxPool{}, valid(32, 3), Relu{}})},
-      {"relu_average_pool", square, behind(16, {Relu{}, AveragePool{}})},
-      {"max_pool_odd", small, behind(16, {MaxPool{}})},
-      {"max_pool_odd_channels", small, behind(9, {MaxPool{}, Relu{}})},
-      {"max_pool_3x3_stride2", small, behind(16, {MaxPool{3, 2}})},
-      {"max_pool_3x3_stride2_same", small, behind(16, {MaxPool{3, 2, Padding::same}})},
-      {"max_pool_3x3_stride1_same", small, behind(16, {MaxPool{3, 1, Padding::same}})},
-      {"max_pool_twice", square, behind(16, {MaxPool{}, MaxPool{}})},
-      {"max_pool_of_pixels", square, {MaxPool{}, valid(16, 3)}},
-      {"average_pool", small, behind(16, {AveragePool{}})},
-      {"average_pool_3x3_stride2_same", small, behind(24, {AveragePool{3, 2, Padding::same}})},
-      {"average_pool_of_pixels", square, {AveragePool{}, valid(16, 3)}},
-      {"global_average_pool", small, behind(16, {GlobalAveragePool{}})},
-      {"global_average_pool_odd", small, behind(21, {Relu{}, GlobalAveragePool{}, Dropout{0.5f}})},
-      {"zero_pad", small, behind(16, {ZeroPad{1, 2, 0, 3}, Relu{}})},
-      {"zero_pad_of_pixels_conv_7x7", {29, 31, 3}, {ZeroPad{3, 3, 3, 3}, valid(16, 7, 2)}},
-      {"zero_pad_conv_stride2", square, behind(16, {ZeroPad{1, 1, 1, 1}, valid(16, 3, 2)})},
-      {"zero_pad_wider_than_the_kernel", small, behind(16, {ZeroPad{4, 1, 0, 5}, valid(16, 3)})},
-      {"zero_pad_max_pool", small, behind(16, {ZeroPad{1, 1, 1, 1}, MaxPool{3, 2}})},
-      {"max_pool_1x1_stride2", small, behind(16, {MaxPool{1, 2}})},
-      {"batch_norm", small, behind_bare(16, {BatchNorm{}})},
-      {"batch_norm_relu", square, behind_bare(32, {BatchNorm{1e-3f, 0.9f}, Relu{}, same(16, 3)})},
-      {"batch_norm_odd_channels", small, behind_bare(21, {BatchNorm{}, Relu{}})},
-      {"batch_norm_dropout", small, behind_bare(16, {BatchNorm{}, Relu{}, Dropout{0.3f}})},
-      {"batch_norm_of_pixels", small, {BatchNorm{}, same(16, 3)}},
-      {"batch_norm_of_vectors", small, {Flatten{}, Dense{21, false}, BatchNorm{}, Relu{}}, 3, 9},
-      {"batch_norm_many_images", {9, 9, 3}, behind_bare(16, {BatchNorm{}, Relu{}}), 3, 19},
-      {"batch_norm_large_maps", {60, 61, 3}, behind_bare(16, {BatchNorm{}, Relu{}, MaxPool{}})},
+       behind(32, {model::Relu{}, model::MaxPool{}, valid(64, 3), model::Relu{}, model::MaxPool{},
+                   valid(32, 3), model::Relu{}})},
+      {"relu_average_pool", square, behind(16, {model::Relu{}, model::AveragePool{}})},
+      {"max_pool_odd", small, behind(16, {model::MaxPool{}})},
+      {"max_pool_odd_channels", small, behind(9, {model::MaxPool{}, model::Relu{}})},
+      {"max_pool_3x3_stride2", small, behind(16, {model::MaxPool{3, 2}})},
+      {"max_pool_3x3_stride2_same", small,
+       behind(16, {model::MaxPool{3, 2, model::Padding::same}})},
+      {"max_pool_3x3_stride1_same", small,
+       behind(16, {model::MaxPool{3, 1, model::Padding::same}})},
+      {"max_pool_twice", square, behind(16, {model::MaxPool{}, model::MaxPool{}})},
+      {"max_pool_of_pixels", square, {model::MaxPool{}, valid(16, 3)}},
+      {"average_pool", small, behind(16, {model::AveragePool{}})},
+      {"average_pool_3x3_stride2_same", small,
+       behind(24, {model::AveragePool{3, 2, model::Padding::same}})},
+      {"average_pool_of_pixels", square, {model::AveragePool{}, valid(16, 3)}},
+      {"global_average_pool", small, behind(16, {model::GlobalAveragePool{}})},
+      {"global_average_pool_odd", small,
+       behind(21, {model::Relu{}, model::GlobalAveragePool{}, model::Dropout{0.5f}})},
+      {"zero_pad", small, behind(16, {model::ZeroPad{1, 2, 0, 3}, model::Relu{}})},
+      {"zero_pad_of_pixels_conv_7x7", {29, 31, 3}, {model::ZeroPad{3, 3, 3, 3}, valid(16, 7, 2)}},
+      {"zero_pad_conv_stride2", square, behind(16, {model::ZeroPad{1, 1, 1, 1}, valid(16, 3, 2)})},
+      {"zero_pad_wider_than_the_kernel", small,
+       behind(16, {model::ZeroPad{4, 1, 0, 5}, valid(16, 3)})},
+      {"zero_pad_max_pool", small, behind(16, {model::ZeroPad{1, 1, 1, 1}, model::MaxPool{3, 2}})},
+      {"max_pool_1x1_stride2", small, behind(16, {model::MaxPool{1, 2}})},
+      {"batch_norm", small, behind_bare(16, {model::BatchNorm{}})},
+      {"batch_norm_relu", square,
+       behind_bare(32, {model::BatchNorm{1e-3f, 0.9f}, model::Relu{}, same(16, 3)})},
+      {"batch_norm_odd_channels", small, behind_bare(21, {model::BatchNorm{}, model::Relu{}})},
+      {"batch_norm_dropout", small,
+       behind_bare(16, {model::BatchNorm{}, model::Relu{}, model::Dropout{0.3f}})},
+      {"batch_norm_of_pixels", small, {model::BatchNorm{}, same(16, 3)}},
+      {"batch_norm_of_vectors",
+       small,
+       {model::Flatten{}, model::Dense{21, false}, model::BatchNorm{}, model::Relu{}},
+       3,
+       9},
+      {"batch_norm_many_images",
+       {9, 9, 3},
+       behind_bare(16, {model::BatchNorm{}, model::Relu{}}),
+       3,
+       19},
+      {"batch_norm_large_maps",
+       {60, 61, 3},
+       behind_bare(16, {model::BatchNorm{}, model::Relu{}, model::MaxPool{}})},
       {"l2_is_the_optimizers", small,
-       behind(16, {Convolution{.filters = 8, .kernel = 3, .l2 = 1}})},
-      {"dense_of_pixels", small, {Flatten{}, Dense{19}, Relu{}}},
+       behind(16, {model::Convolution{.filters = 8, .kernel = 3, .l2 = 1}})},
+      {"dense_of_pixels", small, {model::Flatten{}, model::Dense{19}, model::Relu{}}},
       {"dense_chain", small,
-       behind(16, {Flatten{}, Dense{33}, Relu{}, Dropout{0.5f}, Dense{5}, Relu{}})},
-      {"dense_no_bias", small, behind(16, {Flatten{}, Dense{8, false}})},
-      {"dense_one_unit", small, behind(16, {Flatten{}, Dense{1}})},
-      {"dense_of_padded_channels", small, behind(10, {Relu{}, Flatten{}, Dense{12}})},
-      {"dropout_of_odd_channels", small, behind(7, {Dropout{0.4f}})},
-      {"dropout_before_relu", small, behind(16, {Dropout{0.4f}, Relu{}})},
-      {"dropout_of_flat", small, behind(11, {Flatten{}, Dropout{0.25f}})},
-      {"one_logit", small, behind(16, {Relu{}}), 2},
-      {"ten_classes", small, behind(16, {Relu{}}), 10},
+       behind(16, {model::Flatten{}, model::Dense{33}, model::Relu{}, model::Dropout{0.5f},
+                   model::Dense{5}, model::Relu{}})},
+      {"dense_no_bias", small, behind(16, {model::Flatten{}, model::Dense{8, false}})},
+      {"dense_one_unit", small, behind(16, {model::Flatten{}, model::Dense{1}})},
+      {"dense_of_padded_channels", small,
+       behind(10, {model::Relu{}, model::Flatten{}, model::Dense{12}})},
+      {"dropout_of_odd_channels", small, behind(7, {model::Dropout{0.4f}})},
+      {"dropout_before_relu", small, behind(16, {model::Dropout{0.4f}, model::Relu{}})},
+      {"dropout_of_flat", small, behind(11, {model::Flatten{}, model::Dropout{0.25f}})},
+      {"one_logit", small, behind(16, {model::Relu{}}), 2},
+      {"ten_classes", small, behind(16, {model::Relu{}}), 10},
       {"image_larger_than_a_cache",
        {300, 310, 3},
-       {valid(16, 3), Relu{}, MaxPool{}, valid(8, 3), Relu{}, MaxPool{4, 4}}},
-      {"one_image", square, behind(16, {Relu{}, MaxPool{}, same(16, 3)}), 3, 1},
-      {"conv_pool", square, behind(16, {same(48, 3), MaxPool{}})},
+       {valid(16, 3), model::Relu{}, model::MaxPool{}, valid(8, 3), model::Relu{},
+        model::MaxPool{4, 4}}},
+      {"one_image", square, behind(16, {model::Relu{}, model::MaxPool{}, same(16, 3)}), 3, 1},
+      {"conv_pool", square, behind(16, {same(48, 3), model::MaxPool{}})},
       {"conv_in_pieces", {96, 104, 3}, behind(16, {same(32, 1)}), 3, 5},
-      {"five_images", square, behind(16, {Relu{}, MaxPool{}, same(16, 3)}), 3, 5},
+      {"five_images", square, behind(16, {model::Relu{}, model::MaxPool{}, same(16, 3)}), 3, 5},
   };
 }
 
-Graph build(const Case& c) {
-  Graph graph(c.image);
-  for (const Layer& layer : c.layers) graph.add(layer);
-  graph.add(Flatten{});
-  graph.add(Dense{c.classes == 2 ? 1 : c.classes});
+model::Graph build(const Case& c) {
+  model::Graph graph(c.image);
+  for (const model::Layer& layer : c.layers) graph.add(layer);
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{c.classes == 2 ? 1 : c.classes});
   if (c.classes == 2) {
-    graph.add(SigmoidCrossEntropy{});
+    graph.add(model::SigmoidCrossEntropy{});
   } else {
-    graph.add(SoftmaxCrossEntropy{});
+    graph.add(model::SoftmaxCrossEntropy{});
   }
   return graph;
 }
@@ -134,10 +156,10 @@ struct Comparison {
   std::string tensor;
 };
 
-Comparison compare(Backend& backend, const Case& c, std::uint64_t seed) {
-  const Graph graph = build(c);
+Comparison compare(compute::Backend& backend, const Case& c, std::uint64_t seed) {
+  const model::Graph graph = build(c);
   const Pictures pictures = make_pictures(c.images, c.image, c.classes, seed);
-  const auto reference = make_reference_backend(DType::f64);
+  const auto reference = reference::make_reference_backend(DType::f64);
   Trial expected(*reference, graph, {c.images}), actual(backend, graph, {c.images});
   const Outcome e = expected.train(pictures, {c.images}, 4);
   const Outcome a = actual.train(pictures, {c.images}, 4);
@@ -175,12 +197,12 @@ TEST_P(Layers, AgreeWithPlainLoopsInDouble) {
 }
 
 void expect_reference_without_gradients(const BackendUnderTest& under_test, const Case& c) {
-  const Graph graph = build(c);
+  const model::Graph graph = build(c);
   const Pictures pictures = make_pictures(c.images, c.image, c.classes, 2);
-  const auto reference = make_reference_backend(DType::f64);
+  const auto reference = reference::make_reference_backend(DType::f64);
   const auto backend = under_test.make();
-  Trial expected(*reference, graph, {c.images}, Phase::evaluate);
-  Trial actual(*backend, graph, {c.images}, Phase::evaluate);
+  Trial expected(*reference, graph, {c.images}, compute::Phase::evaluate);
+  Trial actual(*backend, graph, {c.images}, compute::Phase::evaluate);
   const Outcome e = expected.evaluate(pictures, {c.images});
   const Outcome a = actual.evaluate(pictures, {c.images});
   EXPECT_NEAR(a.tally.loss, e.tally.loss, under_test.tolerance * e.tally.loss);
@@ -220,7 +242,7 @@ INSTANTIATE_TEST_SUITE_P(AllBackends, Layers,
 template <class Kind>
 bool has(const Case& c) {
   return std::ranges::any_of(
-      c.layers, [](const Layer& layer) { return std::holds_alternative<Kind>(layer); });
+      c.layers, [](const model::Layer& layer) { return std::holds_alternative<Kind>(layer); });
 }
 
 template <class Predicate>
@@ -234,12 +256,12 @@ auto narrow(const std::vector<Case>& chosen) {
   return ::testing::Combine(::testing::ValuesIn(narrow_backends_under_test()),
                             ::testing::ValuesIn(chosen));
 }
-bool smooth(const Case& c) { return !has<Relu>(c) && !has<MaxPool>(c); }
+bool smooth(const Case& c) { return !has<model::Relu>(c) && !has<model::MaxPool>(c); }
 INSTANTIATE_TEST_SUITE_P(NarrowBackends, Layers, narrow(cases_where(smooth)), case_name);
 INSTANTIATE_TEST_SUITE_P(NarrowBackends, NarrowForward,
                          narrow(cases_where([](const Case& c) { return !smooth(c); })), case_name);
 INSTANTIATE_TEST_SUITE_P(NarrowBackends, NarrowPools, narrow(cases_where([](const Case& c) {
-                           return has<MaxPool>(c) && !has<Relu>(c);
+                           return has<model::MaxPool>(c) && !has<model::Relu>(c);
                          })),
                          case_name);
 

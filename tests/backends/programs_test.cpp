@@ -15,28 +15,28 @@ constexpr Shape kImage{20, 22, 3};
 constexpr int kClasses = 3;
 
 /// Layers of every kind, odd numbers of channels, dropout in two places.
-Graph mixed_graph() {
-  Graph graph(kImage);
-  graph.add(Convolution{.filters = 16, .kernel = 3});
-  graph.add(Relu{});
-  graph.add(MaxPool{});
-  graph.add(Convolution{.filters = 21, .kernel = 3, .padding = Padding::same});
-  graph.add(Relu{});
-  graph.add(Dropout{0.2f});
-  graph.add(AveragePool{});
-  graph.add(Flatten{});
-  graph.add(Dense{9});
-  graph.add(Relu{});
-  graph.add(Dropout{0.5f});
-  graph.add(Dense{kClasses});
-  graph.add(SoftmaxCrossEntropy{});
+model::Graph mixed_graph() {
+  model::Graph graph(kImage);
+  graph.add(model::Convolution{.filters = 16, .kernel = 3});
+  graph.add(model::Relu{});
+  graph.add(model::MaxPool{});
+  graph.add(model::Convolution{.filters = 21, .kernel = 3, .padding = model::Padding::same});
+  graph.add(model::Relu{});
+  graph.add(model::Dropout{0.2f});
+  graph.add(model::AveragePool{});
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{9});
+  graph.add(model::Relu{});
+  graph.add(model::Dropout{0.5f});
+  graph.add(model::Dense{kClasses});
+  graph.add(model::SoftmaxCrossEntropy{});
   return graph;
 }
 
 class Programs : public ::testing::TestWithParam<BackendUnderTest> {
  protected:
-  std::unique_ptr<Backend> backend_ = GetParam().make();
-  Graph graph_ = mixed_graph();
+  std::unique_ptr<compute::Backend> backend_ = GetParam().make();
+  model::Graph graph_ = mixed_graph();
   Pictures pictures_ = make_pictures(7, kImage, kClasses);
 
   void expect_same(const Outcome& actual, const Outcome& expected) {
@@ -64,9 +64,10 @@ TEST_P(Programs, PiecesOfABatchAddUpToTheBatch) {
 }
 
 /// Evaluates seven images of class `label` after `value` was put into the bias of output `place`.
-Tally with_bias(Backend& backend, const Graph& graph, std::size_t place, double value, int label) {
-  Trial trial(backend, graph, {7}, Phase::evaluate);
-  Program& program = trial.program();
+compute::Tally with_bias(compute::Backend& backend, const model::Graph& graph, std::size_t place,
+                         double value, int label) {
+  Trial trial(backend, graph, {7}, compute::Phase::evaluate);
+  compute::Program& program = trial.program();
   const auto& parameters = program.layout().parameters;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     if (parameters[p].name != "dense_1/bias") continue;
@@ -80,15 +81,15 @@ Tally with_bias(Backend& backend, const Graph& graph, std::size_t place, double 
 }
 
 TEST_P(Programs, AnswersThatAreNoNumbersAreWrongWhateverTheLabel) {
-  Graph sigmoid(kImage), softmax(kImage);
-  for (Graph* graph : {&sigmoid, &softmax}) {
-    graph->add(Flatten{});
-    graph->add(Dense{4});
-    graph->add(Relu{});
-    graph->add(Dense{graph == &sigmoid ? 1 : kClasses});
+  model::Graph sigmoid(kImage), softmax(kImage);
+  for (model::Graph* graph : {&sigmoid, &softmax}) {
+    graph->add(model::Flatten{});
+    graph->add(model::Dense{4});
+    graph->add(model::Relu{});
+    graph->add(model::Dense{graph == &sigmoid ? 1 : kClasses});
   }
-  sigmoid.add(SigmoidCrossEntropy{});
-  softmax.add(SoftmaxCrossEntropy{});
+  sigmoid.add(model::SigmoidCrossEntropy{});
+  softmax.add(model::SoftmaxCrossEntropy{});
   const double nan = std::nan("");
   for (int label = 0; label < 2; ++label) {
     EXPECT_EQ(with_bias(*backend_, sigmoid, 0, nan, label).correct, 0) << label;
@@ -97,7 +98,7 @@ TEST_P(Programs, AnswersThatAreNoNumbersAreWrongWhateverTheLabel) {
   for (int label = 0; label < kClasses; ++label) {
     for (std::size_t place = 0; place < kClasses; ++place) {
       for (const double value : {nan, HUGE_VAL}) {
-        const Tally tally = with_bias(*backend_, softmax, place, value, label);
+        const compute::Tally tally = with_bias(*backend_, softmax, place, value, label);
         EXPECT_EQ(tally.correct, 0) << label << " " << place;
         EXPECT_EQ(tally.images, 7);
         EXPECT_FALSE(tally.accuracy());
@@ -127,25 +128,25 @@ TEST_P(Programs, DropoutHangsOnStepAndSampleAlone) {
 
 TEST_P(Programs, EvaluationInATrainingProgramDropsNothing) {
   Trial train(*backend_, graph_, {7});
-  Trial evaluate(*backend_, graph_, {7}, Phase::evaluate);
+  Trial evaluate(*backend_, graph_, {7}, compute::Phase::evaluate);
   expect_same(train.evaluate(pictures_, {7}), evaluate.evaluate(pictures_, {7}));
 }
 
 TEST_P(Programs, NoImagesClearOrKeepGradients) {
   Trial trial(*backend_, graph_, {7});
   const Outcome full = trial.train(pictures_, {7});
-  Program& program = trial.program();
-  const auto backward = [&](Accumulate accumulate) {
-    const Tally tally = program.forward({}, {Phase::train, 1, 0});
+  compute::Program& program = trial.program();
+  const auto backward = [&](compute::Accumulate accumulate) {
+    const compute::Tally tally = program.forward({}, {compute::Phase::train, 1, 0});
     EXPECT_EQ(tally.images, 0);
     EXPECT_TRUE(program.probabilities().empty());
     std::size_t ready = 0;
     program.backward(1, accumulate, [&](std::size_t n) { ready = n; });
     EXPECT_EQ(ready, program.layout().gradient_size);
   };
-  backward(Accumulate::add);
+  backward(compute::Accumulate::add);
   EXPECT_EQ(program.to_canonical(0, trial.gradients()), full.gradients[0]);
-  backward(Accumulate::overwrite);
+  backward(compute::Accumulate::overwrite);
   const std::vector<double> zeros(full.gradients[0].size());
   EXPECT_EQ(program.to_canonical(0, trial.gradients()), zeros);
 }
@@ -153,15 +154,17 @@ TEST_P(Programs, NoImagesClearOrKeepGradients) {
 TEST_P(Programs, ReadyGradientsAreFinal) {
   Trial trial(*backend_, graph_, {7});
   trial.train(pictures_, {7});
-  Program& program = trial.program();
-  const auto gradients = [&] { return read_numbers(backend_->memory(), trial.gradients()); };
+  compute::Program& program = trial.program();
+  const auto gradients = [&] {
+    return compute::read_numbers(backend_->memory(), trial.gradients());
+  };
   std::vector<const std::uint8_t*> images;
   for (const auto& image : pictures_.images) images.push_back(image.data());
-  program.forward({images, pictures_.labels, pictures_.samples}, {Phase::train, 3, 3});
+  program.forward({images, pictures_.labels, pictures_.samples}, {compute::Phase::train, 3, 3});
 
   std::vector<double> at_that_time;
   std::vector<std::size_t> calls;
-  program.backward(1, Accumulate::overwrite, [&](std::size_t n) {
+  program.backward(1, compute::Accumulate::overwrite, [&](std::size_t n) {
     ASSERT_GE(n, at_that_time.size());
     calls.push_back(n);
     const auto now = gradients();
@@ -175,7 +178,7 @@ TEST_P(Programs, ReadyGradientsAreFinal) {
 
 TEST_P(Programs, CanonicalLayoutRoundTrips) {
   Trial trial(*backend_, graph_, {2});
-  Program& program = trial.program();
+  compute::Program& program = trial.program();
   std::vector<double> stored_sum(program.layout().parameters.size());
   for (std::size_t p = 0; p < stored_sum.size(); ++p) {
     std::vector<double> values(program.layout().parameters[p].count);
@@ -190,17 +193,17 @@ TEST_P(Programs, CanonicalLayoutRoundTrips) {
 /// Padding must stay zero, or it would leak into sums and hashes.
 TEST_P(Programs, StoredParametersHoldNothingElse) {
   Trial trial(*backend_, graph_, {2});
-  Program& program = trial.program();
+  compute::Program& program = trial.program();
   if (program.layout().dtype != DType::f32) GTEST_SKIP() << "float backends only";
   trial.train(pictures_, {2, 2});
   for (std::size_t p = 0; p < program.layout().parameters.size(); ++p) {
-    const Parameter& parameter = program.layout().parameters[p];
+    const compute::Parameter& parameter = program.layout().parameters[p];
     const auto stored = trial.gradients().slice(parameter.range.begin, parameter.range.end);
     const auto canonical = program.to_canonical(p, trial.gradients());
     const auto nonzero = [](const auto& values) {
       return std::count_if(values.begin(), values.end(), [](auto v) { return v != 0; });
     };
-    EXPECT_EQ(nonzero(read_numbers(backend_->memory(), stored)), nonzero(canonical))
+    EXPECT_EQ(nonzero(compute::read_numbers(backend_->memory(), stored)), nonzero(canonical))
         << parameter.name;
   }
 }

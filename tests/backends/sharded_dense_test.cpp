@@ -24,25 +24,25 @@ constexpr double kMark = 7;  // where no gradient is to be written
 /// With many units the first is large enough for the cpu backend to skip zeros of what it reads.
 constexpr int kFewUnits = 25, kManyUnits = 640;
 
-Graph network(int units) {
-  Graph graph(kImage);
-  graph.add(Convolution{.filters = 20, .kernel = 3});
-  graph.add(Relu{});
-  graph.add(MaxPool{});
-  graph.add(Flatten{});
-  graph.add(Dense{.units = units}, "first");
-  const int trunk = graph.add(Relu{});
-  graph.add(Dense{.units = 5}, "left", {trunk});
-  graph.add(Dense{.units = 5, .bias = false}, "right", {trunk});
-  graph.add(Add{}, "", {trunk + 1, trunk + 2});
-  graph.add(Dense{kClasses}, "last");
-  graph.add(SoftmaxCrossEntropy{});
+model::Graph network(int units) {
+  model::Graph graph(kImage);
+  graph.add(model::Convolution{.filters = 20, .kernel = 3});
+  graph.add(model::Relu{});
+  graph.add(model::MaxPool{});
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{.units = units}, "first");
+  const int trunk = graph.add(model::Relu{});
+  graph.add(model::Dense{.units = 5}, "left", {trunk});
+  graph.add(model::Dense{.units = 5, .bias = false}, "right", {trunk});
+  graph.add(model::Add{}, "", {trunk + 1, trunk + 2});
+  graph.add(model::Dense{kClasses}, "last");
+  graph.add(model::SoftmaxCrossEntropy{});
   return graph;
 }
 
-Graph sharded_network(int units) {
+model::Graph sharded_network(int units) {
   const std::vector<std::string> layers{"first", "left", "right", "last"};
-  return with_sharded_dense(network(units), layers);
+  return model::with_sharded_dense(network(units), layers);
 }
 
 /// The rank's images of every micro-batch.
@@ -55,7 +55,7 @@ Shares shares_of(const Pictures& all, const std::vector<int>& micro_batches, int
   Shares own;
   std::size_t first = 0;
   for (const int images : micro_batches) {
-    const Range mine = share(static_cast<std::size_t>(images), rank, ranks);
+    const Range mine = data::share(static_cast<std::size_t>(images), rank, ranks);
     for (std::size_t i = first + mine.begin; i < first + mine.end; ++i) {
       own.pictures.images.push_back(all.images[i]);
       own.pictures.labels.push_back(all.labels[i]);
@@ -74,10 +74,10 @@ std::vector<int> sizes_of(const std::vector<int>& pieces) {
 }
 
 /// Whether other ranks' shards still hold `kMark`.
-bool marks_stay(const std::vector<double>& gradients, const ParameterLayout& layout,
-                const Communicator& comm) {
+bool marks_stay(const std::vector<double>& gradients, const compute::ParameterLayout& layout,
+                const comm::Communicator& comm) {
   std::vector<bool> used(gradients.size(), false);
-  for (const Range& range : used_gradients(layout, comm.rank(), comm.size())) {
+  for (const Range& range : compute::used_gradients(layout, comm.rank(), comm.size())) {
     for (std::size_t i = range.begin; i < range.end; ++i) used[i] = true;
   }
   for (std::size_t i = 0; i < gradients.size(); ++i) {
@@ -99,26 +99,27 @@ class ShardedDenseLayers : public ::testing::TestWithParam<BackendUnderTest> {
     std::mutex mutex;
     int images = 0;
     for (const int count : micro_batches) images += count;
-    run_ranks(ranks, [&](Communicator& comm) {
+    threads::run_ranks(ranks, [&](comm::Communicator& comm) {
       const auto backend = GetParam().make();
       const Shares own = shares_of(pictures, micro_batches, comm.rank(), ranks);
-      Trial trial(*backend, sharded_network(units), sizes_of(own.pieces), Phase::train, nullptr,
-                  &comm);
-      Memory& memory = backend->memory();
-      write_numbers(memory, std::vector<double>(trial.gradients().size, kMark), trial.gradients());
+      Trial trial(*backend, sharded_network(units), sizes_of(own.pieces), compute::Phase::train,
+                  nullptr, &comm);
+      compute::Memory& memory = backend->memory();
+      compute::write_numbers(memory, std::vector<double>(trial.gradients().size, kMark),
+                             trial.gradients());
       OfRank outcome;
       outcome.evaluated = trial.evaluate(own.pictures, own.pieces);
       outcome.trained = trial.train(own.pictures, own.pieces, 0, images);
-      const ParameterLayout& layout = trial.program().layout();
-      auto gradients = read_numbers(memory, trial.gradients());
+      const compute::ParameterLayout& layout = trial.program().layout();
+      auto gradients = compute::read_numbers(memory, trial.gradients());
       EXPECT_TRUE(marks_stay(gradients, layout, comm));
-      for (const Parameter& parameter : sharded_parameters(layout)) {
-        const Range shard = shard_of(parameter, comm.rank(), ranks);
+      for (const compute::Parameter& parameter : compute::sharded_parameters(layout)) {
+        const Range shard = compute::shard_of(parameter, comm.rank(), ranks);
         for (std::size_t i = parameter.range.begin; i < parameter.range.end; ++i) {
           if (i < shard.begin || i >= shard.end) gradients[i] = 0;
         }
       }
-      write_numbers(memory, gradients, trial.gradients());
+      compute::write_numbers(memory, gradients, trial.gradients());
       for (std::size_t p = 0; p < layout.parameters.size(); ++p) {
         outcome.trained.gradients[p] = trial.program().to_canonical(p, trial.gradients());
       }
@@ -134,7 +135,7 @@ class ShardedDenseLayers : public ::testing::TestWithParam<BackendUnderTest> {
     int images = 0;
     for (const int count : micro_batches) images += count;
     const Pictures pictures = make_pictures(images, kImage, kClasses);
-    const auto reference = make_reference_backend(DType::f64);
+    const auto reference = reference::make_reference_backend(DType::f64);
     Trial whole(*reference, network(units), {images});
     const Outcome expected = whole.train(pictures, {images});
     const Outcome evaluated = whole.evaluate(pictures, {images});

@@ -17,17 +17,18 @@ namespace {
 constexpr Shape kImage{9, 8, 3};
 constexpr int kImages = 5, kClasses = 3;
 
-Graph network() {
-  Graph graph(kImage);
-  const int trunk = graph.add(Convolution{.filters = 16, .kernel = 3, .bias = false});
-  graph.add(BatchNorm{.momentum = 0.8f});
-  graph.add(Relu{});
-  graph.add(Convolution{.filters = 16, .kernel = 3, .padding = Padding::same, .bias = false});
-  const int residual = graph.add(BatchNorm{});
-  graph.add(Add{}, "", {trunk, residual});
-  graph.add(GlobalAveragePool{});
-  graph.add(Dense{kClasses});
-  graph.add(SoftmaxCrossEntropy{});
+model::Graph network() {
+  model::Graph graph(kImage);
+  const int trunk = graph.add(model::Convolution{.filters = 16, .kernel = 3, .bias = false});
+  graph.add(model::BatchNorm{.momentum = 0.8f});
+  graph.add(model::Relu{});
+  graph.add(model::Convolution{
+      .filters = 16, .kernel = 3, .padding = model::Padding::same, .bias = false});
+  const int residual = graph.add(model::BatchNorm{});
+  graph.add(model::Add{}, "", {trunk, residual});
+  graph.add(model::GlobalAveragePool{});
+  graph.add(model::Dense{kClasses});
+  graph.add(model::SoftmaxCrossEntropy{});
   return graph;
 }
 
@@ -42,11 +43,12 @@ Pictures slice_of(const Pictures& all, Range mine) {
 }
 
 /// One step of a rank: its part of the gradients of the mean loss, and the statistics after it.
-Outcome step_of_rank(Backend& backend, Communicator& communicator, const Pictures& all) {
-  const Range mine = share(kImages, communicator.rank(), communicator.size());
+Outcome step_of_rank(compute::Backend& backend, comm::Communicator& communicator,
+                     const Pictures& all) {
+  const Range mine = data::share(kImages, communicator.rank(), communicator.size());
   const Pictures part = slice_of(all, mine);
   const int count = static_cast<int>(mine.size());
-  Trial trial(backend, network(), {std::max(count, 1)}, Phase::train, &communicator);
+  Trial trial(backend, network(), {std::max(count, 1)}, compute::Phase::train, &communicator);
   return trial.train(part, {count}, 0, kImages);
 }
 
@@ -54,14 +56,14 @@ class SyncBatchNorm : public ::testing::TestWithParam<BackendUnderTest> {};
 
 TEST_P(SyncBatchNorm, DoesNotDependOnHowImagesAreSplit) {
   const Pictures pictures = make_pictures(kImages, kImage, kClasses);
-  const auto reference = make_reference_backend(DType::f64);
+  const auto reference = reference::make_reference_backend(DType::f64);
   Trial whole(*reference, network(), {kImages});
   Outcome expected = whole.train(pictures, {kImages});
   const auto& parameters = whole.program().layout().parameters;
   for (const int ranks : {1, 2, 3, 7}) {
     std::mutex mutex;
     std::vector<Outcome> outcomes;
-    run_ranks(ranks, [&](Communicator& communicator) {
+    threads::run_ranks(ranks, [&](comm::Communicator& communicator) {
       const auto backend = GetParam().make();
       Outcome outcome = step_of_rank(*backend, communicator, pictures);
       const std::lock_guard lock(mutex);

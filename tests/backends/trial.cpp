@@ -13,9 +13,9 @@ constexpr std::uint64_t kSeed = 7;
 
 /// Keras' initial values, except that vectors are off them by small numbers: zeros and ones would
 /// hide mistakes.
-std::vector<double> test_weights(const Graph::Node& node, std::size_t index) {
-  const ParameterSpec& spec = node.parameters[index];
-  std::vector<double> values = initial_values(node, spec, kSeed);
+std::vector<double> test_weights(const model::Graph::Node& node, std::size_t index) {
+  const model::ParameterSpec& spec = node.parameters[index];
+  std::vector<double> values = model::initial_values(node, spec, kSeed);
   if (spec.extents.size() > 1) return values;
   const RandomStream stream(kSeed, Purpose::weights, static_cast<std::uint32_t>(node.origin), 99);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -46,13 +46,14 @@ Pictures make_pictures(int count, Shape image, int classes, std::uint64_t seed) 
   return made;
 }
 
-Trial::Trial(Backend& backend, const Graph& graph, std::vector<int> sizes, Phase phase,
-             Communicator* synchronise, Communicator* sharing) {
-  const auto arenas = [&](const ParameterLayout& layout) {
-    Memory& memory = backend.memory();
-    weights_ = OwnedArray(memory, layout.arena_size, layout.dtype);
-    if (phase == Phase::train) gradients_ = OwnedArray(memory, layout.gradient_size, layout.dtype);
-    return Arenas{weights_.array(), gradients_.array()};
+Trial::Trial(compute::Backend& backend, const model::Graph& graph, std::vector<int> sizes,
+             compute::Phase phase, comm::Communicator* synchronise, comm::Communicator* sharing) {
+  const auto arenas = [&](const compute::ParameterLayout& layout) {
+    compute::Memory& memory = backend.memory();
+    weights_ = compute::OwnedArray(memory, layout.arena_size, layout.dtype);
+    if (phase == compute::Phase::train)
+      gradients_ = compute::OwnedArray(memory, layout.gradient_size, layout.dtype);
+    return compute::Arenas{weights_.array(), gradients_.array()};
   };
   program_ = backend.compile(graph, {phase, std::move(sizes), synchronise, {}, sharing}, arenas);
   std::size_t parameter = 0;
@@ -63,8 +64,8 @@ Trial::Trial(Backend& backend, const Graph& graph, std::vector<int> sizes, Phase
   }
 }
 
-Outcome Trial::run(const Pictures& pictures, const std::vector<int>& pieces, const Pass& pass,
-                   int batch_size) {
+Outcome Trial::run(const Pictures& pictures, const std::vector<int>& pieces,
+                   const compute::Pass& pass, int batch_size) {
   Outcome outcome;
   std::vector<const std::uint8_t*> images;
   for (const auto& image : pictures.images) images.push_back(image.data());
@@ -72,16 +73,17 @@ Outcome Trial::run(const Pictures& pictures, const std::vector<int>& pieces, con
   std::size_t first = 0;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto count = static_cast<std::size_t>(pieces[i]);
-    const MicroBatch batch{std::span<const std::uint8_t* const>(images).subspan(first, count),
-                           std::span(pictures.labels).subspan(first, count),
-                           std::span(pictures.samples).subspan(first, count)};
+    const compute::MicroBatch batch{
+        std::span<const std::uint8_t* const>(images).subspan(first, count),
+        std::span(pictures.labels).subspan(first, count),
+        std::span(pictures.samples).subspan(first, count)};
     outcome.tally += program_->forward(batch, pass);
     const auto probabilities = program_->probabilities();
     outcome.probabilities.insert(outcome.probabilities.end(), probabilities.begin(),
                                  probabilities.end());
     first += count;
-    if (pass.phase == Phase::train) {
-      program_->backward(scale, i == 0 ? Accumulate::overwrite : Accumulate::add,
+    if (pass.phase == compute::Phase::train) {
+      program_->backward(scale, i == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add,
                          [](std::size_t) {});
     }
   }
@@ -91,7 +93,7 @@ Outcome Trial::run(const Pictures& pictures, const std::vector<int>& pieces, con
 Outcome Trial::train(const Pictures& pictures, const std::vector<int>& pieces, std::uint64_t step,
                      std::optional<int> batch) {
   Outcome outcome =
-      run(pictures, pieces, {Phase::train, kSeed, step}, batch.value_or(total(pieces)));
+      run(pictures, pieces, {compute::Phase::train, kSeed, step}, batch.value_or(total(pieces)));
   program_->publish_statistics();
   for (std::size_t p = 0; p < program_->layout().parameters.size(); ++p) {
     const bool learnt = program_->layout().parameters[p].learnt;
@@ -101,12 +103,12 @@ Outcome Trial::train(const Pictures& pictures, const std::vector<int>& pieces, s
 }
 
 Outcome Trial::evaluate(const Pictures& pictures, const std::vector<int>& pieces) {
-  return run(pictures, pieces, {Phase::evaluate, kSeed, 0}, total(pieces));
+  return run(pictures, pieces, {compute::Phase::evaluate, kSeed, 0}, total(pieces));
 }
 
-OwnedArray array_of(Backend& backend, std::span<const double> values) {
-  OwnedArray owned(backend.memory(), values.size(), backend.dtype());
-  write_numbers(backend.memory(), values, owned.array());
+compute::OwnedArray array_of(compute::Backend& backend, std::span<const double> values) {
+  compute::OwnedArray owned(backend.memory(), values.size(), backend.dtype());
+  compute::write_numbers(backend.memory(), values, owned.array());
   return owned;
 }
 

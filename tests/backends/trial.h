@@ -20,7 +20,7 @@ struct Pictures {
 Pictures make_pictures(int count, Shape image, int classes, std::uint64_t seed = 1);
 
 struct Outcome {
-  Tally tally;
+  compute::Tally tally;
   std::vector<float> probabilities;  ///< of all images, in order
   /// Canonical, by parameter; of parameters that are not learnt their values after the step.
   std::vector<std::vector<double>> gradients;
@@ -29,8 +29,9 @@ struct Outcome {
 /// A compiled graph with its arenas and reproducible weights, biases included.
 class Trial {
  public:
-  Trial(Backend&, const Graph&, std::vector<int> sizes, Phase phase = Phase::train,
-        Communicator* synchronise = nullptr, Communicator* sharing = nullptr);
+  Trial(compute::Backend&, const model::Graph&, std::vector<int> sizes,
+        compute::Phase phase = compute::Phase::train, comm::Communicator* synchronise = nullptr,
+        comm::Communicator* sharing = nullptr);
 
   /// One step: each piece forward and backward, the first overwriting. `pieces` are numbers of
   /// images, one after another.
@@ -39,19 +40,19 @@ class Trial {
                 std::optional<int> batch = std::nullopt);
   Outcome evaluate(const Pictures&, const std::vector<int>& pieces);
 
-  Program& program() { return *program_; }
+  compute::Program& program() { return *program_; }
   /// In the backend's memory.
   Array weights() const { return weights_.array(); }
   Array gradients() const { return gradients_.array(); }
 
  private:
-  Outcome run(const Pictures&, const std::vector<int>& pieces, const Pass&, int batch);
-  OwnedArray weights_, gradients_;
-  std::unique_ptr<Program> program_;
+  Outcome run(const Pictures&, const std::vector<int>& pieces, const compute::Pass&, int batch);
+  compute::OwnedArray weights_, gradients_;
+  std::unique_ptr<compute::Program> program_;
 };
 
 /// These numbers in the backend's memory and type.
-OwnedArray array_of(Backend&, std::span<const double> values);
+compute::OwnedArray array_of(compute::Backend&, std::span<const double> values);
 
 /// |a - b| / |b|, Euclidean; 0 where both are 0.
 double relative_distance(const std::vector<double>& a, const std::vector<double>& b);

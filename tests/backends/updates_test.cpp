@@ -13,27 +13,28 @@ namespace {
 
 struct Rule {
   std::string name;
-  UpdateRule rule;
+  optim::UpdateRule rule;
 };
 
 std::vector<Rule> rules() {
-  return {{"sgd", Sgd{}},
-          {"momentum", Sgd{.momentum = 0.9}},
-          {"nesterov", Sgd{.momentum = 0.9, .nesterov = true}},
-          {"rmsprop", RmsProp{}},
-          {"rmsprop_centered", RmsProp{.centered = true}},
-          {"rmsprop_momentum", RmsProp{.momentum = 0.5}},
-          {"rmsprop_both", RmsProp{.momentum = 0.5, .centered = true}},
-          {"adam", Adam{}},
-          {"lars", Lars{}},
-          {"lamb", Lamb{}}};
+  return {{"sgd", optim::Sgd{}},
+          {"momentum", optim::Sgd{.momentum = 0.9}},
+          {"nesterov", optim::Sgd{.momentum = 0.9, .nesterov = true}},
+          {"rmsprop", optim::RmsProp{}},
+          {"rmsprop_centered", optim::RmsProp{.centered = true}},
+          {"rmsprop_momentum", optim::RmsProp{.momentum = 0.5}},
+          {"rmsprop_both", optim::RmsProp{.momentum = 0.5, .centered = true}},
+          {"adam", optim::Adam{}},
+          {"lars", optim::Lars{}},
+          {"lamb", optim::Lamb{}}};
 }
 
 using Parameters = std::tuple<BackendUnderTest, Rule>;
 class Updates : public ::testing::TestWithParam<Parameters> {};
 
 /// Weights after some steps, in slices that do not begin at 0, as a sharded optimizer makes them.
-std::vector<double> updated(Backend& backend, const UpdateRule& rule, std::size_t size) {
+std::vector<double> updated(compute::Backend& backend, const optim::UpdateRule& rule,
+                            std::size_t size) {
   const RandomStream stream(5, Purpose::noise);
   const auto numbers = [&](std::size_t first) {
     std::vector<double> list;
@@ -43,15 +44,15 @@ std::vector<double> updated(Backend& backend, const UpdateRule& rule, std::size_
     }
     return list;
   };
-  const OwnedArray weights = array_of(backend, numbers(0));
-  std::vector<OwnedArray> state;
-  for (int s = 0; s < state_arrays(rule); ++s) {
+  const compute::OwnedArray weights = array_of(backend, numbers(0));
+  std::vector<compute::OwnedArray> state;
+  for (int s = 0; s < optim::state_arrays(rule); ++s) {
     state.emplace_back(backend.memory(), size, backend.dtype());
   }
   for (std::uint64_t step = 0; step < 4; ++step) {
-    const OwnedArray gradients = array_of(backend, numbers(size * (step + 1)));
+    const compute::OwnedArray gradients = array_of(backend, numbers(size * (step + 1)));
     for (const Range range : {Range{0, 16}, Range{16, size}}) {
-      UpdateSlice slice;
+      optim::UpdateSlice slice;
       slice.weights = weights.array().slice(range.begin, range.end);
       slice.gradients = gradients.array().slice(range.begin, range.end);
       for (std::size_t s = 0; s < state.size(); ++s) {
@@ -63,13 +64,13 @@ std::vector<double> updated(Backend& backend, const UpdateRule& rule, std::size_
       backend.update(rule, slice);
     }
   }
-  return read_numbers(backend.memory(), weights.array());
+  return compute::read_numbers(backend.memory(), weights.array());
 }
 
 TEST_P(Updates, AgreeWithPlainLoopsInDouble) {
   const auto& [under_test, rule] = GetParam();
   constexpr std::size_t kSize = 40'001;  // enough for several threads
-  const auto reference = make_reference_backend(DType::f64);
+  const auto reference = reference::make_reference_backend(DType::f64);
   const auto backend = under_test.make();
   const auto expected = updated(*reference, rule.rule, kSize);
   const auto actual = updated(*backend, rule.rule, kSize);
@@ -82,14 +83,14 @@ TEST_P(Updates, AgreeWithPlainLoopsInDouble) {
   EXPECT_LE(worst, std::get<1>(GetParam()).name.starts_with("rmsprop_") ? 1e-4 : 2e-6);
 }
 
-using Operation = std::pair<std::string, GradientOperation>;
+using Operation = std::pair<std::string, optim::GradientOperation>;
 class GradientOperations
     : public ::testing::TestWithParam<std::tuple<BackendUnderTest, Operation>> {};
 
-std::vector<double> changed(Backend& backend, const GradientOperation& operation,
+std::vector<double> changed(compute::Backend& backend, const optim::GradientOperation& operation,
                             std::size_t size) {
   const RandomStream stream(6, Purpose::noise);
-  std::vector<OwnedArray> arrays;  // weights, gradients, state
+  std::vector<compute::OwnedArray> arrays;  // weights, gradients, state
   for (std::size_t a = 0; a < 4; ++a) {
     std::vector<double> values(size);
     for (std::size_t i = 0; a < 2 && i < size; ++i) {
@@ -98,7 +99,7 @@ std::vector<double> changed(Backend& backend, const GradientOperation& operation
     }
     arrays.push_back(array_of(backend, values));
   }
-  UpdateSlice slice;
+  optim::UpdateSlice slice;
   slice.weights = arrays[0].array();
   slice.gradients = arrays[1].array();
   for (std::size_t i = 0; i < 2; ++i) slice.state[i] = arrays[2 + i].array();
@@ -106,8 +107,8 @@ std::vector<double> changed(Backend& backend, const GradientOperation& operation
   slice.step = 1;
   backend.change_gradients(operation, slice);
   std::vector<double> all;
-  for (const OwnedArray& array : arrays) {
-    const auto values = read_numbers(backend.memory(), array.array());
+  for (const compute::OwnedArray& array : arrays) {
+    const auto values = compute::read_numbers(backend.memory(), array.array());
     all.insert(all.end(), values.begin(), values.end());
   }
   return all;
@@ -116,7 +117,8 @@ std::vector<double> changed(Backend& backend, const GradientOperation& operation
 TEST_P(GradientOperations, AgreeWithPlainLoopsInDouble) {
   const auto& [under_test, operation] = GetParam();
   constexpr std::size_t kSize = 40'001;
-  const auto expected = changed(*make_reference_backend(DType::f64), operation.second, kSize);
+  const auto expected =
+      changed(*reference::make_reference_backend(DType::f64), operation.second, kSize);
   const auto actual = changed(*under_test.make(), operation.second, kSize);
   double worst = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -129,10 +131,11 @@ TEST_P(GradientOperations, AgreeWithPlainLoopsInDouble) {
 INSTANTIATE_TEST_SUITE_P(
     AllBackends, GradientOperations,
     ::testing::Combine(::testing::ValuesIn(backends_under_test()),
-                       ::testing::Values(Operation{"add_weights", AddWeights{0.3}},
-                                         Operation{"clip_values", ClipValues{0.25}},
-                                         Operation{"scale", ScaleGradients{0.7}},
-                                         Operation{"lamb", LambDirection{Lamb{}, 0.1}})),
+                       ::testing::Values(Operation{"add_weights", optim::AddWeights{0.3}},
+                                         Operation{"clip_values", optim::ClipValues{0.25}},
+                                         Operation{"scale", optim::ScaleGradients{0.7}},
+                                         Operation{"lamb",
+                                                   optim::LambDirection{optim::Lamb{}, 0.1}})),
     [](const auto& test) {
       return std::get<0>(test.param).name + "_" + std::get<1>(test.param).first;
     });
@@ -162,17 +165,17 @@ TEST_P(SumOfSquares, DoesNotOverflowAndLetsNothingThatIsNoNumberPass) {
 }
 
 TEST(SumOfSquaresInParallel, HasTheSameBitsAtAnyNumberOfThreads) {
-  if (!cpu_backend_available()) GTEST_SKIP() << "this build has no oneDNN";
+  if (!cpu::cpu_backend_available()) GTEST_SKIP() << "this build has no oneDNN";
   const RandomStream stream(7, Purpose::noise);
   std::vector<float> values(123'457);
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = unit_float(stream.at(static_cast<std::uint32_t>(i))[0]);
   }
   const Array array = Array::of(std::span(values));
-  const double alone = make_cpu_backend(1, {})->sum_of_squares(array);
+  const double alone = cpu::make_cpu_backend(1, {})->sum_of_squares(array);
   EXPECT_NEAR(alone / static_cast<double>(values.size()), 1.0 / 3, 0.01);
   for (const int threads : {2, 3, 7}) {
-    EXPECT_EQ(make_cpu_backend(threads, {})->sum_of_squares(array), alone) << threads;
+    EXPECT_EQ(cpu::make_cpu_backend(threads, {})->sum_of_squares(array), alone) << threads;
   }
 }
 

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::cells {
 namespace {
 
 using nlohmann::json;
@@ -51,7 +51,7 @@ class CellsTest : public ::testing::Test {
     return refused(table.dump());
   }
 
-  const TemporaryFolder folder_;
+  const testing::TemporaryFolder folder_;
   const std::filesystem::path file_ = folder_.path() / kCellsName;
 };
 
@@ -249,4 +249,4 @@ TEST_F(CellsTest, RefusesTwoFiguresForOnePlace) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::cells

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cputrain {
+namespace cputrain::cells {
 namespace {
 
 /// 100 s an epoch of 10,000 images, most of it computing.
@@ -227,4 +227,4 @@ TEST(RemarksTest, SaysNothingWhereNothingCanBeCompared) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::cells

@@ -4,7 +4,7 @@
 
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::cells {
 namespace {
 
 std::string words_for(const Launching& launching, int ranks, int threads) {
@@ -59,4 +59,4 @@ TEST(LaunchingTest, SaysWhyACellCannotBeMeasured) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::cells

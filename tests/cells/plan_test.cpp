@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace cputrain {
+namespace cputrain::cells {
 namespace {
 
 std::vector<std::string> names_of(const SweepGrid& grid) {
@@ -105,4 +105,4 @@ TEST(CommandLineTest, AShellReadsTheSameWords) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::cells

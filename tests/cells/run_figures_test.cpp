@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::cells {
 namespace {
 
 constexpr const char* kBudget =
@@ -45,7 +45,7 @@ class RunFiguresTest : public ::testing::Test {
   }
 
   static constexpr EpochSize kEpoch{100};
-  const TemporaryFolder folder_;
+  const testing::TemporaryFolder folder_;
   Cell cell_ = [] {
     Cell cell;
     cell.batch = 8;
@@ -392,4 +392,4 @@ TEST(CombineTest, WhoDidNotReachTheTargetTookLongerThanWhoDid) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::cells

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 using Variables = Environment;
@@ -125,13 +125,13 @@ TEST(CommandLine, DataFlagsReachTheRequest) {
   const Config config =
       config_of({"--data", "inat:d", "--limit-train", "50", "--balanced", "--expand", "six-leaky",
                  "--resize", "nearest", "--augment", "crop:4,flip"});
-  const DataRequest request = config.data_request(7);
+  const data::DataRequest request = config.data_request(7);
   EXPECT_EQ(request.spec, "inat:d");
   EXPECT_EQ(request.seed, 7u);
   EXPECT_TRUE(request.balanced);
-  EXPECT_EQ(request.expand, Expand::six_leaky);
-  EXPECT_EQ(config.resize, Resize::nearest);
-  EXPECT_EQ(config.augment, (Augment{.flip = true, .crop = 4}));
+  EXPECT_EQ(request.expand, data::Expand::six_leaky);
+  EXPECT_EQ(config.resize, data::Resize::nearest);
+  EXPECT_EQ(config.augment, (data::Augment{.flip = true, .crop = 4}));
   const Config pack = config_of({"data", "pack", "in", "out.ctpack", "--image-size", "64"});
   EXPECT_EQ(pack.data, "in");
   EXPECT_EQ(pack.files.back(), "out.ctpack");
@@ -143,7 +143,7 @@ TEST(CommandLine, FlagsOfOtherCommandsAreUnknown) {
 }
 
 TEST(CommandLine, AFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = (folder.path() / "config.json").string();
   std::ofstream(path) << R"({"batch": 8, "epochs": "3", "image_size": 96, "overwrite": true})";
   const Config config = config_of({"--config", path, "--batch", "32"},
@@ -156,7 +156,7 @@ TEST(CommandLine, AFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile) {
 
 TEST(CommandLine, ChecksTheEnvironmentAndTheFileAsStrictly) {
   EXPECT_NE(refusal({}, {{"CPUTRAIN_BATCH", "many"}}).find("many"), std::string::npos);
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = (folder.path() / "config.json").string();
   for (const std::string& text : std::vector<std::string>{
            std::string("{\"batch\": 8}\0{", 15), R"({"batch": 8, "batch": 16})",
@@ -239,7 +239,7 @@ TEST(CommandLine, BatchSizeIsBatch) {
 }
 
 TEST(CommandLine, AFlagKeepsItsRivalOutOfEnvironmentAndFile) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = (folder.path() / "config.json").string();
   std::ofstream(path) << R"({"batch": 8, "no-shuffle": true, "drop-last": true})";
   const Config config = config_of({"--config", path, "--batch-per-rank", "4", "--shuffle"}, {});
@@ -256,10 +256,10 @@ TEST(CommandLine, ReadsRecipes) {
   const Config config =
       config_of({"--sharding", "strided", "--batch-growth", "30:2,60:4", "--schedule",
                  "step:30:0.1", "--lr-scale", "pow23", "--accumulate", "4"});
-  EXPECT_EQ(config.sharding, Sharding::strided);
-  EXPECT_EQ(config.batch_growth, (std::vector<BatchGrowth>{{30, 2}, {60, 4}}));
-  EXPECT_EQ(config.schedule, Schedule(StepDecay{30, 0.1}));
-  EXPECT_EQ(config.lr_scale, RateScale::pow23);
+  EXPECT_EQ(config.sharding, data::Sharding::strided);
+  EXPECT_EQ(config.batch_growth, (std::vector<data::BatchGrowth>{{30, 2}, {60, 4}}));
+  EXPECT_EQ(config.schedule, optim::Schedule(optim::StepDecay{30, 0.1}));
+  EXPECT_EQ(config.lr_scale, optim::RateScale::pow23);
   EXPECT_EQ(config.accumulate, 4);
 }
 
@@ -298,4 +298,4 @@ TEST(CommandLine, RemembersWhatWasGiven) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::cli

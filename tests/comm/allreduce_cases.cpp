@@ -8,7 +8,7 @@
 #include "comm/allreduce_choice.h"
 #include "tests/comm/cases.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 namespace {
 
 std::unique_ptr<Allreduce> make(const std::string& name, Communicator& comm, Peers& peers,
@@ -100,4 +100,4 @@ std::vector<CommCase> allreduce_cases() {
   return cases;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

@@ -5,7 +5,7 @@
 #include "comm/node_arrays.h"
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 namespace {
 
 using Scheme = AllreduceChoice::Scheme;
@@ -69,4 +69,4 @@ TEST(SliceOf, CutsOnTheGridAndLeavesNothingOut) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::comm

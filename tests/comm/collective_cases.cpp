@@ -13,7 +13,7 @@
 
 #include "tests/comm/cases.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 
 namespace {
 
@@ -248,4 +248,4 @@ const std::vector<CommCase> kCases = {
 
 std::vector<CommCase> collective_cases() { return kCases; }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm

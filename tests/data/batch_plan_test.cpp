@@ -7,7 +7,7 @@
 #include <map>
 #include <numeric>
 
-namespace cputrain {
+namespace cputrain::data {
 namespace {
 
 TEST(EpochOrder, IsAPermutationThatHangsOnSeedAndEpoch) {
@@ -94,4 +94,4 @@ TEST(BatchPlan, ARankWithoutImagesStillHasAProgram) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::data

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::data {
 namespace {
 
 TEST(ClassNames, AnyTextOfUtf8WillDo) {
@@ -41,4 +41,4 @@ TEST(ClassNames, NamelessOnesAreUnlikeTheOthers) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::data

@@ -6,7 +6,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::data {
 namespace {
 
 TEST(DataSpec, PathsBeginAtTheRootAndWordsStay) {
@@ -34,7 +34,7 @@ TEST(DataSpec, PathsBeginAtTheRootAndWordsStay) {
 
 /// As in system/absolute_path.h, for every file of a list.
 TEST(DataSpec, PathsOfAListFollowLinksBeforeTheyGoUp) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto root = std::filesystem::canonical(folder.path());
   std::filesystem::create_directories(root / "far/away");
   std::filesystem::create_directory_symlink(root / "far/away", root / "link");
@@ -44,4 +44,4 @@ TEST(DataSpec, PathsOfAListFollowLinksBeforeTheyGoUp) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::data

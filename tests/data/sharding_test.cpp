@@ -10,7 +10,7 @@
 
 #include "data/batch_plan.h"
 
-namespace cputrain {
+namespace cputrain::data {
 namespace {
 
 using List = std::vector<std::uint32_t>;
@@ -147,7 +147,7 @@ TEST(Sharding, DealtMicroBatchesComeInTheOrderOfTheBatch) {
   }
 }
 
-class EpochIsTheDataSet : public testing::TestWithParam<int> {};
+class EpochIsTheDataSet : public ::testing::TestWithParam<int> {};
 
 TEST_P(EpochIsTheDataSet, AtAwkwardBatches) {
   const int ranks = GetParam();
@@ -194,7 +194,7 @@ TEST_P(EpochIsTheDataSet, ButForWhatFillsNoWholeStep) {
   EXPECT_EQ(steps_of(16, 8, 3, ranks, 0, {.drop_last = true}).size(), 2u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, EpochIsTheDataSet, testing::Values(1, 2, 3, 7, 96));
+INSTANTIATE_TEST_SUITE_P(Ranks, EpochIsTheDataSet, ::testing::Values(1, 2, 3, 7, 96));
 
 // Each batch of a step is shared on its own, so that a rank never holds more than its share of one.
 TEST(Accumulation, SharesEachBatch) {
@@ -217,4 +217,4 @@ TEST(TrainingEpochs, CountFractionsOfGrowingEpochs) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::data

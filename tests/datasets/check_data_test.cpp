@@ -8,15 +8,15 @@
 #include "tests/datasets/made_files.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
-std::size_t count(const CheckReport& report, ReadStatus status) {
+std::size_t count(const data::CheckReport& report, data::ReadStatus status) {
   return report.by_status[static_cast<std::size_t>(status)];
 }
 
 TEST(Check, CountsAndNamesEverything) {
-  TemporaryFolder folder;
+  testing::TemporaryFolder folder;
   const auto path = [&](const std::string& name) { return (folder.path() / name).string(); };
   const auto write = [&](const std::string& name, const Bytes& bytes) {
     write_bytes(path(name), bytes);
@@ -33,21 +33,21 @@ TEST(Check, CountsAndNamesEverything) {
   odd.insert(odd.end() - 2, {1, 2, 3, 4, 5});
   write("val/cat/odd.jpg", odd);
 
-  const DataPipeline pipeline = make_data_pipeline();
+  const data::DataPipeline pipeline = make_data_pipeline();
   std::size_t last = 0;
-  const DataSource source = pipeline.open({.spec = folder.path().string()});
-  const CheckReport report =
+  const data::DataSource source = pipeline.open({.spec = folder.path().string()});
+  const data::CheckReport report =
       pipeline.check(source, 2, [&](std::size_t done, std::size_t) { last = done; });
   EXPECT_EQ(last, 11u);
   EXPECT_EQ(report.samples, 11u);
-  EXPECT_EQ(count(report, ReadStatus::ok), 6u);
-  EXPECT_EQ(count(report, ReadStatus::empty), 2u);
-  EXPECT_EQ(count(report, ReadStatus::not_an_image), 2u) << "text.jpg and 2.gif";
-  EXPECT_EQ(count(report, ReadStatus::truncated), 1u);
+  EXPECT_EQ(count(report, data::ReadStatus::ok), 6u);
+  EXPECT_EQ(count(report, data::ReadStatus::empty), 2u);
+  EXPECT_EQ(count(report, data::ReadStatus::not_an_image), 2u) << "text.jpg and 2.gif";
+  EXPECT_EQ(count(report, data::ReadStatus::truncated), 1u);
   EXPECT_EQ(report.ignored, 1u);
   ASSERT_EQ(report.bad.size(), 5u);
   EXPECT_EQ(report.bad[0].path, path("train/dog/cut.jpg"));
-  EXPECT_EQ(report.bad[0].reason, ReadStatus::truncated);
+  EXPECT_EQ(report.bad[0].reason, data::ReadStatus::truncated);
   EXPECT_FALSE(report.bad[0].detail.empty());
   using Names = std::vector<std::string>;
   EXPECT_EQ(report.wrong_extension, Names{path("train/dog/1.jpg")});
@@ -65,7 +65,7 @@ TEST(Check, CountsAndNamesEverything) {
 }
 
 TEST(Check, LabelsPartsAndFilesThatAreNotRead) {
-  TemporaryFolder folder;
+  testing::TemporaryFolder folder;
   const auto path = [&](const std::string& name) { return (folder.path() / name).string(); };
   const auto write = [&](const std::string& name, const Bytes& bytes) {
     write_bytes(path(name), bytes);
@@ -78,8 +78,8 @@ TEST(Check, LabelsPartsAndFilesThatAreNotRead) {
   write("train/dog/.3.png", image(25)), write("test1/1.png", image(26));
   std::filesystem::create_symlink("nowhere", path("train/dog/4.png"));
 
-  const DataPipeline pipeline = make_data_pipeline();
-  const CheckReport report = pipeline.check(
+  const data::DataPipeline pipeline = make_data_pipeline();
+  const data::CheckReport report = pipeline.check(
       pipeline.open(
           {.spec = folder.path().string(), .allow_empty_classes = true, .list_unread = true}),
       1, {});
@@ -93,7 +93,7 @@ TEST(Check, LabelsPartsAndFilesThatAreNotRead) {
             (std::vector<Names>{{path("train/cat/2.png"), path("test/dog/1.png")}}));
   EXPECT_TRUE(report.leaks.empty());
   Names unread;
-  for (const UnreadFile& file : report.unread) {
+  for (const data::UnreadFile& file : report.unread) {
     unread.push_back(file.path + ": " + std::string(file.reason));
   }
   std::ranges::sort(unread);
@@ -111,19 +111,19 @@ TEST(Check, LabelsPartsAndFilesThatAreNotRead) {
 }
 
 TEST(Check, MadePicturesAreAllRightAndAllDifferent) {
-  const DataPipeline pipeline = make_data_pipeline();
-  const CheckReport report = pipeline.check(pipeline.open({.spec = "synthetic:200"}), 1, {});
-  EXPECT_EQ(count(report, ReadStatus::ok), 200u);
+  const data::DataPipeline pipeline = make_data_pipeline();
+  const data::CheckReport report = pipeline.check(pipeline.open({.spec = "synthetic:200"}), 1, {});
+  EXPECT_EQ(count(report, data::ReadStatus::ok), 200u);
   EXPECT_TRUE(report.duplicates.empty());
 }
 
 /// MD5 of md5sum; the sizes are those of the formats.
 TEST(Check, FilesOfKnownSetsAreComparedWithWhatWasPublished) {
-  TemporaryFolder folder;
+  testing::TemporaryFolder folder;
   const auto path = folder.path().string();
   write_bytes(folder.path() / "data_batch_1.bin", Bytes(3073 * 10'000, 1));
   write_bytes(folder.path() / "test_batch.bin", Bytes(3073 * 3, 2));
-  const DataPipeline pipeline = make_data_pipeline();
+  const data::DataPipeline pipeline = make_data_pipeline();
   const auto known =
       pipeline.check(pipeline.open({.spec = "cifar10:" + path, .limit_train = 20}), 1, {}).known;
   ASSERT_EQ(known.size(), 2u);
@@ -150,4 +150,4 @@ TEST(DataLibraries, AreNamed) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 void append(Bytes& to, const Bytes& more) { to.insert(to.end(), more.begin(), more.end()); }
@@ -246,4 +246,4 @@ void write_bytes(const std::filesystem::path& path, const Bytes& bytes) {
 
 Bytes bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -9,7 +9,7 @@
 #include "datasets/decode/decode.h"
 
 /// Tiny picture files made for tests, none of them by the code under test.
-namespace cputrain {
+namespace cputrain::datasets {
 
 using Bytes = std::vector<std::uint8_t>;
 
@@ -50,4 +50,4 @@ Bytes prefix(const Bytes& file, std::size_t size);
 void write_bytes(const std::filesystem::path&, const Bytes&);
 Bytes bytes_of(std::string_view text);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

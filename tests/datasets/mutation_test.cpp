@@ -19,7 +19,7 @@
 #include "tests/datasets/made_files.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 constexpr std::uint32_t kCases = 10'000;  // of each file
@@ -55,7 +55,7 @@ void decode_mutations(const Bytes& file, std::uint32_t kind, Repair repair = unc
     ASSERT_EQ(decoded.result.status, again.result.status) << number;
     ASSERT_EQ(decoded.result.detail, again.result.detail) << number;
     ASSERT_TRUE(decoded.picture.rgb == again.picture.rgb) << number;
-    if (decoded.result.status != ReadStatus::ok) {
+    if (decoded.result.status != data::ReadStatus::ok) {
       EXPECT_FALSE(decoded.result.detail.empty()) << number;
       continue;
     }
@@ -130,15 +130,15 @@ void open_mutations(const std::string& spec, const Bytes& file, std::uint32_t ki
   for (std::uint32_t number = 0; number < kFiles; ++number) {
     write(repair(mutated(file, kind, number)));
     try {
-      const DataSource source = open_data({.spec = spec, .validation_split = 0});
-      const Shape image = source.dataset->ready_form().value_or(ReadyForm{{8, 8, 3}}).image;
+      const data::DataSource source = open_data({.spec = spec, .validation_split = 0});
+      const Shape image = source.dataset->ready_form().value_or(data::ReadyForm{{8, 8, 3}}).image;
       Bytes pixels(image.size());
       for (const std::uint32_t sample : source.train) {
         ASSERT_GE(source.dataset->label(sample), 0);
         ASSERT_LT(static_cast<std::size_t>(source.dataset->label(sample)),
                   source.dataset->classes().size());
         EXPECT_FALSE(source.dataset->name(sample).empty() && kind != kPackedKind);
-        source.dataset->read(sample, image, Resize::bilinear, pixels);
+        source.dataset->read(sample, image, data::Resize::bilinear, pixels);
       }
       ++opened;
     } catch (const Error& error) {
@@ -150,7 +150,7 @@ void open_mutations(const std::string& spec, const Bytes& file, std::uint32_t ki
 }
 
 TEST(Mutation, Annotations) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const std::string path = (folder.path() / "a.json").string();
   const Bytes json = bytes_of(
       R"({"images":[{"id":1,"file_name":"a/1.jpg"},{"id":2,"file_name":"a/2.jpg","x":[{"y":[]}]}],)"
@@ -160,7 +160,7 @@ TEST(Mutation, Annotations) {
 }
 
 TEST(Mutation, Cifar) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const Bytes file(std::size_t{2} * 3073, 5);
   open_mutations("cifar10:" + folder.path().string(), file, 8, [&](const Bytes& bytes) {
     write_bytes(folder.path() / "data_batch_2.bin", bytes);
@@ -168,7 +168,7 @@ TEST(Mutation, Cifar) {
 }
 
 TEST(Mutation, CifarClassNames) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   write_bytes(folder.path() / "data_batch_1.bin", Bytes(3073, 5));
   open_mutations(
       "cifar10:" + folder.path().string(), bytes_of("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"), 9,
@@ -177,9 +177,10 @@ TEST(Mutation, CifarClassNames) {
 
 /// The checksum is set right again, so that the checks behind it are met.
 TEST(Mutation, Packed) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const std::string path = (folder.path() / "p.ctpack").string();
-  write_packed(open_data({.spec = "synthetic:6"}), {path, {4, 4, 3}, Resize::bilinear, 1, {}});
+  write_packed(open_data({.spec = "synthetic:6"}),
+               {path, {4, 4, 3}, data::Resize::bilinear, 1, {}});
   std::ifstream stream(path, std::ios::binary);
   const Bytes file{std::istreambuf_iterator<char>(stream), {}};
   open_mutations(
@@ -188,4 +189,4 @@ TEST(Mutation, Packed) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -12,10 +12,10 @@
 #include "tests/datasets/made_files.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// A folder in which tests lay out data sets, and what opening them gives.
-class OpenTest : public testing::Test {
+class OpenTest : public ::testing::Test {
  protected:
   void add(const std::string& path) { write_bytes(folder_.path() / path, picture_); }
   void add_class(const std::string& path, int count) {
@@ -30,14 +30,14 @@ class OpenTest : public testing::Test {
   void add_folder(const std::string& path) {
     std::filesystem::create_directories(folder_.path() / path);
   }
-  DataSource open(const std::string& spec, double split = 0.1) const {
+  data::DataSource open(const std::string& spec, double split = 0.1) const {
     return open_data({.spec = spec,
                       .validation_split = split,
                       .seed = 5,
                       .allow_empty_classes = allow_empty_classes_,
                       .list_unread = true});
   }
-  DataSource open_here(double split = 0.1) const { return open(path(), split); }
+  data::DataSource open_here(double split = 0.1) const { return open(path(), split); }
 
   /// Opens and returns the message of the error, which must have this exit code.
   std::string error(const std::string& spec, ExitCode code = ExitCode::data) const {
@@ -56,7 +56,7 @@ class OpenTest : public testing::Test {
     return std::filesystem::path(path).lexically_relative(folder_.path()).string();
   }
 
-  std::vector<std::string> names(const DataSource& source) const {
+  std::vector<std::string> names(const data::DataSource& source) const {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < source.dataset->size(); ++i) {
       names.push_back(
@@ -70,7 +70,7 @@ class OpenTest : public testing::Test {
   std::vector<std::string> classes() const { return open_here().dataset->classes(); }
 
   /// Files below the folder in a part, sorted as the data set has them.
-  std::vector<std::string> part(const DataSource& source,
+  std::vector<std::string> part(const data::DataSource& source,
                                 const std::vector<std::uint32_t>& samples) const {
     std::vector<std::string> files;
     for (const std::uint32_t sample : samples) {
@@ -80,9 +80,9 @@ class OpenTest : public testing::Test {
   }
 
   /// "notes.txt: no image by its name", sorted.
-  static std::vector<std::string> unread(const DataSource& source) {
+  static std::vector<std::string> unread(const data::DataSource& source) {
     std::vector<std::string> lines;
-    for (const UnreadFile& file : source.unread) {
+    for (const data::UnreadFile& file : source.unread) {
       lines.push_back(file.path + ": " + std::string(file.reason));
     }
     std::ranges::sort(lines);
@@ -97,8 +97,8 @@ class OpenTest : public testing::Test {
   }
 
   bool allow_empty_classes_ = false;
-  TemporaryFolder folder_;
+  testing::TemporaryFolder folder_;
   Bytes picture_ = png_of(smooth_picture(4, 4));
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

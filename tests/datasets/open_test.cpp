@@ -14,7 +14,7 @@
 #include "tests/datasets/open_fixture.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 namespace fs = std::filesystem;
@@ -29,7 +29,7 @@ TEST_F(Open, ClassFolders) {
         "cat/notes.txt", ".hidden/1.png", "dog/.2.png", "dog/._a.jpeg"}) {
     add(name);
   }
-  const DataSource source = open_here(0);
+  const data::DataSource source = open_here(0);
   EXPECT_EQ(names(source), (Names{"cat/with space \xC3\xA9.jpg cat", "cat/deep/1.gif cat",
                                   "dog/a.jpeg dog", "dog/b.PNG dog"}));
   EXPECT_EQ(unread(source), (Names{"cat/Thumbs.db: no image by its name",
@@ -46,7 +46,7 @@ TEST_F(Open, ClassFolders) {
 TEST_F(Open, OneClassIsEnoughToEvaluate) {
   add_class("only", 3);
   EXPECT_NE(error(path()).find("one class, 'only'"), std::string::npos);
-  DataSource source = open_data({.spec = path(), .validation_split = 0, .to_evaluate = true});
+  data::DataSource source = open_data({.spec = path(), .validation_split = 0, .to_evaluate = true});
   EXPECT_EQ(source.train.size(), 3u);
   EXPECT_EQ(source.description, "Found 3 files belonging to 1 class.");
   EXPECT_FALSE(source.own_validation);
@@ -58,7 +58,7 @@ TEST_F(Open, LabelsAreTranslatedByName) {
   allow_empty_classes_ = true;
   const std::uint64_t fingerprint = open_here().dataset->fingerprint();
   const std::vector<std::string> classes{"d", "c", "b", "a"};
-  const auto data = with_classes(open_here().dataset, classes);
+  const auto data = data::with_classes(open_here().dataset, classes);
   EXPECT_EQ(data->classes(), classes);
   EXPECT_EQ(data->fingerprint(), fingerprint);
   std::map<std::string, int> counts;
@@ -69,7 +69,7 @@ TEST_F(Open, LabelsAreTranslatedByName) {
   }
   EXPECT_EQ(counts, (std::map<std::string, int>{{"a", 1}, {"b", 2}, {"d", 4}}));
   try {
-    with_classes(open_here().dataset, {"a", "B"});
+    data::with_classes(open_here().dataset, {"a", "B"});
     FAIL() << "labels that mean nothing";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::data);
@@ -83,7 +83,7 @@ TEST_F(Open, KaggleNames) {
        {"dog.10.jpg", "cat.2.jpg", "cat.0.jpg", "big.dog.3.JPG", "7.jpg", "x.txt"}) {
     add(name);
   }
-  const DataSource source = open_here(0);
+  const data::DataSource source = open_here(0);
   EXPECT_EQ(names(source),
             (Names{"big.dog.3.JPG big.dog", "cat.0.jpg cat", "cat.2.jpg cat", "dog.10.jpg dog"}));
   EXPECT_EQ(source.ignored, 2u) << "7.jpg has no label, x.txt is no picture";
@@ -113,7 +113,7 @@ TEST_F(Open, FingerprintChangesWithNamesSizesAndLabelsOnly) {
   add("cat/1.png"), add("dog/1.png");
   const auto first = open_here().dataset->fingerprint();
   EXPECT_EQ(open_here().dataset->fingerprint(), first);
-  TemporaryFolder elsewhere;
+  testing::TemporaryFolder elsewhere;
   fs::copy(folder_.path(), elsewhere.path(), fs::copy_options::recursive);
   EXPECT_EQ(open(elsewhere.path().string()).dataset->fingerprint(), first);
   std::set<std::uint64_t> seen{first};
@@ -126,7 +126,7 @@ TEST_F(Open, FingerprintChangesWithNamesSizesAndLabelsOnly) {
 }
 
 TEST(OpenSynthetic, Sizes) {
-  const DataSource paper = open_data({.spec = "synthetic"});
+  const data::DataSource paper = open_data({.spec = "synthetic"});
   EXPECT_EQ(paper.train.size(), 22'500u);
   EXPECT_EQ(paper.validation.size(), 2'500u);
   EXPECT_EQ(open_data({.spec = "synthetic:64"}).dataset->size(), 64u);
@@ -141,7 +141,7 @@ TEST(OpenSynthetic, Sizes) {
   }
 }
 
-std::map<int, std::size_t> by_class(const DataSource& source,
+std::map<int, std::size_t> by_class(const data::DataSource& source,
                                     const std::vector<std::uint32_t>& part) {
   std::map<int, std::size_t> counts;
   for (const std::uint32_t sample : part) ++counts[source.dataset->label(sample)];
@@ -156,7 +156,8 @@ TEST(OpenSynthetic, LimitsKeepTheClassesProportionsAndAreChosenBySeed) {
                       .limit_train = train,
                       .limit_validation = validation});
   };
-  const DataSource source = open(300, 50, 7), again = open(300, 50, 7), other = open(300, 50, 8);
+  const data::DataSource source = open(300, 50, 7), again = open(300, 50, 7),
+                         other = open(300, 50, 8);
   using Counts = std::map<int, std::size_t>;
   EXPECT_EQ(by_class(source, source.train), (Counts{{0, 150}, {1, 150}}));
   EXPECT_EQ(by_class(source, source.validation), (Counts{{0, 25}, {1, 25}}));
@@ -170,4 +171,4 @@ TEST(OpenSynthetic, LimitsKeepTheClassesProportionsAndAreChosenBySeed) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

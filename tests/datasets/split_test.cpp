@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using Sizes = std::vector<std::size_t>;
@@ -85,4 +85,4 @@ TEST(Level, IsAsEqualAsTheCountsAllow) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

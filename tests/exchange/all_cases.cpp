@@ -1,14 +1,14 @@
 #include "tests/exchange/cases.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 
-std::vector<CommCase> all_cases() {
-  std::vector<CommCase> cases = collective_cases();
-  for (const auto& more : {allreduce_cases(), compression_cases(), exchange_cases(), memory_cases(),
-                           ordered_exchange_cases(), sharded_exchange_cases()}) {
+std::vector<comm::CommCase> all_cases() {
+  std::vector<comm::CommCase> cases = comm::collective_cases();
+  for (const auto& more : {comm::allreduce_cases(), compression_cases(), exchange_cases(),
+                           memory_cases(), ordered_exchange_cases(), sharded_exchange_cases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   return cases;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

@@ -4,12 +4,12 @@
 
 #include "exchange/exchange.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 namespace {
 
 /// Three parameters in model order; in the arena the last lies first: [0,10) pad [16,17) pad
 /// [32,132) pad to 144.
-ParameterLayout three(DType dtype) {
+compute::ParameterLayout three(DType dtype) {
   return {{{"a", {100}, 100, {32, 132}, true, true, false, 0},
            {"b", {1}, 1, {16, 17}, false, true, false, 0},
            {"c", {10}, 10, {0, 10}, true, true, false, 0}},
@@ -42,4 +42,4 @@ TEST(BucketEnds, OneBucketWhereTheArenaIsSmaller) {
 TEST(BucketEnds, NoneForAnEmptyArena) { EXPECT_EQ(bucket_ends({}, 100), Ends{}); }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::exchange

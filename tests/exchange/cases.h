@@ -2,19 +2,19 @@
 
 #include "tests/comm/cases.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 
 /// Every way to exchange gradients (exchange_cases.cpp).
-std::vector<CommCase> exchange_cases();
+std::vector<comm::CommCase> exchange_cases();
 /// Sums of leaves in a fixed order (ordered_cases.cpp).
-std::vector<CommCase> ordered_exchange_cases();
+std::vector<comm::CommCase> ordered_exchange_cases();
 /// Parameters whose rows the ranks of a node share (sharded_cases.cpp).
-std::vector<CommCase> sharded_exchange_cases();
+std::vector<comm::CommCase> sharded_exchange_cases();
 /// Sums that send fewer bytes (compression_cases.cpp).
-std::vector<CommCase> compression_cases();
+std::vector<comm::CommCase> compression_cases();
 /// Arenas that do not lie in the host's memory (memory_cases.cpp).
-std::vector<CommCase> memory_cases();
+std::vector<comm::CommCase> memory_cases();
 /// All of them, and those of tests/comm.
-std::vector<CommCase> all_cases();
+std::vector<comm::CommCase> all_cases();
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

@@ -12,14 +12,14 @@
 #include "exchange/make_exchange.h"
 #include "tests/exchange/cases.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 namespace {
 
 /// One parameter of these extents.
-ParameterLayout layout_of(std::vector<int> extents, DType dtype, std::size_t panel = 0) {
+compute::ParameterLayout layout_of(std::vector<int> extents, DType dtype, std::size_t panel = 0) {
   std::size_t count = 1;
   for (const int n : extents) count *= static_cast<std::size_t>(n);
-  ParameterLayout layout;
+  compute::ParameterLayout layout;
   layout.dtype = dtype;
   layout.parameters = {
       {"p", std::move(extents), count, {0, count}, true, true, false, 0, 0, panel}};
@@ -27,12 +27,12 @@ ParameterLayout layout_of(std::vector<int> extents, DType dtype, std::size_t pan
   return layout;
 }
 
-std::unique_ptr<GradientSum> make(const std::string& text, Communicator& comm,
-                                  const ParameterLayout& layout) {
-  return make_gradient_sum(parse_compression(text), layout, open_world(comm, {{"ring"}}));
+std::unique_ptr<GradientSum> make(const std::string& text, comm::Communicator& comm,
+                                  const compute::ParameterLayout& layout) {
+  return make_gradient_sum(parse_compression(text), layout, comm::open_world(comm, {{"ring"}}));
 }
 
-ParameterLayout vector_of(std::size_t size, DType dtype) {
+compute::ParameterLayout vector_of(std::size_t size, DType dtype) {
   return layout_of({static_cast<int>(size)}, dtype);
 }
 
@@ -46,7 +46,7 @@ T whole(int rank, std::size_t i) {
 }
 
 template <class T>
-void expect_exact(const std::string& text, Communicator& comm) {
+void expect_exact(const std::string& text, comm::Communicator& comm) {
   const int factor = comm.size() * (comm.size() + 1) / 2;
   for (const std::size_t size : kSizes) {
     const auto sum = make(text, comm, vector_of(size, dtype_of<T>()));
@@ -60,13 +60,13 @@ void expect_exact(const std::string& text, Communicator& comm) {
   }
 }
 
-void exact_sums(const std::string& text, Communicator& comm) {
+void exact_sums(const std::string& text, comm::Communicator& comm) {
   expect_exact<float>(text, comm);
   expect_exact<double>(text, comm);
 }
 
 template <class T>
-void expect_same_bits(Communicator& comm, const std::vector<T>& values) {
+void expect_same_bits(comm::Communicator& comm, const std::vector<T>& values) {
   const auto bytes = std::as_bytes(std::span(values));
   const auto texts = comm.gather({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   for (const std::string& text : texts) ASSERT_TRUE(text == texts[0]);
@@ -80,7 +80,7 @@ float small_number(std::size_t i, int rank) {
 
 /// Half a unit in the last place of what each other rank sends and of the sum: 2^-11 in fp16,
 /// 2^-8 in bf16, relative. Beside it what fp16 has for numbers far below a message's largest.
-void rounding_is_bounded(const std::string& text, Communicator& comm) {
+void rounding_is_bounded(const std::string& text, comm::Communicator& comm) {
   constexpr std::size_t kSize = 40009;
   const double half_unit = text == "fp16" ? 0x1p-11 : 0x1p-8;
   const auto sum = make(text, comm, vector_of(kSize, DType::f32));
@@ -103,7 +103,7 @@ void rounding_is_bounded(const std::string& text, Communicator& comm) {
 }
 
 /// A diverged run must end: what is no number stays none, on all ranks, and its neighbours stay.
-void no_numbers_survive(const std::string& text, Communicator& comm) {
+void no_numbers_survive(const std::string& text, comm::Communicator& comm) {
   constexpr std::size_t kSize = 20000;
   const auto sum = make(text, comm, layout_of({100, 200}, DType::f32));
   std::vector<float> values(kSize, 1.0f);
@@ -121,7 +121,7 @@ void no_numbers_survive(const std::string& text, Communicator& comm) {
 
 /// Only so many numbers of each rank arrive in a step, the largest, and in the end all do: steps
 /// without a gradient bring what was kept back.
-void what_is_kept_back_comes_later(Communicator& comm) {
+void what_is_kept_back_comes_later(comm::Communicator& comm) {
   constexpr std::size_t kSize = 10007, kChosen = 1001;  // a tenth, rounded up
   const auto sum = make("topk:0.1", comm, vector_of(kSize, DType::f64));
   std::vector<double> total(kSize), gradients(kSize), values(kSize);
@@ -161,7 +161,7 @@ struct Panelled {
 };
 
 /// Rank 4 carries a matrix of rank 3 or 4 whole.
-void low_ranks_are_exact(Communicator& comm) {
+void low_ranks_are_exact(comm::Communicator& comm) {
   for (const Panelled m : {Panelled{61, 48, 48}, Panelled{61, 48, 16}}) {
     for (const int terms : {0, 1, 3, 4}) {
       const auto layout = layout_of({61, 48}, DType::f64, m.panel == 48 ? 0 : m.panel);
@@ -188,8 +188,8 @@ void low_ranks_are_exact(Communicator& comm) {
 }
 
 /// A matrix of full rank does not arrive at once, and does in the end; vectors do at once.
-void low_rank_keeps_what_it_lacks(Communicator& comm) {
-  ParameterLayout layout = layout_of({20, 12}, DType::f64);
+void low_rank_keeps_what_it_lacks(comm::Communicator& comm) {
+  compute::ParameterLayout layout = layout_of({20, 12}, DType::f64);
   layout.parameters.push_back({"bias", {7}, 7, {240, 247}, false, true, false, 0});
   layout.gradient_size = layout.arena_size = 248;
   const auto sum = make("powersgd:2", comm, layout);
@@ -217,7 +217,7 @@ void low_rank_keeps_what_it_lacks(Communicator& comm) {
 
 /// A range that begins and ends within parameters: whole rows or panels of each are matrices, the
 /// rest travels, and elements stay where they are.
-void ranges_cut_matrices(Communicator& comm) {
+void ranges_cut_matrices(comm::Communicator& comm) {
   for (const std::size_t panel : {std::size_t{0}, std::size_t{8}}) {
     const auto layout = layout_of({64, 32}, DType::f64, panel);
     const auto sum = make("powersgd:1", comm, layout);
@@ -243,15 +243,15 @@ void ranges_cut_matrices(Communicator& comm) {
 }
 
 /// Through exchanges, with buckets and slices that cut matrices: the same weights on all ranks.
-void exchanges_give_the_same_bits(const std::string& text, Communicator& comm) {
-  ParameterLayout layout = layout_of({300, 200}, DType::f32);
+void exchanges_give_the_same_bits(const std::string& text, comm::Communicator& comm) {
+  compute::ParameterLayout layout = layout_of({300, 200}, DType::f32);
   layout.parameters.push_back({"bias", {77}, 77, {60000, 60077}, false, true, false, 0});
   layout.gradient_size = layout.arena_size = 60080;
   for (const char* allreduce : {"rabenseifner", "hierarchical+ring"}) {
-    ExchangeParts parts{comm, layout, 1000, Overlap::thread, {}, sum_plainly};
+    ExchangeParts parts{comm, layout, 1000, Overlap::thread, {}, comm::sum_plainly};
     parts.compression = parse_compression(text);
-    const auto exchange = make_exchange(parts, parse_allreduce(allreduce)).exchange;
-    const Arenas arenas = exchange->arenas();
+    const auto exchange = make_exchange(parts, comm::parse_allreduce(allreduce)).exchange;
+    const compute::Arenas arenas = exchange->arenas();
     const auto weights = arenas.weights.as<float>(), gradients = arenas.gradients.as<float>();
     for (int step = 0; step < 3; ++step) {
       exchange->begin(0, true);
@@ -269,12 +269,12 @@ void exchanges_give_the_same_bits(const std::string& text, Communicator& comm) {
 }
 
 /// Ratios of bytes, and that the exchange says them.
-void exchanges_say_what_they_save(Communicator& comm) {
+void exchanges_say_what_they_save(comm::Communicator& comm) {
   const auto layout = layout_of({1000, 500}, DType::f32);
   const auto describe = [&](const std::string& text) {
-    ExchangeParts parts{comm, layout, 1u << 30, Overlap::none, {}, sum_plainly};
+    ExchangeParts parts{comm, layout, 1u << 30, Overlap::none, {}, comm::sum_plainly};
     parts.compression = parse_compression(text);
-    return make_exchange(parts, parse_allreduce("ring")).exchange->describe();
+    return make_exchange(parts, comm::parse_allreduce("ring")).exchange->describe();
   };
   const auto ends_with = [&](const std::string& text, const std::string& end) {
     EXPECT_TRUE(describe(text).ends_with(end)) << describe(text);
@@ -288,11 +288,12 @@ void exchanges_say_what_they_save(Communicator& comm) {
 
 }  // namespace
 
-std::vector<CommCase> compression_cases() {
-  std::vector<CommCase> cases;
+std::vector<comm::CommCase> compression_cases() {
+  std::vector<comm::CommCase> cases;
   const auto add = [&](const std::string& text, const char* what, auto body) {
     std::string word = text.substr(0, text.find(':'));
-    cases.push_back({word + "_" + what, [text, body](Communicator& comm) { body(text, comm); }});
+    cases.push_back(
+        {word + "_" + what, [text, body](comm::Communicator& comm) { body(text, comm); }});
   };
   for (const char* text : {"none", "fp16", "bf16", "topk:1"}) add(text, "exact_sums", exact_sums);
   for (const char* text : {"fp16", "bf16"}) add(text, "rounding_is_bounded", rounding_is_bounded);
@@ -308,4 +309,4 @@ std::vector<CommCase> compression_cases() {
   return cases;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

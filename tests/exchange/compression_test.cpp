@@ -12,7 +12,7 @@
 #include "exchange/compression/largest.h"
 #include "exchange/compression/sixteen_bits.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 namespace {
 
 #ifdef __FLT16_MAX__
@@ -124,7 +124,7 @@ TEST(Compression, IsReadAndWritten) {
 TEST(Compression, HasNothingToDoWhereNothingIsSent) {
   const auto error = [](const std::string& compress, const std::string& allreduce) -> std::string {
     try {
-      check_compression(parse_compression(compress), parse_allreduce(allreduce));
+      check_compression(parse_compression(compress), comm::parse_allreduce(allreduce));
     } catch (const Error& wrong) {
       EXPECT_EQ(wrong.code(), ExitCode::usage);
       return wrong.what();
@@ -143,4 +143,4 @@ TEST(Compression, HasNothingToDoWhereNothingIsSent) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::exchange

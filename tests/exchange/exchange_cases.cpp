@@ -11,7 +11,7 @@
 #include "tests/exchange/cases.h"
 #include "tests/exchange/exchange_ways.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 
 namespace {
 
@@ -19,7 +19,7 @@ namespace {
 enum class Calls { one, each_parameter, odd_positions, late_ranks };
 
 /// Positions at which ready() is called, ascending, the arena's end last.
-std::vector<std::size_t> ready_positions(const ParameterLayout& layout, Calls calls) {
+std::vector<std::size_t> ready_positions(const compute::ParameterLayout& layout, Calls calls) {
   std::vector<std::size_t> positions;
   if (calls == Calls::odd_positions) {
     for (std::size_t n = 0; n < layout.arena_size; n += 13) positions.push_back(n);
@@ -33,9 +33,9 @@ std::vector<std::size_t> ready_positions(const ParameterLayout& layout, Calls ca
 }
 
 template <class T>
-void backward(GradientExchange& exchange, const ParameterLayout& layout, Calls calls, int rank,
-              int step) {
-  EXPECT_EQ(exchange.begin(0, true), Accumulate::overwrite);
+void backward(GradientExchange& exchange, const compute::ParameterLayout& layout, Calls calls,
+              int rank, int step) {
+  EXPECT_EQ(exchange.begin(0, true), compute::Accumulate::overwrite);
   const auto gradients = exchange.lane_arenas(0).gradients.as<T>();
   const auto positions = ready_positions(layout, calls);
   std::size_t done = 0;
@@ -50,14 +50,14 @@ void backward(GradientExchange& exchange, const ParameterLayout& layout, Calls c
 }
 
 struct Plan {
-  ParameterLayout layout;
+  compute::ParameterLayout layout;
   std::size_t bucket_bytes;
 };
 
 template <class T>
-void expect_steps(const Way& way, Communicator& comm, const Plan& plan, Calls calls) {
+void expect_steps(const Way& way, comm::Communicator& comm, const Plan& plan, Calls calls) {
   const auto exchange = way.make(comm, plan.layout, plan.bucket_bytes);
-  const Arenas arenas = exchange->arenas();
+  const compute::Arenas arenas = exchange->arenas();
   ASSERT_EQ(arenas.weights.size, plan.layout.arena_size);
   ASSERT_EQ(arenas.gradients.size, plan.layout.arena_size);
   ASSERT_EQ(arenas.weights.dtype, plan.layout.dtype);
@@ -91,7 +91,7 @@ void expect_steps(const Way& way, Communicator& comm, const Plan& plan, Calls ca
 }
 
 template <class T>
-void expect_steps_with_all_calls(const Way& way, Communicator& comm, const Plan& plan) {
+void expect_steps_with_all_calls(const Way& way, comm::Communicator& comm, const Plan& plan) {
   for (const Calls calls :
        {Calls::one, Calls::each_parameter, Calls::odd_positions, Calls::late_ranks}) {
     expect_steps<T>(way, comm, plan, calls);
@@ -101,32 +101,32 @@ void expect_steps_with_all_calls(const Way& way, Communicator& comm, const Plan&
 const std::vector<std::size_t> kUneven = {27, 1, 5000, 16, 17, 1, 300};
 
 /// Every parameter is a bucket, padding lies between them.
-void a_bucket_a_parameter(const Way& way, Communicator& comm) {
+void a_bucket_a_parameter(const Way& way, comm::Communicator& comm) {
   expect_steps_with_all_calls<float>(way, comm, {layout_of(kUneven, DType::f32), 0});
   expect_steps_with_all_calls<double>(way, comm, {layout_of(kUneven, DType::f64), 0});
 }
 
-void buckets_of_one_element(const Way& way, Communicator& comm) {
+void buckets_of_one_element(const Way& way, comm::Communicator& comm) {
   expect_steps_with_all_calls<float>(way, comm, {layout_of({1, 1, 1, 1, 1}, DType::f32), 4});
 }
 
-void one_bucket(const Way& way, Communicator& comm) {
+void one_bucket(const Way& way, comm::Communicator& comm) {
   expect_steps_with_all_calls<float>(way, comm, {layout_of(kUneven, DType::f32), 1u << 30});
 }
 
-void some_buckets(const Way& way, Communicator& comm) {
+void some_buckets(const Way& way, comm::Communicator& comm) {
   expect_steps_with_all_calls<float>(way, comm, {layout_of(kUneven, DType::f32), 1000});
   expect_steps_with_all_calls<double>(way, comm, {layout_of(kUneven, DType::f64), 1000});
 }
 
 /// Fewer elements than ranks, and more than any message that is sent in one go.
-void small_and_large_arenas(const Way& way, Communicator& comm) {
+void small_and_large_arenas(const Way& way, comm::Communicator& comm) {
   expect_steps<float>(way, comm, {layout_of({1}, DType::f32), 0}, Calls::one);
   expect_steps<float>(way, comm, {layout_of({100000, 400001}, DType::f32), 1u << 20},
                       Calls::each_parameter);
 }
 
-void no_parameters(const Way& way, Communicator& comm) {
+void no_parameters(const Way& way, comm::Communicator& comm) {
   const auto exchange = way.make(comm, layout_of({}, DType::f32), 0);
   exchange->begin(0, true);
   exchange->ready(0);
@@ -134,12 +134,12 @@ void no_parameters(const Way& way, Communicator& comm) {
 }
 
 /// Two at once: a program may hold several, each with its own arenas.
-void two_exchanges(const Way& way, Communicator& comm) {
-  const ParameterLayout a = layout_of({100}, DType::f32), b = layout_of({50}, DType::f32);
+void two_exchanges(const Way& way, comm::Communicator& comm) {
+  const compute::ParameterLayout a = layout_of({100}, DType::f32), b = layout_of({50}, DType::f32);
   const auto first = way.make(comm, a, 0), second = way.make(comm, b, 0);
   const auto update = [](GradientExchange& exchange) {
     exchange.finish([&](Range range) {
-      const Arenas arenas = exchange.arenas();
+      const compute::Arenas arenas = exchange.arenas();
       std::ranges::copy(arenas.gradients.as<float>().subspan(range.begin, range.size()),
                         arenas.weights.as<float>().begin() + std::ptrdiff_t(range.begin));
     });
@@ -159,16 +159,16 @@ void two_exchanges(const Way& way, Communicator& comm) {
 }
 
 /// Micro-batches add to one gradient, which travels once.
-void several_micro_batches(const Way& way, Communicator& comm) {
-  const ParameterLayout layout = layout_of({300, 9000}, DType::f32);
+void several_micro_batches(const Way& way, comm::Communicator& comm) {
+  const compute::ParameterLayout layout = layout_of({300, 9000}, DType::f32);
   const auto exchange = way.make(comm, layout, 1000);
   const auto gradients = exchange->lane_arenas(0).gradients.as<float>();
   for (int k = 0; k < 3; ++k) {
-    const Accumulate accumulate = exchange->begin(k, k == 2);
-    EXPECT_TRUE(k > 0 || accumulate == Accumulate::overwrite);
+    const compute::Accumulate accumulate = exchange->begin(k, k == 2);
+    EXPECT_TRUE(k > 0 || accumulate == compute::Accumulate::overwrite);
     for (std::size_t i = 0; i < gradients.size(); ++i) {
       const float own = gradient<float>(comm.rank(), k, i);
-      gradients[i] = accumulate == Accumulate::overwrite ? own : gradients[i] + own;
+      gradients[i] = accumulate == compute::Accumulate::overwrite ? own : gradients[i] + own;
     }
     exchange->ready(layout.gradient_size);
   }
@@ -183,8 +183,8 @@ void several_micro_batches(const Way& way, Communicator& comm) {
 }
 
 /// Rank 0's weights reach everybody, and a version tells when weights change.
-void weights_are_spread(const Way& way, Communicator& comm) {
-  const ParameterLayout layout = layout_of({5000, 77}, DType::f32);
+void weights_are_spread(const Way& way, comm::Communicator& comm) {
+  const compute::ParameterLayout layout = layout_of({5000, 77}, DType::f32);
   const auto exchange = way.make(comm, layout, 0);
   const auto weights = exchange->arenas().weights.as<float>();
   if (comm.rank() == 0) {
@@ -207,8 +207,8 @@ void weights_are_spread(const Way& way, Communicator& comm) {
 
 /// Numbers that ranks do not share, such as moving statistics, stay each rank's own, while the
 /// weights before them are the same.
-void ranks_keep_their_own(const Way& way, Communicator& comm) {
-  ParameterLayout layout = layout_of({10, 6000}, DType::f32);
+void ranks_keep_their_own(const Way& way, comm::Communicator& comm) {
+  compute::ParameterLayout layout = layout_of({10, 6000}, DType::f32);
   layout.parameters[0].learnt = false;
   layout.parameters[0].averaged = true;
   layout.gradient_size = layout.parameters[0].range.begin;
@@ -241,8 +241,8 @@ void ranks_keep_their_own(const Way& way, Communicator& comm) {
 }
 
 /// Gradients whose sum depends on the order of additions: all replicas still get the same bits.
-void weights_have_the_same_bits(const Way& way, Communicator& comm) {
-  const ParameterLayout layout = layout_of({40000, 333, 70000}, DType::f32);
+void weights_have_the_same_bits(const Way& way, comm::Communicator& comm) {
+  const compute::ParameterLayout layout = layout_of({40000, 333, 70000}, DType::f32);
   const auto exchange = way.make(comm, layout, 1000);
   exchange->begin(0, true);
   const auto gradients = exchange->lane_arenas(0).gradients.as<float>();
@@ -262,8 +262,8 @@ void weights_have_the_same_bits(const Way& way, Communicator& comm) {
 
 /// Measures come after the sums and before the updates, each with what the one before found; their
 /// numbers are sums over owners, so the same on every rank.
-void measures_before_updates(const Way& way, Communicator& comm) {
-  const ParameterLayout layout = layout_of({100, 7}, DType::f64);
+void measures_before_updates(const Way& way, comm::Communicator& comm) {
+  const compute::ParameterLayout layout = layout_of({100, 7}, DType::f64);
   const auto exchange = way.make(comm, layout, 100);
   exchange->begin(0, true);
   const auto gradients = exchange->lane_arenas(0).gradients.as<double>();
@@ -298,7 +298,7 @@ void measures_before_updates(const Way& way, Communicator& comm) {
 
 struct ExchangeCase {
   const char* name;
-  void (*body)(const Way&, Communicator&);
+  void (*body)(const Way&, comm::Communicator&);
 };
 
 constexpr ExchangeCase kCases[] = {
@@ -343,15 +343,15 @@ const std::vector<Way>& ways() {
 
 }  // namespace
 
-std::vector<CommCase> exchange_cases() {
-  std::vector<CommCase> cases;
+std::vector<comm::CommCase> exchange_cases() {
+  std::vector<comm::CommCase> cases;
   for (const Way& way : ways()) {
     for (const ExchangeCase& c : kCases) {
       cases.push_back({way.name + "_" + c.name,
-                       [&way, body = c.body](Communicator& comm) { body(way, comm); }});
+                       [&way, body = c.body](comm::Communicator& comm) { body(way, comm); }});
     }
   }
   return cases;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

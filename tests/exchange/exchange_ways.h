@@ -8,12 +8,12 @@
 #include "tests/support/locked_exchange.h"
 
 /// What the cases of exchange_cases.cpp are made of: layouts, ways to exchange, gradients.
-namespace cputrain {
+namespace cputrain::exchange {
 
 /// Parameters in model order, the last one first in the arena, each on a 64-byte boundary, as
 /// lay_out() makes them; written out here so that a mistake there is no excuse here.
-inline ParameterLayout layout_of(const std::vector<std::size_t>& counts, DType dtype) {
-  ParameterLayout layout;
+inline compute::ParameterLayout layout_of(const std::vector<std::size_t>& counts, DType dtype) {
+  compute::ParameterLayout layout;
   layout.dtype = dtype;
   layout.parameters.resize(counts.size());
   const std::size_t step = 64 / size_of(dtype);
@@ -41,18 +41,19 @@ struct Way {
   std::string compression = "none";
   bool locked = false;  ///< arenas that the host cannot touch while an exchange is at work
 
-  std::unique_ptr<GradientExchange> make(Communicator& comm, const ParameterLayout& layout,
+  std::unique_ptr<GradientExchange> make(comm::Communicator& comm,
+                                         const compute::ParameterLayout& layout,
                                          std::size_t bucket_bytes) const {
     if (locked) {
-      return std::make_unique<LockedExchange>(
-          [&](Memory& memory) { return make_in(memory, comm, layout, bucket_bytes); });
+      return std::make_unique<testing::LockedExchange>(
+          [&](compute::Memory& memory) { return make_in(memory, comm, layout, bucket_bytes); });
     }
-    return make_in(host_memory(), comm, layout, bucket_bytes);
+    return make_in(compute::host_memory(), comm, layout, bucket_bytes);
   }
 
  private:
-  std::unique_ptr<GradientExchange> make_in(Memory& memory, Communicator& comm,
-                                            const ParameterLayout& layout,
+  std::unique_ptr<GradientExchange> make_in(compute::Memory& memory, comm::Communicator& comm,
+                                            const compute::ParameterLayout& layout,
                                             std::size_t bucket_bytes) const {
     ExchangeParts parts{.communicator = comm,
                         .layout = layout,
@@ -61,7 +62,7 @@ struct Way {
                         .lanes = lanes,
                         .compression = parse_compression(compression),
                         .memory = memory};
-    return make_exchange(parts, parse_allreduce(allreduce)).exchange;
+    return make_exchange(parts, comm::parse_allreduce(allreduce)).exchange;
   }
 };
 
@@ -77,4 +78,4 @@ T summed_gradient(int ranks, int step, std::size_t i) {
   return static_cast<T>(factor * (static_cast<int>(i * 7 % 101) - 50));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

@@ -14,10 +14,10 @@
 
 /// Arenas that the host cannot touch: who can exchange them, who says that he cannot. The cases of
 /// exchange_cases.cpp run on them, too.
-namespace cputrain {
+namespace cputrain::exchange {
 namespace {
 
-ExchangeParts parts_in(Memory& memory, Communicator& comm, int lanes = 0) {
+ExchangeParts parts_in(compute::Memory& memory, comm::Communicator& comm, int lanes = 0) {
   return {.communicator = comm,
           .layout = layout_of({100, 5000}, DType::f32),
           .bucket_bytes = 1000,
@@ -28,7 +28,7 @@ ExchangeParts parts_in(Memory& memory, Communicator& comm, int lanes = 0) {
 void expect_refusal(const ExchangeParts& parts, const std::string& allreduce,
                     const std::vector<std::string>& words) {
   try {
-    make_exchange(parts, parse_allreduce(allreduce));
+    make_exchange(parts, comm::parse_allreduce(allreduce));
     ADD_FAILURE() << allreduce << " was not refused";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
@@ -40,8 +40,8 @@ void expect_refusal(const ExchangeParts& parts, const std::string& allreduce,
 
 /// What forms its sums where the ranks of a node share memory, or sends from the arenas, says so on
 /// all ranks, and the exchange between ranks that is named instead can be had.
-void needs_host_memory(Communicator& comm) {
-  LockedMemory memory;
+void needs_host_memory(comm::Communicator& comm) {
+  testing::LockedMemory memory;
   for (const char* name : {"hierarchical", "hierarchical+ring", "ps"}) {
     expect_refusal(parts_in(memory, comm), name,
                    {std::string("--allreduce ") + name, "host's memory", "use auto", "ring"});
@@ -49,13 +49,13 @@ void needs_host_memory(Communicator& comm) {
   // On several nodes another reason holds, too: whichever is told, it is one.
   expect_refusal(parts_in(memory, comm), "shm", {"--allreduce shm", "auto"});
   expect_refusal(parts_in(memory, comm, 2), "auto", {"--reproducible", "host's memory"});
-  EXPECT_NO_THROW(make_exchange(parts_in(memory, comm), parse_allreduce("ring")));
+  EXPECT_NO_THROW(make_exchange(parts_in(memory, comm), comm::parse_allreduce("ring")));
 }
 
-void automatic_takes_replicas(Communicator& comm) {
-  LockedMemory memory;
+void automatic_takes_replicas(comm::Communicator& comm) {
+  testing::LockedMemory memory;
   const MadeExchange made = make_exchange(parts_in(memory, comm), {});
-  EXPECT_EQ(made.choice.scheme, AllreduceChoice::Scheme::replicas);
+  EXPECT_EQ(made.choice.scheme, comm::AllreduceChoice::Scheme::replicas);
   EXPECT_FALSE(made.choice.ranges.empty());
   EXPECT_NE(made.exchange->describe().find("a replica on every rank"), std::string::npos);
   EXPECT_TRUE(made.warnings.empty());
@@ -67,18 +67,18 @@ void automatic_takes_replicas(Communicator& comm) {
 }
 
 /// Each method of compression is told the same ranges, and what it keeps from step to step is kept.
-void staged_sums_are_those_of_the_host(Communicator& comm) {
-  const ParameterLayout layout = layout_of({400, 77}, DType::f32);
+void staged_sums_are_those_of_the_host(comm::Communicator& comm) {
+  const compute::ParameterLayout layout = layout_of({400, 77}, DType::f32);
   const std::size_t size = layout.gradient_size;
   std::vector<std::string> methods{"none"};
   for (const Compression& method : compressions()) methods.push_back(to_text(method));
   for (const std::string& method : methods) {
     const auto make = [&] {
       return make_gradient_sum(parse_compression(method), layout,
-                               open_world(comm, {{"rabenseifner"}}));
+                               comm::open_world(comm, {{"rabenseifner"}}));
     };
-    LockedMemory memory;
-    const OwnedArray arena(memory, size, DType::f32);
+    testing::LockedMemory memory;
+    const compute::OwnedArray arena(memory, size, DType::f32);
     const auto plain = make();
     const auto staged = make_staged_sum(memory, size, DType::f32, make());
     EXPECT_EQ(staged->name(), plain->name());
@@ -95,7 +95,8 @@ void staged_sums_are_those_of_the_host(Communicator& comm) {
         memory.write(std::as_bytes(std::span(values)), part.data);
         staged->sum(range, part);
         plain->sum(range, Array::of<float>(values));
-        EXPECT_EQ(read_numbers(memory, part), std::vector<double>(values.begin(), values.end()))
+        EXPECT_EQ(compute::read_numbers(memory, part),
+                  std::vector<double>(values.begin(), values.end()))
             << method << " in step " << step;
       }
     }
@@ -103,10 +104,10 @@ void staged_sums_are_those_of_the_host(Communicator& comm) {
 }
 
 /// More than goes to the host in one piece, and no whole number of pieces.
-void arrays_are_broadcast(Communicator& comm) {
-  const std::size_t size = 2 * piece_elements(DType::f64) + 17;
-  LockedMemory memory;
-  const OwnedArray array(memory, size, DType::f64);
+void arrays_are_broadcast(comm::Communicator& comm) {
+  const std::size_t size = 2 * compute::piece_elements(DType::f64) + 17;
+  testing::LockedMemory memory;
+  const compute::OwnedArray array(memory, size, DType::f64);
   std::vector<double> values(size);
   const int root = comm.size() - 1;
   for (std::size_t i = 0; i < size; ++i) {
@@ -122,11 +123,11 @@ void arrays_are_broadcast(Communicator& comm) {
 
 }  // namespace
 
-std::vector<CommCase> memory_cases() {
+std::vector<comm::CommCase> memory_cases() {
   return {{"memory_shared_ways_need_the_host", needs_host_memory},
           {"memory_automatic_takes_replicas", automatic_takes_replicas},
           {"memory_staged_sums_are_those_of_the_host", staged_sums_are_those_of_the_host},
           {"memory_arrays_are_broadcast", arrays_are_broadcast}};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

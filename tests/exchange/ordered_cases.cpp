@@ -6,7 +6,7 @@
 #include "tests/exchange/cases.h"
 #include "tests/exchange/exchange_ways.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 
 namespace {
 
@@ -17,8 +17,8 @@ float uneven(std::size_t leaf, std::size_t i) {
 }
 
 /// The product's element i of a leaf's factors, image by image onto `sum`, as one rank adds it.
-float add_product(const Parameter& parameter, std::size_t leaf, std::size_t i, float sum) {
-  const Factors& factors = *parameter.factors;
+float add_product(const compute::Parameter& parameter, std::size_t leaf, std::size_t i, float sum) {
+  const compute::Factors& factors = *parameter.factors;
   const std::size_t row = (i - parameter.range.begin) / factors.columns,
                     column = (i - parameter.range.begin) % factors.columns,
                     diff_y = parameter.range.begin + factors.rows * factors.images;
@@ -30,8 +30,8 @@ float add_product(const Parameter& parameter, std::size_t leaf, std::size_t i, f
 }
 
 /// Element i of so many leaves added by one rank, leaf by leaf.
-float expected_sum(const ParameterLayout& layout, std::size_t leaves, std::size_t i) {
-  const auto factored = std::ranges::find_if(layout.parameters, [&](const Parameter& p) {
+float expected_sum(const compute::ParameterLayout& layout, std::size_t leaves, std::size_t i) {
+  const auto factored = std::ranges::find_if(layout.parameters, [&](const compute::Parameter& p) {
     return p.factors && p.range.begin <= i && i < p.range.end;
   });
   float sum = 0;
@@ -43,18 +43,18 @@ float expected_sum(const ParameterLayout& layout, std::size_t leaves, std::size_
 }
 
 /// Two rounds of two lanes a rank. What factors leave free of an arena is never written.
-void expect_order(Communicator& comm, const ParameterLayout& layout) {
+void expect_order(comm::Communicator& comm, const compute::ParameterLayout& layout) {
   constexpr int kLanes = 2, kRounds = 2;
   ExchangeParts parts{.communicator = comm, .layout = layout, .lanes = kLanes};
   const auto exchange = make_exchange(parts, {}).exchange;
   const auto leaves = static_cast<std::size_t>(comm.size() * kLanes);
   for (int k = 0; k < kRounds; ++k) {
-    ASSERT_EQ(exchange->begin(k, k + 1 == kRounds), Accumulate::overwrite);
+    ASSERT_EQ(exchange->begin(k, k + 1 == kRounds), compute::Accumulate::overwrite);
     for (int lane = 0; lane < kLanes; ++lane) {
       const auto gradients = exchange->lane_arenas(lane).gradients.as<float>();
       const std::size_t leaf = static_cast<std::size_t>(k) * leaves +
                                static_cast<std::size_t>(comm.rank() * kLanes + lane);
-      for (const Range& used : used_gradients(layout, 0, 1)) {
+      for (const Range& used : compute::used_gradients(layout, 0, 1)) {
         for (std::size_t i = used.begin; i < used.end; ++i) gradients[i] = uneven(leaf, i);
       }
     }
@@ -69,20 +69,22 @@ void expect_order(Communicator& comm, const ParameterLayout& layout) {
   });
 }
 
-void sums_in_order(Communicator& comm) { expect_order(comm, layout_of({9000, 17}, DType::f32)); }
+void sums_in_order(comm::Communicator& comm) {
+  expect_order(comm, layout_of({9000, 17}, DType::f32));
+}
 
 /// Leaves that hold the factors of two parameters.
-void products_in_order(Communicator& comm) {
-  ParameterLayout layout = layout_of({9000, 50 * 400, 17, 30 * 160}, DType::f32);
-  layout.parameters[1].factors = Factors{.images = 3, .rows = 50, .columns = 400};
-  layout.parameters[3].factors = Factors{.images = 3, .rows = 30, .columns = 160};
+void products_in_order(comm::Communicator& comm) {
+  compute::ParameterLayout layout = layout_of({9000, 50 * 400, 17, 30 * 160}, DType::f32);
+  layout.parameters[1].factors = compute::Factors{.images = 3, .rows = 50, .columns = 400};
+  layout.parameters[3].factors = compute::Factors{.images = 3, .rows = 30, .columns = 160};
   expect_order(comm, layout);
 }
 
 }  // namespace
 
-std::vector<CommCase> ordered_exchange_cases() {
+std::vector<comm::CommCase> ordered_exchange_cases() {
   return {{"sums_in_order", sums_in_order}, {"products_in_order", products_in_order}};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

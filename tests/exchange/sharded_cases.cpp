@@ -8,7 +8,7 @@
 #include "tests/exchange/cases.h"
 
 /// Exchanges of parameters of which each rank of a node makes the gradient of some rows.
-namespace cputrain {
+namespace cputrain::exchange {
 
 namespace {
 
@@ -25,8 +25,8 @@ float of_ranks(const std::vector<int>& ranks, int step, std::size_t i) {
 
 /// Two sharded parameters between others: of 9 rows of 7, and of 2 rows, fewer than some nodes have
 /// ranks.
-ParameterLayout made_layout() {
-  ParameterLayout layout;
+compute::ParameterLayout made_layout() {
+  compute::ParameterLayout layout;
   const auto add = [&](std::size_t count, std::size_t row) {
     const std::size_t begin = layout.arena_size;
     layout.parameters.push_back({.name = "p" + std::to_string(layout.parameters.size()),
@@ -49,22 +49,22 @@ ParameterLayout made_layout() {
   return layout;
 }
 
-bool in_shard(const ParameterLayout& layout, std::size_t i) {
-  return std::ranges::any_of(layout.parameters, [&](const Parameter& p) {
+bool in_shard(const compute::ParameterLayout& layout, std::size_t i) {
+  return std::ranges::any_of(layout.parameters, [&](const compute::Parameter& p) {
     return p.row > 0 && i >= p.range.begin && i < p.range.end;
   });
 }
 
 /// Every rank makes the node's gradient of its own rows and its own gradient of all else, and
 /// touches nothing more.
-void expect_sums(Communicator& comm, const std::string& allreduce, Overlap overlap,
+void expect_sums(comm::Communicator& comm, const std::string& allreduce, Overlap overlap,
                  std::size_t bucket_bytes) {
-  const NodeMap map = read_node_map(comm);
+  const comm::NodeMap map = comm::read_node_map(comm);
   if (!map.even()) return;  // then nothing may be sharded
-  const ParameterLayout layout = made_layout();
+  const compute::ParameterLayout layout = made_layout();
   const ExchangeParts parts{comm, layout, bucket_bytes, overlap};
-  const auto exchange = make_exchange(parts, parse_allreduce(allreduce)).exchange;
-  const auto used = used_gradients(layout, map.local, map.local_size());
+  const auto exchange = make_exchange(parts, comm::parse_allreduce(allreduce)).exchange;
+  const auto used = compute::used_gradients(layout, map.local, map.local_size());
   std::size_t elements = 0;
   for (const Range& range : used) elements += range.size();
   EXPECT_EQ(exchange->memory().own, elements * sizeof(float));
@@ -102,13 +102,13 @@ struct Way {
 
 }  // namespace
 
-std::vector<CommCase> sharded_exchange_cases() {
-  std::vector<CommCase> cases;
+std::vector<comm::CommCase> sharded_exchange_cases() {
+  std::vector<comm::CommCase> cases;
   for (const Way& way : {Way{"automatic", "auto"}, Way{"slices", "hierarchical+ring"},
                          Way{"overlapped", "hierarchical+rabenseifner", Overlap::thread}}) {
     for (const std::size_t bucket_bytes : {std::size_t{100}, std::size_t{1} << 30}) {
       cases.push_back({"sharded_" + way.name + (bucket_bytes == 100 ? "_buckets" : "_one_bucket"),
-                       [way, bucket_bytes](Communicator& comm) {
+                       [way, bucket_bytes](comm::Communicator& comm) {
                          expect_sums(comm, way.allreduce, way.overlap, bucket_bytes);
                        }});
     }
@@ -116,4 +116,4 @@ std::vector<CommCase> sharded_exchange_cases() {
   return cases;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

@@ -39,19 +39,19 @@ Level level_of(const std::vector<FloatErrors>& batches) {
   return level;
 }
 
-class FloatError : public testing::TestWithParam<std::string> {
+class FloatError : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (!cpu_backend_available()) GTEST_SKIP() << "this build has no oneDNN";
+    if (!cpu::cpu_backend_available()) GTEST_SKIP() << "this build has no oneDNN";
   }
 };
 
 /// A way to compute, and how many times PyTorch's error is allowed.
 struct Contender {
   std::string name;
-  KernelChoice kernels;
+  compute::KernelChoice kernels;
   double loss_tolerance, times;
-  std::unique_ptr<Backend> backend{};
+  std::unique_ptr<compute::Backend> backend{};
   std::unique_ptr<Replica> replica{};
   std::vector<FloatErrors> errors{};
 };
@@ -62,7 +62,7 @@ std::vector<Contender> contenders(const File& file) {
   all.push_back({"zeros skipped", {.skip_zeros = true}, 1e-5, 2});
   all.push_back({"winograd allowed", {.winograd = true}, 1e-4, 5});
   for (Contender& one : all) {
-    one.backend = make_cpu_backend(2, one.kernels);
+    one.backend = cpu::make_cpu_backend(2, one.kernels);
     one.replica = std::make_unique<Replica>(*one.backend, file.graph, keras_start(file.seed),
                                             std::vector{file.float_batch});
   }
@@ -72,7 +72,7 @@ std::vector<Contender> contenders(const File& file) {
 TEST_P(FloatError, OfTheCpuBackendIsNearPyTorchs) {
   const File file = load(GetParam());
   const int batch = file.float_batch;
-  const auto exact_backend = make_reference_backend(DType::f64);
+  const auto exact_backend = reference::make_reference_backend(DType::f64);
   Replica exact(*exact_backend, file.graph, keras_start(file.seed), {batch});
   std::vector<Contender> ours = contenders(file);
   for (int i = 0; i < static_cast<int>(file.float_errors.size()); ++i) {
@@ -102,7 +102,7 @@ TEST_P(FloatError, OfTheCpuBackendIsNearPyTorchs) {
   std::puts("");
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, FloatError, testing::Values("layers", "dogcat"),
+INSTANTIATE_TEST_SUITE_P(Networks, FloatError, ::testing::Values("layers", "dogcat"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

@@ -20,32 +20,34 @@ std::vector<Digest> digests(const Json& rows) {
   return result;
 }
 
-UpdateRule rule_of(const Json& run) {
+optim::UpdateRule rule_of(const Json& run) {
   const std::string name = run.at("rule");
-  if (name == "sgd") return Sgd{.momentum = run.at("momentum"), .nesterov = run.at("nesterov")};
+  if (name == "sgd")
+    return optim::Sgd{.momentum = run.at("momentum"), .nesterov = run.at("nesterov")};
   if (name == "rmsprop") {
-    return RmsProp{.momentum = run.at("momentum"), .centered = run.at("centered")};
+    return optim::RmsProp{.momentum = run.at("momentum"), .centered = run.at("centered")};
   }
-  return Adam{};
+  return optim::Adam{};
 }
 
 /// Every kind of layer, `same` padding with odd amounts, strides: layers_net() of make_golden.py.
-Graph layers_net(Shape image, int classes) {
-  Graph graph(image);
-  graph.add(Convolution{.filters = 8, .kernel = 3, .padding = Padding::same});
-  graph.add(Relu{});
-  graph.add(AveragePool{});
-  graph.add(Convolution{.filters = 12, .kernel = 5, .stride = 2, .padding = Padding::same});
-  graph.add(Relu{});
-  graph.add(MaxPool{.size = 3, .stride = 2, .padding = Padding::same});
-  graph.add(Convolution{.filters = 10, .kernel = 3});
-  graph.add(Relu{});
-  graph.add(AveragePool{.size = 3, .stride = 2, .padding = Padding::same});
-  graph.add(GlobalAveragePool{});
-  graph.add(Dense{7});
-  graph.add(Relu{});
-  graph.add(Dense{classes});
-  graph.add(SoftmaxCrossEntropy{});
+model::Graph layers_net(Shape image, int classes) {
+  model::Graph graph(image);
+  graph.add(model::Convolution{.filters = 8, .kernel = 3, .padding = model::Padding::same});
+  graph.add(model::Relu{});
+  graph.add(model::AveragePool{});
+  graph.add(
+      model::Convolution{.filters = 12, .kernel = 5, .stride = 2, .padding = model::Padding::same});
+  graph.add(model::Relu{});
+  graph.add(model::MaxPool{.size = 3, .stride = 2, .padding = model::Padding::same});
+  graph.add(model::Convolution{.filters = 10, .kernel = 3});
+  graph.add(model::Relu{});
+  graph.add(model::AveragePool{.size = 3, .stride = 2, .padding = model::Padding::same});
+  graph.add(model::GlobalAveragePool{});
+  graph.add(model::Dense{7});
+  graph.add(model::Relu{});
+  graph.add(model::Dense{classes});
+  graph.add(model::SoftmaxCrossEntropy{});
   return graph;
 }
 
@@ -57,8 +59,9 @@ File load(const std::string& name) {
   const auto& size = json.at("image");
   const Shape image{size[0], size[1], size[2]};
   const int classes = json.at("classes");
-  File file{.graph = name == "dogcat" ? with_dropout(find_model(name)->build(image, classes), 0)
-                                      : layers_net(image, classes),
+  File file{.graph = name == "dogcat"
+                         ? model::with_dropout(zoo::find_model(name)->build(image, classes), 0)
+                         : layers_net(image, classes),
             .classes = classes,
             .batch = json.at("batch"),
             .seed = json.at("seed"),

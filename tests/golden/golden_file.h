@@ -35,7 +35,7 @@ struct Training {
 using FloatErrors = std::map<std::string, double>;
 
 struct File {
-  Graph graph;
+  model::Graph graph;
   int classes, batch;
   std::uint64_t seed;
   std::vector<Digest> start;  ///< initial weights

@@ -37,7 +37,7 @@ TrainingPass pass_of(const Json& json) {
 }
 
 ModelTraining training_of(const Json& json) {
-  ModelTraining training{{Sgd{.momentum = json.at("momentum")}, json.at("rate")},
+  ModelTraining training{{optim::Sgd{.momentum = json.at("momentum")}, json.at("rate")},
                          json.at("batch"),
                          json.at("losses"),
                          {}};
@@ -53,16 +53,16 @@ ModelFigures load_model(const std::string& name) {
   const auto& size = json.at("image");
   const int classes = json.at("classes");
   const Json& evaluation = json.at("evaluation");
-  ModelFigures figures{
-      .graph = with_dropout(find_model(name)->build({size[0], size[1], size[2]}, classes), 0),
-      .classes = classes,
-      .seed = json.at("seed"),
-      .parameters = json.at("parameters"),
-      .passes = {},
-      .pytorch = error_of(json.at("worst_float_errors")),
-      .evaluation = {evaluation.at("first"), evaluation.at("batch"), evaluation.at("logits"),
-                     evaluation.at("float_error")},
-      .trainings = {}};
+  ModelFigures figures{.graph = model::with_dropout(
+                           zoo::find_model(name)->build({size[0], size[1], size[2]}, classes), 0),
+                       .classes = classes,
+                       .seed = json.at("seed"),
+                       .parameters = json.at("parameters"),
+                       .passes = {},
+                       .pytorch = error_of(json.at("worst_float_errors")),
+                       .evaluation = {evaluation.at("first"), evaluation.at("batch"),
+                                      evaluation.at("logits"), evaluation.at("float_error")},
+                       .trainings = {}};
   for (const Json& row : json.at("passes")) figures.passes.push_back(pass_of(row));
   for (const Json& row : json.at("trainings")) figures.trainings.push_back(training_of(row));
   return figures;

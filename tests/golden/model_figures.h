@@ -47,7 +47,7 @@ struct ModelTraining {
 };
 
 struct ModelFigures {
-  Graph graph;  ///< dropout rates 0
+  model::Graph graph;  ///< dropout rates 0
   int classes;
   std::uint64_t seed;
   std::vector<std::string> parameters;

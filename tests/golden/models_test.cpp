@@ -104,23 +104,23 @@ FloatError float_error(Replica& replica, const ModelFigures& model, const Traini
 struct Contender {
   std::string name;
   double times;
-  std::unique_ptr<Backend> backend;
+  std::unique_ptr<compute::Backend> backend;
   std::vector<FloatError> errors;
 };
 
 std::vector<Contender> contenders(const std::string& model) {
   std::vector<Contender> all;
-  if (!cpu_backend_available()) return all;
-  all.push_back({"direct", 2, make_cpu_backend(1, {}), {}});
+  if (!cpu::cpu_backend_available()) return all;
+  all.push_back({"direct", 2, cpu::make_cpu_backend(1, {}), {}});
   // The deeper residual networks have the blocks of resnet50v2, only more of them.
   if (model == "resnet101v2" || model == "resnet152v2") return all;
-  all.push_back({"zeros skipped", 2, make_cpu_backend(1, {.skip_zeros = true}), {}});
-  all.push_back({"winograd allowed", 5, make_cpu_backend(1, {.winograd = true}), {}});
+  all.push_back({"zeros skipped", 2, cpu::make_cpu_backend(1, {.skip_zeros = true}), {}});
+  all.push_back({"winograd allowed", 5, cpu::make_cpu_backend(1, {.winograd = true}), {}});
   return all;
 }
 
 void expect_pass(const ModelFigures& model, const TrainingPass& pass, Replica& exact) {
-  const Tally tally = exact.step(pictures(model, pass.first, pass.batch), nullptr, 0);
+  const compute::Tally tally = exact.step(pictures(model, pass.first, pass.batch), nullptr, 0);
   EXPECT_NEAR(tally.mean_loss(), pass.loss, kTolerance * pass.loss);
   EXPECT_EQ(tally.correct, pass.correct);
   const auto logits = logits_from(exact.probabilities(), pass.batch, model.classes);
@@ -131,11 +131,11 @@ void expect_pass(const ModelFigures& model, const TrainingPass& pass, Replica& e
 /// The passes with the same frozen layers, all with the same first weights.
 void run_passes(const ModelFigures& model, const std::vector<TrainingPass>& passes,
                 std::vector<Contender>& contenders) {
-  const Graph graph = with_frozen(model.graph, passes.front().frozen);
-  const auto replica = [&](Backend& backend) {
+  const model::Graph graph = model::with_frozen(model.graph, passes.front().frozen);
+  const auto replica = [&](compute::Backend& backend) {
     return Replica(backend, graph, varied_start(model.seed), {passes.front().batch});
   };
-  const auto exact_backend = make_reference_backend(DType::f64);
+  const auto exact_backend = reference::make_reference_backend(DType::f64);
   Replica exact = replica(*exact_backend);
   std::vector<Replica> replicas;
   for (const Contender& contender : contenders) replicas.push_back(replica(*contender.backend));
@@ -174,7 +174,7 @@ void expect_near_pytorch(const ModelFigures& model, const Contender& contender) 
   std::printf("\n");
 }
 
-class Models : public testing::TestWithParam<std::string> {};
+class Models : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Models, ParametersHaveKerasNamesAndOrder) {
   const ModelFigures model = load_model(GetParam());
@@ -204,7 +204,7 @@ TEST_P(Models, TrainingPassesArePyTorchs) {
 TEST_P(Models, LogitsInEvaluationArePyTorchs) {
   const ModelFigures model = load_model(GetParam());
   const auto& evaluation = model.evaluation;
-  const auto backend = make_reference_backend(DType::f64);
+  const auto backend = reference::make_reference_backend(DType::f64);
   Evaluator evaluator(*backend, model.graph, varied_start(model.seed), {1});
   Pictures images = pictures(model, evaluation.first, evaluation.batch);
   std::vector<double> logits;
@@ -223,10 +223,11 @@ TEST_P(Models, LogitsInTrainingArePyTorchs) {
   const ModelFigures model = load_model(GetParam());
   const TrainingPass& pass = model.passes.front();
   ASSERT_TRUE(pass.frozen.empty());
-  const auto backend = make_reference_backend(DType::f64);
-  Evaluator trainer(*backend, model.graph, varied_start(model.seed), {pass.batch}, Phase::train);
+  const auto backend = reference::make_reference_backend(DType::f64);
+  Evaluator trainer(*backend, model.graph, varied_start(model.seed), {pass.batch},
+                    compute::Phase::train);
   const Pictures images = pictures(model, pass.first, pass.batch);
-  MicroBatch batch = images.all();
+  compute::MicroBatch batch = images.all();
   std::vector<std::int32_t> labels(batch.labels.begin(), batch.labels.end());
   batch.labels = labels;
   std::vector<double> logits;
@@ -255,8 +256,8 @@ TEST_P(Models, FloatLogitsInEvaluationAreNearPyTorchs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, Models,
-                         testing::Values("dogcat", "nature7", "chips", "vgg16", "resnet50v2",
-                                         "resnet101v2", "resnet152v2"),
+                         ::testing::Values("dogcat", "nature7", "chips", "vgg16", "resnet50v2",
+                                           "resnet101v2", "resnet152v2"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

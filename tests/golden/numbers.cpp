@@ -47,7 +47,7 @@ struct Limits {
   double low, high;
 };
 
-Limits start_limits(const ParameterSpec& parameter) {
+Limits start_limits(const model::ParameterSpec& parameter) {
   static const std::map<std::string, Limits> kVectors{{"bias", {-0.1, 0.1}},
                                                       {"gamma", {-0.5, 1.5}},
                                                       {"beta", {-0.25, 0.25}},
@@ -71,7 +71,7 @@ Pictures::Pictures(Shape image, int classes, std::uint64_t seed, int first, int 
   }
 }
 
-MicroBatch Pictures::piece(int begin, int end) const {
+compute::MicroBatch Pictures::piece(int begin, int end) const {
   const auto part = [&](const auto& all) {
     return std::span(all).subspan(static_cast<std::size_t>(begin),
                                   static_cast<std::size_t>(end - begin));
@@ -79,9 +79,9 @@ MicroBatch Pictures::piece(int begin, int end) const {
   return {part(pointers_), part(labels_), part(samples_)};
 }
 
-MicroBatch Pictures::labelled(int index, int label) {
+compute::MicroBatch Pictures::labelled(int index, int label) {
   label_ = label;
-  MicroBatch batch = piece(index, index + 1);
+  compute::MicroBatch batch = piece(index, index + 1);
   batch.labels = std::span(&label_, 1);
   return batch;
 }
@@ -116,7 +116,7 @@ std::uint32_t name_key(std::string_view name) {
   return key;
 }
 
-std::vector<double> start_values(const ParameterSpec& parameter, std::uint64_t seed) {
+std::vector<double> start_values(const model::ParameterSpec& parameter, std::uint64_t seed) {
   const Limits limits = start_limits(parameter);
   const bool kernel = parameter.extents.size() > 1;
   std::vector<double> values(parameter.size());

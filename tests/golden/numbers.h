@@ -17,10 +17,10 @@ class Pictures {
  public:
   Pictures(Shape image, int classes, std::uint64_t seed, int first, int count);
   /// Images begin .. end-1 of these.
-  MicroBatch piece(int begin, int end) const;
-  MicroBatch all() const { return piece(0, static_cast<int>(pointers_.size())); }
+  compute::MicroBatch piece(int begin, int end) const;
+  compute::MicroBatch all() const { return piece(0, static_cast<int>(pointers_.size())); }
   /// Image `index` as if it showed class `label`; until the next call.
-  MicroBatch labelled(int index, int label);
+  compute::MicroBatch labelled(int index, int label);
 
  private:
   std::vector<std::vector<std::uint8_t>> pixels_;
@@ -49,6 +49,6 @@ Difference difference(std::span<const double> values, std::span<const double> ex
 std::uint32_t name_key(std::string_view);
 
 /// What a parameter of a built-in model holds at first, a function of (seed, name).
-std::vector<double> start_values(const ParameterSpec&, std::uint64_t seed);
+std::vector<double> start_values(const model::ParameterSpec&, std::uint64_t seed);
 
 }  // namespace cputrain::golden

@@ -30,11 +30,11 @@ void expect_digests(const File& file, const std::vector<Digest>& expected, const
   }
 }
 
-class Golden : public testing::TestWithParam<std::string> {};
+class Golden : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Golden, NamesAndInitialWeightsAreTheirs) {
   const File file = load(GetParam());
-  const auto backend = make_reference_backend(DType::f64);
+  const auto backend = reference::make_reference_backend(DType::f64);
   const Replica replica(*backend, file.graph, keras_start(file.seed), {1});
   ASSERT_EQ(replica.parameters().size(), file.start.size());
   for (std::size_t i = 0; i < file.start.size(); ++i) {
@@ -46,7 +46,7 @@ TEST_P(Golden, NamesAndInitialWeightsAreTheirs) {
 TEST_P(Golden, FiveStepsOfEveryRuleAreTheirs) {
   const File file = load(GetParam());
   ASSERT_EQ(file.trainings.size(), 7u);
-  const auto backend = make_reference_backend(DType::f64);
+  const auto backend = reference::make_reference_backend(DType::f64);
   for (const Training& training : file.trainings) {
     SCOPED_TRACE(training.name);
     // Two unequal pieces, so that gradients are also added up over micro-batches.
@@ -56,7 +56,7 @@ TEST_P(Golden, FiveStepsOfEveryRuleAreTheirs) {
     for (int step = 0; step < 5; ++step) {
       SCOPED_TRACE("step " + std::to_string(step + 1));
       const Pictures images = pictures(file, step * file.batch, file.batch);
-      const Tally tally = replica.step(images, &training.update, step);
+      const compute::Tally tally = replica.step(images, &training.update, step);
       EXPECT_NEAR(tally.mean_loss(), training.losses[step], kTolerance * training.losses[step]);
       EXPECT_EQ(tally.correct, training.correct[step]);
       if (step == 0) expect_digests(file, file.first, "gradient", gradients);
@@ -67,7 +67,7 @@ TEST_P(Golden, FiveStepsOfEveryRuleAreTheirs) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, Golden, testing::Values("layers", "dogcat"),
+INSTANTIATE_TEST_SUITE_P(Networks, Golden, ::testing::Values("layers", "dogcat"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace cputrain::golden {
 
 namespace {
 
-void set_start(const Program& program, const Graph& graph, const Start& start,
+void set_start(const compute::Program& program, const model::Graph& graph, const Start& start,
                const Array& weights) {
   std::size_t parameter = 0;
   for (const auto& node : graph.nodes()) {
@@ -24,38 +24,43 @@ void set_start(const Program& program, const Graph& graph, const Start& start,
 }  // namespace
 
 Start keras_start(std::uint64_t seed) {
-  return [seed](const auto& node, const auto& spec) { return initial_values(node, spec, seed); };
+  return [seed](const auto& node, const auto& spec) {
+    return model::initial_values(node, spec, seed);
+  };
 }
 
 Start varied_start(std::uint64_t seed) {
   return [seed](const auto&, const auto& spec) { return start_values(spec, seed); };
 }
 
-Replica::Replica(Backend& backend, const Graph& graph, const Start& start,
+Replica::Replica(compute::Backend& backend, const model::Graph& graph, const Start& start,
                  std::vector<int> micro_batches)
-    : backend_(backend), micro_batches_(std::move(micro_batches)), communicator_(make_solo()) {
-  program_ = backend_.compile(graph, {.phase = Phase::train, .micro_batches = micro_batches_},
-                              [&](const ParameterLayout& layout) {
-                                exchange_ = make_exchange({.communicator = *communicator_,
-                                                           .layout = layout,
-                                                           .bucket_bytes = 1 << 20,
-                                                           .memory = backend.memory()},
-                                                          {})
-                                                .exchange;
-                                return exchange_->arenas();
-                              });
+    : backend_(backend),
+      micro_batches_(std::move(micro_batches)),
+      communicator_(comm::make_solo()) {
+  program_ =
+      backend_.compile(graph, {.phase = compute::Phase::train, .micro_batches = micro_batches_},
+                       [&](const compute::ParameterLayout& layout) {
+                         exchange_ = exchange::make_exchange({.communicator = *communicator_,
+                                                              .layout = layout,
+                                                              .bucket_bytes = 1 << 20,
+                                                              .memory = backend.memory()},
+                                                             {})
+                                         .exchange;
+                         return exchange_->arenas();
+                       });
   set_start(*program_, graph, start, exchange_->arenas().weights);
 }
 
-Tally Replica::step(const Pictures& pictures, const Update* rule, int step) {
+compute::Tally Replica::step(const Pictures& pictures, const Update* rule, int step) {
   const int batch = std::accumulate(micro_batches_.begin(), micro_batches_.end(), 0);
-  Tally tally;
+  compute::Tally tally;
   int begin = 0, micro_batch = 0;
   for (const int size : micro_batches_) {
     const auto number = static_cast<std::uint64_t>(step);
     tally += program_->forward(pictures.piece(begin, begin + size),
-                               {.phase = Phase::train, .seed = 1, .step = number});
-    const Accumulate accumulate = exchange_->begin(micro_batch++, begin + size == batch);
+                               {.phase = compute::Phase::train, .seed = 1, .step = number});
+    const compute::Accumulate accumulate = exchange_->begin(micro_batch++, begin + size == batch);
     program_->backward(1.0 / batch, accumulate, [&](std::size_t n) { exchange_->ready(n); });
     begin += size;
   }
@@ -68,17 +73,17 @@ Tally Replica::step(const Pictures& pictures, const Update* rule, int step) {
 
 void Replica::update(const Update& rule, int step, Range range) {
   const std::size_t elements = program_->layout().gradient_size;
-  while (std::ssize(state_) < state_arrays(rule.rule)) {
+  while (std::ssize(state_) < optim::state_arrays(rule.rule)) {
     state_.emplace_back(backend_.memory(), elements, backend_.dtype());
   }
   const auto [weights, gradients] = exchange_->arenas();
-  UpdateSlice slice{.weights = weights.slice(range.begin, range.end),
-                    .gradients = gradients.slice(range.begin, range.end),
-                    .state = {},
-                    .learning_rate = rule.rate,
-                    .weight_decay = 0,
-                    .step = static_cast<std::uint64_t>(step)};
-  for (int i = 0; i < state_arrays(rule.rule); ++i) {
+  optim::UpdateSlice slice{.weights = weights.slice(range.begin, range.end),
+                           .gradients = gradients.slice(range.begin, range.end),
+                           .state = {},
+                           .learning_rate = rule.rate,
+                           .weight_decay = 0,
+                           .step = static_cast<std::uint64_t>(step)};
+  for (int i = 0; i < optim::state_arrays(rule.rule); ++i) {
     const auto number = static_cast<std::size_t>(i);
     slice.state[number] = state_[number].array().slice(range.begin, range.end);
   }
@@ -93,14 +98,14 @@ std::vector<double> Replica::gradients(std::size_t parameter) const {
   return program_->to_canonical(parameter, exchange_->arenas().gradients);
 }
 
-Evaluator::Evaluator(Backend& backend, const Graph& graph, const Start& start,
-                     std::vector<int> sizes, Phase phase)
+Evaluator::Evaluator(compute::Backend& backend, const model::Graph& graph, const Start& start,
+                     std::vector<int> sizes, compute::Phase phase)
     : phase_(phase) {
   program_ = backend.compile(graph, {.phase = phase, .micro_batches = std::move(sizes)},
-                             [&](const ParameterLayout& layout) {
-                               weights_ =
-                                   OwnedArray(backend.memory(), layout.arena_size, layout.dtype);
-                               return Arenas{weights_.array(), {}};
+                             [&](const compute::ParameterLayout& layout) {
+                               weights_ = compute::OwnedArray(backend.memory(), layout.arena_size,
+                                                              layout.dtype);
+                               return compute::Arenas{weights_.array(), {}};
                              });
   set_start(*program_, graph, start, weights_.array());
 }

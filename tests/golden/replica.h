@@ -12,14 +12,15 @@
 namespace cputrain::golden {
 
 /// First values of a parameter, in the canonical layout.
-using Start = std::function<std::vector<double>(const Graph::Node&, const ParameterSpec&)>;
+using Start =
+    std::function<std::vector<double>(const model::Graph::Node&, const model::ParameterSpec&)>;
 /// Those that training starts from: `initial_values`.
 Start keras_start(std::uint64_t seed);
 /// Those of the built-in models' tests: `start_values`.
 Start varied_start(std::uint64_t seed);
 
 struct Update {
-  UpdateRule rule;
+  optim::UpdateRule rule;
   double rate;
 };
 
@@ -28,42 +29,46 @@ struct Update {
 class Replica {
  public:
   /// `micro_batches`: the sizes of the pieces that a batch will be run in.
-  Replica(Backend&, const Graph&, const Start&, std::vector<int> micro_batches);
+  Replica(compute::Backend&, const model::Graph&, const Start&, std::vector<int> micro_batches);
 
   /// Forward and backward of a batch, cut into the pieces, and the exchange; then the update where
   /// there is one. Returns the sums over the batch.
-  Tally step(const Pictures&, const Update*, int step);
+  compute::Tally step(const Pictures&, const Update*, int step);
 
   std::vector<double> weights(std::size_t parameter) const;
   /// Of the mean loss of the last batch; of learnt parameters.
   std::vector<double> gradients(std::size_t parameter) const;
   /// Of the last piece.
   std::span<const float> probabilities() const { return program_->probabilities(); }
-  const std::vector<Parameter>& parameters() const { return program_->layout().parameters; }
+  const std::vector<compute::Parameter>& parameters() const {
+    return program_->layout().parameters;
+  }
 
  private:
   void update(const Update&, int step, Range);
 
-  Backend& backend_;
+  compute::Backend& backend_;
   std::vector<int> micro_batches_;
-  std::unique_ptr<Communicator> communicator_;
-  std::unique_ptr<GradientExchange> exchange_;
-  std::unique_ptr<Program> program_;
-  std::vector<OwnedArray> state_;
+  std::unique_ptr<comm::Communicator> communicator_;
+  std::unique_ptr<exchange::GradientExchange> exchange_;
+  std::unique_ptr<compute::Program> program_;
+  std::vector<compute::OwnedArray> state_;
 };
 
 /// A network with its first weights that only runs forward, in evaluation or in training mode.
 class Evaluator {
  public:
-  Evaluator(Backend&, const Graph&, const Start&, std::vector<int> sizes,
-            Phase phase = Phase::evaluate);
-  Tally run(const MicroBatch& batch) { return program_->forward(batch, {.phase = phase_}); }
+  Evaluator(compute::Backend&, const model::Graph&, const Start&, std::vector<int> sizes,
+            compute::Phase phase = compute::Phase::evaluate);
+  compute::Tally run(const compute::MicroBatch& batch) {
+    return program_->forward(batch, {.phase = phase_});
+  }
   std::span<const float> probabilities() const { return program_->probabilities(); }
 
  private:
-  Phase phase_;
-  OwnedArray weights_;
-  std::unique_ptr<Program> program_;
+  compute::Phase phase_;
+  compute::OwnedArray weights_;
+  std::unique_ptr<compute::Program> program_;
 };
 
 }  // namespace cputrain::golden

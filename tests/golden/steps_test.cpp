@@ -18,7 +18,8 @@ constexpr double kTolerance = 1e-8;  // of a loss, or of the norm of a tensor's 
 /// tensor's norm.
 constexpr double kNoise = 1e-13;
 
-Replica trained(Backend& backend, const ModelFigures& model, const ModelTraining& training) {
+Replica trained(compute::Backend& backend, const ModelFigures& model,
+                const ModelTraining& training) {
   Replica replica(backend, model.graph, varied_start(model.seed), {training.batch});
   for (int step = 0; step < static_cast<int>(training.losses.size()); ++step) {
     const Pictures images(model.graph.image(), model.classes, model.seed, step * training.batch,
@@ -30,12 +31,12 @@ Replica trained(Backend& backend, const ModelFigures& model, const ModelTraining
 }
 
 void expect_steps(const ModelFigures& model, const ModelTraining& training) {
-  const auto backend = make_reference_backend(DType::f64);
+  const auto backend = reference::make_reference_backend(DType::f64);
   const Replica replica = trained(*backend, model, training);
   ASSERT_EQ(training.changes.size(), replica.parameters().size());
   std::size_t i = 0;
   for (const auto& node : model.graph.nodes()) {
-    for (const ParameterSpec& spec : node.parameters) {
+    for (const model::ParameterSpec& spec : node.parameters) {
       SCOPED_TRACE(spec.name);
       const std::vector<double> start = start_values(spec, model.seed);
       std::vector<double> change = replica.weights(i);

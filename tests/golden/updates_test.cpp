@@ -15,7 +15,7 @@
 #include "tests/support/sliced_exchange.h"
 #include "train/optimizer.h"
 
-namespace cputrain {
+namespace cputrain::golden {
 namespace {
 
 using Json = nlohmann::json;
@@ -31,8 +31,8 @@ double number(std::size_t i, std::size_t salt) {
 }
 
 /// The last tensor first, each on a 64-byte boundary; a frozen one behind them all.
-ParameterLayout layout_of(DType dtype) {
-  ParameterLayout layout;
+compute::ParameterLayout layout_of(DType dtype) {
+  compute::ParameterLayout layout;
   layout.dtype = dtype;
   const auto place = [&](std::size_t count) {
     const std::size_t begin = layout.arena_size, step = 64 / size_of(dtype);
@@ -56,26 +56,26 @@ ParameterLayout layout_of(DType dtype) {
   return layout;
 }
 
-OptimizerOptions options_of(const Json& golden_case) {
+train::OptimizerOptions options_of(const Json& golden_case) {
   const auto optional = [&](const char* key) {
     return golden_case.contains(key) ? std::optional(golden_case[key].get<double>()) : std::nullopt;
   };
   const double momentum = golden_case.value("momentum", 0.0);
   const std::string rule = golden_case["rule"];
-  OptimizerOptions options{Sgd{.momentum = momentum}, golden_case.value("decay", 0.0),
-                           optional("clip_value"), optional("clip_norm"),
-                           golden_case.value("correct", false)};
-  if (rule == "lars") options.rule = Lars{momentum, golden_case.value("trust", 0.001)};
-  if (rule == "lamb") options.rule = Lamb{};
+  train::OptimizerOptions options{optim::Sgd{.momentum = momentum}, golden_case.value("decay", 0.0),
+                                  optional("clip_value"), optional("clip_norm"),
+                                  golden_case.value("correct", false)};
+  if (rule == "lars") options.rule = optim::Lars{momentum, golden_case.value("trust", 0.001)};
+  if (rule == "lamb") options.rule = optim::Lamb{};
   return options;
 }
 
 template <class T>
-void fill_gradients(const ParameterLayout& layout, const Arenas& arenas, std::size_t step,
-                    double part) {
+void fill_gradients(const compute::ParameterLayout& layout, const compute::Arenas& arenas,
+                    std::size_t step, double part) {
   const auto weights = arenas.weights.as<T>(), gradients = arenas.gradients.as<T>();
   for (std::size_t k = 0; k < layout.parameters.size(); ++k) {
-    const Parameter& parameter = layout.parameters[k];
+    const compute::Parameter& parameter = layout.parameters[k];
     if (!parameter.learnt) continue;
     for (std::size_t i = 0; i < parameter.count; ++i) {
       const T w = weights[parameter.range.begin + i];
@@ -88,8 +88,8 @@ void fill_gradients(const ParameterLayout& layout, const Arenas& arenas, std::si
 /// Largest difference from the golden weights after all steps; `part` is this rank's share of the
 /// gradient.
 template <class T>
-double worst_error(Backend& backend, GradientExchange& exchange, const ParameterLayout& layout,
-                   const Json& golden_case, double part) {
+double worst_error(compute::Backend& backend, exchange::GradientExchange& exchange,
+                   const compute::ParameterLayout& layout, const Json& golden_case, double part) {
   const auto weights = exchange.arenas().weights.as<T>();
   for (std::size_t k = 0; k < layout.parameters.size(); ++k) {
     const Range range = layout.parameters[k].range;
@@ -97,7 +97,7 @@ double worst_error(Backend& backend, GradientExchange& exchange, const Parameter
       weights[range.begin + i] = static_cast<T>(number(i, k));
     }
   }
-  Optimizer optimizer(options_of(golden_case), backend, exchange, layout);
+  train::Optimizer optimizer(options_of(golden_case), backend, exchange, layout);
   const std::vector<double> rates = golden()["rates"];
   for (std::size_t step = 0; step < rates.size(); ++step) {
     exchange.begin(0, true);
@@ -108,7 +108,7 @@ double worst_error(Backend& backend, GradientExchange& exchange, const Parameter
   }
   double worst = 0;
   for (std::size_t k = 0; k < layout.parameters.size(); ++k) {
-    const Parameter& parameter = layout.parameters[k];
+    const compute::Parameter& parameter = layout.parameters[k];
     for (std::size_t i = 0; i < parameter.count; ++i) {
       const double expected = parameter.learnt
                                   ? golden_case["weights"][parameter.name][i].get<double>()
@@ -120,29 +120,30 @@ double worst_error(Backend& backend, GradientExchange& exchange, const Parameter
   return worst;
 }
 
-class WholeUpdate : public testing::TestWithParam<std::size_t> {
+class WholeUpdate : public ::testing::TestWithParam<std::size_t> {
  protected:
   const Json& golden_case() const { return golden()["cases"][GetParam()]; }
 };
 
 TEST_P(WholeUpdate, IsThatOfThePapers) {
-  const auto backend = make_reference_backend(DType::f64);
-  const ParameterLayout layout = layout_of(DType::f64);
-  const auto alone = make_solo();
+  const auto backend = reference::make_reference_backend(DType::f64);
+  const compute::ParameterLayout layout = layout_of(DType::f64);
+  const auto alone = comm::make_solo();
   for (const std::size_t bucket : {0, 1 << 20}) {
-    const auto exchange = make_exchange({*alone, layout, bucket}, {}).exchange;
+    const auto exchange = exchange::make_exchange({*alone, layout, bucket}, {}).exchange;
     EXPECT_LE(worst_error<double>(*backend, *exchange, layout, golden_case(), 1), 1e-13);
   }
 }
 
 TEST_P(WholeUpdate, IsTheSameInFloat) {
-  const ParameterLayout layout = layout_of(DType::f32);
-  const auto alone = make_solo();
-  std::vector<std::unique_ptr<Backend>> backends;
-  backends.push_back(make_reference_backend(DType::f32));
-  if (cpu_backend_available()) backends.push_back(make_cpu_backend(2, {.winograd = true}));
+  const compute::ParameterLayout layout = layout_of(DType::f32);
+  const auto alone = comm::make_solo();
+  std::vector<std::unique_ptr<compute::Backend>> backends;
+  backends.push_back(reference::make_reference_backend(DType::f32));
+  if (cpu::cpu_backend_available())
+    backends.push_back(cpu::make_cpu_backend(2, {.winograd = true}));
   for (const auto& backend : backends) {
-    const auto exchange = make_exchange({*alone, layout}, {}).exchange;
+    const auto exchange = exchange::make_exchange({*alone, layout}, {}).exchange;
     EXPECT_LE(worst_error<float>(*backend, *exchange, layout, golden_case(), 1), 2e-5)
         << backend->describe();
   }
@@ -150,11 +151,11 @@ TEST_P(WholeUpdate, IsTheSameInFloat) {
 
 // Norms of tensors that are cut between owners, or lie with others altogether.
 TEST_P(WholeUpdate, IsTheSameWhereRanksOwnSlices) {
-  const ParameterLayout layout = layout_of(DType::f64);
+  const compute::ParameterLayout layout = layout_of(DType::f64);
   for (const int ranks : {2, 3, 7}) {
-    run_ranks(ranks, [&](Communicator& communicator) {
-      const auto backend = make_reference_backend(DType::f64);
-      SlicedExchange exchange(communicator, layout);
+    threads::run_ranks(ranks, [&](comm::Communicator& communicator) {
+      const auto backend = reference::make_reference_backend(DType::f64);
+      testing::SlicedExchange exchange(communicator, layout);
       const double part = 1.0 / communicator.size();
       EXPECT_LE(worst_error<double>(*backend, exchange, layout, golden_case(), part), 1e-12);
     });
@@ -162,19 +163,20 @@ TEST_P(WholeUpdate, IsTheSameWhereRanksOwnSlices) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, WholeUpdate,
-                         testing::Range<std::size_t>(0, golden()["cases"].size()),
+                         ::testing::Range<std::size_t>(0, golden()["cases"].size()),
                          [](const auto& test) {
                            return golden()["cases"][test.param]["name"].template get<std::string>();
                          });
 
 // A tensor of zeros has no norm to compare with: its rate is the plain one.
 TEST(LayerWise, ATensorOfZerosStillLearns) {
-  const ParameterLayout layout = layout_of(DType::f64);
-  const auto backend = make_reference_backend(DType::f64);
-  for (const UpdateRule& rule : std::vector<UpdateRule>{Lars{}, Lamb{}}) {
-    const auto alone = make_solo();
-    const auto exchange = make_exchange({*alone, layout}, {}).exchange;
-    Optimizer optimizer({rule}, *backend, *exchange, layout);
+  const compute::ParameterLayout layout = layout_of(DType::f64);
+  const auto backend = reference::make_reference_backend(DType::f64);
+  for (const optim::UpdateRule& rule :
+       std::vector<optim::UpdateRule>{optim::Lars{}, optim::Lamb{}}) {
+    const auto alone = comm::make_solo();
+    const auto exchange = exchange::make_exchange({*alone, layout}, {}).exchange;
+    train::Optimizer optimizer({rule}, *backend, *exchange, layout);
     exchange->begin(0, true);
     fill_gradients<double>(layout, exchange->arenas(), 0, 1);
     exchange->ready(layout.gradient_size);
@@ -182,10 +184,10 @@ TEST(LayerWise, ATensorOfZerosStillLearns) {
     exchange->finish(optimizer.measures(), [&](Range range) { optimizer.update(range); });
     const auto weights = exchange->arenas().weights.as<double>();
     const double g = number(3, 12);  // tensor 2, "b/kernel"
-    const double step = std::holds_alternative<Lars>(rule) ? g : g / (std::abs(g) + 1e-6);
+    const double step = std::holds_alternative<optim::Lars>(rule) ? g : g / (std::abs(g) + 1e-6);
     EXPECT_NEAR(weights[layout.parameters[2].range.begin + 3], -0.1 * step, 1e-12);
   }
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::golden

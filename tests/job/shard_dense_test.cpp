@@ -9,34 +9,34 @@
 #include "model/model_json.h"
 #include "model/rewrite.h"
 
-namespace cputrain {
+namespace cputrain::job {
 namespace {
 
-Graph network() {
-  Graph graph(Shape{4, 4, 3});
-  graph.add(Convolution{2, 3});
-  graph.add(Flatten{});
-  graph.add(Dense{6});
-  graph.add(Dense{1});
-  graph.add(SigmoidCrossEntropy{});
+model::Graph network() {
+  model::Graph graph(Shape{4, 4, 3});
+  graph.add(model::Convolution{2, 3});
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{6});
+  graph.add(model::Dense{1});
+  graph.add(model::SigmoidCrossEntropy{});
   return graph;
 }
 
-Graph sharded() {
+model::Graph sharded() {
   const std::vector<std::string> layers{"dense"};
-  return with_sharded_dense(network(), layers);
+  return model::with_sharded_dense(network(), layers);
 }
 
 TEST(Shards, AreWholeRowsAndTogetherTheKernel) {
-  const ParameterLayout layout = lay_out(sharded(), DType::f32);
-  const auto kernels = sharded_parameters(layout);
+  const compute::ParameterLayout layout = compute::lay_out(sharded(), DType::f32);
+  const auto kernels = compute::sharded_parameters(layout);
   ASSERT_EQ(kernels.size(), 1u);
   EXPECT_EQ(kernels[0].name, "dense/kernel");
   EXPECT_EQ(kernels[0].row, 6u);
   for (const int ranks : {1, 2, 3, 7, 8, 9, 96}) {
     std::size_t position = kernels[0].range.begin;
     for (int local = 0; local < ranks; ++local) {
-      const Range shard = shard_of(kernels[0], local, ranks);
+      const Range shard = compute::shard_of(kernels[0], local, ranks);
       EXPECT_EQ(shard.begin, position);
       EXPECT_EQ(shard.size() % 6, 0u);
       EXPECT_LE(shard.size(), (8 / ranks + 1) * 6u);
@@ -47,24 +47,27 @@ TEST(Shards, AreWholeRowsAndTogetherTheKernel) {
 }
 
 TEST(Shards, OthersAreAllThatARankDoesNotUse) {
-  const ParameterLayout layout = lay_out(sharded(), DType::f32);
-  const Range kernel = sharded_parameters(layout)[0].range;
-  const auto own = shard_of(sharded_parameters(layout)[0], 1, 4);  // rows 2 and 3 of 8
+  const compute::ParameterLayout layout = compute::lay_out(sharded(), DType::f32);
+  const Range kernel = compute::sharded_parameters(layout)[0].range;
+  const auto own =
+      compute::shard_of(compute::sharded_parameters(layout)[0], 1, 4);  // rows 2 and 3 of 8
   EXPECT_EQ(own, (Range{kernel.begin + 12, kernel.begin + 24}));
-  EXPECT_EQ(used_gradients(layout, 1, 4),
+  EXPECT_EQ(compute::used_gradients(layout, 1, 4),
             (std::vector<Range>{{0, kernel.begin}, own, {kernel.end, layout.gradient_size}}));
-  EXPECT_EQ(used_gradients(layout, 0, 1), (std::vector<Range>{{0, layout.gradient_size}}));
-  EXPECT_EQ(used_gradients(lay_out(network(), DType::f32), 1, 4),
+  EXPECT_EQ(compute::used_gradients(layout, 0, 1), (std::vector<Range>{{0, layout.gradient_size}}));
+  EXPECT_EQ(compute::used_gradients(compute::lay_out(network(), DType::f32), 1, 4),
             (std::vector<Range>{{0, layout.gradient_size}}));
 }
 
 TEST(Shards, ChangeNeitherNamesNorTheDescription) {
-  EXPECT_EQ(to_json(sharded()), to_json(network()));
+  EXPECT_EQ(model::to_json(sharded()), model::to_json(network()));
   EXPECT_EQ(sharded().parameter_count(), network().parameter_count());
-  EXPECT_TRUE(has_sharded_dense(sharded()));
-  EXPECT_FALSE(has_sharded_dense(network()));
+  EXPECT_TRUE(model::has_sharded_dense(sharded()));
+  EXPECT_FALSE(model::has_sharded_dense(network()));
   const std::vector<std::string> frozen{"dense"};
-  EXPECT_TRUE(sharded_parameters(lay_out(with_frozen(sharded(), frozen), DType::f32)).empty());
+  EXPECT_TRUE(compute::sharded_parameters(
+                  compute::lay_out(model::with_frozen(sharded(), frozen), DType::f32))
+                  .empty());
 }
 
 // Bytes by hand for the paper's first dense layer, 25088 x 512: 4 x 12.8 M numbers saved for every
@@ -84,4 +87,4 @@ TEST(Shards, PayWhereFewerBytesMove) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::job

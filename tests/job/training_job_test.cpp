@@ -9,12 +9,12 @@
 #include "logging/reporters.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::job {
 namespace {
 
-class TrainingJobs : public testing::Test {
+class TrainingJobs : public ::testing::Test {
  protected:
-  TrainingJobs() : services_(make_services(launcher_, signals_)) {
+  TrainingJobs() : services_(composition::make_services(launcher_, signals_)) {
     flags_.data = "synthetic:30";
     flags_.image_size = 64;
     flags_.batch = 9;
@@ -24,17 +24,17 @@ class TrainingJobs : public testing::Test {
     flags_.reproducible = true;  // the same bits each time
   }
 
-  TrainResult run(TrainingJob& job) {
-    const auto silent = all_of({});
-    Timeline timeline(StepRange{});
+  train::TrainResult run(TrainingJob& job) {
+    const auto silent = logging::all_of({});
+    logging::Timeline timeline(logging::StepRange{});
     return job.run(*silent, timeline, [] { return false; });
   }
 
-  SignalWatch signals_;
-  Launcher launcher_;  // nobody's
+  system::SignalWatch signals_;
+  placement::Launcher launcher_;  // nobody's
   Services services_;
   TrainingFlags flags_;
-  TemporaryFolder folder_;
+  testing::TemporaryFolder folder_;
 };
 
 TEST_F(TrainingJobs, StepsAreThoseOfThePlan) {
@@ -47,7 +47,7 @@ TEST_F(TrainingJobs, StepsAreThoseOfThePlan) {
   EXPECT_FALSE(job.compiled().memory.ranks.empty());
   job.load();
   job.start();
-  const TrainResult result = run(job);
+  const train::TrainResult result = run(job);
   EXPECT_EQ(result.steps, 3u);
   EXPECT_EQ(result.epochs, 1);
   EXPECT_EQ(result.last->train.images, 27);
@@ -58,9 +58,9 @@ TEST_F(TrainingJobs, StepsAreThoseOfThePlan) {
 TEST_F(TrainingJobs, ImagesThatAreDecodedServeSeveral) {
   const Session session = start_session(flags_, services_);
   const TrainingSpec spec = choose_training(flags_);
-  const auto source =
-      std::make_shared<const DataSource>(services_.data.open(spec.flags.data_request(spec.seed)));
-  const auto data = std::make_shared<const DecodedData>(
+  const auto source = std::make_shared<const data::DataSource>(
+      services_.data.open(spec.flags.data_request(spec.seed)));
+  const auto data = std::make_shared<const data::DecodedData>(
       services_.data.decode(*source, {spec.image}, session.communicator->node_memory(),
                             session.communicator->node_barrier()));
   std::string first;
@@ -69,7 +69,7 @@ TEST_F(TrainingJobs, ImagesThatAreDecodedServeSeveral) {
     job.load(data);  // compiles, since nobody did
     job.start();
     run(job);
-    const std::string hash = weights_hash(*job.compiled().program, job.weights());
+    const std::string hash = train::weights_hash(*job.compiled().program, job.weights());
     if (i == 0) first = hash;
     EXPECT_EQ(hash, first);
   }
@@ -85,14 +85,14 @@ TEST_F(TrainingJobs, SavedWeightsAreTheOnesThatWereTrained) {
     job.start();
     run(job);
     job.save(file);
-    trained = weights_hash(*job.compiled().program, job.weights());
+    trained = train::weights_hash(*job.compiled().program, job.weights());
   }
-  EXPECT_EQ(read_description(file).model, "dogcat");
+  EXPECT_EQ(train::read_description(file).model, "dogcat");
   flags_.weights = file;
   TrainingJob next = open_training(session, choose_training(flags_));
   next.load();
   next.start();
-  EXPECT_EQ(weights_hash(*next.compiled().program, next.weights()), trained);
+  EXPECT_EQ(train::weights_hash(*next.compiled().program, next.weights()), trained);
 }
 
 TEST_F(TrainingJobs, ATargetThatNobodyLooksAtIsRefused) {
@@ -109,4 +109,4 @@ TEST_F(TrainingJobs, ATargetThatNobodyLooksAtIsRefused) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -6,7 +6,7 @@
 #include "job/batch_plans.h"
 #include "train/optimizer.h"
 
-namespace cputrain {
+namespace cputrain::job {
 namespace {
 
 /// Two nodes with two ranks and one; each rank needs 100 with state 10 and holds 7, each node 1000
@@ -77,29 +77,32 @@ TEST(LargestFitting, LiesWithinAnEighthBelowTheBound) {
 }
 
 TEST(DryRun, StepsOfATraining) {
-  const BatchPlan plan(100, 32, 8, 0, 1);  // 4 steps an epoch
+  const data::BatchPlan plan(100, 32, 8, 0, 1);  // 4 steps an epoch
   EXPECT_EQ(all_steps(plan, 3, {}), 12u);
   EXPECT_EQ(all_steps(plan, 3, 7), 7u);
-  PlanOptions growing;
+  data::PlanOptions growing;
   growing.growth = {{2, 2}};  // then 2 steps an epoch
-  EXPECT_EQ(all_steps(BatchPlan(100, 32, 8, 0, 1, growing), 3, {}), 10u);
+  EXPECT_EQ(all_steps(data::BatchPlan(100, 32, 8, 0, 1, growing), 3, {}), 10u);
 }
 
 /// Rank r of n has [floor(count * r / n), floor(count * (r + 1) / n)) of a batch.
 TEST(DryRun, ImagesOfEveryRank) {
-  EXPECT_EQ(images_by_rank(BatchPlan(100, 10, 2, 0, 4)), (std::vector<std::size_t>{2, 3, 2, 3}));
-  EXPECT_EQ(images_by_rank(BatchPlan(3, 10, 2, 1, 4)), (std::vector<std::size_t>{0, 1, 1, 1}));
-  PlanOptions two;
+  EXPECT_EQ(images_by_rank(data::BatchPlan(100, 10, 2, 0, 4)),
+            (std::vector<std::size_t>{2, 3, 2, 3}));
+  EXPECT_EQ(images_by_rank(data::BatchPlan(3, 10, 2, 1, 4)),
+            (std::vector<std::size_t>{0, 1, 1, 1}));
+  data::PlanOptions two;
   two.accumulate = 2;
-  EXPECT_EQ(images_by_rank(BatchPlan(100, 4, 1, 0, 3, two)), (std::vector<std::size_t>{2, 2, 4}));
+  EXPECT_EQ(images_by_rank(data::BatchPlan(100, 4, 1, 0, 3, two)),
+            (std::vector<std::size_t>{2, 2, 4}));
 }
 
 /// Every array of a rule's state is as long as the ranges that the rank owns.
 TEST(StateBytes, OfTheOwnedRanges) {
   const std::vector<Range> owned{{0, 1000}, {2000, 2024}};
-  EXPECT_EQ(state_bytes(Adam{}, owned, DType::f32), 2 * 4 * 1024u);
-  EXPECT_EQ(state_bytes(Sgd{}, owned, DType::f32), 0u);
+  EXPECT_EQ(train::state_bytes(optim::Adam{}, owned, DType::f32), 2 * 4 * 1024u);
+  EXPECT_EQ(train::state_bytes(optim::Sgd{}, owned, DType::f32), 0u);
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::job

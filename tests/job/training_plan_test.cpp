@@ -7,24 +7,24 @@
 #include "comm/solo.h"
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::job {
 namespace {
 
 /// One rank whose plan has these threads, the first of them its own; more stand for other ranks.
 Session session_of(const Services& services, const std::vector<int>& threads) {
-  Session session{.services = services, .communicator = make_solo()};
-  session.nodes = read_node_map(*session.communicator);
+  Session session{.services = services, .communicator = comm::make_solo()};
+  session.nodes = comm::read_node_map(*session.communicator);
   session.threads = threads.front();
   for (std::size_t rank = 0; rank < threads.size(); ++rank) {
     session.plan.ranks.push_back(
         {.rank = static_cast<int>(rank), .host = "here", .threads = threads[rank]});
     session.most_threads = std::max(session.most_threads, threads[rank]);
   }
-  session.backend = make_reference_backend(DType::f32);
+  session.backend = reference::make_reference_backend(DType::f32);
   return session;
 }
 
-class TrainingPlans : public testing::Test {
+class TrainingPlans : public ::testing::Test {
  protected:
   TrainingPlans() { flags_.image_size = 64; }
 
@@ -119,4 +119,4 @@ TEST_F(TrainingPlans, NobodySharesALayerAlone) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::job

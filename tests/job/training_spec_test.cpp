@@ -6,14 +6,14 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::job {
 namespace {
 
 TEST(ChooseTraining, FollowsTheRecipe) {
   const TrainingSpec spec = choose_training({});
   EXPECT_EQ(spec.image, (Shape{256, 256, 3}));
   EXPECT_EQ(spec.batch, 128u);
-  const auto* rule = std::get_if<RmsProp>(&spec.optimizer.rule);
+  const auto* rule = std::get_if<optim::RmsProp>(&spec.optimizer.rule);
   ASSERT_NE(rule, nullptr);
   EXPECT_EQ(rule->rho, 0.9);
   EXPECT_EQ(rule->epsilon, 1e-7);
@@ -30,11 +30,11 @@ TEST(ChooseTraining, AnotherOptimizerBringsKerasDefaultRate) {
 
 TEST(ChooseTraining, AugmentationIsTheRecipesUnlessAskedFor) {
   TrainingFlags flags;
-  EXPECT_EQ(choose_training(flags).augment, Augment{});
+  EXPECT_EQ(choose_training(flags).augment, data::Augment{});
   flags.model = "nature7";
-  EXPECT_EQ(to_text(choose_training(flags).augment), "shear:0.2,zoom:0.2,flip");
-  flags.augment = parse_augment("none");
-  EXPECT_EQ(choose_training(flags).augment, Augment{});
+  EXPECT_EQ(data::to_text(choose_training(flags).augment), "shear:0.2,zoom:0.2,flip");
+  flags.augment = data::parse_augment("none");
+  EXPECT_EQ(choose_training(flags).augment, data::Augment{});
 }
 
 TEST(ChooseTraining, RefusesFiguresThatTheRuleDoesNotHave) {
@@ -68,8 +68,9 @@ TEST(ChooseTraining, RefusesFiguresThatTheRuleDoesNotHave) {
   EXPECT_FALSE(refused("lars", [](TrainingFlags& c) { c.momentum_correction = true; }));
   EXPECT_TRUE(refused("sgd", [](TrainingFlags& c) { c.base_batch = 32; }));
   EXPECT_FALSE(refused("sgd", [](TrainingFlags& c) { c.base_batch = 32, c.warmup_epochs = 1; }));
-  EXPECT_TRUE(refused(
-      "sgd", [](TrainingFlags& c) { c.shuffle = true, c.sharding = Sharding::shard_then_batch; }));
+  EXPECT_TRUE(refused("sgd", [](TrainingFlags& c) {
+    c.shuffle = true, c.sharding = data::Sharding::shard_then_batch;
+  }));
 }
 
 TrainingSpec fitted(const TrainingFlags& flags, int ranks) {
@@ -81,7 +82,7 @@ TrainingSpec fitted(const TrainingFlags& flags, int ranks) {
 TEST(FitToRanks, ScalesByRanksOrByTheBatch) {
   TrainingFlags flags;
   EXPECT_FALSE(fitted(flags, 4).learning_rate.n);
-  flags.lr_scale = RateScale::linear;
+  flags.lr_scale = optim::RateScale::linear;
   EXPECT_EQ(fitted(flags, 4).learning_rate.n, 4);
   flags.batch = 256;
   flags.base_batch = 64;
@@ -95,12 +96,12 @@ TEST(FitToRanks, KeepsTheBatchOfARank) {
   flags.batch_per_rank = 10;
   EXPECT_EQ(fitted(flags, 7).batch, 70u);
   flags.base_batch = 35;
-  flags.lr_scale = RateScale::sqrt;
+  flags.lr_scale = optim::RateScale::sqrt;
   EXPECT_EQ(fitted(flags, 7).learning_rate.n, 2);
 }
 
 TEST(CheckSteps, RefusesAnEpochWithoutSteps) {
-  const auto refused = [](const PlanOptions& options, std::size_t samples, std::size_t batch,
+  const auto refused = [](const data::PlanOptions& options, std::size_t samples, std::size_t batch,
                           int ranks) {
     TrainingSpec spec = choose_training({});
     spec.plan = options;
@@ -117,7 +118,7 @@ TEST(CheckSteps, RefusesAnEpochWithoutSteps) {
   EXPECT_TRUE(refused({.drop_last = true, .growth = {{5, 2}}}, 100, 100, 3));
   EXPECT_TRUE(refused({.drop_last = true, .growth = {{5, 2}, {7, 1}}}, 100, 100, 3));
   EXPECT_FALSE(refused({.drop_last = true, .growth = {{10, 2}}}, 100, 100, 3));  // never comes
-  EXPECT_TRUE(refused({.sharding = Sharding::generator}, 10, 100, 3));
+  EXPECT_TRUE(refused({.sharding = data::Sharding::generator}, 10, 100, 3));
 }
 
 TEST(ChooseTraining, SaysThatThePictureIsTooSmall) {
@@ -133,4 +134,4 @@ TEST(ChooseTraining, SaysThatThePictureIsTooSmall) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::job

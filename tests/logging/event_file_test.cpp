@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::logging {
 namespace {
 
 std::string hex(std::string_view bytes) {
@@ -53,7 +53,7 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder)
 }
 
 TEST(EventFile, HoldsEveryRecordAsSoonAsItIsWritten) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   EventFile file(folder.path() / "train", "host");
   const auto files = files_in(folder.path() / "train");
   ASSERT_EQ(files.size(), 1u);
@@ -66,7 +66,7 @@ TEST(EventFile, HoldsEveryRecordAsSoonAsItIsWritten) {
 }
 
 TEST(EventFile, IsANewOneEachTimeUnlessOldOnesAreRemoved) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   std::vector<std::unique_ptr<EventFile>> files;
   for (int i = 0; i < 3; ++i) files.push_back(std::make_unique<EventFile>(folder.path(), "host"));
   EXPECT_EQ(files_in(folder.path()).size(), 3u);
@@ -77,7 +77,7 @@ TEST(EventFile, IsANewOneEachTimeUnlessOldOnesAreRemoved) {
 }
 
 TEST(EventFile, SaysWhereItCannotBeWritten) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   std::ofstream(folder.path() / "train") << "a file";
   try {
     std::make_unique<EventFile>(folder.path() / "train", "host")->write(0, {});
@@ -89,4 +89,4 @@ TEST(EventFile, SaysWhereItCannotBeWritten) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::logging

@@ -7,12 +7,13 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::logging {
 namespace {
 
 TEST(Difference, TakesSecondsOffAndKeepsTheWords) {
-  const std::vector<LayerTime> before{{"a", "old", 1, 2, 3, 7}}, now{{"a", "new", 5, 5, 5, 7}};
-  const LayerTime taken = difference(now, before).front();
+  const std::vector<compute::LayerTime> before{{"a", "old", 1, 2, 3, 7}},
+      now{{"a", "new", 5, 5, 5, 7}};
+  const compute::LayerTime taken = compute::difference(now, before).front();
   EXPECT_EQ(taken.algorithm, "new");
   EXPECT_EQ(taken.forward, 4);
   EXPECT_EQ(taken.backward_data, 3);
@@ -21,21 +22,21 @@ TEST(Difference, TakesSecondsOffAndKeepsTheWords) {
 }
 
 TEST(AlgorithmsText, NamesEachWayThatHasItsOwn) {
-  LayerTime layer{"a", "direct"};
-  EXPECT_EQ(algorithms_text(layer), "direct");
-  EXPECT_EQ(kLayerDirections[2].algorithm(layer), "direct");
+  compute::LayerTime layer{"a", "direct"};
+  EXPECT_EQ(compute::algorithms_text(layer), "direct");
+  EXPECT_EQ(compute::kLayerDirections[2].algorithm(layer), "direct");
   layer.weights_algorithm = "sparse";
   layer.data_algorithm = "winograd";
-  EXPECT_EQ(algorithms_text(layer), "direct, weights sparse, data winograd");
-  EXPECT_EQ(kLayerDirections[1].algorithm(layer), "winograd");
-  EXPECT_EQ(kLayerDirections[2].algorithm(layer), "sparse");
+  EXPECT_EQ(compute::algorithms_text(layer), "direct, weights sparse, data winograd");
+  EXPECT_EQ(compute::kLayerDirections[1].algorithm(layer), "winograd");
+  EXPECT_EQ(compute::kLayerDirections[2].algorithm(layer), "sparse");
 }
 
 /// Steps of two seconds, of which a layer takes 0.5 forward and 0.25 each way back; evaluations
 /// take it ten seconds.
 TEST(Profile, LeavesEvaluationsOutAndSharesTheSteps) {
-  const TemporaryFolder folder;
-  std::vector<LayerTime> layers{{"conv2d", "direct"}, {"dense", "sgemm"}};
+  const testing::TemporaryFolder folder;
+  std::vector<compute::LayerTime> layers{{"conv2d", "direct"}, {"dense", "sgemm"}};
   const auto profile =
       profile_reporter([&] { return layers; }, nullptr, folder.path() / "profile.json");
   for (int epoch = 0; epoch < 2; ++epoch) {
@@ -71,8 +72,8 @@ TEST(Profile, LeavesEvaluationsOutAndSharesTheSteps) {
 }
 
 TEST(Profile, SaysNothingOfATrainingWithoutSteps) {
-  const TemporaryFolder folder;
-  const auto profile = profile_reporter([] { return std::vector<LayerTime>{}; }, nullptr,
+  const testing::TemporaryFolder folder;
+  const auto profile = profile_reporter([] { return std::vector<compute::LayerTime>{}; }, nullptr,
                                         folder.path() / "profile.json");
   profile->begin_epoch({});
   profile->epoch({});
@@ -81,4 +82,4 @@ TEST(Profile, SaysNothingOfATrainingWithoutSteps) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::logging

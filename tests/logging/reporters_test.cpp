@@ -12,7 +12,7 @@
 #include "logging/reporters.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::logging {
 namespace {
 
 EpochRecord epoch_record() {
@@ -25,7 +25,7 @@ EpochRecord epoch_record() {
 /// What a console reporter prints for these records.
 std::string printed(Verbosity verbosity, const std::function<void(Reporter&)>& records,
                     bool crowded = false) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "console";
   std::FILE* stream = std::fopen(path.c_str(), "w");
   records(*console_reporter(stream, verbosity, crowded));
@@ -37,7 +37,7 @@ std::string printed(Verbosity verbosity, const std::function<void(Reporter&)>& r
 
 // Lines every 30 s by the clock, whatever comes then: steps, or evaluation.
 TEST(ProgressLines, AppearEveryThirtySecondsOfTrainingAndEvaluation) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "progress";
   std::FILE* stream = std::fopen(path.c_str(), "w");
   double now = 1000;
@@ -72,7 +72,7 @@ TEST(ProgressLines, AppearEveryThirtySecondsOfTrainingAndEvaluation) {
 
 // Answers beside a loss that is no number are none.
 TEST(ProgressLines, HaveNoAccuracyBesideALossThatIsNoNumber) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "progress";
   std::FILE* stream = std::fopen(path.c_str(), "w");
   double now = 0;
@@ -140,7 +140,7 @@ TEST(Console, PrintsValidationAndTinyValuesAsKerasDoes) {
   const std::string text = printed(Verbosity::lines, [](Reporter& r) {
     EpochRecord record{.epoch = 1, .steps = 5, .seconds = 2};
     record.train = {0.0005, 1, 1};
-    record.validation = Tally{2, 1, 4};
+    record.validation = compute::Tally{2, 1, 4};
     r.begin_epoch({1, std::nullopt, 12});
     r.epoch(record);
   });
@@ -165,7 +165,7 @@ TEST(Console, DrawsKerasBar) {
 
 std::vector<nlohmann::json> lines(std::size_t log_every,
                                   const std::function<void(Reporter&)>& records) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "metrics.jsonl";
   records(*json_lines_reporter(path, log_every));
   std::vector<nlohmann::json> list;
@@ -209,10 +209,10 @@ TEST(JsonLines, CountsTheImagesOfStepsWithoutALine) {
   const auto list = lines(3, [](Reporter& r) {
     for (std::uint64_t step = 1; step <= 6; ++step) {
       const int epoch = static_cast<int>((step + 1) / 2);
-      const Tally first{1, 1, 4}, all{1, 1, 7};
+      const compute::Tally first{1, 1, 4}, all{1, 1, 7};
       const bool last = step % 2 == 0;
-      r.step(
-          {step, epoch, last ? 2u : 1u, last ? Tally{1, 1, 3} : first, last ? all : first, 0.1, 1});
+      r.step({step, epoch, last ? 2u : 1u, last ? compute::Tally{1, 1, 3} : first,
+              last ? all : first, 0.1, 1});
       if (last) r.epoch({.epoch = epoch, .steps = 2, .train = all});
     }
   });
@@ -238,7 +238,7 @@ std::string text_of(const std::filesystem::path& path) {
   return text.str();
 }
 
-EpochRecord epoch_of(int epoch, double loss, std::optional<Tally> validation) {
+EpochRecord epoch_of(int epoch, double loss, std::optional<compute::Tally> validation) {
   EpochRecord record{.epoch = epoch, .steps = 1};
   record.train = {loss, 1, 4};
   record.validation = validation;
@@ -252,7 +252,7 @@ std::int64_t time_of(const std::string& log, const std::string& key) {
 }
 
 TEST(Mlperf, AnExceptionEndsARunWhereItComes) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "mlperf.log";
   {
     const auto reporter = mlperf_reporter(path, {});
@@ -267,7 +267,7 @@ TEST(Mlperf, AnExceptionEndsARunWhereItComes) {
 }
 
 TEST(Mlperf, WhatComesBehindTheLastEpochIsNoPartOfTheRun) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "mlperf.log";
   {
     const auto reporter = mlperf_reporter(path, {});
@@ -283,22 +283,22 @@ TEST(Mlperf, WhatComesBehindTheLastEpochIsNoPartOfTheRun) {
 
 // The header and the words for missing figures are those of Keras' CSVLogger.
 TEST(Csv, HasKerasColumnsWholeAfterEveryEpoch) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "training.csv";
   const auto reporter = csv_reporter(path);
-  reporter->epoch(epoch_of(1, 2, Tally{0.5, 2, 2}));
+  reporter->epoch(epoch_of(1, 2, compute::Tally{0.5, 2, 2}));
   EXPECT_EQ(text_of(path), "epoch,accuracy,loss,val_accuracy,val_loss\r\n0,0.25,0.5,1,0.25\r\n");
   reporter->epoch(epoch_of(2, std::nan(""), std::nullopt));
   EXPECT_TRUE(text_of(path).ends_with("\r\n1,NA,nan,NA,NA\r\n")) << text_of(path);
 }
 
 TEST(History, IsWholeJsonAfterEveryEpoch) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "history.json";
   std::ofstream(path) << "an earlier run";
   const auto reporter = history_reporter(path);
   EXPECT_FALSE(std::filesystem::exists(path));
-  reporter->epoch(epoch_of(1, 2, Tally{0.5, 2, 2}));
+  reporter->epoch(epoch_of(1, 2, compute::Tally{0.5, 2, 2}));
   EXPECT_EQ(nlohmann::json::parse(text_of(path)),
             nlohmann::json::parse(R"({"loss":[0.5],"accuracy":[0.25],"val_loss":[0.25],)"
                                   R"("val_accuracy":[1.0]})"));
@@ -308,7 +308,7 @@ TEST(History, IsWholeJsonAfterEveryEpoch) {
 
 /// Validation of whose four images three "were right", beside a loss that is no number.
 EpochRecord without_answers(double loss) {
-  EpochRecord record = epoch_of(1, 2, Tally{loss, 3, 4, 4, 4});
+  EpochRecord record = epoch_of(1, 2, compute::Tally{loss, 3, 4, 4, 4});
   record.seconds = 1;
   return record;
 }
@@ -316,7 +316,7 @@ EpochRecord without_answers(double loss) {
 class NoAccuracy : public ::testing::TestWithParam<double> {
  protected:
   std::filesystem::path file(const char* name) const { return folder_.path() / name; }
-  const TemporaryFolder folder_;
+  const testing::TemporaryFolder folder_;
   const EpochRecord record_ = without_answers(GetParam());
 };
 
@@ -369,4 +369,4 @@ TEST_P(NoAccuracy, IsInLogsOfOthers) {
 INSTANTIATE_TEST_SUITE_P(OfALoss, NoAccuracy, ::testing::Values(std::nan(""), HUGE_VAL, -HUGE_VAL));
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::logging

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-namespace cputrain {
+namespace cputrain::logging {
 namespace {
 
 using nlohmann::json;
@@ -67,4 +67,4 @@ TEST(Timeline, IsInMicrosecondsOfRankZerosClockFromTheFirstSpanOn) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::logging

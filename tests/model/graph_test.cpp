@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "model/rewrite.h"
 
-namespace cputrain {
+namespace cputrain::model {
 namespace {
 
 std::vector<std::string> names(const Graph& graph) {
@@ -100,7 +100,7 @@ TEST(WithoutRelus, JoinsWhatReadsAReluToWhatItReads) {
 }
 
 TEST(LayOut, RunsBackwardsInAlignedRanges) {
-  const ParameterLayout layout = lay_out(small_graph(), DType::f32);
+  const compute::ParameterLayout layout = compute::lay_out(small_graph(), DType::f32);
   const auto& p = layout.parameters;
   ASSERT_EQ(p.size(), 6u);
   EXPECT_EQ(p[0].name, "conv2d/kernel");
@@ -115,8 +115,8 @@ TEST(LayOut, RunsBackwardsInAlignedRanges) {
     }
   }
   EXPECT_GE(layout.arena_size, p[0].range.end);
-  EXPECT_EQ(lay_out(small_graph(), DType::f64).parameters[0].range.begin % 8, 0u);
+  EXPECT_EQ(compute::lay_out(small_graph(), DType::f64).parameters[0].range.begin % 8, 0u);
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::model

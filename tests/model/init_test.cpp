@@ -8,11 +8,11 @@
 
 #include "zoo/zoo.h"
 
-namespace cputrain {
+namespace cputrain::model {
 namespace {
 
 TEST(InitialValues, AreGlorotUniform) {
-  const Graph graph = find_model("dogcat")->build({64, 64, 3}, 2);
+  const Graph graph = zoo::find_model("dogcat")->build({64, 64, 3}, 2);
   const auto& node = graph.nodes()[4];  // convolution 32 -> 64, 3x3
   ASSERT_EQ(node.name, "conv2d_1");
   const auto values = initial_values(node, node.parameters[0], 5);
@@ -30,7 +30,7 @@ TEST(InitialValues, AreGlorotUniform) {
 }
 
 TEST(InitialValues, AreZeroForBiasesAndAFunctionOfSeedAndLayer) {
-  const Graph graph = find_model("dogcat")->build({64, 64, 3}, 2);
+  const Graph graph = zoo::find_model("dogcat")->build({64, 64, 3}, 2);
   const auto& first = graph.nodes()[7];
   const auto& second = graph.nodes()[10];
   for (const double v : initial_values(first, first.parameters[1], 1)) EXPECT_EQ(v, 0);
@@ -43,4 +43,4 @@ TEST(InitialValues, AreZeroForBiasesAndAFunctionOfSeedAndLayer) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::model

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::model {
 namespace {
 
 Graph graph() {
@@ -43,4 +43,4 @@ TEST(LayerPatterns, ThatMeanNothingAreNamed) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::model

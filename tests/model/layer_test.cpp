@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::model {
 namespace {
 
 TEST(OutputShape, FollowsKerasFormulas) {
@@ -61,4 +61,4 @@ TEST(Macs, CountDirectConvolution) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::model

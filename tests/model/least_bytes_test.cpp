@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cputrain {
+namespace cputrain::model {
 namespace {
 
 TEST(LeastBytes, CountsSourceDestinationAndWeightsOnce) {
@@ -41,4 +41,4 @@ TEST(LeastBytes, APoolThatOthersReadBesideMovesTheMapItself) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::model

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "zoo/zoo.h"
 
-namespace cputrain {
+namespace cputrain::model {
 namespace {
 
 using nlohmann::json;
@@ -78,4 +78,4 @@ TEST(ModelJson, HostileDescriptionsAreRefusedByName) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::model

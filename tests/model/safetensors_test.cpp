@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain::safetensors {
+namespace cputrain::model::safetensors {
 namespace {
 
 std::string text_of(const std::filesystem::path& path) {
@@ -27,7 +27,7 @@ const std::string kGolden =
     "     " + std::string("\x00\x00\x80\x3f\x00\x00\x00\xc0", 8);
 
 TEST(Safetensors, WritesTheGoldenBytes) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "w.safetensors";
   write(path, {{"format", "cputrain"}}, {{"b", {2}, [] { return std::vector{1.0f, -2.0f}; }}});
   EXPECT_EQ(text_of(path), kGolden);
@@ -35,7 +35,7 @@ TEST(Safetensors, WritesTheGoldenBytes) {
 
 /// Opens a file of these bytes; returns the message of its refusal, or "" where it was accepted.
 std::string refusal(const std::string& bytes) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "w.safetensors";
   std::ofstream(path, std::ios::binary) << bytes;
   try {
@@ -56,7 +56,7 @@ std::string file_of(const std::string& header, std::size_t buffer) {
 }
 
 TEST(Safetensors, ReadsTheGoldenBytes) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "w.safetensors";
   std::ofstream(path, std::ios::binary) << kGolden;
   const File file(path);
@@ -158,7 +158,7 @@ TEST(Safetensors, HasALimitOfTensorsAndIsQuickUpToIt) {
     }
     return header + "}";
   };
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "many.safetensors";
   std::ofstream(path, std::ios::binary) << file_of(header_of(100'000), 0);
   const File file(path);
@@ -169,7 +169,7 @@ TEST(Safetensors, HasALimitOfTensorsAndIsQuickUpToIt) {
 }
 
 TEST(Safetensors, ReadsTheFileThatItOpened) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "w.safetensors";
   std::ofstream(path, std::ios::binary) << kGolden;
   const File file(path);
@@ -178,7 +178,7 @@ TEST(Safetensors, ReadsTheFileThatItOpened) {
 }
 
 TEST(Safetensors, WaitsForNoPipe) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   EXPECT_THROW(File{path}, Error);
@@ -197,4 +197,4 @@ TEST(Safetensors, SurvivesAnyChangedByte) {
 }
 
 }  // namespace
-}  // namespace cputrain::safetensors
+}  // namespace cputrain::model::safetensors

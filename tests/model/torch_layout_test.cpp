@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace cputrain {
+namespace cputrain::model {
 namespace {
 
 /// Values 0, 1, 2, ... in the canonical layout, so that a value tells where it was.
@@ -95,4 +95,4 @@ TEST(TorchLayout, NamesBatchNormAsAStateDict) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::model

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::optim {
 namespace {
 
 /// Rates of all steps of a training.
@@ -189,4 +189,4 @@ TEST(LearningRate, ABatchBelowTheBasesHasNothingToRiseFrom) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::optim

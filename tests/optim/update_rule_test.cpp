@@ -9,7 +9,7 @@
 
 #include "optim/update_math.h"
 
-namespace cputrain {
+namespace cputrain::optim {
 namespace {
 
 /// Weight after each step of minimising w^2 / 2 (the gradient is w itself) or with a fixed
@@ -141,4 +141,4 @@ TEST(StateArrays, AreAsManyAsTheRuleKeeps) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::optim

@@ -8,7 +8,7 @@
 #include "placement/core_division.h"
 #include "tests/placement/made_up_machine.h"
 
-namespace cputrain {
+namespace cputrain::placement {
 namespace {
 
 constexpr MadeUpMachine kTwoSockets{48, 2, 0, 2};  // 24 cores a NUMA node, 96 hardware threads
@@ -193,4 +193,4 @@ TEST(PlacementMap, SaysWhereEveryRankRuns) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::placement

@@ -10,7 +10,7 @@
 #include "backends/mpi/pieces.h"
 #include "core/error.h"
 
-namespace cputrain {
+namespace cputrain::placement {
 namespace {
 
 Launcher with(const std::map<std::string, std::string>& variables) {
@@ -190,7 +190,7 @@ TEST(Launch, TorchrunIsWarnedAbout) {
 
 std::vector<Range> pieces(std::size_t size, std::size_t limit) {
   std::vector<Range> result;
-  for_pieces(size, limit, [&](Range piece) { result.push_back(piece); });
+  mpi::for_pieces(size, limit, [&](Range piece) { result.push_back(piece); });
   return result;
 }
 
@@ -204,7 +204,7 @@ TEST(Pieces, CoverEverythingOnce) {
 TEST(Pieces, FitIntoCountsOfMpi) {
   const std::size_t five_billion = 5'000'000'000;
   std::size_t covered = 0;
-  for (const Range& piece : pieces(five_billion, kMaxCount)) {
+  for (const Range& piece : pieces(five_billion, mpi::kMaxCount)) {
     EXPECT_EQ(piece.begin, covered);
     EXPECT_LE(piece.size(), std::size_t{2147483647});
     covered = piece.end;
@@ -213,4 +213,4 @@ TEST(Pieces, FitIntoCountsOfMpi) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::placement

@@ -5,7 +5,7 @@
 
 #include "placement/placement.h"
 
-namespace cputrain {
+namespace cputrain::placement {
 
 /// Hardware threads numbered as Linux does: first one of every core, then the second ones.
 struct MadeUpMachine {
@@ -54,4 +54,4 @@ Threads threads_of(const Plan& plan) {
   return counts;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::placement

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "tests/placement/made_up_machine.h"
 
-namespace cputrain {
+namespace cputrain::placement {
 namespace {
 
 TEST(PlanThreads, OneRankTakesAllCores) {
@@ -262,4 +262,4 @@ TEST(PlanJob, WarningsNameTheirHosts) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::placement

@@ -8,11 +8,11 @@
 #include "tests/support/scaling_cells.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 TEST(Curves, TakesStepsAndLeavesOutTheRest) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto file = folder.path() / "metrics.jsonl";
   std::ofstream(file) << R"({"type":"step","step":1,"images":128,"loss":0.7,"accuracy":0.5})"
                          "\n"
@@ -39,7 +39,7 @@ TEST(Curves, TakesStepsAndLeavesOutTheRest) {
 }
 
 TEST(Curves, ThinsEvenlyAndKeepsBothEnds) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto file = folder.path() / "metrics.jsonl";
   std::ofstream stream(file);
   for (int i = 1; i <= 101; ++i) {
@@ -52,20 +52,20 @@ TEST(Curves, ThinsEvenlyAndKeepsBothEnds) {
 }
 
 TEST(Curves, AreOfTheFirstCellsAndSayHowManyAreLeftOut) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   for (const char* run : {"a", "b"}) std::filesystem::create_directory(folder.path() / run);
   const std::string step = R"({"type":"step","step":1,"images":8,"loss":0.5,"accuracy":0})";
   std::ofstream(folder.path() / "a" / "metrics.jsonl") << step;
   std::ofstream(folder.path() / "b" / "metrics.jsonl") << "{}";
-  std::vector<Cell> cells;
+  std::vector<cells::Cell> cells;
   for (std::size_t batch = 1; batch <= kMostCurves + 4; ++batch) {
-    cells.push_back(cell(1, 1, batch, 1));
+    cells.push_back(testing::cell(1, 1, batch, 1));
     cells.back().runs = {"a"};
   }
   cells[0].runs = {"b"};  // has no steps
   cells[1].runs = {"absent"};
   cells.back().runs = {"absent"};
-  CellSource all = source(cells);
+  CellSource all = testing::source(cells);
   all.folder = folder.path();
   const ScalingTable table = make_scaling_table({all}, {});
   const Curves curves = curves_of(table);
@@ -90,7 +90,7 @@ std::string epoch(int epoch, int steps, int images) {
 }
 
 std::vector<double> seen_after(const std::vector<std::string>& lines) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto file = folder.path() / "metrics.jsonl";
   std::ofstream stream(file);
   for (const std::string& line : lines) stream << line << "\n";
@@ -178,4 +178,4 @@ TEST(CurveImages, DamagedLinesDoNoHarm) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::report

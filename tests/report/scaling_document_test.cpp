@@ -7,7 +7,7 @@
 #include "report/grid_tables.h"
 #include "tests/support/scaling_cells.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 /// Texts of a document's tables, row by row: "128: 100 | 60 scaled".
@@ -31,9 +31,10 @@ std::vector<std::string> lines_of(const Document& document, const std::string& s
 }
 
 TEST(ScalingDocument, EveryCellSaysWhatKindOfFigureItIs) {
-  const std::vector<CellSource> sources{
-      source({cell(1, 1, 128, 100), cell(2, 1, 128, 64, CellStatus::scaled),
-              absent(1, 1024, "needs 9 GB of 8 GB"), cell(2, 1, 1024, 48, CellStatus::scaled)})};
+  const std::vector<CellSource> sources{testing::source(
+      {testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 64, cells::CellStatus::scaled),
+       testing::absent(1, 1024, "needs 9 GB of 8 GB"),
+       testing::cell(2, 1, 1024, 48, cells::CellStatus::scaled)})};
   const ScalingTable table = make_scaling_table(sources, {});
   const Document document = scaling_document({table, sources, std::nullopt, {}, {}});
   const std::vector<std::string> seconds{
@@ -47,7 +48,8 @@ TEST(ScalingDocument, EveryCellSaysWhatKindOfFigureItIs) {
 }
 
 TEST(ScalingDocument, SetsOursBesideAPublishedTable) {
-  const std::vector<CellSource> sources{source({cell(1, 1, 128, 439), cell(2, 1, 512, 403)})};
+  const std::vector<CellSource> sources{
+      testing::source({testing::cell(1, 1, 128, 439), testing::cell(2, 1, 512, 403)})};
   const std::optional<ReferenceTable> paper = parse_reference(
       "cpus,batch,seconds_per_epoch\n1,128,878\n1,256,\n2,256,806\n4,256,456\n1,512,\n2,512,806\n"
       "4,512,456\n",
@@ -69,10 +71,10 @@ TEST(ScalingDocument, SetsOursBesideAPublishedTable) {
 
 // A GPU's row of its own batches is no part of the CPUs' row.
 TEST(ScalingDocument, EveryPairOfBatchesHasItsIncrease) {
-  std::vector<Cell> cells{cell(1, 1, 128, 100), cell(1, 1, 1024, 80), cell(1, 1, 128, 10),
-                          cell(1, 1, 4096, 4)};
+  std::vector<cells::Cell> cells{testing::cell(1, 1, 128, 100), testing::cell(1, 1, 1024, 80),
+                                 testing::cell(1, 1, 128, 10), testing::cell(1, 1, 4096, 4)};
   cells[2].backend = cells[3].backend = "cuda";
-  const std::vector<CellSource> sources{source(cells)};
+  const std::vector<CellSource> sources{testing::source(cells)};
   const ScalingTable table = make_scaling_table(sources, {});
   const auto lines = lines_of(scaling_document({table, sources, {}, {}, {}}), "seconds");
   ASSERT_EQ(lines.size(), 5u);
@@ -81,10 +83,11 @@ TEST(ScalingDocument, EveryPairOfBatchesHasItsIncrease) {
 }
 
 TEST(ScalingDocument, GpusStandBesideCpusAndOtherMachinesApart) {
-  Cell gpu = cell(1, 1, 128, 5);
+  cells::Cell gpu = testing::cell(1, 1, 128, 5);
   gpu.backend = "cuda";
-  std::vector<CellSource> sources{source({cell(1, 1, 128, 100), cell(2, 1, 128, 60)}),
-                                  source({cell(4, 1, 128, 40)}, "b"), source({gpu}, "c")};
+  std::vector<CellSource> sources{
+      testing::source({testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 60)}),
+      testing::source({testing::cell(4, 1, 128, 40)}, "b"), testing::source({gpu}, "c")};
   sources[1].table.machine.cpu = "another";
   const ScalingTable table = make_scaling_table(sources, {});
   const Document document = scaling_document({table, sources, {}, {}, {}});
@@ -94,7 +97,7 @@ TEST(ScalingDocument, GpusStandBesideCpusAndOtherMachinesApart) {
 
 TEST(ScalingDocument, ASweepThatCouldNotRunSaysWhy) {
   const std::vector<CellSource> sources{
-      source({absent(1, 128, "no GPU"), absent(2, 128, "no GPU")})};
+      testing::source({testing::absent(1, 128, "no GPU"), testing::absent(2, 128, "no GPU")})};
   const ScalingTable table = make_scaling_table(sources, {});
   const Document document = scaling_document({table, sources, {}, {}, {}});
   EXPECT_EQ(lines_of(document, "seconds"),
@@ -110,8 +113,9 @@ std::vector<std::string> remarks_of(const Document& document, const std::string&
 }
 
 TEST(ScalingDocument, SuspectSpeedUpsAreCalledSo) {
-  const std::vector<CellSource> sources{source(
-      {cell(1, 1, 128, 260), cell(2, 1, 128, 97.3, CellStatus::scaled), cell(4, 1, 128, 66)})};
+  const std::vector<CellSource> sources{testing::source(
+      {testing::cell(1, 1, 128, 260), testing::cell(2, 1, 128, 97.3, cells::CellStatus::scaled),
+       testing::cell(4, 1, 128, 66)})};
   const ScalingTable table = make_scaling_table(sources, {});
   const Document document = scaling_document({table, sources, {}, {}, {}});
   EXPECT_EQ(lines_of(document, "speed-up"),
@@ -132,9 +136,9 @@ TEST(ScalingDocument, SuspectSpeedUpsAreCalledSo) {
 }
 
 TEST(ScalingDocument, OfManySuspectsSixAreNamed) {
-  std::vector<Cell> cells{cell(1, 1, 128, 1000)};
-  for (int n = 2; n <= 10; ++n) cells.push_back(cell(n, 1, 128, 1));
-  const std::vector<CellSource> sources{source(cells)};
+  std::vector<cells::Cell> cells{testing::cell(1, 1, 128, 1000)};
+  for (int n = 2; n <= 10; ++n) cells.push_back(testing::cell(n, 1, 128, 1));
+  const std::vector<CellSource> sources{testing::source(cells)};
   const ScalingTable table = make_scaling_table(sources, {});
   const auto remarks = remarks_of(scaling_document({table, sources, {}, {}, {}}), "speed-up");
   ASSERT_EQ(remarks.size(), 1u);
@@ -144,22 +148,22 @@ TEST(ScalingDocument, OfManySuspectsSixAreNamed) {
 }
 
 TEST(ScalingDocument, SaysWhereSimulatedCellsAboveAHundredPercentAreExplained) {
-  const auto last = [](double seconds, CellStatus status) {
-    const std::vector<CellSource> sources{
-        source({cell(1, 1, 128, 100, status), cell(2, 1, 128, seconds, status)})};
+  const auto last = [](double seconds, cells::CellStatus status) {
+    const std::vector<CellSource> sources{testing::source(
+        {testing::cell(1, 1, 128, 100, status), testing::cell(2, 1, 128, seconds, status)})};
     const ScalingTable table = make_scaling_table(sources, {});
     return remarks_of(scaling_document({table, sources, {}, {}, {}}), "efficiency").size();
   };
-  EXPECT_EQ(last(48, CellStatus::simulated), 1u);
-  EXPECT_EQ(last(48, CellStatus::measured), 0u);
-  EXPECT_EQ(last(49.99, CellStatus::simulated), 0u);  // 100.0 in print
+  EXPECT_EQ(last(48, cells::CellStatus::simulated), 1u);
+  EXPECT_EQ(last(48, cells::CellStatus::measured), 0u);
+  EXPECT_EQ(last(49.99, cells::CellStatus::simulated), 0u);  // 100.0 in print
 }
 
 // 10 + 90 / cores with two CPUs a core; ours is all work: 80 / cores.
 TEST(ScalingDocument, FitsTheSerialPartOfThePublishedTableAndOfOurs) {
-  const std::vector<CellSource> sources{
-      source({cell(1, 1, 64, 80), cell(2, 1, 64, 40), cell(4, 1, 64, 20),
-              cell(8, 1, 64, 10, CellStatus::scaled)})};
+  const std::vector<CellSource> sources{testing::source(
+      {testing::cell(1, 1, 64, 80), testing::cell(2, 1, 64, 40), testing::cell(4, 1, 64, 20),
+       testing::cell(8, 1, 64, 10, cells::CellStatus::scaled)})};
   const std::optional<ReferenceTable> paper = parse_reference(
       "cpus,batch,seconds_per_epoch\n2,128,100\n4,128,55\n8,128,32.5\n16,128,21.25\n2,256,9\n",
       "paper.csv");
@@ -171,23 +175,24 @@ TEST(ScalingDocument, FitsTheSerialPartOfThePublishedTableAndOfOurs) {
   std::vector<CellSource> threads = sources;  // four cores with two threads each
   threads[0].table.machine.cores = 4;
   threads[0].table.machine.hardware_threads = 8;
-  threads[0].table.cells.push_back(cell(3, 1, 64, 80.0 / 3));
+  threads[0].table.cells.push_back(testing::cell(3, 1, 64, 80.0 / 3));
   const ScalingTable shared = make_scaling_table(threads, {});
   for (const Section& s : scaling_document({shared, threads, {}, {}, {}}).sections) {
     if (s.id == "fit") EXPECT_EQ(s.tables.at(0).groups.at(0).first, "cores = CPUs, 4 at most");
   }
-  const std::vector<CellSource> short_row{source({cell(1, 1, 64, 80), cell(2, 1, 64, 40)})};
+  const std::vector<CellSource> short_row{
+      testing::source({testing::cell(1, 1, 64, 80), testing::cell(2, 1, 64, 40)})};
   const ScalingTable two = make_scaling_table(short_row, {});
   EXPECT_TRUE(lines_of(scaling_document({two, short_row, {}, {}, {}}), "fit").empty());
 }
 
 TEST(ScalingDocument, WeakRowsNameTheirThreads) {
-  std::vector<Cell> cells{cell(2, 1, 16, 60), cell(1, 2, 8, 50)};
-  for (Cell& c : cells) {
+  std::vector<cells::Cell> cells{testing::cell(2, 1, 16, 60), testing::cell(1, 2, 8, 50)};
+  for (cells::Cell& c : cells) {
     c.batch_per_rank = 8;
-    c.spread = CellSpread{40, 70};
+    c.spread = cells::CellSpread{40, 70};
   }
-  const std::vector<CellSource> sources{source(cells)};
+  const std::vector<CellSource> sources{testing::source(cells)};
   const ScalingTable table = make_scaling_table(sources, {});
   const Document document = scaling_document({table, sources, {}, {}, {}});
   const auto weak = lines_of(document, "weak");
@@ -204,11 +209,12 @@ TEST(ScalingDocument, WeakRowsNameTheirThreads) {
 // Proportions 0.5 and 0.6 of 22,500 images: standard error of their difference
 // sqrt((0.25 + 0.24) / 22500) = 0.004667; one pair: 1.96 of them.
 TEST(ScalingDocument, SaysWhetherAccuracyDependsOnCpusOrBatch) {
-  std::vector<Cell> cells{cell(1, 1, 128, 100), cell(2, 1, 128, 60), cell(1, 1, 256, 90)};
+  std::vector<cells::Cell> cells{testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 60),
+                                 testing::cell(1, 1, 256, 90)};
   cells[0].final_accuracy = 0.6;
   cells[1].final_accuracy = 0.5;
   cells[2].final_accuracy = 0.601;
-  const std::vector<CellSource> sources{source(cells)};
+  const std::vector<CellSource> sources{testing::source(cells)};
   const ScalingTable table = make_scaling_table(sources, {});
   const auto remarks = remarks_of(scaling_document({table, sources, {}, {}, {}}), "accuracy");
   ASSERT_EQ(remarks.size(), 2u);
@@ -220,11 +226,11 @@ TEST(ScalingDocument, SaysWhetherAccuracyDependsOnCpusOrBatch) {
 
 // 0.5 and 0.6 of 2,500 images: sqrt((0.25 + 0.24) / 2500) = 0.014.
 TEST(ScalingDocument, AccuraciesAreOfValidationWhereItIsKnown) {
-  std::vector<Cell> cells{cell(1, 1, 128, 100), cell(2, 1, 128, 60)};
+  std::vector<cells::Cell> cells{testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 60)};
   cells[0].final_accuracy = cells[1].final_accuracy = 0.9;
   cells[0].val_accuracy = 0.6;
   cells[1].val_accuracy = 0.5;
-  std::vector<CellSource> sources{source(cells)};
+  std::vector<CellSource> sources{testing::source(cells)};
   sources[0].table.validation_images = 2500;
   const ScalingTable table = make_scaling_table(sources, {});
   const auto remarks = remarks_of(scaling_document({table, sources, {}, {}, {}}), "accuracy");
@@ -234,7 +240,8 @@ TEST(ScalingDocument, AccuraciesAreOfValidationWhereItIsKnown) {
 }
 
 TEST(ScalingDocument, TimesToTheTargetSayHowManyReachedIt) {
-  std::vector<Cell> cells{cell(1, 1, 128, 100), cell(2, 1, 128, 60), cell(4, 1, 128, 40)};
+  std::vector<cells::Cell> cells{testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 60),
+                                 testing::cell(4, 1, 128, 40)};
   const int reached[] = {3, 2, 1};
   for (std::size_t i = 0; i < 3; ++i) {
     cells[i].repeats = {1, 2, 3};
@@ -243,7 +250,7 @@ TEST(ScalingDocument, TimesToTheTargetSayHowManyReachedIt) {
   cells[0].seconds_to_target = 50;
   cells[1].seconds_to_target = 30;
   cells[1].includes_warm_up = true;
-  std::vector<CellSource> sources{source(cells)};
+  std::vector<CellSource> sources{testing::source(cells)};
   sources[0].table.options = {{"epochs", "5"}, {"target-accuracy", "0.9"}};
   const ScalingTable table = make_scaling_table(sources, {});
   const Document document = scaling_document({table, sources, {}, {}, {}});
@@ -257,7 +264,8 @@ TEST(ScalingDocument, TimesToTheTargetSayHowManyReachedIt) {
 }
 
 TEST(ScalingDocument, ComparesTheLastStepThatAllHave) {
-  const std::vector<CellSource> sources{source({cell(1, 1, 128, 100), cell(2, 1, 128, 60)})};
+  const std::vector<CellSource> sources{
+      testing::source({testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 60)})};
   const ScalingTable table = make_scaling_table(sources, {});
   const Series& series = table.series[0];
   const Curves curves{
@@ -282,4 +290,4 @@ TEST(ScalingDocument, FiguresHaveThreeDigits) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::report

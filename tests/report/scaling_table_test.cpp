@@ -5,18 +5,18 @@
 #include "core/error.h"
 #include "tests/support/scaling_cells.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
-ScalingTable table_of(std::vector<Cell> cells, const Prices& prices = {}) {
-  return make_scaling_table({source(std::move(cells))}, prices);
+ScalingTable table_of(std::vector<cells::Cell> cells, const cells::Prices& prices = {}) {
+  return make_scaling_table({testing::source(std::move(cells))}, prices);
 }
 
 TEST(ScalingTable, FiguresFollowFromTimes) {
-  Cell with_work = cell(4, 1, 128, 50);
+  cells::Cell with_work = testing::cell(4, 1, 128, 50);
   with_work.gflops = 300;
   with_work.fma_gflops = 400;
-  const auto table = table_of({cell(1, 1, 128, 150), with_work});
+  const auto table = table_of({testing::cell(1, 1, 128, 150), with_work});
   ASSERT_EQ(table.series.size(), 1u);
   const Grid& grid = table.series[0].strong;
   const ScalingCell& four = *grid.at(128, 4);
@@ -29,7 +29,8 @@ TEST(ScalingTable, FiguresFollowFromTimes) {
 }
 
 TEST(ScalingTable, TheQuickestSplitStands) {
-  const auto table = table_of({cell(1, 4, 128, 60), cell(4, 1, 128, 50), cell(2, 2, 128, 55)});
+  const auto table = table_of(
+      {testing::cell(1, 4, 128, 60), testing::cell(4, 1, 128, 50), testing::cell(2, 2, 128, 55)});
   const ScalingCell& four = *table.series[0].strong.at(128, 4);
   EXPECT_EQ(four.cell.ranks, 4);
   ASSERT_EQ(four.splits.size(), 3u);
@@ -38,43 +39,46 @@ TEST(ScalingTable, TheQuickestSplitStands) {
 }
 
 TEST(ScalingTable, ARowWithoutOneCpuIsAgainstTheFewest) {
-  const auto table = table_of(
-      {absent(1, 1024, "memory"), cell(2, 1, 1024, 80), cell(8, 1, 1024, 25, CellStatus::scaled)});
+  const auto table = table_of({testing::absent(1, 1024, "memory"), testing::cell(2, 1, 1024, 80),
+                               testing::cell(8, 1, 1024, 25, cells::CellStatus::scaled)});
   const Grid& grid = table.series[0].strong;
   EXPECT_EQ(grid.bases.at(1024), 2);
   EXPECT_DOUBLE_EQ(*grid.at(1024, 8)->speed_up, 3.2);
   EXPECT_DOUBLE_EQ(*grid.at(1024, 8)->efficiency, 0.8);
-  EXPECT_EQ(grid.at(1024, 8)->against, CellStatus::scaled);
+  EXPECT_EQ(grid.at(1024, 8)->against, cells::CellStatus::scaled);
   EXPECT_FALSE(grid.at(1024, 1)->speed_up);
 }
 
 // 2.2 is 1.1 times two CPUs, which is not more than that.
 TEST(ScalingTable, MoreSpeedThanItsCpusExplainIsSuspect) {
-  const auto suspects = [](const std::vector<Cell>& cells) {
+  const auto suspects = [](const std::vector<cells::Cell>& cells) {
     std::vector<int> cpus;
     table_of(cells).for_each([&](const Series&, const ScalingCell& c) {
       if (c.suspect) cpus.push_back(c.cell.cpus);
     });
     return cpus;
   };
-  EXPECT_EQ(suspects({cell(1, 1, 128, 110), cell(2, 1, 128, 50), cell(4, 1, 128, 24.9)}),
+  EXPECT_EQ(suspects({testing::cell(1, 1, 128, 110), testing::cell(2, 1, 128, 50),
+                      testing::cell(4, 1, 128, 24.9)}),
             std::vector<int>{4});
   // Against the fewest that have a time; a base is never suspect; simulations are no exception.
-  EXPECT_EQ(suspects({absent(1, 128, "memory"), cell(2, 1, 128, 100), cell(3, 1, 128, 60)}),
+  EXPECT_EQ(suspects({testing::absent(1, 128, "memory"), testing::cell(2, 1, 128, 100),
+                      testing::cell(3, 1, 128, 60)}),
             std::vector<int>{3});
-  EXPECT_EQ(suspects({cell(1, 1, 128, 100, CellStatus::simulated),
-                      cell(2, 1, 128, 40, CellStatus::simulated)}),
+  EXPECT_EQ(suspects({testing::cell(1, 1, 128, 100, cells::CellStatus::simulated),
+                      testing::cell(2, 1, 128, 40, cells::CellStatus::simulated)}),
             std::vector<int>{2});
-  EXPECT_EQ(suspects({cell(8, 1, 128, 1)}), std::vector<int>{});
+  EXPECT_EQ(suspects({testing::cell(8, 1, 128, 1)}), std::vector<int>{});
   // Twice the images a second and CPU.
-  std::vector<Cell> weak{cell(1, 1, 8, 100), cell(2, 1, 16, 25)};
-  for (Cell& c : weak) c.batch_per_rank = 8;
+  std::vector<cells::Cell> weak{testing::cell(1, 1, 8, 100), testing::cell(2, 1, 16, 25)};
+  for (cells::Cell& c : weak) c.batch_per_rank = 8;
   EXPECT_EQ(suspects(weak), std::vector<int>{2});
 }
 
 // Another machine is another series: its CPUs explain nothing here.
 TEST(ScalingTable, CellsOfOtherMachinesAreNotSuspect) {
-  std::vector<CellSource> two{source({cell(1, 1, 128, 100)}), source({cell(2, 1, 128, 10)}, "b")};
+  std::vector<CellSource> two{testing::source({testing::cell(1, 1, 128, 100)}),
+                              testing::source({testing::cell(2, 1, 128, 10)}, "b")};
   two[1].table.machine.cpu = "another";
   make_scaling_table(two, {}).for_each(
       [](const Series&, const ScalingCell& c) { EXPECT_FALSE(c.suspect); });
@@ -87,8 +91,9 @@ TEST(ScalingTable, CellsOfOtherMachinesAreNotSuspect) {
 
 // The published table's own row: (128 - 97) / 128 = 24.2 %, (504 - 389) / 504 = 22.8 %.
 TEST(ScalingTable, IncreaseWithTheBatchAsPublished) {
-  const auto table = table_of({cell(4, 1, 128, 504), cell(96, 1, 128, 128), cell(4, 1, 1024, 389),
-                               cell(96, 1, 1024, 97), cell(2, 1, 128, 865), cell(1, 1, 64, 900)});
+  const auto table = table_of({testing::cell(4, 1, 128, 504), testing::cell(96, 1, 128, 128),
+                               testing::cell(4, 1, 1024, 389), testing::cell(96, 1, 1024, 97),
+                               testing::cell(2, 1, 128, 865), testing::cell(1, 1, 64, 900)});
   const auto increase = batch_increase(table.series[0].strong);
   ASSERT_TRUE(increase);
   EXPECT_EQ(increase->from, 128u);
@@ -96,13 +101,13 @@ TEST(ScalingTable, IncreaseWithTheBatchAsPublished) {
   ASSERT_EQ(increase->by_cpus.size(), 2u);
   EXPECT_NEAR(increase->by_cpus.at(4), 0.228, 5e-4);
   EXPECT_NEAR(increase->by_cpus.at(96), 0.242, 5e-4);
-  EXPECT_FALSE(batch_increase(table_of({cell(1, 1, 128, 5)}).series[0].strong));
+  EXPECT_FALSE(batch_increase(table_of({testing::cell(1, 1, 128, 5)}).series[0].strong));
 }
 
 TEST(ScalingTable, WeakScalingIsAGridOfItsOwn) {
-  Cell one = cell(1, 1, 32, 100), four = cell(4, 1, 128, 40);
+  cells::Cell one = testing::cell(1, 1, 32, 100), four = testing::cell(4, 1, 128, 40);
   one.batch_per_rank = four.batch_per_rank = 32;
-  const auto table = table_of({one, four, cell(4, 1, 128, 30)});
+  const auto table = table_of({one, four, testing::cell(4, 1, 128, 30)});
   const Series& series = table.series[0];
   EXPECT_EQ(series.weak.rows, (std::vector<GridRow>{{32, 1}}));
   EXPECT_DOUBLE_EQ(*series.weak.at({32, 1}, 4)->efficiency, 100.0 / 40 / 4);
@@ -111,9 +116,9 @@ TEST(ScalingTable, WeakScalingIsAGridOfItsOwn) {
 
 // 2 x 1 is a global batch of 16, 1 x 2 one of 8: no splits of one cell.
 TEST(ScalingTable, InWeakScalingOtherThreadsAreOtherWork) {
-  std::vector<Cell> cells{cell(1, 1, 8, 100), cell(2, 1, 16, 60), cell(1, 2, 8, 50),
-                          cell(2, 2, 16, 40)};
-  for (Cell& c : cells) c.batch_per_rank = 8;
+  std::vector<cells::Cell> cells{testing::cell(1, 1, 8, 100), testing::cell(2, 1, 16, 60),
+                                 testing::cell(1, 2, 8, 50), testing::cell(2, 2, 16, 40)};
+  for (cells::Cell& c : cells) c.batch_per_rank = 8;
   const Grid grid = table_of(cells).series[0].weak;
   EXPECT_EQ(grid.rows, (std::vector<GridRow>{{8, 1}, {8, 2}}));
   EXPECT_EQ(grid.at({8, 1}, 2)->splits.size(), 1u);
@@ -123,24 +128,26 @@ TEST(ScalingTable, InWeakScalingOtherThreadsAreOtherWork) {
 }
 
 TEST(ScalingTable, PricesAreOfTheMachineOrOfACpu) {
-  Prices machine, cpu;
+  cells::Prices machine, cpu;
   machine.per_hour[""] = 3.6;
   cpu.per_cpu_hour["cpu"] = 0.9;
-  EXPECT_DOUBLE_EQ(*machine.of(cell(4, 1, 128, 1000)), 1.0);
-  EXPECT_DOUBLE_EQ(*cpu.of(cell(4, 1, 128, 1000)), 1.0);
-  Cell gpu = cell(1, 1, 128, 1000);
+  EXPECT_DOUBLE_EQ(*machine.of(testing::cell(4, 1, 128, 1000)), 1.0);
+  EXPECT_DOUBLE_EQ(*cpu.of(testing::cell(4, 1, 128, 1000)), 1.0);
+  cells::Cell gpu = testing::cell(1, 1, 128, 1000);
   gpu.backend = "cuda";
   EXPECT_FALSE(cpu.of(gpu));
   machine.per_hour["cuda"] = 7.2;
   EXPECT_DOUBLE_EQ(*machine.of(gpu), 2.0);
-  EXPECT_FALSE(machine.of(absent(1, 128, "")));
+  EXPECT_FALSE(machine.of(testing::absent(1, 128, "")));
 }
 
 TEST(ScalingTable, FoldersMergeAndTheBetterFoundedFigureStays) {
   const auto table = make_scaling_table(
-      {source({cell(1, 1, 128, 100), cell(2, 1, 128, 60, CellStatus::scaled)}),
-       source({cell(1, 1, 128, 90, CellStatus::scaled), cell(2, 1, 128, 55, CellStatus::scaled)},
-              "b")},
+      {testing::source({testing::cell(1, 1, 128, 100),
+                        testing::cell(2, 1, 128, 60, cells::CellStatus::scaled)}),
+       testing::source({testing::cell(1, 1, 128, 90, cells::CellStatus::scaled),
+                        testing::cell(2, 1, 128, 55, cells::CellStatus::scaled)},
+                       "b")},
       {});
   ASSERT_EQ(table.series.size(), 1u);
   EXPECT_EQ(*table.series[0].strong.at(128, 1)->cell.seconds_per_epoch, 100);
@@ -156,8 +163,9 @@ std::vector<std::string> names_of(const std::vector<CellSource>& sources) {
 }
 
 TEST(ScalingTable, PrecisionsAreNeverMixed) {
-  std::vector<CellSource> sources{source({cell(1, 1, 128, 100), cell(2, 1, 128, 60)}),
-                                  source({cell(2, 1, 128, 20), cell(4, 1, 128, 15)}, "b")};
+  std::vector<CellSource> sources{
+      testing::source({testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 60)}),
+      testing::source({testing::cell(2, 1, 128, 20), testing::cell(4, 1, 128, 15)}, "b")};
   sources[0].table.options = {{"allreduce", "shm"}};
   sources[1].table.options = {{"allreduce", "shm"}, {"precision", "bf16"}};
   const auto table = make_scaling_table(sources, {});
@@ -170,12 +178,12 @@ TEST(ScalingTable, PrecisionsAreNeverMixed) {
 }
 
 TEST(ScalingTable, WhateverChangesTimesMakesASeries) {
-  const std::vector<Cell> cells{cell(1, 1, 128, 100)};
-  std::vector<CellSource> two{source(cells), source(cells, "b")};
+  const std::vector<cells::Cell> cells{testing::cell(1, 1, 128, 100)};
+  std::vector<CellSource> two{testing::source(cells), testing::source(cells, "b")};
   EXPECT_EQ(names_of(two).size(), 1u);
   two[1].table.data = "folder";
   EXPECT_EQ(names_of(two), (std::vector<std::string>{"cpu, data not said", "cpu, data folder"}));
-  two[1] = source(cells);
+  two[1] = testing::source(cells);
   two[1].table.machine.build = "another";
   EXPECT_EQ(names_of(two), (std::vector<std::string>{"cpu, build 1", "cpu, build 2"}));
   EXPECT_EQ(make_scaling_table(two, {}).remarks,
@@ -194,20 +202,22 @@ TEST(ScalingTable, WhateverChangesTimesMakesASeries) {
 
 // A diagonal of 501 cells would be a table of a quarter of a million.
 TEST(ScalingTable, RefusesWhatNobodyCouldRead) {
-  std::vector<Cell> diagonal;
-  for (int i = 1; i <= 500; ++i) diagonal.push_back(cell(i, 1, static_cast<std::size_t>(i), 1));
+  std::vector<cells::Cell> diagonal;
+  for (int i = 1; i <= 500; ++i)
+    diagonal.push_back(testing::cell(i, 1, static_cast<std::size_t>(i), 1));
   EXPECT_NO_THROW(table_of(diagonal));
-  diagonal.push_back(cell(501, 1, 501, 1));
+  diagonal.push_back(testing::cell(501, 1, 501, 1));
   EXPECT_THROW(table_of(diagonal), Error);
 }
 
 TEST(ScalingTable, MeasuredSimulatedAndDevicesAreSeries) {
-  CellSource simulated = source({cell(96, 1, 128, 10, CellStatus::simulated)});
+  CellSource simulated =
+      testing::source({testing::cell(96, 1, 128, 10, cells::CellStatus::simulated)});
   simulated.table.machine.platform = "skylake-96";
-  Cell gpu = cell(1, 1, 128, 5);
+  cells::Cell gpu = testing::cell(1, 1, 128, 5);
   gpu.backend = "cuda";
-  const auto table =
-      make_scaling_table({source({gpu}), simulated, source({cell(1, 1, 128, 100)})}, {});
+  const auto table = make_scaling_table(
+      {testing::source({gpu}), simulated, testing::source({testing::cell(1, 1, 128, 100)})}, {});
   ASSERT_EQ(table.series.size(), 3u);
   EXPECT_EQ(table.series[0].name, "cpu, skylake-96, simulated");
   EXPECT_EQ(table.series[1].name, "cpu, unknown machine");
@@ -215,4 +225,4 @@ TEST(ScalingTable, MeasuredSimulatedAndDevicesAreSeries) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::report

@@ -9,7 +9,7 @@
 #include "cells/cores.h"
 #include "tests/support/scaling_cells.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 std::optional<SerialFit> fit(std::vector<CoreTime> times) { return fit_serial_and_work(times); }
@@ -61,15 +61,16 @@ TEST(SerialFit, NeedsFourTimesOnThreeNumbersOfCores) {
 
 TEST(SerialFit, CoresHaveOneOrSeveralCpus) {
   const int cores[][3] = {{1, 2, 1}, {2, 2, 1}, {3, 2, 2}, {96, 2, 48}, {5, 1, 5}, {9, 4, 3}};
-  for (const auto& [cpus, each, expected] : cores) EXPECT_EQ(cores_of(cpus, each), expected);
+  for (const auto& [cpus, each, expected] : cores) EXPECT_EQ(cells::cores_of(cpus, each), expected);
 }
 
 /// 10 s + 90 / cores.
-std::vector<Cell> row(const std::vector<std::pair<int, int>>& cpus_and_cores, std::size_t batch,
-                      CellStatus status = CellStatus::measured) {
-  std::vector<Cell> cells;
+std::vector<cells::Cell> row(const std::vector<std::pair<int, int>>& cpus_and_cores,
+                             std::size_t batch,
+                             cells::CellStatus status = cells::CellStatus::measured) {
+  std::vector<cells::Cell> cells;
   for (const auto& [cpus, cores] : cpus_and_cores) {
-    cells.push_back(cell(cpus, 1, batch, 10 + 90.0 / cores, status));
+    cells.push_back(testing::cell(cpus, 1, batch, 10 + 90.0 / cores, status));
   }
   return cells;
 }
@@ -81,7 +82,7 @@ void expect_ten_and_ninety(const FittedRow& fitted) {
 
 TEST(FittedRows, OursAreByTheCoresThatTheyRanOn) {
   // Ranks fill four cores before their hardware threads.
-  CellSource cores = source(row({{1, 1}, {2, 2}, {4, 4}, {8, 4}}, 128));
+  CellSource cores = testing::source(row({{1, 1}, {2, 2}, {4, 4}, {8, 4}}, 128));
   cores.table.machine.cores = 4;
   cores.table.machine.hardware_threads = 8;
   const ScalingTable measured = make_scaling_table({cores}, {});
@@ -91,33 +92,34 @@ TEST(FittedRows, OursAreByTheCoresThatTheyRanOn) {
   EXPECT_EQ(rows[0].series, &measured.series[0]);
   EXPECT_EQ(rows[0].batch, 128u);
   // A machine that grows: two CPUs a core.
-  CellSource grows = source(row({{1, 1}, {2, 1}, {4, 2}, {8, 4}}, 64, CellStatus::simulated));
+  CellSource grows =
+      testing::source(row({{1, 1}, {2, 1}, {4, 2}, {8, 4}}, 64, cells::CellStatus::simulated));
   grows.table.machine = {.platform = "p", .cores = 48, .hardware_threads = 96, .cpus_per_core = 2};
   const ScalingTable simulated = make_scaling_table({grows}, {});
   rows = fitted_rows(simulated, std::nullopt);
   ASSERT_EQ(rows.size(), 1u);
   expect_ten_and_ninety(rows[0]);
   EXPECT_EQ(rows[0].cpus_per_core, 2);
-  EXPECT_EQ(rows[0].status, CellStatus::simulated);
+  EXPECT_EQ(rows[0].status, cells::CellStatus::simulated);
 }
 
 TEST(FittedRows, LeaveOutDevicesSeveralMachinesAndWeakScaling) {
   const std::vector<std::pair<int, int>> even{{1, 1}, {2, 2}, {4, 4}, {8, 8}};
   const auto count = [&](const std::function<void(CellSource&)>& change) {
-    CellSource one = source(row(even, 128));
+    CellSource one = testing::source(row(even, 128));
     change(one);
     return fitted_rows(make_scaling_table({one}, {}), std::nullopt).size();
   };
   EXPECT_EQ(count([](CellSource&) {}), 1u);  // nothing is known of the machine: CPUs are cores
   EXPECT_EQ(count([](CellSource& s) {
-              for (Cell& c : s.table.cells) c.backend = "cuda";
+              for (cells::Cell& c : s.table.cells) c.backend = "cuda";
             }),
             0u);
   EXPECT_EQ(
       count([](CellSource& s) { s.table.machine.cores = s.table.machine.hardware_threads = 4; }),
       0u);
   EXPECT_EQ(count([](CellSource& s) {
-              for (Cell& c : s.table.cells) c.batch_per_rank = 8;
+              for (cells::Cell& c : s.table.cells) c.batch_per_rank = 8;
             }),
             0u);
 }
@@ -138,4 +140,4 @@ TEST(FittedRows, PublishedOnesAreReadBothWays) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::report

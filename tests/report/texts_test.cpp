@@ -12,7 +12,7 @@
 #include "report/table_files.h"
 #include "tests/support/scaling_cells.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 TEST(Escapes, HtmlAndScripts) {
@@ -113,10 +113,10 @@ TEST(ReferenceTable, FieldsAreQuotedAsSpreadsheetsDoIt) {
 }
 
 TEST(ReferenceTable, ReadsTheReportOfOneSeries) {
-  std::vector<Cell> cells{cell(1, 1, 128, 100), cell(2, 1, 128, 62.5),
-                          absent(4, 128, "no \"room\", said the host")};
+  std::vector<cells::Cell> cells{testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 62.5),
+                                 testing::absent(4, 128, "no \"room\", said the host")};
   cells[0].command = "./cputrain train --augment flip,six";
-  const ScalingTable table = make_scaling_table({source(cells)}, {});
+  const ScalingTable table = make_scaling_table({testing::source(cells)}, {});
   const ReferenceTable t = parse_reference(table_csv(table, std::nullopt), "report.csv");
   EXPECT_EQ(t.cpus, (std::vector<int>{1, 2, 4}));
   EXPECT_EQ(t.at(128, 1), 100);
@@ -162,19 +162,19 @@ TEST(ReferenceTable, IdenticalRowsNeedTwoTimes) {
   EXPECT_EQ(pairs("1,1,8\n2,1,5\n1,2,8\n2,2,6\n"), Pairs{});
 }
 
-Cell repeated(std::size_t batch, std::vector<double> repeats) {
-  Cell c;
+cells::Cell repeated(std::size_t batch, std::vector<double> repeats) {
+  cells::Cell c;
   c.batch = batch;
-  c.status = CellStatus::measured;
+  c.status = cells::CellStatus::measured;
   c.seconds_per_epoch = repeats[repeats.size() / 2];
   c.repeats = std::move(repeats);
   return c;
 }
 
 TEST(Difference, AVerdictNeedsAnIntervalThatLeavesOutOne) {
-  CellTable before, after;
-  Cell absent = repeated(5, {1});
-  absent.status = CellStatus::absent;
+  cells::CellTable before, after;
+  cells::Cell absent = repeated(5, {1});
+  absent.status = cells::CellStatus::absent;
   absent.seconds_per_epoch.reset();
   absent.reason = "memory";
   before.cells = {repeated(1, {100, 101, 102}), repeated(2, {100, 101, 102}),
@@ -193,7 +193,7 @@ TEST(Difference, AVerdictNeedsAnIntervalThatLeavesOutOne) {
 }
 
 TEST(Difference, OtherWorkIsNeitherFasterNorSlower) {
-  CellTable before, after;
+  cells::CellTable before, after;
   before.cells = {repeated(1, {100, 101, 102})};
   after.cells = {repeated(1, {90, 91, 92})};
   before.model = "dogcat";
@@ -203,13 +203,13 @@ TEST(Difference, OtherWorkIsNeitherFasterNorSlower) {
   after.machine = {.cpu = "another", .build = "another"};
   after.options = {{"precision", "bf16"}};
   EXPECT_EQ(compare_sweeps(before, after)[0].verdict, Verdict::faster);
-  const auto why = [&](const CellTable& other) {
+  const auto why = [&](const cells::CellTable& other) {
     const CellDifference d = compare_sweeps(before, other).at(0);
     EXPECT_EQ(d.verdict, Verdict::absent);
     EXPECT_FALSE(d.ratio);
     return d.why;
   };
-  CellTable other = after;
+  cells::CellTable other = after;
   other.model = "vgg16";
   EXPECT_EQ(why(other), "an epoch is other work: they differ in model (dogcat and vgg16)");
   other = after;
@@ -221,4 +221,4 @@ TEST(Difference, OtherWorkIsNeitherFasterNorSlower) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::report

@@ -8,11 +8,11 @@
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::run {
 namespace {
 
 /// A folder in which runs start, save and are killed.
-class OverwrittenRun : public testing::Test {
+class OverwrittenRun : public ::testing::Test {
  protected:
   void put(const std::string& name, const std::string& text) {
     std::filesystem::create_directories((folder_.path() / name).parent_path());
@@ -25,7 +25,7 @@ class OverwrittenRun : public testing::Test {
     text << file.rdbuf();
     return text.str();
   }
-  TemporaryFolder folder_;
+  testing::TemporaryFolder folder_;
 };
 
 TEST_F(OverwrittenRun, WeightsStayHoweverManyRunsAreKilled) {
@@ -55,4 +55,4 @@ TEST_F(OverwrittenRun, AFolderThatHoldsNothingHoldsNoRun) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::run

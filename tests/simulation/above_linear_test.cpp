@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cputrain {
+namespace cputrain::simulation {
 namespace {
 
 /// An image takes 2 s in a micro-batch of 8 and 1.5 s in one of 16.
@@ -13,18 +13,19 @@ CostTable costs() {
   return table;
 }
 
-Cell cell(int cpus, std::size_t batch, double seconds) {
-  Cell c{.cpus = cpus, .batch = batch, .ranks = cpus};
-  c.status = CellStatus::simulated;
+cells::Cell cell(int cpus, std::size_t batch, double seconds) {
+  cells::Cell c{.cpus = cpus, .batch = batch, .ranks = cpus};
+  c.status = cells::CellStatus::simulated;
   c.seconds_per_epoch = seconds;
   c.limits = {"compute", "because"};
   return c;
 }
 
-std::vector<std::string> reasons(std::vector<Cell> cells, const std::vector<CellWork>& work) {
+std::vector<std::string> reasons(std::vector<cells::Cell> cells,
+                                 const std::vector<CellWork>& work) {
   explain_above_linear(cells, work, costs());
   std::vector<std::string> texts;
-  for (const Cell& c : cells) texts.push_back(c.limits.why);
+  for (const cells::Cell& c : cells) texts.push_back(c.limits.why);
   return texts;
 }
 
@@ -44,7 +45,7 @@ TEST(AboveLinear, NamesWhatTheBaseDoesNotDo) {
 }
 
 TEST(AboveLinear, FindsThePartOfTheBudgetThatFell) {
-  std::vector<Cell> cells{cell(2, 128, 50), cell(4, 128, 24)};
+  std::vector<cells::Cell> cells{cell(2, 128, 50), cell(4, 128, 24)};
   cells[0].budget = Budget{.forward = 20, .backward = 25, .optimizer = 5};
   cells[1].budget = Budget{.forward = 10, .backward = 12, .optimizer = 2};
   EXPECT_EQ(
@@ -55,7 +56,8 @@ TEST(AboveLinear, FindsThePartOfTheBudgetThatFell) {
 
 // Smaller micro-batches cost more; other rows and cells without a time say nothing about this one.
 TEST(AboveLinear, ComparesWithinARowAndNeedsAReason) {
-  std::vector<Cell> cells{cell(1, 256, 10), cell(2, 128, 50), cell(4, 128, 24), cell(1, 128, 1)};
+  std::vector<cells::Cell> cells{cell(1, 256, 10), cell(2, 128, 50), cell(4, 128, 24),
+                                 cell(1, 128, 1)};
   cells[3].seconds_per_epoch.reset();
   const auto texts = reasons(cells, {{8, {}}, {16, {}}, {8, {}}, {8, {}}});
   EXPECT_EQ(texts[0], "because");
@@ -66,11 +68,11 @@ TEST(AboveLinear, ComparesWithinARowAndNeedsAReason) {
 
 // In weak scaling the rank's batch makes the row.
 TEST(AboveLinear, OfWeakScaling) {
-  std::vector<Cell> cells{cell(1, 8, 100), cell(2, 16, 40)};
+  std::vector<cells::Cell> cells{cell(1, 8, 100), cell(2, 16, 40)};
   EXPECT_EQ(reasons(cells, {{8, {}}, {8, {"dense"}}})[1], "because");
-  for (Cell& c : cells) c.batch_per_rank = 8;
+  for (cells::Cell& c : cells) c.batch_per_rank = 8;
   EXPECT_NE(reasons(cells, {{8, {}}, {8, {"dense"}}})[1].find("125.0 %"), std::string::npos);
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::simulation

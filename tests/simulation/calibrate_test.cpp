@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cputrain {
+namespace cputrain::simulation {
 namespace {
 
 TEST(CostLine, IsExactWherePointsLieOnALine) {
@@ -67,4 +67,4 @@ TEST(Calibration, SaysHowLongItGoesOn) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::simulation

@@ -8,7 +8,7 @@
 #include "simulation/forecast.h"
 #include "simulation/platform.h"
 
-namespace cputrain {
+namespace cputrain::simulation {
 namespace {
 
 using nlohmann::json;
@@ -276,8 +276,8 @@ TEST(Costs, RefuseWhatIsOdd) {
   });
 }
 
-Cell cell_with(const Budget& budget) {
-  Cell cell{.cpus = 20, .batch = 40, .ranks = 20};
+cells::Cell cell_with(const Budget& budget) {
+  cells::Cell cell{.cpus = 20, .batch = 40, .ranks = 20};
   cell.seconds_per_epoch = 100;
   cell.budget = budget;
   return cell;
@@ -306,9 +306,9 @@ TEST(Forecast, SaysWhatOfComputingIsWaitingForMemory) {
 }
 
 TEST(Forecast, ScalesStepsToAnEpoch) {
-  const Graph graph({8, 8, 3});
+  const model::Graph graph({8, 8, 3});
   const Forecast forecast(platform_from_json(platform(), "five"), costs(), graph, 1, 1000);
-  Cell cell{.cpus = 20, .batch = 40, .ranks = 20};
+  cells::Cell cell{.cpus = 20, .batch = 40, .ranks = 20};
   EXPECT_EQ(forecast.obstacle(cell), "");
   EXPECT_NE(forecast.obstacle({.cpus = 41, .batch = 40, .ranks = 41}), "");
   SimulationResult result;
@@ -318,7 +318,7 @@ TEST(Forecast, ScalesStepsToAnEpoch) {
     result.repeats.push_back({seconds, {.forward = seconds}, 0});
   }
   forecast.fill(cell, result);
-  EXPECT_EQ(cell.status, CellStatus::simulated);
+  EXPECT_EQ(cell.status, cells::CellStatus::simulated);
   EXPECT_DOUBLE_EQ(*cell.seconds_per_epoch, 37.5);  // 25 steps of 1.5 s
   EXPECT_DOUBLE_EQ(cell.spread->min, 25);
   EXPECT_DOUBLE_EQ(cell.spread->max, 50);
@@ -328,9 +328,9 @@ TEST(Forecast, ScalesStepsToAnEpoch) {
 
 // 700 of 1000 images are one step and 300 the next: no two full ones.
 TEST(Forecast, CountsTheImagesOfAShortStep) {
-  const Forecast forecast(platform_from_json(platform(), "five"), costs(), Graph({8, 8, 3}), 1,
-                          1000);
-  Cell cell{.cpus = 20, .batch = 700, .ranks = 20};
+  const Forecast forecast(platform_from_json(platform(), "five"), costs(), model::Graph({8, 8, 3}),
+                          1, 1000);
+  cells::Cell cell{.cpus = 20, .batch = 700, .ranks = 20};
   SimulationResult result;
   result.steps = 2;
   result.images = 1000;
@@ -352,21 +352,22 @@ TEST(Forecast, SumsOverNodesByLatencyAndBandwidth) {
 }
 
 TEST(Forecast, AMachineThatGrowsIsTheCellsOwn) {
-  const Forecast forecast(platform_from_json(growing(), "five"), costs(), Graph({8, 8, 3}), 1,
-                          1000);
+  const Forecast forecast(platform_from_json(growing(), "five"), costs(), model::Graph({8, 8, 3}),
+                          1, 1000);
   EXPECT_EQ(forecast.machine().cpus_per_core, 2);
   EXPECT_EQ(forecast.job({.cpus = 3, .ranks = 3}, {}).platform.cores, 2);
   EXPECT_EQ(forecast.job({.cpus = 4, .ranks = 1, .threads = 4}, {}).platform.cores, 2);
   EXPECT_EQ(forecast.obstacle({.cpus = 10, .ranks = 10}), "");
   EXPECT_NE(forecast.obstacle({.cpus = 11, .ranks = 11}), "");
-  const Forecast fixed(platform_from_json(platform(), "five"), costs(), Graph({8, 8, 3}), 1, 1000);
+  const Forecast fixed(platform_from_json(platform(), "five"), costs(), model::Graph({8, 8, 3}), 1,
+                       1000);
   EXPECT_EQ(fixed.machine().cpus_per_core, 0);
   EXPECT_EQ(fixed.job({.cpus = 3, .ranks = 3}, {}).platform.cores, 5);
 }
 
 TEST(Forecast, DividesCpusAmongThreads) {
-  const Forecast forecast(platform_from_json(platform(), "five"), costs(), Graph({8, 8, 3}), 1,
-                          1000);
+  const Forecast forecast(platform_from_json(platform(), "five"), costs(), model::Graph({8, 8, 3}),
+                          1, 1000);
   const auto obstacle = [&](int ranks, int threads) {
     return forecast.obstacle({.cpus = ranks * threads, .ranks = ranks, .threads = threads});
   };
@@ -376,4 +377,4 @@ TEST(Forecast, DividesCpusAmongThreads) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::simulation

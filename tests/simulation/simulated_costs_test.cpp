@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <set>
 
-namespace cputrain {
+namespace cputrain::simulation {
 namespace {
 
 std::string name_with(const std::string& data) {
-  TrainingFlags flags;
+  job::TrainingFlags flags;
   flags.data = data;
-  return costs_file_name(flags, Machine{}, "network");
+  return costs_file_name(flags, placement::Machine{}, "network");
 }
 
 // Zeros in pictures decide how long kernels take; made-up ones are alike, however many.
@@ -27,13 +27,13 @@ TEST(CostsFile, IsOfThePicturesThatWereMeasured) {
 }
 
 TEST(CostsFile, IsOfTheMachineAndTheNetwork) {
-  const TrainingFlags flags;
-  Machine other;
+  const job::TrainingFlags flags;
+  placement::Machine other;
   other.cpu_model = "another";
-  const std::string here = costs_file_name(flags, Machine{}, "network");
+  const std::string here = costs_file_name(flags, placement::Machine{}, "network");
   EXPECT_NE(here, costs_file_name(flags, other, "network"));
-  EXPECT_NE(here, costs_file_name(flags, Machine{}, "another network"));
+  EXPECT_NE(here, costs_file_name(flags, placement::Machine{}, "another network"));
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::simulation

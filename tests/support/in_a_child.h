@@ -3,7 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace cputrain {
+namespace cputrain::testing {
 
 /// The exit code of a child process that does this; -1 where a signal ended it. The child leaves
 /// without destructors, as if nobody were there.
@@ -16,4 +16,4 @@ int in_a_child(What what) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::testing

@@ -2,22 +2,23 @@
 
 #include <utility>
 
-namespace cputrain {
+namespace cputrain::testing {
 namespace {
 
 using Unlocked = LockedMemory::Unlocked;
 
-class LockedProgram final : public Program {
+class LockedProgram final : public compute::Program {
  public:
-  LockedProgram(LockedMemory& memory, std::unique_ptr<Program> program)
+  LockedProgram(LockedMemory& memory, std::unique_ptr<compute::Program> program)
       : memory_(memory), program_(std::move(program)) {}
 
-  const ParameterLayout& layout() const override { return program_->layout(); }
-  Tally forward(const MicroBatch& batch, const Pass& pass) override {
+  const compute::ParameterLayout& layout() const override { return program_->layout(); }
+  compute::Tally forward(const compute::MicroBatch& batch, const compute::Pass& pass) override {
     const Unlocked unlocked(memory_);
     return program_->forward(batch, pass);
   }
-  void backward(double loss_scale, Accumulate accumulate, const ReadySink& ready) override {
+  void backward(double loss_scale, compute::Accumulate accumulate,
+                const compute::ReadySink& ready) override {
     const Unlocked unlocked(memory_);
     program_->backward(loss_scale, accumulate, [&](std::size_t n) {
       const LockedMemory::Locked locked(memory_);
@@ -45,7 +46,7 @@ class LockedProgram final : public Program {
     const Unlocked unlocked(memory_);
     program_->from_canonical(parameter, values, arena);
   }
-  std::vector<LayerTime> layer_times() const override { return program_->layer_times(); }
+  std::vector<compute::LayerTime> layer_times() const override { return program_->layer_times(); }
   std::string take_findings() override { return program_->take_findings(); }
   void use_findings(std::string_view text) override { program_->use_findings(text); }
   std::string findings() const override { return program_->findings(); }
@@ -56,26 +57,27 @@ class LockedProgram final : public Program {
 
  private:
   LockedMemory& memory_;
-  std::unique_ptr<Program> program_;
+  std::unique_ptr<compute::Program> program_;
 };
 
-class LockedBackend final : public Backend {
+class LockedBackend final : public compute::Backend {
  public:
-  LockedBackend(std::unique_ptr<Backend> backend, std::optional<std::size_t> room)
+  LockedBackend(std::unique_ptr<compute::Backend> backend, std::optional<std::size_t> room)
       : memory_(room), backend_(std::move(backend)) {}
 
   std::string_view name() const override { return "locked"; }
   std::string describe() const override { return "locked memory, " + backend_->describe(); }
   DType dtype() const override { return backend_->dtype(); }
   std::string kernels() const override { return backend_->kernels(); }
-  Memory& memory() override { return memory_; }
+  compute::Memory& memory() override { return memory_; }
 
-  std::unique_ptr<Program> compile(const Graph& graph, const CompileOptions& options,
-                                   const ArenaSource& source) override {
+  std::unique_ptr<compute::Program> compile(const model::Graph& graph,
+                                            const compute::CompileOptions& options,
+                                            const compute::ArenaSource& source) override {
     const Unlocked unlocked(memory_);
-    auto program = backend_->compile(graph, options, [&](const ParameterLayout& layout) {
+    auto program = backend_->compile(graph, options, [&](const compute::ParameterLayout& layout) {
       const LockedMemory::Locked locked(memory_);
-      const Arenas arenas = source(layout);
+      const compute::Arenas arenas = source(layout);
       memory_.require_own(arenas.weights);
       memory_.require_own(arenas.gradients);
       return arenas;
@@ -85,12 +87,13 @@ class LockedBackend final : public Backend {
   void on_threads(int count, const std::function<void(int)>& work) override {
     backend_->on_threads(count, work);
   }
-  void update(const UpdateRule& rule, const UpdateSlice& slice) override {
+  void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
     require_own(slice);
     const Unlocked unlocked(memory_);
     backend_->update(rule, slice);
   }
-  void change_gradients(const GradientOperation& operation, const UpdateSlice& slice) override {
+  void change_gradients(const optim::GradientOperation& operation,
+                        const optim::UpdateSlice& slice) override {
     require_own(slice);
     const Unlocked unlocked(memory_);
     backend_->change_gradients(operation, slice);
@@ -101,7 +104,7 @@ class LockedBackend final : public Backend {
     const Unlocked unlocked(memory_);
     backend_->sum(src, dst);
   }
-  void add_products(const Factors& factors, std::span<const Array> leaves, Range part,
+  void add_products(const compute::Factors& factors, std::span<const Array> leaves, Range part,
                     const Array& sum) override {
     for (const Array& array : leaves) memory_.require_own(array);
     memory_.require_own(sum);
@@ -118,26 +121,26 @@ class LockedBackend final : public Backend {
     const Unlocked unlocked(memory_);
     backend_->block_norms(array, position, blocks);
   }
-  Limits measure_limits(const Together& together) override {
+  compute::Limits measure_limits(const compute::Together& together) override {
     return backend_->measure_limits(together);
   }
 
  private:
-  void require_own(const UpdateSlice& slice) const {
+  void require_own(const optim::UpdateSlice& slice) const {
     memory_.require_own(slice.weights);
     memory_.require_own(slice.gradients);
     for (const Array& state : slice.state) memory_.require_own(state);
   }
 
   LockedMemory memory_;
-  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<compute::Backend> backend_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_locked_backend(std::unique_ptr<Backend> backend,
-                                             std::optional<std::size_t> room) {
+std::unique_ptr<compute::Backend> make_locked_backend(std::unique_ptr<compute::Backend> backend,
+                                                      std::optional<std::size_t> room) {
   return std::make_unique<LockedBackend>(std::move(backend), room);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::testing

@@ -5,17 +5,17 @@
 
 #include "compute/backend.h"
 
-namespace cputrain {
+namespace cputrain::testing {
 
 /// A device's memory without a device: pages that nobody may touch but its own calls and those of
 /// the backend that it belongs to. Whoever does ends by SIGSEGV, and addresses of anything else
 /// are refused (std::logic_error), as those of the host mean nothing to a device.
-class LockedMemory final : public Memory {
+class LockedMemory final : public compute::Memory {
  public:
   /// `room`: the most bytes that it gives out at once.
   explicit LockedMemory(std::optional<std::size_t> room = std::nullopt);
 
-  std::unique_ptr<SharedBlock> allocate(std::size_t bytes) override;
+  std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override;
   void read(const void* src, std::span<std::byte> dst) override;
   void write(std::span<const std::byte> src, void* dst) override;
   void copy(const void* src, void* dst, std::size_t bytes) override;
@@ -57,7 +57,7 @@ class LockedMemory final : public Memory {
 };
 
 /// The backend with all of its arrays in a LockedMemory: what trains on it would train on a device.
-std::unique_ptr<Backend> make_locked_backend(std::unique_ptr<Backend>,
-                                             std::optional<std::size_t> room = std::nullopt);
+std::unique_ptr<compute::Backend> make_locked_backend(
+    std::unique_ptr<compute::Backend>, std::optional<std::size_t> room = std::nullopt);
 
-}  // namespace cputrain
+}  // namespace cputrain::testing

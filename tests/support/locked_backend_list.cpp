@@ -6,7 +6,7 @@
 #include "composition/backend_list.h"
 #include "tests/support/locked_backend.h"
 
-namespace cputrain {
+namespace cputrain::composition {
 namespace {
 
 /// Bytes that a rank's locked memory has, where the environment says.
@@ -20,12 +20,13 @@ std::optional<std::size_t> room() {
 
 std::vector<ListedBackend> backend_list() {
   return {{{"locked", {"float", "double"}},
-           [](const BackendRequest& request) {
-             return make_locked_backend(make_reference_backend(request.precision), room());
+           [](const job::BackendRequest& request) {
+             return testing::make_locked_backend(
+                 reference::make_reference_backend(request.precision), room());
            }},
-          {{"reference", {"float", "double"}}, [](const BackendRequest& request) {
-             return make_reference_backend(request.precision);
+          {{"reference", {"float", "double"}}, [](const job::BackendRequest& request) {
+             return reference::make_reference_backend(request.precision);
            }}};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::composition

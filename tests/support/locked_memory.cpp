@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "tests/support/locked_backend.h"
 
-namespace cputrain {
+namespace cputrain::testing {
 
 /// All pages that are given out, and how many are at work on them.
 class LockedMemory::Areas {
@@ -70,7 +70,7 @@ class LockedMemory::Areas {
   std::optional<std::size_t> room_;  ///< that is left
 };
 
-class LockedMemory::Block final : public SharedBlock {
+class LockedMemory::Block final : public system::SharedBlock {
  public:
   Block(std::shared_ptr<Areas> areas, std::size_t bytes)
       : areas_(std::move(areas)), bytes_(areas_->add(bytes), bytes) {}
@@ -84,7 +84,7 @@ class LockedMemory::Block final : public SharedBlock {
 
 namespace {
 
-class NoBlock final : public SharedBlock {
+class NoBlock final : public system::SharedBlock {
  public:
   std::span<std::byte> bytes() const override { return {}; }
 };
@@ -94,7 +94,7 @@ class NoBlock final : public SharedBlock {
 LockedMemory::LockedMemory(std::optional<std::size_t> room)
     : areas_(std::make_shared<Areas>(room)) {}
 
-std::unique_ptr<SharedBlock> LockedMemory::allocate(std::size_t bytes) {
+std::unique_ptr<system::SharedBlock> LockedMemory::allocate(std::size_t bytes) {
   if (bytes == 0) return std::make_unique<NoBlock>();
   return std::make_unique<Block>(areas_, bytes);
 }
@@ -136,4 +136,4 @@ LockedMemory::Unlocked::~Unlocked() { memory_.areas_->end_use(); }
 LockedMemory::Locked::Locked(LockedMemory& memory) : memory_(memory) { memory_.areas_->end_use(); }
 LockedMemory::Locked::~Locked() { memory_.areas_->begin_use(); }
 
-}  // namespace cputrain
+}  // namespace cputrain::testing

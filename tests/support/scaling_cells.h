@@ -7,11 +7,11 @@
 #include "report/scaling_table.h"
 
 /// Made cells, for tests of tables.
-namespace cputrain {
+namespace cputrain::testing {
 
-inline Cell cell(int ranks, int threads, std::size_t batch, double seconds,
-                 CellStatus status = CellStatus::measured) {
-  Cell c;
+inline cells::Cell cell(int ranks, int threads, std::size_t batch, double seconds,
+                        cells::CellStatus status = cells::CellStatus::measured) {
+  cells::Cell c;
   c.cpus = ranks * threads;
   c.ranks = ranks;
   c.threads = threads;
@@ -21,19 +21,19 @@ inline Cell cell(int ranks, int threads, std::size_t batch, double seconds,
   return c;
 }
 
-inline Cell absent(int ranks, std::size_t batch, const std::string& reason) {
-  Cell c = cell(ranks, 1, batch, 1, CellStatus::absent);
+inline cells::Cell absent(int ranks, std::size_t batch, const std::string& reason) {
+  cells::Cell c = cell(ranks, 1, batch, 1, cells::CellStatus::absent);
   c.seconds_per_epoch.reset();
   c.reason = reason;
   return c;
 }
 
-inline CellSource source(std::vector<Cell> cells, const std::string& folder = "a") {
-  CellTable table;
+inline report::CellSource source(std::vector<cells::Cell> cells, const std::string& folder = "a") {
+  cells::CellTable table;
   table.model = "dogcat";
   table.images_per_epoch = 22500;
   table.cells = std::move(cells);
   return {folder, std::move(table), folder};
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::testing

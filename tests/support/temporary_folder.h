@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace cputrain {
+namespace cputrain::testing {
 
 /// A new empty folder that is removed with everything in it.
 class TemporaryFolder {
@@ -29,4 +29,4 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::testing

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cputrain {
+namespace cputrain::sweep {
 namespace {
 
 TEST(TimeLeftTest, IsInProportionToWhatWasSpent) {
@@ -19,4 +19,4 @@ TEST(TimeLeftTest, IsInProportionToWhatWasSpent) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::sweep

@@ -6,12 +6,12 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 /// The folder above a link is not the one above what the link names.
 TEST(AbsolutePath, FollowsLinksBeforeItGoesUp) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto root = std::filesystem::canonical(folder.path());
   std::filesystem::create_directories(root / "far/away");
   std::filesystem::create_directory_symlink(root / "far/away", root / "link");
@@ -24,4 +24,4 @@ TEST(AbsolutePath, FollowsLinksBeforeItGoesUp) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -8,7 +8,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 class BoundedFileTest : public ::testing::Test {
@@ -32,7 +32,7 @@ class BoundedFileTest : public ::testing::Test {
     return "";
   }
 
-  const TemporaryFolder folder_;
+  const testing::TemporaryFolder folder_;
   const std::filesystem::path file_ = folder_.path() / "file";
 };
 
@@ -97,4 +97,4 @@ TEST_F(BoundedFileTest, ARegularFileIsReadAtAnyPlaceAndStaysTheSame) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -11,7 +11,7 @@
 #include "system/file_lock.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 class ChildProcessTest : public ::testing::Test {
@@ -26,7 +26,7 @@ class ChildProcessTest : public ::testing::Test {
     return {std::istreambuf_iterator<char>(stream), {}};
   }
 
-  const TemporaryFolder folder_;
+  const testing::TemporaryFolder folder_;
   const std::filesystem::path log_ = folder_.path() / "log";
 };
 
@@ -100,7 +100,7 @@ TEST_F(ChildProcessTest, DiesWithItsOwner) {
 }
 
 TEST(FileLockTest, OneAtATimeOrSeveralThatShare) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto file = folder.path() / "lock";
   {
     const auto first = FileLock::take(file, FileLock::Kind::exclusive);
@@ -116,7 +116,7 @@ TEST(FileLockTest, OneAtATimeOrSeveralThatShare) {
 }
 
 TEST(FileLockTest, AProbeSeesWhetherItIsHeldAndDoesNotTakeIt) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto file = folder.path() / "lock";
   auto lock = FileLock::take(file, FileLock::Kind::exclusive);
   const LockProbe probe(file);
@@ -129,4 +129,4 @@ TEST(FileLockTest, AProbeSeesWhetherItIsHeldAndDoesNotTakeIt) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::system

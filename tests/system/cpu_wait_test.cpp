@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 using Threads = std::vector<ThreadTimes>;
@@ -80,4 +80,4 @@ TEST(CpuWait, OfThreadsThatShareOneCpuIsMostOfTheirTime) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -21,7 +21,7 @@
 #include "tests/support/in_a_child.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 std::string text_of(const std::filesystem::path& path) {
@@ -35,7 +35,7 @@ std::size_t entries(const std::filesystem::path& folder) {
 }
 
 TEST(AtomicFile, WritesAtAnyPlace) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "packed";
   const auto bytes = [](std::string_view text) { return std::as_bytes(std::span(text)); };
   AtomicFile file(path);
@@ -48,7 +48,7 @@ TEST(AtomicFile, WritesAtAnyPlace) {
 }
 
 TEST(AtomicFile, AppearsWithCommitAndNotBefore) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "weights";
   {
     AtomicFile file(path);
@@ -86,7 +86,7 @@ std::filesystem::path killed_while_writing(const std::filesystem::path& path) {
 }
 
 TEST(AtomicFile, ClearsUpBehindAKilledProcess) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "weights";
   killed_while_writing(path);
   const auto other = killed_while_writing(folder.path() / "weights.onnx");
@@ -99,11 +99,11 @@ TEST(AtomicFile, ClearsUpBehindAKilledProcess) {
 }
 
 TEST(AtomicFile, LeavesWhatLivingProcessesWrite) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "weights";
   AtomicFile mine(path);
   mine.write("mine");
-  const int code = in_a_child([&] {  // another process, and another file of this one
+  const int code = testing::in_a_child([&] {  // another process, and another file of this one
     remove_abandoned(path);
     return 3;
   });
@@ -116,7 +116,7 @@ TEST(AtomicFile, LeavesWhatLivingProcessesWrite) {
 }
 
 TEST(AtomicFile, LeavesFilesOfLikeNames) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const std::vector<std::string> names{"w.tmp",     "w.tmp1",     "w.tmp-2",
                                        "w.tmp1-",   "w.tmp1-2x",  "w.tmpa-1",
                                        "xw.tmp1-2", "w.tmp1-2-3", "w2.tmp1-2"};
@@ -130,9 +130,9 @@ TEST(AtomicFile, LeavesFilesOfLikeNames) {
 }
 
 TEST(AtomicFile, AFileLongerThanAllowedIsAnErrorAndGoes) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "weights";
-  const int code = in_a_child([&] {
+  const int code = testing::in_a_child([&] {
     std::signal(SIGXFSZ, SIG_IGN);  // as block_signals() does
     const struct rlimit limit { 1000, 1000 };
     ::setrlimit(RLIMIT_FSIZE, &limit);
@@ -151,7 +151,7 @@ TEST(AtomicFile, AFileLongerThanAllowedIsAnErrorAndGoes) {
 
 // As of two containers whose processes have one number.
 TEST(AtomicFile, TwoOfOneNameDoNotMix) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "cells.json";
   AtomicFile first(path), second(path);
   first.write("first");
@@ -165,7 +165,7 @@ TEST(AtomicFile, TwoOfOneNameDoNotMix) {
 
 // Between the end of writing and the rename, too, the file is somebody's.
 TEST(AtomicFile, ProcessesThatClearUpTakeNoFinishedFile) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "cells.json";
   const pid_t child = ::fork();
   if (child == 0) {
@@ -190,7 +190,7 @@ TEST(AtomicFile, ProcessesThatClearUpTakeNoFinishedFile) {
 }
 
 TEST(CreateFile, OfSeveralOneSucceeds) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "machine.json";
   std::atomic<int> made = 0;
   std::string winner;
@@ -213,7 +213,7 @@ TEST(CreateFile, OfSeveralOneSucceeds) {
 }
 
 TEST(AtomicFile, KeepsTheOldFileUntilTheNewOneIsWhole) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "weights";
   write_file(path, "old");
   {
@@ -224,7 +224,7 @@ TEST(AtomicFile, KeepsTheOldFileUntilTheNewOneIsWhole) {
 }
 
 TEST(Files, WhatCannotBeWrittenIsAnOutputError) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   write_file(folder.path() / "file", "");
   const auto below_a_file = folder.path() / "file" / "x";
   const auto code = [](auto&& action) {
@@ -249,7 +249,7 @@ TEST(LineFile, AFullDiskIsAnOutputError) {
 }
 
 TEST(LineFile, WritesWholeLines) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   LineFile file(folder.path() / "lines");
   file.write_line("one");
   file.write_line("two");
@@ -272,4 +272,4 @@ TEST(CacheFolder, LiesWhereTheEnvironmentSays) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::system

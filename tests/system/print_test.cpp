@@ -5,7 +5,7 @@
 
 #include "system/tell.h"
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 TEST(Outlets, EscapeWhatIsPutInAndKeepTheirOwnLines) {
@@ -13,14 +13,15 @@ TEST(Outlets, EscapeWhatIsPutInAndKeepTheirOwnLines) {
   EXPECT_EQ(formatted("{}: {}\n", name, 3), "x\\nAll is well\\x1b[2J: 3\n");
   EXPECT_EQ(formatted("{:>6}|{:<4}|{:.2f}", "a\tb", std::string_view("\xe7\x8c\xab"), 1.5),
             "  a\\tb|\xe7\x8c\xab  |1.50");
-  testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStdout();
   print("{}\n{}\n", name, "ok");
   print_lines("one\ntwo\x1b\n");
-  EXPECT_EQ(testing::internal::GetCapturedStdout(), "x\\nAll is well\\x1b[2J\nok\none\ntwo\\x1b\n");
-  testing::internal::CaptureStderr();
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(),
+            "x\\nAll is well\\x1b[2J\nok\none\ntwo\\x1b\n");
+  ::testing::internal::CaptureStderr();
   tell("warning: " + name + std::string("\0z", 2));
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "warning: x\\nAll is well\\x1b[2J\\x00z\n");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "warning: x\\nAll is well\\x1b[2J\\x00z\n");
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::system

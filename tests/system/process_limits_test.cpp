@@ -9,7 +9,7 @@
 #include "system/log_pace.h"
 #include "tests/support/in_a_child.h"
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 void set_limit(decltype(RLIMIT_AS) which, rlim_t value) {
@@ -24,7 +24,7 @@ TEST(ProcessLimits, ThreadsWithoutRoomForTheirStacksAreRefusedWithTheLimit) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "sanitizers need terabytes of addresses";
 #endif
-  const int code = in_a_child([] {
+  const int code = testing::in_a_child([] {
     set_limit(RLIMIT_AS, rlim_t{1} << 30);
     try {
       require_threads(8);
@@ -43,7 +43,7 @@ TEST(ProcessLimits, ThreadsWithoutRoomForTheirStacksAreRefusedWithTheLimit) {
 
 /// 1 where the process, with this limit if one is named, cannot have the memory; else 0.
 int refuses(const MemoryToCome& memory, std::optional<decltype(RLIMIT_AS)> limited) {
-  return in_a_child([&] {
+  return testing::in_a_child([&] {
     if (limited) set_limit(*limited, rlim_t{1} << 30);
     try {
       require_threads(1, memory);
@@ -77,7 +77,7 @@ TEST(ProcessLimits, WithoutALimitNoMemoryIsAskedFor) {
 }
 
 TEST(ProcessLimits, NamesThemAsAShellDoes) {
-  const int code = in_a_child([] {
+  const int code = testing::in_a_child([] {
     set_limit(RLIMIT_NPROC, 12345);
     set_limit(RLIMIT_DATA, rlim_t{1} << 40);
     const std::string text = limits_text();
@@ -95,4 +95,4 @@ TEST(LogPace, IsDueEveryThirtySeconds) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -12,7 +12,7 @@
 #include <new>
 #include <thread>
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 using std::chrono::milliseconds;
@@ -134,4 +134,4 @@ TEST(SignalWatch, ArmedItAsksForAStopAndCallsTheFunctionOnSigterm) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::system

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cputrain {
+namespace cputrain::system {
 namespace {
 
 using Ticks = std::vector<CpuTicks>;
@@ -59,4 +59,4 @@ TEST(StolenTime, OfThisMachineIsAPart) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::system

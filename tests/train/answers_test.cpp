@@ -7,13 +7,13 @@
 #include "backends/threads/threads_communicator.h"
 #include "compute/prediction.h"
 
-namespace cputrain {
+namespace cputrain::train {
 namespace {
 
 const float kNan = std::nanf("");
 
 std::optional<std::size_t> predicted(const std::vector<float>& outputs) {
-  return predicted_class(std::span<const float>(outputs));
+  return compute::predicted_class(std::span<const float>(outputs));
 }
 
 TEST(PredictedClass, IsTheFirstOnATieAndNoneWithoutNumbers) {
@@ -40,7 +40,7 @@ TEST(AmongBest, CountsWhatIsMoreProbable) {
 }
 
 TEST(RankAnswers, CountsTheFiveBestOfMoreThanFive) {
-  Tally tally;
+  compute::Tally tally;
   const std::vector<float> row{0.05f, 0.3f, 0.25f, 0.2f, 0.1f, 0.1f};
   for (std::int32_t label = 0; label < 6; ++label) {
     rank_answers(tally, std::vector{label}, row);
@@ -51,7 +51,7 @@ TEST(RankAnswers, CountsTheFiveBestOfMoreThanFive) {
   rank_answers(tally, std::vector{1, 0}, std::vector{0.5f, 0.5f, 0.2f, 0.8f});
   EXPECT_EQ(tally.ranked, 6);
   EXPECT_DOUBLE_EQ(*tally.top_five(), 5.0 / 6);
-  EXPECT_FALSE(Tally{}.top_five());
+  EXPECT_FALSE(compute::Tally{}.top_five());
 }
 
 TEST(AnswerCounts, CountEveryImageOnce) {
@@ -84,7 +84,7 @@ TEST(AnswerCounts, KeepTotalsWithoutAMatrixOfManyClasses) {
 }
 
 TEST(AnswerCounts, AddUpOverRanks) {
-  run_ranks(3, [](Communicator& communicator) {
+  threads::run_ranks(3, [](comm::Communicator& communicator) {
     AnswerCounts counts(2);
     const std::vector<std::int32_t> labels(static_cast<std::size_t>(communicator.rank()), 1);
     const std::vector<float> outputs(labels.size(), 0.75f);  // one column: of class 1
@@ -97,4 +97,4 @@ TEST(AnswerCounts, AddUpOverRanks) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::train

@@ -14,11 +14,11 @@
 #include "tests/support/temporary_folder.h"
 #include "train/weights.h"
 
-namespace cputrain {
+namespace cputrain::train {
 namespace {
 
 using Names = std::vector<std::string>;
-using safetensors::File;
+using model::safetensors::File;
 using Source = std::vector<std::optional<std::size_t>>;
 
 TEST(MatchClasses, ByNameThenByWhatIsLeft) {
@@ -64,49 +64,54 @@ TEST(MatchClasses, FoldersThatAreCalledLikeMadeUpNamesAreNone) {
   EXPECT_EQ(others({"class 7", "cat"}, 2), (Others{0}));
 }
 
-Graph headed(const std::vector<Layer>& head, int width = 6) {
-  Graph graph({5, 4, 3});
-  graph.add(Convolution{width, 3});
-  graph.add(Relu{});
-  for (const Layer& layer : head) graph.add(layer);
+model::Graph headed(const std::vector<model::Layer>& head, int width = 6) {
+  model::Graph graph({5, 4, 3});
+  graph.add(model::Convolution{width, 3});
+  graph.add(model::Relu{});
+  for (const model::Layer& layer : head) graph.add(layer);
   return graph;
 }
 
 /// Heads of networks with so many outputs that let them be put by name.
-std::map<std::string, Graph> heads(int outputs) {
-  const Layer loss = outputs == 1 ? Layer(SigmoidCrossEntropy{}) : Layer(SoftmaxCrossEntropy{});
+std::map<std::string, model::Graph> heads(int outputs) {
+  const model::Layer loss = outputs == 1 ? model::Layer(model::SigmoidCrossEntropy{})
+                                         : model::Layer(model::SoftmaxCrossEntropy{});
   return {
-      {"dense", headed({Flatten{}, Dense{outputs}, loss})},
-      {"no bias", headed({Flatten{}, Dense{.units = outputs, .bias = false}, Dropout{0.5f}, loss})},
-      {"squeezed", headed({Convolution{outputs, 1}, AveragePool{2, 1}, GlobalAveragePool{}, loss})},
-      {"normalised",
-       headed({Convolution{outputs, 1}, BatchNorm{}, GlobalAveragePool{}, Flatten{}, loss})},
+      {"dense", headed({model::Flatten{}, model::Dense{outputs}, loss})},
+      {"no bias", headed({model::Flatten{}, model::Dense{.units = outputs, .bias = false},
+                          model::Dropout{0.5f}, loss})},
+      {"squeezed", headed({model::Convolution{outputs, 1}, model::AveragePool{2, 1},
+                           model::GlobalAveragePool{}, loss})},
+      {"normalised", headed({model::Convolution{outputs, 1}, model::BatchNorm{},
+                             model::GlobalAveragePool{}, model::Flatten{}, loss})},
   };
 }
 
 TEST(ClassOutputs, AreFoundThroughWhatKeepsChannelsApart) {
-  const auto arrays = [](const Graph& graph) { return class_outputs(graph).arrays; };
+  const auto arrays = [](const model::Graph& graph) { return model::class_outputs(graph).arrays; };
   EXPECT_EQ(arrays(heads(3).at("dense")), (Names{"dense/kernel", "dense/bias"}));
   EXPECT_EQ(arrays(heads(3).at("normalised")).size(), 6u);
-  EXPECT_TRUE(class_outputs(heads(3).at("dense")).negated.empty());
-  EXPECT_EQ(class_outputs(heads(1).at("normalised")).negated,
+  EXPECT_TRUE(model::class_outputs(heads(3).at("dense")).negated.empty());
+  EXPECT_EQ(model::class_outputs(heads(1).at("normalised")).negated,
             (Names{"batch_normalization/gamma", "batch_normalization/beta"}));
-  const SoftmaxCrossEntropy softmax;
-  const Graph bent = headed({GlobalAveragePool{}, Dense{3}, Relu{}, softmax});
+  const model::SoftmaxCrossEntropy softmax;
+  const model::Graph bent =
+      headed({model::GlobalAveragePool{}, model::Dense{3}, model::Relu{}, softmax});
   EXPECT_EQ(arrays(bent).size(), 2u);
-  const Graph bent_sigmoid = headed({GlobalAveragePool{}, Dense{1}, Relu{}, SigmoidCrossEntropy{}});
-  EXPECT_TRUE(class_outputs(bent_sigmoid).negated.empty());
-  EXPECT_TRUE(arrays(headed({Convolution{2, 2}, Flatten{}, softmax})).empty());
-  Graph summed = headed({GlobalAveragePool{}}, 3);
-  const int read_twice = summed.add(Dense{3});
-  summed.add(Dense{3});
-  summed.add(Add{}, "sum", {read_twice, read_twice + 1});
+  const model::Graph bent_sigmoid = headed(
+      {model::GlobalAveragePool{}, model::Dense{1}, model::Relu{}, model::SigmoidCrossEntropy{}});
+  EXPECT_TRUE(model::class_outputs(bent_sigmoid).negated.empty());
+  EXPECT_TRUE(arrays(headed({model::Convolution{2, 2}, model::Flatten{}, softmax})).empty());
+  model::Graph summed = headed({model::GlobalAveragePool{}}, 3);
+  const int read_twice = summed.add(model::Dense{3});
+  summed.add(model::Dense{3});
+  summed.add(model::Add{}, "sum", {read_twice, read_twice + 1});
   summed.add(softmax);
   EXPECT_TRUE(arrays(summed).empty());
 }
 
 /// Probabilities of an image by the names of classes.
-std::map<std::string, double> answers(Program& program, const Names& classes) {
+std::map<std::string, double> answers(compute::Program& program, const Names& classes) {
   std::vector<std::uint8_t> pixels(5 * 4 * 3);
   for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 37);
   const std::uint8_t* image = pixels.data();
@@ -121,7 +126,7 @@ std::map<std::string, double> answers(Program& program, const Names& classes) {
 }
 
 /// Weights that tell all outputs apart, biases and statistics included.
-void fill(const Graph& graph, const Program& program, const Array& weights) {
+void fill(const model::Graph& graph, const compute::Program& program, const Array& weights) {
   initialise_weights(graph, program, 3, weights);
   for (std::size_t p = 0; p < program.layout().parameters.size(); ++p) {
     auto values = program.to_canonical(p, weights);
@@ -133,21 +138,22 @@ void fill(const Graph& graph, const Program& program, const Array& weights) {
 
 class Permuted : public ::testing::Test {
  protected:
-  void save(const Graph& graph, const Names& classes) {
-    const OwnProgram saved(*backend_, graph, {1});
+  void save(const model::Graph& graph, const Names& classes) {
+    const testing::OwnProgram saved(*backend_, graph, {1});
     fill(graph, saved.program(), saved.arenas().weights);
     save_weights(path_, {"mine", classes, graph, 3}, saved.program(), saved.arenas().weights);
     before_ = answers(saved.program(), classes);
   }
 
-  ClassRows rows(const Graph& graph, const Names& classes) const {
+  ClassRows rows(const model::Graph& graph, const Names& classes) const {
     const Names file = classes_of_weights(File(path_));
-    return {class_outputs(graph), match_classes(classes, file, classes.size()).source, file.size()};
+    return {model::class_outputs(graph), match_classes(classes, file, classes.size()).source,
+            file.size()};
   }
 
-  const TemporaryFolder folder_;
+  const testing::TemporaryFolder folder_;
   const std::filesystem::path path_ = folder_.path() / "weights.safetensors";
-  const std::unique_ptr<Backend> backend_ = make_reference_backend(DType::f64);
+  const std::unique_ptr<compute::Backend> backend_ = reference::make_reference_backend(DType::f64);
   std::map<std::string, double> before_;
 };
 
@@ -158,7 +164,7 @@ TEST_F(Permuted, NetworksAnswerTheSameByName) {
   for (const auto& [file, data] : orders) {
     for (const auto& [name, graph] : heads(static_cast<int>(file.size()))) {
       save(graph, file);
-      const OwnProgram loaded(*backend_, graph, {1});
+      const testing::OwnProgram loaded(*backend_, graph, {1});
       load_weights(File(path_), loaded.program(), loaded.arenas().weights, rows(graph, data));
       for (const auto& [label, probability] : answers(loaded.program(), data)) {
         EXPECT_NEAR(probability, before_.at(label), 1e-6) << name << " " << label;
@@ -176,7 +182,7 @@ TEST_F(Permuted, NetworksAnswerTheSameByName) {
 TEST_F(Permuted, OneOutputIsTurnedRound) {
   for (const auto& [name, graph] : heads(1)) {
     save(graph, {"dog", "cat"});
-    const OwnProgram loaded(*backend_, graph, {1});
+    const testing::OwnProgram loaded(*backend_, graph, {1});
     const Names data{"cat", "dog"};
     load_weights(File(path_), loaded.program(), loaded.arenas().weights, rows(graph, data));
     const auto after = answers(loaded.program(), data);
@@ -186,23 +192,24 @@ TEST_F(Permuted, OneOutputIsTurnedRound) {
 }
 
 TEST_F(Permuted, MoreOrFewerClassesTakeThoseThatBothHave) {
-  const Graph three = heads(3).at("dense"), four = heads(4).at("dense"), two = heads(2).at("dense");
+  const model::Graph three = heads(3).at("dense"), four = heads(4).at("dense"),
+                     two = heads(2).at("dense");
   save(three, {"a", "b", "c"});
-  const auto column = [](const Program& program, const Array& weights, std::size_t parameter,
-                         std::size_t columns, std::size_t c) {
+  const auto column = [](const compute::Program& program, const Array& weights,
+                         std::size_t parameter, std::size_t columns, std::size_t c) {
     const auto values = program.to_canonical(parameter, weights);
     std::vector<double> result;
     for (std::size_t i = c; i < values.size(); i += columns) result.push_back(values[i]);
     return result;
   };
-  const OwnProgram stored(*backend_, three, {1});
+  const testing::OwnProgram stored(*backend_, three, {1});
   load_weights(File(path_), stored.program(), stored.arenas().weights);
-  const std::vector<std::tuple<Graph, Names, Source>> cases{
+  const std::vector<std::tuple<model::Graph, Names, Source>> cases{
       {four, Names{"c", "x", "a", "y"}, Source{2, std::nullopt, 0, std::nullopt}},
       {two, Names{"c", "b"}, Source{2, 1}}};
   for (const auto& [graph, data, source] : cases) {
-    const OwnProgram loaded(*backend_, graph, {1}), first(*backend_, graph, {1});
-    for (const OwnProgram* program : {&loaded, &first}) {
+    const testing::OwnProgram loaded(*backend_, graph, {1}), first(*backend_, graph, {1});
+    for (const testing::OwnProgram* program : {&loaded, &first}) {
       initialise_weights(graph, program->program(), 9, program->arenas().weights);
     }
     const LoadedWeights result = load_fitting_weights(File(path_), loaded.program(),
@@ -222,8 +229,8 @@ TEST_F(Permuted, MoreOrFewerClassesTakeThoseThatBothHave) {
 
 TEST_F(Permuted, OneOutputAndSeveralHaveNoColumnInCommon) {
   save(heads(1).at("dense"), {"a", "b"});
-  const Graph three = heads(3).at("dense");
-  const OwnProgram loaded(*backend_, three, {1});
+  const model::Graph three = heads(3).at("dense");
+  const testing::OwnProgram loaded(*backend_, three, {1});
   const LoadedWeights result = load_fitting_weights(
       File(path_), loaded.program(), loaded.arenas().weights, rows(three, {"a", "b", "c"}));
   EXPECT_TRUE(result.by_class.empty());
@@ -238,7 +245,7 @@ TEST_F(Permuted, NamesThatAreNotThoseOfTheOutputsAreRefused) {
         {1, Names{"c", "b", "a"}, Names{"a", "b"}},
         {1, Names{"b"}, Names{"a", "b"}}}) {
     for (const auto& [name, graph] : heads(outputs)) {
-      const OwnProgram saved(*backend_, graph, {1}), loaded(*backend_, graph, {1});
+      const testing::OwnProgram saved(*backend_, graph, {1}), loaded(*backend_, graph, {1});
       fill(graph, saved.program(), saved.arenas().weights);
       save_weights(path_, {"mine", named, graph, 3}, saved.program(), saved.arenas().weights);
       const File file(path_);
@@ -261,8 +268,8 @@ TEST_F(Permuted, NamesThatAreNotThoseOfTheOutputsAreRefused) {
 }
 
 TEST_F(Permuted, ArraysThatHoldNoNumbersAreNamed) {
-  const Graph graph = heads(3).at("dense");
-  const OwnProgram own(*backend_, graph, {1});
+  const model::Graph graph = heads(3).at("dense");
+  const testing::OwnProgram own(*backend_, graph, {1});
   fill(graph, own.program(), own.arenas().weights);
   for (const auto& [parameter, value] : {std::pair(0u, std::nan("")), std::pair(3u, -HUGE_VAL)}) {
     auto values = own.program().to_canonical(parameter, own.arenas().weights);
@@ -279,4 +286,4 @@ TEST_F(Permuted, ArraysThatHoldNoNumbersAreNamed) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::train

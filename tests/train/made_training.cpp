@@ -8,23 +8,23 @@
 #include "tests/support/locked_backend.h"
 #include "train/weights.h"
 
-namespace cputrain {
+namespace cputrain::train {
 namespace {
 
 constexpr Shape kImage{8, 8, 3};
 
-Graph network(const MadeOptions& options) {
-  Graph graph(kImage);
-  graph.add(Convolution{4, 3});
-  if (options.batch_norm) graph.add(BatchNorm{});
-  graph.add(Relu{});
-  graph.add(MaxPool{});
-  graph.add(Flatten{});
-  graph.add(Dense{.units = 8, .l2 = options.l2});
-  graph.add(Relu{});
-  graph.add(Dropout{options.dropout});
-  graph.add(Dense{1});
-  graph.add(SigmoidCrossEntropy{});
+model::Graph network(const MadeOptions& options) {
+  model::Graph graph(kImage);
+  graph.add(model::Convolution{4, 3});
+  if (options.batch_norm) graph.add(model::BatchNorm{});
+  graph.add(model::Relu{});
+  graph.add(model::MaxPool{});
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{.units = 8, .l2 = options.l2});
+  graph.add(model::Relu{});
+  graph.add(model::Dropout{options.dropout});
+  graph.add(model::Dense{1});
+  graph.add(model::SigmoidCrossEntropy{});
   return graph;
 }
 
@@ -46,51 +46,54 @@ struct MadeSet {
     for (const auto& image : pixels) set.pixels.push_back(image.data());
   }
   std::vector<std::vector<std::uint8_t>> pixels;
-  ImageSet set;
+  data::ImageSet set;
 };
 
 }  // namespace
 
-MadeResult train_made(Communicator& communicator, const MadeOptions& options) {
-  const DataPipeline data = make_data_pipeline();
+MadeResult train_made(comm::Communicator& communicator, const MadeOptions& options) {
+  const data::DataPipeline data = datasets::make_data_pipeline();
   const MadeSet training(options.samples, 0), validation(options.validation, 1000);
   const int rank = communicator.rank(), size = communicator.size();
-  const BatchPlan plan(options.samples, options.batch, options.micro_batch, rank, size,
-                       options.plan);
-  const BatchPlan val_plan(options.validation, 2 * static_cast<std::size_t>(size), 2, rank, size);
+  const data::BatchPlan plan(options.samples, options.batch, options.micro_batch, rank, size,
+                             options.plan);
+  const data::BatchPlan val_plan(options.validation, 2 * static_cast<std::size_t>(size), 2, rank,
+                                 size);
 
-  auto backend = make_reference_backend(DType::f64);
-  if (options.locked) backend = make_locked_backend(std::move(backend));
+  auto backend = reference::make_reference_backend(DType::f64);
+  if (options.locked) backend = testing::make_locked_backend(std::move(backend));
   const std::vector<std::string> large{"dense"};
-  const Graph graph =
-      options.sharded ? with_sharded_dense(network(options), large) : network(options);
-  std::unique_ptr<GradientExchange> exchange;
+  const model::Graph graph =
+      options.sharded ? model::with_sharded_dense(network(options), large) : network(options);
+  std::unique_ptr<exchange::GradientExchange> exchange;
   std::vector<int> sizes = plan.sizes();
   for (const int images : val_plan.sizes()) sizes.push_back(images);
-  const CompileOptions compile{Phase::train,
-                               sizes,
-                               options.batch_norm ? &communicator : nullptr,
-                               {},
-                               options.sharded ? &communicator : nullptr};
-  const auto program = backend->compile(graph, compile, [&](const ParameterLayout& layout) {
-    exchange = make_exchange({.communicator = communicator,
-                              .layout = layout,
-                              .bucket_bytes = options.bucket_bytes,
-                              .compression = options.compression,
-                              .memory = backend->memory()},
-                             options.allreduce)
-                   .exchange;
-    return exchange->arenas();
-  });
+  const compute::CompileOptions compile{compute::Phase::train,
+                                        sizes,
+                                        options.batch_norm ? &communicator : nullptr,
+                                        {},
+                                        options.sharded ? &communicator : nullptr};
+  const auto program =
+      backend->compile(graph, compile, [&](const compute::ParameterLayout& layout) {
+        exchange = exchange::make_exchange({.communicator = communicator,
+                                            .layout = layout,
+                                            .bucket_bytes = options.bucket_bytes,
+                                            .compression = options.compression,
+                                            .memory = backend->memory()},
+                                           options.allreduce)
+                       .exchange;
+        return exchange->arenas();
+      });
   if (rank == 0) initialise_weights(graph, *program, 4, exchange->arenas().weights);
   exchange->spread_weights();
   Optimizer optimizer(options.optimizer, *backend, *exchange, program->layout());
-  LearningRate rate(options.rate, training_epochs(plan, options.train.epochs, options.train.steps));
+  optim::LearningRate rate(options.rate,
+                           data::training_epochs(plan, options.train.epochs, options.train.steps));
   const auto batches =
       data.batches(training.set, plan, {options.train.seed, options.shuffle, {.flip = true}, 1});
   const auto val_batches = data.batches(validation.set, val_plan, {.shuffle = false});
   std::mutex weights_mutex;
-  Timeline timeline{StepRange{}};
+  logging::Timeline timeline{logging::StepRange{}};
 
   MadeResult made;
   const auto val =
@@ -110,4 +113,4 @@ MadeResult train_made(Communicator& communicator, const MadeOptions& options) {
   return made;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::train

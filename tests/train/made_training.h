@@ -12,19 +12,19 @@
 #include "logging/reporter.h"
 #include "train/trainer.h"
 
-namespace cputrain {
+namespace cputrain::train {
 
 /// Keeps what it hears.
-class Recorder final : public Reporter {
+class Recorder final : public logging::Reporter {
  public:
-  void begin_epoch(const EpochStart& r) override { starts.push_back(r); }
-  void step(const StepRecord& r) override { steps.push_back(r); }
-  void epoch(const EpochRecord& r) override { epochs.push_back(r); }
-  void summary(const SummaryRecord&) override {}
+  void begin_epoch(const logging::EpochStart& r) override { starts.push_back(r); }
+  void step(const logging::StepRecord& r) override { steps.push_back(r); }
+  void epoch(const logging::EpochRecord& r) override { epochs.push_back(r); }
+  void summary(const logging::SummaryRecord&) override {}
 
-  std::vector<EpochStart> starts;
-  std::vector<StepRecord> steps;
-  std::vector<EpochRecord> epochs;
+  std::vector<logging::EpochStart> starts;
+  std::vector<logging::StepRecord> steps;
+  std::vector<logging::EpochRecord> epochs;
 };
 
 struct MadeOptions {
@@ -35,13 +35,13 @@ struct MadeOptions {
   float l2 = 0;             ///< of the first dense layer
   bool batch_norm = false;  ///< after the convolution, synchronised: give micro_batch the share
   bool locked = false;      ///< arrays lie in a memory that the host cannot touch
-  Compression compression{};
-  PlanOptions plan{};
-  OptimizerOptions optimizer{RmsProp{}};
-  LearningRateOptions rate{.base = 0.01};
+  exchange::Compression compression{};
+  data::PlanOptions plan{};
+  OptimizerOptions optimizer{optim::RmsProp{}};
+  optim::LearningRateOptions rate{.base = 0.01};
   bool shuffle = true;
   std::size_t bucket_bytes = 1000;
-  AllreduceChoice allreduce{};
+  comm::AllreduceChoice allreduce{};
   TrainOptions train{.epochs = 2, .steps = {}, .seed = 3, .target_accuracy = {}};
   std::function<bool()> stop = [] { return false; };
   Recorder* recorder =
@@ -57,6 +57,6 @@ struct MadeResult {
 
 /// A whole training of a small network with dropout, in double on the reference backend, through
 /// the real loader, on this rank of the communicator. Pictures are made, 2 classes.
-MadeResult train_made(Communicator&, const MadeOptions&);
+MadeResult train_made(comm::Communicator&, const MadeOptions&);
 
-}  // namespace cputrain
+}  // namespace cputrain::train

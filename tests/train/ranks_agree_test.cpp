@@ -9,13 +9,14 @@
 #include "comm/solo.h"
 #include "tests/train/made_training.h"
 
-namespace cputrain {
+namespace cputrain::train {
 namespace {
 
 std::vector<double> losses(const MadeResult& made) {
   std::vector<double> list;
-  for (const StepRecord& step : made.recorder.steps) list.push_back(step.tally.mean_loss());
-  for (const EpochRecord& epoch : made.recorder.epochs) {
+  for (const logging::StepRecord& step : made.recorder.steps)
+    list.push_back(step.tally.mean_loss());
+  for (const logging::EpochRecord& epoch : made.recorder.epochs) {
     list.push_back(epoch.train.mean_loss());
     if (epoch.validation) list.push_back(epoch.validation->mean_loss());
   }
@@ -26,7 +27,7 @@ std::vector<double> losses(const MadeResult& made) {
 std::map<int, MadeResult> train_ranks(int size, const MadeOptions& options) {
   std::map<int, MadeResult> results;
   std::mutex mutex;
-  run_ranks(size, [&](Communicator& communicator) {
+  threads::run_ranks(size, [&](comm::Communicator& communicator) {
     MadeResult made = train_made(communicator, options);
     const std::lock_guard lock(mutex);
     results.emplace(communicator.rank(), std::move(made));
@@ -42,21 +43,21 @@ void expect_near(const std::vector<double>& a, const std::vector<double>& b,
   }
 }
 
-class RanksAgree : public testing::TestWithParam<int> {};
+class RanksAgree : public ::testing::TestWithParam<int> {};
 
 // Batch 5 on 7 ranks leaves two of them without an image in every step; the last step has 2 images.
 TEST_P(RanksAgree, OnLossesWeightsAndEvaluation) {
-  for (const UpdateRule& rule :
-       std::vector<UpdateRule>{RmsProp{}, Adam{}, Sgd{.momentum = 0.9, .nesterov = true}}) {
+  for (const optim::UpdateRule& rule : std::vector<optim::UpdateRule>{
+           optim::RmsProp{}, optim::Adam{}, optim::Sgd{.momentum = 0.9, .nesterov = true}}) {
     MadeOptions options;
     options.optimizer.rule = rule;
-    const auto alone = make_solo();
+    const auto alone = comm::make_solo();
     const MadeResult one = train_made(*alone, options);
     ASSERT_EQ(one.recorder.steps.size(), 10u);
     const auto many = train_ranks(GetParam(), options);
     for (const auto& [rank, made] : many) {
       expect_near(losses(one), losses(made),
-                  std::string(rule_name(rule)) + ", rank " + std::to_string(rank));
+                  std::string(optim::rule_name(rule)) + ", rank " + std::to_string(rank));
       EXPECT_EQ(made.weights_hash, many.at(0).weights_hash);
       EXPECT_EQ(made.recorder.epochs[0].train.images, 22);
       EXPECT_EQ(made.recorder.epochs[0].validation->images, 5);
@@ -73,21 +74,21 @@ std::map<std::string, MadeOptions> recipes() {
   accumulate.optimizer.clip_norm = 0.05;
   list["accumulation and clipping"] = accumulate;
   MadeOptions lars;
-  lars.optimizer = {Lars{.trust = 0.02}, 0.1, 0.3};
-  lars.rate = {.base = 1, .warmup_epochs = 1, .schedule = PolynomialDecay{2, 0}};
+  lars.optimizer = {optim::Lars{.trust = 0.02}, 0.1, 0.3};
+  lars.rate = {.base = 1, .warmup_epochs = 1, .schedule = optim::PolynomialDecay{2, 0}};
   list["LARS with warm-up"] = lars;
   MadeOptions lamb;
-  lamb.optimizer = {Lamb{}, 0.1, {}, 1.0};
+  lamb.optimizer = {optim::Lamb{}, 0.1, {}, 1.0};
   lamb.plan.growth = {{1, 3}};
   list["LAMB with a growing batch"] = lamb;
   MadeOptions strided;
-  strided.plan = {.sharding = Sharding::strided, .drop_last = true};
-  strided.optimizer = {Sgd{.momentum = 0.9}, 0, {}, {}, true};
-  strided.rate.schedule = StepDecay{1, 0.5};
+  strided.plan = {.sharding = data::Sharding::strided, .drop_last = true};
+  strided.optimizer = {optim::Sgd{.momentum = 0.9}, 0, {}, {}, true};
+  strided.rate.schedule = optim::StepDecay{1, 0.5};
   list["strided, momentum corrected"] = strided;
   MadeOptions penalty;
   penalty.l2 = 0.01f;
-  penalty.rate.schedule = Plateau{1, 0.5};
+  penalty.rate.schedule = optim::Plateau{1, 0.5};
   list["L2 and a plateau"] = penalty;
   MadeOptions batch_norm;
   batch_norm.batch_norm = true;
@@ -99,7 +100,7 @@ std::map<std::string, MadeOptions> recipes() {
 
 TEST_P(RanksAgree, OnEveryRecipe) {
   for (const auto& [name, options] : recipes()) {
-    const MadeResult one = train_made(*make_solo(), options);
+    const MadeResult one = train_made(*comm::make_solo(), options);
     const auto many = train_ranks(GetParam(), options);
     for (const auto& [rank, made] : many) {
       EXPECT_EQ(made.weights_hash, many.at(0).weights_hash) << name;
@@ -117,12 +118,12 @@ TEST_P(RanksAgree, OnEveryRecipe) {
 /// numbers: arrays that the host cannot touch go there and back.
 TEST_P(RanksAgree, WhereverTheArraysLie) {
   std::map<std::string, MadeOptions> list = recipes();
-  list["top k"].compression = parse_compression("topk:0.3");
-  list["PowerSGD"].compression = parse_compression("powersgd:2");
+  list["top k"].compression = exchange::parse_compression("topk:0.3");
+  list["PowerSGD"].compression = exchange::parse_compression("powersgd:2");
   std::size_t which = 0;
   for (auto& [name, options] : list) {
     const std::vector<std::string> algorithms{"ring", "rabenseifner", "tree", "mpi"};
-    options.allreduce = parse_allreduce(algorithms[which++ % algorithms.size()]);
+    options.allreduce = comm::parse_allreduce(algorithms[which++ % algorithms.size()]);
     const auto here = train_ranks(GetParam(), options);
     options.locked = true;
     const auto elsewhere = train_ranks(GetParam(), options);
@@ -136,9 +137,9 @@ TEST_P(RanksAgree, WhereverTheArraysLie) {
 // Ranks that draw the same images cannot make the curve of one that draws them all.
 TEST(Generator, MakesAnotherCurveAndSeesLessOfTheData) {
   MadeOptions options;
-  options.plan.sharding = Sharding::generator;
+  options.plan.sharding = data::Sharding::generator;
   options.batch = 4;
-  const MadeResult one = train_made(*make_solo(), options);
+  const MadeResult one = train_made(*comm::make_solo(), options);
   EXPECT_EQ(one.recorder.epochs[0].train.images, 22);
   const auto two = train_ranks(2, options);
   EXPECT_EQ(two.at(0).recorder.epochs[0].steps, 5u);  // 11 local batches of 2, the half of them
@@ -148,27 +149,27 @@ TEST(Generator, MakesAnotherCurveAndSeesLessOfTheData) {
             1e-3);
   // In one step both ranks see the same two images: twice the loss of the half.
   options.batch = 2;
-  const MadeResult half = train_made(*make_solo(), options);
+  const MadeResult half = train_made(*comm::make_solo(), options);
   EXPECT_NEAR(two.at(0).recorder.steps[0].tally.loss, 2 * half.recorder.steps[0].tally.loss, 1e-9);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, RanksAgree, testing::Values(1, 2, 3, 7));
+INSTANTIATE_TEST_SUITE_P(Ranks, RanksAgree, ::testing::Values(1, 2, 3, 7));
 
 // Gradients of several batches are those of one batch as large, but for dropout's step.
 TEST(Accumulation, IsALargerBatch) {
   MadeOptions options;
   options.dropout = 0;
   options.batch = 6;
-  const MadeResult large = train_made(*make_solo(), options);
+  const MadeResult large = train_made(*comm::make_solo(), options);
   options.batch = 2;
   options.plan.accumulate = 3;
-  const MadeResult several = train_made(*make_solo(), options);
+  const MadeResult several = train_made(*comm::make_solo(), options);
   ASSERT_EQ(several.recorder.steps.size(), 8u);
   expect_near(losses(large), losses(several), "three batches of 2");
 }
 
 TEST(MicroBatches, DoNotChangeTheCurve) {
-  const auto alone = make_solo();
+  const auto alone = comm::make_solo();
   MadeOptions options;
   const MadeResult two = train_made(*alone, options);
   options.micro_batch = 1;
@@ -176,4 +177,4 @@ TEST(MicroBatches, DoNotChangeTheCurve) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::train

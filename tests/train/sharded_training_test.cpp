@@ -10,13 +10,14 @@
 #include "comm/solo.h"
 #include "tests/train/made_training.h"
 
-namespace cputrain {
+namespace cputrain::train {
 namespace {
 
 std::vector<double> losses(const MadeResult& made) {
   std::vector<double> list;
-  for (const StepRecord& step : made.recorder.steps) list.push_back(step.tally.mean_loss());
-  for (const EpochRecord& epoch : made.recorder.epochs) {
+  for (const logging::StepRecord& step : made.recorder.steps)
+    list.push_back(step.tally.mean_loss());
+  for (const logging::EpochRecord& epoch : made.recorder.epochs) {
     if (epoch.validation) list.push_back(epoch.validation->mean_loss());
   }
   return list;
@@ -33,13 +34,13 @@ void expect_near(const std::vector<double>& a, const std::vector<double>& b,
 /// With so many ranks, sharded, the losses and weights of the plain layer on one.
 void expect_as_alone(MadeOptions options, int ranks, int ranks_a_node, const std::string& name) {
   options.sharded = false;
-  const MadeResult alone = train_made(*make_solo(), options);
+  const MadeResult alone = train_made(*comm::make_solo(), options);
   options.sharded = true;
   std::map<int, MadeResult> results;
   std::mutex mutex;
-  run_ranks(
+  threads::run_ranks(
       ranks,
-      [&](Communicator& communicator) {
+      [&](comm::Communicator& communicator) {
         MadeResult made = train_made(communicator, options);
         const std::lock_guard lock(mutex);
         results.emplace(communicator.rank(), std::move(made));
@@ -61,22 +62,22 @@ std::map<std::string, MadeOptions> trainings() {
   MadeOptions micro;
   micro.batch = 11;
   micro.micro_batch = 1;
-  micro.optimizer.rule = Sgd{.momentum = 0.9, .nesterov = true};
+  micro.optimizer.rule = optim::Sgd{.momentum = 0.9, .nesterov = true};
   list["several micro-batches"] = micro;
   MadeOptions norms;
   norms.plan.accumulate = 2;
-  norms.optimizer = {Lamb{}, 0.1, {}, 1.0};
+  norms.optimizer = {optim::Lamb{}, 0.1, {}, 1.0};
   norms.l2 = 0.01f;
   list["norms of the whole"] = norms;
   MadeOptions batch_norm;
   batch_norm.batch_norm = true;  // weights are then a replica a rank
   batch_norm.micro_batch = 22;
-  batch_norm.optimizer.rule = Sgd{};
+  batch_norm.optimizer.rule = optim::Sgd{};
   list["batch norm"] = batch_norm;
   return list;
 }
 
-class ShardedTraining : public testing::TestWithParam<std::pair<int, int>> {};
+class ShardedTraining : public ::testing::TestWithParam<std::pair<int, int>> {};
 
 TEST_P(ShardedTraining, MakesTheSameLossesAndWeights) {
   const auto [ranks, ranks_a_node] = GetParam();
@@ -86,17 +87,17 @@ TEST_P(ShardedTraining, MakesTheSameLossesAndWeights) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ShardedTraining,
-                         testing::Values(std::pair(1, 1), std::pair(2, 2), std::pair(3, 3),
-                                         std::pair(4, 4), std::pair(7, 7), std::pair(4, 2),
-                                         std::pair(3, 1)));
+                         ::testing::Values(std::pair(1, 1), std::pair(2, 2), std::pair(3, 3),
+                                           std::pair(4, 4), std::pair(7, 7), std::pair(4, 2),
+                                           std::pair(3, 1)));
 
 TEST(ShardedOverNodes, TravelsBetweenNodesByAnyAlgorithm) {
   for (const char* name : {"hierarchical+ring", "hierarchical+rabenseifner"}) {
     MadeOptions options;
-    options.allreduce = parse_allreduce(name);
+    options.allreduce = comm::parse_allreduce(name);
     expect_as_alone(options, 4, 2, name);
   }
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::train

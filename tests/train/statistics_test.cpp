@@ -7,12 +7,12 @@
 #include "backends/threads/threads_communicator.h"
 #include "tests/support/locked_backend.h"
 
-namespace cputrain {
+namespace cputrain::train {
 namespace {
 
 /// Two elements that are learnt, a gap, two moving statistics, one frozen parameter.
-ParameterLayout layout() {
-  ParameterLayout layout;
+compute::ParameterLayout layout() {
+  compute::ParameterLayout layout;
   layout.dtype = DType::f64;
   layout.gradient_size = 8;
   layout.arena_size = 24;
@@ -23,17 +23,17 @@ ParameterLayout layout() {
 }
 
 /// In the host's memory or another.
-void expect_weighed_by_images(Memory& memory, Communicator& communicator) {
+void expect_weighed_by_images(compute::Memory& memory, comm::Communicator& communicator) {
   constexpr double kImages[] = {5, 0, 3};
   const int rank = communicator.rank();
-  const OwnedArray array(memory, 24, DType::f64);
+  const compute::OwnedArray array(memory, 24, DType::f64);
   std::vector<double> weights(24, 7.0 + rank);
   weights[8] = 10.0 * rank;  // 0, 10, 20
   weights[9] = 1.0 / 3;
-  write_numbers(memory, weights, array.array());
+  compute::write_numbers(memory, weights, array.array());
   std::mutex mutex;
   average_statistics({layout(), array.array(), memory}, kImages[rank], communicator, mutex);
-  weights = read_numbers(memory, array.array());
+  weights = compute::read_numbers(memory, array.array());
   EXPECT_DOUBLE_EQ(weights[8], (5 * 0.0 + 0 * 10.0 + 3 * 20.0) / 8);
   EXPECT_NEAR(weights[9], 1.0 / 3, 1e-16);
   EXPECT_EQ(weights[0], 7.0 + rank);   // learnt
@@ -41,22 +41,22 @@ void expect_weighed_by_images(Memory& memory, Communicator& communicator) {
 }
 
 TEST(AverageStatistics, WeighsRanksByTheirImages) {
-  run_ranks(3, [](Communicator& communicator) {
-    LockedMemory locked;
-    expect_weighed_by_images(host_memory(), communicator);
+  threads::run_ranks(3, [](comm::Communicator& communicator) {
+    testing::LockedMemory locked;
+    expect_weighed_by_images(compute::host_memory(), communicator);
     expect_weighed_by_images(locked, communicator);
   });
 }
 
 TEST(AverageStatistics, WithoutImagesNothingChanges) {
-  run_ranks(2, [&](Communicator& communicator) {
+  threads::run_ranks(2, [&](comm::Communicator& communicator) {
     std::vector<double> weights(24, 1.0 + communicator.rank());
     std::mutex mutex;
-    average_statistics({layout(), Array::of<double>(weights), host_memory()}, 0, communicator,
-                       mutex);
+    average_statistics({layout(), Array::of<double>(weights), compute::host_memory()}, 0,
+                       communicator, mutex);
     EXPECT_EQ(weights[8], 1.0 + communicator.rank());
   });
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::train

@@ -11,10 +11,12 @@
 #include "tests/support/locked_backend.h"
 #include "tests/train/made_training.h"
 
-namespace cputrain {
+namespace cputrain::train {
 namespace {
 
-MadeResult made_alone(const MadeOptions& options) { return train_made(*make_solo(), options); }
+MadeResult made_alone(const MadeOptions& options) {
+  return train_made(*comm::make_solo(), options);
+}
 
 TEST(Trainer, RunsTheEpochsAndCountsEverything) {
   const MadeResult made = made_alone({});
@@ -47,7 +49,7 @@ TEST(Trainer, LearnsTheMadePictures) {
 }
 
 TEST(Trainer, TheBudgetAddsUp) {
-  for (const EpochRecord& epoch : made_alone({}).recorder.epochs) {
+  for (const logging::EpochRecord& epoch : made_alone({}).recorder.epochs) {
     EXPECT_NEAR(epoch.budget.known() + epoch.budget.other, epoch.seconds, 1e-9);
     EXPECT_GE(epoch.budget.other, 0);
     EXPECT_GT(epoch.budget.forward, 0);
@@ -70,7 +72,7 @@ TEST(Trainer, StepsEndItWhateverTheEpochsSay) {
 
 // One rank is asked; all of them stop after the same step and none evaluates.
 TEST(Trainer, ARequestStopsAllRanksAfterTheSameStep) {
-  run_ranks(3, [](Communicator& communicator) {
+  threads::run_ranks(3, [](comm::Communicator& communicator) {
     int asked = 0;
     MadeOptions options;
     options.stop = [&] { return communicator.rank() == 2 && ++asked == 3; };
@@ -83,7 +85,7 @@ TEST(Trainer, ARequestStopsAllRanksAfterTheSameStep) {
 
 TEST(Trainer, EndsWhenTheLossIsNoNumber) {
   MadeOptions options;
-  options.optimizer.rule = Sgd{};
+  options.optimizer.rule = optim::Sgd{};
   options.rate.base = 1e300;
   try {
     made_alone(options);
@@ -99,7 +101,7 @@ TEST(Trainer, EndsWhenTheLossIsNoNumber) {
 MadeOptions step_into_the_void() {
   MadeOptions options;
   options.batch = options.samples;
-  options.optimizer.rule = Sgd{};
+  options.optimizer.rule = optim::Sgd{};
   options.rate.base = 1e300;
   options.train.epochs = 5;
   options.train.target_accuracy = 0;
@@ -119,7 +121,7 @@ void expect_end(const std::function<void()>& act, const std::string& word) {
 // A target of 0 is reached by any accuracy, but not by none.
 TEST(Trainer, AllRanksEndAtAValidationLossThatIsNoNumber) {
   for (const int ranks : {1, 3}) {
-    run_ranks(ranks, [](Communicator& communicator) {
+    threads::run_ranks(ranks, [](comm::Communicator& communicator) {
       MadeOptions options = step_into_the_void();
       Recorder recorder;
       options.recorder = &recorder;
@@ -135,19 +137,21 @@ TEST(Trainer, AllRanksEndAtAValidationLossThatIsNoNumber) {
 }
 
 TEST(Trainer, AllRanksEndAtWeightsOfOneThatAreNoNumbers) {
-  run_ranks(3, [](Communicator& communicator) {
+  threads::run_ranks(3, [](comm::Communicator& communicator) {
     std::vector<float> weights(100, 1.0f);
-    check_weights(communicator, host_memory(), Array::of<float>(weights));
+    check_weights(communicator, compute::host_memory(), Array::of<float>(weights));
     if (communicator.rank() == 2) weights[99] = -HUGE_VALF;
-    expect_end([&] { check_weights(communicator, host_memory(), Array::of<float>(weights)); },
-               "Invalid weights");
-    LockedMemory locked;
-    const OwnedArray array(locked, weights.size(), DType::f32);
+    expect_end(
+        [&] { check_weights(communicator, compute::host_memory(), Array::of<float>(weights)); },
+        "Invalid weights");
+    testing::LockedMemory locked;
+    const compute::OwnedArray array(locked, weights.size(), DType::f32);
     locked.write(std::as_bytes(std::span<const float>(weights)), array.array().data);
     expect_end([&] { check_weights(communicator, locked, array.array()); }, "Invalid weights");
     std::vector<double> doubles{1e-320, -1e308, communicator.rank() == 0 ? std::nan("") : 0};
-    expect_end([&] { check_weights(communicator, host_memory(), Array::of<double>(doubles)); },
-               "Invalid weights");
+    expect_end(
+        [&] { check_weights(communicator, compute::host_memory(), Array::of<double>(doubles)); },
+        "Invalid weights");
   });
 }
 
@@ -159,7 +163,7 @@ TEST(Trainer, SeesNumbersThatTheHostCannotTouch) {
 
 TEST(Trainer, TellsTheRateOfEachStep) {
   MadeOptions options;
-  options.rate = {.base = 0.01, .warmup_epochs = 1, .schedule = StepDecay{1, 0.1}};
+  options.rate = {.base = 0.01, .warmup_epochs = 1, .schedule = optim::StepDecay{1, 0.1}};
   const MadeResult made = made_alone(options);
   for (std::size_t i = 0; i < 5; ++i) {
     EXPECT_NEAR(made.recorder.steps[i].learning_rate, 0.01 * (i + 1.0) / 5, 1e-15);
@@ -181,7 +185,8 @@ TEST(Trainer, GrowsTheBatch) {
 
 TEST(Trainer, PlateauWatchesTheValidation) {
   MadeOptions options;
-  options.rate = {.base = 0, .schedule = Plateau{1, 0.5}};  // nothing is learnt, nothing improves
+  options.rate = {.base = 0,
+                  .schedule = optim::Plateau{1, 0.5}};  // nothing is learnt, nothing improves
   options.rate.base = 1e-12;
   options.train.epochs = 4;
   const MadeResult made = made_alone(options);
@@ -213,14 +218,15 @@ TEST(Trainer, EndsAtTheTargetAccuracy) {
 TEST(Trainer, PrintsTheL2PenaltyWithTheLoss) {
   MadeOptions options;
   options.rate.base = 0;
-  options.optimizer.rule = Sgd{};
+  options.optimizer.rule = optim::Sgd{};
   const MadeResult plain = made_alone(options);
   const auto penalty = [&](float l2) {
     options.l2 = l2;
     const MadeResult made = made_alone(options);
     const double train =
         made.recorder.steps[3].tally.mean_loss() - plain.recorder.steps[3].tally.mean_loss();
-    const EpochRecord &epoch = made.recorder.epochs[1], &without = plain.recorder.epochs[1];
+    const logging::EpochRecord &epoch = made.recorder.epochs[1],
+                               &without = plain.recorder.epochs[1];
     EXPECT_NEAR(epoch.train.mean_loss() - without.train.mean_loss(), train, 1e-12);
     EXPECT_NEAR(epoch.validation->mean_loss() - without.validation->mean_loss(), train, 1e-12);
     EXPECT_EQ(epoch.validation->correct, without.validation->correct);
@@ -234,7 +240,7 @@ TEST(Trainer, PrintsTheL2PenaltyWithTheLoss) {
 // One step of plain SGD: the penalty's gradient takes 2 * l2 * rate of every weight off.
 TEST(Trainer, TheL2PenaltyShrinksTheWeights) {
   MadeOptions options;
-  options.optimizer.rule = Sgd{};
+  options.optimizer.rule = optim::Sgd{};
   options.rate.base = 0.5;
   options.batch = 22;
   options.train.epochs = 30;
@@ -256,4 +262,4 @@ TEST(Trainer, TheSameSeedGivesTheSameWeights) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::train

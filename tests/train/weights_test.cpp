@@ -12,28 +12,28 @@
 #include "tests/support/own_program.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::train {
 namespace {
 
-Graph graph_with(int units) {
-  Graph graph({8, 8, 3});
-  graph.add(Convolution{4, 3});
-  graph.add(Flatten{});
-  graph.add(Dense{units});
-  graph.add(SoftmaxCrossEntropy{});
+model::Graph graph_with(int units) {
+  model::Graph graph({8, 8, 3});
+  graph.add(model::Convolution{4, 3});
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{units});
+  graph.add(model::SoftmaxCrossEntropy{});
   return graph;
 }
 
 TEST(Weights, SurviveAFile) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "weights.safetensors";
-  const Graph graph = graph_with(3);
-  const auto backend = make_reference_backend(DType::f32);
-  const OwnProgram saved(*backend, graph, {1}), loaded(*backend, graph, {1});
+  const model::Graph graph = graph_with(3);
+  const auto backend = reference::make_reference_backend(DType::f32);
+  const testing::OwnProgram saved(*backend, graph, {1}), loaded(*backend, graph, {1});
   initialise_weights(graph, saved.program(), 11, saved.arenas().weights);
   ModelDescription mine{"mine", {"a", "b", "c"}, graph, 11};
   mine.validation_split = 0.25;
-  mine.data = TrainingData{0xfedcba9876543210u, Expand::six_leaky, 7, {1, 255}};
+  mine.data = TrainingData{0xfedcba9876543210u, data::Expand::six_leaky, 7, {1, 255}};
   save_weights(path, mine, saved.program(), saved.arenas().weights);
 
   const ModelDescription description = read_description(path);
@@ -43,47 +43,47 @@ TEST(Weights, SurviveAFile) {
   EXPECT_EQ(description.validation_split, 0.25);
   ASSERT_TRUE(description.data);
   EXPECT_EQ(description.data->fingerprint, 0xfedcba9876543210u);
-  EXPECT_EQ(description.data->expand, Expand::six_leaky);
+  EXPECT_EQ(description.data->expand, data::Expand::six_leaky);
   EXPECT_EQ(description.data->place, 7u);
   EXPECT_EQ(description.data->earlier, (std::vector<std::uint64_t>{1, 255}));
-  EXPECT_EQ(past_training(safetensors::File(path))->seed, 11u);
-  EXPECT_EQ(to_json(description.graph), to_json(graph));
-  EXPECT_EQ(kernels_of(safetensors::File(path)), "");
+  EXPECT_EQ(past_training(model::safetensors::File(path))->seed, 11u);
+  EXPECT_EQ(model::to_json(description.graph), model::to_json(graph));
+  EXPECT_EQ(kernels_of(model::safetensors::File(path)), "");
 
   EXPECT_NE(weights_hash(loaded.program(), loaded.arenas().weights),
             weights_hash(saved.program(), saved.arenas().weights));
-  load_weights(safetensors::File(path), loaded.program(), loaded.arenas().weights);
+  load_weights(model::safetensors::File(path), loaded.program(), loaded.arenas().weights);
   EXPECT_EQ(weights_hash(loaded.program(), loaded.arenas().weights),
             weights_hash(saved.program(), saved.arenas().weights));
 }
 
 TEST(Weights, AreStoredInKerasNamesAndLayout) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "weights.safetensors";
-  const Graph graph = graph_with(3);
-  const auto backend = make_reference_backend(DType::f64);
-  const OwnProgram own(*backend, graph, {1});
+  const model::Graph graph = graph_with(3);
+  const auto backend = reference::make_reference_backend(DType::f64);
+  const testing::OwnProgram own(*backend, graph, {1});
   initialise_weights(graph, own.program(), 11, own.arenas().weights);
   save_weights(path, {"mine", {"a", "b", "c"}, graph, 11}, own.program(), own.arenas().weights);
-  const safetensors::File file(path);
+  const model::safetensors::File file(path);
   const auto* kernel = file.find("conv2d/kernel");
   ASSERT_NE(kernel, nullptr);
   EXPECT_EQ(kernel->extents, (std::vector<std::size_t>{3, 3, 3, 4}));
   const auto& node = graph.nodes()[1];
-  EXPECT_EQ(file.read(*kernel), initial_values(node, node.parameters[0], 11));
+  EXPECT_EQ(file.read(*kernel), model::initial_values(node, node.parameters[0], 11));
   ASSERT_NE(file.find("dense/bias"), nullptr);
   EXPECT_EQ(file.find("dense/bias")->extents, std::vector<std::size_t>{3});
 }
 
 TEST(Weights, OfAnotherModelAreRefusedByName) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "weights.safetensors";
-  const auto backend = make_reference_backend(DType::f32);
-  const OwnProgram three(*backend, graph_with(3), {1}), four(*backend, graph_with(4), {1});
+  const auto backend = reference::make_reference_backend(DType::f32);
+  const testing::OwnProgram three(*backend, graph_with(3), {1}), four(*backend, graph_with(4), {1});
   save_weights(path, {"mine", {"a", "b", "c"}, graph_with(3), 0}, three.program(),
                three.arenas().weights);
   try {
-    load_weights(safetensors::File(path), four.program(), four.arenas().weights);
+    load_weights(model::safetensors::File(path), four.program(), four.arenas().weights);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::data);
@@ -93,19 +93,19 @@ TEST(Weights, OfAnotherModelAreRefusedByName) {
 }
 
 TEST(Weights, ThatFitInPartFillThatPart) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "weights.safetensors";
-  const Graph three = graph_with(3), four = graph_with(4);
-  const auto backend = make_reference_backend(DType::f32);
-  const OwnProgram saved(*backend, three, {1}), loaded(*backend, four, {1});
+  const model::Graph three = graph_with(3), four = graph_with(4);
+  const auto backend = reference::make_reference_backend(DType::f32);
+  const testing::OwnProgram saved(*backend, three, {1}), loaded(*backend, four, {1});
   initialise_weights(three, saved.program(), 1, saved.arenas().weights);
   initialise_weights(four, loaded.program(), 2, loaded.arenas().weights);
   save_weights(path, {"mine", {"a", "b", "c"}, three, 1}, saved.program(), saved.arenas().weights);
   const auto head = loaded.program().to_canonical(2, loaded.arenas().weights);
 
-  const WeightMatch match =
-      load_fitting_weights(safetensors::File(path), loaded.program(), loaded.arenas().weights)
-          .match;
+  const WeightMatch match = load_fitting_weights(model::safetensors::File(path), loaded.program(),
+                                                 loaded.arenas().weights)
+                                .match;
   EXPECT_EQ(match.fitting, (std::vector<std::size_t>{0, 1}));
   EXPECT_EQ(match.other_columns.size(), 2u);
   EXPECT_EQ(misfit_text(match),
@@ -114,10 +114,10 @@ TEST(Weights, ThatFitInPartFillThatPart) {
             saved.program().to_canonical(0, saved.arenas().weights));
   EXPECT_EQ(loaded.program().to_canonical(2, loaded.arenas().weights), head);
 
-  safetensors::write(path, {}, {{"x", {1}, [] { return std::vector{1.0f}; }}});
-  EXPECT_THROW(
-      load_fitting_weights(safetensors::File(path), loaded.program(), loaded.arenas().weights),
-      Error);
+  model::safetensors::write(path, {}, {{"x", {1}, [] { return std::vector{1.0f}; }}});
+  EXPECT_THROW(load_fitting_weights(model::safetensors::File(path), loaded.program(),
+                                    loaded.arenas().weights),
+               Error);
 }
 
 TEST(Weights, MessagesNameTheFirstFewOfEachKind) {
@@ -131,10 +131,10 @@ TEST(Weights, MessagesNameTheFirstFewOfEachKind) {
 }
 
 TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   const auto path = folder.path() / "weights.safetensors";
-  const auto refused = [&](const safetensors::Metadata& metadata) {
-    safetensors::write(path, metadata, {});
+  const auto refused = [&](const model::safetensors::Metadata& metadata) {
+    model::safetensors::write(path, metadata, {});
     try {
       read_description(path);
       return false;
@@ -142,15 +142,15 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
       return error.code() == ExitCode::data;
     }
   };
-  safetensors::Metadata good{{"format", "cputrain"},
-                             {"format_version", "1"},
-                             {"model", "m"},
-                             {"classes", R"(["a","b","c"])"},
-                             {"seed", "1"},
-                             {"validation_split", "0.1"},
-                             {"graph", to_json(graph_with(3)).dump()}};
+  model::safetensors::Metadata good{{"format", "cputrain"},
+                                    {"format_version", "1"},
+                                    {"model", "m"},
+                                    {"classes", R"(["a","b","c"])"},
+                                    {"seed", "1"},
+                                    {"validation_split", "0.1"},
+                                    {"graph", model::to_json(graph_with(3)).dump()}};
   EXPECT_FALSE(refused(good));
-  EXPECT_EQ(read_description(path).resize, Resize::bilinear) << "files of old do not say";
+  EXPECT_EQ(read_description(path).resize, data::Resize::bilinear) << "files of old do not say";
   EXPECT_FALSE(read_description(path).data) << "nor what training saw";
   good["data"] = "0123456789abcdef";
   EXPECT_FALSE(refused(good));
@@ -158,7 +158,7 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
   EXPECT_EQ(read_description(path).data->place, 0u);
   good["resize"] = "nearest";
   EXPECT_FALSE(refused(good));
-  EXPECT_EQ(read_description(path).resize, Resize::nearest);
+  EXPECT_EQ(read_description(path).resize, data::Resize::nearest);
   EXPECT_TRUE(refused({}));
   for (const auto& [key, value] :
        std::vector<std::pair<std::string, std::string>>{{"format", "pt"},
@@ -189,4 +189,4 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::train

@@ -12,12 +12,12 @@
 #include "tests/support/temporary_folder.h"
 #include "zoo/recipe_json.h"
 
-namespace cputrain {
+namespace cputrain::zoo {
 namespace {
 
 using nlohmann::json;
 
-class ModelFile : public testing::Test {
+class ModelFile : public ::testing::Test {
  protected:
   std::string write(const std::string& name, const std::string& text) {
     const auto path = folder_.path() / name;
@@ -36,7 +36,7 @@ class ModelFile : public testing::Test {
     return "";
   }
 
-  TemporaryFolder folder_;
+  testing::TemporaryFolder folder_;
 };
 
 /// A network whose last dense layer has `units` (a number, or "classes" in quotes).
@@ -61,17 +61,18 @@ TEST_F(ModelFile, ABuiltInModelComesBackWholeButForItsName) {
     EXPECT_EQ(recipe_json(back->recipe), recipe_json(expected));
     EXPECT_EQ(back->recipe.rule.index(), entry.recipe.rule.index());
     for (const int classes : {3, 12}) {
-      EXPECT_EQ(to_json(back->build(image, classes)), to_json(entry.build(image, classes)));
+      EXPECT_EQ(model::to_json(back->build(image, classes)),
+                model::to_json(entry.build(image, classes)));
     }
   }
 }
 
 TEST_F(ModelFile, EveryFigureOfARecipeIsKept) {
-  const std::vector<UpdateRule> rules{Sgd{.momentum = 0.5, .nesterov = true},
-                                      RmsProp{.rho = 0.8, .epsilon = 1e-3, .centered = true},
-                                      Adam{.epsilon = 1e-4}, Lars{.trust = 0.02},
-                                      Lamb{.epsilon = 1e-5}};
-  for (const UpdateRule& rule : rules) {
+  const std::vector<optim::UpdateRule> rules{
+      optim::Sgd{.momentum = 0.5, .nesterov = true},
+      optim::RmsProp{.rho = 0.8, .epsilon = 1e-3, .centered = true}, optim::Adam{.epsilon = 1e-4},
+      optim::Lars{.trust = 0.02}, optim::Lamb{.epsilon = 1e-5}};
+  for (const optim::UpdateRule& rule : rules) {
     const Recipe recipe{.image_size = 32,
                         .classes = 5,
                         .batch = 96,
@@ -79,13 +80,13 @@ TEST_F(ModelFile, EveryFigureOfARecipeIsKept) {
                         .rule = rule,
                         .learning_rate = 0.25,
                         .weight_decay = 1e-4,
-                        .schedule = parse_schedule("step:2:0.1"),
+                        .schedule = optim::parse_schedule("step:2:0.1"),
                         .shuffle = false,
                         .drop_last = true,
-                        .augment = parse_augment("flip,crop:4"),
+                        .augment = data::parse_augment("flip,crop:4"),
                         .source = "here"};
     const json written = json::parse(recipe_json(recipe).dump());
-    const Recipe back = read_recipe(JsonReader(written, "test"), "here");
+    const Recipe back = read_recipe(model::JsonReader(written, "test"), "here");
     EXPECT_EQ(recipe_json(back).dump(), recipe_json(recipe).dump());
     EXPECT_GT(written.size(), 11u);  // nothing was left out as a default
   }
@@ -98,17 +99,17 @@ TEST_F(ModelFile, FixedOutputsAreTheRecipesClasses) {
 }
 
 TEST_F(ModelFile, OutputsMustBeThoseOfTheLabels) {
-  TrainingFlags flags;
+  job::TrainingFlags flags;
   flags.model = write("two.json", small_model("2"));
-  const TrainingSpec spec = choose_training(flags);
-  EXPECT_NO_THROW(build_graph(spec, 2));
+  const job::TrainingSpec spec = job::choose_training(flags);
+  EXPECT_NO_THROW(job::build_graph(spec, 2));
   for (const int classes : {3, 4}) {
-    EXPECT_THROW(build_graph(spec, classes), Error);
+    EXPECT_THROW(job::build_graph(spec, classes), Error);
   }
   flags.model = write("one.json", small_model("1", "sigmoid"));
-  EXPECT_THROW(build_graph(choose_training(flags), 4), Error);
+  EXPECT_THROW(job::build_graph(job::choose_training(flags), 4), Error);
   flags.model = write("open.json", small_model("\"classes\""));
-  EXPECT_NO_THROW(build_graph(choose_training(flags), 4));
+  EXPECT_NO_THROW(job::build_graph(job::choose_training(flags), 4));
 }
 
 TEST_F(ModelFile, MistakesAreNamed) {
@@ -165,4 +166,4 @@ TEST_F(ModelFile, WaitsForNoPipe) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::zoo

@@ -10,7 +10,7 @@
 #include "core/text.h"
 #include "zoo/zoo.h"
 
-namespace cputrain {
+namespace cputrain::zoo {
 namespace {
 
 struct Counts {
@@ -19,11 +19,11 @@ struct Counts {
   std::size_t total, learnt;
 };
 
-class ParameterCounts : public testing::TestWithParam<Counts> {};
+class ParameterCounts : public ::testing::TestWithParam<Counts> {};
 
 TEST_P(ParameterCounts, AreThoseOfTheSource) {
   const Counts& row = GetParam();
-  const Graph graph = find_model(row.model)->build({row.image, row.image, 3}, row.classes);
+  const model::Graph graph = find_model(row.model)->build({row.image, row.image, 3}, row.classes);
   EXPECT_EQ(graph.parameter_count(), row.total);
   EXPECT_EQ(graph.learnt_count(), row.learnt);
 }
@@ -32,22 +32,22 @@ TEST_P(ParameterCounts, AreThoseOfTheSource) {
 // statistics count as parameters, but as none that learns.
 INSTANTIATE_TEST_SUITE_P(
     Zoo, ParameterCounts,
-    testing::Values(Counts{"dogcat", 256, 2, 13'217'985, 13'217'985},
-                    Counts{"nature7", 299, 10, 910'922, 910'922},
-                    Counts{"chips", 500, 2, 7'942'658, 7'942'658},
-                    Counts{"vgg16", 224, 1000, 138'357'544, 138'357'544},
-                    Counts{"resnet50v2", 224, 1000, 25'613'800, 25'568'360},
-                    Counts{"resnet50v2", 128, 10, 23'585'290, 23'585'290 - 45'440},
-                    Counts{"resnet50v2", 224, 2, 23'568'898, 23'568'898 - 45'440},
-                    Counts{"resnet50v2", 32, 5089, 33'992'161, 33'992'161 - 45'440},
-                    Counts{"resnet101v2", 224, 1000, 44'675'560, 44'577'896},
-                    Counts{"resnet101v2", 128, 10, 42'647'050, 42'647'050 - 97'664},
-                    Counts{"resnet101v2", 224, 2, 42'630'658, 42'630'658 - 97'664},
-                    Counts{"resnet101v2", 32, 5089, 53'053'921, 53'053'921 - 97'664},
-                    Counts{"resnet152v2", 224, 1000, 60'380'648, 60'236'904},
-                    Counts{"resnet152v2", 128, 10, 58'352'138, 58'352'138 - 143'744},
-                    Counts{"resnet152v2", 224, 2, 58'335'746, 58'335'746 - 143'744},
-                    Counts{"resnet152v2", 32, 5089, 68'759'009, 68'759'009 - 143'744}),
+    ::testing::Values(Counts{"dogcat", 256, 2, 13'217'985, 13'217'985},
+                      Counts{"nature7", 299, 10, 910'922, 910'922},
+                      Counts{"chips", 500, 2, 7'942'658, 7'942'658},
+                      Counts{"vgg16", 224, 1000, 138'357'544, 138'357'544},
+                      Counts{"resnet50v2", 224, 1000, 25'613'800, 25'568'360},
+                      Counts{"resnet50v2", 128, 10, 23'585'290, 23'585'290 - 45'440},
+                      Counts{"resnet50v2", 224, 2, 23'568'898, 23'568'898 - 45'440},
+                      Counts{"resnet50v2", 32, 5089, 33'992'161, 33'992'161 - 45'440},
+                      Counts{"resnet101v2", 224, 1000, 44'675'560, 44'577'896},
+                      Counts{"resnet101v2", 128, 10, 42'647'050, 42'647'050 - 97'664},
+                      Counts{"resnet101v2", 224, 2, 42'630'658, 42'630'658 - 97'664},
+                      Counts{"resnet101v2", 32, 5089, 53'053'921, 53'053'921 - 97'664},
+                      Counts{"resnet152v2", 224, 1000, 60'380'648, 60'236'904},
+                      Counts{"resnet152v2", 128, 10, 58'352'138, 58'352'138 - 143'744},
+                      Counts{"resnet152v2", 224, 2, 58'335'746, 58'335'746 - 143'744},
+                      Counts{"resnet152v2", 32, 5089, 68'759'009, 68'759'009 - 143'744}),
     [](const auto& test) {
       return test.param.model + "_" + std::to_string(test.param.classes) + "_classes";
     });
@@ -63,7 +63,7 @@ std::ostream& operator<<(std::ostream& stream, const LayerRow& row) {
 }
 
 template <class L>
-std::vector<LayerRow> rows(const Graph& graph) {
+std::vector<LayerRow> rows(const model::Graph& graph) {
   std::vector<LayerRow> rows;
   for (const auto& node : graph.nodes()) {
     if (!std::holds_alternative<L>(node.layer)) continue;
@@ -77,41 +77,41 @@ std::vector<LayerRow> rows(const Graph& graph) {
 using Rows = std::vector<LayerRow>;
 
 TEST(Nature7, LayersAreTheReports) {
-  const Graph graph = find_model("nature7")->build({299, 299, 3}, 10);
-  EXPECT_EQ(rows<Convolution>(graph), (Rows{{{297, 297, 16}, 448},
-                                            {{146, 146, 32}, 4'640},
-                                            {{71, 71, 32}, 9'248},
-                                            {{33, 33, 64}, 18'496},
-                                            {{14, 14, 128}, 73'856}}));
-  EXPECT_EQ(rows<MaxPool>(graph), (Rows{{{148, 148, 16}, 0},
-                                        {{73, 73, 32}, 0},
-                                        {{35, 35, 32}, 0},
-                                        {{16, 16, 64}, 0},
-                                        {{7, 7, 128}, 0}}));
-  EXPECT_EQ(rows<Dense>(graph), (Rows{{{1, 1, 128}, 802'944}, {{1, 1, 10}, 1'290}}));
+  const model::Graph graph = find_model("nature7")->build({299, 299, 3}, 10);
+  EXPECT_EQ(rows<model::Convolution>(graph), (Rows{{{297, 297, 16}, 448},
+                                                   {{146, 146, 32}, 4'640},
+                                                   {{71, 71, 32}, 9'248},
+                                                   {{33, 33, 64}, 18'496},
+                                                   {{14, 14, 128}, 73'856}}));
+  EXPECT_EQ(rows<model::MaxPool>(graph), (Rows{{{148, 148, 16}, 0},
+                                               {{73, 73, 32}, 0},
+                                               {{35, 35, 32}, 0},
+                                               {{16, 16, 64}, 0},
+                                               {{7, 7, 128}, 0}}));
+  EXPECT_EQ(rows<model::Dense>(graph), (Rows{{{1, 1, 128}, 802'944}, {{1, 1, 10}, 1'290}}));
   for (const auto& node : graph.nodes()) {
-    if (const auto* dropout = std::get_if<Dropout>(&node.layer)) {
+    if (const auto* dropout = std::get_if<model::Dropout>(&node.layer)) {
       EXPECT_EQ(dropout->rate, 0.3f);
     }
   }
-  EXPECT_EQ(rows<Dropout>(graph).size(), 1u);
+  EXPECT_EQ(rows<model::Dropout>(graph).size(), 1u);
 }
 
 TEST(Chips, LayersAreThePosts) {
-  const Graph graph = find_model("chips")->build({500, 500, 3}, 2);
-  EXPECT_EQ(rows<Convolution>(graph), (Rows{{{500, 500, 16}, 448},
-                                            {{500, 500, 32}, 4'640},
-                                            {{250, 250, 32}, 9'248},
-                                            {{125, 125, 64}, 18'496},
-                                            {{62, 62, 64}, 36'928}}));
-  EXPECT_EQ(rows<MaxPool>(graph),
+  const model::Graph graph = find_model("chips")->build({500, 500, 3}, 2);
+  EXPECT_EQ(rows<model::Convolution>(graph), (Rows{{{500, 500, 16}, 448},
+                                                   {{500, 500, 32}, 4'640},
+                                                   {{250, 250, 32}, 9'248},
+                                                   {{125, 125, 64}, 18'496},
+                                                   {{62, 62, 64}, 36'928}}));
+  EXPECT_EQ(rows<model::MaxPool>(graph),
             (Rows{{{250, 250, 32}, 0}, {{125, 125, 32}, 0}, {{62, 62, 64}, 0}, {{31, 31, 64}, 0}}));
-  EXPECT_EQ(rows<Dropout>(graph), (Rows{{{31, 31, 64}, 0}}));  // before Flatten
-  EXPECT_EQ(rows<Dense>(graph), (Rows{{{1, 1, 128}, 7'872'640}, {{1, 1, 2}, 258}}));
+  EXPECT_EQ(rows<model::Dropout>(graph), (Rows{{{31, 31, 64}, 0}}));  // before Flatten
+  EXPECT_EQ(rows<model::Dense>(graph), (Rows{{{1, 1, 128}, 7'872'640}, {{1, 1, 2}, 258}}));
 }
 
 TEST(Chips, HasL2OnEveryKernelButTheLast) {
-  const Graph graph = find_model("chips")->build({500, 500, 3}, 2);
+  const model::Graph graph = find_model("chips")->build({500, 500, 3}, 2);
   std::vector<float> kernels;
   for (const auto& node : graph.nodes()) {
     for (const auto& parameter : node.parameters) {
@@ -127,7 +127,7 @@ TEST(Chips, HasL2OnEveryKernelButTheLast) {
 }
 
 /// Output of the node of that name.
-Shape output(const Graph& graph, const std::string& name) {
+Shape output(const model::Graph& graph, const std::string& name) {
   for (const auto& node : graph.nodes()) {
     if (node.name == name) return node.dst;
   }
@@ -136,12 +136,12 @@ Shape output(const Graph& graph, const std::string& name) {
 }
 
 template <class L>
-std::size_t count(const Graph& graph) {
+std::size_t count(const model::Graph& graph) {
   return rows<L>(graph).size();
 }
 
 TEST(ResNetV2, MapsHaveKerasSizes) {
-  const Graph graph = find_model("resnet50v2")->build({224, 224, 3}, 1000);
+  const model::Graph graph = find_model("resnet50v2")->build({224, 224, 3}, 1000);
   EXPECT_EQ(output(graph, "conv1_pad"), (Shape{230, 230, 3}));
   EXPECT_EQ(output(graph, "conv1_conv"), (Shape{112, 112, 64}));
   EXPECT_EQ(output(graph, "pool1_pad"), (Shape{114, 114, 64}));
@@ -157,7 +157,7 @@ TEST(ResNetV2, MapsHaveKerasSizes) {
   EXPECT_EQ(output(graph, "avg_pool"), (Shape{1, 1, 2048}));
   EXPECT_EQ(output(graph, "predictions"), (Shape{1, 1, 1000}));
 
-  const Graph small = find_model("resnet50v2")->build({128, 128, 3}, 10);
+  const model::Graph small = find_model("resnet50v2")->build({128, 128, 3}, 10);
   std::vector<int> heights;
   for (const char* name : {"conv1_conv", "pool1_pool", "conv2_block3_out", "conv3_block4_out",
                            "conv4_block6_out", "conv5_block3_out"}) {
@@ -176,26 +176,26 @@ TEST(ResNetV2, HasAsManyLayersAsKeras) {
   for (const Row& row :
        {Row{"resnet50v2", 53, 49, 23'564'800}, Row{"resnet101v2", 104, 100, 42'626'560},
         Row{"resnet152v2", 155, 151, 58'331'648}}) {
-    const Graph graph = find_model(row.model)->build({224, 224, 3}, 1000);
-    EXPECT_EQ(count<Convolution>(graph), row.convolutions) << row.model;
-    EXPECT_EQ(count<BatchNorm>(graph), row.norms) << row.model;
-    const std::size_t top = rows<Dense>(graph).front().parameters;
+    const model::Graph graph = find_model(row.model)->build({224, 224, 3}, 1000);
+    EXPECT_EQ(count<model::Convolution>(graph), row.convolutions) << row.model;
+    EXPECT_EQ(count<model::BatchNorm>(graph), row.norms) << row.model;
+    const std::size_t top = rows<model::Dense>(graph).front().parameters;
     EXPECT_EQ(graph.parameter_count() - top, row.without_top) << row.model;
   }
 }
 
 TEST(Vgg16, BlocksHaveKerasNamesAndSizes) {
-  const Graph graph = find_model("vgg16")->build({224, 224, 3}, 1000);
+  const model::Graph graph = find_model("vgg16")->build({224, 224, 3}, 1000);
   EXPECT_EQ(output(graph, "block1_pool"), (Shape{112, 112, 64}));
   EXPECT_EQ(output(graph, "block2_pool"), (Shape{56, 56, 128}));
   EXPECT_EQ(output(graph, "block3_conv3"), (Shape{56, 56, 256}));
   EXPECT_EQ(output(graph, "block4_conv3"), (Shape{28, 28, 512}));
   EXPECT_EQ(output(graph, "block5_pool"), (Shape{7, 7, 512}));
   EXPECT_EQ(
-      rows<Dense>(graph),
+      rows<model::Dense>(graph),
       (Rows{{{1, 1, 4096}, 102'764'544}, {{1, 1, 4096}, 16'781'312}, {{1, 1, 1000}, 4'097'000}}));
-  EXPECT_EQ(count<Convolution>(graph), 13u);
+  EXPECT_EQ(count<model::Convolution>(graph), 13u);
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::zoo

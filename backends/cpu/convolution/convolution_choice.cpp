@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 constexpr int kTile = 4;
@@ -72,4 +72,4 @@ std::vector<Piece> cut_into_pieces(int images, std::size_t bytes, int threads) {
   return cut;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

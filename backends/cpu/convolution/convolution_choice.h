@@ -7,7 +7,7 @@
 
 /// Decisions about a convolution that are made by rule, not by timing: the same command gives the
 /// same bits every time.
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// Goes up with every change of rules or own kernels, those of dense layers and sums included, that
 /// changes bits or speeds: trainings remember it with what they found, and with reproducible
@@ -59,4 +59,4 @@ struct Piece {
 /// have one of two sizes, which differ by one. `bytes` is of one image's source and destination.
 std::vector<Piece> cut_into_pieces(int images, std::size_t bytes, int threads);
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

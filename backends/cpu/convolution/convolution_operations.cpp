@@ -2,7 +2,7 @@
 
 #include <cassert>
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 std::optional<std::size_t> KernelCopies::copy_for(const Planning& planning,
                                                   const dnnl::memory::desc& layout) {
@@ -36,7 +36,7 @@ namespace {
 
 ConvolutionProblem problem_of(const ConvolutionPlace& place, int images) {
   const ConvolutionBlock& block = place.block;
-  const Convolution& layer = place.layer();
+  const model::Convolution& layer = place.layer();
   return {images,       place.src.layout, place.wide,    layer.kernel,
           layer.stride, block.rows,       block.columns, layer.bias};
 }
@@ -128,4 +128,4 @@ Call MapCopy::drain(const Bindings& bindings, int images, const dnnl::memory::de
               {{DNNL_ARG_FROM, wanted, data(bindings)}, {DNNL_ARG_TO, desc, ours}});
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -7,7 +7,7 @@
 #include "backends/cpu/convolution/convolution_choice.h"
 #include "backends/cpu/convolution/convolution_place.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// Primitives of a block's convolution for one number of images.
 struct ConvolutionOperations {
@@ -79,4 +79,4 @@ class MapCopy {
   std::optional<MemoryPlan::Block> block_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -1,18 +1,18 @@
 #include "backends/cpu/convolution/convolution_place.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 std::optional<MaxPoolShape> pool_shape(const ConvolutionBlock& block, const SampleLayout& src,
                                        const SampleLayout& dst) {
   if (!block.pool) return std::nullopt;
-  const auto& layer = std::get<MaxPool>(block.pool->layer);
+  const auto& layer = std::get<model::MaxPool>(block.pool->layer);
   return MaxPoolShape{src,
                       dst,
                       layer.size,
                       layer.stride,
-                      pad_amount(layer.padding, src.shape.height, layer.size, layer.stride),
-                      pad_amount(layer.padding, src.shape.width, layer.size, layer.stride),
+                      model::pad_amount(layer.padding, src.shape.height, layer.size, layer.stride),
+                      model::pad_amount(layer.padding, src.shape.width, layer.size, layer.stride),
                       block.pooled_relu};
 }
 
@@ -31,7 +31,7 @@ ConvolutionPlace place_convolution(const Planning& planning, int step,
                          .pool = pool_shape(block, wide, dst.layout),
                          .winners = {},
                          .first_parameter = first_parameter,
-                         .bias = std::get<Convolution>(block.convolution->layer).bias,
+                         .bias = std::get<model::Convolution>(block.convolution->layer).bias,
                          .learns = planning.training() && !block.convolution->frozen};
   if (place.pool && dst.wants_diff) {
     const std::size_t bytes = dst.layout.size() * static_cast<std::size_t>(planning.largest());
@@ -41,4 +41,4 @@ ConvolutionPlace place_convolution(const Planning& planning, int step,
   return place;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

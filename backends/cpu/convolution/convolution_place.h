@@ -5,19 +5,20 @@
 #include "backends/cpu/kernels/max_pool.h"
 #include "backends/cpu/ops/step.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// Nodes that run as one: a convolution, its ReLU fused; or a convolution, the max pool behind it
 /// and the ReLU on the pooled map.
 struct ConvolutionBlock {
-  const Graph::Node* convolution;
+  const model::Graph::Node* convolution;
   Shape src_shape;
-  PadAmount rows, columns;            ///< its own padding, or that of a ZeroPad before it
-  double macs;                        ///< of one image, forward
-  bool relu = false;                  ///< right behind the convolution; never with a pool
-  const Graph::Node* pool = nullptr;  ///< a MaxPool of at most MaxPoolShape::kLargestSize
+  model::PadAmount rows, columns;            ///< its own padding, or that of a ZeroPad before it
+  double macs;                               ///< of one image, forward
+  bool relu = false;                         ///< right behind the convolution; never with a pool
+  const model::Graph::Node* pool = nullptr;  ///< a MaxPool of at most MaxPoolShape::kLargestSize
   bool pooled_relu = false;
-  const Input* picture = nullptr;  ///< it alone reads the pictures, and turns them into numbers
+  const model::Input* picture =
+      nullptr;  ///< it alone reads the pictures, and turns them into numbers
 };
 
 /// A block in a program: what it reads and writes, and when.
@@ -33,7 +34,9 @@ struct ConvolutionPlace {
   bool bias;
   bool learns;  ///< computes gradients of its weights
 
-  const Convolution& layer() const { return std::get<Convolution>(block.convolution->layer); }
+  const model::Convolution& layer() const {
+    return std::get<model::Convolution>(block.convolution->layer);
+  }
 };
 
 /// Plans memory for the winners, too.
@@ -42,8 +45,8 @@ ConvolutionPlace place_convolution(const Planning&, int step, const ConvolutionB
 
 /// Where the time of a block goes.
 struct ConvolutionTimes {
-  LayerTime convolution, pool;
+  compute::LayerTime convolution, pool;
   double before_backward = 0;  ///< once for both ways back: ReLU's gradient, a copy of it
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -6,7 +6,7 @@
 
 #include "backends/cpu/ops/input_step.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 std::vector<ConvolutionMethod> possible_methods(const Planning& planning,
@@ -78,7 +78,7 @@ void ConvolutionStep::make_candidates(const Planning& planning,
 }
 
 std::vector<std::unique_ptr<ParameterFormat>> ConvolutionStep::formats() const {
-  const Convolution& layer = place_.layer();
+  const model::Convolution& layer = place_.layer();
   std::vector<std::unique_ptr<ParameterFormat>> formats;
   formats.push_back(make_kernel_format(kernel_layout_, layer.kernel,
                                        place_.block.src_shape.channels, layer.filters));
@@ -161,7 +161,7 @@ void ConvolutionStep::take(ConvolutionMethods methods) {
 
 /// Only the usual number of images tells what is quickest.
 bool ConvolutionStep::is_trial(const Execution& execution) const {
-  return trying() && execution.most_images && execution.pass.phase == Phase::train;
+  return trying() && execution.most_images && execution.pass.phase == compute::Phase::train;
 }
 
 MethodTimes ConvolutionStep::spent() const {
@@ -200,8 +200,8 @@ std::string ConvolutionStep::describe(Direction direction) const {
   return library->operations().in(direction).implementation;
 }
 
-void ConvolutionStep::append_times(std::vector<LayerTime>& times) const {
-  LayerTime time = times_.convolution;
+void ConvolutionStep::append_times(std::vector<compute::LayerTime>& times) const {
+  compute::LayerTime time = times_.convolution;
   (place_.src.wants_diff ? time.backward_data : time.backward_weights) += times_.before_backward;
   time.name = place_.block.convolution->name;
   time.algorithm = describe(Direction::forward);
@@ -209,7 +209,7 @@ void ConvolutionStep::append_times(std::vector<LayerTime>& times) const {
   if (place_.src.wants_diff) time.data_algorithm = describe(Direction::backward_data);
   times.push_back(time);
   if (!place_.pool) return;
-  LayerTime pool = times_.pool;
+  compute::LayerTime pool = times_.pool;
   pool.name = place_.block.pool->name;
   const bool fused = methods_[Direction::forward] == ConvolutionMethod::sparse;
   pool.algorithm = fused                      ? "in the convolution"
@@ -218,4 +218,4 @@ void ConvolutionStep::append_times(std::vector<LayerTime>& times) const {
   times.push_back(pool);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -7,7 +7,7 @@
 #include "backends/cpu/convolution/method_trials.h"
 #include "backends/cpu/convolution/skipping_convolution.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// A ConvolutionBlock by one method for each direction, chosen by rule or by trials.
 class ConvolutionStep final : public Step {
@@ -19,7 +19,7 @@ class ConvolutionStep final : public Step {
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
-  void append_times(std::vector<LayerTime>&) const override;
+  void append_times(std::vector<compute::LayerTime>&) const override;
   std::string methods() const override { return to_text(methods_); }
   void use_methods(std::string_view) override;
   bool trying() const override { return trials_ && trials_->running(); }
@@ -52,4 +52,4 @@ class ConvolutionStep final : public Step {
   ConvolutionTimes times_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

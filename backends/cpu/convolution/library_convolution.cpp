@@ -6,7 +6,7 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/parallel.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 void note(std::vector<std::size_t>& list, std::optional<std::size_t> index) {
@@ -285,7 +285,7 @@ void LibraryConvolution::unpool_piece(const Piece& piece) {
 }
 
 void LibraryConvolution::forward(const Execution& execution, ConvolutionTimes& times) {
-  Stopwatch watch;
+  system::Stopwatch watch;
   const Prepared& prepared = prepared_[execution.size];
   for (const std::size_t copy : prepared.forward_copies) forward_copies_->refresh(copy);
   for (const PieceCalls& calls : prepared.pieces) {
@@ -326,12 +326,12 @@ void LibraryConvolution::add_source_gradient(const PieceCalls& calls) {
 
 void LibraryConvolution::backward(const Execution& execution, bool weights, bool data,
                                   ConvolutionTimes& times) {
-  Stopwatch watch;
+  system::Stopwatch watch;
   const Prepared& prepared = prepared_[execution.size];
   if (data) {
     for (const std::size_t copy : prepared.data_copies) data_copies_->refresh(copy);
   }
-  bool overwrite = execution.accumulate == Accumulate::overwrite;
+  bool overwrite = execution.accumulate == compute::Accumulate::overwrite;
   for (const PieceCalls& calls : prepared.pieces) {
     unpool_piece(calls.piece);
     (place_.pool ? times.pool.backward_data : times.before_backward) += watch.lap();
@@ -352,4 +352,4 @@ const ConvolutionOperations& LibraryConvolution::operations() const {
   return operations_.at(prepared_.front().pieces.front().piece.count);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

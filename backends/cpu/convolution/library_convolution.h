@@ -6,7 +6,7 @@
 
 #include "backends/cpu/convolution/convolution_operations.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// A block by the library's primitives, in pieces of a few images: each piece is convolved into a
 /// map that stays in the cache and is pooled at once; going back, its gradient is unpooled there
@@ -88,4 +88,4 @@ class LibraryConvolution {
   float *kernel_part_ = nullptr, *bias_part_ = nullptr;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

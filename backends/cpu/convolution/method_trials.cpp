@@ -4,7 +4,7 @@
 #include <cassert>
 #include <utility>
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 constexpr std::string_view kLetters = "dwsb";  // as ConvolutionMethod
@@ -70,4 +70,4 @@ std::optional<ConvolutionMethods> methods_of(std::string_view text) {
   return methods;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

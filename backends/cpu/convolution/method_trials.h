@@ -8,7 +8,7 @@
 
 #include "backends/cpu/convolution/convolution_choice.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// Seconds that one method took for a micro-batch.
 struct MethodTimes {
@@ -47,4 +47,4 @@ class MethodTrials {
 std::string to_text(const ConvolutionMethods&);
 std::optional<ConvolutionMethods> methods_of(std::string_view text);
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -1,6 +1,6 @@
 #include "backends/cpu/convolution/skipping_convolution.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 bool is_3x3(const ConvolutionPlace& place) {
@@ -19,7 +19,7 @@ SparseShape inner_shape(const ConvolutionPlace& place) {
 }
 
 bool first_possible(const ConvolutionPlace& place) {
-  const auto small = [](const PadAmount& pad) { return pad.before <= 2 && pad.after <= 2; };
+  const auto small = [](const model::PadAmount& pad) { return pad.before <= 2 && pad.after <= 2; };
   return place.block.picture && place.pool && !place.wide.padded() && small(place.block.rows) &&
          small(place.block.columns);
 }
@@ -96,7 +96,7 @@ void SkippingConvolution::forward(const Execution& execution, Pictures pictures,
 }
 
 void SkippingConvolution::backward_weights(const Execution& execution, Pictures pictures) {
-  const bool adds = execution.accumulate == Accumulate::add;
+  const bool adds = execution.accumulate == compute::Accumulate::add;
   if (first_) {
     return first_->backward_weights(pictures, {dst_value_, winners_, dst_diff_}, diff_weights_,
                                     diff_bias_, adds, weights_room_);
@@ -107,7 +107,7 @@ void SkippingConvolution::backward_weights(const Execution& execution, Pictures 
 
 void SkippingConvolution::backward(const Execution& execution, Pictures pictures, bool weights,
                                    bool data, ConvolutionTimes& times) {
-  Stopwatch watch;
+  system::Stopwatch watch;
   if (weights) backward_weights(execution, pictures);
   times.convolution.backward_weights += watch.lap();
   if (!data) return;
@@ -118,4 +118,4 @@ void SkippingConvolution::backward(const Execution& execution, Pictures pictures
   times.convolution.backward_data += watch.lap();
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

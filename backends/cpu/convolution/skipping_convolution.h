@@ -6,7 +6,7 @@
 #include "backends/cpu/sparse/first_convolution.h"
 #include "backends/cpu/sparse/sparse_convolution.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// A block by our own kernels, which skip zeros: the first layer's where pictures are read,
 /// SparseConvolution's elsewhere.
@@ -44,4 +44,4 @@ class SkippingConvolution {
   std::uint8_t* winners_ = nullptr;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

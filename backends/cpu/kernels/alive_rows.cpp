@@ -9,7 +9,7 @@
 #include "backends/cpu/kernels/alive_rows_block.h"
 #include "backends/cpu/kernels/parallel.h"
 
-namespace cputrain::alive_rows {
+namespace cputrain::cpu::alive_rows {
 namespace {
 
 std::uint64_t mask_of(const float* x, std::size_t n) {
@@ -141,4 +141,4 @@ void backward_weights(InstructionSet set, const Sizes& s, const std::uint64_t* m
   });
 }
 
-}  // namespace cputrain::alive_rows
+}  // namespace cputrain::cpu::alive_rows

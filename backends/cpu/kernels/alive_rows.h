@@ -13,7 +13,7 @@
 /// Images x (images, in), outputs y (images, out) and weights W (in, out) lie row by row, y and W
 /// without gaps. Threads divide rows or columns such that the same bits come out for any number of
 /// them.
-namespace cputrain::alive_rows {
+namespace cputrain::cpu::alive_rows {
 
 struct Sizes {
   std::size_t images;  ///< at most kMostImages
@@ -58,4 +58,4 @@ void backward_data(InstructionSet, const Sizes&, const std::uint64_t* masks, con
 void backward_weights(InstructionSet, const Sizes&, const std::uint64_t* masks, const float* x,
                       const float* diff_y, bool add, float* diff_weights);
 
-}  // namespace cputrain::alive_rows
+}  // namespace cputrain::cpu::alive_rows

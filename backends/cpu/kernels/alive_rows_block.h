@@ -8,7 +8,7 @@
 
 /// The loops of alive_rows.cpp over one block of rows, to be inlined into functions of one
 /// instruction set each.
-namespace cputrain::alive_rows {
+namespace cputrain::cpu::alive_rows {
 
 #define ALWAYS_INLINE [[gnu::always_inline]] inline
 
@@ -187,4 +187,4 @@ ALWAYS_INLINE void weights_block(const Block& b, const float* diff_y, bool add,
 
 #undef ALWAYS_INLINE
 
-}  // namespace cputrain::alive_rows
+}  // namespace cputrain::cpu::alive_rows

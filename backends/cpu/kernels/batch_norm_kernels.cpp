@@ -4,7 +4,7 @@
 
 #include "backends/cpu/kernels/clones.h"
 
-namespace cputrain::kernels {
+namespace cputrain::cpu::kernels {
 namespace {
 
 /// Vectors of one block of channels; the compiler splits them where registers are shorter. They are
@@ -195,4 +195,4 @@ void normalize_backward(int block, const Normalization& n, const float* src, con
                                                      diff_src);
 }
 
-}  // namespace cputrain::kernels
+}  // namespace cputrain::cpu::kernels

@@ -4,7 +4,7 @@
 
 /// The loops of batch normalization over one plane: `pixels` pixels of one block of channels (1, 8
 /// or 16 floats a pixel). They run on the calling thread; the sums are in double, a number a lane.
-namespace cputrain::kernels {
+namespace cputrain::cpu::kernels {
 
 /// Joins the plane's values to those measured before, `before` of them in each lane: their mean and
 /// the sum of their squared distances from it (Chan, Golub and LeVeque's update).
@@ -32,4 +32,4 @@ void normalize_backward(int block, const Normalization&, const float* src, const
                         const float* slope, const float* offset, std::size_t pixels, bool adds,
                         float* diff_src);
 
-}  // namespace cputrain::kernels
+}  // namespace cputrain::cpu::kernels

@@ -4,7 +4,7 @@
 
 #include "backends/cpu/dnnl_primitives.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 using alive_rows::Sizes;
 
@@ -84,4 +84,4 @@ void DenseProduct::backward_data(std::size_t images, const float* diff_y, const 
   });
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

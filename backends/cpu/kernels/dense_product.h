@@ -6,7 +6,7 @@
 
 #include "backends/cpu/kernels/alive_rows.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// The three products of a dense layer, or of those of its inputs that this rank has: own kernels
 /// that skip zeros (alive_rows.h) wherever that pays for the numbers at hand, else GEMM.
@@ -60,4 +60,4 @@ class DenseProduct {
   std::size_t alive_ = 0;  ///< so many numbers of x are not zero
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -7,7 +7,7 @@
 #include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/kernels/parallel.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 /// One image's part of a row of the product: value * diff_y.
@@ -65,7 +65,7 @@ AddTerms add_terms_for(InstructionSet set) {
   return set == InstructionSet::avx2 ? add_terms_256 : add_terms_plain;
 }
 
-void find_terms(const Factors& factors, std::span<const Array> leaves, std::size_t row,
+void find_terms(const compute::Factors& factors, std::span<const Array> leaves, std::size_t row,
                 std::vector<Term>& terms) {
   for (const Array& leaf : leaves) {
     const float* x = leaf.as<float>().data();
@@ -79,7 +79,7 @@ void find_terms(const Factors& factors, std::span<const Array> leaves, std::size
 
 }  // namespace
 
-void add_products_in_parallel(InstructionSet set, const Factors& factors,
+void add_products_in_parallel(InstructionSet set, const compute::Factors& factors,
                               std::span<const Array> leaves, Range part, const Array& sum) {
   assert(factors.columns % kFactoredColumns == 0 && part.begin % kFactoredColumns == 0 &&
          part.end % kFactoredColumns == 0);
@@ -112,7 +112,7 @@ void add_products_in_parallel(InstructionSet set, const Factors& factors,
   });
 }
 
-void transpose_for_factors(const Factors& factors, const float* x, std::size_t row_x,
+void transpose_for_factors(const compute::Factors& factors, const float* x, std::size_t row_x,
                            std::size_t images, float* transposed) {
   for (std::size_t row = 0; row < factors.rows; ++row) {
     float* to = transposed + row * factors.images;
@@ -121,4 +121,4 @@ void transpose_for_factors(const Factors& factors, const float* x, std::size_t r
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

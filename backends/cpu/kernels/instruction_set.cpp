@@ -2,7 +2,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 bool may(dnnl::cpu_isa wanted) {
@@ -39,4 +39,4 @@ std::string name_of(InstructionSet set) {
   return set == InstructionSet::avx2 ? "AVX2" : "less than AVX2";
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -5,7 +5,7 @@
 /// Kernels that are worth more care than clones.h gives have one copy for each of these, picked by
 /// the caller: a test can reach all that its machine has. A template does the work and is inlined
 /// into functions that carry the attribute.
-namespace cputrain {
+namespace cputrain::cpu {
 
 enum class InstructionSet {
   plain,   ///< any x86-64
@@ -31,4 +31,4 @@ InstructionSet best_instruction_set();
 /// "AVX-512", "AVX2" or "less than AVX2".
 std::string name_of(InstructionSet);
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

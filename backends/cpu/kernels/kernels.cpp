@@ -2,7 +2,7 @@
 
 #include "backends/cpu/kernels/clones.h"
 
-namespace cputrain::kernels {
+namespace cputrain::cpu::kernels {
 
 CPUTRAIN_CLONES
 void split_pixels(const std::uint8_t* rgb, std::size_t width, std::size_t plane, float scale,
@@ -44,4 +44,4 @@ void add(const float* __restrict values, float* __restrict sums, std::size_t n) 
   for (std::size_t i = 0; i < n; ++i) sums[i] += values[i];
 }
 
-}  // namespace cputrain::kernels
+}  // namespace cputrain::cpu::kernels

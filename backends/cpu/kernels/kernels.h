@@ -7,7 +7,7 @@
 
 /// The loops that are not the library's. Each is compiled for AVX-512, AVX2 and plain x86-64, and
 /// the right one is chosen when the program starts. They run on the calling thread.
-namespace cputrain::kernels {
+namespace cputrain::cpu::kernels {
 
 /// Splits one row of `width` RGB pixels into three planes: channel * scale + offset.
 void split_pixels(const std::uint8_t* rgb, std::size_t width, std::size_t plane, float scale,
@@ -24,4 +24,4 @@ void sum(const float* a, const float* b, float* dst, std::size_t n);
 /// sums += values
 void add(const float* values, float* sums, std::size_t n);
 
-}  // namespace cputrain::kernels
+}  // namespace cputrain::cpu::kernels

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// Vectors of one block of channels; the compiler splits them where registers are shorter.
 template <int kBlock>
@@ -25,4 +25,4 @@ template <int kBlock>
   to = __builtin_convertvector(__builtin_convertvector(bytes, Short), typename Lanes<kBlock>::Int);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

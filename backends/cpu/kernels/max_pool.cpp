@@ -7,7 +7,7 @@
 #include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/kernels/parallel.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 /// The part of a window that lies inside the map, along one axis.
@@ -207,4 +207,4 @@ void max_pool_backward(const MaxPoolShape& p, int images, const float* dst,
   });
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

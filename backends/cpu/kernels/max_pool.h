@@ -5,14 +5,14 @@
 #include "backends/cpu/kernels/sample_layout.h"
 #include "model/layer.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// Max pooling of blocked maps (blocks of 8 or 16 channels), on all threads; the ReLU behind it is
 /// done in the same pass. The library's pooling does one thing at a time and takes twice as long.
 struct MaxPoolShape {
   SampleLayout src, dst;
   int size, stride;
-  PadAmount rows, columns;
+  model::PadAmount rows, columns;
   bool relu;
 
   /// A window of 2 x 2 for every 2 x 2 pixels; the last row or column of odd extents is left over.
@@ -40,4 +40,4 @@ void max_pool(const MaxPoolShape&, int images, const float* src, MapForm, float*
 void max_pool_backward(const MaxPoolShape&, int images, const float* dst,
                        const std::uint8_t* winners, const float* diff_dst, float* diff_src);
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -6,7 +6,7 @@
 #include <cstddef>
 
 /// The only place that starts threads in this backend. oneDNN uses the same OpenMP pool.
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// While it lives, parallel regions that the calling thread starts (ours and oneDNN's) have
 /// `threads` threads. OpenMP keeps this number per calling thread, so each entry into the backend
@@ -69,4 +69,4 @@ void parallel_ranges(std::size_t n, const F& f) {
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -4,7 +4,7 @@
 
 #include "core/shape.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// How the numbers of one sample's activation lie in memory: channels in blocks, in each block the
 /// image row by row, in each pixel the block's channels ("nChw16c"). A block of 1 is plain
@@ -36,4 +36,4 @@ struct SampleLayout {
   }
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

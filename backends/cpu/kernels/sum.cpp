@@ -10,7 +10,7 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/parallel.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 /// Of one thread: pointers to the first element.
@@ -145,4 +145,4 @@ void add_parts(float* parts, std::size_t count, std::size_t size) {
   });
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -6,7 +6,7 @@
 #include "backends/cpu/kernels/instruction_set.h"
 #include "core/array.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// Sums of so many floats are more than a core's own cache holds.
 constexpr std::size_t kPastCache = std::size_t{1} << 20;
@@ -19,4 +19,4 @@ void sum_in_parallel(InstructionSet, std::span<const Array> src, const Array& ds
 /// Each has `size` floats.
 void add_parts(float* parts, std::size_t count, std::size_t size);
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -7,63 +7,66 @@
 #include "backends/cpu/kernels/parallel.h"
 #include "optim/update_math.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 // Overloads rather than a template: only functions can be cloned. `flatten` pulls the shared loops
 // in, so that each clone compiles them for its instruction set.
-CPUTRAIN_CLONES [[gnu::flatten]] void update_range(const Sgd& rule, const UpdatePointers<float>& p,
+CPUTRAIN_CLONES [[gnu::flatten]] void update_range(const optim::Sgd& rule,
+                                                   const optim::UpdatePointers<float>& p,
                                                    float rate, std::uint64_t step) {
-  update_math(rule, p, rate, step);
+  optim::update_math(rule, p, rate, step);
 }
 
-CPUTRAIN_CLONES [[gnu::flatten]] void update_range(const RmsProp& rule,
-                                                   const UpdatePointers<float>& p, float rate,
-                                                   std::uint64_t step) {
-  update_math(rule, p, rate, step);
+CPUTRAIN_CLONES [[gnu::flatten]] void update_range(const optim::RmsProp& rule,
+                                                   const optim::UpdatePointers<float>& p,
+                                                   float rate, std::uint64_t step) {
+  optim::update_math(rule, p, rate, step);
 }
 
-CPUTRAIN_CLONES [[gnu::flatten]] void update_range(const Adam& rule, const UpdatePointers<float>& p,
+CPUTRAIN_CLONES [[gnu::flatten]] void update_range(const optim::Adam& rule,
+                                                   const optim::UpdatePointers<float>& p,
                                                    float rate, std::uint64_t step) {
-  update_math(rule, p, rate, step);
+  optim::update_math(rule, p, rate, step);
 }
 
 /// LARS and LAMB end in these: their layers' rates and directions are worked out before.
-void update_range(const Lars& rule, const UpdatePointers<float>& p, float rate,
+void update_range(const optim::Lars& rule, const optim::UpdatePointers<float>& p, float rate,
                   std::uint64_t step) {
-  update_range(Sgd{.momentum = rule.momentum}, p, rate, step);
+  update_range(optim::Sgd{.momentum = rule.momentum}, p, rate, step);
 }
 
-void update_range(const Lamb&, const UpdatePointers<float>& p, float rate, std::uint64_t step) {
-  update_range(Sgd{}, p, rate, step);
+void update_range(const optim::Lamb&, const optim::UpdatePointers<float>& p, float rate,
+                  std::uint64_t step) {
+  update_range(optim::Sgd{}, p, rate, step);
 }
 
-CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const AddWeights& op,
-                                                   const GradientPointers<float>& p,
+CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const optim::AddWeights& op,
+                                                   const optim::GradientPointers<float>& p,
                                                    std::uint64_t step) {
-  gradient_math(op, p, step);
+  optim::gradient_math(op, p, step);
 }
 
-CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const ClipValues& op,
-                                                   const GradientPointers<float>& p,
+CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const optim::ClipValues& op,
+                                                   const optim::GradientPointers<float>& p,
                                                    std::uint64_t step) {
-  gradient_math(op, p, step);
+  optim::gradient_math(op, p, step);
 }
 
-CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const ScaleGradients& op,
-                                                   const GradientPointers<float>& p,
+CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const optim::ScaleGradients& op,
+                                                   const optim::GradientPointers<float>& p,
                                                    std::uint64_t step) {
-  gradient_math(op, p, step);
+  optim::gradient_math(op, p, step);
 }
 
-CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const LambDirection& op,
-                                                   const GradientPointers<float>& p,
+CPUTRAIN_CLONES [[gnu::flatten]] void change_range(const optim::LambDirection& op,
+                                                   const optim::GradientPointers<float>& p,
                                                    std::uint64_t step) {
-  gradient_math(op, p, step);
+  optim::gradient_math(op, p, step);
 }
 
 CPUTRAIN_CLONES [[gnu::flatten]] double square_block(const float* values, std::size_t n) {
-  return block_sum_of_squares(values, n);
+  return optim::block_sum_of_squares(values, n);
 }
 
 CPUTRAIN_CLONES
@@ -73,13 +76,14 @@ void decay_range(float* weights, float keep, std::size_t n) {
 
 }  // namespace
 
-void update_in_parallel(const UpdateRule& rule, const UpdateSlice& slice) {
+void update_in_parallel(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) {
   const auto weights = slice.weights.as<float>();
   const auto gradients = slice.gradients.as<float>();
-  const auto states = static_cast<std::size_t>(state_arrays(rule));
+  const auto states = static_cast<std::size_t>(optim::state_arrays(rule));
   const auto keep = static_cast<float>(1 - slice.learning_rate * slice.weight_decay);
   parallel_ranges(weights.size(), [&](std::size_t begin, std::size_t end) {
-    UpdatePointers<float> p{weights.data() + begin, gradients.data() + begin, {}, end - begin};
+    optim::UpdatePointers<float> p{
+        weights.data() + begin, gradients.data() + begin, {}, end - begin};
     for (std::size_t i = 0; i < states; ++i) p.state[i] = slice.state[i].as<float>().data() + begin;
     if (slice.weight_decay > 0) decay_range(p.weights, keep, p.size);
     std::visit(
@@ -90,11 +94,13 @@ void update_in_parallel(const UpdateRule& rule, const UpdateSlice& slice) {
   });
 }
 
-void change_gradients_in_parallel(const GradientOperation& operation, const UpdateSlice& slice) {
+void change_gradients_in_parallel(const optim::GradientOperation& operation,
+                                  const optim::UpdateSlice& slice) {
   const auto weights = slice.weights.as<float>();
   const auto gradients = slice.gradients.as<float>();
   parallel_ranges(weights.size(), [&](std::size_t begin, std::size_t end) {
-    GradientPointers<float> p{weights.data() + begin, gradients.data() + begin, {}, end - begin};
+    optim::GradientPointers<float> p{
+        weights.data() + begin, gradients.data() + begin, {}, end - begin};
     for (std::size_t i = 0; i < slice.state.size(); ++i) {
       if (slice.state[i].data) p.state[i] = slice.state[i].as<float>().data() + begin;
     }
@@ -105,19 +111,20 @@ void change_gradients_in_parallel(const GradientOperation& operation, const Upda
 void block_norms_in_parallel(const Array& array, std::size_t position, std::span<double> blocks) {
   const auto values = array.as<float>();
   parallel_for(blocks.size(), [&](std::size_t i) {
-    const auto block = norm_block(values, position, i);
+    const auto block = optim::norm_block(values, position, i);
     blocks[i] = square_block(block.data(), block.size());
   });
 }
 
 double sum_of_squares_in_parallel(const Array& array) {
   const auto values = array.as<float>();
-  std::vector<double> blocks((values.size() + kNormBlock - 1) / kNormBlock);
+  std::vector<double> blocks((values.size() + optim::kNormBlock - 1) / optim::kNormBlock);
   parallel_for(blocks.size(), [&](std::size_t i) {
-    const std::size_t begin = i * kNormBlock;
-    blocks[i] = square_block(values.data() + begin, std::min(kNormBlock, values.size() - begin));
+    const std::size_t begin = i * optim::kNormBlock;
+    blocks[i] =
+        square_block(values.data() + begin, std::min(optim::kNormBlock, values.size() - begin));
   });
   return std::accumulate(blocks.begin(), blocks.end(), 0.0);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -4,14 +4,14 @@
 
 #include "optim/update_rule.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// Applies the rule with the calling thread's OpenMP threads.
-void update_in_parallel(const UpdateRule&, const UpdateSlice&);
+void update_in_parallel(const optim::UpdateRule&, const optim::UpdateSlice&);
 
 /// Backend::change_gradients, sum_of_squares and block_norms with these threads.
-void change_gradients_in_parallel(const GradientOperation&, const UpdateSlice&);
+void change_gradients_in_parallel(const optim::GradientOperation&, const optim::UpdateSlice&);
 double sum_of_squares_in_parallel(const Array&);
 void block_norms_in_parallel(const Array&, std::size_t position, std::span<double> blocks);
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -7,11 +7,12 @@
 #include "comm/communicator.h"
 #include "data/batch_plan.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
-BatchNormStep::BatchNormStep(const Planning& planning, int step, const Graph::Node& node, bool relu,
-                             const Source& src, const Map& dst, std::size_t first_parameter)
-    : layer_(std::get<BatchNorm>(node.layer)),
+BatchNormStep::BatchNormStep(const Planning& planning, int step, const model::Graph::Node& node,
+                             bool relu, const Source& src, const Map& dst,
+                             std::size_t first_parameter)
+    : layer_(std::get<model::BatchNorm>(node.layer)),
       relu_(relu),
       frozen_(node.frozen),
       training_(planning.training()),
@@ -58,8 +59,8 @@ std::size_t BatchNormStep::pixels() const {
   return layout.size() / lanes();
 }
 
-bool BatchNormStep::learns(const Pass& pass) const {
-  return pass.phase == Phase::train && !frozen_;
+bool BatchNormStep::learns(const compute::Pass& pass) const {
+  return pass.phase == compute::Phase::train && !frozen_;
 }
 
 void BatchNormStep::sum_over_ranks(std::vector<double>& values) const {
@@ -85,14 +86,16 @@ void BatchNormStep::join_groups(std::size_t images) {
   std::ranges::fill(variance_, 0.0);
   if (images == 0) return;
   for (std::size_t group = 0; group < kGroups; ++group) {
-    const auto part = static_cast<double>(share(images, static_cast<int>(group), kGroups).size()) /
-                      static_cast<double>(images);
+    const auto part =
+        static_cast<double>(data::share(images, static_cast<int>(group), kGroups).size()) /
+        static_cast<double>(images);
     for (std::size_t i = 0; i < lanes(); ++i) mean_[i] += part * group_means_[group * lanes() + i];
   }
   const auto all = static_cast<double>(images * pixels());
   for (std::size_t group = 0; group < kGroups; ++group) {
-    const auto part = static_cast<double>(share(images, static_cast<int>(group), kGroups).size()) /
-                      static_cast<double>(images);
+    const auto part =
+        static_cast<double>(data::share(images, static_cast<int>(group), kGroups).size()) /
+        static_cast<double>(images);
     for (std::size_t i = 0; i < lanes(); ++i) {
       const double distance = group_means_[group * lanes() + i] - mean_[i];
       variance_[i] += group_squares_[group * lanes() + i] / all + part * distance * distance;
@@ -124,7 +127,7 @@ void BatchNormStep::measure(std::size_t images) {
   const std::size_t groups = images == 0 ? 0 : kGroups;
   parallel_for(groups * planes(), [&](std::size_t unit) {
     const std::size_t group = unit / planes();
-    measure_group(share(images, static_cast<int>(group), kGroups), group, unit % planes());
+    measure_group(data::share(images, static_cast<int>(group), kGroups), group, unit % planes());
   });
   join_groups(images);
   count_ = static_cast<double>(images * pixels());
@@ -202,7 +205,7 @@ void BatchNormStep::sum_slopes(std::size_t images) {
   parallel_for((images == 0 ? 0 : kGroups) * planes(), [&](std::size_t unit) {
     const std::size_t group = unit / planes(), block = unit % planes();
     const std::size_t lane = block * static_cast<std::size_t>(width);
-    const Range own = share(images, static_cast<int>(group), kGroups);
+    const Range own = data::share(images, static_cast<int>(group), kGroups);
     const kernels::Normalization known{relu_, scale_.data() + lane, shift_.data() + lane,
                                        mean_f_.data() + lane};
     for (std::size_t image = own.begin; image < own.end; ++image) {
@@ -255,7 +258,7 @@ void BatchNormStep::backward(const Execution& execution) {
   const auto images = static_cast<std::size_t>(execution.images);
   if (!frozen_) {
     sum_slopes(images);
-    write_parameter_gradients(execution.accumulate == Accumulate::overwrite);
+    write_parameter_gradients(execution.accumulate == compute::Accumulate::overwrite);
     sum_over_ranks(sums_);
   } else {
     sums_.assign(2 * lanes(), 0.0);
@@ -263,10 +266,10 @@ void BatchNormStep::backward(const Execution& execution) {
   if (src_diff_) write_gradient(images);
 }
 
-void BatchNormStep::backward_of_nothing(Accumulate) {
+void BatchNormStep::backward_of_nothing(compute::Accumulate) {
   if (!dst_.wants_diff || frozen_) return;
   sums_.assign(2 * lanes(), 0.0);
   sum_over_ranks(sums_);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

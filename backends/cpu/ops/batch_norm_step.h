@@ -5,14 +5,14 @@
 #include "backends/cpu/kernels/batch_norm_kernels.h"
 #include "backends/cpu/ops/step.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// Batch normalization and the ReLU behind it in one pass. The library's own can neither take its
 /// statistics from several processes nor add to a gradient that others have written, so the loops
 /// are ours. Sums are made in a fixed order, whatever the number of threads.
 class BatchNormStep final : public Step {
  public:
-  BatchNormStep(const Planning&, int step, const Graph::Node&, bool relu, const Source& src,
+  BatchNormStep(const Planning&, int step, const model::Graph::Node&, bool relu, const Source& src,
                 const Map& dst, std::size_t first_parameter);
 
   std::vector<std::unique_ptr<ParameterFormat>> formats() const override;
@@ -20,9 +20,11 @@ class BatchNormStep final : public Step {
   void forward(const Execution&) override;
   void backward(const Execution&) override;
   void forward_of_nothing(const Execution&) override;
-  void backward_of_nothing(Accumulate) override;
+  void backward_of_nothing(compute::Accumulate) override;
   void publish_statistics() override;
-  void append_times(std::vector<LayerTime>& times) const override { times.push_back(time_); }
+  void append_times(std::vector<compute::LayerTime>& times) const override {
+    times.push_back(time_);
+  }
 
  private:
   /// Images are measured in so many groups at most, each by one thread for a block of channels.
@@ -37,7 +39,7 @@ class BatchNormStep final : public Step {
     const SampleLayout& layout = src_.map.layout;
     return data + image * layout.size() + block * pixels() * static_cast<std::size_t>(layout.block);
   }
-  bool learns(const Pass&) const;
+  bool learns(const compute::Pass&) const;
   void sum_over_ranks(std::vector<double>&) const;
 
   void measure(std::size_t images);
@@ -52,12 +54,12 @@ class BatchNormStep final : public Step {
   void write_parameter_gradients(bool overwrite);
   void write_gradient(std::size_t images);
 
-  BatchNorm layer_;
+  model::BatchNorm layer_;
   bool relu_, frozen_, training_;
   Source src_;
   Map dst_;
   std::size_t first_parameter_;
-  Communicator* synchronise_;
+  comm::Communicator* synchronise_;
 
   // A number a lane: channels that only fill the last block stay 0.
   std::vector<float> scale_, shift_, mean_f_, slope_, offset_;
@@ -74,7 +76,7 @@ class BatchNormStep final : public Step {
   float *dst_data_ = nullptr, *moving_mean_ = nullptr, *moving_variance_ = nullptr;
   const float* dst_diff_ = nullptr;
   float *src_diff_ = nullptr, *gamma_sum_ = nullptr, *beta_sum_ = nullptr;
-  LayerTime time_;
+  compute::LayerTime time_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -7,12 +7,13 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/parallel.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 /// Where somebody else forms the products of factors, and these are far smaller.
-std::optional<Factors> factors_of(const Planning& planning, std::size_t in, std::size_t out) {
-  const Factors factors{static_cast<std::size_t>(planning.largest()), in, out};
+std::optional<compute::Factors> factors_of(const Planning& planning, std::size_t in,
+                                           std::size_t out) {
+  const compute::Factors factors{static_cast<std::size_t>(planning.largest()), in, out};
   const bool small = factors.size() <= in * out / 8;
   if (!planning.leaves_factors || !small || out % kFactoredColumns != 0) return std::nullopt;
   return factors;
@@ -20,14 +21,15 @@ std::optional<Factors> factors_of(const Planning& planning, std::size_t in, std:
 
 }  // namespace
 
-DenseStep::DenseStep(const Planning& planning, int step, const Graph::Node& node, const Source& src,
-                     const Map& dst, std::size_t first_parameter, bool zeros_are_dead)
+DenseStep::DenseStep(const Planning& planning, int step, const model::Graph::Node& node,
+                     const Source& src, const Map& dst, std::size_t first_parameter,
+                     bool zeros_are_dead)
     : src_(src),
       dst_(dst),
       first_parameter_(first_parameter),
       in_(src.map.layout.size()),
       out_(dst.layout.size()),
-      bias_(std::get<Dense>(node.layer).bias),
+      bias_(std::get<model::Dense>(node.layer).bias),
       learns_(planning.training() && !node.frozen),
       product_({in_, out_, static_cast<std::size_t>(planning.largest()), in_}, zeros_are_dead) {
   if (learns_) factors_ = factors_of(planning, in_, out_);
@@ -92,7 +94,7 @@ void DenseStep::add_bias_gradient(std::size_t images, bool overwrite) {
 
 void DenseStep::backward(const Execution& execution) {
   const auto images = static_cast<std::size_t>(execution.images);
-  const bool overwrite = execution.accumulate == Accumulate::overwrite;
+  const bool overwrite = execution.accumulate == compute::Accumulate::overwrite;
   if (learns_) {
     const TimeSpan span(time_.backward_weights);
     write_weight_gradients(images, overwrite);
@@ -103,4 +105,4 @@ void DenseStep::backward(const Execution& execution) {
   product_.backward_data(images, dst_diff_, weights_, src_.adds, src_diff_);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

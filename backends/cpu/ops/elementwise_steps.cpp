@@ -6,7 +6,7 @@
 #include "backends/cpu/kernels/parallel.h"
 #include "core/random.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 std::size_t numbers(const Map& map, const Execution& execution) {
@@ -15,7 +15,8 @@ std::size_t numbers(const Map& map, const Execution& execution) {
 
 }  // namespace
 
-ReluStep::ReluStep(const Planning& planning, int step, const Graph::Node& node, const Map& map)
+ReluStep::ReluStep(const Planning& planning, int step, const model::Graph::Node& node,
+                   const Map& map)
     : map_(map) {
   planning.memory.use(map.value, planning.forward_time(step));
   if (map.wants_diff) {
@@ -47,10 +48,10 @@ void ReluStep::backward(const Execution& execution) {
   });
 }
 
-DropoutStep::DropoutStep(const Planning& planning, int step, const Graph::Node& node,
+DropoutStep::DropoutStep(const Planning& planning, int step, const model::Graph::Node& node,
                          const Map& map)
     : map_(map),
-      rate_(std::get<Dropout>(node.layer).rate),
+      rate_(std::get<model::Dropout>(node.layer).rate),
       scale_(rate_ < 1 ? 1 / (1 - rate_) : 0),
       layer_(static_cast<std::uint32_t>(node.origin)) {
   planning.memory.use(map.value, planning.forward_time(step));
@@ -90,7 +91,7 @@ void DropoutStep::draw(const Execution& execution, std::size_t image) {
 
 void DropoutStep::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
-  if (execution.pass.phase != Phase::train) return;
+  if (execution.pass.phase != compute::Phase::train) return;
   const std::size_t size = map_.layout.size();
   parallel_for(static_cast<std::size_t>(execution.images), [&](std::size_t image) {
     draw(execution, image);
@@ -106,4 +107,4 @@ void DropoutStep::backward(const Execution& execution) {
   });
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -3,9 +3,9 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/parallel.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
-void split_pictures(const Input& input, const SampleLayout& layout,
+void split_pictures(const model::Input& input, const SampleLayout& layout,
                     std::span<const std::uint8_t* const> pictures, float* planes) {
   const auto height = static_cast<std::size_t>(layout.shape.height);
   const auto width = static_cast<std::size_t>(layout.shape.width);
@@ -16,8 +16,8 @@ void split_pictures(const Input& input, const SampleLayout& layout,
   });
 }
 
-InputStep::InputStep(const Planning& planning, const Graph::Node& node, const Map& dst)
-    : input_(std::get<Input>(node.layer)), dst_(dst) {
+InputStep::InputStep(const Planning& planning, const model::Graph::Node& node, const Map& dst)
+    : input_(std::get<model::Input>(node.layer)), dst_(dst) {
   planning.memory.use(dst.value, planning.forward_time(0));
   time_.name = node.name;
   time_.algorithm = "planes of floats";
@@ -29,4 +29,4 @@ void InputStep::forward(const Execution& execution) {
   split_pictures(input_, dst_.layout, execution.batch->images, dst_data_);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

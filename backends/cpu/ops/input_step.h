@@ -2,17 +2,17 @@
 
 #include "backends/cpu/ops/step.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// Pixels to numbers, channels first: the layout that the library's convolutions of three channels
 /// have kernels for. Reads the images where they lie.
-void split_pictures(const Input&, const SampleLayout&, std::span<const std::uint8_t* const>,
+void split_pictures(const model::Input&, const SampleLayout&, std::span<const std::uint8_t* const>,
                     float* planes);
 
 /// Does that, unless the only reader of the pictures has taken it over.
 class InputStep final : public Step {
  public:
-  InputStep(const Planning&, const Graph::Node&, const Map& dst);
+  InputStep(const Planning&, const model::Graph::Node&, const Map& dst);
 
   std::vector<std::unique_ptr<ParameterFormat>> formats() const override { return {}; }
   void bind(const Bindings& bindings) override {
@@ -21,14 +21,16 @@ class InputStep final : public Step {
   void leave_to_reader() { left_to_reader_ = true; }
   void forward(const Execution&) override;
   void backward(const Execution&) override {}
-  void append_times(std::vector<LayerTime>& times) const override { times.push_back(time_); }
+  void append_times(std::vector<compute::LayerTime>& times) const override {
+    times.push_back(time_);
+  }
 
  private:
-  Input input_;
+  model::Input input_;
   Map dst_;
   bool left_to_reader_ = false;
   float* dst_data_ = nullptr;
-  LayerTime time_;
+  compute::LayerTime time_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -6,14 +6,15 @@
 
 #include "compute/prediction.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
-LossStep::LossStep(const Planning& planning, int step, const Graph::Node& node, const Map& logits)
+LossStep::LossStep(const Planning& planning, int step, const model::Graph::Node& node,
+                   const Map& logits)
     : logits_(logits),
       classes_(logits.layout.shape.size()),
-      sigmoid_(std::holds_alternative<SigmoidCrossEntropy>(node.layer)),
-      smoothing_(sigmoid_ ? std::get<SigmoidCrossEntropy>(node.layer).smoothing
-                          : std::get<SoftmaxCrossEntropy>(node.layer).smoothing),
+      sigmoid_(std::holds_alternative<model::SigmoidCrossEntropy>(node.layer)),
+      smoothing_(sigmoid_ ? std::get<model::SigmoidCrossEntropy>(node.layer).smoothing
+                          : std::get<model::SoftmaxCrossEntropy>(node.layer).smoothing),
       probabilities_(classes_ * static_cast<std::size_t>(planning.largest())),
       slopes_(probabilities_.size()) {
   planning.memory.use(logits.value, planning.forward_time(step));
@@ -27,17 +28,19 @@ void LossStep::bind(const Bindings& bindings) {
   if (logits_.wants_diff) diff_ = bindings.at(logits_.diff);
 }
 
-void LossStep::sigmoid(std::size_t image, std::int32_t label, double smoothing, Tally& tally) {
+void LossStep::sigmoid(std::size_t image, std::int32_t label, double smoothing,
+                       compute::Tally& tally) {
   const double z = logit(image, 0), target = label * (1 - smoothing) + smoothing / 2;
   const double tail = std::exp(-std::abs(z));
   const double probability = z >= 0 ? 1 / (1 + tail) : tail / (1 + tail);
   tally.loss += std::max(z, 0.0) - z * target + std::log1p(tail);
   probabilities_[image] = static_cast<float>(probability);
-  tally.correct += predicted_class(row(image)) == static_cast<std::size_t>(label);
+  tally.correct += compute::predicted_class(row(image)) == static_cast<std::size_t>(label);
   slopes_[image] = probability - target;
 }
 
-void LossStep::softmax(std::size_t image, std::int32_t label, double smoothing, Tally& tally) {
+void LossStep::softmax(std::size_t image, std::int32_t label, double smoothing,
+                       compute::Tally& tally) {
   std::size_t best = 0;
   for (std::size_t c = 1; c < classes_; ++c) {
     if (logit(image, c) > logit(image, best)) best = c;
@@ -58,13 +61,13 @@ void LossStep::softmax(std::size_t image, std::int32_t label, double smoothing, 
         (c == truth ? 1 - smoothing : 0) + smoothing / static_cast<double>(classes_);
     slopes_[image * classes_ + c] = probability - target;
   }
-  tally.correct += predicted_class(row(image)) == truth;
+  tally.correct += compute::predicted_class(row(image)) == truth;
 }
 
 void LossStep::forward(const Execution& execution) {
   const TimeSpan span(time_.forward);
   images_ = static_cast<std::size_t>(execution.images);
-  const double smoothing = execution.pass.phase == Phase::train ? smoothing_ : 0;
+  const double smoothing = execution.pass.phase == compute::Phase::train ? smoothing_ : 0;
   for (std::size_t image = 0; image < images_; ++image) {
     const std::int32_t label = execution.batch->labels[image];
     sigmoid_ ? sigmoid(image, label, smoothing, *execution.tally)
@@ -86,4 +89,4 @@ void LossStep::backward(const Execution& execution) {
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

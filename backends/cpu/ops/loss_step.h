@@ -2,18 +2,20 @@
 
 #include "backends/cpu/ops/step.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// Sigmoid or softmax with its cross-entropy, computed from the logits in double.
 class LossStep final : public Step {
  public:
-  LossStep(const Planning&, int step, const Graph::Node&, const Map& logits);
+  LossStep(const Planning&, int step, const model::Graph::Node&, const Map& logits);
 
   std::vector<std::unique_ptr<ParameterFormat>> formats() const override { return {}; }
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
-  void append_times(std::vector<LayerTime>& times) const override { times.push_back(time_); }
+  void append_times(std::vector<compute::LayerTime>& times) const override {
+    times.push_back(time_);
+  }
 
   /// Of the last forward pass, images x classes (one column: of class 1).
   std::span<const float> probabilities() const {
@@ -29,8 +31,8 @@ class LossStep final : public Step {
   std::span<const float> row(std::size_t image) const {
     return std::span(probabilities_).subspan(image * classes_, classes_);
   }
-  void sigmoid(std::size_t image, std::int32_t label, double smoothing, Tally&);
-  void softmax(std::size_t image, std::int32_t label, double smoothing, Tally&);
+  void sigmoid(std::size_t image, std::int32_t label, double smoothing, compute::Tally&);
+  void softmax(std::size_t image, std::int32_t label, double smoothing, compute::Tally&);
 
   Map logits_;
   std::size_t classes_;  ///< columns; 1 for the sigmoid
@@ -40,7 +42,7 @@ class LossStep final : public Step {
   std::vector<float> probabilities_;
   std::vector<double> slopes_;  ///< d loss / d logit
   float *logits_data_ = nullptr, *diff_ = nullptr;
-  LayerTime time_;
+  compute::LayerTime time_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

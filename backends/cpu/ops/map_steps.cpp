@@ -6,7 +6,7 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/parallel.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 AddStep::AddStep(const Planning& planning, int step, std::string name, std::vector<Part> parts,
                  const Map& dst)
@@ -61,9 +61,9 @@ void AddStep::backward(const Execution& execution) {
   }
 }
 
-PadStep::PadStep(const Planning& planning, int step, const Graph::Node& node, const Source& src,
-                 const Map& dst)
-    : pad_(std::get<ZeroPad>(node.layer)), src_(src), dst_(dst) {
+PadStep::PadStep(const Planning& planning, int step, const model::Graph::Node& node,
+                 const Source& src, const Map& dst)
+    : pad_(std::get<model::ZeroPad>(node.layer)), src_(src), dst_(dst) {
   planning.use_forward(step, src, dst);
   planning.use_backward(step, src, dst);
   time_.name = node.name;
@@ -121,4 +121,4 @@ void PadStep::backward(const Execution& execution) {
   });
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -5,7 +5,7 @@
 #include "backends/cpu/ops/step.h"
 
 /// Steps that only move or add up maps.
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// dst = sum of the sources; of one source, a copy. A source whose gradient shares its memory with
 /// dst's has it already.
@@ -21,7 +21,9 @@ class AddStep final : public Step {
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
-  void append_times(std::vector<LayerTime>& times) const override { times.push_back(time_); }
+  void append_times(std::vector<compute::LayerTime>& times) const override {
+    times.push_back(time_);
+  }
 
  private:
   std::vector<Part> parts_;
@@ -29,29 +31,31 @@ class AddStep final : public Step {
   std::vector<const float*> src_data_;
   std::vector<float*> src_diff_;  ///< null where there is nothing to write
   float *dst_data_ = nullptr, *dst_diff_ = nullptr;
-  LayerTime time_;
+  compute::LayerTime time_;
 };
 
 /// Zeros around a map, for readers that cannot pad by themselves.
 class PadStep final : public Step {
  public:
-  PadStep(const Planning&, int step, const Graph::Node&, const Source& src, const Map& dst);
+  PadStep(const Planning&, int step, const model::Graph::Node&, const Source& src, const Map& dst);
 
   std::vector<std::unique_ptr<ParameterFormat>> formats() const override { return {}; }
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
-  void append_times(std::vector<LayerTime>& times) const override { times.push_back(time_); }
+  void append_times(std::vector<compute::LayerTime>& times) const override {
+    times.push_back(time_);
+  }
 
  private:
   template <class F>
   void for_rows(const Execution&, const F&) const;
 
-  ZeroPad pad_;
+  model::ZeroPad pad_;
   Source src_;
   Map dst_;
   float *src_data_ = nullptr, *src_diff_ = nullptr, *dst_data_ = nullptr, *dst_diff_ = nullptr;
-  LayerTime time_;
+  compute::LayerTime time_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

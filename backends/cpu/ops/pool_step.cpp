@@ -5,24 +5,25 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/parallel.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
-PoolProblem pool_problem(const Layer& layer, int images, const SampleLayout& src,
+PoolProblem pool_problem(const model::Layer& layer, int images, const SampleLayout& src,
                          const SampleLayout& dst) {
   const Shape& from = src.shape;
-  const auto windows = [&](int size, int stride, Padding padding) {
+  const auto windows = [&](int size, int stride, model::Padding padding) {
     return PoolProblem{images,
                        src,
                        dst,
                        size,
                        size,
                        stride,
-                       pad_amount(padding, from.height, size, stride),
-                       pad_amount(padding, from.width, size, stride)};
+                       model::pad_amount(padding, from.height, size, stride),
+                       model::pad_amount(padding, from.width, size, stride)};
   };
-  if (const auto* l = std::get_if<MaxPool>(&layer)) return windows(l->size, l->stride, l->padding);
-  if (const auto* l = std::get_if<AveragePool>(&layer)) {
+  if (const auto* l = std::get_if<model::MaxPool>(&layer))
+    return windows(l->size, l->stride, l->padding);
+  if (const auto* l = std::get_if<model::AveragePool>(&layer)) {
     return windows(l->size, l->stride, l->padding);
   }
   return {images, src, dst, from.height, from.width, 1, {0, 0}, {0, 0}};  // the whole map
@@ -30,12 +31,12 @@ PoolProblem pool_problem(const Layer& layer, int images, const SampleLayout& src
 
 }  // namespace
 
-PoolStep::PoolStep(const Planning& planning, int step, const Graph::Node& node,
+PoolStep::PoolStep(const Planning& planning, int step, const model::Graph::Node& node,
                    const Source& source, const Map& dst)
     : source_(source),
       src_(source.map),
       dst_(dst),
-      max_(std::holds_alternative<MaxPool>(node.layer)),
+      max_(std::holds_alternative<model::MaxPool>(node.layer)),
       training_(planning.training()) {
   const PoolKind kind = max_ ? PoolKind::max : PoolKind::average;
   std::size_t workspace = 0, forward_scratch = 0, backward_scratch = 0;
@@ -106,4 +107,4 @@ void PoolStep::backward(const Execution& execution) {
       [&](std::size_t b, std::size_t e) { kernels::add(part_ + b, src_diff_ + b, e - b); });
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

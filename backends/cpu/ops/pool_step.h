@@ -2,18 +2,20 @@
 
 #include "backends/cpu/ops/step.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// Max, average or global average pooling on its own.
 class PoolStep final : public Step {
  public:
-  PoolStep(const Planning&, int step, const Graph::Node&, const Source& src, const Map& dst);
+  PoolStep(const Planning&, int step, const model::Graph::Node&, const Source& src, const Map& dst);
 
   std::vector<std::unique_ptr<ParameterFormat>> formats() const override { return {}; }
   void bind(const Bindings&) override;
   void forward(const Execution&) override;
   void backward(const Execution&) override;
-  void append_times(std::vector<LayerTime>& times) const override { times.push_back(time_); }
+  void append_times(std::vector<compute::LayerTime>& times) const override {
+    times.push_back(time_);
+  }
 
  private:
   struct Prepared {
@@ -27,7 +29,7 @@ class PoolStep final : public Step {
   std::vector<Prepared> prepared_;
   MemoryPlan::Block workspace_{}, forward_scratch_{}, backward_scratch_{}, part_block_{};
   float *src_diff_ = nullptr, *part_ = nullptr;  ///< where it adds: the sum, what it adds
-  LayerTime time_;
+  compute::LayerTime time_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

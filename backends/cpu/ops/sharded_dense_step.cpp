@@ -7,7 +7,7 @@
 #include "backends/cpu/kernels/parallel.h"
 #include "comm/communicator.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 /// Rows of a matrix without gaps, by all threads.
@@ -20,35 +20,35 @@ void copy_rows(const float* src, std::size_t rows, std::size_t width, float* dst
 /// Adds the time it lived, but for waits, to a total.
 class WorkSpan {
  public:
-  WorkSpan(const SharedLayer& layer, double& total)
+  WorkSpan(const exchange::SharedLayer& layer, double& total)
       : layer_(layer), total_(total), waited_(layer.waited()) {}
   ~WorkSpan() { total_ += watch_.seconds() - (layer_.waited() - waited_); }
   WorkSpan(const WorkSpan&) = delete;
   WorkSpan& operator=(const WorkSpan&) = delete;
 
  private:
-  const SharedLayer& layer_;
+  const exchange::SharedLayer& layer_;
   double& total_;
   double waited_;
-  Stopwatch watch_;
+  system::Stopwatch watch_;
 };
 
-Communicator& ranks_of(const Planning& planning) {
+comm::Communicator& ranks_of(const Planning& planning) {
   assert(planning.node && "a sharded layer without ranks to share it");
   return *planning.node;
 }
 
 }  // namespace
 
-ShardedDenseStep::ShardedDenseStep(const Planning& planning, int step, const Graph::Node& node,
-                                   const Source& src, const Map& dst, std::size_t first_parameter,
-                                   bool zeros_are_dead)
+ShardedDenseStep::ShardedDenseStep(const Planning& planning, int step,
+                                   const model::Graph::Node& node, const Source& src,
+                                   const Map& dst, std::size_t first_parameter, bool zeros_are_dead)
     : src_(src),
       dst_(dst),
       first_parameter_(first_parameter),
       in_(src.map.layout.size()),
       out_(dst.layout.size()),
-      bias_(std::get<Dense>(node.layer).bias),
+      bias_(std::get<model::Dense>(node.layer).bias),
       zeros_are_dead_(zeros_are_dead),
       most_images_(static_cast<std::size_t>(planning.largest())),
       node_(ranks_of(planning)) {
@@ -67,13 +67,14 @@ std::vector<std::unique_ptr<ParameterFormat>> ShardedDenseStep::formats() const 
 }
 
 void ShardedDenseStep::bind(const Bindings& bindings) {
-  NodeMemory& memory = node_.node_memory();
-  layer_ = std::make_unique<SharedLayer>(memory, node_.node_barrier(),
-                                         SharedLayer::Size{in_, out_, most_images_}, DType::f32);
-  const Parameter& kernel = bindings.layout.parameters[first_parameter_];
+  comm::NodeMemory& memory = node_.node_memory();
+  layer_ = std::make_unique<exchange::SharedLayer>(
+      memory, node_.node_barrier(), exchange::SharedLayer::Size{in_, out_, most_images_},
+      DType::f32);
+  const compute::Parameter& kernel = bindings.layout.parameters[first_parameter_];
   assert(kernel.row == out_);
   for (int rank = 0; rank < layer_->ranks(); ++rank) {
-    const Range own = shard_of(kernel, rank, layer_->ranks());
+    const Range own = compute::shard_of(kernel, rank, layer_->ranks());
     has_rows_.push_back(own.size() > 0);
     if (rank != layer_->local_rank()) continue;
     shard_ = {own.begin - kernel.range.begin, own.end - kernel.range.begin};
@@ -129,7 +130,7 @@ void ShardedDenseStep::add_partial_sums() {
   });
 }
 
-void ShardedDenseStep::go_back(Accumulate accumulate) {
+void ShardedDenseStep::go_back(compute::Accumulate accumulate) {
   if (!dst_.wants_diff) return;
   const Range own = layer_->rows();
   {
@@ -149,8 +150,8 @@ void ShardedDenseStep::go_back(Accumulate accumulate) {
   });
 }
 
-void ShardedDenseStep::write_weights_gradient(Accumulate accumulate) {
-  const bool overwrite = accumulate == Accumulate::overwrite;
+void ShardedDenseStep::write_weights_gradient(compute::Accumulate accumulate) {
+  const bool overwrite = accumulate == compute::Accumulate::overwrite;
   const Range own = layer_->rows();
   if (bias_) {
     if (overwrite) std::fill_n(bias_sum_, out_, 0.0f);
@@ -176,4 +177,4 @@ void ShardedDenseStep::write_source_gradient() {
                           columns);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

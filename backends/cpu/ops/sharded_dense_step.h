@@ -7,7 +7,7 @@
 #include "backends/cpu/ops/step.h"
 #include "exchange/shared_layer.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// A dense layer that the ranks of a node compute together, in the rounds of SharedLayer: each
 /// multiplies its columns of all images with its rows of the weights, whose layout is DenseStep's.
@@ -15,25 +15,27 @@ namespace cputrain {
 class ShardedDenseStep final : public Step {
  public:
   /// `zeros_are_dead`: the source's, as for DenseProduct.
-  ShardedDenseStep(const Planning&, int step, const Graph::Node&, const Source& src, const Map& dst,
-                   std::size_t first_parameter, bool zeros_are_dead = false);
+  ShardedDenseStep(const Planning&, int step, const model::Graph::Node&, const Source& src,
+                   const Map& dst, std::size_t first_parameter, bool zeros_are_dead = false);
 
   std::vector<std::unique_ptr<ParameterFormat>> formats() const override;
   void bind(const Bindings&) override;
   void forward(const Execution& execution) override { multiply_together(execution.images); }
   void forward_of_nothing(const Execution&) override { multiply_together(0); }
   void backward(const Execution& execution) override { go_back(execution.accumulate); }
-  void backward_of_nothing(Accumulate accumulate) override { go_back(accumulate); }
+  void backward_of_nothing(compute::Accumulate accumulate) override { go_back(accumulate); }
   double waited() const override { return layer_->waited(); }
   std::size_t shared_bytes() const override { return layer_->bytes(); }
-  void append_times(std::vector<LayerTime>& times) const override { times.push_back(time_); }
+  void append_times(std::vector<compute::LayerTime>& times) const override {
+    times.push_back(time_);
+  }
 
  private:
   void multiply_together(int images);
   void multiply_columns();
   void add_partial_sums();
-  void go_back(Accumulate);
-  void write_weights_gradient(Accumulate);
+  void go_back(compute::Accumulate);
+  void write_weights_gradient(compute::Accumulate);
   void write_source_gradient();
 
   std::size_t first_row() const { return shard_.begin / out_; }
@@ -44,15 +46,15 @@ class ShardedDenseStep final : public Step {
   std::size_t first_parameter_, in_, out_;  ///< in_ counts the filling
   bool bias_, zeros_are_dead_;
   std::size_t most_images_;
-  Communicator& node_;
-  std::unique_ptr<SharedLayer> layer_;
+  comm::Communicator& node_;
+  std::unique_ptr<exchange::SharedLayer> layer_;
   Range shard_;                                ///< this rank's weights, within the kernel
   std::vector<bool> has_rows_;                 ///< by rank: small layers leave some without
   std::optional<DenseProduct> product_;        ///< of own rows
   std::vector<std::byte> kept_, for_forward_;  ///< its memory
   float *src_data_ = nullptr, *src_diff_ = nullptr, *dst_data_ = nullptr, *dst_diff_ = nullptr;
   float *weights_ = nullptr, *weights_sum_ = nullptr, *bias_data_ = nullptr, *bias_sum_ = nullptr;
-  LayerTime time_;
+  compute::LayerTime time_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -17,9 +17,11 @@
 /// A program of this backend is a list of steps, each one node of the graph or a few that run as
 /// one. A step is made in two phases: its constructor creates primitives and tells the memory plan
 /// what it needs and when; bind() then learns the addresses, which never change afterwards.
-namespace cputrain {
-
+namespace cputrain::comm {
 class Communicator;
+}
+
+namespace cputrain::cpu {
 
 /// One activation between steps, and its gradient.
 struct Map {
@@ -41,18 +43,18 @@ struct Planning {
   MemoryPlan& memory;
   std::span<const int> sizes;  ///< numbers of images, descending, all different
   int usual;                   ///< images of a training pass, the same on all ranks
-  Phase phase;
+  compute::Phase phase;
   int threads;
-  KernelChoice kernels;
-  Communicator* synchronise;  ///< of batch normalization's statistics, or null
-  bool leaves_factors;        ///< as in CompileOptions
-  Communicator* node;         ///< whose node's ranks compute sharded layers together, or null
+  compute::KernelChoice kernels;
+  comm::Communicator* synchronise;  ///< of batch normalization's statistics, or null
+  bool leaves_factors;              ///< as in CompileOptions
+  comm::Communicator* node;         ///< whose node's ranks compute sharded layers together, or null
   /// At least as many as the schedule will have (a node may need a copy of what it reads): forward
   /// of step i is at time i, backward the other way behind them.
   int most_steps;
 
   int largest() const { return sizes.front(); }
-  bool training() const { return phase == Phase::train; }
+  bool training() const { return phase == compute::Phase::train; }
   int forward_time(int step) const { return step; }
   int backward_time(int step) const { return 2 * most_steps - 1 - step; }
   Map add_map(const SampleLayout& layout, bool wants_diff) const {
@@ -75,8 +77,8 @@ struct Bindings {
   const DnnlContext& dnnl;
   const MemoryPlan& memory;
   std::byte* arena;
-  const ParameterLayout& layout;
-  Arenas parameters;
+  const compute::ParameterLayout& layout;
+  compute::Arenas parameters;
 
   template <class T = float>
   T* at(MemoryPlan::Block block) const {
@@ -94,11 +96,11 @@ struct Bindings {
 struct Execution {
   std::size_t size;  ///< index in Planning::sizes
   int images;        ///< that many; never 0
-  const MicroBatch* batch = nullptr;
-  Pass pass;
-  Tally* tally = nullptr;  ///< forward: the loss adds to it
-  double loss_scale = 1;   ///< backward
-  Accumulate accumulate = Accumulate::overwrite;
+  const compute::MicroBatch* batch = nullptr;
+  compute::Pass pass;
+  compute::Tally* tally = nullptr;  ///< forward: the loss adds to it
+  double loss_scale = 1;            ///< backward
+  compute::Accumulate accumulate = compute::Accumulate::overwrite;
   bool most_images = false;  ///< as many as any training pass has had so far
 };
 
@@ -112,7 +114,7 @@ class Step {
   virtual void backward(const Execution&) = 0;
   /// Takes part in what all ranks do together although this one has no images.
   virtual void forward_of_nothing(const Execution&) {}
-  virtual void backward_of_nothing(Accumulate) {}
+  virtual void backward_of_nothing(compute::Accumulate) {}
   /// Writes statistics that training passes moved on the side to the weights arena.
   virtual void publish_statistics() {}
   /// A word for the methods in use, and the same for others, where the step has several; see
@@ -124,7 +126,7 @@ class Step {
   /// Seconds that this rank has waited for others of its node, and memory that it shares with them.
   virtual double waited() const { return 0; }
   virtual std::size_t shared_bytes() const { return 0; }
-  virtual void append_times(std::vector<LayerTime>&) const = 0;
+  virtual void append_times(std::vector<compute::LayerTime>&) const = 0;
 };
 
 /// Adds the time it lived to a total.
@@ -137,7 +139,7 @@ class TimeSpan {
 
  private:
   double& total_;
-  Stopwatch watch_;
+  system::Stopwatch watch_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -5,7 +5,7 @@
 #include "backends/cpu/kernels/parallel.h"
 #include "backends/cpu/kernels/sum.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 std::size_t lines(std::size_t floats) { return (floats + 15) / 16 * 16; }
@@ -76,4 +76,4 @@ void FirstConvolution::backward_weights(Pictures pictures, const first_layer::Ou
   first_layer::write_gradients(set_, shape_, sums, adds, diff_weights, diff_bias);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -6,7 +6,7 @@
 
 #include "backends/cpu/sparse/first_layer.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// The first block of a network by first_layer.h, for some pictures on all threads.
 class FirstConvolution {
@@ -36,4 +36,4 @@ class FirstConvolution {
   InstructionSet set_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

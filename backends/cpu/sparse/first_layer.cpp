@@ -3,7 +3,7 @@
 #include "backends/cpu/sparse/first_layer_kernels.h"
 #include "backends/cpu/sparse/picture_rows.h"
 
-namespace cputrain::first_layer {
+namespace cputrain::cpu::first_layer {
 namespace {
 
 const Kernels& kernels_for(InstructionSet set) {
@@ -47,4 +47,4 @@ void write_gradients(InstructionSet set, const Shape& s, const float* sums, bool
   }
 }
 
-}  // namespace cputrain::first_layer
+}  // namespace cputrain::cpu::first_layer

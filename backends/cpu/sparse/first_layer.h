@@ -18,13 +18,13 @@
 /// A block has b channels: 16 with AVX-512, else 8. Weights are [channels / b][3 rows][3 columns]
 /// [3 colours][b] (oneDNN's Ohwi16o), pooled maps nChw{b}c. All functions run on the calling
 /// thread; the same arguments give the same bits.
-namespace cputrain::first_layer {
+namespace cputrain::cpu::first_layer {
 
 struct Shape {
-  int height, width;        ///< of the picture
-  PadAmount rows, columns;  ///< zeros around it, at most 2 each
-  int channels;             ///< of the output; a multiple of the block
-  float scale, offset;      ///< number = byte * scale + offset
+  int height, width;               ///< of the picture
+  model::PadAmount rows, columns;  ///< zeros around it, at most 2 each
+  int channels;                    ///< of the output; a multiple of the block
+  float scale, offset;             ///< number = byte * scale + offset
   bool relu;
 
   /// Of the pooled map; at least 1. A last odd row or column of the convolution is in no window.
@@ -67,4 +67,4 @@ void backward_weights(InstructionSet, const Shape&, const std::uint8_t* picture,
 void write_gradients(InstructionSet, const Shape&, const float* sums, bool add, float* diff_weights,
                      float* diff_bias);
 
-}  // namespace cputrain::first_layer
+}  // namespace cputrain::cpu::first_layer

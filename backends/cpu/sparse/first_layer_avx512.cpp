@@ -3,7 +3,7 @@
 #include "backends/cpu/sparse/first_layer_backward.inl"
 #include "backends/cpu/sparse/first_layer_forward.inl"
 
-namespace cputrain::first_layer {
+namespace cputrain::cpu::first_layer {
 namespace {
 
 /// 16 x 16 bytes, transposed: in to[i], lane j is column 4 j + i.
@@ -121,4 +121,4 @@ constexpr Kernels kKernels{forward_rows<16, 16, 3, 2>, backward_rows<16, 16, lis
 
 const Kernels& avx512_kernels() { return kKernels; }
 
-}  // namespace cputrain::first_layer
+}  // namespace cputrain::cpu::first_layer

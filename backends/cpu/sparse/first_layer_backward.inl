@@ -5,7 +5,7 @@
 #include "backends/cpu/sparse/first_layer_kernels.h"
 #include "backends/cpu/sparse/picture_rows.h"
 
-namespace cputrain::first_layer {
+namespace cputrain::cpu::first_layer {
 namespace {
 
 /// Gradients of one row of windows of one block of channels, by channel.
@@ -123,4 +123,4 @@ void backward_rows(const Shape& s, const std::uint8_t* picture, const Outputs& o
 }
 
 }  // namespace
-}  // namespace cputrain::first_layer
+}  // namespace cputrain::cpu::first_layer

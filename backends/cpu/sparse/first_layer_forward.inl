@@ -4,7 +4,7 @@
 #include "backends/cpu/sparse/first_layer_kernels.h"
 #include "backends/cpu/sparse/picture_rows.h"
 
-namespace cputrain::first_layer {
+namespace cputrain::cpu::first_layer {
 namespace {
 
 /// One row of windows of a few adjacent blocks of channels.
@@ -145,4 +145,4 @@ void forward_rows(const Shape& s, const std::uint8_t* picture, const float* weig
 }
 
 }  // namespace
-}  // namespace cputrain::first_layer
+}  // namespace cputrain::cpu::first_layer

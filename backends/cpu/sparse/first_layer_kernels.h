@@ -4,7 +4,7 @@
 
 /// The loops of the first layer, one copy for each instruction set; their arguments are those of
 /// forward() and backward_weights().
-namespace cputrain::first_layer {
+namespace cputrain::cpu::first_layer {
 
 struct Kernels {
   void (*forward)(const Shape&, const std::uint8_t* picture, const float* weights,
@@ -19,4 +19,4 @@ const Kernels& avx512_kernels();
 const Kernels& avx2_kernels();
 const Kernels& plain_kernels();
 
-}  // namespace cputrain::first_layer
+}  // namespace cputrain::cpu::first_layer

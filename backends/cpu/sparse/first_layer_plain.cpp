@@ -1,7 +1,7 @@
 #include "backends/cpu/sparse/first_layer_backward.inl"
 #include "backends/cpu/sparse/first_layer_forward.inl"
 
-namespace cputrain::first_layer {
+namespace cputrain::cpu::first_layer {
 namespace {
 
 // 2 x 2 outputs of a block in two registers: 8 of 16.
@@ -11,4 +11,4 @@ constexpr Kernels kKernels{forward_rows<8, 4, 1, 2>, backward_rows<8, 4, list_ro
 
 const Kernels& plain_kernels() { return kKernels; }
 
-}  // namespace cputrain::first_layer
+}  // namespace cputrain::cpu::first_layer

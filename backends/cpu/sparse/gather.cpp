@@ -4,7 +4,7 @@
 
 #include "backends/cpu/kernels/parallel.h"
 
-namespace cputrain::sparse {
+namespace cputrain::cpu::sparse {
 
 /// Windows [row, row_end) x [column, column_end) and the patch of the source that they read.
 struct GatherPlan::Tile {
@@ -142,4 +142,4 @@ void GatherPlan::finish_block(const float* sums, float* diff_weights, int out, b
   }
 }
 
-}  // namespace cputrain::sparse
+}  // namespace cputrain::cpu::sparse

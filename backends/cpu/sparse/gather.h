@@ -6,7 +6,7 @@
 #include "backends/cpu/sparse/kernels.h"
 #include "model/layer.h"
 
-namespace cputrain::sparse {
+namespace cputrain::cpu::sparse {
 
 /// Those `n` numbers further on.
 inline Gradients behind(const Gradients& from, std::size_t n) {
@@ -25,7 +25,7 @@ struct GatherPart {
 struct GatherPlan {
   const Kernels& kernels;
   SampleLayout src, dst;
-  PadAmount rows, columns;
+  model::PadAmount rows, columns;
   bool pool;
 
   /// Sums of a kernel: [in / b][out][tap][b], then of the bias: [out].
@@ -57,4 +57,4 @@ struct GatherPlan {
   void finish_block(const float* sums, float* diff_weights, int out, bool adds) const;
 };
 
-}  // namespace cputrain::sparse
+}  // namespace cputrain::cpu::sparse

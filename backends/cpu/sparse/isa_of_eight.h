@@ -7,12 +7,12 @@ namespace {
 /// Blocks of 8 channels. The compiler finds the instructions that collect the lanes' signs.
 struct Isa {
   static constexpr int kBlock = 8;
-  using Float = cputrain::Lanes<kBlock>::Float;
-  using Int = cputrain::Lanes<kBlock>::Int;
+  using Float = cputrain::cpu::Lanes<kBlock>::Float;
+  using Int = cputrain::cpu::Lanes<kBlock>::Int;
 
   static Int load_bytes(const std::uint8_t* from) {
     Int bytes;
-    cputrain::load_bytes<kBlock>(from, bytes);
+    cputrain::cpu::load_bytes<kBlock>(from, bytes);
     return bytes;
   }
   static unsigned not_zero(const Float& values) { return bits(values != 0); }

@@ -8,7 +8,7 @@
 /// The inner loops of the scheme that README.md beside this file describes, for one instruction
 /// set. `b` is the number of channels in a block: 16 with AVX-512, else 8. All pointers are to
 /// blocked maps of one image, kernels are [out / b][in / b][tap][b in][b out].
-namespace cputrain::sparse {
+namespace cputrain::cpu::sparse {
 
 /// Entries of a row of tiles: numbers that are not zero, with where their channel's weights begin.
 /// Room for one block more than there can be entries, because whole blocks are written.
@@ -103,4 +103,4 @@ const Kernels& avx512_kernels();
 const Kernels& avx2_kernels();
 const Kernels& plain_kernels();
 
-}  // namespace cputrain::sparse
+}  // namespace cputrain::cpu::sparse

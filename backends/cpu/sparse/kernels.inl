@@ -12,7 +12,7 @@
 #include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/sparse/kernels.h"
 
-namespace cputrain::sparse {
+namespace cputrain::cpu::sparse {
 namespace {
 
 constexpr int kBlock = Isa::kBlock;
@@ -314,4 +314,4 @@ constexpr Kernels kKernels{
     scatter_and_pool, scatter_and_store, list_windows,   gather,       transpose};
 
 }  // namespace
-}  // namespace cputrain::sparse
+}  // namespace cputrain::cpu::sparse

@@ -6,8 +6,8 @@ namespace {
 
 struct Isa {
   static constexpr int kBlock = 16;
-  using Float = cputrain::Lanes<kBlock>::Float;
-  using Int = cputrain::Lanes<kBlock>::Int;
+  using Float = cputrain::cpu::Lanes<kBlock>::Float;
+  using Int = cputrain::cpu::Lanes<kBlock>::Int;
 
   /// One instruction, where lanes.h takes ten; masked, because GCC 12 warns of what it is without
   /// (its bug 105593).
@@ -45,8 +45,8 @@ struct Isa {
 
 #include "backends/cpu/sparse/kernels.inl"
 
-namespace cputrain::sparse {
+namespace cputrain::cpu::sparse {
 
 const Kernels& avx512_kernels() { return kKernels; }
 
-}  // namespace cputrain::sparse
+}  // namespace cputrain::cpu::sparse

@@ -1,7 +1,7 @@
 #include "backends/cpu/sparse/isa_of_eight.h"
 #include "backends/cpu/sparse/kernels.inl"
 
-namespace cputrain::sparse {
+namespace cputrain::cpu::sparse {
 
 const Kernels& plain_kernels() { return kKernels; }
 
@@ -10,4 +10,4 @@ const Kernels& kernels_for(InstructionSet set) {
   return set == InstructionSet::avx2 ? avx2_kernels() : plain_kernels();
 }
 
-}  // namespace cputrain::sparse
+}  // namespace cputrain::cpu::sparse

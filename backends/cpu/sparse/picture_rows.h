@@ -6,7 +6,7 @@
 
 /// What both passes of the first layer share: the rows of the picture as padded rows of floats, and
 /// sizes of what lies in scratch.
-namespace cputrain::first_layer {
+namespace cputrain::cpu::first_layer {
 namespace {  // each file that includes this has copies for its instruction set
 
 constexpr std::size_t kColours = 3, kRun = 3 * kColours, kTaps = 3 * kRun;
@@ -74,4 +74,4 @@ constexpr std::size_t kMostChannels = 16;  ///< of a block
 }
 
 }  // namespace
-}  // namespace cputrain::first_layer
+}  // namespace cputrain::cpu::first_layer

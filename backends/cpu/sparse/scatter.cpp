@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-namespace cputrain::sparse {
+namespace cputrain::cpu::sparse {
 namespace {
 
 std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -70,4 +70,4 @@ ScatterRow ScatterPlan::sums_of(const Room& room, const float* weights, int begi
           .carry = begin > 0 ? carry(room, out) : nullptr};
 }
 
-}  // namespace cputrain::sparse
+}  // namespace cputrain::cpu::sparse

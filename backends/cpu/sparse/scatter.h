@@ -5,7 +5,7 @@
 
 #include "backends/cpu/sparse/kernels.h"
 
-namespace cputrain::sparse {
+namespace cputrain::cpu::sparse {
 
 /// Blocks of channels whose weights for one block of outputs fill three quarters of the first-level
 /// cache; the order of additions hangs on it.
@@ -73,4 +73,4 @@ struct ScatterPlan {
   ScatterRow sums_of(const Room&, const float* weights, int begin, int out) const;
 };
 
-}  // namespace cputrain::sparse
+}  // namespace cputrain::cpu::sparse

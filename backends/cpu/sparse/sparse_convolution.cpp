@@ -9,7 +9,7 @@
 #include "backends/cpu/sparse/gather.h"
 #include "backends/cpu/sparse/scatter.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 using sparse::Gradients;
@@ -105,7 +105,7 @@ double part_of_all(std::size_t count, int images, const SampleLayout& map) {
 
 bool SparseConvolution::possible(const SparseShape& s) {
   const bool blocked = s.src.block == s.wide.block && (s.src.block == 16 || s.src.block == 8);
-  const auto small = [](const PadAmount& pad) { return pad.before <= 2 && pad.after <= 2; };
+  const auto small = [](const model::PadAmount& pad) { return pad.before <= 2 && pad.after <= 2; };
   return blocked && !s.src.padded() && !s.wide.padded() && small(s.rows) && small(s.columns) &&
          s.dst.shape.height > 0 && s.dst.shape.width > 0;
 }
@@ -117,7 +117,7 @@ SparseConvolution::SparseConvolution(const SparseShape& shape, int threads,
 }
 
 struct SparseConvolution::Scatter : ScatterPlan {
-  using ScatterPlan::ScatterPlan;
+  using cpu::sparse::ScatterPlan::ScatterPlan;
 
   /// Adds up run(image, first row, last row, scratch) over parts of all images.
   template <class Run>
@@ -217,10 +217,11 @@ double SparseConvolution::backward_data(int images, const Outputs& outputs, cons
   const Gradients all{outputs.diff, shape_.relu ? outputs.dst : nullptr,
                       shape_.pool ? outputs.winners : nullptr};
   const auto run = [&](std::size_t image, int first, int last, std::byte* room) {
-    const Gradients own = behind(all, image * from.size());
+    const Gradients own = cpu::sparse::behind(all, image * from.size());
     const auto list = [&](int row, int begin, int blocks, TileLists& lists) {
       const auto line = [&](int y) {
-        return y < from.shape.height ? behind(own, start_of(from, begin, y)) : Gradients{};
+        return y < from.shape.height ? cpu::sparse::behind(own, start_of(from, begin, y))
+                                     : Gradients{};
       };
       const sparse::RowShape shape{plan.tiles, 0, from.shape.width, blocks, plane_size(from)};
       if (shape_.pool) {
@@ -278,7 +279,7 @@ void SparseConvolution::backward_weights(int images, const float* src, const Out
     for (std::size_t unit = cuts.begin(chunk, chunks, units); unit < end;) {
       const std::size_t image = unit / rows, row = unit % rows;
       const std::size_t row_end = std::min(rows, row + end - unit);
-      plan.run(src + image * shape_.src.size(), behind(all, image * shape_.dst.size()),
+      plan.run(src + image * shape_.src.size(), cpu::sparse::behind(all, image * shape_.dst.size()),
                {static_cast<int>(row), static_cast<int>(row_end),
                 static_cast<int>(blocks * group / groups),
                 static_cast<int>(blocks * (group + 1) / groups)},
@@ -290,4 +291,4 @@ void SparseConvolution::backward_weights(int images, const float* src, const Out
   plan.finish(sums, diff_weights, diff_bias, adds);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -7,13 +7,13 @@
 #include "backends/cpu/sparse/kernels.h"
 #include "model/layer.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 
 /// A 3 x 3 convolution of stride 1 with what is behind it: a 2 x 2 max pool and a ReLU, or one of
 /// them, or nothing.
 struct SparseShape {
   SampleLayout src, wide, dst;  ///< wide: of the convolution's output; dst: of the block's
-  PadAmount rows, columns;
+  model::PadAmount rows, columns;
   bool pool, relu;
 };
 
@@ -65,4 +65,4 @@ class SparseConvolution {
   const sparse::Kernels& kernels_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cpu

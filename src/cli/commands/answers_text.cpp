@@ -7,7 +7,7 @@
 
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -34,7 +34,8 @@ std::string csv_field(const std::string& text) {
 
 }  // namespace
 
-std::string answers_table(const AnswerCounts& counts, const std::vector<std::string>& classes) {
+std::string answers_table(const train::AnswerCounts& counts,
+                          const std::vector<std::string>& classes) {
   if (counts.classes() > kMostInTable) return "";
   std::size_t name_width = 5, column = 5;
   std::vector<std::string> names;
@@ -67,7 +68,7 @@ std::string answers_table(const AnswerCounts& counts, const std::vector<std::str
   return text;
 }
 
-Json answers_json(const AnswerCounts& counts, const std::vector<std::string>& classes) {
+Json answers_json(const train::AnswerCounts& counts, const std::vector<std::string>& classes) {
   Json by_class = Json::array(), matrix = Json::array();
   for (std::size_t row = 0; row < counts.classes(); ++row) {
     by_class.push_back({{"name", classes[row]},
@@ -88,7 +89,8 @@ Json answers_json(const AnswerCounts& counts, const std::vector<std::string>& cl
   return result;
 }
 
-std::string confusion_csv(const AnswerCounts& counts, const std::vector<std::string>& classes) {
+std::string confusion_csv(const train::AnswerCounts& counts,
+                          const std::vector<std::string>& classes) {
   std::string text = "actual\\answer";
   for (const std::string& name : classes) text += "," + csv_field(name);
   text += "\r\n";
@@ -102,4 +104,4 @@ std::string confusion_csv(const AnswerCounts& counts, const std::vector<std::str
   return text;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

@@ -7,17 +7,18 @@
 #include "train/answers.h"
 
 /// Counts of answers as people and programs read them. `classes` are the names, by label.
-namespace cputrain {
+namespace cputrain::cli {
 
 /// A line a class: its images, how many of them were answered rightly, how often that answer is
 /// right, and, for a few classes, how often each answer was given. Empty for many classes.
-std::string answers_table(const AnswerCounts&, const std::vector<std::string>& classes);
+std::string answers_table(const train::AnswerCounts&, const std::vector<std::string>& classes);
 
 /// {"top_5_accuracy":..., "classes":[{"name":..., "images":..., "accuracy":..., "precision":...,
 /// "answers":...}], "confusion":[[...]]}; null where nothing was counted.
-nlohmann::ordered_json answers_json(const AnswerCounts&, const std::vector<std::string>& classes);
+nlohmann::ordered_json answers_json(const train::AnswerCounts&,
+                                    const std::vector<std::string>& classes);
 
 /// The matrix as CSV: a row an actual class, a column an answer; needs has_matrix().
-std::string confusion_csv(const AnswerCounts&, const std::vector<std::string>& classes);
+std::string confusion_csv(const train::AnswerCounts&, const std::vector<std::string>& classes);
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

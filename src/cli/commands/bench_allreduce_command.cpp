@@ -14,7 +14,7 @@
 #include "job/session/session.h"
 #include "system/print.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -26,42 +26,49 @@ double bus_gbs(double bytes, double seconds, int ranks) {
   return seconds > 0 ? 2e-9 * bytes / seconds * (ranks - 1) / ranks : 0;
 }
 
-void print_table(const AllreduceBench& bench, const std::vector<AllreduceFigure>& figures,
-                 double triad) {
-  print("{} ranks on {} node{}, {:.1f} MB; triad of all ranks {:.1f} GB/s measured in this run\n\n",
-        bench.ranks(), bench.nodes(), bench.nodes() == 1 ? "" : "s",
-        static_cast<double>(bench.bytes()) / 1e6, triad);
-  print("{:<20}{:>12}{:>10}{:>10}{:>14}\n", "algorithm", "ms, median", "min", "max", "bus GB/s");
-  for (const AllreduceFigure& figure : figures) {
+void print_table(const bench::AllreduceBench& bench,
+                 const std::vector<bench::AllreduceFigure>& figures, double triad) {
+  system::print(
+      "{} ranks on {} node{}, {:.1f} MB; triad of all ranks {:.1f} GB/s measured in this run\n\n",
+      bench.ranks(), bench.nodes(), bench.nodes() == 1 ? "" : "s",
+      static_cast<double>(bench.bytes()) / 1e6, triad);
+  system::print("{:<20}{:>12}{:>10}{:>10}{:>14}\n", "algorithm", "ms, median", "min", "max",
+                "bus GB/s");
+  for (const bench::AllreduceFigure& figure : figures) {
     if (!figure.reason.empty()) {
-      print("{:<20}{}\n", figure.name, figure.reason);
+      system::print("{:<20}{}\n", figure.name, figure.reason);
       continue;
     }
     const Spread s = spread_of(figure.seconds);
-    print("{:<20}{:>12.2f}{:>10.2f}{:>10.2f}{:>14.1f}\n", figure.name, 1e3 * s.median, 1e3 * s.min,
-          1e3 * s.max, bus_gbs(static_cast<double>(bench.bytes()), s.median, bench.ranks()));
+    system::print("{:<20}{:>12.2f}{:>10.2f}{:>10.2f}{:>14.1f}\n", figure.name, 1e3 * s.median,
+                  1e3 * s.min, 1e3 * s.max,
+                  bus_gbs(static_cast<double>(bench.bytes()), s.median, bench.ranks()));
   }
 }
 
-double breakeven(const AllreduceBench& bench, const CompressionFigure& figure) {
+double breakeven(const bench::AllreduceBench& bench, const bench::CompressionFigure& figure) {
   const double longer = spread_of(figure.seconds).median - spread_of(figure.plain_seconds).median;
-  return breakeven_gbit_s(bench.ranks(), figure.ratio, static_cast<double>(bench.bytes()), longer);
+  return bench::breakeven_gbit_s(bench.ranks(), figure.ratio, static_cast<double>(bench.bytes()),
+                                 longer);
 }
 
-void print_compression(const AllreduceBench& bench, const std::vector<CompressionFigure>& figures) {
-  print("\n{:<20}{:>14}{:>22}{:>16}{:>22}\n", "--compress", "fewer bytes", "ms without sending",
-        "plain sum's", "pays below, Gbit/s");
-  for (const CompressionFigure& figure : figures) {
+void print_compression(const bench::AllreduceBench& bench,
+                       const std::vector<bench::CompressionFigure>& figures) {
+  system::print("\n{:<20}{:>14}{:>22}{:>16}{:>22}\n", "--compress", "fewer bytes",
+                "ms without sending", "plain sum's", "pays below, Gbit/s");
+  for (const bench::CompressionFigure& figure : figures) {
     const double rate = breakeven(bench, figure);
-    print("{:<20}{:>13.1f}x{:>22.2f}{:>16.2f}{:>22}\n", figure.name, figure.ratio,
-          1e3 * spread_of(figure.seconds).median, 1e3 * spread_of(figure.plain_seconds).median,
-          std::isfinite(rate) ? fmt::format("{:.2f}", rate) : "at any rate");
+    system::print("{:<20}{:>13.1f}x{:>22.2f}{:>16.2f}{:>22}\n", figure.name, figure.ratio,
+                  1e3 * spread_of(figure.seconds).median,
+                  1e3 * spread_of(figure.plain_seconds).median,
+                  std::isfinite(rate) ? fmt::format("{:.2f}", rate) : "at any rate");
   }
 }
 
-Json compression_json(const AllreduceBench& bench, const std::vector<CompressionFigure>& figures) {
+Json compression_json(const bench::AllreduceBench& bench,
+                      const std::vector<bench::CompressionFigure>& figures) {
   Json list = Json::array();
-  for (const CompressionFigure& figure : figures) {
+  for (const bench::CompressionFigure& figure : figures) {
     const double rate = breakeven(bench, figure);
     list.push_back({{"name", figure.name},
                     {"ratio", figure.ratio},
@@ -72,9 +79,9 @@ Json compression_json(const AllreduceBench& bench, const std::vector<Compression
   return list;
 }
 
-Json figures_json(const std::vector<AllreduceFigure>& figures) {
+Json figures_json(const std::vector<bench::AllreduceFigure>& figures) {
   Json list = Json::array();
-  for (const AllreduceFigure& figure : figures) {
+  for (const bench::AllreduceFigure& figure : figures) {
     Json entry{{"name", figure.name}};
     if (figure.reason.empty()) {
       entry["seconds"] = json_of(spread_of(figure.seconds));
@@ -89,24 +96,24 @@ Json figures_json(const std::vector<AllreduceFigure>& figures) {
 
 }  // namespace
 
-int run_bench_allreduce(const Config& config, const Services& services) {
-  const Session session = start_session(config, services);
-  SumArrays sum = sum_plainly;
+int run_bench_allreduce(const Config& config, const job::Services& services) {
+  const job::Session session = job::start_session(config, services);
+  comm::SumArrays sum = comm::sum_plainly;
   if (session.backend->memory().is_host()) {
     sum = [&](std::span<const Array> src, const Array& dst) { session.backend->sum(src, dst); };
   }
-  AllreduceBench bench(*session.communicator, config.bytes, sum);
-  const double before = measure_together(session).triad_gbs;
-  const std::vector<AllreduceFigure> figures = bench.run(config.repeats());
+  bench::AllreduceBench bench(*session.communicator, config.bytes, sum);
+  const double before = job::measure_together(session).triad_gbs;
+  const std::vector<bench::AllreduceFigure> figures = bench.run(config.repeats());
   // The better of two, since a disturbed measurement of the limit would flatter the program.
-  const double triad = std::max(before, measure_together(session).triad_gbs);
+  const double triad = std::max(before, job::measure_together(session).triad_gbs);
   const std::string chosen = bench.automatic_choice();
-  const auto compression = bench_compression(*session.communicator, bench.bytes(),
-                                             std::min(config.repeats(), kCompressions));
+  const auto compression = bench::bench_compression(*session.communicator, bench.bytes(),
+                                                    std::min(config.repeats(), kCompressions));
   if (session.leads() && config.json != "-") {
-    for (const std::string& line : session.placement) print("{}\n", line);
+    for (const std::string& line : session.placement) system::print("{}\n", line);
     print_table(bench, figures, triad);
-    print("\nauto takes {}\n", chosen);
+    system::print("\nauto takes {}\n", chosen);
     print_compression(bench, compression);
   }
   const Json result{{"bench", "allreduce"},
@@ -121,8 +128,8 @@ int run_bench_allreduce(const Config& config, const Services& services) {
                     {"auto", chosen},
                     {"algorithms", figures_json(figures)},
                     {"compression", compression_json(bench, compression)}};
-  write_result(session, config.json, json_text(result) + "\n");
+  job::write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

@@ -12,7 +12,7 @@
 #include "job/session/session.h"
 #include "system/print.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -38,7 +38,7 @@ Spread ratios(const std::vector<double>& limit, const std::vector<double>& secon
   return spread_of(std::move(values));
 }
 
-Line line_of(const InputBench& bench, const InputStage& stage, const std::string& limit,
+Line line_of(const data::InputBench& bench, const data::InputStage& stage, const std::string& limit,
              const std::vector<double>& limit_seconds, double megapixels) {
   const auto pictures = static_cast<double>(bench.pictures);
   return {stage.name,
@@ -50,18 +50,18 @@ Line line_of(const InputBench& bench, const InputStage& stage, const std::string
 }
 
 /// Seconds that memory needs to copy every picture once: each byte is read and written.
-std::vector<double> copying(const InputBench& bench, Shape image, double triad_gbs) {
+std::vector<double> copying(const data::InputBench& bench, Shape image, double triad_gbs) {
   const double bytes =
       2.0 * static_cast<double>(bench.pictures) * static_cast<double>(image.size());
   return std::vector<double>(bench.codec.seconds.size(), bytes / (1e9 * triad_gbs));
 }
 
-std::vector<Line> lines_of(const InputBench& bench, Shape image, double triad_gbs) {
+std::vector<Line> lines_of(const data::InputBench& bench, Shape image, double triad_gbs) {
   std::vector<Line> lines;
-  for (const InputStage& stage : bench.decoding) {
+  for (const data::InputStage& stage : bench.decoding) {
     lines.push_back(line_of(bench, stage, bench.codec.name, bench.codec.seconds, bench.megapixels));
   }
-  for (const InputStage& stage : bench.batches) {
+  for (const data::InputStage& stage : bench.batches) {
     lines.push_back(line_of(bench, stage, "a copy of the pictures in memory",
                             copying(bench, image, triad_gbs), 0));
   }
@@ -70,8 +70,8 @@ std::vector<Line> lines_of(const InputBench& bench, Shape image, double triad_gb
 
 /// What was asked, what was measured, and the limit that it is compared with.
 struct Measured {
-  InputBenchRequest request;
-  InputBench bench;
+  data::InputBenchRequest request;
+  data::InputBench bench;
   double triad_gbs;
   std::vector<Line> lines;
 };
@@ -79,26 +79,27 @@ struct Measured {
 void print_table(const Measured& measured) {
   const auto& [request, bench, triad_gbs, lines] = measured;
   const auto pictures = static_cast<double>(bench.pictures);
-  print(
+  system::print(
       "{} JPEG files of {} in memory ({:.2f} megapixels and {} each; {} left out), to {}x{}, "
       "--augment {}\n{} thread{}; medians of {} rounds; triad {:.1f} GB/s measured in this run\n\n",
       with_commas(bench.pictures), request.data, bench.megapixels / pictures,
       bytes_text(static_cast<double>(bench.bytes) / pictures), bench.left_out, request.image.height,
-      request.image.width, to_text(request.augment), request.threads,
+      request.image.width, data::to_text(request.augment), request.threads,
       request.threads == 1 ? "" : "s", request.repeat, triad_gbs);
-  print("{:<26}{:>12}{:>12}{:>12}{:>12}{:>12}{:>16}\n", "", "images/s,", "lowest", "highest",
-        "images/s", "Mpixel/s", "of its limit,");
-  print("{:<26}{:>12}{:>12}{:>12}{:>12}{:>12}{:>16}\n", "", "median", "", "", "a thread",
-        "a thread", "round by round");
+  system::print("{:<26}{:>12}{:>12}{:>12}{:>12}{:>12}{:>16}\n", "", "images/s,", "lowest",
+                "highest", "images/s", "Mpixel/s", "of its limit,");
+  system::print("{:<26}{:>12}{:>12}{:>12}{:>12}{:>12}{:>16}\n", "", "median", "", "", "a thread",
+                "a thread", "round by round");
   for (const Line& line : lines) {
     const Spread& rate = line.images_per_second;
     const double megapixels = line.megapixels_per_second / request.threads;
-    print("{:<26}{:>12.0f}{:>12.0f}{:>12.0f}{:>12.0f}{:>12}{:>8.2f}  {} ({:.0f} images/s)\n",
-          line.name, rate.median, rate.min, rate.max, rate.median / request.threads,
-          megapixels > 0 ? fmt::format("{:.0f}", megapixels) : "", line.fraction.median, line.limit,
-          line.limit_images_per_second.median);
+    system::print(
+        "{:<26}{:>12.0f}{:>12.0f}{:>12.0f}{:>12.0f}{:>12}{:>8.2f}  {} ({:.0f} images/s)\n",
+        line.name, rate.median, rate.min, rate.max, rate.median / request.threads,
+        megapixels > 0 ? fmt::format("{:.0f}", megapixels) : "", line.fraction.median, line.limit,
+        line.limit_images_per_second.median);
   }
-  print(
+  system::print(
       "\nBatches from the cache point to pictures and copy none; augmentation copies those that "
       "change.\n");
 }
@@ -116,7 +117,7 @@ Json stage_json(const Line& line, int threads) {
   return stage;
 }
 
-Json result_json(const Session& session, const Measured& measured) {
+Json result_json(const job::Session& session, const Measured& measured) {
   const auto& [request, bench, triad_gbs, lines] = measured;
   Json stages = Json::array();
   for (const Line& line : lines) stages.push_back(stage_json(line, request.threads));
@@ -127,8 +128,8 @@ Json result_json(const Session& session, const Measured& measured) {
           {"megapixels", bench.megapixels},
           {"jpeg_bytes", bench.bytes},
           {"image_size", request.image.height},
-          {"resize", resize_name(request.resize)},
-          {"augment", to_text(request.augment)},
+          {"resize", data::resize_name(request.resize)},
+          {"augment", data::to_text(request.augment)},
           {"micro_batch", request.micro_batch},
           {"threads", request.threads},
           {"repeats", request.repeat},
@@ -138,20 +139,20 @@ Json result_json(const Session& session, const Measured& measured) {
 }
 
 /// Not its first N files: those may be all of one class, and the limit draws by seed.
-DataSource open_pictures(const Config& config, const Services& services) {
+data::DataSource open_pictures(const Config& config, const job::Services& services) {
   constexpr std::size_t kPictures = 256;
-  DataRequest request = config.data_request(config.seed.value_or(0));
+  data::DataRequest request = config.data_request(config.seed.value_or(0));
   request.limit_train = config.limit_train.value_or(kPictures);
   return services.data.open(request);
 }
 
-InputBenchRequest request_of(const Config& config, const Session& session) {
+data::InputBenchRequest request_of(const Config& config, const job::Session& session) {
   constexpr int kSide = 256, kMicroBatch = 32;
   const int side = config.image_size.value_or(kSide);
   return {.data = config.data,
           .image = {side, side, 3},
-          .resize = config.resize.value_or(Resize::bilinear),
-          .augment = config.augment.value_or(Augment{.flip = true}),
+          .resize = config.resize.value_or(data::Resize::bilinear),
+          .augment = config.augment.value_or(data::Augment{.flip = true}),
           .seed = config.seed.value_or(0),
           .micro_batch = config.micro_batch.value_or(kMicroBatch),
           .threads = config.io_threads.value_or(session.threads),
@@ -160,25 +161,25 @@ InputBenchRequest request_of(const Config& config, const Session& session) {
 
 }  // namespace
 
-int run_bench_input(const Config& config, const Services& services) {
-  const Session session = start_session(config, services);
+int run_bench_input(const Config& config, const job::Services& services) {
+  const job::Session session = job::start_session(config, services);
   if (session.communicator->size() > 1) {
     fail(ExitCode::usage,
          fmt::format("bench input measures one process, not {} (ranks would disturb each other); "
                      "start it without mpirun, with --threads or --io-threads",
                      session.communicator->size()));
   }
-  const DataSource source = open_pictures(config, services);
-  const InputBenchRequest request = request_of(config, session);
-  const double before = measure_together(session).triad_gbs;
-  InputBench bench = services.data.bench(source, request);
+  const data::DataSource source = open_pictures(config, services);
+  const data::InputBenchRequest request = request_of(config, session);
+  const double before = job::measure_together(session).triad_gbs;
+  data::InputBench bench = services.data.bench(source, request);
   // The better of two, since a disturbed measurement of the limit would flatter the program.
-  const double triad = std::max(before, measure_together(session).triad_gbs);
+  const double triad = std::max(before, job::measure_together(session).triad_gbs);
   std::vector<Line> lines = lines_of(bench, request.image, triad);
   const Measured measured{request, std::move(bench), triad, std::move(lines)};
   if (config.json != "-") print_table(measured);
-  write_result(session, config.json, json_text(result_json(session, measured)) + "\n");
+  job::write_result(session, config.json, json_text(result_json(session, measured)) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

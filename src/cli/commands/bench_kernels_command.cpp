@@ -13,7 +13,7 @@
 #include "model/rewrite.h"
 #include "system/print.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -39,16 +39,16 @@ struct Rounds {
 /// As given, and the worst case: without ReLU and dropout nothing is zero. (Behind a 2x2 max pool
 /// three of four gradients still are.)
 struct Graphs {
-  Graph given, no_zeros;
+  model::Graph given, no_zeros;
 };
 
-Graphs graphs_of(const TrainingSpec& spec, int classes) {
-  Graph given = build_graph(spec, classes);
-  Graph no_zeros = with_dropout(without_relus(given), 0);
+Graphs graphs_of(const job::TrainingSpec& spec, int classes) {
+  model::Graph given = job::build_graph(spec, classes);
+  model::Graph no_zeros = model::with_dropout(model::without_relus(given), 0);
   return {std::move(given), std::move(no_zeros)};
 }
 
-void check_alone(const Session& session) {
+void check_alone(const job::Session& session) {
   const int ranks = session.communicator->size();
   if (ranks == 1) return;
   fail(ExitCode::usage, fmt::format("bench kernels measures one process, not {} (ranks would "
@@ -56,12 +56,12 @@ void check_alone(const Session& session) {
                                     ranks));
 }
 
-DataSource open_pictures(const Config& config, const Services& services, std::size_t images,
-                         std::uint64_t seed) {
-  DataRequest request = config.data_request(seed);
+data::DataSource open_pictures(const Config& config, const job::Services& services,
+                               std::size_t images, std::uint64_t seed) {
+  data::DataRequest request = config.data_request(seed);
   if (config.data.empty()) request.spec = fmt::format("synthetic:{}", 2 * images);
   request.limit_train = config.limit_train.value_or(images);
-  DataSource source = services.data.open(request);
+  data::DataSource source = services.data.open(request);
   source.validation.clear();
   return source;
 }
@@ -78,59 +78,60 @@ void check_enough(const Config& config, std::size_t there, std::size_t wanted) {
 /// figures need limits, which are known in the end.
 class KernelBench {
  public:
-  KernelBench(const Session& session, const Config& config, const TrainingSpec& spec,
-              const Graphs& graphs, const ImageSet& pictures, const Rounds& rounds)
+  KernelBench(const job::Session& session, const Config& config, const job::TrainingSpec& spec,
+              const Graphs& graphs, const data::ImageSet& pictures, const Rounds& rounds)
       : session_(session),
         config_(config),
         spec_(spec),
         graphs_(graphs),
         pictures_(pictures),
         rounds_(rounds),
-        progress_(progress_line(session, "Measuring")),
+        progress_(job::progress_line(session, "Measuring")),
         total_(config.micro_batches.size() * rounds_each()) {}
 
   void run() {
-    const Limits before = measure_together(session_);
+    const compute::Limits before = job::measure_together(session_);
     for (const int micro_batch : config_.micro_batches) run(micro_batch);
-    limits_ = better(before, measure_together(session_));
+    limits_ = compute::better(before, job::measure_together(session_));
   }
 
-  const Limits& limits() const { return limits_; }
+  const compute::Limits& limits() const { return limits_; }
 
-  std::vector<KernelPair> figures(std::size_t element_bytes) const {
-    const auto given = least_bytes(graphs_.given, element_bytes);
-    const auto no_zeros = least_bytes(graphs_.no_zeros, element_bytes);
-    std::vector<KernelPair> pairs;
+  std::vector<bench::KernelPair> figures(std::size_t element_bytes) const {
+    const auto given = model::least_bytes(graphs_.given, element_bytes);
+    const auto no_zeros = model::least_bytes(graphs_.no_zeros, element_bytes);
+    std::vector<bench::KernelPair> pairs;
     for (const Measured& m : measured_) {
       pairs.push_back(
-          {kernel_figures(m.given, given, graphs_.given.training_flops(), limits_),
-           kernel_figures(m.no_zeros, no_zeros, graphs_.no_zeros.training_flops(), limits_)});
+          {bench::kernel_figures(m.given, given, graphs_.given.training_flops(), limits_),
+           bench::kernel_figures(m.no_zeros, no_zeros, graphs_.no_zeros.training_flops(),
+                                 limits_)});
     }
     return pairs;
   }
 
  private:
   struct Measured {
-    KernelRounds given, no_zeros;
+    bench::KernelRounds given, no_zeros;
   };
 
   std::size_t rounds_each() const { return 2 * (static_cast<std::size_t>(config_.repeats()) + 1); }
 
   void run(int micro_batch) {
-    const BatchPlan plan(pictures_.size(), rounds_.images(micro_batch), micro_batch, 0, 1);
+    const data::BatchPlan plan(pictures_.size(), rounds_.images(micro_batch), micro_batch, 0, 1);
     const auto batches = session_.services.data.batches(
         pictures_, plan, {.seed = spec_.seed, .shuffle = spec_.shuffle});
-    const auto trial = [&](const Graph& graph) {
-      return KernelTrial(session_, graph, config_.weights, spec_.seed, micro_batch,
-                         rounds_.passes(micro_batch));
+    const auto trial = [&](const model::Graph& graph) {
+      return bench::KernelTrial(session_, graph, config_.weights, spec_.seed, micro_batch,
+                                rounds_.passes(micro_batch));
     };
-    KernelTrial given = trial(graphs_.given), no_zeros = trial(graphs_.no_zeros);
-    for (KernelTrial* each : {&given, &no_zeros}) {
+    bench::KernelTrial given = trial(graphs_.given), no_zeros = trial(graphs_.no_zeros);
+    for (bench::KernelTrial* each : {&given, &no_zeros}) {
       each->warm_up(*batches);
       advance();
     }
     for (int i = 0; i < config_.repeats(); ++i) {
-      for (KernelTrial* each : {&given, &no_zeros}) {
+      for (bench::KernelTrial* each : {&given, &no_zeros}) {
         each->measure(*batches);
         advance();
       }
@@ -142,21 +143,21 @@ class KernelBench {
     if (progress_) progress_(++done_, total_);
   }
 
-  const Session& session_;
+  const job::Session& session_;
   const Config& config_;
-  const TrainingSpec& spec_;
+  const job::TrainingSpec& spec_;
   const Graphs& graphs_;
-  const ImageSet& pictures_;
+  const data::ImageSet& pictures_;
   Rounds rounds_;
-  Progress progress_;
+  data::Progress progress_;
   std::size_t done_ = 0, total_;
-  Limits limits_;
+  compute::Limits limits_;
   std::vector<Measured> measured_;
 };
 
-void print_head(const Session& session, const Config& config, const TrainingSpec& spec,
-                const Limits& limits, const Rounds& rounds) {
-  print(
+void print_head(const job::Session& session, const Config& config, const job::TrainingSpec& spec,
+                const compute::Limits& limits, const Rounds& rounds) {
+  system::print(
       "{} at {}x{}, {} thread{}; pictures of {}, {}; medians of {} round{} of at least {} "
       "images\nlimits measured in this run: {:.0f} GFLOP/s of multiply-adds (peak), {:.1f} GB/s "
       "of triad (mem.)\nGFLOP/s count direct convolution; of mem.: source, destination and weights "
@@ -169,14 +170,14 @@ void print_head(const Session& session, const Config& config, const TrainingSpec
       limits.triad_gbs);
 }
 
-Json result_json(const Session& session, const Config& config, const TrainingSpec& spec,
-                 const Limits& limits, const std::vector<KernelPair>& pairs) {
+Json result_json(const job::Session& session, const Config& config, const job::TrainingSpec& spec,
+                 const compute::Limits& limits, const std::vector<bench::KernelPair>& pairs) {
   Json micro_batches = Json::array();
-  for (const KernelPair& pair : pairs) {
+  for (const bench::KernelPair& pair : pairs) {
     micro_batches.push_back({{"micro_batch", pair.given.micro_batch},
                              {"images", pair.given.images},
-                             {"given", json_of(pair.given)},
-                             {"no_zeros", json_of(pair.no_zeros)}});
+                             {"given", bench::json_of(pair.given)},
+                             {"no_zeros", bench::json_of(pair.no_zeros)}});
   }
   return {{"bench", "kernels"},
           {"model", spec.model->name},
@@ -193,17 +194,18 @@ Json result_json(const Session& session, const Config& config, const TrainingSpe
 
 }  // namespace
 
-int run_bench_kernels(const Config& config, const Services& services) {
+int run_bench_kernels(const Config& config, const job::Services& services) {
   constexpr std::size_t kImages = 32;
-  const TrainingSpec spec = choose_training(config);
-  const Session session = start_session(config, services);
+  const job::TrainingSpec spec = job::choose_training(config);
+  const job::Session session = job::start_session(config, services);
   check_alone(session);
   const Rounds rounds{config.batch.value_or(kImages)};
   const std::size_t most = rounds.most(config.micro_batches);
-  const DataSource source = open_pictures(config, services, most, spec.seed);
+  const data::DataSource source = open_pictures(config, services, most, spec.seed);
   check_enough(config, source.train.size(), most);
-  const Graphs graphs = graphs_of(spec, classes_of(spec, source));
-  const DecodedData data = decode_images(session, source, {spec.image, spec.resize}, spec.seed);
+  const Graphs graphs = graphs_of(spec, job::classes_of(spec, source));
+  const data::DecodedData data =
+      job::decode_images(session, source, {spec.image, spec.resize}, spec.seed);
   check_enough(config, data.train.size(), most);  // some may be damaged
 
   KernelBench bench(session, config, spec, graphs, data.train, rounds);
@@ -211,12 +213,12 @@ int run_bench_kernels(const Config& config, const Services& services) {
   const auto pairs = bench.figures(size_of(session.backend->dtype()));
   if (config.json != "-") {
     print_head(session, config, spec, bench.limits(), rounds);
-    for (const KernelPair& pair : pairs) print_kernels(pair);
-    print_kernel_sums(pairs);
+    for (const bench::KernelPair& pair : pairs) bench::print_kernels(pair);
+    bench::print_kernel_sums(pairs);
   }
-  write_result(session, config.json,
-               json_text(result_json(session, config, spec, bench.limits(), pairs)) + "\n");
+  job::write_result(session, config.json,
+                    json_text(result_json(session, config, spec, bench.limits(), pairs)) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

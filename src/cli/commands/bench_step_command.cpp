@@ -15,31 +15,31 @@
 #include "system/cpu_wait.h"
 #include "system/print.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json layers_json(const std::vector<LayerTime>& layers, double images, int steps) {
+Json layers_json(const std::vector<compute::LayerTime>& layers, double images, int steps) {
   Json list = Json::array();
-  for (const LayerTime& layer : layers) {
+  for (const compute::LayerTime& layer : layers) {
     Json& entry = list.emplace_back(Json{{"name", layer.name},
-                                         {"algorithm", algorithms_text(layer)},
+                                         {"algorithm", compute::algorithms_text(layer)},
                                          {"density", known(layer.density)},
                                          {"gradient_density", known(layer.gradient_density)}});
-    for (const LayerDirection& way : kLayerDirections) {
+    for (const compute::LayerDirection& way : compute::kLayerDirections) {
       const double seconds = layer.*way.seconds / steps;
       entry[fmt::format("{}_seconds", way.name)] = seconds;
-      entry[fmt::format("{}_gflops", way.name)] = gflops(layer.macs, images, seconds);
+      entry[fmt::format("{}_gflops", way.name)] = compute::gflops(layer.macs, images, seconds);
     }
   }
   return list;
 }
 
 /// Of the maps that convolutions and dense layers read, weighted by their work, where it is known.
-Json density_json(const std::vector<LayerTime>& layers) {
+Json density_json(const std::vector<compute::LayerTime>& layers) {
   double alive = 0, work = 0;
-  for (const LayerTime& layer : layers) {
+  for (const compute::LayerTime& layer : layers) {
     if (!layer.density) continue;
     alive += layer.macs * *layer.density;
     work += layer.macs;
@@ -47,58 +47,59 @@ Json density_json(const std::vector<LayerTime>& layers) {
   return work > 0 ? Json(alive / work) : Json();
 }
 
-void print_layers(const std::vector<LayerTime>& layers, double images, int steps) {
-  print(
+void print_layers(const std::vector<compute::LayerTime>& layers, double images, int steps) {
+  system::print(
       "\nms a step (of all {}) on rank 0, GFLOP/s of direct convolution, and what is not zero of "
       "the map that is read and of the gradient that comes back\n"
       "{:<22}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}  {}\n",
       steps, "layer", "forward", "", "bwd data", "", "bwd wei.", "", "map", "grad.", "algorithm");
-  for (const LayerTime& layer : layers) {
+  for (const compute::LayerTime& layer : layers) {
     const auto cell = [&](double seconds) {
-      const double rate = gflops(layer.macs, images, seconds / steps);
+      const double rate = compute::gflops(layer.macs, images, seconds / steps);
       return seconds == 0 ? fmt::format("{:>10}{:>8}", "", "")
                           : fmt::format("{:>10.2f}{:>8}", 1e3 * seconds / steps,
                                         rate > 0 ? fmt::format("{:.0f}", rate) : "");
     };
-    print("{:<22}{}{}{}{:>7}{:>7}  {}\n", layer.name, cell(layer.forward),
-          cell(layer.backward_data), cell(layer.backward_weights), density_text(layer.density),
-          density_text(layer.gradient_density), algorithms_text(layer));
+    system::print("{:<22}{}{}{}{:>7}{:>7}  {}\n", layer.name, cell(layer.forward),
+                  cell(layer.backward_data), cell(layer.backward_weights),
+                  compute::density_text(layer.density),
+                  compute::density_text(layer.gradient_density), compute::algorithms_text(layer));
   }
 }
 
 /// What was measured, with what it was measured against.
 struct Measurement {
   Spread images_per_second;
-  Limits limits;
+  compute::Limits limits;
   double achieved;  ///< GFLOP/s, counting direct convolution
-  std::vector<LayerTime> layers;
+  std::vector<compute::LayerTime> layers;
   double fraction() const { return achieved / limits.fma_gflops; }
 };
 
-Measurement measurement_of(const StepTrial& trial, const Spread& rate, const Limits& limits,
-                           const Graph& graph) {
+Measurement measurement_of(const bench::StepTrial& trial, const Spread& rate,
+                           const compute::Limits& limits, const model::Graph& graph) {
   return {rate, limits, rate.median * graph.training_flops() / 1e9, trial.layer_times()};
 }
 
-void print_measurement(const Session& session, const TrainingSpec& spec, const StepTrial& trial,
-                       const Measurement& m, int steps) {
+void print_measurement(const job::Session& session, const job::TrainingSpec& spec,
+                       const bench::StepTrial& trial, const Measurement& m, int steps) {
   const int ranks = session.communicator->size();
   const Spread& rate = m.images_per_second;
-  print(
+  system::print(
       "{} at {}x{}, batch {}, {} rank{} x {} thread{}, micro-batch {}: {:.1f} images/s "
       "(median of {}; {:.1f} to {:.1f})\n",
       spec.model->name, spec.image.height, spec.image.width, trial.plan().images(0), ranks,
       ranks == 1 ? "" : "s", session.threads, session.threads == 1 ? "" : "s",
       trial.plan().micro_batch(), rate.median, steps, rate.min, rate.max);
-  print(
+  system::print(
       "{:.0f} GFLOP/s counting direct convolution = {:.2f} of {:.0f} GFLOP/s, the FMA peak "
       "measured in this run; triad {:.1f} GB/s; workspace {}\n",
       m.achieved, m.fraction(), m.limits.fma_gflops, m.limits.triad_gbs,
       bytes_text(static_cast<double>(trial.program().workspace_bytes())));
 }
 
-Json measurement_json(const Session& session, const TrainingSpec& spec, const StepTrial& trial,
-                      const Measurement& m) {
+Json measurement_json(const job::Session& session, const job::TrainingSpec& spec,
+                      const bench::StepTrial& trial, const Measurement& m) {
   return {{"bench", "step"},
           {"model", spec.model->name},
           {"image_size", spec.image.height},
@@ -117,23 +118,23 @@ Json measurement_json(const Session& session, const TrainingSpec& spec, const St
 }
 
 /// One step needs one batch.
-DataSource images_of_a_step(const Services& services, const TrainingSpec& spec) {
+data::DataSource images_of_a_step(const job::Services& services, const job::TrainingSpec& spec) {
   const std::size_t images = spec.batch * static_cast<std::size_t>(spec.plan.accumulate);
-  DataRequest request = spec.flags.data_request(spec.seed);
+  data::DataRequest request = spec.flags.data_request(spec.seed);
   if (spec.flags.data.empty()) request.spec = fmt::format("synthetic:{}", images * 2);
   request.limit_train = spec.flags.limit_train.value_or(images);
-  DataSource source = services.data.open(request);
+  data::DataSource source = services.data.open(request);
   source.validation.clear();
   return source;
 }
 
 /// What else is measured beside a reproducible step: the same micro-batch without it, and the
 /// micro-batch that would be taken then.
-std::vector<TrainingSpec> compared_with(const TrainingPlan& plan) {
+std::vector<job::TrainingSpec> compared_with(const job::TrainingPlan& plan) {
   if (!plan.leaves) return {};
-  const TrainingSpec& spec = plan.spec;
-  TrainingSpec same = spec, usual = spec;
-  for (TrainingSpec* other : {&same, &usual}) {
+  const job::TrainingSpec& spec = plan.spec;
+  job::TrainingSpec same = spec, usual = spec;
+  for (job::TrainingSpec* other : {&same, &usual}) {
     other->flags.reproducible = false;
     other->plan.sharding = spec.flags.sharding;
   }
@@ -146,17 +147,17 @@ std::vector<TrainingSpec> compared_with(const TrainingPlan& plan) {
 double price(const Spread& rate, const Spread& other) { return other.median / rate.median - 1; }
 
 /// Of the reproducible step and of what compared_with() says.
-void print_price(const std::vector<std::unique_ptr<StepTrial>>& trials,
+void print_price(const std::vector<std::unique_ptr<bench::StepTrial>>& trials,
                  const std::vector<Spread>& rates) {
   const int leaf = trials[1]->plan().micro_batch();
-  print(
+  system::print(
       "\nreproducible: {:+.1f} % of the time of a step with micro-batch {} and without it ({:.1f} "
       "images/s); micro-batch {} itself: {:+.1f} % against {} ({:.1f} images/s)\n",
       100 * price(rates[0], rates[1]), leaf, rates[1].median, leaf, 100 * price(rates[1], rates[2]),
       trials[2]->plan().micro_batch(), rates[2].median);
 }
 
-Json price_json(const std::vector<std::unique_ptr<StepTrial>>& trials,
+Json price_json(const std::vector<std::unique_ptr<bench::StepTrial>>& trials,
                 const std::vector<Spread>& rates) {
   return {{"leaf", trials[1]->plan().micro_batch()},
           {"price", price(rates[0], rates[1])},
@@ -169,51 +170,53 @@ Json price_json(const std::vector<std::unique_ptr<StepTrial>>& trials,
 /// Silent on a machine that nobody disturbed.
 void print_disturbance(const CalmRounds& rounds, int steps) {
   if (rounds.left_out() == 0 && !rounds.gave_up()) return;
-  print("{:.1f} % of a rank's CPU time went to others on its host (steal): ",
-        100 * rounds.stolen_of_all().value_or(0));
+  system::print("{:.1f} % of a rank's CPU time went to others on its host (steal): ",
+                100 * rounds.stolen_of_all().value_or(0));
   const auto each = static_cast<std::size_t>(steps);
   if (rounds.gave_up()) {
-    print("too few steps were calm, so all count; try again at a quieter time\n");
+    system::print("too few steps were calm, so all count; try again at a quieter time\n");
   } else {
-    print("{} of {} steps were left out, with {:.1f} % in those that count\n",
-          each * rounds.left_out(), each * rounds.measured(),
-          100 * rounds.stolen_of_counted().value_or(0));
+    system::print("{} of {} steps were left out, with {:.1f} % in those that count\n",
+                  each * rounds.left_out(), each * rounds.measured(),
+                  100 * rounds.stolen_of_counted().value_or(0));
   }
 }
 
 }  // namespace
 
-int run_bench_step(const Config& config, const Services& services) {
-  TrainingSpec spec = choose_training(config);
+int run_bench_step(const Config& config, const job::Services& services) {
+  job::TrainingSpec spec = job::choose_training(config);
   spec.plan.growth.clear();  // every step of a measurement is like the first
-  const Session session = start_session(config, services);
+  const job::Session session = job::start_session(config, services);
   const int ranks = session.communicator->size();
-  fit_to_ranks(spec, ranks);
-  const auto source = std::make_shared<const DataSource>(images_of_a_step(services, spec));
-  const auto data = std::make_shared<const DecodedData>(
-      decode_images(session, *source, {spec.image, spec.resize}, spec.seed));
-  const int classes = classes_of(spec, *source);
-  const TrainingPlan plan = plan_training(session, spec, classes);
-  std::vector<std::unique_ptr<StepTrial>> trials;
-  trials.push_back(std::make_unique<StepTrial>(session, plan, source, data));
-  for (const TrainingSpec& other : compared_with(plan)) {
-    trials.push_back(
-        std::make_unique<StepTrial>(session, plan_training(session, other, classes), source, data));
+  job::fit_to_ranks(spec, ranks);
+  const auto source = std::make_shared<const data::DataSource>(images_of_a_step(services, spec));
+  const auto data = std::make_shared<const data::DecodedData>(
+      job::decode_images(session, *source, {spec.image, spec.resize}, spec.seed));
+  const int classes = job::classes_of(spec, *source);
+  const job::TrainingPlan plan = job::plan_training(session, spec, classes);
+  std::vector<std::unique_ptr<bench::StepTrial>> trials;
+  trials.push_back(std::make_unique<bench::StepTrial>(session, plan, source, data));
+  for (const job::TrainingSpec& other : compared_with(plan)) {
+    trials.push_back(std::make_unique<bench::StepTrial>(
+        session, job::plan_training(session, other, classes), source, data));
   }
-  const auto [limits, rounds, each, rates, waited] = run_trials(session, trials, config.repeat);
-  const StepTrial& trial = *trials[0];
+  const auto [limits, rounds, each, rates, waited] =
+      bench::run_trials(session, trials, config.repeat);
+  const bench::StepTrial& trial = *trials[0];
   const Measurement measured = measurement_of(trial, rates[0], limits, plan.graph);
 
   // Times of layers are rank 0's.
-  const double own_images = static_cast<double>(share(trial.plan().images(0), 0, ranks).size());
+  const double own_images =
+      static_cast<double>(data::share(trial.plan().images(0), 0, ranks).size());
   const int counted = each * static_cast<int>(rounds.counted());
   const int steps = each * static_cast<int>(rounds.measured());
   if (session.leads() && config.json != "-") {
     print_measurement(session, spec, trial, measured, counted);
     print_disturbance(rounds, each);
-    if (waited.value_or(0) >= kWaitWorthSaying) {
-      print("threads of a rank waited {:.0f} % of their time for a CPU ({})\n", 100 * *waited,
-            cpu_wait_reason(session.plan.crowding > 1));
+    if (waited.value_or(0) >= system::kWaitWorthSaying) {
+      system::print("threads of a rank waited {:.0f} % of their time for a CPU ({})\n",
+                    100 * *waited, system::cpu_wait_reason(session.plan.crowding > 1));
     }
     print_layers(measured.layers, own_images, steps);
     if (config.reproducible) print_price(trials, rates);
@@ -226,8 +229,8 @@ int run_bench_step(const Config& config, const Services& services) {
   result["cpu_wait"] = known(waited);
   result["layers"] = layers_json(measured.layers, own_images, steps);
   if (config.reproducible) result["reproducible"] = price_json(trials, rates);
-  write_result(session, config.json, json_text(result) + "\n");
+  job::write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

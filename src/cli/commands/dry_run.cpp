@@ -11,21 +11,21 @@
 #include "run/machine_json.h"
 #include "system/print.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 
 using Json = nlohmann::ordered_json;
 
 namespace {
 
 struct PlanParts {
-  const Session& session;
-  const TrainingSpec& spec;
-  const Graph& graph;
-  const BatchPlan& plan;
-  const CompiledTraining& compiled;
+  const job::Session& session;
+  const job::TrainingSpec& spec;
+  const model::Graph& graph;
+  const data::BatchPlan& plan;
+  const job::CompiledTraining& compiled;
 };
 
-PlanParts parts_of(const TrainingJob& job) {
+PlanParts parts_of(const job::TrainingJob& job) {
   return {job.session(), job.plan().spec, job.plan().graph, job.batches().train, job.compiled()};
 }
 
@@ -33,19 +33,19 @@ std::string in_bytes(std::size_t bytes) { return bytes_text(static_cast<double>(
 
 /// The gradients that learn, once a step; of sharded layers each node has one, nothing to reduce
 /// where it is the only one.
-std::size_t reduced_bytes(const CompiledTraining& compiled) {
-  const ParameterLayout& layout = compiled.program->layout();
+std::size_t reduced_bytes(const job::CompiledTraining& compiled) {
+  const compute::ParameterLayout& layout = compiled.program->layout();
   std::size_t elements = layout.gradient_size;
-  for (const Parameter& parameter : sharded_parameters(layout)) {
+  for (const compute::Parameter& parameter : compute::sharded_parameters(layout)) {
     if (compiled.memory.rooms.size() == 1) elements -= parameter.range.size();
   }
   return elements * size_of(layout.dtype);
 }
 
-Json memory_json(const Session& session, const TrainingMemory& memory) {
+Json memory_json(const job::Session& session, const job::TrainingMemory& memory) {
   Json ranks = Json::array(), nodes = Json::array();
   for (std::size_t i = 0; i < memory.ranks.size(); ++i) {
-    const RankMemory& rank = memory.ranks[i];
+    const job::RankMemory& rank = memory.ranks[i];
     ranks.push_back({{"rank", i},
                      {"host", session.plan.ranks[i].host},
                      {"weights", rank.weights},
@@ -57,7 +57,7 @@ Json memory_json(const Session& session, const TrainingMemory& memory) {
                      {"total", rank.total()}});
     if (rank.elsewhere > 0) ranks.back()["backend_memory"] = rank.elsewhere;
   }
-  for (const NodeRoom& room : memory.rooms) {
+  for (const job::NodeRoom& room : memory.rooms) {
     Json node{{"host", room.host},
               {"ranks", room.ranks},
               {"image_cache", memory.shared.cache},
@@ -71,25 +71,25 @@ Json memory_json(const Session& session, const TrainingMemory& memory) {
   return {{"ranks", ranks}, {"nodes", nodes}};
 }
 
-Json plan_json(const TrainingJob& job) {
+Json plan_json(const job::TrainingJob& job) {
   const auto& [session, spec, graph, plan, compiled] = parts_of(job);
   return {{"cputrain", kVersion},
           {"model", {{"name", spec.model->name}, {"parameters", graph.parameter_count()}}},
           {"ranks", session.communicator->size()},
           {"placement", session.placement},
-          {"map", placement_json(session.plan)},
+          {"map", run::placement_json(session.plan)},
           {"batch", spec.batch},
           {"micro_batch", plan.micro_batch()},
-          {"images_per_rank", images_by_rank(plan)},
+          {"images_per_rank", job::images_by_rank(plan)},
           {"steps_per_epoch", plan.steps()},
           {"epochs", spec.epochs},
-          {"steps", all_steps(plan, spec.epochs, spec.flags.steps)},
+          {"steps", job::all_steps(plan, spec.epochs, spec.flags.steps)},
           {"bytes_reduced_per_step", reduced_bytes(compiled)},
           {"memory", memory_json(session, compiled.memory)}};
 }
 
 /// "(gradients 52.9 MB, workspace 258 MB)": what there is.
-std::string parts_text(const RankMemory& rank) {
+std::string parts_text(const job::RankMemory& rank) {
   std::vector<std::string> parts;
   const auto add = [&](const char* name, std::size_t bytes) {
     if (bytes) parts.push_back(fmt::format("{} {}", name, in_bytes(bytes)));
@@ -106,8 +106,8 @@ std::string parts_text(const RankMemory& rank) {
 }
 
 /// One line for ranks that need the same, to the digits that are shown.
-void print_rank_memory(const std::vector<RankMemory>& ranks) {
-  const auto text = [](const RankMemory& rank) {
+void print_rank_memory(const std::vector<job::RankMemory>& ranks) {
+  const auto text = [](const job::RankMemory& rank) {
     return in_bytes(rank.total()) + " " + parts_text(rank);
   };
   for (std::size_t first = 0; first < ranks.size();) {
@@ -116,49 +116,52 @@ void print_rank_memory(const std::vector<RankMemory>& ranks) {
     while (next < ranks.size() && text(ranks[next]) == shown) ++next;
     const std::string who = next == first + 1 ? fmt::format("rank {}", first)
                                               : fmt::format("ranks {}-{}, each", first, next - 1);
-    print("  {}: {}\n", who, shown);
+    system::print("  {}: {}\n", who, shown);
     first = next;
   }
 }
 
-void print_node_memory(const TrainingMemory& memory) {
-  for (const NodeRoom& room : memory.rooms) {
+void print_node_memory(const job::TrainingMemory& memory) {
+  for (const job::NodeRoom& room : memory.rooms) {
     std::string once = "image cache " + in_bytes(memory.shared.cache);
     if (!room.image_folder.empty()) {
       once += fmt::format(" (in a file in {}, /dev/shm is too small)", room.image_folder);
     }
     if (memory.shared.weights) once += ", weights " + in_bytes(memory.shared.weights);
-    print("  host {}: {} in all, once for its {} rank{}: {}; {} more to be had\n", room.host,
-          in_bytes(memory.in_all(room)), room.ranks.size(), room.ranks.size() == 1 ? "" : "s", once,
-          room.available ? in_bytes(*room.available) : "unknown");
+    system::print("  host {}: {} in all, once for its {} rank{}: {}; {} more to be had\n",
+                  room.host, in_bytes(memory.in_all(room)), room.ranks.size(),
+                  room.ranks.size() == 1 ? "" : "s", once,
+                  room.available ? in_bytes(*room.available) : "unknown");
   }
 }
 
-void print_plan(const TrainingJob& job) {
+void print_plan(const job::TrainingJob& job) {
   const auto& [session, spec, graph, plan, compiled] = parts_of(job);
-  print("Placement:\n");
-  for (const std::string& line : session.placement) print("  {}\n", line);
-  for (const std::string& line : map_of(session.plan)) print("  {}\n", line);
-  print("Memory:\n");
+  system::print("Placement:\n");
+  for (const std::string& line : session.placement) system::print("  {}\n", line);
+  for (const std::string& line : placement::map_of(session.plan)) system::print("  {}\n", line);
+  system::print("Memory:\n");
   print_rank_memory(compiled.memory.ranks);
   print_node_memory(compiled.memory);
-  const std::vector<std::size_t> images = images_by_rank(plan);
+  const std::vector<std::size_t> images = job::images_by_rank(plan);
   const auto [least, most] = std::ranges::minmax(images);
-  print("Steps: batch {} ({} images a rank, {} at once), {} steps an epoch, {} in all\n",
-        spec.batch, least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most),
-        plan.micro_batch(), plan.steps(),
-        with_commas(all_steps(plan, spec.epochs, spec.flags.steps)));
-  print("Model {}: {} parameters; {} of gradients are reduced in each step over {} rank{}\n",
-        spec.model->name, with_commas(graph.parameter_count()), in_bytes(reduced_bytes(compiled)),
-        images.size(), images.size() == 1 ? "" : "s");
+  system::print("Steps: batch {} ({} images a rank, {} at once), {} steps an epoch, {} in all\n",
+                spec.batch,
+                least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most),
+                plan.micro_batch(), plan.steps(),
+                with_commas(job::all_steps(plan, spec.epochs, spec.flags.steps)));
+  system::print(
+      "Model {}: {} parameters; {} of gradients are reduced in each step over {} rank{}\n",
+      spec.model->name, with_commas(graph.parameter_count()), in_bytes(reduced_bytes(compiled)),
+      images.size(), images.size() == 1 ? "" : "s");
 }
 
 }  // namespace
 
-void print_dry_run(const TrainingJob& job, const std::string& json_file) {
+void print_dry_run(const job::TrainingJob& job, const std::string& json_file) {
   if (!job.session().leads()) return;
   if (json_file != "-") print_plan(job);
-  write_result(job.session(), json_file, json_text(plan_json(job)) + "\n");
+  job::write_result(job.session(), json_file, json_text(plan_json(job)) + "\n");
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

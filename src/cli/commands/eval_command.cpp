@@ -17,93 +17,95 @@
 #include "train/evaluate.h"
 #include "train/weights.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
-void check_confusion(const Config& config, const ModelDescription& model) {
-  if (config.confusion.empty() || model.classes.size() <= AnswerCounts::kMostInMatrix) return;
+void check_confusion(const Config& config, const train::ModelDescription& model) {
+  if (config.confusion.empty() || model.classes.size() <= train::AnswerCounts::kMostInMatrix)
+    return;
   fail(ExitCode::usage,
        fmt::format("--confusion {}: the model has {} classes (a matrix is made for at most {}); "
                    "leave it out, --json has the figures by class",
-                   config.confusion, model.classes.size(), AnswerCounts::kMostInMatrix));
+                   config.confusion, model.classes.size(), train::AnswerCounts::kMostInMatrix));
 }
 
 /// What is looked at, and why, in one line.
-EvaluationPart open_part(const Config& config, const Session& session,
-                         const ModelDescription& model) {
-  EvaluationPart part = open_to_evaluate(config, session.services, model);
+job::EvaluationPart open_part(const Config& config, const job::Session& session,
+                              const train::ModelDescription& model) {
+  job::EvaluationPart part = job::open_to_evaluate(config, session.services, model);
   const std::string images = with_commas(part.source.validation.size());
-  say_data(session, part.source);
+  job::say_data(session, part.source);
   const std::string line =
       fmt::format("Evaluating {} image{}: {} ({})", images, images == "1" ? "" : "s",
                   part.name == "all" ? "all of them" : part.name + " part", part.why);
-  part.doubtful ? warn(session, line) : say(session, line);
+  part.doubtful ? job::warn(session, line) : job::say(session, line);
   return part;
 }
 
 struct Evaluation {
-  Tally tally;
-  AnswerCounts counts;
+  compute::Tally tally;
+  train::AnswerCounts counts;
   std::size_t skipped;  ///< pictures that could not be read
 };
 
-Evaluation evaluate_images(const Config& config, const Session& session,
-                           const ModelDescription& model, const DataSource& source) {
-  const DecodedData data =
-      decode_images(session, source, {model.graph.image(), model.resize}, config.seed.value_or(0));
-  Communicator& communicator = *session.communicator;
-  const int ranks = communicator.size(), micro_batch = micro_batch_size(config, session);
-  const BatchPlan plan(data.validation.size(), static_cast<std::size_t>(micro_batch) * ranks,
-                       micro_batch, communicator.rank(), ranks);
-  const Inference inference = make_inference(session, model.graph, plan.sizes());
-  if (session.leads()) load_to_use(config.weights, inference);
-  broadcast_array(communicator, session.backend->memory(), inference.weights(), 0);
+Evaluation evaluate_images(const Config& config, const job::Session& session,
+                           const train::ModelDescription& model, const data::DataSource& source) {
+  const data::DecodedData data = job::decode_images(
+      session, source, {model.graph.image(), model.resize}, config.seed.value_or(0));
+  comm::Communicator& communicator = *session.communicator;
+  const int ranks = communicator.size(), micro_batch = job::micro_batch_size(config, session);
+  const data::BatchPlan plan(data.validation.size(), static_cast<std::size_t>(micro_batch) * ranks,
+                             micro_batch, communicator.rank(), ranks);
+  const job::Inference inference = job::make_inference(session, model.graph, plan.sizes());
+  if (session.leads()) job::load_to_use(config.weights, inference);
+  exchange::broadcast_array(communicator, session.backend->memory(), inference.weights(), 0);
   const auto batches = session.services.data.batches(data.validation, plan, {.shuffle = false});
 
-  AnswerCounts counts(model.classes.size());
-  const Progress progress = progress_line(session, "Evaluating");
+  train::AnswerCounts counts(model.classes.size());
+  const data::Progress progress = job::progress_line(session, "Evaluating");
   std::size_t done = 0;  // by all ranks, if they are as quick as this one
-  Tally tally = evaluate(*inference.program, *batches, plan, communicator,
-                         [&](const auto& labels, const auto& outputs) {
-                           counts.add(labels, outputs);
-                           done += labels.size() * static_cast<std::size_t>(ranks);
-                           if (progress && done < plan.samples()) progress(done, plan.samples());
-                         });
+  compute::Tally tally = train::evaluate(*inference.program, *batches, plan, communicator,
+                                         [&](const auto& labels, const auto& outputs) {
+                                           counts.add(labels, outputs);
+                                           done += labels.size() * static_cast<std::size_t>(ranks);
+                                           if (progress && done < plan.samples())
+                                             progress(done, plan.samples());
+                                         });
   if (progress) progress(plan.samples(), plan.samples());
-  add_loss_of_weights(tally, *session.backend, inference.program->layout(), inference.weights(),
-                      communicator);
+  train::add_loss_of_weights(tally, *session.backend, inference.program->layout(),
+                             inference.weights(), communicator);
   counts.sum(communicator);
   return {tally, std::move(counts), data.bad.size()};
 }
 
 void print_evaluation(const Evaluation& result, const std::vector<std::string>& classes) {
   const auto images = static_cast<std::uint64_t>(result.tally.images);
-  print_lines(answers_table(result.counts, classes));
+  system::print_lines(answers_table(result.counts, classes));
   if (result.counts.undecided() > 0) {
-    print("{:.0f} answers are not numbers and count as wrong\n", result.counts.undecided());
+    system::print("{:.0f} answers are not numbers and count as wrong\n", result.counts.undecided());
   }
   const auto accuracy = result.tally.accuracy();
   if (!accuracy) {
-    print("{} images - loss: {:.4f}\n", images, result.tally.mean_loss());
+    system::print("{} images - loss: {:.4f}\n", images, result.tally.mean_loss());
     return;
   }
-  print("{} images - loss: {:.4f} - accuracy: {:.4f}\n", images, result.tally.mean_loss(),
-        *accuracy);
+  system::print("{} images - loss: {:.4f} - accuracy: {:.4f}\n", images, result.tally.mean_loss(),
+                *accuracy);
   const double among_five = images > 0 ? result.counts.among_five() / result.counts.images() : 0;
-  print("Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f} [{} examples]\n", *accuracy, among_five,
-        images);
+  system::print("Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f} [{} examples]\n", *accuracy,
+                among_five, images);
 }
 
 }  // namespace
 
-int run_eval(const Config& config, const Services& services) {
-  const ModelDescription model = read_description(config.weights);
+int run_eval(const Config& config, const job::Services& services) {
+  const train::ModelDescription model = train::read_description(config.weights);
   check_confusion(config, model);
-  const Session session = start_session(config, services);
-  const EvaluationPart part = open_part(config, session, model);
+  const job::Session session = job::start_session(config, services);
+  const job::EvaluationPart part = open_part(config, session, model);
   const Evaluation evaluation = evaluate_images(config, session, model, part.source);
   if (session.leads() && config.json != "-") print_evaluation(evaluation, model.classes);
-  const Tally& tally = evaluation.tally;
+  const compute::Tally& tally = evaluation.tally;
   const auto accuracy = tally.accuracy();
   nlohmann::ordered_json result{{"loss", tally.mean_loss()},
                                 {"accuracy", accuracy ? nlohmann::json(*accuracy) : nullptr},
@@ -115,15 +117,15 @@ int run_eval(const Config& config, const Services& services) {
                                 {"weights", config.weights},
                                 {"data", config.data}};
   result.update(answers_json(evaluation.counts, model.classes));
-  write_result(session, config.json, json_text(result) + "\n");
+  job::write_result(session, config.json, json_text(result) + "\n");
   if (!config.confusion.empty()) {
     std::vector<std::string> names = model.classes;  // a file keeps them, people see them escaped
     if (config.confusion == "-") std::ranges::transform(names, names.begin(), escaped);
-    write_result(session, config.confusion, confusion_csv(evaluation.counts, names));
+    job::write_result(session, config.confusion, confusion_csv(evaluation.counts, names));
   }
   if (tally.is_number()) return static_cast<int>(ExitCode::ok);
-  warn(session, "the loss is no number, so what the weights answer means nothing");
+  job::warn(session, "the loss is no number, so what the weights answer means nothing");
   return static_cast<int>(ExitCode::failed);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

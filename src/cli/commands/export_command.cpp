@@ -17,7 +17,7 @@
 #include "train/weights.h"
 #include "zoo/model_file.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 bool was_given(const Config& config, const std::string& flag) {
@@ -25,14 +25,14 @@ bool was_given(const Config& config, const std::string& flag) {
 }
 
 /// What the flags say of the model must be what the weights say of themselves.
-void check_agrees(const Config& config, const ModelDescription& model) {
+void check_agrees(const Config& config, const train::ModelDescription& model) {
   const auto differs = [&](const std::string& flag, const std::string& theirs) {
     fail(ExitCode::usage, fmt::format("--{}: the weights in {} are of {} (the file would say one "
                                       "thing and hold another); leave the flag out",
                                       flag, config.weights, theirs));
   };
   const Shape image = model.graph.image();
-  if (was_given(config, "model") && choose_training(config).model->name != model.model) {
+  if (was_given(config, "model") && job::choose_training(config).model->name != model.model) {
     differs("model " + config.model, "the model " + model.model);
   }
   if (config.image_size && (*config.image_size != image.height || image.height != image.width)) {
@@ -45,27 +45,28 @@ void check_agrees(const Config& config, const ModelDescription& model) {
   }
 }
 
-void write_onnx(const Config& config, const Services& services, const ExportedModel& model) {
-  AtomicFile file(config.onnx);
+void write_onnx(const Config& config, const job::Services& services,
+                const model::ExportedModel& model) {
+  system::AtomicFile file(config.onnx);
   services.write_onnx(model, file);
   file.commit();
   const Shape image = model.graph.image();
-  print(
+  system::print(
       "{}: ONNX, {} parameters; `image` is float32 [N, {}, {}, 3], RGB from 0 to 255; "
       "`probabilities` [N, {}]\n",
       config.onnx, with_commas(model.graph.parameter_count()), image.height, image.width,
       model.graph.back().dst.channels);
 }
 
-void write_safetensors(const Config& config, const ModelDescription& description,
-                       const ExportedModel& model) {
+void write_safetensors(const Config& config, const train::ModelDescription& description,
+                       const model::ExportedModel& model) {
   const bool torch = config.export_layout == "torch";
-  safetensors::Metadata metadata = weights_metadata(description);
-  std::vector<safetensors::OutTensor> tensors;
+  model::safetensors::Metadata metadata = train::weights_metadata(description);
+  std::vector<model::safetensors::OutTensor> tensors;
   if (torch) {
     metadata["format"] = "pt";  // what loaders of PyTorch's files look for
     metadata["layout"] = "torch";
-    tensors = torch_tensors(model);
+    tensors = model::torch_tensors(model);
   } else {
     for (const auto& node : model.graph.nodes()) {
       for (const auto& spec : node.parameters) {
@@ -76,19 +77,20 @@ void write_safetensors(const Config& config, const ModelDescription& description
     }
   }
   const std::size_t count = tensors.size();
-  safetensors::write(config.safetensors, metadata, std::move(tensors));
-  print("{}: {} tensors in the layout of {}\n", config.safetensors, count,
-        torch ? "PyTorch" : "Keras");
+  model::safetensors::write(config.safetensors, metadata, std::move(tensors));
+  system::print("{}: {} tensors in the layout of {}\n", config.safetensors, count,
+                torch ? "PyTorch" : "Keras");
 }
 
-void write_model_file(const Config& config, const ModelEntry& model, Shape image, int classes) {
-  write_file(config.model_file, model_file_text(model, image, classes));
-  print("{}: model {}, to be changed and used as --model {}\n", config.model_file, model.name,
-        config.model_file);
+void write_model_file(const Config& config, const zoo::ModelEntry& model, Shape image,
+                      int classes) {
+  system::write_file(config.model_file, zoo::model_file_text(model, image, classes));
+  system::print("{}: model {}, to be changed and used as --model {}\n", config.model_file,
+                model.name, config.model_file);
 }
 
 /// The network of a weight file as a model of its own: what it was trained with is not known.
-ModelEntry entry_of(const ModelDescription& description) {
+zoo::ModelEntry entry_of(const train::ModelDescription& description) {
   const int classes = static_cast<int>(description.classes.size());
   return {.name = description.model,
           .spec = description.model,
@@ -98,42 +100,43 @@ ModelEntry entry_of(const ModelDescription& description) {
                      .classes = classes,
                      .batch = 128,
                      .epochs = 10,
-                     .rule = Sgd{},
-                     .learning_rate = default_learning_rate(Sgd{}),
+                     .rule = optim::Sgd{},
+                     .learning_rate = optim::default_learning_rate(optim::Sgd{}),
                      .source = "weight file"},
           .build = [graph = description.graph](Shape, int) { return graph; }};
 }
 
 /// Notes the names of arrays that hold NaN or infinity as they are read.
-WeightValues watched(WeightValues values, std::set<std::string>& no_numbers) {
+model::WeightValues watched(model::WeightValues values, std::set<std::string>& no_numbers) {
   return [values = std::move(values), &no_numbers](const std::string& parameter) {
     std::vector<float> numbers = values(parameter);
-    if (!all_numbers(numbers)) no_numbers.insert(parameter);
+    if (!train::all_numbers(numbers)) no_numbers.insert(parameter);
     return numbers;
   };
 }
 
 /// They are written all the same: who looks for what went wrong may want to see them elsewhere.
-void warn_of_no_numbers(const Config& config, const Graph& graph,
+void warn_of_no_numbers(const Config& config, const model::Graph& graph,
                         const std::set<std::string>& no_numbers) {
   std::size_t arrays = 0;
   for (const auto& node : graph.nodes()) arrays += node.parameters.size();
   const std::string text =
-      no_numbers_text(config.weights, {no_numbers.begin(), no_numbers.end()}, arrays);
+      train::no_numbers_text(config.weights, {no_numbers.begin(), no_numbers.end()}, arrays);
   if (text.empty()) return;
-  tell(
+  system::tell(
       fmt::format("warning: {} (what was exported answers nothing; export weights of a training "
                   "whose loss was a number)",
                   text));
 }
 
-void export_weights(const Config& config, const Services& services) {
-  const ModelDescription description = read_description(config.weights);
+void export_weights(const Config& config, const job::Services& services) {
+  const train::ModelDescription description = train::read_description(config.weights);
   check_agrees(config, description);
   std::set<std::string> no_numbers;
-  const ExportedModel model{description.model, description.classes,
-                            std::string(resize_name(description.resize)), description.graph,
-                            watched(open_weights(config.weights, description.graph), no_numbers)};
+  const model::ExportedModel model{
+      description.model, description.classes, std::string(data::resize_name(description.resize)),
+      description.graph,
+      watched(train::open_weights(config.weights, description.graph), no_numbers)};
   if (!config.onnx.empty()) write_onnx(config, services, model);
   if (!config.safetensors.empty()) write_safetensors(config, description, model);
   warn_of_no_numbers(config, description.graph, no_numbers);
@@ -143,14 +146,14 @@ void export_weights(const Config& config, const Services& services) {
 }
 
 void export_model(const Config& config) {
-  const TrainingSpec spec = choose_training(config);
-  const ModelEntry& model = *spec.model;
+  const job::TrainingSpec spec = job::choose_training(config);
+  const zoo::ModelEntry& model = *spec.model;
   write_model_file(config, model, spec.image, config.classes.value_or(model.recipe.classes));
 }
 
 }  // namespace
 
-int run_export(const Config& config, const Services& services) {
+int run_export(const Config& config, const job::Services& services) {
   const auto communicator = services.make_communicator();
   if (communicator->rank() == 0) {
     config.weights.empty() ? export_model(config) : export_weights(config, services);
@@ -159,4 +162,4 @@ int run_export(const Config& config, const Services& services) {
   return static_cast<int>(ExitCode::ok);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

@@ -17,11 +17,11 @@
 #include "run/machine_json.h"
 #include "system/print.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
-std::string machine_text(const Machine& m) {
-  return formatted(
+std::string machine_text(const placement::Machine& m) {
+  return system::formatted(
       "Host {}: {}\n  {} socket{}, {} NUMA node{}, {} cores, {} hardware threads; this process may "
       "use {} cores ({} hardware threads)\n  {}; {}; {:.1f} GB of memory\n",
       m.host, m.cpu_model, m.sockets, m.sockets == 1 ? "" : "s", m.numa_nodes,
@@ -29,23 +29,24 @@ std::string machine_text(const Machine& m) {
       m.allowed_cpus.size(), m.instruction_set, join(m.caches, ", "), m.memory_gb);
 }
 
-std::vector<LaunchLine> launch_lines_here(const Session& session, const Services& services) {
-  const Machine& m = session.machine;
-  return launch_lines({m.cores, m.hardware_threads, m.numa_nodes, m.cpu_quota}, geteuid() == 0,
-                      services.mpi);
+std::vector<placement::LaunchLine> launch_lines_here(const job::Session& session,
+                                                     const job::Services& services) {
+  const placement::Machine& m = session.machine;
+  return placement::launch_lines({m.cores, m.hardware_threads, m.numa_nodes, m.cpu_quota},
+                                 geteuid() == 0, services.mpi);
 }
 
-std::string launch_text(const std::vector<LaunchLine>& lines) {
+std::string launch_text(const std::vector<placement::LaunchLine>& lines) {
   std::string text = "On this machine we would type:\n";
-  for (const LaunchLine& launch : lines) {
-    text += formatted("  {}    {}\n", launch.line, launch.purpose);
+  for (const placement::LaunchLine& launch : lines) {
+    text += system::formatted("  {}    {}\n", launch.line, launch.purpose);
   }
   return text;
 }
 
-nlohmann::ordered_json launch_json(const std::vector<LaunchLine>& lines) {
+nlohmann::ordered_json launch_json(const std::vector<placement::LaunchLine>& lines) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const LaunchLine& launch : lines) {
+  for (const placement::LaunchLine& launch : lines) {
     json.push_back({{"line", launch.line}, {"purpose", launch.purpose}});
   }
   return json;
@@ -53,41 +54,44 @@ nlohmann::ordered_json launch_json(const std::vector<LaunchLine>& lines) {
 
 }  // namespace
 
-int run_info(const Config& config, const Services& services) {
-  const TrainingSpec spec = choose_training(config);
-  const Graph graph = build_graph(spec, config.classes.value_or(spec.model->recipe.classes));
-  const Session session = start_session(config, services);
-  const std::vector<LaunchLine> launches = launch_lines_here(session, services);
+int run_info(const Config& config, const job::Services& services) {
+  const job::TrainingSpec spec = job::choose_training(config);
+  const model::Graph graph =
+      job::build_graph(spec, config.classes.value_or(spec.model->recipe.classes));
+  const job::Session session = job::start_session(config, services);
+  const std::vector<placement::LaunchLine> launches = launch_lines_here(session, services);
   if (session.leads() && config.json != "-") {
-    print("cputrain {}\n", kVersion);
-    print_lines(machine_text(session.machine));
+    system::print("cputrain {}\n", kVersion);
+    system::print_lines(machine_text(session.machine));
     std::string before = "Placement: ";
-    for (const auto& lines : {session.placement, map_of(session.plan)}) {
-      for (const std::string& line : lines) print("{}{}\n", std::exchange(before, "  "), line);
+    for (const auto& lines : {session.placement, placement::map_of(session.plan)}) {
+      for (const std::string& line : lines)
+        system::print("{}{}\n", std::exchange(before, "  "), line);
     }
-    print_lines(launch_text(launches));
-    print("Backend: {}\nRanks: {}\nLibraries: {}\n\n", session.backend->describe(),
-          session.communicator->describe(), join(services.libraries, ", "));
-    print("Model {}: {}\n", spec.model->name, spec.model->description);
-    print_lines(summary_text(graph));
-    print("Recipe: {}, batch {}, {} (learning rate {:g}), {} epochs; from the {}\n",
-          fmt::format("{0}x{0}", spec.image.height), spec.batch, rule_name(spec.optimizer.rule),
-          spec.learning_rate.base, spec.epochs, spec.model->recipe.source);
+    system::print_lines(launch_text(launches));
+    system::print("Backend: {}\nRanks: {}\nLibraries: {}\n\n", session.backend->describe(),
+                  session.communicator->describe(), join(services.libraries, ", "));
+    system::print("Model {}: {}\n", spec.model->name, spec.model->description);
+    system::print_lines(model::summary_text(graph));
+    system::print("Recipe: {}, batch {}, {} (learning rate {:g}), {} epochs; from the {}\n",
+                  fmt::format("{0}x{0}", spec.image.height), spec.batch,
+                  optim::rule_name(spec.optimizer.rule), spec.learning_rate.base, spec.epochs,
+                  spec.model->recipe.source);
   }
-  nlohmann::ordered_json model = summary_json(graph);
+  nlohmann::ordered_json model = model::summary_json(graph);
   model["name"] = spec.model->name;
   const nlohmann::ordered_json result{{"cputrain", kVersion},
                                       {"model", std::move(model)},
-                                      {"machine", machine_json(session.machine)},
+                                      {"machine", run::machine_json(session.machine)},
                                       {"placement", session.placement},
-                                      {"map", placement_json(session.plan)},
+                                      {"map", run::placement_json(session.plan)},
                                       {"launch", launch_json(launches)},
                                       {"threads", session.threads},
                                       {"ranks", session.communicator->size()},
                                       {"backend", session.backend->describe()},
                                       {"libraries", services.libraries}};
-  write_result(session, config.json, json_text(result) + "\n");
+  job::write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

@@ -16,14 +16,14 @@
 #include "train/answers.h"
 #include "train/weights.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
 /// Files as they were named; a folder stands for the pictures below it.
 std::vector<std::string> expand_folders(const std::vector<std::string>& words,
-                                        const Services& services) {
+                                        const job::Services& services) {
   std::vector<std::string> files;
   for (const std::string& word : words) {
     std::error_code ignored;  // what cannot be looked at fails when it is read, and says why
@@ -48,17 +48,17 @@ struct Pictures {
   std::vector<Json> answers;  ///< one a file, in order; an "error" for unreadable ones
 };
 
-Pictures read_pictures(std::span<const std::string> files, const Services& services, Shape image,
-                       Resize resize) {
+Pictures read_pictures(std::span<const std::string> files, const job::Services& services,
+                       Shape image, data::Resize resize) {
   Pictures pictures;
   for (const std::string& file : files) {
     std::vector<std::uint8_t> pixels(image.size());
-    const ReadResult read = services.data.read_image(file, image, resize, pixels);
+    const data::ReadResult read = services.data.read_image(file, image, resize, pixels);
     Json answer{{"file", file}};
-    if (read.status == ReadStatus::ok) {
+    if (read.status == data::ReadStatus::ok) {
       pictures.pixels.push_back(std::move(pixels));
     } else {
-      answer["error"] = fmt::format("{} ({})", status_name(read.status), read.detail);
+      answer["error"] = fmt::format("{} ({})", data::status_name(read.status), read.detail);
     }
     pictures.answers.push_back(std::move(answer));
   }
@@ -77,8 +77,8 @@ std::vector<std::size_t> ranking(std::span<const float> probabilities, int top) 
 
 void answer(Json& entry, std::span<const float> outputs, const std::vector<std::string>& classes,
             std::optional<int> top) {
-  const std::vector<float> probabilities = class_probabilities(outputs);
-  const auto best = predicted_class(outputs);
+  const std::vector<float> probabilities = train::class_probabilities(outputs);
+  const auto best = compute::predicted_class(outputs);
   if (!best) {
     entry["error"] = "the network's answer is not a number (its weights are damaged)";
     return;
@@ -96,8 +96,8 @@ void answer(Json& entry, std::span<const float> outputs, const std::vector<std::
 
 /// Runs the program, which was compiled for `at_once` images: missing ones are stood in for by the
 /// first.
-void run_pictures(Pictures& pictures, std::size_t at_once, Program& program,
-                  const ModelDescription& model, std::optional<int> top) {
+void run_pictures(Pictures& pictures, std::size_t at_once, compute::Program& program,
+                  const train::ModelDescription& model, std::optional<int> top) {
   if (pictures.pixels.empty()) return;
   std::vector<const std::uint8_t*> images(at_once, pictures.pixels.front().data());
   for (std::size_t i = 0; i < pictures.pixels.size(); ++i) images[i] = pictures.pixels[i].data();
@@ -118,7 +118,7 @@ void run_pictures(Pictures& pictures, std::size_t at_once, Program& program,
 void print_answer(const Json& entry, std::optional<int> top) {
   const std::string file = entry["file"];
   if (entry.contains("error")) {
-    tell(fmt::format("cputrain: {}: {}", file, entry["error"].get<std::string>()));
+    system::tell(fmt::format("cputrain: {}: {}", file, entry["error"].get<std::string>()));
     return;
   }
   const auto text = [](const std::string& name, double probability) {
@@ -133,22 +133,24 @@ void print_answer(const Json& entry, std::optional<int> top) {
   } else {
     line = text(name, entry["probabilities"][name]);
   }
-  print("{}: {}\n", file, line);
+  system::print("{}: {}\n", file, line);
 }
 
 /// Answers every file on rank 0; returns how many could not be answered.
-std::size_t predict(const Config& config, const Services& services, const Session& session,
-                    const ModelDescription& model) {
+std::size_t predict(const Config& config, const job::Services& services,
+                    const job::Session& session, const train::ModelDescription& model) {
   const std::vector<std::string> names = expand_folders(config.files, services);
   const std::span<const std::string> files = names;
   const auto at_once =
-      std::min(files.size(), static_cast<std::size_t>(micro_batch_size(config, session)));
-  const Inference inference = make_inference(session, model.graph, {static_cast<int>(at_once)});
-  load_to_use(config.weights, inference);
+      std::min(files.size(), static_cast<std::size_t>(job::micro_batch_size(config, session)));
+  const job::Inference inference =
+      job::make_inference(session, model.graph, {static_cast<int>(at_once)});
+  job::load_to_use(config.weights, inference);
 
   // Where the answers themselves are on the terminal they show how far it is.
   const bool answers_seen = config.json != "-" && isatty(STDOUT_FILENO);
-  const Progress progress = answers_seen ? Progress{} : progress_line(session, "Predicting");
+  const data::Progress progress =
+      answers_seen ? data::Progress{} : job::progress_line(session, "Predicting");
   Json predictions = Json::array();
   std::size_t errors = 0;
   for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
@@ -162,19 +164,19 @@ std::size_t predict(const Config& config, const Services& services, const Sessio
     }
     if (progress) progress(begin + some.size(), files.size());
   }
-  write_result(session, config.json, json_text(Json{{"predictions", predictions}}) + "\n");
+  job::write_result(session, config.json, json_text(Json{{"predictions", predictions}}) + "\n");
   return errors;
 }
 
 }  // namespace
 
-int run_predict(const Config& config, const Services& services) {
-  const ModelDescription model = read_description(config.weights);
-  const Session session = start_session(config, services);
+int run_predict(const Config& config, const job::Services& services) {
+  const train::ModelDescription model = train::read_description(config.weights);
+  const job::Session session = job::start_session(config, services);
   // Pictures are few: rank 0 does them all, and the others wait for it.
   const std::size_t errors = session.leads() ? predict(config, services, session, model) : 0;
   session.communicator->barrier();
   return static_cast<int>(errors ? ExitCode::data : ExitCode::ok);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

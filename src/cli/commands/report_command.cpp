@@ -6,37 +6,38 @@
 #include "system/files.h"
 #include "system/print.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 /// What people want to see at once: the first tables; all of it is in the files.
-Document beginning(Document document, std::size_t sections) {
+report::Document beginning(report::Document document, std::size_t sections) {
   if (document.sections.size() > sections) document.sections.resize(sections);
   return document;
 }
 
-void say(const Report& report, const std::string& json, std::size_t sections) {
+void say(const report::Report& report, const std::string& json, std::size_t sections) {
   if (json == "-") {
-    print_lines(report.json);
+    system::print_lines(report.json);
     return;
   }
-  if (!json.empty()) write_file(json, report.json);
-  print_lines(markdown(beginning(report.document, sections)));
-  for (const auto& file : report.files) print("Wrote {}\n", file.string());
+  if (!json.empty()) system::write_file(json, report.json);
+  system::print_lines(report::markdown(beginning(report.document, sections)));
+  for (const auto& file : report.files) system::print("Wrote {}\n", file.string());
 }
 
 }  // namespace
 
-int run_report(const Config& config, const Services&) {
+int run_report(const Config& config, const job::Services&) {
   const auto& folders = config.files;
   if (config.diff) {
-    say(write_difference(folders[0], folders[1], config.out), config.json, 1);
+    say(report::write_difference(folders[0], folders[1], config.out), config.json, 1);
     return static_cast<int>(ExitCode::ok);
   }
-  ReportRequest request{{folders.begin(), folders.end()}, config.out, std::nullopt, config.prices};
+  report::ReportRequest request{
+      {folders.begin(), folders.end()}, config.out, std::nullopt, config.prices};
   if (!config.reference.empty()) request.reference = config.reference;
-  say(write_report(request), config.json, 3);
+  say(report::write_report(request), config.json, 3);
   return static_cast<int>(ExitCode::ok);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

@@ -23,7 +23,7 @@
 #include "system/print.h"
 #include "system/tell.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 constexpr const char* kPlatform = "skylake-96";
@@ -53,7 +53,7 @@ class WorkFolder {
 };
 
 /// Puts what the flags change into the platform.
-void change(Platform& platform, const SimulationRequest& request) {
+void change(simulation::Platform& platform, const simulation::SimulationRequest& request) {
   if (request.clock_ghz) {
     if (!platform.cpu) {
       fail(
@@ -79,14 +79,15 @@ void change(Platform& platform, const SimulationRequest& request) {
 }
 
 /// With what the flags change. Before costs are measured `here` is the machine's cores alone.
-Platform choose_platform(const Config& config, const Services& services, const CostTable* costs) {
+simulation::Platform choose_platform(const Config& config, const job::Services& services,
+                                     const simulation::CostTable* costs) {
   const std::string& asked = config.simulation.platform;
   const std::string name = asked.empty() ? kPlatform : asked;
-  Platform platform;
-  if (costs || name != kHere) {
-    platform = find_platform(name, costs ? *costs : CostTable{});
+  simulation::Platform platform;
+  if (costs || name != simulation::kHere) {
+    platform = simulation::find_platform(name, costs ? *costs : simulation::CostTable{});
   } else {
-    const Machine machine = services.machine();
+    const placement::Machine machine = services.machine();
     platform.name = name;
     platform.cores = std::max(1, machine.allowed_cores);
     platform.threads_per_core =
@@ -96,22 +97,23 @@ Platform choose_platform(const Config& config, const Services& services, const C
   return platform;
 }
 
-SweepCells planned_cells(const SimulationRequest& request, const Platform& platform) {
-  SweepGrid grid{.cpus = request.cpus,
-                 .threads = request.threads,
-                 .batches = request.batches,
-                 .batches_per_rank = request.batches_per_rank,
-                 .backends = {"cpu"}};
+cells::SweepCells planned_cells(const simulation::SimulationRequest& request,
+                                const simulation::Platform& platform) {
+  cells::SweepGrid grid{.cpus = request.cpus,
+                        .threads = request.threads,
+                        .batches = request.batches,
+                        .batches_per_rank = request.batches_per_rank,
+                        .backends = {"cpu"}};
   if (grid.threads.empty()) grid.threads = {1};
-  const int all = std::min(platform.most_ranks(), kMostColumn);
+  const int all = std::min(platform.most_ranks(), sweep::kMostColumn);
   for (int n = 1; request.cpus.empty() && n < all; n *= 2) grid.cpus.push_back(n);
   if (request.cpus.empty()) grid.cpus.push_back(all);
   if (grid.batches.empty() && grid.batches_per_rank.empty()) grid.batches = {128, 256, 512, 1024};
-  SweepCells planned = cells_of(grid);
+  cells::SweepCells planned = cells::cells_of(grid);
   if (planned.cells.empty()) {
     fail(ExitCode::usage, fmt::format("--np, --threads: {}", planned.left_out.front()));
   }
-  check_limits(planned.cells, grid);
+  sweep::check_limits(planned.cells, grid);
   return planned;
 }
 
@@ -126,7 +128,7 @@ std::vector<std::string> words_of(const Config& config, const std::set<std::stri
   return words;
 }
 
-std::string command_of(const Config& config, const Cell& cell) {
+std::string command_of(const Config& config, const cells::Cell& cell) {
   std::vector<std::string> words = words_of(config, {"np", "threads", "batch", "batch-size",
                                                      "batch-per-rank", "json", "out", "overwrite"});
   const bool weak = cell.batch_per_rank.has_value();
@@ -138,11 +140,12 @@ std::string command_of(const Config& config, const Cell& cell) {
     words.emplace_back(flag);
     words.push_back(value);
   }
-  return command_line(words);
+  return cells::command_line(words);
 }
 
 /// What makes another experiment of a table with the same platform and model.
-std::map<std::string, std::string> options_of(const Config& config, const CostTable& costs) {
+std::map<std::string, std::string> options_of(const Config& config,
+                                              const simulation::CostTable& costs) {
   std::set<std::string> names{"clock-ghz", "memory-gbs", "network-gbps"};
   names.insert(kOfTraining.begin(), kOfTraining.end());
   // Times of other kernels are of another experiment, too.
@@ -154,54 +157,57 @@ std::map<std::string, std::string> options_of(const Config& config, const CostTa
   return options;
 }
 
-CellTable empty_table(const Config& config, const TrainingSpec& spec, const Graph& graph,
-                      std::size_t images, const std::string& platform) {
-  CellTable table;
+cells::CellTable empty_table(const Config& config, const job::TrainingSpec& spec,
+                             const model::Graph& graph, std::size_t images,
+                             const std::string& platform) {
+  cells::CellTable table;
   table.model = spec.model->name;
   table.image_size = spec.image.height;
   table.images_per_epoch = images;
   table.parameters = static_cast<double>(graph.parameter_count());
   for (int i = 1; i < static_cast<int>(graph.nodes().size()); ++i) {
     table.macs_per_image +=
-        macs(graph.nodes()[static_cast<std::size_t>(i)].layer, graph.src_shape(i));
+        model::macs(graph.nodes()[static_cast<std::size_t>(i)].layer, graph.src_shape(i));
   }
   table.data = config.data_or_synthetic();
   table.seed = spec.seed;
   table.machine.platform = platform;
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
-  table.command = command_line(words_of(config, {"json", "out", "overwrite"}));
+  table.command = cells::command_line(words_of(config, {"json", "out", "overwrite"}));
   return table;
 }
 
-void print_table(const CellTable& table) {
-  print("{:>6}{:>8}{:>8}{:>14}{:>22}{:>12}  {}\n", "CPUs", "threads", "batch", "s/epoch", "spread",
-        "images/s", "limit");
-  for (const Cell& cell : table.cells) {
+void print_table(const cells::CellTable& table) {
+  system::print("{:>6}{:>8}{:>8}{:>14}{:>22}{:>12}  {}\n", "CPUs", "threads", "batch", "s/epoch",
+                "spread", "images/s", "limit");
+  for (const cells::Cell& cell : table.cells) {
     if (!cell.seconds_per_epoch) {
-      print("{:>6}{:>8}{:>8}{:>14}  {}\n", cell.cpus, cell.threads, cell.batch, "n/a", cell.reason);
+      system::print("{:>6}{:>8}{:>8}{:>14}  {}\n", cell.cpus, cell.threads, cell.batch, "n/a",
+                    cell.reason);
       continue;
     }
-    print("{:>6}{:>8}{:>8}{:>14.2f}{:>22}{:>12.1f}  {}: {}\n", cell.cpus, cell.threads, cell.batch,
-          *cell.seconds_per_epoch,
-          fmt::format("{:.2f} to {:.2f}", cell.spread->min, cell.spread->max),
-          cell.images_per_second.value_or(0), cell.limits.what, cell.limits.why);
+    system::print("{:>6}{:>8}{:>8}{:>14.2f}{:>22}{:>12.1f}  {}: {}\n", cell.cpus, cell.threads,
+                  cell.batch, *cell.seconds_per_epoch,
+                  fmt::format("{:.2f} to {:.2f}", cell.spread->min, cell.spread->max),
+                  cell.images_per_second.value_or(0), cell.limits.what, cell.limits.why);
   }
-  print(
+  system::print(
       "Simulated ({}): costs of layers measured on one machine, machines and network as in the "
       "platform file.\n",
       table.machine.platform);
 }
 
 /// What can be forecast gets its figures, the others their reason.
-void simulate(const Config& config, SignalWatch& signals, const Simulator& simulator,
-              const Forecast& forecast, CellTable& table) {
-  std::vector<SimulationJob> todo;
+void simulate(const Config& config, system::SignalWatch& signals,
+              const simulation::Simulator& simulator, const simulation::Forecast& forecast,
+              cells::CellTable& table) {
+  std::vector<simulation::SimulationJob> todo;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < table.cells.size(); ++i) {
-    Cell& cell = table.cells[i];
+    cells::Cell& cell = table.cells[i];
     cell.reason = forecast.obstacle(cell);
     if (!cell.reason.empty()) continue;
-    SimulationJob job = forecast.job(cell, flags_of_training(config));
+    simulation::SimulationJob job = forecast.job(cell, flags_of_training(config));
     job.steps = static_cast<int>(config.steps.value_or(2));
     job.repeats = config.repeat.value_or(3);
     job.seed = config.seed.value_or(0);
@@ -211,37 +217,41 @@ void simulate(const Config& config, SignalWatch& signals, const Simulator& simul
   const WorkFolder folder;
   constexpr int kAtOnce = 2;
   std::size_t done = 0;
-  Stopwatch watch;
+  system::Stopwatch watch;
   const auto say_progress = [&](std::size_t) {
     constexpr double kSeconds = 5;
     if (++done < todo.size() && watch.seconds() < kSeconds) return;
-    tell(fmt::format("{} of {} cells simulated", done, todo.size()));
+    system::tell(fmt::format("{} of {} cells simulated", done, todo.size()));
     watch = {};
   };
   const auto stopped = [&] { return signals.stop_requested(); };
-  const auto results = run_cells(simulator, folder.path(), todo, kAtOnce, {say_progress, stopped});
-  std::vector<CellWork> work(table.cells.size());
+  const auto results =
+      simulation::run_cells(simulator, folder.path(), todo, kAtOnce, {say_progress, stopped});
+  std::vector<simulation::CellWork> work(table.cells.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
-    Cell& cell = table.cells[places[i]];
+    cells::Cell& cell = table.cells[places[i]];
     forecast.fill(cell, results[i]);
     work[places[i]] = results[i].work;
     cell.command = command_of(config, cell);
   }
-  explain_above_linear(table.cells, work, forecast.costs());
+  simulation::explain_above_linear(table.cells, work, forecast.costs());
 }
 
-void write_folder(const Config& config, const CellTable& table, const Forecast& forecast) {
+void write_folder(const Config& config, const cells::CellTable& table,
+                  const simulation::Forecast& forecast) {
   if (config.out.empty()) return;
   const std::filesystem::path folder = config.out;
-  make_folder(folder);
-  write_cells(folder / kCellsName, table);
-  write_file(folder / "costs.json", json_text(to_json(forecast.costs()), 1) + "\n");
-  write_file(folder / "platform.json", json_text(to_json(forecast.platform()), 2) + "\n");
+  system::make_folder(folder);
+  cells::write_cells(folder / cells::kCellsName, table);
+  system::write_file(folder / "costs.json",
+                     json_text(simulation::to_json(forecast.costs()), 1) + "\n");
+  system::write_file(folder / "platform.json",
+                     json_text(simulation::to_json(forecast.platform()), 2) + "\n");
 }
 
 bool holds_a_table(const Config& config) {
   return !config.out.empty() &&
-         std::filesystem::exists(std::filesystem::path(config.out) / kCellsName);
+         std::filesystem::exists(std::filesystem::path(config.out) / cells::kCellsName);
 }
 
 void check_out(const Config& config) {
@@ -251,53 +261,56 @@ void check_out(const Config& config) {
                                     config.out));
 }
 
-void say_result(const Config& config, const CellTable& table) {
+void say_result(const Config& config, const cells::CellTable& table) {
   if (config.json != "-") print_table(table);
   if (config.json.empty()) return;
-  const std::string text = json_text(to_json(table), 1) + "\n";
+  const std::string text = json_text(cells::to_json(table), 1) + "\n";
   if (config.json == "-") {
-    print_lines(text);
+    system::print_lines(text);
   } else {
-    write_file(config.json, text);
+    system::write_file(config.json, text);
   }
 }
 
 /// The table of a program without its simulator.
-void say_missing(const Config& config, const std::string& why, CellTable& table) {
-  for (Cell& cell : table.cells) cell.reason = why;
+void say_missing(const Config& config, const std::string& why, cells::CellTable& table) {
+  for (cells::Cell& cell : table.cells) cell.reason = why;
   if (!config.out.empty() && !holds_a_table(config)) {
-    make_folder(config.out);
-    write_cells(std::filesystem::path(config.out) / kCellsName, table);
+    system::make_folder(config.out);
+    cells::write_cells(std::filesystem::path(config.out) / cells::kCellsName, table);
   }
   say_result(config, table);
 }
 
 }  // namespace
 
-int run_simulate(const Config& config, const Services& services, const Simulator& simulator) {
+int run_simulate(const Config& config, const job::Services& services,
+                 const simulation::Simulator& simulator) {
   check_out(config);
-  const TrainingSpec spec = choose_training(config);
-  const DataSource source = services.data.open(config.data_request(spec.seed));
-  const int classes = classes_of(spec, source);
-  const Graph graph = build_graph(spec, classes);
-  const bool here = config.simulation.platform == kHere;
+  const job::TrainingSpec spec = job::choose_training(config);
+  const data::DataSource source = services.data.open(config.data_request(spec.seed));
+  const int classes = job::classes_of(spec, source);
+  const model::Graph graph = job::build_graph(spec, classes);
+  const bool here = config.simulation.platform == simulation::kHere;
   // Mistakes in platform and grid show before minutes of measuring.
-  Platform platform = choose_platform(config, services, nullptr);
-  SweepCells planned = planned_cells(config.simulation, platform);
-  CellTable table = empty_table(config, spec, graph, source.train.size(), platform.name);
+  simulation::Platform platform = choose_platform(config, services, nullptr);
+  cells::SweepCells planned = planned_cells(config.simulation, platform);
+  cells::CellTable table = empty_table(config, spec, graph, source.train.size(), platform.name);
   if (!simulator.missing.empty()) {
     table.cells = std::move(planned.cells);
     say_missing(config, simulator.missing, table);
     return static_cast<int>(ExitCode::ok);
   }
-  const CostTable costs = costs_of(config.simulation, services, spec, graph, here);
+  const simulation::CostTable costs =
+      simulation::costs_of(config.simulation, services, spec, graph, here);
   if (here) {  // which --costs may have from another machine
     platform = choose_platform(config, services, &costs);
     planned = planned_cells(config.simulation, platform);
   }
-  for (const std::string& reason : planned.left_out) tell("Left out: " + reason);
+  for (const std::string& reason : planned.left_out) system::tell("Left out: " + reason);
   table.cells = std::move(planned.cells);
-  const Forecast forecast(std::move(platform), costs, graph, classes, source.train.size());
+  const simulation::Forecast forecast(std::move(platform), costs, graph, classes,
+                                      source.train.size());
   table.options = options_of(config, costs);
   table.machine = forecast.machine();
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
@@ -307,10 +320,10 @@ int run_simulate(const Config& config, const Services& services, const Simulator
   if (!stopped || !holds_a_table(config)) write_folder(config, table, forecast);
   say_result(config, table);
   if (!stopped) return static_cast<int>(ExitCode::ok);
-  tell(
+  system::tell(
       "cputrain: stopped; what was finished is told, and the same command begins anew (with "
       "--overwrite where --out holds a table)");
   return services.signals->stop_code();
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

@@ -21,20 +21,21 @@
 #include "system/stolen_time.h"
 #include "system/tell.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 /// Whether it is another than before.
-bool write_table(const SweepPlan& plan, const CellTable& table) {
-  return write_if_changed(plan.folder / kCellsName, json_text(to_json(table), 1) + "\n");
+bool write_table(const sweep::SweepPlan& plan, const cells::CellTable& table) {
+  return sweep::write_if_changed(plan.folder / cells::kCellsName,
+                                 json_text(cells::to_json(table), 1) + "\n");
 }
 
 /// A sweep at work: its cells, what is known of them, and the file that says so.
 class Sweep {
  public:
-  Sweep(const Config& config, const Services& services, const SweepPlan& plan)
+  Sweep(const Config& config, const job::Services& services, const sweep::SweepPlan& plan)
       : config_(config), services_(services), plan_(plan) {
-    for (const Cell& cell : plan.cells) states_.push_back(state_of(plan, cell));
+    for (const cells::Cell& cell : plan.cells) states_.push_back(sweep::state_of(plan, cell));
   }
 
   /// Measures what is missing of some cells: a repeat of each, then the next repeat of each, so
@@ -42,8 +43,8 @@ class Sweep {
   /// the first round. False where a signal asked for a stop.
   bool measure(std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last && config_.sweep.retry; ++i) {
-      forget_failure(plan_, plan_.cells[i]);
-      states_[i] = state_of(plan_, plan_.cells[i]);
+      sweep::forget_failure(plan_, plan_.cells[i]);
+      states_[i] = sweep::state_of(plan_, plan_.cells[i]);
     }
     for (std::size_t i = first; i < last; ++i) left_.expect(cost_left(i));
     for (int round = 1; round <= plan_.repeats; ++round) {
@@ -54,33 +55,34 @@ class Sweep {
     return true;
   }
 
-  CellTable table() const {
-    CellTable table = plan_.table;
+  cells::CellTable table() const {
+    cells::CellTable table = plan_.table;
     for (std::size_t i = 0; i < states_.size(); ++i) table.cells.push_back(cell(i));
     return table;
   }
 
-  bool write_table() const { return cputrain::write_table(plan_, table()); }
+  bool write_table() const { return cli::write_table(plan_, table()); }
 
   /// A task's own file: nobody else writes it.
   void write_cell(std::size_t i) const {
-    make_folder(plan_.folder_of(plan_.cells[i]));
-    write_if_changed(plan_.folder_of(plan_.cells[i]) / kCellName,
-                     json_text(to_json(cell(i)), 1) + "\n");
+    system::make_folder(plan_.folder_of(plan_.cells[i]));
+    sweep::write_if_changed(plan_.folder_of(plan_.cells[i]) / sweep::kCellName,
+                            json_text(cells::to_json(cell(i)), 1) + "\n");
   }
 
   bool works_alone = true;  ///< then the table is written after every cell
   bool measured_something = false;
 
  private:
-  Cell cell(std::size_t i) const {
-    const Cell& cell = plan_.cells[i];
-    const Runs& runs = states_[i].runs;
+  cells::Cell cell(std::size_t i) const {
+    const cells::Cell& cell = plan_.cells[i];
+    const sweep::Runs& runs = states_[i].runs;
     const bool tried = !runs.empty() || !states_[i].failure.empty();
     const std::string cannot = tried ? "" : why_not_measured(i);
     const int repeat = runs.empty() ? 1 : runs.rbegin()->first;
-    return cell_with_figures(plan_, cell, states_[i], cannot,
-                             cannot.empty() ? command_line(plan_.words_of_run(cell, repeat)) : "");
+    return sweep::cell_with_figures(
+        plan_, cell, states_[i], cannot,
+        cannot.empty() ? cells::command_line(plan_.words_of_run(cell, repeat)) : "");
   }
 
   std::size_t runs_left(std::size_t i) const {
@@ -98,10 +100,10 @@ class Sweep {
   /// In its round, or earlier where repeats were there already.
   bool measure_repeat(std::size_t i, int round) {
     if (runs_left(i) > 0 && states_[i].runs.size() < static_cast<std::size_t>(round)) {
-      const Stopwatch watch;
+      const system::Stopwatch watch;
       const double left_before = cost_left(i);
       const int repeat = states_[i].next();
-      if (!run_next(plan_, plan_.cells[i], *services_.signals, states_[i])) return false;
+      if (!sweep::run_next(plan_, plan_.cells[i], *services_.signals, states_[i])) return false;
       measured_something = true;
       left_.spent(watch.seconds(), cost_of_run(i), left_before - cost_left(i));
       say_run(i, repeat);
@@ -116,23 +118,23 @@ class Sweep {
   }
 
   std::string why_not_measured(std::size_t i) const {
-    return why_not(plan_.launching, plan_.cells[i], services_.backends);
+    return cells::why_not(plan_.launching, plan_.cells[i], services_.backends);
   }
 
   std::string place(std::size_t i) const {
-    return fmt::format("[{}/{}] {}", i + 1, plan_.cells.size(), cell_text(plan_.cells[i]));
+    return fmt::format("[{}/{}] {}", i + 1, plan_.cells.size(), cells::cell_text(plan_.cells[i]));
   }
 
   void say_absent(std::size_t i) const {
-    tell(fmt::format("{}: n/a: {}", place(i), why_not_measured(i)));
+    system::tell(fmt::format("{}: n/a: {}", place(i), why_not_measured(i)));
   }
 
-  static std::string disturbance_text(const RunFigures& run) {
+  static std::string disturbance_text(const cells::RunFigures& run) {
     std::string text;
-    if (run.stolen.value_or(0) >= kStolenWorthSaying) {
+    if (run.stolen.value_or(0) >= system::kStolenWorthSaying) {
       text += fmt::format("; the host took {:.0f} % of its CPU time", 100 * *run.stolen);
     }
-    if (run.cpu_wait.value_or(0) >= kWaitWorthSaying) {
+    if (run.cpu_wait.value_or(0) >= system::kWaitWorthSaying) {
       text +=
           fmt::format("; its threads waited {:.0f} % of their time for a CPU", 100 * *run.cpu_wait);
     }
@@ -140,99 +142,104 @@ class Sweep {
   }
 
   void say_run(std::size_t i, int repeat) const {
-    const CellState& state = states_[i];
+    const sweep::CellState& state = states_[i];
     const std::string left = left_.text();
     const std::string ending = left.empty() ? "" : fmt::format(" - {} left", left);
     if (!state.failure.empty()) {
-      tell(fmt::format("{}, repeat {}: n/a: {}{}", place(i), repeat, state.failure, ending));
+      system::tell(
+          fmt::format("{}, repeat {}: n/a: {}{}", place(i), repeat, state.failure, ending));
       return;
     }
-    const RunFigures& run = state.runs.at(repeat);
+    const cells::RunFigures& run = state.runs.at(repeat);
     const double images = plan_.epoch.images_in(plan_.cells[i].batch);
-    tell(fmt::format("{}, repeat {}: {:.4g} s an epoch ({:.4g} images/s, {} steps of {:.4g} s){}{}",
-                     place(i), repeat, run.seconds_per_epoch, images / run.seconds_per_epoch,
-                     run.steps, run.step_seconds, disturbance_text(run), ending));
+    system::tell(
+        fmt::format("{}, repeat {}: {:.4g} s an epoch ({:.4g} images/s, {} steps of {:.4g} s){}{}",
+                    place(i), repeat, run.seconds_per_epoch, images / run.seconds_per_epoch,
+                    run.steps, run.step_seconds, disturbance_text(run), ending));
   }
 
   const Config& config_;
-  const Services& services_;
-  const SweepPlan& plan_;
-  std::vector<CellState> states_;
-  TimeLeft left_;
+  const job::Services& services_;
+  const sweep::SweepPlan& plan_;
+  std::vector<sweep::CellState> states_;
+  sweep::TimeLeft left_;
 };
 
-void say_plan(const SweepPlan& plan) {
-  for (const std::string& line : plan.left_out) tell("left out: " + line);
-  tell(fmt::format("{} cells of {}, {} training{} each, {} images an epoch; in {}",
-                   plan.cells.size(), plan.table.model, plan.repeats, plan.repeats == 1 ? "" : "s",
-                   with_commas(plan.epoch.images), plan.folder.string()));
+void say_plan(const sweep::SweepPlan& plan) {
+  for (const std::string& line : plan.left_out) system::tell("left out: " + line);
+  system::tell(fmt::format("{} cells of {}, {} training{} each, {} images an epoch; in {}",
+                           plan.cells.size(), plan.table.model, plan.repeats,
+                           plan.repeats == 1 ? "" : "s", with_commas(plan.epoch.images),
+                           plan.folder.string()));
 }
 
 /// The table on standard output, and the report in the folder, unless it is there already.
-void draw(const SweepPlan& plan, const Config& config, bool news) {
+void draw(const sweep::SweepPlan& plan, const Config& config, bool news) {
   const auto page = plan.folder / "report.html";
   std::error_code ignored;
   if (news || !config.reference.empty() || !std::filesystem::exists(page, ignored)) {
-    ReportRequest request{.folders = {plan.folder}, .out = {}, .reference = {}, .prices = {}};
+    report::ReportRequest request{
+        .folders = {plan.folder}, .out = {}, .reference = {}, .prices = {}};
     if (!config.reference.empty()) request.reference = config.reference;
-    Document document = write_report(request).document;
+    report::Document document = report::write_report(request).document;
     document.sections.resize(std::min<std::size_t>(document.sections.size(), 1));
-    print_lines(markdown(document));
+    system::print_lines(report::markdown(document));
   }
-  tell(fmt::format("Table: {}, report: {}; `{} report {}` prints more of it",
-                   (plan.folder / kCellsName).string(), page.string(), plan.program,
-                   quoted(plan.folder.string())));
+  system::tell(fmt::format("Table: {}, report: {}; `{} report {}` prints more of it",
+                           (plan.folder / cells::kCellsName).string(), page.string(), plan.program,
+                           cells::quoted(plan.folder.string())));
 }
 
-int stopped(const SweepPlan& plan, const Services& services) {
-  tell(
+int stopped(const sweep::SweepPlan& plan, const job::Services& services) {
+  system::tell(
       fmt::format("cputrain: stopped; finished cells are kept, the same command goes on with the "
                   "others ({})",
                   plan.folder.string()));
   return services.signals->stop_code();
 }
 
-int run_task(const Config& config, const Services& services, const SweepPlan& plan) {
+int run_task(const Config& config, const job::Services& services, const sweep::SweepPlan& plan) {
   const auto task = static_cast<std::size_t>(*config.sweep.task);
   if (task > plan.cells.size()) {
     fail(ExitCode::usage,
          fmt::format("--task {}: must be a cell's number from 1 to {}", task, plan.cells.size()));
   }
   // Before anything of the cell is read: who had it may just have finished a training.
-  const FileLock lock = lock_cell(plan, plan.cells[task - 1]);
+  const system::FileLock lock = sweep::lock_cell(plan, plan.cells[task - 1]);
   Sweep sweep(config, services, plan);
   sweep.works_alone = false;
   if (!sweep.measure(task - 1, task)) return stopped(plan, services);
   return static_cast<int>(ExitCode::ok);
 }
 
-int collect(SweepPlan& plan, const Config& config) {
-  CellTable table = plan.table;
-  table.machine = collected_machine(plan);
-  for (const Cell& cell : plan.cells)
-    table.cells.push_back(collected_cell(plan, cell, table.machine));
+int collect(sweep::SweepPlan& plan, const Config& config) {
+  cells::CellTable table = plan.table;
+  table.machine = sweep::collected_machine(plan);
+  for (const cells::Cell& cell : plan.cells)
+    table.cells.push_back(sweep::collected_cell(plan, cell, table.machine));
   draw(plan, config, write_table(plan, table));
   return static_cast<int>(ExitCode::ok);
 }
 
 }  // namespace
 
-int run_sweep(const Config& config, const Services& services) {
+int run_sweep(const Config& config, const job::Services& services) {
   // A mistake in it should show before hours of measuring.
-  if (!config.reference.empty()) static_cast<void>(read_reference(config.reference));
-  SweepPlan plan = plan_sweep(config, sweep_request(config), services);
-  const FileLock lock =
-      open_sweep_folder(plan, config.overwrite,
-                        config.sweep.task ? FileLock::Kind::shared : FileLock::Kind::exclusive);
+  if (!config.reference.empty()) static_cast<void>(report::read_reference(config.reference));
+  sweep::SweepPlan plan = sweep::plan_sweep(config, sweep_request(config), services);
+  const system::FileLock lock = sweep::open_sweep_folder(
+      plan, config.overwrite,
+      config.sweep.task ? system::FileLock::Kind::shared : system::FileLock::Kind::exclusive);
   say_plan(plan);
-  if (!config.sweep.task && !config.sweep.collect) write_plan(plan, services.backends);
+  if (!config.sweep.task && !config.sweep.collect) sweep::write_plan(plan, services.backends);
   if (config.sweep.plan_only) {
-    tell(fmt::format("Plan: {}, a line a training; `--task 1` to `--task {}` measure a cell each",
-                     (plan.folder / "plan.txt").string(), plan.cells.size()));
+    system::tell(
+        fmt::format("Plan: {}, a line a training; `--task 1` to `--task {}` measure a cell each",
+                    (plan.folder / "plan.txt").string(), plan.cells.size()));
     return static_cast<int>(ExitCode::ok);
   }
   if (config.sweep.collect) return collect(plan, config);
-  settle_machine(plan);
+  sweep::settle_machine(plan);
   const auto armed = services.signals->arm();
   if (config.sweep.task) return run_task(config, services, plan);
   Sweep sweep(config, services, plan);
@@ -243,4 +250,4 @@ int run_sweep(const Config& config, const Services& services) {
   return static_cast<int>(ExitCode::ok);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

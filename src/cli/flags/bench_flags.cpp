@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 
 /// `bench allreduce` needs no model and no data.
 void add_allreduce_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
@@ -85,4 +85,4 @@ void add_kernel_bench_flags(Flags& f, Config& c, const CommandLineChoices& choic
   f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

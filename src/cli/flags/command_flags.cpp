@@ -15,7 +15,7 @@
 #include "data/augment.h"
 #include "zoo/zoo.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 bool computes_gradients(const Config& c) {
@@ -27,7 +27,9 @@ void add_expand_flag(Flags& f, Config& c) {
       "expand", {"none", "six", "six-leaky"},
       "six: each picture becomes six samples, flipped and turned; six-leaky: split after that, "
       "so that turns of training pictures are in validation [none]",
-      [&c](const std::string& name) { c.expand = expand_of(name).value_or(Expand::none); });
+      [&c](const std::string& name) {
+        c.expand = data::expand_of(name).value_or(data::Expand::none);
+      });
 }
 
 void add_export_flags(Flags& f, Config& c) {
@@ -43,8 +45,8 @@ void add_export_flags(Flags& f, Config& c) {
 }
 
 /// "30:2,60:4": after 30 epochs twice the batch, after 60 four times.
-std::vector<BatchGrowth> parse_growth(const std::string& text) {
-  std::vector<BatchGrowth> growth;
+std::vector<data::BatchGrowth> parse_growth(const std::string& text) {
+  std::vector<data::BatchGrowth> growth;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string part = text.substr(begin, end - begin);
@@ -87,10 +89,10 @@ void add_batch_flags(Flags& f, Config& c) {
            "how ranks share the images: slices of the shuffled batch, every n-th of the shuffled "
            "order, every n-th of the data's own order, or the same images on all [slices]",
            [&c](const std::string& name) {
-             c.sharding = name == "strided"            ? Sharding::strided
-                          : name == "shard-then-batch" ? Sharding::shard_then_batch
-                          : name == "generator"        ? Sharding::generator
-                                                       : Sharding::slices;
+             c.sharding = name == "strided"            ? data::Sharding::strided
+                          : name == "shard-then-batch" ? data::Sharding::shard_then_batch
+                          : name == "generator"        ? data::Sharding::generator
+                                                       : data::Sharding::slices;
            });
   f.yes_or_no("shuffle", c.shuffle, "a new order of the images each epoch [the model's: yes]");
   f.yes_or_no("drop-last", c.drop_last,
@@ -129,18 +131,18 @@ void add_rate_flags(Flags& f, Config& c) {
            "times the rate by n, its root or its power 2/3, n the number of ranks (the curve then "
            "depends on it) or batch / --base-batch [none]",
            [&c](const std::string& name) {
-             c.lr_scale = name == "linear"  ? RateScale::linear
-                          : name == "sqrt"  ? RateScale::sqrt
-                          : name == "pow23" ? RateScale::pow23
-                                            : RateScale::none;
+             c.lr_scale = name == "linear"  ? optim::RateScale::linear
+                          : name == "sqrt"  ? optim::RateScale::sqrt
+                          : name == "pow23" ? optim::RateScale::pow23
+                                            : optim::RateScale::none;
            });
   f.whole("base-batch", c.base_batch, 1, 16'777'216,
           "the batch that --lr is meant for: n is batch / N, whatever the ranks");
   f.real("warmup-epochs", c.warmup_epochs, 0, 1e6,
          "rise from rate / n to the rate over X epochs, as Horovod does; from 0 without an n "
          "[0]");
-  f.parsed("schedule", "FORM", std::string(kScheduleForms) + " [the model's: constant]",
-           [&c](const std::string& text) { c.schedule = parse_schedule(text); });
+  f.parsed("schedule", "FORM", std::string(optim::kScheduleForms) + " [the model's: constant]",
+           [&c](const std::string& text) { c.schedule = optim::parse_schedule(text); });
   f.yes("momentum-correction", c.momentum_correction,
         "where the rate changes, momentum changes with it for a step");
 }
@@ -196,7 +198,7 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
         "allreduce", "NAME",
         "how gradients are summed: auto, mpi, shm, ring, recursive-doubling, rabenseifner, tree, "
         "hierarchical[+NAME], ps, or by bytes NAME:0-8192;NAME:8193-max [auto]",
-        [&c](const std::string& text) { c.allreduce = parse_allreduce(text); });
+        [&c](const std::string& text) { c.allreduce = comm::parse_allreduce(text); });
     f.yes(
         "reproducible", c.reproducible,
         "the same bits at any number of ranks and threads on one kind of CPU; --micro-batch [8] is "
@@ -204,7 +206,7 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
     f.parsed("compress", "METHOD",
              "how gradients travel over a slow network: none, fp16, bf16, topk[:FRACTION] (0.01), "
              "powersgd[:RANK] (4) [none]",
-             [&c](const std::string& text) { c.compress = parse_compression(text); });
+             [&c](const std::string& text) { c.compress = exchange::parse_compression(text); });
     f.real("bucket-mb", c.bucket_mb, 0, 1e6,
            "gradients travel in pieces of at least so many MB while backward runs [25]");
     f.yes_or_no(
@@ -228,7 +230,7 @@ void add_synth_flags(Flags& f, Config& c) {
 void add_model_flags(Flags& f, Config& c) {
   f.group("Model");
   std::vector<std::string> names;
-  for (const auto& entry : model_zoo()) names.push_back(entry.name);
+  for (const auto& entry : zoo::model_zoo()) names.push_back(entry.name);
   f.text("model", c.model, "NAME",
          "network: " + join(names, ", ") + ", or a model file (.json) [dogcat]");
   f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [the model's]");
@@ -244,7 +246,7 @@ void add_resize_flag(Flags& f, Config& c) {
   f.choice(
       "resize", {"bilinear", "nearest"},
       "how pictures come to --image-size: as TensorFlow, or as Keras' older loaders [bilinear]",
-      [&c](const std::string& name) { c.resize = resize_of(name); });
+      [&c](const std::string& name) { c.resize = data::resize_of(name); });
 }
 
 void add_weights_flags(Flags& f, Config& c) {
@@ -288,9 +290,9 @@ void add_data_flags(Flags& f, Config& c) {
 
 void add_augment_flag(Flags& f, Config& c, const std::string& standard) {
   f.parsed("augment", "LIST",
-           "random changes, none or some of " + augment_forms() + ", such as flip,shear:0.2 [" +
-               standard + "]",
-           [&c](const std::string& text) { c.augment = parse_augment(text); });
+           "random changes, none or some of " + data::augment_forms() +
+               ", such as flip,shear:0.2 [" + standard + "]",
+           [&c](const std::string& text) { c.augment = data::parse_augment(text); });
 }
 
 void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
@@ -339,4 +341,4 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   add_output_flags(f, c);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

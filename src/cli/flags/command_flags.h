@@ -4,9 +4,9 @@
 #include "cli/config.h"
 #include "cli/flags/flags.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 
 /// Adds the flags that `config.command` has; each writes into its member of `config`.
 void add_command_flags(Flags&, Config&, const CommandLineChoices&);
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

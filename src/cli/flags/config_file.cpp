@@ -9,7 +9,7 @@
 #include "core/strict_json.h"
 #include "system/bounded_file.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 
 nlohmann::json read_settings(const std::string& path) {
   constexpr std::uintmax_t kMostBytes = 1 << 20;
@@ -21,7 +21,7 @@ nlohmann::json read_settings(const std::string& path) {
   };
   std::string text;
   try {
-    text = read_bounded(path, kMostBytes);
+    text = system::read_bounded(path, kMostBytes);
   } catch (const std::runtime_error& mistake) {
     refuse(mistake.what());
   }
@@ -35,4 +35,4 @@ nlohmann::json read_settings(const std::string& path) {
   return settings;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

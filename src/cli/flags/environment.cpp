@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 constexpr std::string_view kPrefix = "CPUTRAIN_";
@@ -99,4 +99,4 @@ void check_variables(const Environment& environment, const std::set<std::string>
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

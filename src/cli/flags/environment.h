@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-namespace cputrain {
+namespace cputrain::cli {
 
 /// Variables of the environment by name: those that begin with CPUTRAIN_, in any case of letters.
 using Environment = std::map<std::string, std::string>;
@@ -25,4 +25,4 @@ std::optional<std::string> value_of(const Environment&, const std::string& flag)
 /// sets for a service of the program's name, are none of ours.
 void check_variables(const Environment&, const std::set<std::string>& flags);
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

@@ -7,7 +7,7 @@
 #include "cli/flags/flags.h"
 
 /// Groups of flags that several commands have (command_flags.cpp).
-namespace cputrain {
+namespace cputrain::cli {
 
 void add_model_flags(Flags&, Config&);
 void add_resize_flag(Flags&, Config&);
@@ -24,4 +24,4 @@ void add_kernel_choice_flags(Flags&, Config&);
 /// What a command writes, and where.
 void add_output_flags(Flags&, Config&);
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

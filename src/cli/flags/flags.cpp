@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 
 std::int64_t Flags::parse_whole(const std::string& name, const std::string& text, std::int64_t min,
                                 std::int64_t max) {
@@ -150,4 +150,4 @@ std::string Flags::rival(const std::string& name) const {
   return found == rivals_.end() ? "" : found->second;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

@@ -13,7 +13,7 @@ namespace CLI {
 class App;  // whose header takes longer to compile than most files that declare flags
 }
 
-namespace cputrain {
+namespace cputrain::cli {
 
 /// The flags of one command on a CLI::App: every value arrives as text and is checked here, so that
 /// all messages read alike: "--batch 0: must be a whole number from 1 to 16777216".
@@ -108,4 +108,4 @@ class Flags {
   std::vector<std::pair<std::string, std::string>> given_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

@@ -6,12 +6,12 @@
 #include "core/text.h"
 #include "run/run_logs.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 /// "20:25"
-StepRange parse_steps(const std::string& text) {
-  StepRange range;
+logging::StepRange parse_steps(const std::string& text) {
+  logging::StepRange range;
   const char* const end = text.data() + text.size();
   const auto first = std::from_chars(text.data(), end, range.first);
   const bool colon = first.ec == std::errc() && first.ptr != end && *first.ptr == ':';
@@ -37,11 +37,12 @@ void add_log_flags(Flags& f, Config& c) {
            [&c](const std::string& text) {
              c.log_formats = split(text, ',');
              for (const std::string& name : c.log_formats) {
-               if (std::ranges::find(kLogFormats, name) != std::end(kLogFormats)) continue;
+               if (std::ranges::find(run::kLogFormats, name) != std::end(run::kLogFormats))
+                 continue;
                fail(ExitCode::usage, "--log-format " + text + ": " + name +
                                          " is none of mlperf, dawnbench, tf_cnn_benchmarks");
              }
            });
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

@@ -1,7 +1,7 @@
 #include "cli/flags/flag_groups.h"
 #include "cli/flags/sweep_flags.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 void add_train_output_flags(Flags& f, Config& c) {
@@ -50,4 +50,4 @@ void add_output_flags(Flags& f, Config& c) {
             "[5, or up to 25 that fill 8 seconds]");
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

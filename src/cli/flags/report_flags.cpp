@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 /// "3.2", or by backend "cpu:3.2,cuda:12".
@@ -33,7 +33,7 @@ std::map<std::string, double> parse_prices(const std::string& flag, const std::s
 }
 
 /// One price for each backend: nobody could say which of two holds.
-void check_prices(const Prices& prices) {
+void check_prices(const cells::Prices& prices) {
   for (const auto& [backend, price] : prices.per_hour) {
     if (!prices.per_cpu_hour.contains(backend)) continue;
     const std::string whose = backend.empty() ? "all backends" : "backend " + backend;
@@ -93,4 +93,4 @@ void check_report(const Config& config) {
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

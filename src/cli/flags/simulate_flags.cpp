@@ -7,12 +7,12 @@
 #include "simulation/platform.h"
 #include "sweep/grid_limits.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 void add_grid(Flags& f, Config& c) {
   f.group("Grid");
-  f.wholes("np", c.simulation.cpus, 1, kMostColumn,
+  f.wholes("np", c.simulation.cpus, 1, sweep::kMostColumn,
            "CPUs of each column [1, 2, 4, ... up to the platform's]");
   f.wholes(
       "threads", c.simulation.threads, 1, 4096,
@@ -25,7 +25,7 @@ void add_grid(Flags& f, Config& c) {
            "images in a step of each rank, for weak scaling; beside --batch or instead of it");
   f.group("Machine");
   f.text("platform", c.simulation.platform, "NAME|FILE",
-         join(platform_names(), ", ") + ", or a platform file (.json) [skylake-96]");
+         join(simulation::platform_names(), ", ") + ", or a platform file (.json) [skylake-96]");
   f.real("clock-ghz", c.simulation.clock_ghz, 0.01, 100,
          "of the platform's cores, however many work [the platform's]");
   f.real("memory-gbs", c.simulation.memory_gbs, 0.01, 1e6,
@@ -61,7 +61,7 @@ void add_simulate_flags(Flags& f, Config& c) {
       "allreduce", "NAME",
       "how gradients are summed, as in train [shm on one node; hierarchical on several, with the "
       "algorithm that latency and bandwidth make the quickest]",
-      [&c](const std::string& text) { c.allreduce = parse_allreduce(text); });
+      [&c](const std::string& text) { c.allreduce = comm::parse_allreduce(text); });
   f.choice("precision", {"float", "bf16"}, "as in train [float]",
            [&c](const std::string& name) { c.precision = name; });
   f.group("Measurement");
@@ -83,4 +83,4 @@ std::vector<std::string> flags_of_training(const Config& config) {
   return words;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

@@ -3,7 +3,7 @@
 #include "cli/config.h"
 #include "cli/flags/flags.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 
 void add_simulate_flags(Flags&, Config&);
 
@@ -12,4 +12,4 @@ extern const std::vector<std::string> kOfTraining;
 /// Flags of a simulation that its trainings have, too, as words.
 std::vector<std::string> flags_of_training(const Config&);
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

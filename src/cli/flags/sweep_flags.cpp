@@ -11,14 +11,14 @@
 #include "core/text.h"
 #include "sweep/grid_limits.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 namespace {
 
 /// Names that the table's columns may have: backends, those that this build lacks included, and
 /// devices for which there is no backend yet.
 std::vector<std::string> column_names(const CommandLineChoices& choices) {
-  std::set<std::string> names(kDeviceColumns.begin(), kDeviceColumns.end());
-  for (const BackendChoice& backend : choices.backends) names.insert(backend.name);
+  std::set<std::string> names(cells::kDeviceColumns.begin(), cells::kDeviceColumns.end());
+  for (const job::BackendChoice& backend : choices.backends) names.insert(backend.name);
   return {names.begin(), names.end()};
 }
 
@@ -42,7 +42,7 @@ void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   const std::vector<std::string> columns = column_names(choices);
   c.sweep.grid.backends = {usual};
   f.group("Grid");
-  f.wholes("np", c.sweep.grid.cpus, 1, kMostColumn,
+  f.wholes("np", c.sweep.grid.cpus, 1, sweep::kMostColumn,
            "CPUs of each column [1, 2, 4, ... up to those here]");
   f.wholes("threads", c.sweep.grid.threads, 1, 4096,
            "threads of a rank: --np 4 makes 4 / N ranks [1]");
@@ -139,8 +139,8 @@ std::map<std::string, std::string> options_of(const Config& config) {
 
 }  // namespace
 
-SweepRequest sweep_request(const Config& config) {
-  SweepRequest request = config.sweep;
+sweep::SweepRequest sweep_request(const Config& config) {
+  sweep::SweepRequest request = config.sweep;
   request.repeats = config.repeat.value_or(request.repeats);
   request.passed_on = passed_on(config);
   request.options = options_of(config);
@@ -179,4 +179,4 @@ void check_sweep(const Config& config) {
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

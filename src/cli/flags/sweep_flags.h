@@ -6,7 +6,7 @@
 #include "cli/config.h"
 #include "cli/flags/flags.h"
 
-namespace cputrain {
+namespace cputrain::cli {
 
 /// The axes of `sweep`'s table and how its cells are measured.
 void add_grid_flags(Flags&, Config&, const CommandLineChoices&);
@@ -16,9 +16,9 @@ void add_sweep_output_flags(Flags&, Config&);
 bool is_sweeps_own(const std::string& flag);
 
 /// What the sweep itself needs to know.
-SweepRequest sweep_request(const Config&);
+sweep::SweepRequest sweep_request(const Config&);
 
 /// Error(usage) for combinations that make no sense, and for a missing --reference.
 void check_sweep(const Config&);
 
-}  // namespace cputrain
+}  // namespace cputrain::cli

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "exchange/compression/sums.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 namespace {
 
 using Method = Compression::Method;
@@ -41,8 +41,9 @@ Compression parse_method(const std::string& text, const std::string& name) {
 }
 
 template <class T>
-std::unique_ptr<GradientSum> make_sum(const Compression& compression, const ParameterLayout& layout,
-                                      Channel channel) {
+std::unique_ptr<GradientSum> make_sum(const Compression& compression,
+                                      const compute::ParameterLayout& layout,
+                                      comm::Channel channel) {
   switch (compression.method) {
     case Method::none:
       break;
@@ -101,21 +102,22 @@ std::vector<Compression> compressions() {
   return {{Method::fp16}, {Method::bf16}, {Method::topk}, {Method::powersgd}};
 }
 
-void check_compression(const Compression& compression, const AllreduceChoice& choice) {
+void check_compression(const Compression& compression, const comm::AllreduceChoice& choice) {
   if (compression.method == Method::none) return;
-  if (!choice.one_node && choice.scheme != AllreduceChoice::Scheme::server) return;
+  if (!choice.one_node && choice.scheme != comm::AllreduceChoice::Scheme::server) return;
   fail(ExitCode::usage,
        fmt::format("--compress {} with --allreduce {} ({}); use --allreduce auto, hierarchical or "
                    "an algorithm between ranks, or leave --compress out",
-                   to_text(compression), to_text(choice),
+                   to_text(compression), comm::to_text(choice),
                    choice.one_node ? "a sum over shared memory sends nothing that could be smaller"
                                    : "the parameter server takes gradients as they are"));
 }
 
 std::unique_ptr<GradientSum> make_gradient_sum(const Compression& compression,
-                                               const ParameterLayout& layout, Channel channel) {
+                                               const compute::ParameterLayout& layout,
+                                               comm::Channel channel) {
   return layout.dtype == DType::f32 ? make_sum<float>(compression, layout, std::move(channel))
                                     : make_sum<double>(compression, layout, std::move(channel));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

@@ -9,7 +9,7 @@
 #include "exchange/gradient_sum.h"
 
 /// What --compress says: how gradients travel between ranks, or between nodes.
-namespace cputrain {
+namespace cputrain::exchange {
 
 struct Compression {
   enum class Method { none, fp16, bf16, topk, powersgd };
@@ -29,9 +29,10 @@ std::vector<Compression> compressions();
 
 /// Error(usage) where the two exclude each other: what shares memory sends nothing, and a parameter
 /// server is there for comparison only.
-void check_compression(const Compression&, const AllreduceChoice&);
+void check_compression(const Compression&, const comm::AllreduceChoice&);
 
 /// The sum over the channel's ranks of gradients that lie as `layout` says.
-std::unique_ptr<GradientSum> make_gradient_sum(const Compression&, const ParameterLayout&, Channel);
+std::unique_ptr<GradientSum> make_gradient_sum(const Compression&, const compute::ParameterLayout&,
+                                               comm::Channel);
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

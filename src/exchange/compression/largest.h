@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::exchange {
 
 /// Finds the numbers of largest magnitude, exactly and whatever the numbers are: one pass counts
 /// them by size, roughly, and another takes those that may be among the largest, which are then
@@ -80,4 +80,4 @@ class Largest {
   std::vector<std::uint32_t> sizes_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

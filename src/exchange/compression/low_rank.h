@@ -8,7 +8,7 @@
 
 /// Products of a matrix with a few columns. Matrices M are row by row; factors P (rows x rank) and
 /// Q (columns x rank) column by column. Plain loops, the same bits whoever computes them.
-namespace cputrain {
+namespace cputrain::exchange {
 
 /// In partial sums, so that the loop is vectorised.
 template <class T>
@@ -100,4 +100,4 @@ void orthonormalise(T* p, std::size_t rows, std::size_t rank) {
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

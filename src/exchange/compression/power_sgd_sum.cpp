@@ -18,7 +18,7 @@
 #include "exchange/compression/sums.h"
 #include "system/pages.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 namespace {
 
 /// Part of a parameter that lies in a range; where its factors lie in the arrays that travel.
@@ -40,7 +40,7 @@ struct Parts {
 };
 
 /// What can be a matrix of a parameter that lies in the range, at least in part.
-Matrix matrix_in(Range range, const Parameter& parameter, std::size_t rank) {
+Matrix matrix_in(Range range, const compute::Parameter& parameter, std::size_t rank) {
   const auto columns = static_cast<std::size_t>(parameter.extents.back());
   const std::size_t panel = parameter.panel > 0 ? parameter.panel : columns;
   const std::size_t panels = (columns + panel - 1) / panel;
@@ -59,10 +59,10 @@ Matrix matrix_in(Range range, const Parameter& parameter, std::size_t rank) {
           .parameter = 0};
 }
 
-Parts parts_of(Range range, const ParameterLayout& layout, std::size_t rank) {
+Parts parts_of(Range range, const compute::ParameterLayout& layout, std::size_t rank) {
   Parts parts;
   for (std::size_t i = 0; i < layout.parameters.size(); ++i) {
-    const Parameter& parameter = layout.parameters[i];
+    const compute::Parameter& parameter = layout.parameters[i];
     const bool outside = parameter.range.end <= range.begin || parameter.range.begin >= range.end;
     if (!parameter.learnt || outside || parameter.extents.size() < 2) continue;
     Matrix matrix = matrix_in(range, parameter, rank);
@@ -116,7 +116,7 @@ void start_from(const Matrix& matrix, T* q) {
 template <class T>
 class PowerSgdSum final : public GradientSum {
  public:
-  PowerSgdSum(const ParameterLayout& layout, int rank, Channel channel)
+  PowerSgdSum(const compute::ParameterLayout& layout, int rank, comm::Channel channel)
       : layout_(layout),
         rank_(static_cast<std::size_t>(rank)),
         unsent_(layout.gradient_size * sizeof(T)),
@@ -196,10 +196,11 @@ class PowerSgdSum final : public GradientSum {
     start_from(m, q);
   }
 
-  ParameterLayout layout_;
+  compute::ParameterLayout layout_;
   std::size_t rank_;
-  Pages unsent_;  ///< of every element of the arena; pages that no range touches take no memory
-  Channel channel_;
+  system::Pages
+      unsent_;  ///< of every element of the arena; pages that no range touches take no memory
+  comm::Channel channel_;
   std::map<std::pair<std::size_t, std::size_t>, State> states_;
   std::vector<T> left_, right_;  ///< what travels: the rest and all P, then all Q
 };
@@ -207,14 +208,14 @@ class PowerSgdSum final : public GradientSum {
 }  // namespace
 
 template <class T>
-std::unique_ptr<GradientSum> make_power_sgd_sum(const ParameterLayout& layout, int rank,
-                                                Channel channel) {
+std::unique_ptr<GradientSum> make_power_sgd_sum(const compute::ParameterLayout& layout, int rank,
+                                                comm::Channel channel) {
   return std::make_unique<PowerSgdSum<T>>(layout, rank, std::move(channel));
 }
 
-template std::unique_ptr<GradientSum> make_power_sgd_sum<float>(const ParameterLayout&, int,
-                                                                Channel);
-template std::unique_ptr<GradientSum> make_power_sgd_sum<double>(const ParameterLayout&, int,
-                                                                 Channel);
+template std::unique_ptr<GradientSum> make_power_sgd_sum<float>(const compute::ParameterLayout&,
+                                                                int, comm::Channel);
+template std::unique_ptr<GradientSum> make_power_sgd_sum<double>(const compute::ParameterLayout&,
+                                                                 int, comm::Channel);
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

@@ -12,7 +12,7 @@
 #include "exchange/compression/sixteen_bits.h"
 #include "exchange/compression/sums.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 namespace {
 
 /// fp16 reaches from 2^-24 to 2^16 and gradients may lie below it, so each message is scaled by a
@@ -72,7 +72,7 @@ struct Bf16 {
 template <class T, class Format>
 class SixteenBitSum final : public GradientSum {
  public:
-  explicit SixteenBitSum(Channel channel)
+  explicit SixteenBitSum(comm::Channel channel)
       : channel_(std::move(channel)), ranks_(channel_.members()) {}
 
   /// Piece by piece, so that a few megabytes of messages are enough.
@@ -83,7 +83,7 @@ class SixteenBitSum final : public GradientSum {
     for (std::size_t begin = 0; begin < most; begin += kPiece) {
       pieces_.clear();
       for (int rank = 0; rank < size; ++rank) {
-        const Array part = part_of(gradients, rank, size);
+        const Array part = comm::part_of(gradients, rank, size);
         pieces_.push_back(
             part.slice(std::min(begin, part.size), std::min(begin + kPiece, part.size))
                 .template as<T>());
@@ -153,8 +153,8 @@ class SixteenBitSum final : public GradientSum {
     }
   }
 
-  Channel channel_;
-  Peers& ranks_;
+  comm::Channel channel_;
+  comm::Peers& ranks_;
   std::vector<std::span<T>> pieces_;  ///< of each rank's part of the sum
   std::vector<std::uint16_t> out_;
   std::vector<std::vector<std::uint16_t>> in_;
@@ -164,18 +164,18 @@ class SixteenBitSum final : public GradientSum {
 }  // namespace
 
 template <class T>
-std::unique_ptr<GradientSum> make_fp16_sum(Channel channel) {
+std::unique_ptr<GradientSum> make_fp16_sum(comm::Channel channel) {
   return std::make_unique<SixteenBitSum<T, Fp16>>(std::move(channel));
 }
 
 template <class T>
-std::unique_ptr<GradientSum> make_bf16_sum(Channel channel) {
+std::unique_ptr<GradientSum> make_bf16_sum(comm::Channel channel) {
   return std::make_unique<SixteenBitSum<T, Bf16>>(std::move(channel));
 }
 
-template std::unique_ptr<GradientSum> make_fp16_sum<float>(Channel);
-template std::unique_ptr<GradientSum> make_fp16_sum<double>(Channel);
-template std::unique_ptr<GradientSum> make_bf16_sum<float>(Channel);
-template std::unique_ptr<GradientSum> make_bf16_sum<double>(Channel);
+template std::unique_ptr<GradientSum> make_fp16_sum<float>(comm::Channel);
+template std::unique_ptr<GradientSum> make_fp16_sum<double>(comm::Channel);
+template std::unique_ptr<GradientSum> make_bf16_sum<float>(comm::Channel);
+template std::unique_ptr<GradientSum> make_bf16_sum<double>(comm::Channel);
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

@@ -5,7 +5,7 @@
 
 /// Floats in 16 bits, rounded to the nearest, ties to even. NaN stays NaN (its payload is not
 /// kept), infinity infinity. Loops over them are vectorised.
-namespace cputrain {
+namespace cputrain::exchange {
 
 /// yes or no, by masks: compilers make branches of a choice between sums of floats, which may trap.
 inline std::uint32_t choose(bool condition, std::uint32_t yes, std::uint32_t no) {
@@ -53,4 +53,4 @@ inline float from_bf16(std::uint16_t value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

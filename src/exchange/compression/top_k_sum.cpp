@@ -15,7 +15,7 @@
 #include "exchange/compression/sums.h"
 #include "system/pages.h"
 
-namespace cputrain {
+namespace cputrain::exchange {
 namespace {
 
 /// Smaller ranges cost a network about as much as an empty message.
@@ -24,7 +24,7 @@ constexpr std::size_t kWholeBytes = 16384;
 template <class T>
 class TopKSum final : public GradientSum {
  public:
-  TopKSum(std::size_t elements, double fraction, Channel channel)
+  TopKSum(std::size_t elements, double fraction, comm::Channel channel)
       : fraction_(fraction),
         unsent_(elements * sizeof(T)),
         channel_(std::move(channel)),
@@ -97,9 +97,10 @@ class TopKSum final : public GradientSum {
   }
 
   double fraction_;
-  Pages unsent_;  ///< of every element of the arena; pages that no range touches take no memory
-  Channel channel_;
-  Peers& ranks_;
+  system::Pages
+      unsent_;  ///< of every element of the arena; pages that no range touches take no memory
+  comm::Channel channel_;
+  comm::Peers& ranks_;
   Largest largest_;
   std::vector<std::vector<std::byte>> messages_;  ///< by rank
 };
@@ -108,11 +109,11 @@ class TopKSum final : public GradientSum {
 
 template <class T>
 std::unique_ptr<GradientSum> make_top_k_sum(std::size_t elements, double fraction,
-                                            Channel channel) {
+                                            comm::Channel channel) {
   return std::make_unique<TopKSum<T>>(elements, fraction, std::move(channel));
 }
 
-template std::unique_ptr<GradientSum> make_top_k_sum<float>(std::size_t, double, Channel);
-template std::unique_ptr<GradientSum> make_top_k_sum<double>(std::size_t, double, Channel);
+template std::unique_ptr<GradientSum> make_top_k_sum<float>(std::size_t, double, comm::Channel);
+template std::unique_ptr<GradientSum> make_top_k_sum<double>(std::size_t, double, comm::Channel);
 
-}  // namespace cputrain
+}  // namespace cputrain::exchange

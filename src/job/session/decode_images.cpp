@@ -11,28 +11,28 @@
 #include "core/text.h"
 #include "data/pixel_sample.h"
 
-namespace cputrain {
+namespace cputrain::job {
 namespace {
 
-void say_bad_samples(const Session& session, const DecodedData& data) {
+void say_bad_samples(const Session& session, const data::DecodedData& data) {
   constexpr std::size_t kNamed = 20;
-  std::map<ReadStatus, int> by_reason;
-  for (const BadSample& bad : data.bad) ++by_reason[bad.result.status];
+  std::map<data::ReadStatus, int> by_reason;
+  for (const data::BadSample& bad : data.bad) ++by_reason[bad.result.status];
   for (std::size_t i = 0; i < std::min(kNamed, data.bad.size()); ++i) {
-    const BadSample& bad = data.bad[i];
-    warn(session, fmt::format("skipping {}: {} ({})", bad.name, status_name(bad.result.status),
-                              bad.result.detail));
+    const data::BadSample& bad = data.bad[i];
+    warn(session, fmt::format("skipping {}: {} ({})", bad.name,
+                              data::status_name(bad.result.status), bad.result.detail));
   }
   if (data.bad.empty()) return;
   std::vector<std::string> counts;
   for (const auto& [status, count] : by_reason) {
-    counts.push_back(fmt::format("{} {}", count, status_name(status)));
+    counts.push_back(fmt::format("{} {}", count, data::status_name(status)));
   }
   warn(session, fmt::format("skipped {} damaged file{}: {}; `cputrain data check` lists them all",
                             data.bad.size(), data.bad.size() == 1 ? "" : "s", join(counts, ", ")));
 }
 
-void say_decoded(const Session& session, const DecodedData& data, Shape image) {
+void say_decoded(const Session& session, const data::DecodedData& data, Shape image) {
   const std::size_t count = data.train.size() + data.validation.size();
   say(session, fmt::format("{} images at {}x{} ready in {:.1f} s ({} {}, once a node)",
                            with_commas(count), image.height, image.width, data.seconds,
@@ -46,7 +46,7 @@ void say_decoded(const Session& session, const DecodedData& data, Shape image) {
 void say_image_folders(const Session& session, const std::vector<std::string>& folders,
                        std::size_t bytes) {
   std::set<std::string> told;
-  for (const RankPlan& plan : session.plan.ranks) {
+  for (const placement::RankPlan& plan : session.plan.ranks) {
     const std::string& folder = folders[static_cast<std::size_t>(plan.rank)];
     if (folder.empty() || !told.insert(plan.host).second) continue;
     say(session,
@@ -71,27 +71,27 @@ std::vector<std::string> image_folders(const Session& session, std::size_t bytes
   return session.communicator->gather(folder);
 }
 
-DecodedData decode_images(const Session& session, const DataSource& source, const ImageForm& form,
-                          std::uint64_t seed) {
+data::DecodedData decode_images(const Session& session, const data::DataSource& source,
+                                const ImageForm& form, std::uint64_t seed) {
   check_agreement(session, "the data that they see",
                   fmt::format("{:016x}, {} + {} samples", source.dataset->fingerprint(),
                               source.train.size(), source.validation.size()));
-  const DataPipeline& pipeline = session.services.data;
-  const DecodeRequest request{form.shape, session.io_threads, progress_line(session, "Decoding"),
-                              form.resize};
+  const data::DataPipeline& pipeline = session.services.data;
+  const data::DecodeRequest request{form.shape, session.io_threads,
+                                    progress_line(session, "Decoding"), form.resize};
   const std::size_t bytes = pipeline.cache_bytes(source, form.shape, form.resize, std::nullopt);
   say_image_folders(session, image_folders(session, bytes), bytes);
-  Communicator& communicator = *session.communicator;
-  DecodedData data =
+  comm::Communicator& communicator = *session.communicator;
+  data::DecodedData data =
       pipeline.decode(source, request, communicator.node_memory(), communicator.node_barrier());
   say_decoded(session, data, form.shape);
   Fnv1a left_out;  // a file that one node alone cannot read would shift its order of samples
-  for (const BadSample& bad : data.bad) left_out.add(bad.name);
+  for (const data::BadSample& bad : data.bad) left_out.add(bad.name);
   check_agreement(session, "the images that they can read",
                   fmt::format("{} damaged ({:016x})", data.bad.size(), left_out.value()));
   check_agreement(session, "the pixels of their images (other decoders?)",
-                  pixel_sample(data, seed));
+                  data::pixel_sample(data, seed));
   return data;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace cputrain {
+namespace cputrain::job {
 namespace {
 
 constexpr int kMostThreads = 4096;  // as --threads
@@ -30,12 +30,13 @@ bool user_binds() {
 }
 
 /// What rank 0 was asked counts for all: variables need not be set alike on every host.
-PlacementRequest request_of_all(Communicator& communicator, const TrainingFlags& flags) {
+placement::PlacementRequest request_of_all(comm::Communicator& communicator,
+                                           const TrainingFlags& flags) {
   std::array<int, 3> asked{asked_threads(flags).value_or(0), flags.io_threads.value_or(0),
                            flags.bind ? static_cast<int>(*flags.bind) : -1};
   communicator.broadcast(std::as_writable_bytes(std::span(asked)), 0);
   const auto [threads, io_threads, binds] = asked;
-  PlacementRequest request;
+  placement::PlacementRequest request;
   if (threads > 0) request.threads = threads;
   if (io_threads > 0) request.io_threads = io_threads;
   if (binds >= 0) request.bind = binds == 1;
@@ -44,12 +45,14 @@ PlacementRequest request_of_all(Communicator& communicator, const TrainingFlags&
 
 }  // namespace
 
-JobPlacement place_ranks(Communicator& communicator, const Machine& machine,
-                         const TrainingFlags& flags, const Services& services) {
+placement::JobPlacement place_ranks(comm::Communicator& communicator,
+                                    const placement::Machine& machine, const TrainingFlags& flags,
+                                    const Services& services) {
   const int rank = communicator.rank();
-  const auto places = communicator.gather(to_text(place_of(rank, machine, user_binds())));
-  JobPlacement job = plan_job(places, request_of_all(communicator, flags));
-  const RankPlan& mine = job.ranks[static_cast<std::size_t>(rank)];
+  const auto places =
+      communicator.gather(placement::to_text(placement::place_of(rank, machine, user_binds())));
+  placement::JobPlacement job = placement::plan_job(places, request_of_all(communicator, flags));
+  const placement::RankPlan& mine = job.ranks[static_cast<std::size_t>(rank)];
   const bool refused = mine.bind && !services.bind_this_thread(mine.cpus);
   const auto answers = communicator.gather(refused ? "refused" : "");
   const auto count = std::ranges::count(answers, "refused");
@@ -61,4 +64,4 @@ JobPlacement place_ranks(Communicator& communicator, const Machine& machine,
   return job;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::job

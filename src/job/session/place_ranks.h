@@ -3,11 +3,12 @@
 #include "job/session/services.h"
 #include "job/spec/training_flags.h"
 
-namespace cputrain {
+namespace cputrain::job {
 
 /// Plans the threads of the whole job and binds this rank's where the plan says so, before it
 /// starts any: threads inherit the mask of the one that starts them, and memory lies near the
 /// thread that writes it first. The same plan on every rank; collective.
-JobPlacement place_ranks(Communicator&, const Machine&, const TrainingFlags&, const Services&);
+placement::JobPlacement place_ranks(comm::Communicator&, const placement::Machine&,
+                                    const TrainingFlags&, const Services&);
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -15,13 +15,13 @@
 #include "system/files.h"
 #include "system/signals.h"
 
-namespace cputrain {
+namespace cputrain::job {
 
 struct BackendRequest {
   std::string name;  ///< "cpu", "reference"
   DType precision = DType::f32;
   int threads = 1;
-  KernelChoice kernels{};
+  compute::KernelChoice kernels{};
 };
 
 /// A backend that --backend may name.
@@ -34,21 +34,21 @@ struct BackendChoice {
 /// What main() built the program from. Commands know these functions and no concrete type.
 struct Services {
   std::vector<std::string> backends;  ///< names that this build has, the default first
-  std::function<std::unique_ptr<Backend>(const BackendRequest&)> make_backend;
+  std::function<std::unique_ptr<compute::Backend>(const BackendRequest&)> make_backend;
   /// Starts communication; called once, after the command line proved right.
-  std::function<std::unique_ptr<Communicator>()> make_communicator;
-  DataPipeline data;
+  std::function<std::unique_ptr<comm::Communicator>()> make_communicator;
+  data::DataPipeline data;
   /// Writes an ONNX file; Error(usage) in a build without it.
-  std::function<void(const ExportedModel&, AtomicFile&)> write_onnx;
-  std::function<Machine()> machine;
+  std::function<void(const model::ExportedModel&, system::AtomicFile&)> write_onnx;
+  std::function<placement::Machine()> machine;
   /// Binds the calling thread, and those it starts later, to these hardware threads; false where
   /// the system refuses.
   std::function<bool(const std::vector<int>& cpus)> bind_this_thread;
-  bool mpi = false;                    ///< this build has it
-  std::string mpi_version;             ///< "Open MPI 4.1.4", or "no MPI"
-  Launcher launcher;                   ///< what started this process
-  std::vector<std::string> libraries;  ///< with versions, for `info` and environment.json
-  SignalWatch* signals = nullptr;      ///< never null; borrowed
+  bool mpi = false;                        ///< this build has it
+  std::string mpi_version;                 ///< "Open MPI 4.1.4", or "no MPI"
+  placement::Launcher launcher;            ///< what started this process
+  std::vector<std::string> libraries;      ///< with versions, for `info` and environment.json
+  system::SignalWatch* signals = nullptr;  ///< never null; borrowed
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -18,7 +18,7 @@
 #include "system/process_limits.h"
 #include "system/tell.h"
 
-namespace cputrain {
+namespace cputrain::job {
 
 namespace {
 
@@ -33,9 +33,9 @@ void check_launcher(const Session& session, const TrainingFlags& flags) {
   const Services& services = session.services;
   if (!works_as_one_job(flags)) return;
   const int ranks = session.communicator->size();
-  check_launch(services.launcher, ranks,
-               services.mpi ? std::optional(services.mpi_version) : std::nullopt);
-  const std::string warning = launch_warning(services.launcher, ranks);
+  placement::check_launch(services.launcher, ranks,
+                          services.mpi ? std::optional(services.mpi_version) : std::nullopt);
+  const std::string warning = placement::launch_warning(services.launcher, ranks);
   if (!warning.empty()) warn(session, warning);
 }
 
@@ -52,15 +52,15 @@ Session start_session(const TrainingFlags& flags, const Services& services) {
                   .quiet = flags.verbose == 0};
   check_launcher(session, flags);
   check_agreement(session, "their command", flags.command + " " + flags.topic);
-  session.nodes = read_node_map(*session.communicator);
+  session.nodes = comm::read_node_map(*session.communicator);
   session.machine = services.machine();
   session.plan = place_ranks(*session.communicator, session.machine, flags, services);
-  for (const RankPlan& plan : session.plan.ranks) {
+  for (const placement::RankPlan& plan : session.plan.ranks) {
     session.most_threads = std::max(session.most_threads, plan.threads);
   }
   session.threads = session.place().threads;
   session.io_threads = flags.io_threads.value_or(session.threads);
-  require_threads(session.threads - 1 + threads_beside(session));
+  system::require_threads(session.threads - 1 + threads_beside(session));
   session.placement = session.plan.lines;
   for (const std::string& warning : session.plan.warnings) {
     session.placement.push_back("warning: " + warning);
@@ -77,11 +77,11 @@ Session start_session(const TrainingFlags& flags, const Services& services) {
 }
 
 void say(const Session& session, const std::string& line) {
-  if (session.leads() && !session.quiet) tell(line);
+  if (session.leads() && !session.quiet) system::tell(line);
 }
 
 void warn(const Session& session, const std::string& what) {
-  if (session.leads()) tell("warning: " + what);
+  if (session.leads()) system::tell("warning: " + what);
 }
 
 std::string first_text(const Session& session, const std::string& mine) {
@@ -91,20 +91,20 @@ std::string first_text(const Session& session, const std::string& mine) {
   return "";
 }
 
-void say_data(const Session& session, const DataSource& source) {
+void say_data(const Session& session, const data::DataSource& source) {
   say(session, source.description);
   say_warnings(session, source);
 }
 
-void say_warnings(const Session& session, const DataSource& source) {
+void say_warnings(const Session& session, const data::DataSource& source) {
   for (const std::string& warning : source.warnings) warn(session, warning);
 }
 
-Progress progress_line(const Session& session, const std::string& verb) {
+data::Progress progress_line(const Session& session, const std::string& verb) {
   if (!session.leads() || session.quiet) return {};
   const bool terminal = isatty(STDERR_FILENO);
-  return [verb, terminal, whole = Stopwatch(), pace = LogPace()](std::size_t done,
-                                                                 std::size_t total) mutable {
+  return [verb, terminal, whole = system::Stopwatch(), pace = system::LogPace()](
+             std::size_t done, std::size_t total) mutable {
     if (!terminal && !pace.due()) return;
     const double left =
         done ? whole.seconds() * static_cast<double>(total - done) / static_cast<double>(done) : 0;
@@ -115,13 +115,13 @@ Progress progress_line(const Session& session, const std::string& verb) {
   };
 }
 
-Limits measure_together(const Session& session) {
-  Communicator& communicator = *session.communicator;
-  const Together together{
+compute::Limits measure_together(const Session& session) {
+  comm::Communicator& communicator = *session.communicator;
+  const compute::Together together{
       .processes = communicator.node_memory().local_size(),
       .meet = [&] { communicator.barrier(); },
-      .slowest = [&](double seconds) { return slowest_rank(communicator, seconds); }};
-  const Limits limits = session.backend->measure_limits(together);
+      .slowest = [&](double seconds) { return comm::slowest_rank(communicator, seconds); }};
+  const compute::Limits limits = session.backend->measure_limits(together);
   std::array<double, 2> sums{limits.fma_gflops, limits.triad_gbs};
   communicator.sum(Array::of<double>(sums));
   return {sums[0], sums[1]};
@@ -144,15 +144,15 @@ int micro_batch_size(const TrainingFlags& flags, const Session& session) {
 }
 
 void check_agreement(const Session& session, const std::string& what, const std::string& mine) {
-  check_agreement(*session.communicator, what, mine);
+  comm::check_agreement(*session.communicator, what, mine);
 }
 
 void write_result(const Session& session, const std::string& file, const std::string& text) {
   if (!session.leads() || file.empty()) return;
-  if (file != "-") return write_file(file, text);
+  if (file != "-") return system::write_file(file, text);
   if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
     fail(ExitCode::output, "cannot write to standard output (the result would be lost)");
   }
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::job

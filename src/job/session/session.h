@@ -9,25 +9,25 @@
 #include "job/spec/training_flags.h"
 #include "system/clock.h"
 
-namespace cputrain {
+namespace cputrain::job {
 
 /// What every command that computes works with: ranks, their threads and a backend.
 struct Session {
   const Services& services;  ///< borrowed
-  std::unique_ptr<Communicator> communicator;
-  NodeMap nodes;  ///< which ranks share which node
-  Machine machine;
+  std::unique_ptr<comm::Communicator> communicator;
+  comm::NodeMap nodes;  ///< which ranks share which node
+  placement::Machine machine;
   int threads = 1;                     ///< of this rank
   int most_threads = 1;                ///< of any rank: for choices that all make alike
   int io_threads = 1;                  ///< of this rank, where it decodes and nothing else
-  JobPlacement plan;                   ///< of all ranks
+  placement::JobPlacement plan;        ///< of all ranks
   std::vector<std::string> placement;  ///< the plan, a line a kind of host; warnings after it
-  std::unique_ptr<Backend> backend;
-  Stopwatch since_start;
+  std::unique_ptr<compute::Backend> backend;
+  system::Stopwatch since_start;
   bool quiet = false;  ///< --verbose 0: warnings and errors alone
 
   bool leads() const { return communicator->rank() == 0; }
-  const RankPlan& place() const {
+  const placement::RankPlan& place() const {
     return plan.ranks[static_cast<std::size_t>(communicator->rank())];
   }
 };
@@ -49,16 +49,16 @@ void warn(const Session&, const std::string& what);
 std::string first_text(const Session&, const std::string& mine);
 
 /// What was found as data, and what is odd about it.
-void say_data(const Session&, const DataSource&);
+void say_data(const Session&, const data::DataSource&);
 /// The latter alone.
-void say_warnings(const Session&, const DataSource&);
+void say_warnings(const Session&, const data::DataSource&);
 
 /// A line on standard error such as "Decoding 12,000/22,500 - ETA: 0:21", redrawn on a terminal,
 /// else every 30 s. Silent on ranks other than 0 and where the session is quiet.
-Progress progress_line(const Session&, const std::string& verb);
+data::Progress progress_line(const Session&, const std::string& verb);
 
 /// The machine's limits for all ranks together, measured while all of them work. Collective.
-Limits measure_together(const Session&);
+compute::Limits measure_together(const Session&);
 
 /// How many images a rank computes at once: what was asked, else 8 on one thread and 14 a thread up
 /// to 32 on several, with several ranks 16; twice the threads at least; 4 where ranks are many
@@ -71,4 +71,4 @@ void check_agreement(const Session&, const std::string& what, const std::string&
 /// Writes text to FILE, or to standard output for "-". Rank 0 only.
 void write_result(const Session&, const std::string& file, const std::string& text);
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -10,20 +10,20 @@
 #include "model/layer_patterns.h"
 #include "model/rewrite.h"
 
-namespace cputrain {
+namespace cputrain::job {
 namespace {
 
 /// Without the layers of --freeze something must be left to learn.
-Graph frozen(const TrainingSpec& spec, const Graph& graph) {
+model::Graph frozen(const TrainingSpec& spec, const model::Graph& graph) {
   if (spec.flags.freeze.empty()) return graph;
-  Graph result = with_frozen(graph, layers_matching(graph, spec.flags.freeze));
+  model::Graph result = model::with_frozen(graph, model::layers_matching(graph, spec.flags.freeze));
   if (result.learnt_count() > 0) return result;
   fail(ExitCode::usage, fmt::format("--freeze {} leaves no layer to train; name fewer layers",
                                     join(spec.flags.freeze, ",")));
 }
 
 /// A label without an output could not be learnt, an output without a label not be named.
-void check_outputs(const TrainingSpec& spec, const Graph& graph, int classes) {
+void check_outputs(const TrainingSpec& spec, const model::Graph& graph, int classes) {
   const int outputs = graph.back().dst.channels;
   const int named = outputs == 1 ? 2 : outputs;  // one output is a sigmoid's
   if (named == classes) return;
@@ -34,9 +34,9 @@ void check_outputs(const TrainingSpec& spec, const Graph& graph, int classes) {
                    spec.model->name, outputs, outputs == 1 ? "" : "s", named, classes));
 }
 
-void check_has_dropout(const TrainingSpec& spec, const Graph& graph) {
+void check_has_dropout(const TrainingSpec& spec, const model::Graph& graph) {
   const auto is_dropout = [](const auto& node) {
-    return std::holds_alternative<Dropout>(node.layer);
+    return std::holds_alternative<model::Dropout>(node.layer);
   };
   if (std::ranges::any_of(graph.nodes(), is_dropout)) return;
   fail(ExitCode::usage, fmt::format("--dropout: {} has no dropout layer (it would change nothing); "
@@ -44,16 +44,16 @@ void check_has_dropout(const TrainingSpec& spec, const Graph& graph) {
                                     spec.model->name));
 }
 
-Graph unfrozen_graph(const TrainingSpec& spec, int classes) {
+model::Graph unfrozen_graph(const TrainingSpec& spec, int classes) {
   try {
-    Graph graph = spec.model->build(spec.image, classes);
+    model::Graph graph = spec.model->build(spec.image, classes);
     check_outputs(spec, graph, classes);
     if (spec.flags.dropout) {
       check_has_dropout(spec, graph);
-      graph = with_dropout(graph, static_cast<float>(*spec.flags.dropout));
+      graph = model::with_dropout(graph, static_cast<float>(*spec.flags.dropout));
     }
     if (spec.flags.label_smoothing > 0) {
-      graph = with_label_smoothing(graph, static_cast<float>(spec.flags.label_smoothing));
+      graph = model::with_label_smoothing(graph, static_cast<float>(spec.flags.label_smoothing));
     }
     return graph;
   } catch (const Error& error) {
@@ -65,11 +65,11 @@ Graph unfrozen_graph(const TrainingSpec& spec, int classes) {
 
 }  // namespace
 
-Graph build_graph(const TrainingSpec& spec, int classes) {
+model::Graph build_graph(const TrainingSpec& spec, int classes) {
   return frozen(spec, unfrozen_graph(spec, classes));
 }
 
-int classes_of(const TrainingSpec& spec, const DataSource& source) {
+int classes_of(const TrainingSpec& spec, const data::DataSource& source) {
   const auto& names = source.dataset->classes();
   const int found = static_cast<int>(names.size());
   const int classes = spec.flags.classes.value_or(found);
@@ -81,4 +81,4 @@ int classes_of(const TrainingSpec& spec, const DataSource& source) {
   return classes;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -7,7 +7,7 @@
 #include "job/spec/recipe_choices.h"
 #include "system/absolute_path.h"
 
-namespace cputrain {
+namespace cputrain::job {
 namespace {
 
 void put_batches(nlohmann::ordered_json& flags, const TrainingSpec& spec) {
@@ -18,34 +18,34 @@ void put_batches(nlohmann::ordered_json& flags, const TrainingSpec& spec) {
   if (!spec.plan.growth.empty()) flags["batch-growth"] = growth_text(spec.plan.growth);
 }
 
-void put_rule(nlohmann::ordered_json& flags, const OptimizerOptions& optimizer) {
-  flags["optimizer"] = rule_name(optimizer.rule);
-  std::visit(Overloaded{[&](const Sgd& r) {
+void put_rule(nlohmann::ordered_json& flags, const train::OptimizerOptions& optimizer) {
+  flags["optimizer"] = optim::rule_name(optimizer.rule);
+  std::visit(Overloaded{[&](const optim::Sgd& r) {
                           flags["momentum"] = r.momentum;
                           flags["nesterov"] = r.nesterov;
                         },
-                        [&](const RmsProp& r) {
+                        [&](const optim::RmsProp& r) {
                           flags["momentum"] = r.momentum;
                           flags["rho"] = r.rho;
                           flags["epsilon"] = r.epsilon;
                           flags["centered"] = r.centered;
                         },
-                        [&](const Adam& r) { flags["epsilon"] = r.epsilon; },
-                        [&](const Lars& r) {
+                        [&](const optim::Adam& r) { flags["epsilon"] = r.epsilon; },
+                        [&](const optim::Lars& r) {
                           flags["momentum"] = r.momentum;
                           flags["trust"] = r.trust;
                         },
-                        [&](const Lamb& r) { flags["epsilon"] = r.epsilon; }},
+                        [&](const optim::Lamb& r) { flags["epsilon"] = r.epsilon; }},
              optimizer.rule);
   flags["weight-decay"] = optimizer.weight_decay;
 }
 
 void put_learning_rate(nlohmann::ordered_json& flags, const TrainingSpec& spec) {
-  const LearningRateOptions& rate = spec.learning_rate;
+  const optim::LearningRateOptions& rate = spec.learning_rate;
   flags["lr"] = rate.base;
   flags["lr-scale"] = scale_name(rate.scale);
   flags["warmup-epochs"] = rate.warmup_epochs;
-  flags["schedule"] = schedule_text(rate.schedule);
+  flags["schedule"] = optim::schedule_text(rate.schedule);
   flags["label-smoothing"] = spec.flags.label_smoothing;
 }
 
@@ -64,8 +64,8 @@ nlohmann::ordered_json effective_flags(const TrainingSpec& spec) {
   flags["image-size"] = spec.image.height;
   flags["data"] = spec.flags.data_or_synthetic();
   flags["validation-split"] = spec.flags.validation_split.value_or(kValidationSplit);
-  flags["resize"] = resize_name(spec.resize);
-  flags["augment"] = to_text(spec.augment);
+  flags["resize"] = data::resize_name(spec.resize);
+  flags["augment"] = data::to_text(spec.augment);
   flags["batch"] = spec.batch;
   if (spec.flags.micro_batch)
     flags["micro-batch"] = *spec.flags.micro_batch;  // else that of the machine
@@ -81,10 +81,10 @@ nlohmann::ordered_json effective_flags(const TrainingSpec& spec) {
 
 nlohmann::ordered_json from_any_folder(nlohmann::ordered_json flags) {
   for (const char* name : {"weights", "timeline", "out"}) {
-    if (flags.contains(name)) flags[name] = absolute_path(flags[name]);
+    if (flags.contains(name)) flags[name] = system::absolute_path(flags[name]);
   }
-  if (flags.contains("data")) flags["data"] = absolute_data_spec(flags["data"]);
+  if (flags.contains("data")) flags["data"] = data::absolute_data_spec(flags["data"]);
   return flags;  // a model's file is absolute already (ModelEntry::spec)
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::job

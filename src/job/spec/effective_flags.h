@@ -4,7 +4,7 @@
 
 #include "job/spec/training_spec.h"
 
-namespace cputrain {
+namespace cputrain::job {
 
 /// Every figure that the run works with, as flags: `--config config.json` repeats it.
 nlohmann::ordered_json effective_flags(const TrainingSpec&);
@@ -12,4 +12,4 @@ nlohmann::ordered_json effective_flags(const TrainingSpec&);
 /// The same flags with paths from the root, so that they mean the same in any working folder.
 nlohmann::ordered_json from_any_folder(nlohmann::ordered_json flags);
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -6,27 +6,28 @@
 
 /// How a model is trained: its recipe with what the flags change. Error(usage) on combinations that
 /// make no sense, on every rank alike.
-namespace cputrain {
+namespace cputrain::job {
 
 /// The rule with its figures, decay, clipping. Refuses figures that the rule does not have.
-OptimizerOptions choose_optimizer(const TrainingFlags&, const Recipe&);
+train::OptimizerOptions choose_optimizer(const TrainingFlags&, const zoo::Recipe&);
 
 /// `n`, which may hang on ranks, is left open: see scaling_of.
-LearningRateOptions choose_learning_rate(const TrainingFlags&, const Recipe&, const UpdateRule&);
+optim::LearningRateOptions choose_learning_rate(const TrainingFlags&, const zoo::Recipe&,
+                                                const optim::UpdateRule&);
 
 /// What scaling and warm-up count with, where either is asked for: the ranks, or the images of a
 /// step over --base-batch.
 std::optional<double> scaling_of(const TrainingFlags&, std::size_t images_of_a_step, int ranks);
 
-PlanOptions choose_plan(const TrainingFlags&, const Recipe&);
+data::PlanOptions choose_plan(const TrainingFlags&, const zoo::Recipe&);
 
 /// Whether each epoch has an order of its own. shard-then-batch has the data's.
-bool choose_shuffle(const TrainingFlags&, const Recipe&);
+bool choose_shuffle(const TrainingFlags&, const zoo::Recipe&);
 
 /// As on the command line.
-std::string_view sharding_name(Sharding);
-std::string_view scale_name(RateScale);
+std::string_view sharding_name(data::Sharding);
+std::string_view scale_name(optim::RateScale);
 /// "30:2,60:4"
-std::string growth_text(const std::vector<BatchGrowth>&);
+std::string growth_text(const std::vector<data::BatchGrowth>&);
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -12,7 +12,7 @@
 #include "logging/timeline.h"
 #include "optim/learning_rate.h"
 
-namespace cputrain {
+namespace cputrain::job {
 
 inline constexpr double kValidationSplit = 0.1;
 
@@ -34,29 +34,29 @@ struct TrainingFlags {
   std::string data;
   std::optional<double> validation_split;
   std::optional<std::size_t> limit_train, limit_val;
-  std::optional<Resize> resize;
-  std::optional<Augment> augment;
+  std::optional<data::Resize> resize;
+  std::optional<data::Augment> augment;
   bool balanced = false;
   bool allow_empty_classes = false;
-  Expand expand = Expand::none;
+  data::Expand expand = data::Expand::none;
 
   // training
   std::optional<std::size_t> batch, batch_per_rank, base_batch;
   std::optional<int> micro_batch, epochs;
   std::optional<std::uint64_t> steps, settled_steps, seed;
   std::optional<double> target_accuracy;
-  Sharding sharding = Sharding::slices;
+  data::Sharding sharding = data::Sharding::slices;
   std::optional<bool> shuffle, drop_last;
   int accumulate = 1;
-  std::vector<BatchGrowth> batch_growth;
+  std::vector<data::BatchGrowth> batch_growth;
 
   // update rule and learning rate
   std::string optimizer;
   std::optional<double> lr, momentum, rho, epsilon, trust, weight_decay, clip_norm, clip_value;
   bool nesterov = false, centered = false, momentum_correction = false;
-  RateScale lr_scale = RateScale::none;
+  optim::RateScale lr_scale = optim::RateScale::none;
   double warmup_epochs = 0;
-  std::optional<Schedule> schedule;
+  std::optional<optim::Schedule> schedule;
   double label_smoothing = 0;
   bool sync_bn = false;
 
@@ -68,9 +68,9 @@ struct TrainingFlags {
   bool winograd = true, skip_zeros = true;
   double bucket_mb = 25;
   std::optional<bool> shard_dense;
-  AllreduceChoice allreduce;
+  comm::AllreduceChoice allreduce;
   bool reproducible = false;
-  Compression compress;
+  exchange::Compression compress;
 
   // output
   std::string out;
@@ -79,7 +79,7 @@ struct TrainingFlags {
   std::size_t log_every = 10;
   bool profile = false;
   std::string timeline;
-  StepRange timeline_steps{1, 20};
+  logging::StepRange timeline_steps{1, 20};
   std::vector<std::string> log_formats;  ///< kLogFormats
   bool measure_limits = false;
 
@@ -89,7 +89,7 @@ struct TrainingFlags {
 
   std::string data_or_synthetic() const { return data.empty() ? "synthetic" : data; }
 
-  DataRequest data_request(std::uint64_t split_seed) const {
+  data::DataRequest data_request(std::uint64_t split_seed) const {
     return {data_or_synthetic(),
             validation_split.value_or(kValidationSplit),
             split_seed,
@@ -101,4 +101,4 @@ struct TrainingFlags {
   }
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -6,13 +6,13 @@
 #include "job/spec/build_graph.h"
 #include "job/spec/recipe_choices.h"
 
-namespace cputrain {
+namespace cputrain::job {
 
 TrainingSpec choose_training(const TrainingFlags& flags) {
-  const auto model = find_model(flags.model);
-  const Recipe& recipe = model->recipe;
+  const auto model = zoo::find_model(flags.model);
+  const zoo::Recipe& recipe = model->recipe;
   const int size = flags.image_size.value_or(recipe.image_size);
-  const OptimizerOptions optimizer = choose_optimizer(flags, recipe);
+  const train::OptimizerOptions optimizer = choose_optimizer(flags, recipe);
   TrainingSpec spec{flags,
                     model,
                     {size, size, 3},
@@ -23,10 +23,10 @@ TrainingSpec choose_training(const TrainingFlags& flags) {
                     choose_learning_rate(flags, recipe, optimizer.rule),
                     choose_plan(flags, recipe),
                     choose_shuffle(flags, recipe),
-                    flags.resize.value_or(Resize::bilinear),
+                    flags.resize.value_or(data::Resize::bilinear),
                     flags.augment.value_or(recipe.augment)};
   check_shard_dense(flags);
-  check_compression(flags.compress, flags.allreduce);
+  exchange::check_compression(flags.compress, flags.allreduce);
   // Says early, on every rank alike, that an image is too small.
   build_graph(spec, flags.classes.value_or(recipe.classes));
   return spec;
@@ -41,10 +41,10 @@ void fit_to_ranks(TrainingSpec& spec, int ranks) {
   spec.learning_rate.n = scaling_of(flags, spec.batch * accumulate, ranks);
 }
 
-std::size_t largest_growth(const PlanOptions& plan) {
+std::size_t largest_growth(const data::PlanOptions& plan) {
   int factor = 1;
-  for (const BatchGrowth& growth : plan.growth) factor = std::max(factor, growth.factor);
+  for (const data::BatchGrowth& growth : plan.growth) factor = std::max(factor, growth.factor);
   return static_cast<std::size_t>(factor);
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -10,23 +10,23 @@
 #include "train/optimizer.h"
 #include "zoo/zoo.h"
 
-namespace cputrain {
+namespace cputrain::job {
 
 /// A training with everything decided that flags and the model's recipe decide. Pure data: it knows
 /// no ranks, no data and no machine yet.
 struct TrainingSpec {
   TrainingFlags flags;  ///< as they were given
-  std::shared_ptr<const ModelEntry> model;
+  std::shared_ptr<const zoo::ModelEntry> model;
   Shape image;
   std::size_t batch;  ///< over all ranks, once their number is known
   int epochs;
   std::uint64_t seed;
-  OptimizerOptions optimizer;
-  LearningRateOptions learning_rate;
-  PlanOptions plan;
+  train::OptimizerOptions optimizer;
+  optim::LearningRateOptions learning_rate;
+  data::PlanOptions plan;
   bool shuffle = true;
-  Resize resize = Resize::bilinear;
-  Augment augment{};
+  data::Resize resize = data::Resize::bilinear;
+  data::Augment augment{};
 };
 
 /// Throws Error(usage) on combinations that make no sense (--rho with Adam), before any rank waits
@@ -37,6 +37,6 @@ TrainingSpec choose_training(const TrainingFlags&);
 void fit_to_ranks(TrainingSpec&, int ranks);
 
 /// The factor of the largest batch that --batch-growth comes to.
-std::size_t largest_growth(const PlanOptions&);
+std::size_t largest_growth(const data::PlanOptions&);
 
-}  // namespace cputrain
+}  // namespace cputrain::job

@@ -7,7 +7,7 @@
 
 #include "core/text.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 bool is_control(unsigned char c) { return c < ' ' || c == 0x7f; }
@@ -169,4 +169,4 @@ std::string csv_text(std::string_view text) {
   return quoted + '"';
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

@@ -5,7 +5,7 @@
 
 /// Text that may come from a hostile file, made safe for a format. Control characters (line ends,
 /// too) and signs that turn the direction of text become spaces everywhere.
-namespace cputrain {
+namespace cputrain::report {
 
 /// Inside of HTML elements and of attributes in double quotes.
 std::string html_escape(std::string_view);
@@ -19,4 +19,4 @@ std::string latex_escape(std::string_view);
 /// apostrophe in front.
 std::string csv_text(std::string_view);
 
-}  // namespace cputrain
+}  // namespace cputrain::report

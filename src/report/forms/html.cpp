@@ -7,7 +7,7 @@
 #include "report/document.h"
 #include "report/forms/escapes.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 /// The browser refuses whatever is not in the page.
@@ -123,4 +123,4 @@ std::string html(const Document& document, const PageParts& parts) {
   return text + "</main>\n" + scripts(document, parts) + "</body>\n</html>\n";
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

@@ -9,7 +9,7 @@
 #include "report/document.h"
 #include "report/forms/escapes.h"
 
-namespace cputrain {
+namespace cputrain::report {
 namespace {
 
 constexpr const char* kHead =
@@ -132,4 +132,4 @@ std::string latex(const Document& document) {
   return text + "\\end{document}\n";
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

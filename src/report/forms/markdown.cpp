@@ -7,7 +7,7 @@
 #include "report/document.h"
 #include "report/forms/escapes.h"
 
-namespace cputrain {
+namespace cputrain::report {
 
 int DocumentTable::note(const std::string& text) {
   const auto [found, fresh] = numbers.emplace(text, static_cast<int>(notes.size()) + 1);
@@ -92,4 +92,4 @@ std::string markdown(const Document& document) {
   return text;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::report

@@ -13,7 +13,7 @@
 
 /// Products that skip zeros, against plain loops in double, with every instruction set that this
 /// machine has, on 1 to 3 threads.
-namespace cputrain::testing {
+namespace cputrain::cpu {
 namespace {
 
 using alive_rows::Sizes;
@@ -43,12 +43,13 @@ Results run(InstructionSet set, Problem p, bool add, int threads) {
   omp_set_num_threads(threads);
   std::vector<std::uint64_t> masks(alive_rows::mask_count(p.sizes));
   std::vector<float> scratch(alive_rows::forward_scratch(p.sizes));
-  const std::size_t alive = find_alive(set, p.sizes, p.x.data(), masks.data());
-  forward(set, p.sizes, masks.data(), p.x.data(), p.weights.data(), scratch.data(), p.y.data());
-  backward_data(set, p.sizes, masks.data(), p.weights.data(), p.diff_y.data(), add,
-                p.diff_x.data());
-  backward_weights(set, p.sizes, masks.data(), p.x.data(), p.diff_y.data(), add,
-                   p.diff_weights.data());
+  const std::size_t alive = cpu::alive_rows::find_alive(set, p.sizes, p.x.data(), masks.data());
+  cpu::alive_rows::forward(set, p.sizes, masks.data(), p.x.data(), p.weights.data(), scratch.data(),
+                           p.y.data());
+  cpu::alive_rows::backward_data(set, p.sizes, masks.data(), p.weights.data(), p.diff_y.data(), add,
+                                 p.diff_x.data());
+  cpu::alive_rows::backward_weights(set, p.sizes, masks.data(), p.x.data(), p.diff_y.data(), add,
+                                    p.diff_weights.data());
   return {alive, p.y, p.diff_x, p.diff_weights};
 }
 
@@ -189,4 +190,4 @@ INSTANTIATE_TEST_SUITE_P(AllSets, AliveRows,
                                            InstructionSet::avx512));
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::cpu

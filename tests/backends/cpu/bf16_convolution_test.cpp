@@ -8,7 +8,7 @@
 #include "backends/cpu/kernels/instruction_set.h"
 #include "core/random.h"
 
-namespace cputrain::testing {
+namespace cputrain::cpu {
 namespace {
 
 constexpr int kImages = 2, kIn = 16, kOut = 32, kHeight = 5, kWidth = 7, kTaps = 3;
@@ -176,4 +176,4 @@ TEST_F(Bf16Convolution, BackwardWeightsAddsProductsOfRoundedFactors) {
 }
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::cpu

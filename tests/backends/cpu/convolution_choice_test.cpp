@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 TEST(Pieces, CoverEveryImageOnceWithTwoSizesAtMost) {
@@ -82,4 +82,4 @@ TEST(Algorithm, BackwardDataAvoidsSmallMaps) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::cpu

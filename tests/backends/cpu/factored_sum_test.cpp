@@ -9,14 +9,14 @@
 
 /// Sums of products against plain loops in double, with every instruction set that this machine
 /// has, on 1 to 3 threads and from parts that begin and end inside rows.
-namespace cputrain::testing {
+namespace cputrain::cpu {
 namespace {
 
 struct Problem {
-  Factors factors;
+  compute::Factors factors;
   std::vector<std::vector<float>> leaves;
 
-  Problem(const Factors& f, std::size_t count, float density) : factors(f) {
+  Problem(const compute::Factors& f, std::size_t count, float density) : factors(f) {
     for (std::uint32_t i = 0; i < count; ++i) {
       std::vector<float> leaf = numbers(f.rows * f.images, density, 2 * i);
       const std::vector<float> diff_y = numbers(f.images * f.columns, 1, 2 * i + 1);
@@ -47,7 +47,8 @@ struct Problem {
 };
 
 TEST(FactoredSum, AgreesWithPlainLoops) {
-  for (const Factors& factors : {Factors{8, 130, 512}, Factors{1, 7, 16}, Factors{5, 65, 144}}) {
+  for (const compute::Factors& factors :
+       {compute::Factors{8, 130, 512}, compute::Factors{1, 7, 16}, compute::Factors{5, 65, 144}}) {
     for (const float density : {0.0f, 0.1f, 1.0f}) {
       Problem problem(factors, 3, density);
       const std::vector<float> before = numbers(factors.rows * factors.columns, 1, 99);
@@ -74,7 +75,7 @@ TEST(FactoredSum, AgreesWithPlainLoops) {
 }
 
 TEST(FactoredSum, TransposesWithZerosForImagesThatAreNotThere) {
-  const Factors factors{4, 3, 16};
+  const compute::Factors factors{4, 3, 16};
   const std::vector<float> x{1, 2, 3, 99, 4, 5, 6, 99};  // two images, a gap behind each
   std::vector<float> transposed(12, 7);
   transpose_for_factors(factors, x.data(), 4, 2, transposed.data());
@@ -82,4 +83,4 @@ TEST(FactoredSum, TransposesWithZerosForImagesThatAreNotThere) {
 }
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::cpu

@@ -12,7 +12,7 @@
 
 /// The first layer's own kernels against plain loops in double, with every instruction set that
 /// this machine has (AVX2 and plain have blocks of 8 channels).
-namespace cputrain::testing {
+namespace cputrain::cpu {
 namespace {
 
 using first_layer::Shape;
@@ -316,4 +316,4 @@ INSTANTIATE_TEST_SUITE_P(AllSets, FirstLayer,
                                            InstructionSet::avx512));
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::cpu

@@ -6,7 +6,7 @@
 
 #include "core/random.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 constexpr int kImages = 3;
@@ -33,7 +33,7 @@ std::vector<float> channels_last(const SampleLayout& layout, const std::vector<f
 
 struct Case {
   int block, channels, size, stride;
-  PadAmount pad;
+  model::PadAmount pad;
 };
 
 TEST(MaxPool, ReadsChannelsLastAsItReadsBlocks) {
@@ -63,4 +63,4 @@ TEST(MaxPool, ReadsChannelsLastAsItReadsBlocks) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -6,7 +6,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "tests/backends/trial.h"
 
-namespace cputrain::testing {
+namespace cputrain::cpu {
 namespace {
 
 constexpr Shape kImage{128, 128, 3};
@@ -14,16 +14,16 @@ constexpr int kClasses = 3, kImages = 8;
 
 /// Both convolutions have more than 1e8 multiply-adds of 8 images: enough to be measured. The first
 /// reads pictures.
-Graph pooled_graph() {
-  Graph graph(kImage);
+model::Graph pooled_graph() {
+  model::Graph graph(kImage);
   for (const int filters : {32, 64}) {
-    graph.add(Convolution{.filters = filters, .kernel = 3});
-    graph.add(Relu{});
-    graph.add(MaxPool{});
+    graph.add(model::Convolution{.filters = filters, .kernel = 3});
+    graph.add(model::Relu{});
+    graph.add(model::MaxPool{});
   }
-  graph.add(Flatten{});
-  graph.add(Dense{kClasses});
-  graph.add(SoftmaxCrossEntropy{});
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{kClasses});
+  graph.add(model::SoftmaxCrossEntropy{});
   return graph;
 }
 
@@ -35,22 +35,23 @@ class MeasuredMethods : public ::testing::TestWithParam<bool> {
     ASSERT_TRUE(measured_.program().trying());
   }
 
-  void expect_the_same(const Outcome& actual) const {
+  void expect_the_same(const testing::Outcome& actual) const {
     EXPECT_EQ(actual.probabilities, expected_.probabilities);
     for (std::size_t p = 0; p < expected_.gradients.size(); ++p) {
-      EXPECT_LE(relative_distance(actual.gradients[p], expected_.gradients[p]), 1e-4) << p;
+      EXPECT_LE(testing::relative_distance(actual.gradients[p], expected_.gradients[p]), 1e-4) << p;
     }
   }
 
   const bool skips_ = GetParam();
-  const Graph graph_ = pooled_graph();
-  const Pictures pictures_ = make_pictures(kImages, kImage, kClasses);
-  const std::unique_ptr<Backend> rules_ =
+  const model::Graph graph_ = pooled_graph();
+  const testing::Pictures pictures_ = testing::make_pictures(kImages, kImage, kClasses);
+  const std::unique_ptr<compute::Backend> rules_ =
       make_cpu_backend(2, {.winograd = true, .skip_zeros = skips_});
-  const std::unique_ptr<Backend> measures_ =
+  const std::unique_ptr<compute::Backend> measures_ =
       make_cpu_backend(2, {.winograd = true, .skip_zeros = skips_, .measure = true});
-  const Outcome expected_ = Trial(*rules_, graph_, {kImages}).train(pictures_, {kImages});
-  Trial measured_{*measures_, graph_, {kImages}};
+  const testing::Outcome expected_ =
+      testing::Trial(*rules_, graph_, {kImages}).train(pictures_, {kImages});
+  testing::Trial measured_{*measures_, graph_, {kImages}};
 };
 
 /// Ranks and jobs measure different things, but their losses are to agree.
@@ -63,7 +64,7 @@ TEST_P(MeasuredMethods, LeaveLossesBehindPoolsToTheLastBit) {
 }
 
 TEST_P(MeasuredMethods, TakeNoForwardFromWhatAnotherRankFound) {
-  Program& program = measured_.program();
+  compute::Program& program = measured_.program();
   program.use_findings("ddd ddd");
   EXPECT_FALSE(program.trying());
   std::string found = program.findings();
@@ -75,4 +76,4 @@ TEST_P(MeasuredMethods, TakeNoForwardFromWhatAnotherRankFound) {
 INSTANTIATE_TEST_SUITE_P(SkippingZeros, MeasuredMethods, ::testing::Bool());
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::cpu

@@ -4,7 +4,7 @@
 
 #include "core/random.h"
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 struct Life {
@@ -67,4 +67,4 @@ TEST(MemoryPlan, WhatIsNeverUsedTakesNothing) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::cpu

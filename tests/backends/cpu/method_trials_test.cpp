@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 using enum ConvolutionMethod;
@@ -59,4 +59,4 @@ TEST(MethodTrials, MethodsAsText) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::cpu

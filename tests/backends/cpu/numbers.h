@@ -5,7 +5,7 @@
 
 #include "core/random.h"
 
-namespace cputrain::testing {
+namespace cputrain::cpu {
 
 /// Numbers between -1 and 1, of which a share is not zero.
 inline std::vector<float> numbers(std::size_t n, float density, std::uint32_t seed) {
@@ -18,4 +18,4 @@ inline std::vector<float> numbers(std::size_t n, float density, std::uint32_t se
   return values;
 }
 
-}  // namespace cputrain::testing
+}  // namespace cputrain::cpu

@@ -12,7 +12,7 @@
 /// Activations of floats keep their layout through the whole step. The witness is the library
 /// itself: it prints each primitive that it runs as
 /// "onednn_verbose,exec,cpu,kind,implementation,...,shape,ms".
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 std::vector<std::string> fields(const std::string& line) {
@@ -70,4 +70,4 @@ TEST(CpuBackend, ReordersNoActivationInAStep) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::cpu

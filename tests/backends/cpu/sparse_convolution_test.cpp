@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::cpu {
 namespace {
 
 struct Case {
   int height, width, in_blocks, out_blocks;
-  PadAmount rows, columns;
+  model::PadAmount rows, columns;
   bool pool, relu;
   double density;
   int images, threads;
@@ -216,7 +216,7 @@ struct Isa {
   bool here;
 };
 
-class SparseConvolutionTest : public testing::TestWithParam<Isa> {
+class SparseConvolutionTest : public ::testing::TestWithParam<Isa> {
  protected:
   void check(const Case& c) {
     if (!GetParam().here) GTEST_SKIP() << "this CPU has no " << GetParam().name;
@@ -291,10 +291,10 @@ const bool kAvx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports
 const bool kAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 
 INSTANTIATE_TEST_SUITE_P(InstructionSets, SparseConvolutionTest,
-                         testing::Values(Isa{"AVX512", sparse::avx512_kernels, kAvx512},
-                                         Isa{"AVX2", sparse::avx2_kernels, kAvx2},
-                                         Isa{"plain", sparse::plain_kernels, true}),
+                         ::testing::Values(Isa{"AVX512", sparse::avx512_kernels, kAvx512},
+                                           Isa{"AVX2", sparse::avx2_kernels, kAvx2},
+                                           Isa{"plain", sparse::plain_kernels, true}),
                          [](const auto& instance) { return instance.param.name; });
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::cpu

@@ -15,7 +15,7 @@
 
 /// Sums of arrays, bit by bit: in the order of the sources, whatever their number, however long
 /// they are and wherever they begin.
-namespace cputrain::testing {
+namespace cputrain::cpu {
 namespace {
 
 constexpr float kUntouched = 1000;  // more than any sum here
@@ -108,4 +108,4 @@ INSTANTIATE_TEST_SUITE_P(AllSets, Sum,
                                            InstructionSet::avx512));
 
 }  // namespace
-}  // namespace cputrain::testing
+}  // namespace cputrain::cpu

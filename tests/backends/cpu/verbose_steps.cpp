@@ -10,21 +10,21 @@ namespace {
 
 using namespace cputrain;
 
-Graph without_pools(Shape image) {
-  Graph graph(image);
-  graph.add(Convolution{.filters = 32, .kernel = 3});
-  graph.add(Relu{});
-  graph.add(Convolution{.filters = 64, .kernel = 3, .padding = Padding::same});
-  graph.add(Relu{});
-  graph.add(Convolution{.filters = 32, .kernel = 3, .stride = 2});
-  graph.add(GlobalAveragePool{});
-  graph.add(Dense{1});
-  graph.add(SigmoidCrossEntropy{});
+model::Graph without_pools(Shape image) {
+  model::Graph graph(image);
+  graph.add(model::Convolution{.filters = 32, .kernel = 3});
+  graph.add(model::Relu{});
+  graph.add(model::Convolution{.filters = 64, .kernel = 3, .padding = model::Padding::same});
+  graph.add(model::Relu{});
+  graph.add(model::Convolution{.filters = 32, .kernel = 3, .stride = 2});
+  graph.add(model::GlobalAveragePool{});
+  graph.add(model::Dense{1});
+  graph.add(model::SigmoidCrossEntropy{});
   return graph;
 }
 
-void run(const Graph& graph, bool winograd) {
-  const auto backend = make_cpu_backend(1, {.winograd = winograd, .skip_zeros = true});
+void run(const model::Graph& graph, bool winograd) {
+  const auto backend = cpu::make_cpu_backend(1, {.winograd = winograd, .skip_zeros = true});
   testing::Trial trial(*backend, graph, {3, 2});
   const auto pictures = testing::make_pictures(5, graph.image(), 2);
   const std::vector<const std::uint8_t*> images{
@@ -36,9 +36,10 @@ void run(const Graph& graph, bool winograd) {
     for (const std::size_t count : {3, 2}) {
       trial.program().forward(
           {std::span(images).first(count), labels.first(count), samples.first(count)},
-          {Phase::train, 1, step});
-      trial.program().backward(1, count == 3 ? Accumulate::overwrite : Accumulate::add,
-                               [](std::size_t) {});
+          {compute::Phase::train, 1, step});
+      trial.program().backward(
+          1, count == 3 ? compute::Accumulate::overwrite : compute::Accumulate::add,
+          [](std::size_t) {});
     }
   }
   std::puts("steps end");
@@ -50,7 +51,7 @@ int main() {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const Shape image{64, 64, 3};
   for (const bool winograd : {false, true}) {
-    run(find_model("dogcat")->build(image, 2), winograd);
+    run(zoo::find_model("dogcat")->build(image, 2), winograd);
     run(without_pools(image), winograd);
   }
 }

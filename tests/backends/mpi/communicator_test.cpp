@@ -14,7 +14,7 @@
 #include "backends/mpi/mpi_communicator.h"
 #include "tests/exchange/cases.h"
 
-namespace cputrain {
+namespace cputrain::mpi {
 namespace {
 
 /// Ends the process, and with it mpirun and all ranks, when one test takes longer than a minute:
@@ -52,9 +52,9 @@ class Watchdog final {
   std::jthread thread_;  // last: it reads the others
 };
 
-class CaseTest : public testing::Test {
+class CaseTest : public ::testing::Test {
  public:
-  CaseTest(const CommCase& comm_case, Communicator& comm, Watchdog& watchdog)
+  CaseTest(const comm::CommCase& comm_case, comm::Communicator& comm, Watchdog& watchdog)
       : case_(comm_case), comm_(comm), watchdog_(watchdog) {}
   void TestBody() override {
     watchdog_.enter(case_.name.c_str());
@@ -63,16 +63,16 @@ class CaseTest : public testing::Test {
   }
 
  private:
-  const CommCase& case_;
-  Communicator& comm_;
+  const comm::CommCase& case_;
+  comm::Communicator& comm_;
   Watchdog& watchdog_;
 };
 
 /// What ranks other than the first print: failures only.
-class FailurePrinter final : public testing::EmptyTestEventListener {
+class FailurePrinter final : public ::testing::EmptyTestEventListener {
  public:
   explicit FailurePrinter(int rank) : rank_(rank) {}
-  void OnTestPartResult(const testing::TestPartResult& result) override {
+  void OnTestPartResult(const ::testing::TestPartResult& result) override {
     if (!result.failed()) return;
     std::fprintf(stderr, "rank %d: %s:%d: %s\n", rank_,
                  result.file_name() != nullptr ? result.file_name() : "?", result.line_number(),
@@ -83,21 +83,22 @@ class FailurePrinter final : public testing::EmptyTestEventListener {
   int rank_;
 };
 
-void add_tests(Communicator& comm, Watchdog& watchdog) {
-  static const std::vector<CommCase> cases = all_cases();  // the watchdog keeps their names
-  for (const CommCase& comm_case : cases) {
-    testing::RegisterTest("Mpi", comm_case.name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
-                          [&comm, &watchdog, &comm_case]() -> testing::Test* {
-                            return new CaseTest(comm_case, comm, watchdog);
-                          });
+void add_tests(comm::Communicator& comm, Watchdog& watchdog) {
+  static const std::vector<comm::CommCase> cases =
+      exchange::all_cases();  // the watchdog keeps their names
+  for (const comm::CommCase& comm_case : cases) {
+    ::testing::RegisterTest("Mpi", comm_case.name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                            [&comm, &watchdog, &comm_case]() -> ::testing::Test* {
+                              return new CaseTest(comm_case, comm, watchdog);
+                            });
   }
 }
 
-int run_all(Communicator& comm) {
+int run_all(comm::Communicator& comm) {
   Watchdog watchdog(comm.rank());
   add_tests(comm, watchdog);
   if (comm.rank() != 0) {
-    auto& listeners = testing::UnitTest::GetInstance()->listeners();
+    auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
     delete listeners.Release(listeners.default_result_printer());
     listeners.Append(new FailurePrinter(comm.rank()));
   }
@@ -105,13 +106,13 @@ int run_all(Communicator& comm) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::mpi
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
+  ::testing::InitGoogleTest(&argc, argv);
   const auto ranks_a_node = argc > 1 ? std::optional(std::atoi(argv[1])) : std::nullopt;
-  const auto comm = cputrain::make_mpi_communicator({}, ranks_a_node);
-  const int result = cputrain::run_all(*comm);
+  const auto comm = cputrain::mpi::make_mpi_communicator({}, ranks_a_node);
+  const int result = cputrain::mpi::run_all(*comm);
   if (result != 0) comm->abort(result);  // the others may wait for this rank
   return 0;
 }

@@ -13,7 +13,7 @@
 
 namespace {
 
-void run(cputrain::Communicator& comm, const std::string& how) {
+void run(cputrain::comm::Communicator& comm, const std::string& how) {
   comm.barrier();
   if (how == "memory" || how == "full") {
     const std::size_t bytes = std::size_t{1} << (how == "memory" ? 45 : 28);
@@ -30,7 +30,7 @@ void run(cputrain::Communicator& comm, const std::string& how) {
 
 int run_and_return(const std::string& how) {
   try {
-    const auto comm = cputrain::make_mpi_communicator();
+    const auto comm = cputrain::mpi::make_mpi_communicator();
     run(*comm, how);
     return 0;
   } catch (const cputrain::Error& error) {
@@ -40,7 +40,7 @@ int run_and_return(const std::string& how) {
 }
 
 int run_and_abort(const std::string& how) {
-  const auto comm = cputrain::make_mpi_communicator();
+  const auto comm = cputrain::mpi::make_mpi_communicator();
   try {
     run(*comm, how);
   } catch (const cputrain::Error& error) {

@@ -14,7 +14,7 @@
 #include "tests/support/own_program.h"
 #include "train/weights.h"
 
-namespace cputrain {
+namespace cputrain::reference {
 namespace {
 
 constexpr int kImages = 3;
@@ -36,7 +36,7 @@ class Pictures {
     }
     for (const auto& image : pixels_) pointers_.push_back(image.data());
   }
-  MicroBatch batch() const { return {pointers_, labels_, samples_}; }
+  compute::MicroBatch batch() const { return {pointers_, labels_, samples_}; }
 
  private:
   std::vector<std::vector<std::uint8_t>> pixels_;
@@ -48,28 +48,28 @@ class Pictures {
 /// Compares every weight's gradient with (loss(w + h) - loss(w - h)) / 2h. The loss is piecewise
 /// smooth (ReLU, max pool): where two step sizes disagree a kink lies within reach, and the entry
 /// is not compared; few may be.
-void check_gradients(const Graph& graph, int classes) {
+void check_gradients(const model::Graph& graph, int classes) {
   const auto backend = make_reference_backend(DType::f64);
-  const OwnProgram own(*backend, graph, {kImages});
-  Program& program = own.program();
-  initialise_weights(graph, program, 3, own.arenas().weights);
+  const testing::OwnProgram own(*backend, graph, {kImages});
+  compute::Program& program = own.program();
+  train::initialise_weights(graph, program, 3, own.arenas().weights);
   const auto weights = own.arenas().weights.as<double>();
   const RandomStream noise(5, Purpose::noise);
   for (std::size_t i = 0; i < weights.size(); ++i) {  // biases too are away from zero
     weights[i] += 0.1 * (unit_float(noise.at(static_cast<std::uint32_t>(i))[0]) - 0.5);
   }
   const Pictures pictures(classes);
-  const Pass pass{Phase::train, 9, 2};
+  const compute::Pass pass{compute::Phase::train, 9, 2};
   const auto loss = [&] { return program.forward(pictures.batch(), pass).loss; };
   loss();
-  program.backward(1.0, Accumulate::overwrite, [](std::size_t) {});
+  program.backward(1.0, compute::Accumulate::overwrite, [](std::size_t) {});
   const auto gradients = own.arenas().gradients.as<double>();
 
   int compared = 0, kinks = 0;
   double largest = 0;
   for (const double g : gradients) largest = std::max(largest, std::abs(g));
   ASSERT_GT(largest, 0);
-  for (const Parameter& parameter : program.layout().parameters) {
+  for (const compute::Parameter& parameter : program.layout().parameters) {
     if (!parameter.learnt) continue;
     for (std::size_t i = parameter.range.begin; i < parameter.range.end; ++i) {
       const auto slope = [&](double h) {
@@ -94,83 +94,87 @@ void check_gradients(const Graph& graph, int classes) {
 }
 
 /// Convolution, then the layer, then a classifier.
-void check_layer(const Layer& layer) {
-  Graph graph(kImage);
-  graph.add(Convolution{4, 2});
+void check_layer(const model::Layer& layer) {
+  model::Graph graph(kImage);
+  graph.add(model::Convolution{4, 2});
   graph.add(layer);
-  graph.add(Dense{3});
-  graph.add(SoftmaxCrossEntropy{});
+  graph.add(model::Dense{3});
+  graph.add(model::SoftmaxCrossEntropy{});
   check_gradients(graph, 3);
 }
 
-TEST(NumericGradient, Convolution) { check_layer(Convolution{5, 3}); }
+TEST(NumericGradient, Convolution) { check_layer(model::Convolution{5, 3}); }
 TEST(NumericGradient, ConvolutionSameStride) {
-  check_layer(Convolution{5, 3, 2, Padding::same, false});
+  check_layer(model::Convolution{5, 3, 2, model::Padding::same, false});
 }
-TEST(NumericGradient, ConvolutionOneByOne) { check_layer(Convolution{5, 1, 2}); }
-TEST(NumericGradient, MaxPool) { check_layer(MaxPool{}); }
-TEST(NumericGradient, MaxPoolOverlappingSame) { check_layer(MaxPool{3, 2, Padding::same}); }
-TEST(NumericGradient, AveragePool) { check_layer(AveragePool{}); }
-TEST(NumericGradient, AveragePoolSame) { check_layer(AveragePool{3, 2, Padding::same}); }
-TEST(NumericGradient, GlobalAveragePool) { check_layer(GlobalAveragePool{}); }
-TEST(NumericGradient, Dense) { check_layer(Dense{6}); }
-TEST(NumericGradient, DenseWithoutBias) { check_layer(Dense{6, false}); }
-TEST(NumericGradient, Relu) { check_layer(Relu{}); }
-TEST(NumericGradient, Dropout) { check_layer(Dropout{0.4f}); }
-TEST(NumericGradient, ZeroPad) { check_layer(ZeroPad{1, 0, 2, 3}); }
-TEST(NumericGradient, BatchNorm) { check_layer(BatchNorm{}); }
-TEST(NumericGradient, Flatten) { check_layer(Flatten{}); }
+TEST(NumericGradient, ConvolutionOneByOne) { check_layer(model::Convolution{5, 1, 2}); }
+TEST(NumericGradient, MaxPool) { check_layer(model::MaxPool{}); }
+TEST(NumericGradient, MaxPoolOverlappingSame) {
+  check_layer(model::MaxPool{3, 2, model::Padding::same});
+}
+TEST(NumericGradient, AveragePool) { check_layer(model::AveragePool{}); }
+TEST(NumericGradient, AveragePoolSame) {
+  check_layer(model::AveragePool{3, 2, model::Padding::same});
+}
+TEST(NumericGradient, GlobalAveragePool) { check_layer(model::GlobalAveragePool{}); }
+TEST(NumericGradient, Dense) { check_layer(model::Dense{6}); }
+TEST(NumericGradient, DenseWithoutBias) { check_layer(model::Dense{6, false}); }
+TEST(NumericGradient, Relu) { check_layer(model::Relu{}); }
+TEST(NumericGradient, Dropout) { check_layer(model::Dropout{0.4f}); }
+TEST(NumericGradient, ZeroPad) { check_layer(model::ZeroPad{1, 0, 2, 3}); }
+TEST(NumericGradient, BatchNorm) { check_layer(model::BatchNorm{}); }
+TEST(NumericGradient, Flatten) { check_layer(model::Flatten{}); }
 
 TEST(NumericGradient, SigmoidCrossEntropy) {
-  Graph graph(kImage);
-  graph.add(Convolution{4, 2});
-  graph.add(Dense{1});
-  graph.add(SigmoidCrossEntropy{});
+  model::Graph graph(kImage);
+  graph.add(model::Convolution{4, 2});
+  graph.add(model::Dense{1});
+  graph.add(model::SigmoidCrossEntropy{});
   check_gradients(graph, 2);
 }
 
 TEST(NumericGradient, SmoothedTargets) {
   for (const int classes : {2, 3}) {
-    Graph graph(kImage);
-    graph.add(Convolution{4, 2});
-    graph.add(Dense{classes == 2 ? 1 : classes});
+    model::Graph graph(kImage);
+    graph.add(model::Convolution{4, 2});
+    graph.add(model::Dense{classes == 2 ? 1 : classes});
     if (classes == 2) {
-      graph.add(SigmoidCrossEntropy{0.2f});
+      graph.add(model::SigmoidCrossEntropy{0.2f});
     } else {
-      graph.add(SoftmaxCrossEntropy{0.2f});
+      graph.add(model::SoftmaxCrossEntropy{0.2f});
     }
     check_gradients(graph, classes);
   }
 }
 
 TEST(NumericGradient, Add) {
-  Graph graph(kImage);
-  const int trunk = graph.add(Convolution{4, 2});
-  const int branch = graph.add(Convolution{4, 3, 1, Padding::same});
-  graph.add(Add{}, "", {trunk, branch, trunk});
-  graph.add(Dense{3});
-  graph.add(SoftmaxCrossEntropy{});
+  model::Graph graph(kImage);
+  const int trunk = graph.add(model::Convolution{4, 2});
+  const int branch = graph.add(model::Convolution{4, 3, 1, model::Padding::same});
+  graph.add(model::Add{}, "", {trunk, branch, trunk});
+  graph.add(model::Dense{3});
+  graph.add(model::SoftmaxCrossEntropy{});
   check_gradients(graph, 3);
 }
 
 TEST(NumericGradient, FrozenLayersPassGradientsOn) {
-  Graph graph(kImage);
-  graph.add(Convolution{4, 2});
-  graph.add(BatchNorm{}, "frozen_norm");
-  graph.add(Convolution{4, 2}, "frozen");
-  graph.add(Dense{3});
-  graph.add(SoftmaxCrossEntropy{});
-  check_gradients(with_frozen(graph, std::vector<std::string>{"frozen_norm", "frozen"}), 3);
+  model::Graph graph(kImage);
+  graph.add(model::Convolution{4, 2});
+  graph.add(model::BatchNorm{}, "frozen_norm");
+  graph.add(model::Convolution{4, 2}, "frozen");
+  graph.add(model::Dense{3});
+  graph.add(model::SoftmaxCrossEntropy{});
+  check_gradients(model::with_frozen(graph, std::vector<std::string>{"frozen_norm", "frozen"}), 3);
 }
 
 TEST(NumericGradient, StopsBelowTheFirstLayerThatLearns) {
-  Graph graph(kImage);
-  graph.add(MaxPool{});
-  graph.add(Relu{});
-  graph.add(Dense{3});
-  graph.add(SoftmaxCrossEntropy{});
+  model::Graph graph(kImage);
+  graph.add(model::MaxPool{});
+  graph.add(model::Relu{});
+  graph.add(model::Dense{3});
+  graph.add(model::SoftmaxCrossEntropy{});
   check_gradients(graph, 3);
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::reference

@@ -5,23 +5,23 @@
 
 #include "model/graph.h"
 
-namespace cputrain {
+namespace cputrain::sim {
 namespace {
 
 constexpr double kWeights = 4.0 * (48 * 10 + 10);  // bytes of the dense layer
 constexpr double kMaps = 4.0 * 48;                 // bytes of its input
 
-Graph dense_graph() {
-  Graph graph({4, 4, 3});
-  graph.add(Flatten{});
-  graph.add(Dense{10}, "dense");
+model::Graph dense_graph() {
+  model::Graph graph({4, 4, 3});
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{10}, "dense");
   return graph;
 }
 
 /// A layer of 1 s and 0.5 s an image, backward twice that, on a core that moves 1000 bytes a
 /// second.
-CostTable costs(double core_bytes = 1000) {
-  CostTable table;
+simulation::CostTable costs(double core_bytes = 1000) {
+  simulation::CostTable table;
   table.sizes = {2, 4};
   table.workspace_bytes = {2, 4};
   table.by_active.push_back({.active = 1,
@@ -34,20 +34,22 @@ CostTable costs(double core_bytes = 1000) {
 }
 
 /// Half as quick in arithmetic, four times in memory.
-Platform other() {
-  Platform platform;
+simulation::Platform other() {
+  simulation::Platform platform;
   platform.cores = 1;
-  platform.cpu = PlatformCpu{.flops_per_cycle = 50, .clock = {{1, 1.0}}};
+  platform.cpu = simulation::PlatformCpu{.flops_per_cycle = 50, .clock = {{1, 1.0}}};
   platform.core_gbs = platform.node_gbs = 4000 / 1e9;
   return platform;
 }
 
-Platform here(const CostTable& table) { return find_platform("here", table); }
+simulation::Platform here(const simulation::CostTable& table) {
+  return simulation::find_platform("here", table);
+}
 
 }  // namespace
 
 TEST(LayerCosts, AreAsMeasuredHere) {
-  const CostTable table = costs(1e9);
+  const simulation::CostTable table = costs(1e9);
   const LayerCosts costs_here(dense_graph(), here(table), table, {});
   const SimulatedWork work = costs_here.pass(0, Way::forward, 4);
   EXPECT_DOUBLE_EQ(work.seconds, 3);
@@ -59,14 +61,14 @@ TEST(LayerCosts, AreAsMeasuredHere) {
 }
 
 TEST(LayerCosts, HaveNotMovedMoreThanTheirTimeAllows) {
-  const CostTable table = costs(1000);
+  const simulation::CostTable table = costs(1000);
   const LayerCosts costs_here(dense_graph(), here(table), table, {});
   EXPECT_DOUBLE_EQ(costs_here.pass(0, Way::forward, 2).bytes, 2000);
 }
 
 // Reading 1960 bytes of weights explains all of the fixed second.
 TEST(LayerCosts, ChangeWithArithmeticAndWithMemory) {
-  const CostTable table = costs(1000);
+  const simulation::CostTable table = costs(1000);
   const LayerCosts elsewhere(dense_graph(), other(), table, {});
   EXPECT_NEAR(elsewhere.pass(0, Way::forward, 4).seconds, 2 * 2 + 1 / 4.0, 1e-9);
   EXPECT_DOUBLE_EQ(elsewhere.update_seconds(2), 6 / 4.0);
@@ -74,7 +76,7 @@ TEST(LayerCosts, ChangeWithArithmeticAndWithMemory) {
 }
 
 TEST(LayerCosts, OfAShardAreItsPart) {
-  const CostTable table = costs(1e9);
+  const simulation::CostTable table = costs(1e9);
   const LayerCosts costs_here(dense_graph(), here(table), table, {});
   const SimulatedWork part = costs_here.shard(0, Way::forward, 0.25, 8);
   EXPECT_NEAR(part.seconds, 0.25 * 5, 1e-9);  // 1 s and 8 halves
@@ -84,8 +86,8 @@ TEST(LayerCosts, OfAShardAreItsPart) {
 // Nothing was measured with threads, so that they share everything, and each has a core's
 // bandwidth.
 TEST(LayerCosts, OfThreadsAreTheirShare) {
-  const CostTable table = costs(1000);
-  Platform platform = other();
+  const simulation::CostTable table = costs(1000);
+  simulation::Platform platform = other();
   platform.cores = 4;
   platform.cpu->clock = {{1, 1.0}, {4, 1.0}};
   const LayerCosts one(dense_graph(), platform, table, {0, 1, 1});
@@ -98,10 +100,10 @@ TEST(LayerCosts, OfThreadsAreTheirShare) {
 }
 
 TEST(LayerCosts, SayWhenMemoryMayDecide) {
-  const CostTable table = costs(1000);
+  const simulation::CostTable table = costs(1000);
   const LayerCosts costs_here(dense_graph(), here(table), table, {});
   EXPECT_TRUE(costs_here.may_wait_for_memory({1, 600}));
   EXPECT_FALSE(costs_here.may_wait_for_memory({1, 400}));
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::sim

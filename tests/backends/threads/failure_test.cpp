@@ -13,43 +13,43 @@
 #include "core/error.h"
 #include "exchange/make_exchange.h"
 
-namespace cputrain {
+namespace cputrain::threads {
 namespace {
 
 struct Waiting {
   const char* name;
-  void (*wait)(Communicator&);
+  void (*wait)(comm::Communicator&);
 };
 
-void wait_in_exchange(Communicator& comm) {
-  const ParameterLayout layout{
+void wait_in_exchange(comm::Communicator& comm) {
+  const compute::ParameterLayout layout{
       {{"p", {8}, 8, Range{0, 8}, true, true, false, 0}}, 16, 16, DType::f32};
-  const auto exchange = make_exchange({comm, layout}, {}).exchange;
+  const auto exchange = exchange::make_exchange({comm, layout}, {}).exchange;
   exchange->begin(0, true);
   exchange->ready(16);
   exchange->finish([](Range) {});
 }
 
-void wait_in_sum(Communicator& comm) {
+void wait_in_sum(comm::Communicator& comm) {
   std::vector<double> values(10);
   comm.sum(Array::of(std::span(values)));
 }
 
 const Waiting kWaiting[] = {
-    {"barrier", [](Communicator& comm) { comm.barrier(); }},
-    {"node_barrier", [](Communicator& comm) { comm.node_barrier().wait(); }},
-    {"gather", [](Communicator& comm) { comm.gather("x"); }},
-    {"allocate", [](Communicator& comm) { comm.node_memory().allocate(100); }},
+    {"barrier", [](comm::Communicator& comm) { comm.barrier(); }},
+    {"node_barrier", [](comm::Communicator& comm) { comm.node_barrier().wait(); }},
+    {"gather", [](comm::Communicator& comm) { comm.gather("x"); }},
+    {"allocate", [](comm::Communicator& comm) { comm.node_memory().allocate(100); }},
     {"sum", wait_in_sum},
     {"exchange", wait_in_exchange},
 };
 
-class FailureWhileOthersWait : public testing::TestWithParam<Waiting> {};
+class FailureWhileOthersWait : public ::testing::TestWithParam<Waiting> {};
 
 TEST_P(FailureWhileOthersWait, IsRethrown) {
   for (int failing = 0; failing < 4; ++failing) {
     try {
-      run_ranks(4, [&](Communicator& comm) {
+      run_ranks(4, [&](comm::Communicator& comm) {
         GetParam().wait(comm);  // once together
         if (comm.rank() == failing) throw std::out_of_range("rank " + std::to_string(failing));
         GetParam().wait(comm);
@@ -63,7 +63,7 @@ TEST_P(FailureWhileOthersWait, IsRethrown) {
 
 TEST_P(FailureWhileOthersWait, ARankThatReturnsLateIsAnError) {
   EXPECT_THROW(run_ranks(3,
-                         [&](Communicator& comm) {
+                         [&](comm::Communicator& comm) {
                            if (comm.rank() != 1) return GetParam().wait(comm);
                            // the others wait already (if not, this is the test below)
                            std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -73,16 +73,16 @@ TEST_P(FailureWhileOthersWait, ARankThatReturnsLateIsAnError) {
 
 TEST_P(FailureWhileOthersWait, ARankThatReturnsEarlyIsAnError) {
   EXPECT_THROW(run_ranks(3,
-                         [&](Communicator& comm) {
+                         [&](comm::Communicator& comm) {
                            if (comm.rank() != 1) GetParam().wait(comm);
                          }),
                Error);
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, FailureWhileOthersWait, testing::ValuesIn(kWaiting),
+INSTANTIATE_TEST_SUITE_P(Threads, FailureWhileOthersWait, ::testing::ValuesIn(kWaiting),
                          [](const auto& test) { return std::string(test.param.name); });
 
-std::string message_of(const std::function<void(Communicator&)>& body) {
+std::string message_of(const std::function<void(comm::Communicator&)>& body) {
   try {
     run_ranks(3, body);
   } catch (const Error& error) {
@@ -92,7 +92,7 @@ std::string message_of(const std::function<void(Communicator&)>& body) {
 }
 
 TEST(Threads, DifferentCallsAreNamed) {
-  const std::string message = message_of([](Communicator& comm) {
+  const std::string message = message_of([](comm::Communicator& comm) {
     if (comm.rank() == 2) {
       comm.barrier();
     } else {
@@ -104,7 +104,7 @@ TEST(Threads, DifferentCallsAreNamed) {
 }
 
 TEST(Threads, DifferentSizesAreAnError) {
-  const std::string message = message_of([](Communicator& comm) {
+  const std::string message = message_of([](comm::Communicator& comm) {
     std::vector<float> values(comm.rank() == 0 ? 3 : 4);
     comm.sum(Array::of(std::span(values)));
   });
@@ -113,7 +113,7 @@ TEST(Threads, DifferentSizesAreAnError) {
 
 TEST(Threads, AbortEndsAllRanks) {
   try {
-    run_ranks(3, [](Communicator& comm) {
+    run_ranks(3, [](comm::Communicator& comm) {
       if (comm.rank() == 1) comm.abort(64);
       comm.barrier();
     });
@@ -124,4 +124,4 @@ TEST(Threads, AbortEndsAllRanks) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::threads

@@ -11,7 +11,7 @@
 #include "placement/launch_line.h"
 #include "tests/placement/made_up_machine.h"
 
-namespace cputrain {
+namespace cputrain::topology {
 namespace {
 
 /// A tree that hwloc makes from a description.
@@ -33,8 +33,8 @@ class SyntheticTree {
     EXPECT_EQ(hwloc_topology_restrict(tree_, set, 0), 0);
     hwloc_bitmap_free(set);
   }
-  Machine machine(const std::vector<int>& mask) const {
-    Machine machine = machine_of(tree_, mask);
+  placement::Machine machine(const std::vector<int>& mask) const {
+    placement::Machine machine = machine_of(tree_, mask);
     machine.host = "a";
     return machine;
   }
@@ -43,9 +43,10 @@ class SyntheticTree {
   hwloc_topology_t tree_ = nullptr;
 };
 
-std::vector<RankPlace> unbound(const Machine& machine, int ranks) {
-  std::vector<RankPlace> places;
-  for (int rank = 0; rank < ranks; ++rank) places.push_back(place_of(rank, machine, false));
+std::vector<placement::RankPlace> unbound(const placement::Machine& machine, int ranks) {
+  std::vector<placement::RankPlace> places;
+  for (int rank = 0; rank < ranks; ++rank)
+    places.push_back(placement::place_of(rank, machine, false));
   return places;
 }
 
@@ -63,7 +64,7 @@ std::string cloud_vm() {
 
 TEST(SyntheticTopology, AVmOf96Vcpus) {
   const SyntheticTree tree(cloud_vm());
-  const Machine machine = tree.machine(run(0, 96));
+  const placement::Machine machine = tree.machine(placement::run(0, 96));
   EXPECT_EQ(machine.sockets, 2);
   EXPECT_EQ(machine.numa_nodes, 2);
   EXPECT_EQ(machine.cores, 48);
@@ -76,15 +77,15 @@ TEST(SyntheticTopology, AVmOf96Vcpus) {
   }
   EXPECT_EQ(machine.caches.front(), "L2 1024 KiB x 48");
 
-  const Placement plan = plan_node(unbound(machine, 4), {});
-  EXPECT_EQ(plan.ranks[3].cores, run(36, 48));
+  const placement::Placement plan = placement::plan_node(unbound(machine, 4), {});
+  EXPECT_EQ(plan.ranks[3].cores, placement::run(36, 48));
   EXPECT_EQ(plan.ranks[3].numa, std::vector<int>{1});
   EXPECT_EQ(plan.ranks[3].threads, 12);
 }
 
 TEST(SyntheticTopology, AMaskOfOneSocket) {
   const SyntheticTree tree(cloud_vm());
-  const Machine machine = tree.machine(run(24, 48));
+  const placement::Machine machine = tree.machine(placement::run(24, 48));
   EXPECT_EQ(machine.allowed_cores, 24);
   EXPECT_EQ(machine.cores, 48);
   EXPECT_EQ(machine.numa_of_cpu, std::vector<int>(24, 1));
@@ -92,26 +93,26 @@ TEST(SyntheticTopology, AMaskOfOneSocket) {
 
 TEST(SyntheticTopology, TwoSocketsWithoutHyperThreads) {
   const SyntheticTree tree("pack:2 [numa] core:8 pu:1");
-  const Machine machine = tree.machine(run(0, 16));
+  const placement::Machine machine = tree.machine(placement::run(0, 16));
   EXPECT_EQ(machine.cores, 16);
   EXPECT_EQ(machine.hardware_threads, 16);
-  const Placement plan = plan_node(unbound(machine, 2), {});
-  EXPECT_EQ(plan.ranks[0].cpus, run(0, 8));
-  EXPECT_EQ(plan.ranks[1].cpus, run(8, 16));
+  const placement::Placement plan = placement::plan_node(unbound(machine, 2), {});
+  EXPECT_EQ(plan.ranks[0].cpus, placement::run(0, 8));
+  EXPECT_EQ(plan.ranks[1].cpus, placement::run(8, 16));
   EXPECT_EQ(plan.summary, "2 ranks x 8 threads on 16 cores, each bound to cores of its own");
 }
 
 TEST(SyntheticTopology, AContainerOfThreeCores) {
   SyntheticTree tree("pack:2 [numa] core:8 pu:1");
   tree.restrict_to({6, 7, 8});  // two of the first socket, one of the second
-  const Machine machine = tree.machine({6, 7, 8});
+  const placement::Machine machine = tree.machine({6, 7, 8});
   EXPECT_EQ(machine.cores, 3);
   EXPECT_EQ(machine.hardware_threads, 3);
   EXPECT_EQ(machine.numa_nodes, 2);
   EXPECT_EQ(machine.numa_of_cpu, (std::vector<int>{0, 0, 1}));
 
-  EXPECT_EQ(plan_node(unbound(machine, 1), {}).ranks[0].threads, 3);
-  const Placement three = plan_node(unbound(machine, 3), {});
+  EXPECT_EQ(placement::plan_node(unbound(machine, 1), {}).ranks[0].threads, 3);
+  const placement::Placement three = placement::plan_node(unbound(machine, 3), {});
   EXPECT_EQ(three.ranks[0].cpus, std::vector<int>{6});
   EXPECT_EQ(three.ranks[1].cpus, std::vector<int>{7});
   EXPECT_EQ(three.ranks[2].cpus, std::vector<int>{8});
@@ -119,17 +120,19 @@ TEST(SyntheticTopology, AContainerOfThreeCores) {
 
 TEST(SyntheticTopology, FourNumaNodesInASocket) {
   const SyntheticTree tree("pack:1 group:4 [numa] core:4 pu:1");
-  const Machine machine = tree.machine(run(0, 16));
+  const placement::Machine machine = tree.machine(placement::run(0, 16));
   EXPECT_EQ(machine.numa_nodes, 4);
-  const Placement plan = plan_node(unbound(machine, 8), {});
+  const placement::Placement plan = placement::plan_node(unbound(machine, 8), {});
   for (int rank = 0; rank < 8; ++rank) {
     EXPECT_EQ(plan.ranks[rank].numa, std::vector<int>{rank / 2});
   }
 }
 
-std::vector<std::string> typed(const LaunchHost& host, bool root = false, bool mpi = true) {
+std::vector<std::string> typed(const placement::LaunchHost& host, bool root = false,
+                               bool mpi = true) {
   std::vector<std::string> lines;
-  for (const LaunchLine& launch : launch_lines(host, root, mpi)) lines.push_back(launch.line);
+  for (const placement::LaunchLine& launch : placement::launch_lines(host, root, mpi))
+    lines.push_back(launch.line);
   return lines;
 }
 
@@ -160,7 +163,7 @@ TEST(LaunchLines, OneProcessWhereThereIsNothingToDivide) {
 }
 
 TEST(LaunchLines, MoreRanksThanTheMachineHas) {
-  EXPECT_EQ(mpirun_options({2, 2, 1, 0}, 5), "-np 5 --oversubscribe --bind-to none");
+  EXPECT_EQ(placement::mpirun_options({2, 2, 1, 0}, 5), "-np 5 --oversubscribe --bind-to none");
 }
 
 TEST(BindThisThread, ChangesTheMaskOfTheThreadAndItsChildren) {
@@ -184,4 +187,4 @@ TEST(BindThisThread, SaysWhereItCannot) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::topology

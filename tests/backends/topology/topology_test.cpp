@@ -14,11 +14,11 @@
 #include "backends/topology/control_group.h"
 #include "backends/topology/cpu_info.h"
 
-namespace cputrain {
+namespace cputrain::topology {
 namespace {
 
 TEST(Topology, DescribesThisMachine) {
-  const Machine machine = read_machine();
+  const placement::Machine machine = read_machine();
   EXPECT_FALSE(machine.host.empty());
   EXPECT_FALSE(machine.cpu_model.empty());
   EXPECT_GE(machine.sockets, 1);
@@ -33,9 +33,9 @@ TEST(Topology, DescribesThisMachine) {
 
 /// The mask is the kernel's, so that taskset, mpirun's binding and Slurm's cpusets count.
 TEST(Topology, FollowsTheMaskOfTheProcess) {
-  const Machine before = read_machine();
+  const placement::Machine before = read_machine();
   const int last = before.allowed_cpus.back();
-  Machine narrowed;
+  placement::Machine narrowed;
   std::thread([&] {
     cpu_set_t mask;
     CPU_ZERO(&mask);
@@ -83,7 +83,7 @@ TEST(TotalMemory, IsReadFromMeminfo) {
 }
 
 /// A file system with control groups in it, below a directory of its own.
-class ControlGroups : public testing::Test {
+class ControlGroups : public ::testing::Test {
  protected:
   ControlGroups() { write("proc/self/cgroup", ""); }
   ~ControlGroups() override { std::filesystem::remove_all(root_); }
@@ -96,9 +96,9 @@ class ControlGroups : public testing::Test {
   GroupLimits read() const { return read_group_limits(root_); }
 
  private:
-  std::filesystem::path root_ = std::filesystem::path(testing::TempDir()) /
+  std::filesystem::path root_ = std::filesystem::path(::testing::TempDir()) /
                                 ("groups-" + std::to_string(getpid()) + "-" +
-                                 testing::UnitTest::GetInstance()->current_test_info()->name());
+                                 ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 TEST_F(ControlGroups, NoneAreNoLimit) {
@@ -160,4 +160,4 @@ TEST_F(ControlGroups, APathThatIsNotThereMeansTheMount) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::topology

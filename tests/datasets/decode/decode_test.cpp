@@ -11,7 +11,7 @@
 #include "tests/datasets/decode/image_files.h"
 #include "tests/datasets/made_files.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using namespace std::string_view_literals;
@@ -36,19 +36,19 @@ Picture dark_grey_picture(int width, int height) {
   return picture;
 }
 
-ReadStatus status_of(const Bytes& file) { return decode(file).result.status; }
+data::ReadStatus status_of(const Bytes& file) { return decode(file).result.status; }
 
 TEST(Decode, ExactFormatsGiveThePixelsThatWereStored) {
   const Picture picture = smooth_picture(37, 23);
   for (const Bytes& file : {png_of(picture), bmp_of(picture)}) {
     const Decoded decoded = decode(file);
-    ASSERT_EQ(decoded.result.status, ReadStatus::ok) << decoded.result.detail;
+    ASSERT_EQ(decoded.result.status, data::ReadStatus::ok) << decoded.result.detail;
     EXPECT_EQ(largest_difference(decoded.picture, picture), 0);
     EXPECT_FALSE(decoded.result.warned);
   }
   const Picture grey = dark_grey_picture(37, 23);
   const Decoded gif = decode(gif_of(grey));
-  ASSERT_EQ(gif.result.status, ReadStatus::ok) << gif.result.detail;
+  ASSERT_EQ(gif.result.status, data::ReadStatus::ok) << gif.result.detail;
   EXPECT_EQ(largest_difference(gif.picture, grey), 0);
 }
 
@@ -56,7 +56,7 @@ TEST(Decode, JpegIsNearWhatWasStored) {
   const Picture picture = smooth_picture(61, 45);
   for (const JpegKind kind : {JpegKind::rgb, JpegKind::progressive}) {
     const Decoded decoded = decode(jpeg_of(picture, kind));
-    ASSERT_EQ(decoded.result.status, ReadStatus::ok) << decoded.result.detail;
+    ASSERT_EQ(decoded.result.status, data::ReadStatus::ok) << decoded.result.detail;
     EXPECT_LE(largest_difference(decoded.picture, picture), 8);
     EXPECT_FALSE(decoded.result.warned);
   }
@@ -65,7 +65,7 @@ TEST(Decode, JpegIsNearWhatWasStored) {
 TEST(Decode, GreyJpegHasThreeEqualChannels) {
   const Picture picture = smooth_picture(40, 30);
   const Decoded decoded = decode(jpeg_of(picture, JpegKind::grey));
-  ASSERT_EQ(decoded.result.status, ReadStatus::ok);
+  ASSERT_EQ(decoded.result.status, data::ReadStatus::ok);
   for (int y = 0; y < 30; ++y) {
     for (int x = 0; x < 40; ++x) {
       EXPECT_NEAR(pixel(decoded.picture, y, x, 0), pixel(picture, y, x, 0), 4);
@@ -80,7 +80,7 @@ TEST(Decode, InksBecomeRgb) {
   const Picture picture = smooth_picture(48, 32);
   for (const JpegKind kind : {JpegKind::cmyk_adobe, JpegKind::ycck_adobe, JpegKind::cmyk_plain}) {
     const Decoded decoded = decode(jpeg_of(picture, kind));
-    ASSERT_EQ(decoded.result.status, ReadStatus::ok) << decoded.result.detail;
+    ASSERT_EQ(decoded.result.status, data::ReadStatus::ok) << decoded.result.detail;
     const auto light = [&](int stored) {
       return kind == JpegKind::cmyk_plain ? 1 - stored / 255.0 : stored / 255.0;
     };
@@ -118,13 +118,13 @@ TEST(Decode, FormatIsWhatTheContentSays) {
 }
 
 TEST(Decode, WhatIsNoPictureSaysSo) {
-  EXPECT_EQ(status_of({}), ReadStatus::empty);
-  EXPECT_EQ(status_of(bytes_of("not an image")), ReadStatus::not_an_image);
-  EXPECT_EQ(status_of(Bytes(64, 0)), ReadStatus::not_an_image);
+  EXPECT_EQ(status_of({}), data::ReadStatus::empty);
+  EXPECT_EQ(status_of(bytes_of("not an image")), data::ReadStatus::not_an_image);
+  EXPECT_EQ(status_of(Bytes(64, 0)), data::ReadStatus::not_an_image);
   for (const std::string_view foreign : {"\0\0\0\x1C"
                                          "ftypheic\0\0\0\0"sv,
                                          "\0\0\0\x0CjP  \r\n\x87\n"sv, "\xFF\x0A\0\0"sv}) {
-    EXPECT_EQ(status_of(bytes_of(foreign)), ReadStatus::unsupported);
+    EXPECT_EQ(status_of(bytes_of(foreign)), data::ReadStatus::unsupported);
   }
 }
 
@@ -133,7 +133,7 @@ TEST(Decode, CutJpegIsTruncated) {
     const Bytes file = jpeg_of(smooth_picture(160, 120), kind);
     for (const std::size_t size : {std::size_t{3}, std::size_t{20}, std::size_t{300},
                                    file.size() / 2, file.size() * 9 / 10}) {
-      EXPECT_EQ(status_of(prefix(file, size)), ReadStatus::truncated)
+      EXPECT_EQ(status_of(prefix(file, size)), data::ReadStatus::truncated)
           << size << " of " << file.size();
     }
   }
@@ -143,11 +143,11 @@ TEST(Decode, JpegWithoutItsEndMarker) {
   const Picture picture = smooth_picture(160, 120);
   const Bytes file = jpeg_of(picture);
   const Decoded cut = decode(prefix(file, file.size() - 2));
-  EXPECT_EQ(cut.result.status, ReadStatus::ok) << "no pixel is missing";
+  EXPECT_EQ(cut.result.status, data::ReadStatus::ok) << "no pixel is missing";
   EXPECT_TRUE(cut.result.warned);
   EXPECT_EQ(largest_difference(cut.picture, decode(file).picture), 0);
   const Bytes scans = jpeg_of(picture, JpegKind::progressive);
-  EXPECT_EQ(status_of(prefix(scans, scans.size() - 2)), ReadStatus::truncated)
+  EXPECT_EQ(status_of(prefix(scans, scans.size() - 2)), data::ReadStatus::truncated)
       << "more scans could have followed";
 }
 
@@ -155,7 +155,7 @@ TEST(Decode, ComplaintsOfLibjpegAreAcceptedAndMarked) {
   Bytes file = jpeg_of(smooth_picture(32, 32));
   file.insert(file.end() - 2, {1, 2, 3, 4, 5, 6, 7, 8});  // extraneous bytes before the end marker
   const Decoded decoded = decode(file);
-  EXPECT_EQ(decoded.result.status, ReadStatus::ok);
+  EXPECT_EQ(decoded.result.status, data::ReadStatus::ok);
   EXPECT_TRUE(decoded.result.warned);
 }
 
@@ -164,15 +164,15 @@ TEST(Decode, EveryPrefixOfTheOtherFormatsIsTruncated) {
   const Bytes png = png_of(picture), bmp = bmp_of(picture), gif = gif_of(grey);
   constexpr std::size_t kIend = 12, kPadding = 1;  // a row of 27 bytes takes 28
   for (std::size_t size = 8; size < png.size() - kIend; ++size) {
-    EXPECT_EQ(status_of(prefix(png, size)), ReadStatus::truncated) << size;
+    EXPECT_EQ(status_of(prefix(png, size)), data::ReadStatus::truncated) << size;
   }
   for (std::size_t size = 18; size < bmp.size() - kPadding; ++size) {
-    EXPECT_EQ(status_of(prefix(bmp, size)), ReadStatus::truncated) << size;
+    EXPECT_EQ(status_of(prefix(bmp, size)), data::ReadStatus::truncated) << size;
   }
   for (std::size_t size = 6; size < gif.size() - 1; ++size) {
-    EXPECT_EQ(status_of(prefix(gif, size)), ReadStatus::truncated) << size;
+    EXPECT_EQ(status_of(prefix(gif, size)), data::ReadStatus::truncated) << size;
   }
-  EXPECT_EQ(status_of(prefix(gif, gif.size() - 1)), ReadStatus::ok)
+  EXPECT_EQ(status_of(prefix(gif, gif.size() - 1)), data::ReadStatus::ok)
       << "only the trailer is missing";
 }
 
@@ -182,15 +182,17 @@ TEST(Decode, PngWithoutItsEnd) {
   const std::size_t end = png.size() - 12;  // of IDAT
   for (std::size_t size = end; size < png.size(); ++size) {
     const Decoded cut = decode(prefix(png, size));
-    EXPECT_EQ(cut.result.status, ReadStatus::ok) << "no pixel is missing: " << cut.result.detail;
+    EXPECT_EQ(cut.result.status, data::ReadStatus::ok)
+        << "no pixel is missing: " << cut.result.detail;
     EXPECT_TRUE(cut.result.warned) << size;
     EXPECT_EQ(cut.picture.rgb, picture.rgb);
   }
   EXPECT_FALSE(decode(png).result.warned);
   // A wrong checksum of the pixels before, and one of the end itself.
   EXPECT_EQ(status_of(prefix(patched(png, end - 1, png[end - 1] ^ 1u, 1), end)),
-            ReadStatus::not_an_image);
-  EXPECT_EQ(status_of(patched(png, png.size() - 1, png.back() ^ 1u, 1)), ReadStatus::not_an_image);
+            data::ReadStatus::not_an_image);
+  EXPECT_EQ(status_of(patched(png, png.size() - 1, png.back() ^ 1u, 1)),
+            data::ReadStatus::not_an_image);
 }
 
 /// What fills the last row of the file to a multiple of four bytes is no pixel.
@@ -199,9 +201,10 @@ TEST(Decode, BmpWithoutThePaddingOfItsLastRow) {
     const Picture picture = smooth_picture(width, 7);
     const Bytes bmp = bmp_of(picture);
     const Decoded cut = decode(prefix(bmp, bmp.size() - padding));
-    EXPECT_EQ(cut.result.status, ReadStatus::ok) << width << cut.result.detail;
+    EXPECT_EQ(cut.result.status, data::ReadStatus::ok) << width << cut.result.detail;
     EXPECT_EQ(cut.picture.rgb, picture.rgb) << width;
-    EXPECT_EQ(status_of(prefix(bmp, bmp.size() - padding - 1)), ReadStatus::truncated) << width;
+    EXPECT_EQ(status_of(prefix(bmp, bmp.size() - padding - 1)), data::ReadStatus::truncated)
+        << width;
   }
   for (const char* name : {"bmp 1 bit", "bmp 4 bits", "bmp grey"}) {
     const ImageFile& file = image_file(name);
@@ -211,7 +214,8 @@ TEST(Decode, BmpWithoutThePaddingOfItsLastRow) {
     ASSERT_GT(padding, 0u) << name;
     const Decoded cut = decode(prefix(file.bytes, file.bytes.size() - padding));
     EXPECT_EQ(cut.picture.rgb, file.picture.rgb) << name;
-    EXPECT_EQ(status_of(prefix(file.bytes, file.bytes.size() - padding - 1)), ReadStatus::truncated)
+    EXPECT_EQ(status_of(prefix(file.bytes, file.bytes.size() - padding - 1)),
+              data::ReadStatus::truncated)
         << name;
   }
 }
@@ -219,7 +223,7 @@ TEST(Decode, BmpWithoutThePaddingOfItsLastRow) {
 TEST(Decode, DamagedPngIsNoticed) {
   const Bytes png = png_of(smooth_picture(9, 7));
   const std::size_t data = position_of(png, "IDAT") + 8;
-  EXPECT_EQ(status_of(patched(png, data, png[data] ^ 1u, 1)), ReadStatus::not_an_image);
+  EXPECT_EQ(status_of(patched(png, data, png[data] ^ 1u, 1)), data::ReadStatus::not_an_image);
 }
 
 TEST(Decode, SizesBeyondTheLimitsAreRefusedBeforeDecoding) {
@@ -230,16 +234,16 @@ TEST(Decode, SizesBeyondTheLimitsAreRefusedBeforeDecoding) {
   // 16384 a side at most, and 89,478,485 pixels: 10000 x 10000 has too many.
   for (const std::uint32_t side : {20000u, 10000u}) {
     const std::uint32_t swapped = (side & 0xFF) << 8 | side >> 8;
-    EXPECT_EQ(status_of(patched(jpeg, frame, side << 16 | side, 4)), ReadStatus::too_large);
-    EXPECT_EQ(status_of(patched(gif, 6, swapped << 16 | swapped, 4)), ReadStatus::too_large);
+    EXPECT_EQ(status_of(patched(jpeg, frame, side << 16 | side, 4)), data::ReadStatus::too_large);
+    EXPECT_EQ(status_of(patched(gif, 6, swapped << 16 | swapped, 4)), data::ReadStatus::too_large);
     EXPECT_EQ(status_of(patched(patched(bmp, 18, swapped, 2), 22, swapped, 2)),
-              ReadStatus::too_large);
+              data::ReadStatus::too_large);
     const Bytes sized = patched(patched(png, 16, side, 4), 20, side, 4);
-    EXPECT_EQ(status_of(sized), ReadStatus::too_large);
+    EXPECT_EQ(status_of(sized), data::ReadStatus::too_large);
     EXPECT_NE(decode(sized).result.detail.find(std::to_string(side)), std::string::npos);
   }
-  EXPECT_EQ(status_of(patched(png, 16, 0xFFFFFFFF, 4)), ReadStatus::too_large);
-  EXPECT_EQ(status_of(patched(jpeg, frame, 16385 << 16 | 1, 4)), ReadStatus::too_large);
+  EXPECT_EQ(status_of(patched(png, 16, 0xFFFFFFFF, 4)), data::ReadStatus::too_large);
+  EXPECT_EQ(status_of(patched(jpeg, frame, 16385 << 16 | 1, 4)), data::ReadStatus::too_large);
 }
 
 TEST(Decode, APngThatInflatesBeyondItsSizeCostsOnlyItsSize) {
@@ -266,10 +270,10 @@ TEST(Decode, APngThatInflatesBeyondItsSizeCostsOnlyItsSize) {
   bomb = patched(bomb, bomb.size() - 4, static_cast<std::uint32_t>(sum), 4);
   bomb.insert(bomb.end(), png.end() - 12, png.end());
   const Decoded decoded = decode(bomb);
-  EXPECT_EQ(decoded.result.status, ReadStatus::ok) << decoded.result.detail;
+  EXPECT_EQ(decoded.result.status, data::ReadStatus::ok) << decoded.result.detail;
   EXPECT_TRUE(decoded.result.warned);
   EXPECT_EQ(decoded.picture.rgb, Bytes(std::size_t{8} * 8 * 3));
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -14,7 +14,7 @@
 #include "datasets/decode/limits.h"
 #include "tests/datasets/decode/image_files.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using Claim = DecodingBudget::Claim;
@@ -189,7 +189,7 @@ TEST(Bombs, TextsOfAPngAreNotInflated) {
   bomb.insert(bomb.end(), png.begin() + static_cast<std::ptrdiff_t>(after_header), png.end());
   const long before = peak_kilobytes();
   const Decoded decoded = decode(bomb);
-  EXPECT_EQ(decoded.result.status, ReadStatus::ok) << decoded.result.detail;
+  EXPECT_EQ(decoded.result.status, data::ReadStatus::ok) << decoded.result.detail;
   EXPECT_EQ(decoded.picture.rgb, picture.rgb);
   EXPECT_LT(peak_kilobytes() - before, 100'000);
 }
@@ -218,30 +218,30 @@ Bytes jpeg_of_scans(std::uint32_t width, std::uint32_t height, int scans,
 }
 
 TEST(Bombs, ScansOfAJpegAreCounted) {
-  EXPECT_EQ(decode(jpeg_of_scans(16, 16, 250)).result.status, ReadStatus::truncated)
+  EXPECT_EQ(decode(jpeg_of_scans(16, 16, 250)).result.status, data::ReadStatus::truncated)
       << "few enough, though they hold nothing";
-  const ReadResult many = decode(jpeg_of_scans(16, 16, 300)).result;
-  EXPECT_EQ(many.status, ReadStatus::too_large);
+  const data::ReadResult many = decode(jpeg_of_scans(16, 16, 300)).result;
+  EXPECT_EQ(many.status, data::ReadStatus::too_large);
   EXPECT_NE(many.detail.find("256 scans"), std::string::npos) << many.detail;
   // 16384 x 5461 is just within the limit of pixels; 2.5e9 / 89,472,... = 27.9 scans.
-  const ReadResult large = decode(jpeg_of_scans(16384, 5461, 40)).result;
-  EXPECT_EQ(large.status, ReadStatus::too_large);
+  const data::ReadResult large = decode(jpeg_of_scans(16384, 5461, 40)).result;
+  EXPECT_EQ(large.status, data::ReadStatus::too_large);
   EXPECT_NE(large.detail.find("28 scans"), std::string::npos) << large.detail;
   EXPECT_NE(large.detail.find("2,500,000,000"), std::string::npos) << large.detail;
 }
 
 /// One scan, but of a coding that makes samples of nothing, slowly.
 TEST(Bombs, ArithmeticCodingCountsMore) {
-  const ReadResult large = decode(jpeg_of_scans(16384, 5461, 1, 0xC9)).result;
-  EXPECT_EQ(large.status, ReadStatus::too_large) << large.detail;
-  EXPECT_NE(decode(jpeg_of_scans(16, 16, 1, 0xC9)).result.status, ReadStatus::too_large);
+  const data::ReadResult large = decode(jpeg_of_scans(16384, 5461, 1, 0xC9)).result;
+  EXPECT_EQ(large.status, data::ReadStatus::too_large) << large.detail;
+  EXPECT_NE(decode(jpeg_of_scans(16, 16, 1, 0xC9)).result.status, data::ReadStatus::too_large);
 }
 
 /// 9459 x 9459 pixels and codes for a hundred: known before pixels have cost more than themselves.
 TEST(Bombs, FewCodesForALargeGif) {
   const ImageFile& file = image_file("gif of a large screen and few codes");
   EXPECT_EQ(claimed(file.bytes), std::size_t{9459} * 9459 * 3);
-  EXPECT_EQ(decode(file.bytes).result.status, ReadStatus::truncated);
+  EXPECT_EQ(decode(file.bytes).result.status, data::ReadStatus::truncated);
 }
 
 /// Only the first image of an animation is decoded, whatever follows: what is not even looked at
@@ -255,7 +255,7 @@ TEST(Bombs, ImagesOfAGifBehindTheFirstCostNothing) {
   odd.insert(odd.end(), {0x99, 0x2C, 0xFF, 0xFF, 0xFF});  // no block that there is
   for (const Bytes& file : {many, odd}) {
     const Decoded decoded = decode(file);
-    EXPECT_EQ(decoded.result.status, ReadStatus::ok) << decoded.result.detail;
+    EXPECT_EQ(decoded.result.status, data::ReadStatus::ok) << decoded.result.detail;
     EXPECT_FALSE(decoded.result.warned);
     EXPECT_EQ(decoded.picture.rgb, one.picture.rgb);
     EXPECT_EQ(claimed(file), claimed(one.bytes));
@@ -299,8 +299,8 @@ TEST(Bombs, TagsOfATiffThatLieOnEachOther) {
   ASSERT_EQ(plain.bytes[0], 'I');
   const Bytes bomb = tiff_of_tags(plain.bytes, 5000, 1'000'000);
   EXPECT_EQ(claimed(bomb), 0u) << "refused before memory is asked for";
-  const ReadResult result = decode(bomb).result;
-  EXPECT_EQ(result.status, ReadStatus::not_an_image);
+  const data::ReadResult result = decode(bomb).result;
+  EXPECT_EQ(result.status, data::ReadStatus::not_an_image);
   EXPECT_NE(result.detail.find("tags lie on each other"), std::string::npos) << result.detail;
   // One large value, as that of a profile is, and its share of the budget.
   const Bytes large = tiff_of_tags(plain.bytes, 1, 1'000'000);
@@ -319,10 +319,10 @@ TEST(Bombs, WebpBeyondThePixelsIsRefusedByItsHeader) {
     const Bytes bomb =
         canvas ? patched(patched(file.bytes, at + 12, 0xFF3F00, 3), at + 15, 0xFF3F00, 3)
                : patched(file.bytes, at + 9, 0xFFFFFF0F, 4);
-    EXPECT_EQ(decode(bomb).result.status, ReadStatus::too_large) << name;
+    EXPECT_EQ(decode(bomb).result.status, data::ReadStatus::too_large) << name;
     EXPECT_EQ(claimed(bomb), 0u) << name;
   }
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

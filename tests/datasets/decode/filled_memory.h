@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// While it lives, what malloc() gives out begins with bytes of this value, also inside libraries.
 /// (glibc's M_PERTURB; tests run with GLIBC_TUNABLES=glibc.malloc.tcache_count=0, as blocks that it
@@ -33,4 +33,4 @@ template <class Work>
   return work();
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

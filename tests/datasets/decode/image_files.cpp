@@ -7,7 +7,7 @@
 
 #include "datasets/decode/decoders.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 Bytes bytes_of_hex(const std::string& text) {
@@ -50,4 +50,4 @@ bool is_built(const ImageFile& file) {
          !(file.name.starts_with("tiff") && tiff_library().empty());
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -5,7 +5,7 @@
 
 #include "tests/datasets/made_files.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// One of image_files.json, which make_image_files.py writes with Pillow.
 struct ImageFile {
@@ -22,4 +22,4 @@ const ImageFile& image_file(const std::string& name);
 /// Whether this build reads the file's format.
 bool is_built(const ImageFile&);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -11,7 +11,7 @@
 #include "tests/datasets/decode/filled_memory.h"
 #include "tests/datasets/decode/image_files.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 int largest_difference(const Picture& a, const Picture& b) {
@@ -28,10 +28,10 @@ TEST(ImageFiles, AreWhatOtherProgramsSee) {
   for (const ImageFile& file : image_files()) {
     if (!is_built(file)) continue;
     const Decoded decoded = decode(file.bytes);
-    EXPECT_EQ(status_name(decoded.result.status), file.status)
+    EXPECT_EQ(data::status_name(decoded.result.status), file.status)
         << file.name << ": " << decoded.result.detail;
     EXPECT_EQ(decoded.result.detail.empty(), file.status == "ok") << file.name;
-    if (file.status != "ok" || decoded.result.status != ReadStatus::ok) continue;
+    if (file.status != "ok" || decoded.result.status != data::ReadStatus::ok) continue;
     EXPECT_LE(largest_difference(decoded.picture, file.picture), file.tolerance) << file.name;
     ++good;
   }
@@ -42,8 +42,8 @@ TEST(ImageFiles, AreUnsupportedWhereTheLibraryIsLeftOut) {
   for (const char* name : {"webp", "tiff"}) {
     const ImageFile& file = image_file(name);
     if (is_built(file)) continue;
-    const ReadResult result = decode(file.bytes).result;
-    EXPECT_EQ(result.status, ReadStatus::unsupported);
+    const data::ReadResult result = decode(file.bytes).result;
+    EXPECT_EQ(result.status, data::ReadStatus::unsupported);
     EXPECT_NE(result.detail.find("CPUTRAIN_"), std::string::npos) << result.detail;
   }
 }
@@ -57,8 +57,8 @@ TEST(ImageFiles, CutAnywhereGiveNoOtherPixels) {
     std::size_t truncated = 0;
     for (std::size_t size = 18; size < file.bytes.size(); ++size) {
       const Decoded cut = decode(prefix(file.bytes, size));
-      truncated += cut.result.status == ReadStatus::truncated;
-      if (cut.result.status != ReadStatus::ok) continue;
+      truncated += cut.result.status == data::ReadStatus::truncated;
+      if (cut.result.status != data::ReadStatus::ok) continue;
       EXPECT_EQ(largest_difference(cut.picture, whole.picture), 0) << file.name << " at " << size;
     }
     EXPECT_GT(truncated * 2, file.bytes.size()) << file.name;
@@ -95,4 +95,4 @@ TEST(Libraries, AreNamedWithTheVersionThatRuns) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

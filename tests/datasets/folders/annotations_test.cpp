@@ -10,7 +10,7 @@
 #include "tests/datasets/made_files.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -41,7 +41,7 @@ Json annotations(int first, const std::vector<int>& categories) {
   return json;
 }
 
-class AnnotationsTest : public testing::Test {
+class AnnotationsTest : public ::testing::Test {
  protected:
   std::string write(const std::string& name, const std::string& text) {
     write_bytes(folder_.path() / name, bytes_of(text));
@@ -66,7 +66,7 @@ class AnnotationsTest : public testing::Test {
     EXPECT_NE(message.find(says), std::string::npos) << message;
   }
 
-  TemporaryFolder folder_;
+  testing::TemporaryFolder folder_;
 };
 
 TEST_F(AnnotationsTest, InatSplitsByFileAndLabelsBySuperCategory) {
@@ -74,8 +74,8 @@ TEST_F(AnnotationsTest, InatSplitsByFileAndLabelsBySuperCategory) {
   write("val2017.json", annotations(30, {1, 5088}).dump(1));
   write_bytes(folder_.path() / "train_val_images/Some folder/10.jpg",
               jpeg_of(smooth_picture(8, 8)));
-  const DataSource source = open_data({.spec = "inat:" + path()});
-  const Dataset& data = *source.dataset;
+  const data::DataSource source = open_data({.spec = "inat:" + path()});
+  const data::Dataset& data = *source.dataset;
   EXPECT_EQ(data.classes(), (std::vector<std::string>{"Aves", "Insecta"}));
   EXPECT_EQ(source.train, (std::vector<std::uint32_t>{0, 1, 2, 3}));
   EXPECT_EQ(source.validation, (std::vector<std::uint32_t>{4, 5}));
@@ -83,20 +83,21 @@ TEST_F(AnnotationsTest, InatSplitsByFileAndLabelsBySuperCategory) {
   for (std::size_t i = 0; i < labels.size(); ++i) EXPECT_EQ(data.label(i), labels[i]) << i;
   EXPECT_EQ(data.name(0), path() + "/train_val_images/Some folder/10.jpg");
   EXPECT_EQ(source.ignored, 1u) << "one image has no annotation";
-  const DataSource named = open_data({.spec = "inat:" + path(), .list_unread = true});
+  const data::DataSource named = open_data({.spec = "inat:" + path(), .list_unread = true});
   ASSERT_EQ(named.unread.size(), 1u);
   EXPECT_EQ(named.unread[0].path, "train_val_images/Some folder/13.jpg");
   EXPECT_EQ(named.unread[0].reason, "no label");
   EXPECT_NE(source.description.find("val2017.json"), std::string::npos);
   Bytes pixels(192);
-  EXPECT_EQ(data.read(0, {8, 8, 3}, Resize::bilinear, pixels).status, ReadStatus::ok);
-  EXPECT_EQ(data.read(1, {8, 8, 3}, Resize::bilinear, pixels).status, ReadStatus::unreadable);
+  EXPECT_EQ(data.read(0, {8, 8, 3}, data::Resize::bilinear, pixels).status, data::ReadStatus::ok);
+  EXPECT_EQ(data.read(1, {8, 8, 3}, data::Resize::bilinear, pixels).status,
+            data::ReadStatus::unreadable);
 }
 
 TEST_F(AnnotationsTest, CocoLabelsByCategory) {
   const std::string train = write("a/train.json", annotations(1, {0, 5088, 1, 1}).dump());
   const std::string val = write("a/val.json", annotations(9, {1}).dump());
-  const DataSource one = open_data({.spec = "coco:" + train, .validation_split = 0});
+  const data::DataSource one = open_data({.spec = "coco:" + train, .validation_split = 0});
   EXPECT_EQ(one.dataset->classes(),
             (std::vector<std::string>{"Apis mellifera", "Ardea alba", "Danaus plexippus"}));
   EXPECT_EQ(one.train.size(), 4u);
@@ -109,11 +110,11 @@ TEST_F(AnnotationsTest, BalancedLimitsKeepAsManyOfEachClass) {
   categories.insert(categories.end(), 8, 5088);
   write("train2017.json", annotations(1, categories).dump());
   const auto count = [&](bool balanced, std::size_t limit, std::uint64_t seed = 1) {
-    const DataSource source = open_data({.spec = "inat:" + path(),
-                                         .validation_split = 0,
-                                         .seed = seed,
-                                         .limit_train = limit,
-                                         .balanced = balanced});
+    const data::DataSource source = open_data({.spec = "inat:" + path(),
+                                               .validation_split = 0,
+                                               .seed = seed,
+                                               .limit_train = limit,
+                                               .balanced = balanced});
     std::map<int, std::size_t> counts;
     for (const auto sample : source.train) ++counts[source.dataset->label(sample)];
     return std::pair(counts, source.train);
@@ -213,4 +214,4 @@ TEST_F(AnnotationsTest, DataThatCannotBeTrainedOn) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -8,7 +8,7 @@
 #include "datasets/folders/file_dataset.h"
 #include "tests/datasets/open_fixture.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -49,7 +49,7 @@ TEST_F(Classes, AnEmptyClassIsAnErrorThatSaysWhatLiesInIt) {
 TEST_F(Classes, AnEmptyClassThatIsAllowedStaysAClass) {
   add_class("cat", 4), add_class("emu", 4), add_text("cow/1.heic", "x");
   allow_empty_classes_ = true;
-  const DataSource source = open_here(0.25);
+  const data::DataSource source = open_here(0.25);
   EXPECT_EQ(source.dataset->classes(), (Names{"cat", "cow", "emu"}));
   EXPECT_EQ(source.dataset->label(source.train.front()), 0);
   EXPECT_EQ(source.dataset->label(source.train.back()), 2);
@@ -91,7 +91,7 @@ TEST_F(Classes, NamesOfPartsDoNotHideAnEmptyClass) {
 
 TEST_F(Classes, AnEmptyFolderWithTheNameOfAPartIsNone) {
   add("train/cat/1.png"), add("train/dog/1.png"), add_folder("train/val/deep");
-  const DataSource source = open_here(0);
+  const data::DataSource source = open_here(0);
   EXPECT_EQ(source.dataset->classes(), (Names{"cat", "dog"}));
   EXPECT_NE(source.description.find("'train/val' (it holds no images)"), std::string::npos);
 }
@@ -111,7 +111,7 @@ TEST_F(Classes, APartBesideTrainingMayLackClasses) {
   expect_refused({"'emu' (its folder 'val/emu' holds nothing)"});
   fs::remove(folder_.path() / "val/emu");
   add("test/cat/1.png"), add_text("test/emu/1.heic", "x");
-  const DataSource source = open_here();
+  const data::DataSource source = open_here();
   EXPECT_EQ(source.dataset->classes(), (Names{"cat", "dog"}));
   EXPECT_EQ(part(source, source.test), Names{"test/cat/1.png"});
   ASSERT_EQ(source.warnings.size(), 1u);
@@ -129,7 +129,7 @@ TEST_F(Classes, LinksAreFollowed) {
   link(path(".elsewhere/a.png"), "cow/1.png");
   link("../.elsewhere/deep", "cow/more");
   link(".elsewhere/deep", "emu");
-  const DataSource source = open_here(0);
+  const data::DataSource source = open_here(0);
   EXPECT_EQ(names(source), (Names{"cat/1.png cat", "cow/1.png cow", "cow/more/b.png cow",
                                   "dog/1.png dog", "emu/b.png emu"}));
   ASSERT_EQ(source.warnings.size(), 1u) << "b.png is a cow and an emu";
@@ -144,7 +144,7 @@ TEST_F(Classes, LinksThatLeadNowhereOrBackAreCounted) {
   link("..", "cat/up"), link(".", "cat/self"), link("none.png", "dog/gone.png");
   link("loop.png", "dog/loop.png"), link("../cat", "dog/other");
   link("../dog", "cat/other");
-  const DataSource source = open_here(0);
+  const data::DataSource source = open_here(0);
   EXPECT_EQ(names(source), (Names{"cat/1.png cat", "cat/other/1.png cat", "dog/1.png dog",
                                   "dog/other/1.png dog"}));
   EXPECT_EQ(
@@ -176,25 +176,25 @@ TEST_F(Classes, HardLinksUnderTwoLabelsAreTold) {
   EXPECT_TRUE(open_here().warnings.empty()) << "one label";
   fs::create_hard_link(folder_.path() / "cat/1.png", folder_.path() / "dog/2.png");
   fs::create_hard_link(folder_.path() / "cat/2.png", folder_.path() / "dog/3.png");
-  const DataSource source = open_here();
+  const data::DataSource source = open_here();
   ASSERT_EQ(source.warnings.size(), 1u);
   EXPECT_NE(source.warnings[0].find("2 files have two labels"), std::string::npos);
   EXPECT_NE(source.warnings[0].find("'cat/1.png' of 'cat'"), std::string::npos);
 }
 
 TEST_F(Classes, AClassThatCannotBeDecodedIsAnErrorUnlessItIsAllowed) {
-  const DataPipeline pipeline = make_data_pipeline();
+  const data::DataPipeline pipeline = make_data_pipeline();
   add_class("cat", 3), add_class("dog", 3);
   for (int i = 0; i < 3; ++i) add_text("third/" + std::to_string(i) + ".webp", "garbage");
   const auto decode = [&] {
-    const DataSource source = open_here(0);
-    const auto comm = make_solo();
+    const data::DataSource source = open_here(0);
+    const auto comm = comm::make_solo();
     return pipeline.decode(source, {{4, 4, 3}, 1, {}}, comm->node_memory(), comm->node_barrier())
         .empty_classes;
   };
   const auto pack = [&] {
-    const DataSource source = open_here(0);
-    return pipeline.pack(source, {path("p.ctpack"), {4, 4, 3}, Resize::bilinear, 1, {}})
+    const data::DataSource source = open_here(0);
+    return pipeline.pack(source, {path("p.ctpack"), {4, 4, 3}, data::Resize::bilinear, 1, {}})
         .empty_classes;
   };
   const std::vector<std::function<std::string()>> ways{decode, pack};
@@ -227,13 +227,13 @@ TEST_F(Classes, OnlyTrainingImagesTeachAClass) {
 }
 
 TEST_F(Classes, APackedFileKeepsTheTestPart) {
-  const DataPipeline pipeline = make_data_pipeline();
+  const data::DataPipeline pipeline = make_data_pipeline();
   for (const std::string part : {"train", "val", "test"}) {
     add("d/" + part + "/cat/1.png"), add("d/" + part + "/dog/1.png");
   }
   add("d/test/dog/2.png");
-  pipeline.pack(open(path("d")), {path("p.ctpack"), {4, 4, 3}, Resize::bilinear, 1, {}});
-  const DataSource packed = open(path("p.ctpack"));
+  pipeline.pack(open(path("d")), {path("p.ctpack"), {4, 4, 3}, data::Resize::bilinear, 1, {}});
+  const data::DataSource packed = open(path("p.ctpack"));
   EXPECT_EQ(part(packed, packed.test),
             (Names{"d/test/cat/1.png", "d/test/dog/1.png", "d/test/dog/2.png"}));
   EXPECT_EQ(packed.test_name, "as packed");
@@ -241,4 +241,4 @@ TEST_F(Classes, APackedFileKeepsTheTestPart) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

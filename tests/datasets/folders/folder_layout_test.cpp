@@ -4,7 +4,7 @@
 #include "datasets/folders/folder_names.h"
 #include "tests/datasets/folders/layout_fixture.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -58,7 +58,7 @@ TEST_F(Layout, TwoPartsTrainAndValidate) {
                                                                {"Training Data", "Testing Data"}};
   for (const auto& [train, other] : pairs) {
     add_part(train), add_part(other), add(other + "/dog/2.png");
-    const DataSource source = open_here();
+    const data::DataSource source = open_here();
     EXPECT_EQ(source.dataset->classes(), (Names{"cat", "dog"})) << train;
     EXPECT_EQ(part(source, source.train), (Names{train + "/cat/1.png", train + "/dog/1.png"}));
     EXPECT_EQ(part(source, source.validation),
@@ -78,7 +78,7 @@ TEST_F(Layout, ThreePartsTrainValidateAndTest) {
   for (const Names& names : triples) {
     for (const std::string& name : names) add_part(name);
     add(names[1] + "/cat/3.png"), add(names[2] + "/dog/3.png"), add(names[2] + "/dog/4.png");
-    const DataSource source = open_here();
+    const data::DataSource source = open_here();
     EXPECT_EQ(source.train.size(), 2u) << names[0];
     EXPECT_EQ(source.validation.size(), 3u) << names[1];
     ASSERT_EQ(source.test.size(), 4u) << names[2];
@@ -148,7 +148,7 @@ TEST_F(Layout, PartsAreFoundInTheFoldersThatTheyArePackedInto) {
        {"to_predict/3.png: in a folder that is not used"}}};
   for (const auto& [files, train, validation, rest] : cases) {
     for (const std::string& file : files) add(file + ".png");
-    const DataSource source = open_here(0);
+    const data::DataSource source = open_here(0);
     EXPECT_EQ(part(source, source.train), train);
     EXPECT_EQ(part(source, source.validation), validation);
     EXPECT_EQ(unread(source), rest);
@@ -173,14 +173,14 @@ TEST_F(Layout, ClassesInPartsMayHaveFoldersOfTheirOwn) {
   for (const std::string part : {"train", "val"}) {
     add(part + "/n01/images/1.JPEG"), add(part + "/n02/images/1.JPEG");
   }
-  const DataSource source = open_here();
+  const data::DataSource source = open_here();
   EXPECT_EQ(source.dataset->classes(), (Names{"n01", "n02"}));
   EXPECT_EQ(source.validation.size(), 2u);
 }
 
 TEST_F(Layout, APartPackedIntoAFolderOfItsNameIsThatPart) {
   add_part("seg_train/seg_train"), add_part("seg_test/seg_test"), add("seg_pred/seg_pred/1.jpg");
-  const DataSource source = open_here();
+  const data::DataSource source = open_here();
   EXPECT_EQ(part(source, source.train),
             (Names{"seg_train/seg_train/cat/1.png", "seg_train/seg_train/dog/1.png"}));
   EXPECT_EQ(source.validation.size(), 2u);
@@ -193,7 +193,7 @@ TEST_F(Layout, APartPackedIntoAFolderOfItsNameIsThatPart) {
 TEST_F(Layout, FlatNamesOfOnePartBesideClassFoldersOfTheOther) {
   for (const std::string part : {"val", "validation", "test", "Test"}) {
     add_part("train"), add(part + "/cat.9.png");
-    const DataSource source = open_here();
+    const data::DataSource source = open_here();
     EXPECT_EQ(source.train, (std::vector<std::uint32_t>{0, 1}));
     EXPECT_EQ(source.validation, (std::vector<std::uint32_t>{2}));
     EXPECT_EQ(source.dataset->label(2), 0);
@@ -204,7 +204,7 @@ TEST_F(Layout, FlatNamesOfOnePartBesideClassFoldersOfTheOther) {
 
 TEST_F(Layout, UnlabelledImagesForTestingStayOut) {
   add_class("train/cat", 10), add_class("train/dog", 10), add("test1/1.png"), add("test/2.png");
-  const DataSource source = open_here(0.1);
+  const data::DataSource source = open_here(0.1);
   EXPECT_EQ(source.train.size(), 18u);
   EXPECT_EQ(source.validation.size(), 2u);
   EXPECT_TRUE(source.test.empty());
@@ -219,14 +219,14 @@ TEST_F(Layout, UnlabelledImagesForTestingStayOut) {
 
 TEST_F(Layout, UnlabelledImagesBesideFlatNamesStayOut) {
   add("cat.0.jpg"), add("dog.0.jpg"), add("test1/1.jpg");
-  const DataSource source = open_here(0);
+  const data::DataSource source = open_here(0);
   EXPECT_EQ(names(source), (Names{"cat.0.jpg cat", "dog.0.jpg dog"}));
   EXPECT_EQ(unread(source), (Names{"test1/1.jpg: in a folder that is not used"}));
 }
 
 TEST_F(Layout, ATestPartOfOtherClassesIsLeftOutWhereAnotherPartValidates) {
   add_part("train"), add_part("val"), add("test/unknown/1.png");
-  const DataSource source = open_here();
+  const data::DataSource source = open_here();
   EXPECT_TRUE(source.test.empty());
   ASSERT_EQ(source.warnings.size(), 1u);
   EXPECT_NE(source.warnings[0].find("'unknown'"), std::string::npos) << source.warnings[0];
@@ -244,7 +244,7 @@ TEST_F(Layout, EmptyParts) {
   add("cat/1.png"), add("dog/1.png"), add_folder("train"), add_folder("validation");
   expect_refused({"'test' (its folder holds 1 .csv)"});
   fs::remove_all(folder_.path() / "test");
-  const DataSource source = open_here();
+  const data::DataSource source = open_here();
   EXPECT_EQ(source.dataset->classes(), (Names{"cat", "dog"}));
   EXPECT_NE(source.description.find("'train' (it holds no images)"), std::string::npos);
 }
@@ -258,7 +258,7 @@ TEST_F(Layout, FoldersOfSystemsAreNoClasses) {
     add(name + "/1.png"), add("cat/" + name + "/2.png"), add(name + "/cat/1.png");
   }
   add_text(".DS_Store", "x"), add_text("cat/.DS_Store", "x"), add("cat/._1.png");
-  const DataSource source = open_here(0);
+  const data::DataSource source = open_here(0);
   EXPECT_EQ(names(source), (Names{"cat/1.png cat", "dog/1.png dog"}));
   EXPECT_EQ(source.ignored, 0u);
 }
@@ -277,7 +277,7 @@ TEST_F(Layout, OutputOfTrainingInTheDataIsNoClass) {
   add_text("runs/20261121-dogcat/metrics.jsonl", ""), add_text("runs/b/environment.json", "");
   add_text("runs/b/train/events.out.tfevents.3", "");
   add_text("sweep/cells.json", "{}");
-  const DataSource source = open_here(0);
+  const data::DataSource source = open_here(0);
   EXPECT_EQ(names(source), (Names{"cat/1.png cat", "dog/1.png dog"}));
   EXPECT_EQ(source.ignored, 3u) << "the files beside the class folders";
 }
@@ -285,10 +285,10 @@ TEST_F(Layout, OutputOfTrainingInTheDataIsNoClass) {
 TEST_F(Layout, OutputOfTrainingBesidePartsLeavesThemAsTheyAre) {
   add_part("train"), add_part("test"), add_text("train/events.out.tfevents.1.host", "");
   add_text("validation/events.out.tfevents.2.host", ""), add_text("run/metrics.jsonl", "");
-  const DataSource source = open_here();
+  const data::DataSource source = open_here();
   EXPECT_EQ(source.validation_name, "its 'test' folder");
   EXPECT_EQ(source.dataset->classes(), (Names{"cat", "dog"}));
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -5,7 +5,7 @@
 
 #include "tests/datasets/open_fixture.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// A folder in which class folders and parts of a split are laid out.
 class Layout : public OpenTest {
@@ -19,4 +19,4 @@ class Layout : public OpenTest {
   void add_part(const std::string& name) { add(name + "/cat/1.png"), add(name + "/dog/1.png"); }
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -4,7 +4,7 @@
 #include "datasets/folders/list_file.h"
 #include "tests/datasets/open_fixture.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -89,20 +89,20 @@ TEST_F(List, AColumnOfPartsDividesTheRows) {
     SCOPED_TRACE(header);
     add_text("p.csv", header + "\na.png,x," + test + "\nb.png,y," + train + "\nc.png,x," + train +
                           "\nd.png,y," + validation + "\n");
-    const DataSource source = open(path("p.csv"));
+    const data::DataSource source = open(path("p.csv"));
     EXPECT_EQ(source.dataset->classes(), (Names{"x", "y"}));
     EXPECT_EQ(part(source, source.train), (Names{"b.png", "c.png"}));
     EXPECT_EQ(part(source, source.validation), Names{"d.png"});
     EXPECT_EQ(part(source, source.test), Names{"a.png"});
   }
   add_text("q.csv", "split,path,label\ntrain,a.png,x\ntrain,b.png,y\ntest,c.png,x\n");
-  const DataSource source = open(path("q.csv"));
+  const data::DataSource source = open(path("q.csv"));
   EXPECT_EQ(part(source, source.validation), Names{"c.png"})
       << "test validates where none else does";
   EXPECT_EQ(source.validation_name, "by its column 'split'");
   EXPECT_TRUE(source.own_validation);
   add_text("r.csv", "path,label,set\na.png,x,train\nb.png,y,train\nc.png,x,val\nd.png,z,test\n");
-  const DataSource other = open(path("r.csv"));
+  const data::DataSource other = open(path("r.csv"));
   EXPECT_EQ(other.dataset->classes(), (Names{"x", "y"}));
   ASSERT_EQ(other.warnings.size(), 1u);
   EXPECT_NE(other.warnings[0].find("'z' of 'd.png'"), std::string::npos) << other.warnings[0];
@@ -175,7 +175,7 @@ TEST_F(List, AFileUnderTwoLabelsIsTold) {
   EXPECT_TRUE(open(path("one.csv")).warnings.empty()) << "twice under one label";
   for (const std::string& again : Names{"a.png,y", "./a.png,y", path("a.png") + ",y"}) {
     add_text("two.csv", "a.png,x\nb.png,y\n" + again + "\n");
-    const DataSource source = open(path("two.csv"));
+    const data::DataSource source = open(path("two.csv"));
     ASSERT_EQ(source.warnings.size(), 1u) << again;
     EXPECT_NE(source.warnings[0].find("1 file has two labels (first: 'a.png' of 'x'"),
               std::string::npos)
@@ -189,13 +189,14 @@ TEST_F(List, AFileUnderTwoLabelsIsTold) {
 TEST_F(List, ImagesAreReadFromTheFolderOfTheList) {
   add("pictures/c.png");
   add_text("list.csv", "pictures/c.png,zebra\n" + path("b.png") + ",ant\n");
-  const DataSource source = open(path("list.csv"), 0);
+  const data::DataSource source = open(path("list.csv"), 0);
   EXPECT_EQ(names(source), (Names{"pictures/c.png zebra", "b.png ant"}));
   std::vector<std::uint8_t> pixels(48);
   for (const std::size_t i : {0, 1}) {
-    EXPECT_EQ(source.dataset->read(i, {4, 4, 3}, Resize::bilinear, pixels).status, ReadStatus::ok);
+    EXPECT_EQ(source.dataset->read(i, {4, 4, 3}, data::Resize::bilinear, pixels).status,
+              data::ReadStatus::ok);
   }
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -3,7 +3,7 @@
 
 #include "tests/datasets/folders/layout_fixture.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -142,4 +142,4 @@ TEST_F(RefusedLayout, OneFolderAroundAllIsNamed) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

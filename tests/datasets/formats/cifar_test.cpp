@@ -10,7 +10,7 @@
 #include "tests/datasets/made_files.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 constexpr std::size_t kPixels = 3072;
@@ -30,7 +30,7 @@ Bytes records(const std::vector<Bytes>& labels, std::size_t first = 0) {
   return file;
 }
 
-class CifarTest : public testing::Test {
+class CifarTest : public ::testing::Test {
  protected:
   CifarTest() {
     write("data_batch_1.bin", records({{3}, {9}, {0}}));
@@ -61,13 +61,13 @@ class CifarTest : public testing::Test {
     EXPECT_NE(message.find(says), std::string::npos) << message;
   }
 
-  TemporaryFolder folder_;
+  testing::TemporaryFolder folder_;
 };
 
 TEST_F(CifarTest, PartsLabelsNamesAndPixels) {
   for (const char* folder : {"", "/cifar-10-batches-bin"}) {
-    const DataSource source = open_data({.spec = "cifar10:" + path(folder)});
-    const Dataset& data = *source.dataset;
+    const data::DataSource source = open_data({.spec = "cifar10:" + path(folder)});
+    const data::Dataset& data = *source.dataset;
     EXPECT_EQ(source.train, (std::vector<std::uint32_t>{0, 1, 2, 3, 4})) << "in the files' order";
     EXPECT_EQ(source.validation, (std::vector<std::uint32_t>{5, 6}));
     EXPECT_EQ(data.classes()[9], "class9");
@@ -78,7 +78,8 @@ TEST_F(CifarTest, PartsLabelsNamesAndPixels) {
     EXPECT_NE(source.description.find("2 of the 5 training files"), std::string::npos);
     for (const std::size_t sample : {0u, 2u, 4u, 6u}) {
       Bytes pixels(kPixels);
-      ASSERT_EQ(data.read(sample, {32, 32, 3}, Resize::bilinear, pixels).status, ReadStatus::ok);
+      ASSERT_EQ(data.read(sample, {32, 32, 3}, data::Resize::bilinear, pixels).status,
+                data::ReadStatus::ok);
       for (std::size_t i = 0; i < kPixels; ++i) {
         // Planes of 1024 become pixels of three.
         ASSERT_EQ(pixels[i], plane_value(sample, i % 3 * 1024 + i / 3)) << sample << " " << i;
@@ -90,8 +91,8 @@ TEST_F(CifarTest, PartsLabelsNamesAndPixels) {
 TEST_F(CifarTest, IsResizedAsAnyPicture) {
   const auto data = open_cifar(Cifar::ten, path()).dataset;
   Picture picture{32, 32, Bytes(kPixels)};
-  data->read(1, {32, 32, 3}, Resize::bilinear, picture.rgb);
-  for (const Resize resize : {Resize::bilinear, Resize::nearest}) {
+  data->read(1, {32, 32, 3}, data::Resize::bilinear, picture.rgb);
+  for (const data::Resize resize : {data::Resize::bilinear, data::Resize::nearest}) {
     const Shape image{128, 128, 3};
     Bytes expected(image.size()), pixels(image.size());
     resize_picture(picture, image, resize, expected);
@@ -102,7 +103,7 @@ TEST_F(CifarTest, IsResizedAsAnyPicture) {
 
 TEST_F(CifarTest, WithoutTestFileItIsSplit) {
   std::filesystem::remove(folder_.path() / "cifar-10-batches-bin/test_batch.bin");
-  const DataSource source =
+  const data::DataSource source =
       open_data({.spec = "cifar10:" + path(), .validation_split = 0, .seed = 1});
   EXPECT_EQ(source.train.size(), 5u);
   EXPECT_NE(source.description.find("no test_batch.bin"), std::string::npos);
@@ -142,16 +143,16 @@ TEST_F(CifarTest, TheFingerprintHangsOnEveryByte) {
 }
 
 TEST(Cifar100, FineLabelsCount) {
-  TemporaryFolder folder;
+  testing::TemporaryFolder folder;
   const auto path = folder.path().string();
   write_bytes(folder.path() / "train.bin", records({{19, 99}, {0, 1}}));
   write_bytes(folder.path() / "test.bin", records({{3, 98}}, 2));
-  const DataSource source = open_data({.spec = "cifar100:" + path});
+  const data::DataSource source = open_data({.spec = "cifar100:" + path});
   EXPECT_EQ(source.dataset->classes().size(), 100u);
   EXPECT_EQ(source.dataset->label(0), 99);
   EXPECT_EQ(source.dataset->label(2), 98);
   Bytes pixels(kPixels);
-  source.dataset->read(2, {32, 32, 3}, Resize::bilinear, pixels);
+  source.dataset->read(2, {32, 32, 3}, data::Resize::bilinear, pixels);
   EXPECT_EQ(pixels[4], plane_value(2, 1025));
   std::string names;
   for (int i = 0; i < 100; ++i) names += "fine " + std::to_string(i) + "\n";
@@ -167,7 +168,7 @@ TEST(Cifar100, FineLabelsCount) {
 
 /// Pickles can run programs: they are refused by their names, with what to do.
 TEST_F(CifarTest, PicklesAreRefused) {
-  TemporaryFolder pickles;
+  testing::TemporaryFolder pickles;
   const auto refused = [&](const std::string& spec) {
     const std::string message = error(spec);
     EXPECT_NE(message.find("pickle"), std::string::npos) << message;
@@ -181,7 +182,7 @@ TEST_F(CifarTest, PicklesAreRefused) {
   refused(root + "/cifar-10-batches-py/data_batch_1");
   write_bytes(pickles.path() / "x.pkl", bytes_of("\x80\x02}"));
   refused(root + "/x.pkl");
-  TemporaryFolder hundred;
+  testing::TemporaryFolder hundred;
   write_bytes(hundred.path() / "cifar-100-python/train", bytes_of("\x80\x02}"));
   refused("cifar100:" + hundred.path().string());
 }
@@ -194,4 +195,4 @@ TEST_F(CifarTest, AFolderOfAnotherFormIsToldItsName) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

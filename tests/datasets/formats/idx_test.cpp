@@ -10,7 +10,7 @@
 #include "tests/datasets/made_files.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 constexpr const char* kTrainImages = "train-images-idx3-ubyte";
@@ -19,7 +19,7 @@ constexpr const char* kTestImages = "t10k-images-idx3-ubyte";
 constexpr const char* kTestLabels = "t10k-labels-idx1-ubyte";
 
 /// Four training pictures and two test pictures of 3x2.
-class Idx : public testing::Test {
+class Idx : public ::testing::Test {
  protected:
   Idx() {
     Bytes pixels;
@@ -54,13 +54,13 @@ class Idx : public testing::Test {
     EXPECT_NO_THROW(open_idx(path()));
   }
 
-  TemporaryFolder folder_;
+  testing::TemporaryFolder folder_;
   Bytes images_, labels_;
 };
 
 TEST_F(Idx, PartsLabelsAndPixels) {
-  const DataSource source = open_data({.spec = "idx:" + path()});
-  const Dataset& data = *source.dataset;
+  const data::DataSource source = open_data({.spec = "idx:" + path()});
+  const data::Dataset& data = *source.dataset;
   EXPECT_EQ(source.train.size(), 4u);
   EXPECT_EQ(source.validation, (std::vector<std::uint32_t>{4, 5}));
   EXPECT_EQ(data.classes(), (std::vector<std::string>{"0", "1", "2"}));
@@ -68,7 +68,7 @@ TEST_F(Idx, PartsLabelsAndPixels) {
   EXPECT_EQ(data.label(4), 1);
   EXPECT_EQ(data.name(5), std::string(kTestImages) + "[1]");
   Bytes pixels(18);
-  ASSERT_EQ(data.read(1, {3, 2, 3}, Resize::bilinear, pixels).status, ReadStatus::ok);
+  ASSERT_EQ(data.read(1, {3, 2, 3}, data::Resize::bilinear, pixels).status, data::ReadStatus::ok);
   for (int i = 0; i < 6; ++i) {
     for (int c = 0; c < 3; ++c) EXPECT_EQ(pixels[static_cast<std::size_t>(i * 3 + c)], 60 + 10 * i);
   }
@@ -152,7 +152,7 @@ TEST_F(Idx, NoPictures) {
 TEST(IdxFashion, DebiansPackageIsKnownByItsLabels) {
   const std::string folder = "/usr/share/datasets/fashion-mnist";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "dataset-fashion-mnist is not installed";
-  const DataSource source = open_data({.spec = "idx:" + folder});
+  const data::DataSource source = open_data({.spec = "idx:" + folder});
   EXPECT_EQ(source.train.size(), 60'000u);
   EXPECT_EQ(source.validation.size(), 10'000u);
   // The first training picture is an ankle boot, as Zalando's own README shows.
@@ -161,4 +161,4 @@ TEST(IdxFashion, DebiansPackageIsKnownByItsLabels) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

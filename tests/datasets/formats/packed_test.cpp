@@ -12,7 +12,7 @@
 #include "tests/datasets/made_files.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 constexpr Shape kImage{12, 12, 3};
@@ -23,7 +23,7 @@ Bytes content_of(const std::string& path) {
 }
 
 /// Ten pictures of two classes, packed with a validation part of two.
-class Packed : public testing::Test {
+class Packed : public ::testing::Test {
  protected:
   Packed() {
     for (int i = 0; i < 10; ++i) {
@@ -33,16 +33,18 @@ class Packed : public testing::Test {
                   png_of(picture));
     }
   }
-  DataSource source(double split = 0.2) const {
+  data::DataSource source(double split = 0.2) const {
     return pipeline_.open(
         {.spec = (folder_.path() / "p").string(), .validation_split = split, .seed = 4});
   }
   std::string file() const { return (folder_.path() / "p.ctpack").string(); }
-  PackReport pack(const DataSource& from, Resize resize = Resize::bilinear) const {
+  data::PackReport pack(const data::DataSource& from,
+                        data::Resize resize = data::Resize::bilinear) const {
     return pipeline_.pack(from, {file(), kImage, resize, 2, {}});
   }
-  DecodedData decode(const DataSource& from, Resize resize = Resize::bilinear) const {
-    const auto comm = make_solo();
+  data::DecodedData decode(const data::DataSource& from,
+                           data::Resize resize = data::Resize::bilinear) const {
+    const auto comm = comm::make_solo();
     return pipeline_.decode(from, {kImage, 1, {}, resize}, comm->node_memory(),
                             comm->node_barrier());
   }
@@ -58,20 +60,20 @@ class Packed : public testing::Test {
     return "";
   }
 
-  TemporaryFolder folder_;
-  DataPipeline pipeline_ = make_data_pipeline();
+  testing::TemporaryFolder folder_;
+  data::DataPipeline pipeline_ = make_data_pipeline();
 };
 
 TEST_F(Packed, HoldsWhatWasPacked) {
-  const DataSource from = source();
-  const PackReport report = pack(from);
+  const data::DataSource from = source();
+  const data::PackReport report = pack(from);
   EXPECT_EQ(report.pictures, 10u);
   EXPECT_EQ(report.bytes, std::filesystem::file_size(file()));
-  const DataSource packed = pipeline_.open({.spec = file()});
+  const data::DataSource packed = pipeline_.open({.spec = file()});
   EXPECT_EQ(packed.train, from.train) << "numbers of samples are what they were";
   EXPECT_EQ(packed.validation, from.validation);
   EXPECT_EQ(packed.dataset->classes(), from.dataset->classes());
-  const DecodedData a = decode(from), b = decode(packed);
+  const data::DecodedData a = decode(from), b = decode(packed);
   EXPECT_TRUE(b.mapped);
   EXPECT_EQ(a.bytes, b.bytes);
   for (const auto& [one, other] :
@@ -88,25 +90,26 @@ TEST_F(Packed, HoldsWhatWasPacked) {
 
 TEST_F(Packed, WithoutAValidationPartItIsSplitWhenItIsRead) {
   pack(source(0));
-  const DataSource packed = pipeline_.open({.spec = file(), .validation_split = 0.2, .seed = 4});
+  const data::DataSource packed =
+      pipeline_.open({.spec = file(), .validation_split = 0.2, .seed = 4});
   EXPECT_EQ(packed.validation, source(0.2).validation);
 }
 
 TEST_F(Packed, SixFoldOfPackedPicturesCopiesNone) {
   pack(source());
-  const DataSource packed = pipeline_.open({.spec = file(), .expand = Expand::six});
-  const DecodedData data = decode(packed);
+  const data::DataSource packed = pipeline_.open({.spec = file(), .expand = data::Expand::six});
+  const data::DecodedData data = decode(packed);
   EXPECT_EQ(data.train.size(), 48u);
   EXPECT_EQ(data.train.pixels[0], data.train.pixels[5]);
-  EXPECT_EQ(data.train.turns[5], Turn::by_270);
+  EXPECT_EQ(data.train.turns[5], data::Turn::by_270);
 }
 
 TEST_F(Packed, AnotherSizeOrResizeIsRefusedWithTheOneThatItHas) {
-  pack(source(), Resize::nearest);
-  const DataSource packed = pipeline_.open({.spec = file()});
-  const auto refusal = [&](Shape image, Resize resize) {
+  pack(source(), data::Resize::nearest);
+  const data::DataSource packed = pipeline_.open({.spec = file()});
+  const auto refusal = [&](Shape image, data::Resize resize) {
     try {
-      const auto comm = make_solo();
+      const auto comm = comm::make_solo();
       pipeline_.decode(packed, {image, 1, {}, resize}, comm->node_memory(), comm->node_barrier());
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
@@ -114,17 +117,17 @@ TEST_F(Packed, AnotherSizeOrResizeIsRefusedWithTheOneThatItHas) {
     }
     return std::string("no error");
   };
-  for (const auto& [image, resize] :
-       {std::pair(Shape{24, 24, 3}, Resize::nearest), std::pair(kImage, Resize::bilinear)}) {
+  for (const auto& [image, resize] : {std::pair(Shape{24, 24, 3}, data::Resize::nearest),
+                                      std::pair(kImage, data::Resize::bilinear)}) {
     EXPECT_NE(refusal(image, resize).find("--image-size 12 --resize nearest"), std::string::npos)
         << refusal(image, resize);
   }
-  EXPECT_EQ(decode(packed, Resize::nearest).train.size(), 8u);
+  EXPECT_EQ(decode(packed, data::Resize::nearest).train.size(), 8u);
 }
 
 TEST_F(Packed, DamagedPicturesAreLeftOutAndNamed) {
   write_bytes(folder_.path() / "p/cat/4.png", bytes_of("no picture"));
-  const PackReport report = pack(source());
+  const data::PackReport report = pack(source());
   EXPECT_EQ(report.pictures, 9u);
   ASSERT_EQ(report.bad.size(), 1u);
   EXPECT_TRUE(report.bad[0].name.ends_with("cat/4.png"));
@@ -136,8 +139,8 @@ TEST_F(Packed, AChangedPixelIsFound) {
   Bytes bytes = content_of(file());
   bytes[bytes.size() - 1] ^= 1;  // of the last picture
   write_bytes(file(), bytes);
-  const DataSource packed = pipeline_.open({.spec = file()});
-  const DecodedData data = decode(packed);
+  const data::DataSource packed = pipeline_.open({.spec = file()});
+  const data::DecodedData data = decode(packed);
   ASSERT_EQ(data.bad.size(), 1u);
   EXPECT_EQ(data.bad[0].name, packed.dataset->name(9));
   EXPECT_EQ(pipeline_.check(packed, 1, {}).bad.size(), 1u);
@@ -219,7 +222,7 @@ TEST_F(Packed, NamesAreAsManyAsClaimed) {
 }
 
 TEST_F(Packed, WrongRequests) {
-  const auto code = [&](const PackRequest& request, const DataSource& from) {
+  const auto code = [&](const data::PackRequest& request, const data::DataSource& from) {
     try {
       pipeline_.pack(from, request);
     } catch (const Error& error) {
@@ -227,24 +230,25 @@ TEST_F(Packed, WrongRequests) {
     }
     return ExitCode::ok;
   };
-  const DataSource from = source();
-  EXPECT_EQ(code({(folder_.path() / "p.bin").string(), kImage, Resize::bilinear, 1, {}}, from),
-            ExitCode::usage);
+  const data::DataSource from = source();
   EXPECT_EQ(
-      code({(folder_.path() / "no/p.ctpack").string(), kImage, Resize::bilinear, 1, {}}, from),
-      ExitCode::output);
+      code({(folder_.path() / "p.bin").string(), kImage, data::Resize::bilinear, 1, {}}, from),
+      ExitCode::usage);
+  EXPECT_EQ(code({(folder_.path() / "no/p.ctpack").string(), kImage, data::Resize::bilinear, 1, {}},
+                 from),
+            ExitCode::output);
   pack(from);
-  const DataSource packed = pipeline_.open({.spec = file()});
+  const data::DataSource packed = pipeline_.open({.spec = file()});
   const std::string again = (folder_.path() / "q.ctpack").string();
-  EXPECT_EQ(code({again, {6, 6, 3}, Resize::bilinear, 1, {}}, packed), ExitCode::usage);
-  EXPECT_EQ(code({again, kImage, Resize::bilinear, 1, {}}, packed), ExitCode::ok);
+  EXPECT_EQ(code({again, {6, 6, 3}, data::Resize::bilinear, 1, {}}, packed), ExitCode::usage);
+  EXPECT_EQ(code({again, kImage, data::Resize::bilinear, 1, {}}, packed), ExitCode::ok);
   for (int i = 0; i < 10; ++i) {
     write_bytes(folder_.path() / "p" / (i % 2 ? "dog" : "cat") / (std::to_string(i) + ".png"),
                 bytes_of("x"));
   }
-  EXPECT_EQ(code({again, kImage, Resize::bilinear, 1, {}}, source()), ExitCode::data);
+  EXPECT_EQ(code({again, kImage, data::Resize::bilinear, 1, {}}, source()), ExitCode::data);
   EXPECT_EQ(pipeline_.open({.spec = again}).train.size(), 8u) << "the old file is still there";
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

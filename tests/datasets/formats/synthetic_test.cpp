@@ -6,12 +6,12 @@
 #include <cstdlib>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
-std::vector<std::uint8_t> picture(const Dataset& data, std::size_t index, Shape image) {
+std::vector<std::uint8_t> picture(const data::Dataset& data, std::size_t index, Shape image) {
   std::vector<std::uint8_t> pixels(image.size());
-  EXPECT_EQ(data.read(index, image, Resize::bilinear, pixels).status, ReadStatus::ok);
+  EXPECT_EQ(data.read(index, image, data::Resize::bilinear, pixels).status, data::ReadStatus::ok);
   return pixels;
 }
 
@@ -61,4 +61,4 @@ TEST(Synthetic, EdgesTellTheClassesApartAndTheMeanColourDoesNot) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "tests/datasets/loader/made_set.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 constexpr const char* kEverything =
@@ -23,24 +23,24 @@ struct Layout {
   int ranks;
   std::size_t samples, global_batch;
   int micro_batch;
-  PlanOptions options{};
+  data::PlanOptions options{};
 };
 
 /// The samples of an epoch in the order in which a single rank would have seen them: step by step,
 /// in each step rank by rank.
-std::vector<std::uint32_t> samples_of_epoch(const ImageSet& set, const Layout& layout,
-                                            const BatchRequest& request, int epoch) {
+std::vector<std::uint32_t> samples_of_epoch(const data::ImageSet& set, const Layout& layout,
+                                            const data::BatchRequest& request, int epoch) {
   std::vector<std::vector<std::uint32_t>> by_step;
   for (int rank = 0; rank < layout.ranks; ++rank) {
-    const BatchPlan whole(layout.samples, layout.global_batch, layout.micro_batch, rank,
-                          layout.ranks, layout.options);
-    const BatchPlan plan = whole.in_epoch(epoch);
+    const data::BatchPlan whole(layout.samples, layout.global_batch, layout.micro_batch, rank,
+                                layout.ranks, layout.options);
+    const data::BatchPlan plan = whole.in_epoch(epoch);
     const auto source = make_batch_loader(set, whole, request);
     source->seek(epoch, 0);
     by_step.resize(plan.steps());
     for (std::size_t step = 0; step < plan.steps(); ++step) {
       for (int k = 0; k < plan.micro_batches(step); ++k) {
-        const MicroBatch& batch = source->next();
+        const compute::MicroBatch& batch = source->next();
         EXPECT_EQ(batch.images.size(), batch.samples.size());
         EXPECT_EQ(batch.labels.size(), batch.samples.size());
         EXPECT_EQ(batch.images.size(), plan.piece(step, k).size());
@@ -57,7 +57,7 @@ TEST(Loader, EverySampleOnceAnEpochInOneOrderAtAnyRankCount) {
   const MadeSet made(203, {2, 2, 3});
   for (const std::size_t batch : {1u, 5u, 32u, 101u, 203u, 1024u}) {
     for (const int epoch : {0, 3}) {
-      const BatchRequest request{.seed = 9, .threads = 1};
+      const data::BatchRequest request{.seed = 9, .threads = 1};
       const auto alone = samples_of_epoch(made.set(), {1, 203, batch, 16}, request, epoch);
       auto sorted = alone;
       std::ranges::sort(sorted);
@@ -73,7 +73,7 @@ TEST(Loader, EverySampleOnceAnEpochInOneOrderAtAnyRankCount) {
 
 TEST(Loader, StridedRanksHaveEveryNthImageOfTheSameOrder) {
   const MadeSet made(203, {2, 2, 3});
-  const auto sorted_steps = [&](int ranks, const PlanOptions& options, int epoch) {
+  const auto sorted_steps = [&](int ranks, const data::PlanOptions& options, int epoch) {
     auto all = samples_of_epoch(made.set(), {ranks, 203, 20, 3, options}, {.seed = 9}, epoch);
     for (std::size_t begin = 0; begin < all.size(); begin += 20) {
       std::sort(all.begin() + begin, all.begin() + std::min<std::size_t>(all.size(), begin + 20));
@@ -81,14 +81,15 @@ TEST(Loader, StridedRanksHaveEveryNthImageOfTheSameOrder) {
     return all;
   };
   for (const int ranks : {1, 2, 3, 7, 96}) {
-    EXPECT_EQ(sorted_steps(ranks, {.sharding = Sharding::strided}, 2), sorted_steps(1, {}, 2));
+    EXPECT_EQ(sorted_steps(ranks, {.sharding = data::Sharding::strided}, 2),
+              sorted_steps(1, {}, 2));
   }
 }
 
 TEST(Loader, GeneratorsDrawTheSameImagesOnEveryRank) {
   const MadeSet made(100, {1, 1, 3});
-  const auto all = samples_of_epoch(made.set(), {2, 100, 8, 4, {.sharding = Sharding::generator}},
-                                    {.seed = 3}, 0);
+  const auto all = samples_of_epoch(
+      made.set(), {2, 100, 8, 4, {.sharding = data::Sharding::generator}}, {.seed = 3}, 0);
   ASSERT_EQ(all.size(), 96u);
   EXPECT_EQ(std::set<std::uint32_t>(all.begin(), all.end()).size(), 48u);
   for (std::size_t step = 0; step < 12; ++step) {
@@ -99,7 +100,7 @@ TEST(Loader, GeneratorsDrawTheSameImagesOnEveryRank) {
 
 TEST(Loader, TheBatchGrowsBetweenEpochs) {
   const MadeSet made(50, {1, 1, 3});
-  const BatchPlan plan(50, 8, 64, 0, 1, {.accumulate = 2, .growth = {{1, 3}}});
+  const data::BatchPlan plan(50, 8, 64, 0, 1, {.accumulate = 2, .growth = {{1, 3}}});
   const auto source = make_batch_loader(made.set(), plan, {.seed = 4});
   const auto expect_sizes = [&](const std::vector<int>& sizes) {
     for (const int size : sizes) EXPECT_EQ(source->next().size(), size);
@@ -126,9 +127,9 @@ TEST(Loader, OrderHangsOnSeedAndEpoch) {
 
 TEST(Loader, ImagesLabelsAndSamplesBelongTogetherAndNoPixelIsCopied) {
   const MadeSet made(23, {3, 2, 3});
-  const auto source = make_batch_loader(made.set(), BatchPlan(23, 6, 4, 0, 1), {.seed = 2});
+  const auto source = make_batch_loader(made.set(), data::BatchPlan(23, 6, 4, 0, 1), {.seed = 2});
   for (int call = 0; call < 20; ++call) {
-    const MicroBatch& batch = source->next();
+    const compute::MicroBatch& batch = source->next();
     for (std::size_t i = 0; i < batch.images.size(); ++i) {
       const std::size_t index = MadeSet::index_of(batch.samples[i]);
       EXPECT_EQ(batch.labels[i], made.set().labels[index]);
@@ -139,12 +140,12 @@ TEST(Loader, ImagesLabelsAndSamplesBelongTogetherAndNoPixelIsCopied) {
 
 TEST(Loader, GoesOnIntoTheNextEpochAndSeeksAnywhere) {
   const MadeSet made(10, {1, 1, 3});
-  const BatchPlan plan(10, 4, 2, 0, 1);
+  const data::BatchPlan plan(10, 4, 2, 0, 1);
   const auto source = make_batch_loader(made.set(), plan, {.seed = 4});
   const auto expect_piece = [&](int epoch, std::size_t step, int k) {
-    const auto order = epoch_order(10, 4, epoch);
-    const StridedRange piece = plan.piece(step, k);
-    const MicroBatch& batch = source->next();
+    const auto order = data::epoch_order(10, 4, epoch);
+    const data::StridedRange piece = plan.piece(step, k);
+    const compute::MicroBatch& batch = source->next();
     ASSERT_EQ(batch.samples.size(), piece.size());
     for (std::size_t i = 0; i < piece.size(); ++i) {
       EXPECT_EQ(MadeSet::index_of(batch.samples[i]), order[piece.at(i)]);
@@ -166,12 +167,12 @@ TEST(Loader, GoesOnIntoTheNextEpochAndSeeksAnywhere) {
 
 TEST(Loader, NothingToDoGivesEmptyBatches) {
   const MadeSet none(0, {4, 4, 3}), two(2, {4, 4, 3});
-  const auto empty = make_batch_loader(none.set(), BatchPlan(0, 8, 4, 0, 2), {});
+  const auto empty = make_batch_loader(none.set(), data::BatchPlan(0, 8, 4, 0, 2), {});
   for (int i = 0; i < 5; ++i) EXPECT_EQ(empty->next().size(), 0);
   // Two images on three ranks: somebody has none.
   int images = 0;
   for (int rank = 0; rank < 3; ++rank) {
-    images += make_batch_loader(two.set(), BatchPlan(2, 8, 4, rank, 3), {})->next().size();
+    images += make_batch_loader(two.set(), data::BatchPlan(2, 8, 4, rank, 3), {})->next().size();
   }
   EXPECT_EQ(images, 2);
 }
@@ -180,7 +181,7 @@ TEST(Loader, MayBeDestroyedAtAnyTime) {
   const MadeSet made(64, {16, 16, 3});
   for (int i = 0; i < 200; ++i) {
     const auto source =
-        make_batch_loader(made.set(), BatchPlan(64, 16, 8, 0, 1), {.augment = {.six = true}});
+        make_batch_loader(made.set(), data::BatchPlan(64, 16, 8, 0, 1), {.augment = {.six = true}});
     for (int k = 0; k < i % 5; ++k) source->next();
     if (i % 7 == 0) source->seek(i, 2);
     if (i % 11 == 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -194,14 +195,14 @@ TEST(Loader, AugmentationIsAFunctionOfSeedEpochAndSample) {
                             int threads = 1) {
     std::vector<std::vector<std::uint8_t>> seen(40);
     for (int rank = 0; rank < ranks; ++rank) {
-      const BatchPlan plan(40, batch, 3, rank, ranks);
+      const data::BatchPlan plan(40, batch, 3, rank, ranks);
       const auto source = make_batch_loader(
           made.set(), plan,
-          {.seed = seed, .augment = parse_augment(kEverything), .threads = threads});
+          {.seed = seed, .augment = data::parse_augment(kEverything), .threads = threads});
       source->seek(epoch, 0);
       for (std::size_t step = 0; step < plan.steps(); ++step) {
         for (int k = 0; k < plan.micro_batches(step); ++k) {
-          const MicroBatch& one = source->next();
+          const compute::MicroBatch& one = source->next();
           for (std::size_t i = 0; i < one.images.size(); ++i) {
             seen[MadeSet::index_of(one.samples[i])] = {one.images[i], one.images[i] + 48};
           }
@@ -220,15 +221,15 @@ TEST(Loader, AugmentationIsAFunctionOfSeedEpochAndSample) {
 
 TEST(Loader, SamplesComeAsTheSetTurnsThem) {
   const MadeSet made(6, {2, 2, 3});
-  ImageSet set = made.set();
+  data::ImageSet set = made.set();
   set.pixels.assign(6, made.set().pixels[0]);  // one picture, six samples
-  for (std::uint8_t turn = 0; turn < 6; ++turn) set.turns.push_back(static_cast<Turn>(turn));
+  for (std::uint8_t turn = 0; turn < 6; ++turn) set.turns.push_back(static_cast<data::Turn>(turn));
   const auto source =
-      make_batch_loader(set, BatchPlan(6, 6, 6, 0, 1), {.seed = 1, .shuffle = false});
+      make_batch_loader(set, data::BatchPlan(6, 6, 6, 0, 1), {.seed = 1, .shuffle = false});
   // The pixels of the picture, row by row, in the order in which each sample shows them.
   const std::vector<std::vector<std::size_t>> order{{0, 1, 2, 3}, {2, 3, 0, 1}, {1, 0, 3, 2},
                                                     {1, 3, 0, 2}, {3, 2, 1, 0}, {2, 0, 3, 1}};
-  const MicroBatch& batch = source->next();
+  const compute::MicroBatch& batch = source->next();
   EXPECT_EQ(batch.images[0], set.pixels[0]) << "no copy of what is not turned";
   for (std::size_t i = 0; i < 6; ++i) {
     for (std::size_t k = 0; k < 12; ++k) {
@@ -240,15 +241,15 @@ TEST(Loader, SamplesComeAsTheSetTurnsThem) {
 TEST(Loader, TurnsBy90DegreesNeedSquarePictures) {
   const MadeSet made(4, {4, 6, 3});
   try {
-    make_batch_loader(made.set(), BatchPlan(4, 4, 4, 0, 1), {.augment = {.six = true}});
+    make_batch_loader(made.set(), data::BatchPlan(4, 4, 4, 0, 1), {.augment = {.six = true}});
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
     EXPECT_NE(std::string(error.what()).find("4x6"), std::string::npos);
   }
   EXPECT_NO_THROW(
-      make_batch_loader(made.set(), BatchPlan(4, 4, 4, 0, 1), {.augment = {.flip = true}}));
+      make_batch_loader(made.set(), data::BatchPlan(4, 4, 4, 0, 1), {.augment = {.flip = true}}));
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -9,7 +9,7 @@
 #include "tests/datasets/made_files.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 /// The limit must do the same work: with other settings its pixels would differ.
@@ -19,7 +19,7 @@ TEST(BenchInput, LimitDecodesToTheSamePixels) {
     for (const JpegKind kind : {JpegKind::rgb, JpegKind::progressive, JpegKind::grey}) {
       const Bytes file = jpeg_of(smooth_picture(width, height), kind);
       const Decoded ours = decode(file);
-      ASSERT_EQ(ours.result.status, ReadStatus::ok);
+      ASSERT_EQ(ours.result.status, data::ReadStatus::ok);
       const auto theirs = codec.decode(file);
       EXPECT_TRUE(std::ranges::equal(ours.picture.rgb, theirs))
           << width << "x" << height << ", kind " << static_cast<int>(kind);
@@ -35,23 +35,23 @@ TEST(BenchInput, LimitRefusesWhatIsDamaged) {
   EXPECT_EQ(codec.decode(whole).size(), 60u * 40 * 3) << "works again after a failure";
 }
 
-class BenchInputRun : public testing::Test {
+class BenchInputRun : public ::testing::Test {
  protected:
   void write(const std::string& name, const Bytes& bytes) {
     write_bytes(folder_.path() / name, bytes);
   }
-  DataSource open() const {
+  data::DataSource open() const {
     return make_data_pipeline().open(
         {.spec = folder_.path().string(), .validation_split = 0, .seed = 0});
   }
 
-  TemporaryFolder folder_;
-  const InputBenchRequest request_{.data = "made",
-                                   .image = {24, 24, 3},
-                                   .augment = {.flip = true},
-                                   .micro_batch = 2,
-                                   .threads = 2,
-                                   .repeat = 3};
+  testing::TemporaryFolder folder_;
+  const data::InputBenchRequest request_{.data = "made",
+                                         .image = {24, 24, 3},
+                                         .augment = {.flip = true},
+                                         .micro_batch = 2,
+                                         .threads = 2,
+                                         .repeat = 3};
 };
 
 TEST_F(BenchInputRun, TimesEveryStageOnceARound) {
@@ -62,15 +62,15 @@ TEST_F(BenchInputRun, TimesEveryStageOnceARound) {
   write("dog/cut.jpg", prefix(jpeg_of(smooth_picture(50, 40)), 300));
   write("dog/inks.jpg", jpeg_of(smooth_picture(50, 40), JpegKind::cmyk_adobe));
   write("dog/1.png", png_of(smooth_picture(9, 9)));
-  const InputBench bench = bench_input(open(), request_);
+  const data::InputBench bench = bench_input(open(), request_);
   EXPECT_EQ(bench.pictures, 4u);
   EXPECT_EQ(bench.left_out, 3u) << "TurboJPEG makes no RGB of four inks";
   EXPECT_NEAR(bench.megapixels, 4 * 50 * 40 / 1e6, 1e-12);
-  std::vector<InputStage> stages{bench.codec};
+  std::vector<data::InputStage> stages{bench.codec};
   stages.insert(stages.end(), bench.decoding.begin(), bench.decoding.end());
   stages.insert(stages.end(), bench.batches.begin(), bench.batches.end());
   EXPECT_EQ(stages.size(), 6u);
-  for (const InputStage& stage : stages) {
+  for (const data::InputStage& stage : stages) {
     ASSERT_EQ(stage.seconds.size(), 3u) << stage.name;
     for (const double seconds : stage.seconds) EXPECT_GT(seconds, 0) << stage.name;
   }
@@ -89,4 +89,4 @@ TEST_F(BenchInputRun, RefusesDataWithoutAJpeg) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -17,7 +17,7 @@
 #include "tests/datasets/made_files.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 namespace fs = std::filesystem;
@@ -32,24 +32,25 @@ struct Seen {
   bool operator==(const Seen&) const = default;
 };
 
-Seen seen(const DecodedData& data) {
+Seen seen(const data::DecodedData& data) {
   Seen seen;
-  for (const ImageSet* set : {&data.train, &data.validation}) {
+  for (const data::ImageSet* set : {&data.train, &data.validation}) {
     for (const std::uint8_t* image : set->pixels) {
       seen.pixels.insert(seen.pixels.end(), image, image + set->image.size());
     }
     seen.labels.insert(seen.labels.end(), set->labels.begin(), set->labels.end());
     seen.samples.insert(seen.samples.end(), set->samples.begin(), set->samples.end());
   }
-  for (const BadSample& bad : data.bad) {
+  for (const data::BadSample& bad : data.bad) {
     seen.bad.push_back(fs::path(bad.name).filename().string() + ": " +
-                       std::string(status_name(bad.result.status)) + ": " + bad.result.detail);
+                       std::string(data::status_name(bad.result.status)) + ": " +
+                       bad.result.detail);
   }
   seen.warnings = data.warnings;
   return seen;
 }
 
-class Cache : public testing::Test {
+class Cache : public ::testing::Test {
  protected:
   void write(const std::string& name, const Bytes& bytes) {
     write_bytes(folder_.path() / name, bytes);
@@ -65,17 +66,17 @@ class Cache : public testing::Test {
       write(folder + "/name with spaces \xC3\xA9.jpg", png_of(picture));  // and the wrong name
     }
   }
-  DataSource open(double split = 0.25) const {
+  data::DataSource open(double split = 0.25) const {
     return pipeline_.open({.spec = folder_.path().string(), .validation_split = split, .seed = 1});
   }
-  DecodedData decode(const DataSource& source, Communicator& comm, int threads = 1,
-                     Progress progress = {}) const {
+  data::DecodedData decode(const data::DataSource& source, comm::Communicator& comm,
+                           int threads = 1, data::Progress progress = {}) const {
     return pipeline_.decode(source, {{8, 10, 3}, threads, std::move(progress)}, comm.node_memory(),
                             comm.node_barrier());
   }
   std::string error(double split = 0.25) const {
     try {
-      decode(open(split), *make_solo());
+      decode(open(split), *comm::make_solo());
     } catch (const Error& caught) {
       EXPECT_EQ(caught.code(), ExitCode::data);
       return caught.what();
@@ -84,26 +85,26 @@ class Cache : public testing::Test {
     return "";
   }
 
-  TemporaryFolder folder_;
-  DataPipeline pipeline_ = make_data_pipeline();
+  testing::TemporaryFolder folder_;
+  data::DataPipeline pipeline_ = make_data_pipeline();
 };
 
 TEST_F(Cache, HoldsWhatTheDataSetReads) {
   write_good_pictures();
-  const DataSource source = open();
-  const auto comm = make_solo();
-  const DecodedData data = decode(source, *comm, 2);
+  const data::DataSource source = open();
+  const auto comm = comm::make_solo();
+  const data::DecodedData data = decode(source, *comm, 2);
   EXPECT_EQ(data.train.samples, source.train);
   EXPECT_EQ(data.validation.samples, source.validation);
   EXPECT_TRUE(data.bad.empty());
   std::vector<std::uint8_t> expected(Shape{8, 10, 3}.size());
-  for (const ImageSet* set : {&data.train, &data.validation}) {
+  for (const data::ImageSet* set : {&data.train, &data.validation}) {
     EXPECT_EQ(set->image, (Shape{8, 10, 3}));
     for (std::size_t i = 0; i < set->size(); ++i) {
       EXPECT_EQ(set->labels[i], source.dataset->label(set->samples[i]));
-      ASSERT_EQ(
-          source.dataset->read(set->samples[i], set->image, Resize::bilinear, expected).status,
-          ReadStatus::ok);
+      ASSERT_EQ(source.dataset->read(set->samples[i], set->image, data::Resize::bilinear, expected)
+                    .status,
+                data::ReadStatus::ok);
       EXPECT_TRUE(std::equal(expected.begin(), expected.end(), set->pixels[i]));
     }
   }
@@ -120,11 +121,11 @@ TEST_F(Cache, BadFilesAreLeftOutAndNamedTheSameOnEveryRank) {
   Bytes odd = good;
   odd.insert(odd.end() - 2, {1, 2, 3, 4, 5, 6, 7, 8});
   write("dog/odd.jpg", odd);
-  const DataSource source = open(0);
+  const data::DataSource source = open(0);
   EXPECT_EQ(source.ignored, 1u);
   Seen alone;
   {
-    const auto comm = make_solo();
+    const auto comm = comm::make_solo();
     alone = seen(decode(source, *comm));
   }
   EXPECT_EQ(alone.samples.size(), 13u);
@@ -137,8 +138,8 @@ TEST_F(Cache, BadFilesAreLeftOutAndNamedTheSameOnEveryRank) {
   for (const int ranks : {2, 3, 20}) {
     std::mutex mutex;
     std::vector<Seen> all;
-    run_ranks(ranks, [&](Communicator& comm) {
-      const DecodedData data = decode(source, comm, 2);
+    threads::run_ranks(ranks, [&](comm::Communicator& comm) {
+      const data::DecodedData data = decode(source, comm, 2);
       const std::lock_guard lock(mutex);
       all.push_back(seen(data));
     });
@@ -150,10 +151,10 @@ TEST_F(Cache, UnreadableFile) {
   if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
   write_good_pictures();
   fs::permissions(folder_.path() / "dog/1.jpg", fs::perms::none);
-  const auto comm = make_solo();
-  const DecodedData data = decode(open(), *comm);
+  const auto comm = comm::make_solo();
+  const data::DecodedData data = decode(open(), *comm);
   ASSERT_EQ(data.bad.size(), 1u);
-  EXPECT_EQ(data.bad[0].result.status, ReadStatus::unreadable);
+  EXPECT_EQ(data.bad[0].result.status, data::ReadStatus::unreadable);
 }
 
 TEST_F(Cache, APartOrAClassWithNothingLeftIsAnError) {
@@ -173,9 +174,9 @@ TEST_F(Cache, APartOrAClassWithNothingLeftIsAnError) {
 }
 
 TEST_F(Cache, MoreThanTheMemoryThereIsSaysWhatWouldFit) {
-  const DataSource source = pipeline_.open({.spec = "synthetic:4000000"});
+  const data::DataSource source = pipeline_.open({.spec = "synthetic:4000000"});
   try {
-    const auto comm = make_solo();
+    const auto comm = comm::make_solo();
     pipeline_.decode(source, {{4096, 4096, 3}, 1, {}}, comm->node_memory(), comm->node_barrier());
     FAIL() << "200 TB of memory?";
   } catch (const Error& error) {
@@ -187,8 +188,8 @@ TEST_F(Cache, MoreThanTheMemoryThereIsSaysWhatWouldFit) {
 }
 
 TEST_F(Cache, ProgressComesOnTheCallersThreadAndEndsWithAll) {
-  const DataSource source = pipeline_.open({.spec = "synthetic:300"});
-  const auto comm = make_solo();
+  const data::DataSource source = pipeline_.open({.spec = "synthetic:300"});
+  const auto comm = comm::make_solo();
   const auto caller = std::this_thread::get_id();
   std::size_t last = 0;
   pipeline_.decode(source,
@@ -205,8 +206,8 @@ TEST_F(Cache, ProgressComesOnTheCallersThreadAndEndsWithAll) {
 }
 
 TEST_F(Cache, ProgressMayStopIt) {
-  const DataSource source = pipeline_.open({.spec = "synthetic:100"});
-  const auto comm = make_solo();
+  const data::DataSource source = pipeline_.open({.spec = "synthetic:100"});
+  const auto comm = comm::make_solo();
   EXPECT_THROW(pipeline_.decode(
                    source,
                    {{32, 32, 3},
@@ -232,23 +233,23 @@ class Nodes : public Cache {
   }
   /// What the ranks' comparison tells before it throws; empty where they agree.
   std::string disagreement() {
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     try {
-      run_ranks(
+      threads::run_ranks(
           4,
-          [&](Communicator& comm) {
+          [&](comm::Communicator& comm) {
             const std::string node = comm.rank() < 2 ? "one" : "two";
-            const DataSource source = pipeline_.open(
+            const data::DataSource source = pipeline_.open(
                 {.spec = (folder_.path() / node).string(), .validation_split = 0.25, .seed = 1});
-            const DecodedData data = decode(source, comm);
-            check_agreement(comm, "pixels", pixel_sample(data, 5));
+            const data::DecodedData data = decode(source, comm);
+            comm::check_agreement(comm, "pixels", data::pixel_sample(data, 5));
           },
           2);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::disagree);
       EXPECT_TRUE(std::string_view(error.what()).starts_with("ranks differ in pixels"));
     }
-    return testing::internal::GetCapturedStderr();
+    return ::testing::internal::GetCapturedStderr();
   }
 };
 
@@ -265,12 +266,13 @@ TEST_F(Nodes, ThatDecodeOtherPixelsAreToldBeforeTheFirstStep) {
 }
 
 TEST_F(Cache, ASampleOfPixelsIsDrawnBySeed) {
-  const DataSource source = pipeline_.open({.spec = "synthetic:200", .validation_split = 0.25});
-  const auto comm = make_solo();
-  const DecodedData data = decode(source, *comm);
-  EXPECT_EQ(pixel_sample(data, 1), pixel_sample(data, 1));
-  EXPECT_NE(pixel_sample(data, 1), pixel_sample(data, 2));
-  EXPECT_NE(pixel_sample(data, 1).find("of 64 images"), std::string::npos);
+  const data::DataSource source =
+      pipeline_.open({.spec = "synthetic:200", .validation_split = 0.25});
+  const auto comm = comm::make_solo();
+  const data::DecodedData data = decode(source, *comm);
+  EXPECT_EQ(data::pixel_sample(data, 1), data::pixel_sample(data, 1));
+  EXPECT_NE(data::pixel_sample(data, 1), data::pixel_sample(data, 2));
+  EXPECT_NE(data::pixel_sample(data, 1).find("of 64 images"), std::string::npos);
 }
 
 /// Of a tall image 64 rows count, the first and the last among them and none far from the next; of
@@ -278,15 +280,15 @@ TEST_F(Cache, ASampleOfPixelsIsDrawnBySeed) {
 TEST(PixelSample, LooksAtRowsAllOverAnImage) {
   for (const int height : {1, 2, 64, 65, 300}) {
     Bytes pixels(static_cast<std::size_t>(height) * 2 * 3, 7);
-    DecodedData data;
+    data::DecodedData data;
     data.train.image = {height, 2, 3};
     data.train.pixels = {pixels.data()};
-    const std::string plain = pixel_sample(data, 1);
+    const std::string plain = data::pixel_sample(data, 1);
     std::vector<int> seen;
     for (int y = 0; y < height; ++y) {
       std::uint8_t& value = pixels[static_cast<std::size_t>(y) * 6 + 5];
       value ^= 1;
-      if (pixel_sample(data, 1) != plain) seen.push_back(y);
+      if (data::pixel_sample(data, 1) != plain) seen.push_back(y);
       value ^= 1;
     }
     ASSERT_EQ(seen.size(), static_cast<std::size_t>(std::min(height, 64))) << height;
@@ -300,25 +302,26 @@ TEST(PixelSample, LooksAtRowsAllOverAnImage) {
 /// with a packed file agree.
 TEST_F(Cache, ASampleOfPixelsIsTheSameInAPackedFile) {
   write_good_pictures();
-  const auto comm = make_solo();
+  const auto comm = comm::make_solo();
   const std::string packed = (folder_.path() / "data.ctpack").string();
-  pipeline_.pack(open(), {packed, {8, 10, 3}, Resize::bilinear, 1, {}});
-  const DataSource mapped = pipeline_.open({.spec = packed});
-  EXPECT_EQ(pixel_sample(decode(open(), *comm), 3), pixel_sample(decode(mapped, *comm), 3));
+  pipeline_.pack(open(), {packed, {8, 10, 3}, data::Resize::bilinear, 1, {}});
+  const data::DataSource mapped = pipeline_.open({.spec = packed});
+  EXPECT_EQ(data::pixel_sample(decode(open(), *comm), 3),
+            data::pixel_sample(decode(mapped, *comm), 3));
 }
 
 TEST_F(Cache, OnePictureForPredict) {
   write("a.jpg", png_of(smooth_picture(10, 8)));
   std::vector<std::uint8_t> pixels(Shape{8, 10, 3}.size());
   const auto read = [&](const std::string& name) {
-    return pipeline_.read_image((folder_.path() / name).string(), {8, 10, 3}, Resize::bilinear,
-                                pixels);
+    return pipeline_.read_image((folder_.path() / name).string(), {8, 10, 3},
+                                data::Resize::bilinear, pixels);
   };
-  EXPECT_EQ(read("a.jpg").status, ReadStatus::ok);
+  EXPECT_EQ(read("a.jpg").status, data::ReadStatus::ok);
   EXPECT_EQ(pixels, smooth_picture(10, 8).rgb);
-  EXPECT_EQ(read("none.jpg").status, ReadStatus::unreadable);
-  EXPECT_EQ(read("").status, ReadStatus::unreadable) << "a folder";
+  EXPECT_EQ(read("none.jpg").status, data::ReadStatus::unreadable);
+  EXPECT_EQ(read("").status, data::ReadStatus::unreadable) << "a folder";
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -5,7 +5,7 @@
 
 #include "data/dataset.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// An ImageSet in memory: image i is sample 1000 + 3 i with label i mod 5, and all its pixels
 /// differ from those of other images.
@@ -22,12 +22,12 @@ class MadeSet {
       set_.samples.push_back(static_cast<std::uint32_t>(1000 + 3 * i));
     }
   }
-  const ImageSet& set() const { return set_; }
+  const data::ImageSet& set() const { return set_; }
   static std::size_t index_of(std::uint32_t sample) { return (sample - 1000) / 3; }
 
  private:
   std::vector<std::uint8_t> pixels_;
-  ImageSet set_;
+  data::ImageSet set_;
 };
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 TEST(WorkArena, DoesEverythingOnce) {
@@ -65,4 +65,4 @@ TEST(WorkArena, HasAsManyThreadsAsAskedFor) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

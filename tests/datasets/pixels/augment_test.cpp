@@ -10,19 +10,19 @@
 #include "core/error.h"
 #include "tests/datasets/pixels/golden_pictures.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-Bytes changed(const Bytes& src, Shape image, Turn turn, const Change& change) {
+Bytes changed(const Bytes& src, Shape image, data::Turn turn, const Change& change) {
   Bytes dst(src.size());
   change_picture(src.data(), image, turn, change, dst);
   return dst;
 }
 
 /// A picture in letters, each pixel three times the same byte.
-std::string in_letters(const std::string& letters, int height, int width, Turn turn,
+std::string in_letters(const std::string& letters, int height, int width, data::Turn turn,
                        const Change& change = {}) {
   Bytes src;
   for (const char letter : letters) src.insert(src.end(), 3, static_cast<std::uint8_t>(letter));
@@ -36,34 +36,37 @@ std::string in_letters(const std::string& letters, int height, int width, Turn t
 // def     turned by hand, anticlockwise
 // ghi
 TEST(Turn, MovesPixelsAsOnPaper) {
-  const std::map<Turn, std::string> turned{
-      {Turn::none, "abcdefghi"},   {Turn::flip_vertical, "ghidefabc"},
-      {Turn::by_90, "cfibehadg"},  {Turn::flip_horizontal, "cbafedihg"},
-      {Turn::by_180, "ihgfedcba"}, {Turn::by_270, "gdahebifc"}};
+  const std::map<data::Turn, std::string> turned{
+      {data::Turn::none, "abcdefghi"},   {data::Turn::flip_vertical, "ghidefabc"},
+      {data::Turn::by_90, "cfibehadg"},  {data::Turn::flip_horizontal, "cbafedihg"},
+      {data::Turn::by_180, "ihgfedcba"}, {data::Turn::by_270, "gdahebifc"}};
   for (const auto& [turn, letters] : turned) {
     EXPECT_EQ(in_letters("abcdefghi", 3, 3, turn), letters) << "as the sample is";
-    EXPECT_EQ(in_letters("abcdefghi", 3, 3, Turn::none, {.turn = turn}), letters) << "of `six`";
+    EXPECT_EQ(in_letters("abcdefghi", 3, 3, data::Turn::none, {.turn = turn}), letters)
+        << "of `six`";
   }
-  EXPECT_EQ(in_letters("abcdef", 2, 3, Turn::flip_vertical), "defabc");
-  EXPECT_EQ(in_letters("abcdef", 2, 3, Turn::flip_horizontal), "cbafed");
-  EXPECT_EQ(in_letters("abcdef", 2, 3, Turn::by_180), "fedcba");
+  EXPECT_EQ(in_letters("abcdef", 2, 3, data::Turn::flip_vertical), "defabc");
+  EXPECT_EQ(in_letters("abcdef", 2, 3, data::Turn::flip_horizontal), "cbafed");
+  EXPECT_EQ(in_letters("abcdef", 2, 3, data::Turn::by_180), "fedcba");
 }
 
 TEST(Turn, ASampleIsTurnedBeforeItIsChanged) {
   // by_90 gives cfi beh adg; then left and right are swapped.
-  EXPECT_EQ(in_letters("abcdefghi", 3, 3, Turn::by_90, {.flip = true}), "ifchebgda");
-  EXPECT_EQ(in_letters("abcdefghi", 3, 3, Turn::by_90, {.vflip = true}), "adgbehcfi");
-  EXPECT_EQ(in_letters("abcdefghi", 3, 3, Turn::by_90, {.turn = Turn::by_90}), "ihgfedcba");
-  EXPECT_EQ(in_letters("abcdefghi", 3, 3, Turn::by_90, {.turn = Turn::by_270}), "abcdefghi");
+  EXPECT_EQ(in_letters("abcdefghi", 3, 3, data::Turn::by_90, {.flip = true}), "ifchebgda");
+  EXPECT_EQ(in_letters("abcdefghi", 3, 3, data::Turn::by_90, {.vflip = true}), "adgbehcfi");
+  EXPECT_EQ(in_letters("abcdefghi", 3, 3, data::Turn::by_90, {.turn = data::Turn::by_90}),
+            "ihgfedcba");
+  EXPECT_EQ(in_letters("abcdefghi", 3, 3, data::Turn::by_90, {.turn = data::Turn::by_270}),
+            "abcdefghi");
 }
 
 TEST(Turn, KeepsChannelsTogether) {
-  EXPECT_EQ(changed({1, 2, 3, 4, 5, 6}, {1, 2, 3}, Turn::flip_horizontal, {}),
+  EXPECT_EQ(changed({1, 2, 3, 4, 5, 6}, {1, 2, 3}, data::Turn::flip_horizontal, {}),
             (Bytes{4, 5, 6, 1, 2, 3}));
 }
 
 TEST(Crop, ShowsBlackWhereThePaddingIs) {
-  const auto crop = [](int rows, int columns, Turn turn = Turn::none) {
+  const auto crop = [](int rows, int columns, data::Turn turn = data::Turn::none) {
     std::string letters =
         in_letters("abcdef", 2, 3, turn, {.crop_rows = rows, .crop_columns = columns});
     for (char& letter : letters) letter = letter == 0 ? '.' : letter;
@@ -74,16 +77,16 @@ TEST(Crop, ShowsBlackWhereThePaddingIs) {
   EXPECT_EQ(crop(-1, 1), "...bc.");
   EXPECT_EQ(crop(0, -2), "..a..d");
   EXPECT_EQ(crop(2, 0), "......");
-  EXPECT_EQ(crop(0, 1, Turn::flip_horizontal), "ba.ed.");
+  EXPECT_EQ(crop(0, 1, data::Turn::flip_horizontal), "ba.ed.");
 }
 
 TEST(Warp, NothingAskedChangesNothing) {
   const Picture picture = golden_picture(9, 7);
   const Shape image{9, 7, 3};
   EXPECT_EQ(warp_map({}, image), PixelMap{});
-  EXPECT_EQ(changed(picture.rgb, image, Turn::none, {}), picture.rgb);
+  EXPECT_EQ(changed(picture.rgb, image, data::Turn::none, {}), picture.rgb);
   // So little that no byte can change, but the pixels are computed.
-  EXPECT_EQ(changed(picture.rgb, image, Turn::none, {.warp = {.rotate = 1e-5}}), picture.rgb);
+  EXPECT_EQ(changed(picture.rgb, image, data::Turn::none, {.warp = {.rotate = 1e-5}}), picture.rgb);
 }
 
 /// As many degrees as a turn has are that turn, whatever way they are made.
@@ -91,10 +94,10 @@ TEST(Warp, ARotationByRightAnglesIsATurn) {
   const Picture picture = golden_picture(8, 8);
   const Shape image{8, 8, 3};
   // Rows and columns of the source, so the picture turns the other way.
-  EXPECT_EQ(changed(picture.rgb, image, Turn::none, {.warp = {.rotate = -90}}),
-            changed(picture.rgb, image, Turn::by_90, {}));
-  EXPECT_EQ(changed(picture.rgb, image, Turn::none, {.warp = {.rotate = 180}}),
-            changed(picture.rgb, image, Turn::by_180, {}));
+  EXPECT_EQ(changed(picture.rgb, image, data::Turn::none, {.warp = {.rotate = -90}}),
+            changed(picture.rgb, image, data::Turn::by_90, {}));
+  EXPECT_EQ(changed(picture.rgb, image, data::Turn::none, {.warp = {.rotate = 180}}),
+            changed(picture.rgb, image, data::Turn::by_180, {}));
 }
 
 TEST(Warp, AgreesWithKerasThroughScipy) {
@@ -103,7 +106,7 @@ TEST(Warp, AgreesWithKerasThroughScipy) {
     const std::vector<double> warp = one.at("warp");  // theta, shear, tx, ty, zx, zy
     const Change change{.warp = {warp[0], warp[1], warp[2], warp[3], warp[4], warp[5]}};
     const Bytes bytes =
-        changed(golden_picture(height, width).rgb, {height, width, 3}, Turn::none, change);
+        changed(golden_picture(height, width).rgb, {height, width, 3}, data::Turn::none, change);
     const std::vector<double> expected = one.at("pixels");
     ASSERT_EQ(bytes.size(), expected.size());
     for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -118,15 +121,17 @@ TEST(Warp, TurnsOfAWarpedPictureAreExact) {
   const Shape image{9, 9, 3};
   const Bytes src = golden_picture(9, 9).rgb;
   Change change{.warp = {.rotate = 20, .shear = 5, .shift_y = 0.7, .shift_x = -1.1, .zoom_y = 0.9}};
-  const Bytes warped = changed(src, image, Turn::none, change);
+  const Bytes warped = changed(src, image, data::Turn::none, change);
   change.flip = true;
-  EXPECT_EQ(changed(src, image, Turn::none, change),
-            changed(warped, image, Turn::flip_horizontal, {}));
-  change.flip = false, change.turn = Turn::by_270;
-  EXPECT_EQ(changed(src, image, Turn::none, change), changed(warped, image, Turn::by_270, {}));
-  change.turn = Turn::none;
-  const Bytes turned = changed(src, image, Turn::by_90, {});
-  EXPECT_EQ(changed(src, image, Turn::by_90, change), changed(turned, image, Turn::none, change));
+  EXPECT_EQ(changed(src, image, data::Turn::none, change),
+            changed(warped, image, data::Turn::flip_horizontal, {}));
+  change.flip = false, change.turn = data::Turn::by_270;
+  EXPECT_EQ(changed(src, image, data::Turn::none, change),
+            changed(warped, image, data::Turn::by_270, {}));
+  change.turn = data::Turn::none;
+  const Bytes turned = changed(src, image, data::Turn::by_90, {});
+  EXPECT_EQ(changed(src, image, data::Turn::by_90, change),
+            changed(turned, image, data::Turn::none, change));
 }
 
 /// Pillow cuts off where this rounds, hence one level.
@@ -157,8 +162,8 @@ TEST(Colour, FactorsOfOneChangeNothing) {
 /// 6000 draws: each of n is expected 6000 / n times, six standard deviations are below 240.
 TEST(ChooseChange, AllTurnsAreEquallyLikely) {
   const Shape image{32, 32, 3};
-  for (const Augment& augment :
-       {Augment{.flip = true}, Augment{.vflip = true}, Augment{.six = true}}) {
+  for (const data::Augment& augment :
+       {data::Augment{.flip = true}, data::Augment{.vflip = true}, data::Augment{.six = true}}) {
     std::map<int, int> count;
     for (int epoch = 0; epoch < 6; ++epoch) {
       for (std::uint32_t sample = 0; sample < 1000; ++sample) {
@@ -179,7 +184,8 @@ TEST(ChooseChange, AllTurnsAreEquallyLikely) {
 
 /// Uniform in the ranges that the flags name: extremes are nearly reached, the mean is the middle.
 TEST(ChooseChange, StrengthsAreUniformInTheirRanges) {
-  const Augment augment = parse_augment("rotate:30,shift:0.25,shear:10,zoom:0.2,crop:3,colour:0.4");
+  const data::Augment augment =
+      data::parse_augment("rotate:30,shift:0.25,shear:10,zoom:0.2,crop:3,colour:0.4");
   const Shape image{40, 80, 3};
   struct Range {
     double low, high;
@@ -219,24 +225,25 @@ TEST(ChooseChange, StrengthsAreUniformInTheirRanges) {
 TEST(ChooseChange, KindsAreIndependent) {
   const Shape image{32, 32, 3};
   const Change all = choose_change(
-      parse_augment("flip,vflip,six,rotate:9,shift:0.1,shear:3,zoom:0.1,crop:2,colour:0.3"), image,
-      5, 6, 7);
-  EXPECT_EQ(choose_change(parse_augment("zoom:0.1"), image, 5, 6, 7).warp.zoom_x, all.warp.zoom_x);
-  EXPECT_EQ(choose_change(parse_augment("crop:2"), image, 5, 6, 7).crop_rows, all.crop_rows);
-  EXPECT_EQ(choose_change(parse_augment("six"), image, 5, 6, 7).turn, all.turn);
-  EXPECT_EQ(choose_change(parse_augment("colour:0.3"), image, 5, 6, 7).colour, all.colour);
+      data::parse_augment("flip,vflip,six,rotate:9,shift:0.1,shear:3,zoom:0.1,crop:2,colour:0.3"),
+      image, 5, 6, 7);
+  EXPECT_EQ(choose_change(data::parse_augment("zoom:0.1"), image, 5, 6, 7).warp.zoom_x,
+            all.warp.zoom_x);
+  EXPECT_EQ(choose_change(data::parse_augment("crop:2"), image, 5, 6, 7).crop_rows, all.crop_rows);
+  EXPECT_EQ(choose_change(data::parse_augment("six"), image, 5, 6, 7).turn, all.turn);
+  EXPECT_EQ(choose_change(data::parse_augment("colour:0.3"), image, 5, 6, 7).colour, all.colour);
 }
 
 TEST(ParseAugment, ReadsWhatItWrites) {
-  EXPECT_EQ(parse_augment("none"), Augment{});
-  EXPECT_EQ(to_text({}), "none");
-  const Augment nature7 = parse_augment("flip,shear:0.2,zoom:0.2");
-  EXPECT_EQ(nature7, (Augment{.shear = 0.2, .zoom = 0.2, .flip = true}));
-  EXPECT_EQ(to_text(nature7), "shear:0.2,zoom:0.2,flip");
-  EXPECT_EQ(parse_augment("color:0.5"), (Augment{.colour = 0.5}));
-  const Augment all =
-      parse_augment("six,vflip,flip,crop:4,colour:1,rotate:12.5,shift:.125,shear:80,zoom:0.9");
-  EXPECT_EQ(parse_augment(to_text(all)), all);
+  EXPECT_EQ(data::parse_augment("none"), data::Augment{});
+  EXPECT_EQ(data::to_text({}), "none");
+  const data::Augment nature7 = data::parse_augment("flip,shear:0.2,zoom:0.2");
+  EXPECT_EQ(nature7, (data::Augment{.shear = 0.2, .zoom = 0.2, .flip = true}));
+  EXPECT_EQ(data::to_text(nature7), "shear:0.2,zoom:0.2,flip");
+  EXPECT_EQ(data::parse_augment("color:0.5"), (data::Augment{.colour = 0.5}));
+  const data::Augment all = data::parse_augment(
+      "six,vflip,flip,crop:4,colour:1,rotate:12.5,shift:.125,shear:80,zoom:0.9");
+  EXPECT_EQ(data::parse_augment(data::to_text(all)), all);
 }
 
 TEST(ParseAugment, RefusesWithTheFlagAndWhatIsAllowed) {
@@ -244,7 +251,7 @@ TEST(ParseAugment, RefusesWithTheFlagAndWhatIsAllowed) {
                            "zoom:-0.1", "zoom:nan", "zoom:0.1x", "crop:1.5", "crop:99999",
                            "rotate:181", "flip,flip", "none,flip", "shift:1e400"}) {
     try {
-      parse_augment(text);
+      data::parse_augment(text);
       ADD_FAILURE() << "'" << text << "' was taken";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
@@ -255,4 +262,4 @@ TEST(ParseAugment, RefusesWithTheFlagAndWhatIsAllowed) {
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -13,7 +13,7 @@
 #include "tests/datasets/made_files.h"
 #include "tests/support/temporary_folder.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 using Pixels = std::vector<std::uint8_t>;
@@ -37,7 +37,7 @@ Pixels by_hand(const Pixels& src, std::size_t n, std::size_t kind) {
 }
 
 /// Chips as published: names with spaces, Train beside Test.
-class Chips : public testing::Test {
+class Chips : public ::testing::Test {
  protected:
   static constexpr int kSide = 10;
   Chips() {
@@ -54,7 +54,8 @@ class Chips : public testing::Test {
       }
     }
   }
-  DataSource open(Expand expand, const std::string& below = "", double split = 0.2) const {
+  data::DataSource open(data::Expand expand, const std::string& below = "",
+                        double split = 0.2) const {
     return pipeline_.open({.spec = (folder_.path() / kRoot / below).string(),
                            .validation_split = split,
                            .seed = 3,
@@ -62,27 +63,27 @@ class Chips : public testing::Test {
   }
 
   static constexpr const char* kRoot = "Pepsico RnD Potato Lab Dataset";
-  TemporaryFolder folder_;
-  DataPipeline pipeline_ = make_data_pipeline();
+  testing::TemporaryFolder folder_;
+  data::DataPipeline pipeline_ = make_data_pipeline();
   int made_ = 0;
 };
 
 TEST_F(Chips, SixExactPicturesOfEachOriginal) {
-  const DataSource plain = open(Expand::none), source = open(Expand::six);
+  const data::DataSource plain = open(data::Expand::none), source = open(data::Expand::six);
   EXPECT_EQ(plain.train.size(), 20u);
   ASSERT_EQ(source.train.size(), 120u);
   ASSERT_EQ(source.validation.size(), 48u) << "the Test folder is expanded, too";
   const Shape image{kSide, kSide, 3};
-  const auto comm = make_solo();
-  const DecodedData data =
+  const auto comm = comm::make_solo();
+  const data::DecodedData data =
       pipeline_.decode(source, {image, 1, {}}, comm->node_memory(), comm->node_barrier());
   EXPECT_EQ(data.bytes, 28 * image.size()) << "each original is decoded and kept once";
   // Through the loader, as training sees them.
-  const BatchPlan plan(120, 7, 7, 0, 1);
+  const data::BatchPlan plan(120, 7, 7, 0, 1);
   const auto batches = pipeline_.batches(data.train, plan, {.seed = 9});
   std::map<std::uint32_t, Pixels> seen;
   for (std::size_t step = 0; step < plan.steps(); ++step) {
-    const MicroBatch& batch = batches->next();
+    const compute::MicroBatch& batch = batches->next();
     for (std::size_t i = 0; i < batch.images.size(); ++i) {
       seen[batch.samples[i]] = {batch.images[i], batch.images[i] + image.size()};
       EXPECT_EQ(batch.labels[i], plain.dataset->label(batch.samples[i] / 6));
@@ -91,7 +92,7 @@ TEST_F(Chips, SixExactPicturesOfEachOriginal) {
   ASSERT_EQ(seen.size(), 120u);
   Pixels original(image.size());
   for (const std::uint32_t sample : plain.train) {
-    plain.dataset->read(sample, image, Resize::bilinear, original);
+    plain.dataset->read(sample, image, data::Resize::bilinear, original);
     std::set<std::string> different;
     for (std::uint32_t kind = 0; kind < 6; ++kind) {
       EXPECT_EQ(seen[sample * 6 + kind], by_hand(original, kSide, kind)) << sample << " " << kind;
@@ -103,12 +104,12 @@ TEST_F(Chips, SixExactPicturesOfEachOriginal) {
 }
 
 TEST_F(Chips, ReadGivesTheSameAsTheLoader) {
-  const DataSource plain = open(Expand::none), source = open(Expand::six);
+  const data::DataSource plain = open(data::Expand::none), source = open(data::Expand::six);
   const Shape image{kSide, kSide, 3};
   Pixels original(image.size()), turned(image.size());
-  plain.dataset->read(4, image, Resize::nearest, original);
+  plain.dataset->read(4, image, data::Resize::nearest, original);
   for (std::uint32_t kind = 0; kind < 6; ++kind) {
-    source.dataset->read(24 + kind, image, Resize::nearest, turned);
+    source.dataset->read(24 + kind, image, data::Resize::nearest, turned);
     EXPECT_EQ(turned, by_hand(original, kSide, kind));
     EXPECT_EQ(source.dataset->view(24 + kind).picture, 24u);
     EXPECT_EQ(static_cast<std::uint32_t>(source.dataset->view(24 + kind).turn), kind);
@@ -124,13 +125,14 @@ std::set<std::uint32_t> originals(const std::vector<std::uint32_t>& samples) {
 }
 
 TEST_F(Chips, NoOriginalIsInBothPartsUnlessAskedFor) {
-  const auto both = [](const DataSource& source) {
+  const auto both = [](const data::DataSource& source) {
     const auto train = originals(source.train), validation = originals(source.validation);
     std::vector<std::uint32_t> common;
     std::ranges::set_intersection(train, validation, std::back_inserter(common));
     return common.size();
   };
-  const DataSource clean = open(Expand::six, "Train"), leaky = open(Expand::six_leaky, "Train");
+  const data::DataSource clean = open(data::Expand::six, "Train"),
+                         leaky = open(data::Expand::six_leaky, "Train");
   EXPECT_EQ(clean.train.size() + clean.validation.size(), 120u);
   EXPECT_EQ(clean.validation.size(), 24u);
   EXPECT_EQ(leaky.validation.size(), 24u);
@@ -142,32 +144,32 @@ TEST_F(Chips, NoOriginalIsInBothPartsUnlessAskedFor) {
   EXPECT_EQ(pipeline_.check(clean, 1, {}).leaks.size(), 0u);
   EXPECT_EQ(pipeline_.check(leaky, 1, {}).leaks.size(), both(leaky));
   EXPECT_EQ(pipeline_.check(leaky, 1, {}).samples, 20u) << "each picture is looked at once";
-  EXPECT_EQ(both(open(Expand::six_leaky)), 0u) << "a part of its own cannot leak";
+  EXPECT_EQ(both(open(data::Expand::six_leaky)), 0u) << "a part of its own cannot leak";
   EXPECT_EQ(originals(clean.validation), [&] {
-    const DataSource plain = open(Expand::none, "Train");
+    const data::DataSource plain = open(data::Expand::none, "Train");
     return std::set(plain.validation.begin(), plain.validation.end());
   }());
 }
 
 TEST_F(Chips, LimitsCountSamples) {
-  const DataSource source = pipeline_.open({.spec = (folder_.path() / kRoot).string(),
-                                            .limit_train = 50,
-                                            .limit_validation = 6,
-                                            .expand = Expand::six});
+  const data::DataSource source = pipeline_.open({.spec = (folder_.path() / kRoot).string(),
+                                                  .limit_train = 50,
+                                                  .limit_validation = 6,
+                                                  .expand = data::Expand::six});
   EXPECT_EQ(source.train.size(), 50u);
   EXPECT_EQ(source.validation.size(), 6u);
 }
 
 TEST_F(Chips, ADamagedOriginalIsNamedOnceAndAllSixAreLeftOut) {
   write_bytes(folder_.path() / kRoot / "Train/Defective/3 a.png", bytes_of("x"));
-  const DataSource source = open(Expand::six);
-  const auto comm = make_solo();
-  const DecodedData data = pipeline_.decode(source, {{kSide, kSide, 3}, 1, {}}, comm->node_memory(),
-                                            comm->node_barrier());
+  const data::DataSource source = open(data::Expand::six);
+  const auto comm = comm::make_solo();
+  const data::DecodedData data = pipeline_.decode(source, {{kSide, kSide, 3}, 1, {}},
+                                                  comm->node_memory(), comm->node_barrier());
   EXPECT_EQ(data.train.size(), 114u);
   ASSERT_EQ(data.bad.size(), 1u);
   EXPECT_TRUE(data.bad[0].name.ends_with("3 a.png"));
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -2,7 +2,7 @@
 
 #include <fstream>
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 const nlohmann::json& golden_pictures() {
   static const nlohmann::json golden =
@@ -23,4 +23,4 @@ Picture golden_picture(int height, int width) {
   return picture;
 }
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

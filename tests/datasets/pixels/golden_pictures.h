@@ -6,7 +6,7 @@
 
 #include "datasets/decode/decode.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 
 /// pictures.json, which make_pictures.py writes with Pillow and SciPy.
 const nlohmann::json& golden_pictures();
@@ -14,4 +14,4 @@ const nlohmann::json& golden_pictures();
 /// The picture of that script.
 Picture golden_picture(int height, int width);
 
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -8,7 +8,7 @@
 #include "tests/datasets/made_files.h"
 #include "tests/datasets/pixels/golden_pictures.h"
 
-namespace cputrain {
+namespace cputrain::datasets {
 namespace {
 
 /// Channel c of pixel (y, x) is (53 (y width + x) + 101 c) mod 256.
@@ -108,7 +108,7 @@ TEST(ResizeNearest, ShowsThePixelsThatPillowShows) {
       }
       const Shape image{tall ? count : 1, tall ? 1 : count, 3};
       std::vector<std::uint8_t> bytes(image.size());
-      resize_picture(picture, image, Resize::nearest, bytes);
+      resize_picture(picture, image, data::Resize::nearest, bytes);
       for (std::size_t i = 0; i < expected.size(); ++i) {
         EXPECT_EQ(bytes[3 * i] * 256 + bytes[3 * i + 1], expected[i])
             << side << " to " << count << ", " << i;
@@ -121,10 +121,10 @@ TEST(ResizeNearest, APictureAsPillowMakesIt) {
   const auto& golden = golden_pictures().at("nearest_picture");
   const Shape image{golden.at("new_height"), golden.at("new_width"), 3};
   std::vector<std::uint8_t> bytes(image.size());
-  resize_picture(golden_picture(golden.at("height"), golden.at("width")), image, Resize::nearest,
-                 bytes);
+  resize_picture(golden_picture(golden.at("height"), golden.at("width")), image,
+                 data::Resize::nearest, bytes);
   EXPECT_EQ(bytes, golden.at("pixels").get<std::vector<std::uint8_t>>());
 }
 
 }  // namespace
-}  // namespace cputrain
+}  // namespace cputrain::datasets

@@ -3,7 +3,7 @@
 #include "comm/allreduce.h"
 #include "comm/segments.h"
 
-namespace cputrain {
+namespace cputrain::comm {
 namespace {
 
 class Server final : public Allreduce {
@@ -30,4 +30,4 @@ class Server final : public Allreduce {
 
 std::unique_ptr<Allreduce> make_server(Peers& peers) { return std::make_unique<Server>(peers); }
 
-}  // namespace cputrain
+}  // namespace cputrain::comm
