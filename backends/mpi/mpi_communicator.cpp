@@ -61,9 +61,9 @@ class MpiCommunicator final : public comm::Communicator {
 };
 
 /// Reduce and broadcast rather than allreduce, whose result MPI does not promise to be the same
-/// bits everywhere: decisions hang on these sums (is the loss a number? shall we stop?), and ranks
-/// that decide differently would wait for each other for ever. They are few numbers, so it costs
-/// little.
+/// bits everywhere: decisions depend on these sums (is the loss a number? shall we stop?), and
+/// ranks that decide differently would wait for each other for ever. They are few numbers, so it
+/// costs little.
 void MpiCommunicator::sum(Array values) {
   for_pieces(values.size, kMaxCount, [&](Range piece) {
     const Array part = values.slice(piece.begin, piece.end);

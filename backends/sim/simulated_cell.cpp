@@ -78,11 +78,6 @@ class LastEpoch final : public logging::Reporter {
   logging::EpochRecord record_;
 };
 
-double mean_over_ranks(comm::Communicator& communicator, double value) {
-  communicator.sum(Array::of<double>({&value, 1}));
-  return value / communicator.size();
-}
-
 /// The steps of every repeat, with a program that is compiled.
 simulation::SimulationResult run_repeats(const simulation::SimulationJob& job,
                                          const train::TrainingParts& parts) {
@@ -99,7 +94,7 @@ simulation::SimulationResult run_repeats(const simulation::SimulationJob& job,
     const logging::EpochRecord& record = reporter.record();
     result.repeats.push_back(
         {record.seconds, record.budget,
-         mean_over_ranks(parts.communicator, backend.memory_stall() - stalled)});
+         comm::mean_of_ranks(parts.communicator, backend.memory_stall() - stalled)});
   }
   return result;
 }

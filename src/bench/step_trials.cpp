@@ -45,12 +45,6 @@ train::StepResult StepTrial::step() {
 
 namespace {
 
-/// The mean over ranks, and so the same on all of them.
-double mean_over_ranks(const job::Session& session, double value) {
-  session.communicator->sum(Array::of<double>({&value, 1}));
-  return value / session.communicator->size();
-}
-
 /// Steps worth measuring where nobody says: the clock of a shared machine changes from second to
 /// second, so a median of short steps wants many.
 int usual_steps(double seconds) {
@@ -91,7 +85,7 @@ StepFigures run_trials(const job::Session& session,
   const compute::Limits before = calm_limits(session);
   double seconds = 0;
   for (const auto& trial : trials) seconds += trial->warm_up();
-  seconds = mean_over_ranks(session, seconds);
+  seconds = comm::mean_of_ranks(*session.communicator, seconds);
   const int steps = wanted ? *wanted : usual_steps(seconds);
   const int each = std::min(steps, steps_of_a_round(session, seconds));
   CalmRounds rounds((steps + each - 1) / each);

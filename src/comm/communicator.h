@@ -67,6 +67,9 @@ requires std::is_trivially_copyable_v<T> std::vector<T> gather_values(Communicat
 /// Each of these numbers, 16 at most, becomes its sum over ranks; they travel together. Collective.
 void sum_numbers(Communicator&, std::span<double* const> numbers);
 
+/// The mean of the ranks' values, on every rank. Collective.
+double mean_of_ranks(Communicator&, double mine);
+
 /// The largest of the ranks' values that are known, on every rank. Collective.
 std::optional<double> largest_of_ranks(Communicator&, std::optional<double> mine);
 

@@ -1,7 +1,8 @@
 #include "composition/services.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cassert>
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/mpi/mpi_communicator.h"
@@ -10,6 +11,8 @@
 #include "backends/topology/topology.h"
 #include "comm/solo.h"
 #include "composition/backend_list.h"
+#include "core/error.h"
+#include "core/text.h"
 #include "datasets/datasets.h"
 
 namespace cputrain::composition {
@@ -28,7 +31,10 @@ std::unique_ptr<compute::Backend> make_backend(const job::BackendRequest& reques
   const auto list = backend_list();
   const auto named = std::ranges::find_if(
       list, [&](const ListedBackend& backend) { return backend.choice.name == request.name; });
-  assert(named != list.end());  // flags are checked against the same list
+  if (named == list.end()) {
+    fail(ExitCode::usage, fmt::format("--backend {}: there is no such backend; use {}",
+                                      request.name, join(backend_names(), " or ")));
+  }
   return named->make(request);
 }
 

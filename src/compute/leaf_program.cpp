@@ -76,7 +76,7 @@ class LeafProgram final : public Program {
   Tally& tally(int lane) { return tallies_[static_cast<std::size_t>(lane)]; }
 
   std::vector<int> leaf_sizes(const std::vector<int>& micro_batches) const {
-    std::set<int> sizes{leaves_.images};  // the largest on every rank: layouts hang on it
+    std::set<int> sizes{leaves_.images};  // the largest on every rank: layouts depend on it
     for (const int images : micro_batches) {
       if (images % leaves_.images > 0) sizes.insert(images % leaves_.images);
     }

@@ -10,7 +10,7 @@ namespace cputrain::compute {
 /// Arenas of each lane, once the layout is known.
 using LaneArenas = std::function<Arenas(const ParameterLayout&, int lane)>;
 
-/// How a program is cut so that its numbers do not hang on threads.
+/// How a program is cut so that its numbers do not depend on threads.
 struct Leaves {
   int images = 1;  ///< of a leaf; the last one of a batch may have fewer
   int lanes = 1;   ///< leaves computed at the same time, each by one thread

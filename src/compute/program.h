@@ -30,7 +30,7 @@ struct MicroBatch {
 struct Pass {
   Phase phase = Phase::evaluate;
   std::uint64_t seed = 0;
-  std::uint64_t step = 0;  ///< counts from 0 over the whole training; dropout hangs on it
+  std::uint64_t step = 0;  ///< counts from 0 over the whole training; dropout depends on it
 };
 
 /// Called with n when gradients [0, n) of the arena are final and weights [0, n) will not be read

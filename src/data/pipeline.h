@@ -57,7 +57,7 @@ using Progress = std::function<void(std::size_t done, std::size_t total)>;
 struct DecodeRequest {
   Shape image;
   int threads = 1;
-  Progress progress;
+  Progress progress{};
   Resize resize = Resize::bilinear;
 };
 

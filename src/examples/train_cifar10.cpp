@@ -5,6 +5,7 @@
 // The program beside it, cputrain, reads the weights: `cputrain eval --weights
 // weights.safetensors`.
 #include <cstdio>
+#include <exception>
 
 #include "composition/services.h"
 #include "core/error.h"
@@ -19,11 +20,11 @@ int main(int argc, char** argv) {
     std::fputs("train_cifar10 FOLDER MODEL WEIGHTS\n", stderr);
     return static_cast<int>(ExitCode::usage);
   }
+  system::block_signals();  // before any thread starts; Ctrl-C then ends the training after its
+                            // step
+  const placement::Launcher launcher = placement::launcher_environment();
   try {
-    // Before any thread starts; Ctrl-C then ends the training after its step.
-    system::block_signals();
     system::SignalWatch signals;
-    const placement::Launcher launcher = placement::launcher_environment();
     const job::Services services = composition::make_services(launcher, signals);
 
     job::TrainingFlags flags;
@@ -45,8 +46,9 @@ int main(int argc, char** argv) {
     if (session.leads()) job.save(argv[3]);
     session.communicator->barrier();  // nobody leaves before the weights are on disk
     return static_cast<int>(ExitCode::ok);
-  } catch (const Error& error) {
-    system::tell(error.what());
-    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    if (launcher.rank == 0) system::tell(error.what());  // most mistakes meet all ranks alike
+    const auto* known = dynamic_cast<const Error*>(&error);
+    return static_cast<int>(known ? known->code() : ExitCode::internal);
   }
 }

@@ -7,10 +7,10 @@
 namespace cputrain::exchange {
 namespace {
 
-class PlainSum final : public GradientSum {
+/// What is sent, if anything is, are the numbers themselves.
+class Uncompressed : public GradientSum {
  public:
-  PlainSum(DType dtype, comm::Channel channel) : dtype_(dtype), channel_(std::move(channel)) {}
-  void sum(Range, const Array& gradients) override { channel_.allreduce->sum(gradients); }
+  explicit Uncompressed(DType dtype) : dtype_(dtype) {}
   double volume(Range range) const override {
     return static_cast<double>(range.size() * size_of(dtype_));
   }
@@ -19,21 +19,22 @@ class PlainSum final : public GradientSum {
 
  private:
   DType dtype_;
+};
+
+class PlainSum final : public Uncompressed {
+ public:
+  PlainSum(DType dtype, comm::Channel channel)
+      : Uncompressed(dtype), channel_(std::move(channel)) {}
+  void sum(Range, const Array& gradients) override { channel_.allreduce->sum(gradients); }
+
+ private:
   comm::Channel channel_;
 };
 
-class SumOfOne final : public GradientSum {
+class SumOfOne final : public Uncompressed {
  public:
-  explicit SumOfOne(DType dtype) : dtype_(dtype) {}
+  using Uncompressed::Uncompressed;
   void sum(Range, const Array&) override {}
-  double volume(Range range) const override {
-    return static_cast<double>(range.size() * size_of(dtype_));
-  }
-  std::size_t memory() const override { return 0; }
-  std::string name() const override { return "they are"; }
-
- private:
-  DType dtype_;
 };
 
 }  // namespace

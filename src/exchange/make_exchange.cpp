@@ -47,8 +47,7 @@ std::vector<Measured> time_algorithms(comm::Communicator& communicator,
 }
 
 /// On one node: shared memory and MPI's own messages, on a sample of the gradients that is small
-/// enough for many ranks. Nothing where there is no room
-/// for it.
+/// enough for many ranks. Nothing where there is no room for it.
 std::vector<Measured> time_node(const ExchangeParts& parts, const comm::NodeMap& map,
                                 std::size_t bytes) {
   const std::size_t elements = bytes / sizeof(float);
@@ -116,8 +115,7 @@ void make_replicas(const ExchangeParts& parts, MadeExchange& made) {
   made.exchange = make_replica_exchange(parts, within_reach(parts, std::move(sum)));
 }
 
-void make_slices(const ExchangeParts& parts, MadeExchange& made) {
-  const comm::NodeMap map = comm::read_node_map(parts.communicator);
+void make_slices(const ExchangeParts& parts, const comm::NodeMap& map, MadeExchange& made) {
   if (made.choice.one_node && map.nodes() > 1) {
     fail(ExitCode::usage,
          fmt::format("--allreduce shm: the ranks are on {} nodes (shared memory reaches one); use "
@@ -156,7 +154,8 @@ bool prefers_messages(const ExchangeParts& parts, const comm::NodeMap& map, Made
   return messages && !is_sharded(parts);
 }
 
-/// Others than replicas form their sums in memory that the ranks of a node share, or send from it.
+/// All exchanges but replicas form their sums in memory that the ranks of a node share, or send
+/// straight from the arenas.
 void check_memory(const ExchangeParts& parts, const comm::AllreduceChoice& choice) {
   if (parts.memory.is_host()) return;
   constexpr const char* kWhy =
@@ -173,12 +172,11 @@ void check_memory(const ExchangeParts& parts, const comm::AllreduceChoice& choic
                    comm::to_text(choice), kWhy, join(comm::allreduce_algorithms(), ", ")));
 }
 
-void make_automatic(const ExchangeParts& parts, MadeExchange& made) {
+void make_automatic(const ExchangeParts& parts, const comm::NodeMap& map, MadeExchange& made) {
   if (!parts.memory.is_host()) {
     if (parts.communicator.size() == 1) made.choice.ranges = {{"tree"}};  // nothing to measure
     return make_replicas(parts, made);
   }
-  const comm::NodeMap map = comm::read_node_map(parts.communicator);
   const bool compresses = parts.compression != Compression{};
   if (compresses && map.nodes() == 1) {
     made.warnings.push_back(fmt::format(
@@ -189,7 +187,7 @@ void make_automatic(const ExchangeParts& parts, MadeExchange& made) {
   }
   if (map.nodes() == 1 && prefers_messages(parts, map, made)) return make_replicas(parts, made);
   try {
-    make_slices(parts, made);
+    make_slices(parts, map, made);
   } catch (const Error& error) {
     if (error.code() != ExitCode::internal || is_sharded(parts)) throw;
     made.choice = {};
@@ -210,19 +208,20 @@ MadeExchange make_exchange(const ExchangeParts& parts, const comm::AllreduceChoi
   made.choice = choice;
   check_compression(parts.compression, choice);
   check_memory(parts, choice);
+  const comm::NodeMap map = comm::read_node_map(parts.communicator);
   if (parts.lanes > 0) {
-    made.exchange = make_ordered_exchange(parts, comm::read_node_map(parts.communicator));
+    made.exchange = make_ordered_exchange(parts, map);
     return made;
   }
   switch (choice.scheme) {
     case Scheme::automatic:
-      make_automatic(parts, made);
+      make_automatic(parts, map, made);
       break;
     case Scheme::replicas:
       make_replicas(parts, made);
       break;
     case Scheme::slices:
-      make_slices(parts, made);
+      make_slices(parts, map, made);
       break;
     case Scheme::server:
       made.exchange = make_server_exchange(parts);

@@ -8,10 +8,10 @@
 namespace cputrain::job {
 
 struct EvaluationPart {
-  data::DataSource
-      source;        ///< its validation part is what to look at; labels are the weights' outputs
-  std::string name;  ///< "test", "validation" or "all": a word for programs
-  std::string why;   ///< for people: "its 'test' folder"
+  /// Its validation part is what to look at; labels are the weights' outputs.
+  data::DataSource source;
+  std::string name;       ///< "test", "validation" or "all": a word for programs
+  std::string why;        ///< for people: "its 'test' folder"
   bool doubtful = false;  ///< images that training learnt from may be or are among them
 };
 

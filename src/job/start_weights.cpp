@@ -146,10 +146,9 @@ train::TrainingData training_data(const Session& session, const TrainingSpec& sp
   if (past->data.fingerprint != data.fingerprint) data.earlier.push_back(past->data.fingerprint);
   std::erase(data.earlier, data.fingerprint);
   if (data.earlier.size() > kMostEarlier) data.earlier.erase(data.earlier.begin());
-  const bool same_part =
-      past->data.fingerprint == data.fingerprint && past->validation_split > 0 &&
-      past->seed == spec.seed &&
-      past->validation_split == spec.flags.validation_split.value_or(kValidationSplit);
+  const bool same_part = past->data.fingerprint == data.fingerprint && past->validation_split > 0 &&
+                         past->seed == spec.seed &&
+                         past->validation_split == spec.flags.validation_share();
   const bool learnt = past->data.fingerprint == data.fingerprint ||
                       std::ranges::count(past->data.earlier, data.fingerprint) > 0;
   if (learnt && !same_part && !source.own_validation && !source.validation.empty()) {

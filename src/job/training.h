@@ -8,7 +8,7 @@
 
 namespace cputrain::job {
 
-/// What trains around a compiled program, in the order in which it is made. Weights are as the
+/// What a compiled program needs to train: optimizer, learning rate, batches. Weights are as the
 /// exchange made them until somebody fills them (start_weights.h). Borrows everything that it is
 /// given but the batches.
 class Training {

@@ -43,8 +43,7 @@ void check_target(const TrainingSpec& spec, const data::DataSource& source) {
            "--target-accuracy {:g} is that of validation, and the data keeps no image for it "
            "(--validation-split {:g}, {} images for training; it would never be reached); "
            "leave it out, or keep images for validation",
-           *spec.flags.target_accuracy, spec.flags.validation_split.value_or(kValidationSplit),
-           source.train.size()));
+           *spec.flags.target_accuracy, spec.flags.validation_share(), source.train.size()));
 }
 
 data::BatchRequest batch_request(const Session& session, const TrainingSpec& spec) {
@@ -63,24 +62,17 @@ void require_room(const Session& session, const TrainingMemory& memory) {
   system::require_threads(threads_beside(session), room);
 }
 
-std::vector<std::string> hosts_of(const Session& session) {
-  std::vector<std::string> hosts;
-  for (const placement::RankPlan& plan : session.plan.ranks) hosts.push_back(plan.host);
-  return hosts;
-}
-
 }  // namespace
 
 TrainingJob::TrainingJob(const Session& session, TrainingPlan plan,
                          std::shared_ptr<const data::DataSource> source)
     : session_(session), plan_(std::move(plan)), source_(std::move(source)) {}
 
-void TrainingJob::compile(const BatchPlans& batches, MemoryBefore before) {
+void TrainingJob::compile_for(MemoryBefore before) {
   const data::DataPipeline& pipeline = session_.services.data;
-  before.batches = pipeline.batch_bytes(*source_, plan_.spec.image, batches.train,
+  before.batches = pipeline.batch_bytes(*source_, plan_.spec.image, batches_->train,
                                         batch_request(session_, plan_.spec));
-  compiled_ = {};  // before the same memory is asked for once more
-  compiled_ = compile_training(session_, plan_, batches.sizes(), std::move(before));
+  compiled_ = compile_training(session_, plan_, batches_->sizes(), std::move(before));
 }
 
 void TrainingJob::compile() {
@@ -88,7 +80,7 @@ void TrainingJob::compile() {
   std::vector<NodeRoom> rooms = measure_rooms(session_);
   const std::size_t cache = session_.services.data.cache_bytes(
       *source_, plan_.spec.image, plan_.spec.resize, least_available(rooms));
-  compile(*batches_, {.rooms = std::move(rooms), .cache = cache});
+  compile_for({.rooms = std::move(rooms), .cache = cache});
   require_room(session_, compiled_.memory);
   const auto folders = image_folders(session_, cache);  // of what the exchange leaves of memory
   for (NodeRoom& room : compiled_.memory.rooms) {
@@ -106,7 +98,8 @@ void TrainingJob::load(std::shared_ptr<const data::DecodedData> data) {
   batches_ = cut_batches(session_, plan_, data_->train.size(), data_->validation.size());
   // Damaged images make other shares, and so other numbers of images at once.
   if (compiled_.program && data_->bad.empty()) return;
-  compile(*batches_, {.rooms = measure_rooms(session_)});
+  compiled_ = {};  // before rooms are measured: the same memory is asked for once more
+  compile_for({.rooms = measure_rooms(session_)});
 }
 
 void TrainingJob::start() {
@@ -119,7 +112,7 @@ void TrainingJob::start() {
                                          class_names(*source_, plan_.classes),
                                          plan_.graph,
                                          spec.seed,
-                                         spec.flags.validation_split.value_or(kValidationSplit),
+                                         spec.flags.validation_share(),
                                          spec.resize,
                                          spec.flags.reproducible ? session_.backend->kernels() : "",
                                          start_weights(session_, plan_, *source_, compiled_)};
@@ -132,7 +125,7 @@ train::TrainOptions TrainingJob::options() const {
           .settled_steps = spec.flags.settled_steps.value_or(0),
           .seed = spec.seed,
           .target_accuracy = spec.flags.target_accuracy,
-          .hosts = hosts_of(session_),
+          .hosts = session_.plan.hosts(),
           .cpus = session_.place().cpus};
 }
 

@@ -25,8 +25,8 @@ class TrainingJob {
   /// Error(usage).
   void compile();
 
-  /// Decodes the images; compiles once more where damaged ones are left out and shares have
-  /// changed. Error(data), Error(usage).
+  /// Decodes the images. Compiles where compile() was not called, or once more where damaged images
+  /// are left out and shares have changed. Error(data), Error(usage).
   void load();
   /// The same with images that are decoded already.
   void load(std::shared_ptr<const data::DecodedData>);
@@ -60,7 +60,7 @@ class TrainingJob {
   Array weights() const { return compiled_.exchange->arenas().weights; }
 
  private:
-  void compile(const BatchPlans&, MemoryBefore);
+  void compile_for(MemoryBefore);
   train::TrainOptions options() const;
 
   const Session& session_;

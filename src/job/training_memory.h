@@ -28,7 +28,7 @@ std::vector<NodeRoom> measure_rooms(const Session&);
 /// Bytes of the tightest node.
 std::optional<std::size_t> least_available(const std::vector<NodeRoom>&);
 
-/// Bytes that one rank has for itself, in the host's memory but for `elsewhere`.
+/// Bytes that one rank has for itself, in the host's memory except for `elsewhere`.
 struct RankMemory {
   std::size_t weights = 0, gradients = 0;
   std::size_t state = 0;      ///< of the update rule, for the ranges that the rank owns

@@ -76,16 +76,16 @@ int largest_share(std::size_t batch, int ranks) {
 
 /// What was asked; where statistics cover a micro-batch, else the whole share; of a rank alone an
 /// even part of a batch that does not grow.
-int choose_micro_batch(const TrainingPlan& plan, const Session& session) {
-  const TrainingSpec& spec = plan.spec;
+int choose_micro_batch(const TrainingSpec& spec, const model::Graph& graph,
+                       const std::optional<compute::Leaves>& leaves, const Session& session) {
   // Synchronised statistics are of all images of a batch, also of one that has grown.
   std::size_t batch = spec.batch;
   if (spec.flags.sync_bn) batch *= largest_growth(spec.plan);
   const int ranks = session.communicator->size();
   const int share = largest_share(batch, ranks);
-  check_sync_bn(spec, plan.graph, share);
-  if (plan.leaves) return plan.leaves->images * plan.leaves->lanes;
-  if (plan.graph.has_batch_norm() && !spec.flags.micro_batch) return share;
+  check_sync_bn(spec, graph, share);
+  if (leaves) return leaves->images * leaves->lanes;
+  if (graph.has_batch_norm() && !spec.flags.micro_batch) return share;
   const int most = micro_batch_size(spec.flags, session);
   const bool same_share = ranks == 1 && spec.plan.growth.empty();
   if (spec.flags.micro_batch || !same_share || share <= most) return most;
@@ -99,19 +99,13 @@ TrainingPlan plan_training(const Session& session, TrainingSpec spec, int classe
   const int ranks = session.communicator->size();
   fit_to_ranks(spec, ranks);
   model::Graph graph = build_graph(spec, classes);
-  TrainingPlan plan{.spec = std::move(spec),
-                    .classes = classes,
-                    .graph = std::move(graph),
-                    .micro_batch = 1,
-                    .usual_images = 1,
-                    .leaves = {},
-                    .sharded = {}};
-  plan.leaves = leaves_of(plan.spec, session);
-  plan.micro_batch = choose_micro_batch(plan, session);
-  if (plan.leaves) check_reproducible(plan.spec, plan.graph);
-  plan.usual_images = std::min(largest_share(plan.spec.batch, ranks), plan.micro_batch);
-  plan.sharded = layers_to_shard(plan.spec, plan.graph, session, plan.usual_images);
-  return plan;
+  const auto leaves = leaves_of(spec, session);
+  const int micro_batch = choose_micro_batch(spec, graph, leaves, session);
+  if (leaves) check_reproducible(spec, graph);
+  const int usual_images = std::min(largest_share(spec.batch, ranks), micro_batch);
+  auto sharded = layers_to_shard(spec, graph, session, usual_images);
+  return {std::move(spec), classes, std::move(graph),  micro_batch,
+          usual_images,    leaves,  std::move(sharded)};
 }
 
 }  // namespace cputrain::job

@@ -17,7 +17,8 @@ struct TrainingPlan {
   int classes;         ///< outputs of the network
   model::Graph graph;  ///< as it is in files, whatever is sharded
   int micro_batch;     ///< images that a rank computes at once
-  int usual_images;    ///< of a usual pass on the rank that has most: less where its share is less
+  /// Images of a usual pass on the rank with the largest share: that share, at most micro_batch.
+  int usual_images;
   /// With --reproducible: a leaf is a micro-batch of its own, and each thread of each rank computes
   /// one at a time. Ranks with more threads than others leave those idle.
   std::optional<compute::Leaves> leaves;
@@ -32,8 +33,9 @@ struct TrainingPlan {
   }
 };
 
-/// Error(usage) on all ranks alike where flags, network and ranks do not go together: an image that
-/// is too small for the network, --sync-bn or --reproducible with a network that does not allow it,
+/// Error(usage), on all ranks alike that have the same flags, where flags, network and ranks do not
+/// go together: an image that is too small for the network, --sync-bn or --reproducible with a
+/// network that does not allow it,
 /// --shard-dense with nothing to shard. Sends nothing.
 TrainingPlan plan_training(const Session&, TrainingSpec, int classes);
 

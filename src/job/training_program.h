@@ -12,8 +12,8 @@ namespace cputrain::job {
 /// A training's program and arenas, whose private pages are not touched yet, and what they will
 /// take.
 struct CompiledTraining {
-  std::unique_ptr<exchange::GradientExchange>
-      exchange;  ///< owns the arenas that the program works on
+  /// Owns the arenas that the program works on.
+  std::unique_ptr<exchange::GradientExchange> exchange;
   std::unique_ptr<compute::Program> program;
   std::vector<int> sizes;  ///< that the program was compiled for
   TrainingMemory memory;

@@ -20,8 +20,8 @@ struct StepRecord {
   std::uint64_t step = 0;         ///< counts from 1 over the whole training
   int epoch = 0;                  ///< counts from 1
   std::size_t step_in_epoch = 0;  ///< counts from 1
-  compute::Tally tally;           ///< of this step, over all ranks
-  compute::Tally epoch_tally;     ///< of the epoch so far
+  compute::Tally tally{};         ///< of this step, over all ranks
+  compute::Tally epoch_tally{};   ///< of the epoch so far
   double learning_rate = 0;
   double seconds = 0;
   bool trying = false;  ///< algorithms were tried during it, so it took longer than others

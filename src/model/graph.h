@@ -22,9 +22,9 @@ class Graph {
     Shape dst;                              ///< output extents of one sample
     std::vector<ParameterSpec> parameters;  ///< names are whole: "conv2d_1/kernel"
     int origin = 0;                         ///< index in the graph as the model function built it;
-                                            ///< rewrites keep it (dropout's randomness hangs on it)
-    bool frozen = false;                    ///< learns nothing; a BatchNorm then always uses its
-                                            ///< moving statistics
+                     ///< rewrites keep it (dropout's randomness depends on it)
+    bool frozen = false;  ///< learns nothing; a BatchNorm then always uses its
+                          ///< moving statistics
   };
 
   explicit Graph(Shape image, Input input = {});

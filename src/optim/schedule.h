@@ -48,7 +48,7 @@ struct PolynomialDecay {
 };
 
 /// Times `factor` whenever the loss has not fallen by 0.0001 for `patience` epochs (Keras'
-/// ReduceLROnPlateau): the only schedule that hangs on how the training goes.
+/// ReduceLROnPlateau): the only schedule that depends on how the training goes.
 struct Plateau {
   int patience = 10;
   double factor = 0.1;

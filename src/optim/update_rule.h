@@ -55,7 +55,7 @@ int state_arrays(const UpdateRule&);
 std::string_view rule_name(const UpdateRule&);
 /// Keras' default: 0.01 for SGD, else 0.001; 1 for LARS, whose trust is the small figure.
 double default_learning_rate(const UpdateRule&);
-/// Whether kernels have rates of their own, which hang on norms.
+/// Whether kernels have rates of their own, which depend on norms.
 bool is_layer_wise(const UpdateRule&);
 /// 0 where the rule has none.
 double momentum_of(const UpdateRule&);

@@ -92,6 +92,12 @@ RankPlace rank_place_from(std::string_view line) {
   return place;
 }
 
+std::vector<std::string> JobPlacement::hosts() const {
+  std::vector<std::string> hosts;
+  for (const RankPlan& plan : ranks) hosts.push_back(plan.host);
+  return hosts;
+}
+
 JobPlacement plan_job(const std::vector<std::string>& places, const PlacementRequest& request) {
   std::vector<std::string> hosts;  // in the order of their first ranks
   std::map<std::string, std::vector<RankPlace>> ranks_of;

@@ -42,16 +42,16 @@ struct PlacementRequest {
 struct RankPlan {
   int rank = 0;
   std::string host;
-  std::vector<int> cpus;   ///< hardware threads for its computing threads, ascending
-  std::vector<int> cores;  ///< their cores, each once
-  std::vector<int> numa;   ///< their NUMA nodes, each once
-  int threads = 1;         ///< that compute
-  int input_threads = 1;   ///< that prepare pictures meanwhile
-  bool bind = false;       ///< the rank must bind itself to `cpus`; else that is its mask already
+  std::vector<int> cpus{};   ///< hardware threads for its computing threads, ascending
+  std::vector<int> cores{};  ///< their cores, each once
+  std::vector<int> numa{};   ///< their NUMA nodes, each once
+  int threads = 1;           ///< that compute
+  int input_threads = 1;     ///< that prepare pictures meanwhile
+  bool bind = false;         ///< the rank must bind itself to `cpus`; else that is its mask already
   /// One core is kept free of computing threads, for a thread that communicates.
   bool communication_core = false;
   /// Where that thread can be bound; nothing where the rank is not bound either.
-  std::optional<int> communication_cpu;
+  std::optional<int> communication_cpu{};
 };
 
 /// The ranks of one machine.
@@ -75,6 +75,9 @@ Placement plan_node(const std::vector<RankPlace>& ranks_of_this_node, const Plac
 
 /// The plan of the whole job, the same on every rank.
 struct JobPlacement {
+  /// By rank.
+  std::vector<std::string> hosts() const;
+
   std::vector<RankPlan> ranks;     ///< by rank
   std::vector<std::string> lines;  ///< one a distinct placement: "host a: 96 ranks x 1 thread ..."
   std::vector<std::string> warnings;  ///< each once, with the hosts it is about

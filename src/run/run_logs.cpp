@@ -135,9 +135,7 @@ void write_timeline(const job::Session& session, const job::TrainingSpec& spec,
   const auto texts =
       session.communicator->gather(logging::timeline_text(timeline, clock_offset(session)));
   if (!session.leads()) return;
-  std::vector<std::string> hosts;
-  for (const placement::RankPlan& plan : session.plan.ranks) hosts.push_back(plan.host);
-  system::write_file(spec.flags.timeline, logging::timeline_json(texts, hosts));
+  system::write_file(spec.flags.timeline, logging::timeline_json(texts, session.plan.hosts()));
   job::say(session, "Timeline: " + spec.flags.timeline +
                         " (open it in https://ui.perfetto.dev or chrome://tracing)");
 }

@@ -15,8 +15,7 @@ namespace cputrain::run {
 inline constexpr std::string_view kLogFormats[] = {"mlperf", "dawnbench", "tf_cnn_benchmarks"};
 
 /// Everything that hears of a training that is loaded: the terminal, the files of its folder, and
-/// the logs that
-/// --log-format asks for. Silence on ranks other than 0.
+/// the logs that --log-format asks for. Silence on ranks other than 0.
 std::unique_ptr<logging::Reporter> make_reporter(const job::TrainingJob&,
                                                  const std::filesystem::path& folder);
 

@@ -42,8 +42,8 @@ struct TrainResult {
 };
 
 /// Whether the program tries its algorithms again at the start of this epoch, which counts from 1:
-/// in epochs 2, 3, 5, 9, 17, ... What is quickest hangs on how many zeros there are, which changes
-/// ever less, and where an epoch has few steps, trying in each would be much of it.
+/// in epochs 2, 3, 5, 9, 17, ... What is quickest depends on how many zeros there are, which
+/// changes ever less, and where an epoch has few steps, trying in each would be much of it.
 bool tries_again(int epoch);
 
 /// Synchronous SGD over epochs. `stop_requested` is asked once a step; all ranks then stop after

@@ -159,6 +159,31 @@ def foreign_headers(tree):
             for number, line in enumerate(tree.text(path).splitlines(), 1) if FOREIGN.match(line)]
 
 
+def namespace_of(module):
+    """core and main.cpp are the vocabulary of all; an adapter's is the name of its folder."""
+    name = module.rpartition("/")[2]
+    return "cputrain" if name in ("core", "main.cpp") else f"cputrain::{name}"
+
+
+# Files that the simulator's program has in place of those of a module, whose symbols they define.
+REPLACEMENTS = "backends/sim"
+
+
+def foreign_namespaces(tree):
+    """Files that define something and never open the namespace of their folder."""
+    problems = []
+    for path in tree.sources:
+        opened = re.findall(r"^(?:inline )?namespace (cputrain[\w:]*) \{", tree.text(path), re.M)
+        module = module_of(path)
+        wanted = namespace_of(module)
+        if not opened or any(o == wanted or o.startswith(wanted + "::") for o in opened):
+            continue
+        if module == REPLACEMENTS and {o.split("::")[1] for o in opened if "::" in o} <= {"comm", "mpi", "system"}:
+            continue
+        problems.append(f"{path}: is in namespace {opened[0]}, not {wanted}")
+    return problems
+
+
 def full_folders(tree):
     counts = defaultdict(int)
     for path in tree.sources:

@@ -35,6 +35,9 @@ class Modules(unittest.TestCase):
     def test_source_names_no_library_of_the_adapters(self):
         self.expect_none(modules.foreign_headers(self.tree))
 
+    def test_code_is_in_the_namespace_of_its_folder(self):
+        self.expect_none(modules.foreign_namespaces(self.tree))
+
     def test_no_folder_is_too_full(self):
         self.expect_none(modules.full_folders(self.tree))
 
@@ -94,6 +97,15 @@ class MadeUpTree(unittest.TestCase):
     def test_without_mistakes(self):
         self.assertEqual(self.problems(modules.cycles, modules.against_picture, modules.against_links,
                                        modules.foreign_headers, modules.full_folders), [])
+
+    def test_a_namespace_of_another_folder(self):
+        self.write("src/comm/ring.h", "namespace cputrain::comm {\nnamespace {}\n}")
+        self.write("src/core/error.h", "namespace cputrain {\n}")
+        self.write("backends/cpu/loops.h", "namespace cputrain::train {\nclass Step;\n}\nnamespace cputrain::cpu {\n}")
+        self.assertEqual(self.problems(modules.foreign_namespaces), [])
+        self.write("src/train/step.cpp", "namespace cputrain::comm {\n}")
+        self.assertEqual(self.problems(modules.foreign_namespaces),
+                         ["src/train/step.cpp: is in namespace cputrain::comm, not cputrain::train"])
 
     def test_a_cycle(self):
         self.write("src/comm/ring.h", '#include "core/error.h"\n#include "train/step.h"')

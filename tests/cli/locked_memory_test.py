@@ -166,5 +166,16 @@ class LockedMemory(TinyTest):
         self.plan("--batch", "36", "--micro-batch", str(found), LOCKED_MEMORY_ROOM=str(needs - workspace // 2))
 
 
+    def test_a_damaged_image_asks_for_no_second_program(self):
+        """Shares change, so a program is compiled again: in the room of the first."""
+        self.make("spoilt", cat=20, dog=20)
+        with open(self.path("spoilt", "cat", "0.bmp"), "r+b") as file:
+            file.truncate(100)
+        text = self.tiny(0, "plan", "spoilt", "--batch", "36", "--dry-run", "--json", "-").stdout
+        needs = json.loads(text)["memory"]["ranks"][0]["backend_memory"]
+        self.tiny(0, "run", "spoilt", "--batch", "36", says=["skipped 1 damaged file"],
+                  LOCKED_MEMORY_ROOM=str(needs * 3 // 2))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -10,7 +10,7 @@ namespace cputrain::exchange {
 
 namespace {
 
-/// The number that leaf `leaf` has at element i: sums of such hang on the order of additions.
+/// The number that leaf `leaf` has at element i: sums of such depend on the order of additions.
 float uneven(std::size_t leaf, std::size_t i) {
   return std::sin(static_cast<float>(i + 3 * leaf + 1)) *
          std::pow(10.0f, static_cast<float>((i + leaf) % 5));

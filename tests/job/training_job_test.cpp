@@ -1,5 +1,4 @@
-// A training through its job, as a program of one's own makes it: what comes out is what the steps
-// of train/ make by themselves.
+// A training through its job, as a program of one's own makes it: its steps, images and weights.
 #include "job/training_job.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +43,8 @@ TEST_F(TrainingJobs, StepsAreThoseOfThePlan) {
   EXPECT_EQ(job.batches().train.samples(), 27u);  // a tenth of 30 validates
   EXPECT_EQ(job.batches().train.steps(), 3u);
   EXPECT_EQ(job.batches().validation.samples(), 3u);
-  EXPECT_FALSE(job.compiled().memory.ranks.empty());
+  const RankMemory& memory = job.compiled().memory.ranks.at(0);
+  EXPECT_GE(memory.gradients, 4 * job.plan().graph.parameter_count());  // floats
   job.load();
   job.start();
   const train::TrainResult result = run(job);
@@ -52,7 +52,6 @@ TEST_F(TrainingJobs, StepsAreThoseOfThePlan) {
   EXPECT_EQ(result.epochs, 1);
   EXPECT_EQ(result.last->train.images, 27);
   EXPECT_EQ(result.last->validation->images, 3);
-  job.check_replicas();
 }
 
 TEST_F(TrainingJobs, ImagesThatAreDecodedServeSeveral) {
@@ -93,6 +92,17 @@ TEST_F(TrainingJobs, SavedWeightsAreTheOnesThatWereTrained) {
   next.load();
   next.start();
   EXPECT_EQ(train::weights_hash(*next.compiled().program, next.weights()), trained);
+}
+
+TEST_F(TrainingJobs, ABackendThatIsNotThereIsRefused) {
+  flags_.backend = "abacus";
+  try {
+    start_session(flags_, services_);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    EXPECT_NE(std::string(error.what()).find("reference"), std::string::npos) << error.what();
+  }
 }
 
 TEST_F(TrainingJobs, ATargetThatNobodyLooksAtIsRefused) {

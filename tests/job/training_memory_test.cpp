@@ -3,9 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "job/batch_plans.h"
-#include "train/optimizer.h"
-
 namespace cputrain::job {
 namespace {
 
@@ -74,34 +71,6 @@ TEST(LargestFitting, LiesWithinAnEighthBelowTheBound) {
       EXPECT_GE(found, bound > 0 ? 1 : 0);
     }
   }
-}
-
-TEST(DryRun, StepsOfATraining) {
-  const data::BatchPlan plan(100, 32, 8, 0, 1);  // 4 steps an epoch
-  EXPECT_EQ(all_steps(plan, 3, {}), 12u);
-  EXPECT_EQ(all_steps(plan, 3, 7), 7u);
-  data::PlanOptions growing;
-  growing.growth = {{2, 2}};  // then 2 steps an epoch
-  EXPECT_EQ(all_steps(data::BatchPlan(100, 32, 8, 0, 1, growing), 3, {}), 10u);
-}
-
-/// Rank r of n has [floor(count * r / n), floor(count * (r + 1) / n)) of a batch.
-TEST(DryRun, ImagesOfEveryRank) {
-  EXPECT_EQ(images_by_rank(data::BatchPlan(100, 10, 2, 0, 4)),
-            (std::vector<std::size_t>{2, 3, 2, 3}));
-  EXPECT_EQ(images_by_rank(data::BatchPlan(3, 10, 2, 1, 4)),
-            (std::vector<std::size_t>{0, 1, 1, 1}));
-  data::PlanOptions two;
-  two.accumulate = 2;
-  EXPECT_EQ(images_by_rank(data::BatchPlan(100, 4, 1, 0, 3, two)),
-            (std::vector<std::size_t>{2, 2, 4}));
-}
-
-/// Every array of a rule's state is as long as the ranges that the rank owns.
-TEST(StateBytes, OfTheOwnedRanges) {
-  const std::vector<Range> owned{{0, 1000}, {2000, 2024}};
-  EXPECT_EQ(train::state_bytes(optim::Adam{}, owned, DType::f32), 2 * 4 * 1024u);
-  EXPECT_EQ(train::state_bytes(optim::Sgd{}, owned, DType::f32), 0u);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "backends/reference/reference_backend.h"
 #include "comm/solo.h"
 #include "core/error.h"
+#include "tests/support/locked_backend.h"
 
 namespace cputrain::job {
 namespace {
@@ -116,6 +117,37 @@ TEST_F(TrainingPlans, NobodySharesALayerAlone) {
   EXPECT_TRUE(plan().sharded.empty());
   flags_.shard_dense = true;
   EXPECT_TRUE(plan().sharded.empty());  // one rank has all of it
+}
+
+/// dogcat at 256x256 has a dense layer of 25,088 x 512 weights: 4 ranks with a micro-batch of 4
+/// move 4 * 3 * 25,088 * 512 numbers less without it, against 4 * 16 * 25,088 + 3 * 4 * 16 * 512
+/// more.
+TEST_F(TrainingPlans, RanksOfANodeShareItsLargeLayer) {
+  flags_.image_size = 256;
+  flags_.batch = 16;
+  flags_.micro_batch = 4;
+  Session session = session_of(services_, {1, 1, 1, 1});
+  session.nodes.ranks = {{0, 1, 2, 3}};
+  const auto sharded = [&] { return plan_training(session, choose_training(flags_), 2).sharded; };
+  EXPECT_EQ(sharded(), std::vector<std::string>{"dense"});
+  session.nodes.ranks = {{0, 1, 2}, {3}};  // uneven
+  EXPECT_TRUE(sharded().empty());
+  session.nodes.ranks = {{0, 1, 2, 3}};
+  flags_.shard_dense = false;
+  EXPECT_TRUE(sharded().empty());
+}
+
+/// What lies on a device cannot be shared by the ranks of a node.
+TEST_F(TrainingPlans, OnlyArraysOfTheHostAreShared) {
+  flags_.image_size = 256;
+  flags_.batch = 16;
+  Session session = session_of(services_, {1, 1, 1, 1});
+  session.nodes.ranks = {{0, 1, 2, 3}};
+  session.backend =
+      testing::make_locked_backend(reference::make_reference_backend(DType::f32), std::nullopt);
+  EXPECT_TRUE(plan_training(session, choose_training(flags_), 2).sharded.empty());
+  flags_.shard_dense = true;
+  EXPECT_THROW(plan_training(session, choose_training(flags_), 2), Error);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-#include "job/batch_plans.h"
+// What flags and a recipe decide, before any rank is known.
+#include "job/spec/training_spec.h"
 
 #include <gtest/gtest.h>
 
@@ -100,28 +101,7 @@ TEST(FitToRanks, KeepsTheBatchOfARank) {
   EXPECT_EQ(fitted(flags, 7).learning_rate.n, 2);
 }
 
-TEST(CheckSteps, RefusesAnEpochWithoutSteps) {
-  const auto refused = [](const data::PlanOptions& options, std::size_t samples, std::size_t batch,
-                          int ranks) {
-    TrainingSpec spec = choose_training({});
-    spec.plan = options;
-    try {
-      check_steps(spec, {samples, batch, 8, 0, ranks, options});
-      return false;
-    } catch (const Error& error) {
-      return error.code() == ExitCode::usage;
-    }
-  };
-  EXPECT_FALSE(refused({}, 10, 100, 3));
-  EXPECT_TRUE(refused({.drop_last = true}, 10, 100, 3));
-  EXPECT_FALSE(refused({.drop_last = true}, 100, 100, 3));
-  EXPECT_TRUE(refused({.drop_last = true, .growth = {{5, 2}}}, 100, 100, 3));
-  EXPECT_TRUE(refused({.drop_last = true, .growth = {{5, 2}, {7, 1}}}, 100, 100, 3));
-  EXPECT_FALSE(refused({.drop_last = true, .growth = {{10, 2}}}, 100, 100, 3));  // never comes
-  EXPECT_TRUE(refused({.sharding = data::Sharding::generator}, 10, 100, 3));
-}
-
-TEST(ChooseTraining, SaysThatThePictureIsTooSmall) {
+TEST(ChooseTraining, SaysThatTheImageIsTooSmall) {
   TrainingFlags flags;
   flags.image_size = 8;
   try {

@@ -34,7 +34,7 @@ ConvolutionMethods fixed_methods(const std::vector<ConvolutionMethod>& possible,
 
 /// Whether forward goes to what measures quickest, as both ways back do. In front of a pool it does
 /// not: its rounding decides which of two nearly equal numbers wins a window, and so which way
-/// gradients go, and losses would hang on what each job had measured.
+/// gradients go, and losses would depend on what each job had measured.
 /// Narrow numbers, which round more than that, are measured.
 bool measures_forward(const std::vector<ConvolutionMethod>& possible, bool pooled);
 

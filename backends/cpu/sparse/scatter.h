@@ -8,7 +8,7 @@
 namespace cputrain::cpu::sparse {
 
 /// Blocks of channels whose weights for one block of outputs fill three quarters of the first-level
-/// cache; the order of additions hangs on it.
+/// cache; the order of additions depends on it.
 int fitting_blocks(int block);
 
 /// Rows of tiles of one image, all blocks of channels of what is read and of what is written.

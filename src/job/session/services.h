@@ -31,7 +31,8 @@ struct BackendChoice {
   bool built = true;                    ///< this build has it
 };
 
-/// What main() built the program from. Commands know these functions and no concrete type.
+/// What the build has behind the contracts (composition/services.h makes it). Jobs and commands
+/// know these functions and no concrete type.
 struct Services {
   std::vector<std::string> backends;  ///< names that this build has, the default first
   std::function<std::unique_ptr<compute::Backend>(const BackendRequest&)> make_backend;
@@ -48,7 +49,7 @@ struct Services {
   std::string mpi_version;                 ///< "Open MPI 4.1.4", or "no MPI"
   placement::Launcher launcher;            ///< what started this process
   std::vector<std::string> libraries;      ///< with versions, for `info` and environment.json
-  system::SignalWatch* signals = nullptr;  ///< never null; borrowed
+  system::SignalWatch* signals = nullptr;  ///< borrowed; null in the simulator
 };
 
 }  // namespace cputrain::job

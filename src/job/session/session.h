@@ -15,15 +15,15 @@ namespace cputrain::job {
 struct Session {
   const Services& services;  ///< borrowed
   std::unique_ptr<comm::Communicator> communicator;
-  comm::NodeMap nodes;  ///< which ranks share which node
-  placement::Machine machine;
-  int threads = 1;                     ///< of this rank
-  int most_threads = 1;                ///< of any rank: for choices that all make alike
-  int io_threads = 1;                  ///< of this rank, where it decodes and nothing else
-  placement::JobPlacement plan;        ///< of all ranks
-  std::vector<std::string> placement;  ///< the plan, a line a kind of host; warnings after it
-  std::unique_ptr<compute::Backend> backend;
-  system::Stopwatch since_start;
+  comm::NodeMap nodes{};  ///< which ranks share which node
+  placement::Machine machine{};
+  int threads = 1;                       ///< of this rank
+  int most_threads = 1;                  ///< of any rank: for choices that all make alike
+  int io_threads = 1;                    ///< of this rank, where it decodes and nothing else
+  placement::JobPlacement plan{};        ///< of all ranks
+  std::vector<std::string> placement{};  ///< the plan, a line a kind of host; warnings after it
+  std::unique_ptr<compute::Backend> backend{};
+  system::Stopwatch since_start{};
   bool quiet = false;  ///< --verbose 0: warnings and errors alone
 
   bool leads() const { return communicator->rank() == 0; }

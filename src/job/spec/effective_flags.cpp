@@ -63,7 +63,7 @@ nlohmann::ordered_json effective_flags(const TrainingSpec& spec) {
   flags["model"] = spec.model->spec;
   flags["image-size"] = spec.image.height;
   flags["data"] = spec.flags.data_or_synthetic();
-  flags["validation-split"] = spec.flags.validation_split.value_or(kValidationSplit);
+  flags["validation-split"] = spec.flags.validation_share();
   flags["resize"] = data::resize_name(spec.resize);
   flags["augment"] = data::to_text(spec.augment);
   flags["batch"] = spec.batch;
@@ -74,7 +74,7 @@ nlohmann::ordered_json effective_flags(const TrainingSpec& spec) {
   put_batches(flags, spec);
   put_rule(flags, spec.optimizer);
   put_learning_rate(flags, spec);
-  flags["backend"] = spec.flags.backend;
+  if (!spec.flags.backend.empty()) flags["backend"] = spec.flags.backend;
   flags["precision"] = spec.flags.precision;
   return flags;
 }

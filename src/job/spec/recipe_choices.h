@@ -11,7 +11,7 @@ namespace cputrain::job {
 /// The rule with its figures, decay, clipping. Refuses figures that the rule does not have.
 train::OptimizerOptions choose_optimizer(const TrainingFlags&, const zoo::Recipe&);
 
-/// `n`, which may hang on ranks, is left open: see scaling_of.
+/// `n`, which may depend on ranks, is left open: see scaling_of.
 optim::LearningRateOptions choose_learning_rate(const TrainingFlags&, const zoo::Recipe&,
                                                 const optim::UpdateRule&);
 

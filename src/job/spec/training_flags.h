@@ -80,24 +80,21 @@ struct TrainingFlags {
   bool profile = false;
   std::string timeline;
   logging::StepRange timeline_steps{1, 20};
-  std::vector<std::string> log_formats;  ///< kLogFormats
+  std::vector<std::string> log_formats;  ///< run/run_logs.h: kLogFormats
   bool measure_limits = false;
 
-  /// The flags as they were given, wherever that was, for config.json: {"batch", "32"}.
+  /// The flags as they were given, wherever that was: {"batch", "32"}. config.json repeats them,
+  /// and ranks compare them; a program that sets members whose flags its ranks or its config.json
+  /// should know names those here, too.
   std::vector<std::pair<std::string, std::string>> given;
   std::set<std::string> switches;  ///< those among them that have no value
 
+  double validation_share() const { return validation_split.value_or(kValidationSplit); }
   std::string data_or_synthetic() const { return data.empty() ? "synthetic" : data; }
 
   data::DataRequest data_request(std::uint64_t split_seed) const {
-    return {data_or_synthetic(),
-            validation_split.value_or(kValidationSplit),
-            split_seed,
-            limit_train,
-            limit_val,
-            balanced,
-            expand,
-            allow_empty_classes};
+    return {data_or_synthetic(), validation_share(), split_seed, limit_train,
+            limit_val,           balanced,           expand,     allow_empty_classes};
   }
 };
 
