@@ -12,103 +12,60 @@
 #include "backends/cpu/ops/map_steps.h"
 #include "backends/cpu/ops/pool_step.h"
 #include "backends/cpu/ops/sharded_dense_step.h"
+#include "compute/graph_walk.h"
 #include "core/error.h"
 
 namespace cputrain::cpu {
 namespace {
 
-/// A map and what the steps made so far do to it.
-struct TrackedMap {
-  Map map;
-  int unread = 0;               ///< readers that have no step yet
-  bool shared = false;          ///< has several readers
-  bool diff_changes = false;    ///< its gradient is changed in place on the way back
-  bool zeros_are_dead = false;  ///< a ReLU made it, so where it is zero its gradient ends
-  int producer = 0;             ///< step that writes it
-  int last_touch = -1;          ///< last step that changes it in place, or reads it and adds to its
-                                ///< gradient; of the maps that share the gradient, too
-};
+using TrackedMap = compute::TrackedMap<Map>;
 
-/// Walks the nodes and keeps, for each, the map that holds its output. Flatten needs no step: a
-/// dense layer knows the layout of what it reads.
+/// Makes the steps as it walks the nodes. A dense layer needs no flattened copy: it knows the
+/// layout of what it reads.
 class StepMaker {
  public:
   StepMaker(const model::Graph& graph, const Planning& planning)
-      : graph_(graph),
-        nodes_(graph.nodes()),
-        planning_(planning),
-        block_(preferred_block()),
-        map_of_(nodes_.size(), -1),
-        flat_(nodes_.size()) {}
+      : planning_(planning), block_(preferred_block()), walk_(graph) {}
 
   std::vector<std::unique_ptr<Step>> make() {
-    const Map pixels = new_map({nodes_[0].dst, 1}, false);
-    auto input = std::make_unique<InputStep>(planning_, nodes_[0], pixels);
+    picture_ = &std::get<model::Input>(walk_.node().layer);
+    const Map pixels = new_map({walk_.node().dst, 1}, false);
+    auto input = std::make_unique<InputStep>(planning_, walk_.node(), pixels);
     input_step_ = input.get();
     steps_.push_back(std::move(input));
-    for (node_ = 1; node_ < nodes_.size(); ++node_) make_step();
+    for (walk_.advance(); !walk_.ended(); walk_.advance()) make_step();
     assert(next_step() <= planning_.most_steps);
     return std::move(steps_);
   }
 
  private:
-  const model::Graph::Node& node() const { return nodes_[node_]; }
+  const model::Graph::Node& node() const { return walk_.node(); }
   int next_step() const { return static_cast<int>(steps_.size()); }
-
-  /// The map that input number `i` of the node lies in.
-  TrackedMap& input(std::size_t i = 0) { return maps_[map_of_[node().src[i]]]; }
-
-  /// Steps that will read the output of a node.
-  int count_readers(int index) const {
-    int count = 0;
-    for (int i = index + 1; i < static_cast<int>(nodes_.size()); ++i) {
-      const auto times = std::ranges::count(nodes_[i].src, index);
-      const bool passes_on = std::holds_alternative<model::Flatten>(nodes_[i].layer);
-      count += static_cast<int>(times) * (passes_on ? count_readers(i) : 1);
-    }
-    return count;
-  }
+  TrackedMap& input(std::size_t i = 0) { return walk_.input(i); }
 
   /// The map of the node's output, which the step made next will write.
   Map new_map(const SampleLayout& layout, bool wants_diff) {
-    TrackedMap tracked{.map = planning_.add_map(layout, wants_diff), .producer = next_step()};
-    tracked.unread = count_readers(static_cast<int>(node_));
-    tracked.shared = tracked.unread > 1;
-    map_of_[node_] = static_cast<int>(maps_.size());
-    maps_.push_back(tracked);
-    return maps_.back().map;
+    walk_.place(planning_.add_map(layout, wants_diff), next_step());
+    return walk_.newest().map;
   }
 
   /// The step made next reads the map.
-  Source read(TrackedMap& tracked) {
-    --tracked.unread;
-    const bool adds = tracked.unread > 0;
-    if (adds) tracked.last_touch = next_step();
-    return {tracked.map, adds};
-  }
-
-  /// The only node that reads this one, if it is the next and of type L.
-  template <class L>
-  bool only_next_is() const {
-    return node_ + 1 < nodes_.size() && std::holds_alternative<L>(nodes_[node_ + 1].layer) &&
-           nodes_[node_ + 1].src == std::vector<int>{static_cast<int>(node_)} &&
-           graph_.readers(static_cast<int>(node_)) == 1;
-  }
+  Source read(TrackedMap& tracked) { return walk_.read(tracked, next_step()); }
 
   bool small_max_pool_is_next() const {
-    return only_next_is<model::MaxPool>() &&
-           std::get<model::MaxPool>(nodes_[node_ + 1].layer).size <= MaxPoolShape::kLargestSize;
+    const auto* pool = walk_.only_next_is<model::MaxPool>();
+    return pool && pool->size <= MaxPoolShape::kLargestSize;
   }
 
   /// Steps that work channel by channel need the map's own shape.
   void check_not_flattened(std::size_t i = 0) const {
-    if (!flat_[node().src[i]]) return;
+    if (!walk_.reads_flattened(i)) return;
     fail(ExitCode::usage, "layer " + node().name + " reads a flattened map (the cpu backend lets " +
                               "dense layers, ReLU and dropout do that); use --backend reference");
   }
 
   void make_step() {
-    const Shape read = graph_.src_shape(static_cast<int>(node_));
+    const Shape read = walk_.src_shape();
     std::visit(Overloaded{
                    [&](const model::Convolution& l) {
                      convolution(node(),
@@ -124,7 +81,7 @@ class StepMaker {
                    [&](const model::Add&) { add(); },
                    [&](const model::Relu&) { in_place<ReluStep>(); },
                    [&](const model::Dropout&) { in_place<DropoutStep>(); },
-                   [&](const model::Flatten&) { flatten(); },
+                   [&](const model::Flatten&) { walk_.flatten(); },
                    [&](const model::SigmoidCrossEntropy&) { loss(); },
                    [&](const model::SoftmaxCrossEntropy&) { loss(); },
                    [&](const model::Input&) {
@@ -138,33 +95,32 @@ class StepMaker {
   void convolution(const model::Graph::Node& first, const model::PadAmount& rows,
                    const model::PadAmount& columns) {
     check_not_flattened();
-    TrackedMap& from = maps_[map_of_[first.src.front()]];
-    ConvolutionBlock block{
-        .convolution = &node(),
-        .src_shape = from.map.layout.shape,
-        .rows = rows,
-        .columns = columns,
-        .macs = model::macs(node().layer, graph_.src_shape(static_cast<int>(node_)))};
-    if (only_next_is<model::Relu>()) {
-      ++node_;
+    TrackedMap& from = walk_.output_of(first.src.front());
+    ConvolutionBlock block{.convolution = &node(),
+                           .src_shape = from.map.layout.shape,
+                           .rows = rows,
+                           .columns = columns,
+                           .macs = model::macs(node().layer, walk_.src_shape())};
+    if (walk_.only_next_is<model::Relu>()) {
+      walk_.advance();
       block.relu = true;
     } else if (small_max_pool_is_next()) {
-      ++node_;
+      walk_.advance();
       block.pool = &node();
-      if (only_next_is<model::Relu>()) {
-        ++node_;
+      if (walk_.only_next_is<model::Relu>()) {
+        walk_.advance();
         block.pooled_relu = true;
       }
     }
     if (from.producer == 0 && !from.shared && from.last_touch < 0) {
-      block.picture = &std::get<model::Input>(nodes_[0].layer);
+      block.picture = picture_;
       input_step_->leave_to_reader();
     }
     const Source src = read(from);
     const bool wants_diff = src.map.wants_diff || !block.convolution->frozen;
     const Map dst = new_map({node().dst, block_}, wants_diff);
-    maps_.back().diff_changes = block.relu;
-    maps_.back().zeros_are_dead = block.relu || block.pooled_relu;
+    walk_.newest().diff_changes = block.relu;
+    walk_.newest().zeros_are_dead = block.relu || block.pooled_relu;
     steps_.push_back(
         std::make_unique<ConvolutionStep>(planning_, next_step(), block, src, dst, parameter_));
     parameter_ += block.convolution->parameters.size();
@@ -173,12 +129,11 @@ class StepMaker {
   /// A convolution behind the zeros can see to them itself.
   void zero_pad(const model::ZeroPad& pad) {
     check_not_flattened();
-    if (only_next_is<model::Convolution>()) {
-      const auto& next = std::get<model::Convolution>(nodes_[node_ + 1].layer);
+    if (const auto* next = walk_.only_next_is<model::Convolution>()) {
       const int most = std::max({pad.top, pad.bottom, pad.left, pad.right});
-      if (next.padding == model::Padding::valid && most < next.kernel) {
+      if (next->padding == model::Padding::valid && most < next->kernel) {
         const model::Graph::Node& first = node();
-        ++node_;
+        walk_.advance();
         return convolution(first, {pad.top, pad.bottom}, {pad.left, pad.right});
       }
     }
@@ -191,11 +146,11 @@ class StepMaker {
     check_not_flattened();
     const model::Graph::Node& own = node();
     TrackedMap& from = input();
-    const bool relu = only_next_is<model::Relu>();
-    if (relu) ++node_;
+    const bool relu = walk_.only_next_is<model::Relu>() != nullptr;
+    if (relu) walk_.advance();
     const Source src = read(from);
     const Map dst = new_map(src.map.layout, src.map.wants_diff || !own.frozen);
-    maps_.back().zeros_are_dead = relu;
+    walk_.newest().zeros_are_dead = relu;
     steps_.push_back(
         std::make_unique<BatchNormStep>(planning_, next_step(), own, relu, src, dst, parameter_));
     parameter_ += own.parameters.size();
@@ -222,17 +177,17 @@ class StepMaker {
         std::holds_alternative<model::MaxPool>(node().layer) && input().zeros_are_dead;
     const Source src = read(input());
     const Map dst = new_map({node().dst, src.map.layout.block}, src.map.wants_diff);
-    maps_.back().zeros_are_dead = zeros_are_dead;
+    walk_.newest().zeros_are_dead = zeros_are_dead;
     steps_.push_back(std::make_unique<PoolStep>(planning_, next_step(), node(), src, dst));
   }
 
   void add() {
-    std::vector<int> inputs;
+    std::vector<std::size_t> inputs;
     std::vector<AddStep::Part> parts;
     bool wants_diff = false;
     for (std::size_t i = 0; i < node().src.size(); ++i) {
       check_not_flattened(i);
-      inputs.push_back(map_of_[node().src[i]]);
+      inputs.push_back(walk_.input_index(i));
       parts.push_back({read(input(i))});
       wants_diff |= parts.back().src.map.wants_diff;
       check_same_memory(parts.front().src.map.layout, parts.back().src.map.layout);
@@ -255,9 +210,9 @@ class StepMaker {
   /// made, and along the shortcuts of a residual network it is one for a whole stack. One part (the
   /// keeper) may have other readers, which add to the shared gradient, or be changed in place; then
   /// every other part must have been read by its own producer before that, on the way back.
-  void share_gradient(const std::vector<int>& inputs, std::vector<AddStep::Part>& parts) {
+  void share_gradient(const std::vector<std::size_t>& inputs, std::vector<AddStep::Part>& parts) {
     const auto changes = [&](std::size_t i) {
-      return maps_[inputs[i]].shared || maps_[inputs[i]].diff_changes;
+      return walk_.map(inputs[i]).shared || walk_.map(inputs[i]).diff_changes;
     };
     const auto may = [&](std::size_t i) {
       return parts[i].src.map.wants_diff && !parts[i].src.adds &&
@@ -265,56 +220,41 @@ class StepMaker {
     };
     std::size_t keeper = 0;
     while (keeper < parts.size() && !(may(keeper) && changes(keeper))) ++keeper;
-    const int touched = keeper < parts.size() ? maps_[inputs[keeper]].last_touch : -1;
+    const int touched = keeper < parts.size() ? walk_.map(inputs[keeper]).last_touch : -1;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      const bool quiet = !changes(i) && maps_[inputs[i]].producer > touched;
+      const bool quiet = !changes(i) && walk_.map(inputs[i]).producer > touched;
       parts[i].shares_diff = may(i) && (i == keeper || quiet);
       if (!parts[i].shares_diff) continue;
-      planning_.memory.merge(maps_.back().map.diff, parts[i].src.map.diff);
-      maps_.back().diff_changes |= changes(i);
-      maps_.back().last_touch = std::max(maps_.back().last_touch, maps_[inputs[i]].last_touch);
+      planning_.memory.merge(walk_.newest().map.diff, parts[i].src.map.diff);
+      walk_.newest().diff_changes |= changes(i);
+      walk_.newest().last_touch =
+          std::max(walk_.newest().last_touch, walk_.map(inputs[i]).last_touch);
     }
   }
 
   /// Only the map's single reader may change it; where there are others it changes a copy.
   template <class S>
   void in_place() {
-    flat_[node_] = flat_[node().src.front()];
     if (input().shared) {
       const Source src = read(input());
       const Map copy = new_map(src.map.layout, src.map.wants_diff);
       steps_.push_back(std::make_unique<AddStep>(planning_, next_step(), node().name + " (copy)",
                                                  std::vector{AddStep::Part{src}}, copy));
-    } else {
-      map_of_[node_] = map_of_[node().src.front()];
     }
-    TrackedMap& tracked = maps_[map_of_[node_]];
-    tracked.unread = count_readers(static_cast<int>(node_));
-    tracked.shared = tracked.unread > 1;
-    tracked.diff_changes = true;
+    TrackedMap& tracked = walk_.change_in_place(next_step());
     tracked.zeros_are_dead |= std::is_same_v<S, ReluStep>;  // dropout's zeros are, too
-    tracked.last_touch = next_step();
     steps_.push_back(std::make_unique<S>(planning_, next_step(), node(), tracked.map));
-  }
-
-  void flatten() {
-    map_of_[node_] = map_of_[node().src.front()];
-    const Shape read = graph_.src_shape(static_cast<int>(node_));
-    flat_[node_] = flat_[node().src.front()] || read.height > 1 || read.width > 1;
   }
 
   void loss() {
     steps_.push_back(std::make_unique<LossStep>(planning_, next_step(), node(), input().map));
   }
 
-  const model::Graph& graph_;
-  std::span<const model::Graph::Node> nodes_;
   const Planning& planning_;
   int block_;
-  std::vector<int> map_of_;  ///< by node: index of a tracked map
-  std::vector<bool> flat_;   ///< by node: a vector by its shape, still blocked in memory
-  std::vector<TrackedMap> maps_;
-  std::size_t node_ = 0, parameter_ = 0;
+  compute::GraphWalk<Map> walk_;
+  std::size_t parameter_ = 0;
+  const model::Input* picture_ = nullptr;
   InputStep* input_step_ = nullptr;
   std::vector<std::unique_ptr<Step>> steps_;
 };

@@ -47,7 +47,7 @@ class CpuProgram final : public compute::Program {
   compute::Phase phase_;
   DnnlContext dnnl_;
   std::vector<int> sizes_;  ///< descending
-  MemoryPlan memory_;
+  compute::MemoryPlan memory_;
   std::vector<std::unique_ptr<Step>> steps_;
   LossStep* loss_ = nullptr;                               ///< the last step
   std::vector<std::unique_ptr<ParameterFormat>> formats_;  ///< in model order

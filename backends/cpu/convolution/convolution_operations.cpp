@@ -96,7 +96,7 @@ bool MapCopy::needed(int images, const dnnl::memory::desc& wanted) const {
 void MapCopy::plan(const Planning& planning, int images, const dnnl::memory::desc& wanted,
                    int time) {
   if (!needed(images, wanted)) return;
-  const MemoryPlan::Block block = planning.memory.add(wanted.get_size(), time);
+  const compute::MemoryPlan::Block block = planning.memory.add(wanted.get_size(), time);
   if (block_) planning.memory.merge(*block_, block);
   block_ = block;
 }

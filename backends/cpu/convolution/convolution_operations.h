@@ -33,7 +33,7 @@ class KernelCopies {
  private:
   struct Copy {
     dnnl::memory::desc layout;
-    MemoryPlan::Block block;
+    compute::MemoryPlan::Block block;
     Operation reorder;
     float* data;
     Call call;
@@ -76,7 +76,7 @@ class MapCopy {
 
  private:
   SampleLayout layout_;
-  std::optional<MemoryPlan::Block> block_;
+  std::optional<compute::MemoryPlan::Block> block_;
 };
 
 }  // namespace cputrain::cpu

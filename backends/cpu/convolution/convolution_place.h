@@ -29,7 +29,7 @@ struct ConvolutionPlace {
   Map src, dst;
   SampleLayout wide;  ///< of the convolution's output
   std::optional<MaxPoolShape> pool;
-  MemoryPlan::Block winners;  ///< of the pool, where there is a way back
+  compute::MemoryPlan::Block winners;  ///< of the pool, where there is a way back
   std::size_t first_parameter;
   bool bias;
   bool learns;  ///< computes gradients of its weights

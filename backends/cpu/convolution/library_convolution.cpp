@@ -103,7 +103,7 @@ void LibraryConvolution::plan_scratch(const Planning& planning) {
     if (place_.learns) foreign = std::max(foreign, made.backward_weights.weights.get_size());
     if (!pools_copy(made)) pools_ours = true;
   }
-  MemoryPlan& memory = planning.memory;
+  compute::MemoryPlan& memory = planning.memory;
   const auto largest_piece = static_cast<std::size_t>(operations_.rbegin()->first);
   const std::size_t wide_bytes = place_.wide.size() * largest_piece * sizeof(float);
   forward_scratch_ = memory.add(forward_scratch, forward);
@@ -140,7 +140,8 @@ void LibraryConvolution::plan_map_copies(const Planning& planning) {
   }
 }
 
-void LibraryConvolution::share_memory(MemoryPlan& memory, const LibraryConvolution& other) const {
+void LibraryConvolution::share_memory(compute::MemoryPlan& memory,
+                                      const LibraryConvolution& other) const {
   memory.merge(forward_scratch_, other.forward_scratch_);
   if (place_.pool) memory.merge(wide_value_, other.wide_value_);
   if (!place_.dst.wants_diff) return;

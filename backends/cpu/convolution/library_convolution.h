@@ -18,7 +18,7 @@ class LibraryConvolution {
                      const std::optional<dnnl::memory::desc>& kernel_layout);
 
   /// Uses the same scratch memory as another of the same place that is never run at the same time.
-  void share_memory(MemoryPlan&, const LibraryConvolution&) const;
+  void share_memory(compute::MemoryPlan&, const LibraryConvolution&) const;
   const dnnl::memory::desc& kernel_layout() const { return kernel_layout_; }
   /// For the largest number of images.
   const ConvolutionOperations& operations() const;
@@ -77,7 +77,7 @@ class LibraryConvolution {
   std::optional<KernelCopies> forward_copies_, data_copies_;
 
   MapCopy forward_src_, forward_wide_, backward_src_, weights_diff_, data_diff_, src_diff_copy_;
-  MemoryPlan::Block wide_value_{}, wide_diff_{}, forward_scratch_{}, backward_scratch_{},
+  compute::MemoryPlan::Block wide_value_{}, wide_diff_{}, forward_scratch_{}, backward_scratch_{},
       foreign_gradient_{}, kernel_gradient_{}, bias_gradient_{}, piece_diff_{};
 
   float *dst_value_ = nullptr, *dst_diff_ = nullptr;

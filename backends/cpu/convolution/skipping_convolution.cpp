@@ -51,7 +51,7 @@ SkippingConvolution::SkippingConvolution(const Planning& planning, const Convolu
 }
 
 void SkippingConvolution::plan_memory(const Planning& planning) {
-  MemoryPlan& memory = planning.memory;
+  compute::MemoryPlan& memory = planning.memory;
   const int forward = planning.forward_time(place_.step);
   const int backward = planning.backward_time(place_.step);
   const std::size_t scatter = first_ ? first_->scratch_bytes() : inner_->scatter_bytes();

@@ -35,7 +35,8 @@ class SkippingConvolution {
   std::optional<FirstConvolution> first_;
   dnnl::memory::desc kernel_layout_;
 
-  MemoryPlan::Block forward_scratch_{}, data_scratch_{}, weights_scratch_{}, turned_block_{};
+  compute::MemoryPlan::Block forward_scratch_{}, data_scratch_{}, weights_scratch_{},
+      turned_block_{};
   std::byte *forward_room_ = nullptr, *data_room_ = nullptr, *weights_room_ = nullptr;
   float* turned_ = nullptr;  ///< the kernel, as backward-data wants it
   const float *src_value_ = nullptr, *weights_ = nullptr, *bias_ = nullptr;

@@ -32,7 +32,7 @@ class DenseStep final : public Step {
   bool bias_, learns_;
   DenseProduct product_;
   std::optional<compute::Factors> factors_;  ///< where the gradient of the weights is left as such
-  MemoryPlan::Block kept_block_{}, forward_block_{};
+  compute::MemoryPlan::Block kept_block_{}, forward_block_{};
   float *src_data_ = nullptr, *src_diff_ = nullptr, *dst_data_ = nullptr, *dst_diff_ = nullptr;
   float *weights_ = nullptr, *weights_sum_ = nullptr, *bias_data_ = nullptr, *bias_sum_ = nullptr;
   compute::LayerTime time_;

@@ -42,7 +42,7 @@ class DropoutStep final : public Step {
   Map map_;
   float rate_, scale_;
   std::uint32_t layer_;  ///< Graph::Node::origin
-  MemoryPlan::Block kept_block_{};
+  compute::MemoryPlan::Block kept_block_{};
   std::uint8_t* kept_ = nullptr;  ///< 0 or 1, where the map's numbers lie
   float *value_ = nullptr, *diff_ = nullptr;
   compute::LayerTime time_;

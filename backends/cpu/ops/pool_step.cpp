@@ -52,7 +52,7 @@ PoolStep::PoolStep(const Planning& planning, int step, const model::Graph::Node&
     backward_scratch = std::max(backward_scratch, made.backward.scratchpad);
   }
   const int forward = planning.forward_time(step), backward = planning.backward_time(step);
-  MemoryPlan& memory = planning.memory;
+  compute::MemoryPlan& memory = planning.memory;
   planning.use_forward(step, source, dst);
   planning.use_backward(step, source, dst);
   workspace_ = memory.add(workspace, forward);

@@ -27,7 +27,7 @@ class PoolStep final : public Step {
   Map src_, dst_;
   bool max_, training_;
   std::vector<Prepared> prepared_;
-  MemoryPlan::Block workspace_{}, forward_scratch_{}, backward_scratch_{}, part_block_{};
+  compute::MemoryPlan::Block workspace_{}, forward_scratch_{}, backward_scratch_{}, part_block_{};
   float *src_diff_ = nullptr, *part_ = nullptr;  ///< where it adds: the sum, what it adds
   compute::LayerTime time_;
 };

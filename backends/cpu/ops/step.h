@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "backends/cpu/dnnl_primitives.h"
-#include "backends/cpu/memory_plan.h"
 #include "backends/cpu/parameter_formats.h"
 #include "compute/backend.h"
+#include "compute/graph_walk.h"
+#include "compute/memory_plan.h"
 #include "model/graph.h"
 #include "system/clock.h"
 
@@ -26,21 +27,16 @@ namespace cputrain::cpu {
 /// One activation between steps, and its gradient.
 struct Map {
   SampleLayout layout;
-  MemoryPlan::Block value{}, diff{};
+  compute::MemoryPlan::Block value{}, diff{};
   bool wants_diff = false;  ///< something that learns lies before it
 };
 
-/// A map that a step reads. Where later steps of the schedule read it too, they have written its
-/// gradient when this step's backward runs, so it adds to that.
-struct Source {
-  Map map;
-  bool adds = false;
-};
+using Source = compute::Source<Map>;
 
 /// What a step's constructor reads and fills.
 struct Planning {
   const DnnlContext& dnnl;
-  MemoryPlan& memory;
+  compute::MemoryPlan& memory;
   std::span<const int> sizes;  ///< numbers of images, descending, all different
   int usual;                   ///< images of a training pass, the same on all ranks
   compute::Phase phase;
@@ -75,13 +71,13 @@ struct Planning {
 /// Where everything lies once memory has been planned.
 struct Bindings {
   const DnnlContext& dnnl;
-  const MemoryPlan& memory;
+  const compute::MemoryPlan& memory;
   std::byte* arena;
   const compute::ParameterLayout& layout;
   compute::Arenas parameters;
 
   template <class T = float>
-  T* at(MemoryPlan::Block block) const {
+  T* at(compute::MemoryPlan::Block block) const {
     return reinterpret_cast<T*>(arena + memory.offset(block));
   }
   float* weights(std::size_t parameter) const {

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace cputrain::cpu {
+namespace cputrain::compute {
 
 /// Plans one arena for all blocks of memory that a program needs: blocks whose lifetimes do not
 /// meet may share addresses. Time is an integer, the position in the schedule of a training step.
@@ -46,4 +46,4 @@ class MemoryPlan {
   std::size_t peak_ = 0;
 };
 
-}  // namespace cputrain::cpu
+}  // namespace cputrain::compute

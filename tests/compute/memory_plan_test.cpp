@@ -1,10 +1,10 @@
-#include "backends/cpu/memory_plan.h"
+#include "compute/memory_plan.h"
 
 #include <gtest/gtest.h>
 
 #include "core/random.h"
 
-namespace cputrain::cpu {
+namespace cputrain::compute {
 namespace {
 
 struct Life {
@@ -67,4 +67,4 @@ TEST(MemoryPlan, WhatIsNeverUsedTakesNothing) {
 }
 
 }  // namespace
-}  // namespace cputrain::cpu
+}  // namespace cputrain::compute

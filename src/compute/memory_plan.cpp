@@ -1,10 +1,10 @@
-#include "backends/cpu/memory_plan.h"
+#include "compute/memory_plan.h"
 
 #include <algorithm>
 #include <cassert>
 #include <numeric>
 
-namespace cputrain::cpu {
+namespace cputrain::compute {
 
 MemoryPlan::Block MemoryPlan::add(std::size_t bytes) {
   entries_.push_back({.bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment,
@@ -78,4 +78,4 @@ std::size_t MemoryPlan::sum() const {
                          [](std::size_t total, const Entry& e) { return total + e.bytes; });
 }
 
-}  // namespace cputrain::cpu
+}  // namespace cputrain::compute
