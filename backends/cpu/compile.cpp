@@ -28,7 +28,7 @@ class StepMaker {
       : planning_(planning), block_(preferred_block()), walk_(graph) {}
 
   std::vector<std::unique_ptr<Step>> make() {
-    picture_ = &std::get<model::Input>(walk_.node().layer);
+    input_layer_ = &std::get<model::Input>(walk_.node().layer);
     const Map pixels = new_map({walk_.node().dst, 1}, false);
     auto input = std::make_unique<InputStep>(planning_, walk_.node(), pixels);
     input_step_ = input.get();
@@ -113,7 +113,7 @@ class StepMaker {
       }
     }
     if (from.producer == 0 && !from.shared && from.last_touch < 0) {
-      block.picture = picture_;
+      block.picture = input_layer_;
       input_step_->leave_to_reader();
     }
     const Source src = read(from);
@@ -254,7 +254,7 @@ class StepMaker {
   int block_;
   compute::GraphWalk<Map> walk_;
   std::size_t parameter_ = 0;
-  const model::Input* picture_ = nullptr;
+  const model::Input* input_layer_ = nullptr;
   InputStep* input_step_ = nullptr;
   std::vector<std::unique_ptr<Step>> steps_;
 };

@@ -80,7 +80,7 @@ void update_in_parallel(const optim::UpdateRule& rule, const optim::UpdateSlice&
   const auto weights = slice.weights.as<float>();
   const auto gradients = slice.gradients.as<float>();
   const auto states = static_cast<std::size_t>(optim::state_arrays(rule));
-  const auto keep = static_cast<float>(1 - slice.learning_rate * slice.weight_decay);
+  const auto keep = optim::kept_by_decay<float>(slice.learning_rate, slice.weight_decay);
   parallel_ranges(weights.size(), [&](std::size_t begin, std::size_t end) {
     optim::UpdatePointers<float> p{
         weights.data() + begin, gradients.data() + begin, {}, end - begin};
