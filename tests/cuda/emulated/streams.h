@@ -1,0 +1,79 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backends/cuda/device/device.h"
+#include "emulated/work_queue.h"
+
+/// The state behind backends/cuda/device/device.h, for the files that implement it.
+namespace cputrain::emulated {
+
+/// A piece of captured work, with the numbers of those before it.
+struct CapturedWork {
+  std::function<void()> run;
+  std::vector<std::size_t> after;
+};
+
+/// Work that is being captured. A stream that waits for an event of it takes part.
+struct Capture {
+  std::thread::id thread;
+  cuda::StreamHandle* origin = nullptr;
+  std::vector<CapturedWork> work;
+  std::vector<cuda::StreamHandle*> streams;  ///< that take part
+  std::string broken;                        ///< why nothing will come of it
+};
+
+}  // namespace cputrain::emulated
+
+namespace cputrain::cuda {
+
+struct StreamHandle {
+  int device = 0;
+  emulated::WorkPointer last;  ///< what it holds ends with this
+  std::shared_ptr<emulated::Capture> capture;
+  std::vector<std::size_t> captured;  ///< what comes next is after these
+};
+
+struct EventHandle {
+  emulated::WorkPointer reached;
+  std::shared_ptr<emulated::Capture> capture;  ///< it was recorded in
+  std::vector<std::size_t> captured;
+  std::chrono::steady_clock::time_point recorded{};  ///< the call
+  bool timed = false;
+};
+
+struct GraphHandle {
+  std::vector<emulated::CapturedWork> work;
+  emulated::WorkPointer last_launch;
+};
+
+}  // namespace cputrain::cuda
+
+namespace cputrain::emulated {
+
+/// Everything of the process. Its mutex is held by whoever touches anything, and while work runs.
+struct Devices {
+  std::mutex mutex;
+  WorkQueue queue;
+  std::string failed;  ///< with what
+  std::vector<std::weak_ptr<Capture>> captures;
+  std::vector<std::pair<const std::byte*, std::size_t>> pinned;
+
+  /// Throws what failed before.
+  void check() const;
+  /// Throws if the calling thread is capturing.
+  void check_may_wait(const char* what) const;
+  /// Runs work; what it throws is what fails from now on.
+  void run_until(const WorkPointer&);
+  void run_all();
+  /// Behind what the stream holds, or into its capture.
+  void put(cuda::Stream, std::function<void()>);
+  bool is_pinned(const void* p, std::size_t bytes) const;
+};
+Devices& devices();
+
+}  // namespace cputrain::emulated
