@@ -1,0 +1,162 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+/// What the backend asks of the CUDA runtime, some twenty calls and no more: device_cuda.cpp makes
+/// them and holds no logic, because tests run an emulated device behind the same header, which
+/// defers work and runs it in any order that streams and events allow.
+///
+/// Work on a stream is asynchronous: it has happened once the stream was waited for. What fails
+/// throws Error(internal), with the runtime's own words.
+namespace cputrain::cuda {
+
+struct StreamHandle;
+using Stream = StreamHandle*;  ///< cudaStream_t
+struct EventHandle;
+struct GraphHandle;
+
+struct DeviceProperties {
+  std::string name;          ///< "NVIDIA H100 80GB HBM3"
+  std::string identity;      ///< the same for two processes that share the device, no others
+  int major = 0, minor = 0;  ///< compute capability
+  int multiprocessors = 0;
+  std::size_t memory = 0;         ///< bytes
+  std::size_t shared_memory = 0;  ///< bytes that a block may have
+  std::string runtime;            ///< "CUDA 13.0, driver for 13.1"
+  bool emulated = false;          ///< computes on the CPU, for tests: no time of it means anything
+};
+
+/// Empty where there is a device, else why there is none: "no NVIDIA driver", "no CUDA device".
+std::string why_no_device();
+/// Devices that this process may use; 0 where there is none.
+int device_count();
+DeviceProperties device_properties(int device);
+/// Everything that the calling thread does from now on is done on this device.
+void use_device(int device);
+/// Bytes that are free on the calling thread's device, for all processes together.
+std::size_t free_memory();
+
+/// Memory of the calling thread's device, on a 256-byte boundary, with undefined contents.
+class DeviceBlock {
+ public:
+  DeviceBlock() = default;  ///< of nothing
+  /// `name` is for reports of the emulated device.
+  DeviceBlock(std::size_t bytes, const char* name);
+  ~DeviceBlock();
+  DeviceBlock(DeviceBlock&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  DeviceBlock& operator=(DeviceBlock&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+
+  void* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Memory of the host that copies can be asynchronous from and to.
+class PinnedBlock {
+ public:
+  PinnedBlock() = default;
+  explicit PinnedBlock(std::size_t bytes);
+  ~PinnedBlock();
+  PinnedBlock(PinnedBlock&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  PinnedBlock& operator=(PinnedBlock&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// A queue of work that is done in order. It does not wait for the legacy default stream.
+class OwnedStream {
+ public:
+  OwnedStream();
+  ~OwnedStream();
+  OwnedStream(const OwnedStream&) = delete;
+  OwnedStream& operator=(const OwnedStream&) = delete;
+
+  Stream get() const { return stream_; }
+  /// Until everything that was put into it has been done; throws what went wrong on the device.
+  void synchronize() const;
+
+ private:
+  Stream stream_;
+};
+
+/// A place in a stream.
+class Event {
+ public:
+  /// Only those that are timed tell when they were reached; to wait for the others costs no CPU.
+  enum Kind { untimed, timed };
+  explicit Event(Kind kind = untimed);
+  ~Event();
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+
+  /// The place behind what the stream holds now.
+  void record(Stream);
+  /// What is put into the stream from now on begins after this place. An event that was never
+  /// recorded holds nobody up, as in CUDA.
+  void hold_up(Stream) const;
+  /// Until the place was reached.
+  void synchronize() const;
+  /// From the place of `earlier` to this one; both are timed, were recorded and have been reached.
+  double seconds_since(const Event& earlier) const;
+
+ private:
+  EventHandle* event_;
+};
+
+/// Work that was captured from a stream once and can be put into it again.
+class Graph {
+ public:
+  /// What `work` puts into the stream is kept, and not done. No allocation, no waiting inside.
+  template <class Work>
+  Graph(Stream stream, const Work& work) {
+    begin_capture(stream);
+    try {
+      work();
+    } catch (...) {
+      abandon_capture(stream);
+      throw;
+    }
+    graph_ = end_capture(stream);
+  }
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  void launch(Stream) const;
+
+ private:
+  static void begin_capture(Stream);
+  static GraphHandle* end_capture(Stream);
+  static void abandon_capture(Stream) noexcept;
+  GraphHandle* graph_ = nullptr;
+};
+
+/// Either address may be the device's; the host's should be pinned, else the call may wait.
+void copy_async(void* dst, const void* src, std::size_t bytes, Stream);
+/// Fills with zero bytes.
+void clear_async(void* dst, std::size_t bytes, Stream);
+/// Throws what kept the last kernel from starting: `kernel` is its name.
+void check_launch(const char* kernel);
+
+}  // namespace cputrain::cuda

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "backends/cuda/device/device.h"
+
+/// What a device can do at most: the denominators of efficiency.
+namespace cputrain::cuda {
+
+/// Multiply-adds of TF32 numbers that launch_multiply_adds() does, from registers.
+double multiply_adds(int multiprocessors, int rounds);
+/// `sums` has as many floats as multiply_add_sums(): nobody may leave the products out.
+std::size_t multiply_add_sums(int multiprocessors);
+void launch_multiply_adds(Stream, int multiprocessors, int rounds, float* sums);
+
+/// a[i] = b[i] + factor * c[i] of doubles (STREAM's triad): 24 bytes for each i.
+void launch_triad(Stream, std::size_t size, double factor, const double* b, const double* c,
+                  double* a);
+
+}  // namespace cputrain::cuda

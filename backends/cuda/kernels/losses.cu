@@ -1,0 +1,135 @@
+#include "backends/cuda/kernels/losses.h"
+
+#include <cmath>
+
+#include "backends/cuda/device/language.h"
+#include "backends/cuda/kernels/quads.h"
+#include "backends/cuda/kernels/warp_sums.h"
+
+namespace cputrain::cuda {
+namespace {
+
+inline constexpr int kThreads = 128, kRows = kThreads / kWarp;
+
+/// The largest logit, and sums over the row.
+struct RowSums {
+  double top, exponentials, logits;
+};
+
+/// Leaves exp(logit - top) in `slopes`, where the same lanes find their own again.
+CPUTRAIN_DEVICE RowSums sum_row(int classes, int lane, const float* logits, double* slopes) {
+  float largest = -INFINITY;
+  for (int c = lane; c < classes; c += kWarp) largest = logits[c] > largest ? logits[c] : largest;
+  const double top = static_cast<double>(warp_largest(largest));
+  double exponentials = 0, sum = 0;
+#pragma unroll 2
+  for (int c = lane; c < classes; c += kWarp) {
+    const double logit = static_cast<double>(logits[c]);
+    const double exponential = exp(logit - top);
+    slopes[c] = exponential;
+    exponentials += exponential;
+    sum += logit;
+  }
+  return {top, warp_sum(exponentials), warp_sum(sum)};
+}
+
+/// A warp for each image.
+__global__ void __launch_bounds__(kThreads)
+    softmax_forward_kernel(LossCall call, const float* __restrict__ logits,
+                           float* __restrict__ probabilities, double* __restrict__ slopes,
+                           ImageLoss* __restrict__ losses) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int image = static_cast<int>(blockIdx.x) * kRows + static_cast<int>(threadIdx.x) / kWarp;
+  if (image >= call.images) return;
+  const std::size_t first =
+      static_cast<std::size_t>(image) * static_cast<std::size_t>(call.classes);
+  const float* z = logits + static_cast<std::size_t>(image) * static_cast<std::size_t>(call.row);
+  double* slope = slopes + first;
+  const RowSums sums = sum_row(call.classes, lane, z, slope);
+  const std::int32_t label = call.labels[image];
+  const double everywhere = call.smoothing / call.classes;
+  // One logit that is no number makes all probabilities so, and none of them wins.
+  Winner winner{-1, call.classes};
+#pragma unroll 1
+  for (int c = lane; c < call.classes; c += kWarp) {
+    const double exact = slope[c] / sums.exponentials;
+    const float probability = static_cast<float>(exact);
+    probabilities[first + static_cast<std::size_t>(c)] = probability;
+    slope[c] = exact - ((c == label ? 1 - call.smoothing : 0) + everywhere);
+    winner.meet(probability, c);
+  }
+  winner = warp_winner(winner);
+  if (lane > 0) return;
+  const double mean = sums.logits / call.classes;
+  const double loss = log(sums.exponentials) + sums.top -
+                      (1 - call.smoothing) * static_cast<double>(z[label]) - call.smoothing * mean;
+  losses[image] = {loss, winner.place == label, 0};
+}
+
+__global__ void __launch_bounds__(kThreads)
+    sigmoid_forward_kernel(LossCall call, const float* __restrict__ logits,
+                           float* __restrict__ probabilities, double* __restrict__ slopes,
+                           ImageLoss* __restrict__ losses) {
+  const int image = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (image >= call.images) return;
+  const double z = static_cast<double>(
+      logits[static_cast<std::size_t>(image) * static_cast<std::size_t>(call.row)]);
+  const std::int32_t label = call.labels[image];
+  const double target = label * (1 - call.smoothing) + call.smoothing / 2;
+  const double tail = exp(-fabs(z));
+  const double exact = z >= 0 ? 1 / (1 + tail) : tail / (1 + tail);
+  // Keeps what is no number, as the host's std::max(z, 0.0).
+  const double loss = (z < 0 ? 0 : z) - z * target + log1p(tail);
+  const float probability = static_cast<float>(exact);
+  probabilities[image] = probability;
+  slopes[image] = exact - target;
+  const bool number = probability == probability;
+  losses[image] = {loss, number && (probability > 0.5f ? 1 : 0) == label, 0};
+}
+
+CPUTRAIN_DEVICE float scaled(const double* slopes, int c, int classes, double scale) {
+  return c < classes ? static_cast<float>(scale * slopes[c]) : 0;
+}
+
+__global__ void __launch_bounds__(kQuadThreads)
+    cross_entropy_backward_kernel(LossCall call, double scale, const double* __restrict__ slopes,
+                                  float* __restrict__ diff_logits) {
+  const Quad quad = quad_of_thread();
+  if (!quad.inside(call.images, call.row)) return;
+  const double* row =
+      slopes + static_cast<std::size_t>(quad.position) * static_cast<std::size_t>(call.classes);
+  const int c = quad.channel, classes = call.classes;
+  store_quad(diff_logits + quad.offset(call.row),
+             quad_of(scaled(row, c, classes, scale), scaled(row, c + 1, classes, scale),
+                     scaled(row, c + 2, classes, scale), scaled(row, c + 3, classes, scale)));
+}
+
+unsigned blocks_for(int images, int of_a_block) {
+  return static_cast<unsigned>(
+      pieces(static_cast<std::size_t>(images), static_cast<std::size_t>(of_a_block)));
+}
+
+}  // namespace
+
+void cross_entropy_forward(Stream stream, const LossCall& call, const float* logits,
+                           float* probabilities, double* slopes, ImageLoss* losses) {
+  if (call.images == 0) return;
+  if (call.classes == 1) {
+    launch(stream, "sigmoid_forward", sigmoid_forward_kernel,
+           dim3(blocks_for(call.images, kThreads)), dim3(kThreads), 0, call, logits, probabilities,
+           slopes, losses);
+  } else {
+    launch(stream, "softmax_forward", softmax_forward_kernel, dim3(blocks_for(call.images, kRows)),
+           dim3(kThreads), 0, call, logits, probabilities, slopes, losses);
+  }
+}
+
+void cross_entropy_backward(Stream stream, const LossCall& call, double scale, const double* slopes,
+                            float* diff_logits) {
+  if (call.images == 0) return;
+  const QuadLaunch l = quad_launch(call.images, call.row);
+  launch(stream, "cross_entropy_backward", cross_entropy_backward_kernel, l.grid, l.block, 0, call,
+         scale, slopes, diff_logits);
+}
+
+}  // namespace cputrain::cuda

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cuda/device/device.h"
+
+/// Activation and cross-entropy from logits, in double: few numbers, and the loss is what runs are
+/// judged by.
+namespace cputrain::cuda {
+
+struct LossCall {
+  int images = 0;
+  int classes = 1;       ///< columns; 1 is the sigmoid, whose column is the probability of class 1
+  int row = 1;           ///< numbers from one image's logits to the next: the map's padded channels
+  double smoothing = 0;  ///< of the targets: target * (1 - smoothing) + smoothing / classes
+  const std::int32_t* labels = nullptr;  ///< on the device
+};
+
+/// What a row says of its image.
+struct ImageLoss {
+  double loss;
+  std::int32_t correct;  ///< compute::predicted_class() of the row is the label
+  std::int32_t unused;
+};
+
+/// probabilities: images x classes. slopes: d loss / d logit, images x classes, of the mean over
+/// nothing: one image each.
+void cross_entropy_forward(Stream, const LossCall&, const float* logits, float* probabilities,
+                           double* slopes, ImageLoss* losses);
+/// diff_logits (rows of `row` numbers, padding zero) = scale * slopes.
+void cross_entropy_backward(Stream, const LossCall&, double scale, const double* slopes,
+                            float* diff_logits);
+
+}  // namespace cputrain::cuda

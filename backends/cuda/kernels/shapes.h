@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+
+#include "core/host_device.h"
+
+namespace cputrain::cuda {
+
+/// Maps lie as images, rows, columns, channels (NHWC); the channels of a position are filled up to
+/// a multiple of this many with numbers that stay zero, so that kernels move 16 bytes at a time in
+/// every precision.
+inline constexpr int kChannelBlock = 8;
+
+CPUTRAIN_HOST_DEVICE constexpr int padded_channels(int channels) {
+  return (channels + kChannelBlock - 1) / kChannelBlock * kChannelBlock;
+}
+
+/// One image's map as it is stored: `channels` is a multiple of kChannelBlock.
+struct MapShape {
+  int height = 1, width = 1, channels = kChannelBlock;
+
+  CPUTRAIN_HOST_DEVICE constexpr std::size_t size() const {
+    return static_cast<std::size_t>(height) * static_cast<std::size_t>(width) *
+           static_cast<std::size_t>(channels);
+  }
+};
+
+/// A square window of `size` slides over src with `stride`, from `top` rows and `left` columns
+/// outside of it on: window (p, q) covers rows p * stride - top + 0 .. size - 1 of src. What lies
+/// outside of src is zero to a convolution and is left out by a pool. Dense layers are convolutions
+/// of size 1 of a 1 x 1 map.
+struct WindowShape {
+  int images = 0;
+  MapShape src, dst;
+  int size = 1, stride = 1, top = 0, left = 0;
+
+  /// Windows of all images.
+  CPUTRAIN_HOST_DEVICE constexpr int windows() const { return images * dst.height * dst.width; }
+  /// Positions of all images' src.
+  CPUTRAIN_HOST_DEVICE constexpr int positions() const { return images * src.height * src.width; }
+  /// Numbers of src that a window covers: of a kernel's weights for one output channel, too.
+  CPUTRAIN_HOST_DEVICE constexpr int taps() const { return size * size * src.channels; }
+};
+
+/// ceil(a / b)
+CPUTRAIN_HOST_DEVICE constexpr std::size_t pieces(std::size_t a, std::size_t b) {
+  return (a + b - 1) / b;
+}
+
+}  // namespace cputrain::cuda

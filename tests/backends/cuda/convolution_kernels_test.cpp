@@ -1,0 +1,107 @@
+#include "tests/backends/cuda/convolution_trial.h"
+
+namespace cputrain::cuda {
+namespace {
+
+constexpr double kTolerance = 1e-5;
+
+/// A case on a device with so many multiprocessors: 1 is given few, large pieces of work, 132 (an
+/// H100's) tiles and slices as many as there may be.
+class Convolution : public testing::TestWithParam<std::tuple<ConvolutionCase, int>> {
+ protected:
+  const ConvolutionTrial trial{std::get<0>(GetParam())};
+  const int multiprocessors = std::get<1>(GetParam());
+
+  void expect_close(const Floats& actual, const Doubles& expected, int channels) const {
+    without_padding(actual, channels);
+    EXPECT_LE(distance(actual, expected), kTolerance);
+  }
+  /// Rows of padded output channels are zero, too.
+  void expect_no_weights_of_padding(const Floats& weights) const {
+    const auto taps = static_cast<std::size_t>(trial.shape().taps());
+    for (auto i = static_cast<std::size_t>(trial.outputs()) * taps; i < weights.size(); ++i) {
+      ASSERT_EQ(weights[i], 0.0f) << "padding at " << i;
+    }
+  }
+};
+
+TEST_P(Convolution, Forward) {
+  const Floats dst = trial.forward(multiprocessors, kNoNumber);
+  expect_close(dst, reference_forward(trial.shape(), trial.src(), trial.weights(), trial.bias()),
+               trial.outputs());
+  EXPECT_TRUE(same_bits(dst, trial.forward(multiprocessors, 1e30f)));
+}
+
+TEST_P(Convolution, BackwardData) {
+  const Floats diff = trial.data(multiprocessors, kNoNumber);
+  Doubles expected = reference_data(trial.shape(), trial.diff_dst(), trial.weights());
+  expect_close(diff, expected, trial.channels());
+  EXPECT_TRUE(same_bits(diff, trial.data(multiprocessors, 1e30f)));
+
+  for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += trial.src()[i];
+  expect_close(trial.data(multiprocessors, kNoNumber, &trial.src()), expected, trial.channels());
+}
+
+TEST_P(Convolution, BackwardWeights) {
+  const auto gradients = trial.gradients(multiprocessors, kNoNumber);
+  Doubles weights = reference_weights(trial.shape(), trial.src(), trial.diff_dst());
+  Doubles bias = reference_bias(trial.shape(), trial.diff_dst());
+  expect_close(std::get<0>(gradients), weights, trial.channels());
+  expect_close(std::get<1>(gradients), bias, trial.outputs());
+  expect_no_weights_of_padding(std::get<0>(gradients));
+  EXPECT_TRUE(same_bits(gradients, trial.gradients(multiprocessors, 1e30f)));
+
+  const ConvolutionTrial::Gradients before{trial.weights(), trial.bias()};
+  const auto [more_weights, more_bias] = trial.gradients(multiprocessors, kNoNumber, &before);
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] += trial.weights()[i];
+  for (std::size_t i = 0; i < bias.size(); ++i) bias[i] += trial.bias()[i];
+  expect_close(more_weights, weights, trial.channels());
+  expect_close(more_bias, bias, trial.outputs());
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Convolution,
+                         testing::Combine(testing::ValuesIn(convolution_cases()),
+                                          testing::Values(1, 132)));
+
+TEST(ConvolutionForward, HasNoBiasWhereThereIsNone) {
+  for (const int multiprocessors : {1, 132}) {
+    const ConvolutionTrial trial({3, 5, 7, 72, 21, 3, 1});
+    const Floats none(trial.bias().size());
+    EXPECT_LE(distance(trial.forward(multiprocessors, kNoNumber, false),
+                       reference_forward(trial.shape(), trial.src(), trial.weights(), none)),
+              kTolerance);
+  }
+}
+
+/// The longest sums of the paper's network, of numbers that cancel and of numbers that do not.
+TEST(ConvolutionForward, SumsOf25088ProductsAreExact) {
+  for (const auto& [low, multiprocessors] : {std::pair{-1.0f, 132}, {0.0f, 1}}) {
+    const ConvolutionTrial trial({3, 1, 1, 25088, 21, 1, 1}, low);
+    EXPECT_LE(
+        distance(trial.forward(multiprocessors, kNoNumber),
+                 reference_forward(trial.shape(), trial.src(), trial.weights(), trial.bias())),
+        kTolerance);
+  }
+}
+
+TEST(ConvolutionBackward, WeightsOfManyWindowsAreExact) {
+  for (const auto& [low, multiprocessors] : {std::pair{-1.0f, 132}, {0.0f, 1}}) {
+    const ConvolutionTrial trial({3, 61, 59, 3, 8, 3, 1}, low);
+    const auto [weights, bias] = trial.gradients(multiprocessors, kNoNumber);
+    EXPECT_LE(distance(weights, reference_weights(trial.shape(), trial.src(), trial.diff_dst())),
+              kTolerance);
+    EXPECT_LE(distance(bias, reference_bias(trial.shape(), trial.diff_dst())), kTolerance);
+  }
+}
+
+/// No product with what lies beside a window: NaN of a neighbour would come in.
+TEST(ConvolutionForward, ReadsNothingButItsWindow) {
+  ConvolutionTrial trial({1, 9, 9, 8, 8, 3, 1, model::Padding::valid});
+  Floats src = trial.src();
+  src[0] = kNoNumber;  // of the first window alone
+  const Floats dst = trial.with_src(src).forward(1, 0);
+  for (std::size_t i = 0; i < dst.size(); ++i) EXPECT_EQ(std::isnan(dst[i]), i < 8) << i;
+}
+
+}  // namespace
+}  // namespace cputrain::cuda

@@ -1,0 +1,51 @@
+#include "emulated/settings.h"
+#include "tests/backends/cuda/convolution_trial.h"
+
+namespace cputrain::cuda {
+namespace {
+
+/// The orders that the emulated device can run threads and blocks in; the program's at the end.
+class Orders {
+ public:
+  Orders() : before_(emulated::settings()) {}
+  ~Orders() { emulated::restart(before_); }
+  Orders(const Orders&) = delete;
+  Orders& operator=(const Orders&) = delete;
+
+  template <class Run>
+  auto in(emulated::Order order, unsigned seed, const Run& run) const {
+    emulated::Settings settings = before_;
+    settings.order = order;
+    settings.seed = seed;
+    emulated::restart(settings);
+    return run();
+  }
+
+  template <class Run>
+  void expect_same_bits(const Run& run) const {
+    const auto forward = in(emulated::Order::forward, 0, run);
+    EXPECT_TRUE(same_bits(forward, in(emulated::Order::reverse, 0, run)));
+    for (const unsigned seed : {1u, 2u}) {
+      EXPECT_TRUE(same_bits(forward, in(emulated::Order::random, seed, run))) << "seed " << seed;
+    }
+  }
+
+ private:
+  emulated::Settings before_;
+};
+
+TEST(ConvolutionOrders, SumsHaveTheSameBitsWhateverBlockIsFirst) {
+  const Orders orders;
+  for (const ConvolutionCase& c :
+       {ConvolutionCase{3, 11, 13, 20, 40, 3, 1}, ConvolutionCase{1, 9, 8, 40, 136, 3, 2},
+        ConvolutionCase{5, 1, 1, 1000, 72, 1, 1}}) {
+    SCOPED_TRACE(testing::PrintToString(c));
+    const ConvolutionTrial trial(c);
+    orders.expect_same_bits([&] { return trial.forward(132, kNoNumber); });
+    orders.expect_same_bits([&] { return trial.data(132, kNoNumber); });
+    orders.expect_same_bits([&] { return trial.gradients(132, kNoNumber); });
+  }
+}
+
+}  // namespace
+}  // namespace cputrain::cuda

@@ -1,0 +1,158 @@
+#pragma once
+
+#include <limits>
+#include <ostream>
+#include <string>
+
+#include "backends/cuda/kernels/convolution.h"
+#include "model/layer.h"
+#include "tests/backends/cuda/device_arrays.h"
+#include "tests/backends/cuda/reference_convolution.h"
+
+/// A convolution with random maps, weights and gradients, and runs of its kernels.
+namespace cputrain::cuda {
+
+struct ConvolutionCase {
+  int images, height, width, channels, outputs, size, stride;
+  model::Padding padding = model::Padding::same;
+
+  WindowShape window() const {
+    const auto side = [&](int n) {
+      return padding == model::Padding::same ? (n + stride - 1) / stride : (n - size) / stride + 1;
+    };
+    return {images,
+            {height, width, padded_channels(channels)},
+            {side(height), side(width), padded_channels(outputs)},
+            size,
+            stride,
+            model::pad_amount(padding, height, size, stride).before,
+            model::pad_amount(padding, width, size, stride).before};
+  }
+};
+
+inline std::ostream& operator<<(std::ostream& out, const ConvolutionCase& c) {
+  return out << c.images << " x " << c.height << " x " << c.width << " x " << c.channels << " -> "
+             << c.outputs << ", kernel " << c.size << ", stride " << c.stride
+             << (c.padding == model::Padding::same ? ", same" : ", valid");
+}
+
+/// As for DeviceArray, but nothing comes of what nobody wrote.
+inline DeviceArray<float> filled(std::size_t size, float value) {
+  return DeviceArray<float>(Floats(size, value));
+}
+
+class ConvolutionTrial {
+ public:
+  /// Random numbers from `low` to 1.
+  explicit ConvolutionTrial(const ConvolutionCase& c, float low = -1)
+      : shape_(c.window()), channels_(c.channels), outputs_(c.outputs) {
+    const auto images = static_cast<std::size_t>(c.images);
+    const auto inputs = static_cast<std::size_t>(c.channels);
+    const auto outputs = static_cast<std::size_t>(c.outputs);
+    const auto kernel = static_cast<std::size_t>(c.size * c.size);
+    const std::size_t positions = images * shape_.src.size() / padded(inputs);
+    const std::size_t windows = images * shape_.dst.size() / padded(outputs);
+    src_ = with_padding(random_floats(positions * inputs, 1, low), c.channels);
+    weights_ = with_padding(random_floats(outputs * kernel * inputs, 2, low), c.channels);
+    weights_.resize(padded(outputs) * kernel * padded(inputs));
+    bias_ = with_padding(random_floats(outputs, 3, low), c.outputs);
+    diff_dst_ = with_padding(random_floats(windows * outputs, 4, low), c.outputs);
+  }
+
+  /// The same with another src.
+  ConvolutionTrial with_src(const Floats& src) const {
+    ConvolutionTrial other = *this;
+    other.src_ = src;
+    return other;
+  }
+
+  const WindowShape& shape() const { return shape_; }
+  int channels() const { return channels_; }
+  int outputs() const { return outputs_; }
+  const Floats& src() const { return src_; }
+  const Floats& weights() const { return weights_; }
+  const Floats& bias() const { return bias_; }
+  const Floats& diff_dst() const { return diff_dst_; }
+
+  /// dst, where arrays held `before`.
+  Floats forward(int multiprocessors, float before, bool with_bias = true) const {
+    const Workspace workspace(shape_, multiprocessors, before);
+    const DeviceArray<float> src(src_), weights(weights_), bias(bias_);
+    const auto dst = filled(static_cast<std::size_t>(shape_.images) * shape_.dst.size(), before);
+    convolution_forward(test_stream().get(), workspace.call, src.data(), weights.data(),
+                        with_bias ? bias.data() : nullptr, dst.data());
+    return dst.read();
+  }
+
+  /// diff_src; `before` is what it held where it is added to, else NaN.
+  Floats data(int multiprocessors, float poison, const Floats* before = nullptr) const {
+    const Workspace workspace(shape_, multiprocessors, poison);
+    const DeviceArray<float> diff_dst(diff_dst_), weights(weights_);
+    const DeviceArray<float> diff_src(before ? *before : Floats(src_.size(), poison));
+    convolution_backward_data(test_stream().get(), workspace.call, diff_dst.data(), weights.data(),
+                              diff_src.data(), before != nullptr);
+    return diff_src.read();
+  }
+
+  /// diff_weights and diff_bias.
+  using Gradients = std::tuple<Floats, Floats>;
+  Gradients gradients(int multiprocessors, float poison, const Gradients* before = nullptr) const {
+    const Workspace workspace(shape_, multiprocessors, poison);
+    const DeviceArray<float> src(src_), diff_dst(diff_dst_);
+    const DeviceArray<float> diff_weights(before ? std::get<0>(*before)
+                                                 : Floats(weights_.size(), poison));
+    const DeviceArray<float> diff_bias(before ? std::get<1>(*before)
+                                              : Floats(bias_.size(), poison));
+    convolution_backward_weights(test_stream().get(), workspace.call, src.data(), diff_dst.data(),
+                                 diff_weights.data(), diff_bias.data(), before != nullptr);
+    return {diff_weights.read(), diff_bias.read()};
+  }
+
+ private:
+  struct Workspace {
+    Workspace(const WindowShape& shape, int multiprocessors, float value)
+        : array(filled(convolution_workspace(shape, multiprocessors) / sizeof(float), value)),
+          call{shape, multiprocessors, array.data()} {}
+    DeviceArray<float> array;
+    ConvolutionCall call;
+  };
+
+  static std::size_t padded(std::size_t channels) {
+    return static_cast<std::size_t>(padded_channels(static_cast<int>(channels)));
+  }
+
+  WindowShape shape_;
+  int channels_, outputs_;
+  Floats src_, weights_, bias_, diff_dst_;
+};
+
+inline constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();
+
+/// Cases for all directions: kernels and strides, both paddings (of different sides too), odd maps,
+/// padded channels, few rows and few columns, long sums.
+inline std::vector<ConvolutionCase> convolution_cases() {
+  using enum model::Padding;
+  return {{1, 5, 5, 8, 8, 3, 1},
+          {3, 11, 13, 24, 40, 3, 1},
+          {3, 11, 13, 21, 40, 3, 2},
+          {1, 29, 31, 5, 21, 5, 1, valid},
+          {1, 31, 29, 3, 32, 7, 2},
+          {3, 9, 7, 72, 136, 1, 1},
+          {3, 11, 13, 20, 40, 1, 2, valid},
+          {2, 11, 13, 16, 7, 2, 1},
+          {1, 13, 11, 20, 72, 2, 2, valid},
+          {2, 13, 11, 16, 40, 2, 3, valid},
+          {1, 17, 16, 8, 40, 3, 3, valid},
+          {1, 15, 14, 16, 24, 5, 3},
+          {1, 6, 5, 136, 136, 3, 1},
+          {5, 1, 1, 200, 24, 1, 1},
+          {3, 1, 1, 256, 1, 1, 1},
+          {40, 1, 1, 1, 72, 1, 1},
+          {70, 2, 3, 40, 64, 1, 1},
+          {1, 4, 3, 8, 8, 7, 1},
+          {1, 9, 8, 40, 136, 3, 2},
+          {1, 7, 5, 16, 520, 1, 2},
+          {3, 12, 14, 72, 40, 3, 2}};
+}
+
+}  // namespace cputrain::cuda

@@ -1,0 +1,117 @@
+#include "backends/cuda/kernels/elementwise.h"
+
+#include <limits>
+
+#include "core/random.h"
+#include "tests/backends/cuda/device_arrays.h"
+
+namespace cputrain::cuda {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+TEST(LoadImages, ScalesBytesAndClearsThePadding) {
+  constexpr int kImages = 3, kHeight = 5, kWidth = 7;
+  std::vector<std::uint8_t> bytes(kImages * kHeight * kWidth * 3);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 37 + 1);
+  const float scale = 2.0f / 255, offset = -1;
+  for (const std::size_t shift : {0, 1, 2, 3}) {
+    const auto map = twice([&] {
+      const DeviceArray<std::uint8_t> src(bytes, shift);
+      const auto dst = DeviceArray<float>::poisoned(bytes.size() / 3 * 8);
+      load_images(test_stream().get(), kImages, kHeight, kWidth, scale, offset, src.data(),
+                  dst.data());
+      return dst.read();
+    });
+    const auto numbers = without_padding(map, 3);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      ASSERT_NEAR(numbers[i], bytes[i] * 2.0 / 255 - 1, 2e-7) << i;
+    }
+  }
+}
+
+/// Numbers of both signs, zeros of both, none.
+std::vector<float> signed_numbers(std::size_t size) {
+  auto values = random_floats(size, 1);
+  const float special[] = {0.0f,
+                           -0.0f,
+                           kNan,
+                           std::numeric_limits<float>::infinity(),
+                           -std::numeric_limits<float>::infinity(),
+                           1e-40f,
+                           -1e-40f};
+  for (std::size_t i = 0; i < values.size(); i += 3) values[i] = special[i / 3 % 7];
+  return values;
+}
+
+TEST(ReluKernels, CutBelowZeroAndKeepWhatIsNoNumber) {
+  for (const std::size_t size : {8, 24, 1000, 4104}) {
+    const auto values = signed_numbers(size), diffs = random_floats(size, 2);
+    const auto [map, diff] = twice([&] {
+      const DeviceArray<float> m(values), d(diffs);
+      relu_forward(test_stream().get(), size, m.data());
+      relu_backward(test_stream().get(), size, m.data(), d.data());
+      return std::tuple(m.read(), d.read());
+    });
+    std::vector<float> expected(values), expected_diff(diffs);
+    for (std::size_t i = 0; i < size; ++i) {
+      if (values[i] <= 0) expected[i] = 0;
+      if (!(values[i] > 0)) expected_diff[i] = 0;
+    }
+    expect_same_values(map, expected);
+    expect_same_values(diff, expected_diff);
+  }
+}
+
+struct DropoutCase {
+  int positions, channels;
+  float rate;
+};
+
+/// As core's mask says, element by element of each sample.
+std::vector<float> dropped(const DropoutCall& call, const std::vector<std::uint32_t>& samples,
+                           std::vector<float> values) {
+  const auto elements = static_cast<std::size_t>(call.positions * call.channels);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const DropoutMask mask(call.rate, call.seed, call.step, call.layer, samples[i / elements]);
+    const std::size_t element = i % elements;
+    const bool keep = mask.keeps(static_cast<std::uint32_t>(element / 4))[element % 4];
+    values[i] = keep ? values[i] * (1 / (1 - call.rate)) : 0;
+  }
+  return values;
+}
+
+TEST(DropoutKernel, IsTheMaskOfCore) {
+  const std::vector<std::uint32_t> samples{7, 0, 0xfffffff0u};
+  const DeviceArray<std::uint32_t> on_device(samples);
+  for (const int channels : {1, 2, 3, 4, 5, 7, 8, 20, 21, 270}) {
+    for (const DropoutCase& c : {DropoutCase{1, channels, 0.5f}, DropoutCase{35, channels, 0.3f},
+                                 DropoutCase{6, channels, 0}, DropoutCase{6, channels, 1}}) {
+      SCOPED_TRACE(std::to_string(c.positions) + " positions, " + std::to_string(channels));
+      const DropoutCall call{c.rate, 0x123456789abcdefu, 0x700000003u, 5,
+                             3,      c.positions,        channels,     on_device.data()};
+      const auto values = random_floats(static_cast<std::size_t>(3 * c.positions * channels), 1);
+      const auto map = twice([&] {
+        const DeviceArray<float> m(with_padding(values, channels));
+        dropout(test_stream().get(), call, m.data());
+        return m.read();
+      });
+      expect_same_values(without_padding(map, channels), c.rate < 1
+                                                             ? dropped(call, samples, values)
+                                                             : std::vector<float>(values.size()));
+    }
+  }
+}
+
+// Without memory: whatever was launched would be a fault.
+TEST(ElementwiseKernels, LaunchNothingForNothing) {
+  const Stream stream = test_stream().get();
+  load_images(stream, 0, 4, 4, 1, 0, nullptr, nullptr);
+  relu_forward(stream, 0, nullptr);
+  relu_backward(stream, 0, nullptr, nullptr);
+  dropout(stream, DropoutCall{}, nullptr);
+  test_stream().synchronize();
+}
+
+}  // namespace
+}  // namespace cputrain::cuda

@@ -1,0 +1,199 @@
+#include "backends/cuda/kernels/losses.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "compute/prediction.h"
+#include "tests/backends/cuda/device_arrays.h"
+
+namespace cputrain::cuda {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+struct Batch {
+  int classes;
+  double smoothing;
+  std::vector<std::int32_t> labels;
+  std::vector<float> logits;  ///< labels.size() x classes
+
+  std::size_t images() const { return labels.size(); }
+  std::size_t columns() const { return static_cast<std::size_t>(classes); }
+};
+
+struct Outcome {
+  std::vector<float> probabilities;
+  std::vector<double> slopes, losses;
+  std::vector<std::int32_t> correct;
+  std::vector<float> diff;  ///< with padding
+};
+
+constexpr double kScale = 1.0 / 3;
+
+/// Numbers between rows are no part of them: here they are none.
+Outcome run_once(const Batch& b) {
+  const Stream stream = test_stream().get();
+  const DeviceArray<std::int32_t> labels(b.labels);
+  const DeviceArray<float> logits(with_padding(b.logits, b.classes, kNan));
+  const auto probabilities = DeviceArray<float>::poisoned(b.logits.size());
+  const auto slopes = DeviceArray<double>::poisoned(b.logits.size());
+  const auto losses = DeviceArray<ImageLoss>::poisoned(b.images());
+  const int row = padded_channels(b.classes);
+  const auto diff = DeviceArray<float>::poisoned(b.images() * static_cast<std::size_t>(row));
+  const LossCall call{static_cast<int>(b.images()), b.classes, row, b.smoothing, labels.data()};
+  cross_entropy_forward(stream, call, logits.data(), probabilities.data(), slopes.data(),
+                        losses.data());
+  cross_entropy_backward(stream, call, kScale, slopes.data(), diff.data());
+  Outcome outcome{probabilities.read(), slopes.read(), {}, {}, diff.read()};
+  for (const ImageLoss& loss : losses.read()) {
+    outcome.losses.push_back(loss.loss);
+    outcome.correct.push_back(loss.correct);
+  }
+  return outcome;
+}
+
+Outcome run(const Batch& b) {
+  const Outcome first = run_once(b), second = run_once(b);
+  EXPECT_TRUE(same_bits(first.probabilities, second.probabilities));
+  EXPECT_TRUE(same_bits(first.slopes, second.slopes));
+  EXPECT_TRUE(same_bits(first.losses, second.losses));
+  EXPECT_TRUE(same_bits(first.correct, second.correct));
+  EXPECT_TRUE(same_bits(first.diff, second.diff));
+  return first;
+}
+
+/// The probabilities of a row by their definition, with more digits than the kernel has.
+std::vector<long double> probabilities_of(std::span<const float> row) {
+  if (row.size() == 1) return {1 / (1 + std::exp(-static_cast<long double>(row[0])))};
+  const long double top = *std::ranges::max_element(row);
+  std::vector<long double> list;
+  for (const float z : row) list.push_back(std::exp(z - top));
+  const long double sum = std::accumulate(list.begin(), list.end(), 0.0L);
+  for (long double& p : list) p /= sum;
+  return list;
+}
+
+/// Of one column there are two classes, whose logits are 0 and the column.
+long double target_of(const Batch& b, std::size_t c, std::int32_t label) {
+  const bool truth = b.classes == 1 ? label == 1 : c == static_cast<std::size_t>(label);
+  return truth * (1 - b.smoothing) + b.smoothing / std::max(2, b.classes);
+}
+
+/// -sum of target * log(probability), written with logits so that small ones do not vanish.
+long double loss_of(const Batch& b, std::span<const float> row, std::int32_t label) {
+  std::vector<long double> z(row.begin(), row.end());
+  if (b.classes == 1) z.insert(z.begin(), 0);
+  const long double top = *std::ranges::max_element(z);
+  long double sum = 0, loss = 0;
+  for (const long double value : z) sum += std::exp(value - top);
+  for (std::size_t c = 0; c < z.size(); ++c) {
+    const Batch two{static_cast<int>(z.size()), b.smoothing, {}, {}};
+    loss -= target_of(two, c, label) * (z[c] - top - std::log(sum));
+  }
+  return loss;
+}
+
+void expect_close(double actual, long double expected, double scale) {
+  ASSERT_NEAR(actual, static_cast<double>(expected), 1e-13 * scale);
+}
+
+void expect_image(const Batch& b, const Outcome& outcome, std::size_t image) {
+  SCOPED_TRACE("image " + std::to_string(image) + ", label " + std::to_string(b.labels[image]));
+  const std::size_t first = image * b.columns();
+  const std::span row = std::span(b.logits).subspan(first, b.columns());
+  const auto exact = probabilities_of(row);
+  const std::span kernel = std::span(outcome.probabilities).subspan(first, b.columns());
+  const double largest = std::abs(
+      static_cast<double>(*std::ranges::max_element(row, {}, [](float z) { return std::abs(z); })));
+  for (std::size_t c = 0; c < b.columns(); ++c) {
+    ASSERT_FLOAT_EQ(kernel[c], static_cast<float>(exact[c])) << "class " << c;
+    expect_close(outcome.slopes[first + c], exact[c] - target_of(b, c, b.labels[image]), 1);
+  }
+  expect_close(outcome.losses[image], loss_of(b, row, b.labels[image]), 10 + largest);
+  EXPECT_EQ(outcome.correct[image],
+            compute::predicted_class(kernel) == static_cast<std::size_t>(b.labels[image]));
+}
+
+void expect_batch(const Batch& b) {
+  SCOPED_TRACE(std::to_string(b.classes) + " classes, smoothing " + std::to_string(b.smoothing));
+  const Outcome outcome = run(b);
+  for (std::size_t image = 0; image < b.images(); ++image) expect_image(b, outcome, image);
+  const auto diff = without_padding(outcome.diff, b.classes);
+  for (std::size_t i = 0; i < diff.size(); ++i) {
+    ASSERT_EQ(diff[i], static_cast<float>(kScale * outcome.slopes[i]));
+  }
+}
+
+Batch random_batch(int classes, double smoothing, std::size_t images, float spread) {
+  Batch b{classes, smoothing, {}, {}};
+  b.logits = random_floats(images * b.columns(), 1);
+  for (float& z : b.logits) z *= spread;
+  for (std::size_t i = 0; i < images; ++i) {
+    b.labels.push_back(static_cast<std::int32_t>(i * 7) % std::max(2, classes));
+  }
+  return b;
+}
+
+TEST(CrossEntropyKernels, AreTheirDefinition) {
+  for (const double smoothing : {0.0, 0.1}) {
+    for (const int classes : {1, 2, 3, 10, 33}) {
+      expect_batch(random_batch(classes, smoothing, 131, 4));
+    }
+    expect_batch(random_batch(1000, smoothing, 5, 4));
+    expect_batch(random_batch(21841, smoothing, 1, 4));
+  }
+}
+
+TEST(CrossEntropyKernels, StandHugeLogits) {
+  for (const float spread : {1e3f, 1e30f, 3e38f}) {
+    for (const int classes : {1, 2, 10}) expect_batch(random_batch(classes, 0.1, 9, spread));
+  }
+}
+
+std::vector<std::int32_t> correct_of(const Batch& b) { return run(b).correct; }
+
+TEST(CrossEntropyKernels, GiveTiesToTheFirst) {
+  for (const int classes : {2, 3, 70}) {
+    Batch b{classes, 0, {0, 1, 1, 0}, std::vector<float>(4 * static_cast<std::size_t>(classes))};
+    EXPECT_EQ(correct_of(b), (std::vector<std::int32_t>{1, 0, 0, 1}));
+    for (std::size_t image = 0; image < 4; ++image) b.logits[image * b.columns()] = -1;
+    EXPECT_EQ(correct_of(b), (std::vector<std::int32_t>{0, 1, 1, 0}));
+  }
+}
+
+// Both probabilities are a half in float, though not in double.
+TEST(CrossEntropyKernels, JudgeTheProbabilitiesAsFloats) {
+  EXPECT_EQ(correct_of({2, 0, {0, 1}, {0, 1e-9f, 0, 1e-9f}}), (std::vector<std::int32_t>{1, 0}));
+  EXPECT_EQ(correct_of({1, 0, {0, 1}, {1e-9f, 1e-9f}}), (std::vector<std::int32_t>{1, 0}));
+  EXPECT_EQ(correct_of({1, 0, {0, 1, 0, 1}, {1e-3f, 1e-3f, -1e-3f, -1e-3f}}),
+            (std::vector<std::int32_t>{0, 1, 1, 0}));
+}
+
+TEST(CrossEntropyKernels, CountWhatIsNoNumberAsWrong) {
+  for (const int classes : {1, 2, 40}) {
+    for (const float strange : {kNan, kInfinity}) {
+      for (std::int32_t label = 0; label < 2; ++label) {
+        Batch b{classes, 0.1, {label}, std::vector<float>(static_cast<std::size_t>(classes), 1)};
+        b.logits.back() = strange;
+        if (classes == 1 && strange == kInfinity) continue;  // a probability of 1
+        const Outcome outcome = run(b);
+        EXPECT_EQ(outcome.correct[0], 0);
+        EXPECT_TRUE(std::isnan(outcome.losses[0]));
+        EXPECT_TRUE(
+            std::ranges::all_of(outcome.probabilities, [](float p) { return std::isnan(p); }));
+      }
+    }
+  }
+}
+
+TEST(CrossEntropyKernels, LaunchNothingForNoImages) {
+  const LossCall call{0, 10, 16, 0, nullptr};
+  cross_entropy_forward(test_stream().get(), call, nullptr, nullptr, nullptr, nullptr);
+  cross_entropy_backward(test_stream().get(), call, 1, nullptr, nullptr);
+  test_stream().synchronize();
+}
+
+}  // namespace
+}  // namespace cputrain::cuda

@@ -1,0 +1,60 @@
+#include "backends/cuda/parameter_format.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <numeric>
+#include <vector>
+
+namespace cputrain::cuda {
+namespace {
+
+std::vector<float> counted(std::size_t count) {
+  std::vector<float> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 1.0f);
+  return numbers;
+}
+
+/// A kernel of 2 positions, 3 inputs and 2 outputs, by hand: number (p, i, o) is 100 p + 10 i + o
+/// + 1.
+TEST(ParameterFormat, AKernelHasItsOutputsFirst) {
+  const ParameterFormat format = ParameterFormat::of_kernel(2, 3, 2);
+  ASSERT_EQ(format.stored(), 8u * 2 * 8);
+  const std::vector<float> canonical{1,   2,   11,  12,  21,  22,  //
+                                     101, 102, 111, 112, 121, 122};
+  std::vector<float> stored(format.stored(), -1.0f);
+  format.from_canonical(canonical, stored);
+  std::vector<float> expected(format.stored());
+  expected[0] = 1, expected[1] = 11, expected[2] = 21;
+  expected[8] = 101, expected[9] = 111, expected[10] = 121;
+  expected[16] = 2, expected[17] = 12, expected[18] = 22;
+  expected[24] = 102, expected[25] = 112, expected[26] = 122;
+  EXPECT_EQ(stored, expected);
+}
+
+TEST(ParameterFormat, AVectorLiesAsItIs) {
+  const ParameterFormat format = ParameterFormat::of_vector(9);
+  ASSERT_EQ(format.stored(), 16u);
+  std::vector<float> stored(16, -1.0f);
+  format.from_canonical(counted(9), stored);
+  std::vector<float> expected = counted(9);
+  expected.resize(16);
+  EXPECT_EQ(stored, expected);
+}
+
+TEST(ParameterFormat, ThereAndBack) {
+  for (const auto& [positions, in, out] :
+       std::vector<std::array<int, 3>>{{1, 1, 1}, {9, 3, 5}, {4, 8, 16}, {25, 21, 7}}) {
+    const ParameterFormat format = ParameterFormat::of_kernel(positions, in, out);
+    const auto canonical = counted(static_cast<std::size_t>(positions * in * out));
+    std::vector<float> stored(format.stored(), -1.0f), back(canonical.size());
+    format.from_canonical(canonical, stored);
+    format.to_canonical(stored, back);
+    EXPECT_EQ(back, canonical);
+    EXPECT_EQ(std::accumulate(stored.begin(), stored.end(), 0.0),
+              std::accumulate(canonical.begin(), canonical.end(), 0.0));  // the rest is zero
+  }
+}
+
+}  // namespace
+}  // namespace cputrain::cuda

@@ -1,0 +1,251 @@
+#include "backends/cuda/kernels/pools.h"
+
+#include <limits>
+#include <string>
+
+#include "backends/reference/layers.h"
+#include "tests/backends/cuda/device_arrays.h"
+
+namespace cputrain::cuda {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+struct PoolCase {
+  int images, height, width, channels, size, stride;
+  model::Padding padding;
+
+  std::string name() const {
+    return std::to_string(size) + " x " + std::to_string(size) + ", stride " +
+           std::to_string(stride) + (padding == model::Padding::same ? ", same" : ", valid") +
+           ", map " + std::to_string(height) + " x " + std::to_string(width) + " x " +
+           std::to_string(channels);
+  }
+  Shape src() const { return {height, width, channels}; }
+  Shape dst() const { return model::output_shape(model::MaxPool{size, stride, padding}, src()); }
+  WindowShape window() const {
+    const Shape d = dst();
+    const int stored = padded_channels(channels);
+    return {images,
+            {height, width, stored},
+            {d.height, d.width, stored},
+            size,
+            stride,
+            model::pad_amount(padding, height, size, stride).before,
+            model::pad_amount(padding, width, size, stride).before};
+  }
+  std::size_t src_numbers() const { return static_cast<std::size_t>(images) * src().size(); }
+  std::size_t dst_numbers() const { return static_cast<std::size_t>(images) * dst().size(); }
+};
+
+std::vector<PoolCase> pool_cases() {
+  std::vector<PoolCase> cases;
+  for (const auto padding : {model::Padding::valid, model::Padding::same}) {
+    for (const int size : {1, 2, 3, 4}) {
+      for (const int stride : {1, 2, 3}) {
+        for (const int channels : {1, 3, 20, 21}) {
+          cases.push_back({2, 7, 5, channels, size, stride, padding});
+        }
+      }
+    }
+    cases.push_back({1, 15, 17, 5, 15, 2, padding});
+    cases.push_back({3, 4, 4, 264, 2, 2, padding});  // more quads than a block has columns
+  }
+  return cases;
+}
+
+/// What the reference makes of a pool, in T: dst, and diff_src added to `before`.
+template <class T, class Layer>
+std::tuple<std::vector<T>, std::vector<T>> reference_pool(const PoolCase& c,
+                                                          const std::vector<float>& src,
+                                                          const std::vector<float>& diff_dst,
+                                                          const std::vector<float>& before) {
+  const std::vector<T> values(src.begin(), src.end()), diff(diff_dst.begin(), diff_dst.end());
+  std::vector<T> dst(diff.size()), diff_src(before.begin(), before.end());
+  const reference::LayerArgs<T> args{c.images,        c.src(), c.dst(), values.data(),
+                                     dst.data(),      nullptr, nullptr, diff.data(),
+                                     diff_src.data(), nullptr, nullptr};
+  const Layer layer{c.size, c.stride, c.padding};
+  reference::forward(layer, args);
+  reference::backward(layer, args);
+  return {dst, diff_src};
+}
+
+/// Few different numbers, so that most windows have several largest ones.
+std::vector<float> tied_numbers(std::size_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::vector<float> values(count);
+  for (float& value : values) value = static_cast<float>(generator() % 4) - 2;
+  return values;
+}
+
+/// What is no number, and infinities, in between.
+std::vector<float> strange_numbers(std::size_t count, unsigned seed) {
+  std::mt19937 generator(seed);
+  const float choices[] = {-kInfinity, -kInfinity, -kInfinity, kNan, 0, -1, kInfinity, -0.0f};
+  std::vector<float> values(count);
+  for (float& value : values) value = choices[generator() % 8];
+  return values;
+}
+
+void expect_max_pool(const PoolCase& c, const std::vector<float>& src) {
+  SCOPED_TRACE(c.name());
+  const auto diff_dst = random_floats(c.dst_numbers(), 2);
+  const auto before = random_floats(c.src_numbers(), 3);
+  for (const bool add : {false, true}) {
+    const auto [dst, diff_src] = twice([&] {
+      const DeviceArray<float> map(with_padding(src, c.channels));
+      const DeviceArray<float> diff(with_padding(diff_dst, c.channels));
+      const std::size_t stored = static_cast<std::size_t>(c.images) * c.window().dst.size();
+      const auto out = DeviceArray<float>::poisoned(stored);
+      const auto winners = DeviceArray<std::uint8_t>::poisoned(stored);
+      const auto gradient = add ? DeviceArray<float>(with_padding(before, c.channels))
+                                : DeviceArray<float>::poisoned(static_cast<std::size_t>(c.images) *
+                                                               c.window().src.size());
+      max_pool_forward(test_stream().get(), c.window(), map.data(), out.data(), winners.data());
+      max_pool_backward(test_stream().get(), c.window(), diff.data(), winners.data(),
+                        gradient.data(), add);
+      return std::tuple(out.read(), gradient.read());
+    });
+    const auto [expected_dst, expected_diff] = reference_pool<float, model::MaxPool>(
+        c, src, diff_dst, add ? before : std::vector<float>(before.size()));
+    expect_same_values(without_padding(dst, c.channels), expected_dst);
+    expect_same_values(without_padding(diff_src, c.channels), expected_diff);
+  }
+}
+
+TEST(MaxPoolKernels, AreTheReferenceWithTies) {
+  for (const PoolCase& c : pool_cases()) expect_max_pool(c, tied_numbers(c.src_numbers(), 1));
+}
+
+TEST(MaxPoolKernels, AreTheReferenceOfWhatIsNoNumber) {
+  for (const PoolCase& c : pool_cases()) {
+    if (c.channels < 20) expect_max_pool(c, strange_numbers(c.src_numbers(), 4));
+  }
+}
+
+// 3 x 3 windows with stride 2 over 4 x 4, one row and column of them outside: written down by hand.
+TEST(MaxPoolKernels, CountWinnersInTheirWindow) {
+  const std::vector<float> src{1, 1, 9, 2,  //
+                               4, 0, 9, 3,  //
+                               5, 5, 0, 0,  //
+                               5, 5, 0, 7};
+  const WindowShape shape{1, {4, 4, 8}, {2, 2, 8}, 3, 2, 1, 1};
+  const DeviceArray<float> map(with_padding(src, 1));
+  const auto dst = DeviceArray<float>::poisoned(32);
+  const auto winners = DeviceArray<std::uint8_t>::poisoned(32);
+  max_pool_forward(test_stream().get(), shape, map.data(), dst.data(), winners.data());
+  const auto values = dst.read();
+  const auto places = winners.read();
+  const float expected[] = {4, 9, 5, 9};
+  // Rows and columns -1 .. 1 and 1 .. 3 of src: the window's row * 3 + its column.
+  const int expected_places[] = {2 * 3 + 1, 1 * 3 + 1, 1 * 3 + 1, 0 * 3 + 1};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(values[8 * i], expected[i]);
+    EXPECT_EQ(places[8 * i], expected_places[i]);
+  }
+}
+
+void expect_near(const std::vector<float>& actual, const std::vector<double>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_NEAR(actual[i], expected[i], 1e-6) << "element " << i;
+  }
+}
+
+TEST(AveragePoolKernels, AreTheReference) {
+  for (const PoolCase& c : pool_cases()) {
+    SCOPED_TRACE(c.name());
+    const auto src = random_floats(c.src_numbers(), 1);
+    const auto diff_dst = random_floats(c.dst_numbers(), 2);
+    const auto before = random_floats(c.src_numbers(), 3);
+    for (const bool add : {false, true}) {
+      const auto [dst, diff_src] = twice([&] {
+        const DeviceArray<float> map(with_padding(src, c.channels));
+        const DeviceArray<float> diff(with_padding(diff_dst, c.channels));
+        const WindowShape shape = c.window();
+        const auto images = static_cast<std::size_t>(c.images);
+        const auto out = DeviceArray<float>::poisoned(images * shape.dst.size());
+        const auto gradient = add ? DeviceArray<float>(with_padding(before, c.channels))
+                                  : DeviceArray<float>::poisoned(images * shape.src.size());
+        average_pool_forward(test_stream().get(), shape, map.data(), out.data());
+        average_pool_backward(test_stream().get(), shape, diff.data(), gradient.data(), add);
+        return std::tuple(out.read(), gradient.read());
+      });
+      const auto [expected_dst, expected_diff] = reference_pool<double, model::AveragePool>(
+          c, src, diff_dst, add ? before : std::vector<float>(before.size()));
+      expect_near(without_padding(dst, c.channels), expected_dst);
+      expect_near(without_padding(diff_src, c.channels), expected_diff);
+    }
+  }
+}
+
+struct GlobalCase {
+  int images, height, width, channels;
+};
+
+/// Means of every channel of every image.
+std::vector<double> means(const GlobalCase& c, const std::vector<float>& src) {
+  const auto channels = static_cast<std::size_t>(c.channels);
+  const auto positions = static_cast<std::size_t>(c.height * c.width);
+  std::vector<double> sums(static_cast<std::size_t>(c.images) * channels);
+  for (std::size_t i = 0; i < src.size(); ++i) {
+    sums[i / (positions * channels) * channels + i % channels] +=
+        static_cast<double>(src[i]) / static_cast<double>(positions);
+  }
+  return sums;
+}
+
+TEST(GlobalAveragePoolKernels, AreMeans) {
+  for (const GlobalCase& c :
+       {GlobalCase{2, 1, 1, 5}, GlobalCase{3, 5, 7, 1}, GlobalCase{2, 5, 7, 21},
+        GlobalCase{1, 9, 40, 3}, GlobalCase{2, 4, 4, 264}}) {
+    SCOPED_TRACE(std::to_string(c.height) + " x " + std::to_string(c.width) + " x " +
+                 std::to_string(c.channels));
+    const auto positions = static_cast<std::size_t>(c.height * c.width);
+    const std::size_t pooled = static_cast<std::size_t>(c.images * c.channels);
+    const MapShape shape{c.height, c.width, padded_channels(c.channels)};
+    const auto src = random_floats(pooled * positions, 1), before = random_floats(src.size(), 3);
+    const auto diff_dst = random_floats(pooled, 2);
+    for (const bool add : {false, true}) {
+      const auto [dst, diff_src] = twice([&] {
+        const DeviceArray<float> map(with_padding(src, c.channels));
+        const DeviceArray<float> diff(with_padding(diff_dst, c.channels));
+        const std::size_t stored = static_cast<std::size_t>(c.images * shape.channels);
+        const auto out = DeviceArray<float>::poisoned(stored);
+        const auto gradient = add ? DeviceArray<float>(with_padding(before, c.channels))
+                                  : DeviceArray<float>::poisoned(stored * positions);
+        global_average_pool_forward(test_stream().get(), c.images, shape, map.data(), out.data());
+        global_average_pool_backward(test_stream().get(), c.images, shape, diff.data(),
+                                     gradient.data(), add);
+        return std::tuple(out.read(), gradient.read());
+      });
+      expect_near(without_padding(dst, c.channels), means(c, src));
+      std::vector<double> expected(before.begin(), before.end());
+      const auto channels = static_cast<std::size_t>(c.channels);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        const std::size_t at = i / (positions * channels) * channels + i % channels;
+        expected[i] = (add ? expected[i] : 0) +
+                      static_cast<double>(diff_dst[at]) / static_cast<double>(positions);
+      }
+      expect_near(without_padding(diff_src, c.channels), expected);
+    }
+  }
+}
+
+// Without memory: whatever was launched would be a fault.
+TEST(PoolKernels, LaunchNothingForNoImages) {
+  const Stream stream = test_stream().get();
+  const WindowShape shape{0, {4, 4, 8}, {2, 2, 8}, 2, 2, 0, 0};
+  max_pool_forward(stream, shape, nullptr, nullptr, nullptr);
+  max_pool_backward(stream, shape, nullptr, nullptr, nullptr, false);
+  average_pool_forward(stream, shape, nullptr, nullptr);
+  average_pool_backward(stream, shape, nullptr, nullptr, true);
+  global_average_pool_forward(stream, 0, shape.src, nullptr, nullptr);
+  global_average_pool_backward(stream, 0, shape.src, nullptr, nullptr, false);
+  test_stream().synchronize();
+}
+
+}  // namespace
+}  // namespace cputrain::cuda

@@ -1,0 +1,355 @@
+#include "backends/cuda/kernels/updates.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <string>
+
+#include "optim/update_elements.h"
+#include "tests/backends/cuda/device_arrays.h"
+
+namespace cputrain::cuda {
+namespace {
+
+/// One element, in double.
+struct Element {
+  double weight, gradient, state[optim::kMaxStateArrays];
+};
+
+constexpr double kRate = 0.013;
+constexpr std::uint64_t kStep = 4;  // the fifth
+
+/// What is done to an element, and the same as it is written in papers and in Keras' sources.
+struct Rule {
+  const char* name;
+  optim::UpdateRule rule;
+  double decay;
+  std::function<void(Element&)> formula;
+};
+
+void sgd(Element& e, double momentum, bool nesterov) {
+  e.state[0] = momentum * e.state[0] - kRate * e.gradient;
+  e.weight += nesterov ? momentum * e.state[0] - kRate * e.gradient : e.state[0];
+}
+
+void rms_prop(Element& e, double momentum, bool centered) {
+  const double rho = 0.9, epsilon = 1e-7;
+  e.state[0] = rho * e.state[0] + 0.1 * e.gradient * e.gradient;
+  double variance = e.state[0];
+  if (centered) {
+    e.state[1] = rho * e.state[1] + 0.1 * e.gradient;
+    variance = std::max(0.0, variance - e.state[1] * e.state[1]);
+  }
+  if (momentum > 0) {
+    double& moment = e.state[centered ? 2 : 1];
+    moment = momentum * moment + kRate * e.gradient / std::sqrt(variance + epsilon);
+    e.weight -= moment;
+  } else {
+    e.weight -= kRate * e.gradient / (std::sqrt(variance) + epsilon);
+  }
+}
+
+void adam(Element& e) {
+  e.state[0] = 0.9 * e.state[0] + 0.1 * e.gradient;
+  e.state[1] = 0.999 * e.state[1] + 0.001 * e.gradient * e.gradient;
+  const double rate = kRate * std::sqrt(1 - std::pow(0.999, 5)) / (1 - std::pow(0.9, 5));
+  e.weight -= rate * e.state[0] / (std::sqrt(e.state[1]) + 1e-7);
+}
+
+std::vector<Rule> rules() {
+  using optim::RmsProp, optim::Sgd;
+  return {
+      {"SGD", Sgd{}, 0, [](Element& e) { e.weight -= kRate * e.gradient; }},
+      {"momentum", Sgd{.momentum = 0.9}, 0.02, [](Element& e) { sgd(e, 0.9, false); }},
+      {"Nesterov", Sgd{0.9, true}, 0, [](Element& e) { sgd(e, 0.9, true); }},
+      {"RMSProp", RmsProp{}, 0.02, [](Element& e) { rms_prop(e, 0, false); }},
+      {"RMSProp, momentum", RmsProp{.momentum = 0.5}, 0,
+       [](Element& e) { rms_prop(e, 0.5, false); }},
+      {"RMSProp, centered", RmsProp{.centered = true}, 0, [](Element& e) { rms_prop(e, 0, true); }},
+      {"RMSProp, both", RmsProp{.momentum = 0.5, .centered = true}, 0.02,
+       [](Element& e) { rms_prop(e, 0.5, true); }},
+      {"Adam", optim::Adam{}, 0, adam},
+      {"AdamW", optim::Adam{}, 0.02, adam},
+      {"LARS", optim::Lars{}, 0, [](Element& e) { sgd(e, 0.9, false); }},
+      {"LAMB", optim::Lamb{}, 0, [](Element& e) { e.weight -= kRate * e.gradient; }},
+  };
+}
+
+/// Where the arrays of a slice begin: so many elements behind a 16-byte boundary.
+struct Shifts {
+  std::size_t weights, gradients, state[optim::kMaxStateArrays];
+};
+constexpr Shifts kShifts[] = {
+    {0, 0, {0, 0, 0}}, {1, 1, {1, 1, 1}}, {3, 0, {2, 1, 0}}, {0, 0, {1, 2, 3}}, {0, 1, {0, 0, 0}}};
+constexpr std::size_t kSizes[] = {1, 7, 4097, 40001};
+constexpr std::size_t kAround = 4;  // elements of others before and behind the slice
+
+/// An array in the middle of a larger one, whose other elements must stay as they are.
+class Part {
+ public:
+  Part(const std::vector<float>& values, std::size_t shift)
+      : shift_(shift), all_(values.size() + shift + 2 * kAround, 77), array_(fill(values)) {}
+
+  Array array(std::size_t size) const { return {array_.data() + begin(), size, DType::f32}; }
+  std::vector<float> read(std::size_t size) const {
+    const auto all = array_.read();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const bool beside = i < begin() || i >= begin() + size;
+      EXPECT_TRUE(!beside || all[i] == 77) << "beside the slice, at " << i;
+    }
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(begin());
+    return {first, first + static_cast<std::ptrdiff_t>(size)};
+  }
+
+ private:
+  std::size_t begin() const { return kAround + shift_; }
+  const std::vector<float>& fill(const std::vector<float>& values) {
+    std::ranges::copy(values, all_.begin() + static_cast<std::ptrdiff_t>(begin()));
+    return all_;
+  }
+
+  std::size_t shift_;
+  std::vector<float> all_;
+  DeviceArray<float> array_;
+};
+
+/// Weights, gradients and state of a slice before a step.
+struct Numbers {
+  std::vector<float> weights, gradients, state[optim::kMaxStateArrays];
+
+  explicit Numbers(std::size_t size)
+      : weights(random_floats(size, 1)),
+        gradients(random_floats(size, 2)),
+        // Squares are not below zero, and above those of means.
+        state{random_floats(size, 3, 1, 2), random_floats(size, 4, 0.1f, 0.9f),
+              random_floats(size, 5)} {}
+
+  Element element(std::size_t i) const {
+    return {weights[i], gradients[i], {state[0][i], state[1][i], state[2][i]}};
+  }
+};
+
+using Arrays = std::tuple<std::vector<float>, std::vector<float>, std::vector<float>,
+                          std::vector<float>, std::vector<float>>;
+
+/// All arrays after `work`(slice) with the first `states` of the state arrays.
+template <class Work>
+Arrays after(const Numbers& n, const Shifts& shifts, int states, const Work& work) {
+  const std::size_t size = n.weights.size();
+  return twice([&] {
+    const Part weights(n.weights, shifts.weights), gradients(n.gradients, shifts.gradients);
+    const Part state[] = {{n.state[0], shifts.state[0]},
+                          {n.state[1], shifts.state[1]},
+                          {n.state[2], shifts.state[2]}};
+    optim::UpdateSlice slice{.weights = weights.array(size),
+                             .gradients = gradients.array(size),
+                             .state = {},
+                             .learning_rate = kRate,
+                             .weight_decay = 0,
+                             .step = kStep};
+    for (int i = 0; i < states; ++i)
+      slice.state[static_cast<std::size_t>(i)] = state[i].array(size);
+    work(slice);
+    return Arrays{weights.read(size), gradients.read(size), state[0].read(size),
+                  state[1].read(size), state[2].read(size)};
+  });
+}
+
+void expect_near(float actual, double expected) {
+  ASSERT_NEAR(actual, expected, 2e-6 * std::max(1.0, std::abs(expected)));
+}
+
+void expect_elements(const Numbers& before, const Arrays& arrays,
+                     const std::function<void(Element&)>& formula) {
+  const auto& [weights, gradients, state0, state1, state2] = arrays;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    SCOPED_TRACE("element " + std::to_string(i));
+    Element e = before.element(i);
+    formula(e);
+    expect_near(weights[i], e.weight);
+    expect_near(gradients[i], e.gradient);
+    expect_near(state0[i], e.state[0]);
+    expect_near(state1[i], e.state[1]);
+    expect_near(state2[i], e.state[2]);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(UpdateKernels, AreTheRulesFormulas) {
+  for (const std::size_t size : kSizes) {
+    const Numbers numbers(size);
+    for (const Rule& rule : rules()) {
+      for (const Shifts& shifts : kShifts) {
+        if (size > 10000 && &shifts != &kShifts[0]) continue;
+        SCOPED_TRACE(std::string(rule.name) + ", " + std::to_string(size) + " elements");
+        const auto arrays =
+            after(numbers, shifts, optim::state_arrays(rule.rule), [&](optim::UpdateSlice& slice) {
+              slice.weight_decay = rule.decay;
+              update(test_stream().get(), rule.rule, slice);
+            });
+        expect_elements(numbers, arrays, [&](Element& e) {
+          e.weight *= 1 - kRate * rule.decay;
+          rule.formula(e);
+        });
+      }
+    }
+  }
+}
+
+/// An operation on gradients, and the same written down.
+struct Change {
+  const char* name;
+  optim::GradientOperation operation;
+  int states;
+  std::function<void(Element&)> formula;
+};
+
+void lamb(Element& e) {
+  e.state[0] = 0.9 * e.state[0] + 0.1 * e.gradient;
+  e.state[1] = 0.999 * e.state[1] + 0.001 * e.gradient * e.gradient;
+  const double m = e.state[0] / (1 - std::pow(0.9, 5)), v = e.state[1] / (1 - std::pow(0.999, 5));
+  e.gradient = m / (std::sqrt(v) + 1e-6) + 0.05 * e.weight;
+}
+
+std::vector<Change> changes() {
+  return {
+      {"weights added", optim::AddWeights{0.2}, 0,
+       [](Element& e) { e.gradient += 0.2 * e.weight; }},
+      {"clipped", optim::ClipValues{0.5}, 0,
+       [](Element& e) { e.gradient = std::min(std::max(e.gradient, -0.5), 0.5); }},
+      {"scaled", optim::ScaleGradients{0.37}, 0, [](Element& e) { e.gradient *= 0.37; }},
+      {"LAMB", optim::LambDirection{optim::Lamb{}, 0.05}, 2, lamb},
+  };
+}
+
+TEST(ChangeGradientsKernels, AreTheirFormulas) {
+  for (const std::size_t size : kSizes) {
+    const Numbers numbers(size);
+    for (const Change& change : changes()) {
+      for (const Shifts& shifts : kShifts) {
+        if (size > 10000 && &shifts != &kShifts[0]) continue;
+        SCOPED_TRACE(std::string(change.name) + ", " + std::to_string(size) + " elements");
+        const auto arrays =
+            after(numbers, shifts, change.states, [&](const optim::UpdateSlice& slice) {
+              change_gradients(test_stream().get(), change.operation, slice);
+            });
+        expect_elements(numbers, arrays, change.formula);
+      }
+    }
+  }
+}
+
+// A run whose gradients are no numbers must end, not go on with the limit.
+TEST(ChangeGradientsKernels, ClipInfinityAndKeepWhatIsNoNumber) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> gradients{std::numeric_limits<float>::quiet_NaN(), kInfinity,
+                                     -kInfinity};
+  const DeviceArray<float> g(gradients), w(std::vector<float>{0, 0, 0});
+  optim::UpdateSlice slice{};
+  slice.weights = {w.data(), 3, DType::f32};
+  slice.gradients = {g.data(), 3, DType::f32};
+  change_gradients(test_stream().get(), optim::ClipValues{0.5}, slice);
+  expect_same_values(g.read(), {gradients[0], 0.5f, -0.5f});
+}
+
+TEST(SumArrays, AddsInOrder) {
+  for (const int count : {1, 2, 3, kMostSummands}) {
+    for (const std::size_t size : kSizes) {
+      for (const std::size_t shift : {0, 1}) {
+        for (const bool in_place : {false, true}) {
+          std::vector<std::vector<float>> values;
+          for (int i = 0; i < count; ++i) {
+            values.push_back(random_floats(size, static_cast<unsigned>(i), -1e3f, 1e3f));
+            values.back()[0] = -0.0f;  // of which only zeros with that sign make one
+          }
+          std::vector<float> expected = values[0];
+          for (std::size_t i = 1; i < values.size(); ++i) {
+            for (std::size_t k = 0; k < size; ++k) expected[k] += values[i][k];
+          }
+          const auto sum = twice([&] {
+            std::vector<DeviceArray<float>> src;
+            Summands summands{{}, count};
+            for (int i = 0; i < count; ++i) {
+              src.emplace_back(values[static_cast<std::size_t>(i)], shift);
+              summands.src[i] = src.back().data();
+            }
+            // The last one, whose place in the order must not change.
+            const Part apart(std::vector<float>(size), shift);
+            float* dst = in_place ? src.back().data() : static_cast<float*>(apart.array(size).data);
+            sum_arrays(test_stream().get(), summands, size, dst);
+            return in_place ? src.back().read() : apart.read(size);
+          });
+          ASSERT_TRUE(same_bits(sum, expected)) << count << " arrays of " << size;
+        }
+      }
+    }
+  }
+}
+
+std::vector<double> norms_of(const std::vector<float>& values, std::size_t begin, std::size_t end,
+                             std::size_t position) {
+  const std::size_t size = end - begin;
+  const std::vector<float> part(values.begin() + static_cast<std::ptrdiff_t>(begin),
+                                values.begin() + static_cast<std::ptrdiff_t>(end));
+  return twice([&] {
+    const DeviceArray<float> array(part, position % 4);
+    const auto sums = DeviceArray<double>::poisoned(optim::norm_blocks(position + begin, size));
+    block_norms(test_stream().get(), array.data(), size, position + begin, sums.data());
+    return sums.read();
+  });
+}
+
+/// Of each block of 4096 elements of the arena that the array touches.
+std::vector<double> plain_norms(const std::vector<float>& values, std::size_t position) {
+  std::vector<double> sums;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t block = (position + i) / 4096 - position / 4096;
+    if (sums.size() <= block) sums.push_back(0);
+    sums[block] += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  }
+  return sums;
+}
+
+TEST(BlockNorms, AreExactForWholeNumbersWhereverTheArrayIsSplit) {
+  for (const std::size_t size : {1, 7, 4096, 4097, 20001}) {
+    std::vector<float> values = random_floats(size, 1, -100, 100);
+    for (float& value : values) value = std::round(value);
+    for (const std::size_t position : {0, 1, 4095, 4096, 5003}) {
+      SCOPED_TRACE(std::to_string(size) + " at " + std::to_string(position));
+      const auto whole = plain_norms(values, position);
+      EXPECT_EQ(norms_of(values, 0, size, position), whole);
+      for (const std::size_t cut : {size / 3, size / 2}) {
+        if (cut == 0) continue;
+        auto sums = norms_of(values, 0, cut, position);
+        const auto rest = norms_of(values, cut, size, position);
+        sums.resize(whole.size());
+        const std::size_t first = whole.size() - rest.size();
+        for (std::size_t i = 0; i < rest.size(); ++i) sums[first + i] += rest[i];
+        EXPECT_EQ(sums, whole);
+      }
+    }
+  }
+}
+
+TEST(BlockNorms, HaveTheDigitsOfDouble) {
+  const auto values = random_floats(40001, 1);
+  const auto actual = norms_of(values, 0, values.size(), 77), expected = plain_norms(values, 77);
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    EXPECT_NEAR(actual[i], expected[i], 1e-13 * expected[i]);
+  }
+}
+
+// Without memory: whatever was launched would be a fault.
+TEST(UpdateKernels, LaunchNothingForNoElements) {
+  const Stream stream = test_stream().get();
+  update(stream, optim::Adam{}, {});
+  change_gradients(stream, optim::ScaleGradients{2}, {});
+  sum_arrays(stream, {{}, 2}, 0, nullptr);
+  block_norms(stream, nullptr, 0, 5, nullptr);
+  test_stream().synchronize();
+}
+
+}  // namespace
+}  // namespace cputrain::cuda
