@@ -37,6 +37,8 @@ struct Parameter {
   std::size_t panel = 0;
   /// What an arena of gradients holds from the beginning of the range in place of the gradient.
   std::optional<Factors> factors{};
+  /// Columns of the matrix, padding included, where they are not the last extent; else 0.
+  std::size_t columns = 0;
 };
 
 /// The rows of a sharded parameter that are local rank `local` of `ranks`' own; as many as can be

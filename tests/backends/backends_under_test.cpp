@@ -1,7 +1,14 @@
 #include "tests/backends/backends_under_test.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+
 #include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
+#include "core/error.h"
+#include "tests/backends/trial.h"
 #include "tests/support/locked_backend.h"
 
 namespace cputrain::testing {
@@ -11,6 +18,7 @@ std::vector<BackendUnderTest> backends_under_test() {
       {"reference_float", [] { return reference::make_reference_backend(DType::f32); }, 1e-5},
       {"locked", [] { return make_locked_backend(reference::make_reference_backend(DType::f32)); },
        1e-5}};
+  std::ranges::copy(cuda_backends_under_test(), std::back_inserter(list));
   if (!cpu::cpu_backend_available()) return list;
   list.push_back({"cpu_direct", [] { return cpu::make_cpu_backend(1, {}); }, 1e-5});
   list.push_back({"cpu_direct_2_threads", [] { return cpu::make_cpu_backend(2, {}); }, 1e-5});
@@ -25,6 +33,16 @@ std::vector<BackendUnderTest> backends_under_test() {
       {"cpu_skips_zeros_2_threads", [=] { return cpu::make_cpu_backend(2, skipping); }, 1e-5});
   list.push_back({"cpu_measures", [=] { return cpu::make_cpu_backend(2, all); }, 1e-4, false});
   return list;
+}
+
+void expect_refusal(const BackendUnderTest& under_test, const model::Graph& graph) {
+  const auto backend = under_test.make();
+  try {
+    const Trial trial(*backend, graph, {1});
+    ADD_FAILURE() << under_test.name << " compiles a graph that it should refuse";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage) << error.what();
+  }
 }
 
 std::vector<BackendUnderTest> narrow_backends_under_test() {

@@ -15,10 +15,19 @@ struct BackendUnderTest {
   std::function<std::unique_ptr<compute::Backend>()> make;
   double tolerance;     ///< relative distance of a tensor from the reference in double
   bool repeats = true;  ///< the same call gives the same bits: it does not choose by measuring
+  /// Whether it has all layers of the graph; those that it lacks it refuses.
+  std::function<bool(const model::Graph&)> runs = [](const model::Graph&) { return true; };
+  bool emulated = false;     ///< slow: spare it what is large for its own sake
+  bool reproducible = true;  ///< has what --reproducible needs: leaves and their factors
 };
+
+/// The backend refuses to compile the graph: Error(usage).
+void expect_refusal(const BackendUnderTest&, const model::Graph&);
 
 /// Those that this build and this machine have. `reference` in float is always among them.
 std::vector<BackendUnderTest> backends_under_test();
+/// Those of them on the emulated device, where this build has it.
+std::vector<BackendUnderTest> cuda_backends_under_test();
 /// Those whose convolutions multiply numbers of 8 bits; a ReLU or a pool may turn a small
 /// difference into a larger one.
 std::vector<BackendUnderTest> narrow_backends_under_test();

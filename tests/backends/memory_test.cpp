@@ -11,6 +11,7 @@
 #include "backends/reference/reference_backend.h"
 #include "compute/program.h"
 #include "core/error.h"
+#include "tests/backends/backends_under_test.h"
 #include "tests/backends/trial.h"
 #include "tests/support/in_a_child.h"
 #include "tests/support/locked_backend.h"
@@ -91,15 +92,23 @@ TEST_P(Memories, AreReadInPiecesThatAreTheWhole) {
   EXPECT_EQ(pieces, memory_->is_host() ? 1u : 3u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Memories,
-                         ::testing::Values(Kind{"host",
-                                                [] {
-                                                  return std::shared_ptr<compute::Memory>(
-                                                      &compute::host_memory(),
-                                                      [](compute::Memory*) {});
-                                                }},
-                                           Kind{"locked",
-                                                [] { return std::make_shared<LockedMemory>(); }}),
+std::vector<Kind> kinds() {
+  std::vector<Kind> list{{"host",
+                          [] {
+                            return std::shared_ptr<compute::Memory>(&compute::host_memory(),
+                                                                    [](compute::Memory*) {});
+                          }},
+                         {"locked", [] { return std::make_shared<LockedMemory>(); }}};
+  for (const BackendUnderTest& under_test : cuda_backends_under_test()) {
+    list.push_back({under_test.name, [make = under_test.make] {
+                      const std::shared_ptr<compute::Backend> backend = make();
+                      return std::shared_ptr<compute::Memory>(backend, &backend->memory());
+                    }});
+  }
+  return list;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Memories, ::testing::ValuesIn(kinds()),
                          [](const auto& test) { return test.param.name; });
 
 TEST(LockedMemory, GivesNoMoreThanItsRoom) {

@@ -63,6 +63,23 @@ TEST_P(Programs, PiecesOfABatchAddUpToTheBatch) {
   expect_same(pieces.train(pictures_, {0, 3, 0, 3, 1, 0}, 2), expected);
 }
 
+/// Of few images a GPU cuts sums into more slices, which take more room: of this one 9 times that
+/// of four images.
+TEST_P(Programs, FewImagesMayNeedMoreRoomThanMany) {
+  model::Graph graph({8, 8, 3});
+  graph.add(model::Convolution{.filters = 8, .kernel = 3});
+  graph.add(model::Relu{});
+  graph.add(model::Convolution{.filters = 64, .kernel = 3});
+  graph.add(model::Flatten{});
+  graph.add(model::Dense{kClasses});
+  graph.add(model::SoftmaxCrossEntropy{});
+  const Pictures pictures = make_pictures(8, {8, 8, 3}, kClasses);
+  Trial whole(*backend_, graph, {8}), pieces(*backend_, graph, {4, 3, 1});
+  const Outcome expected = whole.train(pictures, {8});
+  expect_same(pieces.train(pictures, {4, 3, 1}), expected);
+  expect_same(pieces.train(pictures, {1, 3, 4}), expected);
+}
+
 /// Evaluates seven images of class `label` after `value` was put into the bias of output `place`.
 compute::Tally with_bias(compute::Backend& backend, const model::Graph& graph, std::size_t place,
                          double value, int label) {

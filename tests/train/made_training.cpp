@@ -1,6 +1,7 @@
 #include "tests/train/made_training.h"
 
 #include "backends/reference/reference_backend.h"
+#include "backends/threads/threads_communicator.h"
 #include "core/random.h"
 #include "datasets/datasets.h"
 #include "exchange/make_exchange.h"
@@ -60,7 +61,8 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
   const data::BatchPlan val_plan(options.validation, 2 * static_cast<std::size_t>(size), 2, rank,
                                  size);
 
-  auto backend = reference::make_reference_backend(DType::f64);
+  auto backend =
+      options.backend ? options.backend() : reference::make_reference_backend(DType::f64);
   if (options.locked) backend = testing::make_locked_backend(std::move(backend));
   const std::vector<std::string> large{"dense"};
   const model::Graph graph =
@@ -111,6 +113,59 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
   }
   communicator.barrier();  // nobody lets go of weights that others read
   return made;
+}
+
+std::vector<double> losses(const MadeResult& made) {
+  std::vector<double> list;
+  for (const logging::StepRecord& step : made.recorder.steps)
+    list.push_back(step.tally.mean_loss());
+  for (const logging::EpochRecord& epoch : made.recorder.epochs) {
+    list.push_back(epoch.train.mean_loss());
+    if (epoch.validation) list.push_back(epoch.validation->mean_loss());
+  }
+  return list;
+}
+
+std::map<int, MadeResult> train_ranks(int size, const MadeOptions& options) {
+  std::map<int, MadeResult> results;
+  std::mutex mutex;
+  threads::run_ranks(size, [&](comm::Communicator& communicator) {
+    MadeResult made = train_made(communicator, options);
+    const std::lock_guard lock(mutex);
+    results.emplace(communicator.rank(), std::move(made));
+  });
+  return results;
+}
+
+std::map<std::string, MadeOptions> made_recipes() {
+  std::map<std::string, MadeOptions> list;
+  MadeOptions accumulate;
+  accumulate.plan.accumulate = 3;
+  accumulate.optimizer.clip_norm = 0.05;
+  list["accumulation and clipping"] = accumulate;
+  MadeOptions lars;
+  lars.optimizer = {optim::Lars{.trust = 0.02}, 0.1, 0.3};
+  lars.rate = {.base = 1, .warmup_epochs = 1, .schedule = optim::PolynomialDecay{2, 0}};
+  list["LARS with warm-up"] = lars;
+  MadeOptions lamb;
+  lamb.optimizer = {optim::Lamb{}, 0.1, {}, 1.0};
+  lamb.plan.growth = {{1, 3}};
+  list["LAMB with a growing batch"] = lamb;
+  MadeOptions strided;
+  strided.plan = {.sharding = data::Sharding::strided, .drop_last = true};
+  strided.optimizer = {optim::Sgd{.momentum = 0.9}, 0, {}, {}, true};
+  strided.rate.schedule = optim::StepDecay{1, 0.5};
+  list["strided, momentum corrected"] = strided;
+  MadeOptions penalty;
+  penalty.l2 = 0.01f;
+  penalty.rate.schedule = optim::Plateau{1, 0.5};
+  list["L2 and a plateau"] = penalty;
+  MadeOptions batch_norm;
+  batch_norm.batch_norm = true;
+  batch_norm.micro_batch = 22;
+  batch_norm.plan = {.accumulate = 2, .growth = {{1, 2}}};
+  list["synchronised batch norm of batches that accumulate and grow"] = batch_norm;
+  return list;
 }
 
 }  // namespace cputrain::train

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -8,6 +10,7 @@
 
 #include "comm/allreduce_choice.h"
 #include "comm/communicator.h"
+#include "compute/backend.h"
 #include "exchange/compression/compression.h"
 #include "logging/reporter.h"
 #include "train/trainer.h"
@@ -35,6 +38,8 @@ struct MadeOptions {
   float l2 = 0;             ///< of the first dense layer
   bool batch_norm = false;  ///< after the convolution, synchronised: give micro_batch the share
   bool locked = false;      ///< arrays lie in a memory that the host cannot touch
+  /// What computes; plain loops in double where nobody says.
+  std::function<std::unique_ptr<compute::Backend>()> backend{};
   exchange::Compression compression{};
   data::PlanOptions plan{};
   OptimizerOptions optimizer{optim::RmsProp{}};
@@ -55,8 +60,16 @@ struct MadeResult {
   std::vector<double> weights;  ///< canonical, in model order
 };
 
-/// A whole training of a small network with dropout, in double on the reference backend, through
-/// the real loader, on this rank of the communicator. Pictures are made, 2 classes.
+/// A whole training of a small network with dropout through the real loader, on this rank of the
+/// communicator. Images are made, 2 classes.
 MadeResult train_made(comm::Communicator&, const MadeOptions&);
+/// Every rank's training with `size` ranks as threads.
+std::map<int, MadeResult> train_ranks(int size, const MadeOptions&);
+
+/// Recipes for large batches, each with everything that looks at the gradient as a whole.
+std::map<std::string, MadeOptions> made_recipes();
+
+/// Mean losses of steps, then of epochs and their validation.
+std::vector<double> losses(const MadeResult&);
 
 }  // namespace cputrain::train

@@ -3,37 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
 
-#include "backends/threads/threads_communicator.h"
 #include "comm/solo.h"
 #include "tests/train/made_training.h"
 
 namespace cputrain::train {
 namespace {
-
-std::vector<double> losses(const MadeResult& made) {
-  std::vector<double> list;
-  for (const logging::StepRecord& step : made.recorder.steps)
-    list.push_back(step.tally.mean_loss());
-  for (const logging::EpochRecord& epoch : made.recorder.epochs) {
-    list.push_back(epoch.train.mean_loss());
-    if (epoch.validation) list.push_back(epoch.validation->mean_loss());
-  }
-  return list;
-}
-
-/// Every rank's training with `size` ranks as threads.
-std::map<int, MadeResult> train_ranks(int size, const MadeOptions& options) {
-  std::map<int, MadeResult> results;
-  std::mutex mutex;
-  threads::run_ranks(size, [&](comm::Communicator& communicator) {
-    MadeResult made = train_made(communicator, options);
-    const std::lock_guard lock(mutex);
-    results.emplace(communicator.rank(), std::move(made));
-  });
-  return results;
-}
 
 void expect_near(const std::vector<double>& a, const std::vector<double>& b,
                  const std::string& what) {
@@ -66,40 +41,8 @@ TEST_P(RanksAgree, OnLossesWeightsAndEvaluation) {
   }
 }
 
-/// Recipes for large batches, each with everything that looks at the gradient as a whole.
-std::map<std::string, MadeOptions> recipes() {
-  std::map<std::string, MadeOptions> list;
-  MadeOptions accumulate;
-  accumulate.plan.accumulate = 3;
-  accumulate.optimizer.clip_norm = 0.05;
-  list["accumulation and clipping"] = accumulate;
-  MadeOptions lars;
-  lars.optimizer = {optim::Lars{.trust = 0.02}, 0.1, 0.3};
-  lars.rate = {.base = 1, .warmup_epochs = 1, .schedule = optim::PolynomialDecay{2, 0}};
-  list["LARS with warm-up"] = lars;
-  MadeOptions lamb;
-  lamb.optimizer = {optim::Lamb{}, 0.1, {}, 1.0};
-  lamb.plan.growth = {{1, 3}};
-  list["LAMB with a growing batch"] = lamb;
-  MadeOptions strided;
-  strided.plan = {.sharding = data::Sharding::strided, .drop_last = true};
-  strided.optimizer = {optim::Sgd{.momentum = 0.9}, 0, {}, {}, true};
-  strided.rate.schedule = optim::StepDecay{1, 0.5};
-  list["strided, momentum corrected"] = strided;
-  MadeOptions penalty;
-  penalty.l2 = 0.01f;
-  penalty.rate.schedule = optim::Plateau{1, 0.5};
-  list["L2 and a plateau"] = penalty;
-  MadeOptions batch_norm;
-  batch_norm.batch_norm = true;
-  batch_norm.micro_batch = 22;
-  batch_norm.plan = {.accumulate = 2, .growth = {{1, 2}}};
-  list["synchronised batch norm of batches that accumulate and grow"] = batch_norm;
-  return list;
-}
-
 TEST_P(RanksAgree, OnEveryRecipe) {
-  for (const auto& [name, options] : recipes()) {
+  for (const auto& [name, options] : made_recipes()) {
     const MadeResult one = train_made(*comm::make_solo(), options);
     const auto many = train_ranks(GetParam(), options);
     for (const auto& [rank, made] : many) {
@@ -117,7 +60,7 @@ TEST_P(RanksAgree, OnEveryRecipe) {
 /// The whole curve and the weights to the last bit, since the same algorithm adds up the same
 /// numbers: arrays that the host cannot touch go there and back.
 TEST_P(RanksAgree, WhereverTheArraysLie) {
-  std::map<std::string, MadeOptions> list = recipes();
+  std::map<std::string, MadeOptions> list = made_recipes();
   list["top k"].compression = exchange::parse_compression("topk:0.3");
   list["PowerSGD"].compression = exchange::parse_compression("powersgd:2");
   std::size_t which = 0;

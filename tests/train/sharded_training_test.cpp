@@ -13,16 +13,6 @@
 namespace cputrain::train {
 namespace {
 
-std::vector<double> losses(const MadeResult& made) {
-  std::vector<double> list;
-  for (const logging::StepRecord& step : made.recorder.steps)
-    list.push_back(step.tally.mean_loss());
-  for (const logging::EpochRecord& epoch : made.recorder.epochs) {
-    if (epoch.validation) list.push_back(epoch.validation->mean_loss());
-  }
-  return list;
-}
-
 void expect_near(const std::vector<double>& a, const std::vector<double>& b,
                  const std::string& what) {
   ASSERT_EQ(a.size(), b.size()) << what;

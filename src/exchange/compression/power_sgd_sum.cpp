@@ -3,8 +3,8 @@
 // Q = M^T P, summed; the sum is P Q^T. What a rank's own P Q^T lacks of its M is added to its
 // gradient of the next step. Vogels, Karimireddy and Jaggi, arXiv 1905.13727, algorithms 1 and 2.
 //
-// A parameter of two or more extents is a matrix whose columns are its last extent, in panels as
-// the backend stores it (compute/parameters.h); rows in whatever order. Of a range that cuts a
+// A parameter of two or more extents is a matrix as the backend stores it (compute/parameters.h):
+// its columns are the last extent or all others, its rows in whatever order. Of a range that cuts a
 // parameter, whole panels form the matrix, or whole rows where there is one panel. Vectors,
 // matrices too small to gain, and what is left over travel as they are.
 #include <algorithm>
@@ -41,7 +41,8 @@ struct Parts {
 
 /// What can be a matrix of a parameter that lies in the range, at least in part.
 Matrix matrix_in(Range range, const compute::Parameter& parameter, std::size_t rank) {
-  const auto columns = static_cast<std::size_t>(parameter.extents.back());
+  const auto last_extent = static_cast<std::size_t>(parameter.extents.back());
+  const std::size_t columns = parameter.columns > 0 ? parameter.columns : last_extent;
   const std::size_t panel = parameter.panel > 0 ? parameter.panel : columns;
   const std::size_t panels = (columns + panel - 1) / panel;
   const std::size_t rows = parameter.range.size() / (panels * panel);

@@ -1,0 +1,132 @@
+#include "backends/cuda/backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "backends/cuda/kernels/updates.h"
+#include "backends/cuda/limits.h"
+#include "backends/cuda/memory.h"
+#include "backends/cuda/program.h"
+#include "core/error.h"
+#include "optim/update_math.h"
+
+namespace cputrain::cuda {
+namespace {
+
+/// Goes up when kernels give other bits than before.
+constexpr int kKernelsVersion = 1;
+
+class CudaBackend final : public compute::Backend {
+ public:
+  CudaBackend(int device, int sharers)
+      : device_(device),
+        properties_((use_device(device), device_properties(device))),
+        memory_(device, sharers, stream_) {}
+
+  std::string_view name() const override { return "cuda"; }
+  std::string describe() const override {
+    return fmt::format("{}, {} multiprocessors, {}, exact: three TF32 products", properties_.name,
+                       properties_.multiprocessors, properties_.runtime);
+  }
+  DType dtype() const override { return DType::f32; }
+  std::string kernels() const override {
+    return fmt::format("CUDA kernels {} in exact on {}", kKernelsVersion, properties_.name);
+  }
+  compute::Memory& memory() override { return memory_; }
+
+  std::unique_ptr<compute::Program> compile(const model::Graph& graph,
+                                            const compute::CompileOptions& options,
+                                            const compute::ArenaSource& arenas) override {
+    return std::make_unique<CudaProgram>(
+        ProgramDevice{device_, properties_.multiprocessors, stream_, memory_}, graph, options,
+        arenas);
+  }
+
+  void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
+    use_device(device_);
+    cuda::update(stream_.get(), rule, slice);
+    stream_.finish_call();
+  }
+
+  void change_gradients(const optim::GradientOperation& operation,
+                        const optim::UpdateSlice& slice) override {
+    use_device(device_);
+    cuda::change_gradients(stream_.get(), operation, slice);
+    stream_.finish_call();
+  }
+
+  void sum(std::span<const Array> src, const Array& dst) override;
+
+  void add_products(const compute::Factors&, std::span<const Array>, Range, const Array&) override {
+    fail(ExitCode::usage, "--reproducible: not on --backend cuda; leave it out, or use another");
+  }
+
+  double sum_of_squares(const Array& array) override {
+    std::vector<double> blocks(optim::norm_blocks(0, array.size));
+    block_norms(array, 0, blocks);
+    double sum = 0;
+    for (const double block : blocks) sum += block;
+    return sum;
+  }
+
+  void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override;
+
+  compute::Limits measure_limits(const compute::Together& together) override {
+    use_device(device_);
+    return measure_device(stream_.get(), properties_, together);
+  }
+
+ private:
+  int device_;
+  DeviceProperties properties_;
+  ComputeStream stream_;
+  DeviceMemory memory_;
+  DeviceBlock norms_;  ///< as many as were asked for at once so far
+};
+
+/// The first call takes as many as it can; each further one adds its own to what is there. Where
+/// dst is one of those, it is kept until its turn.
+void CudaBackend::sum(std::span<const Array> src, const Array& dst) {
+  use_device(device_);
+  auto* total = dst.as<float>().data();
+  const auto is_dst = [&](const Array& array) { return array.data == dst.data; };
+  DeviceBlock kept;
+  const auto summand = [&](const Array& array) -> const float* {
+    return kept.data() && is_dst(array) ? static_cast<const float*>(kept.data())
+                                        : array.as<float>().data();
+  };
+  if (src.size() > kMostSummands && std::ranges::any_of(src.subspan(kMostSummands), is_dst)) {
+    kept = DeviceBlock(dst.size * sizeof(float), "a summand that is the sum");
+    copy_async(kept.data(), total, dst.size * sizeof(float), stream_.get());
+  }
+  for (std::size_t done = 0; done < src.size();) {
+    Summands summands{};
+    if (done > 0) summands.src[summands.count++] = total;
+    while (done < src.size() && summands.count < kMostSummands) {
+      summands.src[summands.count++] = summand(src[done++]);
+    }
+    sum_arrays(stream_.get(), summands, dst.size, total);
+  }
+  stream_.finish_call();
+  if (kept.data()) stream_.synchronize();
+}
+
+void CudaBackend::block_norms(const Array& array, std::size_t position, std::span<double> blocks) {
+  if (array.size == 0) return;
+  use_device(device_);
+  if (norms_.size() < blocks.size_bytes()) norms_ = DeviceBlock(blocks.size_bytes(), "norms");
+  auto* sums = static_cast<double*>(norms_.data());
+  cuda::block_norms(stream_.get(), array.as<float>().data(), array.size, position, sums);
+  stream_.finish_call();
+  memory_.read(sums, std::as_writable_bytes(blocks));
+}
+
+}  // namespace
+
+std::unique_ptr<compute::Backend> make_device_backend(int device, int sharers) {
+  return std::make_unique<CudaBackend>(device, sharers);
+}
+
+}  // namespace cputrain::cuda

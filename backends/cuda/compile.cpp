@@ -1,0 +1,148 @@
+#include "backends/cuda/compile.h"
+
+#include <fmt/format.h>
+
+#include "backends/cuda/ops/convolution_op.h"
+#include "backends/cuda/ops/elementwise_ops.h"
+#include "backends/cuda/ops/input_op.h"
+#include "backends/cuda/ops/pool_op.h"
+#include "core/error.h"
+
+namespace cputrain::cuda {
+namespace {
+
+/// Makes the ops as it walks the nodes.
+class OpMaker {
+ public:
+  OpMaker(const model::Graph& graph, const Planning& planning)
+      : planning_(planning), walk_(graph) {}
+
+  OpList make() {
+    const Map pixels = new_map(walk_.node().dst, false);
+    list_.ops.push_back(std::make_unique<InputOp>(planning_, walk_.node(), pixels));
+    for (walk_.advance(); !walk_.ended(); walk_.advance()) make_op();
+    return std::move(list_);
+  }
+
+ private:
+  const model::Graph::Node& node() const { return walk_.node(); }
+  int next_op() const { return static_cast<int>(list_.ops.size()); }
+  Source read_input() { return walk_.read(walk_.input(), next_op()); }
+
+  /// The map of the node's output, which the op made next will write.
+  Map new_map(const Shape& shape, bool wants_diff) {
+    check_positions(shape);
+    walk_.place(planning_.add_map(shape, wants_diff), next_op());
+    return walk_.newest().map;
+  }
+
+  /// Kernels count a map's positions in 31 bits.
+  void check_positions(const Shape& shape) const {
+    const double positions = static_cast<double>(shape.height) * shape.width * planning_.largest();
+    if (positions < 0x1p31) return;
+    fail(ExitCode::usage,
+         fmt::format("layer {}: {} images of {} x {} at once (kernels of --backend cuda count a "
+                     "map's positions in 31 bits); use a smaller --micro-batch",
+                     node().name, planning_.largest(), shape.height, shape.width));
+  }
+
+  void make_op() {
+    std::visit(Overloaded{
+                   [&](const model::Convolution&) {
+                     check_not_flattened();
+                     convolution();
+                   },
+                   [&](const model::Dense& l) { dense(l); },
+                   [&](const model::MaxPool&) { pool(); },
+                   [&](const model::AveragePool&) { pool(); },
+                   [&](const model::GlobalAveragePool&) { pool(); },
+                   [&](const model::Relu&) { in_place<ReluOp>(); },
+                   [&](const model::Dropout&) { in_place<DropoutOp>(); },
+                   [&](const model::Flatten&) { walk_.flatten(); },
+                   [&](const model::SigmoidCrossEntropy&) { loss(); },
+                   [&](const model::SoftmaxCrossEntropy&) { loss(); },
+                   [&](const auto&) { refuse(); },
+               },
+               node().layer);
+  }
+
+  [[noreturn]] void refuse() const {
+    fail(ExitCode::usage,
+         fmt::format("layer {}: {} is not among the layers that --backend cuda has (convolution, "
+                     "pools, dense, ReLU, dropout, flatten and the losses); use --backend cpu",
+                     node().name, model::type_name(node().layer)));
+  }
+
+  /// Most ops need the map's own shape.
+  void check_not_flattened() const {
+    if (!walk_.reads_flattened()) return;
+    fail(ExitCode::usage,
+         fmt::format("layer {} reads a flattened map (on --backend cuda dense layers, ReLU and "
+                     "dropout may); use --backend reference",
+                     node().name));
+  }
+
+  void convolution() {
+    const Source src = read_input();
+    const Map dst = new_map(node().dst, src.map.wants_diff || !node().frozen);
+    list_.ops.push_back(
+        std::make_unique<ConvolutionOp>(planning_, next_op(), node(), src, dst, parameter_));
+    parameter_ += node().parameters.size();
+  }
+
+  void dense(const model::Dense& layer) {
+    if (layer.sharded) {
+      fail(ExitCode::usage,
+           fmt::format("layer {}: --backend cuda shards no dense layer (each rank has a device "
+                       "of its own); leave --shard-dense out",
+                       node().name));
+    }
+    convolution();
+  }
+
+  void pool() {
+    check_not_flattened();
+    const Source src = read_input();
+    const Map dst = new_map(node().dst, src.map.wants_diff);
+    list_.ops.push_back(std::make_unique<PoolOp>(planning_, next_op(), node(), src, dst));
+  }
+
+  template <class O>
+  void in_place() {
+    if (walk_.input().shared) refuse_branch();
+    const Map map = walk_.change_in_place(next_op()).map;
+    list_.ops.push_back(std::make_unique<O>(planning_, next_op(), node(), map));
+  }
+
+  [[noreturn]] void refuse_branch() const {
+    fail(ExitCode::usage,
+         fmt::format("layer {} reads a map that other layers read as well (on --backend cuda only "
+                     "the single reader of a map may change it); use --backend cpu",
+                     node().name));
+  }
+
+  void loss() {
+    check_not_flattened();
+    auto op = std::make_unique<LossOp>(planning_, next_op(), node(), walk_.input().map);
+    list_.loss = op.get();
+    list_.ops.push_back(std::move(op));
+  }
+
+  const Planning& planning_;
+  compute::GraphWalk<Map> walk_;
+  std::size_t parameter_ = 0;
+  OpList list_;
+};
+
+}  // namespace
+
+OpList make_ops(const model::Graph& graph, const Planning& planning) {
+  OpList list = OpMaker(graph, planning).make();
+  if (!list.loss) {
+    fail(ExitCode::usage, "the model ends in " + graph.back().name +
+                              " (training and evaluation need a loss); end it in a cross-entropy");
+  }
+  return list;
+}
+
+}  // namespace cputrain::cuda

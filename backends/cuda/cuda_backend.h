@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+
+#include "backends/cuda/plugin_api.h"
+#include "compute/backend.h"
+
+/// The CUDA backend as the program sees it: a plugin that is loaded when somebody asks.
+namespace cputrain::cuda {
+
+/// Whether this build has a plugin at all.
+bool cuda_plugin_built();
+
+/// The devices that this process may use. Loads the plugin; where there is none, or none that this
+/// program may load, the list says why it is empty. Never fails otherwise.
+compute::DeviceList cuda_devices();
+
+/// The backend on a device that cuda_devices() listed (Device::index), of whose memory this rank
+/// has its part where it shares it with others. Error(usage) with the reason where there is none.
+std::unique_ptr<compute::Backend> make_cuda_backend(int device, int ranks_on_device);
+
+}  // namespace cputrain::cuda

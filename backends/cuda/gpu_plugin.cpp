@@ -1,0 +1,10 @@
+#include "backends/cuda/cuda_backend.h"
+#include "backends/cuda/plugin_name.h"
+
+namespace cputrain::cuda {
+
+PluginName plugin_name() { return {.file = "libcputrain_cuda.so", .missing = {}, .remedy = {}}; }
+
+bool cuda_plugin_built() { return true; }
+
+}  // namespace cputrain::cuda

@@ -1,0 +1,131 @@
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "backends/cuda/cuda_backend.h"
+#include "backends/cuda/plugin_name.h"
+#include "backends/cuda/shared_object.h"
+#include "contracts.h"  // which the build writes
+#include "core/error.h"
+#include "core/text.h"
+
+namespace cputrain::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What became of looking for the plugin.
+struct Plugin {
+  const PluginCalls* calls = nullptr;
+  std::string why_none{}, remedy{};  ///< where it has none
+};
+
+constexpr const char* kBuildAgain =
+    "build the program and its plugin together (scripts/build) and keep both files";
+
+/// Where plugins are looked for: what CPUTRAIN_PLUGINS names, alone; else beside the program, and
+/// where an installation has them.
+std::vector<fs::path> plugin_folders() {
+  if (const char* named = std::getenv("CPUTRAIN_PLUGINS")) return {named};
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return {program.parent_path(), program.parent_path() / ".." / "lib" / "cputrain"};
+}
+
+std::optional<fs::path> find_plugin(const std::string& file) {
+  std::error_code ignored;
+  for (const fs::path& folder : plugin_folders()) {
+    if (fs::exists(folder / file, ignored)) return fs::absolute(folder / file, ignored);
+  }
+  return std::nullopt;
+}
+
+Plugin refused(const fs::path& file, const std::string& why) {
+  return {nullptr, fmt::format("the plugin {} cannot be used: {}", printable(file.string()), why),
+          kBuildAgain};
+}
+
+/// What keeps a file from being loaded, from what it says of itself.
+std::string why_not_loaded(const fs::path& file) {
+  const SharedObject object(file);
+  if (!object.why_not().empty()) return object.why_not();
+  const std::string made_from = object.text_behind(CPUTRAIN_PLUGIN_MARK, kBuildMarkEnd);
+  if (made_from.empty()) return "it is no plugin of cputrain";
+  if (made_from == CPUTRAIN_CONTRACTS) return "";
+  return fmt::format("it is of another build ({}, and this program {})", printable(made_from),
+                     CPUTRAIN_CONTRACTS);
+}
+
+/// The loader's last words, which begin with the file's name.
+std::string loader_text(const fs::path& file) {
+  const char* const error = ::dlerror();
+  std::string text = error ? error : "the system does not load it";
+  if (const std::string name = file.string() + ": "; text.starts_with(name))
+    text.erase(0, name.size());
+  return printable(text);
+}
+
+/// The library stays loaded: backends and exceptions of its code may live until the process ends.
+Plugin load(const fs::path& file) {
+  const std::string wrong = why_not_loaded(file);
+  if (!wrong.empty()) return refused(file, wrong);
+  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) return refused(file, loader_text(file));
+  void* const entry = ::dlsym(library, kPluginEntry);
+  if (!entry) return refused(file, fmt::format("it has no function {}", kPluginEntry));
+  return {reinterpret_cast<PluginEntry>(entry)()};
+}
+
+Plugin look_for_plugin() {
+  const PluginName name = plugin_name();
+  if (name.file.empty()) return {nullptr, name.missing, name.remedy};
+  if (const auto file = find_plugin(name.file)) return load(*file);
+  std::vector<std::string> folders;
+  for (const fs::path& folder : plugin_folders())
+    folders.push_back(printable(folder.lexically_normal().string()));
+  return {nullptr,
+          fmt::format("the plugin {} is not there (looked for in {})", name.file,
+                      join(folders, " and ")),
+          "put it beside the program, or say where it is: CPUTRAIN_PLUGINS=FOLDER"};
+}
+
+const Plugin& plugin() {
+  static const Plugin loaded = look_for_plugin();
+  return loaded;
+}
+
+/// The driver shows what this variable lets through, and says nothing of it.
+void blame_variable(compute::DeviceList& list) {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!visible || !list.devices.empty()) return;
+  list.why_none += fmt::format("; CUDA_VISIBLE_DEVICES is \"{}\"", printable(visible));
+  list.remedy += ", or unset CUDA_VISIBLE_DEVICES";
+}
+
+}  // namespace
+
+compute::DeviceList cuda_devices() {
+  const Plugin& here = plugin();
+  if (!here.calls) return {.devices = {}, .why_none = here.why_none, .remedy = here.remedy};
+  compute::DeviceList list;
+  try {
+    list = here.calls->devices();
+  } catch (const Error& error) {
+    list = {.devices = {}, .why_none = error.what(), .remedy = "see what nvidia-smi says"};
+  }
+  blame_variable(list);
+  return list;
+}
+
+std::unique_ptr<compute::Backend> make_cuda_backend(int device, int ranks_on_device) {
+  const Plugin& here = plugin();
+  if (here.calls) return here.calls->make(device, ranks_on_device);
+  fail(ExitCode::usage, compute::no_device_text("cuda", {{}, here.why_none, here.remedy}));
+}
+
+}  // namespace cputrain::cuda

@@ -1,0 +1,111 @@
+#include "backends/cuda/memory.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace cputrain::cuda {
+namespace {
+
+constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
+
+class Block final : public system::SharedBlock {
+ public:
+  explicit Block(std::size_t bytes) : block_(bytes, "arrays") {}
+  std::span<std::byte> bytes() const override {
+    return {static_cast<std::byte*>(block_.data()), block_.size()};
+  }
+
+ private:
+  DeviceBlock block_;
+};
+
+/// Calls piece(i, offset, bytes) for the pieces of a range, in order.
+template <class Call>
+void in_pieces(std::size_t bytes, const Call& piece) {
+  for (std::size_t begin = 0, i = 0; begin < bytes; begin += kPieceBytes, ++i) {
+    piece(i, begin, std::min(kPieceBytes, bytes - begin));
+  }
+}
+
+}  // namespace
+
+void ComputeStream::finish_call() {
+  const std::lock_guard lock(mutex_);
+  finished_.record(stream_.get());
+}
+
+void ComputeStream::hold_up(Stream other) const {
+  const std::lock_guard lock(mutex_);
+  finished_.hold_up(other);
+}
+
+DeviceMemory::DeviceMemory(int device, int sharers, const ComputeStream& compute)
+    : device_(device), sharers_(sharers), compute_(compute) {
+  for (Piece& piece : pieces_) piece.block = PinnedBlock(kPieceBytes);
+}
+
+std::unique_ptr<system::SharedBlock> DeviceMemory::allocate(std::size_t bytes) {
+  use_device(device_);
+  auto block = std::make_unique<Block>(bytes);
+  if (bytes == 0) return block;
+  const std::lock_guard lock(mutex_);
+  clear_async(block->bytes().data(), bytes, stream_.get());
+  stream_.synchronize();
+  return block;
+}
+
+/// One piece is on its way while the one before it is copied to where it belongs.
+void DeviceMemory::read(const void* src, std::span<std::byte> dst) {
+  use_device(device_);
+  const std::lock_guard lock(mutex_);
+  compute_.hold_up(stream_.get());
+  std::size_t last_begin = 0, last_bytes = 0;
+  Piece* last = nullptr;
+  const auto deliver = [&] {
+    if (!last) return;
+    last->arrived.synchronize();
+    std::memcpy(dst.data() + last_begin, last->block.data(), last_bytes);
+  };
+  in_pieces(dst.size(), [&](std::size_t i, std::size_t begin, std::size_t bytes) {
+    Piece& piece = pieces_[i % 2];
+    copy_async(piece.block.data(), static_cast<const std::byte*>(src) + begin, bytes,
+               stream_.get());
+    piece.arrived.record(stream_.get());
+    deliver();
+    last = &piece;
+    last_begin = begin;
+    last_bytes = bytes;
+  });
+  deliver();
+}
+
+void DeviceMemory::write(std::span<const std::byte> src, void* dst) {
+  use_device(device_);
+  const std::lock_guard lock(mutex_);
+  compute_.hold_up(stream_.get());
+  in_pieces(src.size(), [&](std::size_t i, std::size_t begin, std::size_t bytes) {
+    Piece& piece = pieces_[i % 2];
+    if (i >= 2) piece.arrived.synchronize();
+    std::memcpy(piece.block.data(), src.data() + begin, bytes);
+    copy_async(static_cast<std::byte*>(dst) + begin, piece.block.data(), bytes, stream_.get());
+    piece.arrived.record(stream_.get());
+  });
+  stream_.synchronize();
+}
+
+void DeviceMemory::copy(const void* src, void* dst, std::size_t bytes) {
+  if (bytes == 0) return;
+  use_device(device_);
+  const std::lock_guard lock(mutex_);
+  compute_.hold_up(stream_.get());
+  copy_async(dst, src, bytes, stream_.get());
+  stream_.synchronize();
+}
+
+std::optional<std::size_t> DeviceMemory::available() const {
+  use_device(device_);
+  return free_memory() / static_cast<std::size_t>(sharers_);
+}
+
+}  // namespace cputrain::cuda

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <mutex>
+
+#include "backends/cuda/device/device.h"
+#include "compute/memory.h"
+
+namespace cputrain::cuda {
+
+/// The stream on which a backend computes, and the place in it up to which calls have returned:
+/// what others may build upon. Any thread may ask.
+class ComputeStream {
+ public:
+  Stream get() const { return stream_.get(); }
+  void synchronize() const { stream_.synchronize(); }
+  /// A call that computes returns: what it put into the stream counts from now on.
+  void finish_call();
+  /// What is put into `other` begins behind all finished calls.
+  void hold_up(Stream other) const;
+
+ private:
+  OwnedStream stream_;
+  mutable std::mutex mutex_;
+  Event finished_;
+};
+
+/// A device's memory. Copies go through a stream of their own, so that what exchanges gradients
+/// need not wait for the rest of a backward pass, which is a call that has not returned yet.
+class DeviceMemory final : public compute::Memory {
+ public:
+  /// `sharers`: ranks that have the device. The stream is borrowed.
+  DeviceMemory(int device, int sharers, const ComputeStream& compute);
+
+  std::unique_ptr<system::SharedBlock> allocate(std::size_t bytes) override;
+  void read(const void* src, std::span<std::byte> dst) override;
+  void write(std::span<const std::byte> src, void* dst) override;
+  void copy(const void* src, void* dst, std::size_t bytes) override;
+  bool is_host() const override { return false; }
+  std::optional<std::size_t> available() const override;
+
+ private:
+  /// Pinned memory that a large copy goes through piece by piece: while one piece travels, the next
+  /// is copied on the host.
+  struct Piece {
+    PinnedBlock block;
+    Event arrived;
+  };
+
+  int device_;
+  int sharers_;
+  const ComputeStream& compute_;
+  std::mutex mutex_;  ///< of what follows
+  OwnedStream stream_;
+  Piece pieces_[2];
+};
+
+}  // namespace cputrain::cuda

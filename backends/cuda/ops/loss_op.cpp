@@ -1,0 +1,87 @@
+#include "backends/cuda/ops/loss_op.h"
+
+namespace cputrain::cuda {
+namespace {
+
+double smoothing_of(const model::Layer& layer) {
+  if (const auto* sigmoid = std::get_if<model::SigmoidCrossEntropy>(&layer)) {
+    return static_cast<double>(sigmoid->smoothing);
+  }
+  return static_cast<double>(std::get<model::SoftmaxCrossEntropy>(layer).smoothing);
+}
+
+}  // namespace
+
+LossOp::LossOp(const Planning& planning, int op, const model::Graph::Node& node, const Map& logits)
+    : Op(node.name, "from logits, in double"),
+      logits_(logits),
+      classes_(logits.shape.channels),
+      smoothing_(smoothing_of(node.layer)) {
+  const auto images = static_cast<std::size_t>(planning.largest());
+  const std::size_t numbers = images * static_cast<std::size_t>(classes_);
+  probabilities_ = DeviceBlock(numbers * sizeof(float), "probabilities");
+  slopes_ = DeviceBlock(numbers * sizeof(double), "slopes of the loss");
+  losses_ = DeviceBlock(images * sizeof(ImageLoss), "losses");
+  host_probabilities_ = PinnedBlock(numbers * sizeof(float));
+  host_losses_ = PinnedBlock(images * sizeof(ImageLoss));
+  planning.memory.use(logits.value, planning.forward_time(op));
+  if (logits.wants_diff) planning.memory.use(logits.diff, planning.backward_time(op));
+}
+
+void LossOp::bind(const Bindings& bindings) {
+  logits_data_ = bindings.value(logits_);
+  diff_ = bindings.diff(logits_);
+}
+
+LossCall LossOp::call(const Execution& execution) const {
+  return {.images = execution.images,
+          .classes = classes_,
+          .row = logits_.stored.channels,
+          .smoothing = execution.pass.phase == compute::Phase::train ? smoothing_ : 0,
+          .labels = execution.labels};
+}
+
+void LossOp::forward(const Execution& execution) {
+  images_ = execution.images;
+  fetched_ = false;
+  timed(forward_time_, execution.stream, [&] {
+    cross_entropy_forward(
+        execution.stream, call(execution), logits_data_, static_cast<float*>(probabilities_.data()),
+        static_cast<double*>(slopes_.data()), static_cast<ImageLoss*>(losses_.data()));
+    copy_async(host_losses_.data(), losses_.data(),
+               static_cast<std::size_t>(images_) * sizeof(ImageLoss), execution.stream);
+  });
+}
+
+void LossOp::backward(const Execution& execution) {
+  if (!diff_) return;
+  timed(data_time_, execution.stream, [&] {
+    cross_entropy_backward(execution.stream, call(execution), execution.loss_scale,
+                           static_cast<const double*>(slopes_.data()), diff_);
+  });
+}
+
+compute::Tally LossOp::tally() const {
+  compute::Tally sums;
+  const auto* losses = reinterpret_cast<const ImageLoss*>(host_losses_.data());
+  for (int image = 0; image < images_; ++image) {
+    sums.loss += losses[image].loss;
+    sums.correct += losses[image].correct;
+  }
+  sums.images = images_;
+  return sums;
+}
+
+std::span<const float> LossOp::probabilities(Stream stream) {
+  const auto* host = reinterpret_cast<const float*>(host_probabilities_.data());
+  if (!fetched_ && images_ > 0) {
+    Event arrived;
+    copy_async(host_probabilities_.data(), probabilities_.data(), count() * sizeof(float), stream);
+    arrived.record(stream);
+    arrived.synchronize();
+    fetched_ = true;
+  }
+  return {host, count()};
+}
+
+}  // namespace cputrain::cuda

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <span>
+
+#include "backends/cuda/kernels/losses.h"
+#include "backends/cuda/ops/op.h"
+
+namespace cputrain::cuda {
+
+/// Sigmoid or softmax with its cross-entropy, from the logits. What it says of each image goes to
+/// the host, where it is added up in the order of images.
+class LossOp final : public Op {
+ public:
+  LossOp(const Planning&, int op, const model::Graph::Node&, const Map& logits);
+
+  void bind(const Bindings&) override;
+  void forward(const Execution&) override;
+  void backward(const Execution&) override;
+
+  /// Sums of the last forward pass; the stream was waited for.
+  compute::Tally tally() const;
+  /// Of the last forward pass, images x classes (one column: of class 1), fetched when they are
+  /// asked for.
+  std::span<const float> probabilities(Stream);
+  /// The last forward pass had no images.
+  void forget() { images_ = 0; }
+
+ private:
+  LossCall call(const Execution&) const;
+  std::size_t count() const { return static_cast<std::size_t>(images_ * classes_); }
+
+  Map logits_;
+  int classes_;  ///< columns; 1 for the sigmoid
+  double smoothing_;
+  int images_ = 0;
+  bool fetched_ = false;
+  DeviceBlock probabilities_, slopes_, losses_;
+  PinnedBlock host_probabilities_, host_losses_;
+  float *logits_data_ = nullptr, *diff_ = nullptr;
+};
+
+}  // namespace cputrain::cuda

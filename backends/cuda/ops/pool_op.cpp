@@ -1,0 +1,90 @@
+#include "backends/cuda/ops/pool_op.h"
+
+#include <fmt/format.h>
+
+#include "backends/cuda/kernels/pools.h"
+#include "core/error.h"
+
+namespace cputrain::cuda {
+namespace {
+
+/// Of a MaxPool or an AveragePool.
+template <class Layer>
+WindowShape window_of(const Layer& layer, const Map& src, const Map& dst) {
+  return sliding_window(layer.padding, layer.size, layer.stride, src, dst);
+}
+
+void check_size(const model::Graph::Node& node, const model::MaxPool& pool) {
+  if (pool.size <= kLargestMaxPool) return;
+  fail(
+      ExitCode::usage,
+      fmt::format("layer {}: a max pool of {} x {} (a winner is kept in one byte, which windows up "
+                  "to {} x {} allow on --backend cuda); use --backend cpu",
+                  node.name, pool.size, pool.size, kLargestMaxPool, kLargestMaxPool));
+}
+
+}  // namespace
+
+PoolOp::PoolOp(const Planning& planning, int op, const model::Graph::Node& node, const Source& src,
+               const Map& dst)
+    : Op(node.name, "gathered"), src_(src), dst_(dst) {
+  if (const auto* pool = std::get_if<model::MaxPool>(&node.layer)) {
+    check_size(node, *pool);
+    kind_ = Kind::max;
+    window_ = window_of(*pool, src.map, dst);
+    winners_ = planning.memory.add(dst.count(planning.largest()), planning.forward_time(op));
+    if (src.map.wants_diff) planning.memory.use(winners_, planning.backward_time(op));
+  } else if (const auto* average = std::get_if<model::AveragePool>(&node.layer)) {
+    kind_ = Kind::average;
+    window_ = window_of(*average, src.map, dst);
+  }
+  planning.use_maps(op, src.map, dst);
+}
+
+void PoolOp::bind(const Bindings& bindings) {
+  src_data_ = bindings.value(src_.map);
+  dst_data_ = bindings.value(dst_);
+  diff_src_ = bindings.diff(src_.map);
+  diff_dst_ = bindings.diff(dst_);
+  if (kind_ == Kind::max) winners_data_ = bindings.at<std::uint8_t>(winners_);
+}
+
+void PoolOp::forward(const Execution& execution) {
+  const WindowShape shape = window(execution.images);
+  timed(forward_time_, execution.stream, [&] {
+    switch (kind_) {
+      case Kind::max:
+        return max_pool_forward(execution.stream, shape, src_data_, dst_data_, winners_data_);
+      case Kind::average:
+        return average_pool_forward(execution.stream, shape, src_data_, dst_data_);
+      case Kind::global:
+        return global_average_pool_forward(execution.stream, execution.images, src_.map.stored,
+                                           src_data_, dst_data_);
+    }
+  });
+}
+
+void PoolOp::backward(const Execution& execution) {
+  if (!diff_src_) return;
+  const WindowShape shape = window(execution.images);
+  timed(data_time_, execution.stream, [&] {
+    switch (kind_) {
+      case Kind::max:
+        return max_pool_backward(execution.stream, shape, diff_dst_, winners_data_, diff_src_,
+                                 src_.adds);
+      case Kind::average:
+        return average_pool_backward(execution.stream, shape, diff_dst_, diff_src_, src_.adds);
+      case Kind::global:
+        return global_average_pool_backward(execution.stream, execution.images, src_.map.stored,
+                                            diff_dst_, diff_src_, src_.adds);
+    }
+  });
+}
+
+WindowShape PoolOp::window(int images) const {
+  WindowShape shape = window_;
+  shape.images = images;
+  return shape;
+}
+
+}  // namespace cputrain::cuda

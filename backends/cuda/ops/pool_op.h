@@ -1,0 +1,30 @@
+#pragma once
+
+#include "backends/cuda/ops/op.h"
+
+namespace cputrain::cuda {
+
+/// Maximum or mean of windows, or the mean of the whole map.
+class PoolOp final : public Op {
+ public:
+  /// Error(usage) where a max pool's window is larger than kLargestMaxPool.
+  PoolOp(const Planning&, int op, const model::Graph::Node&, const Source&, const Map& dst);
+
+  void bind(const Bindings&) override;
+  void forward(const Execution&) override;
+  void backward(const Execution&) override;
+
+ private:
+  enum class Kind { max, average, global };
+  WindowShape window(int images) const;
+
+  Source src_;
+  Map dst_;
+  Kind kind_ = Kind::global;
+  WindowShape window_;  ///< but for the images
+  compute::MemoryPlan::Block winners_{};
+  std::uint8_t* winners_data_ = nullptr;
+  float *src_data_ = nullptr, *dst_data_ = nullptr, *diff_src_ = nullptr, *diff_dst_ = nullptr;
+};
+
+}  // namespace cputrain::cuda

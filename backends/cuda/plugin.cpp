@@ -1,0 +1,57 @@
+// The plugin's side of plugin_api.h.
+#include "backends/cuda/plugin_api.h"
+
+#include <fmt/format.h>
+
+#include "backends/cuda/backend.h"
+#include "backends/cuda/device/device.h"
+#include "contracts.h"  // which the build writes
+
+namespace cputrain::cuda {
+namespace {
+
+/// Kernels are made for compute capability 8.0 and newer: for asynchronous copies and bf16.
+constexpr int kLeastMajor = 8;
+
+// Found in the file by who loads it. Not `inline`: the program's own would take its place.
+[[gnu::used]] constexpr char kMark[] = CPUTRAIN_PLUGIN_MARK CPUTRAIN_CONTRACTS ">";
+
+compute::Device device_of(int index, const DeviceProperties& p) {
+  return {.index = index,
+          .name = p.name,
+          .identity = p.identity,
+          .facts = fmt::format("compute capability {}.{}, {} multiprocessors, {:.1f} GB; {}",
+                               p.major, p.minor, p.multiprocessors,
+                               static_cast<double>(p.memory) / 1e9, p.runtime),
+          .emulated = p.emulated};
+}
+
+compute::DeviceList devices() {
+  compute::DeviceList list{.devices = {}, .why_none = why_no_device(), .remedy = {}};
+  if (!list.why_none.empty()) {
+    list.remedy = list.why_none.starts_with("no NVIDIA driver")
+                      ? "install NVIDIA's driver where there is a GPU"
+                      : "see which GPUs nvidia-smi lists";
+    return list;
+  }
+  for (int index = 0; index < device_count(); ++index) {
+    const DeviceProperties properties = device_properties(index);
+    if (properties.major >= kLeastMajor) {
+      list.devices.push_back(device_of(index, properties));
+    } else if (list.why_none.empty()) {
+      list.why_none = fmt::format("{} has compute capability {}.{}, and kernels are made for {}.0",
+                                  properties.name, properties.major, properties.minor, kLeastMajor);
+      list.remedy = "use a newer GPU (A100, H100, RTX 30 and newer)";
+    }
+  }
+  if (!list.devices.empty()) list.why_none = list.remedy = {};
+  return list;
+}
+
+constexpr PluginCalls kCalls{.devices = devices, .make = make_device_backend};
+
+}  // namespace
+}  // namespace cputrain::cuda
+
+extern "C" const cputrain::cuda::PluginCalls* cputrain_cuda_plugin();
+const cputrain::cuda::PluginCalls* cputrain_cuda_plugin() { return &cputrain::cuda::kCalls; }

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+
+#include "compute/backend.h"
+#include "compute/devices.h"
+
+/// What the program and its CUDA plugin know of each other. The plugin is a file of its own, so
+/// that the program starts where there is neither a CUDA runtime nor a GPU. It takes all that it
+/// uses of src/ from the program, which has one copy of everything: errors that the plugin throws
+/// are the program's. So both must be made from the same headers, and the plugin's file says of
+/// which it is before any of it is run (kBuildMark).
+namespace cputrain::cuda {
+
+/// What a plugin can do.
+struct PluginCalls {
+  compute::DeviceList (*devices)();
+  /// As make_cuda_backend().
+  std::unique_ptr<compute::Backend> (*make)(int device, int ranks_on_device);
+};
+
+/// The plugin's one function, with C's name and no arguments.
+inline constexpr const char* kPluginEntry = "cputrain_cuda_plugin";
+using PluginEntry = const PluginCalls* (*)();
+
+/// Stands once in a plugin's file; what it was made from follows, up to the sign that ends it.
+#define CPUTRAIN_PLUGIN_MARK "cputrain CUDA plugin made from <"
+inline constexpr char kBuildMarkEnd = '>';
+
+}  // namespace cputrain::cuda

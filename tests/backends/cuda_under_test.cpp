@@ -1,0 +1,32 @@
+#include <algorithm>
+
+#include "backends/cuda/backend.h"
+#include "tests/backends/backends_under_test.h"
+
+namespace cputrain::testing {
+namespace {
+
+/// The layers that the backend has so far.
+bool runs(const model::Graph& graph) {
+  return std::ranges::all_of(graph.nodes(), [](const model::Graph::Node& node) {
+    return std::visit(Overloaded{[](const model::ZeroPad&) { return false; },
+                                 [](const model::BatchNorm&) { return false; },
+                                 [](const model::Add&) { return false; },
+                                 [](const model::Dense& l) { return !l.sharded; },
+                                 [](const auto&) { return true; }},
+                      node.layer);
+  });
+}
+
+}  // namespace
+
+std::vector<BackendUnderTest> cuda_backends_under_test() {
+  return {{.name = "cuda_emulated",
+           .make = [] { return cuda::make_device_backend(0, 1); },
+           .tolerance = 1e-5,
+           .runs = runs,
+           .emulated = true,
+           .reproducible = false}};
+}
+
+}  // namespace cputrain::testing

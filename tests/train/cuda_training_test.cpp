@@ -1,0 +1,94 @@
+// Trainings whose every number is computed by kernels for CUDA devices, on the emulated one, whose
+// arrays the host cannot touch and which does its work as late as it may.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "backends/cuda/backend.h"
+#include "comm/solo.h"
+#include "tests/train/made_training.h"
+
+namespace cputrain::train {
+namespace {
+
+MadeOptions on_cuda(MadeOptions options) {
+  options.backend = [] { return cuda::make_device_backend(0, 1); };
+  return options;
+}
+
+/// The recipes that need no layer which the backend lacks.
+std::map<std::string, MadeOptions> recipes() {
+  std::map<std::string, MadeOptions> list = made_recipes();
+  std::erase_if(list, [](const auto& recipe) { return recipe.second.batch_norm; });
+  list["RMSprop"] = {};
+  list["Adam"].optimizer.rule = optim::Adam{};
+  list["clipped values"].optimizer = {optim::Sgd{.momentum = 0.9, .nesterov = true}, 0.1, 0.01};
+  return list;
+}
+
+/// Floats against doubles over ten steps: weights are a few units in the last place off by then.
+void expect_curve(const MadeResult& made, const MadeResult& expected, const std::string& name) {
+  const std::vector<double> here = losses(made), there = losses(expected);
+  ASSERT_EQ(here.size(), there.size()) << name;
+  for (std::size_t i = 0; i < here.size(); ++i) {
+    EXPECT_NEAR(here[i], there[i], 1e-4 * std::abs(there[i])) << name << ", value " << i;
+  }
+}
+
+class CudaTraining : public ::testing::TestWithParam<int> {};
+
+TEST_P(CudaTraining, HasTheCurveOfPlainLoops) {
+  std::size_t which = 0;
+  const std::vector<std::string> algorithms{"auto", "ring", "rabenseifner", "tree", "mpi"};
+  for (auto& [name, options] : recipes()) {
+    MadeOptions device = on_cuda(options);
+    device.allreduce = comm::parse_allreduce(algorithms[which++ % algorithms.size()]);
+    const MadeResult expected = train_made(*comm::make_solo(), options);
+    const auto made = train_ranks(GetParam(), device);
+    for (const auto& [rank, of_rank] : made) {
+      expect_curve(of_rank, expected, name + ", rank " + std::to_string(rank));
+      EXPECT_EQ(of_rank.weights_hash, made.at(0).weights_hash) << name;
+    }
+  }
+}
+
+/// What is left out of the gradient depends on the ranks, so the curve is that of as many.
+TEST_P(CudaTraining, CompressesAsPlainLoopsDo) {
+  for (const char* compression : {"topk:0.3", "bf16"}) {
+    MadeOptions options;
+    options.optimizer.rule = optim::Sgd{.momentum = 0.9};
+    options.compression = exchange::parse_compression(compression);
+    options.allreduce = comm::parse_allreduce("tree");
+    const auto expected = train_ranks(GetParam(), options);
+    const auto made = train_ranks(GetParam(), on_cuda(options));
+    for (const auto& [rank, of_rank] : made) {
+      expect_curve(of_rank, expected.at(rank), compression);
+    }
+  }
+}
+
+/// The gradient of a dense layer over five images has rank five, so nothing is lost: where the
+/// matrix is read as it lies.
+TEST_P(CudaTraining, LosesNothingToPowerSgdOfTheGradientsRank) {
+  MadeOptions options;
+  options.optimizer.rule = optim::Sgd{.momentum = 0.9};
+  options.allreduce = comm::parse_allreduce("tree");
+  const auto expected = train_made(*comm::make_solo(), options);
+  options.compression = exchange::parse_compression("powersgd:5");
+  for (const auto& [rank, made] : train_ranks(GetParam(), on_cuda(options))) {
+    expect_curve(made, expected, "rank " + std::to_string(rank));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, CudaTraining, ::testing::Values(1, 2, 3, 7));
+
+TEST(CudaTraining, HasTheSameBitsEveryTime) {
+  MadeOptions options = on_cuda({});
+  const MadeResult first = train_made(*comm::make_solo(), options);
+  EXPECT_EQ(train_made(*comm::make_solo(), options).weights, first.weights);
+  options.train.seed = 4;
+  EXPECT_NE(train_made(*comm::make_solo(), options).weights, first.weights);
+}
+
+}  // namespace
+}  // namespace cputrain::train
