@@ -27,8 +27,9 @@ function(cputrain_add_module name)
     # At -O1 GCC 12 reports std::string concatenation falsely.
     target_compile_options(cputrain_${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1> -Wno-stringop-overflow)
   endif()
-  if(CPUTRAIN_SMPI)
-    # cputrain-smpi, a shared object, is linked from it; calls inside a file stay as direct as before.
+  if(CPUTRAIN_SMPI OR CPUTRAIN_CUDA STREQUAL EMULATED)
+    # cputrain-smpi, a shared object, is linked from it; calls inside a file stay as direct as before. (The preset
+    # `emulated` has the same objects, so that ccache has them.)
     set_target_properties(cputrain_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_compile_options(cputrain_${name} PRIVATE
       $<$<CXX_COMPILER_ID:GNU>:-fno-semantic-interposition>)

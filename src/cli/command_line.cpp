@@ -293,11 +293,36 @@ void check_export(const Config& config) {
   }
 }
 
-/// Each backend has its own precisions.
+/// A backend that lacks the precision that others have where nobody asks for one.
+void check_usual_precision(const Config& config, const CommandLineChoices& choices,
+                           const std::string& name) {
+  if (config.precision != job::TrainingFlags{}.precision) return;
+  for (const job::BackendChoice& backend : choices.backends) {
+    if (backend.name != name) continue;
+    fail(ExitCode::usage,
+         fmt::format("--backend {0}: it computes in {1} so far, not in {2}, which holds without "
+                     "--precision (numbers would differ from what was asked for); add --precision "
+                     "{1}, or use --backend {3}",
+                     backend.name, join(backend.precisions, " or "), config.precision,
+                     choices.backend_names().front()));
+  }
+}
+
+/// Each backend has its own precisions. A sweep's columns may be of backends that this build lacks,
+/// of which the table says so; info and data compute nothing.
 void check_precision(const Config& config, const CommandLineChoices& choices) {
-  const auto able = choices.backends_with(config.precision);
-  if (std::ranges::find(able, config.backend) != able.end()) return;
-  const auto here = choices.backend_names();
+  if (config.command == "info" || config.command == "data") return;
+  const auto able = choices.backends_with(config.precision), here = choices.backend_names();
+  const bool sweeps = config.command == "sweep";
+  const auto lacks_it = [&](const std::string& name) {
+    if (sweeps && std::ranges::find(here, name) == here.end()) return false;
+    return std::ranges::find(able, name) == able.end();
+  };
+  const std::vector<std::string> asked =
+      sweeps ? config.sweep.grid.backends : std::vector{config.backend};
+  const auto lacking = std::ranges::find_if(asked, lacks_it);
+  if (lacking == asked.end()) return;
+  check_usual_precision(config, choices, *lacking);
   const bool built = std::ranges::any_of(
       able, [&](const auto& name) { return std::ranges::find(here, name) != here.end(); });
   fail(ExitCode::usage, fmt::format("--precision {} needs --backend {}{}", config.precision,

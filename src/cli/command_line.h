@@ -30,6 +30,14 @@ struct CommandLineChoices {
     }
     return names;
   }
+  /// As --backend knows them: those of which the build says what it lacks, too.
+  std::vector<std::string> known_backends() const {
+    std::vector<std::string> names;
+    for (const job::BackendChoice& backend : backends) {
+      if (backend.built || !backend.lack.empty()) names.push_back(backend.name);
+    }
+    return names;
+  }
   /// Those that can compute so, built or not.
   std::vector<std::string> backends_with(const std::string& precision) const {
     std::vector<std::string> names;

@@ -12,6 +12,8 @@ namespace cputrain::composition {
 struct ListedBackend {
   job::BackendChoice choice;
   std::function<std::unique_ptr<compute::Backend>(const job::BackendRequest&)> make;
+  /// Of a backend that computes on devices: those that are here.
+  std::function<compute::DeviceList()> devices{};
 };
 
 /// The one list of backends: all that the program knows, those that this build lacks included, the

@@ -38,6 +38,13 @@ std::unique_ptr<compute::Backend> make_backend(const job::BackendRequest& reques
   return named->make(request);
 }
 
+std::optional<compute::DeviceList> devices_of(const std::string& name) {
+  for (const ListedBackend& backend : backend_list()) {
+    if (backend.choice.name == name && backend.devices) return backend.devices();
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> library_versions() {
   std::vector<std::string> libraries;
   if (cpu::cpu_backend_available()) libraries.push_back(cpu::cpu_library_versions());
@@ -60,6 +67,7 @@ std::unique_ptr<comm::Communicator> make_communicator(const placement::Launcher&
 job::Services make_services(const placement::Launcher& launcher, system::SignalWatch& signals) {
   return {.backends = backend_names(),
           .make_backend = make_backend,
+          .devices = devices_of,
           .make_communicator = [&] { return make_communicator(launcher, signals); },
           .data = datasets::make_data_pipeline(),
           .write_onnx = onnx::write_onnx,

@@ -47,10 +47,14 @@ BatchPlans cut_batches(const Session& session, const TrainingPlan& plan, std::si
                        std::size_t validation_images) {
   const int rank = session.communicator->rank(), ranks = session.communicator->size();
   const int at_once = plan.micro_batch;
-  const std::size_t evaluated = static_cast<std::size_t>(at_once) * static_cast<std::size_t>(ranks);
+  // A program has memory for the largest number of images; on a device that is what is short.
+  const int evaluated_at_once =
+      session.device.chosen() ? std::min(at_once, plan.usual_images) : at_once;
+  const std::size_t evaluated =
+      static_cast<std::size_t>(evaluated_at_once) * static_cast<std::size_t>(ranks);
   BatchPlans batches{
       data::BatchPlan(train_images, plan.spec.batch, at_once, rank, ranks, plan.spec.plan),
-      data::BatchPlan(validation_images, evaluated, at_once, rank, ranks)};
+      data::BatchPlan(validation_images, evaluated, evaluated_at_once, rank, ranks)};
   check_steps(plan.spec, batches.train);
   return batches;
 }

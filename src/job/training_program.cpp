@@ -154,7 +154,9 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
                   before.batches,
                   system::own_memory()};
   if (!session.backend->memory().is_host()) {
-    mine.elsewhere = taken.own - taken.own_buffers + mine.state + mine.workspace;
+    // The weights once more: of a step that SIGTERM ends, they are copied before they are saved.
+    mine.elsewhere =
+        taken.own - taken.own_buffers + mine.state + mine.workspace + taken.own_weights;
   }
   compiled.memory =
       gather_memory(session, std::move(before.rooms), mine, {before.cache, taken.node});

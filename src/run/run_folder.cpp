@@ -44,19 +44,22 @@ nlohmann::ordered_json openmp_variables() {
 
 /// Where and with what the run was made: host, processor, libraries, ranks and threads, time.
 nlohmann::ordered_json environment_json(const job::Session& session, int micro_batch) {
-  return {{"cputrain", kVersion},
-          {"started", time_text("{:%Y-%m-%dT%H:%M:%S%z}")},
-          {"machine", machine_json(session.machine)},
-          {"load_average", load_average()},
-          {"openmp", openmp_variables()},
-          {"ranks", session.communicator->size()},
-          {"threads_of_rank_0", session.threads},
-          {"micro_batch", micro_batch},
-          {"communication", session.communicator->describe()},
-          {"backend", session.backend->describe()},
-          {"placement", session.placement},
-          {"map", placement::map_of(session.plan)},
-          {"libraries", session.services.libraries}};
+  nlohmann::ordered_json json{{"cputrain", kVersion},
+                              {"started", time_text("{:%Y-%m-%dT%H:%M:%S%z}")},
+                              {"machine", machine_json(session.machine)},
+                              {"load_average", load_average()},
+                              {"openmp", openmp_variables()},
+                              {"ranks", session.communicator->size()},
+                              {"threads_of_rank_0", session.threads},
+                              {"micro_batch", micro_batch},
+                              {"communication", session.communicator->describe()},
+                              {"backend", session.backend->describe()},
+                              {"placement", session.placement},
+                              {"map", placement::map_of(session.plan)},
+                              {"libraries", session.services.libraries}};
+  if (!session.device.line.empty()) json["devices"] = session.device.line;
+  if (session.device.emulated) json["emulated"] = true;
+  return json;
 }
 
 /// Makes the folder: --out, or runs/<date>-<model>-np<ranks>-b<batch>. What killed runs left of

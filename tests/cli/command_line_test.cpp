@@ -193,8 +193,9 @@ TEST(CommandLine, AVariableThatNoCommandReadsIsRefused) {
 TEST(CommandLine, VariablesOfOtherCommandsAndOfScriptsAreLeftAlone) {
   for (const char* name :
        {"CPUTRAIN_REPEAT", "CPUTRAIN_TOP", "CPUTRAIN_ONNX", "CPUTRAIN_PLATFORM", "CPUTRAIN_IMAGES",
-        "CPUTRAIN_CONFUSION", "CPUTRAIN_SKIP_SETUP", "CPUTRAIN_MPIRUN", "CPUTRAIN_SERVICE_HOST",
-        "CPUTRAIN_PORT_80_TCP_ADDR", "CPUTRAIN_WORKER_SERVICE_PORT_SSH", "cputrain_of_mine"}) {
+        "CPUTRAIN_CONFUSION", "CPUTRAIN_PLUGINS", "CPUTRAIN_EMULATED", "CPUTRAIN_SKIP_SETUP",
+        "CPUTRAIN_MPIRUN", "CPUTRAIN_SERVICE_HOST", "CPUTRAIN_PORT_80_TCP_ADDR",
+        "CPUTRAIN_WORKER_SERVICE_PORT_SSH", "cputrain_of_mine"}) {
     EXPECT_EQ(config_of({"--batch", "8"}, {{name, "1"}}).batch, 8u) << name;
   }
   EXPECT_TRUE(std::holds_alternative<HelpText>(parse({"train", "--help"}, {{"CPUTRAIN_X", "1"}})));
@@ -289,6 +290,30 @@ TEST(CommandLine, BackendsAndTheirPrecisionsComeFromTheList) {
   EXPECT_NE(refused({"sweep", "--backend", "reference"})
                 .find("must be different ones of cpu, cuda, quick, slow"),
             std::string::npos);
+}
+
+/// A backend that lacks the standard precision says so once, whoever asked for that precision.
+TEST(CommandLine, ABackendWithoutTheStandardPrecisionSaysWhichItHas) {
+  const CommandLineChoices choices{{{"cpu", {"float", "exact"}}, {"cuda", {"exact"}}}};
+  EXPECT_EQ(
+      std::get<Config>(parse({"--backend", "cuda", "--precision", "exact"}, {}, choices)).backend,
+      "cuda");
+  EXPECT_EQ(std::get<Config>(parse({"--precision", "exact"}, {}, choices)).backend, "cpu");
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"--backend", "cuda"}, {"--backend", "cuda", "--precision", "float"}}) {
+    EXPECT_EQ(refusal(words, {}, choices),
+              "--backend cuda: it computes in exact so far, not in float, which holds without "
+              "--precision (numbers would differ from what was asked for); add --precision exact, "
+              "or use --backend cpu");
+  }
+}
+
+TEST(CommandLine, ABuildSaysWhatItLacksToWhoAsksForIt) {
+  const CommandLineChoices choices{
+      {{"cpu", {"float"}}, {"cuda", {"float"}, false, "--backend cuda: no nvcc; install it"}}};
+  EXPECT_EQ(refusal({"--backend", "cuda"}, {}, choices), "--backend cuda: no nvcc; install it");
+  EXPECT_EQ(refusal({"--backend", "vector"}, {}, choices),
+            "--backend vector: must be one of cpu, cuda");
 }
 
 TEST(CommandLine, RemembersWhatWasGiven) {

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cells/cells.h"
 #include "cli/commands.h"
 #include "core/error.h"
 #include "core/json_text.h"
@@ -52,6 +54,40 @@ nlohmann::ordered_json launch_json(const std::vector<placement::LaunchLine>& lin
   return json;
 }
 
+/// Those that may compute a column of a table, whether this build has them or not.
+std::map<std::string, compute::DeviceList> devices_here(const job::Services& services) {
+  std::map<std::string, compute::DeviceList> found;
+  for (const std::string_view name : cells::kDeviceColumns) {
+    const std::string backend(name);
+    const auto list = services.devices ? services.devices(backend) : std::nullopt;
+    if (list) found.emplace(backend, *list);
+  }
+  return found;
+}
+
+std::string device_text(const std::string& backend, const compute::DeviceList& list) {
+  std::vector<std::string> devices;
+  for (const compute::Device& device : list.devices) {
+    devices.push_back(fmt::format("{} ({})", device.name, device.facts));
+  }
+  if (devices.empty())
+    return fmt::format("{}: none here ({}); {}", backend, list.why_none, list.remedy);
+  return fmt::format("{}: {}", backend, join(devices, ", "));
+}
+
+nlohmann::ordered_json device_json(const compute::DeviceList& list) {
+  nlohmann::ordered_json json{{"available", !list.devices.empty()}};
+  if (list.devices.empty()) {
+    json["reason"] = list.why_none;
+    json["remedy"] = list.remedy;
+  }
+  for (const compute::Device& device : list.devices) {
+    json["devices"].push_back(
+        {{"name", device.name}, {"facts", device.facts}, {"emulated", device.emulated}});
+  }
+  return json;
+}
+
 }  // namespace
 
 int run_info(const Config& config, const job::Services& services) {
@@ -60,6 +96,7 @@ int run_info(const Config& config, const job::Services& services) {
       job::build_graph(spec, config.classes.value_or(spec.model->recipe.classes));
   const job::Session session = job::start_session(config, services);
   const std::vector<placement::LaunchLine> launches = launch_lines_here(session, services);
+  const std::map<std::string, compute::DeviceList> devices = devices_here(services);
   if (session.leads() && config.json != "-") {
     system::print("cputrain {}\n", kVersion);
     system::print_lines(machine_text(session.machine));
@@ -69,9 +106,12 @@ int run_info(const Config& config, const job::Services& services) {
         system::print("{}{}\n", std::exchange(before, "  "), line);
     }
     system::print_lines(launch_text(launches));
-    system::print("Backend: {}\nRanks: {}\nLibraries: {}\n\n", session.backend->describe(),
+    system::print("Backend: {}\nRanks: {}\nLibraries: {}\n", session.backend->describe(),
                   session.communicator->describe(), join(services.libraries, ", "));
-    system::print("Model {}: {}\n", spec.model->name, spec.model->description);
+    for (const auto& [backend, list] : devices) {
+      system::print("GPUs for --backend {}\n", device_text(backend, list));
+    }
+    system::print("\nModel {}: {}\n", spec.model->name, spec.model->description);
     system::print_lines(model::summary_text(graph));
     system::print("Recipe: {}, batch {}, {} (learning rate {:g}), {} epochs; from the {}\n",
                   fmt::format("{0}x{0}", spec.image.height), spec.batch,
@@ -80,16 +120,17 @@ int run_info(const Config& config, const job::Services& services) {
   }
   nlohmann::ordered_json model = model::summary_json(graph);
   model["name"] = spec.model->name;
-  const nlohmann::ordered_json result{{"cputrain", kVersion},
-                                      {"model", std::move(model)},
-                                      {"machine", run::machine_json(session.machine)},
-                                      {"placement", session.placement},
-                                      {"map", run::placement_json(session.plan)},
-                                      {"launch", launch_json(launches)},
-                                      {"threads", session.threads},
-                                      {"ranks", session.communicator->size()},
-                                      {"backend", session.backend->describe()},
-                                      {"libraries", services.libraries}};
+  nlohmann::ordered_json result{{"cputrain", kVersion},
+                                {"model", std::move(model)},
+                                {"machine", run::machine_json(session.machine)},
+                                {"placement", session.placement},
+                                {"map", run::placement_json(session.plan)},
+                                {"launch", launch_json(launches)},
+                                {"threads", session.threads},
+                                {"ranks", session.communicator->size()},
+                                {"backend", session.backend->describe()},
+                                {"libraries", services.libraries}};
+  for (const auto& [backend, list] : devices) result[backend] = device_json(list);
   job::write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);
 }

@@ -221,9 +221,23 @@ int collect(sweep::SweepPlan& plan, const Config& config) {
   return static_cast<int>(ExitCode::ok);
 }
 
+/// A table is of machines; nobody should find an emulated one's times in it.
+void refuse_emulated(const std::vector<std::string>& backends, const job::Services& services) {
+  for (const std::string& backend : backends) {
+    const auto list = services.devices ? services.devices(backend) : std::nullopt;
+    if (!list || std::ranges::none_of(list->devices, &compute::Device::emulated)) continue;
+    fail(ExitCode::usage,
+         fmt::format("--backend {}: sweep measures times, and this program's device is emulated "
+                     "(they would mean nothing in a table); use a program with a real one, or "
+                     "leave the column out",
+                     backend));
+  }
+}
+
 }  // namespace
 
 int run_sweep(const Config& config, const job::Services& services) {
+  refuse_emulated(config.sweep.grid.backends, services);
   // A mistake in it should show before hours of measuring.
   if (!config.reference.empty()) static_cast<void>(report::read_reference(config.reference));
   sweep::SweepPlan plan = sweep::plan_sweep(config, sweep_request(config), services);

@@ -2,6 +2,8 @@
 
 #include "cli/flags/command_flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -69,8 +71,8 @@ std::vector<data::BatchGrowth> parse_growth(const std::string& text) {
 void add_micro_batch_flags(Flags& f, Config& c) {
   f.whole("micro-batch", c.micro_batch, 1, 65536,
           "images that a rank computes at once [at most 8 on one thread, 14 a thread and 32 on "
-          "several, 16 with several ranks, 4 in a crowd of them, or twice the threads; with batch "
-          "normalization the rank's whole share]");
+          "several, 16 with several ranks, 4 in a crowd of them, or twice the threads; 128 on a "
+          "GPU; with batch normalization the rank's whole share]");
   f.yes("sync-bn", c.sync_bn,
         "batch normalization takes its statistics from the images of all ranks");
 }
@@ -169,9 +171,11 @@ void add_training_flags(Flags& f, Config& c) {
 }
 
 void add_precision_flag(Flags& f, Config& c, const CommandLineChoices& choices) {
-  f.choice("precision", {"float", "bf16", "double"},
+  f.choice("precision", {"float", "bf16", "exact", "double"},
            "bf16: convolutions may multiply 16-bit brain floats, in training where that measures "
-           "faster; sums and weights stay float (CPUs with AVX512-BF16); double: " +
+           "faster; sums and weights stay float (CPUs with AVX512-BF16); exact: products of 32-bit "
+           "floats on GPUs, too, the one that they have so far; on a CPU the same as float; "
+           "double: " +
                join(choices.backends_with("double"), " or ") + " backend only [float]",
            [&c](const std::string& name) { c.precision = name; });
 }
@@ -297,9 +301,15 @@ void add_augment_flag(Flags& f, Config& c, const std::string& standard) {
 
 void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.group("Machine");
-  const auto names = choices.backend_names();
-  f.choice("backend", names, "what computes [" + names.front() + "]",
-           [&c](const std::string& name) { c.backend = name; });
+  f.choice("backend", choices.known_backends(),
+           "what computes; cuda: on GPUs [" + choices.backend_names().front() + "]",
+           [&c, &choices](const std::string& name) {
+             for (const job::BackendChoice& backend : choices.backends) {
+               if (backend.name != name || backend.built) continue;
+               fail(ExitCode::usage, backend.lack);
+             }
+             c.backend = name;
+           });
   add_precision_flag(f, c, choices);
   f.whole("threads", c.threads, 1, 4096, "of each rank [the cores it was given]");
   add_bind_flag(f, c);
@@ -335,7 +345,7 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
     f.group("Machine");
     f.whole("micro-batch", c.micro_batch, 1, 65536,
             "images computed at once [8 on one thread, 14 a thread and at most 32 on several, 16 "
-            "with several ranks, or twice the threads]");
+            "with several ranks, or twice the threads; 128 on a GPU]");
   }
   add_machine_flags(f, c, choices);
   add_output_flags(f, c);

@@ -15,10 +15,13 @@ namespace {
 
 constexpr std::string_view kPrefix = "CPUTRAIN_";
 
-/// Read by scripts and tests, and passed on to the program that they start.
-constexpr std::string_view kOfScripts[] = {"CPUTRAIN_CLEAN_ROOT", "CPUTRAIN_MPIEXEC",
-                                           "CPUTRAIN_MPIRUN",     "CPUTRAIN_SIMULATES",
-                                           "CPUTRAIN_SKIP_SETUP", "CPUTRAIN_TWO_HOSTS"};
+/// Read by scripts and tests, and passed on to the program that they start; and those that say
+/// where the program finds its plugins (backends/cuda).
+constexpr std::string_view kOfOthers[] = {
+    "CPUTRAIN_CLEAN_ROOT",   "CPUTRAIN_EMULATED",       "CPUTRAIN_EMULATED_DEVICES",
+    "CPUTRAIN_EMULATED_GPU", "CPUTRAIN_EMULATED_ORDER", "CPUTRAIN_MPIEXEC",
+    "CPUTRAIN_MPIRUN",       "CPUTRAIN_PLUGINS",        "CPUTRAIN_SIMULATES",
+    "CPUTRAIN_SKIP_SETUP",   "CPUTRAIN_TWO_HOSTS"};
 
 std::string capitals(std::string name) {
   std::ranges::transform(name, name.begin(), [](unsigned char c) {
@@ -88,7 +91,7 @@ void check_variables(const Environment& environment, const std::set<std::string>
                                         name, capitals(name)));
     }
     const bool meant = name.starts_with(kPrefix) && !is_of_kubernetes(name) &&
-                       std::ranges::find(kOfScripts, name) == std::end(kOfScripts);
+                       std::ranges::find(kOfOthers, name) == std::end(kOfOthers);
     if (!meant) continue;
     const std::string flag = flag_of(name);
     fail(

@@ -2,12 +2,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "comm/communicator.h"
 #include "compute/backend.h"
+#include "compute/devices.h"
 #include "data/pipeline.h"
 #include "model/exported_model.h"
 #include "placement/launcher.h"
@@ -18,10 +20,12 @@
 namespace cputrain::job {
 
 struct BackendRequest {
-  std::string name;  ///< "cpu", "reference"
+  std::string name;  ///< "cpu", "reference", "cuda"
   DType precision = DType::f32;
   int threads = 1;
   compute::KernelChoice kernels{};
+  int device = 0;           ///< of a backend of devices: compute::Device::index
+  int ranks_on_device = 1;  ///< that share it
 };
 
 /// A backend that --backend may name.
@@ -29,6 +33,7 @@ struct BackendChoice {
   std::string name;
   std::vector<std::string> precisions;  ///< that --precision may ask it for
   bool built = true;                    ///< this build has it
+  std::string lack{};                   ///< for who asks all the same: the refusal
 };
 
 /// What the build has behind the contracts (composition/services.h makes it). Jobs and commands
@@ -36,6 +41,9 @@ struct BackendChoice {
 struct Services {
   std::vector<std::string> backends;  ///< names that this build has, the default first
   std::function<std::unique_ptr<compute::Backend>(const BackendRequest&)> make_backend;
+  /// Those of a backend that computes on devices; nothing for one that computes on the CPUs, and
+  /// where this is empty. Says why where there are none, and does not fail.
+  std::function<std::optional<compute::DeviceList>(const std::string& backend)> devices{};
   /// Starts communication; called once, after the command line proved right.
   std::function<std::unique_ptr<comm::Communicator>()> make_communicator;
   data::DataPipeline data;

@@ -39,6 +39,50 @@ void check_launcher(const Session& session, const TrainingFlags& flags) {
   if (!warning.empty()) warn(session, warning);
 }
 
+/// What computes may differ between ranks no more than what is computed.
+void check_backend(const Session& session, const std::string& backend,
+                   const std::string& precision) {
+  check_agreement(session, "their backend or precision",
+                  fmt::format("--backend {} --precision {}", backend, precision));
+}
+
+/// An emulated device is for results; who measures would take its times for a GPU's.
+void check_emulated(const Session& session, const TrainingFlags& flags) {
+  if (!session.device.emulated) return;
+  if (session.leads()) {
+    system::tell(
+        "This program computes --backend cuda on an EMULATED device, on the CPU: results "
+        "are those of the kernels, times mean nothing");
+  }
+  if (flags.command != "bench") return;
+  fail(ExitCode::usage,
+       fmt::format("bench {} measures times, and the device is emulated (they would mean nothing); "
+                   "use a program with a real one, or --backend cpu",
+                   flags.topic));
+}
+
+/// What computes; for commands that compute nothing, where it has no device, what needs none.
+std::string backend_for(const TrainingFlags& flags, const Services& services) {
+  const std::string usual = services.backends.front();
+  const std::string asked = flags.backend.empty() ? usual : flags.backend;
+  if (flags.command != "info" && flags.command != "data") return asked;
+  const auto list = services.devices ? services.devices(asked) : std::nullopt;
+  return list && list->devices.empty() ? usual : asked;
+}
+
+BackendRequest backend_request(const Session& session, const TrainingFlags& flags,
+                               const std::string& backend) {
+  return {.name = backend,
+          .precision = flags.precision == "double" ? DType::f64 : DType::f32,
+          .threads = session.threads,
+          .kernels = {.winograd = flags.winograd,
+                      .skip_zeros = flags.skip_zeros,
+                      .bf16 = flags.precision == "bf16",
+                      .measure = !flags.reproducible},
+          .device = session.device.device,
+          .ranks_on_device = session.device.ranks};
+}
+
 }  // namespace
 
 int threads_beside(const Session& session) {
@@ -52,7 +96,12 @@ Session start_session(const TrainingFlags& flags, const Services& services) {
                   .quiet = flags.verbose == 0};
   check_launcher(session, flags);
   check_agreement(session, "their command", flags.command + " " + flags.topic);
+  const std::string backend = backend_for(flags, services);
+  check_backend(session, backend, flags.precision);
   session.nodes = comm::read_node_map(*session.communicator);
+  session.device = choose_device(*session.communicator, session.nodes, services, backend);
+  check_emulated(session, flags);
+  if (session.device.chosen()) say(session, session.device.line);
   session.machine = services.machine();
   session.plan = place_ranks(*session.communicator, session.machine, flags, services);
   for (const placement::RankPlan& plan : session.plan.ranks) {
@@ -65,14 +114,7 @@ Session start_session(const TrainingFlags& flags, const Services& services) {
   for (const std::string& warning : session.plan.warnings) {
     session.placement.push_back("warning: " + warning);
   }
-  session.backend =
-      services.make_backend({flags.backend.empty() ? services.backends.front() : flags.backend,
-                             flags.precision == "double" ? DType::f64 : DType::f32,
-                             session.threads,
-                             {.winograd = flags.winograd,
-                              .skip_zeros = flags.skip_zeros,
-                              .bf16 = flags.precision == "bf16",
-                              .measure = !flags.reproducible}});
+  session.backend = services.make_backend(backend_request(session, flags, backend));
   return session;
 }
 
@@ -128,6 +170,9 @@ compute::Limits measure_together(const Session& session) {
 }
 
 int micro_batch_size(const TrainingFlags& flags, const Session& session) {
+  // A GPU wants many images to have work for all of its multiprocessors; its memory holds them.
+  constexpr int kOfADevice = 128;
+  if (session.device.chosen()) return flags.micro_batch.value_or(kOfADevice);
   // One thread gains nothing by more images. Several wait for each other once a layer, and each
   // keeps sums of gradients of its own, so they do better with more; kMost is for memory. Ranks
   // that share dense layers meet once a micro-batch, and should not too often.

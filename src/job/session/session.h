@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "comm/node_map.h"
+#include "job/session/choose_device.h"
 #include "job/session/services.h"
 #include "job/spec/training_flags.h"
 #include "system/clock.h"
@@ -22,6 +23,7 @@ struct Session {
   int io_threads = 1;                    ///< of this rank, where it decodes and nothing else
   placement::JobPlacement plan{};        ///< of all ranks
   std::vector<std::string> placement{};  ///< the plan, a line a kind of host; warnings after it
+  DeviceChoice device{};                 ///< of this rank
   std::unique_ptr<compute::Backend> backend{};
   system::Stopwatch since_start{};
   bool quiet = false;  ///< --verbose 0: warnings and errors alone
@@ -33,7 +35,8 @@ struct Session {
 };
 
 /// Starts communication, places the ranks and makes the backend. `services` must outlive the
-/// session. Error(usage) where this process cannot have the threads that it needs. Collective.
+/// session. Error(usage) where this process cannot have the threads or the device that it needs,
+/// and for measurements on a device that is none. Collective.
 Session start_session(const TrainingFlags&, const Services&);
 
 /// Threads of this process beside those that compute.

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include "comm/node_map.h"
+#include "job/session/services.h"
+
+namespace cputrain::job {
+
+/// Where a rank computes.
+struct DeviceChoice {
+  int device = 0;         ///< compute::Device::index
+  int ranks = 1;          ///< of this rank's node that compute on it
+  bool emulated = false;  ///< no time of this job means anything
+  std::string line{};     ///< all ranks' devices, for the log; empty where they are CPUs
+
+  bool chosen() const { return !line.empty(); }
+};
+
+/// The ranks of a node take its devices in turn; where each is shown one of its own, that one.
+/// Nothing to choose, and no message, for a backend that computes on the CPUs. Error(usage) with
+/// the reason on all ranks alike where one of them has no device. Collective.
+DeviceChoice choose_device(comm::Communicator&, const comm::NodeMap&, const Services&,
+                           const std::string& backend);
+
+}  // namespace cputrain::job
