@@ -1,5 +1,5 @@
-// device.h on the CUDA runtime, one call per function. Tests run an emulated device in its place, so
-// nothing is decided here but the words for what the runtime says.
+// device.h on the CUDA runtime, one call per function. Tests run an emulated device in its place,
+// so nothing is decided here but the words for what the runtime says.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
