@@ -36,10 +36,13 @@ struct RankMemory {
   std::size_t batches = 0;    ///< pictures in flight
   std::size_t process = 0;    ///< held already: libraries, compiled kernels
   std::size_t elsewhere = 0;  ///< of these, in a backend's memory that is not the host's
+  /// Weights once more, where they lie elsewhere: of a step that a signal ends, they are copied
+  /// there before they are saved.
+  std::size_t copy = 0;
 
   /// Of the host.
   std::size_t to_come() const {
-    return weights + gradients + state + workspace + batches - elsewhere;
+    return weights + gradients + state + workspace + batches + copy - elsewhere;
   }
   std::size_t host_workspace() const { return elsewhere > 0 ? 0 : workspace; }
   /// Wherever it lies.

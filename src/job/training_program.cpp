@@ -154,9 +154,8 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
                   before.batches,
                   system::own_memory()};
   if (!session.backend->memory().is_host()) {
-    // The weights once more: of a step that SIGTERM ends, they are copied before they are saved.
-    mine.elsewhere =
-        taken.own - taken.own_buffers + mine.state + mine.workspace + taken.own_weights;
+    mine.copy = taken.own_weights;
+    mine.elsewhere = taken.own - taken.own_buffers + mine.state + mine.workspace + mine.copy;
   }
   compiled.memory =
       gather_memory(session, std::move(before.rooms), mine, {before.cache, taken.node});

@@ -140,7 +140,8 @@ class LockedMemory(TinyTest):
         plans = [json.loads(self.plan("--optimizer", "adam", "--json", "-", *of).stdout)["memory"]
                  for of in (LOCKED, HOST)]
         rank, on_host = (plan["ranks"][0] for plan in plans)
-        parts = [rank[name] for name in ("weights", "gradients", "optimizer_state", "workspace")]
+        parts = [rank[name] for name in ("weights", "gradients", "optimizer_state", "workspace", "weights_copy")]
+        self.assertEqual(rank["weights_copy"], rank["weights"])
         self.assertEqual(rank["backend_memory"], sum(parts))
         self.assertNotIn("backend_memory", on_host)
         self.assertEqual(rank["total"] - rank["process"], sum(parts) + rank["batches_in_flight"])

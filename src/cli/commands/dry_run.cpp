@@ -55,7 +55,10 @@ Json memory_json(const job::Session& session, const job::TrainingMemory& memory)
                      {"batches_in_flight", rank.batches},
                      {"process", rank.process},
                      {"total", rank.total()}});
-    if (rank.elsewhere > 0) ranks.back()["backend_memory"] = rank.elsewhere;
+    if (rank.elsewhere > 0) {
+      ranks.back()["weights_copy"] = rank.copy;
+      ranks.back()["backend_memory"] = rank.elsewhere;
+    }
   }
   for (const job::NodeRoom& room : memory.rooms) {
     Json node{{"host", room.host},
@@ -98,6 +101,7 @@ std::string parts_text(const job::RankMemory& rank) {
   add("gradients", rank.gradients);
   add("optimizer state", rank.state);
   add("workspace", rank.workspace);
+  add("copy of the weights", rank.copy);
   add("batches in flight", rank.batches);
   add("the process itself", rank.process);
   const std::string text = "(" + join(parts, ", ") + ")";
