@@ -7,10 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cli/flags/combinations.h"
 #include "cli/flags/command_flags.h"
 #include "cli/flags/config_file.h"
-#include "cli/flags/report_flags.h"
-#include "cli/flags/sweep_flags.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"
@@ -250,126 +249,6 @@ std::set<std::string> all_flags(const CommandLineChoices& choices) {
     }
   }
   return all;
-}
-
-void check_files(const Config& config) {
-  if (!config.files.empty() && config.command != "predict" && config.command != "data" &&
-      config.command != "report") {
-    fail(ExitCode::usage, config.files.front() + " is one word too many (flags begin with --)");
-  }
-  if (config.command == "predict" && config.files.empty()) {
-    fail(ExitCode::usage,
-         "predict needs picture files or folders: cputrain predict --weights FILE PICTURE...");
-  }
-  if (config.command == "report") check_report(config);
-  const std::size_t most = config.topic == "pack" ? 2 : 1;
-  if (config.command == "data" && config.files.size() > most) {
-    fail(ExitCode::usage,
-         fmt::format("{} is one word too many: data {} takes {}", config.files[most], config.topic,
-                     most == 2 ? "a data set and a file" : "one folder or data set"));
-  }
-  if (config.topic == "synth" && config.files.empty()) {
-    fail(ExitCode::usage, "data synth needs a new folder: cputrain data synth FOLDER");
-  }
-  if (config.topic == "pack" && config.files.size() < 2) {
-    fail(ExitCode::usage,
-         "data pack needs a data set and a file: cputrain data pack FOLDER "
-         "FILE.ctpack");
-  }
-}
-
-/// What `export` writes, and from what.
-void check_export(const Config& config) {
-  if (config.onnx.empty() && config.safetensors.empty() && config.model_file.empty()) {
-    fail(ExitCode::usage, "export needs --onnx FILE, --safetensors FILE or --model-file FILE");
-  }
-  if (config.weights.empty() && !(config.onnx.empty() && config.safetensors.empty())) {
-    fail(ExitCode::usage,
-         fmt::format("--{} needs --weights FILE, a weights.safetensors that training wrote",
-                     config.onnx.empty() ? "safetensors" : "onnx"));
-  }
-  if (config.export_layout != "keras" && config.safetensors.empty()) {
-    fail(ExitCode::usage, "--export-layout " + config.export_layout + " needs --safetensors FILE");
-  }
-}
-
-/// A backend that lacks the precision that others have where nobody asks for one.
-void check_usual_precision(const Config& config, const CommandLineChoices& choices,
-                           const std::string& name) {
-  if (config.precision != job::TrainingFlags{}.precision) return;
-  for (const job::BackendChoice& backend : choices.backends) {
-    if (backend.name != name) continue;
-    fail(ExitCode::usage,
-         fmt::format("--backend {0}: it computes in {1} so far, not in {2}, which holds without "
-                     "--precision (numbers would differ from what was asked for); add --precision "
-                     "{1}, or use --backend {3}",
-                     backend.name, join(backend.precisions, " or "), config.precision,
-                     choices.backend_names().front()));
-  }
-}
-
-/// Each backend has its own precisions. A sweep's columns may be of backends that this build lacks,
-/// of which the table says so; info and data compute nothing.
-void check_precision(const Config& config, const CommandLineChoices& choices) {
-  if (config.command == "info" || config.command == "data") return;
-  const auto able = choices.backends_with(config.precision), here = choices.backend_names();
-  const bool sweeps = config.command == "sweep";
-  const auto lacks_it = [&](const std::string& name) {
-    if (sweeps && std::ranges::find(here, name) == here.end()) return false;
-    return std::ranges::find(able, name) == able.end();
-  };
-  const std::vector<std::string> asked =
-      sweeps ? config.sweep.grid.backends : std::vector{config.backend};
-  const auto lacking = std::ranges::find_if(asked, lacks_it);
-  if (lacking == asked.end()) return;
-  check_usual_precision(config, choices, *lacking);
-  const bool built = std::ranges::any_of(
-      able, [&](const auto& name) { return std::ranges::find(here, name) != here.end(); });
-  fail(ExitCode::usage, fmt::format("--precision {} needs --backend {}{}", config.precision,
-                                    join(able, " or "), built ? "" : ", in a build that has it"));
-}
-
-/// Combinations that make no sense, whatever the machine.
-void check_combinations(Config& config, const CommandLineChoices& choices) {
-  if ((config.command == "eval" || config.command == "predict") && config.weights.empty()) {
-    fail(ExitCode::usage, config.command +
-                              " needs --weights FILE, a weights.safetensors that "
-                              "training wrote");
-  }
-  if (config.command == "eval" && config.limit_val == 0u) {
-    fail(ExitCode::usage, "--limit-val 0: eval needs at least one picture");
-  }
-  check_files(config);
-  if (config.command == "export") check_export(config);
-  if (config.partial && config.weights.empty()) {
-    fail(ExitCode::usage, "--partial needs --weights FILE, whose weights are taken where they fit");
-  }
-  if (config.confusion == "-" && config.json == "-") {
-    fail(ExitCode::usage, "--confusion - and --json -: standard output carries one of them");
-  }
-  if (config.topic == "input" && config.data.empty()) {
-    fail(ExitCode::usage, "bench input needs --data DIR, a folder of JPEG photographs");
-  }
-  if (config.settled_steps && !config.steps) {
-    fail(ExitCode::usage, "--settled-steps needs --steps, which it may prolong");
-  }
-  if (config.profile && config.dry_run) {
-    fail(ExitCode::usage, "--profile with --dry-run, which trains nothing; leave one out");
-  }
-  if (config.command == "data" && !config.files.empty()) config.data = config.files.front();
-  if (config.command == "data" && config.data.empty()) {
-    fail(ExitCode::usage, "data " + config.topic + " needs a data set: cputrain data check FOLDER");
-  }
-  check_precision(config, choices);
-  if (config.balanced && !config.limit_train && !config.limit_val) {
-    fail(ExitCode::usage,
-         "--balanced changes nothing without --limit-train or --limit-val, which it shares out");
-  }
-  if (config.command == "sweep") check_sweep(config);
-  if (config.target_accuracy && config.limit_val == 0u) {
-    fail(ExitCode::usage,
-         "--target-accuracy needs an evaluation after each epoch; leave out --limit-val 0");
-  }
 }
 
 }  // namespace
