@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-/// What the backend asks of the CUDA runtime, some twenty calls and no more: device_cuda.cpp makes
+/// What the backend asks of the CUDA runtime, some thirty calls and no more: device_cuda.cpp makes
 /// them and holds no logic, because tests run an emulated device behind the same header, which
 /// defers work and runs it in any order that streams and events allow.
 ///
