@@ -21,6 +21,7 @@
 #include "composition/services.h"
 #include "core/error.h"
 #include "core/version.h"
+#include "placement/launcher_gone.h"
 #include "system/file_lock.h"
 #include "system/process_limits.h"
 #include "system/tell.h"
@@ -144,6 +145,8 @@ int run_program(int argc, char** argv) {
   std::optional<system::SignalWatch> signals;
   try {
     signals.emplace();
+    if (launcher.kind != placement::Launcher::Kind::nobody)
+      signals->end_when(placement::launcher_gone(), ExitCode::unanswered);
     const auto parsed = cli::parse_command_line(
         {argv + 1, argv + argc}, cli::program_variables(environ), command_line_choices());
     if (const auto* help = std::get_if<cli::HelpText>(&parsed)) {

@@ -212,7 +212,10 @@ void CpuProgram::use_findings(std::string_view findings) {
   for (const auto& step : steps_) {
     if (!step->methods().empty()) choosing.push_back(step.get());
   }
-  assert(words.size() == choosing.size() && "what a program of another graph has found");
+  const bool fits =
+      words.size() == choosing.size() &&
+      std::ranges::all_of(words, [](const auto& word) { return methods_of(word).has_value(); });
+  if (!fits) return;
   for (std::size_t i = 0; i < words.size(); ++i) choosing[i]->use_methods(words[i]);
   findings_ = methods();  // what the steps made of it
   searches_ = false;

@@ -20,16 +20,34 @@ void require_long_files() {
                             "raise the limit, or train as one process");
 }
 
+/// Joins this job's folder, behind the removal of those of dead jobs, and has Open MPI put what the
+/// ranks of a machine share there. MPI reads the variables when it starts; whoever has set one
+/// wins.
+std::optional<JobFolder> join_job() {
+  constexpr const char* kSharedMemory = "/dev/shm";
+  const auto job = launched_job([](const char* name) { return std::getenv(name); });
+  if (!job) return std::nullopt;
+  remove_dead_jobs(kSharedMemory, *job);
+  std::optional<JobFolder> folder = JobFolder::join(kSharedMemory, *job);
+  if (!folder) return std::nullopt;
+  // Open MPI 4 calls its shared memory vader, Open MPI 5 sm.
+  for (const char* name :
+       {"OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_btl_sm_backing_directory",
+        "OMPI_MCA_osc_sm_backing_directory", "OMPI_MCA_osc_rdma_backing_directory"})
+    ::setenv(name, folder->path().c_str(), 0);
+  return folder;
+}
+
 }  // namespace
 
-MpiSession::MpiSession(HoldSignals hold) : hold_(std::move(hold)) {
+MpiSession::MpiSession(HoldSignals hold) : hold_(std::move(hold)), job_folder_(join_job()) {
   require_long_files();
   const std::shared_ptr<void> held = hold_ ? hold_() : nullptr;
   // Open MPI's waiting ranks spin, and give their core away only where mpirun itself counted more
   // ranks than cores: not in a container with less CPU time than cores, nor beside other jobs,
   // where each barrier then lasts as long as the scheduler's turns. Giving way costs nothing
   // measurable on a free core. Whoever sets the variable wins; other MPIs do not know it.
-  setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   int provided = 0;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
   serves_threads_ = provided >= MPI_THREAD_MULTIPLE;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+
+#include "backends/mpi/job_folder.h"
 #include "backends/mpi/mpi_communicator.h"
 
 namespace cputrain::mpi {
@@ -17,6 +20,7 @@ class MpiSession final {
 
  private:
   HoldSignals hold_;
+  std::optional<JobFolder> job_folder_;  ///< longer than MPI, which keeps its shared memory there
   bool serves_threads_ = false;
 };
 

@@ -78,6 +78,12 @@ class LastEpoch final : public logging::Reporter {
   logging::EpochRecord record_;
 };
 
+/// Nobody stops it or takes checkpoints.
+class Undisturbed final : public train::Control {
+ public:
+  bool stop_requested() override { return false; }
+};
+
 /// The steps of every repeat, with a program that is compiled.
 simulation::SimulationResult run_repeats(const simulation::SimulationJob& job,
                                          const train::TrainingParts& parts) {
@@ -89,8 +95,9 @@ simulation::SimulationResult run_repeats(const simulation::SimulationJob& job,
   for (int repeat = 0; repeat < job.repeats; ++repeat) {
     const double stalled = backend.memory_stall();
     LastEpoch reporter;
-    train::train(parts, {}, {.epochs = 1, .steps = result.steps, .seed = job.seed}, reporter,
-                 [] { return false; });
+    Undisturbed control;
+    train::train(parts, {}, {.epochs = 1, .steps = result.steps, .seed = job.seed}, {}, reporter,
+                 control);
     const logging::EpochRecord& record = reporter.record();
     result.repeats.push_back(
         {record.seconds, record.budget,

@@ -3,7 +3,7 @@ add_library(cputrain_options INTERFACE)
 target_include_directories(cputrain_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
 target_compile_options(cputrain_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
   -Wmissing-declarations
-  -Wno-restrict)  # GCC 12 reports std::string concatenation falsely (its bug 105651)
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)  # GCC 12 reports std::string concatenation falsely (its bug 105651)
 if(CPUTRAIN_WERROR)
   target_compile_options(cputrain_options INTERFACE -Werror)
 endif()

@@ -40,7 +40,8 @@ train::StepResult StepTrial::step() {
   parts.communicator.barrier();
   const auto number = static_cast<std::uint64_t>(done_++);
   const std::uint64_t seed = job_.plan().spec.seed;
-  return train::run_step(parts, {plan(), 0, number, seed, kRate}, [] { return false; });
+  return train::run_step(parts, {plan(), 0, number, seed, kRate},
+                         [] { return train::StepWishes{}; });
 }
 
 namespace {

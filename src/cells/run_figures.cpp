@@ -62,7 +62,8 @@ Part part_of(const json& line) {
 }
 
 StepLine step_of(const json& line) {
-  return {line.at("images"), line.at("seconds"), line.at("step") > 1 && !line.contains("trying")};
+  const bool settled = line.at("step") > 1 && !line.contains("trying") && !line.contains("skipped");
+  return {line.at("images"), line.at("seconds"), settled};
 }
 
 EpochLine epoch_of(const json& line) {

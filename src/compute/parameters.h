@@ -70,6 +70,12 @@ std::vector<Parameter> sharded_parameters(const ParameterLayout&);
 /// shards and what factors leave free, ascending.
 std::vector<Range> used_gradients(const ParameterLayout&, int local, int ranks);
 
+/// A run of an arena's elements, and where somebody keeps a number for each of them.
+struct ArenaPart {
+  Range range;
+  Array values;
+};
+
 /// How backward writes gradients: the first micro-batch of a step overwrites, the others add.
 enum class Accumulate { overwrite, add };
 

@@ -78,7 +78,8 @@ class Program {
   /// then those that were quickest. What was found is returned once, when all have been tried;
   /// otherwise nothing is.
   virtual std::string take_findings() { return {}; }
-  /// Uses what a program of the same graph has found, that of another rank, so that all are alike.
+  /// Uses what a program of the same graph has found, that of another rank, so that all are alike,
+  /// or of an earlier process. A text that no such program can have found is left alone.
   virtual void use_findings(std::string_view) {}
   /// What it used last of these; empty: nothing yet.
   virtual std::string findings() const { return {}; }

@@ -14,8 +14,9 @@ enum class ExitCode : int {
   data = 65,          ///< bad data, model or weight file
   internal = 70,      ///< the program is wrong, or the system refused something in the work
   output = 74,        ///< results cannot be written: a full disk, `ulimit -f`
-  stopped = 75,       ///< SIGUSR1, SIGTERM or SIGHUP: the last completed step's weights are saved
-  interrupted = 130,  ///< Ctrl-C: the same behind the step
+  stopped = 75,       ///< SIGUSR1, SIGTERM or SIGHUP: a checkpoint has the last completed step
+  unanswered = 76,    ///< another rank, or the launcher, is gone or does not answer
+  interrupted = 130,  ///< Ctrl-C: the same after the step
 };
 
 /// The outside world misbehaved: bad input, a missing file, a failed library call.

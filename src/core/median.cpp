@@ -4,7 +4,6 @@
 #include <cassert>
 #include <cstddef>
 #include <map>
-#include <ranges>
 #include <utility>
 
 namespace cputrain {
@@ -45,7 +44,7 @@ std::vector<double> by_group_median(std::vector<double> values, std::span<const 
 double mean_of_group_medians(const std::vector<double>& values, std::span<const int> groups) {
   const std::map<int, double> medians = group_medians(values, groups);
   double sum = 0;
-  for (const double value : std::views::values(medians)) sum += value;
+  for (const auto& [group, median_of_group] : medians) sum += median_of_group;
   return sum / static_cast<double>(medians.size());
 }
 

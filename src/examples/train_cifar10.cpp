@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
     flags.model = argv[2];
     flags.image_size = 32;
     flags.epochs = 2;
+    flags.safety.checkpoint_every = {};  // run/run_control.h takes them in the program beside it
     const job::Session session = job::start_session(flags, services);
 
     job::TrainingJob job = job::open_training(session, job::choose_training(flags));

@@ -11,6 +11,8 @@
 
 namespace cputrain::exchange {
 
+class GradientSum;
+
 /// Where the time of one exchange went on this rank, in seconds.
 struct ExchangeTimes {
   double straggler_wait = 0;     ///< waiting for the last rank to arrive
@@ -75,6 +77,10 @@ class GradientExchange {
   /// How often the weights have changed, times two; odd while any rank changes them. Between two
   /// equal even answers the weights were those of a completed step. For other threads.
   virtual std::uint64_t weights_version() const = 0;
+
+  /// The sum that gradients go through: what it keeps from step to step is a part of the training.
+  /// Null where gradients go another way. Between two steps.
+  virtual GradientSum* gradient_sum() { return nullptr; }
 
   virtual ExchangeMemory memory() const = 0;
   /// "slices over shared memory": for the log.

@@ -3,8 +3,10 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "comm/channel.h"
+#include "compute/parameters.h"
 
 namespace cputrain::exchange {
 
@@ -25,6 +27,22 @@ class GradientSum {
   virtual std::size_t memory() const = 0;
   /// "fp16", "topk:0.01".
   virtual std::string name() const = 0;
+
+  // What it keeps from step to step, so that a training can go on later. Between two sums.
+
+  /// What was not sent yet, by element of the arena, in the host's memory: of nothing where a sum
+  /// sends everything. To be read and written, in ranges that are summed alone: pages of others
+  /// take no memory. Whatever is written is sent, however ranges are cut from now on.
+  virtual Array unsent() { return {}; }
+  /// Other numbers that the next sum of a range starts from, the same on all ranks of the group.
+  /// They stay where they are until the next sum.
+  virtual std::vector<compute::ArenaPart> factors() { return {}; }
+  /// Puts them back; those of a range of another size are left.
+  virtual void set_factors(Range, [[maybe_unused]] const Array& values) {}
+  /// Forgets all of it, as before the first sum.
+  virtual void forget() {}
+  /// Forgets what is no number, after gradients that were none.
+  virtual void forget_no_numbers() {}
 };
 
 /// By the channel's algorithm, every byte of it.

@@ -86,6 +86,8 @@ class NodeExchange final : public GradientExchange {
 
   std::uint64_t weights_version() const override { return version_.value(); }
 
+  GradientSum* gradient_sum() override { return between_nodes_.get(); }
+
   ExchangeMemory memory() const override {
     return {blocks_->own_bytes() + between_nodes_->memory(), weights_.shared().bytes().size(),
             weights_.own_bytes()};

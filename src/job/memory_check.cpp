@@ -115,6 +115,12 @@ int images_that_fit(const Session& session, const TrainingPlan& plan,
   });
 }
 
+/// Whether the copy that checkpoints are written from is what is too much.
+bool fits_without_checkpoints(const TrainingMemory& memory) {
+  const TrainingMemory less = memory.without_snapshot();
+  return !less.too_small() && !less.too_small_elsewhere();
+}
+
 /// "--micro-batch 8, or 3 ranks a node".
 std::string remedy(const Session& session, const TrainingPlan& plan,
                    const CompiledTraining& compiled, const NodeRoom& room) {
@@ -133,8 +139,13 @@ std::string remedy(const Session& session, const TrainingPlan& plan,
   if (ranks > 0 && ranks < static_cast<int>(room.ranks.size()) && !plan.whole_share()) {
     fitting.push_back(fmt::format("{} rank{} a node", ranks, ranks == 1 ? "" : "s"));
   }
-  if (fitting.empty()) return "use a smaller --image-size, another --model or more nodes";
-  return "the largest that fit: " + join(fitting, ", or ");
+  const std::string none = fits_without_checkpoints(compiled.memory)
+                               ? "--checkpoint-every 0 (a stop then keeps the weights alone)"
+                               : "";
+  if (!fitting.empty()) {
+    return "the largest that fit: " + join(fitting, ", or ") + (none.empty() ? "" : "; or " + none);
+  }
+  return none.empty() ? "use a smaller --image-size, another --model or more nodes" : "use " + none;
 }
 
 std::string refusal(const TrainingMemory& memory, const NodeRoom& room, int images) {
@@ -152,7 +163,8 @@ std::string refusal(const TrainingMemory& memory, const NodeRoom& room, int imag
 std::string refusal_elsewhere(const TrainingMemory& memory, const NodeRoom& room, int images) {
   return fmt::format(
       "training needs up to {} of the backend's memory per rank on host {}, {} are available "
-      "(weights, gradients, optimizer state, and activations of {} images at once lie there); ",
+      "(weights, gradients, optimizer state, their copy for checkpoints on rank 0, and activations "
+      "of {} images at once lie there); ",
       bytes_text_of(memory.elsewhere(room)), room.host, bytes_text_of(*room.backend_available),
       images);
 }

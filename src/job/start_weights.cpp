@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "checkpoint/folder.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "data/class_names.h"
@@ -171,15 +172,30 @@ std::vector<std::string> class_names(const data::DataSource& source, int classes
   return names;
 }
 
+void check_layouts(const Session& session, const CompiledTraining& compiled) {
+  check_agreement(session, "how their weights lie in memory (processors of different kinds?)",
+                  fmt::format("{:016x}", compute::layout_fingerprint(*compiled.program,
+                                                                     session.backend->memory())));
+}
+
+train::TrainingData resumed_data(const Session& session, const TrainingSpec& spec,
+                                 const data::DataSource& source,
+                                 const std::filesystem::path& checkpoint) {
+  train::TrainingData data{source.dataset->fingerprint(), spec.flags.expand,
+                           place_of_data(spec.flags.data)};
+  if (!session.leads()) return data;
+  const model::safetensors::File file(checkpoint / checkpoint::kModelName);
+  if (const auto past = train::past_training(file)) data.earlier = past->data.earlier;
+  return data;
+}
+
 train::TrainingData start_weights(const Session& session, const TrainingPlan& plan,
                                   const data::DataSource& source,
                                   const CompiledTraining& compiled) {
   const TrainingSpec& spec = plan.spec;
   const Array weights = compiled.exchange->arenas().weights;
   const compute::Program& program = *compiled.program;
-  check_agreement(
-      session, "how their weights lie in memory (processors of different kinds?)",
-      fmt::format("{:016x}", compute::layout_fingerprint(program, session.backend->memory())));
+  check_layouts(session, compiled);
   if (session.leads() && (spec.flags.weights.empty() || spec.flags.partial)) {
     train::initialise_weights(plan.graph, program, spec.seed, weights);
   }

@@ -18,6 +18,8 @@ class Training {
 
   /// For train() and run_step().
   train::TrainingParts parts(logging::Timeline&);
+  train::Optimizer& optimizer() { return optimizer_; }
+  optim::LearningRate& learning_rate() { return learning_rate_; }
   /// Held while the weights change.
   std::mutex& weights_mutex() { return weights_mutex_; }
 

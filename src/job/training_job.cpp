@@ -55,8 +55,8 @@ data::BatchRequest batch_request(const Session& session, const TrainingSpec& spe
 void require_room(const Session& session, const TrainingMemory& memory) {
   constexpr std::size_t kHeap = std::size_t{64} << 20;  // of libraries, reports, messages
   const RankMemory& mine = memory.ranks[static_cast<std::size_t>(session.communicator->rank())];
-  const std::size_t state = mine.elsewhere > 0 ? 0 : mine.state;
-  system::MemoryToCome room{.own = state + mine.batches + kHeap, .shared = 0};
+  const std::size_t arrays = mine.elsewhere > 0 ? 0 : mine.state + mine.snapshot;
+  system::MemoryToCome room{.own = arrays + mine.snapshot_host + mine.batches + kHeap, .shared = 0};
   const bool alone = session.communicator->size() == 1;
   (alone ? room.own : room.shared) += memory.shared.cache;
   system::require_threads(threads_beside(session), room);
@@ -102,11 +102,17 @@ void TrainingJob::load(std::shared_ptr<const data::DecodedData> data) {
   compile_for({.rooms = measure_rooms(session_)});
 }
 
-void TrainingJob::start() {
+void TrainingJob::make_training() {
+  snapshot_.reset();
+  training_.reset();  // its batches end before others begin
   training_ = std::make_unique<Training>(
       session_, plan_, compiled_, batches_->train,
       session_.services.data.batches(data_->train, batches_->train,
                                      batch_request(session_, plan_.spec)));
+  snapshot_ = std::make_unique<Snapshot>(session_, plan_, compiled_, *training_);
+}
+
+void TrainingJob::describe(train::TrainingData data) {
   const TrainingSpec& spec = plan_.spec;
   description_ = train::ModelDescription{spec.model->name,
                                          class_names(*source_, plan_.classes),
@@ -115,31 +121,74 @@ void TrainingJob::start() {
                                          spec.flags.validation_share(),
                                          spec.resize,
                                          spec.flags.reproducible ? session_.backend->kernels() : "",
-                                         start_weights(session_, plan_, *source_, compiled_)};
+                                         std::move(data)};
+}
+
+void TrainingJob::start() {
+  make_training();
+  describe(start_weights(session_, plan_, *source_, compiled_));
+}
+
+train::Progress TrainingJob::resume(const std::filesystem::path& checkpoint) {
+  make_training();
+  check_layouts(session_, compiled_);
+  const train::Progress progress = restore(session_, plan_, compiled_, *training_, checkpoint);
+  describe(resumed_data(session_, plan_.spec, *source_, checkpoint));
+  return progress;
 }
 
 train::TrainOptions TrainingJob::options() const {
   const TrainingSpec& spec = plan_.spec;
+  const SafetyFlags& safety = spec.flags.safety;
+  const auto& stopping = safety.early_stopping;
   return {.epochs = spec.epochs,
           .steps = spec.flags.steps,
           .settled_steps = spec.flags.settled_steps.value_or(0),
           .seed = spec.seed,
           .target_accuracy = spec.flags.target_accuracy,
           .hosts = session_.plan.hosts(),
-          .cpus = session_.place().cpus};
+          .cpus = session_.place().cpus,
+          .on_nan = safety.on_nan,
+          .check_replicas = safety.check_replicas,
+          .patience = stopping ? std::optional(stopping->patience) : std::nullopt,
+          .min_delta = stopping ? stopping->min_delta : 0,
+          .tracks_best = safety.keeps_best()};
 }
 
-train::TrainResult TrainingJob::run(logging::Reporter& reporter, logging::Timeline& timeline,
-                                    const std::function<bool()>& stop_requested) {
+train::TrainResult TrainingJob::run(const train::Progress& start, logging::Reporter& reporter,
+                                    logging::Timeline& timeline, train::Control& control) {
   const auto images =
       session_.services.data.batches(data_->validation, batches_->validation, {.shuffle = false});
   const auto validation = data_->validation.size()
                               ? std::optional(train::Validation{*images, batches_->validation})
                               : std::nullopt;
   const train::TrainResult result =
-      train::train(training_->parts(timeline), validation, options(), reporter, stop_requested);
-  train::check_weights(*session_.communicator, session_.backend->memory(), weights());
+      train::train(training_->parts(timeline), validation, options(), start, reporter, control);
+  if (!result.roll_back) {
+    train::check_weights(*session_.communicator, session_.backend->memory(), weights());
+  }
   return result;
+}
+
+train::TrainResult TrainingJob::run(logging::Reporter& reporter, logging::Timeline& timeline,
+                                    const std::function<bool()>& stop_requested) {
+  class StopAlone final : public train::Control {
+   public:
+    explicit StopAlone(const std::function<bool()>& stop) : stop_(stop) {}
+    bool stop_requested() override { return stop_(); }
+
+   private:
+    const std::function<bool()>& stop_;
+  } control(stop_requested);
+  return run({}, reporter, timeline, control);
+}
+
+void TrainingJob::load_weights(const std::filesystem::path& file) {
+  if (session_.leads()) {
+    const std::lock_guard lock(training_->weights_mutex());  // SIGTERM may come now, too
+    train::load_weights(model::safetensors::File(file), *compiled_.program, weights());
+  }
+  compiled_.exchange->spread_weights();
 }
 
 void TrainingJob::save(const std::filesystem::path& file) const {
@@ -149,24 +198,24 @@ void TrainingJob::save(const std::filesystem::path& file) const {
 
 // While the mutex is held this rank changes no weights, but others of its node may, where they
 // share one copy: a copy of it is of a completed step if its version was the same before and after.
-// The mutex stays locked in the end.
 void TrainingJob::save_at_once(const std::filesystem::path& file) const {
   constexpr int kTries = 500;  // of some ms; mpirun leaves a second or two
   const exchange::GradientExchange& exchange = *compiled_.exchange;
   compute::Memory& memory = session_.backend->memory();
   const compute::OwnedArray copy(memory, weights().size, weights().dtype);
-  for (int i = 0; i < kTries; ++i) {
-    training_->weights_mutex().lock();
+  const auto copied = [&] {
+    const std::lock_guard lock(training_->weights_mutex());
     const std::uint64_t before = exchange.weights_version();
-    if (before % 2 == 0) {
-      memory.copy(weights().data, copy.array().data, copy.bytes());
-      if (exchange.weights_version() == before) {
-        // A busy disk may take longer than mpirun waits.
-        return train::save_weights(file, *description_, *compiled_.program, copy.array(),
-                                   system::Durability::process);
-      }
+    if (before % 2 != 0) return false;
+    memory.copy(weights().data, copy.array().data, copy.bytes());
+    return exchange.weights_version() == before;
+  };
+  for (int i = 0; i < kTries; ++i) {
+    // A busy disk may take longer than mpirun waits.
+    if (copied()) {
+      return train::save_weights(file, *description_, *compiled_.program, copy.array(),
+                                 system::Durability::process);
     }
-    training_->weights_mutex().unlock();
     std::this_thread::sleep_for(std::chrono::milliseconds(3));
   }
   fail(ExitCode::output,

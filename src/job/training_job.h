@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "job/batch_plans.h"
+#include "job/checkpoint/snapshot.h"
 #include "job/training.h"
 #include "train/trainer.h"
 #include "train/weights.h"
@@ -13,7 +14,7 @@
 namespace cputrain::job {
 
 /// One training from its plan to its weights on disk. Its steps are made once, in this order, by
-/// all ranks together: compile(), load(), start(), run(), save().
+/// all ranks together: compile(), load(), start() or resume(), run(), save().
 class TrainingJob {
  public:
   /// The session is borrowed.
@@ -34,17 +35,27 @@ class TrainingJob {
   /// First weights: those of --weights, put by the names of the data's classes, else initial ones.
   /// Error(data).
   void start();
+  /// Instead of start(): everything as a checkpoint has it, whose folder rank 0 names. May be
+  /// called again, to go back. Error(data), on all ranks.
+  train::Progress resume(const std::filesystem::path& checkpoint);
 
-  /// Trains and validates. `stop_requested` is asked once a step. Error(failed) where the loss or,
-  /// in the end, a weight is no number; the reporter has heard of all before.
+  /// Trains and validates from `start` on, which resume() returned. Error(failed) where the loss
+  /// or, in the end, a weight is no number; the reporter has heard of all before.
+  train::TrainResult run(const train::Progress& start, logging::Reporter&, logging::Timeline&,
+                         train::Control&);
+
+  /// The same from the beginning, without checkpoints.
   train::TrainResult run(logging::Reporter&, logging::Timeline&,
                          const std::function<bool()>& stop_requested);
 
+  /// Puts weights that save() wrote, on rank 0, in the place of the present ones. Collective.
+  /// Error(data) on rank 0.
+  void load_weights(const std::filesystem::path&);
+
   /// Writes weights.safetensors. Of one rank. Error(output).
   void save(const std::filesystem::path&) const;
-  /// The same from another thread while run() goes on, of the last completed step. No step is
-  /// completed on this rank after it, so that none is told that the file does not have; the process
-  /// is to end. Error(output) also where other ranks of the node stopped in the middle of a step.
+  /// The same from another thread while run() goes on, of the last completed step, without waiting
+  /// for a disk. Error(output) also where other ranks of the node stopped in the middle of a step.
   void save_at_once(const std::filesystem::path&) const;
 
   /// Proves that all ranks have the same weights: replicas that drifted apart (other processors, a
@@ -54,13 +65,18 @@ class TrainingJob {
   const Session& session() const { return session_; }
   const TrainingPlan& plan() const { return plan_; }
   const data::DataSource& source() const { return *source_; }
+  const data::DecodedData* data() const { return data_.get(); }   ///< null until it is loaded
   const BatchPlans& batches() const { return *batches_; }         ///< once compiled
   const CompiledTraining& compiled() const { return compiled_; }  ///< once compiled
   Training& training() { return *training_; }                     ///< once started
+  Snapshot& snapshot() { return *snapshot_; }                     ///< once started
+  const train::ModelDescription& description() const { return *description_; }  ///< the same
   Array weights() const { return compiled_.exchange->arenas().weights; }
 
  private:
   void compile_for(MemoryBefore);
+  void make_training();
+  void describe(train::TrainingData);
   train::TrainOptions options() const;
 
   const Session& session_;
@@ -70,6 +86,7 @@ class TrainingJob {
   std::optional<BatchPlans> batches_;
   CompiledTraining compiled_;
   std::unique_ptr<Training> training_;
+  std::unique_ptr<Snapshot> snapshot_;
   std::optional<train::ModelDescription> description_;  ///< of the weights, once started
 };
 

@@ -42,6 +42,19 @@ std::optional<std::size_t> least_available(const std::vector<NodeRoom>& rooms) {
   return least;
 }
 
+RankMemory RankMemory::without_snapshot() const {
+  RankMemory less = *this;
+  if (elsewhere > 0) less.elsewhere -= snapshot;
+  less.snapshot = less.snapshot_host = 0;
+  return less;
+}
+
+TrainingMemory TrainingMemory::without_snapshot() const {
+  TrainingMemory less = *this;
+  for (RankMemory& rank : less.ranks) rank = rank.without_snapshot();
+  return less;
+}
+
 std::size_t TrainingMemory::needed(const NodeRoom& room) const {
   std::size_t bytes = shared.total();
   for (const int rank : room.ranks) bytes += ranks[static_cast<std::size_t>(rank)].to_come();
@@ -95,13 +108,15 @@ int largest_fitting(int tried, const std::function<bool(int)>& fits) {
 }
 
 int ranks_that_fit(const TrainingMemory& memory, const NodeRoom& room) {
-  std::size_t each = 1, state = 0;
+  std::size_t each = 1, state = 0, snapshot = 0;
   for (const int rank : room.ranks) {
-    const RankMemory& mine = memory.ranks[static_cast<std::size_t>(rank)];
+    const RankMemory& whole = memory.ranks[static_cast<std::size_t>(rank)];
+    const RankMemory mine = whole.without_snapshot();
     each = std::max(each, mine.to_come() - (memory.state_divided ? mine.state : 0));
     state += mine.state;
+    snapshot += whole.to_come() - mine.to_come();  // of rank 0, however many there are
   }
-  const std::size_t fixed = memory.shared.total() + (memory.state_divided ? state : 0);
+  const std::size_t fixed = memory.shared.total() + snapshot + (memory.state_divided ? state : 0);
   if (!room.available || fixed >= *room.available) return 0;
   return static_cast<int>((*room.available - fixed) / each);
 }

@@ -39,11 +39,17 @@ struct RankMemory {
   /// Weights once more, where they lie elsewhere: of a step that a signal ends, they are copied
   /// there before they are saved.
   std::size_t copy = 0;
+  /// The copy of rank 0 that checkpoints are written from: where arrays lie, and in the host's
+  /// memory.
+  std::size_t snapshot = 0, snapshot_host = 0;
 
   /// Of the host.
   std::size_t to_come() const {
-    return weights + gradients + state + workspace + batches + copy - elsewhere;
+    return weights + gradients + state + workspace + batches + copy + snapshot + snapshot_host -
+           elsewhere;
   }
+  /// The same with --checkpoint-every 0.
+  RankMemory without_snapshot() const;
   std::size_t host_workspace() const { return elsewhere > 0 ? 0 : workspace; }
   /// Wherever it lies.
   std::size_t total() const { return to_come() + elsewhere + process; }
@@ -63,6 +69,8 @@ struct TrainingMemory {
   SharedMemory shared;            ///< of each node
   bool state_divided = false;  ///< ranks own different ranges, so more of them take no more state
 
+  /// The same with --checkpoint-every 0.
+  TrainingMemory without_snapshot() const;
   /// Bytes that a node needs beyond what its ranks hold already.
   std::size_t needed(const NodeRoom&) const;
   /// Bytes that all of it takes.

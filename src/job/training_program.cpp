@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "exchange/make_exchange.h"
+#include "job/checkpoint/snapshot.h"
 #include "job/memory_check.h"
 #include "job/shard_dense.h"
 #include "model/rewrite.h"
@@ -89,6 +90,7 @@ compute::Arenas Compilation::make_arenas(const compute::ParameterLayout& layout)
   for (const std::string& warning : made.warnings) warn(session_, warning);
   for (const std::string& line : made.lines) say(session_, line);
   say(session_, exchange_line(plan_.spec, made));
+  compiled_.allreduce = comm::to_text(made.choice);
   compiled_.exchange = std::move(made.exchange);
   return compiled_.exchange->arenas();
 }
@@ -153,9 +155,13 @@ CompiledTraining compile_training(const Session& session, const TrainingPlan& pl
                   compiled.program->workspace_bytes(),
                   before.batches,
                   system::own_memory()};
+  const SnapshotBytes snapshot = snapshot_bytes(session, plan, compiled);
+  mine.snapshot = snapshot.arrays;
+  mine.snapshot_host = snapshot.host;
   if (!session.backend->memory().is_host()) {
     mine.copy = taken.own_weights;
-    mine.elsewhere = taken.own - taken.own_buffers + mine.state + mine.workspace + mine.copy;
+    mine.elsewhere =
+        taken.own - taken.own_buffers + mine.state + mine.workspace + mine.copy + mine.snapshot;
   }
   compiled.memory =
       gather_memory(session, std::move(before.rooms), mine, {before.cache, taken.node});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "exchange/exchange.h"
@@ -16,6 +17,8 @@ struct CompiledTraining {
   std::unique_ptr<exchange::GradientExchange> exchange;
   std::unique_ptr<compute::Program> program;
   std::vector<int> sizes;  ///< that the program was compiled for
+  /// How gradients are summed, as --allreduce names it: what was measured is chosen here.
+  std::string allreduce{};
   TrainingMemory memory;
 };
 

@@ -62,7 +62,7 @@ class BenchmarkLines final : public Reporter {
   void epoch(const EpochRecord&) override {}
 
   void step(const StepRecord& r) override {
-    if (std::exchange(cold_, false) || r.trying) return;
+    if (std::exchange(cold_, false) || r.trying || r.skipped) return;
     if (speeds_.empty()) line("Done warm up\nStep\tImg/sec\ttotal_loss");
     speeds_.push_back(r.tally.images / r.seconds);
     images_ += r.tally.images;

@@ -61,7 +61,8 @@ class Console final : public Reporter {
   }
 
   void step(const StepRecord& r) override {
-    if (r.step_in_epoch == 1) first_step_seconds_ = watch_.seconds();
+    if (r.step_in_epoch == start_.made + 1) first_step_seconds_ = watch_.seconds();
+    if (r.skipped) print_skipped(r.step);
     constexpr double kRedrawSeconds = 0.05;
     if (verbosity_ != Verbosity::bar || since_draw_.seconds() < kRedrawSeconds) return;
     since_draw_ = {};
@@ -92,9 +93,19 @@ class Console final : public Reporter {
     print_cpu_wait(r.cpu_wait.value_or(0));
   }
 
-  void summary(const SummaryRecord&) override {}
+  void summary(const SummaryRecord& r) override {
+    if (verbosity_ == Verbosity::silent || !r.early_stopped) return;
+    print(fmt::format("Early stopping: val_loss was best in epoch {} ({:.4f})\n", r.best_epoch,
+                      r.best_loss));
+  }
 
  private:
+  void print_skipped(std::uint64_t step) {
+    if (verbosity_ == Verbosity::silent) return;
+    print(fmt::format("{}Warning: step {} was skipped: its gradients were no numbers\n",
+                      drawn_ > 0 ? "\n" : "", step));
+  }
+
   void print_straggler(const Straggler& s, double seconds) {
     constexpr double kWorthALine = 0.1;
     if (s.seconds < kWorthALine * seconds) return;
@@ -121,10 +132,11 @@ class Console final : public Reporter {
     return fmt::format("{:>{}}/{}", current, target.size(), target);
   }
 
-  /// Seconds a step since the first one, as Keras counts (the first one warms up).
+  /// Seconds a step since the first one that was made here, as Keras counts (it warms up).
   double per_step(std::size_t steps) const {
-    if (steps <= 1) return watch_.seconds();
-    return (watch_.seconds() - first_step_seconds_) / static_cast<double>(steps - 1);
+    const std::size_t here = steps - std::min(steps, start_.made);
+    if (here <= 1) return watch_.seconds();
+    return (watch_.seconds() - first_step_seconds_) / static_cast<double>(here - 1);
   }
 
   /// Replaces the line that is being redrawn.

@@ -17,8 +17,11 @@ namespace {
 
 class DawnBench final : public Reporter {
  public:
-  DawnBench(const std::filesystem::path& folder, const RunFacts& facts)
-      : file_(folder / "dawnbench.tsv"), many_classes_(facts.classes > 5) {
+  DawnBench(const std::filesystem::path& folder, const RunFacts& facts, const LogPlace& place)
+      : file_(folder / "dawnbench.tsv", place.begin()),
+        many_classes_(facts.classes > 5),
+        seconds_(place.training_seconds) {
+    if (has_lines(folder / "dawnbench.tsv")) return;
     const nlohmann::ordered_json json{
         {"version", "v1.0"},
         {"author", ""},
@@ -50,14 +53,14 @@ class DawnBench final : public Reporter {
  private:
   system::LineFile file_;
   bool many_classes_;
-  double seconds_ = 0;
+  double seconds_;  ///< of training
 };
 
 }  // namespace
 
 std::unique_ptr<Reporter> dawnbench_reporter(const std::filesystem::path& folder,
-                                             const RunFacts& facts) {
-  return std::make_unique<DawnBench>(folder, facts);
+                                             const RunFacts& facts, const LogPlace& place) {
+  return std::make_unique<DawnBench>(folder, facts, place);
 }
 
 }  // namespace cputrain::logging

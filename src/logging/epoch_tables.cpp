@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "core/json_text.h"
 #include "core/text.h"
+#include "logging/epoch_lines.h"
 #include "logging/reporters.h"
 #include "system/files.h"
 
@@ -43,7 +45,9 @@ class EpochReporter : public Reporter {
 /// Python's csv dialect "excel": commas, lines that end in CRLF. Epochs count from 0.
 class Csv final : public EpochReporter {
  public:
-  explicit Csv(const std::filesystem::path& path) : file_(path) {}
+  Csv(const std::filesystem::path& path, const LogPlace& place)
+      : columns_(place.goes_on() ? columns_of(path) : std::vector<std::string>()),
+        file_(path, place.begin()) {}
 
   void epoch(const EpochRecord& r) override {
     const auto logs = logs_of(r);
@@ -61,20 +65,40 @@ class Csv final : public EpochReporter {
   }
 
  private:
+  /// Those that a file which goes on has; none of another file, which then gets them.
+  static std::vector<std::string> columns_of(const std::filesystem::path& path) {
+    std::string line;
+    std::ifstream file(path);
+    if (!std::getline(file, line) || !line.starts_with("epoch,") || !line.ends_with('\r'))
+      return {};
+    line.pop_back();
+    std::vector<std::string> columns = split(line, ',');
+    columns.erase(columns.begin());
+    return columns;
+  }
+
   void write(const std::string& first, const std::vector<std::string>& rest) {
     file_.write_line(first + "," + join(rest, ",") + "\r");
   }
 
-  system::LineFile file_;
   std::vector<std::string> columns_;  ///< from the first epoch on
+  system::LineFile file_;
 };
 
 /// {"loss": [...], "accuracy": [...], ...}: a figure an epoch, the file written anew after each.
 class History final : public EpochReporter {
  public:
-  explicit History(std::filesystem::path path) : path_(std::move(path)) {
+  History(std::filesystem::path path, const std::filesystem::path& metrics)
+      : path_(std::move(path)) {
     std::error_code ignored;
-    std::filesystem::remove(path_, ignored);  // an earlier run's
+    std::filesystem::remove(path_, ignored);  // an earlier run's, or later than the place
+    if (metrics.empty()) return;
+    for_epoch_lines(metrics, [&](const nlohmann::json& line) {
+      for (const char* name : kEpochFigures) {
+        if (line.contains(name)) history_[name].push_back(line[name]);
+      }
+    });
+    if (!history_.empty()) save();
   }
 
   void epoch(const EpochRecord& r) override {
@@ -82,24 +106,29 @@ class History final : public EpochReporter {
       const bool known = value && std::isfinite(*value);
       history_[name].push_back(known ? nlohmann::json(*value) : nlohmann::json());
     }
+    save();
+  }
+
+ private:
+  void save() const {
     system::AtomicFile file(path_);
     file.write(json_text(history_) + "\n");
     file.commit(system::Durability::process);
   }
 
- private:
   std::filesystem::path path_;
   nlohmann::json history_ = nlohmann::json::object();
 };
 
 }  // namespace
 
-std::unique_ptr<Reporter> csv_reporter(const std::filesystem::path& path) {
-  return std::make_unique<Csv>(path);
+std::unique_ptr<Reporter> csv_reporter(const std::filesystem::path& path, const LogPlace& place) {
+  return std::make_unique<Csv>(path, place);
 }
 
-std::unique_ptr<Reporter> history_reporter(const std::filesystem::path& path) {
-  return std::make_unique<History>(path);
+std::unique_ptr<Reporter> history_reporter(const std::filesystem::path& path,
+                                           const std::filesystem::path& metrics) {
+  return std::make_unique<History>(path, metrics);
 }
 
 }  // namespace cputrain::logging

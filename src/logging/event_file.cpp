@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <bit>
 #include <cstring>
 #include <system_error>
 #include <vector>
 
+#include "core/crc32c.h"
 #include "system/clock.h"
 
 namespace cputrain::logging {
@@ -17,17 +17,6 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
 constexpr std::string_view kMark = "tfevents";
-
-constexpr std::array<std::uint32_t, 256> crc_table() {
-  constexpr std::uint32_t kPolynomial = 0x82F63B78;  // Castagnoli's, reflected
-  std::array<std::uint32_t, 256> table{};
-  for (std::uint32_t i = 0; i < table.size(); ++i) {
-    std::uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = crc & 1 ? crc >> 1 ^ kPolynomial : crc >> 1;
-    table[i] = crc;
-  }
-  return table;
-}
 
 template <class T>
 std::string little_endian(T number) {
@@ -90,15 +79,6 @@ std::filesystem::path new_path(const std::filesystem::path& folder, const std::s
 }
 
 }  // namespace
-
-std::uint32_t crc32c(std::string_view bytes) {
-  static constexpr auto kTable = crc_table();
-  std::uint32_t crc = 0xffffffff;
-  for (const char byte : bytes) {
-    crc = kTable[(crc ^ static_cast<unsigned char>(byte)) & 0xff] ^ crc >> 8;
-  }
-  return ~crc;
-}
 
 std::uint32_t masked_crc32c(std::string_view bytes) {
   return std::rotr(crc32c(bytes), 15) + 0xa282ead8u;

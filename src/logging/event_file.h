@@ -18,9 +18,8 @@ struct Scalar {
   double value;  ///< stored as float32, which is what TensorBoard's scalars are
 };
 
-/// CRC-32C (Castagnoli), as in iSCSI: of "123456789" it is e3069283.
-std::uint32_t crc32c(std::string_view bytes);
-/// TensorFlow's mask: a CRC of data that holds CRCs itself would be weak.
+/// CRC-32C (core/crc32c.h) under TensorFlow's mask: a CRC of data that holds CRCs itself would be
+/// weak.
 std::uint32_t masked_crc32c(std::string_view bytes);
 
 /// The first record of every file.

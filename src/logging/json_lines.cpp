@@ -4,6 +4,7 @@
 
 #include "core/budget_json.h"
 #include "core/json_text.h"
+#include "logging/epoch_lines.h"
 #include "logging/reporters.h"
 #include "system/files.h"
 
@@ -53,13 +54,33 @@ Json epoch_json(const EpochRecord& r) {
   }
   line["stolen"] = known(r.stolen);
   line["cpu_wait"] = known(r.cpu_wait);
+  if (r.skipped > 0) line["skipped"] = r.skipped;
+  if (!r.kernels.empty()) line["kernels"] = r.kernels;
   return line;
+}
+
+/// The last epoch's line of a file that goes on; null where there is none.
+Json last_epoch_of(const std::filesystem::path& path) {
+  Json last;
+  for_epoch_lines(path, [&](const nlohmann::json& line) { last = Json(line); });
+  return last;
 }
 
 class JsonLines final : public Reporter {
  public:
-  JsonLines(const std::filesystem::path& path, std::size_t log_every)
-      : file_(path), log_every_(log_every) {}
+  JsonLines(const std::filesystem::path& path, std::size_t log_every, const LogPlace& place)
+      : last_epoch_(place.goes_on() ? last_epoch_of(path) : Json()),
+        file_(path, place.begin()),
+        log_every_(log_every),
+        images_before_(place.images) {}
+
+  void resumed(const ResumeRecord& r) override {
+    Json line{{"type", "resume"}, {"step", r.step},   {"epoch", r.epoch},
+              {"made", r.made},   {"ranks", r.ranks}, {"checkpoint", r.checkpoint}};
+    if (!r.kernels.empty()) line["kernels"] = r.kernels;
+    if (!r.left_out.empty()) line["left_out"] = r.left_out;
+    file_.write_line(json_text(line));
+  }
 
   void begin_epoch(const EpochStart&) override {}
 
@@ -70,7 +91,12 @@ class JsonLines final : public Reporter {
               {"epoch", r.epoch},
               {"images", static_cast<std::uint64_t>(r.tally.images)},
               {"images_seen", images_before_ + static_cast<std::uint64_t>(r.epoch_tally.images)}};
-    put(line, "loss", r.tally.mean_loss());
+    if (r.skipped) {
+      line["skipped"] = true;
+      line["loss"] = nullptr;
+    } else {
+      put(line, "loss", r.tally.mean_loss());
+    }
     line["accuracy"] = known(r.tally.accuracy());
     line["lr"] = r.learning_rate;
     line["seconds"] = r.seconds;
@@ -80,20 +106,22 @@ class JsonLines final : public Reporter {
 
   void epoch(const EpochRecord& r) override {
     images_before_ += static_cast<std::uint64_t>(r.train.images);
-    file_.write_line(json_text(epoch_json(r)));
+    last_epoch_ = epoch_json(r);
+    file_.write_line(json_text(last_epoch_));
   }
 
   void summary(const SummaryRecord& r) override {
     Json line{{"type", "summary"},    {"outcome", r.outcome},
               {"steps", r.steps},     {"epochs", r.epochs},
               {"seconds", r.seconds}, {"training_seconds", r.training_seconds}};
-    if (r.last) {
-      const Json last = epoch_json(*r.last);
-      for (const char* key : {"loss", "accuracy", "top_5_accuracy", "val_loss", "val_accuracy",
-                              "val_top_5_accuracy"}) {
-        if (last.contains(key)) line[key] = last[key];
-      }
+    for (const char* key : kEpochFigures) {
+      if (last_epoch_.contains(key)) line[key] = last_epoch_[key];
     }
+    if (r.best_epoch > 0) {
+      line["best_epoch"] = r.best_epoch;
+      line["best_loss"] = r.best_loss;
+    }
+    if (r.early_stopped) line["early_stopped"] = true;
     if (r.target_accuracy) line["target_accuracy"] = *r.target_accuracy;
     if (r.reached) {
       line["time_to_accuracy"] = {{"accuracy", r.reached->accuracy},
@@ -108,16 +136,17 @@ class JsonLines final : public Reporter {
   }
 
  private:
+  Json last_epoch_;  ///< the line of the last epoch that has ended, of an earlier part, too
   system::LineFile file_;
   std::size_t log_every_;
-  std::uint64_t images_before_ = 0;  ///< of epochs that have ended
+  std::uint64_t images_before_;  ///< of epochs that have ended
 };
 
 }  // namespace
 
 std::unique_ptr<Reporter> json_lines_reporter(const std::filesystem::path& path,
-                                              std::size_t log_every) {
-  return std::make_unique<JsonLines>(path, log_every);
+                                              std::size_t log_every, const LogPlace& place) {
+  return std::make_unique<JsonLines>(path, log_every, place);
 }
 
 }  // namespace cputrain::logging

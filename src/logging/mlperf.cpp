@@ -31,7 +31,9 @@ std::string spaced(const Json& json) {
 
 class Mlperf final : public Reporter {
  public:
-  Mlperf(const std::filesystem::path& path, const RunFacts& facts) : file_(path) {
+  Mlperf(const std::filesystem::path& path, const RunFacts& facts, const LogPlace& place)
+      : file_(path, place.begin()), runs_(has_lines(path)) {
+    if (runs_) return;  // it goes on
     point("submission_benchmark", facts.model, facts.seconds_of_start);
     point("submission_org", "unknown", facts.seconds_of_start);
     point("submission_division", "open", facts.seconds_of_start);
@@ -58,6 +60,8 @@ class Mlperf final : public Reporter {
       write("INTERVAL_END", "init_stop", nullptr, Json::object());
       write("INTERVAL_START", "run_start", nullptr, Json::object());
       runs_ = true;
+    } else if (start.made > 0) {
+      return;  // it has begun
     }
     write("INTERVAL_START", "epoch_start", nullptr, {{"epoch_num", start.epoch}});
   }
@@ -112,14 +116,14 @@ class Mlperf final : public Reporter {
   system::LineFile file_;
   std::int64_t last_ = 0;
   system::Stopwatch since_epoch_;  ///< saving weights behind the last one is no part of the run
-  bool runs_ = false, ended_ = false;
+  bool runs_, ended_ = false;
 };
 
 }  // namespace
 
-std::unique_ptr<Reporter> mlperf_reporter(const std::filesystem::path& path,
-                                          const RunFacts& facts) {
-  return std::make_unique<Mlperf>(path, facts);
+std::unique_ptr<Reporter> mlperf_reporter(const std::filesystem::path& path, const RunFacts& facts,
+                                          const LogPlace& place) {
+  return std::make_unique<Mlperf>(path, facts, place);
 }
 
 }  // namespace cputrain::logging

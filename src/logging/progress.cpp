@@ -24,14 +24,20 @@ class ProgressLines final : public Reporter {
 
   void step(const StepRecord& r) override {
     validation_began_.reset();
+    // What was made before the training went on took no time of this clock.
+    if (r.step_in_epoch == start_.made + 1) {
+      images_before_ =
+          start_.made == 0 ? 0 : r.epoch_tally.images - (r.skipped ? 0 : r.tally.images);
+    }
     if (!pace_.due()) return;
     const double seconds = now_() - began_;
+    const double images = r.epoch_tally.images - images_before_;
     const auto accuracy = r.epoch_tally.accuracy();  // none beside a loss that is no number
-    print(fmt::format("step {}/{} - ETA: {} - loss: {:.4f}{} - img/s: {:.1f}", r.step_in_epoch,
-                      start_.steps, eta(r.step_in_epoch, start_.steps, seconds),
-                      r.epoch_tally.mean_loss(),
-                      accuracy ? fmt::format(" - accuracy: {:.4f}", *accuracy) : "",
-                      seconds > 0 ? r.epoch_tally.images / seconds : 0));
+    print(fmt::format(
+        "step {}/{} - ETA: {} - loss: {:.4f}{} - img/s: {:.1f}", r.step_in_epoch, start_.steps,
+        eta(r.step_in_epoch - start_.made, start_.steps - start_.made, seconds),
+        r.epoch_tally.mean_loss(), accuracy ? fmt::format(" - accuracy: {:.4f}", *accuracy) : "",
+        seconds > 0 ? images / seconds : 0));
   }
 
   void validating(std::size_t images, std::size_t all) override {
@@ -62,6 +68,7 @@ class ProgressLines final : public Reporter {
   system::LogPace pace_;
   EpochStart start_;
   double began_ = 0;                        ///< the epoch
+  double images_before_ = 0;                ///< of it, where it goes on
   std::optional<double> validation_began_;  ///< while it runs
 };
 

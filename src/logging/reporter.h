@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "compute/tally.h"
 #include "core/budget.h"
@@ -14,6 +16,18 @@ struct EpochStart {
   int epoch = 1;              ///< counts from 1
   std::optional<int> epochs;  ///< nothing where --steps ends the training
   std::size_t steps = 0;      ///< of this epoch
+  std::size_t made = 0;       ///< of these, where a training goes on in the middle of it
+};
+
+/// A training goes on from a checkpoint.
+struct ResumeRecord {
+  std::uint64_t step = 0;                 ///< steps made
+  int epoch = 1;                          ///< that goes on or begins; counts from 1
+  std::size_t made = 0;                   ///< steps of this epoch
+  int ranks = 1;                          ///< now
+  std::string checkpoint{};               ///< the name of its folder
+  std::string kernels{};                  ///< how it computes, where that was measured
+  std::vector<std::uint64_t> left_out{};  ///< steps that it goes without
 };
 
 struct StepRecord {
@@ -25,6 +39,9 @@ struct StepRecord {
   double learning_rate = 0;
   double seconds = 0;
   bool trying = false;  ///< algorithms were tried during it, so it took longer than others
+  /// It changed nothing and is in no sum, since its gradients were no numbers (--on-nan). Its loss
+  /// is none either.
+  bool skipped = false;
 };
 
 /// The part of an epoch that shows the speed of a long training: its steps from the second on, in
@@ -59,6 +76,8 @@ struct EpochRecord {
   /// Part, 0 to 1, of the time for which a rank's threads wanted a CPU that they waited for one
   /// (system/cpu_wait.h): of the rank that waited most. Nothing where it is not known.
   std::optional<double> cpu_wait{};
+  std::size_t skipped = 0;  ///< of the steps: see StepRecord
+  std::string kernels{};    ///< how the program computes, where it measured that; else empty
 };
 
 /// When the accuracy of validation first was what a person asked for.
@@ -78,6 +97,9 @@ struct SummaryRecord {
   std::optional<EpochRecord> last{};
   std::optional<double> target_accuracy{};
   std::optional<TimeToAccuracy> reached{};
+  int best_epoch = 0;  ///< whose validation had the least loss, from 1; 0: nothing was validated
+  double best_loss = std::numeric_limits<double>::infinity();
+  bool early_stopped = false;  ///< it was waited long enough for a better one
   std::string weights_hash{};
   std::string weights_file{};
 };
@@ -86,6 +108,8 @@ struct SummaryRecord {
 class Reporter {
  public:
   virtual ~Reporter() = default;
+  /// Comes first, where a training goes on.
+  virtual void resumed([[maybe_unused]] const ResumeRecord&) {}
   virtual void begin_epoch(const EpochStart&) = 0;
   virtual void step(const StepRecord&) = 0;
   /// So many of all images have been evaluated behind an epoch: at least once a batch.

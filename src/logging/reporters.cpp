@@ -6,6 +6,9 @@ namespace {
 class AllOf final : public Reporter {
  public:
   explicit AllOf(std::vector<std::unique_ptr<Reporter>> parts) : parts_(std::move(parts)) {}
+  void resumed(const ResumeRecord& r) override {
+    for (const auto& part : parts_) part->resumed(r);
+  }
   void begin_epoch(const EpochStart& r) override {
     for (const auto& part : parts_) part->begin_epoch(r);
   }
@@ -27,6 +30,12 @@ class AllOf final : public Reporter {
 };
 
 }  // namespace
+
+bool has_lines(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
+  return !error && bytes > 0;
+}
 
 std::unique_ptr<Reporter> all_of(std::vector<std::unique_ptr<Reporter>> parts) {
   return std::make_unique<AllOf>(std::move(parts));

@@ -9,8 +9,27 @@
 
 #include "logging/reporter.h"
 #include "system/clock.h"
+#include "system/files.h"
 
 namespace cputrain::logging {
+
+/// Where a training's logs go on that was there before: their files are cut at this place already.
+/// Of nothing: they are begun anew.
+struct LogPlace {
+  std::uint64_t steps = 0;   ///< made
+  int epochs = 0;            ///< that have ended
+  std::uint64_t images = 0;  ///< seen in these
+  double seconds = 0;        ///< of training and validation
+  double training_seconds = 0;
+
+  bool goes_on() const { return steps > 0; }
+  /// How its files are opened.
+  system::Begin begin() const { return goes_on() ? system::Begin::append : system::Begin::anew; }
+};
+
+/// Whether a log has begun. That of a training that goes on may be new all the same: nobody asked
+/// for it before.
+bool has_lines(const std::filesystem::path&);
 
 enum class Verbosity { silent = 0, bar = 1, lines = 2 };
 
@@ -23,19 +42,25 @@ std::unique_ptr<Reporter> console_reporter(std::FILE*, Verbosity, bool crowded =
 std::unique_ptr<Reporter> progress_reporter(std::FILE*,
                                             std::function<double()> now = system::steady_seconds);
 
-/// metrics.jsonl: one object a line; a step line every `log_every` steps (0: none).
-std::unique_ptr<Reporter> json_lines_reporter(const std::filesystem::path&, std::size_t log_every);
+/// metrics.jsonl: one object a line; a step line every `log_every` steps (0: none). The summary has
+/// the figures of the last epoch in the file.
+std::unique_ptr<Reporter> json_lines_reporter(const std::filesystem::path&, std::size_t log_every,
+                                              const LogPlace& = {});
 
 /// TensorBoard's event files under `folder`: train/ and validation/ with Keras' tags by epoch (from
-/// 0), and batches' scalars every `log_every` steps (0: none). A new file each time.
+/// 0), and batches' scalars every `log_every` steps (0: none). New files each time, since readers
+/// merge those of a folder.
 std::unique_ptr<Reporter> tensorboard_reporter(const std::filesystem::path& folder,
-                                               const std::string& host, std::size_t log_every);
+                                               const std::string& host, std::size_t log_every,
+                                               const LogPlace& = {});
 
 /// Keras' CSVLogger: `epoch` (from 0) and the sorted names, a line an epoch.
-std::unique_ptr<Reporter> csv_reporter(const std::filesystem::path&);
+std::unique_ptr<Reporter> csv_reporter(const std::filesystem::path&, const LogPlace& = {});
 
-/// Keras' History as JSON: a list of figures a name; NaN is null. Whole after every epoch.
-std::unique_ptr<Reporter> history_reporter(const std::filesystem::path&);
+/// Keras' History as JSON: a list of figures a name; NaN is null. Whole after every epoch. Of a
+/// training that goes on it begins with the epochs of `metrics`, the run's metrics.jsonl.
+std::unique_ptr<Reporter> history_reporter(const std::filesystem::path&,
+                                           const std::filesystem::path& metrics = {});
 
 /// What of a training its logs for others say once.
 struct RunFacts {
@@ -51,10 +76,12 @@ struct RunFacts {
 };
 
 /// MLPerf's ":::MLLOG" lines.
-std::unique_ptr<Reporter> mlperf_reporter(const std::filesystem::path&, const RunFacts&);
+std::unique_ptr<Reporter> mlperf_reporter(const std::filesystem::path&, const RunFacts&,
+                                          const LogPlace& = {});
 
 /// DAWNBench's dawnbench.tsv, a line an evaluated epoch, and dawnbench.json in a folder.
-std::unique_ptr<Reporter> dawnbench_reporter(const std::filesystem::path& folder, const RunFacts&);
+std::unique_ptr<Reporter> dawnbench_reporter(const std::filesystem::path& folder, const RunFacts&,
+                                             const LogPlace& = {});
 
 /// tf_cnn_benchmarks' lines on a stream: the first step that counts and every so many.
 std::unique_ptr<Reporter> benchmark_lines_reporter(std::FILE*, const RunFacts&, std::size_t every);

@@ -12,17 +12,19 @@ namespace {
 
 class TensorBoard final : public Reporter {
  public:
-  TensorBoard(std::filesystem::path folder, std::string host, std::size_t log_every)
+  TensorBoard(std::filesystem::path folder, std::string host, std::size_t log_every,
+              const LogPlace& place)
       : folder_(std::move(folder)),
         host_(std::move(host)),
         log_every_(log_every),
+        steps_(place.steps),
         train_(folder_ / "train", host_) {}
 
   void begin_epoch(const EpochStart&) override {}
 
   void step(const StepRecord& r) override {
     steps_ = r.step;
-    if (log_every_ == 0 || r.step % log_every_ != 0) return;
+    if (log_every_ == 0 || r.step % log_every_ != 0 || r.skipped) return;
     std::vector<Scalar> scalars{{"batch_loss", r.tally.mean_loss()}};
     add(scalars, "batch_accuracy", r.tally.accuracy());
     scalars.push_back({"batch_steps_per_second", r.seconds > 0 ? 1 / r.seconds : 0});
@@ -61,7 +63,7 @@ class TensorBoard final : public Reporter {
   std::filesystem::path folder_;
   std::string host_;
   std::size_t log_every_;
-  std::uint64_t steps_ = 0;  ///< made so far
+  std::uint64_t steps_;  ///< made so far
   EventFile train_;
   std::optional<EventFile> validation_;  ///< from the first evaluation on
 };
@@ -69,8 +71,9 @@ class TensorBoard final : public Reporter {
 }  // namespace
 
 std::unique_ptr<Reporter> tensorboard_reporter(const std::filesystem::path& folder,
-                                               const std::string& host, std::size_t log_every) {
-  return std::make_unique<TensorBoard>(folder, host, log_every);
+                                               const std::string& host, std::size_t log_every,
+                                               const LogPlace& place) {
+  return std::make_unique<TensorBoard>(folder, host, log_every, place);
 }
 
 }  // namespace cputrain::logging

@@ -7,6 +7,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
+#include <tuple>
 
 #include "core/error.h"
 #include "core/json_text.h"
@@ -39,15 +41,25 @@ std::size_t product(const std::vector<std::size_t>& extents) {
   return count;
 }
 
+bool is_double(const OutTensor& tensor) { return static_cast<bool>(tensor.doubles); }
+
+template <class Make>
+void write_values(system::AtomicFile& file, const Make& make) {
+  const auto values = make();
+  file.write(std::as_bytes(std::span(values)));
+}
+
 /// Header text: what describes the tensors, padded with spaces so that the buffer is aligned.
 std::string header_text(const Metadata& metadata, const std::vector<OutTensor>& tensors) {
   nlohmann::ordered_json header;
   header["__metadata__"] = metadata;
   std::size_t offset = 0;
   for (const OutTensor& tensor : tensors) {
-    const std::size_t bytes = product(tensor.extents) * sizeof(float);
-    header[tensor.name] = {
-        {"dtype", "F32"}, {"shape", tensor.extents}, {"data_offsets", {offset, offset + bytes}}};
+    const std::size_t size = is_double(tensor) ? sizeof(double) : sizeof(float);
+    const std::size_t bytes = product(tensor.extents) * size;
+    header[tensor.name] = {{"dtype", is_double(tensor) ? "F64" : "F32"},
+                           {"shape", tensor.extents},
+                           {"data_offsets", {offset, offset + bytes}}};
     offset += bytes;
   }
   std::string text = json_text(header);
@@ -59,15 +71,16 @@ std::string header_text(const Metadata& metadata, const std::vector<OutTensor>& 
 
 void write(const std::filesystem::path& path, const Metadata& metadata,
            std::vector<OutTensor> tensors, system::Durability durability) {
-  std::ranges::sort(tensors, {}, &OutTensor::name);
+  std::ranges::sort(tensors, {}, [](const OutTensor& tensor) {
+    return std::tuple(!is_double(tensor), std::string_view(tensor.name));
+  });
   const std::string header = header_text(metadata, tensors);
   const std::uint64_t length = header.size();
   system::AtomicFile file(path);
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(header);
   for (const OutTensor& tensor : tensors) {
-    const std::vector<float> values = tensor.values();
-    file.write(std::as_bytes(std::span(values)));
+    is_double(tensor) ? write_values(file, tensor.doubles) : write_values(file, tensor.values);
   }
   file.commit(durability);
 }

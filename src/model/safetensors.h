@@ -18,15 +18,17 @@ namespace cputrain::model::safetensors {
 
 using Metadata = std::map<std::string, std::string>;
 
-/// A float32 tensor to write; `values` is called once, when its turn comes.
+/// A tensor to write, F32 or, where `doubles` is given instead of `values`, F64. That is called
+/// once, when its turn comes.
 struct OutTensor {
   std::string name;
   std::vector<std::size_t> extents;
   std::function<std::vector<float>()> values;
+  std::function<std::vector<double>()> doubles{};
 };
 
-/// Writes F32 tensors, sorted by name, behind a header that is padded with spaces to 8 bytes; the
-/// file is whole or absent. Names are unique. Error(output).
+/// Writes tensors, those of F64 first, so that all are aligned, then by name, behind a header that
+/// is padded with spaces to 8 bytes; the file is whole or absent. Names are unique. Error(output).
 void write(const std::filesystem::path&, const Metadata&, std::vector<OutTensor> tensors,
            system::Durability = system::Durability::disk);
 

@@ -34,11 +34,11 @@ double LearningRate::warmup(double epochs) const {
 double LearningRate::at(const StepTime& time) const {
   const double done = time.epochs_done();
   if (done < options_.warmup_epochs) {
-    return plateau_factor_ * warmup(done + 1 / static_cast<double>(time.steps));
+    return plateau_.factor * warmup(done + 1 / static_cast<double>(time.steps));
   }
   const double scheduled = training_epochs_ - options_.warmup_epochs;
   const double fraction = scheduled > 0 ? (done - options_.warmup_epochs) / scheduled : 1;
-  return plateau_factor_ * target_ *
+  return plateau_.factor * target_ *
          schedule_factor(options_.schedule, {done, fraction, time.total});
 }
 
@@ -46,12 +46,12 @@ void LearningRate::epoch_ended(double loss) {
   const auto* plateau = std::get_if<Plateau>(&options_.schedule);
   if (!plateau) return;
   constexpr double kLeastFall = 1e-4;  // Keras' min_delta
-  if (loss < best_loss_ - kLeastFall) {
-    best_loss_ = loss;
-    waited_ = 0;
-  } else if (++waited_ >= plateau->patience) {
-    plateau_factor_ *= plateau->factor;
-    waited_ = 0;
+  if (loss < plateau_.best_loss - kLeastFall) {
+    plateau_.best_loss = loss;
+    plateau_.waited = 0;
+  } else if (++plateau_.waited >= plateau->patience) {
+    plateau_.factor *= plateau->factor;
+    plateau_.waited = 0;
   }
 }
 

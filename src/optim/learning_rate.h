@@ -37,6 +37,13 @@ struct StepTime {
   }
 };
 
+/// What a plateau has seen of the losses.
+struct PlateauState {
+  double best_loss = std::numeric_limits<double>::infinity();
+  int waited = 0;     ///< epochs since then
+  double factor = 1;  ///< of the rate
+};
+
 /// The rate of every step: scaled, warmed up, then as the schedule says. The same on every rank.
 class LearningRate {
  public:
@@ -53,14 +60,16 @@ class LearningRate {
   /// The loss that a plateau watches: of validation, or of training where there is none.
   void epoch_ended(double loss);
 
+  /// For a training that goes on later.
+  const PlateauState& plateau() const { return plateau_; }
+  void set_plateau(const PlateauState& plateau) { plateau_ = plateau; }
+
  private:
   double warmup(double epochs) const;
 
   LearningRateOptions options_;
   double training_epochs_, target_;
-  double best_loss_ = std::numeric_limits<double>::infinity();
-  int waited_ = 0;
-  double plateau_factor_ = 1;
+  PlateauState plateau_;
 };
 
 }  // namespace cputrain::optim

@@ -4,6 +4,23 @@
 
 namespace cputrain::optim {
 
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+constexpr const char* kMomentum = "momentum";
+
+Names names_of_momentum(double momentum) { return momentum > 0 ? Names{kMomentum} : Names{}; }
+
+Names names_of(const RmsProp& rule) {
+  Names names{"square"};
+  if (rule.centered) names.push_back("mean");
+  if (rule.momentum > 0) names.push_back(kMomentum);
+  return names;
+}
+
+}  // namespace
+
 int state_arrays(const UpdateRule& rule) {
   return std::visit(Overloaded{
                         [](const Sgd& r) { return r.momentum > 0 ? 1 : 0; },
@@ -12,6 +29,19 @@ int state_arrays(const UpdateRule& rule) {
                         [](const Lars& r) { return r.momentum > 0 ? 1 : 0; },
                         [](const Lamb&) { return 2; },
                     },
+                    rule);
+}
+
+std::vector<std::string_view> state_names(const UpdateRule& rule) {
+  return std::visit(Overloaded{[](const Sgd& r) { return names_of_momentum(r.momentum); },
+                               [](const RmsProp& r) { return names_of(r); },
+                               [](const Adam&) {
+                                 return Names{"m", "v"};
+                               },
+                               [](const Lars& r) { return names_of_momentum(r.momentum); },
+                               [](const Lamb&) {
+                                 return Names{"m", "v"};
+                               }},
                     rule);
 }
 

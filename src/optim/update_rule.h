@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "core/array.h"
 
@@ -51,6 +52,8 @@ using UpdateRule = std::variant<Sgd, RmsProp, Adam, Lars, Lamb>;
 
 /// Arrays of state, each as long as the weights, that the rule keeps: 0 to 3.
 int state_arrays(const UpdateRule&);
+/// What they are, in their order: "momentum", "square", ...
+std::vector<std::string_view> state_names(const UpdateRule&);
 /// "sgd", "rmsprop", "adam", "lars" or "lamb".
 std::string_view rule_name(const UpdateRule&);
 /// Keras' default: 0.01 for SGD, else 0.001; 1 for LARS, whose trust is the small figure.

@@ -3,9 +3,11 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "core/error.h"
 #include "core/json_text.h"
@@ -14,6 +16,8 @@
 #include "job/spec/effective_flags.h"
 #include "logging/event_file.h"
 #include "run/machine_json.h"
+#include "system/bounded_file.h"
+#include "system/clock.h"
 #include "system/files.h"
 
 namespace cputrain::run {
@@ -62,8 +66,25 @@ nlohmann::ordered_json environment_json(const job::Session& session, int micro_b
   return json;
 }
 
-/// Makes the folder: --out, or runs/<date>-<model>-np<ranks>-b<batch>. What killed runs left of
-/// files that they were writing goes.
+[[noreturn]] void refuse_run(const std::filesystem::path& folder) {
+  fail(ExitCode::usage,
+       fmt::format("--out {} holds a run already (it would be lost); name another folder, add "
+                   "--resume auto to go on with it, or --overwrite",
+                   folder.string()));
+}
+
+/// A folder in which nothing can be seen must not be taken for one in which nothing is.
+void require_readable(const std::filesystem::path& folder) {
+  std::error_code error;
+  const std::filesystem::directory_iterator opened(folder, error);
+  if (!error) return;
+  fail(ExitCode::data,
+       fmt::format("--out {} cannot be read: {} (a run in it would be lost); mend that, or name "
+                   "another folder",
+                   folder.string(), error.message()));
+}
+
+/// Makes the folder: --out, or runs/<date>-<model>-np<ranks>-b<batch>.
 std::filesystem::path make_run_folder(const job::TrainingSpec& spec, int ranks) {
   std::filesystem::path folder = spec.flags.out;
   if (spec.flags.out.empty()) {
@@ -74,53 +95,105 @@ std::filesystem::path make_run_folder(const job::TrainingSpec& spec, int ranks) 
     for (int n = 2; std::filesystem::exists(folder, ignored); ++n)
       folder = fmt::format("{}-{}", name, n);
   } else if (holds_run(folder) && !spec.flags.overwrite) {
-    fail(ExitCode::usage,
-         fmt::format("--out {} holds a run already (it would be lost); name another "
-                     "folder or add --overwrite",
-                     spec.flags.out));
+    refuse_run(folder);
   }
   system::make_folder(folder);
-  for (const char* file : kRunFiles) system::remove_abandoned(folder / file);
   return folder;
 }
 
-/// What the folder's other files are of.
+constexpr const char* kLockName = ".lock";
+
+/// The lock, or nothing where there are none, which a line says. Error(usage) where somebody keeps
+/// it for longer than a job takes to end.
+std::optional<system::FileLock> lock_folder(const job::Session& session,
+                                            const std::filesystem::path& folder) {
+  constexpr double kPatience = 10;  // seconds; orphans notice within one
+  const std::filesystem::path file = folder / kLockName;
+  try {
+    auto lock = system::FileLock::take(file, system::FileLock::Kind::exclusive);
+    if (!lock) {
+      job::say(session, fmt::format("Waiting for the training that still works in {} (up to {} s)",
+                                    folder.string(), kPatience));
+    }
+    for (const system::Stopwatch watch; !lock && watch.seconds() < kPatience;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      lock = system::FileLock::take(file, system::FileLock::Kind::exclusive);
+    }
+    if (lock) return lock;
+  } catch (const Error&) {
+    job::warn(session, fmt::format("{} cannot be locked (a second training in it would mix up its "
+                                   "files); start no other one there",
+                                   folder.string()));
+    return std::nullopt;
+  }
+  fail(ExitCode::usage,
+       fmt::format("--out {}: another training is at work in it (they would write the same files); "
+                   "wait for its end, or name another folder",
+                   folder.string()));
+}
+
+/// What killed runs left of files that they were writing.
+void remove_litter(const std::filesystem::path& folder) {
+  for (const char* file : kRunFiles) system::remove_abandoned(folder / file);
+  checkpoint::remove_abandoned(folder);
+}
+
+}  // namespace
+
 void describe_run(const job::Session& session, const job::TrainingPlan& plan,
                   const std::filesystem::path& folder) {
+  if (!session.leads()) return;
   system::write_file(folder / "config.json",
                      json_text(job::from_any_folder(job::effective_flags(plan.spec)), 2) + "\n");
   system::write_file(folder / "environment.json",
                      json_text(environment_json(session, plan.micro_batch), 2) + "\n");
 }
 
-}  // namespace
-
 bool holds_run(const std::filesystem::path& folder) {
   std::error_code ignored;  // a folder that cannot be looked into shows when it is written
   return std::filesystem::exists(folder / "metrics.jsonl", ignored) ||
-         std::filesystem::exists(folder / kWeightsName, ignored);
+         std::filesystem::exists(folder / kWeightsName, ignored) ||
+         !checkpoint::list(folder).empty();
 }
 
-std::filesystem::path open_run_folder(const job::Session& session, const job::TrainingPlan& plan) {
-  if (!session.leads()) return {};
-  auto folder = make_run_folder(plan.spec, session.communicator->size());
-  if (holds_run(folder)) {
+RunFolder take_run_folder(const job::Session& session, const job::TrainingFlags& flags) {
+  const bool may_be_taken = !flags.safety.resume.empty() || flags.overwrite;
+  std::error_code ignored;
+  if (!session.leads() || !may_be_taken || !std::filesystem::is_directory(flags.out, ignored)) {
+    return {};
+  }
+  require_readable(flags.out);
+  RunFolder folder{flags.out, lock_folder(session, flags.out)};
+  remove_litter(folder.path);
+  return folder;
+}
+
+void open_run_folder(const job::Session& session, const job::TrainingPlan& plan,
+                     RunFolder& folder) {
+  if (!session.leads()) return;
+  if (folder.path.empty()) {
+    folder.path = make_run_folder(plan.spec, session.communicator->size());
+    folder.lock = lock_folder(session, folder.path);
+    remove_litter(folder.path);
+    if (holds_run(folder.path) && !plan.spec.flags.overwrite) refuse_run(folder.path);
+  }
+  if (holds_run(folder.path)) {
     // Tries that the folder can be written; the earlier config.json stays until this training
     // starts.
-    const system::AtomicFile tried(folder / "config.json");
+    const system::AtomicFile tried(folder.path / "config.json");
   } else {
-    describe_run(session, plan, folder);
+    describe_run(session, plan, folder.path);
   }
-  return folder;
 }
 
 void clear_run_folder(const std::filesystem::path& folder) {
   std::error_code ignored;  // what cannot be removed is written anew, or of no use
   for (const char* file :
-       {kProfileName, kLimitsName, kMlperfName, "dawnbench.tsv", "dawnbench.json"}) {
+       {kProfileName, kLimitsName, kMlperfName, "dawnbench.tsv", "dawnbench.json", kBestName}) {
     std::filesystem::remove(folder / file, ignored);
   }
   for (const char* part : {"train", "validation"}) logging::remove_event_files(folder / part);
+  checkpoint::prune(folder, 0, 0);
 }
 
 void replace_run(const job::Session& session, const job::TrainingPlan& plan,
@@ -128,6 +201,24 @@ void replace_run(const job::Session& session, const job::TrainingPlan& plan,
   if (!session.leads() || !holds_run(folder)) return;
   clear_run_folder(folder);
   describe_run(session, plan, folder);
+}
+
+void copy_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
+  system::AtomicFile file(to);
+  try {
+    const system::RegularFile opened(from);
+    system::BoundedFile source(from, opened.size());
+    for (std::string piece = source.next(); !piece.empty(); piece = source.next()) {
+      file.write(piece);
+    }
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    fail(ExitCode::output, fmt::format("cannot copy {} to {}: {} (it would be lost); free space or "
+                                       "name another --out",
+                                       from.string(), to.string(), error.what()));
+  }
+  file.commit();
 }
 
 void write_limits(const job::Session& session, const std::filesystem::path& folder) {

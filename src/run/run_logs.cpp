@@ -84,9 +84,11 @@ void check_timeline(const job::TrainingSpec& spec, const std::filesystem::path& 
 }  // namespace
 
 std::unique_ptr<logging::Reporter> make_reporter(const job::TrainingJob& job,
-                                                 const std::filesystem::path& folder) {
+                                                 const std::filesystem::path& folder,
+                                                 const logging::LogPlace& place) {
   const job::Session& session = job.session();
   const job::TrainingSpec& spec = job.plan().spec;
+  const std::filesystem::path metrics = folder / "metrics.jsonl";
   if (!session.leads()) return logging::all_of({});
   logging::Verbosity shown = verbosity(spec);
   // Lines for programs need a line of their own, which a bar that is redrawn would not leave them.
@@ -98,15 +100,18 @@ std::unique_ptr<logging::Reporter> make_reporter(const job::TrainingJob& job,
   if (shown == logging::Verbosity::lines && !on_a_screen()) {
     reporters.push_back(logging::progress_reporter(stderr));
   }
-  reporters.push_back(logging::json_lines_reporter(folder / "metrics.jsonl", spec.flags.log_every));
+  reporters.push_back(logging::json_lines_reporter(metrics, spec.flags.log_every, place));
   reporters.push_back(
-      logging::tensorboard_reporter(folder, session.machine.host, spec.flags.log_every));
-  reporters.push_back(logging::csv_reporter(folder / "training.csv"));
-  reporters.push_back(logging::history_reporter(folder / "history.json"));
+      logging::tensorboard_reporter(folder, session.machine.host, spec.flags.log_every, place));
+  reporters.push_back(logging::csv_reporter(folder / "training.csv", place));
+  reporters.push_back(logging::history_reporter(
+      folder / "history.json", place.goes_on() ? metrics : std::filesystem::path()));
   if (asks_for(spec, "mlperf")) {
-    reporters.push_back(logging::mlperf_reporter(folder / kMlperfName, facts));
+    reporters.push_back(logging::mlperf_reporter(folder / kMlperfName, facts, place));
   }
-  if (asks_for(spec, "dawnbench")) reporters.push_back(logging::dawnbench_reporter(folder, facts));
+  if (asks_for(spec, "dawnbench")) {
+    reporters.push_back(logging::dawnbench_reporter(folder, facts, place));
+  }
   if (for_programs) {
     reporters.push_back(logging::benchmark_lines_reporter(stdout, facts, spec.flags.log_every));
   }

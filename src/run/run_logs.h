@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "job/training_job.h"
-#include "logging/reporter.h"
+#include "logging/reporters.h"
 #include "logging/timeline.h"
 
 namespace cputrain::run {
@@ -15,9 +15,11 @@ namespace cputrain::run {
 inline constexpr std::string_view kLogFormats[] = {"mlperf", "dawnbench", "tf_cnn_benchmarks"};
 
 /// Everything that hears of a training that is loaded: the terminal, the files of its folder, and
-/// the logs that --log-format asks for. Silence on ranks other than 0.
+/// the logs that --log-format asks for. Silence on ranks other than 0. `place`: where the files of
+/// a training that goes on were cut.
 std::unique_ptr<logging::Reporter> make_reporter(const job::TrainingJob&,
-                                                 const std::filesystem::path& folder);
+                                                 const std::filesystem::path& folder,
+                                                 const logging::LogPlace& place = {});
 
 /// The steps that --timeline shows; none without it. Rank 0 begins the file, so that a wrong path
 /// shows at once; Error(usage) where it is one of the run's own, or there already without

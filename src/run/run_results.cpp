@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "core/error.h"
@@ -33,28 +31,29 @@ void RunResults::say_earlier() const {
                        weights_path().string()));
 }
 
-int RunResults::save_and_say() {
-  if (!job_.session().leads()) {
-    // Open MPI kills the others as soon as one rank is gone: let rank 0 save first.
-    std::this_thread::sleep_for(std::chrono::seconds(3));
-    return static_cast<int>(ExitCode::stopped);
-  }
+void RunResults::save_now() {
+  // A terminal that this process shares with a shell stays as it is.
+  if (job_.session().services.launcher.present()) system::never_wait_for_readers();
+  if (!job_.session().leads()) return;
+  const std::lock_guard lock(saving_);
+  if (saved_) return;
   try {
     job_.save_at_once(weights_path());
     has_earlier_ = false;
-    system::tell(fmt::format("cputrain: terminated; weights of the last completed step are in {}",
-                             weights_path().string()));
-    return static_cast<int>(ExitCode::stopped);
+    system::tell(fmt::format(
+        "cputrain: weights of the last completed step are in {}; finishing the step, to end",
+        weights_path().string()));
   } catch (const Error& error) {
     system::tell(fmt::format("cputrain: {}", with_earlier(error.what())));
-    return static_cast<int>(error.code());
   }
 }
 
 void RunResults::finish(const train::TrainResult& result, logging::Reporter& reporter) {
   const job::Session& session = job_.session();
   if (!session.leads()) return;
+  const std::lock_guard lock(saving_);
   job_.save(weights_path());
+  saved_ = true;
   has_earlier_ = false;
   const auto target = job_.plan().spec.flags.target_accuracy;
   reporter.summary({.outcome = result.stopped ? "interrupted" : "finished",
@@ -65,6 +64,9 @@ void RunResults::finish(const train::TrainResult& result, logging::Reporter& rep
                     .last = result.last,
                     .target_accuracy = target,
                     .reached = result.reached,
+                    .best_epoch = result.best.epoch,
+                    .best_loss = result.best.loss,
+                    .early_stopped = result.early_stopped,
                     .weights_hash = train::weights_hash(*job_.compiled().program, job_.weights()),
                     .weights_file = weights_path().string()});
   if (target) job::say(session, accuracy_line(result, *target));

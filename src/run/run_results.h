@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <mutex>
 #include <string>
 
 #include "job/training_job.h"
@@ -16,8 +17,9 @@ class RunResults {
 
   /// A line about weights that lie in the folder, of a run before this one.
   void say_earlier() const;
-  /// The answer to SIGTERM, from another thread: saves the last completed step; the exit code.
-  int save_and_say();
+  /// The answer to SIGTERM, from another thread: saves the weights of the last completed step at
+  /// once, since a step may last longer than whoever sent it waits. Rank 0 only; others do nothing.
+  void save_now();
   /// Saves, and reports the summary. Rank 0 only; others do nothing.
   void finish(const train::TrainResult&, logging::Reporter&);
   /// What happened to this run, and of which one the weights in the folder are, if not of this one.
@@ -29,6 +31,8 @@ class RunResults {
   job::TrainingJob& job_;
   std::filesystem::path folder_;
   std::atomic<bool> has_earlier_;  ///< the weights in the folder are of a run before this one
+  std::mutex saving_;              ///< held by who writes the weights
+  bool saved_ = false;             ///< those of the end
 };
 
 }  // namespace cputrain::run

@@ -39,10 +39,15 @@ std::optional<FileLock> FileLock::take(const std::filesystem::path& path, Kind k
     if (is_taken(error)) return std::nullopt;
   }
   fail(ExitCode::output, "cannot lock " + path.string() + ": " + std::strerror(error) +
-                             " (two sweeps might write the same files); name another --out");
+                             " (another program might write the same files); name another --out");
 }
 
 FileLock::FileLock(FileLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+FileLock& FileLock::operator=(FileLock&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
 
 FileLock::~FileLock() {
   if (descriptor_ >= 0) ::close(descriptor_);

@@ -15,7 +15,7 @@ class FileLock {
   static std::optional<FileLock> take(const std::filesystem::path&, Kind);
   ~FileLock();
   FileLock(FileLock&&) noexcept;
-  FileLock& operator=(FileLock&&) = delete;
+  FileLock& operator=(FileLock&&) noexcept;
 
  private:
   explicit FileLock(int descriptor) : descriptor_(descriptor) {}

@@ -1,31 +1,27 @@
 #include "system/files.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <random>
 #include <system_error>
 #include <utility>
 
 #include "core/error.h"
-#include "system/file_lock.h"
+#include "system/temporary.h"
 
 namespace cputrain::system {
-namespace {
 
-[[noreturn]] void cannot_write(const std::filesystem::path& path, int error) {
+void cannot_write(const std::filesystem::path& path, int error) {
   const char* remedy = error == EFBIG    ? "raise the limit of a file's size (ulimit -f)"
                        : error == EMFILE ? "raise the limit of open files (ulimit -n)"
                                          : "free space or name another place";
   fail(ExitCode::output, "cannot write " + path.string() + ": " + std::strerror(error) +
                              " (results would be lost); " + remedy);
 }
+
+namespace {
 
 void write_all(int descriptor, std::span<const std::byte> bytes,
                const std::filesystem::path& path) {
@@ -43,60 +39,9 @@ struct Closing {
   ~Closing() { ::close(descriptor); }
 };
 
-/// So that a rename survives a power cut too. Some file systems refuse it, which is no error.
-void sync_folder(const std::filesystem::path& folder) {
-  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);
-  ::close(descriptor);
-}
-
-constexpr std::string_view kTemporary = ".tmp";  // then process, hyphen, random number
-
-/// Processes of two containers that share a file system may have one number.
-std::string temporary_suffix() {
-  return std::string(kTemporary) + std::to_string(::getpid()) + "-" +
-         std::to_string(std::random_device()());
-}
-
-bool is_temporary_of(std::string_view name, std::string_view file) {
-  const auto digits = [](std::string_view text) {
-    return !text.empty() &&
-           std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c); });
-  };
-  if (!name.starts_with(file) || !name.substr(file.size()).starts_with(kTemporary)) return false;
-  const std::string_view numbers = name.substr(file.size() + kTemporary.size());
-  const std::size_t hyphen = numbers.find('-');
-  return hyphen != numbers.npos && digits(numbers.substr(0, hyphen)) &&
-         digits(numbers.substr(hyphen + 1));
-}
-
-/// Locked where the file system can; -1 with errno where it cannot be made. A process that clears
-/// up may have taken it for abandoned before it was locked: then it is made again.
-int open_temporary(const std::filesystem::path& path) {
-  for (;;) {
-    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (descriptor < 0) return -1;
-    struct stat about {};
-    const bool taken = is_taken(try_lock(descriptor, FileLock::Kind::exclusive));
-    if (!taken && (::fstat(descriptor, &about) != 0 || about.st_nlink > 0)) return descriptor;
-    ::close(descriptor);
-  }
-}
-
-bool is_old(const std::filesystem::path& path) {
-  std::error_code error;
-  const auto written = std::filesystem::last_write_time(path, error);
-  return !error && std::filesystem::file_time_type::clock::now() - written > std::chrono::hours(24);
-}
-
-void remove_if_abandoned(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-  if (descriptor < 0) return;
-  const Closing closing{descriptor};
-  const int error = try_lock(descriptor, FileLock::Kind::exclusive);
-  if (is_taken(error)) return;  // somebody writes it
-  if (error == 0 || is_old(path)) ::unlink(path.c_str());
+/// Some file systems have nothing to put on disk, which is no error.
+void sync(int descriptor, const std::filesystem::path& path) {
+  if (::fsync(descriptor) != 0 && errno != EINVAL) cannot_write(path, errno);
 }
 
 }  // namespace
@@ -107,8 +52,9 @@ void remove_abandoned(const std::filesystem::path& path) {
   std::error_code error;  // a folder that cannot be looked into shows when it is written
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
-    if (is_temporary_of(entry->path().filename().string(), file))
-      remove_if_abandoned(entry->path());
+    if (!is_temporary_of(entry->path().filename().string(), file)) continue;
+    const AbandonedFile found(entry->path());
+    if (found.is_abandoned()) ::unlink(entry->path().c_str());
   }
 }
 
@@ -116,7 +62,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   remove_abandoned(path_);
   temporary_ = path_;
   temporary_ += temporary_suffix();
-  descriptor_ = open_temporary(temporary_);
+  descriptor_ = open_locked(temporary_);
   if (descriptor_ < 0) cannot_write(path_, errno);
 }
 
@@ -140,8 +86,7 @@ void AtomicFile::write_at(std::size_t offset, std::span<const std::byte> bytes) 
 }
 
 void AtomicFile::close(Durability durability) {
-  if (durability == Durability::disk && ::fsync(descriptor_) != 0 && errno != EINVAL)
-    cannot_write(path_, errno);
+  if (durability == Durability::disk) sync(descriptor_, path_);
   // Until the file has its name nobody may take it for abandoned.
   const int lock = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
   if (lock < 0) cannot_write(path_, errno);
@@ -194,8 +139,9 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
   file.commit();
 }
 
-GrowingFile::GrowingFile(std::filesystem::path path) : path_(std::move(path)) {
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+GrowingFile::GrowingFile(std::filesystem::path path, Begin begin) : path_(std::move(path)) {
+  const int anew = begin == Begin::anew ? O_TRUNC : 0;
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | anew, 0644);
   if (descriptor_ < 0) cannot_write(path_, errno);
 }
 
@@ -210,6 +156,22 @@ void GrowingFile::append(std::string_view bytes) {
     static_cast<void>(::ftruncate(descriptor_, whole) == 0);
     throw;
   }
+}
+
+void sync_file(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) cannot_write(path, errno);
+  const Closing closing{descriptor};
+  sync(descriptor, path);
+}
+
+void sync_folder(const std::filesystem::path& folder) {
+  const auto path = folder.empty() ? std::filesystem::path(".") : folder;
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0 && errno == EACCES) return;  // may be written and not read
+  if (descriptor < 0) cannot_write(path, errno);
+  const Closing closing{descriptor};
+  sync(descriptor, path);
 }
 
 void make_folder(const std::filesystem::path& path) {

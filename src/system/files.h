@@ -49,11 +49,14 @@ void write_file(const std::filesystem::path&, std::string_view text);
 /// several processes that try at once, one succeeds.
 bool create_file(const std::filesystem::path&, std::string_view text);
 
-/// A file that is started anew and grows by pieces, each with a single write() at its end, so that
-/// a killed program leaves whole pieces.
+/// Whether what a file holds already goes or stays.
+enum class Begin { anew, append };
+
+/// A file that grows by pieces, each with a single write() at its end, so that a killed program
+/// leaves whole pieces.
 class GrowingFile {
  public:
-  explicit GrowingFile(std::filesystem::path path);
+  explicit GrowingFile(std::filesystem::path path, Begin = Begin::anew);
   ~GrowingFile();
   GrowingFile(const GrowingFile&) = delete;
   GrowingFile& operator=(const GrowingFile&) = delete;
@@ -67,12 +70,23 @@ class GrowingFile {
 /// One whole line after another.
 class LineFile {
  public:
-  explicit LineFile(std::filesystem::path path) : file_(std::move(path)) {}
+  explicit LineFile(std::filesystem::path path, Begin begin = Begin::anew)
+      : file_(std::move(path), begin) {}
   void write_line(std::string line) { file_.append(line += '\n'); }
 
  private:
   GrowingFile file_;
 };
+
+/// Waits until what was written of a file, by whomever, is on disk. Error(output).
+void sync_file(const std::filesystem::path&);
+
+/// The same for the names in a folder, so that those that came and went by a rename survive a power
+/// cut; an empty path is the current folder. Error(output).
+void sync_folder(const std::filesystem::path&);
+
+/// Error(output) with that errno and what to try.
+[[noreturn]] void cannot_write(const std::filesystem::path&, int error);
 
 /// Makes the folder and its parents. Error(output).
 void make_folder(const std::filesystem::path&);

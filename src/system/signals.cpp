@@ -40,14 +40,14 @@ void block_signals() {
 
 SignalWatch::SignalWatch() : thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
-SignalWatch::Armed SignalWatch::arm(std::function<int()> on_terminate) {
+SignalWatch::Armed SignalWatch::arm(std::function<void()> on_terminate) {
   set(true, std::move(on_terminate));
   return Armed(*this);
 }
 
 SignalWatch::Armed SignalWatch::arm() { return arm({}); }
 
-void SignalWatch::set(bool armed, std::function<int()> on_terminate) {
+void SignalWatch::set(bool armed, std::function<void()> on_terminate) {
   const std::lock_guard lock(mutex_);
   armed_ = armed;
   on_terminate_ = std::move(on_terminate);
@@ -57,9 +57,10 @@ int SignalWatch::stop_code() const {
   return static_cast<int>(stop_signal_ == SIGINT ? ExitCode::interrupted : ExitCode::stopped);
 }
 
-void SignalWatch::end_when(std::function<bool()> gone) {
+void SignalWatch::end_when(std::function<bool()> gone, ExitCode code) {
+  if (!gone) return;
   const std::lock_guard lock(mutex_);
-  gone_ = std::move(gone);
+  endings_.push_back({std::move(gone), code});
 }
 
 void SignalWatch::run(const std::stop_token& stop) {
@@ -104,18 +105,19 @@ void SignalWatch::ask_for_stop(int signal) {
   int none = 0;
   const bool first = stop_signal_.compare_exchange_strong(none, signal);
   if (!first && signal == SIGINT) _exit(static_cast<int>(ExitCode::interrupted));
-  if (!first || !on_terminate_) return;
+  if (!first || signal != SIGINT || !on_terminate_) return;
   std::fputs("\ncputrain: finishing the step; Ctrl-C again ends at once\n", stderr);
 }
 
 void SignalWatch::terminated(int signal) {
-  if (!armed_) _exit(static_cast<int>(ExitCode::stopped));  // there is nothing to save yet
-  if (on_terminate_) _exit(on_terminate_());
-  ask_for_stop(signal);
+  if (armed_ && on_terminate_ && stop_signal_ == 0) on_terminate_();
+  ask_for_stop(signal);  // unarmed there is nothing to save yet: the process ends
 }
 
 void SignalWatch::look_around() {
-  if (gone_ && gone_()) _exit(static_cast<int>(ExitCode::stopped));
+  for (const Ending& ending : endings_) {
+    if (ending.gone()) _exit(static_cast<int>(ending.code));
+  }
 }
 
 }  // namespace cputrain::system

@@ -5,7 +5,9 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
+#include "core/error.h"
 #include "system/clock.h"
 
 namespace cputrain::system {
@@ -24,10 +26,9 @@ bool is_ignored(int signal);
 ///
 /// Armed, while there is something to save: the first SIGINT (Ctrl-C) or SIGUSR1 (a batch system's
 /// word that time is up) asks for a stop after the running step; a SIGINT after it ends the process
-/// with 130. SIGTERM and SIGHUP (a lost terminal) call the function given and end the process with
-/// the code it returns: under mpirun SIGTERM comes a second before SIGKILL, which no step would
-/// survive.
-/// Armed without a function, SIGTERM and SIGHUP ask for a stop, too.
+/// with 130. SIGTERM and SIGHUP (a lost terminal) call the function given and then ask for a stop,
+/// too: under mpirun SIGTERM comes a second before SIGKILL, which a long step does not survive.
+/// Batch systems send it to mpirun and ranks alike, so it may come twice.
 class SignalWatch {
  public:
   SignalWatch();
@@ -43,7 +44,7 @@ class SignalWatch {
    private:
     SignalWatch& watch_;
   };
-  [[nodiscard]] Armed arm(std::function<int()> on_terminate);
+  [[nodiscard]] Armed arm(std::function<void()> on_terminate);
   /// For a program that has nothing to save but children to end: every signal only asks for a stop,
   /// but for a second SIGINT.
   [[nodiscard]] Armed arm();
@@ -68,12 +69,17 @@ class SignalWatch {
   /// What a stopped program returns: 130 after SIGINT, else 75.
   int stop_code() const;
 
-  /// From now on the process ends (with 75) soon after `gone` is true, held or not: what it works
-  /// for has died.
-  void end_when(std::function<bool()> gone);
+  /// From now on the process ends with `code` soon after `gone` is true, held or not: what it works
+  /// for has died. Several may be given; an empty function is none.
+  void end_when(std::function<bool()> gone, ExitCode code = ExitCode::stopped);
 
  private:
-  void set(bool armed, std::function<int()> on_terminate);
+  struct Ending {
+    std::function<bool()> gone;
+    ExitCode code;
+  };
+
+  void set(bool armed, std::function<void()> on_terminate);
   void run(const std::stop_token&);
   void change_held(int by);
   void remember(int signal);
@@ -89,8 +95,8 @@ class SignalWatch {
   int held_ = 0;
   int remembered_ = 0;        ///< of the thread: a signal that came while held; 0: none
   Stopwatch since_signal_{};  ///< since then
-  std::function<int()> on_terminate_;
-  std::function<bool()> gone_;
+  std::function<void()> on_terminate_;
+  std::vector<Ending> endings_;
   std::atomic<int> stop_signal_ = 0;  ///< the first that asked for it; 0: none
   std::jthread thread_;               // last: it uses the other members
 };

@@ -9,4 +9,9 @@ namespace cputrain::system {
 /// several calls. A full or closed stream is no reason to stop: errors are ignored.
 void tell(std::string_view line);
 
+/// From now on what is written to standard output or error is lost where nobody reads it, instead
+/// of waiting: mpirun reads no more once it was told to end, and its ranks would spend the second
+/// that they have in a write. Of pipes and terminals alone, which a launcher made for this process.
+void never_wait_for_readers();
+
 }  // namespace cputrain::system

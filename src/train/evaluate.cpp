@@ -11,9 +11,19 @@ namespace cputrain::train {
 compute::Tally evaluate(compute::Program& program, data::BatchSource& batches,
                         const data::BatchPlan& plan, comm::Communicator& communicator,
                         const AnswerObserver& observer) {
+  const auto always = [] { return true; };
+  return *evaluate_while(always, program, batches, plan, communicator, observer);
+}
+
+std::optional<compute::Tally> evaluate_while(const std::function<bool()>& goes_on,
+                                             compute::Program& program, data::BatchSource& batches,
+                                             const data::BatchPlan& plan,
+                                             comm::Communicator& communicator,
+                                             const AnswerObserver& observer) {
   compute::Tally tally;
   batches.seek(0, 0);
   for (std::size_t step = 0; step < plan.steps(); ++step) {
+    if (!goes_on()) return std::nullopt;
     for (int k = 0; k < plan.micro_batches(step); ++k) {
       const compute::MicroBatch& batch = batches.next();
       tally += program.forward(batch, {.phase = compute::Phase::evaluate});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 
 #include "comm/communicator.h"
@@ -19,6 +20,12 @@ using AnswerObserver =
 /// Loss and accuracy over every image exactly once, whatever the number of ranks.
 compute::Tally evaluate(compute::Program&, data::BatchSource&, const data::BatchPlan&,
                         comm::Communicator&, const AnswerObserver& observer = {});
+/// The same, unless `goes_on`, which all ranks ask before each batch and answer alike, says that it
+/// does not: nothing then.
+std::optional<compute::Tally> evaluate_while(const std::function<bool()>& goes_on,
+                                             compute::Program&, data::BatchSource&,
+                                             const data::BatchPlan&, comm::Communicator&,
+                                             const AnswerObserver& observer);
 
 /// Collective: adds the L2 penalty to a tally over all ranks. Where weights of some rank are not
 /// numbers the loss is none either, whatever the images gave: layers can hide such weights.

@@ -200,6 +200,12 @@ void Optimizer::update(Range range) {
   }
 }
 
+std::vector<compute::ArenaPart> Optimizer::state(std::size_t slot) const {
+  std::vector<compute::ArenaPart> parts;
+  for (const Owned& owned : owned_) parts.push_back({owned.range, owned.state[slot].array()});
+  return parts;
+}
+
 std::size_t state_bytes(const optim::UpdateRule& rule, std::span<const Range> owned, DType dtype) {
   std::size_t elements = 0;
   for (const Range& range : owned) elements += range.size();

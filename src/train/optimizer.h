@@ -44,6 +44,15 @@ class Optimizer {
 
   const OptimizerOptions& options() const { return options_; }
 
+  // What a training that goes on later must have again, between two steps.
+
+  /// Array `slot` of optim::state_names(), of each range that this rank owns, in the backend's
+  /// memory.
+  std::vector<compute::ArenaPart> state(std::size_t slot) const;
+  /// Of the last step: momentum correction compares with it. 0 before the first.
+  double last_rate() const { return learning_rate_; }
+  void set_last_rate(double rate) { learning_rate_ = rate; }
+
  private:
   /// A run of elements of one owned range that is treated alike.
   struct Segment {

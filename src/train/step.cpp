@@ -5,7 +5,9 @@
 
 #include "system/clock.h"
 #include "train/answers.h"
+#include "train/faults.h"
 #include "train/penalty.h"
+#include "train/safety/update_gate.h"
 
 namespace cputrain::train {
 namespace {
@@ -15,13 +17,23 @@ namespace {
 void agree(comm::Communicator& communicator, compute::Program& program, StepResult& result) {
   const bool leads = communicator.rank() == 0;
   const std::string findings = program.take_findings();
-  double stop = result.stop, trying = leads && result.trying, found = leads && !findings.empty();
+  double stop = result.stop, checkpoint = leads && result.checkpoint;
+  double trying = leads && result.trying, found = leads && !findings.empty();
   const auto [loss, correct, images, among_five, ranked] = result.tally.sums();
-  comm::sum_numbers(communicator,
-                    std::array{loss, correct, images, among_five, ranked, &stop, &trying, &found});
+  comm::sum_numbers(communicator, std::array{loss, correct, images, among_five, ranked, &stop,
+                                             &checkpoint, &trying, &found});
   result.stop = stop > 0;
+  result.checkpoint = checkpoint > 0;
   result.trying = trying > 0;
   if (found > 0) program.use_findings(communicator.gather(findings).front());
+}
+
+/// A place for faults, of which a step has each once.
+void at(const TrainingParts& parts, const StepToDo& todo, FaultPhase phase,
+        double* loss_scale = nullptr) {
+  const compute::Arenas arenas = parts.exchange.arenas();
+  fault_point({phase, parts.communicator.rank(), todo.step + 1, &parts.backend.memory(),
+               arenas.weights.slice(0, arenas.gradients.size), loss_scale});
 }
 
 /// Gradients of this rank's share, micro-batch by micro-batch; they begin to travel during the
@@ -29,7 +41,7 @@ void agree(comm::Communicator& communicator, compute::Program& program, StepResu
 void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepResult& result) {
   system::Stopwatch watch;
   const compute::Pass pass{compute::Phase::train, todo.seed, todo.step};
-  const double loss_scale = 1.0 / static_cast<double>(todo.plan.images(todo.in_epoch));
+  double loss_scale = 1.0 / static_cast<double>(todo.plan.images(todo.in_epoch));
   const int micro_batches = todo.plan.micro_batches(todo.in_epoch);
   double waited = parts.program.waited();
   // Sharded layers wait for other ranks inside a pass: that time is the stragglers'.
@@ -40,13 +52,19 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     part += watch.lap() - waits;
     parts.timeline.ended(what);
   };
+  const auto begin = [&](int k, FaultPhase phase) {
+    if (k == 0) at(parts, todo, phase, &loss_scale);
+  };
   for (int k = 0; k < micro_batches; ++k) {
+    begin(k, FaultPhase::input);
     const compute::MicroBatch& batch = parts.batches.next();
     result.budget.input_wait += watch.lap();
     parts.timeline.ended("wait for data");
+    begin(k, FaultPhase::forward);
     result.tally += parts.program.forward(batch, pass);
     rank_answers(result.tally, batch.labels, parts.program.probabilities());
     computed("forward", result.budget.forward);
+    begin(k, FaultPhase::backward);
     const compute::Accumulate accumulate = parts.exchange.begin(k, k + 1 == micro_batches);
     parts.program.backward(loss_scale, accumulate, [&](std::size_t n) {
       parts.timeline.ended("backward");
@@ -58,16 +76,26 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
 }
 
 /// Sums over ranks, what must be known of all of them, and new weights.
-void exchange_and_update(const TrainingParts& parts, StepResult& result) {
+void exchange_and_update(const TrainingParts& parts, const StepToDo& todo, StepResult& result) {
+  at(parts, todo, FaultPhase::exchange);
+  UpdateGate gate(parts, todo);
   // Taken when the first weights change, not while waiting for other ranks, which may be gone.
   std::unique_lock weights_change(parts.weights_mutex, std::defer_lock);
-  const exchange::ExchangeTimes times =
-      parts.exchange.finish(parts.optimizer.measures(), [&](Range owned) {
-        if (!weights_change.owns_lock()) weights_change.lock();
-        parts.optimizer.update(owned);
-      });
+  const exchange::ExchangeTimes times = parts.exchange.finish(gate.measures(), [&](Range owned) {
+    if (!gate.open()) return;
+    if (!weights_change.owns_lock()) {
+      weights_change.lock();
+      at(parts, todo, FaultPhase::update);
+    }
+    parts.optimizer.update(owned);
+  });
   if (!weights_change.owns_lock()) weights_change.lock();
-  parts.program.publish_statistics();
+  if (gate.open()) {
+    parts.program.publish_statistics();
+  } else {
+    gate.undo();
+  }
+  result.skipped = !gate.open();
   result.budget.backward -= times.within_ready;
   result.budget.straggler_wait += times.straggler_wait;
   result.budget.allreduce_exposed = times.allreduce_exposed;
@@ -77,7 +105,7 @@ void exchange_and_update(const TrainingParts& parts, StepResult& result) {
 }  // namespace
 
 StepResult run_step(const TrainingParts& parts, const StepToDo& todo,
-                    const std::function<bool()>& stop_requested) {
+                    const std::function<StepWishes()>& wishes) {
   const system::Stopwatch whole;
   StepResult result;
   parts.timeline.begin_step(todo.step + 1);
@@ -87,14 +115,15 @@ StepResult run_step(const TrainingParts& parts, const StepToDo& todo,
   system::Stopwatch watch;
   const double penalty =
       l2_penalty(parts.backend, parts.program.layout(), parts.exchange.arenas().weights);
-  parts.optimizer.begin_step(todo.step, todo.learning_rate);
   result.budget.optimizer = watch.lap();
   parts.timeline.ended("penalty");
-  exchange_and_update(parts, result);
+  exchange_and_update(parts, todo, result);
   parts.timeline.ended("exchange and update");
 
   result.own_images = result.tally.images;
-  result.stop = stop_requested();
+  const StepWishes wanted = wishes();
+  result.stop = wanted.stop;
+  result.checkpoint = wanted.checkpoint;
   agree(parts.communicator, parts.program, result);
   parts.timeline.ended("agree");
   result.tally.loss += penalty * result.tally.images;

@@ -11,6 +11,7 @@
 #include "data/batch_source.h"
 #include "logging/timeline.h"
 #include "optim/learning_rate.h"
+#include "train/nan_policy.h"
 #include "train/optimizer.h"
 
 namespace cputrain::train {
@@ -37,6 +38,14 @@ struct StepToDo {
   std::uint64_t step;           ///< from 0, over the training
   std::uint64_t seed;
   double learning_rate;
+  NanPolicy on_nan = NanPolicy::abort;
+  bool left_out = false;  ///< it changes nothing, whatever its gradients are
+};
+
+/// What a rank wants to happen after a step.
+struct StepWishes {
+  bool stop = false;        ///< of any rank: all stop
+  bool checkpoint = false;  ///< of rank 0 alone
 };
 
 struct StepResult {
@@ -44,13 +53,18 @@ struct StepResult {
   Budget budget{};         ///< of this rank; adds up to `seconds`
   double seconds = 0;
   double own_images = 0;  ///< of this rank
-  bool stop = false;      ///< some rank asked to stop after this step; all ranks see the same
-  bool trying = false;    ///< rank 0's program tried algorithms in it; all ranks see the same
+  // Of these all ranks see the same.
+  bool stop = false;        ///< some rank asked to stop after this step
+  bool checkpoint = false;  ///< rank 0 asked for one after this step
+  bool trying = false;      ///< rank 0's program tried algorithms in it
+  /// It has changed nothing, neither weights nor optimizer state nor statistics: it was left out,
+  /// or its gradients, summed over ranks, are no numbers and the policy is not to abort.
+  bool skipped = false;
 };
 
 /// One synchronous step of the whole training: forward and backward by micro-batch, one reduction,
-/// one update. `stop_requested` is asked once, when the weights are updated.
+/// one update. `wishes` are asked for once, when the weights are updated.
 StepResult run_step(const TrainingParts&, const StepToDo&,
-                    const std::function<bool()>& stop_requested);
+                    const std::function<StepWishes()>& wishes);
 
 }  // namespace cputrain::train

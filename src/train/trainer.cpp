@@ -3,57 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cassert>
-#include <numeric>
 #include <utility>
 
 #include "core/error.h"
 #include "system/clock.h"
-#include "system/cpu_wait.h"
-#include "system/stolen_time.h"
+#include "train/epoch.h"
+#include "train/faults.h"
 #include "train/numbers.h"
-#include "train/statistics.h"
 
 namespace cputrain::train {
 namespace {
-
-/// The mean over ranks, so that one line speaks for all of them.
-void average_over_ranks(comm::Communicator& communicator, Budget& b, double& seconds) {
-  std::array<double*, kBudgetParts.size() + 1> means{};
-  std::ranges::transform(kBudgetParts, means.begin(),
-                         [&b](const BudgetPart& part) { return &(b.*part.seconds); });
-  means.back() = &seconds;
-  comm::sum_numbers(communicator, means);
-  for (double* mean : means) *mean /= communicator.size();
-}
-
-/// Who arrives last waits least: by the seconds that each rank waited for the others.
-std::optional<logging::Straggler> find_straggler(comm::Communicator& communicator, double own_wait,
-                                                 const std::vector<std::string>& hosts) {
-  const std::vector<double> waits = comm::gather_values(communicator, own_wait);
-  if (waits.size() < 2) return {};
-  const auto least = std::ranges::min_element(waits);
-  const double others = std::accumulate(waits.begin(), waits.end(), -*least);
-  const auto rank = static_cast<std::size_t>(least - waits.begin());
-  return logging::Straggler{static_cast<int>(rank), rank < hosts.size() ? hosts[rank] : "",
-                            others / static_cast<double>(waits.size() - 1) - *least};
-}
 
 bool any_rank(comm::Communicator& communicator, bool mine) {
   double count = mine ? 1 : 0;
   communicator.sum(Array::of<double>({&count, 1}));
   return count > 0;
-}
-
-void check_loss(const logging::StepRecord& record) {
-  if (record.tally.is_number()) return;
-  fail(
-      ExitCode::failed,
-      fmt::format("Batch {}: Invalid loss, terminating training (it is no longer a number in epoch "
-                  "{}); try a smaller --lr",
-                  record.step_in_epoch - 1, record.epoch));
 }
 
 /// Ranks see one tally, so they all end here or none does.
@@ -65,98 +30,31 @@ void check_validation(const logging::EpochRecord& record) {
                    record.epoch));
 }
 
-/// One pass over the data, or less of it.
-class Epoch {
- public:
-  Epoch(const TrainingParts& parts, const TrainOptions& options, logging::Reporter& reporter)
-      : parts_(parts), options_(options), reporter_(reporter) {}
-
-  logging::EpochRecord run(TrainResult& result, const std::function<bool()>& stop_requested) {
-    logging::EpochRecord record{.epoch = ++result.epochs};
-    const data::BatchPlan plan = parts_.plan.in_epoch(record.epoch - 1);
-    reporter_.begin_epoch({record.epoch,
-                           options_.steps ? std::nullopt : std::optional(options_.epochs),
-                           plan.steps()});
-    parts_.batches.seek(record.epoch - 1, 0);
-    if (tries_again(record.epoch)) parts_.program.try_again();
-    system::StolenTime stolen(options_.cpus);
-    system::CpuWait wait;
-    const system::Stopwatch watch;
-    assert(plan.steps() > 0);
-    while (record.steps < plan.steps() && !done(result)) {
-      record.learning_rate =
-          parts_.learning_rate.at({record.epoch - 1, record.steps, plan.steps(), result.steps});
-      const StepResult step =
-          run_step(parts_, {plan, record.steps, result.steps, options_.seed, record.learning_rate},
-                   stop_requested);
-      ++record.steps;
-      record.train += step.tally;
-      record.budget += step.budget;
-      if (record.steps > 1 && !step.trying) settle(record.settled, step);
-      const bool whole = step.tally.images == static_cast<double>(plan.images(0));
-      if (whole && result.steps > 0 && !step.trying) ++result.settled_steps;
-      own_images_ += step.own_images;
-      result.stopped = step.stop;
-      report(record, step, ++result.steps);
-    }
-    average_statistics(
-        {parts_.program.layout(), parts_.exchange.arenas().weights, parts_.backend.memory()},
-        std::exchange(own_images_, 0.0), parts_.communicator, parts_.weights_mutex);
-    record.seconds = watch.seconds();
-    const auto lost = stolen.part_since_last(), waited = wait.part_since_last();
-    record.budget.other = record.seconds - record.budget.known();
-    record.straggler =
-        find_straggler(parts_.communicator, record.budget.straggler_wait, options_.hosts);
-    average_over_ranks(parts_.communicator, record.budget, record.seconds);
-    average_over_ranks(parts_.communicator, record.settled.budget, record.settled.seconds);
-    record.stolen = comm::largest_of_ranks(parts_.communicator, lost);
-    record.cpu_wait = comm::largest_of_ranks(parts_.communicator, waited);
-    result.training_seconds += record.seconds;
-    return record;
-  }
-
-  bool done(const TrainResult& result) const {
-    if (result.stopped || result.reached) return true;
-    if (!options_.steps || result.steps < *options_.steps) return false;
-    return result.settled_steps >= options_.settled_steps ||
-           result.steps >= kMostWarmUp * *options_.steps;
-  }
-
- private:
-  /// All ranks see the same steps as settled.
-  static void settle(logging::SettledSteps& settled, const StepResult& step) {
-    ++settled.steps;
-    settled.seconds += step.seconds;
-    settled.budget += step.budget;
-  }
-
-  void report(const logging::EpochRecord& epoch, const StepResult& step, std::uint64_t steps) {
-    const logging::StepRecord record{steps,       epoch.epoch,         epoch.steps,  step.tally,
-                                     epoch.train, epoch.learning_rate, step.seconds, step.trying};
-    reporter_.step(record);
-    check_loss(record);
-  }
-
-  const TrainingParts& parts_;
-  const TrainOptions& options_;
-  logging::Reporter& reporter_;
-  double own_images_ = 0;  ///< trained on since statistics were averaged
-};
-
-void validate(const TrainingParts& parts, const Validation& validation,
-              logging::EpochRecord& record, logging::Reporter& reporter) {
+/// False where it was not finished: some rank was asked to stop.
+bool validate(const Validation& validation, logging::EpochRecord& record, Course& course) {
+  const TrainingParts& parts = course.parts;
   const system::Stopwatch watch;
+  fault_point({.phase = FaultPhase::validate,
+               .rank = parts.communicator.rank(),
+               .step = course.progress.steps});
   std::size_t done = 0;  // by all ranks, if they are as quick as this one
   const auto tell_progress = [&](std::span<const std::int32_t> labels, std::span<const float>) {
     done += labels.size() * static_cast<std::size_t>(parts.communicator.size());
-    reporter.validating(std::min(done, validation.plan.samples()), validation.plan.samples());
+    course.reporter.validating(std::min(done, validation.plan.samples()),
+                               validation.plan.samples());
   };
-  compute::Tally tally = evaluate(parts.program, validation.batches, validation.plan,
-                                  parts.communicator, tell_progress);
-  add_loss_of_weights(tally, parts.backend, parts.program.layout(), parts.exchange.arenas().weights,
-                      parts.communicator);
+  const auto goes_on = [&] {
+    return !any_rank(parts.communicator, course.control.stop_requested());
+  };
+  std::optional<compute::Tally> tally =
+      evaluate_while(goes_on, parts.program, validation.batches, validation.plan,
+                     parts.communicator, tell_progress);
+  if (!tally) return false;
+  add_loss_of_weights(*tally, parts.backend, parts.program.layout(),
+                      parts.exchange.arenas().weights, parts.communicator);
   record.validation = tally;
   record.validation_seconds = watch.seconds();
+  return true;
 }
 
 std::optional<logging::TimeToAccuracy> reached(const logging::EpochRecord& record,
@@ -168,6 +66,117 @@ std::optional<logging::TimeToAccuracy> reached(const logging::EpochRecord& recor
   return logging::TimeToAccuracy{*options.target_accuracy, *accuracy, record.epoch,
                                  training_seconds};
 }
+
+/// Keras' EarlyStopping, monitoring val_loss. Whether the epoch is better than all before.
+bool is_best(const logging::EpochRecord& record, double min_delta, BestEpoch& best) {
+  if (!record.validation) return false;
+  const double loss = record.validation->mean_loss();
+  if (loss < best.loss - min_delta) {
+    best = {loss, record.epoch, 0};
+    return true;
+  }
+  ++best.waited;
+  return false;
+}
+
+/// As Keras does, a patience of 0 waits for the first epoch that is no better, too.
+bool waited_enough(const TrainOptions& options, const BestEpoch& best) {
+  return options.patience && best.waited >= std::max(*options.patience, 1);
+}
+
+/// Epoch after epoch.
+class Trainer {
+ public:
+  Trainer(Course& course, const std::optional<Validation>& validation)
+      : course_(course), validation_(validation) {}
+
+  void run() {
+    while (!ends()) {
+      Epoch epoch(course_);
+      const EpochEnd end = epoch.run();
+      if (end == EpochEnd::rolled_back) {
+        result_.roll_back = course_.progress.steps + 1;
+        return;
+      }
+      result_.stopped = end == EpochEnd::stopped;
+      if (result_.stopped) course_.control.stopping(course_.whole());
+      if (end == EpochEnd::enough) tell_end();
+      logging::EpochRecord record = epoch.close();
+      finish(epoch, record);
+      if (end == EpochEnd::whole && !result_.stopped) take_checkpoint(epoch.owes_checkpoint());
+    }
+    if (!result_.stopped) tell_end();
+  }
+
+  TrainResult result() {
+    const Progress& progress = course_.timed();
+    result_.steps = progress.steps;
+    result_.settled_steps = progress.settled_steps;
+    result_.epochs = progress.epochs;
+    result_.seconds = progress.seconds;
+    result_.training_seconds = progress.training_seconds;
+    result_.reached = progress.reached;
+    result_.best = progress.best;
+    result_.early_stopped = waited_enough(course_.options, progress.best);
+    return std::move(result_);
+  }
+
+ private:
+  bool ends() const {
+    const Progress& progress = course_.progress;
+    if (result_.stopped) return true;
+    if (progress.begun) return false;  // it is closed at least
+    return progress.reached || waited_enough(course_.options, progress.best) ||
+           course_.steps_are_made() ||
+           (!course_.options.steps && progress.epochs >= course_.options.epochs);
+  }
+
+  /// What follows the steps of an epoch. A stop within validation leaves all of it to whoever goes
+  /// on.
+  void finish(Epoch& epoch, logging::EpochRecord& record) {
+    const TrainingParts& parts = course_.parts;
+    Progress& progress = course_.progress;
+    const TrainOptions& options = course_.options;
+    bool stops = false;
+    if (validation_ && !result_.stopped) {
+      if (validate(*validation_, record, course_)) {
+        stops = any_rank(parts.communicator, course_.control.stop_requested());
+      } else {
+        result_.stopped = true;
+        course_.control.stopping(course_.whole());
+      }
+    }
+    epoch.end(record);
+    parts.learning_rate.epoch_ended(
+        (record.validation ? *record.validation : record.train).mean_loss());
+    progress.reached = reached(record, options, progress.training_seconds);
+    course_.reporter.epoch(record);
+    result_.last = record;
+    check_validation(record);
+    if (is_best(record, options.min_delta, progress.best) &&
+        (options.tracks_best || options.patience)) {
+      course_.control.best_weights(course_.whole());
+    }
+    if (!stops) return;
+    result_.stopped = true;
+    if (!told_end_) course_.control.stopping(course_.whole());
+  }
+
+  void tell_end() {
+    if (!std::exchange(told_end_, true)) course_.control.finished(course_.whole());
+  }
+
+  void take_checkpoint(bool owed) {
+    const bool leads = course_.parts.communicator.rank() == 0;
+    const bool due = leads && (owed || course_.control.checkpoint_due(course_.timed()));
+    if (any_rank(course_.parts.communicator, due)) course_.control.take_checkpoint(course_.whole());
+  }
+
+  Course& course_;
+  const std::optional<Validation>& validation_;
+  TrainResult result_;
+  bool told_end_ = false;
+};
 
 }  // namespace
 
@@ -184,26 +193,13 @@ bool tries_again(int epoch) {
 }
 
 TrainResult train(const TrainingParts& parts, const std::optional<Validation>& validation,
-                  const TrainOptions& options, logging::Reporter& reporter,
-                  const std::function<bool()>& stop_requested) {
-  const system::Stopwatch whole;
-  TrainResult result;
-  Epoch epoch(parts, options, reporter);
-  while (!epoch.done(result) && (options.steps || result.epochs < options.epochs)) {
-    logging::EpochRecord record = epoch.run(result, stop_requested);
-    if (validation && !result.stopped) {
-      validate(parts, *validation, record, reporter);
-      result.stopped = any_rank(parts.communicator, stop_requested());
-    }
-    parts.learning_rate.epoch_ended(
-        (record.validation ? *record.validation : record.train).mean_loss());
-    result.reached = reached(record, options, result.training_seconds);
-    reporter.epoch(record);
-    result.last = record;
-    check_validation(record);
-  }
-  result.seconds = whole.seconds();
-  return result;
+                  const TrainOptions& options, const Progress& start, logging::Reporter& reporter,
+                  Control& control) {
+  Progress progress = start;
+  Course course(parts, options, progress, reporter, control);
+  Trainer trainer(course, validation);
+  trainer.run();
+  return trainer.result();
 }
 
 }  // namespace cputrain::train

@@ -1,10 +1,11 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 
 #include "logging/reporter.h"
+#include "train/control.h"
 #include "train/evaluate.h"
+#include "train/nan_policy.h"
 #include "train/step.h"
 
 namespace cputrain::train {
@@ -19,7 +20,16 @@ struct TrainOptions {
   std::optional<double> target_accuracy{};  ///< of validation: ends the training when reached
   std::vector<std::string> hosts{};         ///< by rank: names a straggler
   std::vector<int> cpus{};  ///< that this rank may compute on, to ask what was stolen; empty: all
+  NanPolicy on_nan = NanPolicy::abort;
+  std::uint64_t check_replicas = 0;  ///< every so many steps
+  /// Ends where the loss of validation has not fallen by more than `min_delta` for so many epochs.
+  std::optional<int> patience{};
+  double min_delta = 0;
+  bool tracks_best = false;  ///< tells Control of best weights; implied by `patience`
 };
+
+/// Steps in a row whose gradients are no numbers: after so many, skipping them has not helped.
+inline constexpr int kMostSkipped = 10;
 
 /// A training that waits for settled steps and never sees them must end, too.
 inline constexpr std::uint64_t kMostWarmUp = 10;
@@ -38,7 +48,12 @@ struct TrainResult {
   double seconds = 0;    ///< training and evaluation
   double training_seconds = 0;
   std::optional<logging::TimeToAccuracy> reached{};  ///< the target accuracy
-  std::optional<logging::EpochRecord> last;
+  std::optional<logging::EpochRecord> last;          ///< nothing where no epoch ended in this call
+  bool early_stopped = false;                        ///< the patience came to its end
+  BestEpoch best{};  ///< of validation; epoch 0 where nothing was validated
+  /// The step, from 1, that made gradients no numbers, where the policy is to roll back: its update
+  /// was not made, and nothing after it was.
+  std::optional<std::uint64_t> roll_back{};
 };
 
 /// Whether the program tries its algorithms again at the start of this epoch, which counts from 1:
@@ -46,11 +61,16 @@ struct TrainResult {
 /// changes ever less, and where an epoch has few steps, trying in each would be much of it.
 bool tries_again(int epoch);
 
-/// Synchronous SGD over epochs. `stop_requested` is asked once a step; all ranks then stop after
-/// the same step. Throws Error(failed) when the loss of a step or of a validation is not a number;
-/// the reporter has heard of that step or epoch then.
+/// Synchronous SGD over epochs, from `start` on, where the parts are as they were then: a training
+/// may be in the middle of an epoch, or have made all of its steps. `control` is asked once a step
+/// whether to stop; all ranks then stop after the same step. Where gradients are no numbers and the
+/// policy is to roll back, it returns at once, with the parts as they were before that step; steps
+/// that `start` leaves out change nothing when they come. Error(failed) when the loss of a step or
+/// of a validation is not a number, or kMostSkipped steps in a row were skipped; the reporter has
+/// heard of that step or epoch then. Error(disagree) where replicas differ. Seconds and steps of
+/// the result include those before `start`.
 TrainResult train(const TrainingParts&, const std::optional<Validation>&, const TrainOptions&,
-                  logging::Reporter&, const std::function<bool()>& stop_requested);
+                  const Progress& start, logging::Reporter&, Control&);
 
 /// Collective: Error(failed) on all ranks where some weights of one are not numbers. A network can
 /// hide them from its loss, and the last step's loss is from before its update.

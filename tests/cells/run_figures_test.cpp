@@ -68,6 +68,14 @@ TEST_F(RunFiguresTest, TakesTheLastWholeStepsThatTriedNothing) {
   EXPECT_FALSE(figures->includes_warm_up);
 }
 
+TEST_F(RunFiguresTest, StepsThatWereSkippedAndLinesOfOtherTypesAreNoFigures) {
+  write({step(1, 8, 9), R"({"type":"resume","step":1,"epoch":1,"ranks":2})", step(2, 8, 2),
+         R"({"type":"step","step":3,"images":8,"seconds":1,"loss":null,"skipped":true})",
+         R"({"type":"something new","step":"7"})", step(4, 8, 4), epoch(16, 4, 2), kSummary});
+  EXPECT_EQ(scaled(5)->steps, 2);
+  EXPECT_DOUBLE_EQ(scaled(5)->step_seconds, 3);
+}
+
 TEST_F(RunFiguresTest, NoAccuracyIsOfALossThatIsNoNumber) {
   const auto figures_of = [&](const std::string& summary) {
     write({step(1, 8, 9), step(2, 8, 2), epoch(16, 2, 1), summary});

@@ -11,8 +11,10 @@ class RunFolder(ProgramTest):
     def test_holds_what_is_documented(self):
         self.train("run", "--epochs", "2")
         self.assertEqual(sorted(os.listdir(self.path("run"))),
-                         ["config.json", "environment.json", "history.json", "metrics.jsonl",
+                         [".lock", "ckpt-000000006", "config.json", "environment.json", "history.json", "metrics.jsonl",
                           "train", "training.csv", "validation", "weights.safetensors"])
+        self.assertEqual(sorted(os.listdir(self.path("run/ckpt-000000006"))),
+                         ["MANIFEST", "model.safetensors", "optimizer.safetensors", "ranks.safetensors", "state.json"])
         with open(self.path("run/config.json")) as f:
             self.assertEqual(json.load(f)["batch"], 20)
         with open(self.path("run/environment.json")) as f:
@@ -47,7 +49,7 @@ class RunFolder(ProgramTest):
         # The weights are 2.5 MB, the disk has 1.
         self.expect(74, *SMALL, "--steps", "1", "--out", disk + "/run", says=["weights.safetensors"])
         self.assertEqual(sorted(os.listdir(disk + "/run")),
-                         ["config.json", "environment.json", "history.json", "metrics.jsonl", "train",
+                         [".lock", "config.json", "environment.json", "history.json", "metrics.jsonl", "train",
                           "training.csv", "validation"])
         with open(disk + "/run/metrics.jsonl") as lines:
             for line in lines:

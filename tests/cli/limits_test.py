@@ -294,7 +294,7 @@ class OverwrittenRun(ProgramTest):
         self.expect(65, "--data", "bad", "--image-size", "64", "--threads", "1", "--out", "run", "--overwrite")
         after = {name: self.digest(name) for name in before}
         self.assertEqual(after, before)
-        self.assertEqual(sorted(os.listdir(self.path("run"))), sorted([*before, "train", "validation"]))
+        self.assertEqual(sorted(os.listdir(self.path("run"))), sorted([*before, "ckpt-000000002", "train", "validation"]))
 
 
 class NoRegularFiles(ProgramTest):

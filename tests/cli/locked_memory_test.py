@@ -140,14 +140,17 @@ class LockedMemory(TinyTest):
         plans = [json.loads(self.plan("--optimizer", "adam", "--json", "-", *of).stdout)["memory"]
                  for of in (LOCKED, HOST)]
         rank, on_host = (plan["ranks"][0] for plan in plans)
-        parts = [rank[name] for name in ("weights", "gradients", "optimizer_state", "workspace", "weights_copy")]
+        parts = [rank[name] for name in ("weights", "gradients", "optimizer_state", "workspace", "weights_copy", "checkpoint_copy")]
         self.assertEqual(rank["weights_copy"], rank["weights"])
+        self.assertEqual(rank["checkpoint_copy"], rank["weights"] + rank["optimizer_state"])
         self.assertEqual(rank["backend_memory"], sum(parts))
         self.assertNotIn("backend_memory", on_host)
-        self.assertEqual(rank["total"] - rank["process"], sum(parts) + rank["batches_in_flight"])
+        of_host = rank["batches_in_flight"] + rank["checkpoint_parts_of_ranks"]
+        self.assertEqual(rank["checkpoint_parts_of_ranks"], 2 * 4 * 8)  # batch normalization's statistics
+        self.assertEqual(rank["total"] - rank["process"], sum(parts) + of_host)
         # Of the node, what lies there is no part.
         node = plans[0]["nodes"][0]
-        self.assertEqual(node["total"], node["image_cache"] + rank["batches_in_flight"] + rank["process"])
+        self.assertEqual(node["total"], node["image_cache"] + of_host + rank["process"])
 
     def test_too_little_of_it_is_refused(self):
         def refused(room, *words):
@@ -159,6 +162,11 @@ class LockedMemory(TinyTest):
         self.plan("--batch", "36", "--micro-batch", "36", LOCKED_MEMORY_ROOM=str(needs))
         text = refused(needs - 1, "--micro-batch", "36")
         self.assertIn("of the backend's memory per rank", text)
+        # Without checkpoints there is no copy.
+        self.assertIn("--checkpoint-every 0", text)
+        self.plan("--batch", "36", "--micro-batch", "36", "--checkpoint-every", "0",
+                  LOCKED_MEMORY_ROOM=str(needs - memory["checkpoint_copy"]))
+        self.assertNotIn("--checkpoint-every", refused(needs - memory["checkpoint_copy"] - 1, "--micro-batch", "36"))
         # Half of the activations have room, less a sixteenth and what the search leaves.
         text = refused(needs - workspace // 2, "--micro-batch", "36")
         found = int(re.search(r"--micro-batch (\d+)", text).group(1))

@@ -268,6 +268,79 @@ void exchanges_give_the_same_bits(const std::string& text, comm::Communicator& c
   }
 }
 
+/// Numbers of a rank in a step, of which compression leaves some behind.
+std::vector<double> numbers_of_step(std::size_t size, int rank, int step) {
+  std::vector<double> values(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    values[i] = std::sin(static_cast<double>(i + 1) * (rank + 2) + step);
+  }
+  return values;
+}
+
+/// What a sum keeps, given to another one, which then forms the same sums. Ranges are cut as those
+/// of buckets; the first is small enough to travel whole.
+void what_is_kept_goes_on(const std::string& text, comm::Communicator& comm) {
+  const auto layout = layout_of({120, 60}, DType::f64);
+  const Range ranges[] = {{0, 100}, {100, 5000}, {5000, 7200}};
+  const auto step_of = [&](GradientSum& sum, int step) {
+    std::vector<double> all = numbers_of_step(7200, comm.rank(), step);
+    for (const Range& r : ranges) {
+      sum.sum(r, Array::of(std::span(all).subspan(r.begin, r.size())));
+    }
+    return all;
+  };
+  const auto first = make(text, comm, layout), second = make(text, comm, layout);
+  for (int step = 0; step < 3; ++step) step_of(*first, step);
+  const auto fresh = step_of(*second, 7);  // which it is to forget
+  second->forget();
+  EXPECT_EQ(step_of(*second, 7), fresh);
+  second->forget();
+  std::ranges::copy(first->unsent().as<double>(), second->unsent().as<double>().begin());
+  for (const compute::ArenaPart& part : first->factors()) {
+    second->set_factors(part.range, part.values);
+  }
+  EXPECT_EQ(first->factors().size(), text == "topk:0.1" ? 0u : 3u);
+  for (int step = 3; step < 6; ++step) {
+    EXPECT_EQ(step_of(*first, step), step_of(*second, step)) << text << " in step " << step;
+  }
+}
+
+/// Whatever is owed is sent in the end, also where ranges are cut so that nothing is kept of them.
+void what_is_owed_is_sent(const std::string& text, comm::Communicator& comm) {
+  const std::size_t size = 3000;
+  const auto layout = layout_of({60, 50}, DType::f64);
+  const auto sum = make(text, comm, layout);
+  const auto unsent = sum->unsent().as<double>();
+  for (std::size_t i = 0; i < size; ++i)
+    unsent[i] = static_cast<double>(i % 17) * (comm.rank() + 1);
+  std::vector<double> total(size), values;
+  for (int step = 0; step < 3; ++step) {
+    values.assign(size, 0);
+    for (std::size_t begin = 0; begin < size; begin += 30) {
+      sum->sum({begin, begin + 30}, Array::of(std::span(values).subspan(begin, 30)));
+    }
+    for (std::size_t i = 0; i < size; ++i) total[i] += values[i];
+  }
+  const double ranks = comm.size() * (comm.size() + 1) / 2;
+  for (std::size_t i = 0; i < size; ++i) {
+    ASSERT_NEAR(total[i], ranks * static_cast<double>(i % 17), 1e-9) << text << " at " << i;
+  }
+}
+
+/// Gradients that were no numbers leave nothing behind.
+void no_numbers_are_forgotten(const std::string& text, comm::Communicator& comm) {
+  const auto sum = make(text, comm, layout_of({100, 50}, DType::f64));
+  std::vector<double> values = numbers_of_step(5000, comm.rank(), 0);
+  values[4000] = std::numeric_limits<double>::quiet_NaN();
+  sum->sum({0, 5000}, Array::of(std::span(values)));
+  sum->forget_no_numbers();
+  for (int step = 1; step < 3; ++step) {
+    values = numbers_of_step(5000, comm.rank(), step);
+    sum->sum({0, 5000}, Array::of(std::span(values)));
+    EXPECT_TRUE(std::ranges::all_of(values, [](double v) { return std::isfinite(v); })) << text;
+  }
+}
+
 /// Ratios of bytes, and that the exchange says them.
 void exchanges_say_what_they_save(comm::Communicator& comm) {
   const auto layout = layout_of({1000, 500}, DType::f32);
@@ -300,6 +373,11 @@ std::vector<comm::CommCase> compression_cases() {
   for (const char* text : {"fp16", "bf16", "topk", "powersgd"}) {
     add(text, "no_numbers_survive", no_numbers_survive);
     add(text, "exchanges_give_the_same_bits", exchanges_give_the_same_bits);
+  }
+  for (const char* text : {"topk:0.1", "powersgd:2"}) {
+    add(text, "what_is_kept_goes_on", what_is_kept_goes_on);
+    add(text, "what_is_owed_is_sent", what_is_owed_is_sent);
+    add(text, "no_numbers_are_forgotten", no_numbers_are_forgotten);
   }
   cases.push_back({"topk_what_is_kept_back_comes_later", what_is_kept_back_comes_later});
   cases.push_back({"powersgd_low_ranks_are_exact", low_ranks_are_exact});

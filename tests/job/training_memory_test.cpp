@@ -62,6 +62,22 @@ TEST(TrainingMemory, RanksThatFit) {
   EXPECT_EQ(ranks_that_fit(memory, memory.rooms[0]), 2);  // 290 / 100
 }
 
+/// 30 where arrays lie and 5 of the host, of rank 0 alone.
+TEST(TrainingMemory, WithoutCheckpointsThereIsNoCopy) {
+  TrainingMemory memory = two_nodes(1234, 1100);
+  memory.ranks[0].snapshot = 30;
+  memory.ranks[0].snapshot_host = 5;
+  EXPECT_EQ(memory.needed(memory.rooms[0]), 1235u);
+  EXPECT_EQ(memory.too_small()->host, "a");
+  EXPECT_EQ(memory.without_snapshot().too_small(), nullptr);
+  EXPECT_EQ(memory.without_snapshot().needed(memory.rooms[0]), 1200u);
+  EXPECT_EQ(ranks_that_fit(memory, memory.rooms[0]), 1);  // (234 - 35) / 100
+  memory.ranks[0].elsewhere = 97 + 30;
+  EXPECT_EQ(memory.ranks[0].to_come(), 3u + 5);
+  EXPECT_EQ(memory.ranks[0].without_snapshot().elsewhere, 97u);
+  EXPECT_EQ(memory.ranks[0].without_snapshot().to_come(), 3u);
+}
+
 TEST(LargestFitting, LiesWithinAnEighthBelowTheBound) {
   for (const int tried : {1, 2, 7, 32, 1000}) {
     for (int bound = 0; bound < tried; ++bound) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <sstream>
 
+#include "core/crc32c.h"
 #include "core/error.h"
 #include "tests/support/temporary_folder.h"
 

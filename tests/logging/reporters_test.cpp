@@ -22,6 +22,12 @@ EpochRecord epoch_record() {
   return record;
 }
 
+std::string text_in(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
+}
+
 /// What a console reporter prints for these records.
 std::string printed(Verbosity verbosity, const std::function<void(Reporter&)>& records,
                     bool crowded = false) {
@@ -30,9 +36,7 @@ std::string printed(Verbosity verbosity, const std::function<void(Reporter&)>& r
   std::FILE* stream = std::fopen(path.c_str(), "w");
   records(*console_reporter(stream, verbosity, crowded));
   std::fclose(stream);
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
+  return text_in(path);
 }
 
 // Lines every 30 s by the clock, whatever comes then: steps, or evaluation.
@@ -59,15 +63,33 @@ TEST(ProgressLines, AppearEveryThirtySecondsOfTrainingAndEvaluation) {
   now += 30;
   reporter->step({.step_in_epoch = 1});
   std::fclose(stream);
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
   // Of 4,000 images 2,000 had taken 19 s since the first was told of.
-  EXPECT_EQ(text.str(),
+  EXPECT_EQ(text_in(path),
             "Epoch 2/5 - step 30/100 - ETA: 1:10 - loss: 0.5000 - accuracy: 0.5000 - img/s: 50.0\n"
             "Epoch 2/5 - step 60/100 - ETA: 40s - loss: 0.5000 - accuracy: 0.5000 - img/s: 50.0\n"
             "Epoch 2/5 - step 90/100 - ETA: 10s - loss: 0.5000 - accuracy: 0.5000 - img/s: 50.0\n"
             "Epoch 2/5 - validation 2,000/4,000 - ETA: 19s\n"
             "Epoch 3 - step 1/100 - ETA: 49:30 - loss: 0.0000 - accuracy: 0.0000 - img/s: 0.0\n");
+}
+
+// 60 of 100 steps were made before: those after them take a second each.
+TEST(ProgressLines, CountTheTimeOfStepsThatWereMadeHere) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.path() / "progress";
+  std::FILE* stream = std::fopen(path.c_str(), "w");
+  double now = 0;
+  const auto reporter = progress_reporter(stream, [&now] { return now; });
+  reporter->begin_epoch({1, 1, 100, 60});
+  for (std::size_t step = 61; step <= 90; ++step) {
+    now += 1;
+    StepRecord record{.step_in_epoch = step};
+    record.tally.images = 50;
+    record.epoch_tally.images = 50.0 * static_cast<double>(step);
+    reporter->step(record);
+  }
+  std::fclose(stream);
+  EXPECT_EQ(text_in(path),
+            "Epoch 1/1 - step 90/100 - ETA: 10s - loss: 0.0000 - accuracy: 0.0000 - img/s: 50.0\n");
 }
 
 // Answers beside a loss that is no number are none.
@@ -83,9 +105,7 @@ TEST(ProgressLines, HaveNoAccuracyBesideALossThatIsNoNumber) {
   record.epoch_tally = {std::nan(""), 75, 150};
   reporter->step(record);
   std::fclose(stream);
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  EXPECT_EQ(text.str(), "Epoch 1/1 - step 3/10 - ETA: 1:10 - loss: nan - img/s: 5.0\n");
+  EXPECT_EQ(text_in(path), "Epoch 1/1 - step 3/10 - ETA: 1:10 - loss: nan - img/s: 5.0\n");
 }
 
 // The line of the published Keras log, then our own field.
@@ -147,6 +167,17 @@ TEST(Console, PrintsValidationAndTinyValuesAsKerasDoes) {
   EXPECT_EQ(text,
             "Epoch 1\n 5/12 - 2s - loss: 5.0000e-04 - accuracy: 1.0000 - val_loss: 0.5000 - "
             "val_accuracy: 0.2500 - img/s: 0.5\n");
+}
+
+TEST(Console, WarnsOfASkippedStepAndSaysWhichEpochWasBest) {
+  const std::string text = printed(Verbosity::lines, [](Reporter& r) {
+    r.begin_epoch({1, 1, 196});
+    r.step({.step = 7, .step_in_epoch = 7, .skipped = true});
+    r.summary({.outcome = "finished", .best_epoch = 3, .best_loss = 0.25, .early_stopped = true});
+  });
+  EXPECT_EQ(text,
+            "Epoch 1/1\nWarning: step 7 was skipped: its gradients were no numbers\n"
+            "Early stopping: val_loss was best in epoch 3 (0.2500)\n");
 }
 
 TEST(Console, DrawsKerasBar) {
@@ -232,12 +263,6 @@ TEST(JsonLines, WritesNullForWhatIsNotANumber) {
   EXPECT_EQ(list[0]["nan"], true);
 }
 
-std::string text_of(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 EpochRecord epoch_of(int epoch, double loss, std::optional<compute::Tally> validation) {
   EpochRecord record{.epoch = epoch, .steps = 1};
   record.train = {loss, 1, 4};
@@ -261,7 +286,7 @@ TEST(Mlperf, AnExceptionEndsARunWhereItComes) {
     reporter->begin_epoch({2, 2, 1});
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
-  const std::string log = text_of(path);
+  const std::string log = text_in(path);
   EXPECT_NE(log.find("\"status\": \"aborted\""), std::string::npos) << log;
   EXPECT_GE(time_of(log, "run_stop") - time_of(log, "epoch_start"), 190) << log;
 }
@@ -276,7 +301,7 @@ TEST(Mlperf, WhatComesBehindTheLastEpochIsNoPartOfTheRun) {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));  // weights are saved
     reporter->summary({.outcome = "finished", .steps = 1, .epochs = 1});
   }
-  const std::string log = text_of(path);
+  const std::string log = text_in(path);
   EXPECT_NE(log.find("\"status\": \"success\""), std::string::npos) << log;
   EXPECT_LE(time_of(log, "run_stop") - time_of(log, "epoch_stop"), 100) << log;
 }
@@ -287,9 +312,9 @@ TEST(Csv, HasKerasColumnsWholeAfterEveryEpoch) {
   const auto path = folder.path() / "training.csv";
   const auto reporter = csv_reporter(path);
   reporter->epoch(epoch_of(1, 2, compute::Tally{0.5, 2, 2}));
-  EXPECT_EQ(text_of(path), "epoch,accuracy,loss,val_accuracy,val_loss\r\n0,0.25,0.5,1,0.25\r\n");
+  EXPECT_EQ(text_in(path), "epoch,accuracy,loss,val_accuracy,val_loss\r\n0,0.25,0.5,1,0.25\r\n");
   reporter->epoch(epoch_of(2, std::nan(""), std::nullopt));
-  EXPECT_TRUE(text_of(path).ends_with("\r\n1,NA,nan,NA,NA\r\n")) << text_of(path);
+  EXPECT_TRUE(text_in(path).ends_with("\r\n1,NA,nan,NA,NA\r\n")) << text_in(path);
 }
 
 TEST(History, IsWholeJsonAfterEveryEpoch) {
@@ -299,11 +324,11 @@ TEST(History, IsWholeJsonAfterEveryEpoch) {
   const auto reporter = history_reporter(path);
   EXPECT_FALSE(std::filesystem::exists(path));
   reporter->epoch(epoch_of(1, 2, compute::Tally{0.5, 2, 2}));
-  EXPECT_EQ(nlohmann::json::parse(text_of(path)),
+  EXPECT_EQ(nlohmann::json::parse(text_in(path)),
             nlohmann::json::parse(R"({"loss":[0.5],"accuracy":[0.25],"val_loss":[0.25],)"
                                   R"("val_accuracy":[1.0]})"));
   reporter->epoch(epoch_of(2, std::nan(""), std::nullopt));
-  EXPECT_EQ(nlohmann::json::parse(text_of(path))["loss"].dump(), "[0.5,null]");
+  EXPECT_EQ(nlohmann::json::parse(text_in(path))["loss"].dump(), "[0.5,null]");
 }
 
 /// Validation of whose four images three "were right", beside a loss that is no number.
@@ -344,23 +369,23 @@ TEST_P(NoAccuracy, IsInMetrics) {
 
 TEST_P(NoAccuracy, IsInTables) {
   csv_reporter(file("training.csv"))->epoch(record_);
-  EXPECT_NE(text_of(file("training.csv")).find("\r\n0,0.25,0.5,NA,"), std::string::npos)
-      << text_of(file("training.csv"));
+  EXPECT_NE(text_in(file("training.csv")).find("\r\n0,0.25,0.5,NA,"), std::string::npos)
+      << text_in(file("training.csv"));
   history_reporter(file("history.json"))->epoch(record_);
-  EXPECT_EQ(nlohmann::json::parse(text_of(file("history.json")))["val_accuracy"].dump(), "[null]");
+  EXPECT_EQ(nlohmann::json::parse(text_in(file("history.json")))["val_accuracy"].dump(), "[null]");
 }
 
 TEST_P(NoAccuracy, IsInLogsOfOthers) {
   mlperf_reporter(file("mlperf.log"), {})->epoch(record_);
-  const std::string mlperf = text_of(file("mlperf.log"));
+  const std::string mlperf = text_in(file("mlperf.log"));
   EXPECT_NE(mlperf.find("eval_stop"), std::string::npos);
   EXPECT_EQ(mlperf.find("eval_accuracy"), std::string::npos) << mlperf;
   dawnbench_reporter(folder_.path(), {})->epoch(record_);
-  EXPECT_EQ(text_of(file("dawnbench.tsv")), "epoch\thours\ttop1Accuracy\n");
+  EXPECT_EQ(text_in(file("dawnbench.tsv")), "epoch\thours\ttop1Accuracy\n");
   tensorboard_reporter(folder_.path(), "host", 1)->epoch(record_);
   std::string events;
   for (const auto& entry : std::filesystem::directory_iterator(file("validation"))) {
-    events += text_of(entry.path());
+    events += text_in(entry.path());
   }
   EXPECT_NE(events.find("epoch_loss"), std::string::npos);
   EXPECT_EQ(events.find("accuracy"), std::string::npos);

@@ -33,6 +33,22 @@ TEST(Safetensors, WritesTheGoldenBytes) {
   EXPECT_EQ(text_of(path), kGolden);
 }
 
+/// Doubles come first, so that they are aligned, whatever the names.
+TEST(Safetensors, WritesDoublesAsTheyAre) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.path() / "w.safetensors";
+  const std::vector<double> doubles{1.0 / 3, -5e-324, 1e308};
+  write(path, {},
+        {{"a", {1}, [] { return std::vector{0.5f}; }}, {"b", {3, 1}, {}, [&] { return doubles; }}});
+  const File file(path);
+  ASSERT_EQ(file.tensors().size(), 2u);
+  EXPECT_EQ(file.tensors()[0].name, "b");
+  EXPECT_EQ(file.tensors()[0].dtype, "F64");
+  EXPECT_EQ(file.tensors()[0].extents, (std::vector<std::size_t>{3, 1}));
+  EXPECT_EQ(file.read(file.tensors()[0]), doubles);
+  EXPECT_EQ(file.read_floats(file.tensors()[1]), std::vector{0.5f});
+}
+
 /// Opens a file of these bytes; returns the message of its refusal, or "" where it was accepted.
 std::string refusal(const std::string& bytes) {
   const testing::TemporaryFolder folder;

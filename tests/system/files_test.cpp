@@ -256,6 +256,27 @@ TEST(LineFile, WritesWholeLines) {
   EXPECT_EQ(text_of(folder.path() / "lines"), "one\ntwo\n");
 }
 
+TEST(LineFile, GoesOnBehindWhatIsThereWhereItIsTold) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder.path() / "lines";
+  LineFile(path, Begin::append).write_line("one");
+  LineFile(path, Begin::append).write_line("two");
+  EXPECT_EQ(text_of(path), "one\ntwo\n");
+  LineFile(path).write_line("anew");
+  EXPECT_EQ(text_of(path), "anew\n");
+}
+
+TEST(Sync, OfWhatIsNotThereIsAnOutputError) {
+  const testing::TemporaryFolder folder;
+  write_file(folder.path() / "file", "text");
+  EXPECT_NO_THROW(sync_file(folder.path() / "file"));
+  EXPECT_NO_THROW(sync_folder(folder.path()));
+  EXPECT_NO_THROW(sync_folder(""));
+  EXPECT_THROW(sync_file(folder.path() / "none"), Error);
+  EXPECT_THROW(sync_folder(folder.path() / "none"), Error);
+  EXPECT_THROW(sync_folder(folder.path() / "file"), Error);
+}
+
 TEST(CacheFolder, LiesWhereTheEnvironmentSays) {
   const char* before = ::getenv("HOME");
   const std::string home = before ? before : "/";

@@ -118,14 +118,28 @@ TEST(SignalWatch, WhatItWorksForIsLookedAfterWhileHeld) {
   EXPECT_EQ(process.end_within(std::chrono::seconds(30)), 75);
 }
 
-TEST(SignalWatch, ArmedItAsksForAStopAndCallsTheFunctionOnSigterm) {
+TEST(SignalWatch, SeveralThingsAreLookedAfterEachWithItsCode) {
+  for (const ExitCode code : {ExitCode::stopped, ExitCode::unanswered}) {
+    const Watched process([code](SignalWatch& watch, Watched::Shared&) {
+      watch.end_when([code] { return code == ExitCode::stopped; });
+      watch.end_when({}, ExitCode::internal);
+      watch.end_when([code] { return code == ExitCode::unanswered; }, ExitCode::unanswered);
+      std::this_thread::sleep_for(std::chrono::seconds(60));
+    });
+    EXPECT_EQ(process.end_within(std::chrono::seconds(30)), static_cast<int>(code));
+  }
+}
+
+TEST(SignalWatch, ArmedItAsksForAStopAndCallsTheFunctionOnSigtermBefore) {
   const auto work = [](SignalWatch& watch, Watched::Shared& shared) {
-    const auto armed = watch.arm([] { return 42; });
+    std::atomic<bool> called = false;
+    const auto armed = watch.arm([&] { called = !watch.stop_requested(); });
     shared.ready = true;
     while (!watch.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
-    ::_exit(watch.stop_code());
+    ::_exit(watch.stop_code() + (called ? 100 : 0));
   };
-  for (const auto& [signal, code] : {std::pair{SIGTERM, 42}, {SIGUSR1, 75}, {SIGINT, 130}}) {
+  for (const auto& [signal, code] :
+       {std::pair{SIGTERM, 175}, {SIGHUP, 175}, {SIGUSR1, 75}, {SIGINT, 130}}) {
     const Watched process(work);
     process.wait_until_ready();
     process.send(signal);

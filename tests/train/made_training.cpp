@@ -4,6 +4,7 @@
 #include "backends/threads/threads_communicator.h"
 #include "core/random.h"
 #include "datasets/datasets.h"
+#include "exchange/gradient_sum.h"
 #include "exchange/make_exchange.h"
 #include "model/rewrite.h"
 #include "tests/support/locked_backend.h"
@@ -11,6 +12,9 @@
 
 namespace cputrain::train {
 namespace {
+
+/// What breaks on this thread, which is a rank.
+thread_local const std::function<void(const FaultPlace&)>* fault_of_thread = nullptr;
 
 constexpr Shape kImage{8, 8, 3};
 
@@ -50,7 +54,60 @@ struct MadeSet {
   data::ImageSet set;
 };
 
+/// The arrays of a training between two steps, to be copied and put back.
+class Arrays {
+ public:
+  Arrays(compute::Memory& memory, exchange::GradientExchange& exchange, Optimizer& optimizer,
+         optim::LearningRate& rate)
+      : memory_(memory), exchange_(exchange), optimizer_(optimizer), rate_(rate) {}
+
+  MadeState copy(const Progress& progress) const {
+    MadeState state{.progress = progress,
+                    .weights = compute::read_numbers(memory_, exchange_.arenas().weights)};
+    for (const Array& array : state_arrays()) {
+      state.state.push_back(compute::read_numbers(memory_, array));
+    }
+    if (exchange::GradientSum* const sum = exchange_.gradient_sum()) {
+      state.unsent = compute::read_numbers(compute::host_memory(), sum->unsent());
+    }
+    return state;
+  }
+
+  void put_back(const MadeState& state) const {
+    compute::write_numbers(memory_, state.weights, exchange_.arenas().weights);
+    const std::vector<Array> arrays = state_arrays();
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      compute::write_numbers(memory_, state.state[i], arrays[i]);
+    }
+    if (exchange::GradientSum* const sum = exchange_.gradient_sum()) {
+      compute::write_numbers(compute::host_memory(), state.unsent, sum->unsent());
+    }
+    rate_.set_plateau(state.progress.plateau);
+    optimizer_.set_last_rate(state.progress.last_rate);
+  }
+
+ private:
+  std::vector<Array> state_arrays() const {
+    std::vector<Array> arrays;
+    const auto count = optim::state_names(optimizer_.options().rule).size();
+    for (std::size_t slot = 0; slot < count; ++slot) {
+      for (const compute::ArenaPart& part : optimizer_.state(slot)) arrays.push_back(part.values);
+    }
+    return arrays;
+  }
+
+  compute::Memory& memory_;
+  exchange::GradientExchange& exchange_;
+  Optimizer& optimizer_;
+  optim::LearningRate& rate_;
+};
+
 }  // namespace
+
+// In the place of the library's one, which does nothing.
+void fault_point(const FaultPlace& place) {
+  if (fault_of_thread && *fault_of_thread) (*fault_of_thread)(place);
+}
 
 MadeResult train_made(comm::Communicator& communicator, const MadeOptions& options) {
   const data::DataPipeline data = datasets::make_data_pipeline();
@@ -70,11 +127,12 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
   std::unique_ptr<exchange::GradientExchange> exchange;
   std::vector<int> sizes = plan.sizes();
   for (const int images : val_plan.sizes()) sizes.push_back(images);
-  const compute::CompileOptions compile{compute::Phase::train,
-                                        sizes,
-                                        options.batch_norm ? &communicator : nullptr,
-                                        {},
-                                        options.sharded ? &communicator : nullptr};
+  const compute::CompileOptions compile{
+      compute::Phase::train,
+      sizes,
+      options.batch_norm && options.synchronised ? &communicator : nullptr,
+      {},
+      options.sharded ? &communicator : nullptr};
   const auto program =
       backend->compile(graph, compile, [&](const compute::ParameterLayout& layout) {
         exchange = exchange::make_exchange({.communicator = communicator,
@@ -98,12 +156,25 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
   logging::Timeline timeline{logging::StepRange{}};
 
   MadeResult made;
+  const Arrays arrays(backend->memory(), *exchange, optimizer, rate);
+  made.control.stop = options.stop;
+  made.control.due = options.due;
+  made.control.copy = [&](const Progress& progress) { return arrays.copy(progress); };
+  for (int turn = 0; turn < size; ++turn) {  // weights may be one array of all
+    if (options.start && turn == rank) arrays.put_back(*options.start);
+    communicator.barrier();
+  }
+  Progress start = options.start ? options.start->progress : Progress{};
+  if (!options.left_out.empty()) start.left_out = options.left_out;
+  fault_of_thread = &options.fault;
   const auto val =
       options.validation ? std::optional(Validation{*val_batches, val_plan}) : std::nullopt;
-  made.result =
-      train({*backend, *program, *exchange, optimizer, rate, communicator, *batches, plan,
-             weights_mutex, timeline},
-            val, options.train, options.recorder ? *options.recorder : made.recorder, options.stop);
+  made.result = train({*backend, *program, *exchange, optimizer, rate, communicator, *batches, plan,
+                       weights_mutex, timeline},
+                      val, options.train, start,
+                      options.recorder ? *options.recorder : made.recorder, made.control);
+  fault_of_thread = nullptr;
+  made.control.copy = nullptr;
   const Array weights = exchange->arenas().weights;
   check_weights(communicator, backend->memory(), weights);
   made.weights_hash = weights_hash(*program, weights);
@@ -127,14 +198,24 @@ std::vector<double> losses(const MadeResult& made) {
 }
 
 std::map<int, MadeResult> train_ranks(int size, const MadeOptions& options) {
+  return train_ranks(size, [&](int) { return options; });
+}
+
+std::map<int, MadeResult> train_ranks(int size,
+                                      const std::function<MadeOptions(int rank)>& options) {
   std::map<int, MadeResult> results;
   std::mutex mutex;
   threads::run_ranks(size, [&](comm::Communicator& communicator) {
-    MadeResult made = train_made(communicator, options);
+    MadeResult made = train_made(communicator, options(communicator.rank()));
     const std::lock_guard lock(mutex);
     results.emplace(communicator.rank(), std::move(made));
   });
   return results;
+}
+
+MadeOptions summed_by(MadeOptions options, const std::string& way) {
+  options.allreduce = comm::parse_allreduce(way);
+  return options;
 }
 
 std::map<std::string, MadeOptions> made_recipes() {

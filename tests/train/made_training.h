@@ -13,6 +13,7 @@
 #include "compute/backend.h"
 #include "exchange/compression/compression.h"
 #include "logging/reporter.h"
+#include "train/faults.h"
 #include "train/trainer.h"
 
 namespace cputrain::train {
@@ -30,14 +31,40 @@ class Recorder final : public logging::Reporter {
   std::vector<logging::EpochRecord> epochs;
 };
 
+/// Everything that a training is between two steps, of one rank: what a checkpoint holds.
+struct MadeState {
+  Progress progress{};
+  std::vector<double> weights{};             ///< the arena, with what is not learnt
+  std::vector<std::vector<double>> state{};  ///< of the optimizer, by array and owned range
+  std::vector<double> unsent{};              ///< by top-k compression
+};
+
+/// Keeps what it is told.
+class MadeControl final : public Control {
+ public:
+  bool stop_requested() override { return stop && stop(); }
+  bool checkpoint_due(const Progress& progress) override { return due && due(progress); }
+  void take_checkpoint(const Progress& progress) override { taken.push_back(copy(progress)); }
+  void stopping(const Progress& progress) override { stopped.push_back(copy(progress)); }
+  void finished(const Progress& progress) override { ended.push_back(progress); }
+  void best_weights(const Progress& progress) override { best.push_back(progress); }
+
+  std::function<bool()> stop{};
+  std::function<bool(const Progress&)> due{};
+  std::function<MadeState(const Progress&)> copy{};  ///< train_made() fills it in
+  std::vector<MadeState> taken, stopped;
+  std::vector<Progress> ended, best;
+};
+
 struct MadeOptions {
   std::size_t samples = 22, validation = 5, batch = 5;
   int micro_batch = 2;
   bool sharded = false;  ///< the first dense layer
   float dropout = 0.5f;
-  float l2 = 0;             ///< of the first dense layer
-  bool batch_norm = false;  ///< after the convolution, synchronised: give micro_batch the share
-  bool locked = false;      ///< arrays lie in a memory that the host cannot touch
+  float l2 = 0;              ///< of the first dense layer
+  bool batch_norm = false;   ///< after the convolution: give micro_batch the share
+  bool synchronised = true;  ///< batch norm's statistics
+  bool locked = false;       ///< arrays lie in a memory that the host cannot touch
   /// What computes; plain loops in double where nobody says.
   std::function<std::unique_ptr<compute::Backend>()> backend{};
   exchange::Compression compression{};
@@ -49,12 +76,22 @@ struct MadeOptions {
   comm::AllreduceChoice allreduce{};
   TrainOptions train{.epochs = 2, .steps = {}, .seed = 3, .target_accuracy = {}};
   std::function<bool()> stop = [] { return false; };
+  std::function<bool(const Progress&)> due{};  ///< asks for checkpoints; on rank 0
+  /// Breaks something, on this rank's thread.
+  std::function<void(const FaultPlace&)> fault{};
+  const MadeState* start = nullptr;       ///< where the training goes on
+  std::vector<std::uint64_t> left_out{};  ///< steps, from 1
   Recorder* recorder =
       nullptr;  ///< hears what happens instead: a training that throws returns nothing
 };
 
+/// The same with one way to sum: by default ranks take the one that is quicker just now, whose
+/// rounding may be another.
+MadeOptions summed_by(MadeOptions, const std::string& way = "shm");
+
 struct MadeResult {
   Recorder recorder;
+  MadeControl control;
   TrainResult result;
   std::string weights_hash;
   std::vector<double> weights;  ///< canonical, in model order
@@ -65,6 +102,8 @@ struct MadeResult {
 MadeResult train_made(comm::Communicator&, const MadeOptions&);
 /// Every rank's training with `size` ranks as threads.
 std::map<int, MadeResult> train_ranks(int size, const MadeOptions&);
+/// The same where each rank has options of its own.
+std::map<int, MadeResult> train_ranks(int size, const std::function<MadeOptions(int rank)>&);
 
 /// Recipes for large batches, each with everything that looks at the gradient as a whole.
 std::map<std::string, MadeOptions> made_recipes();

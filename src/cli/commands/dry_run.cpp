@@ -53,6 +53,8 @@ Json memory_json(const job::Session& session, const job::TrainingMemory& memory)
                      {"optimizer_state", rank.state},
                      {"workspace", rank.workspace},
                      {"batches_in_flight", rank.batches},
+                     {"checkpoint_copy", rank.snapshot},
+                     {"checkpoint_parts_of_ranks", rank.snapshot_host},
                      {"process", rank.process},
                      {"total", rank.total()}});
     if (rank.elsewhere > 0) {
@@ -102,6 +104,7 @@ std::string parts_text(const job::RankMemory& rank) {
   add("optimizer state", rank.state);
   add("workspace", rank.workspace);
   add("copy of the weights", rank.copy);
+  add("copy for checkpoints", rank.snapshot + rank.snapshot_host);
   add("batches in flight", rank.batches);
   add("the process itself", rank.process);
   const std::string text = "(" + join(parts, ", ") + ")";

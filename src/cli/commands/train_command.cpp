@@ -1,46 +1,191 @@
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/commands.h"
 #include "cli/commands/dry_run.h"
 #include "core/error.h"
+#include "job/training_identity.h"
 #include "run/plan_lines.h"
+#include "run/resume.h"
+#include "run/run_control.h"
 #include "run/run_folder.h"
 #include "run/run_logs.h"
 #include "run/run_results.h"
+#include "system/tell.h"
 
 namespace cputrain::cli {
 namespace {
 
-/// Trains on what is loaded; the exit code.
-int train_loaded(job::TrainingJob& job, const std::filesystem::path& folder,
-                 logging::Timeline& timeline) {
-  const job::Session& session = job.session();
-  const job::TrainingSpec& spec = job.plan().spec;
-  system::SignalWatch& signals = *session.services.signals;
-  run::say_plan(job);
-  job.start();
-  if (job.compiled().program->trying()) {
-    job::say(session,
-             "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...");
+/// One training in its folder, from its plan to its end.
+class Run {
+ public:
+  Run(job::TrainingJob& job, run::RunFolder& folder, const run::Start& start)
+      : job_(job),
+        session_(job.session()),
+        spec_(job.plan().spec),
+        folder_(folder),
+        start_(start),
+        timeline_(run::make_timeline(session_, spec_, folder.path)) {}
+
+  /// Trains on what is loaded; the exit code.
+  int train() {
+    run::say_plan(job_);
+    identity_ = job::training_identity(job_);
+    if (start_.goes_on) run::check_same_training(session_, start_.checkpoint, identity_);
+    begin();
+    run::RunResults results(job_, folder_.path);
+    if (!start_.goes_on) results.say_earlier();
+    prepare_folder();
+    try {
+      return train_until_done(results);
+    } catch (const Error& error) {
+      fail(error.code(), results.with_earlier(error.what()));
+    }
   }
-  run::RunResults results(job, folder);
-  results.say_earlier();
-  run::replace_run(session, job.plan(), folder);
-  if (spec.flags.measure_limits) run::write_limits(session, folder);
-  const auto reporter = run::make_reporter(job, folder);
-  const auto armed = signals.arm([&results] { return results.save_and_say(); });
-  try {
-    const train::TrainResult result =
-        job.run(*reporter, timeline, [&signals] { return signals.stop_requested(); });
+
+ private:
+  void begin() {
+    if (start_.goes_on) {
+      go_on_from(start_.checkpoint);
+    } else {
+      job_.start();
+    }
+    if (job_.compiled().program->trying()) {
+      job::say(session_,
+               "Convolutions try their algorithms in the first steps of epochs 1, 2, 3, 5, 9, ...");
+    }
+  }
+
+  void go_on_from(const std::filesystem::path& checkpoint) {
+    progress_ = job_.resume(checkpoint);
+    place_ = run::cut_to(session_, folder_, checkpoint);
+    checkpoint_ = checkpoint.filename().string();
+    if (session_.leads()) run::restore_best(folder_.path, checkpoint);
+    job::say(session_, fmt::format("Going on from {}: {} steps and {} whole epochs are done",
+                                   checkpoint.string(), progress_.steps, progress_.epochs));
+  }
+
+  void prepare_folder() {
+    if (start_.goes_on) {
+      run::describe_run(session_, job_.plan(), folder_.path);
+    } else {
+      run::replace_run(session_, job_.plan(), folder_.path);
+    }
+    if (spec_.flags.measure_limits) run::write_limits(session_, folder_.path);
+  }
+
+  /// A rollback that got further than the one before counts anew.
+  int train_until_done(run::RunResults& results) {
+    constexpr int kMostRollbacks = 3;
+    int rollbacks = 0;
+    std::uint64_t place = 0;
+    for (;;) {
+      const train::TrainResult result = train_on(results);
+      if (!result.roll_back) return code_;
+      if (std::exchange(place, progress_.steps) < progress_.steps) rollbacks = 0;
+      if (++rollbacks > kMostRollbacks) {
+        fail(ExitCode::failed,
+             fmt::format("the gradients of step {} are no numbers, after {} rollbacks to step {} "
+                         "(others would follow); try a smaller --lr, or --clip-norm",
+                         *result.roll_back, kMostRollbacks, place));
+      }
+      progress_.left_out.push_back(*result.roll_back);
+    }
+  }
+
+  /// Until the training ends, or goes back: `progress_` is then where to.
+  train::TrainResult train_on(run::RunResults& results) {
+    system::SignalWatch& signals = *session_.services.signals;
+    const auto reporter = run::make_reporter(job_, folder_.path, place_);
+    if (place_.goes_on()) reporter->resumed(resume_record());
+    run::RunControl control(job_, folder_, identity_, progress_);
+    if (needs_first_checkpoint()) control.begin_with_checkpoint(progress_);
+    const auto armed = signals.arm([&results] { results.save_now(); });
+    const train::TrainResult result = job_.run(progress_, *reporter, timeline_, control);
+    if (result.roll_back) {
+      const auto held = signals.hold();  // what SIGTERM would save is being replaced
+      go_back(*result.roll_back, control);
+      return result;
+    }
+    job_.check_replicas();
+    control.finish();
+    if (spec_.flags.safety.keeps_best() && result.best.epoch > 0) take_best(result, control);
     results.finish(result, *reporter);
-    run::write_timeline(session, spec, timeline);
-    job.check_replicas();
-    session.communicator->barrier();  // nobody leaves before the weights are on disk
-    return result.stopped ? signals.stop_code() : static_cast<int>(ExitCode::ok);
-  } catch (const Error& error) {
-    fail(error.code(), results.with_earlier(error.what()));
+    run::write_timeline(session_, spec_, timeline_);
+    // Rank 0 knows whether all is on disk; which rank's code mpirun takes nobody knows.
+    code_ = comm::gather_values(*session_.communicator, exit_code(result, control)).front();
+    return result;
   }
-}
+
+  /// There is always one to go back to, and one in the folder that a resume looks into.
+  bool needs_first_checkpoint() const {
+    const job::SafetyFlags& safety = spec_.flags.safety;
+    if (!safety.takes_checkpoints()) return false;
+    return start_.elsewhere ||
+           (safety.on_nan == train::NanPolicy::rollback && progress_.steps == 0);
+  }
+
+  void go_back(std::uint64_t step, run::RunControl& control) {
+    const std::filesystem::path checkpoint = control.newest_to_go_back_to();
+    auto left_out = progress_.left_out;
+    job::warn(session_, fmt::format("the gradients of step {} are no numbers: back to {}, and on "
+                                    "without that step",
+                                    step, checkpoint.string()));
+    go_on_from(checkpoint);
+    progress_.left_out = std::move(left_out);
+  }
+
+  /// Early stopping ends with the best weights.
+  void take_best(const train::TrainResult& result, run::RunControl& control) {
+    const bool there = control.has_best(result.best);
+    if (!there) {
+      job::warn(session_, fmt::format("the weights of epoch {}, the best, could not be kept",
+                                      result.best.epoch));
+    } else if (result.early_stopped) {
+      job_.load_weights(folder_.path / run::kBestName);
+    }
+  }
+
+  logging::ResumeRecord resume_record() const {
+    return {.step = progress_.steps,
+            .epoch = progress_.epochs + 1,
+            .made = progress_.begun ? progress_.begun->steps : 0,
+            .ranks = session_.communicator->size(),
+            .checkpoint = checkpoint_,
+            .kernels = progress_.findings,
+            .left_out = progress_.left_out};
+  }
+
+  /// 75 promises that a resume goes on from here.
+  int exit_code(const train::TrainResult& result, const run::RunControl& control) const {
+    if (session_.leads() && !control.line().empty()) job::say(session_, control.line());
+    if (control.failure()) {
+      system::tell(
+          fmt::format("cputrain: the last state could not be written: {}", *control.failure()));
+      return static_cast<int>(ExitCode::output);
+    }
+    if (!result.stopped) return static_cast<int>(ExitCode::ok);
+    if (spec_.flags.safety.takes_checkpoints()) {
+      job::say(session_, fmt::format("Stopped after step {}: the same command with --resume auto "
+                                     "--out {} goes on",
+                                     result.steps, folder_.path.string()));
+    }
+    return session_.services.signals->stop_code();
+  }
+
+  job::TrainingJob& job_;
+  const job::Session& session_;
+  const job::TrainingSpec& spec_;
+  run::RunFolder& folder_;
+  run::Start start_;
+  nlohmann::ordered_json identity_;
+  logging::Timeline timeline_;
+  train::Progress progress_;
+  logging::LogPlace place_;
+  std::string checkpoint_;  ///< the name of the one that it goes on from
+  int code_ = 0;
+};
 
 }  // namespace
 
@@ -50,19 +195,30 @@ int run_train(const Config& config, const job::Services& services) {
                                       "add --dry-run for the plan alone, or leave --json out",
                                       config.json));
   }
-  const job::TrainingSpec spec = job::choose_training(config);
+  job::TrainingSpec spec = job::choose_training(config);
   const job::Session session = job::start_session(config, services);
+  run::RunFolder folder;
+  run::Start start;
+  if (!config.dry_run) {
+    folder = run::take_run_folder(session, config);
+    start = run::choose_start(session, spec, folder);
+    if (start.finished) return static_cast<int>(ExitCode::ok);
+    spec = run::with_choices_of(start, std::move(spec));
+  }
   job::TrainingJob job = job::open_training(session, spec);
   job.compile();
   if (config.dry_run) {
     print_dry_run(job, config.json);
     return static_cast<int>(ExitCode::ok);
   }
+  if (start.goes_on) {
+    run::check_same_training(session, start.checkpoint, job::training_identity(job));
+  }
   // The folder before the long work: a full disk or a wrong --out shows at once.
-  const auto folder = run::open_run_folder(session, job.plan());
-  logging::Timeline timeline = run::make_timeline(session, job.plan().spec, folder);
+  run::open_run_folder(session, job.plan(), folder);
+  Run run(job, folder, start);
   job.load();
-  return train_loaded(job, folder, timeline);
+  return run.train();
 }
 
 }  // namespace cputrain::cli

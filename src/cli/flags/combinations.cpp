@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "cli/flags/sweep_flags.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "system/absolute_path.h"
 
 namespace cputrain::cli {
 namespace {
@@ -92,6 +94,36 @@ void check_precision(const Config& config, const CommandLineChoices& choices) {
                                     join(able, " or "), built ? "" : ", in a build that has it"));
 }
 
+/// What can be gone on from, and gone back to. A checkpoint's own run is gone on with where no
+/// other folder is named.
+void check_safety(Config& config) {
+  job::SafetyFlags& safety = config.safety;
+  if (config.command != "train") safety.checkpoint_every = {};  // what measures keeps no state
+  if (!safety.resume.empty() && config.overwrite) {
+    fail(ExitCode::usage,
+         "--resume goes on with a run, which --overwrite would replace; leave one of them out");
+  }
+  if (safety.resume == "auto" && config.out.empty()) {
+    fail(ExitCode::usage,
+         "--resume auto needs --out DIR, the folder of the run to go on with (each run without a "
+         "name has a folder of its own)");
+  }
+  if (!safety.resume.empty() && safety.resume != "auto" && config.out.empty()) {
+    const std::filesystem::path folder = system::absolute_path(safety.resume) + "/";
+    config.out = folder.parent_path().parent_path();
+  }
+  if (safety.keeps_best() && config.limit_val == 0u) {
+    fail(ExitCode::usage, fmt::format("--{} needs an evaluation after each epoch; leave out "
+                                      "--limit-val 0",
+                                      safety.save_best ? "save-best" : "early-stopping"));
+  }
+  if (safety.on_nan == train::NanPolicy::rollback && !safety.takes_checkpoints()) {
+    fail(ExitCode::usage,
+         "--on-nan rollback goes back to a checkpoint, and --checkpoint-every 0 takes none; leave "
+         "one of them out");
+  }
+}
+
 }  // namespace
 
 void check_combinations(Config& config, const CommandLineChoices& choices) {
@@ -130,6 +162,7 @@ void check_combinations(Config& config, const CommandLineChoices& choices) {
          "--balanced changes nothing without --limit-train or --limit-val, which it shares out");
   }
   if (config.command == "sweep") check_sweep(config);
+  check_safety(config);
   if (config.target_accuracy && config.limit_val == 0u) {
     fail(ExitCode::usage,
          "--target-accuracy needs an evaluation after each epoch; leave out --limit-val 0");

@@ -341,6 +341,7 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
     f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [256]");
   }
   if (trains) add_training_flags(f, c);
+  if (command == "train") add_safety_flags(f, c);
   if (reads_weights) {
     f.group("Machine");
     f.whole("micro-batch", c.micro_batch, 1, 65536,

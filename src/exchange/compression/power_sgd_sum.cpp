@@ -16,6 +16,7 @@
 #include "exchange/compression/compression.h"
 #include "exchange/compression/low_rank.h"
 #include "exchange/compression/sums.h"
+#include "exchange/compression/unsent.h"
 #include "system/pages.h"
 
 namespace cputrain::exchange {
@@ -127,7 +128,8 @@ class PowerSgdSum final : public GradientSum {
     State& state = state_of(range);
     const Parts& parts = state.parts;
     T* const sum = gradients.as<T>().data();
-    T* const unsent = reinterpret_cast<T*>(unsent_.bytes().data()) + range.begin;
+    T* const unsent = unsent_from(range.begin);
+    if (std::exchange(state.is_new, false)) send_owed_rest(parts, unsent, sum);
     left_.resize(std::max(left_.size(), parts.left));
     right_.resize(std::max(right_.size(), parts.right));
 
@@ -156,20 +158,71 @@ class PowerSgdSum final : public GradientSum {
     return to_text({.method = Compression::Method::powersgd, .rank = static_cast<int>(rank_)});
   }
 
+  Array unsent() override {
+    return {unsent_.bytes().data(), unsent_.bytes().size() / sizeof(T), dtype_of<T>()};
+  }
+  std::vector<compute::ArenaPart> factors() override {
+    std::vector<compute::ArenaPart> list;
+    for (auto& [range, state] : states_) {
+      list.push_back({{range.first, range.second}, Array::of(std::span(state.q))});
+    }
+    return list;
+  }
+  void set_factors(Range range, const Array& values) override {
+    State& state = state_of(range);
+    if (values.size == state.q.size()) std::ranges::copy(values.as<T>(), state.q.begin());
+  }
+  void forget() override {
+    for_unsent([](std::span<T> matrix) { std::ranges::fill(matrix, T{0}); });
+    states_.clear();
+  }
+  void forget_no_numbers() override {
+    for_unsent([](std::span<T> matrix) { clear_no_numbers(matrix); });
+    for (auto& [range, state] : states_) {
+      if (std::ranges::all_of(state.q, [](T value) { return std::isfinite(value); })) continue;
+      begin_anew(state);
+    }
+  }
+
  private:
   /// Of a range: its parts, and the Q that the next step starts from.
   struct State {
     Parts parts;
     std::vector<T> q;
+    bool is_new = true;  ///< no sum of it was formed
   };
+
+  T* unsent_from(std::size_t position) {
+    return reinterpret_cast<T*>(unsent_.bytes().data()) + position;
+  }
+
+  /// Of every matrix of the ranges that were summed.
+  template <class F>
+  void for_unsent(F f) {
+    for (const auto& [range, state] : states_) {
+      for (const Matrix& m : state.parts.matrices) {
+        f(std::span(unsent_from(range.first + m.begin), m.shape.size()));
+      }
+    }
+  }
+
+  static void send_owed_rest(const Parts& parts, T* unsent, T* sum) {
+    for (const Range& r : parts.rest) {
+      send_owed(std::span(unsent + r.begin, r.size()), std::span(sum + r.begin, r.size()));
+    }
+  }
+
+  static void begin_anew(State& state) {
+    state.q.assign(state.parts.right, T{0});
+    for (const Matrix& matrix : state.parts.matrices) start_from(matrix, &state.q[matrix.q]);
+  }
 
   State& state_of(Range range) {
     const auto [found, is_new] = states_.try_emplace({range.begin, range.end});
     State& state = found->second;
     if (is_new) {
       state.parts = parts_of(range, layout_, rank_);
-      state.q.assign(state.parts.right, T{0});
-      for (const Matrix& matrix : state.parts.matrices) start_from(matrix, &state.q[matrix.q]);
+      begin_anew(state);
     }
     return state;
   }

@@ -7,12 +7,14 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "exchange/compression/compression.h"
 #include "exchange/compression/largest.h"
 #include "exchange/compression/sums.h"
+#include "exchange/compression/unsent.h"
 #include "system/pages.h"
 
 namespace cputrain::exchange {
@@ -32,13 +34,14 @@ class TopKSum final : public GradientSum {
         messages_(static_cast<std::size_t>(ranks_.size())) {}
 
   void sum(Range range, const Array& gradients) override {
-    if (travels_whole(range)) return channel_.allreduce->sum(gradients);
-    assert(range.size() <= std::numeric_limits<std::uint32_t>::max());
+    const bool is_new = summed_.insert({range.begin, range.end}).second;
     const std::span<T> sum = gradients.as<T>();
-    const std::span<T> unsent =
-        Array{unsent_.bytes().data(), unsent_.bytes().size() / sizeof(T), dtype_of<T>()}
-            .slice(range.begin, range.end)
-            .template as<T>();
+    const std::span<T> unsent = unsent_of(range);
+    if (travels_whole(range)) {
+      if (is_new) send_owed(unsent, sum);
+      return channel_.allreduce->sum(gradients);
+    }
+    assert(range.size() <= std::numeric_limits<std::uint32_t>::max());
     for (std::size_t i = 0; i < sum.size(); ++i) unsent[i] += sum[i];
     const std::size_t chosen = chosen_of(range);
     for (auto& message : messages_) message.resize(chosen * kPairBytes);
@@ -57,12 +60,26 @@ class TopKSum final : public GradientSum {
     return to_text({.method = Compression::Method::topk, .fraction = fraction_});
   }
 
+  Array unsent() override {
+    return {unsent_.bytes().data(), unsent_.bytes().size() / sizeof(T), dtype_of<T>()};
+  }
+  void forget() override {
+    for (const auto& [begin, end] : summed_) std::ranges::fill(unsent_of({begin, end}), T{0});
+    summed_.clear();
+  }
+  void forget_no_numbers() override {
+    for (const auto& [begin, end] : summed_) clear_no_numbers(unsent_of({begin, end}));
+  }
+
  private:
   static constexpr std::size_t kPairBytes = sizeof(T) + sizeof(std::uint32_t);
 
   static bool travels_whole(Range range) { return range.size() * sizeof(T) < kWholeBytes; }
   std::size_t chosen_of(Range range) const {
     return static_cast<std::size_t>(std::ceil(fraction_ * static_cast<double>(range.size())));
+  }
+  std::span<T> unsent_of(Range range) {
+    return unsent().slice(range.begin, range.end).template as<T>();
   }
   std::vector<std::byte>& message(int rank) { return messages_[static_cast<std::size_t>(rank)]; }
 
@@ -99,6 +116,7 @@ class TopKSum final : public GradientSum {
   double fraction_;
   system::Pages
       unsent_;  ///< of every element of the arena; pages that no range touches take no memory
+  std::set<std::pair<std::size_t, std::size_t>> summed_;  ///< ranges
   comm::Channel channel_;
   comm::Peers& ranks_;
   Largest largest_;

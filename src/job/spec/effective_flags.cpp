@@ -57,8 +57,9 @@ nlohmann::ordered_json effective_flags(const TrainingSpec& spec) {
     // What excludes a flag below is said by that flag.
     const bool replaced =
         name == "batch-per-rank" || name.ends_with("shuffle") || name.ends_with("drop-last");
-    if (name != "out" && name != "overwrite" && name != "end-with" && !replaced)
-      flags[name] = value;
+    const bool of_this_start =
+        name == "out" || name == "overwrite" || name == "end-with" || name == "resume";
+    if (!of_this_start && !replaced) flags[name] = value;
   }
   flags["model"] = spec.model->spec;
   flags["image-size"] = spec.image.height;

@@ -9,6 +9,7 @@
 #include "comm/allreduce_choice.h"
 #include "data/pipeline.h"
 #include "exchange/compression/compression.h"
+#include "job/spec/safety_flags.h"
 #include "logging/timeline.h"
 #include "optim/learning_rate.h"
 
@@ -82,6 +83,7 @@ struct TrainingFlags {
   logging::StepRange timeline_steps{1, 20};
   std::vector<std::string> log_formats;  ///< run/run_logs.h: kLogFormats
   bool measure_limits = false;
+  SafetyFlags safety;
 
   /// The flags as they were given, wherever that was: {"batch", "32"}. config.json repeats them,
   /// and ranks compare them; a program that sets members whose flags its ranks or its config.json

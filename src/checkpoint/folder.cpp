@@ -1,0 +1,145 @@
+#include "checkpoint/folder.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <functional>
+#include <iterator>
+#include <system_error>
+
+#include "checkpoint/names.h"
+#include "system/temporary.h"
+
+namespace cputrain::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "ckpt-";
+
+/// Names in a folder; none where it cannot be read.
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  return names;
+}
+
+/// A folder is somebody's as long as its MANIFEST is locked, which is the first thing in it.
+void remove_if_abandoned(const fs::path& folder) {
+  std::error_code ignored;
+  if (fs::symlink_status(folder, ignored).type() != fs::file_type::directory) return;
+  if (::rmdir(folder.c_str()) == 0) return;  // it was empty: a writer that lives makes another
+  const system::AbandonedFile manifest(folder / kManifestName);
+  if (manifest.is_missing() || manifest.is_abandoned()) remove_folder(folder);
+}
+
+/// The step of a folder that was written aside.
+std::uint64_t step_aside(std::string_view name) {
+  return step_of(name.substr(1, name.find(".tmp") - 1)).value_or(0);
+}
+
+/// Of what killed processes left, the newest that is whole; empty where none is, or somebody lives.
+fs::path newest_whole_aside(const fs::path& run, const std::vector<std::string>& names) {
+  std::vector<std::string> left;
+  std::ranges::copy_if(names, std::back_inserter(left), is_aside);
+  std::ranges::sort(left, std::greater(), step_aside);
+  for (const std::string& name : left) {
+    if (system::AbandonedFile(run / name / kManifestName).is_abandoned() &&
+        fault_of(run / name).empty()) {
+      return run / name;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string name_of(std::uint64_t step) { return fmt::format("{}{:09}", kPrefix, step); }
+
+std::optional<std::uint64_t> step_of(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  std::uint64_t step = 0;
+  const char* end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  const bool whole = error == std::errc() && stop == end && name == name_of(step);
+  return whole ? std::optional(step) : std::nullopt;
+}
+
+fs::path new_aside(const fs::path& run, std::uint64_t step) {
+  return run / ("." + name_of(step) + system::temporary_suffix());
+}
+
+bool is_aside(std::string_view name) {
+  const std::string_view file = name.substr(0, name.find(".tmp"));
+  return file.starts_with(".") && step_of(file.substr(1)) && system::is_temporary_of(name, file);
+}
+
+void remove_folder(const fs::path& path) noexcept {
+  try {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  } catch (const std::exception&) {  // no memory for names
+  }
+}
+
+fs::path folder_of(const fs::path& run, std::uint64_t step) { return run / name_of(step); }
+
+std::vector<Found> list(const fs::path& run) {
+  std::vector<Found> found;
+  for (const std::string& name : names_in(run)) {
+    const auto step = step_of(name);
+    std::error_code ignored;
+    if (step && fs::is_directory(run / name, ignored)) found.push_back({run / name, *step});
+  }
+  std::ranges::sort(found, std::greater(), &Found::step);
+  return found;
+}
+
+void prune(const fs::path& run, std::uint64_t step, int keep) noexcept {
+  try {
+    int kept = 0;
+    for (const Found& found : list(run)) {
+      if (found.step <= step && kept++ < keep) continue;
+      const fs::path aside = new_aside(run, found.step);
+      if (::rename(found.folder.c_str(), aside.c_str()) == 0) remove_folder(aside);
+    }
+  } catch (const std::exception&) {  // as what cannot be removed
+  }
+}
+
+fs::path set_aside(const Found& found) {
+  const fs::path run = found.folder.parent_path();
+  for (int n = 1; n < 1000; ++n) {
+    const std::string number = n == 1 ? "" : fmt::format("-{}", n);
+    const fs::path to = run / fmt::format("damaged-{}{}", name_of(found.step), number);
+    // A folder takes the place of an empty one alone.
+    if (::rename(found.folder.c_str(), to.c_str()) == 0) return to;
+    if (errno != ENOTEMPTY && errno != EEXIST) break;
+  }
+  return found.folder;
+}
+
+void remove_abandoned(const fs::path& run) noexcept {
+  try {
+    const std::vector<std::string> names = names_in(run);
+    if (list(run).empty()) {
+      const fs::path whole = newest_whole_aside(run, names);
+      const auto named = folder_of(run, step_aside(whole.filename().string()));
+      if (!whole.empty()) ::rename(whole.c_str(), named.c_str());
+    }
+    for (const std::string& name : names) {
+      if (is_aside(name)) remove_if_abandoned(run / name);
+    }
+  } catch (const std::exception&) {
+  }
+}
+
+}  // namespace cputrain::checkpoint

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+/// Checkpoints as folders of a run: `ckpt-<step>` with at least nine digits. A folder appears under
+/// its name with everything in it, durable, or not at all; what is written aside is hidden and has
+/// `.tmp` in its name: `.ckpt-<step>.tmp<process>-<number>`.
+namespace cputrain::checkpoint {
+
+inline constexpr const char* kManifestName = "MANIFEST";
+inline constexpr const char* kModelName = "model.safetensors";
+inline constexpr const char* kOptimizerName = "optimizer.safetensors";
+inline constexpr const char* kRanksName = "ranks.safetensors";  ///< what each rank has of its own
+inline constexpr const char* kStateName = "state.json";
+inline constexpr const char* kBestName = "best.safetensors";
+
+/// A folder of that name, whole or not.
+struct Found {
+  std::filesystem::path folder;
+  std::uint64_t step;
+};
+
+std::filesystem::path folder_of(const std::filesystem::path& run, std::uint64_t step);
+
+/// Those of a run, the newest first. None where the run's folder is missing or cannot be read.
+std::vector<Found> list(const std::filesystem::path& run);
+
+/// Reads every byte: empty for a whole checkpoint, else what is wrong, naming the file:
+/// "optimizer.safetensors is 4,096 bytes long, not 8,192".
+std::string fault_of(const std::filesystem::path& folder);
+
+/// Removes all but the newest `keep` of the checkpoints that are not newer than `step`, each in one
+/// move (first under a temporary name). Those that are newer are of steps that a resume has given
+/// up, and go, too. Never throws: what cannot be removed stays.
+void prune(const std::filesystem::path& run, std::uint64_t step, int keep) noexcept;
+
+/// Gives a damaged checkpoint a name that nobody takes for one's, `damaged-ckpt-<step>`, so that it
+/// is neither chosen nor pruned: what cannot be read today may be read tomorrow. Its new path; the
+/// old one where it cannot be renamed.
+std::filesystem::path set_aside(const Found&);
+
+/// Removes what killed processes left of folders that they were writing or removing. Where a run
+/// has no checkpoint under its name, the newest that is whole gets its name back: a file system
+/// that cannot exchange two names leaves a moment in which neither has it.
+void remove_abandoned(const std::filesystem::path& run) noexcept;
+
+}  // namespace cputrain::checkpoint

@@ -1,0 +1,98 @@
+#include "checkpoint/manifest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+
+#include "core/crc32c.h"
+#include "core/error.h"
+#include "core/text.h"
+
+namespace cputrain::checkpoint {
+namespace {
+
+constexpr std::string_view kFormat = "cputrain checkpoint ";
+constexpr std::string_view kFirstLine = "cputrain checkpoint 1\n";
+constexpr std::string_view kChecksum = "checksum ";
+constexpr std::size_t kLastLine = kChecksum.size() + 8 + 1;  // eight digits, the line's end
+
+[[noreturn]] void wrong(const std::string& what) {
+  fail(ExitCode::data, what);  // after the file's name, among what is wrong with a checkpoint
+}
+
+/// All of the text is the number.
+template <class T>
+std::optional<T> number(std::string_view text, int base) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value, base);
+  return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+}
+
+std::string with_checksum(std::string lines) {
+  return lines + fmt::format("{}{:08x}\n", kChecksum, crc32c(lines));
+}
+
+/// Without the last line, whose checksum is right.
+std::string_view checked_lines(std::string_view text) {
+  if (text.size() > kMostManifestBytes) wrong("is longer than any MANIFEST");
+  if (text.size() < kLastLine) wrong("has no checksum: it was cut");
+  const auto lines = text.substr(0, text.size() - kLastLine);
+  if (!text.substr(lines.size()).starts_with(kChecksum)) wrong("has no checksum: it was cut");
+  if (with_checksum(std::string(lines)) != text) wrong("does not have the checksum that it says");
+  return lines;
+}
+
+ManifestFile file_of(const std::string& line, std::size_t line_number) {
+  const auto words = split(line, ' ');
+  if (words.size() == 3 && is_manifest_name(words[2])) {
+    const auto checksum = number<std::uint32_t>(words[0], 16);
+    const auto size = number<std::uint64_t>(words[1], 10);
+    if (checksum && size) return {words[2], *size, *checksum};
+  }
+  wrong(fmt::format("line {} is not that of a file: {}", line_number, printable(line)));
+}
+
+}  // namespace
+
+bool is_manifest_name(std::string_view name) {
+  const auto plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  const auto good = [&](char c) { return plain(c) || c == '.' || c == '_' || c == '-'; };
+  return !name.empty() && name.size() <= kMostNameBytes && plain(name.front()) &&
+         std::ranges::all_of(name, good);
+}
+
+std::string manifest_text(std::span<const ManifestFile> files) {
+  std::string lines(kFirstLine);
+  for (const ManifestFile& file : files) {
+    lines += fmt::format("{:08x} {} {}\n", file.checksum, file.size, file.name);
+  }
+  return with_checksum(std::move(lines));
+}
+
+std::vector<ManifestFile> parse_manifest(std::string_view text) {
+  const std::string_view checked = checked_lines(text);
+  if (!checked.starts_with(kFirstLine)) {
+    wrong(checked.starts_with(kFormat) ? "is of another version of the format"
+                                       : "is not that of a checkpoint");
+  }
+  auto lines = split(checked.substr(kFirstLine.size()), '\n');
+  if (lines.back().empty()) lines.pop_back();  // after the last line's end
+  if (lines.size() > kMostFiles) wrong("names too many files");
+  std::vector<ManifestFile> files;
+  std::set<std::string> names;
+  for (const std::string& line : lines) {
+    files.push_back(file_of(line, files.size() + 2));
+    if (!names.insert(files.back().name).second) wrong("names " + files.back().name + " twice");
+  }
+  // Numbers have other spellings, such as zeros before them, that no program of ours writes.
+  if (manifest_text(files) != text) wrong("is not as this program writes it");
+  return files;
+}
+
+}  // namespace cputrain::checkpoint

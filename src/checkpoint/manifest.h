@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// MANIFEST, the list of a checkpoint's files, as text:
+///
+///     cputrain checkpoint 1
+///     0f3a99c2 52871940 model.safetensors
+///     ...
+///     checksum 5e12ab00
+///
+/// First its format and version; a line per file: CRC-32C, bytes, name; last the CRC-32C of all
+/// lines before. A list has one text only, so that a flipped bit or a cut anywhere in it is found.
+namespace cputrain::checkpoint {
+
+inline constexpr std::size_t kMostFiles = 64;
+inline constexpr std::size_t kMostNameBytes = 100;
+inline constexpr std::size_t kMostManifestBytes = 16384;
+
+struct ManifestFile {
+  std::string name;
+  std::uint64_t size = 0;
+  std::uint32_t checksum = 0;  ///< core/crc32c.h
+};
+
+/// Letters, digits, '.', '_' and '-', the first of them none of the signs: no path, nothing hidden.
+bool is_manifest_name(std::string_view name);
+
+/// Names are unique and good, and at most kMostFiles.
+std::string manifest_text(std::span<const ManifestFile>);
+
+/// Of a text that may be hostile. Error(data) with words that follow the file's name: "names
+/// state.json twice".
+std::vector<ManifestFile> parse_manifest(std::string_view text);
+
+}  // namespace cputrain::checkpoint

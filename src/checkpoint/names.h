@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace cputrain::checkpoint {
+
+/// "ckpt-000000120".
+std::string name_of(std::uint64_t step);
+
+/// The step of a checkpoint's name, which is what name_of() makes of it.
+std::optional<std::uint64_t> step_of(std::string_view name);
+
+/// A new path in a run for what is written or removed: ".ckpt-000000120.tmp4711-99". It is hidden,
+/// so that whoever looks for ckpt-* meets what is whole and nothing else.
+std::filesystem::path new_aside(const std::filesystem::path& run, std::uint64_t step);
+
+/// Whether that is such a name.
+bool is_aside(std::string_view name);
+
+/// Removes a folder or a link to one. What cannot be removed stays.
+void remove_folder(const std::filesystem::path&) noexcept;
+
+}  // namespace cputrain::checkpoint

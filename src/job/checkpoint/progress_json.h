@@ -1,0 +1,22 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "train/progress.h"
+
+namespace cputrain::job {
+
+/// Every number comes back as the same bits: those that are not finite are texts, "inf", "-inf" or
+/// "nan:" and the bits in hexadecimal.
+nlohmann::ordered_json to_json(const train::Progress&);
+/// Error(data) names the field that is missing, not known or out of range.
+train::Progress progress_of(const nlohmann::ordered_json&);
+
+/// The text of a state.json, which may be hostile, as an object of a format that is known. Error
+/// (data) without the file's name.
+nlohmann::ordered_json parse_state(const std::string& text);
+/// The progress in it. Error(data).
+train::Progress progress_of_state(const nlohmann::ordered_json& state);
+
+}  // namespace cputrain::job

@@ -1,0 +1,161 @@
+#include "job/checkpoint/snapshot.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "checkpoint/folder.h"
+#include "comm/agreement.h"
+#include "core/error.h"
+#include "job/checkpoint/arena_tensors.h"
+#include "job/checkpoint/own_parts.h"
+#include "job/checkpoint/state_file.h"
+#include "train/numbers.h"
+
+namespace cputrain::job {
+namespace {
+
+/// Such weights would take the place of good ones, and a resume would go on from them.
+void require_numbers(compute::Memory& memory, const Array& weights) {
+  bool good = true;
+  compute::read_in_pieces(memory, weights, [&good](const Array& piece) {
+    good = good && (piece.dtype == DType::f32 ? train::all_numbers(piece.as<const float>())
+                                              : train::all_numbers(piece.as<const double>()));
+  });
+  if (good) return;
+  fail(ExitCode::failed,
+       "the weights are no numbers (nothing could go on from them); try a smaller --lr");
+}
+
+}  // namespace
+
+struct Snapshot::Copy {
+  Copy(const Session& of, const TrainingPlan& plan, const CompiledTraining& program_and_arenas,
+       Training& training)
+      : session(of),
+        compiled(program_and_arenas),
+        optimizer(training.optimizer()),
+        memory(of.backend->memory()),
+        state_names(optim::state_names(plan.spec.optimizer.rule)),
+        owners(*of.communicator, compiled.exchange->owned()),
+        own_parts(of, compiled) {}
+
+  bool leads() const { return session.leads(); }
+  const compute::Program& program() const { return *compiled.program; }
+  Array arena() const { return compiled.exchange->arenas().weights; }
+  void allocate_weights();
+  void allocate_all();
+  void copy_weights();
+  void copy_state();
+
+  const Session& session;
+  const CompiledTraining& compiled;
+  const train::Optimizer& optimizer;
+  compute::Memory& memory;
+  std::vector<std::string_view> state_names;
+  train::ArenaOwners owners;
+  OwnParts own_parts;
+  compute::OwnedArray weights;             ///< of rank 0, as the two below
+  std::vector<compute::OwnedArray> state;  ///< by name
+  train::Progress progress;
+};
+
+void Snapshot::Copy::allocate_weights() {
+  if (!leads() || weights.array().size > 0) return;
+  weights = compute::OwnedArray(memory, arena().size, arena().dtype);
+}
+
+void Snapshot::Copy::allocate_all() {
+  allocate_weights();
+  if (!leads()) return;
+  const compute::ParameterLayout& layout = program().layout();
+  while (state.size() < state_names.size()) {
+    state.emplace_back(memory, layout.gradient_size, layout.dtype);
+  }
+  own_parts.allocate();
+}
+
+/// Every rank has all weights.
+void Snapshot::Copy::copy_weights() {
+  if (leads()) memory.copy(arena().data, weights.array().data, weights.bytes());
+}
+
+void Snapshot::Copy::copy_state() {
+  for (std::size_t slot = 0; slot < state_names.size(); ++slot) {
+    owners.gather(0, optimizer.state(slot), memory, leads() ? state[slot].array() : Array{});
+  }
+}
+
+Snapshot::Snapshot(const Session& session, const TrainingPlan& plan,
+                   const CompiledTraining& compiled, Training& training)
+    : copy_(std::make_unique<Copy>(session, plan, compiled, training)) {}
+
+Snapshot::~Snapshot() = default;
+
+void Snapshot::take(const train::Progress& progress) {
+  Copy& copy = *copy_;
+  comm::attempt_together(
+      *copy.session.communicator, [&] { copy.allocate_all(); }, [] {});
+  copy.copy_weights();
+  copy.copy_state();
+  copy.own_parts.take(progress.own_images, copy.weights.array());
+  copy.progress = progress;
+  copy.progress.own_images = copy.own_parts.all_images();
+}
+
+void Snapshot::take_weights() {
+  comm::attempt_together(
+      *copy_->session.communicator, [this] { copy_->allocate_weights(); }, [] {});
+  copy_->copy_weights();
+}
+
+void Snapshot::write(const std::filesystem::path& folder,
+                     const train::ModelDescription& description,
+                     const nlohmann::ordered_json& facts) const {
+  const Copy& copy = *copy_;
+  require_numbers(copy.memory, copy.weights.array());
+  const std::string step = std::to_string(copy.progress.steps);
+  model::safetensors::Metadata metadata = train::weights_metadata(description);
+  metadata["step"] = step;
+  std::vector<model::safetensors::OutTensor> tensors;
+  add_tensors(tensors, copy.program(), copy.weights.array(), all_parameters,
+              [](const std::string& parameter) { return parameter; });
+  model::safetensors::write(folder / checkpoint::kModelName, metadata, std::move(tensors));
+
+  tensors.clear();
+  for (std::size_t slot = 0; slot < copy.state.size(); ++slot) {
+    add_tensors(tensors, copy.program(), copy.state[slot].array(), learnt_parameters,
+                [name = copy.state_names[slot]](const std::string& parameter) {
+                  return state_tensor_name(parameter, name);
+                });
+  }
+  model::safetensors::write(folder / checkpoint::kOptimizerName,
+                            {{"format", "cputrain"}, {"step", step}}, std::move(tensors));
+  copy.own_parts.write(folder / checkpoint::kRanksName, copy.progress.steps);
+  write_state(folder, copy.progress, findings_of(copy.session), facts);
+}
+
+void Snapshot::write_weights(const std::filesystem::path& file,
+                             const train::ModelDescription& description) const {
+  require_numbers(copy_->memory, copy_->weights.array());
+  train::save_weights(file, description, copy_->program(), copy_->weights.array());
+}
+
+SnapshotBytes snapshot_bytes(const Session& session, const TrainingPlan& plan,
+                             const CompiledTraining& compiled) {
+  const SafetyFlags& safety = plan.spec.flags.safety;
+  const bool keeps_all = safety.takes_checkpoints();
+  if (!session.leads() || (!keeps_all && !safety.keeps_best())) return {};
+  const compute::ParameterLayout& layout = compiled.program->layout();
+  const std::size_t size = size_of(layout.dtype);
+  SnapshotBytes bytes{.arrays = layout.arena_size * size};
+  if (!keeps_all) return bytes;
+  const auto slots = static_cast<std::size_t>(optim::state_arrays(plan.spec.optimizer.rule));
+  const OwnParts::Bytes own = OwnParts::bytes(session, compiled);
+  bytes.arrays += slots * layout.gradient_size * size + own.elsewhere;
+  bytes.host = own.host;
+  return bytes;
+}
+
+}  // namespace cputrain::job

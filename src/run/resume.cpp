@@ -1,0 +1,296 @@
+#include "run/resume.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "core/error.h"
+#include "core/strict_json.h"
+#include "core/text.h"
+#include "job/training_identity.h"
+#include "run/log_marks.h"
+#include "system/bounded_file.h"
+
+namespace cputrain::run {
+namespace {
+
+/// The last line of metrics.jsonl where it is a summary; else null.
+nlohmann::json read_summary(const std::filesystem::path& folder) {
+  constexpr std::uintmax_t kLongest = 1 << 16;  // of a line
+  try {
+    const system::RegularFile file(folder / "metrics.jsonl");
+    const std::uintmax_t begin = file.size() > kLongest ? file.size() - kLongest : 0;
+    std::string end(file.size() - begin, '\0');
+    file.read_at(begin, std::as_writable_bytes(std::span(end)));
+    if (!end.ends_with('\n')) return {};
+    end.pop_back();
+    const nlohmann::json line = parse_strict_json(end.substr(end.rfind('\n') + 1));
+    return line.is_object() && line.value("type", "") == "summary" ? line : nlohmann::json();
+  } catch (const std::exception&) {
+    return {};  // no such file, or one that was cut
+  }
+}
+
+/// Whether a summary's training ended by itself.
+bool is_of_finished(const nlohmann::json& summary) {
+  return summary.is_object() && summary.contains("outcome") && summary["outcome"] == "finished";
+}
+
+/// 0 for what is missing or none.
+double number_in(const nlohmann::json& summary, const char* name) {
+  const bool known = summary.contains(name) && summary[name].is_number();
+  return known ? summary[name].get<double>() : 0;
+}
+
+/// Whether all is made that is asked for now. The summary counts an epoch that --steps ended in the
+/// middle, too; the checkpoint of the end, where there is one, does not.
+bool is_enough(const nlohmann::json& summary, const std::filesystem::path& checkpoint,
+               const job::TrainingSpec& spec) {
+  if (summary.contains("early_stopped") && summary["early_stopped"] == true) return true;
+  if (summary.contains("time_to_accuracy") && summary["time_to_accuracy"].is_object()) return true;
+  const double steps = number_in(summary, "steps");
+  if (spec.flags.steps) return steps >= static_cast<double>(*spec.flags.steps);
+  if (!checkpoint.empty()) {
+    const train::Progress progress = job::read_progress(checkpoint);
+    if (static_cast<double>(progress.steps) == steps) return progress.epochs >= spec.epochs;
+  }
+  return number_in(summary, "epochs") >= spec.epochs;
+}
+
+/// Whether the facts are such as RunControl writes.
+std::string fault_of_facts(const nlohmann::ordered_json& facts) {
+  for (const char* name : {"training", "logs"}) {
+    if (!facts.contains(name) || !facts.at(name).is_object()) {
+      return fmt::format("state.json has no {}", name);
+    }
+  }
+  for (const char* name : {"ranks", "nodes"}) {
+    if (!facts.contains(name) || !facts.at(name).is_number_integer()) {
+      return fmt::format("state.json has no number of {}", name);
+    }
+  }
+  if (!facts.contains("allreduce") || !facts.at("allreduce").is_string()) {
+    return "state.json does not say how gradients were summed";
+  }
+  comm::parse_allreduce(facts.at("allreduce"));
+  check_marks(facts.at("logs"));
+  return {};
+}
+
+/// Empty for a checkpoint that can be gone on from.
+std::string resume_fault_of(const std::filesystem::path& checkpoint) {
+  std::string fault = checkpoint::fault_of(checkpoint);
+  if (!fault.empty()) return fault;
+  try {
+    const std::uint64_t steps = job::read_progress(checkpoint).steps;
+    fault = fault_of_facts(job::read_facts(checkpoint));
+    if (!fault.empty()) return fault;
+    if (checkpoint::folder_of("", steps).filename() == checkpoint.filename()) return {};
+    return fmt::format("it holds the state of step {}", steps);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+Start choose_newest(const job::Session& session, const job::TrainingSpec& spec,
+                    const std::filesystem::path& folder) {
+  const nlohmann::json summary = read_summary(folder);
+  const bool finished = is_of_finished(summary);
+  Start start;
+  start.checkpoint = newest_whole(session, folder);
+  std::error_code ignored;
+  start.finished = finished && is_enough(summary, start.checkpoint, spec) &&
+                   std::filesystem::exists(folder / kWeightsName, ignored);
+  if (start.finished) return start;
+  start.goes_on = !start.checkpoint.empty();
+  if (finished && !start.goes_on) {
+    fail(ExitCode::usage,
+         fmt::format("--resume auto: the training in {} is finished and left no checkpoint (it "
+                     "would be made anew and lost); take --weights {} in another folder to train "
+                     "on, or --overwrite",
+                     folder.string(), (folder / kWeightsName).string()));
+  }
+  if (!start.goes_on && holds_run(folder)) {
+    job::say(session,
+             fmt::format("No checkpoint in {}: the training begins anew", folder.string()));
+  }
+  return start;
+}
+
+/// Whether a checkpoint is one of the run's own.
+bool is_within(const std::filesystem::path& checkpoint, const RunFolder& folder) {
+  std::error_code ignored;
+  return std::filesystem::equivalent(std::filesystem::absolute(checkpoint).parent_path(),
+                                     folder.path, ignored);
+}
+
+/// Going on in the checkpoint's own run would throw away what came after it.
+void check_folder(const std::filesystem::path& checkpoint, const RunFolder& folder) {
+  std::error_code ignored;
+  if (!is_within(checkpoint, folder)) {
+    if (!holds_run(folder.path)) return;
+    fail(ExitCode::usage,
+         fmt::format("--resume {}: --out {} holds another run (the two would mix); name another "
+                     "folder",
+                     checkpoint.string(), folder.path.string()));
+  }
+  const auto all = checkpoint::list(folder.path);
+  if (all.empty() || std::filesystem::equivalent(all.front().folder, checkpoint, ignored)) return;
+  fail(ExitCode::usage,
+       fmt::format("--resume {}: {} in its folder is newer (it would be lost); name another folder "
+                   "with --out, or move the newer ones away",
+                   checkpoint.string(), all.front().folder.filename().string()));
+}
+
+void check_is_folder(const std::filesystem::path& checkpoint) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(checkpoint, ignored)) {
+    fail(ExitCode::data,
+         fmt::format("--resume {}: there is no such folder (nothing can go on from it); name a "
+                     "folder ckpt-<step>, or auto",
+                     checkpoint.string()));
+  }
+  if (checkpoint::list(checkpoint).empty()) return;
+  fail(
+      ExitCode::usage,
+      fmt::format("--resume {0}: it is the folder of a run, not of a checkpoint; use --resume auto "
+                  "--out {0}",
+                  checkpoint.string()));
+}
+
+Start choose_named(const job::TrainingSpec& spec, const RunFolder& folder) {
+  std::filesystem::path checkpoint = spec.flags.safety.resume;
+  if (!checkpoint.has_filename()) checkpoint = checkpoint.parent_path();  // "DIR/"
+  check_is_folder(checkpoint);
+  const std::string fault = resume_fault_of(checkpoint);
+  if (!fault.empty()) {
+    fail(ExitCode::data,
+         fmt::format("--resume {}: {} (nothing can go on from it); name another checkpoint, a "
+                     "folder ckpt-<step>, or use --resume auto",
+                     checkpoint.string(), fault));
+  }
+  if (!folder.path.empty()) check_folder(checkpoint, folder);
+  Start start;
+  start.goes_on = true;
+  start.elsewhere = !is_within(checkpoint, folder);
+  start.checkpoint = checkpoint;
+  return start;
+}
+
+Start choose(const job::Session& session, const job::TrainingSpec& spec, const RunFolder& folder) {
+  const std::string& resume = spec.flags.safety.resume;
+  if (!session.leads() || resume.empty()) return {};
+  if (resume != "auto") return choose_named(spec, folder);
+  return folder.path.empty() ? Start{} : choose_newest(session, spec, folder.path);
+}
+
+std::string allreduce_of(const job::Session& session, const job::TrainingSpec& spec,
+                         const std::filesystem::path& checkpoint) {
+  if (checkpoint.empty()) return {};
+  const nlohmann::ordered_json facts = job::read_facts(checkpoint);
+  const nlohmann::ordered_json& training = facts.at("training");
+  const std::string none = "none", asked = exchange::to_text(spec.flags.compress);
+  const bool as_before = (training.contains("compress") ? training.at("compress")
+                                                        : nlohmann::ordered_json(none)) == asked;
+  const bool alike = as_before && facts.at("ranks") == session.communicator->size() &&
+                     facts.at("nodes") == session.nodes.nodes();
+  return alike ? facts.at("allreduce").get<std::string>() : "";
+}
+
+/// So that neither the training's own checkpoints nor their pruning meet them.
+void set_aside(const job::Session& session, const std::vector<checkpoint::Found>& damaged) {
+  for (const checkpoint::Found& found : damaged) {
+    job::warn(session, fmt::format("{} is kept as {}", found.folder.filename().string(),
+                                   checkpoint::set_aside(found).filename().string()));
+  }
+}
+
+}  // namespace
+
+std::filesystem::path newest_whole(const job::Session& session,
+                                   const std::filesystem::path& folder) {
+  std::vector<checkpoint::Found> damaged;
+  for (const checkpoint::Found& found : checkpoint::list(folder)) {
+    const std::string fault = resume_fault_of(found.folder);
+    if (fault.empty()) {
+      set_aside(session, damaged);
+      return found.folder;
+    }
+    job::warn(session, fmt::format("checkpoint {} is passed over: {}",
+                                   found.folder.filename().string(), fault));
+    damaged.push_back(found);
+  }
+  if (damaged.empty()) return {};
+  fail(ExitCode::data,
+       fmt::format("none of the {} checkpoints in {} can be gone on from, see above (a training "
+                   "that began anew would take their place); mend what keeps them from being read, "
+                   "or begin anew with --overwrite",
+                   damaged.size(), folder.string()));
+}
+
+Start choose_start(const job::Session& session, const job::TrainingSpec& spec,
+                   const RunFolder& folder) {
+  Start start = choose(session, spec, folder);
+  const auto found = comm::gather_values(
+      *session.communicator, std::array<bool, 3>{start.finished, start.goes_on, start.elsewhere});
+  start.allreduce =
+      session.communicator->gather(allreduce_of(session, spec, start.checkpoint)).front();
+  start.finished = found.front()[0];
+  start.goes_on = found.front()[1];
+  start.elsewhere = found.front()[2];
+  if (start.finished) {
+    job::say(session, fmt::format("The training in {} is finished; nothing is left to do",
+                                  folder.path.string()));
+  }
+  return start;
+}
+
+job::TrainingSpec with_choices_of(const Start& start, job::TrainingSpec spec) {
+  comm::AllreduceChoice& asked = spec.flags.allreduce;
+  if (start.goes_on && !start.allreduce.empty() && asked == comm::AllreduceChoice{}) {
+    asked = comm::parse_allreduce(start.allreduce);
+  }
+  return spec;
+}
+
+void check_same_training(const job::Session& session, const std::filesystem::path& checkpoint,
+                         const nlohmann::ordered_json& identity) {
+  if (!session.leads()) return;
+  const nlohmann::ordered_json facts = job::read_facts(checkpoint);
+  const auto rows = job::identity_differences(facts.at("training"), identity);
+  if (rows.empty()) return;
+  for (const std::string& row : rows) job::warn(session, row);
+  fail(ExitCode::usage,
+       fmt::format("--resume: {} is of another training, see above (what follows would be neither "
+                   "of the two); repeat its flags (--config {} has them), or name another --out",
+                   checkpoint.string(), (checkpoint.parent_path() / "config.json").string()));
+}
+
+void restore_best(const std::filesystem::path& run, const std::filesystem::path& checkpoint) {
+  const std::filesystem::path from = checkpoint / checkpoint::kBestName, to = run / kBestName;
+  std::error_code ignored;
+  if (std::filesystem::exists(from, ignored)) return copy_durably(from, to);
+  std::filesystem::remove(to, ignored);
+}
+
+logging::LogPlace cut_to(const job::Session& session, const RunFolder& folder,
+                         const std::filesystem::path& checkpoint) {
+  if (!session.leads()) return {};
+  if (is_within(checkpoint, folder)) {
+    const nlohmann::ordered_json facts = job::read_facts(checkpoint);
+    for (const std::string& warning : cut_logs(folder.path, facts.at("logs"))) {
+      job::warn(session, warning);
+    }
+  }
+  const train::Progress progress = job::read_progress(checkpoint);
+  return {.steps = progress.steps,
+          .epochs = progress.epochs,
+          .images = progress.images,
+          .seconds = progress.seconds,
+          .training_seconds = progress.training_seconds};
+}
+
+}  // namespace cputrain::run

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+
+#include "job/training_job.h"
+#include "logging/reporters.h"
+#include "run/run_folder.h"
+
+/// --resume: where a training goes on.
+namespace cputrain::run {
+
+/// What rank 0 found; others know all but `checkpoint`.
+struct Start {
+  bool finished = false;   ///< the run has come to its end already
+  bool goes_on = false;    ///< from `checkpoint`; else from the beginning
+  bool elsewhere = false;  ///< the checkpoint is another folder's, and this one has none yet
+  std::filesystem::path checkpoint{};
+  /// How gradients were summed, where as many ranks on as many nodes are there now; else empty.
+  /// Another way rounds differently, and what --allreduce auto measures may
+  /// differ from one start to the next.
+  std::string allreduce{};
+};
+
+/// The spec with what the checkpoint's training chose for itself, where nobody names it now.
+job::TrainingSpec with_choices_of(const Start&, job::TrainingSpec);
+
+/// The newest checkpoint that can be gone on from; empty where there is no checkpoint. Newer ones
+/// are passed over with a warning that says why, and set aside. Error(data) where none of those
+/// that are there can be used. Of rank 0.
+std::filesystem::path newest_whole(const job::Session&, const std::filesystem::path& folder);
+
+/// Chooses: of --resume auto the newest whole checkpoint of the run's folder, passing damaged ones
+/// with a line that says why; of --resume DIR that one, Error(data) where it is not whole.
+/// Collective.
+Start choose_start(const job::Session&, const job::TrainingSpec&, const RunFolder&);
+
+/// Error(usage) after a table where the checkpoint is of another training than the one to be made,
+/// `identity`. On rank 0.
+void check_same_training(const job::Session&, const std::filesystem::path& checkpoint,
+                         const nlohmann::ordered_json& identity);
+
+/// Cuts the logs of the run where the checkpoint left them, if it is of this folder; how they go
+/// on.
+logging::LogPlace cut_to(const job::Session&, const RunFolder&,
+                         const std::filesystem::path& checkpoint);
+
+/// Makes best.safetensors of the run's folder what it was at the checkpoint: that of a later epoch
+/// goes. On rank 0. Error(output).
+void restore_best(const std::filesystem::path& run, const std::filesystem::path& checkpoint);
+
+}  // namespace cputrain::run

@@ -1,0 +1,214 @@
+#include "run/run_control.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+#include <utility>
+
+#include "checkpoint/writer.h"
+#include "core/error.h"
+#include "core/version.h"
+#include "run/log_marks.h"
+#include "run/resume.h"
+#include "train/faults.h"
+#include "train/safety/replicas.h"
+
+namespace cputrain::run {
+namespace {
+
+constexpr const char* kWhyItMatters = "if this job died now, all since the last one would be lost";
+
+/// The thread that writes has the core of communication where there is one, which waits most of the
+/// time; else any of this rank's.
+std::function<void()> bind_writer(const job::Session& session) {
+  return [cpu = session.place().communication_cpu, bind = session.services.bind_this_thread] {
+    if (cpu) bind({*cpu});
+  };
+}
+
+/// The least that a checkpoint costs, as bytes: some fsyncs, each of some milliseconds.
+constexpr std::size_t kLeastBytes = 25'000'000;
+
+}  // namespace
+
+RunControl::RunControl(job::TrainingJob& job, const RunFolder& folder,
+                       nlohmann::ordered_json identity, const train::Progress& start)
+    : job_(job),
+      safety_(job.plan().spec.flags.safety),
+      folder_(folder.path),
+      identity_(std::move(identity)),
+      schedule_(
+          safety_.checkpoint_every, start,
+          kLeastBytes + job::snapshot_bytes(job.session(), job.plan(), job.compiled()).arrays),
+      best_on_disk_(std::filesystem::exists(folder_ / kBestName) ? start.best.epoch : 0) {
+  if (job.session().leads() && (safety_.takes_checkpoints() || safety_.keeps_best())) {
+    writer_ = std::make_unique<CheckpointWriter>(bind_writer(job.session()));
+  }
+}
+
+bool RunControl::stop_requested() { return job_.session().services.signals->stop_requested(); }
+
+bool RunControl::checkpoint_due(const train::Progress& progress) {
+  if (writer_ && !writer_->busy()) schedule_.written(writer_->wait().cpu_seconds);
+  return schedule_.due(progress, watch_.seconds());
+}
+
+/// Waits for what is being written, and looks what became of it.
+void RunControl::settle() {
+  if (!writer_) return;
+  const WriterState state = writer_->wait();
+  schedule_.written(state.cpu_seconds);
+  const bool told = failure_ == state.failure;
+  failure_ = state.failure;
+  if (failure_ && !told) {
+    job::warn(job_.session(), fmt::format("no checkpoint: {}; the training goes on", *failure_));
+  }
+  if (best_failure_.empty()) return;
+  job::warn(job_.session(), fmt::format("the best weights are not kept: {}", best_failure_));
+  best_failure_.clear();
+}
+
+/// The same between steps, where a failure may end the training.
+void RunControl::settle_or_stop() {
+  settle();
+  if (failure_ && safety_.stop_on_checkpoint_failure) fail(ExitCode::output, *failure_);
+}
+
+void RunControl::take_checkpoint(const train::Progress& progress) {
+  const system::Stopwatch watch;
+  settle_or_stop();
+  keep(progress);
+  blocked_ += watch.seconds();
+  schedule_.taken(progress, watch_.seconds(), watch.seconds());
+}
+
+void RunControl::begin_with_checkpoint(const train::Progress& progress) {
+  take_checkpoint(progress);
+  settle_or_stop();
+}
+
+/// Replicas that drifted apart must not become what a resume goes on from. Where all ranks compute
+/// with one copy there is nothing to compare.
+void RunControl::compare_replicas(const train::Progress& progress) {
+  const job::Session& session = job_.session();
+  const exchange::GradientExchange& exchange = *job_.compiled().exchange;
+  if (session.nodes.nodes() == 1 && exchange.memory().own_weights == 0) return;
+  const compute::Arenas arenas = exchange.arenas();
+  train::check_replicas(*session.communicator, session.backend->memory(),
+                        arenas.weights.slice(0, arenas.gradients.size), progress.steps,
+                        session.plan.hosts());
+}
+
+void RunControl::keep(const train::Progress& progress) {
+  compare_replicas(progress);
+  job_.snapshot().take(progress);
+  kept_step_ = progress.steps;
+  if (!writer_) return;
+  const job::Session& session = job_.session();
+  const nlohmann::ordered_json facts{{"cputrain", kVersion},
+                                     {"ranks", session.communicator->size()},
+                                     {"nodes", session.nodes.nodes()},
+                                     {"backend", session.backend->describe()},
+                                     {"allreduce", job_.compiled().allreduce},
+                                     {"epochs", job_.plan().spec.epochs},
+                                     {"training", identity_},
+                                     {"logs", log_marks(folder_)}};
+  writer_->start([this, progress, facts] { write(progress, facts); });
+}
+
+/// On the writer's thread.
+void RunControl::write(const train::Progress& progress, const nlohmann::ordered_json& facts) {
+  train::fault_point({.phase = train::FaultPhase::checkpoint, .step = progress.steps});
+  checkpoint::Writer writer(folder_, progress.steps);
+  job_.snapshot().write(writer.folder(), job_.description(), facts);
+  if (progress.best.epoch > 0 && progress.best.epoch == best_on_disk_) {
+    add_best(writer.folder(), progress.best.epoch);
+  }
+  sync_logs(folder_);  // who finds the checkpoint finds the lines of its steps
+  writer.commit();
+  ++written_;
+  best_ = {checkpoint::folder_of(folder_, progress.steps), progress.best.epoch};
+  checkpoint::prune(folder_, progress.steps, safety_.keep);
+}
+
+/// The best weights so far: those of the checkpoint before, where they are the same, at no cost.
+/// They are no link to the run's, which somebody may write into, or take away.
+void RunControl::add_best(const std::filesystem::path& folder, int epoch) {
+  std::error_code error = std::make_error_code(std::errc::not_supported);
+  if (best_.epoch == epoch) {
+    std::filesystem::create_hard_link(best_.checkpoint / kBestName, folder / kBestName, error);
+  }
+  if (!error) return;
+  if (std::filesystem::exists(folder_ / kBestName)) {
+    copy_durably(folder_ / kBestName, folder / kBestName);
+  } else {
+    best_on_disk_ = 0;
+    best_failure_ = (folder_ / kBestName).string() + " is gone";
+  }
+}
+
+void RunControl::stopping(const train::Progress& progress) {
+  if (!safety_.takes_checkpoints()) return;
+  settle();
+  keep(progress);
+  settle();
+}
+
+void RunControl::best_weights(const train::Progress& progress) {
+  const system::Stopwatch watch;
+  settle_or_stop();
+  job_.snapshot().take_weights();
+  if (writer_) {
+    writer_->start([this, epoch = progress.best.epoch] { write_best(epoch); });
+  }
+  blocked_ += watch.seconds();
+}
+
+/// On the writer's thread. Its failure is not that of a checkpoint.
+void RunControl::write_best(int epoch) {
+  best_on_disk_ = 0;
+  try {
+    job_.snapshot().write_weights(folder_ / kBestName, job_.description());
+    best_on_disk_ = epoch;
+  } catch (const Error& error) {
+    best_failure_ = error.what();
+  }
+}
+
+void RunControl::finished(const train::Progress& progress) {
+  if (!safety_.takes_checkpoints()) return;
+  settle();
+  ended_ = true;
+  if (kept_step_ != progress.steps) keep(progress);
+}
+
+void RunControl::finish() {
+  settle();
+  if (writer_ && ended_ && kept_step_ && !failure_) checkpoint::prune(folder_, *kept_step_, 1);
+}
+
+bool RunControl::has_best(const train::BestEpoch& best) {
+  settle();
+  const int epoch = comm::gather_values(*job_.session().communicator, best_on_disk_).front();
+  if (epoch == best.epoch) return true;
+  if (writer_ && !failure_) failure_ = "the best weights are not on disk";
+  return false;
+}
+
+std::filesystem::path RunControl::newest_to_go_back_to() {
+  settle();
+  if (!job_.session().leads()) return {};
+  std::filesystem::path checkpoint = newest_whole(job_.session(), folder_);
+  if (!checkpoint.empty()) return checkpoint;
+  fail(ExitCode::output, fmt::format("no checkpoint in {} can be gone back to (the gradients are "
+                                     "no numbers, and the weights may be none); try a smaller --lr",
+                                     folder_.string()));
+}
+
+std::string RunControl::line() const {
+  if (written_ == 0) return {};
+  return fmt::format("Checkpoints: {} written, which kept the training for {:.2g} % of its time",
+                     written_, 100 * blocked_ / std::max(watch_.seconds(), 1e-9));
+}
+
+}  // namespace cputrain::run

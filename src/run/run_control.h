@@ -1,0 +1,82 @@
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "job/training_job.h"
+#include "run/checkpoint_schedule.h"
+#include "run/checkpoint_writer.h"
+#include "run/run_folder.h"
+#include "system/clock.h"
+#include "system/signals.h"
+
+namespace cputrain::run {
+
+/// What a training asks between its steps: whether somebody wants it to stop, and its checkpoints,
+/// which rank 0 writes on a thread of its own. Borrows the job, which has started.
+class RunControl final : public train::Control {
+ public:
+  /// `identity`: training_identity() of the job. `start`: where this process takes the training up.
+  RunControl(job::TrainingJob&, const RunFolder&, nlohmann::ordered_json identity,
+             const train::Progress& start);
+
+  bool stop_requested() override;
+  bool checkpoint_due(const train::Progress&) override;
+  void take_checkpoint(const train::Progress&) override;
+  void stopping(const train::Progress&) override;
+  void finished(const train::Progress&) override;
+  void best_weights(const train::Progress&) override;
+
+  /// A checkpoint of the place where the training begins here, on disk when it returns. Collective.
+  void begin_with_checkpoint(const train::Progress&);
+  /// The training is over and its weights are good: waits until all is on disk, and leaves one
+  /// checkpoint of a training that ended by itself.
+  void finish();
+  /// Whether best.safetensors has the weights of that epoch: a full disk may have kept them from
+  /// it. Collective.
+  bool has_best(const train::BestEpoch&);
+  /// Where a training whose gradients are no numbers can go back to: the newest whole checkpoint,
+  /// on rank 0. Collective; Error(output) on rank 0 where there is none.
+  std::filesystem::path newest_to_go_back_to();
+  /// Why the last checkpoint, or the best weights, could not be written; nothing where they were,
+  /// or none were to be. Of rank 0.
+  const std::optional<std::string>& failure() const { return failure_; }
+  /// "Checkpoints: 12 written, 0.3 % of the time", for the log; empty of none. Of rank 0.
+  std::string line() const;
+
+ private:
+  void settle();
+  void settle_or_stop();
+  void compare_replicas(const train::Progress&);
+  void keep(const train::Progress&);
+  void write(const train::Progress&, const nlohmann::ordered_json& facts);
+  void add_best(const std::filesystem::path& folder, int epoch);
+  void write_best(int epoch);
+
+  /// The last checkpoint with best weights.
+  struct Best {
+    std::filesystem::path checkpoint{};
+    int epoch = 0;
+  };
+
+  job::TrainingJob& job_;
+  const job::SafetyFlags& safety_;
+  std::filesystem::path folder_;  ///< empty on ranks other than 0
+  nlohmann::ordered_json identity_;
+  CheckpointSchedule schedule_;
+  system::Stopwatch watch_;
+  std::optional<std::uint64_t> kept_step_;
+  std::optional<std::string> failure_;
+  bool ended_ = false;  ///< by itself
+  // Of the writer's thread, between two calls of its wait():
+  int written_ = 0;
+  Best best_;
+  int best_on_disk_;  ///< of which epoch best.safetensors is
+  std::string best_failure_;
+  double blocked_ = 0;                        ///< seconds that checkpoints kept the training
+  std::unique_ptr<CheckpointWriter> writer_;  // last: its thread uses the others
+};
+
+}  // namespace cputrain::run

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+/// What is written aside and gets its name when it is whole: temporary names, and locks that tell
+/// other processes whether the writer lives.
+namespace cputrain::system {
+
+/// ".tmp<process>-<random number>", to be added to a name. Processes of two containers that share a
+/// file system may have one number.
+std::string temporary_suffix();
+
+/// Whether `name` is that of `file` with such a suffix.
+bool is_temporary_of(std::string_view name, std::string_view file);
+
+/// Opens a file for writing, makes it where it is missing, empties it, and locks it where the file
+/// system has locks, for as long as the descriptor is open. -1 with errno where that fails.
+int open_locked(const std::filesystem::path&);
+
+/// Asks about a file of open_locked() whether the process that writes it is gone, and keeps others
+/// from taking the file up while one lives.
+class AbandonedFile {
+ public:
+  explicit AbandonedFile(const std::filesystem::path&);
+  ~AbandonedFile();
+  AbandonedFile(const AbandonedFile&) = delete;
+  AbandonedFile& operator=(const AbandonedFile&) = delete;
+
+  /// Nobody holds its lock. Where the file system has no locks: it is older than a day.
+  bool is_abandoned() const { return abandoned_; }
+  bool is_missing() const { return missing_; }
+
+ private:
+  int descriptor_;
+  bool abandoned_ = false, missing_ = false;
+};
+
+}  // namespace cputrain::system

@@ -1,0 +1,239 @@
+#include "train/epoch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "core/error.h"
+#include "train/safety/replicas.h"
+#include "train/statistics.h"
+
+namespace cputrain::train {
+namespace {
+
+/// The mean over ranks, so that one line speaks for all of them.
+void average_over_ranks(comm::Communicator& communicator, Budget& b, double& seconds) {
+  std::array<double*, kBudgetParts.size() + 1> means{};
+  std::ranges::transform(kBudgetParts, means.begin(),
+                         [&b](const BudgetPart& part) { return &(b.*part.seconds); });
+  means.back() = &seconds;
+  comm::sum_numbers(communicator, means);
+  for (double* mean : means) *mean /= communicator.size();
+}
+
+/// Who arrives last waits least: by the seconds that each rank waited for the others.
+std::optional<logging::Straggler> find_straggler(comm::Communicator& communicator, double own_wait,
+                                                 const std::vector<std::string>& hosts) {
+  const std::vector<double> waits = comm::gather_values(communicator, own_wait);
+  if (waits.size() < 2) return {};
+  const auto least = std::ranges::min_element(waits);
+  const double others = std::accumulate(waits.begin(), waits.end(), -*least);
+  const auto rank = static_cast<std::size_t>(least - waits.begin());
+  return logging::Straggler{static_cast<int>(rank), rank < hosts.size() ? hosts[rank] : "",
+                            others / static_cast<double>(waits.size() - 1) - *least};
+}
+
+void check_loss(const logging::StepRecord& record) {
+  if (record.tally.is_number()) return;
+  fail(
+      ExitCode::failed,
+      fmt::format("Batch {}: Invalid loss, terminating training (it is no longer a number in epoch "
+                  "{}); try a smaller --lr",
+                  record.step_in_epoch - 1, record.epoch));
+}
+
+/// All ranks see the same steps as settled.
+void settle(logging::SettledSteps& settled, const StepResult& step) {
+  ++settled.steps;
+  settled.seconds += step.seconds;
+  settled.budget += step.budget;
+}
+
+}  // namespace
+
+Course::Course(const TrainingParts& with, const TrainOptions& as, Progress& from,
+               logging::Reporter& told, Control& asked)
+    : parts(with),
+      options(as),
+      progress(from),
+      reporter(told),
+      control(asked),
+      seconds_before_(from.seconds) {}
+
+bool Course::steps_are_made() const {
+  if (!options.steps || progress.steps < *options.steps) return false;
+  return progress.settled_steps >= options.settled_steps ||
+         progress.steps >= kMostWarmUp * *options.steps;
+}
+
+void Course::begin_epoch() {
+  epoch_began_ = watch_.seconds() - progress.begun->seconds;
+  makes_steps_ = true;
+}
+
+const Progress& Course::timed() {
+  const double now = watch_.seconds();
+  progress.seconds = seconds_before_ + now;
+  if (progress.begun && makes_steps_) progress.begun->seconds = now - epoch_began_;
+  return progress;
+}
+
+const Progress& Course::whole() {
+  progress.plateau = parts.learning_rate.plateau();
+  progress.last_rate = parts.optimizer.last_rate();
+  progress.findings = parts.program.trying() ? "" : parts.program.findings();
+  return timed();
+}
+
+Epoch::Epoch(Course& course)
+    : course_(course),
+      epoch_(course.progress.epochs + 1),
+      plan_(course.parts.plan.in_epoch(course.progress.epochs)),
+      stolen_(course.options.cpus) {
+  assert(plan_.steps() > 0);
+  Progress& progress = course_.progress;
+  const TrainOptions& options = course_.options;
+  const bool is_new = !progress.begun;
+  if (is_new) progress.begun.emplace();
+  course_.reporter.begin_epoch({epoch_,
+                                options.steps ? std::nullopt : std::optional(options.epochs),
+                                plan_.steps(), begun().steps});
+  if (begun().steps < plan_.steps()) course_.parts.batches.seek(epoch_ - 1, begun().steps);
+  // What goes on computes as it did before it was stopped, or tries as at a start.
+  if (is_new && tries_again(epoch_)) course_.parts.program.try_again();
+  course_.begin_epoch();
+}
+
+EpochEnd Epoch::run() {
+  while (begun().steps < plan_.steps()) {
+    if (course_.steps_are_made()) return EpochEnd::enough;
+    const StepResult step = make_step();
+    if (step.skipped && !left_out_ && course_.options.on_nan == NanPolicy::rollback) {
+      undo_count();
+      return EpochEnd::rolled_back;
+    }
+    account(step);
+    report(step);
+    check();
+    if (step.stop) return EpochEnd::stopped;
+    // The epoch's own mark would follow at once.
+    owes_checkpoint_ = step.checkpoint && begun().steps == plan_.steps();
+    if (step.checkpoint && !owes_checkpoint_) course_.control.take_checkpoint(course_.whole());
+  }
+  return EpochEnd::whole;
+}
+
+StepResult Epoch::make_step() {
+  const TrainingParts& parts = course_.parts;
+  Progress& progress = course_.progress;
+  begun().learning_rate =
+      parts.learning_rate.at({epoch_ - 1, begun().steps, plan_.steps(), progress.steps});
+  left_out_ = std::ranges::find(progress.left_out, progress.steps + 1) != progress.left_out.end();
+  const auto wishes = [&] {
+    ++progress.steps;
+    ++begun().steps;
+    return StepWishes{
+        course_.control.stop_requested(),
+        parts.communicator.rank() == 0 && course_.control.checkpoint_due(course_.timed())};
+  };
+  return run_step(parts,
+                  {plan_, begun().steps, progress.steps, course_.options.seed,
+                   begun().learning_rate, course_.options.on_nan, left_out_},
+                  wishes);
+}
+
+void Epoch::undo_count() {
+  --course_.progress.steps;
+  --begun().steps;
+}
+
+void Epoch::account(const StepResult& step) {
+  Progress& progress = course_.progress;
+  const bool cold = std::exchange(course_.cold, false);
+  begun().budget += step.budget;
+  if (step.skipped) {
+    ++begun().skipped;
+    if (!left_out_) ++course_.skipped_in_a_row;
+    return;
+  }
+  course_.skipped_in_a_row = 0;
+  begun().train += step.tally;
+  progress.own_images += step.own_images;
+  if (step.trying) return;
+  if (begun().steps > 1 && !cold) settle(begun().settled, step);
+  const bool whole = step.tally.images == static_cast<double>(plan_.images(0));
+  if (whole && progress.steps > 1) ++progress.settled_steps;
+}
+
+void Epoch::report(const StepResult& step) {
+  logging::StepRecord record{
+      course_.progress.steps, epoch_,       begun().steps, step.tally,  begun().train,
+      begun().learning_rate,  step.seconds, step.trying,   step.skipped};
+  if (step.skipped) record.tally.loss = std::numeric_limits<double>::quiet_NaN();
+  course_.reporter.step(record);
+  if (!step.skipped) check_loss(record);
+}
+
+void Epoch::check() {
+  const TrainOptions& options = course_.options;
+  const std::uint64_t steps = course_.progress.steps;
+  if (course_.skipped_in_a_row >= kMostSkipped) {
+    fail(ExitCode::failed,
+         fmt::format("Step {}: the gradients of {} steps in a row were no numbers, terminating "
+                     "training (all were skipped, so the weights that make them stay); try a "
+                     "smaller --lr, --clip-norm, or --on-nan rollback",
+                     steps, kMostSkipped));
+  }
+  if (options.check_replicas == 0 || steps % options.check_replicas != 0) return;
+  const compute::Arenas arenas = course_.parts.exchange.arenas();
+  check_replicas(course_.parts.communicator, course_.parts.backend.memory(),
+                 arenas.weights.slice(0, arenas.gradients.size), steps, options.hosts);
+}
+
+logging::EpochRecord Epoch::close() {
+  const TrainingParts& parts = course_.parts;
+  Progress& progress = course_.progress;
+  average_statistics(
+      {parts.program.layout(), parts.exchange.arenas().weights, parts.backend.memory()},
+      std::exchange(progress.own_images, 0.0), parts.communicator, parts.weights_mutex);
+  course_.timed();
+  course_.end_steps();
+  const BegunEpoch& made = begun();
+  logging::EpochRecord record{.epoch = epoch_,
+                              .steps = made.steps,
+                              .train = made.train,
+                              .learning_rate = made.learning_rate,
+                              .seconds = made.seconds,
+                              .budget = made.budget,
+                              .settled = made.settled,
+                              .skipped = made.skipped,
+                              .kernels = parts.program.findings()};
+  // A sum of nothing is no loss of nothing.
+  if (made.skipped > 0 && made.train.images == 0) {
+    record.train.loss = std::numeric_limits<double>::quiet_NaN();
+  }
+  const auto lost = stolen_.part_since_last(), waited = wait_.part_since_last();
+  record.budget.other = record.seconds - record.budget.known();
+  record.straggler =
+      find_straggler(parts.communicator, record.budget.straggler_wait, course_.options.hosts);
+  average_over_ranks(parts.communicator, record.budget, record.seconds);
+  average_over_ranks(parts.communicator, record.settled.budget, record.settled.seconds);
+  record.stolen = comm::largest_of_ranks(parts.communicator, lost);
+  record.cpu_wait = comm::largest_of_ranks(parts.communicator, waited);
+  return record;
+}
+
+void Epoch::end(const logging::EpochRecord& record) {
+  Progress& progress = course_.progress;
+  progress.training_seconds += record.seconds;
+  progress.images += static_cast<std::uint64_t>(begun().train.images);
+  progress.begun.reset();
+  progress.epochs = epoch_;
+}
+
+}  // namespace cputrain::train

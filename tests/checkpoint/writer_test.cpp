@@ -1,0 +1,195 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <functional>
+#include <optional>
+
+#include "core/error.h"
+#include "tests/checkpoint/made_up.h"
+#include "tests/support/in_a_child.h"
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The message of an Error(output), "" where there is none.
+std::string failure(const std::function<void()>& what) {
+  try {
+    what();
+    return "";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::output) << error.what();
+    return error.what();
+  }
+}
+
+TEST(Writer, AppearsWithCommitAndNotBefore) {
+  const testing::TemporaryFolder run;
+  {
+    Writer writer(run.path(), 12);
+    fill(writer.folder(), "half");
+    EXPECT_TRUE(list(run.path()).empty());
+  }
+  EXPECT_EQ(entries(run.path()), 0u);  // nothing is left of one that was given up
+  Writer writer(run.path(), 12);
+  fill(writer.folder(), "whole");
+  fs::create_hard_link(writer.folder() / kModelName, writer.folder() / kBestName);
+  writer.commit();
+  EXPECT_EQ(entries(run.path()), 1u);
+  const fs::path folder = run.path() / "ckpt-000000012";
+  EXPECT_EQ(fault_of(folder), "");
+  EXPECT_EQ(entries(folder), 6u);
+  EXPECT_EQ(text_of(folder / kStateName), "whole");
+}
+
+void replaces_an_existing_one(const fs::path& run) {
+  for (const char* state : {"first", "second", "third"}) {
+    const fs::path folder = make(run, 12, state);
+    EXPECT_EQ(text_of(folder / kStateName), state);
+    EXPECT_EQ(fault_of(folder), "");
+    EXPECT_EQ(entries(run), 1u);
+  }
+  put(run / "ckpt-000000013", "a file");
+  EXPECT_EQ(fault_of(make(run, 13)), "");
+  EXPECT_EQ(entries(run), 2u);
+}
+
+TEST(Writer, TakesThePlaceOfAnOlderOne) {
+  const testing::TemporaryFolder run;
+  replaces_an_existing_one(run.path());
+}
+
+/// From now on this call of the system fails with that error in this process: where the argument of
+/// that number, if one is given, is not 0.
+bool forbid(long call, int error, std::optional<int> argument = std::nullopt) {
+  const auto where = argument ? offsetof(seccomp_data, args) + sizeof(__u64) * *argument
+                              : offsetof(seccomp_data, nr);
+  sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<__u32>(call), 0, 3),
+                          BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<__u32>(where)),
+                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, argument ? 0 : ~0u, 1, 0),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<__u32>(error)),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{sizeof filter / sizeof *filter, filter};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+constexpr int kNoSeccomp = 99;
+
+// As on a file system that cannot exchange two names: renameat2() with flags is an error.
+TEST(Writer, TakesThePlaceWhereNamesCannotBeExchanged) {
+  const testing::TemporaryFolder run;
+  const int code = testing::in_a_child([&] {
+    if (!forbid(SYS_renameat2, EINVAL, 4)) return kNoSeccomp;
+    const char* path = run.path().c_str();
+    if (::renameat2(AT_FDCWD, path, AT_FDCWD, path, RENAME_EXCHANGE) == 0) return 3;
+    replaces_an_existing_one(run.path());
+    return ::testing::Test::HasFailure() ? 1 : 0;
+  });
+  if (code == kNoSeccomp) GTEST_SKIP() << "no seccomp here";
+  EXPECT_EQ(code, 0);
+}
+
+TEST(Writer, AnErrorOfTheDiskIsAnOutputErrorAndLeavesTheOlderOne) {
+  const testing::TemporaryFolder run;
+  const fs::path folder = make(run.path(), 5, "older");
+  for (const long call : {SYS_fsync, SYS_write, SYS_renameat2}) {
+    const int code = testing::in_a_child([&] {
+      if (!forbid(call, EIO)) return kNoSeccomp;
+      const std::string message = failure([&] { make(run.path(), 5, "newer"); });
+      return message.find("Input/output error") == message.npos ? 1 : 0;
+    });
+    if (code == kNoSeccomp) GTEST_SKIP() << "no seccomp here";
+    EXPECT_EQ(code, 0) << call;
+    EXPECT_EQ(fault_of(folder), "") << call;
+    EXPECT_EQ(text_of(folder / kStateName), "older") << call;
+    EXPECT_EQ(entries(run.path()), 1u) << call;
+  }
+}
+
+// Some have nothing to put on disk.
+TEST(Writer, AFileSystemWithoutFsyncIsNoError) {
+  const testing::TemporaryFolder run;
+  const int code = testing::in_a_child([&] {
+    if (!forbid(SYS_fsync, EINVAL)) return kNoSeccomp;
+    return failure([&] { make(run.path(), 5); }).empty() ? 0 : 1;
+  });
+  if (code == kNoSeccomp) GTEST_SKIP() << "no seccomp here";
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(fault_of(folder_of(run.path(), 5)), "");
+}
+
+TEST(Writer, AFolderThatIsGoneIsAnOutputError) {
+  const testing::TemporaryFolder parent;
+  const fs::path run = parent.path() / "run";
+  EXPECT_NE(failure([&] { Writer(run, 1); }).find("run/.ckpt-000000001"), std::string::npos);
+  fs::create_directory(run);
+  Writer writer(run, 1);
+  fill(writer.folder(), "{}");
+  fs::remove_all(run);
+  EXPECT_NE(failure([&] { writer.commit(); }), "");
+  EXPECT_FALSE(fs::exists(run));
+}
+
+TEST(Writer, AFolderThatMayNotBeWrittenIsAnOutputError) {
+  const testing::TemporaryFolder run;
+  make(run.path(), 5);
+  ::chmod(run.path().c_str(), 0555);
+  const int code = testing::in_a_child([&] {  // root may write everywhere
+    if (::geteuid() == 0 && ::seteuid(65534) != 0) return 3;
+    const std::string message = failure([&] { make(run.path(), 6); });
+    return message.find("Permission denied") == message.npos ? 1 : 0;
+  });
+  ::chmod(run.path().c_str(), 0755);
+  EXPECT_EQ(code, 0);
+  EXPECT_EQ(entries(run.path()), 1u);
+}
+
+TEST(Writer, AFullDiskLosesNothing) {
+  const testing::TemporaryFolder disk;
+  if (::mount("none", disk.path().c_str(), "tmpfs", 0, "size=64k") != 0) {
+    GTEST_SKIP() << "may not mount";
+  }
+  make(disk.path(), 5, "kept");
+  const std::string filler(1 << 20, 'x');
+  put(disk.path() / "filler", filler);
+  EXPECT_LT(text_of(disk.path() / "filler").size(), filler.size());
+  EXPECT_NE(failure([&] { make(disk.path(), 6); }).find("No space left"), std::string::npos);
+  EXPECT_NE(failure([&] { make(disk.path(), 5); }).find("No space left"), std::string::npos);
+  EXPECT_EQ(entries(disk.path()), 2u);
+  EXPECT_EQ(fault_of(folder_of(disk.path(), 5)), "");
+  EXPECT_EQ(text_of(folder_of(disk.path(), 5) / kStateName), "kept");
+  fs::remove(disk.path() / "filler");
+  EXPECT_EQ(failure([&] { make(disk.path(), 6); }), "");
+  ::umount(disk.path().c_str());
+}
+
+TEST(Writer, OnlyFilesWithPlainNamesCanBeInOne) {
+  const testing::TemporaryFolder run;
+  const auto refused = [&](const std::function<void(const fs::path&)>& add) {
+    Writer writer(run.path(), 1);
+    fill(writer.folder(), "{}");
+    add(writer.folder());
+    EXPECT_THROW(writer.commit(), Error);
+  };
+  refused([](const fs::path& folder) { fs::create_directory(folder / "train"); });
+  refused([](const fs::path& folder) { put(folder / "two words", "x"); });
+  refused([](const fs::path& folder) { put(folder / ".state.json.tmp1-2", "x"); });
+  EXPECT_EQ(entries(run.path()), 0u);
+}
+
+}  // namespace
+}  // namespace cputrain::checkpoint

@@ -1,0 +1,272 @@
+"""Going on from checkpoints: the same training as one that nobody ended, or a refusal that says why."""
+import fcntl
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import unittest
+
+from program import PROGRAM, mpirun, needs_mpi
+from tiny import TINY, TinyTest
+
+# With momentum, augmentation and dropout, so that much would show that was not restored.
+LAYERS = [*TINY["layers"][:2], {"type": "dropout", "rate": 0.3}, *TINY["layers"][2:]]
+WORDS = ["--model", "tiny.json", "--data", "data", "--threads", "1", "--batch", "10", "--log-every", "1",
+         "--optimizer", "adam", "--augment", "flip", "--backend", "reference"]
+STEPS = 5  # of an epoch: 45 images for training
+
+
+class Resume(TinyTest):
+    def setUp(self):
+        super().setUp()
+        with open(self.path("tiny.json"), "w") as f:
+            json.dump({**TINY, "layers": LAYERS}, f)
+        self.make("data", cat=25, dog=25)
+
+    def go(self, code, run, *words, says=(), **options):
+        return self.expect(code, *WORDS, "--out", run, *words, says=says, **options)
+
+    def points(self, run):
+        return sorted(int(os.path.basename(f)[5:]) for f in glob.glob(self.path(run, "ckpt-*")))
+
+    def same(self, run, other):
+        """All that a training says but times."""
+        for kind in ("step", "epoch", "summary"):
+            lines = [[{k: v for k, v in m.items() if k not in ("seconds", "budget", "settled", "straggler", "stolen",
+                       "cpu_wait", "images_per_second", "val_seconds", "training_seconds", "weights", "trying")}
+                      for m in self.metrics(r, kind)] for r in (run, other)]
+            self.assertEqual(*lines)
+        for log in ("training.csv", "history.json"):
+            with open(self.path(run, log)) as a, open(self.path(other, log)) as b:
+                self.assertEqual(a.read(), b.read())
+
+    def test_more_steps_are_those_of_a_training_that_was_not_ended(self):
+        self.go(0, "whole", "--epochs", "4")
+        for ends in ((7,), (5, 10), (1, 4, 6, 13)):  # within an epoch, at its end
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            for steps in ends:
+                self.go(0, "run", "--steps", str(steps), "--resume", "auto")
+                self.assertEqual(self.points("run"), [steps])
+            self.go(0, "run", "--epochs", "4", "--resume", "auto", says=[f"{ends[-1]} steps and"])
+            self.same("run", "whole")
+
+    @needs_mpi
+    def test_another_number_of_ranks_goes_on(self):
+        self.go(0, "whole", "--epochs", "3", "--reproducible")
+        for ranks, steps in ((3, 4), (2, 8), (0, None)):
+            end = ["--steps", str(steps)] if steps else ["--epochs", "3"]
+            self.go(0, "run", *end, "--reproducible", "--resume", "auto", ranks=ranks)
+        self.assertEqual(*(self.metrics(run, "summary")[-1]["weights_hash"] for run in ("run", "whole")))
+        self.assertEqual([m["step"] for m in self.metrics("run", "step")], list(range(1, 3 * STEPS + 1)))
+
+    def test_another_training_is_refused_with_a_table(self):
+        self.go(0, "run", "--steps", "3")
+        with open(self.path("run/metrics.jsonl")) as f:
+            before = f.read()
+        self.make("other", cat=25, dog=26)
+        for words, says in ((["--batch", "20", "--lr", "0.5"], ["batch: 10 in the checkpoint, 20 here", "lr: "]),
+                            (["--data", "other"], ["data: "]), (["--optimizer", "sgd"], ["optimizer: adam"]),
+                            (["--seed", "7"], ["seed: 0 in the checkpoint, 7 here"])):
+            self.go(2, "run", *words, "--resume", "auto", says=[*says, "is of another training"])
+        with open(self.path("run/metrics.jsonl")) as f:
+            self.assertEqual(f.read(), before)
+
+    def test_a_finished_training_stays_as_it_is(self):
+        self.go(0, "run", "--epochs", "2")
+        files = {f: os.stat(f).st_mtime_ns for f in glob.glob(self.path("run/*")) if os.path.isfile(f)}
+        self.go(0, "run", "--epochs", "2", "--resume", "auto", says=["is finished"])
+        self.assertEqual({f: os.stat(f).st_mtime_ns for f in files}, files)
+        self.go(2, "run", "--epochs", "2", says=["holds a run already", "--resume auto"])
+
+    def test_without_a_checkpoint_it_begins_anew(self):
+        self.go(0, "run", "--epochs", "1", "--resume", "auto")
+        shutil.copytree(self.path("run"), self.path("other"))
+        for f in glob.glob(self.path("other/ckpt-*")):
+            shutil.rmtree(f)
+        # What is finished would be lost.
+        self.go(2, "other", "--epochs", "2", "--resume", "auto", says=["left no checkpoint"])
+        os.remove(self.path("other/weights.safetensors"))
+        with open(self.path("other/metrics.jsonl"), "w") as f:
+            f.write('{"type":"step","step":1}\n{"type":"st')
+        self.go(0, "other", "--epochs", "1", "--resume", "auto", says=["begins anew"])
+        self.same("other", "run")
+
+    def test_a_checkpoint_that_is_named(self):
+        self.go(0, "whole", "--epochs", "2")
+        self.go(0, "run", "--steps", "3", "--checkpoint-every", "2")
+        self.go(0, "run", "--steps", "6", "--checkpoint-every", "4", "--resume", "run/ckpt-000000003/")
+        self.assertEqual(self.points("run"), [6])
+        self.expect(0, *WORDS, "--epochs", "2", "--resume", "run/ckpt-000000006")  # in its own folder
+        self.same("run", "whole")
+        # In another folder the logs begin with the step that follows.
+        self.go(0, "on", "--epochs", "3", "--resume", f"run/ckpt-00000001{2 * STEPS - 10}")
+        self.assertEqual(self.metrics("on", "step")[0]["step"], 2 * STEPS + 1)
+        self.go(2, "whole", "--resume", "run/ckpt-000000010", "--epochs", "9", "--overwrite", says=["--overwrite"])
+
+    def test_a_named_one_never_falls_back(self):
+        self.go(0, "run", "--steps", "3")
+        shutil.copytree(self.path("run/ckpt-000000003"), self.path("run/ckpt-000000002"))
+        with open(self.path("run/metrics.jsonl")) as f:
+            steps = [line for line in f if '"step"' in line]
+        with open(self.path("run/metrics.jsonl"), "w") as f:  # as if it had been killed
+            f.writelines(steps)
+        with open(self.path("run/ckpt-000000003/optimizer.safetensors"), "r+b") as f:
+            f.truncate(100)
+        self.go(65, "run", "--steps", "5", "--resume", "run/ckpt-000000003", says=["optimizer.safetensors"])
+        self.go(65, "run", "--steps", "5", "--resume", "run/ckpt-000000002", says=["step 3"])
+        self.go(65, "run", "--steps", "5", "--resume", "nowhere", says=["nowhere"])
+        self.go(65, "run", "--steps", "5", "--resume", "auto",
+                says=["ckpt-000000003 is passed over", "ckpt-000000002 is passed over", "none of the 2 checkpoints"])
+        self.assertEqual(self.points("run"), [2, 3])
+        self.go(0, "run", "--steps", "5", "--overwrite")
+        self.assertEqual(self.points("run"), [5])
+        self.go(2, "run", "--steps", "9", "--resume", "run", says=["--resume auto --out run"])
+
+    def test_an_older_one_than_the_newest_is_refused_in_its_folder(self):
+        self.go(0, "run", "--steps", "3")
+        shutil.copytree(self.path("run/ckpt-000000003"), self.path("run/ckpt-000000009"))
+        self.go(2, "run", "--steps", "5", "--resume", "run/ckpt-000000003", says=["ckpt-000000009", "is newer"])
+
+    def test_damaged_ones_stay_under_another_name(self):
+        self.go(0, "whole", "--epochs", "2")
+        self.go(0, "run", "--steps", "3")
+        shutil.copytree(self.path("run/ckpt-000000003"), self.path("run/ckpt-000000006"))
+        with open(self.path("run/ckpt-000000006/state.json"), "a") as f:
+            f.write(" ")
+        os.remove(self.path("run/weights.safetensors"))
+        with open(self.path("run/metrics.jsonl")) as f:
+            steps = [line for line in f if '"step"' in line]
+        with open(self.path("run/metrics.jsonl"), "w") as f:  # as if it had been killed
+            f.writelines(steps)
+        self.go(0, "run", "--epochs", "2", "--resume", "auto", says=["state.json is ", "is kept as damaged-ckpt-000000006"])
+        self.same("run", "whole")
+        self.assertTrue(os.path.exists(self.path("run/damaged-ckpt-000000006/optimizer.safetensors")))
+
+    def test_in_another_folder_there_is_a_checkpoint_at_once(self):
+        self.go(0, "run", "--steps", "3")
+        with self.training("on", "--resume", "run/ckpt-000000003", "--checkpoint-every", "1000000") as process:
+            self.until(process, lambda: os.path.exists(self.path("on/metrics.jsonl")) and self.metrics("on", "step"))
+            process.kill()
+            process.wait()
+        self.assertEqual(self.points("on"), [3])
+        self.go(0, "on", "--steps", "8", "--resume", "auto", says=["3 steps and"])
+        self.go(2, "on", "--steps", "9", "--resume", "run/ckpt-000000003", says=["another run"])
+
+    def test_wrong_words(self):
+        for words, says in ((["--resume", "auto"], "needs --out"),
+                            (["--resume", "auto", "--out", "x", "--overwrite"], "--overwrite"),
+                            (["--checkpoint-every", "5x"], "10m,1e"), (["--checkpoint-every", "5,6"], "each once"),
+                            (["--checkpoint-every", "-1"], "--checkpoint-every"),
+                            (["--checkpoint-every", "1.5"], "10m,1e"), (["--keep", "0"], "--keep 0"),
+                            (["--early-stopping", "0"], "PATIENCE"), (["--early-stopping", "2:x"], "PATIENCE"),
+                            (["--early-stopping", "2", "--limit-val", "0"], "--limit-val 0"),
+                            (["--save-best", "--limit-val", "0"], "--limit-val 0"),
+                            (["--on-nan", "rollback", "--checkpoint-every", "0"], "rollback")):
+            self.expect(2, *WORDS, *words, says=[says])
+
+    def test_checkpoints_that_stay(self):
+        self.go(0, "none", "--epochs", "2", "--checkpoint-every", "0")
+        self.assertEqual(self.points("none"), [])
+        with self.training("run", "--checkpoint-every", "3", "--keep", "4") as process:
+            self.until(process, lambda: max(self.points("run"), default=0) >= 30)
+            process.send_signal(signal.SIGUSR1)
+            self.assertEqual(process.wait(30), 75)
+        points = self.points("run")
+        self.assertEqual(len(points), 4)
+        self.assertEqual([p % 3 for p in points[:3]], [0, 0, 0])
+        self.assertEqual(points[-1], self.metrics("run", "step")[-1]["step"])
+
+    def training(self, run, *words):
+        """A training without an end."""
+        process = subprocess.Popen([PROGRAM, *WORDS, "--out", run, "--epochs", "100000", *words], cwd=self.folder,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.kill)
+        return process
+
+    def until(self, process, happens):
+        end = time.time() + 60
+        while not happens():
+            self.assertIsNone(process.poll(), "it ended by itself")
+            self.assertLess(time.time(), end)
+            time.sleep(0.01)
+
+    def test_stopped_at_any_step_it_goes_on(self):
+        for sent in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+            with self.training("run", "--checkpoint-every", "1000000") as process:
+                self.until(process, lambda: os.path.exists(self.path("run/metrics.jsonl")) and
+                           len(self.metrics("run", "step")) > 12)
+                process.send_signal(sent)
+                self.assertEqual(process.wait(30), 130 if sent == signal.SIGINT else 75)
+            stopped = self.points("run")[-1]
+            epochs = str(stopped // STEPS + 2)
+            self.go(0, "run", "--epochs", epochs, "--resume", "auto")
+            shutil.rmtree(self.path("whole"), ignore_errors=True)
+            self.go(0, "whole", "--epochs", epochs)
+            self.same("run", "whole")
+
+    def test_a_second_training_waits_for_the_first(self):
+        self.go(0, "run", "--steps", "3")
+        with open(self.path("run/.lock"), "r+") as lock:
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+            threading.Timer(1, lambda: fcntl.lockf(lock, fcntl.LOCK_UN)).start()
+            self.go(0, "run", "--steps", "5", "--resume", "auto", says=["Waiting for the training"])
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+            self.go(2, "run", "--steps", "7", "--resume", "auto", says=["another training is at work"])
+
+    def test_the_best_weights(self):
+        words = ["--epochs", "6", "--lr", "0.05", "--save-best"]
+        self.go(0, "run", *words)
+        losses = [m["val_loss"] for m in self.metrics("run", "epoch")]
+        best = self.expect(0, "eval", "--weights", "run/best.safetensors", "--data", "data", "--json", "-",
+                           "--backend", "reference")
+        self.assertAlmostEqual(json.loads(best.stdout)["loss"], min(losses), delta=1e-6)
+        summary = self.metrics("run", "summary")[0]
+        self.assertEqual((summary["best_epoch"], summary["best_loss"]), (losses.index(min(losses)) + 1, min(losses)))
+        # Those of the checkpoint, where a later epoch's were written before the training died.
+        self.go(0, "half", "--steps", str(2 * STEPS), *words[2:])
+        with open(self.path("half/best.safetensors"), "rb") as f:
+            then = f.read()
+        shutil.copy(self.path("run/weights.safetensors"), self.path("half/best.safetensors"))  # into the same file
+        self.go(0, "half", "--steps", str(2 * STEPS + 1), *words[2:], "--resume", "auto")
+        with open(self.path("half/best.safetensors"), "rb") as f:
+            self.assertEqual(f.read(), then)
+        self.go(0, "half", *words, "--resume", "auto")
+        with open(self.path("half/best.safetensors"), "rb") as a, open(self.path("run/best.safetensors"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
+    def test_early_stopping_ends_with_the_best_weights(self):
+        words = ["--epochs", "50", "--lr", "0.2", "--early-stopping", "3"]
+        self.go(0, "run", *words)
+        losses = [m["val_loss"] for m in self.metrics("run", "epoch")]
+        best = losses.index(min(losses))
+        self.assertLess(len(losses), 50)
+        self.assertEqual(len(losses) - 1 - best, 3)
+        loss = json.loads(self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "data", "--json",
+                                      "-", "--backend", "reference").stdout)["loss"]
+        self.assertAlmostEqual(loss, losses[best], delta=1e-6)
+        self.go(0, "run", *words, "--resume", "auto", says=["is finished"])
+        # Ended in the middle, it waits for no epoch more or less.
+        self.go(0, "half", "--steps", str(STEPS * (best + 2) + 1), *words[2:])
+        self.go(0, "half", *words, "--resume", "auto")
+        self.same("half", "run")
+
+    @needs_mpi
+    def test_one_rank_that_is_told_stops_all(self):
+        process = subprocess.Popen([*mpirun(3), PROGRAM, *WORDS, "--out", "run", "--epochs", "100000", "--verbose", "0"],
+                                   cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        self.addCleanup(process.kill)
+        self.until(process, lambda: os.path.exists(self.path("run/metrics.jsonl")) and
+                   len(self.metrics("run", "step")) > 12)
+        process.send_signal(signal.SIGTERM)
+        self.assertNotEqual(process.wait(30), 0)
+        self.assertTrue(self.points("run"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,100 @@
+#include <gtest/gtest.h>
+
+#include "tests/train/made_training.h"
+
+namespace cputrain::train {
+namespace {
+
+/// Losses of validation that fall and rise.
+MadeOptions restless(int epochs) {
+  MadeOptions options = summed_by({});
+  options.rate.base = 0.02;
+  options.train.epochs = epochs;
+  return options;
+}
+
+/// keras.callbacks.EarlyStopping(monitor="val_loss", patience, min_delta), line by line as its
+/// on_epoch_end() has it.
+struct KerasStopping {
+  int patience;
+  double min_delta;
+  double best = std::numeric_limits<double>::infinity();
+  int best_epoch = -1, wait = 0, stopped_epoch = -1;
+  std::vector<int> improved{};
+
+  bool on_epoch_end(int epoch, double current) {
+    ++wait;
+    if (current + min_delta < best) {
+      best = current;
+      best_epoch = epoch;
+      improved.push_back(epoch);
+      wait = 0;
+      return false;
+    }
+    if (wait >= patience && epoch > 0) stopped_epoch = epoch;
+    return stopped_epoch >= 0;
+  }
+};
+
+TEST(EarlyStopping, EndsWhereKerasDoes) {
+  constexpr int kEpochs = 12;
+  const MadeResult whole = train_ranks(1, restless(kEpochs)).at(0);
+  std::size_t ended = 0;
+  for (const int patience : {0, 1, 3, 20}) {
+    for (const double min_delta : {0.0, 0.003, 10.0}) {
+      SCOPED_TRACE(testing::Message() << patience << ":" << min_delta);
+      KerasStopping keras{patience, min_delta};
+      int epochs = 0;
+      while (epochs < kEpochs) {
+        const double loss =
+            whole.recorder.epochs[static_cast<std::size_t>(epochs)].validation->mean_loss();
+        if (keras.on_epoch_end(epochs++, loss)) break;
+      }
+      MadeOptions options = restless(kEpochs);
+      options.train.patience = patience;
+      options.train.min_delta = min_delta;
+      const MadeResult made = train_ranks(1, options).at(0);
+      EXPECT_EQ(made.result.epochs, epochs);
+      EXPECT_EQ(made.result.early_stopped, keras.stopped_epoch >= 0);
+      EXPECT_EQ(made.result.best.epoch, keras.best_epoch + 1);
+      EXPECT_EQ(made.result.best.loss, keras.best);
+      std::vector<int> told;
+      for (const Progress& best : made.control.best) told.push_back(best.epochs - 1);
+      EXPECT_EQ(told, keras.improved);
+      ended += made.result.early_stopped;
+    }
+  }
+  EXPECT_GT(ended, 3u);  // or the losses were not restless
+  EXPECT_LT(ended, 12u);
+}
+
+TEST(EarlyStopping, GoesOnWaitingAfterAResume) {
+  MadeOptions options = restless(6);
+  options.train.patience = 3;
+  options.train.min_delta = 10;
+  options.due = [](const Progress& progress) { return progress.steps == 10; };
+  const auto whole = train_ranks(2, options);
+  EXPECT_EQ(whole.at(0).result.epochs, 4);
+  const auto rest = train_ranks(2, [&](int rank) {
+    MadeOptions own = options;
+    own.start = &whole.at(rank).control.taken.at(0);
+    return own;
+  });
+  for (const auto& [rank, made] : rest) {
+    EXPECT_EQ(made.result.epochs, 4);
+    EXPECT_TRUE(made.result.early_stopped);
+    EXPECT_EQ(made.result.best.epoch, 1);
+    EXPECT_TRUE(made.control.best.empty());
+  }
+}
+
+TEST(EarlyStopping, NobodyIsToldOfBestWeightsUnlessAsked) {
+  EXPECT_TRUE(train_ranks(1, restless(2)).at(0).control.best.empty());
+  MadeOptions options = restless(2);
+  options.train.tracks_best = true;
+  EXPECT_FALSE(train_ranks(1, options).at(0).control.best.empty());
+  EXPECT_FALSE(train_ranks(1, options).at(0).result.early_stopped);
+}
+
+}  // namespace
+}  // namespace cputrain::train
