@@ -3,6 +3,7 @@
 The hosts are those of scripts/two_hosts, reached through its launch agent or through ssh. Exits with 77 and
 the reason where this machine cannot have them.
 """
+import glob
 import json
 import os
 import signal
@@ -103,6 +104,26 @@ class TwoHosts(ProgramTest):
             self.wait_until(lambda: sleepers(word) == 0)
         self.assertEqual(run(["ip", "-br", "link"]).stdout, links)
 
+    def test_a_host_that_dies_loses_no_work(self):
+        """As a virtual machine that is taken away: all of its processes are gone at once. One host goes on alone."""
+        words = ["--reproducible", "--checkpoint-every", "3", "--epochs", "5"]
+        train = [PROGRAM, *[w for w in WORDS if w not in ("--steps", "6")], *words]
+        self.run_here([*mpirun(2), *train, "--out", "whole"])
+        job = subprocess.Popen([*TWO_HOSTS, *train, "--out", "run"], cwd=self.folder, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               env={**os.environ, "OMP_NUM_THREADS": "1"})
+        self.addCleanup(job.kill)
+        self.wait_until(lambda: glob.glob(self.path("run/ckpt-*/MANIFEST")) or job.poll() is not None)
+        for pid in processes_of_the_host_of(rank=3, folder=self.folder):
+            os.kill(pid, signal.SIGKILL)
+        self.assertNotEqual(job.wait(60), 0)
+        done = self.run_here([*mpirun(2), *train, "--out", "run", "--resume", "auto"])
+        self.assertIn("Going on from", done.stderr)
+        ends = [self.metrics(name, "summary")[-1]["weights_hash"] for name in ("run", "whole")]
+        self.assertEqual(*ends)
+        steps = [[m["step"] for m in self.metrics(name, "step")] for name in ("run", "whole")]
+        self.assertEqual(*steps)
+
     def wait_until(self, condition):
         deadline = time.monotonic() + 30
         while not condition():
@@ -120,6 +141,21 @@ def sleepers(word):
         except OSError:
             pass  # it has ended
     return count
+
+
+def processes_of_the_host_of(rank, folder):
+    """All processes with the host name of a rank that works in the folder."""
+    names, host = {}, None
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            names[int(pid)] = os.readlink(f"/proc/{pid}/ns/uts")
+            with open(f"/proc/{pid}/environ", "rb") as f:
+                is_rank = f"OMPI_COMM_WORLD_RANK={rank}".encode() in f.read().split(b"\0")
+            if is_rank and os.path.realpath(f"/proc/{pid}/cwd") == os.path.realpath(folder):
+                host = names[int(pid)]
+        except OSError:
+            continue
+    return [pid for pid, name in names.items() if name == host]
 
 
 def main():

@@ -1,0 +1,108 @@
+"""Trainings that somebody kills: starting them, finding their processes, comparing their ends."""
+import glob
+import json
+import os
+import signal
+import subprocess
+import time
+
+from program import PROGRAM, mpirun
+from tiny import TINY, TinyTest
+
+LONG = bool(os.environ.get("FAULT_LONG"))
+WORDS = ["--model", "tiny.json", "--data", "data", "--threads", "1", "--batch", "10", "--epochs", "30", "--log-every",
+         "1", "--optimizer", "adam", "--augment", "flip", "--checkpoint-every", "7", "--no-winograd",
+         "--no-skip-zeros", "--out", "run"]
+# Figures of a line that depend on time, and so on nothing else.
+TIMES = ("seconds", "budget", "settled", "straggler", "stolen", "cpu_wait", "images_per_second", "val_seconds",
+         "training_seconds", "weights", "trying")
+
+
+class FaultTest(TinyTest):
+    layers = TINY["layers"]
+
+    def setUp(self):
+        super().setUp()
+        with open(self.path("tiny.json"), "w") as f:
+            json.dump({**TINY, "layers": self.layers}, f)
+        self.make("data", cat=35, dog=35)
+        self.jobs = []
+        self.addCleanup(self.end_all)
+
+    def start(self, *words, ranks=0, out="run", launch=(), **environment):
+        log = open(self.path(f"log-{len(self.jobs)}"), "w+")
+        process = subprocess.Popen([*launch, *(mpirun(ranks) if ranks else ()), PROGRAM, *WORDS[:-1], out, *words],
+                                   cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                                   env={**os.environ, **environment})
+        process.log = log
+        self.jobs.append(process)
+        return process
+
+    def said(self, process):
+        with open(process.log.name) as f:
+            return f.read()
+
+    def end_all(self):
+        for process in self.jobs:
+            for pid in (process.pid, *self.programs()):
+                self.send(signal.SIGKILL, pid)
+            process.wait()
+            process.log.close()
+
+    def programs(self):
+        """Processes of the program in this test's folder."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if os.path.realpath(f"/proc/{pid}/cwd") == os.path.realpath(self.folder) and \
+                        os.path.realpath(f"/proc/{pid}/exe") == os.path.realpath(PROGRAM):
+                    found.append(int(pid))
+            except OSError:
+                continue
+        return found
+
+    @staticmethod
+    def send(number, pid):
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
+    def wait(self, process, code=None):
+        """Until the job and all of its ranks have ended."""
+        process.wait(100)
+        end = time.time() + 20
+        while self.programs():
+            self.assertLess(time.time(), end, "ranks outlive their job")
+            time.sleep(0.02)
+        if code is not None:
+            self.assertEqual(process.returncode, code, self.said(process)[-2000:])
+        return self.said(process)
+
+    def until(self, process, happens):
+        end = time.time() + 60
+        while not happens():
+            self.assertIsNone(process.poll(), self.said(process)[-2000:])
+            self.assertLess(time.time(), end, self.said(process)[-2000:])
+            time.sleep(0.002)
+
+    def lines(self, run, kind):
+        """Whole lines: the last may be half written."""
+        if not os.path.exists(self.path(run, "metrics.jsonl")):
+            return []
+        with open(self.path(run, "metrics.jsonl")) as f:
+            return [m for m in map(json.loads, f.read().split("\n")[:-1]) if m["type"] == kind]
+
+    def points(self, run="run"):
+        return sorted(int(os.path.basename(os.path.dirname(f))[5:])
+                      for f in glob.glob(self.path(run, "ckpt-*/MANIFEST")))
+
+    def litter(self, run="run"):
+        return [f for _, folders, files in os.walk(self.path(run)) for f in folders + files if "tmp" in f]
+
+    def assert_same_end(self, run, whole):
+        for kind in ("step", "epoch", "summary"):
+            here, there = ([{k: v for k, v in m.items() if k not in TIMES} for m in self.lines(r, kind)]
+                           for r in (run, whole))
+            self.assertEqual(here, there)
+        self.assertEqual(self.litter(run), [])

@@ -1,0 +1,78 @@
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "core/error.h"
+#include "core/json_text.h"
+#include "job/checkpoint/progress_json.h"
+#include "run/log_marks.h"
+#include "tests/fuzz/fuzzer.h"
+
+namespace cputrain::testing {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void promise(bool kept, const char* what) {
+  if (!kept) throw std::logic_error(what);
+}
+
+/// Whether `read` refuses nothing.
+template <class Read>
+bool taken(Read read) {
+  try {
+    read();
+    return true;
+  } catch (const Error& error) {
+    promise(error.code() == ExitCode::data, "a text is data");
+    promise(*error.what() != '\0', "a refusal says why");
+    return false;
+  }
+}
+
+std::string state_text(const train::Progress& progress) {
+  return json_text(Json{{"format", 1},
+                        {"progress", job::to_json(progress)},
+                        {"findings_of", "cpu: avx512"},
+                        {"ranks", 2},
+                        {"logs", {{"metrics.jsonl", 1234}, {"train/events.out.tfevents.1", 5}}}},
+                   1);
+}
+
+}  // namespace
+
+std::vector<std::string> fuzzer_seeds() {
+  train::Progress mid_epoch;
+  mid_epoch.steps = 1234;
+  mid_epoch.epochs = 7;
+  mid_epoch.begun = train::BegunEpoch{.steps = 34, .skipped = 1};
+  mid_epoch.begun->train.loss = std::nan("");
+  mid_epoch.best = {.loss = 0.25, .epoch = 5, .waited = 2};
+  mid_epoch.reached = logging::TimeToAccuracy{};
+  mid_epoch.left_out = {17, 99};
+  mid_epoch.findings = "conv1 winograd";
+  mid_epoch.last_rate = std::numeric_limits<double>::denorm_min();
+  return {state_text({}), state_text(mid_epoch)};
+}
+
+bool fuzzer_takes(const std::string& text) {
+  return taken([&] {
+    const Json state = job::parse_state(text);
+    if (const auto logs = state.find("logs"); logs != state.end()) {
+      // Where there are no logs nothing is cut: the names and numbers are looked at.
+      taken([&] { run::cut_logs("/nonexistent", *logs); });
+    }
+    const train::Progress progress = job::progress_of_state(state);
+    const std::string again = json_text(job::to_json(progress));
+    const auto back = job::progress_of(Json::parse(again));
+    promise(json_text(job::to_json(back)) == again, "every number comes back");
+  });
+}
+
+}  // namespace cputrain::testing
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  cputrain::testing::fuzzer_takes({reinterpret_cast<const char*>(data), size});
+  return 0;
+}
