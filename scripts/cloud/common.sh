@@ -20,8 +20,8 @@ ask() {
   if $dry_run; then echo "$made_up"; else "$@"; fi
 }
 
-# Reads flags until `--`; the rest are the sweep's. `allowed` maps a flag to the variable it sets,
-# `switches` those without a value; --cpu '' asks for no kind of processor.
+# Reads flags until `--`; the rest are the sweep's, or after the word `train` a training's. `allowed` maps a flag to
+# the variable it sets, `switches` those without a value; --cpu '' asks for no kind of processor.
 read_flags() {
   while [[ $# -gt 0 && $1 != -- ]]; do
     if [[ -n ${switches[$1]-} ]]; then
@@ -29,19 +29,26 @@ read_flags() {
       shift
       continue
     fi
-    [[ -n ${allowed[$1]-} ]] || stop "unknown flag $1; allowed are ${!allowed[*]} ${!switches[*]}, then -- and flags of cputrain sweep"
+    [[ -n ${allowed[$1]-} ]] ||
+      stop "unknown flag $1; allowed are ${!allowed[*]} ${!switches[*]}, then -- [train] and flags of cputrain"
     [[ $# -gt 1 && ( -n $2 || $1 == --cpu ) ]] || stop "$1 needs a value"
     printf -v "${allowed[$1]}" '%s' "$2"
     shift 2
   done
   [[ ${1-} == -- ]] || stop "what shall run? ... -- --np 1,2,4 --batch 128,256"
   shift
-  sweep=("$@")
-  [[ " ${sweep[*]} " != *" --out"* ]] || stop "name the folder for results with --results, before the --"
+  what=sweep
+  if [[ ${1-} == train ]]; then
+    what=train
+    shift
+  fi
+  words=("$@")
+  [[ " ${words[*]} " != *" --out"* ]] || stop "name the folder for results with --results, before the --"
   [[ $vms =~ ^[1-9][0-9]?$ ]] || stop "--vms $vms: a number from 1 to 99 is allowed"
   [[ $label =~ ^[a-z][a-z0-9-]{0,40}$ ]] || stop "--name $label: small letters, digits and hyphens are allowed"
   results=${results:-results/$label}
-  [[ ! -e $results ]] || stop "$results is there already; name another folder with --results"
+  [[ ! -e $results || ( $what == train && -r $results/metrics.jsonl ) ]] ||
+    stop "$results is there already; name another folder with --results"
   label=$label-$(date +%m%d-%H%M%S)  # so that nothing of another run is ever deleted
 }
 
@@ -81,15 +88,14 @@ sed -i \"s/SLOTS/\$(nproc)/\" hosts && mv hosts cputrain/"
   done
 }
 
-# Runs the sweep on VM 0, where it goes on where it was if the connection breaks (ssh: 255).
-run_sweep() {
-  local flags=("${sweep[@]}" --out sweep) code=0 tries=20
-  if [[ $vms -gt 1 ]]; then
-    flags+=(--launcher "mpirun --hostfile hosts --use-hwthread-cpus --map-by slot:PE={threads} --bind-to hwthread --mca pml ob1 --mca btl tcp,vader,self")
-  fi
-  local command
-  # A sweep whose connection broke works on; flock waits for it.
-  command="cd cputrain && flock sweep.lock ./cputrain sweep $(printf '%q ' "${flags[@]}")"
+# Words of mpirun for several VMs, whose names are in the file `hosts`.
+over_tcp="--use-hwthread-cpus --mca pml ob1 --mca btl tcp,vader,self"
+
+# Runs a command in the program's folder on VM 0, again where the connection breaks (ssh: 255): what it began works on,
+# and flock waits for it.
+run_there() {
+  local code=0 tries=20
+  local command="cd cputrain && flock work.lock $1"
   on 0 "$command" || code=$?
   while [[ $code -eq 255 ]] && ((--tries > 0)); do
     sleep 30
@@ -99,10 +105,36 @@ run_sweep() {
   return "$code"
 }
 
+# The sweep goes on where it was; a training, too, through scripts/supervise, which ends it with 75 in time where the
+# cloud wants the VM back. What a training of that name has left here goes with it.
+run_work() {
+  local launch="mpirun --use-hwthread-cpus --bind-to hwthread" flags=("${words[@]}")
+  if [[ $what == sweep ]]; then
+    flags+=(--out work)
+    [[ $vms -eq 1 ]] ||
+      flags+=(--launcher "mpirun --hostfile hosts --map-by slot:PE={threads} --bind-to hwthread $over_tcp")
+    run_there "./cputrain sweep $(printf '%q ' "${flags[@]}")"
+    return
+  fi
+  if [[ -e $results ]]; then
+    run tar czf "$work/work.tar.gz" -C "$results" .
+    copy_to 0 "$work/work.tar.gz"
+    on 0 "mkdir cputrain/work && tar xzf work.tar.gz -C cputrain/work"
+  fi
+  [[ $vms -eq 1 ]] || launch="mpirun --hostfile hosts --bind-to hwthread $over_tcp"
+  run_there "scripts/supervise --watch $name -- $launch ./cputrain train $(printf '%q ' "${flags[@]}")--out work"
+}
+
 fetch_results() {
-  on 0 "tar czf sweep.tar.gz -C cputrain --exclude '*.safetensors' sweep"
-  fetch 0 sweep.tar.gz "$work/sweep.tar.gz"
+  local leave_out="--exclude '*.safetensors' "  # weights of a sweep's trainings
+  [[ $what == sweep ]] || leave_out=''
+  on 0 "tar czf work.tar.gz -C cputrain ${leave_out}work"
+  fetch 0 work.tar.gz "$work/work.tar.gz"
   run mkdir -p "$results"
-  run tar xzf "$work/sweep.tar.gz" -C "$results" --strip-components=1
-  echo "results: $results; ./cputrain report $results draws them" >&2
+  run tar xzf "$work/work.tar.gz" -C "$results" --strip-components=1
+  if [[ $what == sweep ]]; then
+    echo "results: $results; ./cputrain report $results draws them" >&2
+  else
+    echo "results: $results; the same command goes on with a training that is not done" >&2
+  fi
 }

@@ -2,6 +2,7 @@
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -100,7 +101,7 @@ class Clouds(unittest.TestCase):
             gone = "instances delete" if cloud == "gcp" else "terminate-instances"
             self.assertTrue([line for line in ran if gone in line], ran)
             # What is finished is fetched where the sweep itself fails.
-            self.assertEqual(any("sweep.tar.gz" in line for line in ran), fails == "cputrain sweep")
+            self.assertEqual(any("work.tar.gz" in line for line in ran), fails == "cputrain sweep")
             if fails == "cputrain sweep":
                 os.rmdir(os.path.join(self.folder, "results"))
 
@@ -121,6 +122,30 @@ class Clouds(unittest.TestCase):
         _, _, ran = self.run_script("aws", *SWEEP, fails="create-placement-group")
         self.assertFalse([line for line in ran if "terminate" in line])
 
+    def test_a_training_goes_through_supervise_and_on_with_what_is_here(self):
+        results = os.path.join(self.folder, "results")
+        for cloud in ("gcp", "aws"):
+            for vms, hosts in (("1", ""), ("2", "--hostfile hosts ")):
+                words = ["--vms", vms, "--", "train", "--model", "chips", "--data", "my pictures"]
+                code, printed, _ = self.run_script(cloud, "--dry-run", *words)
+                self.assertEqual(code, 0)
+                code, said, ran = self.run_script(cloud, *words)
+                self.assertEqual((code, said), (0, printed))
+                line, = [line for line in self.ours(ran) if "cputrain train" in line]
+                self.assertIn(f"scripts/supervise --watch {cloud} -- mpirun {hosts}", line)
+                self.assertTrue(line.endswith("./cputrain train --model chips --data my\\ pictures --out work"), line)
+                self.assertFalse([line for line in said if "safetensors" in line])
+                self.assertFalse([line for line in said if "mkdir" in line and "work" in line])
+                # A folder of something else is not overwritten; a training's goes along.
+                self.assertEqual(self.run_script(cloud, *words)[0], 2)
+                open(os.path.join(results, "metrics.jsonl"), "w").close()
+                code, said, ran = self.run_script(cloud, *words)
+                self.assertEqual(code, 0)
+                order = [i for i, line in enumerate(self.ours(ran))
+                         if f"-C {results} ." in line or "mkdir cputrain/work" in line or "supervise" in line]
+                self.assertEqual(len(order), 3, ran)
+                shutil.rmtree(results)
+
     def test_lines_of_the_readme(self):
         with open(os.path.join(ROOT, "scripts", "cloud", "README.md")) as f:
             text = f.read()
@@ -128,7 +153,7 @@ class Clouds(unittest.TestCase):
         for row in re.findall(r"^\|.*`--vms.*", text, re.M):
             for cloud, words in zip(("gcp", "aws"), re.findall("`(.*?)`", row)):
                 lines.append(["scripts/cloud/" + cloud, *shlex.split(words.replace(" ...", ""))])
-        self.assertEqual(len(lines), 4)
+        self.assertEqual(len(lines), 5)
         for line in lines:
             code, said, ran = self.run_script(os.path.basename(line[0]), *line[1:])
             self.assertEqual(code, 0, line)

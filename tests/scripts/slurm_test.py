@@ -11,7 +11,7 @@ printf '%s\n' "${0##*/} $*" >>"$CALLS"
 case "${0##*/} $*" in
   sbatch*) echo 17 ;;
   *--plan-only*) echo 'Plan: s/plan.txt, a line a training; `--task 1` to `--task 4` measure a cell each' ;;
-  cputrain*--task*) exit "$CODE" ;;
+  cputrain*--task* | mpirun* | srun*) exit "$CODE" ;;
 esac
 """
 
@@ -22,8 +22,9 @@ class Slurm(unittest.TestCase):
         self.addCleanup(holder.cleanup)
         self.folder = holder.name
         shutil.copytree(os.path.join(ROOT, "scripts", "slurm"), os.path.join(self.folder, "scripts", "slurm"))
-        shutil.copy(os.path.join(ROOT, "scripts", "help.sh"), os.path.join(self.folder, "scripts"))
-        for tool in ("sbatch", "scontrol", "cputrain"):
+        for name in ("help.sh", "supervise"):
+            shutil.copy(os.path.join(ROOT, "scripts", name), os.path.join(self.folder, "scripts"))
+        for tool in ("sbatch", "scontrol", "cputrain", "mpirun", "srun"):
             with open(os.path.join(self.folder, tool), "w") as f:
                 f.write(STAND_IN)
             os.chmod(os.path.join(self.folder, tool), 0o755)
@@ -80,6 +81,18 @@ class Slurm(unittest.TestCase):
         for code in ("0", "3"):
             self.assertEqual(self.run_script("sweep_array.sbatch", "s", CODE=code, **job)[::2],
                              (int(code), [task]))
+
+    def test_a_training_goes_through_supervise(self):
+        job = {"SLURM_JOB_ID": "18", "SLURM_NTASKS": "4"}
+        for code in ("0", "65"):
+            done, said, calls = self.run_script("train.sbatch", "--model", "chips", "--out", "s", CODE=code, **job)
+            self.assertEqual((done, len(calls)), (int(code), 1), said)
+            self.assertTrue(calls[0].startswith("mpirun -np 4 "), calls)
+            self.assertTrue(calls[0].endswith(" ./cputrain train --model chips --out s --resume auto"), calls)
+        code, said, calls = self.run_script("train.sbatch", "--out", "s", CODE="0", SRUN_MPI="pmix", **job)
+        self.assertRegex(calls[0], "^srun --mpi=pmix .*-n 4 .* ./cputrain train --out s --resume auto$")
+        code, said, calls = self.run_script("train.sbatch", "--model", "chips", CODE="0", **job)
+        self.assertEqual((code, calls), (2, []), said)
 
 
 if __name__ == "__main__":
