@@ -127,15 +127,20 @@ fs::path set_aside(const Found& found) {
   return found.folder;
 }
 
+void give_name_back(const fs::path& run) noexcept {
+  try {
+    if (!list(run).empty()) return;
+    const fs::path whole = newest_whole_aside(run, names_in(run));
+    if (whole.empty()) return;
+    const fs::path named = folder_of(run, step_aside(whole.filename().string()));
+    static_cast<void>(::rename(whole.c_str(), named.c_str()) == 0);
+  } catch (const std::exception&) {
+  }
+}
+
 void remove_abandoned(const fs::path& run) noexcept {
   try {
-    const std::vector<std::string> names = names_in(run);
-    if (list(run).empty()) {
-      const fs::path whole = newest_whole_aside(run, names);
-      const auto named = folder_of(run, step_aside(whole.filename().string()));
-      if (!whole.empty()) ::rename(whole.c_str(), named.c_str());
-    }
-    for (const std::string& name : names) {
+    for (const std::string& name : names_in(run)) {
       if (is_aside(name)) remove_if_abandoned(run / name);
     }
   } catch (const std::exception&) {

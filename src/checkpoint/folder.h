@@ -42,9 +42,12 @@ void prune(const std::filesystem::path& run, std::uint64_t step, int keep) noexc
 /// old one where it cannot be renamed.
 std::filesystem::path set_aside(const Found&);
 
-/// Removes what killed processes left of folders that they were writing or removing. Where a run
-/// has no checkpoint under its name, the newest that is whole gets its name back: a file system
-/// that cannot exchange two names leaves a moment in which neither has it.
+/// Where a run has no checkpoint under its name, the newest whole one that a killed process left
+/// gets its name back: a file system that cannot exchange two names leaves a moment in which
+/// neither has it. For who goes on with the run.
+void give_name_back(const std::filesystem::path& run) noexcept;
+
+/// Removes what killed processes left of folders that they were writing or removing.
 void remove_abandoned(const std::filesystem::path& run) noexcept;
 
 }  // namespace cputrain::checkpoint

@@ -119,6 +119,9 @@ void RunControl::keep(const train::Progress& progress) {
 /// On the writer's thread.
 void RunControl::write(const train::Progress& progress, const nlohmann::ordered_json& facts) {
   train::fault_point({.phase = train::FaultPhase::checkpoint, .step = progress.steps});
+  // A killed process gives the run's lock back before that of what it was writing: at the start its
+  // temporary folder may still have looked alive.
+  checkpoint::remove_abandoned(folder_);
   checkpoint::Writer writer(folder_, progress.steps);
   job_.snapshot().write(writer.folder(), job_.description(), facts);
   if (progress.best.epoch > 0 && progress.best.epoch == best_on_disk_) {

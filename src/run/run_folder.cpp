@@ -164,6 +164,7 @@ RunFolder take_run_folder(const job::Session& session, const job::TrainingFlags&
   }
   require_readable(flags.out);
   RunFolder folder{flags.out, lock_folder(session, flags.out)};
+  if (!flags.safety.resume.empty()) checkpoint::give_name_back(folder.path);
   remove_litter(folder.path);
   return folder;
 }

@@ -104,6 +104,7 @@ TEST(Abandoned, TheNewestWholeOneGetsItsNameBackWhereNoneHasOne) {
     }
     put(run.path() / ".ckpt-000000008.tmp1-2" / kModelName, "damaged");
     if (other) make(run.path(), 3);
+    give_name_back(run.path());
     remove_abandoned(run.path());
     EXPECT_EQ(entries(run.path()), 1u);
     EXPECT_EQ(list(run.path()).at(0).step, other ? 3u : 5u);
