@@ -47,9 +47,9 @@ std::vector<std::string> with_classes(const data::Dataset& data,
 /// Damaged copies count as duplicates too, empty files do not: they have no content.
 void find_duplicates(const data::DataSource& source, const std::vector<std::uint32_t>& samples,
                      const std::vector<data::SampleFacts>& facts, data::CheckReport& report) {
-  const auto shown_in_train = pictures_of(*source.dataset, source.train);
-  const auto shown_in_validation = pictures_of(*source.dataset, source.validation);
-  const auto shown_in_test = pictures_of(*source.dataset, source.test);
+  const auto shown_in_train = images_of(*source.dataset, source.train);
+  const auto shown_in_validation = images_of(*source.dataset, source.validation);
+  const auto shown_in_test = images_of(*source.dataset, source.test);
   std::map<std::uint64_t, std::vector<std::uint32_t>> by_content;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (facts[i].content != 0) by_content[facts[i].content].push_back(samples[i]);
@@ -82,7 +82,7 @@ void find_duplicates(const data::DataSource& source, const std::vector<std::uint
 void find_empty_classes(const data::DataSource& source, const std::vector<std::uint32_t>& samples,
                         const std::vector<data::SampleFacts>& facts, data::CheckReport& report) {
   report.empty_classes = source.empty_classes;
-  const auto shown_in_train = pictures_of(*source.dataset, source.train);
+  const auto shown_in_train = images_of(*source.dataset, source.train);
   std::set<int> left;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (!std::ranges::binary_search(shown_in_train, samples[i])) continue;
@@ -101,7 +101,7 @@ data::CheckReport check_data(const data::DataSource& source, int threads,
   std::vector<std::uint32_t> samples = source.train;
   samples.insert(samples.end(), source.validation.begin(), source.validation.end());
   samples.insert(samples.end(), source.test.begin(), source.test.end());
-  samples = pictures_of(*source.dataset, samples);
+  samples = images_of(*source.dataset, samples);
   const auto facts = inspect_all(source, samples, threads, progress);
   data::CheckReport report;
   report.samples = samples.size();

@@ -113,7 +113,7 @@ class StepMaker {
       }
     }
     if (from.producer == 0 && !from.shared && from.last_touch < 0) {
-      block.picture = input_layer_;
+      block.image = input_layer_;
       input_step_->leave_to_reader();
     }
     const Source src = read(from);
@@ -203,7 +203,7 @@ class StepMaker {
     if (a.block == b.block || vectors) return;
     fail(ExitCode::usage, "layer " + node().name +
                               " adds maps that lie differently in memory (one " +
-                              "is the picture, or a dense layer's); use --backend reference");
+                              "is the image, or a dense layer's); use --backend reference");
   }
 
   /// The gradient of a sum is that of every part, so they can share one piece of memory: no copy is

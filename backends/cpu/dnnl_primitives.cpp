@@ -332,7 +332,7 @@ memory::desc blocked_kernel_desc(const SampleLayout& src, const SampleLayout& ds
           src.block == 16 ? Tag::OIhw16i16o : Tag::OIhw8i8o};
 }
 
-memory::desc picture_kernel_desc(const SampleLayout& dst) {
+memory::desc image_kernel_desc(const SampleLayout& dst) {
   using Tag = memory::format_tag;
   return {Dims{dst.shape.channels, 3, 3, 3}, kFloat, dst.block == 16 ? Tag::Ohwi16o : Tag::Ohwi8o};
 }

@@ -81,8 +81,8 @@ dnnl::memory::desc channels_last_desc(const SampleLayout&, int images,
 dnnl::memory::desc vector_desc(int size);
 /// A 3 x 3 kernel as [out / b][in / b][tap][b in][b out] (OIhw16i16o), b being the maps' block.
 dnnl::memory::desc blocked_kernel_desc(const SampleLayout& src, const SampleLayout& dst);
-/// One of a picture's three colours, as [out / b][tap][colour][b out] (Ohwi16o).
-dnnl::memory::desc picture_kernel_desc(const SampleLayout& dst);
+/// One of an image's three colours, as [out / b][tap][colour][b out] (Ohwi16o).
+dnnl::memory::desc image_kernel_desc(const SampleLayout& dst);
 /// Keras' order of a kernel: height, width, in, out.
 dnnl::memory::desc keras_kernel_desc(int kernel, int in, int out);
 

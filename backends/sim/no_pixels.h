@@ -7,7 +7,7 @@
 
 namespace cputrain::sim {
 
-/// Micro-batches of the right sizes without a picture in them, at once.
+/// Micro-batches of the right sizes without an image in them, at once.
 class NoPixels final : public data::BatchSource {
  public:
   explicit NoPixels(const data::BatchPlan& plan);

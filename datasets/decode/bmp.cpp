@@ -200,8 +200,8 @@ Decoded decode_bmp(std::span<const std::uint8_t> file, DecodingBudget::Claim& cl
     return refused(data::ReadStatus::not_an_image, "its pixels begin inside its header");
   }
   Decoded decoded;
-  decoded.picture = black_picture(header.width, header.height, claim);
-  std::uint8_t* const rgb = decoded.picture.rgb.data();
+  decoded.image = black_image(header.width, header.height, claim);
+  std::uint8_t* const rgb = decoded.image.rgb.data();
   if (header.bits <= 8 && !fill_indexed(header, file, rgb)) {
     return refused(data::ReadStatus::not_an_image, "it names colours behind its palette");
   }

@@ -92,12 +92,12 @@ std::optional<Decoded> refused_size(std::int64_t width, std::int64_t height) {
                      with_commas(kMaxSide) + " a side or " + with_commas(kMaxPixels) + " pixels");
 }
 
-Picture black_picture(std::int64_t width, std::int64_t height, DecodingBudget::Claim& claim) {
+Image black_image(std::int64_t width, std::int64_t height, DecodingBudget::Claim& claim) {
   const auto bytes = static_cast<std::size_t>(width * height * 3);
   claim.grow(bytes);
-  Picture picture{static_cast<int>(width), static_cast<int>(height), {}};
-  picture.rgb.resize(bytes);
-  return picture;
+  Image image{static_cast<int>(width), static_cast<int>(height), {}};
+  image.rgb.resize(bytes);
+  return image;
 }
 
 Decoded decode(std::span<const std::uint8_t> file, DecodingBudget::Claim& claim) {

@@ -15,14 +15,14 @@ enum class Format { jpeg, png, bmp, gif, webp, tiff, unknown };
 
 /// Pixels as they are stored, RGB, rows from the top. EXIF orientation is ignored, as Keras' and
 /// Pillow's loaders do.
-struct Picture {
+struct Image {
   int width = 0, height = 0;
   std::vector<std::uint8_t> rgb;  ///< height * width * 3
 };
 
 struct Decoded {
   data::ReadResult result;
-  Picture picture;  ///< empty unless result.status is ok
+  Image image;  ///< empty unless result.status is ok
 };
 
 Format format_of(std::span<const std::uint8_t> file);

@@ -50,6 +50,6 @@ std::optional<Decoded> refused_size(std::int64_t width, std::int64_t height);
 
 /// Claims and makes a black image. Memory that a decoder should fill and does not is black, not
 /// what lay there before.
-Picture black_picture(std::int64_t width, std::int64_t height, DecodingBudget::Claim&);
+Image black_image(std::int64_t width, std::int64_t height, DecodingBudget::Claim&);
 
 }  // namespace cputrain::datasets

@@ -21,10 +21,10 @@ void append(void* context, void* data, int size) {
 
 }  // namespace
 
-std::vector<std::byte> encode(const Picture& picture, std::string_view format) {
+std::vector<std::byte> encode(const Image& image, std::string_view format) {
   constexpr int kChannels = 3, kQuality = 95;
-  const int width = picture.width, height = picture.height;
-  const void* pixels = picture.rgb.data();
+  const int width = image.width, height = image.height;
+  const void* pixels = image.rgb.data();
   std::vector<std::byte> file;
   int done = 0;
   if (format == "png") {
@@ -35,7 +35,7 @@ std::vector<std::byte> encode(const Picture& picture, std::string_view format) {
   } else if (format == "jpeg") {
     done = stbi_write_jpg_to_func(append, &file, width, height, kChannels, pixels, kQuality);
   }
-  if (done == 0) fail(ExitCode::internal, "stb_image_write could not encode a picture");
+  if (done == 0) fail(ExitCode::internal, "stb_image_write could not encode an image");
   return file;
 }
 

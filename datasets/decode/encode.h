@@ -8,7 +8,7 @@
 
 namespace cputrain::datasets {
 
-/// The picture as a file of format "png", "bmp" or "jpeg" (quality 95), through stb_image_write.
-std::vector<std::byte> encode(const Picture&, std::string_view format);
+/// The image as a file of format "png", "bmp" or "jpeg" (quality 95), through stb_image_write.
+std::vector<std::byte> encode(const Image&, std::string_view format);
 
 }  // namespace cputrain::datasets

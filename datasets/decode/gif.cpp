@@ -137,7 +137,7 @@ LzwEnd decode_lzw(SubBlocks& bytes, int literal_bits, Draw draw) {
 }
 
 /// What is known of the first image before its codes.
-struct Image {
+struct Frame {
   std::int64_t left = 0, top = 0, width = 0, height = 0;
   bool interlaced = false;
   Bytes palette;
@@ -149,13 +149,13 @@ Decoded truncated(const char* how) { return refused(data::ReadStatus::truncated,
 Decoded file_ended() { return truncated("the file ends before its first image does"); }
 
 /// Walks to the first image.
-std::optional<Decoded> find_image(Bytes file, Image& image) {
+std::optional<Decoded> find_image(Bytes file, Frame& frame) {
   const Bytes screen_palette = palette_at(file, kScreenHeader, file[10]);
   std::size_t at = kScreenHeader + ((file[10] & 0x80) != 0 ? std::size_t{6} << (file[10] & 7) : 0);
   while (at + 2 < file.size() && file[at] == kExtension) {
     const std::size_t block = at + 2;
     if (file[at + 1] == kGraphicControl && file[block] >= 4 && block + 4 < file.size()) {
-      image.transparent = (file[block + 1] & 1) != 0 ? file[block + 4] : -1;
+      frame.transparent = (file[block + 1] & 1) != 0 ? file[block + 4] : -1;
     }
     SubBlocks blocks(file, block);
     if (!blocks.skip()) return file_ended();
@@ -168,52 +168,51 @@ std::optional<Decoded> find_image(Bytes file, Image& image) {
                    file[at] == 0x3B ? "there is no image in it" : "a GIF block of unknown kind");
   }
   if (at + 10 >= file.size()) return file_ended();
-  image.left = little_endian_16(file, at + 1), image.top = little_endian_16(file, at + 3);
-  image.width = little_endian_16(file, at + 5), image.height = little_endian_16(file, at + 7);
+  frame.left = little_endian_16(file, at + 1), frame.top = little_endian_16(file, at + 3);
+  frame.width = little_endian_16(file, at + 5), frame.height = little_endian_16(file, at + 7);
   const std::uint8_t flags = file[at + 9];
-  image.interlaced = (flags & 0x40) != 0;
+  frame.interlaced = (flags & 0x40) != 0;
   const Bytes own = palette_at(file, at + 10, flags);
-  image.palette = (flags & 0x80) != 0 ? own : screen_palette;
-  image.codes = at + 10 + ((flags & 0x80) != 0 ? std::size_t{6} << (flags & 7) : 0);
-  return image.codes < file.size() ? std::optional<Decoded>{} : file_ended();
+  frame.palette = (flags & 0x80) != 0 ? own : screen_palette;
+  frame.codes = at + 10 + ((flags & 0x80) != 0 ? std::size_t{6} << (flags & 7) : 0);
+  return frame.codes < file.size() ? std::optional<Decoded>{} : file_ended();
 }
 
 /// The background colour, where the image leaves some of its screen out.
-void fill_background(Bytes file, const Image& image, Picture& picture) {
-  if (image.width == picture.width && image.height == picture.height) return;
+void fill_background(Bytes file, const Frame& frame, Image& image) {
+  if (frame.width == image.width && frame.height == image.height) return;
   const Bytes palette = palette_at(file, kScreenHeader, file[10]);
   const std::size_t colour = std::size_t{file[11]} * 3;
   if (colour + 3 > palette.size()) return;
-  for (std::size_t i = 0; i < picture.rgb.size(); i += 3) {
+  for (std::size_t i = 0; i < image.rgb.size(); i += 3) {
     std::copy_n(palette.begin() + static_cast<std::ptrdiff_t>(colour), 3,
-                picture.rgb.begin() + static_cast<std::ptrdiff_t>(i));
+                image.rgb.begin() + static_cast<std::ptrdiff_t>(i));
   }
 }
 
 /// Draws an image that lies on the screen.
-std::optional<Decoded> draw_image(Bytes file, const Image& image, Picture& picture) {
-  const int literal_bits = file[image.codes];
+std::optional<Decoded> draw_image(Bytes file, const Frame& frame, Image& image) {
+  const int literal_bits = file[frame.codes];
   if (literal_bits < 1 || literal_bits > 8) {
     return refused(data::ReadStatus::not_an_image,
                    "GIF codes of " + std::to_string(literal_bits) + " bits");
   }
-  Raster raster(image.width, image.height, image.interlaced);
+  Raster raster(frame.width, frame.height, frame.interlaced);
   bool behind_palette = false;
   const auto draw = [&](std::uint8_t index) {
     std::uint8_t* const dst =
-        picture.rgb.data() +
-        ((image.top + raster.y()) * picture.width + image.left + raster.x()) * 3;
-    if (index == image.transparent) {
+        image.rgb.data() + ((frame.top + raster.y()) * image.width + frame.left + raster.x()) * 3;
+    if (index == frame.transparent) {
       std::fill_n(dst, 3, std::uint8_t{0});
-    } else if (std::size_t{index} * 3 + 3 <= image.palette.size()) {
-      std::copy_n(image.palette.data() + std::size_t{index} * 3, 3, dst);
+    } else if (std::size_t{index} * 3 + 3 <= frame.palette.size()) {
+      std::copy_n(frame.palette.data() + std::size_t{index} * 3, 3, dst);
     } else {
       behind_palette = true;
     }
     raster.advance();
     return !raster.full();
   };
-  SubBlocks codes(file, image.codes + 1);
+  SubBlocks codes(file, frame.codes + 1);
   const LzwEnd end = decode_lzw(codes, literal_bits, draw);
   if (end == LzwEnd::bad_code) {
     return refused(data::ReadStatus::not_an_image, "a GIF code that stands for nothing");
@@ -232,18 +231,18 @@ Decoded decode_gif(std::span<const std::uint8_t> file, DecodingBudget::Claim& cl
   if (file.size() < kScreenHeader) return file_ended();
   std::int64_t width = little_endian_16(file, 6), height = little_endian_16(file, 8);
   if (auto refusal = refused_size(width, height)) return *std::move(refusal);
-  Image image;
-  if (auto refusal = find_image(file, image)) return *std::move(refusal);
-  if (image.width < 1 || image.height < 1) {
+  Frame frame;
+  if (auto refusal = find_image(file, frame)) return *std::move(refusal);
+  if (frame.width < 1 || frame.height < 1) {
     return refused(data::ReadStatus::not_an_image, "its first image has no pixels");
   }
-  width = std::max(width, image.left + image.width);  // as Pillow does
-  height = std::max(height, image.top + image.height);
+  width = std::max(width, frame.left + frame.width);  // as Pillow does
+  height = std::max(height, frame.top + frame.height);
   if (auto refusal = refused_size(width, height)) return *std::move(refusal);
   Decoded decoded;
-  decoded.picture = black_picture(width, height, claim);
-  fill_background(file, image, decoded.picture);
-  if (auto refusal = draw_image(file, image, decoded.picture)) return *std::move(refusal);
+  decoded.image = black_image(width, height, claim);
+  fill_background(file, frame, decoded.image);
+  if (auto refusal = draw_image(file, frame, decoded.image)) return *std::move(refusal);
   return decoded;
 }
 

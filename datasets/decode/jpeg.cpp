@@ -149,7 +149,7 @@ void convert_cmyk(const std::uint8_t* cmyk, int width, bool inverted, std::uint8
   }
 }
 
-/// Fills `rgb` (height * width * 3 bytes); `row` has width * 4 bytes for pictures in four inks.
+/// Fills `rgb` (height * width * 3 bytes); `row` has width * 4 bytes for images in four inks.
 bool read_pixels(Decoder& decoder, std::uint8_t* rgb, std::uint8_t* row) {
   return attempt(decoder, [=](jpeg_decompress_struct& info) {
     const bool inks = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
@@ -218,9 +218,9 @@ std::size_t coefficient_bytes(Decoder& decoder) {
   return blocks * DCTSIZE2 * sizeof(JCOEF);
 }
 
-/// Whether pixels are missing. Data that stop inside a scan are. So is a picture of several scans
+/// Whether pixels are missing. Data that stop inside a scan are. So is an image of several scans
 /// (progressive) that stops between them, and there nothing but the missing end marker tells; in a
-/// picture of one scan a missing end marker alone costs nothing and is only a complaint.
+/// image of one scan a missing end marker alone costs nothing and is only a complaint.
 bool is_truncated(const Decoder& decoder) {
   const jpeg_decompress_struct& info = decoder.info;
   const bool tells_nothing =
@@ -242,10 +242,10 @@ Decoded decode_jpeg(std::span<const std::uint8_t> file, DecodingBudget::Claim& c
   }
   claim.grow(coefficient_bytes(decoder));
   Decoded decoded;
-  decoded.picture = black_picture(width, height, claim);
+  decoded.image = black_image(width, height, claim);
   std::vector<std::uint8_t> row(
       decoder.info.num_components == 4 ? static_cast<std::size_t>(width) * 4 : 0);
-  if (!read_pixels(decoder, decoded.picture.rgb.data(), row.data())) return failure(decoder);
+  if (!read_pixels(decoder, decoded.image.rgb.data(), row.data())) return failure(decoder);
   if (is_truncated(decoder)) return refused(data::ReadStatus::truncated, decoder.error.message);
   // What follows the last pixel can be wrong without any harm; it is read for its complaints.
   const bool clean_end =

@@ -130,13 +130,13 @@ bool read_end(Reader& reader) {
 /// Indices become colours, from the last of a row to the first, since a colour takes the room of
 /// three indices. False where one lies behind the palette: libpng, stb_image and browsers each show
 /// something else there.
-bool look_up(const Reader& reader, Picture& picture) {
+bool look_up(const Reader& reader, Image& image) {
   png_colorp palette = nullptr;
   int colours = 0;
   if (png_get_PLTE(reader.png, reader.info, &palette, &colours) == 0) return false;
-  const std::size_t width = static_cast<std::size_t>(picture.width);
-  for (std::size_t row = 0; row < picture.rgb.size(); row += width * 3) {
-    std::uint8_t* const line = picture.rgb.data() + row;
+  const std::size_t width = static_cast<std::size_t>(image.width);
+  for (std::size_t row = 0; row < image.rgb.size(); row += width * 3) {
+    std::uint8_t* const line = image.rgb.data() + row;
     for (std::size_t x = width; x-- > 0;) {
       const std::uint8_t index = line[x];
       if (index >= colours) return false;
@@ -175,13 +175,13 @@ Decoded decode_png(std::span<const std::uint8_t> file, DecodingBudget::Claim& cl
   Reader reader(file);
   if (!read_header(reader)) return failure(reader);
   Decoded decoded;
-  decoded.picture = black_picture(width, height, claim);
+  decoded.image = black_image(width, height, claim);
   const bool indexed = png_get_color_type(reader.png, reader.info) == PNG_COLOR_TYPE_PALETTE;
   const auto stride = static_cast<std::size_t>(width) * 3;
-  if (!read_rows(reader, indexed, decoded.picture.rgb.data(), stride) || !read_end(reader)) {
+  if (!read_rows(reader, indexed, decoded.image.rgb.data(), stride) || !read_end(reader)) {
     return failure(reader);
   }
-  if (indexed && !look_up(reader, decoded.picture)) {
+  if (indexed && !look_up(reader, decoded.image)) {
     return refused(data::ReadStatus::not_an_image, "it names colours behind its palette");
   }
   decoded.result.warned = reader.state.warnings > 0;

@@ -309,11 +309,11 @@ Decoded decode_tiff(std::span<const std::uint8_t> file, DecodingBudget::Claim& c
   claim.grow(pixels * sizeof(std::uint32_t) +
              static_cast<std::size_t>(layout.piece_bytes) * (layout.planar() ? layout.samples : 1));
   Decoded decoded;
-  decoded.picture = black_picture(layout.width, layout.height, claim);
+  decoded.image = black_image(layout.width, layout.height, claim);
   std::vector<std::uint32_t> raster(pixels);
   const std::string problem = read_raster(tiff.get(), layout, raster);
   if (!problem.empty()) return damaged(problem);
-  copy_colours(raster, decoded.picture.rgb.data());
+  copy_colours(raster, decoded.image.rgb.data());
   decoded.result.warned = source.message[0] != 0;
   return decoded;
 }

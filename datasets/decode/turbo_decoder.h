@@ -8,8 +8,8 @@
 namespace cputrain::datasets {
 
 /// libjpeg-turbo's own way to decompress: TurboJPEG as its benchmark tjbench calls it, whole
-/// pictures to RGB with the standard settings (accurate DCT, smooth chroma upsampling), handle and
-/// memory used again for every picture. The limit of decode_jpeg(), with the same pixels.
+/// images to RGB with the standard settings (accurate DCT, smooth chroma upsampling), handle and
+/// memory used again for every image. The limit of decode_jpeg(), with the same pixels.
 class TurboDecoder {
  public:
   TurboDecoder();
@@ -22,7 +22,7 @@ class TurboDecoder {
     void operator()(void* handle) const;
   };
   std::unique_ptr<void, Close> handle_;
-  std::vector<std::uint8_t> pixels_;  // grows to the largest picture
+  std::vector<std::uint8_t> pixels_;  // grows to the largest image
 };
 
 }  // namespace cputrain::datasets

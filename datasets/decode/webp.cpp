@@ -118,14 +118,14 @@ Decoded decode_webp(std::span<const std::uint8_t> file, DecodingBudget::Claim& c
   }
   claim.grow(working_bytes(config.input));
   Decoded decoded;
-  decoded.picture = black_picture(container.canvas_width, container.canvas_height, claim);
+  decoded.image = black_image(container.canvas_width, container.canvas_height, claim);
   const std::int64_t stride = container.canvas_width * 3;
   const auto offset = static_cast<std::size_t>(container.top * stride + container.left * 3);
   config.output.colorspace = MODE_RGB;
   config.output.is_external_memory = 1;
-  config.output.u.RGBA.rgba = decoded.picture.rgb.data() + offset;
+  config.output.u.RGBA.rgba = decoded.image.rgb.data() + offset;
   config.output.u.RGBA.stride = static_cast<int>(stride);
-  config.output.u.RGBA.size = decoded.picture.rgb.size() - offset;
+  config.output.u.RGBA.size = decoded.image.rgb.size() - offset;
   const auto result = WebPDecode(container.image.data(), container.image.size(), &config);
   if (result != VP8_STATUS_OK) return failure(result);
   return decoded;

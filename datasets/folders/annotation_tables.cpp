@@ -150,7 +150,7 @@ class Reader final : public nlohmann::json_sax<Json> {
                                        needed(entry_.category, "category_id"));
     }
     if (tables_.images.size() > kMaxFiles || tables_.categories.size() > kMaxClasses) {
-      throw WrongAnnotations{"names more pictures or categories than can be used"};
+      throw WrongAnnotations{"names more images or categories than can be used"};
     }
   }
 

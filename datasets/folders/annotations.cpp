@@ -81,7 +81,7 @@ Annotations join_tables(AnnotationTables&& tables, LabelBy by) {
 }  // namespace
 
 Annotations read_annotations(const std::string& path, LabelBy by) {
-  const MappedFile file(path, "it says what the pictures show");
+  const MappedFile file(path, "it says what the images show");
   try {
     if (file.bytes().size() > kMaxBytes) throw WrongAnnotations{"has more than 2 GiB"};
     return join_tables(read_tables(file.bytes()), by);

@@ -11,9 +11,9 @@ namespace cputrain::datasets {
 /// What names the classes: the category ("Danaus plexippus") or its super category ("Insecta").
 enum class LabelBy { category, super_category };
 
-/// Labelled pictures of a COCO-like file.
+/// Labelled images of a COCO-like file.
 struct Annotations {
-  std::vector<PictureFile> files;       ///< in the order of "images"
+  std::vector<ImageFile> files;         ///< in the order of "images"
   std::vector<std::string> unlabelled;  ///< paths of images without an annotation
 };
 

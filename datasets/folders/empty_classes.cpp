@@ -43,7 +43,7 @@ std::vector<EmptyClass> lost_classes(const data::Dataset& data,
   }
   std::vector<EmptyClass> classes;
   for (const auto& [label, samples] : lost) {
-    const std::string name = data.name(data.view(samples.front()).picture);
+    const std::string name = data.name(data.view(samples.front()).image);
     const auto first = std::ranges::find(bad, name, &data::BadSample::name);
     const std::string why =
         first == bad.end()

@@ -34,13 +34,13 @@ data::ReadResult read_within(DecodingBudget& budget, const std::string& path, Sh
   if (file.result.status != data::ReadStatus::ok) return file.result;
   const Decoded decoded = decode(file.bytes, claim);
   if (decoded.result.status == data::ReadStatus::ok)
-    resize_picture(decoded.picture, image, resize, dst);
+    resize_image(decoded.image, image, resize, dst);
   return decoded.result;
 }
 
 class FileDataset final : public data::Dataset {
  public:
-  FileDataset(std::string root, std::vector<PictureFile> files, std::vector<std::string> classes)
+  FileDataset(std::string root, std::vector<ImageFile> files, std::vector<std::string> classes)
       : root_(std::move(root)), classes_(std::move(classes)) {
     std::unordered_map<std::string_view, int> numbers;
     for (const std::string& name : classes_) numbers[name] = static_cast<int>(numbers.size());
@@ -48,7 +48,7 @@ class FileDataset final : public data::Dataset {
     for (const std::string& name : classes_) hash.add(name);
     paths_.reserve(files.size());
     labels_.reserve(files.size());
-    for (PictureFile& file : files) {
+    for (ImageFile& file : files) {
       labels_.push_back(numbers.at(file.label));
       // The root is left out: nodes may have mounted the same data at different places.
       hash.add(file.path).add(look_at(file.path)).add(static_cast<std::uint64_t>(labels_.back()));
@@ -138,13 +138,13 @@ class FileDataset final : public data::Dataset {
 
 }  // namespace
 
-data::ReadResult read_picture(const std::string& path, Shape image, data::Resize resize,
-                              std::span<std::uint8_t> dst) {
+data::ReadResult read_image(const std::string& path, Shape image, data::Resize resize,
+                            std::span<std::uint8_t> dst) {
   DecodingBudget budget;
   return read_within(budget, path, image, resize, dst);
 }
 
-bool is_picture_name(std::string_view name) {
+bool is_image_file_name(std::string_view name) {
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return false;
   std::string ending(name.substr(dot));
@@ -152,9 +152,9 @@ bool is_picture_name(std::string_view name) {
   return std::ranges::find(kEndings, ending) != kEndings.end();
 }
 
-std::string picture_endings() { return fmt::format("{}", fmt::join(kEndings, " ")); }
+std::string image_endings() { return fmt::format("{}", fmt::join(kEndings, " ")); }
 
-FileData make_file_dataset(std::string root, std::vector<PictureFile> files,
+FileData make_file_dataset(std::string root, std::vector<ImageFile> files,
                            std::vector<std::string> classes) {
   auto dataset =
       std::make_unique<FileDataset>(std::move(root), std::move(files), std::move(classes));

@@ -8,22 +8,22 @@
 
 namespace cputrain::datasets {
 
-/// A labelled picture file, as a folder or a list names it.
-struct PictureFile {
+/// A labelled image file, as a folder or a list names it.
+struct ImageFile {
   std::string path;   ///< below the root, with '/' between names; or absolute
   std::string label;  ///< class name
 };
 
-/// Reads, decodes and resizes one picture file, for data sets and for `predict`.
-data::ReadResult read_picture(const std::string& path, Shape image, data::Resize,
-                              std::span<std::uint8_t> dst);
+/// Reads, decodes and resizes one image file, for data sets and for `predict`.
+data::ReadResult read_image(const std::string& path, Shape image, data::Resize,
+                            std::span<std::uint8_t> dst);
 
 /// Whether the name ends in one of the endings of images that are looked at, any case: those of
 /// Keras (.bmp .gif .jpeg .jpg .png), .jfif, .jpe, .tif, .tiff and .webp. What a file is, its
 /// content says.
-bool is_picture_name(std::string_view name);
+bool is_image_file_name(std::string_view name);
 /// These endings, for messages: ".bmp .gif ...".
-std::string picture_endings();
+std::string image_endings();
 
 struct FileData {
   std::unique_ptr<data::Dataset> dataset;
@@ -33,7 +33,7 @@ struct FileData {
 /// Images in files. `classes` holds every label; its order numbers them. The sizes of the files go
 /// into the fingerprint and are asked for here, and which files are one and the same (hard and
 /// symbolic links, paths that a list names twice).
-FileData make_file_dataset(std::string root, std::vector<PictureFile> files,
+FileData make_file_dataset(std::string root, std::vector<ImageFile> files,
                            std::vector<std::string> classes);
 
 }  // namespace cputrain::datasets

@@ -19,7 +19,7 @@ std::string below(const std::string& path, const std::string& name) {
 
 /// All images below one class folder.
 void list_class(const FolderNode& node, const std::string& path, const std::string& label,
-                std::vector<PictureFile>& files) {
+                std::vector<ImageFile>& files) {
   for (const std::string& name : node.images) files.push_back({below(path, name), label});
   for (const FolderNode& folder : node.folders) {
     list_class(folder, below(path, folder.name), label, files);
@@ -63,7 +63,7 @@ FolderListing list_flat(const FolderNode& node, const std::string& path) {
       listing.files.push_back({below(path, name), std::move(label)});
     }
   }
-  std::ranges::stable_sort(listing.files, {}, &PictureFile::label);
+  std::ranges::stable_sort(listing.files, {}, &ImageFile::label);
   for (const UnreadName& file : node.unread) {
     listing.unread.push_back({below(path, file.name), unread_reason(file.why)});
   }
@@ -87,7 +87,7 @@ FolderListing list_folder(const FolderNode& node, const std::string& path, bool 
   return list_flat(node, path);
 }
 
-std::vector<std::string> list_pictures(const std::string& folder) {
+std::vector<std::string> list_images(const std::string& folder) {
   std::vector<std::string> images;
   add_images(read_tree(folder), folder, images);
   std::ranges::sort(images);

@@ -11,7 +11,7 @@ namespace cputrain::datasets {
 
 /// What a folder of images holds.
 struct FolderListing {
-  std::vector<PictureFile> files;         ///< by class, then by path; paths below the data's folder
+  std::vector<ImageFile> files;           ///< by class, then by path; paths below the data's folder
   std::vector<EmptyClass> empty_classes;  ///< class folders of which nothing is read
   std::vector<data::UnreadFile> unread;
 };
@@ -22,6 +22,6 @@ FolderListing list_folder(const FolderNode&, const std::string& path, bool flat)
 
 /// Paths of all files below a folder that are images by their names, at any depth, sorted; links
 /// are followed, hidden files and system folders skipped. Error(data) when a folder cannot be read.
-std::vector<std::string> list_pictures(const std::string& folder);
+std::vector<std::string> list_images(const std::string& folder);
 
 }  // namespace cputrain::datasets

@@ -120,7 +120,7 @@ class Walk {
       }
       return;
     }
-    const bool image = is_picture_name(name);
+    const bool image = is_image_file_name(name);
     if (name.starts_with('.')) {  // "._1.jpg" is what macOS writes beside 1.jpg: no image
       if (image && !name.starts_with("._")) node.unread.push_back({name, Unread::hidden});
     } else if (linked && kind != fs::file_type::regular && !fs::exists(entry.path(), error)) {

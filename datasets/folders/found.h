@@ -25,17 +25,17 @@ struct Found {
   std::vector<std::string> warnings{};       ///< what may be wrong, a sentence each
   std::vector<std::string> empty_classes{};  ///< classes without an image that are kept
   std::string one_class_remedy = "put each class into a folder of its own";  ///< see open_data()
-  std::vector<std::string> containers{};  ///< files that hold many pictures each
+  std::vector<std::string> containers{};  ///< files that hold many images each
 };
 
 /// begin, begin + 1, ..., end - 1.
 std::vector<std::uint32_t> indices(std::size_t begin, std::size_t end);
 
 /// The names of all labels, each once, sorted.
-std::vector<std::string> classes_of(const std::vector<PictureFile>&);
+std::vector<std::string> classes_of(const std::vector<ImageFile>&);
 
 /// Makes the data set of `found`, with a warning where one file has two labels.
-void set_files(Found& found, std::string root, std::vector<PictureFile> files,
+void set_files(Found& found, std::string root, std::vector<ImageFile> files,
                std::vector<std::string> classes);
 
 /// Of the request, the folder and what is done about classes without images count.

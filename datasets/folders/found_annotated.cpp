@@ -1,4 +1,4 @@
-// Data sets whose pictures and labels stand in COCO-like JSON files.
+// Data sets whose images and labels stand in COCO-like JSON files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ Found open_annotated(const Files& files, LabelBy by) {
   add_unlabelled(train, found);
   if (!files.validation.empty()) {
     Annotations validation = read_annotations(files.validation, by);
-    for (PictureFile& file : validation.files) {
+    for (ImageFile& file : validation.files) {
       if (!std::ranges::binary_search(classes, file.label)) {
         fail(ExitCode::data,
              fmt::format("'{}' has images of class '{}', of which '{}' has none (it cannot be "

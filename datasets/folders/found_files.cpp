@@ -1,4 +1,4 @@
-// Data sets whose pictures are files: folders, lists, COCO-like JSON.
+// Data sets whose images are files: folders, lists, COCO-like JSON.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ std::string spec_of(const std::string& folder) {
        fmt::format(
            "no images in '{}', which holds {}{} (a folder of class folders is read, or names "
            "like cat.1.jpg; {}); check the path",
-           path, unread_content(node), folders, picture_endings()));
+           path, unread_content(node), folders, image_endings()));
 }
 
 /// What else could be meant where a folder gives one class.
@@ -138,17 +138,17 @@ class FolderFinder {
   }
 
   /// The first file of a class without training images; nothing where all are known.
-  const PictureFile* unknown(const FolderListing& listing,
-                             const std::vector<std::string>& learnt) const {
+  const ImageFile* unknown(const FolderListing& listing,
+                           const std::vector<std::string>& learnt) const {
     const auto file = std::ranges::find_if(
-        listing.files, [&](const PictureFile& one) { return !is_known(one.label, learnt); });
+        listing.files, [&](const ImageFile& one) { return !is_known(one.label, learnt); });
     return file == listing.files.end() ? nullptr : &*file;
   }
 
   /// It may lack classes, whether it has folders for them or not.
   void add_validation(const PartFolder& part, const std::vector<std::string>& learnt) {
     FolderListing listing = list(part, false);
-    if (const PictureFile* file = unknown(listing, learnt)) {
+    if (const ImageFile* file = unknown(listing, learnt)) {
       fail(ExitCode::data,
            fmt::format("'{}' is of class '{}', which has no training images (training knows: {}); "
                        "use the same class names in both parts",
@@ -164,7 +164,7 @@ class FolderFinder {
   /// Training does not need it: without the classes that are known it is only left out.
   void add_test(const PartFolder& part, const std::vector<std::string>& learnt) {
     FolderListing listing = list(part, false);
-    if (const PictureFile* file = unknown(listing, learnt)) {
+    if (const ImageFile* file = unknown(listing, learnt)) {
       found_.warnings.push_back(
           fmt::format("'{}' is not used for testing: its class '{}' has no training images",
                       whole(part.path), file->label));
@@ -231,7 +231,7 @@ class FolderFinder {
   const data::DataRequest& request_;
   std::string path_;
   FolderNode tree_;
-  std::vector<PictureFile> files_;
+  std::vector<ImageFile> files_;
   std::vector<EmptyClass> empty_;
   Found found_;
 };
@@ -261,7 +261,7 @@ class DividedList {
     Found found;
     found.train = add(Part::train);
     if (!others.empty()) {
-      if (const PictureFile* file = unknown(others[0], classes)) refuse_class(*file);
+      if (const ImageFile* file = unknown(others[0], classes)) refuse_class(*file);
       found.validation = add(others[0]);
       found.validation_name = fmt::format("by its column '{}'", column_);
     }
@@ -278,7 +278,7 @@ class DividedList {
     fail(ExitCode::data, fmt::format("'{}': the column '{}' {}", path_, column_, what));
   }
 
-  [[noreturn]] void refuse_class(const PictureFile& file) const {
+  [[noreturn]] void refuse_class(const ImageFile& file) const {
     refuse(
         fmt::format("says that '{}' validates, whose class '{}' has no training images (the "
                     "network could not answer it); use the same class names in both parts",
@@ -291,8 +291,8 @@ class DividedList {
     return indices(begin, files_.size());
   }
 
-  const PictureFile* unknown(Part part, const std::vector<std::string>& classes) {
-    const auto file = std::ranges::find_if(rows_[part], [&](const PictureFile& one) {
+  const ImageFile* unknown(Part part, const std::vector<std::string>& classes) {
+    const auto file = std::ranges::find_if(rows_[part], [&](const ImageFile& one) {
       return !std::ranges::binary_search(classes, one.label);
     });
     return file == rows_[part].end() ? nullptr : &*file;
@@ -300,7 +300,7 @@ class DividedList {
 
   /// Training does not need it.
   void add_test(Part part, const std::vector<std::string>& classes, Found& found) {
-    if (const PictureFile* file = unknown(part, classes)) {
+    if (const ImageFile* file = unknown(part, classes)) {
       found.warnings.push_back(fmt::format(
           "the test images of '{}' are not used: the class '{}' of '{}' has no training "
           "images",
@@ -312,8 +312,8 @@ class DividedList {
   }
 
   std::string path_, column_;
-  std::map<Part, std::vector<PictureFile>> rows_;
-  std::vector<PictureFile> files_;
+  std::map<Part, std::vector<ImageFile>> rows_;
+  std::vector<ImageFile> files_;
 };
 
 }  // namespace
@@ -324,13 +324,13 @@ std::vector<std::uint32_t> indices(std::size_t begin, std::size_t end) {
   return result;
 }
 
-std::vector<std::string> classes_of(const std::vector<PictureFile>& files) {
+std::vector<std::string> classes_of(const std::vector<ImageFile>& files) {
   std::set<std::string> names;
-  for (const PictureFile& file : files) names.insert(file.label);
+  for (const ImageFile& file : files) names.insert(file.label);
   return {names.begin(), names.end()};
 }
 
-void set_files(Found& found, std::string root, std::vector<PictureFile> files,
+void set_files(Found& found, std::string root, std::vector<ImageFile> files,
                std::vector<std::string> classes) {
   FileData data = make_file_dataset(std::move(root), std::move(files), std::move(classes));
   found.dataset = std::move(data.dataset);

@@ -46,7 +46,7 @@ const ColumnNames& path_names() {
       {"path",      "paths",     "file",          "files", "filename", "filenames",
        "filepath",  "filepaths", "fname",         "image", "images",   "imagepath",
        "imagename", "imagefile", "imagefilename", "img",   "imgs",     "imgpath",
-       "imgname",   "imgfile",   "picture",       "photo", "relpath"},
+       "imgname",   "imgfile",   "image",         "photo", "relpath"},
       {"id", "imageid", "imgid", "name"}};
   return kNames;
 }
@@ -88,7 +88,7 @@ bool exists(const std::string& folder, const std::string& file) {
 bool looks_like_header(const std::vector<ListRow>& rows, const std::string& folder) {
   constexpr std::size_t kLookedAt = 16;
   const auto& first = rows.front().fields;
-  if (is_picture_name(first[0]) || exists(folder, first[0])) return false;
+  if (is_image_file_name(first[0]) || exists(folder, first[0])) return false;
   const auto rest = std::span(rows).subspan(1);
   const bool label_again =
       std::ranges::any_of(rest, [&](const ListRow& row) { return row.fields[1] == first[1]; });
@@ -110,7 +110,7 @@ void check_plain_rows(const std::vector<ListRow>& rows, const std::string& path,
              "path and label; a name with a comma needs quotes); correct the list",
              path, first.line, first.fields.size(), first.fields.size() == 1 ? "" : "s"));
   }
-  if (!is_picture_name(first.fields[0]) && is_picture_name(first.fields[1])) {
+  if (!is_image_file_name(first.fields[0]) && is_image_file_name(first.fields[1])) {
     fail(ExitCode::data,
          fmt::format(
              "'{}' line {}: '{}' looks like a class name and '{}' like a path (the path comes "

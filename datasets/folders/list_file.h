@@ -9,9 +9,9 @@
 namespace cputrain::datasets {
 
 struct ListContent {
-  std::vector<PictureFile> files;  ///< one a row
-  std::vector<Part> parts;         ///< of each; empty where no column says it
-  std::string part_column;         ///< its name
+  std::vector<ImageFile> files;  ///< one a row
+  std::vector<Part> parts;       ///< of each; empty where no column says it
+  std::string part_column;       ///< its name
 };
 
 /// Reads a list of images: a path and a class name per line, as read_table() has them, or any

@@ -65,7 +65,7 @@ bool is_skipped(std::string_view line, bool above_rows) {
   const std::string_view content = trimmed(line);
   if (content.empty()) return true;
   const std::string_view first = trimmed(content.substr(0, content.find_first_of("\t,;")));
-  return above_rows && content.starts_with('#') && !(is_picture_name(first) && first[1] != ' ');
+  return above_rows && content.starts_with('#') && !(is_image_file_name(first) && first[1] != ' ');
 }
 
 char separator_of(std::string_view text, const std::string& path) {

@@ -65,7 +65,7 @@ std::vector<std::string> training_files(Cifar cifar, const std::string& folder) 
 class CifarFile {
  public:
   CifarFile(const std::string& path, const Kind& kind)
-      : file_(path, "it holds pictures of --data"),
+      : file_(path, "it holds images of --data"),
         name_(fs::path(path).filename().string()),
         labels_(kind.labels),
         record_(kind.labels + 3 * kPlane) {
@@ -172,15 +172,15 @@ class CifarDataset final : public data::Dataset {
     return fmt::format("{}[{}]", file->name(), at);
   }
 
-  data::ReadResult read(std::size_t index, Shape image, data::Resize resize,
+  data::ReadResult read(std::size_t index, Shape size, data::Resize resize,
                         std::span<std::uint8_t> dst) const override {
     const auto [file, at] = locate(index);
     const auto planes = file->planes(at);
-    Picture picture{kSide, kSide, std::vector<std::uint8_t>(3 * kPlane)};
+    Image image{kSide, kSide, std::vector<std::uint8_t>(3 * kPlane)};
     for (std::size_t i = 0; i < kPlane; ++i) {
-      for (std::size_t c = 0; c < 3; ++c) picture.rgb[i * 3 + c] = planes[c * kPlane + i];
+      for (std::size_t c = 0; c < 3; ++c) image.rgb[i * 3 + c] = planes[c * kPlane + i];
     }
-    resize_picture(picture, image, resize, dst);
+    resize_image(image, size, resize, dst);
     return {};
   }
 

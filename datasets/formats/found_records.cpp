@@ -1,4 +1,4 @@
-// Data sets that are not one file a picture: IDX, CIFAR, packed, synthetic.
+// Data sets that are not one file an image: IDX, CIFAR, packed, synthetic.
 #include <fmt/format.h>
 
 #include <charconv>

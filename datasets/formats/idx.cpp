@@ -16,7 +16,7 @@
 namespace cputrain::datasets {
 namespace {
 
-/// Pictures and labels of one part.
+/// Images and labels of one part.
 struct IdxPart {
   std::string images_path, labels_path, images_name;
   std::size_t count = 0;
@@ -48,32 +48,31 @@ std::string find_file(const std::string& folder, const std::string& stem, const 
 }
 
 IdxPart read_part(const std::string& folder, const std::string& part) {
-  const std::string images = find_file(folder, part + "-images", "idx3-ubyte");
+  const std::string path = find_file(folder, part + "-images", "idx3-ubyte");
   const std::string labels = find_file(folder, part + "-labels", "idx1-ubyte");
-  if (images.empty()) fail_absent(folder, part + "-images-idx3-ubyte");
+  if (path.empty()) fail_absent(folder, part + "-images-idx3-ubyte");
   if (labels.empty()) fail_absent(folder, part + "-labels-idx1-ubyte");
-  IdxArray pictures = read_idx(images, 3), numbers = read_idx(labels, 1);
-  if (pictures.extents[0] != numbers.extents[0]) {
-    fail(ExitCode::data, "'" + images + "' holds " + std::to_string(pictures.extents[0]) +
-                             " pictures but '" + labels + "' " +
-                             std::to_string(numbers.extents[0]) +
-                             " labels (each picture needs one); fetch both files again");
+  IdxArray images = read_idx(path, 3), numbers = read_idx(labels, 1);
+  if (images.extents[0] != numbers.extents[0]) {
+    fail(ExitCode::data, "'" + path + "' holds " + std::to_string(images.extents[0]) +
+                             " images but '" + labels + "' " + std::to_string(numbers.extents[0]) +
+                             " labels (each image needs one); fetch both files again");
   }
-  const auto height = static_cast<std::int64_t>(pictures.extents[1]);
-  const auto width = static_cast<std::int64_t>(pictures.extents[2]);
-  if (pictures.extents[0] > kMaxFiles || height < 1 || width < 1 || exceeds_limits(width, height)) {
-    fail(ExitCode::data, "'" + images + "': " + std::to_string(pictures.extents[0]) +
-                             " pictures of " + std::to_string(width) + "x" +
-                             std::to_string(height) + " are not possible (sides must be 1 to " +
-                             std::to_string(kMaxSide) + "); fetch it again");
+  const auto height = static_cast<std::int64_t>(images.extents[1]);
+  const auto width = static_cast<std::int64_t>(images.extents[2]);
+  if (images.extents[0] > kMaxFiles || height < 1 || width < 1 || exceeds_limits(width, height)) {
+    fail(ExitCode::data, "'" + path + "': " + std::to_string(images.extents[0]) + " images of " +
+                             std::to_string(width) + "x" + std::to_string(height) +
+                             " are not possible (sides must be 1 to " + std::to_string(kMaxSide) +
+                             "); fetch it again");
   }
-  return {images,
+  return {path,
           labels,
-          std::filesystem::path(images).filename().string(),
-          pictures.extents[0],
+          std::filesystem::path(path).filename().string(),
+          images.extents[0],
           static_cast<int>(height),
           static_cast<int>(width),
-          std::move(pictures.values),
+          std::move(images.values),
           std::move(numbers.values)};
 }
 
@@ -128,14 +127,14 @@ class IdxDataset final : public data::Dataset {
     return part->images_name + "[" + std::to_string(at) + "]";
   }
 
-  data::ReadResult read(std::size_t index, Shape image, data::Resize resize,
+  data::ReadResult read(std::size_t index, Shape size, data::Resize resize,
                         std::span<std::uint8_t> dst) const override {
     const auto [part, at] = locate(index);
     const auto grey = part->image(at);
-    Picture picture{part->width, part->height, {}};
-    picture.rgb.reserve(grey.size() * 3);
-    for (const std::uint8_t value : grey) picture.rgb.insert(picture.rgb.end(), 3, value);
-    resize_picture(picture, image, resize, dst);
+    Image image{part->width, part->height, {}};
+    image.rgb.reserve(grey.size() * 3);
+    for (const std::uint8_t value : grey) image.rgb.insert(image.rgb.end(), 3, value);
+    resize_image(image, size, resize, dst);
     return {};
   }
 

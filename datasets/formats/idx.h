@@ -18,7 +18,7 @@ struct IdxData {
 
 /// Reads train-images-idx3-ubyte, train-labels-idx1-ubyte and, where they exist, the t10k pair from
 /// the folder, plain or with .gz, into memory. Checks magic numbers, the product of the sides, the
-/// exact number of bytes and that there are as many labels as pictures. Error(data) naming the
+/// exact number of bytes and that there are as many labels as images. Error(data) naming the
 /// file. The classes are digits "0", "1", ..., or Fashion-MNIST's when the labels are exactly those
 /// of Fashion-MNIST.
 IdxData open_idx(const std::string& folder);

@@ -20,7 +20,7 @@ namespace {
 using Bytes = std::span<const std::uint8_t>;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& problem) {
-  fail(ExitCode::data, fmt::format("packed file '{}' {} (its pictures are read as they lie there); "
+  fail(ExitCode::data, fmt::format("packed file '{}' {} (its images are read as they lie there); "
                                    "pack the data again",
                                    path, problem));
 }
@@ -49,19 +49,19 @@ void check_sizes(const std::string& path, const PackedHeader& h, Bytes file) {
   }
   if (h.height < 1 || h.width < 1 || h.channels != 3 || h.resize > 1 ||
       exceeds_limits(h.height, h.width)) {
-    refuse(path, fmt::format("claims pictures of {}x{}x{}", h.height, h.width, h.channels));
+    refuse(path, fmt::format("claims images of {}x{}x{}", h.height, h.width, h.channels));
   }
-  if (h.pictures > kMaxFiles || h.classes > kMaxClasses) {
-    refuse(path, fmt::format("claims {} pictures of {} classes", h.pictures, h.classes));
+  if (h.images > kMaxFiles || h.classes > kMaxClasses) {
+    refuse(path, fmt::format("claims {} images of {} classes", h.images, h.classes));
   }
-  // At most 5e7 pictures of 2^28 * 3 bytes: the products fit into 64 bits.
-  const std::uint64_t head = kPackedHeaderBytes + h.pictures * kPackedEntryBytes;
-  const std::uint64_t pixels = h.pictures * h.height * h.width * h.channels;
+  // At most 5e7 images of 2^28 * 3 bytes: the products fit into 64 bits.
+  const std::uint64_t head = kPackedHeaderBytes + h.images * kPackedEntryBytes;
+  const std::uint64_t pixels = h.images * h.height * h.width * h.channels;
   if (h.pixels_at > size || head > h.pixels_at || h.name_bytes > h.pixels_at - head ||
       size - h.pixels_at != pixels) {
-    refuse(path, fmt::format("claims {} pictures, {} bytes of names and pixels at {}, which its {} "
+    refuse(path, fmt::format("claims {} images, {} bytes of names and pixels at {}, which its {} "
                              "bytes do not hold",
-                             h.pictures, h.name_bytes, h.pixels_at, size));
+                             h.images, h.name_bytes, h.pixels_at, size));
   }
   const Bytes checked = file.subspan(kPackedChecked, h.pixels_at - kPackedChecked);
   if (crc32_z(0, checked.data(), checked.size()) != h.check) {
@@ -88,12 +88,12 @@ std::vector<std::string> read_names(const std::string& path, Bytes bytes, std::u
 class PackedDataset final : public data::Dataset {
  public:
   explicit PackedDataset(const std::string& path)
-      : path_(path), file_(path, "it holds the pictures of --data") {
+      : path_(path), file_(path, "it holds the images of --data") {
     const Bytes file = file_.bytes();
     header_ = read_header(path, file);
     check_sizes(path, header_, file);
     names_ = read_names(path, file.subspan(names_at(), header_.name_bytes),
-                        header_.classes + header_.pictures);
+                        header_.classes + header_.images);
     const auto middle = names_.begin() + static_cast<std::ptrdiff_t>(header_.classes);
     classes_.assign(names_.begin(), middle);
     names_.erase(names_.begin(), middle);
@@ -101,7 +101,7 @@ class PackedDataset final : public data::Dataset {
     if (different.size() != classes_.size()) refuse(path, "names a class twice");
     for (std::size_t i = 0; i < size(); ++i) {
       if (entry(i, 0) >= header_.classes || entry(i, 4) > 2) {
-        refuse(path, fmt::format("gives picture {} the label {} and the part {}", i, entry(i, 0),
+        refuse(path, fmt::format("gives image {} the label {} and the part {}", i, entry(i, 0),
                                  entry(i, 4)));
       }
     }
@@ -116,7 +116,7 @@ class PackedDataset final : public data::Dataset {
     return samples;
   }
 
-  std::size_t size() const override { return header_.pictures; }
+  std::size_t size() const override { return header_.images; }
   const std::vector<std::string>& classes() const override { return classes_; }
   int label(std::size_t index) const override { return static_cast<int>(entry(index, 0)); }
   std::string name(std::size_t index) const override { return names_[index]; }
@@ -150,7 +150,7 @@ class PackedDataset final : public data::Dataset {
   }
 
  private:
-  std::size_t names_at() const { return kPackedHeaderBytes + header_.pictures * kPackedEntryBytes; }
+  std::size_t names_at() const { return kPackedHeaderBytes + header_.images * kPackedEntryBytes; }
   std::uint32_t entry(std::size_t index, std::size_t field) const {
     return little_endian<std::uint32_t>(file_.bytes(),
                                         kPackedHeaderBytes + index * kPackedEntryBytes + field);
@@ -173,7 +173,7 @@ bool is_packed(const std::string& path) { return path.ends_with(".ctpack"); }
 PackedData open_packed(const std::string& path) {
   auto dataset = std::make_unique<PackedDataset>(path);
   PackedData data{nullptr, dataset->part(0), dataset->part(1), dataset->part(2)};
-  if (data.train.empty()) refuse(path, "holds no training picture");
+  if (data.train.empty()) refuse(path, "holds no training image");
   data.dataset = std::move(dataset);
   return data;
 }

@@ -8,7 +8,7 @@
 #include "data/dataset.h"
 #include "data/pipeline.h"
 
-/// A packed file: pictures decoded to one size, with names, classes and split, that is mapped
+/// A packed file: images decoded to one size, with names, classes and split, that is mapped
 /// instead of being decoded. The layout is in packed_format.h.
 namespace cputrain::datasets {
 
@@ -23,7 +23,7 @@ bool is_packed(const std::string& path);
 /// Maps a packed file. Everything but the pixels is checked here, they in inspect(). Error(data).
 PackedData open_packed(const std::string& path);
 
-/// Decodes the samples of the source into a packed file, a few at a time; damaged pictures are left
+/// Decodes the samples of the source into a packed file, a few at a time; damaged images are left
 /// out and named. Error(data) where none is left, or none of a class unless that is allowed,
 /// Error(output), Error(usage) for a name that would not be recognised.
 data::PackReport write_packed(const data::DataSource&, const data::PackRequest&);

@@ -10,11 +10,11 @@
 /// Layout of a packed file; numbers are little-endian.
 ///
 ///     header     80 bytes, the fields of PackedHeader
-///     entries    of each picture 12 bytes: label, part (0 training, 1 validation, 2 test),
+///     entries    of each image 12 bytes: label, part (0 training, 1 validation, 2 test),
 ///                CRC-32 of its pixels, 4 bytes each
-///     names      of the classes, then of the pictures, each followed by a zero byte
+///     names      of the classes, then of the images, each followed by a zero byte
 ///     zeros      up to `pixels_at`
-///     pixels     height * width * 3 bytes a picture, in the order of the entries
+///     pixels     height * width * 3 bytes an image, in the order of the entries
 ///
 /// `check` is the CRC-32 of everything between itself and `pixels_at`.
 namespace cputrain::datasets {
@@ -23,7 +23,7 @@ struct PackedHeader {
   std::array<std::uint8_t, 8> magic;
   std::uint32_t version, check;
   std::uint32_t height, width, channels, resize;  ///< resize: 0 bilinear, 1 nearest
-  std::uint64_t pictures, classes, name_bytes, pixels_at, file_bytes;
+  std::uint64_t images, classes, name_bytes, pixels_at, file_bytes;
   std::uint64_t source;  ///< fingerprint of the data set that was packed
 };
 
@@ -52,7 +52,7 @@ void put_little_endian(std::span<std::uint8_t> bytes, std::size_t at,
 template <class Header, class Field>
 void for_each_field(Header& h, const Field& field) {
   field(h.version, 8), field(h.check, 12), field(h.height, 16), field(h.width, 20);
-  field(h.channels, 24), field(h.resize, 28), field(h.pictures, 32), field(h.classes, 40);
+  field(h.channels, 24), field(h.resize, 28), field(h.images, 32), field(h.classes, 40);
   field(h.name_bytes, 48), field(h.pixels_at, 56), field(h.file_bytes, 64), field(h.source, 72);
 }
 

@@ -48,7 +48,7 @@ void refuse_pickle(const std::string& path) {
        fmt::format("'{}' is a Python pickle (reading one can run any program, so none is read); "
                    "get the binary version of CIFAR-10 or CIFAR-100, 'scripts/datasets/cifar10 "
                    "DIR', and use --data cifar10:DIR or cifar100:DIR; other pickles: write the "
-                   "pictures into class folders",
+                   "images into class folders",
                    path));
 }
 

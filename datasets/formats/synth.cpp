@@ -19,7 +19,7 @@ void check_empty(const std::string& folder) {
   std::error_code ignored;  // what cannot be looked into shows when it is written
   if (!fs::exists(folder, ignored) || fs::is_empty(folder, ignored)) return;
   fail(ExitCode::usage, fmt::format("data synth {}: there is something already (it would be mixed "
-                                    "with made-up pictures); name a new folder",
+                                    "with made-up images); name a new folder",
                                     folder));
 }
 
@@ -29,12 +29,12 @@ void write_synthetic(const data::SynthRequest& request) {
   check_empty(request.folder);
   const auto data = make_synthetic_dataset(request.images, request.seed);
   for (const std::string& name : data->classes()) system::make_folder(request.folder + "/" + name);
-  Picture picture{request.image.width, request.image.height, {}};
-  picture.rgb.resize(request.image.size());
+  Image image{request.image.width, request.image.height, {}};
+  image.rgb.resize(request.image.size());
   for (std::size_t i = 0; i < data->size(); ++i) {
-    data->read(i, request.image, data::Resize::bilinear, picture.rgb);
+    data->read(i, request.image, data::Resize::bilinear, image.rgb);
     const auto& name = data->classes()[static_cast<std::size_t>(data->label(i))];
-    const std::vector<std::byte> file = encode(picture, request.format);
+    const std::vector<std::byte> file = encode(image, request.format);
     system::AtomicFile out(fmt::format("{}/{}/{:06}.{}", request.folder, name, i,
                                        request.format == "jpeg" ? "jpg" : request.format));
     out.write(file);

@@ -15,7 +15,7 @@
 namespace cputrain::datasets {
 namespace {
 
-constexpr std::size_t kAtOnce = 256;  ///< pictures in memory
+constexpr std::size_t kAtOnce = 256;  ///< images in memory
 
 /// Samples of all parts in the data's own order, so that numbers of samples stay what they were.
 struct Listed {
@@ -46,7 +46,7 @@ class Head {
     header_.classes = data.classes().size();
     header_.source = data.fingerprint();
     for (const std::string& name : data.classes()) add_name(name);
-    // Room for all, since only decoding shows which pictures are damaged.
+    // Room for all, since only decoding shows which images are damaged.
     std::size_t room = kPackedHeaderBytes + listed.size() * kPackedEntryBytes + names_.size();
     for (const Listed& one : listed) room += data.name(one.sample).size() + 1;
     header_.pixels_at = (room + kPackedAlign - 1) / kPackedAlign * kPackedAlign;
@@ -63,14 +63,14 @@ class Head {
     put_little_endian<std::uint32_t>(
         entries_, at + 8, static_cast<std::uint32_t>(crc32_z(0, pixels.data(), pixels.size())));
     add_name(data.name(one.sample));
-    ++header_.pictures;
+    ++header_.images;
   }
 
   /// All bytes before the pixels.
   std::vector<std::uint8_t> finish() {
     header_.name_bytes = names_.size();
     header_.file_bytes =
-        header_.pixels_at + header_.pictures * header_.height * header_.width * header_.channels;
+        header_.pixels_at + header_.images * header_.height * header_.width * header_.channels;
     std::vector<std::uint8_t> bytes(header_.pixels_at);
     const auto entries_at = bytes.begin() + kPackedHeaderBytes;
     std::ranges::copy(names_, std::ranges::copy(entries_, entries_at).out);
@@ -81,7 +81,7 @@ class Head {
     return bytes;
   }
 
-  data::PackReport report() const { return {header_.pictures, header_.file_bytes, {}, {}}; }
+  data::PackReport report() const { return {header_.images, header_.file_bytes, {}, {}}; }
 
  private:
   /// Zero bytes end names, so a name's own (no file has one) is left out.
@@ -112,7 +112,7 @@ void check_request(const data::DataSource& source, const data::PackRequest& requ
   const auto form = source.dataset->ready_form();
   if (form && (form->image != request.image || form->resize != request.resize)) {
     fail(ExitCode::usage,
-         fmt::format("the pictures are packed at {}x{}, {}, already (they cannot be resized to "
+         fmt::format("the images are packed at {}x{}, {}, already (they cannot be resized to "
                      "{}x{}, {}); pack the data that they came from",
                      form->image.height, form->image.width, data::resize_name(form->resize),
                      request.image.height, request.image.width, data::resize_name(request.resize)));
@@ -146,10 +146,10 @@ data::PackReport write_packed(const data::DataSource& source, const data::PackRe
         bad.push_back({data.name(one.sample), results[i]});
         continue;
       }
-      const auto picture = std::span(pixels).subspan(i * bytes, bytes);
-      head.add(data, one, picture);
+      const auto image = std::span(pixels).subspan(i * bytes, bytes);
+      head.add(data, one, image);
       if (one.part == 0) learnt.insert(data.label(one.sample));
-      file.write_at(offset, std::as_bytes(picture));
+      file.write_at(offset, std::as_bytes(image));
       offset += bytes;
     }
     if (request.progress) request.progress(begin + count, listed.size());

@@ -99,7 +99,7 @@ class Assembler {
           choose_change(request_.augment, set_.image, request_.seed, epoch, slot.samples[i]);
       if (slot.turns[i] == data::Turn::none && change == Change{}) return;
       const auto dst = std::span(slot.changed).subspan(i * bytes, bytes);
-      change_picture(slot.images[i], set_.image, slot.turns[i], change, dst);
+      change_image(slot.images[i], set_.image, slot.turns[i], change, dst);
       slot.images[i] = dst.data();
     });
   }

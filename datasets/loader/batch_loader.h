@@ -8,7 +8,7 @@ namespace cputrain::datasets {
 
 /// Micro-batches made by a thread of their own, one ahead of the one in use. Without augmentation
 /// they point into the set and no pixel is copied. Error(usage) for an augmentation that the
-/// pictures' shape does not allow.
+/// images' shape does not allow.
 std::unique_ptr<data::BatchSource> make_batch_loader(const data::ImageSet&, const data::BatchPlan&,
                                                      const data::BatchRequest&);
 

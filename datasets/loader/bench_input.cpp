@@ -22,14 +22,14 @@ namespace {
 
 using File = std::vector<std::uint8_t>;
 
-constexpr int kEpochsOfBatches = 10;    ///< in a round: one is soon over, pictures lie ready
-constexpr double kLeastSeconds = 0.05;  ///< of a measurement, for a few pictures go many times
+constexpr int kEpochsOfBatches = 10;    ///< in a round: one is soon over, images lie ready
+constexpr double kLeastSeconds = 0.05;  ///< of a measurement, for a few images go many times
 
 /// The JPEG files that both decoders read without a complaint, so that both do the same work.
 std::vector<File> read_jpegs(const data::DataSource& source, data::InputBench& bench) {
   std::vector<File> files;
   TurboDecoder codec;
-  if (source.dataset->ready_form()) {  // names of packed pictures are those of files elsewhere
+  if (source.dataset->ready_form()) {  // names of packed images are those of files elsewhere
     bench.left_out = source.train.size();
     return files;
   }
@@ -44,15 +44,15 @@ std::vector<File> read_jpegs(const data::DataSource& source, data::InputBench& b
       ++bench.left_out;
       continue;
     }
-    bench.megapixels += 1e-6 * decoded.picture.width * decoded.picture.height;
+    bench.megapixels += 1e-6 * decoded.image.width * decoded.image.height;
     bench.bytes += file.bytes.size();
     files.push_back(std::move(file.bytes));
   }
-  bench.pictures = files.size();
+  bench.images = files.size();
   return files;
 }
 
-/// Everything that is measured, on the same pictures and threads.
+/// Everything that is measured, on the same images and threads.
 class Course {
  public:
   Course(std::vector<File> files, const data::InputBenchRequest& request)
@@ -65,7 +65,7 @@ class Course {
         cache_(files_.size() * request.image.size()) {
     set_.image = request.image;
     for (std::size_t i = 0; i < files_.size(); ++i) {
-      set_.pixels.push_back(picture(i).data());
+      set_.pixels.push_back(image(i).data());
       set_.labels.push_back(0);
       set_.samples.push_back(static_cast<std::uint32_t>(i));
     }
@@ -89,7 +89,7 @@ class Course {
       const Change change = choose_change(request_.augment, request_.image, request_.seed, epoch_,
                                           static_cast<std::uint32_t>(i));
       if (change == Change{}) return;  // as in the loader
-      change_picture(picture(i).data(), request_.image, data::Turn::none, change, changed_[worker]);
+      change_image(image(i).data(), request_.image, data::Turn::none, change, changed_[worker]);
     });
   }
 
@@ -98,22 +98,22 @@ class Course {
 
   void next_epoch() { ++epoch_; }
 
-  /// Chooses how often a measurement goes through the pictures; in warming up.
+  /// Chooses how often a measurement goes through the images; in warming up.
   void choose_times() {
     times_ = std::max(1, static_cast<int>(kLeastSeconds / std::max(decoding(), 1e-6)));
   }
 
  private:
-  std::span<std::uint8_t> picture(std::size_t i) {
+  std::span<std::uint8_t> image(std::size_t i) {
     return std::span(cache_).subspan(i * request_.image.size(), request_.image.size());
   }
 
   void fill_cache(std::size_t i) {
-    resize_picture(decode(files_[i]).picture, request_.image, request_.resize, picture(i));
+    resize_image(decode(files_[i]).image, request_.image, request_.resize, image(i));
   }
 
-  /// Seconds until the workers have taken all pictures, one after the other; the mean of times_.
-  double timed(const std::function<void(std::size_t picture, std::size_t worker)>& work) {
+  /// Seconds until the workers have taken all images, one after the other; the mean of times_.
+  double timed(const std::function<void(std::size_t image, std::size_t worker)>& work) {
     const system::Stopwatch watch;
     for (int time = 0; time < times_; ++time) {
       std::atomic<std::size_t> next{0};
@@ -141,8 +141,8 @@ class Course {
   const std::size_t workers_;
   WorkArena arena_;
   std::vector<TurboDecoder> codecs_;
-  std::vector<std::vector<std::uint8_t>> changed_;  // a worker's augmented picture
-  std::vector<std::uint8_t> cache_;                 // resized pictures
+  std::vector<std::vector<std::uint8_t>> changed_;  // a worker's augmented image
+  std::vector<std::uint8_t> cache_;                 // resized images
   data::ImageSet set_;
   int epoch_ = 1;
   int times_ = 1;
@@ -165,7 +165,7 @@ data::InputBench bench_input(const data::DataSource& source,
   std::vector<File> files = read_jpegs(source, bench);
   if (files.empty()) {
     fail(ExitCode::usage,
-         fmt::format("--data {}: none of the {} pictures taken is a JPEG file that can be decoded "
+         fmt::format("--data {}: none of the {} images taken is a JPEG file that can be decoded "
                      "(bench input measures that); give a folder of photographs, or make one: "
                      "cputrain data synth FOLDER",
                      request.data, bench.left_out));

@@ -70,26 +70,26 @@ data::ReadResult load(const SharedResult& shared) {
   return {static_cast<data::ReadStatus>(shared.status), shared.detail.data(), shared.warned != 0};
 }
 
-/// What the two parts show, every picture once, ascending.
-std::vector<std::uint32_t> pictures_of(const data::DataSource& source) {
+/// What the two parts show, every image once, ascending.
+std::vector<std::uint32_t> images_of(const data::DataSource& source) {
   std::vector<std::uint32_t> samples = source.train;
   samples.insert(samples.end(), source.validation.begin(), source.validation.end());
-  return datasets::pictures_of(*source.dataset, samples);
+  return datasets::images_of(*source.dataset, samples);
 }
 
 /// Says what would fit when the cache does not.
-void check_memory(const data::DataSource& source, std::size_t pictures, Shape image,
+void check_memory(const data::DataSource& source, std::size_t images, Shape image,
                   std::optional<std::size_t> available) {
-  const std::size_t needed = cache_bytes(pictures, image);
+  const std::size_t needed = cache_bytes(images, image);
   if (!available || needed <= *available) return;
   const double room = static_cast<double>(*available - std::min(*available, kHeaderBytes + 64));
-  const double overhead = static_cast<double>(pictures * sizeof(SharedResult));
+  const double overhead = static_cast<double>(images * sizeof(SharedResult));
   const auto side = static_cast<int>(
-      std::sqrt(std::max(0.0, room - overhead) / (3.0 * static_cast<double>(pictures))));
+      std::sqrt(std::max(0.0, room - overhead) / (3.0 * static_cast<double>(images))));
   const std::size_t samples = source.train.size() + source.validation.size();
   const auto fitting =
       static_cast<std::size_t>(room / static_cast<double>(image.size() + sizeof(SharedResult))) *
-      (samples / pictures);  // six samples may show one picture
+      (samples / images);  // six samples may show one image
   std::string remedy = fmt::format("--image-size {}", side);
   if (fitting > source.validation.size()) {
     remedy = fmt::format("--limit-train {} or {}", fitting - source.validation.size(), remedy);
@@ -97,28 +97,28 @@ void check_memory(const data::DataSource& source, std::size_t pictures, Shape im
   fail(ExitCode::usage,
        fmt::format("{} images at {}x{} need {} of memory, {} are available (they are decoded once "
                    "and kept, so that later epochs read nothing); the largest that fit: {}",
-                   with_commas(pictures), image.height, image.width,
+                   with_commas(images), image.height, image.width,
                    bytes_text(static_cast<double>(needed)),
                    bytes_text(static_cast<double>(*available)), remedy));
 }
 
-/// Pictures that lie ready are only looked at: a damaged one is found before the first step, and
+/// Images that lie ready are only looked at: a damaged one is found before the first step, and
 /// its pages are in memory then.
-void read_slice(const data::Dataset& data, std::span<const std::uint32_t> pictures, Range mine,
+void read_slice(const data::Dataset& data, std::span<const std::uint32_t> images, Range mine,
                 const data::DecodeRequest& request, const CacheView& view) {
   const bool ready = data.ready_form().has_value();
   WorkArena arena(request.threads);
   const auto read_one = [&](std::size_t i) {
     const std::size_t position = mine.begin + i;
-    const std::uint32_t picture = pictures[position];
-    store(ready ? data.check_ready(picture)
-                : data.read(picture, request.image, request.resize, view.pixels(position)),
+    const std::uint32_t image = images[position];
+    store(ready ? data.check_ready(image)
+                : data.read(image, request.image, request.resize, view.pixels(position)),
           view.result(position));
     view.done().fetch_add(1, std::memory_order_acq_rel);
   };
   arena.for_each(mine.size(), read_one, [&] {
     if (request.progress) {
-      request.progress(view.done().load(std::memory_order_acquire), pictures.size());
+      request.progress(view.done().load(std::memory_order_acquire), images.size());
     }
   });
 }
@@ -126,19 +126,19 @@ void read_slice(const data::Dataset& data, std::span<const std::uint32_t> pictur
 /// Sorts what the shared memory says into good and bad; the same on every rank.
 class Collector {
  public:
-  Collector(const data::Dataset& data, std::span<const std::uint32_t> pictures,
-            const CacheView& view, data::DecodedData& decoded)
-      : data_(data), pictures_(pictures), view_(view), decoded_(decoded), told_(pictures.size()) {}
+  Collector(const data::Dataset& data, std::span<const std::uint32_t> images, const CacheView& view,
+            data::DecodedData& decoded)
+      : data_(data), images_(images), view_(view), decoded_(decoded), told_(images.size()) {}
 
   void collect(std::span<const std::uint32_t> samples, data::ImageSet& set) {
     for (const std::uint32_t sample : samples) {
       const data::View shown = data_.view(sample);
-      const auto found = std::ranges::lower_bound(pictures_, shown.picture);
-      const auto position = static_cast<std::size_t>(found - pictures_.begin());
+      const auto found = std::ranges::lower_bound(images_, shown.image);
+      const auto position = static_cast<std::size_t>(found - images_.begin());
       const data::ReadResult result = load(view_.result(position));
       tell(position, result);
       if (result.status != data::ReadStatus::ok) continue;
-      set.pixels.push_back(decoded_.mapped ? data_.ready_pixels(shown.picture)
+      set.pixels.push_back(decoded_.mapped ? data_.ready_pixels(shown.image)
                                            : view_.pixels(position).data());
       set.labels.push_back(data_.label(sample));
       set.samples.push_back(sample);
@@ -149,18 +149,18 @@ class Collector {
   }
 
  private:
-  /// Once for each picture, however many samples show it.
+  /// Once for each image, however many samples show it.
   void tell(std::size_t position, const data::ReadResult& result) {
     if (told_[position]) return;
     told_[position] = true;
     decoded_.warnings += result.warned ? 1 : 0;
     if (result.status != data::ReadStatus::ok) {
-      decoded_.bad.push_back({data_.name(pictures_[position]), result});
+      decoded_.bad.push_back({data_.name(images_[position]), result});
     }
   }
 
   const data::Dataset& data_;
-  std::span<const std::uint32_t> pictures_;
+  std::span<const std::uint32_t> images_;
   const CacheView& view_;
   data::DecodedData& decoded_;
   std::vector<bool> told_;
@@ -193,7 +193,7 @@ void check_form(const data::ReadyForm& form, Shape image, data::Resize resize) {
     return fmt::format("{}x{}, {}", shape.height, shape.width, data::resize_name(way));
   };
   fail(ExitCode::usage,
-       fmt::format("the pictures of --data are ready at {}, not at {} (a packed file holds one "
+       fmt::format("the images of --data are ready at {}, not at {} (a packed file holds one "
                    "size); use --image-size {} --resize {}, or pack the data again",
                    text(form.image, form.resize), text(image, resize), form.image.height,
                    data::resize_name(form.resize)));
@@ -207,21 +207,21 @@ std::size_t cache_bytes(std::size_t samples, Shape image) {
 
 std::size_t bytes_of_cache(const data::DataSource& source, Shape image, data::Resize resize,
                            std::optional<std::size_t> available) {
-  const std::size_t pictures = pictures_of(source).size();
+  const std::size_t images = images_of(source).size();
   const auto ready = source.dataset->ready_form();
   if (ready) {
     check_form(*ready, image, resize);
-    return cache_bytes(pictures, {0, 0, 0});  // only the results are shared
+    return cache_bytes(images, {0, 0, 0});  // only the results are shared
   }
-  check_memory(source, pictures, image, available);
-  return cache_bytes(pictures, image);
+  check_memory(source, images, image, available);
+  return cache_bytes(images, image);
 }
 
 data::DecodedData decode_into_cache(const data::DataSource& source,
                                     const data::DecodeRequest& request, comm::NodeMemory& memory,
                                     comm::NodeBarrier& barrier) {
   const system::Stopwatch watch;
-  const std::vector<std::uint32_t> pictures = pictures_of(source);
+  const std::vector<std::uint32_t> images = images_of(source);
   const auto ready = source.dataset->ready_form();
   const Shape stored = ready ? Shape{0, 0, 0} : request.image;
   const std::size_t bytes =
@@ -229,14 +229,14 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
   barrier.wait();  // everybody has looked before anybody takes
   data::DecodedData decoded;
   decoded.mapped = ready.has_value();
-  decoded.bytes = pictures.size() * request.image.size();
+  decoded.bytes = images.size() * request.image.size();
   decoded.memory = memory.allocate_large(bytes);
-  const CacheView view(*decoded.memory, pictures.size(), stored);
-  const Range mine = data::share(pictures.size(), memory.local_rank(), memory.local_size());
-  read_slice(*source.dataset, pictures, mine, request, view);
+  const CacheView view(*decoded.memory, images.size(), stored);
+  const Range mine = data::share(images.size(), memory.local_rank(), memory.local_size());
+  read_slice(*source.dataset, images, mine, request, view);
   barrier.wait();
   decoded.train.image = decoded.validation.image = request.image;
-  Collector collector(*source.dataset, pictures, view, decoded);
+  Collector collector(*source.dataset, images, view, decoded);
   collector.collect(source.train, decoded.train);
   collector.collect(source.validation, decoded.validation);
   check_what_is_left(source, decoded);

@@ -4,15 +4,15 @@
 
 namespace cputrain::datasets {
 
-std::vector<std::uint32_t> pictures_of(const data::Dataset& data,
-                                       std::span<const std::uint32_t> samples) {
-  std::vector<std::uint32_t> pictures;
-  pictures.reserve(samples.size());
-  for (const std::uint32_t sample : samples) pictures.push_back(data.view(sample).picture);
-  std::ranges::sort(pictures);
-  const auto rest = std::ranges::unique(pictures);
-  pictures.erase(rest.begin(), rest.end());
-  return pictures;
+std::vector<std::uint32_t> images_of(const data::Dataset& data,
+                                     std::span<const std::uint32_t> samples) {
+  std::vector<std::uint32_t> images;
+  images.reserve(samples.size());
+  for (const std::uint32_t sample : samples) images.push_back(data.view(sample).image);
+  std::ranges::sort(images);
+  const auto rest = std::ranges::unique(images);
+  images.erase(rest.begin(), rest.end());
+  return images;
 }
 
 }  // namespace cputrain::datasets

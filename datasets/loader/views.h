@@ -8,8 +8,7 @@
 
 namespace cputrain::datasets {
 
-/// The pictures that samples show, each once, ascending.
-std::vector<std::uint32_t> pictures_of(const data::Dataset&,
-                                       std::span<const std::uint32_t> samples);
+/// The images that samples show, each once, ascending.
+std::vector<std::uint32_t> images_of(const data::Dataset&, std::span<const std::uint32_t> samples);
 
 }  // namespace cputrain::datasets

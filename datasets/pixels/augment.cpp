@@ -55,13 +55,13 @@ void check_fits(const data::Augment& augment, Shape image) {
   if (augment.crop >= std::min(image.height, image.width)) {
     fail(ExitCode::usage,
          fmt::format("--augment crop:{0}: images of {1}x{2} have no more than {0} pixels a side (a "
-                     "crop could miss the picture altogether); use a smaller number",
+                     "crop could miss the image altogether); use a smaller number",
                      augment.crop, image.height, image.width));
   }
 }
 
-void change_picture(const std::uint8_t* src, Shape image, data::Turn turn, const Change& change,
-                    std::span<std::uint8_t> dst) {
+void change_image(const std::uint8_t* src, Shape image, data::Turn turn, const Change& change,
+                  std::span<std::uint8_t> dst) {
   PixelMap map = change.warp == Warp{} ? PixelMap{} : warp_map(change.warp, image);
   if (change.flip) map = then_turn(map, data::Turn::flip_horizontal, image);
   if (change.vflip) map = then_turn(map, data::Turn::flip_vertical, image);
@@ -71,7 +71,7 @@ void change_picture(const std::uint8_t* src, Shape image, data::Turn turn, const
   map = after_turn(turn, map, image);
   const Window window{std::max(0, -rows), std::min(image.height, image.height - rows),
                       std::max(0, -columns), std::min(image.width, image.width - columns)};
-  map_picture(src, image, map, window, dst);
+  map_image(src, image, map, window, dst);
   change_colour(dst, change.colour);
 }
 

@@ -16,7 +16,7 @@ struct Change {
   Warp warp{};
   bool flip = false, vflip = false;
   data::Turn turn = data::Turn::none;   ///< of `six`
-  int crop_rows = 0, crop_columns = 0;  ///< where the crop lies, from the picture's own place
+  int crop_rows = 0, crop_columns = 0;  ///< where the crop lies, from the image's own place
   ColourChange colour{};
   bool operator==(const Change&) const = default;
 };
@@ -25,12 +25,12 @@ struct Change {
 Change choose_change(const data::Augment&, Shape image, std::uint64_t seed, int epoch,
                      std::uint32_t sample);
 
-/// Error(usage) where the augmentation cannot be done with pictures of this shape.
+/// Error(usage) where the augmentation cannot be done with images of this shape.
 void check_fits(const data::Augment&, Shape image);
 
-/// Writes the picture, first turned as its sample is and then changed, in one pass over its pixels
+/// Writes the image, first turned as its sample is and then changed, in one pass over its pixels
 /// and one over its colours.
-void change_picture(const std::uint8_t* src, Shape image, data::Turn, const Change&,
-                    std::span<std::uint8_t> dst);
+void change_image(const std::uint8_t* src, Shape image, data::Turn, const Change&,
+                  std::span<std::uint8_t> dst);
 
 }  // namespace cputrain::datasets

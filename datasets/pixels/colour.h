@@ -6,7 +6,7 @@
 namespace cputrain::datasets {
 
 /// Factors of brightness, contrast and saturation, each as Pillow's ImageEnhance has them (1 leaves
-/// the picture as it is), made in this order with rounding to bytes between them.
+/// the image as it is), made in this order with rounding to bytes between them.
 struct ColourChange {
   double brightness = 1, contrast = 1, saturation = 1;
   bool operator==(const ColourChange&) const = default;

@@ -41,7 +41,7 @@ class SixFold final : public data::Dataset {
     std::vector<std::uint8_t> original(image.size());
     data::ReadResult result = originals_->read(index / data::kTurns, image, resize, original);
     const Window all{0, image.height, 0, image.width};
-    map_picture(original.data(), image, then_turn({}, turn, image), all, dst);
+    map_image(original.data(), image, then_turn({}, turn, image), all, dst);
     return result;
   }
 

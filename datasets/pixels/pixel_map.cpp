@@ -52,7 +52,7 @@ PixelMap through(const WholeMap& first, const PixelMap& map) {
 
 bool is_whole(std::int64_t value) { return value % PixelMap::kOne == 0; }
 
-/// Whole pixels that all lie in the picture, so nothing is computed.
+/// Whole pixels that all lie in the image, so nothing is computed.
 bool moves_pixels(const PixelMap& map, Shape image, const Window& window) {
   for (const std::int64_t value : {map.yy, map.yx, map.y0, map.xy, map.xx, map.x0}) {
     if (!is_whole(value)) return false;
@@ -178,8 +178,8 @@ PixelMap then_move(const PixelMap& map, int rows, int columns) {
   return through({1, 0, rows, 0, 1, columns}, map);
 }
 
-void map_picture(const std::uint8_t* src, Shape image, const PixelMap& map, const Window& window,
-                 std::span<std::uint8_t> dst) {
+void map_image(const std::uint8_t* src, Shape image, const PixelMap& map, const Window& window,
+               std::span<std::uint8_t> dst) {
   assert(image.channels == 3 && dst.size() == image.size());
   const bool whole = window.top == 0 && window.left == 0 && window.bottom == image.height &&
                      window.right == image.width;

@@ -8,7 +8,7 @@
 
 namespace cputrain::datasets {
 
-/// Where each pixel of a new picture comes from in the old one:
+/// Where each pixel of a new image comes from in the old one:
 /// row = yy * y + yx * x + y0, column = xy * y + xx * x + x0, counted from the centre of the first
 /// pixel. Whole numbers of 1/2^24 pixel, so that sums are the same on every machine.
 struct PixelMap {
@@ -31,9 +31,9 @@ struct Warp {
 };
 PixelMap warp_map(const Warp&, Shape image);
 
-/// The picture is turned first and then mapped; by_90 and by_270 need a square one.
+/// The image is turned first and then mapped; by_90 and by_270 need a square one.
 PixelMap after_turn(data::Turn, const PixelMap&, Shape image);
-/// The picture is mapped first and then turned.
+/// The image is mapped first and then turned.
 PixelMap then_turn(const PixelMap&, data::Turn, Shape image);
 /// The window moves down and right by whole pixels.
 PixelMap then_move(const PixelMap&, int rows, int columns);
@@ -46,7 +46,7 @@ struct Window {
 /// Writes the pixels of the window, the others black. Places between pixels are bilinear (to 1/4096
 /// of a pixel) and places outside are those of the nearest edge, as SciPy's affine_transform with
 /// order 1 and mode "nearest". A map of whole pixels copies bytes.
-void map_picture(const std::uint8_t* src, Shape image, const PixelMap&, const Window&,
-                 std::span<std::uint8_t> dst);
+void map_image(const std::uint8_t* src, Shape image, const PixelMap&, const Window&,
+               std::span<std::uint8_t> dst);
 
 }  // namespace cputrain::datasets

@@ -32,11 +32,10 @@ std::vector<Tap> taps(int in, int out) {
 }
 
 /// Source rows brought to the new width. The two that were used last are kept, since neighbouring
-/// rows of the new picture often lie between the same ones.
+/// rows of the new image often lie between the same ones.
 class StretchedRows {
  public:
-  StretchedRows(const Picture& picture, int width)
-      : picture_(picture), columns_(taps(picture.width, width)) {
+  StretchedRows(const Image& image, int width) : image_(image), columns_(taps(image.width, width)) {
     for (Row& row : rows_) row.values.resize(columns_.size() * 3);
   }
 
@@ -59,7 +58,7 @@ class StretchedRows {
 
   void stretch(std::size_t number, float* __restrict out) const {
     const std::uint8_t* src =
-        picture_.rgb.data() + number * static_cast<std::size_t>(picture_.width) * 3;
+        image_.rgb.data() + number * static_cast<std::size_t>(image_.width) * 3;
     for (const Tap& tap : columns_) {
       const std::uint8_t* low = src + tap.low * 3;
       const std::uint8_t* high = src + tap.high * 3;
@@ -70,7 +69,7 @@ class StretchedRows {
     }
   }
 
-  const Picture& picture_;
+  const Image& image_;
   const std::vector<Tap> columns_;
   std::array<Row, 2> rows_;  // the one used last, the one before
 };
@@ -100,16 +99,16 @@ std::vector<std::size_t> nearest_positions(int in, int out) {
 
 }  // namespace
 
-void resize_bilinear(const Picture& picture, Shape image, std::span<std::uint8_t> dst) {
-  assert(image.channels == 3 && dst.size() == image.size());
-  if (picture.width == image.width && picture.height == image.height) {
-    std::ranges::copy(picture.rgb, dst.begin());
+void resize_bilinear(const Image& image, Shape size, std::span<std::uint8_t> dst) {
+  assert(size.channels == 3 && dst.size() == size.size());
+  if (image.width == size.width && image.height == size.height) {
+    std::ranges::copy(image.rgb, dst.begin());
     return;
   }
-  StretchedRows stretched(picture, image.width);
-  const std::size_t dst_row = static_cast<std::size_t>(image.width) * 3;
+  StretchedRows stretched(image, size.width);
+  const std::size_t dst_row = static_cast<std::size_t>(size.width) * 3;
   std::uint8_t* out = dst.data();
-  for (const Tap& tap : taps(picture.height, image.height)) {
+  for (const Tap& tap : taps(image.height, size.height)) {
     const float* upper = stretched.row(tap.low);
     const float* lower = stretched.row(tap.high);
     blend(upper, lower, tap.fraction, out, dst_row);
@@ -117,22 +116,22 @@ void resize_bilinear(const Picture& picture, Shape image, std::span<std::uint8_t
   }
 }
 
-void resize_nearest(const Picture& picture, Shape image, std::span<std::uint8_t> dst) {
-  assert(image.channels == 3 && dst.size() == image.size());
-  const auto rows = nearest_positions(picture.height, image.height);
-  const auto columns = nearest_positions(picture.width, image.width);
-  const std::size_t src_row = static_cast<std::size_t>(picture.width) * 3;
+void resize_nearest(const Image& image, Shape size, std::span<std::uint8_t> dst) {
+  assert(size.channels == 3 && dst.size() == size.size());
+  const auto rows = nearest_positions(image.height, size.height);
+  const auto columns = nearest_positions(image.width, size.width);
+  const std::size_t src_row = static_cast<std::size_t>(image.width) * 3;
   std::uint8_t* out = dst.data();
   for (const std::size_t row : rows) {
-    const std::uint8_t* from = picture.rgb.data() + row * src_row;
+    const std::uint8_t* from = image.rgb.data() + row * src_row;
     for (const std::size_t column : columns) out = std::copy_n(from + column * 3, 3, out);
   }
 }
 
-void resize_picture(const Picture& picture, Shape image, data::Resize resize,
-                    std::span<std::uint8_t> dst) {
-  if (resize == data::Resize::nearest) return resize_nearest(picture, image, dst);
-  resize_bilinear(picture, image, dst);
+void resize_image(const Image& image, Shape size, data::Resize resize,
+                  std::span<std::uint8_t> dst) {
+  if (resize == data::Resize::nearest) return resize_nearest(image, size, dst);
+  resize_bilinear(image, size, dst);
 }
 
 }  // namespace cputrain::datasets

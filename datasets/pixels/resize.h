@@ -10,16 +10,16 @@
 namespace cputrain::datasets {
 
 /// Bilinear resize as tf.image.resize of TensorFlow 2 does it by default: pixel centres at
-/// half-integers (src = (dst + 0.5) * in / out - 0.5), neighbours clamped to the picture, no
+/// half-integers (src = (dst + 0.5) * in / out - 0.5), neighbours clamped to the image, no
 /// smoothing before shrinking, the aspect ratio not kept. Computed in float and rounded to the
 /// nearest byte (TensorFlow keeps the float; half a grey level is the price of a cache in bytes).
-/// The same size gives the same bytes. `dst` has image.height * image.width * 3 bytes.
-void resize_bilinear(const Picture&, Shape image, std::span<std::uint8_t> dst);
+/// The same size gives the same bytes. `dst` has size.height * size.width * 3 bytes.
+void resize_bilinear(const Image&, Shape size, std::span<std::uint8_t> dst);
 
 /// Nearest neighbour exactly as Pillow's Image.resize(size, NEAREST): along each axis the position
 /// begins at half a step and steps are added up in double, as ImagingScaleAffine does.
-void resize_nearest(const Picture&, Shape image, std::span<std::uint8_t> dst);
+void resize_nearest(const Image&, Shape size, std::span<std::uint8_t> dst);
 
-void resize_picture(const Picture&, Shape image, data::Resize, std::span<std::uint8_t> dst);
+void resize_image(const Image&, Shape size, data::Resize, std::span<std::uint8_t> dst);
 
 }  // namespace cputrain::datasets

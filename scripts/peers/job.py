@@ -1,7 +1,7 @@
 """What compare_peers hands to another framework, and what it wants back.
 
 A job is a JSON file: `weights`, a weights.safetensors of cputrain, which holds the network itself too;
-`pictures`, a packed file of cputrain, so that all frameworks see the same bytes; `optimizer`, the recipe of
+`images`, a packed file of cputrain, so that all frameworks see the same bytes; `optimizer`, the recipe of
 the network; `batch`, `threads`, `warm_up` and `steps`; `check`: say whether it is the same network (its
 parameters, its loss before training) and with which `settings` it is trained, instead of training. Needs
 numpy, which the frameworks bring.
@@ -33,15 +33,15 @@ def read_network(path):
     return graph, arrays
 
 
-def read_pictures(path, count):
+def read_images(path, count):
     """(uint8 of count x height x width x 3, labels); the layout is that of datasets/formats/packed_format.h."""
     with open(path, "rb") as f:
         header = f.read(80)
     height, width, channels = struct.unpack_from("<III", header, 16)
-    pictures, = struct.unpack_from("<Q", header, 32)
+    images, = struct.unpack_from("<Q", header, 32)
     pixels_at, = struct.unpack_from("<Q", header, 56)
-    if pictures < count:
-        sys.exit(f"{path} has {pictures} pictures, a batch of {count} is wanted")
+    if images < count:
+        sys.exit(f"{path} has {images} images, a batch of {count} is wanted")
     entries = numpy.fromfile(path, "<u4", count=3 * count, offset=80).reshape(-1, 3)
     pixels = numpy.fromfile(path, "u1", count=count * height * width * channels, offset=pixels_at)
     return pixels.reshape(count, height, width, channels), entries[:, 0].astype("i8")

@@ -58,7 +58,7 @@ def translated(layer, shape):
 
 
 class Network(nn.Module):
-    """The layers up to the logits; pictures come as bytes and are scaled inside, as in cputrain."""
+    """The layers up to the logits; images come as bytes and are scaled inside, as in cputrain."""
 
     def __init__(self, graph):
         super().__init__()
@@ -84,8 +84,8 @@ class Network(nn.Module):
                 self.parts[name].inplace = readers[read[0]] == 1
         self.last_reader = {source: name for name, read in self.chain for source in read}
 
-    def forward(self, pictures):
-        maps = {"input": pictures.float() * self.input["scale"] + self.input["offset"]}
+    def forward(self, images):
+        maps = {"input": images.float() * self.input["scale"] + self.input["offset"]}
         for name, read in self.chain:
             value = self.parts[name](*(maps[source] for source in read))
             for source in read:  # no map is held longer than backward needs it
@@ -129,7 +129,7 @@ class Training:
 
     def __init__(self, job, layout):
         graph, arrays = jobs.read_network(job["weights"])
-        pixels, labels = jobs.read_pictures(job["pictures"], job["batch"])
+        pixels, labels = jobs.read_images(job["images"], job["batch"])
         self.network = Network(graph)
         load(self.network, arrays)
         self.x, self.y = torch.tensor(pixels).permute(0, 3, 1, 2), torch.tensor(labels)

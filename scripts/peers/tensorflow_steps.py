@@ -46,10 +46,10 @@ def translated(layer):
 
 
 def build(graph):
-    """The network up to its logits; pictures come as bytes and are scaled inside, as in cputrain."""
+    """The network up to its logits; images come as bytes and are scaled inside, as in cputrain."""
     shape = graph["input"]
-    pictures = keras.Input((shape["height"], shape["width"], shape["channels"]), dtype="uint8")
-    scaled = tf.cast(pictures, tf.float32) * shape["scale"] + shape["offset"]
+    images = keras.Input((shape["height"], shape["width"], shape["channels"]), dtype="uint8")
+    scaled = tf.cast(images, tf.float32) * shape["scale"] + shape["offset"]
     maps, previous = {"input": scaled}, "input"
     for layer in graph["layers"]:
         made = translated(layer)
@@ -58,7 +58,7 @@ def build(graph):
         read = [maps[name] for name in jobs.inputs_of(layer, previous)]
         previous = layer["name"]
         maps[previous] = made(read if len(read) > 1 else read[0])
-    return keras.Model(pictures, maps[previous])
+    return keras.Model(images, maps[previous])
 
 
 def load(model, arrays):
@@ -83,7 +83,7 @@ def main():
     tf.config.threading.set_inter_op_parallelism_threads(job["threads"])
     at_start = jobs.peak_bytes()
     graph, arrays = jobs.read_network(job["weights"])
-    pixels, labels = jobs.read_pictures(job["pictures"], job["batch"])
+    pixels, labels = jobs.read_images(job["images"], job["batch"])
     model = build(graph)
     load(model, arrays)
     x = tf.constant(pixels)

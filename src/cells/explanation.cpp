@@ -43,7 +43,7 @@ Wait largest_wait(const Cell& c) {
   const auto percent = [s](double seconds) { return 100 * seconds / s; };
   const std::vector<Wait> waits{
       {b.input_wait / s, "input",
-       fmt::format("{:.0f} % of the epoch is waiting for pictures (decoding or changing them is "
+       fmt::format("{:.0f} % of the epoch is waiting for images (decoding or changing them is "
                    "slower than training)",
                    percent(b.input_wait))},
       {b.allreduce_exposed / s, "communication",

@@ -50,7 +50,7 @@ struct EpochSize {
 struct StepPlan {
   int warm_up = 0;   ///< until convolutions have found their algorithms, at the most; not counted
   int measured = 0;  ///< after them: the training goes on until it has made so many
-  std::size_t images = 0;  ///< training pictures needed for all of them
+  std::size_t images = 0;  ///< training images needed for all of them
 };
 
 /// `asked`: steps to be measured; else 5, or up to 25 that hold 2,048 images.

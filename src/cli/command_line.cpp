@@ -26,14 +26,14 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> list{
       {"train", "train, evaluate and save a classifier (what runs when no command is named)", {}},
       {"eval", "loss and accuracy of saved weights on a data set", {}},
-      {"predict", "classes of picture files and of folders of them", {}},
+      {"predict", "classes of image files and of folders of them", {}},
       {"report",
        "tables and a page with plots from the folders of sweeps; --diff: two of them side by side",
        {}},
       {"export", "saved weights as ONNX or safetensors, a model as a file to change", {}},
       {"data",
-       "check: find damaged and doubled pictures; info: what a data set holds; pack: one file that "
-       "is mapped instead of decoded; synth: made-up pictures to try things with",
+       "check: find damaged and doubled images; info: what a data set holds; pack: one file that "
+       "is mapped instead of decoded; synth: made-up images to try things with",
        {"check", "info", "pack", "synth"}},
       {"bench",
        "step: images/s and GFLOP/s of a training step beside this machine's limits; allreduce: "

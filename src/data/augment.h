@@ -5,7 +5,7 @@
 
 namespace cputrain::data {
 
-/// Random changes to training pictures, each f(seed, epoch, sample). 0 and false leave a picture as
+/// Random changes to training images, each f(seed, epoch, sample). 0 and false leave an image as
 /// it is. They are made in the order in which they stand here; rotation, shift, shear and zoom are
 /// one warp with the formulas of Keras' ImageDataGenerator (edges repeated, bilinear).
 struct Augment {
@@ -16,7 +16,7 @@ struct Augment {
   bool flip = false;   ///< left and right swapped, with probability 1/2
   bool vflip = false;  ///< top and bottom swapped, with probability 1/2
   bool six = false;    ///< one of the six of Turn, each with probability 1/6
-  int crop = 0;        ///< a crop of the picture's size after padding with so many black pixels
+  int crop = 0;        ///< a crop of the image's size after padding with so many black pixels
   double colour = 0;  ///< brightness, contrast and saturation, each by a factor from [1 - x, 1 + x]
 
   bool operator==(const Augment&) const = default;

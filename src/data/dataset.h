@@ -29,23 +29,23 @@ struct ReadResult {
 /// What `data check` wants to know of one sample beyond whether it can be read.
 struct SampleFacts {
   ReadResult result;
-  std::uint64_t content = 0;     ///< hash of the bytes as stored: equal for copies of one picture
+  std::uint64_t content = 0;     ///< hash of the bytes as stored: equal for copies of one image
   bool wrong_extension = false;  ///< named as another format than it is
 };
 
-/// What a sample shows: the picture of a sample that is not turned, and how it is turned.
+/// What a sample shows: the image of a sample that is not turned, and how it is turned.
 struct View {
-  std::uint32_t picture = 0;
+  std::uint32_t image = 0;
   Turn turn = Turn::none;
 };
 
-/// The one form in which a data set has pictures that need no decoding.
+/// The one form in which a data set has images that need no decoding.
 struct ReadyForm {
   Shape image;
   Resize resize = Resize::bilinear;
 };
 
-/// Random access to labelled pictures. Reading is const and safe from many threads, and its outcome
+/// Random access to labelled images. Reading is const and safe from many threads, and its outcome
 /// depends on the sample alone, so every rank decides alike which files are bad.
 class Dataset {
  public:
@@ -63,13 +63,13 @@ class Dataset {
   /// A hash of what the data set consists of (names, sizes, labels), compared between ranks.
   virtual std::uint64_t fingerprint() const = 0;
 
-  /// Several samples may show one picture; then it is read once.
+  /// Several samples may show one image; then it is read once.
   virtual View view(std::size_t index) const {
     return {static_cast<std::uint32_t>(index), Turn::none};
   }
   /// Set where the pixels lie in memory, as long as the data set does, in one form only.
   virtual std::optional<ReadyForm> ready_form() const { return std::nullopt; }
-  /// Those of a sample's picture, H*W*3 bytes, not turned; only where ready_form() is set.
+  /// Those of a sample's image, H*W*3 bytes, not turned; only where ready_form() is set.
   virtual const std::uint8_t* ready_pixels(std::size_t) const { return nullptr; }
   /// Whether they are whole.
   virtual ReadResult check_ready(std::size_t) const { return {}; }
@@ -94,11 +94,11 @@ struct DataSource {
   std::vector<std::string> warnings;       ///< what may be wrong with the data, a sentence each
   std::vector<std::string> empty_classes;  ///< classes without an image, where they are allowed
   bool allow_empty_classes = false;        ///< decoding may find more of them
-  std::vector<std::string> containers;     ///< paths of files that hold many pictures each
+  std::vector<std::string> containers;     ///< paths of files that hold many images each
   std::string description;                 ///< for the log: what was found and how it is split
 };
 
-/// Pictures decoded to one size, in memory that all ranks of a node share; damaged ones left out.
+/// Images decoded to one size, in memory that all ranks of a node share; damaged ones left out.
 struct ImageSet {
   Shape image;
   std::vector<const std::uint8_t*> pixels;  ///< one pointer an image, H*W*3 bytes, not turned

@@ -17,23 +17,23 @@ struct InputBenchRequest {
   Shape image;
   Resize resize = Resize::bilinear;
   Augment augment{};
-  std::uint64_t seed = 0;  ///< of the augmentation and of the order of pictures in batches
+  std::uint64_t seed = 0;  ///< of the augmentation and of the order of images in batches
   int micro_batch = 32;
   int threads = 1;
   int repeat = 5;  ///< measured rounds
 };
 
-/// A way to bring all pictures nearer to training, timed in every round.
+/// A way to bring all images nearer to training, timed in every round.
 struct InputStage {
   std::string name;
-  std::vector<double> seconds;  ///< of one way through all pictures, a round each
+  std::vector<double> seconds;  ///< of one way through all images, a round each
 };
 
 /// The input path, piece by piece, each measured in the same rounds as what limits it.
 struct InputBench {
-  std::size_t pictures = 0, left_out = 0;  ///< left out: no JPEG, or not without complaints
-  double megapixels = 0;                   ///< of all pictures as they are stored
-  std::size_t bytes = 0;                   ///< of all files
+  std::size_t images = 0, left_out = 0;  ///< left out: no JPEG, or not without complaints
+  double megapixels = 0;                 ///< of all images as they are stored
+  std::size_t bytes = 0;                 ///< of all files
   /// Nothing but decompression, by the codec's own interface and as its own benchmark calls it.
   InputStage codec;
   std::vector<InputStage> decoding;  ///< from files in memory; limited by the codec

@@ -78,12 +78,12 @@ struct PackRequest {
 };
 
 struct PackReport {
-  std::size_t pictures = 0, bytes = 0;  ///< in the file; bytes of the whole file
-  std::vector<BadSample> bad;           ///< left out
-  std::string empty_classes;            ///< a warning of classes that have no image left; or empty
+  std::size_t images = 0, bytes = 0;  ///< in the file; bytes of the whole file
+  std::vector<BadSample> bad;         ///< left out
+  std::string empty_classes;          ///< a warning of classes that have no image left; or empty
 };
 
-/// What `data synth` is to do: made-up pictures in class folders.
+/// What `data synth` is to do: made-up images in class folders.
 struct SynthRequest {
   std::string folder;
   std::size_t images = 200;
@@ -115,13 +115,13 @@ struct DataPipeline {
   /// Bytes of pixels that such a source keeps for batches in flight, beside the set.
   std::function<std::size_t(const DataSource&, Shape image, const BatchPlan&, const BatchRequest&)>
       batch_bytes;
-  /// Reads one picture file for `predict`.
+  /// Reads one image file for `predict`.
   std::function<ReadResult(const std::string& path, Shape image, Resize,
                            std::span<std::uint8_t> dst)>
       read_image;
   /// Paths of all images (by their names) below a folder, sorted; links are followed, hidden files
   /// and folders of systems stay out.
-  std::function<std::vector<std::string>(const std::string& folder)> list_pictures;
+  std::function<std::vector<std::string>(const std::string& folder)> list_images;
   /// Decodes every sample on `threads` threads and reports what is wrong with the data.
   std::function<CheckReport(const DataSource&, int threads, const Progress&)> check;
   /// Times the way from files in memory to batches. Error(usage) where the data has no JPEG files.

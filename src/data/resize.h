@@ -5,7 +5,7 @@
 
 namespace cputrain::data {
 
-/// How a picture comes to the size of the network's input. `bilinear`: as tf.image.resize does
+/// How an image comes to the size of the network's input. `bilinear`: as tf.image.resize does
 /// (half-pixel centres, no smoothing); `nearest`: as Pillow's NEAREST, the default of Keras'
 /// flow_from_directory.
 enum class Resize { bilinear, nearest };

@@ -4,7 +4,7 @@
 
 namespace cputrain::data {
 
-/// Ways to turn a picture that move pixels and compute none. Turns are anticlockwise. These six, in
+/// Ways to turn an image that move pixels and compute none. Turns are anticlockwise. These six, in
 /// this order, are what the potato chips program makes of each original: "original, vertical flip,
 /// horizontal flip, three 90-degree rotations".
 enum class Turn : std::uint8_t { none, flip_vertical, flip_horizontal, by_90, by_180, by_270 };

@@ -33,7 +33,7 @@ struct RankMemory {
   std::size_t weights = 0, gradients = 0;
   std::size_t state = 0;      ///< of the update rule, for the ranges that the rank owns
   std::size_t workspace = 0;  ///< activations and scratchpads of the program
-  std::size_t batches = 0;    ///< pictures in flight
+  std::size_t batches = 0;    ///< images in flight
   std::size_t process = 0;    ///< held already: libraries, compiled kernels
   std::size_t elsewhere = 0;  ///< of these, in a backend's memory that is not the host's
   /// Weights once more, where they lie elsewhere: of a step that a signal ends, they are copied
@@ -57,7 +57,7 @@ struct RankMemory {
 
 /// Bytes that the ranks of a node have together.
 struct SharedMemory {
-  std::size_t cache = 0;  ///< decoded pictures
+  std::size_t cache = 0;  ///< decoded images
   std::size_t weights = 0;
 
   std::size_t total() const { return cache + weights; }

@@ -15,8 +15,8 @@ using WeightValues = std::function<std::vector<float>(const std::string& paramet
 struct ExportedModel {
   std::string name;
   std::vector<std::string> classes;  ///< by label
-  std::string resize;                ///< how pictures came to the input's size: "bilinear"
-  Graph graph;                       ///< with the picture's size and scale
+  std::string resize;                ///< how images came to the input's size: "bilinear"
+  Graph graph;                       ///< with the image's size and scale
   WeightValues values;               ///< of every parameter of the graph
 };
 

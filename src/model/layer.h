@@ -14,7 +14,7 @@
 /// into a program. Adding a type to the variant fails to compile until every backend handles it.
 namespace cputrain::model {
 
-/// The picture: uint8 RGB, as number `pixel * scale + offset`.
+/// The image: uint8 RGB, as number `pixel * scale + offset`.
 struct Input {
   float scale = 1.0f / 255.0f;
   float offset = 0.0f;

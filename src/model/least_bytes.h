@@ -14,7 +14,7 @@ struct LeastBytes {
 };
 
 /// By layer: source, destination and weights, once each; backward moves their gradients instead, as
-/// many. A picture has a byte a pixel and channel, all else elements of `element_bytes`. A max pool
+/// many. An image has a byte a pixel and channel, all else elements of `element_bytes`. A max pool
 /// (and a ReLU behind it) that alone reads a convolution runs with it in the cache and moves
 /// nothing by itself: the convolution's destination is then the pooled map. Zeros around a map are
 /// not read.

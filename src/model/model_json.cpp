@@ -145,7 +145,7 @@ bool is_loss(const Layer& layer) {
          std::holds_alternative<SoftmaxCrossEntropy>(layer);
 }
 
-/// What backends rely on: RGB pictures, no layer without a reader but the last, which is the only
+/// What backends rely on: RGB images, no layer without a reader but the last, which is the only
 /// loss and reads flat logits.
 void check_shape(const Graph& graph, const JsonReader& top) {
   if (graph.image().channels != 3) top.wrong("channels must be 3");
@@ -199,7 +199,7 @@ class GraphReader {
       const int index = graph_.add(layer, name, std::move(src));
       by_name_[graph_.back().name] = index;
     } catch (const Error& error) {
-      // A picture too small for the network is not the file's mistake.
+      // An image too small for the network is not the file's mistake.
       const bool too_small =
           std::string_view(error.what()).find("--image-size") != std::string::npos;
       if (size_ && too_small) fail(error.code(), where_ + ": " + error.what());

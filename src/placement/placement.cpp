@@ -15,7 +15,7 @@ namespace {
 
 /// With fewer cores a rank cannot spare one for communication.
 constexpr int kLeastToSpareOne = 4;
-/// One thread copies and turns pictures about as fast as so many compute on them.
+/// One thread copies and turns images about as fast as so many compute on them.
 constexpr int kComputingForOneInput = 8;
 
 using Positions = std::vector<std::size_t>;  // of ranks in the node's list

@@ -46,7 +46,7 @@ struct RankPlan {
   std::vector<int> cores{};  ///< their cores, each once
   std::vector<int> numa{};   ///< their NUMA nodes, each once
   int threads = 1;           ///< that compute
-  int input_threads = 1;     ///< that prepare pictures meanwhile
+  int input_threads = 1;     ///< that prepare images meanwhile
   bool bind = false;         ///< the rank must bind itself to `cpus`; else that is its mask already
   /// One core is kept free of computing threads, for a thread that communicates.
   bool communication_core = false;

@@ -45,7 +45,7 @@ MaybeSection budget_section(const ScalingTable& table) {
   if (!result) return result;
   result->plots = {"budget"};
   result->remarks.push_back(
-      "input: waiting for pictures; allreduce: communication that computing did not hide; "
+      "input: waiting for images; allreduce: communication that computing did not hide; "
       "stragglers: waiting for the last rank.");
   return result;
 }

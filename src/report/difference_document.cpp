@@ -55,7 +55,7 @@ std::vector<std::string> conditions_that_differ(const cells::CellTable& before,
       result.push_back(fmt::format("They differ in {}: {} and {}.", what, named(a), named(b)));
   };
   differ("model", before.model, after.model);
-  differ("picture size", std::to_string(before.image_size), std::to_string(after.image_size));
+  differ("image size", std::to_string(before.image_size), std::to_string(after.image_size));
   differ("images an epoch", std::to_string(before.images_per_epoch),
          std::to_string(after.images_per_epoch));
   differ("data", before.data, after.data);

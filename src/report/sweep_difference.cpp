@@ -26,7 +26,7 @@ std::string other_work(const cells::CellTable& before, const cells::CellTable& a
   };
   compare("model", !before.model.empty() && !after.model.empty(), printable(before.model),
           printable(after.model));
-  compare("picture size", before.image_size > 0 && after.image_size > 0, before.image_size,
+  compare("image size", before.image_size > 0 && after.image_size > 0, before.image_size,
           after.image_size);
   compare("images an epoch", before.images_per_epoch > 0 && after.images_per_epoch > 0,
           before.images_per_epoch, after.images_per_epoch);

@@ -76,7 +76,7 @@ void say_plan(const job::TrainingJob& job) {
                          with_commas(graph.parameter_count())));
   }
   if (spec.flags.data.empty()) {
-    job::say(session, "No --data: training on synthetic pictures in the paper's shape");
+    job::say(session, "No --data: training on synthetic images in the paper's shape");
   }
 }
 

@@ -25,7 +25,7 @@ namespace {
 /// have usually.
 const std::vector<int> kSizes{1, 2, 4, 8, 16, 32};
 
-/// Pictures to train and to time with.
+/// Images to train and to time with.
 constexpr std::size_t kImages = 1280;
 
 std::unique_ptr<compute::Backend> backend_with(int threads, const job::TrainingFlags& flags,
@@ -50,7 +50,7 @@ std::string fingerprint(const model::Graph& graph, const std::string& kernels) {
 }
 
 /// However many are made up, they are alike.
-std::string pictures_of(const job::TrainingFlags& flags) {
+std::string images_of(const job::TrainingFlags& flags) {
   constexpr const char* kMadeUp = "synthetic";
   if (flags.data.empty() || data::parse_data_spec(flags.data).word == kMadeUp) return kMadeUp;
   return data::absolute_data_spec(flags.data);
@@ -62,7 +62,7 @@ std::optional<CostTable> kept_costs(const std::filesystem::path& file, const std
   try {
     CostTable table = read_costs(file);
     if (table.network != network) return {};
-    system::tell(fmt::format("Costs measured earlier on this machine with the same pictures: {}",
+    system::tell(fmt::format("Costs measured earlier on this machine with the same images: {}",
                              file.string()));
     return table;
   } catch (const Error&) {
@@ -179,7 +179,7 @@ std::string costs_file_name(const job::TrainingFlags& flags, const placement::Ma
                                 .add(machine.host)
                                 .add(kVersion)
                                 .add(network)
-                                .add(pictures_of(flags))
+                                .add(images_of(flags))
                                 .add_number(machine.allowed_cpus.size())
                                 .add_number(kMethod)
                                 .value();

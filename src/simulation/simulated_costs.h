@@ -8,7 +8,7 @@
 namespace cputrain::simulation {
 
 /// The file in the cache that keeps costs: of this CPU, program, network with its kernels, and the
-/// pictures they were measured with, since zeros in them decide how long kernels take.
+/// images they were measured with, since zeros in them decide how long kernels take.
 std::string costs_file_name(const job::TrainingFlags&, const placement::Machine&,
                             const std::string& network);
 

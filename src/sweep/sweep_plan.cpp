@@ -157,7 +157,7 @@ std::vector<std::string> SweepPlan::words_of_run(const cells::Cell& cell, int re
     const cells::StepPlan plan = steps_of(cell);
     add("--steps", std::to_string(plan.warm_up + plan.measured));
     add("--settled-steps", std::to_string(plan.measured));
-    add("--limit-train", std::to_string(pictures.at(cell.batch)));
+    add("--limit-train", std::to_string(images.at(cell.batch)));
     add("--limit-val", "0");
   }
   add("--checkpoint-every", "0");  // whoever stops a sweep makes its trainings anew
@@ -197,7 +197,7 @@ SweepPlan plan_sweep(const job::TrainingFlags& flags, const SweepRequest& reques
   if (flags.steps) plan.steps = static_cast<int>(*flags.steps);
   plan.epoch = {source.train.size(), spec.plan.drop_last};
   for (const cells::Cell& cell : plan.cells) {
-    std::size_t& most = plan.pictures[cell.batch];
+    std::size_t& most = plan.images[cell.batch];
     most = std::max(most, plan.steps_of(cell).images);
   }
   plan.flops_per_image = graph.training_flops();

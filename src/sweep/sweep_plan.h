@@ -21,10 +21,10 @@ struct SweepPlan {
   bool full_epochs = false;
   std::optional<int> steps;
   cells::EpochSize epoch;
-  /// Training pictures by batch, where epochs are not whole: what the cell with most steps needs,
+  /// Training images by batch, where epochs are not whole: what the cell with most steps needs,
   /// measurable here or not. So cells of a batch have the same ones in the same order, whatever
   /// warm-up their ranks need, and their losses and a speed-up are of the same work.
-  std::map<std::size_t, std::size_t> pictures;
+  std::map<std::size_t, std::size_t> images;
   double flops_per_image = 0;  ///< of a training step
   cells::Launching launching;
   std::string program;                 ///< as one would type it here
@@ -40,7 +40,7 @@ struct SweepPlan {
   }
   /// Relative to `folder`; repeats count from 1.
   std::filesystem::path run_of(const cells::Cell& cell, int repeat) const;
-  /// Training pictures that go through the network in one run of a cell.
+  /// Training images that go through the network in one run of a cell.
   double images_of_run(const cells::Cell&) const;
   std::vector<std::string> words_of_run(const cells::Cell&, int repeat) const;
 };

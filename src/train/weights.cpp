@@ -203,7 +203,7 @@ ModelDescription read_description(const std::filesystem::path& path) {
                                  split_of(path, metadata)};
     if (metadata.contains("resize")) {  // files of earlier versions do not say
       const auto resize = data::resize_of(metadata.at("resize"));
-      if (!resize) wrong(path, "names no way to resize pictures that is known");
+      if (!resize) wrong(path, "names no way to resize images that is known");
       description.resize = *resize;
     }
     if (metadata.contains(kKernels)) description.kernels = metadata.at(kKernels);

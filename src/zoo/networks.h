@@ -2,7 +2,7 @@
 
 #include "model/graph.h"
 
-/// The built-in networks, each a function of the picture's size and the number of classes. Layers
+/// The built-in networks, each a function of the image's size and the number of classes. Layers
 /// have the names that the sources' Keras programs give them.
 namespace cputrain::zoo {
 

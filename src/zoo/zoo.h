@@ -29,7 +29,7 @@ struct Recipe {
   std::string source;  ///< where the network and these figures come from
 };
 
-/// A model is a function from the picture's size and the number of classes to a graph.
+/// A model is a function from the image's size and the number of classes to a graph.
 struct ModelEntry {
   std::string name;
   std::string spec;  ///< what `--model` takes: the name, or a model file's path

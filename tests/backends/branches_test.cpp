@@ -116,11 +116,11 @@ model::Graph random_graph(std::uint64_t seed) {
 }
 
 double worst_distance(compute::Backend& backend, const model::Graph& graph, std::uint64_t seed) {
-  const Pictures pictures = make_pictures(kImages, kImage, kClasses, seed);
+  const Samples samples = make_images(kImages, kImage, kClasses, seed);
   const auto reference = reference::make_reference_backend(DType::f64);
   Trial expected(*reference, graph, {kImages}), actual(backend, graph, {kImages});
-  const Outcome e = expected.train(pictures, {kImages}, 4);
-  const Outcome a = actual.train(pictures, {kImages}, 4);
+  const Outcome e = expected.train(samples, {kImages}, 4);
+  const Outcome a = actual.train(samples, {kImages}, 4);
   double worst = std::abs(a.tally.loss - e.tally.loss) / e.tally.loss;
   double scale = 0;
   for (const auto& gradient : e.gradients) {
@@ -136,7 +136,7 @@ double worst_distance(compute::Backend& backend, const model::Graph& graph, std:
   return worst;
 }
 
-/// Rounding that turns a sign before a ReLU moves gradients by some 1e-3; pictures of one of a
+/// Rounding that turns a sign before a ReLU moves gradients by some 1e-3; images of one of a
 /// dozen seeds go without. A mistake shows with any of them.
 void expect_agreement(const BackendUnderTest& under_test, const model::Graph& graph) {
   if (!under_test.runs(graph)) return expect_refusal(under_test, graph);
@@ -163,8 +163,8 @@ TEST_P(Branches, GraphsDrawnAtRandom) {
   }
 }
 
-/// Kernels that read pictures themselves must not overlook what was made of them.
-TEST_P(Branches, PicturesAreChangedBeforeTheFirstConvolution) {
+/// Kernels that read images themselves must not overlook what was made of them.
+TEST_P(Branches, ImagesAreChangedBeforeTheFirstConvolution) {
   for (const bool relu : {true, false}) {
     model::Graph graph(kImage, {.scale = 1.0f / 64, .offset = -2});
     relu ? graph.add(model::Relu{}) : graph.add(model::Dropout{0.4f});
@@ -197,10 +197,10 @@ TEST_P(Branches, PiecesAddUpWhereNothingDependsOnOtherImages) {
   add_head(graph);
   if (!GetParam().runs(graph)) return expect_refusal(GetParam(), graph);
   const auto backend = GetParam().make();
-  const Pictures pictures = make_pictures(kImages, kImage, kClasses);
+  const Samples samples = make_images(kImages, kImage, kClasses);
   Trial whole(*backend, graph, {kImages}), pieces(*backend, graph, {1, 3});
-  const Outcome expected = whole.train(pictures, {kImages});
-  const Outcome actual = pieces.train(pictures, {1, 3});
+  const Outcome expected = whole.train(samples, {kImages});
+  const Outcome actual = pieces.train(samples, {1, 3});
   for (std::size_t p = 0; p < expected.gradients.size(); ++p) {
     EXPECT_LE(relative_distance(actual.gradients[p], expected.gradients[p]),
               10 * GetParam().tolerance);
@@ -219,10 +219,10 @@ TEST_P(Branches, StatisticsMoveWhenTheWeightsDo) {
     return now;
   };
   const auto before = bytes();
-  const Pictures pictures = make_pictures(kImages, kImage, kClasses);
+  const Samples samples = make_images(kImages, kImage, kClasses);
   std::vector<const std::uint8_t*> images;
-  for (const auto& image : pictures.images) images.push_back(image.data());
-  const compute::MicroBatch batch{images, pictures.labels, pictures.samples};
+  for (const auto& image : samples.images) images.push_back(image.data());
+  const compute::MicroBatch batch{images, samples.labels, samples.samples};
   program.forward(batch, {compute::Phase::train, 1, 0});
   EXPECT_EQ(bytes(), before);
   program.publish_statistics();

@@ -19,13 +19,13 @@ class LargeDenseLayers : public ::testing::TestWithParam<BackendUnderTest> {
     if (!GetParam().runs(graph)) return expect_refusal(GetParam(), graph);
     int images = 0;
     for (const int piece : pieces) images += piece;
-    const Pictures pictures = make_pictures(images, kImage, kClasses);
+    const Samples samples = make_images(images, kImage, kClasses);
     const auto reference = reference::make_reference_backend(DType::f64);
     Trial whole(*reference, graph, {images});
-    const Outcome expected = whole.train(pictures, {images});
+    const Outcome expected = whole.train(samples, {images});
     const auto backend = GetParam().make();
     Trial trial(*backend, graph, pieces);
-    const Outcome outcome = trial.train(pictures, pieces);
+    const Outcome outcome = trial.train(samples, pieces);
     EXPECT_NEAR(outcome.tally.loss, expected.tally.loss,
                 GetParam().tolerance * expected.tally.loss);
     for (std::size_t p = 0; p < expected.gradients.size(); ++p) {

@@ -32,7 +32,7 @@ model::Graph graph_with_dense() {
 
 bool has_factors(const compute::Parameter& parameter) { return parameter.factors.has_value(); }
 
-/// A leaf program's gradients of the pictures, formed slice by slice.
+/// A leaf program's gradients of the images, formed slice by slice.
 class Leaf {
  public:
   Leaf(compute::Backend& backend, const compute::Leaves& leaves, int images)
@@ -109,9 +109,9 @@ TEST_P(FactorsOfLeaves, AddUpToTheGradient) {
   if (!GetParam().reproducible) GTEST_SKIP() << "the exchange refuses --reproducible on it";
   const auto reference = reference::make_reference_backend(DType::f64);
   for (const int images : {1, 4, 7, 8}) {
-    const Pictures pictures = make_pictures(images, kImage, kClasses);
+    const Samples samples = make_images(images, kImage, kClasses);
     Trial whole(*reference, graph_with_dense(), {images});
-    const Outcome expected = whole.train(pictures, {images});
+    const Outcome expected = whole.train(samples, {images});
     Leaf leaf(*backend, {.images = 4, .lanes = 2}, images);
     const compute::ParameterLayout& layout = leaf.program().layout();
     EXPECT_EQ(std::ranges::any_of(layout.parameters, has_factors), backend->name() == "cpu");
@@ -120,8 +120,8 @@ TEST_P(FactorsOfLeaves, AddUpToTheGradient) {
                                     leaf.weights());
     }
     std::vector<const std::uint8_t*> views;
-    for (const auto& image : pictures.images) views.push_back(image.data());
-    const compute::MicroBatch batch{views, pictures.labels, pictures.samples};
+    for (const auto& image : samples.images) views.push_back(image.data());
+    const compute::MicroBatch batch{views, samples.labels, samples.samples};
     leaf.poison_products();
     const std::vector<double> sum = leaf.gradients(batch, {{0, layout.gradient_size}});
     for (std::size_t p = 0; p < layout.parameters.size(); ++p) {

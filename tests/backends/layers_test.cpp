@@ -154,7 +154,7 @@ model::Graph build(const Case& c) {
 using Parameters = std::tuple<BackendUnderTest, Case>;
 class Layers : public ::testing::TestWithParam<Parameters> {};
 
-/// The worst tensor's relative distance from the reference, on pictures made from `seed`.
+/// The worst tensor's relative distance from the reference, on images made from `seed`.
 struct Comparison {
   double worst = 0;
   std::string tensor;
@@ -162,11 +162,11 @@ struct Comparison {
 
 Comparison compare(compute::Backend& backend, const Case& c, std::uint64_t seed) {
   const model::Graph graph = build(c);
-  const Pictures pictures = make_pictures(c.images, c.image, c.classes, seed);
+  const Samples samples = make_images(c.images, c.image, c.classes, seed);
   const auto reference = reference::make_reference_backend(DType::f64);
   Trial expected(*reference, graph, {c.images}), actual(backend, graph, {c.images});
-  const Outcome e = expected.train(pictures, {c.images}, 4);
-  const Outcome a = actual.train(pictures, {c.images}, 4);
+  const Outcome e = expected.train(samples, {c.images}, 4);
+  const Outcome a = actual.train(samples, {c.images}, 4);
   EXPECT_EQ(a.tally.correct, e.tally.correct);
   EXPECT_EQ(a.tally.images, c.images);
 
@@ -190,13 +190,13 @@ TEST_P(Layers, AgreeWithPlainLoopsInDouble) {
   if (under_test.emulated && c.large) GTEST_SKIP() << "an emulated device has no caches";
   const auto backend = under_test.make();
   // Rounding that turns one number's sign before a ReLU, or the winner of a window, moves a
-  // gradient by a percent or two: rarely on small pictures, often on large ones. A mistake in a
-  // kernel shows with any pictures, and by more.
+  // gradient by a percent or two: rarely on small images, often on large ones. A mistake in a
+  // kernel shows with any images, and by more.
   constexpr double kFlip = 0.05;
   double best = HUGE_VAL;
   for (std::uint64_t seed = 2; seed < 5; ++seed) {
     const Comparison found = compare(*backend, c, seed);
-    EXPECT_LE(found.worst, kFlip) << found.tensor << ", pictures of seed " << seed;
+    EXPECT_LE(found.worst, kFlip) << found.tensor << ", images of seed " << seed;
     best = std::min(best, found.worst);
   }
   EXPECT_LE(best, under_test.tolerance);
@@ -206,13 +206,13 @@ void expect_reference_without_gradients(const BackendUnderTest& under_test, cons
   const model::Graph graph = build(c);
   if (!under_test.runs(graph)) return expect_refusal(under_test, graph);
   if (under_test.emulated && c.large) GTEST_SKIP() << "an emulated device has no caches";
-  const Pictures pictures = make_pictures(c.images, c.image, c.classes, 2);
+  const Samples samples = make_images(c.images, c.image, c.classes, 2);
   const auto reference = reference::make_reference_backend(DType::f64);
   const auto backend = under_test.make();
   Trial expected(*reference, graph, {c.images}, compute::Phase::evaluate);
   Trial actual(*backend, graph, {c.images}, compute::Phase::evaluate);
-  const Outcome e = expected.evaluate(pictures, {c.images});
-  const Outcome a = actual.evaluate(pictures, {c.images});
+  const Outcome e = expected.evaluate(samples, {c.images});
+  const Outcome a = actual.evaluate(samples, {c.images});
   EXPECT_NEAR(a.tally.loss, e.tally.loss, under_test.tolerance * e.tally.loss);
   EXPECT_EQ(a.tally.correct, e.tally.correct);
 }

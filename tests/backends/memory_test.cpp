@@ -164,7 +164,7 @@ TEST(LockedBackend, ArraysAreDeadlyOutsideOfItsCalls) {
   EXPECT_TRUE(is_deadly([&] { look_at(weights); }));
   EXPECT_TRUE(is_deadly([&] { touch(weights.slice(weights.size - 1, weights.size)); }));
   EXPECT_FALSE(is_deadly([&] { compute::read_numbers(backend->memory(), weights); }));
-  trial.train(make_pictures(2, kImage, 2), {2});
+  trial.train(make_images(2, kImage, 2), {2});
   EXPECT_TRUE(is_deadly([&] { touch(weights); }));  // locked again
   EXPECT_TRUE(is_deadly([&] { touch(gradients); }));
 }
@@ -172,11 +172,9 @@ TEST(LockedBackend, ArraysAreDeadlyOutsideOfItsCalls) {
 TEST(LockedBackend, ArraysAreDeadlyWhereBackwardCallsOut) {
   const auto backend = make_locked_backend(reference::make_reference_backend(DType::f32));
   Trial trial(*backend, network(), {2});
-  const Pictures pictures = make_pictures(2, kImage, 2);
-  const std::vector<const std::uint8_t*> images{pictures.images[0].data(),
-                                                pictures.images[1].data()};
-  trial.program().forward({images, pictures.labels, pictures.samples},
-                          {compute::Phase::train, 1, 0});
+  const Samples samples = make_images(2, kImage, 2);
+  const std::vector<const std::uint8_t*> images{samples.images[0].data(), samples.images[1].data()};
+  trial.program().forward({images, samples.labels, samples.samples}, {compute::Phase::train, 1, 0});
   int calls = 0;
   trial.program().backward(1, compute::Accumulate::overwrite, [&](std::size_t) {
     EXPECT_TRUE(is_deadly([&] { touch(trial.gradients()); }));

@@ -37,7 +37,7 @@ class Programs : public ::testing::TestWithParam<BackendUnderTest> {
  protected:
   std::unique_ptr<compute::Backend> backend_ = GetParam().make();
   model::Graph graph_ = mixed_graph();
-  Pictures pictures_ = make_pictures(7, kImage, kClasses);
+  Samples images_ = make_images(7, kImage, kClasses);
 
   void expect_same(const Outcome& actual, const Outcome& expected) {
     const double tolerance = GetParam().tolerance;
@@ -57,10 +57,10 @@ class Programs : public ::testing::TestWithParam<BackendUnderTest> {
 TEST_P(Programs, PiecesOfABatchAddUpToTheBatch) {
   Trial whole(*backend_, graph_, {7});
   Trial pieces(*backend_, graph_, {1, 3, 2});
-  const Outcome expected = whole.train(pictures_, {7}, 2);
-  expect_same(pieces.train(pictures_, {3, 3, 1}, 2), expected);
-  expect_same(pieces.train(pictures_, {1, 1, 2, 3}, 2), expected);
-  expect_same(pieces.train(pictures_, {0, 3, 0, 3, 1, 0}, 2), expected);
+  const Outcome expected = whole.train(images_, {7}, 2);
+  expect_same(pieces.train(images_, {3, 3, 1}, 2), expected);
+  expect_same(pieces.train(images_, {1, 1, 2, 3}, 2), expected);
+  expect_same(pieces.train(images_, {0, 3, 0, 3, 1, 0}, 2), expected);
 }
 
 /// Of few images a GPU cuts sums into more slices, which take more room: of this one 9 times that
@@ -73,11 +73,11 @@ TEST_P(Programs, FewImagesMayNeedMoreRoomThanMany) {
   graph.add(model::Flatten{});
   graph.add(model::Dense{kClasses});
   graph.add(model::SoftmaxCrossEntropy{});
-  const Pictures pictures = make_pictures(8, {8, 8, 3}, kClasses);
+  const Samples samples = make_images(8, {8, 8, 3}, kClasses);
   Trial whole(*backend_, graph, {8}), pieces(*backend_, graph, {4, 3, 1});
-  const Outcome expected = whole.train(pictures, {8});
-  expect_same(pieces.train(pictures, {4, 3, 1}), expected);
-  expect_same(pieces.train(pictures, {1, 3, 4}), expected);
+  const Outcome expected = whole.train(samples, {8});
+  expect_same(pieces.train(samples, {4, 3, 1}), expected);
+  expect_same(pieces.train(samples, {1, 3, 4}), expected);
 }
 
 /// Evaluates seven images of class `label` after `value` was put into the bias of output `place`.
@@ -92,9 +92,9 @@ compute::Tally with_bias(compute::Backend& backend, const model::Graph& graph, s
     bias.at(place) = value;
     program.from_canonical(p, bias, trial.weights());
   }
-  Pictures pictures = make_pictures(7, kImage, 2);
-  pictures.labels.assign(7, label);
-  return trial.evaluate(pictures, {7}).tally;
+  Samples samples = make_images(7, kImage, 2);
+  samples.labels.assign(7, label);
+  return trial.evaluate(samples, {7}).tally;
 }
 
 TEST_P(Programs, AnswersThatAreNoNumbersAreWrongWhateverTheLabel) {
@@ -129,29 +129,29 @@ TEST_P(Programs, AnswersThatAreNoNumbersAreWrongWhateverTheLabel) {
 TEST_P(Programs, TheSameCallGivesTheSameBits) {
   if (!GetParam().repeats) GTEST_SKIP() << "measurements choose the algorithms";
   Trial first(*backend_, graph_, {4, 3}), second(*backend_, graph_, {3, 4});
-  const Outcome a = first.train(pictures_, {4, 3}), b = second.train(pictures_, {4, 3});
+  const Outcome a = first.train(images_, {4, 3}), b = second.train(images_, {4, 3});
   EXPECT_EQ(a.tally.loss, b.tally.loss);
   EXPECT_EQ(a.gradients, b.gradients);
-  EXPECT_EQ(first.train(pictures_, {4, 3}).gradients, a.gradients);
+  EXPECT_EQ(first.train(images_, {4, 3}).gradients, a.gradients);
 }
 
 TEST_P(Programs, DropoutHangsOnStepAndSampleAlone) {
   Trial trial(*backend_, graph_, {7, 1});
-  const Outcome step5 = trial.train(pictures_, {7}, 5);
-  const Outcome step6 = trial.train(pictures_, {7}, 6);
+  const Outcome step5 = trial.train(images_, {7}, 5);
+  const Outcome step6 = trial.train(images_, {7}, 6);
   EXPECT_NE(step5.tally.loss, step6.tally.loss);
-  expect_same(trial.train(pictures_, {1, 1, 1, 1, 1, 1, 1}, 5), step5);
+  expect_same(trial.train(images_, {1, 1, 1, 1, 1, 1, 1}, 5), step5);
 }
 
 TEST_P(Programs, EvaluationInATrainingProgramDropsNothing) {
   Trial train(*backend_, graph_, {7});
   Trial evaluate(*backend_, graph_, {7}, compute::Phase::evaluate);
-  expect_same(train.evaluate(pictures_, {7}), evaluate.evaluate(pictures_, {7}));
+  expect_same(train.evaluate(images_, {7}), evaluate.evaluate(images_, {7}));
 }
 
 TEST_P(Programs, NoImagesClearOrKeepGradients) {
   Trial trial(*backend_, graph_, {7});
-  const Outcome full = trial.train(pictures_, {7});
+  const Outcome full = trial.train(images_, {7});
   compute::Program& program = trial.program();
   const auto backward = [&](compute::Accumulate accumulate) {
     const compute::Tally tally = program.forward({}, {compute::Phase::train, 1, 0});
@@ -170,14 +170,14 @@ TEST_P(Programs, NoImagesClearOrKeepGradients) {
 
 TEST_P(Programs, ReadyGradientsAreFinal) {
   Trial trial(*backend_, graph_, {7});
-  trial.train(pictures_, {7});
+  trial.train(images_, {7});
   compute::Program& program = trial.program();
   const auto gradients = [&] {
     return compute::read_numbers(backend_->memory(), trial.gradients());
   };
   std::vector<const std::uint8_t*> images;
-  for (const auto& image : pictures_.images) images.push_back(image.data());
-  program.forward({images, pictures_.labels, pictures_.samples}, {compute::Phase::train, 3, 3});
+  for (const auto& image : images_.images) images.push_back(image.data());
+  program.forward({images, images_.labels, images_.samples}, {compute::Phase::train, 3, 3});
 
   std::vector<double> at_that_time;
   std::vector<std::size_t> calls;
@@ -212,7 +212,7 @@ TEST_P(Programs, StoredParametersHoldNothingElse) {
   Trial trial(*backend_, graph_, {2});
   compute::Program& program = trial.program();
   if (program.layout().dtype != DType::f32) GTEST_SKIP() << "float backends only";
-  trial.train(pictures_, {2, 2});
+  trial.train(images_, {2, 2});
   for (std::size_t p = 0; p < program.layout().parameters.size(); ++p) {
     const compute::Parameter& parameter = program.layout().parameters[p];
     const auto stored = trial.gradients().slice(parameter.range.begin, parameter.range.end);

@@ -47,19 +47,19 @@ model::Graph sharded_network(int units) {
 
 /// The rank's images of every micro-batch.
 struct Shares {
-  Pictures pictures;
+  Samples samples;
   std::vector<int> pieces;
 };
 
-Shares shares_of(const Pictures& all, const std::vector<int>& micro_batches, int rank, int ranks) {
+Shares shares_of(const Samples& all, const std::vector<int>& micro_batches, int rank, int ranks) {
   Shares own;
   std::size_t first = 0;
   for (const int images : micro_batches) {
     const Range mine = data::share(static_cast<std::size_t>(images), rank, ranks);
     for (std::size_t i = first + mine.begin; i < first + mine.end; ++i) {
-      own.pictures.images.push_back(all.images[i]);
-      own.pictures.labels.push_back(all.labels[i]);
-      own.pictures.samples.push_back(all.samples[i]);
+      own.samples.images.push_back(all.images[i]);
+      own.samples.labels.push_back(all.labels[i]);
+      own.samples.samples.push_back(all.samples[i]);
     }
     own.pieces.push_back(static_cast<int>(mine.size()));
     first += static_cast<std::size_t>(images);
@@ -93,23 +93,23 @@ class ShardedDenseLayers : public ::testing::TestWithParam<BackendUnderTest> {
   };
 
   /// What every rank computed; other ranks' shards of its gradients are cleared.
-  std::vector<OfRank> run(const Pictures& pictures, const std::vector<int>& micro_batches,
-                          int ranks, int units) {
+  std::vector<OfRank> run(const Samples& samples, const std::vector<int>& micro_batches, int ranks,
+                          int units) {
     std::map<int, OfRank> outcomes;
     std::mutex mutex;
     int images = 0;
     for (const int count : micro_batches) images += count;
     threads::run_ranks(ranks, [&](comm::Communicator& comm) {
       const auto backend = GetParam().make();
-      const Shares own = shares_of(pictures, micro_batches, comm.rank(), ranks);
+      const Shares own = shares_of(samples, micro_batches, comm.rank(), ranks);
       Trial trial(*backend, sharded_network(units), sizes_of(own.pieces), compute::Phase::train,
                   nullptr, &comm);
       compute::Memory& memory = backend->memory();
       compute::write_numbers(memory, std::vector<double>(trial.gradients().size, kMark),
                              trial.gradients());
       OfRank outcome;
-      outcome.evaluated = trial.evaluate(own.pictures, own.pieces);
-      outcome.trained = trial.train(own.pictures, own.pieces, 0, images);
+      outcome.evaluated = trial.evaluate(own.samples, own.pieces);
+      outcome.trained = trial.train(own.samples, own.pieces, 0, images);
       const compute::ParameterLayout& layout = trial.program().layout();
       auto gradients = compute::read_numbers(memory, trial.gradients());
       EXPECT_TRUE(marks_stay(gradients, layout, comm));
@@ -137,15 +137,15 @@ class ShardedDenseLayers : public ::testing::TestWithParam<BackendUnderTest> {
     }
     int images = 0;
     for (const int count : micro_batches) images += count;
-    const Pictures pictures = make_pictures(images, kImage, kClasses);
+    const Samples samples = make_images(images, kImage, kClasses);
     const auto reference = reference::make_reference_backend(DType::f64);
     Trial whole(*reference, network(units), {images});
-    const Outcome expected = whole.train(pictures, {images});
-    const Outcome evaluated = whole.evaluate(pictures, {images});
+    const Outcome expected = whole.train(samples, {images});
+    const Outcome evaluated = whole.evaluate(samples, {images});
     for (const int ranks : {1, 2, 3, 4, 7}) {
       double loss = 0, evaluated_loss = 0;
       std::vector<std::vector<double>> sums(expected.gradients.size());
-      for (const OfRank& of_rank : run(pictures, micro_batches, ranks, units)) {
+      for (const OfRank& of_rank : run(samples, micro_batches, ranks, units)) {
         loss += of_rank.trained.tally.loss;
         evaluated_loss += of_rank.evaluated.tally.loss;
         for (std::size_t p = 0; p < sums.size(); ++p) {

@@ -32,8 +32,8 @@ model::Graph network() {
   return graph;
 }
 
-Pictures slice_of(const Pictures& all, Range mine) {
-  Pictures part;
+Samples slice_of(const Samples& all, Range mine) {
+  Samples part;
   for (std::size_t i = mine.begin; i < mine.end; ++i) {
     part.images.push_back(all.images[i]);
     part.labels.push_back(all.labels[i]);
@@ -44,9 +44,9 @@ Pictures slice_of(const Pictures& all, Range mine) {
 
 /// One step of a rank: its part of the gradients of the mean loss, and the statistics after it.
 Outcome step_of_rank(compute::Backend& backend, comm::Communicator& communicator,
-                     const Pictures& all) {
+                     const Samples& all) {
   const Range mine = data::share(kImages, communicator.rank(), communicator.size());
-  const Pictures part = slice_of(all, mine);
+  const Samples part = slice_of(all, mine);
   const int count = static_cast<int>(mine.size());
   Trial trial(backend, network(), {std::max(count, 1)}, compute::Phase::train, &communicator);
   return trial.train(part, {count}, 0, kImages);
@@ -56,17 +56,17 @@ class SyncBatchNorm : public ::testing::TestWithParam<BackendUnderTest> {};
 
 TEST_P(SyncBatchNorm, DoesNotDependOnHowImagesAreSplit) {
   if (!GetParam().runs(network())) return expect_refusal(GetParam(), network());
-  const Pictures pictures = make_pictures(kImages, kImage, kClasses);
+  const Samples samples = make_images(kImages, kImage, kClasses);
   const auto reference = reference::make_reference_backend(DType::f64);
   Trial whole(*reference, network(), {kImages});
-  Outcome expected = whole.train(pictures, {kImages});
+  Outcome expected = whole.train(samples, {kImages});
   const auto& parameters = whole.program().layout().parameters;
   for (const int ranks : {1, 2, 3, 7}) {
     std::mutex mutex;
     std::vector<Outcome> outcomes;
     threads::run_ranks(ranks, [&](comm::Communicator& communicator) {
       const auto backend = GetParam().make();
-      Outcome outcome = step_of_rank(*backend, communicator, pictures);
+      Outcome outcome = step_of_rank(*backend, communicator, samples);
       const std::lock_guard lock(mutex);
       outcomes.push_back(std::move(outcome));
     });

@@ -31,8 +31,8 @@ int total(const std::vector<int>& pieces) {
 
 }  // namespace
 
-Pictures make_pictures(int count, Shape image, int classes, std::uint64_t seed) {
-  Pictures made;
+Samples make_images(int count, Shape image, int classes, std::uint64_t seed) {
+  Samples made;
   for (int i = 0; i < count; ++i) {
     const auto sample = static_cast<std::uint32_t>(i);
     const RandomStream stream(seed, Purpose::pixels, sample);
@@ -64,19 +64,19 @@ Trial::Trial(compute::Backend& backend, const model::Graph& graph, std::vector<i
   }
 }
 
-Outcome Trial::run(const Pictures& pictures, const std::vector<int>& pieces,
+Outcome Trial::run(const Samples& samples, const std::vector<int>& pieces,
                    const compute::Pass& pass, int batch_size) {
   Outcome outcome;
   std::vector<const std::uint8_t*> images;
-  for (const auto& image : pictures.images) images.push_back(image.data());
+  for (const auto& image : samples.images) images.push_back(image.data());
   const double scale = 1.0 / batch_size;
   std::size_t first = 0;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const auto count = static_cast<std::size_t>(pieces[i]);
     const compute::MicroBatch batch{
         std::span<const std::uint8_t* const>(images).subspan(first, count),
-        std::span(pictures.labels).subspan(first, count),
-        std::span(pictures.samples).subspan(first, count)};
+        std::span(samples.labels).subspan(first, count),
+        std::span(samples.samples).subspan(first, count)};
     outcome.tally += program_->forward(batch, pass);
     const auto probabilities = program_->probabilities();
     outcome.probabilities.insert(outcome.probabilities.end(), probabilities.begin(),
@@ -90,10 +90,10 @@ Outcome Trial::run(const Pictures& pictures, const std::vector<int>& pieces,
   return outcome;
 }
 
-Outcome Trial::train(const Pictures& pictures, const std::vector<int>& pieces, std::uint64_t step,
+Outcome Trial::train(const Samples& samples, const std::vector<int>& pieces, std::uint64_t step,
                      std::optional<int> batch) {
   Outcome outcome =
-      run(pictures, pieces, {compute::Phase::train, kSeed, step}, batch.value_or(total(pieces)));
+      run(samples, pieces, {compute::Phase::train, kSeed, step}, batch.value_or(total(pieces)));
   program_->publish_statistics();
   for (std::size_t p = 0; p < program_->layout().parameters.size(); ++p) {
     const bool learnt = program_->layout().parameters[p].learnt;
@@ -102,8 +102,8 @@ Outcome Trial::train(const Pictures& pictures, const std::vector<int>& pieces, s
   return outcome;
 }
 
-Outcome Trial::evaluate(const Pictures& pictures, const std::vector<int>& pieces) {
-  return run(pictures, pieces, {compute::Phase::evaluate, kSeed, 0}, total(pieces));
+Outcome Trial::evaluate(const Samples& samples, const std::vector<int>& pieces) {
+  return run(samples, pieces, {compute::Phase::evaluate, kSeed, 0}, total(pieces));
 }
 
 compute::OwnedArray array_of(compute::Backend& backend, std::span<const double> values) {

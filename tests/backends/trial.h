@@ -12,12 +12,12 @@
 namespace cputrain::testing {
 
 /// Images and labels made from a seed.
-struct Pictures {
+struct Samples {
   std::vector<std::vector<std::uint8_t>> images;
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> samples;
 };
-Pictures make_pictures(int count, Shape image, int classes, std::uint64_t seed = 1);
+Samples make_images(int count, Shape image, int classes, std::uint64_t seed = 1);
 
 struct Outcome {
   compute::Tally tally;
@@ -36,9 +36,9 @@ class Trial {
   /// One step: each piece forward and backward, the first overwriting. `pieces` are numbers of
   /// images, one after another.
   /// `batch`: images of all ranks where there are others.
-  Outcome train(const Pictures&, const std::vector<int>& pieces, std::uint64_t step = 0,
+  Outcome train(const Samples&, const std::vector<int>& pieces, std::uint64_t step = 0,
                 std::optional<int> batch = std::nullopt);
-  Outcome evaluate(const Pictures&, const std::vector<int>& pieces);
+  Outcome evaluate(const Samples&, const std::vector<int>& pieces);
 
   compute::Program& program() { return *program_; }
   /// In the backend's memory.
@@ -46,7 +46,7 @@ class Trial {
   Array gradients() const { return gradients_.array(); }
 
  private:
-  Outcome run(const Pictures&, const std::vector<int>& pieces, const compute::Pass&, int batch);
+  Outcome run(const Samples&, const std::vector<int>& pieces, const compute::Pass&, int batch);
   compute::OwnedArray weights_, gradients_;
   std::unique_ptr<compute::Program> program_;
 };

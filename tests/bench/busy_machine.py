@@ -104,8 +104,8 @@ def main():
     figures = {}
     with tempfile.TemporaryDirectory(prefix="cputrain-busy-") as folder:
         data = os.path.join(folder, "data.ctpack")
-        for words in (["synth", f"{folder}/pictures", "--images", str(a.images), "--image-size", str(SIZE)],
-                      ["pack", f"{folder}/pictures", data, "--image-size", str(SIZE)]):
+        for words in (["synth", f"{folder}/images", "--images", str(a.images), "--image-size", str(SIZE)],
+                      ["pack", f"{folder}/images", data, "--image-size", str(SIZE)]):
             subprocess.run([PROGRAM, "data", *words], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for number in range(a.rounds):
             for load in map(int, a.load.split(",")):

@@ -6,7 +6,7 @@ in one run of this script.
 
 Run it on a quiet machine. PyTorch is that of this Python (Debian's python3-torch), with the network of
 tests/golden; TensorFlow that of another interpreter, where it is installed. All three do forward, backward
-and plain SGD on the same number of random pictures, after one step that warms up.
+and plain SGD on the same number of random images, after one step that warms up.
 """
 import argparse
 import json

@@ -254,7 +254,7 @@ TEST_F(RunFiguresTest, WhatNoTableCanHoldIsNotKnown) {
   EXPECT_EQ(most->seconds_to_target, 1e12);
   EXPECT_EQ(most->fma_gflops, 0);
   EXPECT_EQ(most->triad_gbs, 1e15);
-  // What makes these rates, too: a billion pictures in a nanosecond.
+  // What makes these rates, too: a billion images in a nanosecond.
   Cell cell;
   cell.status = CellStatus::measured;
   RunFigures quick = *odd;

@@ -4,7 +4,7 @@ import json
 import os
 import unittest
 
-from pictures import made_pixels, write_bmp
+from images import made_pixels, write_bmp
 from program import ProgramTest, needs_mpi
 
 COLOURS = ["black", "grey", "red", "green", "blue", "white, nearly", "pink"]
@@ -28,7 +28,7 @@ class Answers(ProgramTest):
                    "--validation-split", "0.5")
 
     def answers_of_predict(self):
-        """(class, answer, rank of the class among the answers) of every picture, by `predict`."""
+        """(class, answer, rank of the class among the answers) of every image, by `predict`."""
         done = self.expect(0, "predict", "--weights", "run/weights.safetensors", "--json", "-",
                            "--no-winograd", "--threads", "1", "data")
         answers = []
@@ -88,9 +88,9 @@ class Answers(ProgramTest):
     def test_predict_takes_folders_and_shows_the_most_probable(self):
         self.train_classes()
         with open(self.path("data/red/notes.txt"), "w") as f:
-            f.write("no picture by its name")
+            f.write("no image by its name")
         with open(self.path("data/red/broken.jpg"), "w") as f:
-            f.write("no picture")
+            f.write("no image")
         done = self.expect(65, "predict", "--weights", "run/weights.safetensors", "--top", "3",
                            "data/red", "data/blue/0.bmp", says=["broken.jpg"])
         lines = done.stdout.splitlines()

@@ -3,7 +3,7 @@ import json
 import os
 import unittest
 
-from pictures import made_pixels, write_bmp
+from images import made_pixels, write_bmp
 from program import ProgramTest, needs_mpi
 
 QUICK = ["--repeat", "1", "--threads", "1", "--image-size", "32"]
@@ -59,7 +59,7 @@ class BenchInput(ProgramTest):
             self.assertAlmostEqual(stage["images_per_second_per_thread"], rate["median"] / 2, places=6)
             self.assertIn(stage["name"], done.stdout)
 
-    def test_other_pictures_are_left_out_and_counted(self):
+    def test_other_images_are_left_out_and_counted(self):
         self.synth("s", 12, "jpeg")
         for i in range(3):
             write_bmp(self.path("s", sorted(os.listdir(self.path("s")))[0], f"{i}.bmp"), made_pixels(i, 16))

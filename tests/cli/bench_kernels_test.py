@@ -29,9 +29,9 @@ class BenchKernels(ProgramTest):
         peak, triad = bench["limit"]["fma_gflops"], bench["limit"]["triad_gbs"]
         for m in bench["micro_batches"]:
             first, ways = self.directions(m["given"]["layers"], "conv2d")
-            self.assertEqual(set(ways), {FORWARD, WEIGHTS})  # nobody needs a picture's gradient
+            self.assertEqual(set(ways), {FORWARD, WEIGHTS})  # nobody needs an image's gradient
             self.assertEqual(first["macs_per_image"], 62 * 62 * 32 * 27)
-            # The picture's bytes, the pooled map, the weights once a micro-batch.
+            # The image's bytes, the pooled map, the weights once a micro-batch.
             least = 64 * 64 * 3 + 4 * 31 * 31 * 32 + 4 * (27 * 32 + 32) / m["micro_batch"]
             self.assertAlmostEqual(first["bytes_per_image"], least, places=3)
             second, ways = self.directions(m["given"]["layers"], "conv2d_1")
@@ -68,7 +68,7 @@ class BenchKernels(ProgramTest):
         self.assertLess(dense[0], 0.95)
         self.assertEqual(dense[1], 1)
 
-    def test_what_a_first_layer_without_a_pool_takes_is_no_way_back_to_the_picture(self):
+    def test_what_a_first_layer_without_a_pool_takes_is_no_way_back_to_the_image(self):
         bench = self.bench("--model", "chips", "--micro-batch", "2", "--batch", "2", "--no-skip-zeros")
         for case in ("given", "no_zeros"):
             _, ways = self.directions(bench["micro_batches"][0][case]["layers"], "conv2d")
@@ -89,7 +89,7 @@ class BenchKernels(ProgramTest):
                             (["--micro-batch", "4x"], ["--micro-batch 4x"]),
                             (["--batch", "0"], ["--batch 0"]), (["--repeat", "0"], ["--repeat 0"]),
                             (["--optimizer", "sgd"], ["--optimizer"]), (["--model", "dogcart"], ["dogcat"]),
-                            (["--data", "s"], ["9 training pictures of s", "a round's 33"])]:
+                            (["--data", "s"], ["9 training images of s", "a round's 33"])]:
             with self.subTest(words=words):
                 done = self.expect(2, *QUICK, *words, says=says)
                 self.assertEqual(done.stdout, "")

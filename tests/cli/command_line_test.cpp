@@ -93,7 +93,7 @@ TEST(CommandLine, NamesFlagValueAndWhatIsAllowed) {
            {{"--resize", "cubic"}, {"resize", "cubic", "nearest"}},
            {{"--expand", "seven"}, {"expand", "six-leaky"}},
            {{"eval", "--data", "x"}, {"--weights"}},
-           {{"predict", "--weights", "w"}, {"picture"}},
+           {{"predict", "--weights", "w"}, {"image"}},
            {{"--precision", "double"}, {"double", "reference"}},
            {{"--sharding", "shards"}, {"sharding", "shards", "shard-then-batch"}},
            {{"--schedule", "cosin"}, {"schedule", "cosin", "cosine[:FLOOR]"}},

@@ -1,4 +1,4 @@
-"""Data sets through the program: made-up folders, packed files, CIFAR, six-fold pictures, augmentation."""
+"""Data sets through the program: made-up folders, packed files, CIFAR, six-fold images, augmentation."""
 import json
 import os
 import unittest
@@ -11,7 +11,7 @@ FLAGS = ["--image-size", "48", "--batch", "10", "--threads", "1", "--seed", "3"]
 class Data(ProgramTest):
     def synth(self, folder, images=40):
         self.expect(0, "data", "synth", folder, "--images", str(images), "--image-size", "48",
-                    "--format", "png", says=["made-up pictures"])
+                    "--format", "png", says=["made-up images"])
 
     def losses(self, run, *words, **options):
         self.expect(0, *FLAGS, "--out", run, "--log-every", "1", *words, **options)
@@ -22,7 +22,7 @@ class Data(ProgramTest):
         words = ["--epochs", "2", "--augment", "flip,rotate:10,zoom:0.1,colour:0.2"]
         folder = self.losses("a", "--data", "s", *words)
         self.expect(0, "data", "pack", "s", "s.ctpack", "--image-size", "48", "--seed", "3",
-                    says=["40 pictures of 48x48"])
+                    says=["40 images of 48x48"])
         self.assertEqual(folder, self.losses("b", "--data", "s.ctpack", *words))
         with open(self.path("b/config.json")) as f:
             self.assertEqual(json.load(f)["augment"], "rotate:10,zoom:0.1,flip,colour:0.2")

@@ -80,7 +80,7 @@ class DryRun(ProgramTest):
         self.assertEqual(os.listdir(self.folder), [])
         return done.stderr
 
-    def test_pictures_that_cannot_fit(self):
+    def test_images_that_cannot_fit(self):
         words = ["--batch", "128", "--image-size", "10000"]
         self.assertIn("--image-size", self.refused("train", "--dry-run", *words))
         self.refused("train", *words)  # and nothing is decoded
@@ -97,7 +97,7 @@ class DryRun(ProgramTest):
             json.dump({"format": "cputrain model 1", "name": "wide", "layers": layers,
                        "recipe": {"image_size": 1024, "batch": 16, "epochs": 1,
                                   "optimizer": "sgd", "learning_rate": 0.01}}, f)
-        # 2,700 samples of few pictures
+        # 2,700 samples of few images
         return ["train", "--dry-run", "--model", "wide.json", "--data", "synthetic:500",
                 "--limit-val", "0", "--expand", "six"]
 

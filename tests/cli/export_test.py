@@ -5,7 +5,7 @@ import os
 import unittest
 
 from formats import read_safetensors
-from pictures import made_pixels, write_bmp
+from images import made_pixels, write_bmp
 from program import ProgramTest
 
 try:
@@ -56,16 +56,16 @@ EVERY_LAYER = {
 
 
 class Exports(ProgramTest):
-    def make_pictures(self, size):
-        """Pictures to train on, in two classes; the first few are answered, too."""
-        pictures = []
+    def make_images(self, size):
+        """Images to train on, in two classes; the first few are answered, too."""
+        images = []
         for i in range(20):
             folder, pixels = self.path("data", "ab"[i % 2]), made_pixels(i, size)
             os.makedirs(folder, exist_ok=True)
             write_bmp(os.path.join(folder, f"{i}.bmp"), pixels)
-            pictures.append(pixels)
+            images.append(pixels)
         self.files = [f"data/{'ab'[i % 2]}/{i}.bmp" for i in range(8)]
-        return np.array(pictures[:8], np.float32)
+        return np.array(images[:8], np.float32)
 
     def read(self, file):
         with open(self.path(file)) as f:
@@ -83,12 +83,12 @@ class Exports(ProgramTest):
         self.assertEqual(ours.shape, theirs.shape)
         self.assertLess(np.abs(ours - theirs).max(), 1e-4, f"{ours} {theirs}")
         self.assertTrue((ours.argmax(1) == theirs.argmax(1)).all())
-        self.assertGreater(ours.std(0).max(), 1e-3, "pictures that all look alike prove nothing")
+        self.assertGreater(ours.std(0).max(), 1e-3, "images that all look alike prove nothing")
 
     def check_onnx(self, size, *words, name="dogcat", backend="cpu"):
         """Trains three steps of the model called `name`, exports, and compares answers."""
         import onnx
-        pictures = self.make_pictures(size)
+        images = self.make_images(size)
         self.train("run", "--image-size", str(size), "--data", "data", "--validation-split", "0",
                    "--steps", "3", "--backend", backend, *words)
         self.expect(0, "export", "--weights", "run/weights.safetensors", "--onnx", "m.onnx",
@@ -106,10 +106,10 @@ class Exports(ProgramTest):
         extents = [d.dim_param or d.dim_value for d in image.type.tensor_type.shape.dim]
         self.assertEqual(extents, ["N", size, size, 3])
         ours = self.predictions(backend)
-        self.assert_same_answers(ours, network.run_onnx(model, pictures))
+        self.assert_same_answers(ours, network.run_onnx(model, images))
         if runtime := module("onnxruntime"):
             session = runtime.InferenceSession(self.path("m.onnx"))
-            self.assert_same_answers(ours, session.run(None, {"image": pictures})[0])
+            self.assert_same_answers(ours, session.run(None, {"image": images})[0])
         return model
 
     @needs_onnx
@@ -163,13 +163,13 @@ class Exports(ProgramTest):
     @needs_numpy
     def test_torchs_layout_computes_the_same_in_its_own_order(self):
         """As a torch.nn.Sequential would: NCHW, flattened channel by channel, weights (out, in)."""
-        pictures = self.make_pictures(64)
+        images = self.make_images(64)
         self.train("run", "--data", "data", "--validation-split", "0", "--steps", "3")
         self.expect(0, "export", "--weights", "run/weights.safetensors", "--safetensors", "t",
                     "--export-layout", "torch")
         metadata, t = read_safetensors(self.path("t"))
         self.assertEqual((metadata["format"], metadata["layout"]), ("pt", "torch"))
-        x = pictures.transpose(0, 3, 1, 2) / 255
+        x = images.transpose(0, 3, 1, 2) / 255
         for i in range(4):
             name = "conv2d" + (f"_{i}" if i else "")
             x = np.maximum(network.conv(x, t[name + ".weight"], t[name + ".bias"]), 0)

@@ -86,7 +86,7 @@ class Weights(ProgramTest):
     def test_predict_names_classes_and_unreadable_files(self):
         self.train("run", "--steps", "2")
         with open(self.path("p.ppm"), "w") as f:
-            f.write("no picture")
+            f.write("no image")
         with open(self.path("dot.bmp"), "wb") as f:  # one blue pixel, by the format's description
             f.write(b"BM" + bytes.fromhex("3a000000 00000000 36000000 28000000 01000000 01000000"
                                           "01001800 00000000 04000000 00000000 00000000 00000000"

@@ -61,11 +61,11 @@ class Ulimit(ProgramTest):
     def test_files_that_may_not_grow(self):
         self.train("run", "--steps", "1")
         weights = "run/weights.safetensors"
-        pictures = self.path("p")
-        self.expect(0, "data", "synth", pictures, "--images", "40", "--image-size", "64")
+        images = self.path("p")
+        self.expect(0, "data", "synth", images, "--images", "40", "--image-size", "64")
         for words in ([*SMALL, "--steps", "1", "--out", "other"],
                       [*SMALL, "--steps", "1", "--out", "run", "--overwrite"],
-                      ["data", "pack", pictures, "p.ctpack", "--image-size", "64"],
+                      ["data", "pack", images, "p.ctpack", "--image-size", "64"],
                       ["export", "--weights", weights, "--onnx", "m.onnx"],
                       ["export", "--weights", weights, "--safetensors", "m.safetensors"]):
             with self.subTest(words=words):
@@ -290,7 +290,7 @@ class OverwrittenRun(ProgramTest):
             os.mkdir(self.path("bad", name))
             for i in range(5):
                 with open(self.path("bad", name, f"{i}.jpg"), "w") as f:
-                    f.write("no picture")
+                    f.write("no image")
         self.expect(65, "--data", "bad", "--image-size", "64", "--threads", "1", "--out", "run", "--overwrite")
         after = {name: self.digest(name) for name in before}
         self.assertEqual(after, before)

@@ -5,7 +5,7 @@ import os
 import subprocess
 import unittest
 
-from pictures import made_pixels, write_bmp
+from images import made_pixels, write_bmp
 from program import PROGRAM, ProgramTest
 
 NET = {"format": "cputrain model 1", "name": "tiny",
@@ -162,7 +162,7 @@ class Files(NamesTest):
         self.make(["a", "b"], each=4)
         for name in self.BAD:
             with open(os.path.join(os.fsencode(self.path("d/a")), name), "w") as f:
-                f.write("no picture")
+                f.write("no image")
 
     def test_names_of_damaged_files_reach_no_terminal(self):
         for words, code in [(["data", "check", "d"], 65), (["--data", "d", *self.tiny, "--steps", "1", "--out", "run"], 0),

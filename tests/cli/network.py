@@ -77,7 +77,7 @@ OPERATORS = {
 
 
 def run_onnx(model, images):
-    """Outputs of an onnx.ModelProto for float pictures [N, H, W, 3], in double."""
+    """Outputs of an onnx.ModelProto for float images [N, H, W, 3], in double."""
     from onnx import helper, numpy_helper
     values = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     values = {k: v.astype(np.float64) if v.dtype == np.float32 else v for k, v in values.items()}

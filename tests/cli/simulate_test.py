@@ -95,7 +95,7 @@ class Simulate(ProgramTest):
                               "--steps", "1")["cells"]
         self.assertEqual(cell["status"], "simulated")
         self.assertGreater(cell["budget"]["allreduce_exposed"], 0)
-        # A bound on every child so far; calibrations of small pictures take far less.
+        # A bound on every child so far; calibrations of small images take far less.
         self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, 2 << 20)  # KiB
 
     @needs_simulator

@@ -88,7 +88,7 @@ class Tables(SweepTest):
         self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
 
     def test_cells_of_a_batch_lose_alike(self):
-        # Two ranks need more steps to find their algorithms, so more pictures, than one.
+        # Two ranks need more steps to find their algorithms, so more images, than one.
         self.expect(0, *CELL, "--np", "1,2", "--batch", "64", "--data", "synthetic:1200",
                     "--optimizer", "sgd", "--out", "s")
         one, two = ([m["loss"] for m in self.metrics(os.path.join("s", cell["runs"][0]), "step")]
@@ -225,7 +225,7 @@ sys.exit(code)
             self.assertIn("threads of a rank waited 30 % of their time for a CPU", f.read())
 
     def test_a_cell_goes_on_until_enough_steps_tried_nothing(self):
-        # Pictures for two steps an epoch: trials go on in the second and begin again in the third.
+        # Images for two steps an epoch: trials go on in the second and begin again in the third.
         self.expect(0, *CELL, "--np", "1", "--batch", "32", "--data", "synthetic:71", "--threads", "1",
                     "--micro-batch", "32", "--optimizer", "sgd", "--steps", "3", "--out", "s")
         cell = self.cells()[1, 32]

@@ -3,7 +3,7 @@ import json
 import os
 import struct
 
-from pictures import made_pixels, write_bmp
+from images import made_pixels, write_bmp
 from program import ProgramTest
 
 TINY = {"format": "cputrain model 1", "name": "tiny",
@@ -13,7 +13,7 @@ TINY = {"format": "cputrain model 1", "name": "tiny",
 
 
 class TinyTest(ProgramTest):
-    """Networks that train in no time, on folders of made pictures."""
+    """Networks that train in no time, on folders of made images."""
 
     def setUp(self):
         super().setUp()
@@ -21,7 +21,7 @@ class TinyTest(ProgramTest):
             json.dump(TINY, f)
 
     def make(self, folder, **classes):
-        """A folder with so many pictures of each class; the same name, the same pictures."""
+        """A folder with so many images of each class; the same name, the same images."""
         for name, count in classes.items():
             os.makedirs(self.path(folder, name), exist_ok=True)
             for i in range(count):

@@ -144,10 +144,10 @@ class Silence(ProgramTest):
             self.assertIn(word, done.stderr)
         self.assertEqual(self.expect(2, *words, "--batch", "0", says=["--batch 0"]).stdout, "")
 
-    def test_damaged_pictures_are_said_at_any_level(self):
+    def test_damaged_images_are_said_at_any_level(self):
         self.expect(0, "data", "synth", "d", "--images", "12", "--image-size", "64")
         with open(self.path("d", os.listdir(self.path("d"))[0], "bad.jpg"), "w") as f:
-            f.write("no picture")
+            f.write("no image")
         done = self.expect(0, *SMALL, "--data", "d", "--steps", "1", "--out", "r", "--verbose", "0",
                            "--expand", "six-leaky")
         self.assertEqual(done.stdout, "")
@@ -185,7 +185,7 @@ class Target(ProgramTest):
         for name in os.listdir(self.path("d/train")):
             os.makedirs(self.path("d/validation", name))
             with open(self.path("d/validation", name, "1.jpg"), "w") as f:
-                f.write("no picture")
+                f.write("no image")
         self.expect(65, "--image-size", "64", "--data", "d", "--threads", "1", "--target-accuracy", "0.5", "--out", "run",
                     says=["none of the 2 validation images can be read"])
 

@@ -21,15 +21,15 @@ TEST(Check, CountsAndNamesEverything) {
   const auto write = [&](const std::string& name, const Bytes& bytes) {
     write_bytes(path(name), bytes);
   };
-  const auto picture = [](int width) { return jpeg_of(smooth_picture(width, 20)); };
-  write("train/cat/1.jpg", picture(21)), write("train/cat/2.jpg", picture(22));
-  write("train/cat/copy.jpg", picture(21));
-  write("train/dog/1.jpg", png_of(smooth_picture(9, 9)));
+  const auto image = [](int width) { return jpeg_of(smooth_image(width, 20)); };
+  write("train/cat/1.jpg", image(21)), write("train/cat/2.jpg", image(22));
+  write("train/cat/copy.jpg", image(21));
+  write("train/dog/1.jpg", png_of(smooth_image(9, 9)));
   write("train/dog/zero.jpg", {}), write("train/dog/zero2.jpg", {});
   write("train/dog/text.jpg", bytes_of("text")), write("train/dog/Thumbs.db", bytes_of("x"));
-  write("train/dog/cut.jpg", prefix(picture(200), 300));
-  write("val/dog/1.jpg", picture(22)), write("val/dog/2.gif", bytes_of("more text"));
-  Bytes odd = picture(30);
+  write("train/dog/cut.jpg", prefix(image(200), 300));
+  write("val/dog/1.jpg", image(22)), write("val/dog/2.gif", bytes_of("more text"));
+  Bytes odd = image(30);
   odd.insert(odd.end() - 2, {1, 2, 3, 4, 5});
   write("val/cat/odd.jpg", odd);
 
@@ -70,7 +70,7 @@ TEST(Check, LabelsPartsAndFilesThatAreNotRead) {
   const auto write = [&](const std::string& name, const Bytes& bytes) {
     write_bytes(path(name), bytes);
   };
-  const auto image = [](int width) { return png_of(smooth_picture(width, 20)); };
+  const auto image = [](int width) { return png_of(smooth_image(width, 20)); };
   write("train/cat/1.png", image(21)), write("train/cat/2.png", image(22));
   write("train/dog/1.png", image(23)), write("train/dog/copy.png", image(21));
   write("val/cat/1.png", image(24)), write("test/dog/1.png", image(22));
@@ -110,7 +110,7 @@ TEST(Check, LabelsPartsAndFilesThatAreNotRead) {
   EXPECT_EQ(report.classes[2].test, 1u);
 }
 
-TEST(Check, MadePicturesAreAllRightAndAllDifferent) {
+TEST(Check, MadeImagesAreAllRightAndAllDifferent) {
   const data::DataPipeline pipeline = make_data_pipeline();
   const data::CheckReport report = pipeline.check(pipeline.open({.spec = "synthetic:200"}), 1, {});
   EXPECT_EQ(count(report, data::ReadStatus::ok), 200u);

@@ -48,27 +48,27 @@ void set_colours(jpeg_compress_struct& info, JpegKind kind) {
 
 }  // namespace
 
-Picture smooth_picture(int width, int height) {
-  Picture picture{width, height, {}};
+Image smooth_image(int width, int height) {
+  Image image{width, height, {}};
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width; ++x) {
       const int across = x * 120 / width, down = y * 120 / height;
       for (const int value : {20 + across, 130 + down, 250 - across - down}) {
-        picture.rgb.push_back(static_cast<std::uint8_t>(value));
+        image.rgb.push_back(static_cast<std::uint8_t>(value));
       }
     }
   }
-  return picture;
+  return image;
 }
 
-int pixel(const Picture& picture, int y, int x, int c) {
-  return picture.rgb[(static_cast<std::size_t>(y) * static_cast<std::size_t>(picture.width) +
-                      static_cast<std::size_t>(x)) *
-                         3 +
-                     static_cast<std::size_t>(c)];
+int pixel(const Image& image, int y, int x, int c) {
+  return image.rgb[(static_cast<std::size_t>(y) * static_cast<std::size_t>(image.width) +
+                    static_cast<std::size_t>(x)) *
+                       3 +
+                   static_cast<std::size_t>(c)];
 }
 
-Bytes jpeg_of(const Picture& picture, JpegKind kind) {
+Bytes jpeg_of(const Image& image, JpegKind kind) {
   jpeg_compress_struct info{};
   jpeg_error_mgr error{};
   info.err = jpeg_std_error(&error);
@@ -76,15 +76,15 @@ Bytes jpeg_of(const Picture& picture, JpegKind kind) {
   unsigned char* memory = nullptr;
   unsigned long size = 0;
   jpeg_mem_dest(&info, &memory, &size);
-  info.image_width = static_cast<JDIMENSION>(picture.width);
-  info.image_height = static_cast<JDIMENSION>(picture.height);
+  info.image_width = static_cast<JDIMENSION>(image.width);
+  info.image_height = static_cast<JDIMENSION>(image.height);
   set_colours(info, kind);
   jpeg_start_compress(&info, TRUE);
-  for (int y = 0; y < picture.height; ++y) {
+  for (int y = 0; y < image.height; ++y) {
     Bytes row;
-    for (int x = 0; x < picture.width; ++x) {
+    for (int x = 0; x < image.width; ++x) {
       for (int c = 0; c < info.input_components; ++c) {
-        row.push_back(static_cast<std::uint8_t>(c == 3 ? 200 : pixel(picture, y, x, c)));
+        row.push_back(static_cast<std::uint8_t>(c == 3 ? 200 : pixel(image, y, x, c)));
       }
     }
     JSAMPROW line = row.data();
@@ -97,15 +97,15 @@ Bytes jpeg_of(const Picture& picture, JpegKind kind) {
   return file;
 }
 
-Bytes png_of(const Picture& picture) {
+Bytes png_of(const Image& image) {
   Bytes header, rows;
-  append_big_endian(header, static_cast<std::uint32_t>(picture.width));
-  append_big_endian(header, static_cast<std::uint32_t>(picture.height));
+  append_big_endian(header, static_cast<std::uint32_t>(image.width));
+  append_big_endian(header, static_cast<std::uint32_t>(image.height));
   append(header, {8, 2, 0, 0, 0});  // bits, RGB, deflate, filters, not interlaced
-  const auto row = static_cast<std::ptrdiff_t>(picture.width) * 3;
-  for (int y = 0; y < picture.height; ++y) {
+  const auto row = static_cast<std::ptrdiff_t>(image.width) * 3;
+  for (int y = 0; y < image.height; ++y) {
     rows.push_back(0);  // no filter
-    rows.insert(rows.end(), picture.rgb.begin() + y * row, picture.rgb.begin() + (y + 1) * row);
+    rows.insert(rows.end(), image.rgb.begin() + y * row, image.rgb.begin() + (y + 1) * row);
   }
   uLongf size = compressBound(static_cast<uLong>(rows.size()));
   Bytes packed(size);
@@ -118,43 +118,42 @@ Bytes png_of(const Picture& picture) {
   return png;
 }
 
-Bytes bmp_of(const Picture& picture) {
-  const int row = (picture.width * 3 + 3) / 4 * 4;
+Bytes bmp_of(const Image& image) {
+  const int row = (image.width * 3 + 3) / 4 * 4;
   Bytes bmp = bytes_of("BM");
-  append_little_endian(bmp, static_cast<std::uint32_t>(54 + row * picture.height), 4);
+  append_little_endian(bmp, static_cast<std::uint32_t>(54 + row * image.height), 4);
   append_little_endian(bmp, 0, 4);
   append_little_endian(bmp, 54, 4);
   append_little_endian(bmp, 40, 4);
-  append_little_endian(bmp, static_cast<std::uint32_t>(picture.width), 4);
-  append_little_endian(bmp, static_cast<std::uint32_t>(picture.height), 4);
+  append_little_endian(bmp, static_cast<std::uint32_t>(image.width), 4);
+  append_little_endian(bmp, static_cast<std::uint32_t>(image.height), 4);
   append_little_endian(bmp, 1, 2);
   append_little_endian(bmp, 24, 2);
   bmp.resize(54, 0);
-  for (int y = picture.height - 1; y >= 0; --y) {
-    for (int x = 0; x < picture.width; ++x) {
-      for (int c = 2; c >= 0; --c)
-        bmp.push_back(static_cast<std::uint8_t>(pixel(picture, y, x, c)));
+  for (int y = image.height - 1; y >= 0; --y) {
+    for (int x = 0; x < image.width; ++x) {
+      for (int c = 2; c >= 0; --c) bmp.push_back(static_cast<std::uint8_t>(pixel(image, y, x, c)));
     }
-    bmp.resize(bmp.size() + static_cast<std::size_t>(row - picture.width * 3), 0);
+    bmp.resize(bmp.size() + static_cast<std::size_t>(row - image.width * 3), 0);
   }
   return bmp;
 }
 
-Bytes gif_of(const Picture& picture) {
+Bytes gif_of(const Image& image) {
   Bytes gif = bytes_of("GIF89a");
-  append_little_endian(gif, static_cast<std::uint32_t>(picture.width), 2);
-  append_little_endian(gif, static_cast<std::uint32_t>(picture.height), 2);
+  append_little_endian(gif, static_cast<std::uint32_t>(image.width), 2);
+  append_little_endian(gif, static_cast<std::uint32_t>(image.height), 2);
   append(gif, {0x80 | 6, 0, 0});  // a palette of 128
   for (std::uint8_t grey = 0; grey < 128; ++grey) append(gif, {grey, grey, grey});
   append(gif, {0x2C, 0, 0, 0, 0});
-  append_little_endian(gif, static_cast<std::uint32_t>(picture.width), 2);
-  append_little_endian(gif, static_cast<std::uint32_t>(picture.height), 2);
+  append_little_endian(gif, static_cast<std::uint32_t>(image.width), 2);
+  append_little_endian(gif, static_cast<std::uint32_t>(image.height), 2);
   gif.push_back(0);
   // Codes stay 8 bits wide when a clear code (128) comes before the table outgrows them.
   Bytes codes;
-  for (std::size_t i = 0; i < picture.rgb.size() / 3; ++i) {
+  for (std::size_t i = 0; i < image.rgb.size() / 3; ++i) {
     if (i % 100 == 0) codes.push_back(128);
-    codes.push_back(picture.rgb[i * 3]);
+    codes.push_back(image.rgb[i * 3]);
   }
   codes.push_back(129);
   gif.push_back(7);

@@ -8,29 +8,29 @@
 
 #include "datasets/decode/decode.h"
 
-/// Tiny picture files made for tests, none of them by the code under test.
+/// Tiny image files made for tests, none of them by the code under test.
 namespace cputrain::datasets {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// A smooth picture in which no two rows, columns or channels are alike.
-Picture smooth_picture(int width, int height);
+/// A smooth image in which no two rows, columns or channels are alike.
+Image smooth_image(int width, int height);
 
-/// Value of channel c of pixel (y, x) in any picture.
-int pixel(const Picture&, int y, int x, int c);
+/// Value of channel c of pixel (y, x) in any image.
+int pixel(const Image&, int y, int x, int c);
 
 enum class JpegKind { rgb, progressive, grey, cmyk_adobe, ycck_adobe, cmyk_plain };
 
 /// JPEG of quality 95 through libjpeg. The kinds with four inks store the channels as the first
 /// three inks as they are and 200 as the fourth; grey stores the red channel.
-Bytes jpeg_of(const Picture&, JpegKind = JpegKind::rgb);
+Bytes jpeg_of(const Image&, JpegKind = JpegKind::rgb);
 
 /// PNG with 3 channels of 8 bits.
-Bytes png_of(const Picture&);
+Bytes png_of(const Image&);
 /// BMP with 24 bits a pixel.
-Bytes bmp_of(const Picture&);
-/// GIF of a picture whose channels are all below 128 and equal: its palette is a ramp of grey.
-Bytes gif_of(const Picture&);
+Bytes bmp_of(const Image&);
+/// GIF of an image whose channels are all below 128 and equal: its palette is a ramp of grey.
+Bytes gif_of(const Image&);
 Bytes gzip_of(const Bytes&);
 
 /// Header and data of an IDX file.

@@ -54,40 +54,40 @@ void decode_mutations(const Bytes& file, std::uint32_t kind, Repair repair = unc
     const Decoded decoded = over_filled_memory(0x5A, work), again = over_filled_memory(0xC3, work);
     ASSERT_EQ(decoded.result.status, again.result.status) << number;
     ASSERT_EQ(decoded.result.detail, again.result.detail) << number;
-    ASSERT_TRUE(decoded.picture.rgb == again.picture.rgb) << number;
+    ASSERT_TRUE(decoded.image.rgb == again.image.rgb) << number;
     if (decoded.result.status != data::ReadStatus::ok) {
       EXPECT_FALSE(decoded.result.detail.empty()) << number;
       continue;
     }
     ++decoded_well;
-    const Picture& picture = decoded.picture;
-    ASSERT_GE(picture.width, 1);
-    ASSERT_GE(picture.height, 1);
-    ASSERT_FALSE(exceeds_limits(picture.width, picture.height));
-    ASSERT_EQ(picture.rgb.size(), static_cast<std::size_t>(picture.width) *
-                                      static_cast<std::size_t>(picture.height) * 3);
+    const Image& image = decoded.image;
+    ASSERT_GE(image.width, 1);
+    ASSERT_GE(image.height, 1);
+    ASSERT_FALSE(exceeds_limits(image.width, image.height));
+    ASSERT_EQ(image.rgb.size(),
+              static_cast<std::size_t>(image.width) * static_cast<std::size_t>(image.height) * 3);
   }
   EXPECT_GT(decoded_well, 0u);
   EXPECT_LT(decoded_well, kCases);
 }
 
 /// Dark, so that a GIF can hold it.
-Picture small_picture() {
-  Picture picture{24, 18, {}};
+Image small_image() {
+  Image image{24, 18, {}};
   for (int i = 0; i < 24 * 18; ++i) {
-    picture.rgb.insert(picture.rgb.end(), 3, static_cast<std::uint8_t>(i * 5 % 120));
+    image.rgb.insert(image.rgb.end(), 3, static_cast<std::uint8_t>(i * 5 % 120));
   }
-  return picture;
+  return image;
 }
 
-TEST(Mutation, Jpeg) { decode_mutations(jpeg_of(small_picture()), 0); }
+TEST(Mutation, Jpeg) { decode_mutations(jpeg_of(small_image()), 0); }
 TEST(Mutation, ProgressiveJpeg) {
-  decode_mutations(jpeg_of(small_picture(), JpegKind::progressive), 1);
+  decode_mutations(jpeg_of(small_image(), JpegKind::progressive), 1);
 }
-TEST(Mutation, Inks) { decode_mutations(jpeg_of(small_picture(), JpegKind::ycck_adobe), 2); }
-TEST(Mutation, Png) { decode_mutations(png_of(small_picture()), 3); }
-TEST(Mutation, Bmp) { decode_mutations(bmp_of(small_picture()), 4); }
-TEST(Mutation, Gif) { decode_mutations(gif_of(small_picture()), 5); }
+TEST(Mutation, Inks) { decode_mutations(jpeg_of(small_image(), JpegKind::ycck_adobe), 2); }
+TEST(Mutation, Png) { decode_mutations(png_of(small_image()), 3); }
+TEST(Mutation, Bmp) { decode_mutations(bmp_of(small_image()), 4); }
+TEST(Mutation, Gif) { decode_mutations(gif_of(small_image()), 5); }
 
 /// Files of image_files.json, by the first number of their stream.
 void decode_file_mutations(const char* name, std::uint32_t kind, Repair repair = unchanged) {
@@ -118,7 +118,7 @@ TEST(Mutation, TiffOf64Bits) { decode_file_mutations("tiff of 64 bits", 27); }
 
 /// A wrong checksum ends most of the cases of `png` early; here all are set right again.
 TEST(Mutation, PngWithRightChecksums) {
-  decode_mutations(png_of(small_picture()), 6, with_png_checksums);
+  decode_mutations(png_of(small_image()), 6, with_png_checksums);
 }
 
 /// Opens mutations of a file as a data set: refused with Error(data), or a data set that can be

@@ -17,7 +17,7 @@ namespace cputrain::datasets {
 /// A folder in which tests lay out data sets, and what opening them gives.
 class OpenTest : public ::testing::Test {
  protected:
-  void add(const std::string& path) { write_bytes(folder_.path() / path, picture_); }
+  void add(const std::string& path) { write_bytes(folder_.path() / path, image_); }
   void add_class(const std::string& path, int count) {
     for (int i = 0; i < count; ++i) add(path + "/" + std::to_string(i) + ".png");
   }
@@ -98,7 +98,7 @@ class OpenTest : public ::testing::Test {
 
   bool allow_empty_classes_ = false;
   testing::TemporaryFolder folder_;
-  Bytes picture_ = png_of(smooth_picture(4, 4));
+  Bytes image_ = png_of(smooth_image(4, 4));
 };
 
 }  // namespace cputrain::datasets

@@ -86,7 +86,7 @@ TEST_F(Open, KaggleNames) {
   const data::DataSource source = open_here(0);
   EXPECT_EQ(names(source),
             (Names{"big.dog.3.JPG big.dog", "cat.0.jpg cat", "cat.2.jpg cat", "dog.10.jpg dog"}));
-  EXPECT_EQ(source.ignored, 2u) << "7.jpg has no label, x.txt is no picture";
+  EXPECT_EQ(source.ignored, 2u) << "7.jpg has no label, x.txt is no image";
 }
 
 TEST_F(Open, ValidationMustNotHaveClassesOfItsOwn) {
@@ -97,8 +97,8 @@ TEST_F(Open, ValidationMustNotHaveClassesOfItsOwn) {
 TEST_F(Open, WhatIsNotThereIsNamed) {
   EXPECT_NE(error(path("none")).find("'" + path("none") + "' does not exist"), std::string::npos);
   EXPECT_NE(error("idx:" + path("none")).find(path("none")), std::string::npos);
-  add("picture.png");
-  EXPECT_NE(error(path("picture.png")).find("picture.png"), std::string::npos);
+  add("image.png");
+  EXPECT_NE(error(path("image.png")).find("image.png"), std::string::npos);
 }
 
 TEST_F(Open, UnreadableFolder) {

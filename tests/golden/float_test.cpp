@@ -1,4 +1,4 @@
-// The float error of the cpu backend beside PyTorch's own, for the same weights and pictures.
+// The float error of the cpu backend beside PyTorch's own, for the same weights and images.
 //
 // Gradients in float differ from those in double by rounding, some 1e-6 of a tensor's norm, and now
 // and then by a jump: rounding changes which of two nearly equal values wins a max pool, and a
@@ -76,7 +76,7 @@ TEST_P(FloatError, OfTheCpuBackendIsNearPyTorchs) {
   Replica exact(*exact_backend, file.graph, keras_start(file.seed), {batch});
   std::vector<Contender> ours = contenders(file);
   for (int i = 0; i < static_cast<int>(file.float_errors.size()); ++i) {
-    const Pictures images = pictures(file, i * batch, batch);
+    const Samples images = samples(file, i * batch, batch);
     const double loss = exact.step(images, nullptr, 0).mean_loss();
     for (Contender& one : ours) {
       EXPECT_NEAR(one.replica->step(images, nullptr, 0).mean_loss(), loss,

@@ -92,7 +92,7 @@ Digest digest(const Digest& like, const std::vector<double>& tensor, std::uint64
   return result;
 }
 
-Pictures pictures(const File& file, int first, int count) {
+Samples samples(const File& file, int first, int count) {
   return {file.graph.image(), file.classes, file.seed, first, count};
 }
 

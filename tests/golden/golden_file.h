@@ -9,7 +9,7 @@
 #include "tests/golden/numbers.h"
 #include "tests/golden/replica.h"
 
-/// What make_golden.py wrote (PyTorch, double), and the pictures and networks that go with it.
+/// What make_golden.py wrote (PyTorch, double), and the images and networks that go with it.
 namespace cputrain::golden {
 
 /// Stands for a whole tensor: an error in any element shows in the norm or the dot product.
@@ -52,6 +52,6 @@ File load(const std::string& name);
 Digest digest(const Digest& like, const std::vector<double>& tensor, std::uint64_t seed, int index);
 
 /// Images first .. first+count-1 of the file's size.
-Pictures pictures(const File&, int first, int count);
+Samples samples(const File&, int first, int count);
 
 }  // namespace cputrain::golden

@@ -1,4 +1,4 @@
-"""Random numbers, pictures and first weights that the tests in C++ compute by the same formulas."""
+"""Random numbers, images and first weights that the tests in C++ compute by the same formulas."""
 import math
 
 import numpy as np
@@ -41,7 +41,7 @@ def unit(w):
     return (w >> np.uint64(8)).astype(np.float64) * 2.0**-24
 
 
-def pictures(first, count, image):
+def images(first, count, image):
     """Patches of 8 x 8 pixels of one colour each under a quarter of noise: noise alone would look
     alike to every layer that averages."""
     height, width, channels = image
@@ -56,7 +56,7 @@ def pictures(first, count, image):
 
 
 def labelled(first, count, image, classes):
-    return pictures(first, count, image), np.arange(first, first + count) % classes
+    return images(first, count, image), np.arange(first, first + count) % classes
 
 
 def name_key(name):

@@ -5,7 +5,7 @@ own errors in float beside them. For models_test.cpp and steps_test.cpp.
 
 By hand, with Debian's packages python3-torch and python3-numpy:  tests/golden/make_models.py [MODEL...]
 
-Pictures and first weights are not stored: both sides compute them (golden_numbers.py). A tensor is
+Images and first weights are not stored: both sides compute them (golden_numbers.py). A tensor is
 stored as its norm and its dot product with noise, which every element enters.
 """
 import json
@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 
 from golden_networks import Pass, check_norm, logits_of
-from golden_numbers import SEED, check_philox, labelled, name_key, pictures, unit, words
+from golden_numbers import SEED, check_philox, labelled, name_key, images, unit, words
 
 
 def learnt(name, frozen=()):
@@ -27,7 +27,7 @@ def learnt(name, frozen=()):
 
 def first_tensors(model, image, classes):
     tensors = {}
-    logits_of(model, Pass(tensors, training=False), pictures(0, 1, image), classes)
+    logits_of(model, Pass(tensors, training=False), images(0, 1, image), classes)
     return tensors
 
 
@@ -129,7 +129,7 @@ def more_float_errors(model, start, image, classes, batch, first, batches):
 
 
 def evaluation(model, start, image, classes, first, batch):
-    images = pictures(first, batch, image)
+    images = images(first, batch, image)
     logits = centred(logits_of(model, Pass(copies(start), False), images, classes))
     singles = logits_of(model, Pass(copies(start, torch.float), False), images, classes)
     return dict(first=first, batch=batch, logits=logits.reshape(-1).tolist(),

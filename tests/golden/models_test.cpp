@@ -1,5 +1,5 @@
 // Every built-in model against PyTorch: `reference` in double against double, and the float error
-// of the cpu backend beside PyTorch's own, for the same pictures and weights. Dropout is off; L2 is
+// of the cpu backend beside PyTorch's own, for the same images and weights. Dropout is off; L2 is
 // not in a program's gradients.
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ constexpr double kNegligible = 1e-9;
 /// Probabilities are floats on every backend: what that does to logits.
 constexpr double kFloatProbability = 5e-7;
 
-Pictures pictures(const ModelFigures& model, int first, int count) {
+Samples samples(const ModelFigures& model, int first, int count) {
   return {model.graph.image(), model.classes, model.seed, first, count};
 }
 
@@ -91,7 +91,7 @@ FloatError tensor_error(const Replica& replica, const Replica& exact) {
 
 FloatError float_error(Replica& replica, const ModelFigures& model, const TrainingPass& pass,
                        const Replica& exact) {
-  const Pictures images = pictures(model, pass.first, pass.batch);
+  const Samples images = samples(model, pass.first, pass.batch);
   const double loss = replica.step(images, nullptr, 0).mean_loss();
   FloatError error = tensor_error(replica, exact);
   error.loss = std::abs(loss - pass.loss) / pass.loss;
@@ -120,7 +120,7 @@ std::vector<Contender> contenders(const std::string& model) {
 }
 
 void expect_pass(const ModelFigures& model, const TrainingPass& pass, Replica& exact) {
-  const compute::Tally tally = exact.step(pictures(model, pass.first, pass.batch), nullptr, 0);
+  const compute::Tally tally = exact.step(samples(model, pass.first, pass.batch), nullptr, 0);
   EXPECT_NEAR(tally.mean_loss(), pass.loss, kTolerance * pass.loss);
   EXPECT_EQ(tally.correct, pass.correct);
   const auto logits = logits_from(exact.probabilities(), pass.batch, model.classes);
@@ -206,7 +206,7 @@ TEST_P(Models, LogitsInEvaluationArePyTorchs) {
   const auto& evaluation = model.evaluation;
   const auto backend = reference::make_reference_backend(DType::f64);
   Evaluator evaluator(*backend, model.graph, varied_start(model.seed), {1});
-  Pictures images = pictures(model, evaluation.first, evaluation.batch);
+  Samples images = samples(model, evaluation.first, evaluation.batch);
   std::vector<double> logits;
   for (int image = 0; image < evaluation.batch; ++image) {
     for (int label = 0; label < model.classes; ++label) {
@@ -226,7 +226,7 @@ TEST_P(Models, LogitsInTrainingArePyTorchs) {
   const auto backend = reference::make_reference_backend(DType::f64);
   Evaluator trainer(*backend, model.graph, varied_start(model.seed), {pass.batch},
                     compute::Phase::train);
-  const Pictures images = pictures(model, pass.first, pass.batch);
+  const Samples images = samples(model, pass.first, pass.batch);
   compute::MicroBatch batch = images.all();
   std::vector<std::int32_t> labels(batch.labels.begin(), batch.labels.end());
   batch.labels = labels;
@@ -246,7 +246,7 @@ TEST_P(Models, FloatLogitsInEvaluationAreNearPyTorchs) {
   for (const Contender& contender : contenders(GetParam())) {
     Evaluator evaluator(*contender.backend, model.graph, varied_start(model.seed),
                         {evaluation.batch});
-    evaluator.run(pictures(model, evaluation.first, evaluation.batch).all());
+    evaluator.run(samples(model, evaluation.first, evaluation.batch).all());
     const auto logits = logits_from(evaluator.probabilities(), evaluation.batch, model.classes);
     const double error = difference(logits, evaluation.logits).relative();
     std::printf("%s: logits %.1e (PyTorch %.1e)\n", contender.name.c_str(), error,

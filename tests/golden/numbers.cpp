@@ -26,7 +26,7 @@ void for_units(const RandomStream& stream, std::size_t count, F f) {
 }
 
 /// Patches of 8 x 8 pixels of one colour each under a quarter of noise.
-std::vector<std::uint8_t> picture(Shape image, std::uint64_t seed, std::uint32_t index) {
+std::vector<std::uint8_t> sample(Shape image, std::uint64_t seed, std::uint32_t index) {
   const RandomStream colours(seed, Purpose::noise, index), noise(seed, Purpose::pixels, index);
   const std::size_t columns = (static_cast<std::size_t>(image.width) + 7) / 8;
   std::vector<std::uint8_t> pixels;
@@ -62,16 +62,16 @@ Limits start_limits(const model::ParameterSpec& parameter) {
 
 }  // namespace
 
-Pictures::Pictures(Shape image, int classes, std::uint64_t seed, int first, int count) {
+Samples::Samples(Shape image, int classes, std::uint64_t seed, int first, int count) {
   for (int i = first; i < first + count; ++i) {
-    pixels_.push_back(picture(image, seed, static_cast<std::uint32_t>(i)));
+    pixels_.push_back(sample(image, seed, static_cast<std::uint32_t>(i)));
     pointers_.push_back(pixels_.back().data());
     labels_.push_back(i % classes);
     samples_.push_back(static_cast<std::uint32_t>(i));
   }
 }
 
-compute::MicroBatch Pictures::piece(int begin, int end) const {
+compute::MicroBatch Samples::piece(int begin, int end) const {
   const auto part = [&](const auto& all) {
     return std::span(all).subspan(static_cast<std::size_t>(begin),
                                   static_cast<std::size_t>(end - begin));
@@ -79,7 +79,7 @@ compute::MicroBatch Pictures::piece(int begin, int end) const {
   return {part(pointers_), part(labels_), part(samples_)};
 }
 
-compute::MicroBatch Pictures::labelled(int index, int label) {
+compute::MicroBatch Samples::labelled(int index, int label) {
   label_ = label;
   compute::MicroBatch batch = piece(index, index + 1);
   batch.labels = std::span(&label_, 1);

@@ -13,9 +13,9 @@
 namespace cputrain::golden {
 
 /// Owns images first .. first+count-1 and their labels (image i shows class i % classes).
-class Pictures {
+class Samples {
  public:
-  Pictures(Shape image, int classes, std::uint64_t seed, int first, int count);
+  Samples(Shape image, int classes, std::uint64_t seed, int first, int count);
   /// Images begin .. end-1 of these.
   compute::MicroBatch piece(int begin, int end) const;
   compute::MicroBatch all() const { return piece(0, static_cast<int>(pointers_.size())); }

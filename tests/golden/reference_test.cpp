@@ -55,7 +55,7 @@ TEST_P(Golden, FiveStepsOfEveryRuleAreTheirs) {
     ASSERT_EQ(training.losses.size(), 5u);
     for (int step = 0; step < 5; ++step) {
       SCOPED_TRACE("step " + std::to_string(step + 1));
-      const Pictures images = pictures(file, step * file.batch, file.batch);
+      const Samples images = samples(file, step * file.batch, file.batch);
       const compute::Tally tally = replica.step(images, &training.update, step);
       EXPECT_NEAR(tally.mean_loss(), training.losses[step], kTolerance * training.losses[step]);
       EXPECT_EQ(tally.correct, training.correct[step]);

@@ -52,13 +52,13 @@ Replica::Replica(compute::Backend& backend, const model::Graph& graph, const Sta
   set_start(*program_, graph, start, exchange_->arenas().weights);
 }
 
-compute::Tally Replica::step(const Pictures& pictures, const Update* rule, int step) {
+compute::Tally Replica::step(const Samples& samples, const Update* rule, int step) {
   const int batch = std::accumulate(micro_batches_.begin(), micro_batches_.end(), 0);
   compute::Tally tally;
   int begin = 0, micro_batch = 0;
   for (const int size : micro_batches_) {
     const auto number = static_cast<std::uint64_t>(step);
-    tally += program_->forward(pictures.piece(begin, begin + size),
+    tally += program_->forward(samples.piece(begin, begin + size),
                                {.phase = compute::Phase::train, .seed = 1, .step = number});
     const compute::Accumulate accumulate = exchange_->begin(micro_batch++, begin + size == batch);
     program_->backward(1.0 / batch, accumulate, [&](std::size_t n) { exchange_->ready(n); });

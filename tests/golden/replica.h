@@ -33,7 +33,7 @@ class Replica {
 
   /// Forward and backward of a batch, cut into the pieces, and the exchange; then the update where
   /// there is one. Returns the sums over the batch.
-  compute::Tally step(const Pictures&, const Update*, int step);
+  compute::Tally step(const Samples&, const Update*, int step);
 
   std::vector<double> weights(std::size_t parameter) const;
   /// Of the mean loss of the last batch; of learnt parameters.

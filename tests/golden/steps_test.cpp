@@ -22,8 +22,8 @@ Replica trained(compute::Backend& backend, const ModelFigures& model,
                 const ModelTraining& training) {
   Replica replica(backend, model.graph, varied_start(model.seed), {training.batch});
   for (int step = 0; step < static_cast<int>(training.losses.size()); ++step) {
-    const Pictures images(model.graph.image(), model.classes, model.seed, step * training.batch,
-                          training.batch);
+    const Samples images(model.graph.image(), model.classes, model.seed, step * training.batch,
+                         training.batch);
     const double loss = replica.step(images, &training.update, step).mean_loss();
     EXPECT_NEAR(loss, training.losses[step], kTolerance * loss) << "step " << step + 1;
   }

@@ -16,7 +16,7 @@ TEST(LeastBytes, CountsSourceDestinationAndWeightsOnce) {
   graph.add(Flatten{}, "flat");
   graph.add(Dense{5}, "dense");
   auto bytes = least_bytes(graph, 4);
-  // Bytes of the picture, then numbers of 4 bytes.
+  // Bytes of the image, then numbers of 4 bytes.
   EXPECT_EQ(bytes["first"].of_image, 10 * 10 * 3 + 4 * (4 * 4 * 4));
   EXPECT_EQ(bytes["first"].of_call, 4 * (3 * 3 * 3 * 4 + 4));
   EXPECT_EQ(bytes["pool"].of_image, 0);

@@ -30,7 +30,7 @@ case "${0##*/} $*" in
   ssh-keygen*) touch "${@: -1}" "${@: -1}.pub" ;;
 esac
 """
-SWEEP = ["--vms", "2", "--", "--np", "1,2", "--data", "my pictures"]
+SWEEP = ["--vms", "2", "--", "--np", "1,2", "--data", "my images"]
 
 
 class Clouds(unittest.TestCase):
@@ -84,7 +84,7 @@ class Clouds(unittest.TestCase):
             self.assertEqual(code, 0)
             self.assertEqual(self.ours(ran), self.ours(said))
             self.assertEqual(said, printed)
-            self.assertIn("my\\\\\\ pictures", "".join(said))  # quoted for two shells
+            self.assertIn("my\\\\\\ images", "".join(said))  # quoted for two shells
             os.rmdir(os.path.join(self.folder, "results"))
 
     def test_vms_are_deleted_however_it_ends(self):
@@ -126,14 +126,14 @@ class Clouds(unittest.TestCase):
         results = os.path.join(self.folder, "results")
         for cloud in ("gcp", "aws"):
             for vms, hosts in (("1", ""), ("2", "--hostfile hosts ")):
-                words = ["--vms", vms, "--", "train", "--model", "chips", "--data", "my pictures"]
+                words = ["--vms", vms, "--", "train", "--model", "chips", "--data", "my images"]
                 code, printed, _ = self.run_script(cloud, "--dry-run", *words)
                 self.assertEqual(code, 0)
                 code, said, ran = self.run_script(cloud, *words)
                 self.assertEqual((code, said), (0, printed))
                 line, = [line for line in self.ours(ran) if "cputrain train" in line]
                 self.assertIn(f"scripts/supervise --watch {cloud} -- mpirun {hosts}", line)
-                self.assertTrue(line.endswith("./cputrain train --model chips --data my\\ pictures --out work"), line)
+                self.assertTrue(line.endswith("./cputrain train --model chips --data my\\ images --out work"), line)
                 self.assertFalse([line for line in said if "safetensors" in line])
                 self.assertFalse([line for line in said if "mkdir" in line and "work" in line])
                 # A folder of something else is not overwritten; a training's goes along.

@@ -82,16 +82,16 @@ class Peers(ProgramTest):
 
     @unittest.skipUnless(importlib.util.find_spec("numpy"), "needs numpy")
     def test_peers_read_the_pixels_and_weights_of_the_program(self):
-        from pictures import made_pixels, write_bmp
+        from images import made_pixels, write_bmp
         pixels = {label: made_pixels(label, 64) for label in (0, 1)}
         for label, name in enumerate(["cat", "dog"]):
             os.makedirs(self.path("s", name))
             write_bmp(self.path("s", name, "1.bmp"), pixels[label])
         self.expect(0, "data", "pack", "s", "s.ctpack", "--image-size", "64", "--validation-split", "0")
         job = module("job")
-        read, labels = job.read_pictures(self.path("s.ctpack"), 2)
-        for picture, label in zip(read, labels):
-            self.assertEqual(picture.tolist(), pixels[label])
+        read, labels = job.read_images(self.path("s.ctpack"), 2)
+        for image, label in zip(read, labels):
+            self.assertEqual(image.tolist(), pixels[label])
         self.expect(0, "train", "--data", "s", "--image-size", "64", "--validation-split", "0", "--steps", "1",
                     "--batch", "2", "--threads", "1", "--out", "run")
         graph, arrays = job.read_network(self.path("run", "weights.safetensors"))

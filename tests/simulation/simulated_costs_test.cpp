@@ -14,14 +14,13 @@ std::string name_with(const std::string& data) {
   return costs_file_name(flags, placement::Machine{}, "network");
 }
 
-// Zeros in pictures decide how long kernels take; made-up ones are alike, however many.
-TEST(CostsFile, IsOfThePicturesThatWereMeasured) {
+// Zeros in images decide how long kernels take; made-up ones are alike, however many.
+TEST(CostsFile, IsOfTheImagesThatWereMeasured) {
   EXPECT_EQ(name_with(""), name_with("synthetic:1000"));
   EXPECT_EQ(name_with(""), name_with("synthetic"));
-  EXPECT_EQ(name_with("pictures"), name_with("./none/../pictures")) << "one folder";
-  EXPECT_EQ(name_with("pictures"),
-            name_with((std::filesystem::current_path() / "pictures").string()));
-  const std::set<std::string> names{name_with(""), name_with("pictures"), name_with("others"),
+  EXPECT_EQ(name_with("images"), name_with("./none/../images")) << "one folder";
+  EXPECT_EQ(name_with("images"), name_with((std::filesystem::current_path() / "images").string()));
+  const std::set<std::string> names{name_with(""), name_with("images"), name_with("others"),
                                     name_with("synthetic-dogs")};
   EXPECT_EQ(names.size(), 4u);
 }

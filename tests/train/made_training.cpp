@@ -33,7 +33,7 @@ model::Graph network(const MadeOptions& options) {
   return graph;
 }
 
-/// Random pictures; those of class 1 are brighter.
+/// Random images; those of class 1 are brighter.
 struct MadeSet {
   MadeSet(std::size_t count, std::uint32_t first) {
     for (std::uint32_t n = 0; n < count; ++n) {

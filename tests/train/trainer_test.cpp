@@ -39,7 +39,7 @@ TEST(Trainer, TriesAlgorithmsAgainEverMoreRarely) {
   EXPECT_EQ(epochs, (std::vector<int>{2, 3, 5, 9, 17, 33}));
 }
 
-TEST(Trainer, LearnsTheMadePictures) {
+TEST(Trainer, LearnsTheMadeImages) {
   MadeOptions options;
   options.samples = 60;
   options.train.epochs = 60;

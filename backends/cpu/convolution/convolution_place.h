@@ -17,8 +17,7 @@ struct ConvolutionBlock {
   bool relu = false;                         ///< right behind the convolution; never with a pool
   const model::Graph::Node* pool = nullptr;  ///< a MaxPool of at most MaxPoolShape::kLargestSize
   bool pooled_relu = false;
-  const model::Input* picture =
-      nullptr;  ///< it alone reads the pictures, and turns them into numbers
+  const model::Input* image = nullptr;  ///< it alone reads the images, and turns them into numbers
 };
 
 /// A block in a program: what it reads and writes, and when.

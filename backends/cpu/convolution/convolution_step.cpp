@@ -47,7 +47,7 @@ ConvolutionStep::ConvolutionStep(const Planning& planning, int step, const Convo
   if (dst.wants_diff && (block.relu || block.pooled_relu)) {
     planning.memory.use(dst.value, backward);
   }
-  const bool reads_src = !skipping_ || !skipping_->reads_pictures() || trials_;
+  const bool reads_src = !skipping_ || !skipping_->reads_images() || trials_;
   if (!reads_src) return;
   planning.memory.use(src.map.value, planning.forward_time(step));
   if (place_.learns) planning.memory.use(src.map.value, backward);
@@ -116,10 +116,10 @@ std::optional<LibraryConvolution>& ConvolutionStep::library(ConvolutionMethod me
 }
 
 /// The library reads planes of numbers, our own kernels the bytes.
-void ConvolutionStep::split_pictures_once(double& seconds) {
-  if (!place_.block.picture || std::exchange(split_, true)) return;
+void ConvolutionStep::split_images_once(double& seconds) {
+  if (!place_.block.image || std::exchange(split_, true)) return;
   const TimeSpan span(seconds);
-  split_pictures(*place_.block.picture, place_.src.layout, pictures_, src_value_);
+  split_images(*place_.block.image, place_.src.layout, images_, src_value_);
 }
 
 void ConvolutionStep::forward(const Execution& execution) {
@@ -128,11 +128,11 @@ void ConvolutionStep::forward(const Execution& execution) {
     take({{candidate, candidate, candidate}});
     before_trial_ = spent();
   }
-  pictures_ = execution.batch->images;
+  images_ = execution.batch->images;
   split_ = false;
   const ConvolutionMethod method = methods_[Direction::forward];
-  if (method == ConvolutionMethod::sparse) return skipping_->forward(execution, pictures_, times_);
-  split_pictures_once(times_.convolution.forward);
+  if (method == ConvolutionMethod::sparse) return skipping_->forward(execution, images_, times_);
+  split_images_once(times_.convolution.forward);
   library(method)->forward(execution, times_);
 }
 
@@ -145,9 +145,9 @@ void ConvolutionStep::backward(const Execution& execution) {
     const bool data = place_.src.wants_diff && methods_[Direction::backward_data] == method;
     if (!weights && !data) continue;
     if (method == sparse) {
-      skipping_->backward(execution, pictures_, weights, data, times_);
+      skipping_->backward(execution, images_, weights, data, times_);
     } else {
-      split_pictures_once(times_.before_backward);
+      split_images_once(times_.before_backward);
       library(method)->backward(execution, weights, data, times_);
     }
   }

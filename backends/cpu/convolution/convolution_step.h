@@ -29,7 +29,7 @@ class ConvolutionStep final : public Step {
   void make_candidates(const Planning&, const std::vector<ConvolutionMethod>&);
   bool has(ConvolutionMethod) const;
   std::optional<LibraryConvolution>& library(ConvolutionMethod);
-  void split_pictures_once(double& seconds);
+  void split_images_once(double& seconds);
 
   void take(ConvolutionMethods);
   bool is_trial(const Execution&) const;
@@ -47,8 +47,8 @@ class ConvolutionStep final : public Step {
   MethodTimes before_trial_;
 
   float* src_value_ = nullptr;
-  SkippingConvolution::Pictures pictures_;  ///< of the last forward pass
-  bool split_ = false;                      ///< and src_value_ has their planes
+  SkippingConvolution::Images images_;  ///< of the last forward pass
+  bool split_ = false;                  ///< and src_value_ has their planes
   ConvolutionTimes times_;
 };
 

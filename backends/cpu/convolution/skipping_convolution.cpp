@@ -20,15 +20,14 @@ SparseShape inner_shape(const ConvolutionPlace& place) {
 
 bool first_possible(const ConvolutionPlace& place) {
   const auto small = [](const model::PadAmount& pad) { return pad.before <= 2 && pad.after <= 2; };
-  return place.block.picture && place.pool && !place.wide.padded() && small(place.block.rows) &&
+  return place.block.image && place.pool && !place.wide.padded() && small(place.block.rows) &&
          small(place.block.columns);
 }
 
 first_layer::Shape first_shape(const ConvolutionPlace& place) {
   const ConvolutionBlock& block = place.block;
-  return {block.src_shape.height, block.src_shape.width, block.rows,
-          block.columns,          place.layer().filters, block.picture->scale,
-          block.picture->offset,  block.pooled_relu};
+  return {block.src_shape.height, block.src_shape.width, block.rows,          block.columns,
+          place.layer().filters,  block.image->scale,    block.image->offset, block.pooled_relu};
 }
 
 }  // namespace
@@ -42,7 +41,7 @@ SkippingConvolution::SkippingConvolution(const Planning& planning, const Convolu
     : place_(place) {
   if (first_possible(place)) {
     first_.emplace(first_shape(place), planning.threads);
-    kernel_layout_ = picture_kernel_desc(place.wide);
+    kernel_layout_ = image_kernel_desc(place.wide);
   } else {
     inner_.emplace(inner_shape(place), planning.threads);
     kernel_layout_ = blocked_kernel_desc(place.src.layout, place.wide);
@@ -85,30 +84,30 @@ void SkippingConvolution::bind(const Bindings& bindings) {
   turned_ = bindings.at(turned_block_);
 }
 
-void SkippingConvolution::forward(const Execution& execution, Pictures pictures,
+void SkippingConvolution::forward(const Execution& execution, Images images,
                                   ConvolutionTimes& times) {
   const TimeSpan span(times.convolution.forward);
   if (first_) {
-    return first_->forward(pictures, weights_, bias_, dst_value_, winners_, forward_room_);
+    return first_->forward(images, weights_, bias_, dst_value_, winners_, forward_room_);
   }
   times.convolution.density = inner_->forward(execution.images, src_value_, weights_, bias_,
                                               dst_value_, winners_, forward_room_);
 }
 
-void SkippingConvolution::backward_weights(const Execution& execution, Pictures pictures) {
+void SkippingConvolution::backward_weights(const Execution& execution, Images images) {
   const bool adds = execution.accumulate == compute::Accumulate::add;
   if (first_) {
-    return first_->backward_weights(pictures, {dst_value_, winners_, dst_diff_}, diff_weights_,
+    return first_->backward_weights(images, {dst_value_, winners_, dst_diff_}, diff_weights_,
                                     diff_bias_, adds, weights_room_);
   }
   inner_->backward_weights(execution.images, src_value_, {dst_diff_, dst_value_, winners_},
                            diff_weights_, diff_bias_, adds, weights_room_);
 }
 
-void SkippingConvolution::backward(const Execution& execution, Pictures pictures, bool weights,
+void SkippingConvolution::backward(const Execution& execution, Images images, bool weights,
                                    bool data, ConvolutionTimes& times) {
   system::Stopwatch watch;
-  if (weights) backward_weights(execution, pictures);
+  if (weights) backward_weights(execution, images);
   times.convolution.backward_weights += watch.lap();
   if (!data) return;
   inner_->turn_kernel(weights_, turned_);

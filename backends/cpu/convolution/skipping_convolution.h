@@ -8,27 +8,27 @@
 
 namespace cputrain::cpu {
 
-/// A block by our own kernels, which skip zeros: the first layer's where pictures are read,
+/// A block by our own kernels, which skip zeros: the first layer's where images are read,
 /// SparseConvolution's elsewhere.
 class SkippingConvolution {
  public:
-  using Pictures = FirstConvolution::Pictures;
+  using Images = FirstConvolution::Images;
 
   static bool possible(const ConvolutionPlace&);
   SkippingConvolution(const Planning&, const ConvolutionPlace&);
 
   /// Of the kernel in the arena.
   const dnnl::memory::desc& kernel_layout() const { return kernel_layout_; }
-  /// Whether pictures are read where they lie, and not the map of their numbers.
-  bool reads_pictures() const { return first_.has_value(); }
+  /// Whether images are read where they lie, and not the map of their numbers.
+  bool reads_images() const { return first_.has_value(); }
   void bind(const Bindings&);
-  void forward(const Execution&, Pictures, ConvolutionTimes&);
+  void forward(const Execution&, Images, ConvolutionTimes&);
   /// Gradients of the weights, of the source, or both.
-  void backward(const Execution&, Pictures, bool weights, bool data, ConvolutionTimes&);
+  void backward(const Execution&, Images, bool weights, bool data, ConvolutionTimes&);
 
  private:
   void plan_memory(const Planning&);
-  void backward_weights(const Execution&, Pictures);
+  void backward_weights(const Execution&, Images);
 
   ConvolutionPlace place_;
   std::optional<SparseConvolution> inner_;

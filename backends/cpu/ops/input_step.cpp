@@ -5,14 +5,14 @@
 
 namespace cputrain::cpu {
 
-void split_pictures(const model::Input& input, const SampleLayout& layout,
-                    std::span<const std::uint8_t* const> pictures, float* planes) {
+void split_images(const model::Input& input, const SampleLayout& layout,
+                  std::span<const std::uint8_t* const> images, float* planes) {
   const auto height = static_cast<std::size_t>(layout.shape.height);
   const auto width = static_cast<std::size_t>(layout.shape.width);
-  parallel_for(pictures.size() * height, [&](std::size_t row) {
-    const std::size_t picture = row / height, y = row % height;
-    kernels::split_pixels(pictures[picture] + y * width * 3, width, height * width, input.scale,
-                          input.offset, planes + picture * layout.size() + y * width);
+  parallel_for(images.size() * height, [&](std::size_t row) {
+    const std::size_t image = row / height, y = row % height;
+    kernels::split_pixels(images[image] + y * width * 3, width, height * width, input.scale,
+                          input.offset, planes + image * layout.size() + y * width);
   });
 }
 
@@ -26,7 +26,7 @@ InputStep::InputStep(const Planning& planning, const model::Graph::Node& node, c
 void InputStep::forward(const Execution& execution) {
   if (left_to_reader_) return;
   const TimeSpan span(time_.forward);
-  split_pictures(input_, dst_.layout, execution.batch->images, dst_data_);
+  split_images(input_, dst_.layout, execution.batch->images, dst_data_);
 }
 
 }  // namespace cputrain::cpu

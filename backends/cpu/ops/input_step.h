@@ -6,10 +6,10 @@ namespace cputrain::cpu {
 
 /// Pixels to numbers, channels first: the layout that the library's convolutions of three channels
 /// have kernels for. Reads the images where they lie.
-void split_pictures(const model::Input&, const SampleLayout&, std::span<const std::uint8_t* const>,
-                    float* planes);
+void split_images(const model::Input&, const SampleLayout&, std::span<const std::uint8_t* const>,
+                  float* planes);
 
-/// Does that, unless the only reader of the pictures has taken it over.
+/// Does that, unless the only reader of the images has taken it over.
 class InputStep final : public Step {
  public:
   InputStep(const Planning&, const model::Graph::Node&, const Map& dst);

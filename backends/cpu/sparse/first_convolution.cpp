@@ -36,26 +36,26 @@ std::size_t FirstConvolution::scratch_bytes() const {
   return (threads_ * scratch_of_thread() + parts() * sums_of_part()) * sizeof(float);
 }
 
-/// Pictures are cut so that threads end together.
-void FirstConvolution::forward(Pictures pictures, const float* weights, const float* bias,
-                               float* dst, std::uint8_t* winners, std::byte* scratch) const {
+/// Images are cut so that threads end together.
+void FirstConvolution::forward(Images images, const float* weights, const float* bias, float* dst,
+                               std::uint8_t* winners, std::byte* scratch) const {
   const std::size_t parts = threads_ == 1 ? 1 : 4;
   const auto rows = static_cast<std::size_t>(shape_.window_rows());
   auto* const room = reinterpret_cast<float*>(scratch);
-  parallel_tasks(pictures.size() * parts, [&](std::size_t i, std::size_t thread) {
-    const std::size_t picture = i / parts, part = i % parts, at = picture * map_size();
+  parallel_tasks(images.size() * parts, [&](std::size_t i, std::size_t thread) {
+    const std::size_t image = i / parts, part = i % parts, at = image * map_size();
     first_layer::forward(
-        set_, shape_, pictures[picture], weights, bias, static_cast<int>(rows * part / parts),
+        set_, shape_, images[image], weights, bias, static_cast<int>(rows * part / parts),
         static_cast<int>(rows * (part + 1) / parts), room + thread * scratch_of_thread(), dst + at,
         winners ? winners + at : nullptr);
   });
 }
 
-void FirstConvolution::backward_weights(Pictures pictures, const first_layer::Outputs& outputs,
+void FirstConvolution::backward_weights(Images images, const first_layer::Outputs& outputs,
                                         float* diff_weights, float* diff_bias, bool adds,
                                         std::byte* scratch) const {
   const auto rows = static_cast<std::size_t>(shape_.window_rows());
-  const std::size_t all = pictures.size() * rows;
+  const std::size_t all = images.size() * rows;
   auto* const room = reinterpret_cast<float*>(scratch);
   float* const sums = room + threads_ * scratch_of_thread();
   parallel_tasks(parts(), [&](std::size_t part, std::size_t thread) {
@@ -63,9 +63,9 @@ void FirstConvolution::backward_weights(Pictures pictures, const first_layer::Ou
     std::fill_n(own, sums_of_part(), 0.0f);
     const std::size_t end = all * (part + 1) / parts();
     for (std::size_t row = all * part / parts(); row < end;) {
-      const std::size_t picture = row / rows, first = row % rows, at = picture * map_size();
+      const std::size_t image = row / rows, first = row % rows, at = image * map_size();
       const std::size_t last = std::min(rows, first + end - row);
-      first_layer::backward_weights(set_, shape_, pictures[picture],
+      first_layer::backward_weights(set_, shape_, images[image],
                                     {outputs.dst + at, outputs.winners + at, outputs.diff + at},
                                     static_cast<int>(first), static_cast<int>(last),
                                     room + thread * scratch_of_thread(), own);

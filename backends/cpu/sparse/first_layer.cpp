@@ -1,7 +1,7 @@
 #include "backends/cpu/sparse/first_layer.h"
 
 #include "backends/cpu/sparse/first_layer_kernels.h"
-#include "backends/cpu/sparse/picture_rows.h"
+#include "backends/cpu/sparse/image_rows.h"
 
 namespace cputrain::cpu::first_layer {
 namespace {
@@ -21,15 +21,15 @@ std::size_t sums_size(const Shape& s) {
   return static_cast<std::size_t>(s.channels) * (kSumsOfChannel + 1);
 }
 
-void forward(InstructionSet set, const Shape& s, const std::uint8_t* picture, const float* weights,
+void forward(InstructionSet set, const Shape& s, const std::uint8_t* image, const float* weights,
              const float* bias, int begin, int end, float* scratch, float* dst,
              std::uint8_t* winners) {
-  kernels_for(set).forward(s, picture, weights, bias, begin, end, scratch, dst, winners);
+  kernels_for(set).forward(s, image, weights, bias, begin, end, scratch, dst, winners);
 }
 
-void backward_weights(InstructionSet set, const Shape& s, const std::uint8_t* picture,
+void backward_weights(InstructionSet set, const Shape& s, const std::uint8_t* image,
                       const Outputs& outputs, int begin, int end, float* scratch, float* sums) {
-  kernels_for(set).backward_weights(s, picture, outputs, begin, end, scratch, sums);
+  kernels_for(set).backward_weights(s, image, outputs, begin, end, scratch, sums);
 }
 
 void write_gradients(InstructionSet set, const Shape& s, const float* sums, bool add,

@@ -6,14 +6,14 @@
 #include "backends/cpu/kernels/instruction_set.h"
 #include "model/layer.h"
 
-/// The first block of a network for pictures in one pass each way: bytes to numbers, a 3 x 3
+/// The first block of a network for images in one pass each way: bytes to numbers, a 3 x 3
 /// convolution of stride 1 from three channels, bias, 2 x 2 max pool and ReLU. Nothing as wide as
 /// the convolution's output is ever in memory.
 ///
 /// Forward computes whole windows: their four outputs, for a few windows and blocks of channels at
 /// a time, in registers. Backward-weights knows that only a window's winner has a gradient, and
 /// that only where the ReLU let it pass: it lists these by channel, then adds for each the 3 rows
-/// of 9 numbers (3 columns of 3 colours, adjacent in a picture) around it, times the gradient.
+/// of 9 numbers (3 columns of 3 colours, adjacent in an image) around it, times the gradient.
 ///
 /// A block has b channels: 16 with AVX-512, else 8. Weights are [channels / b][3 rows][3 columns]
 /// [3 colours][b] (oneDNN's Ohwi16o), pooled maps nChw{b}c. All functions run on the calling
@@ -21,7 +21,7 @@
 namespace cputrain::cpu::first_layer {
 
 struct Shape {
-  int height, width;               ///< of the picture
+  int height, width;               ///< of the image
   model::PadAmount rows, columns;  ///< zeros around it, at most 2 each
   int channels;                    ///< of the output; a multiple of the block
   float scale, offset;             ///< number = byte * scale + offset
@@ -41,10 +41,10 @@ constexpr int block(InstructionSet set) { return set == InstructionSet::avx512 ?
 /// Floats of scratch that a call of forward() or backward_weights() needs.
 std::size_t scratch_size(const Shape&);
 
-/// Writes rows [begin, end) of the pooled map of one picture (height, width, 3), and to `winners`
+/// Writes rows [begin, end) of the pooled map of one image (height, width, 3), and to `winners`
 /// (null: nobody asks), in the same places, the position row * 2 + column of the first largest in
 /// each window. `bias` may be null.
-void forward(InstructionSet, const Shape&, const std::uint8_t* picture, const float* weights,
+void forward(InstructionSet, const Shape&, const std::uint8_t* image, const float* weights,
              const float* bias, int begin, int end, float* scratch, float* dst,
              std::uint8_t* winners);
 
@@ -55,12 +55,12 @@ struct Outputs {
   const float* diff;
 };
 
-/// Sums of weight and bias gradients over windows and pictures, in an order of their own; the
+/// Sums of weight and bias gradients over windows and images, in an order of their own; the
 /// caller clears them first.
 std::size_t sums_size(const Shape&);
 
-/// Adds what rows [begin, end) of the pooled map of one picture contribute.
-void backward_weights(InstructionSet, const Shape&, const std::uint8_t* picture, const Outputs&,
+/// Adds what rows [begin, end) of the pooled map of one image contribute.
+void backward_weights(InstructionSet, const Shape&, const std::uint8_t* image, const Outputs&,
                       int begin, int end, float* scratch, float* sums);
 
 /// The sums as gradients in the weights' layout, written or added. `diff_bias` may be null.

@@ -3,7 +3,7 @@
 
 #include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/sparse/first_layer_kernels.h"
-#include "backends/cpu/sparse/picture_rows.h"
+#include "backends/cpu/sparse/image_rows.h"
 
 namespace cputrain::cpu::first_layer {
 namespace {
@@ -20,7 +20,7 @@ struct Lists {
 struct WindowRow {
   Outputs outputs;  ///< of its first window
   std::size_t windows;
-  std::size_t row_size;  ///< of the picture's rows
+  std::size_t row_size;  ///< of the image's rows
   bool relu;
 };
 
@@ -97,7 +97,7 @@ void gather(const Lists& lists, std::size_t channel, const float* rows, std::siz
 }
 
 template <std::size_t kBlock, std::size_t W, void (*kListRow)(const WindowRow&, Lists&, float*)>
-void backward_rows(const Shape& s, const std::uint8_t* picture, const Outputs& out, int begin,
+void backward_rows(const Shape& s, const std::uint8_t* image, const Outputs& out, int begin,
                    int end, float* scratch, float* sums) {
   const std::size_t size = row_size(s), room = room_for(s);
   float* rows = scratch;
@@ -108,7 +108,7 @@ void backward_rows(const Shape& s, const std::uint8_t* picture, const Outputs& o
   const auto channels = static_cast<std::size_t>(s.channels);
   float* bias_sums = sums + channels * kSumsOfChannel;
   for (int y = begin; y < end; ++y) {
-    convert_rows(s, picture, y, y > begin, rows);
+    convert_rows(s, image, y, y > begin, rows);
     for (std::size_t first = 0; first < channels; first += kBlock) {
       const std::size_t at =
           first / kBlock * plane + static_cast<std::size_t>(y) * windows * kBlock;

@@ -2,14 +2,14 @@
 
 #include "backends/cpu/kernels/lanes.h"
 #include "backends/cpu/sparse/first_layer_kernels.h"
-#include "backends/cpu/sparse/picture_rows.h"
+#include "backends/cpu/sparse/image_rows.h"
 
 namespace cputrain::cpu::first_layer {
 namespace {
 
 /// One row of windows of a few adjacent blocks of channels.
 struct Target {
-  const float* rows;  ///< of the picture
+  const float* rows;  ///< of the image
   std::size_t row_size;
   const float* weights;
   const float* bias;  ///< null: none
@@ -113,7 +113,7 @@ void forward_row(const Target& t) {
 
 /// Where blocks of channels are taken in pairs, a last odd one has twice the windows.
 template <int kBlock, int W, int kWindows, int kVectors>
-void forward_rows(const Shape& s, const std::uint8_t* picture, const float* weights,
+void forward_rows(const Shape& s, const std::uint8_t* image, const float* weights,
                   const float* bias, int begin, int end, float* rows, float* dst,
                   std::uint8_t* winners) {
   constexpr int kBlocks = kVectors * W / kBlock;
@@ -121,7 +121,7 @@ void forward_rows(const Shape& s, const std::uint8_t* picture, const float* weig
   const std::size_t plane = width * static_cast<std::size_t>(s.window_rows());
   const int blocks = s.channels / kBlock;
   for (int y = begin; y < end; ++y) {
-    convert_rows(s, picture, y, y > begin, rows);
+    convert_rows(s, image, y, y > begin, rows);
     for (int b = 0; b < blocks; b += kBlocks) {
       const std::size_t first = static_cast<std::size_t>(b) * kBlock;
       const std::size_t at =

@@ -7,10 +7,9 @@
 namespace cputrain::cpu::first_layer {
 
 struct Kernels {
-  void (*forward)(const Shape&, const std::uint8_t* picture, const float* weights,
-                  const float* bias, int begin, int end, float* scratch, float* dst,
-                  std::uint8_t* winners);
-  void (*backward_weights)(const Shape&, const std::uint8_t* picture, const Outputs&, int begin,
+  void (*forward)(const Shape&, const std::uint8_t* image, const float* weights, const float* bias,
+                  int begin, int end, float* scratch, float* dst, std::uint8_t* winners);
+  void (*backward_weights)(const Shape&, const std::uint8_t* image, const Outputs&, int begin,
                            int end, float* scratch, float* sums);
 };
 

@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 struct Line {
   std::string name, limit;
   Spread images_per_second;
-  double megapixels_per_second;  ///< of pictures as they are stored; 0 where none is decoded
+  double megapixels_per_second;  ///< of images as they are stored; 0 where none is decoded
   Spread limit_images_per_second;
   Spread fraction;  ///< of the limit, round by round
 };
@@ -40,19 +40,18 @@ Spread ratios(const std::vector<double>& limit, const std::vector<double>& secon
 
 Line line_of(const data::InputBench& bench, const data::InputStage& stage, const std::string& limit,
              const std::vector<double>& limit_seconds, double megapixels) {
-  const auto pictures = static_cast<double>(bench.pictures);
+  const auto images = static_cast<double>(bench.images);
   return {stage.name,
           limit,
-          rates(pictures, stage.seconds),
+          rates(images, stage.seconds),
           rates(megapixels, stage.seconds).median,
-          rates(pictures, limit_seconds),
+          rates(images, limit_seconds),
           ratios(limit_seconds, stage.seconds)};
 }
 
-/// Seconds that memory needs to copy every picture once: each byte is read and written.
+/// Seconds that memory needs to copy every image once: each byte is read and written.
 std::vector<double> copying(const data::InputBench& bench, Shape image, double triad_gbs) {
-  const double bytes =
-      2.0 * static_cast<double>(bench.pictures) * static_cast<double>(image.size());
+  const double bytes = 2.0 * static_cast<double>(bench.images) * static_cast<double>(image.size());
   return std::vector<double>(bench.codec.seconds.size(), bytes / (1e9 * triad_gbs));
 }
 
@@ -62,7 +61,7 @@ std::vector<Line> lines_of(const data::InputBench& bench, Shape image, double tr
     lines.push_back(line_of(bench, stage, bench.codec.name, bench.codec.seconds, bench.megapixels));
   }
   for (const data::InputStage& stage : bench.batches) {
-    lines.push_back(line_of(bench, stage, "a copy of the pictures in memory",
+    lines.push_back(line_of(bench, stage, "a copy of the images in memory",
                             copying(bench, image, triad_gbs), 0));
   }
   return lines;
@@ -78,12 +77,12 @@ struct Measured {
 
 void print_table(const Measured& measured) {
   const auto& [request, bench, triad_gbs, lines] = measured;
-  const auto pictures = static_cast<double>(bench.pictures);
+  const auto images = static_cast<double>(bench.images);
   system::print(
       "{} JPEG files of {} in memory ({:.2f} megapixels and {} each; {} left out), to {}x{}, "
       "--augment {}\n{} thread{}; medians of {} rounds; triad {:.1f} GB/s measured in this run\n\n",
-      with_commas(bench.pictures), request.data, bench.megapixels / pictures,
-      bytes_text(static_cast<double>(bench.bytes) / pictures), bench.left_out, request.image.height,
+      with_commas(bench.images), request.data, bench.megapixels / images,
+      bytes_text(static_cast<double>(bench.bytes) / images), bench.left_out, request.image.height,
       request.image.width, data::to_text(request.augment), request.threads,
       request.threads == 1 ? "" : "s", request.repeat, triad_gbs);
   system::print("{:<26}{:>12}{:>12}{:>12}{:>12}{:>12}{:>16}\n", "", "images/s,", "lowest",
@@ -100,7 +99,7 @@ void print_table(const Measured& measured) {
         line.limit_images_per_second.median);
   }
   system::print(
-      "\nBatches from the cache point to pictures and copy none; augmentation copies those that "
+      "\nBatches from the cache point to images and copy none; augmentation copies those that "
       "change.\n");
 }
 
@@ -123,7 +122,7 @@ Json result_json(const job::Session& session, const Measured& measured) {
   for (const Line& line : lines) stages.push_back(stage_json(line, request.threads));
   return {{"bench", "input"},
           {"data", request.data},
-          {"images", bench.pictures},
+          {"images", bench.images},
           {"left_out", bench.left_out},
           {"megapixels", bench.megapixels},
           {"jpeg_bytes", bench.bytes},
@@ -139,10 +138,10 @@ Json result_json(const job::Session& session, const Measured& measured) {
 }
 
 /// Not its first N files: those may be all of one class, and the limit draws by seed.
-data::DataSource open_pictures(const Config& config, const job::Services& services) {
-  constexpr std::size_t kPictures = 256;
+data::DataSource open_images(const Config& config, const job::Services& services) {
+  constexpr std::size_t kImages = 256;
   data::DataRequest request = config.data_request(config.seed.value_or(0));
-  request.limit_train = config.limit_train.value_or(kPictures);
+  request.limit_train = config.limit_train.value_or(kImages);
   return services.data.open(request);
 }
 
@@ -169,7 +168,7 @@ int run_bench_input(const Config& config, const job::Services& services) {
                      "start it without mpirun, with --threads or --io-threads",
                      session.communicator->size()));
   }
-  const data::DataSource source = open_pictures(config, services);
+  const data::DataSource source = open_images(config, services);
   const data::InputBenchRequest request = request_of(config, session);
   const double before = job::measure_together(session).triad_gbs;
   data::InputBench bench = services.data.bench(source, request);

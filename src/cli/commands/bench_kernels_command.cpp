@@ -56,8 +56,8 @@ void check_alone(const job::Session& session) {
                                     ranks));
 }
 
-data::DataSource open_pictures(const Config& config, const job::Services& services,
-                               std::size_t images, std::uint64_t seed) {
+data::DataSource open_images(const Config& config, const job::Services& services,
+                             std::size_t images, std::uint64_t seed) {
   data::DataRequest request = config.data_request(seed);
   if (config.data.empty()) request.spec = fmt::format("synthetic:{}", 2 * images);
   request.limit_train = config.limit_train.value_or(images);
@@ -69,7 +69,7 @@ data::DataSource open_pictures(const Config& config, const job::Services& servic
 void check_enough(const Config& config, std::size_t there, std::size_t wanted) {
   if (there >= wanted) return;
   fail(ExitCode::usage,
-       fmt::format("{} training pictures of {} are fewer than a round's {} (speed depends on what "
+       fmt::format("{} training images of {} are fewer than a round's {} (speed depends on what "
                    "is in them); name smaller --micro-batch and --batch, or other --data",
                    there, config.data_or_synthetic(), wanted));
 }
@@ -79,12 +79,12 @@ void check_enough(const Config& config, std::size_t there, std::size_t wanted) {
 class KernelBench {
  public:
   KernelBench(const job::Session& session, const Config& config, const job::TrainingSpec& spec,
-              const Graphs& graphs, const data::ImageSet& pictures, const Rounds& rounds)
+              const Graphs& graphs, const data::ImageSet& images, const Rounds& rounds)
       : session_(session),
         config_(config),
         spec_(spec),
         graphs_(graphs),
-        pictures_(pictures),
+        images_(images),
         rounds_(rounds),
         progress_(job::progress_line(session, "Measuring")),
         total_(config.micro_batches.size() * rounds_each()) {}
@@ -118,9 +118,9 @@ class KernelBench {
   std::size_t rounds_each() const { return 2 * (static_cast<std::size_t>(config_.repeats()) + 1); }
 
   void run(int micro_batch) {
-    const data::BatchPlan plan(pictures_.size(), rounds_.images(micro_batch), micro_batch, 0, 1);
+    const data::BatchPlan plan(images_.size(), rounds_.images(micro_batch), micro_batch, 0, 1);
     const auto batches = session_.services.data.batches(
-        pictures_, plan, {.seed = spec_.seed, .shuffle = spec_.shuffle});
+        images_, plan, {.seed = spec_.seed, .shuffle = spec_.shuffle});
     const auto trial = [&](const model::Graph& graph) {
       return bench::KernelTrial(session_, graph, config_.weights, spec_.seed, micro_batch,
                                 rounds_.passes(micro_batch));
@@ -147,7 +147,7 @@ class KernelBench {
   const Config& config_;
   const job::TrainingSpec& spec_;
   const Graphs& graphs_;
-  const data::ImageSet& pictures_;
+  const data::ImageSet& images_;
   Rounds rounds_;
   data::Progress progress_;
   std::size_t done_ = 0, total_;
@@ -158,7 +158,7 @@ class KernelBench {
 void print_head(const job::Session& session, const Config& config, const job::TrainingSpec& spec,
                 const compute::Limits& limits, const Rounds& rounds) {
   system::print(
-      "{} at {}x{}, {} thread{}; pictures of {}, {}; medians of {} round{} of at least {} "
+      "{} at {}x{}, {} thread{}; images of {}, {}; medians of {} round{} of at least {} "
       "images\nlimits measured in this run: {:.0f} GFLOP/s of multiply-adds (peak), {:.1f} GB/s "
       "of triad (mem.)\nGFLOP/s count direct convolution; of mem.: source, destination and weights "
       "once each; map, grad.: parts of\nwhat is read and of the gradient that comes back that are "
@@ -201,7 +201,7 @@ int run_bench_kernels(const Config& config, const job::Services& services) {
   check_alone(session);
   const Rounds rounds{config.batch.value_or(kImages)};
   const std::size_t most = rounds.most(config.micro_batches);
-  const data::DataSource source = open_pictures(config, services, most, spec.seed);
+  const data::DataSource source = open_images(config, services, most, spec.seed);
   check_enough(config, source.train.size(), most);
   const Graphs graphs = graphs_of(spec, job::classes_of(spec, source));
   const data::DecodedData data =

@@ -177,13 +177,12 @@ int run_data_pack(const Config& config, const job::Services& services) {
   }
   if (!report.empty_classes.empty()) job::warn(session, report.empty_classes);
   if (config.json != "-") {
-    system::print(
-        "{} pictures of {}x{} packed into {} ({}); train with --data {} --image-size {}\n",
-        with_commas(report.pictures), side, side, config.files[1],
-        bytes_text(static_cast<double>(report.bytes)), config.files[1], side);
+    system::print("{} images of {}x{} packed into {} ({}); train with --data {} --image-size {}\n",
+                  with_commas(report.images), side, side, config.files[1],
+                  bytes_text(static_cast<double>(report.bytes)), config.files[1], side);
   }
   const Json result{{"file", config.files[1]},
-                    {"pictures", report.pictures},
+                    {"images", report.images},
                     {"left_out", report.bad.size()},
                     {"bytes", report.bytes}};
   job::write_result(session, config.json, json_text(result) + "\n");
@@ -198,7 +197,7 @@ int run_data_synth(const Config& config, const job::Services& services) {
   const std::string& folder = config.files.front();
   services.data.synth(
       {folder, config.images, {side, side, 3}, config.format, config.seed.value_or(0)});
-  system::print("{} made-up pictures of two classes in {}; train with --data {} --image-size {}\n",
+  system::print("{} made-up images of two classes in {}; train with --data {} --image-size {}\n",
                 with_commas(config.images), folder, folder, side);
   return static_cast<int>(ExitCode::ok);
 }

@@ -45,7 +45,7 @@ job::EvaluationPart open_part(const Config& config, const job::Session& session,
 struct Evaluation {
   compute::Tally tally;
   train::AnswerCounts counts;
-  std::size_t skipped;  ///< pictures that could not be read
+  std::size_t skipped;  ///< images that could not be read
 };
 
 Evaluation evaluate_images(const Config& config, const job::Session& session,

@@ -21,7 +21,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Files as they were named; a folder stands for the pictures below it.
+/// Files as they were named; a folder stands for the images below it.
 std::vector<std::string> expand_folders(const std::vector<std::string>& words,
                                         const job::Services& services) {
   std::vector<std::string> files;
@@ -31,7 +31,7 @@ std::vector<std::string> expand_folders(const std::vector<std::string>& words,
       files.push_back(word);
       continue;
     }
-    const std::vector<std::string> found = services.data.list_pictures(word);
+    const std::vector<std::string> found = services.data.list_images(word);
     if (found.empty()) {
       fail(ExitCode::data, fmt::format("folder {} holds no images (there is nothing to answer); "
                                        "name a folder of .jpg, .png or other image files",
@@ -42,27 +42,27 @@ std::vector<std::string> expand_folders(const std::vector<std::string>& words,
   return files;
 }
 
-/// Pictures of one call of the program; those that cannot be read stay out.
-struct Pictures {
+/// Images of one call of the program; those that cannot be read stay out.
+struct Images {
   std::vector<std::vector<std::uint8_t>> pixels;
   std::vector<Json> answers;  ///< one a file, in order; an "error" for unreadable ones
 };
 
-Pictures read_pictures(std::span<const std::string> files, const job::Services& services,
-                       Shape image, data::Resize resize) {
-  Pictures pictures;
+Images read_images(std::span<const std::string> files, const job::Services& services, Shape image,
+                   data::Resize resize) {
+  Images images;
   for (const std::string& file : files) {
     std::vector<std::uint8_t> pixels(image.size());
     const data::ReadResult read = services.data.read_image(file, image, resize, pixels);
     Json answer{{"file", file}};
     if (read.status == data::ReadStatus::ok) {
-      pictures.pixels.push_back(std::move(pixels));
+      images.pixels.push_back(std::move(pixels));
     } else {
       answer["error"] = fmt::format("{} ({})", data::status_name(read.status), read.detail);
     }
-    pictures.answers.push_back(std::move(answer));
+    images.answers.push_back(std::move(answer));
   }
-  return pictures;
+  return images;
 }
 
 /// The `top` most probable classes, the most probable first.
@@ -96,19 +96,19 @@ void answer(Json& entry, std::span<const float> outputs, const std::vector<std::
 
 /// Runs the program, which was compiled for `at_once` images: missing ones are stood in for by the
 /// first.
-void run_pictures(Pictures& pictures, std::size_t at_once, compute::Program& program,
-                  const train::ModelDescription& model, std::optional<int> top) {
-  if (pictures.pixels.empty()) return;
-  std::vector<const std::uint8_t*> images(at_once, pictures.pixels.front().data());
-  for (std::size_t i = 0; i < pictures.pixels.size(); ++i) images[i] = pictures.pixels[i].data();
+void run_images(Images& images, std::size_t at_once, compute::Program& program,
+                const train::ModelDescription& model, std::optional<int> top) {
+  if (images.pixels.empty()) return;
+  std::vector<const std::uint8_t*> pixels(at_once, images.pixels.front().data());
+  for (std::size_t i = 0; i < images.pixels.size(); ++i) pixels[i] = images.pixels[i].data();
   const std::vector<std::int32_t> labels(at_once);  // not known: the loss is not looked at
   const std::vector<std::uint32_t> samples(at_once);
-  program.forward({images, labels, samples}, {});
+  program.forward({pixels, labels, samples}, {});
 
   const auto outputs = program.probabilities();
   const auto width = static_cast<std::size_t>(model.graph.back().dst.channels);
   std::size_t row = 0;
-  for (Json& entry : pictures.answers) {
+  for (Json& entry : images.answers) {
     if (entry.contains("error")) continue;
     answer(entry, outputs.subspan(row++ * width, width), model.classes, top);
   }
@@ -155,9 +155,9 @@ std::size_t predict(const Config& config, const job::Services& services,
   std::size_t errors = 0;
   for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
     const auto some = files.subspan(begin, std::min(at_once, files.size() - begin));
-    Pictures pictures = read_pictures(some, services, model.graph.image(), model.resize);
-    run_pictures(pictures, at_once, *inference.program, model, config.top);
-    for (Json& entry : pictures.answers) {
+    Images images = read_images(some, services, model.graph.image(), model.resize);
+    run_images(images, at_once, *inference.program, model, config.top);
+    for (Json& entry : images.answers) {
       if (config.json != "-" || entry.contains("error")) print_answer(entry, config.top);
       errors += entry.contains("error");
       predictions.push_back(std::move(entry));
@@ -173,7 +173,7 @@ std::size_t predict(const Config& config, const job::Services& services,
 int run_predict(const Config& config, const job::Services& services) {
   const train::ModelDescription model = train::read_description(config.weights);
   const job::Session session = job::start_session(config, services);
-  // Pictures are few: rank 0 does them all, and the others wait for it.
+  // Images are few: rank 0 does them all, and the others wait for it.
   const std::size_t errors = session.leads() ? predict(config, services, session, model) : 0;
   session.communicator->barrier();
   return static_cast<int>(errors ? ExitCode::data : ExitCode::ok);

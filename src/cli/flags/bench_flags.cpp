@@ -27,19 +27,19 @@ void add_input_bench_flags(Flags& f, Config& c, const CommandLineChoices& choice
   f.text("data", c.data, "DATA", "folder of class folders or of cat.N.jpg files, or a list file");
   f.real("validation-split", c.validation_split, 0, 0.99,
          "part left out where the data has no validation part of its own [0.1]");
-  f.whole("limit-train", c.limit_train, 1, 1'000'000, "take N training pictures [256]");
+  f.whole("limit-train", c.limit_train, 1, 1'000'000, "take N training images [256]");
   f.yes("allow-empty-classes", c.allow_empty_classes,
         "go on where no image of a class can be read [an error]");
-  f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [256]");
+  f.whole("image-size", c.image_size, 1, 16384, "images are resized to N x N [256]");
   add_resize_flag(f, c);
   add_augment_flag(f, c, "flip");
-  f.whole("micro-batch", c.micro_batch, 1, 65536, "pictures of a batch made from the cache [32]");
+  f.whole("micro-batch", c.micro_batch, 1, 65536, "images of a batch made from the cache [32]");
   f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
-          "choice of pictures, order and augmentation are functions of it [0]");
+          "choice of images, order and augmentation are functions of it [0]");
   f.group("Measurement");
   f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
   add_processor_flags(f, c, choices);
-  f.whole("io-threads", c.io_threads, 1, 4096, "that decode and change pictures [as --threads]");
+  f.whole("io-threads", c.io_threads, 1, 4096, "that decode and change images [as --threads]");
   f.group("Output");
   f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");
 }
@@ -79,7 +79,7 @@ void add_kernel_bench_flags(Flags& f, Config& c, const CommandLineChoices& choic
           "images of a measured round, or the next more that fill whole micro-batches [32]");
   f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
   add_processor_flags(f, c, choices);
-  f.whole("io-threads", c.io_threads, 1, 4096, "for decoding pictures [as --threads]");
+  f.whole("io-threads", c.io_threads, 1, 4096, "for decoding images [as --threads]");
   add_kernel_choice_flags(f, c);
   f.group("Output");
   f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");

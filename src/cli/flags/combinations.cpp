@@ -24,7 +24,7 @@ void check_files(const Config& config) {
   }
   if (config.command == "predict" && config.files.empty()) {
     fail(ExitCode::usage,
-         "predict needs picture files or folders: cputrain predict --weights FILE PICTURE...");
+         "predict needs image files or folders: cputrain predict --weights FILE IMAGE...");
   }
   if (config.command == "report") check_report(config);
   const std::size_t most = config.topic == "pack" ? 2 : 1;
@@ -133,7 +133,7 @@ void check_combinations(Config& config, const CommandLineChoices& choices) {
                               "training wrote");
   }
   if (config.command == "eval" && config.limit_val == 0u) {
-    fail(ExitCode::usage, "--limit-val 0: eval needs at least one picture");
+    fail(ExitCode::usage, "--limit-val 0: eval needs at least one image");
   }
   check_files(config);
   if (config.command == "export") check_export(config);

@@ -25,13 +25,12 @@ bool computes_gradients(const Config& c) {
 }
 
 void add_expand_flag(Flags& f, Config& c) {
-  f.choice(
-      "expand", {"none", "six", "six-leaky"},
-      "six: each picture becomes six samples, flipped and turned; six-leaky: split after that, "
-      "so that turns of training pictures are in validation [none]",
-      [&c](const std::string& name) {
-        c.expand = data::expand_of(name).value_or(data::Expand::none);
-      });
+  f.choice("expand", {"none", "six", "six-leaky"},
+           "six: each image becomes six samples, flipped and turned; six-leaky: split after that, "
+           "so that turns of training images are in validation [none]",
+           [&c](const std::string& name) {
+             c.expand = data::expand_of(name).value_or(data::Expand::none);
+           });
 }
 
 void add_export_flags(Flags& f, Config& c) {
@@ -195,7 +194,7 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
     add_processor_flags(f, c, choices);
   }
   f.whole("io-threads", c.io_threads, 1, 4096,
-          "for decoding pictures [as --threads] and changing them meanwhile [1 in 8 threads]");
+          "for decoding images [as --threads] and changing them meanwhile [1 in 8 threads]");
   add_kernel_choice_flags(f, c);
   if (computes_gradients(c)) {
     f.parsed(
@@ -222,11 +221,11 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
 
 void add_synth_flags(Flags& f, Config& c) {
   f.group("Data");
-  f.whole("images", c.images, 2, 1'000'000, "number of pictures, half of each class [200]");
-  f.whole("image-size", c.image_size, 1, 16384, "sides of the pictures [64]");
+  f.whole("images", c.images, 2, 1'000'000, "number of images, half of each class [200]");
+  f.whole("image-size", c.image_size, 1, 16384, "sides of the images [64]");
   f.choice("format", {"jpeg", "png", "bmp"}, "of the files [jpeg]",
            [&c](const std::string& name) { c.format = name; });
-  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000, "the pictures are a function of it [0]");
+  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000, "the images are a function of it [0]");
 }
 
 }  // namespace
@@ -237,7 +236,7 @@ void add_model_flags(Flags& f, Config& c) {
   for (const auto& entry : zoo::model_zoo()) names.push_back(entry.name);
   f.text("model", c.model, "NAME",
          "network: " + join(names, ", ") + ", or a model file (.json) [dogcat]");
-  f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [the model's]");
+  f.whole("image-size", c.image_size, 1, 16384, "images are resized to N x N [the model's]");
   const bool data = computes_gradients(c);
   f.whole(
       "classes", c.classes, 2, 65536,
@@ -247,10 +246,9 @@ void add_model_flags(Flags& f, Config& c) {
 }
 
 void add_resize_flag(Flags& f, Config& c) {
-  f.choice(
-      "resize", {"bilinear", "nearest"},
-      "how pictures come to --image-size: as TensorFlow, or as Keras' older loaders [bilinear]",
-      [&c](const std::string& name) { c.resize = data::resize_of(name); });
+  f.choice("resize", {"bilinear", "nearest"},
+           "how images come to --image-size: as TensorFlow, or as Keras' older loaders [bilinear]",
+           [&c](const std::string& name) { c.resize = data::resize_of(name); });
 }
 
 void add_weights_flags(Flags& f, Config& c) {
@@ -277,7 +275,7 @@ void add_data_flags(Flags& f, Config& c) {
              (c.command == "eval" ? "; 0: look at all [its test part, else what training kept or "
                                     "its own validation part, else all]"
                                   : " [0.1]"));
-  f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training pictures");
+  f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training images");
   f.whole("limit-val", c.limit_val, 0, 1'000'000'000,
           c.command == "eval" ? "look at N images at most"
                               : "use at most N validation images; 0: do not evaluate");
@@ -338,7 +336,7 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   if (exports) return add_export_flags(f, c);
   if (command != "predict" && command != "info") add_data_flags(f, c);
   if (command == "data" && c.topic == "pack") {
-    f.whole("image-size", c.image_size, 1, 16384, "pictures are resized to N x N [256]");
+    f.whole("image-size", c.image_size, 1, 16384, "images are resized to N x N [256]");
   }
   if (trains) add_training_flags(f, c);
   if (command == "train") add_safety_flags(f, c);

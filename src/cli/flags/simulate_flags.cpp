@@ -51,8 +51,8 @@ void add_simulate_flags(Flags& f, Config& c) {
   add_model_flags(f, c);
   f.group("Training");
   f.text("data", c.data, "DATA",
-         "pictures to measure costs with; their number makes an epoch [synthetic]");
-  f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training pictures");
+         "images to measure costs with; their number makes an epoch [synthetic]");
+  f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training images");
   f.whole("micro-batch", c.micro_batch, 1, 65536,
           "images that a rank computes at once [as in train]");
   f.choice("optimizer", {"sgd", "rmsprop", "adam", "lars", "lamb"}, "update rule [the model's]",

@@ -97,17 +97,17 @@
       for (const [fact, value] of Object.entries(facts)) element.setAttribute(fact, value);
       return element;
     };
-    const picture = make('svg', { viewBox: '0 0 36 16', 'aria-hidden': 'true' });
+    const image = make('svg', { viewBox: '0 0 36 16', 'aria-hidden': 'true' });
     if (key.sign) {
       const sign = make('text', { x: 18, y: 13, 'text-anchor': 'middle', fill: key.colour });
       sign.textContent = key.sign;
-      picture.append(sign);
-      return picture;
+      image.append(sign);
+      return image;
     }
-    picture.append(key.block ? make('rect', { x: 10, width: 16, height: 16, fill: key.colour })
+    image.append(key.block ? make('rect', { x: 10, width: 16, height: 16, fill: key.colour })
       : make('line', { x1: 0, y1: 8, x2: 36, y2: 8, stroke: key.colour, 'stroke-width': 3,
         'stroke-dasharray': (key.dash || []).join(' ') }));
-    return picture;
+    return image;
   }
 
   // Buttons below a plot that hide and show what they name.

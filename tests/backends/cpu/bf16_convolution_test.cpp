@@ -126,8 +126,8 @@ class Bf16Convolution : public ::testing::Test {
 
 /// The library would take plain loops for the gradient of these weights.
 TEST_F(Bf16Convolution, WithoutAKernelItIsFloats) {
-  const SampleLayout pictures{{20, 20, 3}, 1}, padded{{18, 18, 20}, 16};
-  const ConvolutionProblem first{kImages, pictures, padded, kTaps, 1, {0, 0}, {0, 0}, true};
+  const SampleLayout samples{{20, 20, 3}, 1}, padded{{18, 18, 20}, 16};
+  const ConvolutionProblem first{kImages, samples, padded, kTaps, 1, {0, 0}, {0, 0}, true};
   const Operation operation =
       convolution_backward_weights(context_, first, ConvolutionAlgorithm::bf16);
   EXPECT_FALSE(operation.implementation.starts_with("ref")) << operation.implementation;

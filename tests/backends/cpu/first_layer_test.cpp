@@ -45,7 +45,7 @@ std::vector<std::uint8_t> bytes(std::size_t n, int most) {
 
 struct Problem {
   Shape shape;
-  std::vector<std::uint8_t> picture;
+  std::vector<std::uint8_t> sample;
   std::vector<float> weights;  ///< [channel][tap]
   std::vector<float> bias, diff;
 
@@ -79,13 +79,13 @@ struct Results {
   std::vector<double> diff_bias;
 };
 
-/// Number `colour` of a pixel, of the padded picture.
+/// Number `colour` of a pixel, of the padded image.
 double pixel(const Problem& p, int y, int x, int colour) {
   const Shape& s = p.shape;
   y -= s.rows.before;
   x -= s.columns.before;
   if (y < 0 || x < 0 || y >= s.height || x >= s.width) return 0;
-  return static_cast<double>(p.picture[static_cast<std::size_t>((y * s.width + x) * 3 + colour)]) *
+  return static_cast<double>(p.sample[static_cast<std::size_t>((y * s.width + x) * 3 + colour)]) *
              static_cast<double>(s.scale) +
          static_cast<double>(s.offset);
 }
@@ -173,12 +173,12 @@ Results run(InstructionSet set, const Problem& p, float before = 0) {
   std::vector<float> sums(first_layer::sums_size(s));
   const int middle = s.window_rows() / 2, end = s.window_rows();
   for (const auto& [from, to] : {std::pair{middle, end}, {0, middle}}) {
-    first_layer::forward(set, s, p.picture.data(), weights.data(), p.bias.data(), from, to,
+    first_layer::forward(set, s, p.sample.data(), weights.data(), p.bias.data(), from, to,
                          scratch.data(), dst.data(), winners.data());
   }
   std::ranges::fill(scratch, nan);
   for (const auto& [from, to] : {std::pair{middle, end}, {0, middle}}) {
-    first_layer::backward_weights(set, s, p.picture.data(),
+    first_layer::backward_weights(set, s, p.sample.data(),
                                   {dst.data(), winners.data(), diff.data()}, from, to,
                                   scratch.data(), sums.data());
   }
@@ -249,7 +249,7 @@ TEST_P(FirstLayer, IsExactForSmallIntegers) {
     const Problem p = make(shape, Numbers::small_integers);
     expect_exact(p, run(GetParam(), p));
     Problem flat = p;
-    std::ranges::fill(flat.picture, std::uint8_t{1});
+    std::ranges::fill(flat.sample, std::uint8_t{1});
     const Results results = run(GetParam(), flat);
     expect_exact(flat, results);
     // Away from the padding all four are equal.

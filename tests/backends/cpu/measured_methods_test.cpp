@@ -13,7 +13,7 @@ constexpr Shape kImage{128, 128, 3};
 constexpr int kClasses = 3, kImages = 8;
 
 /// Both convolutions have more than 1e8 multiply-adds of 8 images: enough to be measured. The first
-/// reads pictures.
+/// reads images.
 model::Graph pooled_graph() {
   model::Graph graph(kImage);
   for (const int filters : {32, 64}) {
@@ -44,13 +44,13 @@ class MeasuredMethods : public ::testing::TestWithParam<bool> {
 
   const bool skips_ = GetParam();
   const model::Graph graph_ = pooled_graph();
-  const testing::Pictures pictures_ = testing::make_pictures(kImages, kImage, kClasses);
+  const testing::Samples images_ = testing::make_images(kImages, kImage, kClasses);
   const std::unique_ptr<compute::Backend> rules_ =
       make_cpu_backend(2, {.winograd = true, .skip_zeros = skips_});
   const std::unique_ptr<compute::Backend> measures_ =
       make_cpu_backend(2, {.winograd = true, .skip_zeros = skips_, .measure = true});
   const testing::Outcome expected_ =
-      testing::Trial(*rules_, graph_, {kImages}).train(pictures_, {kImages});
+      testing::Trial(*rules_, graph_, {kImages}).train(images_, {kImages});
   testing::Trial measured_{*measures_, graph_, {kImages}};
 };
 
@@ -59,7 +59,7 @@ TEST_P(MeasuredMethods, LeaveLossesBehindPoolsToTheLastBit) {
   for (int step = 0; measured_.program().trying() || step < 10; ++step) {
     ASSERT_LT(step, 100) << "trials do not end";
     SCOPED_TRACE(step);
-    expect_the_same(measured_.train(pictures_, {kImages}));
+    expect_the_same(measured_.train(images_, {kImages}));
   }
 }
 
@@ -70,7 +70,7 @@ TEST_P(MeasuredMethods, TakeNoForwardFromWhatAnotherRankFound) {
   std::string found = program.findings();
   if (!skips_) std::ranges::replace(found, 'w', 'd');  // where the library has Winograd
   EXPECT_EQ(found, skips_ ? "sdd sdd" : "ddd ddd");
-  expect_the_same(measured_.train(pictures_, {kImages}));
+  expect_the_same(measured_.train(images_, {kImages}));
 }
 
 INSTANTIATE_TEST_SUITE_P(SkippingZeros, MeasuredMethods, ::testing::Bool());

@@ -26,11 +26,11 @@ model::Graph without_pools(Shape image) {
 void run(const model::Graph& graph, bool winograd) {
   const auto backend = cpu::make_cpu_backend(1, {.winograd = winograd, .skip_zeros = true});
   testing::Trial trial(*backend, graph, {3, 2});
-  const auto pictures = testing::make_pictures(5, graph.image(), 2);
-  const std::vector<const std::uint8_t*> images{
-      pictures.images[0].data(), pictures.images[1].data(), pictures.images[2].data()};
-  const std::span labels(pictures.labels);
-  const std::span samples(pictures.samples);
+  const auto made = testing::make_images(5, graph.image(), 2);
+  const std::vector<const std::uint8_t*> images{made.images[0].data(), made.images[1].data(),
+                                                made.images[2].data()};
+  const std::span labels(made.labels);
+  const std::span samples(made.samples);
   std::puts("steps begin");
   for (std::size_t step = 0; step < 2; ++step) {
     for (const std::size_t count : {3, 2}) {

@@ -20,10 +20,10 @@ namespace {
 constexpr int kImages = 3;
 constexpr Shape kImage{7, 6, 3};
 
-/// Pictures and labels that are functions of nothing: the same in every run.
-class Pictures {
+/// Samples and labels that are functions of nothing: the same in every run.
+class Samples {
  public:
-  explicit Pictures(int classes) {
+  explicit Samples(int classes) {
     for (std::uint32_t n = 0; n < kImages; ++n) {
       const RandomStream stream(1, Purpose::pixels, n);
       std::vector<std::uint8_t> image(kImage.size());
@@ -58,9 +58,9 @@ void check_gradients(const model::Graph& graph, int classes) {
   for (std::size_t i = 0; i < weights.size(); ++i) {  // biases too are away from zero
     weights[i] += 0.1 * (unit_float(noise.at(static_cast<std::uint32_t>(i))[0]) - 0.5);
   }
-  const Pictures pictures(classes);
+  const Samples samples(classes);
   const compute::Pass pass{compute::Phase::train, 9, 2};
-  const auto loss = [&] { return program.forward(pictures.batch(), pass).loss; };
+  const auto loss = [&] { return program.forward(samples.batch(), pass).loss; };
   loss();
   program.backward(1.0, compute::Accumulate::overwrite, [](std::size_t) {});
   const auto gradients = own.arenas().gradients.as<double>();

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-int largest_difference(const Picture& a, const Picture& b) {
+int largest_difference(const Image& a, const Image& b) {
   EXPECT_EQ(a.width, b.width);
   EXPECT_EQ(a.height, b.height);
   if (a.rgb.size() != b.rgb.size()) return 255;
@@ -28,58 +28,58 @@ int largest_difference(const Picture& a, const Picture& b) {
 }
 
 /// Grey values below 128, as gif_of() wants them.
-Picture dark_grey_picture(int width, int height) {
-  Picture picture{width, height, {}};
+Image dark_grey_image(int width, int height) {
+  Image image{width, height, {}};
   for (int i = 0; i < width * height; ++i) {
-    picture.rgb.insert(picture.rgb.end(), 3, static_cast<std::uint8_t>(i * 7 % 128));
+    image.rgb.insert(image.rgb.end(), 3, static_cast<std::uint8_t>(i * 7 % 128));
   }
-  return picture;
+  return image;
 }
 
 data::ReadStatus status_of(const Bytes& file) { return decode(file).result.status; }
 
 TEST(Decode, ExactFormatsGiveThePixelsThatWereStored) {
-  const Picture picture = smooth_picture(37, 23);
-  for (const Bytes& file : {png_of(picture), bmp_of(picture)}) {
+  const Image image = smooth_image(37, 23);
+  for (const Bytes& file : {png_of(image), bmp_of(image)}) {
     const Decoded decoded = decode(file);
     ASSERT_EQ(decoded.result.status, data::ReadStatus::ok) << decoded.result.detail;
-    EXPECT_EQ(largest_difference(decoded.picture, picture), 0);
+    EXPECT_EQ(largest_difference(decoded.image, image), 0);
     EXPECT_FALSE(decoded.result.warned);
   }
-  const Picture grey = dark_grey_picture(37, 23);
+  const Image grey = dark_grey_image(37, 23);
   const Decoded gif = decode(gif_of(grey));
   ASSERT_EQ(gif.result.status, data::ReadStatus::ok) << gif.result.detail;
-  EXPECT_EQ(largest_difference(gif.picture, grey), 0);
+  EXPECT_EQ(largest_difference(gif.image, grey), 0);
 }
 
 TEST(Decode, JpegIsNearWhatWasStored) {
-  const Picture picture = smooth_picture(61, 45);
+  const Image image = smooth_image(61, 45);
   for (const JpegKind kind : {JpegKind::rgb, JpegKind::progressive}) {
-    const Decoded decoded = decode(jpeg_of(picture, kind));
+    const Decoded decoded = decode(jpeg_of(image, kind));
     ASSERT_EQ(decoded.result.status, data::ReadStatus::ok) << decoded.result.detail;
-    EXPECT_LE(largest_difference(decoded.picture, picture), 8);
+    EXPECT_LE(largest_difference(decoded.image, image), 8);
     EXPECT_FALSE(decoded.result.warned);
   }
 }
 
 TEST(Decode, GreyJpegHasThreeEqualChannels) {
-  const Picture picture = smooth_picture(40, 30);
-  const Decoded decoded = decode(jpeg_of(picture, JpegKind::grey));
+  const Image image = smooth_image(40, 30);
+  const Decoded decoded = decode(jpeg_of(image, JpegKind::grey));
   ASSERT_EQ(decoded.result.status, data::ReadStatus::ok);
   for (int y = 0; y < 30; ++y) {
     for (int x = 0; x < 40; ++x) {
-      EXPECT_NEAR(pixel(decoded.picture, y, x, 0), pixel(picture, y, x, 0), 4);
-      EXPECT_EQ(pixel(decoded.picture, y, x, 0), pixel(decoded.picture, y, x, 1));
-      EXPECT_EQ(pixel(decoded.picture, y, x, 0), pixel(decoded.picture, y, x, 2));
+      EXPECT_NEAR(pixel(decoded.image, y, x, 0), pixel(image, y, x, 0), 4);
+      EXPECT_EQ(pixel(decoded.image, y, x, 0), pixel(decoded.image, y, x, 1));
+      EXPECT_EQ(pixel(decoded.image, y, x, 0), pixel(decoded.image, y, x, 2));
     }
   }
 }
 
 /// red = (1 - cyan)(1 - black) and so on, inks from 0 to 1; Adobe stores 255 for no ink.
 TEST(Decode, InksBecomeRgb) {
-  const Picture picture = smooth_picture(48, 32);
+  const Image image = smooth_image(48, 32);
   for (const JpegKind kind : {JpegKind::cmyk_adobe, JpegKind::ycck_adobe, JpegKind::cmyk_plain}) {
-    const Decoded decoded = decode(jpeg_of(picture, kind));
+    const Decoded decoded = decode(jpeg_of(image, kind));
     ASSERT_EQ(decoded.result.status, data::ReadStatus::ok) << decoded.result.detail;
     const auto light = [&](int stored) {
       return kind == JpegKind::cmyk_plain ? 1 - stored / 255.0 : stored / 255.0;
@@ -87,8 +87,8 @@ TEST(Decode, InksBecomeRgb) {
     for (int y = 0; y < 32; y += 5) {
       for (int x = 0; x < 48; x += 5) {
         for (int c = 0; c < 3; ++c) {
-          EXPECT_NEAR(pixel(decoded.picture, y, x, c),
-                      255 * light(pixel(picture, y, x, c)) * light(200), 8);
+          EXPECT_NEAR(pixel(decoded.image, y, x, c),
+                      255 * light(pixel(image, y, x, c)) * light(200), 8);
         }
       }
     }
@@ -96,11 +96,11 @@ TEST(Decode, InksBecomeRgb) {
 }
 
 TEST(Decode, FormatIsWhatTheContentSays) {
-  const Picture picture = smooth_picture(5, 5);
-  EXPECT_EQ(format_of(jpeg_of(picture)), Format::jpeg);
-  EXPECT_EQ(format_of(png_of(picture)), Format::png);
-  EXPECT_EQ(format_of(bmp_of(picture)), Format::bmp);
-  EXPECT_EQ(format_of(gif_of(dark_grey_picture(5, 5))), Format::gif);
+  const Image image = smooth_image(5, 5);
+  EXPECT_EQ(format_of(jpeg_of(image)), Format::jpeg);
+  EXPECT_EQ(format_of(png_of(image)), Format::png);
+  EXPECT_EQ(format_of(bmp_of(image)), Format::bmp);
+  EXPECT_EQ(format_of(gif_of(dark_grey_image(5, 5))), Format::gif);
   EXPECT_EQ(format_of(bytes_of("RIFF\x10\0\0\0WEBPVP8 "sv)), Format::webp);
   EXPECT_EQ(format_of(bytes_of("RIFF\x10\0\0\0WAVEfmt "sv)), Format::unknown);
   for (const std::string_view tiff : {"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv}) {
@@ -117,7 +117,7 @@ TEST(Decode, FormatIsWhatTheContentSays) {
   EXPECT_FALSE(has_extension_of("png", Format::png));
 }
 
-TEST(Decode, WhatIsNoPictureSaysSo) {
+TEST(Decode, WhatIsNoImageSaysSo) {
   EXPECT_EQ(status_of({}), data::ReadStatus::empty);
   EXPECT_EQ(status_of(bytes_of("not an image")), data::ReadStatus::not_an_image);
   EXPECT_EQ(status_of(Bytes(64, 0)), data::ReadStatus::not_an_image);
@@ -130,7 +130,7 @@ TEST(Decode, WhatIsNoPictureSaysSo) {
 
 TEST(Decode, CutJpegIsTruncated) {
   for (const JpegKind kind : {JpegKind::rgb, JpegKind::progressive, JpegKind::grey}) {
-    const Bytes file = jpeg_of(smooth_picture(160, 120), kind);
+    const Bytes file = jpeg_of(smooth_image(160, 120), kind);
     for (const std::size_t size : {std::size_t{3}, std::size_t{20}, std::size_t{300},
                                    file.size() / 2, file.size() * 9 / 10}) {
       EXPECT_EQ(status_of(prefix(file, size)), data::ReadStatus::truncated)
@@ -140,19 +140,19 @@ TEST(Decode, CutJpegIsTruncated) {
 }
 
 TEST(Decode, JpegWithoutItsEndMarker) {
-  const Picture picture = smooth_picture(160, 120);
-  const Bytes file = jpeg_of(picture);
+  const Image image = smooth_image(160, 120);
+  const Bytes file = jpeg_of(image);
   const Decoded cut = decode(prefix(file, file.size() - 2));
   EXPECT_EQ(cut.result.status, data::ReadStatus::ok) << "no pixel is missing";
   EXPECT_TRUE(cut.result.warned);
-  EXPECT_EQ(largest_difference(cut.picture, decode(file).picture), 0);
-  const Bytes scans = jpeg_of(picture, JpegKind::progressive);
+  EXPECT_EQ(largest_difference(cut.image, decode(file).image), 0);
+  const Bytes scans = jpeg_of(image, JpegKind::progressive);
   EXPECT_EQ(status_of(prefix(scans, scans.size() - 2)), data::ReadStatus::truncated)
       << "more scans could have followed";
 }
 
 TEST(Decode, ComplaintsOfLibjpegAreAcceptedAndMarked) {
-  Bytes file = jpeg_of(smooth_picture(32, 32));
+  Bytes file = jpeg_of(smooth_image(32, 32));
   file.insert(file.end() - 2, {1, 2, 3, 4, 5, 6, 7, 8});  // extraneous bytes before the end marker
   const Decoded decoded = decode(file);
   EXPECT_EQ(decoded.result.status, data::ReadStatus::ok);
@@ -160,8 +160,8 @@ TEST(Decode, ComplaintsOfLibjpegAreAcceptedAndMarked) {
 }
 
 TEST(Decode, EveryPrefixOfTheOtherFormatsIsTruncated) {
-  const Picture picture = smooth_picture(9, 7), grey = dark_grey_picture(9, 7);
-  const Bytes png = png_of(picture), bmp = bmp_of(picture), gif = gif_of(grey);
+  const Image image = smooth_image(9, 7), grey = dark_grey_image(9, 7);
+  const Bytes png = png_of(image), bmp = bmp_of(image), gif = gif_of(grey);
   constexpr std::size_t kIend = 12, kPadding = 1;  // a row of 27 bytes takes 28
   for (std::size_t size = 8; size < png.size() - kIend; ++size) {
     EXPECT_EQ(status_of(prefix(png, size)), data::ReadStatus::truncated) << size;
@@ -177,15 +177,15 @@ TEST(Decode, EveryPrefixOfTheOtherFormatsIsTruncated) {
 }
 
 TEST(Decode, PngWithoutItsEnd) {
-  const Picture picture = smooth_picture(9, 7);
-  const Bytes png = png_of(picture);
+  const Image image = smooth_image(9, 7);
+  const Bytes png = png_of(image);
   const std::size_t end = png.size() - 12;  // of IDAT
   for (std::size_t size = end; size < png.size(); ++size) {
     const Decoded cut = decode(prefix(png, size));
     EXPECT_EQ(cut.result.status, data::ReadStatus::ok)
         << "no pixel is missing: " << cut.result.detail;
     EXPECT_TRUE(cut.result.warned) << size;
-    EXPECT_EQ(cut.picture.rgb, picture.rgb);
+    EXPECT_EQ(cut.image.rgb, image.rgb);
   }
   EXPECT_FALSE(decode(png).result.warned);
   // A wrong checksum of the pixels before, and one of the end itself.
@@ -198,22 +198,22 @@ TEST(Decode, PngWithoutItsEnd) {
 /// What fills the last row of the file to a multiple of four bytes is no pixel.
 TEST(Decode, BmpWithoutThePaddingOfItsLastRow) {
   for (const auto& [width, padding] : {std::pair{9, 1u}, {10, 2u}, {11, 3u}, {12, 0u}}) {
-    const Picture picture = smooth_picture(width, 7);
-    const Bytes bmp = bmp_of(picture);
+    const Image image = smooth_image(width, 7);
+    const Bytes bmp = bmp_of(image);
     const Decoded cut = decode(prefix(bmp, bmp.size() - padding));
     EXPECT_EQ(cut.result.status, data::ReadStatus::ok) << width << cut.result.detail;
-    EXPECT_EQ(cut.picture.rgb, picture.rgb) << width;
+    EXPECT_EQ(cut.image.rgb, image.rgb) << width;
     EXPECT_EQ(status_of(prefix(bmp, bmp.size() - padding - 1)), data::ReadStatus::truncated)
         << width;
   }
   for (const char* name : {"bmp 1 bit", "bmp 4 bits", "bmp grey"}) {
     const ImageFile& file = image_file(name);
-    const auto width = static_cast<std::size_t>(file.picture.width);
+    const auto width = static_cast<std::size_t>(file.image.width);
     const std::size_t row = (width * file.bytes[28] + 7) / 8;
     const std::size_t padding = (4 - row % 4) % 4;
     ASSERT_GT(padding, 0u) << name;
     const Decoded cut = decode(prefix(file.bytes, file.bytes.size() - padding));
-    EXPECT_EQ(cut.picture.rgb, file.picture.rgb) << name;
+    EXPECT_EQ(cut.image.rgb, file.image.rgb) << name;
     EXPECT_EQ(status_of(prefix(file.bytes, file.bytes.size() - padding - 1)),
               data::ReadStatus::truncated)
         << name;
@@ -221,15 +221,15 @@ TEST(Decode, BmpWithoutThePaddingOfItsLastRow) {
 }
 
 TEST(Decode, DamagedPngIsNoticed) {
-  const Bytes png = png_of(smooth_picture(9, 7));
+  const Bytes png = png_of(smooth_image(9, 7));
   const std::size_t data = position_of(png, "IDAT") + 8;
   EXPECT_EQ(status_of(patched(png, data, png[data] ^ 1u, 1)), data::ReadStatus::not_an_image);
 }
 
 TEST(Decode, SizesBeyondTheLimitsAreRefusedBeforeDecoding) {
-  const Picture picture = smooth_picture(8, 8);
-  const Bytes jpeg = jpeg_of(picture), png = png_of(picture), bmp = bmp_of(picture),
-              gif = gif_of(dark_grey_picture(8, 8));
+  const Image image = smooth_image(8, 8);
+  const Bytes jpeg = jpeg_of(image), png = png_of(image), bmp = bmp_of(image),
+              gif = gif_of(dark_grey_image(8, 8));
   const std::size_t frame = position_of(jpeg, "\xFF\xC0") + 5;
   // 16384 a side at most, and 89,478,485 pixels: 10000 x 10000 has too many.
   for (const std::uint32_t side : {20000u, 10000u}) {
@@ -247,7 +247,7 @@ TEST(Decode, SizesBeyondTheLimitsAreRefusedBeforeDecoding) {
 }
 
 TEST(Decode, APngThatInflatesBeyondItsSizeCostsOnlyItsSize) {
-  // 64 MiB of zeros in 64 kB, in a picture that says it is 8x8: black, and a complaint.
+  // 64 MiB of zeros in 64 kB, in an image that says it is 8x8: black, and a complaint.
   z_stream stream{};
   deflateInit(&stream, 9);
   Bytes packed(std::size_t{1} << 20), zeros(std::size_t{1} << 20);
@@ -260,7 +260,7 @@ TEST(Decode, APngThatInflatesBeyondItsSizeCostsOnlyItsSize) {
   }
   packed.resize(stream.total_out);
   deflateEnd(&stream);
-  const Bytes png = png_of(smooth_picture(8, 8));
+  const Bytes png = png_of(smooth_image(8, 8));
   const std::size_t chunk = position_of(png, "IDAT");
   Bytes bomb = prefix(png, chunk + 4);
   bomb.insert(bomb.end(), packed.begin(), packed.end());
@@ -272,7 +272,7 @@ TEST(Decode, APngThatInflatesBeyondItsSizeCostsOnlyItsSize) {
   const Decoded decoded = decode(bomb);
   EXPECT_EQ(decoded.result.status, data::ReadStatus::ok) << decoded.result.detail;
   EXPECT_TRUE(decoded.result.warned);
-  EXPECT_EQ(decoded.picture.rgb, Bytes(std::size_t{8} * 8 * 3));
+  EXPECT_EQ(decoded.image.rgb, Bytes(std::size_t{8} * 8 * 3));
 }
 
 }  // namespace

@@ -119,11 +119,11 @@ std::size_t claimed(const Bytes& file) {
 TEST(DecodingBudget, CountsWhatDecodersKeep) {
   constexpr int kSide = 400;
   constexpr std::size_t kPixels = std::size_t{kSide} * kSide;
-  const Picture picture = smooth_picture(kSide, kSide);
-  const Bytes plain = jpeg_of(picture), scans = jpeg_of(picture, JpegKind::progressive);
+  const Image image = smooth_image(kSide, kSide);
+  const Bytes plain = jpeg_of(image), scans = jpeg_of(image, JpegKind::progressive);
   EXPECT_EQ(claimed(plain), kPixels * 3);
-  EXPECT_EQ(claimed(png_of(picture)), kPixels * 3);
-  EXPECT_EQ(claimed(bmp_of(picture)), kPixels * 3);
+  EXPECT_EQ(claimed(png_of(image)), kPixels * 3);
+  EXPECT_EQ(claimed(bmp_of(image)), kPixels * 3);
   // Coefficients of two bytes, half as many of colour as of brightness, and a margin of blocks.
   EXPECT_GE(claimed(scans), kPixels * 6);
   EXPECT_LT(claimed(scans), kPixels * 8);
@@ -169,8 +169,8 @@ Bytes deflated_zeros(std::size_t bytes) {
 
 /// 300 texts and a colour profile, each of 7 MB in 7 kB. Texts are not pixels.
 TEST(Bombs, TextsOfAPngAreNotInflated) {
-  const Picture picture = smooth_picture(9, 7);
-  const Bytes png = png_of(picture), packed = deflated_zeros(7'000'000);
+  const Image image = smooth_image(9, 7);
+  const Bytes png = png_of(image), packed = deflated_zeros(7'000'000);
   const std::size_t after_header = 33;
   Bytes bomb = prefix(png, after_header);
   const auto add = [&](std::string_view kind, std::string_view name) {
@@ -190,7 +190,7 @@ TEST(Bombs, TextsOfAPngAreNotInflated) {
   const long before = peak_kilobytes();
   const Decoded decoded = decode(bomb);
   EXPECT_EQ(decoded.result.status, data::ReadStatus::ok) << decoded.result.detail;
-  EXPECT_EQ(decoded.picture.rgb, picture.rgb);
+  EXPECT_EQ(decoded.image.rgb, image.rgb);
   EXPECT_LT(peak_kilobytes() - before, 100'000);
 }
 
@@ -257,7 +257,7 @@ TEST(Bombs, ImagesOfAGifBehindTheFirstCostNothing) {
     const Decoded decoded = decode(file);
     EXPECT_EQ(decoded.result.status, data::ReadStatus::ok) << decoded.result.detail;
     EXPECT_FALSE(decoded.result.warned);
-    EXPECT_EQ(decoded.picture.rgb, one.picture.rgb);
+    EXPECT_EQ(decoded.image.rgb, one.image.rgb);
     EXPECT_EQ(claimed(file), claimed(one.bytes));
   }
 }
@@ -306,7 +306,7 @@ TEST(Bombs, TagsOfATiffThatLieOnEachOther) {
   const Bytes large = tiff_of_tags(plain.bytes, 1, 1'000'000);
   EXPECT_GE(claimed(large), claimed(plain.bytes) + 1'000'000);
   EXPECT_LT(claimed(large), claimed(plain.bytes) + 10'000'000);
-  EXPECT_EQ(decode(large).picture.rgb, plain.picture.rgb) << decode(large).result.detail;
+  EXPECT_EQ(decode(large).image.rgb, plain.image.rgb) << decode(large).result.detail;
 }
 
 TEST(Bombs, WebpBeyondThePixelsIsRefusedByItsHeader) {

@@ -24,7 +24,7 @@ std::vector<ImageFile> read_files() {
        nlohmann::json::parse(std::ifstream(CPUTRAIN_TEST_DATA "/image_files.json"))) {
     ImageFile file{entry.at("name"), bytes_of_hex(entry.at("file")), entry.at("status"), {}, 0};
     if (file.status == "ok") {
-      file.picture = {entry.at("width"), entry.at("height"), entry.at("pixels")};
+      file.image = {entry.at("width"), entry.at("height"), entry.at("pixels")};
       file.tolerance = entry.at("tolerance");
     }
     files.push_back(std::move(file));

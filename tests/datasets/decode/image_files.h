@@ -12,7 +12,7 @@ struct ImageFile {
   std::string name;
   Bytes bytes;
   std::string status;  ///< of ReadStatus, in words
-  Picture picture;     ///< where the status is "ok"
+  Image image;         ///< where the status is "ok"
   int tolerance = 0;   ///< of a value
 };
 

@@ -14,7 +14,7 @@
 namespace cputrain::datasets {
 namespace {
 
-int largest_difference(const Picture& a, const Picture& b) {
+int largest_difference(const Image& a, const Image& b) {
   if (a.width != b.width || a.height != b.height || a.rgb.size() != b.rgb.size()) return 256;
   int largest = 0;
   for (std::size_t i = 0; i < a.rgb.size(); ++i) {
@@ -32,7 +32,7 @@ TEST(ImageFiles, AreWhatOtherProgramsSee) {
         << file.name << ": " << decoded.result.detail;
     EXPECT_EQ(decoded.result.detail.empty(), file.status == "ok") << file.name;
     if (file.status != "ok" || decoded.result.status != data::ReadStatus::ok) continue;
-    EXPECT_LE(largest_difference(decoded.picture, file.picture), file.tolerance) << file.name;
+    EXPECT_LE(largest_difference(decoded.image, file.image), file.tolerance) << file.name;
     ++good;
   }
   EXPECT_GT(good, 30u);
@@ -59,7 +59,7 @@ TEST(ImageFiles, CutAnywhereGiveNoOtherPixels) {
       const Decoded cut = decode(prefix(file.bytes, size));
       truncated += cut.result.status == data::ReadStatus::truncated;
       if (cut.result.status != data::ReadStatus::ok) continue;
-      EXPECT_EQ(largest_difference(cut.picture, whole.picture), 0) << file.name << " at " << size;
+      EXPECT_EQ(largest_difference(cut.image, whole.image), 0) << file.name << " at " << size;
     }
     EXPECT_GT(truncated * 2, file.bytes.size()) << file.name;
   }
@@ -84,7 +84,7 @@ TEST(FilledMemory, DoesNotShowInPixels) {
     const Decoded second = over_filled_memory(0xC3, decoded);
     EXPECT_EQ(first.result.status, second.result.status) << file.name;
     EXPECT_EQ(first.result.detail, second.result.detail) << file.name;
-    EXPECT_EQ(first.picture.rgb, second.picture.rgb) << file.name;
+    EXPECT_EQ(first.image.rgb, second.image.rgb) << file.name;
   }
 }
 

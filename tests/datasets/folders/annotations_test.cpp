@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// As iNaturalist 2017 writes them, with pictures `first`, `first` + 1, ... of these categories.
+/// As iNaturalist 2017 writes them, with images `first`, `first` + 1, ... of these categories.
 Json annotations(int first, const std::vector<int>& categories) {
   Json json{{"info", {{"year", 2017}, {"nested", {1, {2, {3.5, nullptr, true}}}}}},
             {"images", Json::array()},
@@ -72,8 +72,7 @@ class AnnotationsTest : public ::testing::Test {
 TEST_F(AnnotationsTest, InatSplitsByFileAndLabelsBySuperCategory) {
   write("train2017.json", annotations(10, {0, 5088, 1, -1, 5088}).dump());
   write("val2017.json", annotations(30, {1, 5088}).dump(1));
-  write_bytes(folder_.path() / "train_val_images/Some folder/10.jpg",
-              jpeg_of(smooth_picture(8, 8)));
+  write_bytes(folder_.path() / "train_val_images/Some folder/10.jpg", jpeg_of(smooth_image(8, 8)));
   const data::DataSource source = open_data({.spec = "inat:" + path()});
   const data::Dataset& data = *source.dataset;
   EXPECT_EQ(data.classes(), (std::vector<std::string>{"Aves", "Insecta"}));

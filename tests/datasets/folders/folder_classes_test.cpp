@@ -24,14 +24,14 @@ class Classes : public OpenTest {
 TEST(ImageNames, EndingsInAnyCase) {
   for (const char* name : {"a.jpg", "a.JPEG", "a.jfif", "a.JPE", "a.png", "a.bmp", "a.gif",
                            "a.WebP", "a.tif", "a.TIFF", "b.c.jpg"}) {
-    EXPECT_TRUE(is_picture_name(name)) << name;
-    const std::string listed = " " + picture_endings() + " ";
+    EXPECT_TRUE(is_image_file_name(name)) << name;
+    const std::string listed = " " + image_endings() + " ";
     std::string ending = fs::path(name).extension().string();
     for (char& c : ending) c = static_cast<char>(std::tolower(c));
     EXPECT_NE(listed.find(" " + ending + " "), std::string::npos) << listed;
   }
   for (const char* name : {"a.heic", "a.txt", "jpg", "a.jpg.txt", "a.", ""}) {
-    EXPECT_FALSE(is_picture_name(name)) << name;
+    EXPECT_FALSE(is_image_file_name(name)) << name;
   }
 }
 
@@ -166,7 +166,7 @@ TEST_F(Classes, AClassFolderOfBrokenLinksIsEmpty) {
 TEST_F(Classes, PredictListsWhatLinksLeadTo) {
   add("a/1.png"), add("b/2.webp"), add_folder("@eaDir");
   add("@eaDir/3.png"), link("../b", "a/b"), link("..", "a/up");
-  EXPECT_EQ(make_data_pipeline().list_pictures(path("a")),
+  EXPECT_EQ(make_data_pipeline().list_images(path("a")),
             (Names{path("a/1.png"), path("a/b/2.webp")}));
 }
 

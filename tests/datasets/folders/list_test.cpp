@@ -17,7 +17,7 @@ class List : public OpenTest {
   Names rows(const std::string& name, const std::string& text) {
     add_text(name, text);
     Names rows;
-    for (const PictureFile& file : read_list(path(name)).files)
+    for (const ImageFile& file : read_list(path(name)).files)
       rows.push_back(file.path + "|" + file.label);
     return rows;
   }
@@ -187,10 +187,10 @@ TEST_F(List, AFileUnderTwoLabelsIsTold) {
 }
 
 TEST_F(List, ImagesAreReadFromTheFolderOfTheList) {
-  add("pictures/c.png");
-  add_text("list.csv", "pictures/c.png,zebra\n" + path("b.png") + ",ant\n");
+  add("images/c.png");
+  add_text("list.csv", "images/c.png,zebra\n" + path("b.png") + ",ant\n");
   const data::DataSource source = open(path("list.csv"), 0);
-  EXPECT_EQ(names(source), (Names{"pictures/c.png zebra", "b.png ant"}));
+  EXPECT_EQ(names(source), (Names{"images/c.png zebra", "b.png ant"}));
   std::vector<std::uint8_t> pixels(48);
   for (const std::size_t i : {0, 1}) {
     EXPECT_EQ(source.dataset->read(i, {4, 4, 3}, data::Resize::bilinear, pixels).status,

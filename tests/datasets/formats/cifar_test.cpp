@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::size_t kPixels = 3072;
 
-/// Value of byte i of the planes of picture `number`.
+/// Value of byte i of the planes of image `number`.
 std::uint8_t plane_value(std::size_t number, std::size_t i) {
   return static_cast<std::uint8_t>(number * 50 + i * 7 + i / 1024 * 31);
 }
 
-/// Records with these label bytes each, picture i being number `first` + i.
+/// Records with these label bytes each, image i being number `first` + i.
 Bytes records(const std::vector<Bytes>& labels, std::size_t first = 0) {
   Bytes file;
   for (std::size_t number = 0; number < labels.size(); ++number) {
@@ -88,14 +88,14 @@ TEST_F(CifarTest, PartsLabelsNamesAndPixels) {
   }
 }
 
-TEST_F(CifarTest, IsResizedAsAnyPicture) {
+TEST_F(CifarTest, IsResizedAsAnyImage) {
   const auto data = open_cifar(Cifar::ten, path()).dataset;
-  Picture picture{32, 32, Bytes(kPixels)};
-  data->read(1, {32, 32, 3}, data::Resize::bilinear, picture.rgb);
+  Image decoded{32, 32, Bytes(kPixels)};
+  data->read(1, {32, 32, 3}, data::Resize::bilinear, decoded.rgb);
   for (const data::Resize resize : {data::Resize::bilinear, data::Resize::nearest}) {
     const Shape image{128, 128, 3};
     Bytes expected(image.size()), pixels(image.size());
-    resize_picture(picture, image, resize, expected);
+    resize_image(decoded, image, resize, expected);
     data->read(1, image, resize, pixels);
     EXPECT_EQ(pixels, expected);
   }

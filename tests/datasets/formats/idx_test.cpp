@@ -18,7 +18,7 @@ constexpr const char* kTrainLabels = "train-labels-idx1-ubyte";
 constexpr const char* kTestImages = "t10k-images-idx3-ubyte";
 constexpr const char* kTestLabels = "t10k-labels-idx1-ubyte";
 
-/// Four training pictures and two test pictures of 3x2.
+/// Four training images and two test images of 3x2.
 class Idx : public ::testing::Test {
  protected:
   Idx() {
@@ -133,7 +133,7 @@ TEST_F(Idx, SidesWhoseProductOverflows) {
 }
 
 TEST_F(Idx, AHeaderThatClaimsGigabytesTakesNoMemory) {
-  // 60,000 pictures of 1000x1000 in a file of 40 bytes: refused after reading those.
+  // 60,000 images of 1000x1000 in a file of 40 bytes: refused after reading those.
   const Bytes claims = patched(patched(patched(images_, 4, 60'000, 4), 8, 1000, 4), 12, 1000, 4);
   expect_refused(kTrainImages, claims, images_);
 }
@@ -143,7 +143,7 @@ TEST_F(Idx, CountsThatDiffer) {
   EXPECT_NO_THROW(open_idx(path()));
 }
 
-TEST_F(Idx, NoPictures) {
+TEST_F(Idx, NoImages) {
   write(kTrainImages, idx_of({0, 3, 2}, {}));
   write(kTrainLabels, idx_of({0}, {}));
   EXPECT_NE(error().find("no images"), std::string::npos);
@@ -155,7 +155,7 @@ TEST(IdxFashion, DebiansPackageIsKnownByItsLabels) {
   const data::DataSource source = open_data({.spec = "idx:" + folder});
   EXPECT_EQ(source.train.size(), 60'000u);
   EXPECT_EQ(source.validation.size(), 10'000u);
-  // The first training picture is an ankle boot, as Zalando's own README shows.
+  // The first training image is an ankle boot, as Zalando's own README shows.
   EXPECT_EQ(source.dataset->classes()[static_cast<std::size_t>(source.dataset->label(0))],
             "Ankle boot");
 }

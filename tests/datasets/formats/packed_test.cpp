@@ -22,15 +22,15 @@ Bytes content_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Ten pictures of two classes, packed with a validation part of two.
+/// Ten images of two classes, packed with a validation part of two.
 class Packed : public ::testing::Test {
  protected:
   Packed() {
     for (int i = 0; i < 10; ++i) {
-      Picture picture = smooth_picture(20, 16);
-      for (auto& value : picture.rgb) value = static_cast<std::uint8_t>(value - i);
+      Image image = smooth_image(20, 16);
+      for (auto& value : image.rgb) value = static_cast<std::uint8_t>(value - i);
       write_bytes(folder_.path() / "p" / (i % 2 ? "dog" : "cat") / (std::to_string(i) + ".png"),
-                  png_of(picture));
+                  png_of(image));
     }
   }
   data::DataSource source(double split = 0.2) const {
@@ -67,7 +67,7 @@ class Packed : public ::testing::Test {
 TEST_F(Packed, HoldsWhatWasPacked) {
   const data::DataSource from = source();
   const data::PackReport report = pack(from);
-  EXPECT_EQ(report.pictures, 10u);
+  EXPECT_EQ(report.images, 10u);
   EXPECT_EQ(report.bytes, std::filesystem::file_size(file()));
   const data::DataSource packed = pipeline_.open({.spec = file()});
   EXPECT_EQ(packed.train, from.train) << "numbers of samples are what they were";
@@ -95,7 +95,7 @@ TEST_F(Packed, WithoutAValidationPartItIsSplitWhenItIsRead) {
   EXPECT_EQ(packed.validation, source(0.2).validation);
 }
 
-TEST_F(Packed, SixFoldOfPackedPicturesCopiesNone) {
+TEST_F(Packed, SixFoldOfPackedImagesCopiesNone) {
   pack(source());
   const data::DataSource packed = pipeline_.open({.spec = file(), .expand = data::Expand::six});
   const data::DecodedData data = decode(packed);
@@ -125,10 +125,10 @@ TEST_F(Packed, AnotherSizeOrResizeIsRefusedWithTheOneThatItHas) {
   EXPECT_EQ(decode(packed, data::Resize::nearest).train.size(), 8u);
 }
 
-TEST_F(Packed, DamagedPicturesAreLeftOutAndNamed) {
-  write_bytes(folder_.path() / "p/cat/4.png", bytes_of("no picture"));
+TEST_F(Packed, DamagedImagesAreLeftOutAndNamed) {
+  write_bytes(folder_.path() / "p/cat/4.png", bytes_of("no image"));
   const data::PackReport report = pack(source());
-  EXPECT_EQ(report.pictures, 9u);
+  EXPECT_EQ(report.images, 9u);
   ASSERT_EQ(report.bad.size(), 1u);
   EXPECT_TRUE(report.bad[0].name.ends_with("cat/4.png"));
   EXPECT_EQ(decode(pipeline_.open({.spec = file()})).bad.size(), 0u);
@@ -137,7 +137,7 @@ TEST_F(Packed, DamagedPicturesAreLeftOutAndNamed) {
 TEST_F(Packed, AChangedPixelIsFound) {
   pack(source());
   Bytes bytes = content_of(file());
-  bytes[bytes.size() - 1] ^= 1;  // of the last picture
+  bytes[bytes.size() - 1] ^= 1;  // of the last image
   write_bytes(file(), bytes);
   const data::DataSource packed = pipeline_.open({.spec = file()});
   const data::DecodedData data = decode(packed);
@@ -188,7 +188,7 @@ TEST_F(Packed, ImpossibleHeadersAreRefused) {
   refused(20, 0, 4, "claims");
   refused(24, 4, 4, "claims");
   refused(28, 2, 4, "claims");
-  // 2^32 more pictures would be the same product in 32 bits, 2^64 / 432 wraps in 64.
+  // 2^32 more images would be the same product in 32 bits, 2^64 / 432 wraps in 64.
   for (const std::uint64_t count :
        {std::uint64_t{0}, std::uint64_t{9}, std::uint64_t{11}, (std::uint64_t{1} << 32) + 10,
         ~std::uint64_t{0}, ~std::uint64_t{0} / 432}) {

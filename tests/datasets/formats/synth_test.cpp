@@ -14,7 +14,7 @@ namespace cputrain::datasets {
 namespace {
 
 /// PNG keeps every pixel, so the files hold what --data synthetic draws; JPEG comes near.
-TEST(Synth, WritesTheSyntheticPicturesIntoClassFolders) {
+TEST(Synth, WritesTheSyntheticImagesIntoClassFolders) {
   const data::DataPipeline pipeline = make_data_pipeline();
   for (const std::string format : {"png", "bmp", "jpeg"}) {
     testing::TemporaryFolder folder;

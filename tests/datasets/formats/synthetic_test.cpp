@@ -9,7 +9,7 @@
 namespace cputrain::datasets {
 namespace {
 
-std::vector<std::uint8_t> picture(const data::Dataset& data, std::size_t index, Shape image) {
+std::vector<std::uint8_t> pixels_of(const data::Dataset& data, std::size_t index, Shape image) {
   std::vector<std::uint8_t> pixels(image.size());
   EXPECT_EQ(data.read(index, image, data::Resize::bilinear, pixels).status, data::ReadStatus::ok);
   return pixels;
@@ -19,9 +19,9 @@ TEST(Synthetic, IsAFunctionOfSeedAndIndex) {
   const Shape image{40, 24, 3};
   const auto data = make_synthetic_dataset(10, 1), larger = make_synthetic_dataset(1000, 1),
              other = make_synthetic_dataset(10, 2);
-  EXPECT_EQ(picture(*data, 3, image), picture(*larger, 3, image));
-  EXPECT_NE(picture(*data, 3, image), picture(*data, 5, image));
-  EXPECT_NE(picture(*data, 3, image), picture(*other, 3, image));
+  EXPECT_EQ(pixels_of(*data, 3, image), pixels_of(*larger, 3, image));
+  EXPECT_NE(pixels_of(*data, 3, image), pixels_of(*data, 5, image));
+  EXPECT_NE(pixels_of(*data, 3, image), pixels_of(*other, 3, image));
   EXPECT_NE(data->fingerprint(), larger->fingerprint());
   EXPECT_NE(data->fingerprint(), other->fingerprint());
 }
@@ -46,7 +46,7 @@ TEST(Synthetic, EdgesTellTheClassesApartAndTheMeanColourDoesNot) {
   const auto data = make_synthetic_dataset(400, 4);
   int right_by_mean = 0, right_by_edges = 0;
   for (std::size_t i = 0; i < 400; ++i) {
-    const auto pixels = picture(*data, i, image);
+    const auto pixels = pixels_of(*data, i, image);
     std::array<double, 3> sum{};
     double edges = 0;
     for (std::size_t p = 0; p < std::size_t{64} * 64; ++p) {

@@ -191,8 +191,8 @@ TEST(Loader, MayBeDestroyedAtAnyTime) {
 TEST(Loader, AugmentationIsAFunctionOfSeedEpochAndSample) {
   const MadeSet made(40, {4, 4, 3});
   // What every sample looks like in an epoch, by sample.
-  const auto pictures = [&](int ranks, std::size_t batch, int epoch, std::uint64_t seed,
-                            int threads = 1) {
+  const auto images = [&](int ranks, std::size_t batch, int epoch, std::uint64_t seed,
+                          int threads = 1) {
     std::vector<std::vector<std::uint8_t>> seen(40);
     for (int rank = 0; rank < ranks; ++rank) {
       const data::BatchPlan plan(40, batch, 3, rank, ranks);
@@ -211,22 +211,22 @@ TEST(Loader, AugmentationIsAFunctionOfSeedEpochAndSample) {
     }
     return seen;
   };
-  const auto base = pictures(1, 40, 2, 6);
-  EXPECT_EQ(pictures(1, 40, 2, 6, 4), base);
-  EXPECT_EQ(pictures(3, 7, 2, 6, 2), base);
-  EXPECT_EQ(pictures(7, 40, 2, 6), base);
-  EXPECT_NE(pictures(1, 40, 3, 6), base);
-  EXPECT_NE(pictures(1, 40, 2, 7), base);
+  const auto base = images(1, 40, 2, 6);
+  EXPECT_EQ(images(1, 40, 2, 6, 4), base);
+  EXPECT_EQ(images(3, 7, 2, 6, 2), base);
+  EXPECT_EQ(images(7, 40, 2, 6), base);
+  EXPECT_NE(images(1, 40, 3, 6), base);
+  EXPECT_NE(images(1, 40, 2, 7), base);
 }
 
 TEST(Loader, SamplesComeAsTheSetTurnsThem) {
   const MadeSet made(6, {2, 2, 3});
   data::ImageSet set = made.set();
-  set.pixels.assign(6, made.set().pixels[0]);  // one picture, six samples
+  set.pixels.assign(6, made.set().pixels[0]);  // one image, six samples
   for (std::uint8_t turn = 0; turn < 6; ++turn) set.turns.push_back(static_cast<data::Turn>(turn));
   const auto source =
       make_batch_loader(set, data::BatchPlan(6, 6, 6, 0, 1), {.seed = 1, .shuffle = false});
-  // The pixels of the picture, row by row, in the order in which each sample shows them.
+  // The pixels of the image, row by row, in the order in which each sample shows them.
   const std::vector<std::vector<std::size_t>> order{{0, 1, 2, 3}, {2, 3, 0, 1}, {1, 0, 3, 2},
                                                     {1, 3, 0, 2}, {3, 2, 1, 0}, {2, 0, 3, 1}};
   const compute::MicroBatch& batch = source->next();
@@ -238,7 +238,7 @@ TEST(Loader, SamplesComeAsTheSetTurnsThem) {
   }
 }
 
-TEST(Loader, TurnsBy90DegreesNeedSquarePictures) {
+TEST(Loader, TurnsBy90DegreesNeedSquareImages) {
   const MadeSet made(4, {4, 6, 3});
   try {
     make_batch_loader(made.set(), data::BatchPlan(4, 4, 4, 0, 1), {.augment = {.six = true}});

@@ -17,11 +17,11 @@ TEST(BenchInput, LimitDecodesToTheSamePixels) {
   TurboDecoder codec;
   for (const auto& [width, height] : {std::pair{67, 45}, {640, 3}, {16, 200}}) {
     for (const JpegKind kind : {JpegKind::rgb, JpegKind::progressive, JpegKind::grey}) {
-      const Bytes file = jpeg_of(smooth_picture(width, height), kind);
+      const Bytes file = jpeg_of(smooth_image(width, height), kind);
       const Decoded ours = decode(file);
       ASSERT_EQ(ours.result.status, data::ReadStatus::ok);
       const auto theirs = codec.decode(file);
-      EXPECT_TRUE(std::ranges::equal(ours.picture.rgb, theirs))
+      EXPECT_TRUE(std::ranges::equal(ours.image.rgb, theirs))
           << width << "x" << height << ", kind " << static_cast<int>(kind);
     }
   }
@@ -29,9 +29,9 @@ TEST(BenchInput, LimitDecodesToTheSamePixels) {
 
 TEST(BenchInput, LimitRefusesWhatIsDamaged) {
   TurboDecoder codec;
-  const Bytes whole = jpeg_of(smooth_picture(60, 40));
+  const Bytes whole = jpeg_of(smooth_image(60, 40));
   EXPECT_TRUE(codec.decode(prefix(whole, whole.size() / 2)).empty());
-  EXPECT_TRUE(codec.decode(png_of(smooth_picture(9, 9))).empty());
+  EXPECT_TRUE(codec.decode(png_of(smooth_image(9, 9))).empty());
   EXPECT_EQ(codec.decode(whole).size(), 60u * 40 * 3) << "works again after a failure";
 }
 
@@ -56,14 +56,14 @@ class BenchInputRun : public ::testing::Test {
 
 TEST_F(BenchInputRun, TimesEveryStageOnceARound) {
   for (const char* name : {"cat/1.jpg", "cat/2.jpg", "dog/1.jpg"}) {
-    write(name, jpeg_of(smooth_picture(50, 40)));
+    write(name, jpeg_of(smooth_image(50, 40)));
   }
-  write("dog/progressive.jpg", jpeg_of(smooth_picture(50, 40), JpegKind::progressive));
-  write("dog/cut.jpg", prefix(jpeg_of(smooth_picture(50, 40)), 300));
-  write("dog/inks.jpg", jpeg_of(smooth_picture(50, 40), JpegKind::cmyk_adobe));
-  write("dog/1.png", png_of(smooth_picture(9, 9)));
+  write("dog/progressive.jpg", jpeg_of(smooth_image(50, 40), JpegKind::progressive));
+  write("dog/cut.jpg", prefix(jpeg_of(smooth_image(50, 40)), 300));
+  write("dog/inks.jpg", jpeg_of(smooth_image(50, 40), JpegKind::cmyk_adobe));
+  write("dog/1.png", png_of(smooth_image(9, 9)));
   const data::InputBench bench = bench_input(open(), request_);
-  EXPECT_EQ(bench.pictures, 4u);
+  EXPECT_EQ(bench.images, 4u);
   EXPECT_EQ(bench.left_out, 3u) << "TurboJPEG makes no RGB of four inks";
   EXPECT_NEAR(bench.megapixels, 4 * 50 * 40 / 1e6, 1e-12);
   std::vector<data::InputStage> stages{bench.codec};
@@ -77,8 +77,8 @@ TEST_F(BenchInputRun, TimesEveryStageOnceARound) {
 }
 
 TEST_F(BenchInputRun, RefusesDataWithoutAJpeg) {
-  write("cat/1.png", png_of(smooth_picture(9, 9)));
-  write("dog/1.png", png_of(smooth_picture(8, 9)));
+  write("cat/1.png", png_of(smooth_image(9, 9)));
+  write("dog/1.png", png_of(smooth_image(8, 9)));
   try {
     bench_input(open(), request_);
     FAIL() << "no error";

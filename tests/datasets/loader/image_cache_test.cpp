@@ -55,15 +55,14 @@ class Cache : public ::testing::Test {
   void write(const std::string& name, const Bytes& bytes) {
     write_bytes(folder_.path() / name, bytes);
   }
-  /// Twelve good pictures of two classes in all manner of formats.
-  void write_good_pictures() {
-    const Picture picture = smooth_picture(20, 15);
+  /// Twelve good images of two classes in all manner of formats.
+  void write_good_images() {
+    const Image image = smooth_image(20, 15);
     for (const std::string folder : {"cat", "dog"}) {
-      for (int i = 0; i < 3; ++i)
-        write(folder + "/" + std::to_string(i) + ".jpg", jpeg_of(picture));
-      write(folder + "/grey.jpg", jpeg_of(picture, JpegKind::grey));
-      write(folder + "/inks.jpg", jpeg_of(picture, JpegKind::cmyk_adobe));
-      write(folder + "/name with spaces \xC3\xA9.jpg", png_of(picture));  // and the wrong name
+      for (int i = 0; i < 3; ++i) write(folder + "/" + std::to_string(i) + ".jpg", jpeg_of(image));
+      write(folder + "/grey.jpg", jpeg_of(image, JpegKind::grey));
+      write(folder + "/inks.jpg", jpeg_of(image, JpegKind::cmyk_adobe));
+      write(folder + "/name with spaces \xC3\xA9.jpg", png_of(image));  // and the wrong name
     }
   }
   data::DataSource open(double split = 0.25) const {
@@ -90,7 +89,7 @@ class Cache : public ::testing::Test {
 };
 
 TEST_F(Cache, HoldsWhatTheDataSetReads) {
-  write_good_pictures();
+  write_good_images();
   const data::DataSource source = open();
   const auto comm = comm::make_solo();
   const data::DecodedData data = decode(source, *comm, 2);
@@ -111,8 +110,8 @@ TEST_F(Cache, HoldsWhatTheDataSetReads) {
 }
 
 TEST_F(Cache, BadFilesAreLeftOutAndNamedTheSameOnEveryRank) {
-  write_good_pictures();
-  const Bytes good = jpeg_of(smooth_picture(160, 120));
+  write_good_images();
+  const Bytes good = jpeg_of(smooth_image(160, 120));
   write("cat/zero.jpg", {});
   write("cat/text.jpg", bytes_of("not an image"));
   write("dog/truncated.jpg", prefix(good, 300));
@@ -149,7 +148,7 @@ TEST_F(Cache, BadFilesAreLeftOutAndNamedTheSameOnEveryRank) {
 
 TEST_F(Cache, UnreadableFile) {
   if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
-  write_good_pictures();
+  write_good_images();
   fs::permissions(folder_.path() / "dog/1.jpg", fs::perms::none);
   const auto comm = comm::make_solo();
   const data::DecodedData data = decode(open(), *comm);
@@ -159,15 +158,15 @@ TEST_F(Cache, UnreadableFile) {
 
 TEST_F(Cache, APartOrAClassWithNothingLeftIsAnError) {
   for (int i = 0; i < 4; ++i) {
-    write("cat/" + std::to_string(i) + ".jpg", bytes_of("no picture"));
-    write("dog/" + std::to_string(i) + ".jpg", bytes_of("no picture"));
+    write("cat/" + std::to_string(i) + ".jpg", bytes_of("no image"));
+    write("dog/" + std::to_string(i) + ".jpg", bytes_of("no image"));
   }
   EXPECT_NE(error().find("training"), std::string::npos);
   EXPECT_NE(error().find("cat/"), std::string::npos) << "the first bad file is named";
-  const Bytes picture = png_of(smooth_picture(4, 4));
-  for (int i = 0; i < 4; ++i) write("dog/" + std::to_string(i) + ".jpg", picture);
+  const Bytes image = png_of(smooth_image(4, 4));
+  for (int i = 0; i < 4; ++i) write("dog/" + std::to_string(i) + ".jpg", image);
   EXPECT_NE(error(0).find("'cat'"), std::string::npos);
-  write("train/cat/1.png", picture), write("train/dog/1.png", picture);
+  write("train/cat/1.png", image), write("train/dog/1.png", image);
   write("val/cat/1.png", {});
   fs::remove_all(folder_.path() / "cat"), fs::remove_all(folder_.path() / "dog");
   EXPECT_NE(error().find("validation"), std::string::npos);
@@ -222,12 +221,12 @@ class Nodes : public Cache {
  protected:
   static constexpr int kImages = 20;
 
-  void write_node(const std::string& node, const Picture& odd) {
+  void write_node(const std::string& node, const Image& odd) {
     for (const std::string folder : {"cat", "dog"}) {
       for (int i = 0; i < kImages; ++i) {
         const bool other = folder == "dog" && i == 3;
         write(node + "/" + folder + "/" + std::to_string(i) + ".bmp",
-              bmp_of(other ? odd : smooth_picture(10, 8)));
+              bmp_of(other ? odd : smooth_image(10, 8)));
       }
     }
   }
@@ -254,9 +253,9 @@ class Nodes : public Cache {
 };
 
 TEST_F(Nodes, ThatDecodeOtherPixelsAreToldBeforeTheFirstStep) {
-  write_node("one", smooth_picture(10, 8)), write_node("two", smooth_picture(10, 8));
+  write_node("one", smooth_image(10, 8)), write_node("two", smooth_image(10, 8));
   EXPECT_EQ(disagreement(), "");
-  Picture odd = smooth_picture(10, 8);
+  Image odd = smooth_image(10, 8);
   odd.rgb[100] ^= 1;  // one bit of one value of one of 40 images
   write_node("two", odd);
   const std::string words = disagreement();
@@ -301,7 +300,7 @@ TEST(PixelSample, LooksAtRowsAllOverAnImage) {
 /// A mapped file gives the pixels that were packed, so the ranks of a node with a cache and of one
 /// with a packed file agree.
 TEST_F(Cache, ASampleOfPixelsIsTheSameInAPackedFile) {
-  write_good_pictures();
+  write_good_images();
   const auto comm = comm::make_solo();
   const std::string packed = (folder_.path() / "data.ctpack").string();
   pipeline_.pack(open(), {packed, {8, 10, 3}, data::Resize::bilinear, 1, {}});
@@ -310,15 +309,15 @@ TEST_F(Cache, ASampleOfPixelsIsTheSameInAPackedFile) {
             data::pixel_sample(decode(mapped, *comm), 3));
 }
 
-TEST_F(Cache, OnePictureForPredict) {
-  write("a.jpg", png_of(smooth_picture(10, 8)));
+TEST_F(Cache, OneImageForPredict) {
+  write("a.jpg", png_of(smooth_image(10, 8)));
   std::vector<std::uint8_t> pixels(Shape{8, 10, 3}.size());
   const auto read = [&](const std::string& name) {
     return pipeline_.read_image((folder_.path() / name).string(), {8, 10, 3},
                                 data::Resize::bilinear, pixels);
   };
   EXPECT_EQ(read("a.jpg").status, data::ReadStatus::ok);
-  EXPECT_EQ(pixels, smooth_picture(10, 8).rgb);
+  EXPECT_EQ(pixels, smooth_image(10, 8).rgb);
   EXPECT_EQ(read("none.jpg").status, data::ReadStatus::unreadable);
   EXPECT_EQ(read("").status, data::ReadStatus::unreadable) << "a folder";
 }

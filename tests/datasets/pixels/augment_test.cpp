@@ -8,20 +8,20 @@
 #include <vector>
 
 #include "core/error.h"
-#include "tests/datasets/pixels/golden_pictures.h"
+#include "tests/datasets/pixels/golden_images.h"
 
 namespace cputrain::datasets {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-Bytes changed(const Bytes& src, Shape image, data::Turn turn, const Change& change) {
+Bytes changed(const Bytes& src, Shape size, data::Turn turn, const Change& change) {
   Bytes dst(src.size());
-  change_picture(src.data(), image, turn, change, dst);
+  change_image(src.data(), size, turn, change, dst);
   return dst;
 }
 
-/// A picture in letters, each pixel three times the same byte.
+/// An image in letters, each pixel three times the same byte.
 std::string in_letters(const std::string& letters, int height, int width, data::Turn turn,
                        const Change& change = {}) {
   Bytes src;
@@ -81,32 +81,32 @@ TEST(Crop, ShowsBlackWhereThePaddingIs) {
 }
 
 TEST(Warp, NothingAskedChangesNothing) {
-  const Picture picture = golden_picture(9, 7);
-  const Shape image{9, 7, 3};
-  EXPECT_EQ(warp_map({}, image), PixelMap{});
-  EXPECT_EQ(changed(picture.rgb, image, data::Turn::none, {}), picture.rgb);
+  const Image image = golden_image(9, 7);
+  const Shape size{9, 7, 3};
+  EXPECT_EQ(warp_map({}, size), PixelMap{});
+  EXPECT_EQ(changed(image.rgb, size, data::Turn::none, {}), image.rgb);
   // So little that no byte can change, but the pixels are computed.
-  EXPECT_EQ(changed(picture.rgb, image, data::Turn::none, {.warp = {.rotate = 1e-5}}), picture.rgb);
+  EXPECT_EQ(changed(image.rgb, size, data::Turn::none, {.warp = {.rotate = 1e-5}}), image.rgb);
 }
 
 /// As many degrees as a turn has are that turn, whatever way they are made.
 TEST(Warp, ARotationByRightAnglesIsATurn) {
-  const Picture picture = golden_picture(8, 8);
-  const Shape image{8, 8, 3};
-  // Rows and columns of the source, so the picture turns the other way.
-  EXPECT_EQ(changed(picture.rgb, image, data::Turn::none, {.warp = {.rotate = -90}}),
-            changed(picture.rgb, image, data::Turn::by_90, {}));
-  EXPECT_EQ(changed(picture.rgb, image, data::Turn::none, {.warp = {.rotate = 180}}),
-            changed(picture.rgb, image, data::Turn::by_180, {}));
+  const Image image = golden_image(8, 8);
+  const Shape size{8, 8, 3};
+  // Rows and columns of the source, so the image turns the other way.
+  EXPECT_EQ(changed(image.rgb, size, data::Turn::none, {.warp = {.rotate = -90}}),
+            changed(image.rgb, size, data::Turn::by_90, {}));
+  EXPECT_EQ(changed(image.rgb, size, data::Turn::none, {.warp = {.rotate = 180}}),
+            changed(image.rgb, size, data::Turn::by_180, {}));
 }
 
 TEST(Warp, AgreesWithKerasThroughScipy) {
-  for (const auto& one : golden_pictures().at("warps")) {
+  for (const auto& one : golden_images().at("warps")) {
     const int height = one.at("height"), width = one.at("width");
     const std::vector<double> warp = one.at("warp");  // theta, shear, tx, ty, zx, zy
     const Change change{.warp = {warp[0], warp[1], warp[2], warp[3], warp[4], warp[5]}};
     const Bytes bytes =
-        changed(golden_picture(height, width).rgb, {height, width, 3}, data::Turn::none, change);
+        changed(golden_image(height, width).rgb, {height, width, 3}, data::Turn::none, change);
     const std::vector<double> expected = one.at("pixels");
     ASSERT_EQ(bytes.size(), expected.size());
     for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -116,34 +116,34 @@ TEST(Warp, AgreesWithKerasThroughScipy) {
   }
 }
 
-/// Flips and turns after a warp are those of the warped picture, to the byte.
-TEST(Warp, TurnsOfAWarpedPictureAreExact) {
-  const Shape image{9, 9, 3};
-  const Bytes src = golden_picture(9, 9).rgb;
+/// Flips and turns after a warp are those of the warped image, to the byte.
+TEST(Warp, TurnsOfAWarpedImageAreExact) {
+  const Shape size{9, 9, 3};
+  const Bytes src = golden_image(9, 9).rgb;
   Change change{.warp = {.rotate = 20, .shear = 5, .shift_y = 0.7, .shift_x = -1.1, .zoom_y = 0.9}};
-  const Bytes warped = changed(src, image, data::Turn::none, change);
+  const Bytes warped = changed(src, size, data::Turn::none, change);
   change.flip = true;
-  EXPECT_EQ(changed(src, image, data::Turn::none, change),
-            changed(warped, image, data::Turn::flip_horizontal, {}));
+  EXPECT_EQ(changed(src, size, data::Turn::none, change),
+            changed(warped, size, data::Turn::flip_horizontal, {}));
   change.flip = false, change.turn = data::Turn::by_270;
-  EXPECT_EQ(changed(src, image, data::Turn::none, change),
-            changed(warped, image, data::Turn::by_270, {}));
+  EXPECT_EQ(changed(src, size, data::Turn::none, change),
+            changed(warped, size, data::Turn::by_270, {}));
   change.turn = data::Turn::none;
-  const Bytes turned = changed(src, image, data::Turn::by_90, {});
-  EXPECT_EQ(changed(src, image, data::Turn::by_90, change),
-            changed(turned, image, data::Turn::none, change));
+  const Bytes turned = changed(src, size, data::Turn::by_90, {});
+  EXPECT_EQ(changed(src, size, data::Turn::by_90, change),
+            changed(turned, size, data::Turn::none, change));
 }
 
 /// Pillow cuts off where this rounds, hence one level.
 TEST(Colour, AgreesWithPillow) {
-  for (const auto& one : golden_pictures().at("colours")) {
+  for (const auto& one : golden_images().at("colours")) {
     const std::string kind = one.at("kind");
     const double factor = one.at("factor");
     ColourChange change;
     (kind == "Brightness" ? change.brightness
      : kind == "Contrast" ? change.contrast
                           : change.saturation) = factor;
-    Bytes bytes = golden_picture(5, 6).rgb;
+    Bytes bytes = golden_image(5, 6).rgb;
     change_colour(bytes, change);
     const std::vector<int> expected = one.at("pixels");
     ASSERT_EQ(bytes.size(), expected.size());
@@ -154,21 +154,21 @@ TEST(Colour, AgreesWithPillow) {
 }
 
 TEST(Colour, FactorsOfOneChangeNothing) {
-  Bytes bytes = golden_picture(5, 6).rgb;
+  Bytes bytes = golden_image(5, 6).rgb;
   change_colour(bytes, {});
-  EXPECT_EQ(bytes, golden_picture(5, 6).rgb);
+  EXPECT_EQ(bytes, golden_image(5, 6).rgb);
 }
 
 /// 6000 draws: each of n is expected 6000 / n times, six standard deviations are below 240.
 TEST(ChooseChange, AllTurnsAreEquallyLikely) {
-  const Shape image{32, 32, 3};
+  const Shape size{32, 32, 3};
   for (const data::Augment& augment :
        {data::Augment{.flip = true}, data::Augment{.vflip = true}, data::Augment{.six = true}}) {
     std::map<int, int> count;
     for (int epoch = 0; epoch < 6; ++epoch) {
       for (std::uint32_t sample = 0; sample < 1000; ++sample) {
-        const Change change = choose_change(augment, image, 3, epoch, sample);
-        EXPECT_EQ(change, choose_change(augment, image, 3, epoch, sample));
+        const Change change = choose_change(augment, size, 3, epoch, sample);
+        EXPECT_EQ(change, choose_change(augment, size, 3, epoch, sample));
         EXPECT_EQ(change.warp, Warp{});
         ++count[(change.flip ? 100 : 0) + (change.vflip ? 200 : 0) + static_cast<int>(change.turn)];
       }
@@ -179,14 +179,14 @@ TEST(ChooseChange, AllTurnsAreEquallyLikely) {
       EXPECT_NEAR(times, 6000.0 / static_cast<double>(kinds), 240);
     }
   }
-  EXPECT_EQ(choose_change({}, image, 3, 1, 1), Change{});
+  EXPECT_EQ(choose_change({}, size, 3, 1, 1), Change{});
 }
 
 /// Uniform in the ranges that the flags name: extremes are nearly reached, the mean is the middle.
 TEST(ChooseChange, StrengthsAreUniformInTheirRanges) {
   const data::Augment augment =
       data::parse_augment("rotate:30,shift:0.25,shear:10,zoom:0.2,crop:3,colour:0.4");
-  const Shape image{40, 80, 3};
+  const Shape size{40, 80, 3};
   struct Range {
     double low, high;
     double (*of)(const Change&);
@@ -208,7 +208,7 @@ TEST(ChooseChange, StrengthsAreUniformInTheirRanges) {
     const auto& [low, high, of] = ranges[r];
     double least = high, most = low, sum = 0;
     for (std::uint32_t sample = 0; sample < kDraws; ++sample) {
-      const double value = of(choose_change(augment, image, 11, 2, sample));
+      const double value = of(choose_change(augment, size, 11, 2, sample));
       ASSERT_GE(value, low) << r;
       ASSERT_LE(value, high) << r;
       least = std::min(least, value), most = std::max(most, value), sum += value;
@@ -223,15 +223,15 @@ TEST(ChooseChange, StrengthsAreUniformInTheirRanges) {
 
 /// Switching one kind on leaves what the others draw.
 TEST(ChooseChange, KindsAreIndependent) {
-  const Shape image{32, 32, 3};
+  const Shape size{32, 32, 3};
   const Change all = choose_change(
       data::parse_augment("flip,vflip,six,rotate:9,shift:0.1,shear:3,zoom:0.1,crop:2,colour:0.3"),
-      image, 5, 6, 7);
-  EXPECT_EQ(choose_change(data::parse_augment("zoom:0.1"), image, 5, 6, 7).warp.zoom_x,
+      size, 5, 6, 7);
+  EXPECT_EQ(choose_change(data::parse_augment("zoom:0.1"), size, 5, 6, 7).warp.zoom_x,
             all.warp.zoom_x);
-  EXPECT_EQ(choose_change(data::parse_augment("crop:2"), image, 5, 6, 7).crop_rows, all.crop_rows);
-  EXPECT_EQ(choose_change(data::parse_augment("six"), image, 5, 6, 7).turn, all.turn);
-  EXPECT_EQ(choose_change(data::parse_augment("colour:0.3"), image, 5, 6, 7).colour, all.colour);
+  EXPECT_EQ(choose_change(data::parse_augment("crop:2"), size, 5, 6, 7).crop_rows, all.crop_rows);
+  EXPECT_EQ(choose_change(data::parse_augment("six"), size, 5, 6, 7).turn, all.turn);
+  EXPECT_EQ(choose_change(data::parse_augment("colour:0.3"), size, 5, 6, 7).colour, all.colour);
 }
 
 TEST(ParseAugment, ReadsWhatItWrites) {

@@ -1,4 +1,4 @@
-// Six samples of each picture, as the potato chips program makes them.
+// Six samples of each image, as the potato chips program makes them.
 #include "datasets/pixels/expand.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 using Pixels = std::vector<std::uint8_t>;
 
-/// Rows of a picture of side n as lists, turned in the words of the post: written with loops over
+/// Rows of an image of side n as lists, turned in the words of the post: written with loops over
 /// rows and columns, without the formulas of the code under test.
 Pixels by_hand(const Pixels& src, std::size_t n, std::size_t kind) {
   Pixels dst;
@@ -45,11 +45,11 @@ class Chips : public ::testing::Test {
       const int count = part == "Train" ? 10 : 4;
       for (const std::string kind : {"Defective", "Non-Defective"}) {
         for (int i = 0; i < count; ++i) {
-          Picture picture = smooth_picture(20, 20);
-          for (auto& value : picture.rgb) value = static_cast<std::uint8_t>(value - made_);
+          Image image = smooth_image(20, 20);
+          for (auto& value : image.rgb) value = static_cast<std::uint8_t>(value - made_);
           ++made_;
           write_bytes(folder_.path() / kRoot / part / kind / (std::to_string(i) + " a.png"),
-                      png_of(picture));
+                      png_of(image));
         }
       }
     }
@@ -68,7 +68,7 @@ class Chips : public ::testing::Test {
   int made_ = 0;
 };
 
-TEST_F(Chips, SixExactPicturesOfEachOriginal) {
+TEST_F(Chips, SixExactImagesOfEachOriginal) {
   const data::DataSource plain = open(data::Expand::none), source = open(data::Expand::six);
   EXPECT_EQ(plain.train.size(), 20u);
   ASSERT_EQ(source.train.size(), 120u);
@@ -111,7 +111,7 @@ TEST_F(Chips, ReadGivesTheSameAsTheLoader) {
   for (std::uint32_t kind = 0; kind < 6; ++kind) {
     source.dataset->read(24 + kind, image, data::Resize::nearest, turned);
     EXPECT_EQ(turned, by_hand(original, kSide, kind));
-    EXPECT_EQ(source.dataset->view(24 + kind).picture, 24u);
+    EXPECT_EQ(source.dataset->view(24 + kind).image, 24u);
     EXPECT_EQ(static_cast<std::uint32_t>(source.dataset->view(24 + kind).turn), kind);
   }
   EXPECT_TRUE(source.dataset->name(26).ends_with("4 a.png (flipped left to right)"));
@@ -143,7 +143,7 @@ TEST_F(Chips, NoOriginalIsInBothPartsUnlessAskedFor) {
   EXPECT_EQ(clean.description.find("Warning"), std::string::npos);
   EXPECT_EQ(pipeline_.check(clean, 1, {}).leaks.size(), 0u);
   EXPECT_EQ(pipeline_.check(leaky, 1, {}).leaks.size(), both(leaky));
-  EXPECT_EQ(pipeline_.check(leaky, 1, {}).samples, 20u) << "each picture is looked at once";
+  EXPECT_EQ(pipeline_.check(leaky, 1, {}).samples, 20u) << "each image is looked at once";
   EXPECT_EQ(both(open(data::Expand::six_leaky)), 0u) << "a part of its own cannot leak";
   EXPECT_EQ(originals(clean.validation), [&] {
     const data::DataSource plain = open(data::Expand::none, "Train");

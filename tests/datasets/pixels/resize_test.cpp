@@ -6,26 +6,26 @@
 #include <vector>
 
 #include "tests/datasets/made_files.h"
-#include "tests/datasets/pixels/golden_pictures.h"
+#include "tests/datasets/pixels/golden_images.h"
 
 namespace cputrain::datasets {
 namespace {
 
 /// Channel c of pixel (y, x) is (53 (y width + x) + 101 c) mod 256.
-Picture stepped_picture(int height, int width) {
-  Picture picture{width, height, {}};
+Image stepped_image(int height, int width) {
+  Image image{width, height, {}};
   for (int i = 0; i < height * width; ++i) {
     for (int c = 0; c < 3; ++c) {
-      picture.rgb.push_back(static_cast<std::uint8_t>((i * 53 + c * 101) % 256));
+      image.rgb.push_back(static_cast<std::uint8_t>((i * 53 + c * 101) % 256));
     }
   }
-  return picture;
+  return image;
 }
 
-std::vector<std::uint8_t> resized(const Picture& picture, int height, int width) {
-  const Shape image{height, width, 3};
-  std::vector<std::uint8_t> bytes(image.size());
-  resize_bilinear(picture, image, bytes);
+std::vector<std::uint8_t> resized(const Image& image, int height, int width) {
+  const Shape size{height, width, 3};
+  std::vector<std::uint8_t> bytes(size.size());
+  resize_bilinear(image, size, bytes);
   return bytes;
 }
 
@@ -58,8 +58,7 @@ TEST(Resize, AgreesWithAnIndependentImplementation) {
        {39.7500, 140.7500, 241.7500, 39.7500, 140.7500, 241.7500, 39.7500, 140.7500, 241.7500,
         172.2500, 17.2500, 118.2500, 172.2500, 17.2500, 118.2500, 172.2500, 17.2500, 118.2500}}};
   for (const Case& one : cases) {
-    const auto bytes =
-        resized(stepped_picture(one.height, one.width), one.new_height, one.new_width);
+    const auto bytes = resized(stepped_image(one.height, one.width), one.new_height, one.new_width);
     ASSERT_EQ(bytes.size(), one.expected.size());
     for (std::size_t i = 0; i < bytes.size(); ++i) {
       EXPECT_NEAR(bytes[i], one.expected[i], 0.5001) << one.height << "x" << one.width << " " << i;
@@ -68,14 +67,14 @@ TEST(Resize, AgreesWithAnIndependentImplementation) {
 }
 
 TEST(Resize, SameSizeGivesTheSameBytes) {
-  const Picture picture = stepped_picture(13, 17);
-  EXPECT_EQ(resized(picture, 13, 17), picture.rgb);
+  const Image image = stepped_image(13, 17);
+  EXPECT_EQ(resized(image, 13, 17), image.rgb);
 }
 
 TEST(Resize, OneColourStaysOneColour) {
-  Picture picture{31, 9, {}};
-  for (int i = 0; i < 31 * 9; ++i) picture.rgb.insert(picture.rgb.end(), {255, 0, 77});
-  const auto bytes = resized(picture, 64, 5);
+  Image image{31, 9, {}};
+  for (int i = 0; i < 31 * 9; ++i) image.rgb.insert(image.rgb.end(), {255, 0, 77});
+  const auto bytes = resized(image, 64, 5);
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
     EXPECT_EQ(bytes[i], 255);
     EXPECT_EQ(bytes[i + 1], 0);
@@ -85,30 +84,30 @@ TEST(Resize, OneColourStaysOneColour) {
 
 /// A slope stays the same slope: pixel centres map to pixel centres.
 TEST(Resize, HalvingTakesTheMeanOfTwoNeighbours) {
-  Picture picture{8, 2, {}};
+  Image image{8, 2, {}};
   for (int y = 0; y < 2; ++y) {
     for (int x = 0; x < 8; ++x)
-      picture.rgb.insert(picture.rgb.end(), 3, static_cast<std::uint8_t>(20 * x));
+      image.rgb.insert(image.rgb.end(), 3, static_cast<std::uint8_t>(20 * x));
   }
-  const auto bytes = resized(picture, 1, 4);
+  const auto bytes = resized(image, 1, 4);
   for (int x = 0; x < 4; ++x) EXPECT_EQ(bytes[static_cast<std::size_t>(x) * 3], 40 * x + 10);
 }
 
-/// Column x of a wide picture is 256 r + g; the same along the other axis.
+/// Column x of a wide image is 256 r + g; the same along the other axis.
 TEST(ResizeNearest, ShowsThePixelsThatPillowShows) {
-  for (const auto& one : golden_pictures().at("nearest")) {
+  for (const auto& one : golden_images().at("nearest")) {
     const int side = one.at("side"), count = one.at("new");
     const std::vector<int> expected = one.at("shows");
     for (const bool tall : {false, true}) {
-      Picture picture{tall ? 1 : side, tall ? side : 1, {}};
+      Image image{tall ? 1 : side, tall ? side : 1, {}};
       for (int i = 0; i < side; ++i) {
         for (const int value : {i / 256, i % 256, 0}) {
-          picture.rgb.push_back(static_cast<std::uint8_t>(value));
+          image.rgb.push_back(static_cast<std::uint8_t>(value));
         }
       }
-      const Shape image{tall ? count : 1, tall ? 1 : count, 3};
-      std::vector<std::uint8_t> bytes(image.size());
-      resize_picture(picture, image, data::Resize::nearest, bytes);
+      const Shape size{tall ? count : 1, tall ? 1 : count, 3};
+      std::vector<std::uint8_t> bytes(size.size());
+      resize_image(image, size, data::Resize::nearest, bytes);
       for (std::size_t i = 0; i < expected.size(); ++i) {
         EXPECT_EQ(bytes[3 * i] * 256 + bytes[3 * i + 1], expected[i])
             << side << " to " << count << ", " << i;
@@ -117,12 +116,12 @@ TEST(ResizeNearest, ShowsThePixelsThatPillowShows) {
   }
 }
 
-TEST(ResizeNearest, APictureAsPillowMakesIt) {
-  const auto& golden = golden_pictures().at("nearest_picture");
-  const Shape image{golden.at("new_height"), golden.at("new_width"), 3};
-  std::vector<std::uint8_t> bytes(image.size());
-  resize_picture(golden_picture(golden.at("height"), golden.at("width")), image,
-                 data::Resize::nearest, bytes);
+TEST(ResizeNearest, AnImageAsPillowMakesIt) {
+  const auto& golden = golden_images().at("nearest_image");
+  const Shape size{golden.at("new_height"), golden.at("new_width"), 3};
+  std::vector<std::uint8_t> bytes(size.size());
+  resize_image(golden_image(golden.at("height"), golden.at("width")), size, data::Resize::nearest,
+               bytes);
   EXPECT_EQ(bytes, golden.at("pixels").get<std::vector<std::uint8_t>>());
 }
 

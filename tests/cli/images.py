@@ -1,4 +1,4 @@
-"""Pictures for tests, made without a library."""
+"""Images for tests, made without a library."""
 import random
 import struct
 

@@ -4,7 +4,7 @@
 
 #include "backends/cpu/sparse/first_layer.h"
 
-/// What both passes of the first layer share: the rows of the picture as padded rows of floats, and
+/// What both passes of the first layer share: the rows of the image as padded rows of floats, and
 /// sizes of what lies in scratch.
 namespace cputrain::cpu::first_layer {
 namespace {  // each file that includes this has copies for its instruction set
@@ -12,7 +12,7 @@ namespace {  // each file that includes this has copies for its instruction set
 constexpr std::size_t kColours = 3, kRun = 3 * kColours, kTaps = 3 * kRun;
 /// Columns that a tile of windows may reach behind the last one, and lanes behind the last number.
 constexpr std::size_t kSlack = 64;
-/// A row of windows sees so many rows of the picture.
+/// A row of windows sees so many rows of the image.
 constexpr std::size_t kRowsSeen = 4;
 
 /// Numbers from one padded row to the next.
@@ -33,8 +33,8 @@ void copy(const T* from, std::size_t count, T* to) {
   return (columns * kColours + kSlack + 15) / 16 * 16;
 }
 
-/// Converts row `y` of the padded picture.
-[[maybe_unused]] void convert_row(const Shape& s, const std::uint8_t* picture, int y, float* row) {
+/// Converts row `y` of the padded image.
+[[maybe_unused]] void convert_row(const Shape& s, const std::uint8_t* image, int y, float* row) {
   const std::size_t size = row_size(s);
   const int from = y - s.rows.before;
   if (from < 0 || from >= s.height) {
@@ -43,7 +43,7 @@ void copy(const T* from, std::size_t count, T* to) {
   }
   const auto width = static_cast<std::size_t>(s.width) * kColours;
   const std::size_t before = static_cast<std::size_t>(s.columns.before) * kColours;
-  const std::uint8_t* bytes = picture + static_cast<std::size_t>(from) * width;
+  const std::uint8_t* bytes = image + static_cast<std::size_t>(from) * width;
   fill(row, before, 0.0f);
   const float scale = s.scale, offset = s.offset;
   for (std::size_t i = 0; i < width; ++i) {
@@ -54,12 +54,12 @@ void copy(const T* from, std::size_t count, T* to) {
 
 /// Brings the rows that window row `y` sees to `rows` (kRowsSeen x row_size). `previous`: they hold
 /// what the window row before it saw.
-[[maybe_unused]] void convert_rows(const Shape& s, const std::uint8_t* picture, int y,
-                                   bool previous, float* rows) {
+[[maybe_unused]] void convert_rows(const Shape& s, const std::uint8_t* image, int y, bool previous,
+                                   float* rows) {
   const std::size_t size = row_size(s);
   if (previous) copy(rows + 2 * size, 2 * size, rows);
   for (int i = previous ? 2 : 0; i < static_cast<int>(kRowsSeen); ++i) {
-    convert_row(s, picture, 2 * y + i, rows + static_cast<std::size_t>(i) * size);
+    convert_row(s, image, 2 * y + i, rows + static_cast<std::size_t>(i) * size);
   }
 }
 

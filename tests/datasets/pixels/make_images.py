@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes pictures.json: what other people's programs make of small pictures.
+"""Writes images.json: what other people's programs make of small images.
 
 Needs Debian's python3-pil and python3-scipy (made with Pillow 9.4.0, SciPy 1.10.1). The warp is put together as
 Keras' ImageDataGenerator does (keras_preprocessing, affine_transformations.py: apply_affine_transform, with the
@@ -13,7 +13,7 @@ from PIL import Image, ImageEnhance
 from scipy import ndimage
 
 
-def picture(height, width):
+def image(height, width):
     """Smooth enough for interpolation to be told from a wrong place, and no symmetry."""
     y, x, c = np.meshgrid(np.arange(height), np.arange(width), np.arange(3), indexing="ij")
     return ((y * 37 + x * 23 + c * 71 + x * y * 5) % 256).astype(np.uint8)
@@ -29,8 +29,8 @@ def nearest():
     return cases
 
 
-def nearest_picture():
-    small = np.asarray(Image.fromarray(picture(7, 5)).resize((8, 3), Image.NEAREST))
+def nearest_image():
+    small = np.asarray(Image.fromarray(image(7, 5)).resize((8, 3), Image.NEAREST))
     return {"height": 7, "width": 5, "new_height": 3, "new_width": 8, "pixels": small.ravel().tolist()}
 
 
@@ -55,7 +55,7 @@ def warps():
     cases = []
     for height, width, *warp in [(8, 8, 17, 0, 0, 0, 1, 1), (7, 9, 0, 12, 0, 0, 1, 1), (8, 6, 0, 0, 1.3, -2.25, 1, 1),
                                  (6, 9, 0, 0, 0, 0, 0.8, 1.17), (9, 8, -31, 8, 0.6, 1.4, 1.2, 0.85)]:
-        drawn = keras_warp(picture(height, width), *warp)
+        drawn = keras_warp(image(height, width), *warp)
         cases.append({"height": height, "width": width, "warp": warp, "pixels": np.round(drawn, 3).ravel().tolist()})
     return cases
 
@@ -64,13 +64,13 @@ def colours():
     cases = []
     for kind in ("Brightness", "Contrast", "Color"):
         for factor in (0.0, 0.4, 0.93, 1.35, 2.0):
-            changed = getattr(ImageEnhance, kind)(Image.fromarray(picture(5, 6))).enhance(factor)
+            changed = getattr(ImageEnhance, kind)(Image.fromarray(image(5, 6))).enhance(factor)
             cases.append({"kind": kind, "factor": factor, "pixels": np.asarray(changed).ravel().tolist()})
     return cases
 
 
-golden = {"nearest": nearest(), "nearest_picture": nearest_picture(), "warps": warps(), "colours": colours()}
-with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "pictures.json"), "w") as file:
+golden = {"nearest": nearest(), "nearest_image": nearest_image(), "warps": warps(), "colours": colours()}
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "images.json"), "w") as file:
     parts = []
     for key, value in golden.items():
         rows = value if isinstance(value, list) else [value]
