@@ -137,7 +137,7 @@ def documents(root):
 ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|vs|cf|etc|approx|no|fig|et al|resp|incl)\.(?=\s)", re.IGNORECASE)
 END = re.compile(r"[.!?][\"')*_]*\s+(?=[\"'(*_]*[A-Z0-9])")
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
-LIST_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+")
+LIST_ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
 
 
 def is_table(text):
@@ -188,8 +188,8 @@ def sentences(document):
 
 
 def blank_link(match):
-    """The link's text, and behind it what fills up the characters that the link had."""
-    return match[1] + "_" * (len(match[0]) - len(match[1]))
+    """The link's text, which may begin a sentence, and behind it what fills up the characters that the link had."""
+    return (match[1].capitalize() + "_" * len(match[0]))[:len(match[0])]
 
 
 def count_words(sentence):
