@@ -22,6 +22,8 @@ def main():
     parser.add_argument("--program", default=os.environ.get("CPUTRAIN", os.path.join(ROOT, "cputrain")))
     parser.add_argument("files", nargs="*")
     asked = parser.parse_args()
+    if not os.access(asked.program, os.X_OK):
+        parser.error(f"there is no program {asked.program}: build it with scripts/build, or name one with --program")
     mpirun = os.environ.get("CPUTRAIN_MPIRUN", "").split() or [p for p in [shutil.which("mpirun")] if p]
     flags = rules.all_flags(asked.program, ROOT)
     bad = 0
