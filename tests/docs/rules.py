@@ -133,6 +133,11 @@ COMMANDS = ("train", "eval", "predict", "report", "export", "data check", "data 
             "bench step", "bench allreduce", "bench input", "bench kernels", "sweep", "simulate", "info", "selftest")
 
 
+def flags_in(text):
+    """`--[no-]bind` is two."""
+    return set(FLAG.findall(text)) | {p + n for n in re.findall(r"--\[no-\]([a-z][\w-]*)", text) for p in ("--", "--no-")}
+
+
 def flags_of_program(program):
     """What `cputrain COMMAND --help-all` lists, of all commands."""
     found = {"--help", "--help-all", "--version"}
@@ -142,7 +147,7 @@ def flags_of_program(program):
             done = subprocess.run([program, *command.split(), word], text=True, capture_output=True, timeout=60,
                                   stdin=subprocess.DEVNULL, env=environment)
             if done.returncode == 0:
-                found |= set(FLAG.findall(done.stdout))
+                found |= flags_in(done.stdout)
                 break
     return found
 

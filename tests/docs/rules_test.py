@@ -88,6 +88,10 @@ class Rules(MadeUp):
         self.assertEqual(self.found("<!-- not run: needs a GPU -->\n```sh\n./cputrain --none  # --any\n```\n"),
                          ["guide.md:3: no command has a flag --none"])
 
+    def test_flags_of_a_help(self):
+        self.assertEqual(rules.flags_in("  --batch N   images\n  --[no-]bind   binds (see --out-x)"),
+                         {"--batch", "--bind", "--no-bind", "--out-x"})
+
     def test_words_and_paths(self):
         home = "/ho" + "me/me"
         self.assertEqual([f.split(": ")[1] for f in self.found(f"A picture hangs on it.\n`pictures/cat` {home}/x\n")],
