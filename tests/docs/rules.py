@@ -21,7 +21,8 @@ OTHER_PROGRAMS = """
     --use-hwthread-cpus
     --array --cpus-per-task --dependency --exclusive --export --gpus-per-node --gres --mem --mpi --nodes --ntasks
     --ntasks-per-node --parsable --partition --requeue --signal --time --wait
-    --branch --build --build-arg --depth --install --output-on-failure --prefix --preset --rerun-failed --target --test-dir
+    --branch --build --build-arg --depth --install --output-on-failure --prefix --preset --rerun-failed --target
+    --test-dir
     --bind --contain --cleanenv --device --fakeroot --gpus --ipc --network --nv --pwd --rm --shm-size --user --volume
     --constraint --env --entrypoint --hostname --init --interactive --name --tty --workdir
     --no-cache --pull --tag --file --format --filter --zone --filters --query --instance-ids --logdir --port
