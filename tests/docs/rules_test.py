@@ -65,6 +65,8 @@ class Rules(MadeUp):
             self.assertEqual(self.found(text + "\n"), [], text)
 
     def test_where_sentences_end(self):
+        document = self.document("[one](x) is here. [two](y), **too.** **Three** ends.\n")
+        self.assertEqual([s.words for s in documents.sentences(document)], [3, 2, 2])
         document = self.document("One is `a. B` here. `Code` begins the second, e.g. One. (A third.) It has 3.5 of x.y.\n"
                                  "Last one? Yes!\n\nNew paragraph\n- item\n- item two\n")
         self.assertEqual([(s.line, s.words) for s in documents.sentences(document)],
@@ -106,6 +108,7 @@ class Rules(MadeUp):
         self.assertEqual(self.found("<!-- not run: minutes -->\n" + block), ["guide.md:1: `not run:` needs a reason in words"])
         self.assertEqual(self.found("<!-- not run -->\n" + block),
                          ["guide.md:1: write <!-- not run: REASON --> or <!-- before: COMMAND --> on one line"])
+        self.assertEqual(self.found("Write `<!-- not run: REASON -->` above, `<!--` begins it. <!-- A picture\n-->\n"), [])
         self.assertEqual(self.found((mark + block) * 2 + block * 4), [])
         self.assertEqual(self.found((mark + block) * 2 + block * 3),
                          ["guide.md:7: 2 of 5 blocks are marked `not run`, more than a third"])
