@@ -4,6 +4,9 @@ import re
 import subprocess
 from dataclasses import dataclass
 
+CODE_SPAN = r"``.+?``|`[^`]+`"
+
+
 @dataclass
 class Finding:
     """What a document does against a rule."""
@@ -72,7 +75,7 @@ class Document:
                 if reason and line.strip():
                     self.mistake(reason[0], "`not run:` stands on the line above a fence")
                     reason = None
-                text, in_comment = self.without_comments(number, line, in_comment)
+                text, in_comment = self.without_comments(line, in_comment)
                 marked = re.fullmatch(r"\s*<!-- not run: *(.*?) *-->\s*", line)
                 before = re.fullmatch(r"\s*<!-- before: *(.*?) *-->\s*", line)
                 if marked:
@@ -81,7 +84,7 @@ class Document:
                         self.mistake(number, "`not run:` needs a reason in words")
                 elif before:
                     self.steps.append(Before(number, before[1]))
-                elif re.search(r"<!-- *(not run|before)\b", line):
+                elif re.search(r"<!-- *(not run|before)\b", re.sub(CODE_SPAN, "", line)):
                     self.mistake(number, "write <!-- not run: REASON --> or <!-- before: COMMAND --> on one line")
                 self.prose.append((number, text))
         if fence is not None:
@@ -90,17 +93,17 @@ class Document:
             self.mistake(reason[0], "`not run:` stands on the line above a fence")
 
     @staticmethod
-    def without_comments(number, line, inside):
-        """The line without HTML comments, and whether one goes on in the next line."""
+    def without_comments(line, inside):
+        """The line without HTML comments, and whether one goes on in the next line. Code spans stay as they are."""
         text = ""
         while line:
             if inside:
                 _, end, line = line.partition("-->")
                 inside = not end
             else:
-                before, start, line = line.partition("<!--")
-                text += before
-                inside = bool(start)
+                start = re.match(rf"(?:{CODE_SPAN}|(?!<!--).)*", line).end()
+                text, line, is_open = text + line[:start], line[start + len("<!--"):], start < len(line)
+                inside = is_open
         return text, inside
 
 
@@ -177,7 +180,7 @@ def sentences(document):
         for number, line in lines:
             starts.append((len(text), number))
             text += line.strip() + " "
-        hidden = re.sub(r"``.+?``|`[^`]+`", lambda m: "C" + "o" * (len(m[0]) - 1), text)
+        hidden = re.sub(CODE_SPAN, lambda m: "C" + "o" * (len(m[0]) - 1), text)
         hidden = LINK.sub(blank_link, hidden)
         hidden = ABBREVIATIONS.sub(lambda m: m[0][:-1] + "_", hidden)
         position = 0
@@ -219,7 +222,7 @@ def anchors(document):
 def links(document):
     """(line, target) of every link and image."""
     for number, text in document.prose:
-        plain = re.sub(r"``.+?``|`[^`]+`", "", text)
+        plain = re.sub(CODE_SPAN, "", text)
         for target in re.findall(r"\]\(([^)\s]*)[^)]*\)", plain) + re.findall(r"^\s*\[[^\]]+\]:\s+(\S+)", plain):
             yield number, target
         for target in re.findall(r"<(?:img|source|a)\b[^>]*?(?:src|srcset|href)=\"([^\"]+)\"", text):

@@ -3,7 +3,7 @@ import os
 import re
 import subprocess
 
-from documents import LIST_ITEM, Document, Finding, anchors, files, is_table, links, sentences
+from documents import CODE_SPAN, LIST_ITEM, Document, Finding, anchors, files, is_table, links, sentences
 
 MOST_WORDS = 29  # in a sentence
 LONGEST_LINE = 120
@@ -73,7 +73,7 @@ def short_sentences(document, _):
 def words(document, _):
     found = []
     for number, text in document.prose:
-        plain = re.sub(r"``.+?``|`[^`]+`|\]\([^)]*\)", "", text)
+        plain = re.sub(rf"{CODE_SPAN}|\]\([^)]*\)", "", text)
         for pattern, better in WORDS.items():
             for match in re.finditer(rf"\b{pattern}\b", plain, re.IGNORECASE):
                 found.append(Finding(document.path, number, f'"{match[0]}": write {better}'))

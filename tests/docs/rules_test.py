@@ -108,6 +108,7 @@ class Rules(MadeUp):
         self.assertEqual(self.found("<!-- not run: minutes -->\n" + block), ["guide.md:1: `not run:` needs a reason in words"])
         self.assertEqual(self.found("<!-- not run -->\n" + block),
                          ["guide.md:1: write <!-- not run: REASON --> or <!-- before: COMMAND --> on one line"])
+        self.assertEqual(self.found("Write `<!-- not run: REASON -->` above, `<!--` begins it. <!-- A picture\n-->\n"), [])
         self.assertEqual(self.found((mark + block) * 2 + block * 4), [])
         self.assertEqual(self.found((mark + block) * 2 + block * 3),
                          ["guide.md:7: 2 of 5 blocks are marked `not run`, more than a third"])
