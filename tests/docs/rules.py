@@ -21,7 +21,8 @@ OTHER_PROGRAMS = """
     --use-hwthread-cpus
     --array --cpus-per-task --dependency --exclusive --export --gpus-per-node --gres --mem --mpi --nodes --ntasks
     --ntasks-per-node --parsable --partition --requeue --signal --time --wait
-    --branch --build --build-arg --depth --install --output-on-failure --prefix --preset --rerun-failed --target --test-dir
+    --branch --build --build-arg --depth --install --output-on-failure --prefix --preset --rerun-failed --target
+    --test-dir
     --bind --contain --cleanenv --device --fakeroot --gpus --ipc --network --nv --pwd --rm --shm-size --user --volume
     --constraint --env --entrypoint --hostname --init --interactive --name --tty --workdir
     --no-cache --pull --tag --file --format --filter --zone --filters --query --instance-ids --logdir --port
@@ -133,6 +134,11 @@ COMMANDS = ("train", "eval", "predict", "report", "export", "data check", "data 
             "bench step", "bench allreduce", "bench input", "bench kernels", "sweep", "simulate", "info", "selftest")
 
 
+def flags_in(text):
+    """`--[no-]bind` is two."""
+    return set(FLAG.findall(text)) | {p + n for n in re.findall(r"--\[no-\]([a-z][\w-]*)", text) for p in ("--", "--no-")}
+
+
 def flags_of_program(program):
     """What `cputrain COMMAND --help-all` lists, of all commands."""
     found = {"--help", "--help-all", "--version"}
@@ -142,7 +148,7 @@ def flags_of_program(program):
             done = subprocess.run([program, *command.split(), word], text=True, capture_output=True, timeout=60,
                                   stdin=subprocess.DEVNULL, env=environment)
             if done.returncode == 0:
-                found |= set(FLAG.findall(done.stdout))
+                found |= flags_in(done.stdout)
                 break
     return found
 

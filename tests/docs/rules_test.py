@@ -74,19 +74,26 @@ class Rules(MadeUp):
 
     def test_links(self):
         self.write("docs/other.md", "# A `name`, and more\n## Twice\n## Twice\n")
-        self.assertEqual(self.found("[a](docs/other.md#a-name-and-more) [b](docs/other.md#twice-1) [c](http://x.y)\n"), [])
+        sound = "[a](docs/other.md#a-name-and-more) [b](docs/other.md#twice-1) [c](http://x.y)\n"
+        self.assertEqual(self.found(sound), [])
         self.assertEqual(self.found("[a](../other.md) ![b](no.svg)\n[c](docs/other.md#none) [d](#none)\n`[e](no)`\n"
                                     '<img src="no.png" alt="no">\n'),
-                         ["guide.md:1: a link out of the project: ../other.md", "guide.md:1: a dead link: there is no no.svg",
+                         ["guide.md:1: a link out of the project: ../other.md",
+                          "guide.md:1: a dead link: there is no no.svg",
                           "guide.md:2: a dead link: docs/other.md has no heading #none",
                           "guide.md:2: a dead link: guide.md has no heading #none",
                           "guide.md:4: a dead link: there is no no.png"])
         self.assertEqual(self.found("[a](other.md#twice)\n", "docs/guide.md"), [])
 
     def test_flags(self):
-        self.assertEqual(self.found("`--batch 3`, `./cputrain --out=x --bach 3`\n"), ["guide.md:1: no command has a flag --bach"])
+        self.assertEqual(self.found("`--batch 3`, `./cputrain --out=x --bach 3`\n"),
+                         ["guide.md:1: no command has a flag --bach"])
         self.assertEqual(self.found("<!-- not run: needs a GPU -->\n```sh\n./cputrain --none  # --any\n```\n"),
                          ["guide.md:3: no command has a flag --none"])
+
+    def test_flags_of_a_help(self):
+        self.assertEqual(rules.flags_in("  --batch N   images\n  --[no-]bind   binds (see --out-x)"),
+                         {"--batch", "--bind", "--no-bind", "--out-x"})
 
     def test_words_and_paths(self):
         home = "/ho" + "me/me"
@@ -94,9 +101,11 @@ class Rules(MadeUp):
                          ['"picture"', '"hangs on"', "a path of somebody's machine"])
 
     def test_form(self):
-        self.assertEqual(self.found("```\ntext\n```\n"), ["guide.md:1: a fence without a language (```sh is run, ```text is not)"])
+        self.assertEqual(self.found("```\ntext\n```\n"),
+                         ["guide.md:1: a fence without a language (```sh is run, ```text is not)"])
         self.assertEqual(self.found("```text\nopen\n"), ["guide.md:1: a fence that is never closed"])
-        self.assertEqual(self.found("Text:\n\n    ./cputrain\n    more\n"), ["guide.md:3: an indented block: write a fence (```sh, ```text)"])
+        self.assertEqual(self.found("Text:\n\n    ./cputrain\n    more\n"),
+                         ["guide.md:3: an indented block: write a fence (```sh, ```text)"])
         self.assertEqual(self.found("- item\n\n    goes on\n\n    and on\n"), [])
         self.assertEqual(self.found(f"{'x' * 121}\n| {'x' * 121} |\n"), ["guide.md:1: 121 characters, more than 120"])
         self.assertEqual(self.found("\n" * 171, "README.md"), ["README.md:171: 171 lines, more than 170"])
@@ -104,11 +113,14 @@ class Rules(MadeUp):
 
     def test_marks(self):
         block, mark = "```sh\ntrue\n```\n", "<!-- not run: it needs Slurm -->\n"
-        self.assertEqual(self.found(mark + "\nText.\n" + block), ["guide.md:1: `not run:` stands on the line above a fence"])
-        self.assertEqual(self.found("<!-- not run: minutes -->\n" + block), ["guide.md:1: `not run:` needs a reason in words"])
+        self.assertEqual(self.found(mark + "\nText.\n" + block),
+                         ["guide.md:1: `not run:` stands on the line above a fence"])
+        self.assertEqual(self.found("<!-- not run: minutes -->\n" + block),
+                         ["guide.md:1: `not run:` needs a reason in words"])
         self.assertEqual(self.found("<!-- not run -->\n" + block),
                          ["guide.md:1: write <!-- not run: REASON --> or <!-- before: COMMAND --> on one line"])
-        self.assertEqual(self.found("Write `<!-- not run: REASON -->` above, `<!--` begins it. <!-- A picture\n-->\n"), [])
+        spans = "Write `<!-- not run: REASON -->` above, `<!--` begins it. <!-- A picture\n-->\n"
+        self.assertEqual(self.found(spans), [])
         self.assertEqual(self.found((mark + block) * 2 + block * 4), [])
         self.assertEqual(self.found((mark + block) * 2 + block * 3),
                          ["guide.md:7: 2 of 5 blocks are marked `not run`, more than a third"])
