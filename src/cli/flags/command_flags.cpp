@@ -87,7 +87,7 @@ void add_batch_flags(Flags& f, Config& c) {
   f.choice(
       "sharding", {"slices", "strided", "shard-then-batch", "generator"},
       "how ranks share the images: slices of each shuffled batch, every n-th image of the shuffled "
-      "order, every n-th of the data's own order, or the same images on all ranks [slices]",
+      "order, every n-th of the data's order, or the same images on all [slices]",
       [&c](const std::string& name) {
         c.sharding = name == "strided"            ? data::Sharding::strided
                      : name == "shard-then-batch" ? data::Sharding::shard_then_batch
@@ -211,7 +211,7 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
     f.suggest("allreduce", {"auto", "mpi", "shm", "ring", "recursive-doubling", "rabenseifner",
                             "tree", "hierarchical", "ps"});
     f.yes("reproducible", c.reproducible,
-          "compute the same bits at any number of ranks and threads on one kind of CPU; "
+          "compute the same bits at any number of ranks and threads on one kind of CPU. "
           "--micro-batch (8) is then the number of images whose gradient is formed at once");
     f.parsed("compress", "METHOD",
              "how gradients travel over a slow network: none, fp16, bf16, topk[:FRACTION] (0.01) "

@@ -103,9 +103,9 @@ std::string rows_by_group(const CommandEntry& command, const HelpForm& form) {
 std::string other_places(const HelpForm& form) {
   return "\n" +
          wrapped(
-             "Every flag can also be given in the environment (CPUTRAIN_BATCH=64 is --batch 64)"
-             " or in a --config FILE. The command line goes before the environment, and that "
-             "before the file.",
+             "Every flag can also be given in the environment, as CPUTRAIN_ and its name in "
+             "capitals (CPUTRAIN_IMAGE_SIZE=64), or in a --config FILE. The command line goes "
+             "before the environment, and that before the file.",
              0, form.columns) +
          "\n";
 }
