@@ -118,8 +118,10 @@ std::string overview_text(const std::vector<CommandEntry>& commands, const HelpF
   };
   std::string text = paragraph("cputrain " + std::string(kVersion) +
                                " trains image classifiers on many CPUs or GPUs.");
-  text += fmt::format("\nUsage: {0} [COMMAND] [FLAGS]\n       mpirun -np N {0} [COMMAND] [FLAGS]\n",
-                      form.program);
+  text += fmt::format(
+      "\nUsage: {0} [COMMAND] [FLAGS]\n       mpirun -np N {0} [COMMAND] [FLAGS]\n       {0} "
+      "--version\n",
+      form.program);
   text += "\nCommands:\n";
   for (const CommandEntry& command : commands) {
     if (command.topic.empty()) text += list_row(command.name, command.summary, 12, form);
