@@ -172,7 +172,7 @@ std::vector<CommandRow> table_commands() {
        "measured here and a simulated network.",
        "",
        {{"cputrain simulate --np 1,16,96 --batch 128,1024",
-         "Simulates up to 96 CPUs of the default platform."},
+         "Simulates up to 96 CPUs of the default platform, after minutes of measuring."},
         {"cputrain simulate --platform here --np 1,2 --batch 128",
          "Simulates this machine, to compare with a sweep."}},
        {"np", "batch", "platform", "model", "image-size", "network-gbps", "costs", "repeat", "out",
