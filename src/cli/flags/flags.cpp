@@ -9,6 +9,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "cli/help/foreign_words.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -127,8 +128,9 @@ void Flags::choice(const std::string& name, const std::vector<std::string>& choi
   add(name, join(choices, "|"), help,
       [name, choices, set = std::move(set)](const std::string& text) {
         if (std::ranges::find(choices, text) == choices.end()) {
-          fail(ExitCode::usage, fmt::format("--{} {}: must be one of {}{}", name, text,
-                                            join(choices, ", "), did_you_mean(text, choices)));
+          fail(ExitCode::usage,
+               fmt::format("--{} {}: must be one of {}{}", name, text, join(choices, ", "),
+                           hint_for_value(name, text, choices)));
         }
         set(text);
       });

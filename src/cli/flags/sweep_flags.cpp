@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cells/cells.h"
+#include "cli/help/foreign_words.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "sweep/grid_limits.h"
@@ -31,7 +32,7 @@ void set_backends(Config& c, const std::vector<std::string>& known, const std::s
     fail(
         ExitCode::usage,
         fmt::format("--backend {}: must be different ones of {}, with one comma between each two{}",
-                    text, join(known, ", "), did_you_mean(name, known)));
+                    text, join(known, ", "), hint_for_value("backend", name, known)));
   }
 }
 

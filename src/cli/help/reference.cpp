@@ -13,6 +13,8 @@
 namespace cputrain::cli {
 namespace {
 
+constexpr const char* kGeneral = "General";
+
 /// Those that every command has, which the parser reads itself.
 std::vector<FlagEntry> general_flags() {
   FlagEntry config, help, all;
@@ -21,11 +23,11 @@ std::vector<FlagEntry> general_flags() {
   config.help = "a JSON object of flags and values, such as a run's config.json";
   config.takes_value = true;
   help.name = "help";
-  help.help = "the flags that most people need";
+  help.help = "shows the flags that most people need";
   all.name = "help-all";
-  all.help = "all flags of the command";
+  all.help = "shows all flags of the command";
   std::vector<FlagEntry> flags{config, help, all};
-  for (FlagEntry& flag : flags) flag.group = "General";
+  for (FlagEntry& flag : flags) flag.group = kGeneral;
   return flags;
 }
 
@@ -64,16 +66,26 @@ CommandEntry entry_of(const CommandRow& row, const CommandLineChoices& choices) 
   entry.summary = row.summary;
   entry.about = row.about;
   entry.words = row.words;
-  if (row.topic.empty()) entry.topics = topics_of(row.name);
+  for (const CommandRow& other : command_table()) {
+    if (row.topic.empty() && other.name == row.name && !other.topic.empty()) {
+      entry.topics.push_back({other.topic, other.summary});
+    }
+  }
   entry.usage = "cputrain " + (row.name == "train" ? "[train]" : entry.full_name()) +
                 (entry.topics.empty() ? "" : " TOPIC") + " [FLAGS]" +
                 (row.words.empty() ? "" : " " + row.words);
   entry.examples = row.examples;
+  entry.common = row.common;
   if (entry.topics.empty()) entry.flags = flags_of(row, choices);
   return entry;
 }
 
 }  // namespace
+
+bool CommandEntry::all_common() const {
+  return std::ranges::all_of(
+      flags, [](const FlagEntry& flag) { return flag.common || flag.group == kGeneral; });
+}
 
 std::vector<CommandEntry> command_reference(const CommandLineChoices& choices) {
   std::vector<CommandEntry> reference;
