@@ -64,8 +64,6 @@ const char* paths_word(FlagValues::Paths paths) {
   return paths == FlagValues::Paths::folders ? "folders" : "";
 }
 
-std::string quoted(const std::string& text) { return "'" + replaced(text, "'", "'\\''") + "'"; }
-
 std::string flags_function(const std::vector<CommandEntry>& commands) {
   std::string text = "_cputrain_flags() {\n  case $1 in\n";
   for (const CommandEntry& command : commands) {
@@ -74,7 +72,8 @@ std::string flags_function(const std::vector<CommandEntry>& commands) {
       for (const std::string& word : spellings_of(flag)) words.push_back(word);
     }
     if (!words.empty())
-      text += "    " + quoted(command.full_name()) + ") echo " + quoted(join(words, " ")) + " ;;\n";
+      text += "    " + in_quotes(command.full_name()) + ") echo " + in_quotes(join(words, " ")) +
+              " ;;\n";
   }
   return text + "    *) echo --help ;;\n  esac\n}\n\n";
 }
@@ -82,8 +81,10 @@ std::string flags_function(const std::vector<CommandEntry>& commands) {
 std::string topics_function(const std::vector<CommandEntry>& commands) {
   std::string text = "_cputrain_topics() {\n  case $1 in\n";
   for (const CommandEntry& command : commands) {
-    if (!command.topics.empty())
-      text += "    " + command.name + ") echo " + quoted(join(command.topics, " ")) + " ;;\n";
+    if (command.topics.empty()) continue;
+    std::vector<std::string> names;
+    for (const TopicEntry& topic : command.topics) names.push_back(topic.name);
+    text += "    " + command.name + ") echo " + in_quotes(join(names, " ")) + " ;;\n";
   }
   return text + "    *) ;;\n  esac\n}\n\n";
 }
@@ -92,7 +93,7 @@ std::string paths_function(const std::vector<CommandEntry>& commands) {
   std::string text = "_cputrain_paths() {\n  case $1 in\n";
   for (const CommandEntry& command : commands) {
     if (paths_of(command) != FlagValues::Paths::none) {
-      text += "    " + quoted(command.full_name()) + ") echo " + paths_word(paths_of(command)) +
+      text += "    " + in_quotes(command.full_name()) + ") echo " + paths_word(paths_of(command)) +
               " ;;\n";
     }
   }
@@ -100,8 +101,8 @@ std::string paths_function(const std::vector<CommandEntry>& commands) {
 }
 
 std::string assignments(const FlagValues& values) {
-  return "words=" + quoted(join(values.words, " ")) + " paths=" + paths_word(values.paths) +
-         " list=" + (values.list ? "list" : "one");
+  return "words=" + in_quotes(join(values.words, " ")) + " paths='" + paths_word(values.paths) +
+         "'" + " list=" + (values.list ? "list" : "one");
 }
 
 /// "'train --data'|'eval --data') words=..." for each flag that takes a value, and one pattern for
@@ -126,7 +127,7 @@ std::string values_function(const std::vector<CommandEntry>& commands) {
         continue;
       }
       for (const std::string& name : names)
-        pattern += (pattern.empty() ? "" : "|") + quoted(name + " " + flag);
+        pattern += (pattern.empty() ? "" : "|") + in_quotes(name + " " + flag);
     }
   }
   std::string text =
@@ -145,8 +146,9 @@ std::string bash_completion(const std::vector<CommandEntry>& commands) {
   }
   return "# bash completion of cputrain; written by cputrain_manual from the program's table of "
          "flags\n# shellcheck shell=bash disable=SC2034\n\n_cputrain_commands=" +
-         quoted(join(names, " ")) + "\n\n" + flags_function(commands) + topics_function(commands) +
-         paths_function(commands) + values_function(commands) + kFunction;
+         in_quotes(join(names, " ")) + "\n\n" + flags_function(commands) +
+         topics_function(commands) + paths_function(commands) + values_function(commands) +
+         kFunction;
 }
 
 }  // namespace cputrain::cli

@@ -60,4 +60,6 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
+std::string in_quotes(const std::string& text) { return "'" + replaced(text, "'", "'\\''") + "'"; }
+
 }  // namespace cputrain::cli

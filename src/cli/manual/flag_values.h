@@ -28,4 +28,7 @@ std::vector<std::string> spellings_of(const FlagEntry&);
 /// The text with every `from` replaced.
 std::string replaced(std::string text, const std::string& from, const std::string& to);
 
+/// As one word of a shell's script: 'none'.
+std::string in_quotes(const std::string& text);
+
 }  // namespace cputrain::cli

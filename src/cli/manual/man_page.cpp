@@ -40,13 +40,18 @@ std::string item(const std::string& head, const std::string& body) {
   return ".TP\n" + head + "\n" + body + "\n";
 }
 
-/// A name of a value without the words that the help text or the choices have anyway.
+/// The help text or the name of the value has them anyway.
+bool names_choices(const FlagEntry& flag) {
+  return std::ranges::all_of(flag.choices, [&](const std::string& word) {
+    return (flag.help + "|" + flag.meta).find(word) != std::string::npos;
+  });
+}
+
 std::string flag_item(const FlagEntry& flag) {
   std::string head = bold(flag.spelling());
   if (flag.takes_value) head += " " + italic(flag.meta);
   std::string body = shown(flag.help);
-  const bool listed = flag.meta.find('|') != std::string::npos || flag.choices.empty();
-  if (!listed) body += "\n(one of " + shown(join(flag.choices, ", ")) + ")";
+  if (!names_choices(flag)) body += "\n(one of " + shown(join(flag.choices, ", ")) + ")";
   if (!flag.standard.empty()) body += "\n(default: " + shown(flag.standard) + ")";
   if (!flag.aliases.empty()) {
     std::vector<std::string> words;

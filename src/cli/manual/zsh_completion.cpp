@@ -8,9 +8,6 @@
 namespace cputrain::cli {
 namespace {
 
-/// Inside single quotes of the script.
-std::string quoted(const std::string& text) { return "'" + replaced(text, "'", "'\\''") + "'"; }
-
 /// In a specification of _arguments a colon ends a field, a bracket the description.
 std::string field(std::string text) {
   text = replaced(std::move(text), "\\", "\\\\");
@@ -42,7 +39,7 @@ std::string specifications(const FlagEntry& flag) {
     std::string spec = word + (flag.takes_value ? "=" : "") + "[" +
                        field(opposite ? "the opposite of --" + flag.name : flag.help) + "]";
     if (flag.takes_value) spec += ":" + field(flag.meta) + ":" + action(values_of(flag));
-    text += " \\\n    " + quoted(spec);
+    text += " \\\n    " + in_quotes(spec);
   }
   return text;
 }
@@ -53,7 +50,7 @@ std::string arguments(const CommandEntry& command) {
   for (const FlagEntry& flag : command.flags) text += specifications(flag);
   const FlagValues::Paths paths = paths_of(command);
   if (paths != FlagValues::Paths::none)
-    text += " \\\n    " + quoted("*:" + field(command.words) + ":" + paths_action(paths));
+    text += " \\\n    " + in_quotes("*:" + field(command.words) + ":" + paths_action(paths));
   return text;
 }
 
@@ -66,7 +63,7 @@ std::string function_name(const CommandEntry& command) {
 
 /// A list for _describe: 'train:trains a classifier'.
 std::string described(const std::string& name, const std::string& help) {
-  return " \\\n    " + quoted(field(name) + ":" + replaced(help, ":", "\\:"));
+  return " \\\n    " + in_quotes(field(name) + ":" + replaced(help, ":", "\\:"));
 }
 
 /// A command with topics: the second word leads on.
