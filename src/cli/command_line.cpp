@@ -179,7 +179,8 @@ void take_command(std::vector<std::string>& words, Config& config) {
   }
   const std::vector<std::string> names = command_names();
   if (std::ranges::find(names, config.command) == names.end()) {
-    const bool is_data = std::filesystem::exists(config.command);
+    std::error_code ignored;
+    const bool is_data = std::filesystem::is_directory(config.command, ignored);
     fail(ExitCode::usage,
          fmt::format("{} is not a command; commands are {}{}", config.command, join(names, ", "),
                      is_data ? "; to train on it, use --data " + config.command

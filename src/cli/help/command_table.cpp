@@ -18,7 +18,7 @@ std::vector<CommandRow> training_commands() {
        {{"cputrain --data photos --epochs 20 --out runs/first",
          "Trains on class folders (photos/cat/*.jpg, photos/dog/*.jpg) with all cores."},
         {"mpirun -np 4 cputrain --data photos --batch 256",
-         "Does so with four ranks, which share each batch of 256 images."},
+         "Trains with four ranks, which share each batch of 256 images."},
         {"cputrain --data photos --out runs/first --resume auto",
          "Goes on with a run that was interrupted."}},
        {"data", "model", "image-size", "batch", "epochs", "lr", "augment", "backend", "out",
@@ -107,7 +107,7 @@ std::vector<CommandRow> bench_commands() {
   return {
       {"bench",
        "",
-       "measure steps, allreduce, input or kernels beside the machine's limits",
+       "speed of steps, allreduce, input and kernels beside the limits",
        "Measures parts of a training beside the limits of this machine.",
        "",
        {{"cputrain bench step", "Measures training steps of the default model."},

@@ -116,9 +116,8 @@ std::string overview_text(const std::vector<CommandEntry>& commands, const HelpF
   const auto paragraph = [&](const std::string& text) {
     return wrapped(text, 0, form.columns) + "\n";
   };
-  std::string text =
-      paragraph("cputrain " + std::string(kVersion) +
-                " trains image classifiers on all CPUs or GPUs of one machine or of many.");
+  std::string text = paragraph("cputrain " + std::string(kVersion) +
+                               " trains image classifiers on many CPUs or GPUs.");
   text += fmt::format("\nUsage: {0} [COMMAND] [FLAGS]\n       mpirun -np N {0} [COMMAND] [FLAGS]\n",
                       form.program);
   text += "\nCommands:\n";
