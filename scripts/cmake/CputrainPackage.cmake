@@ -64,15 +64,15 @@ elseif(CPUTRAIN_MPI)
   set(CPACK_DEBIAN_CPUTRAIN_PACKAGE_DEPENDS openmpi-bin)  # mpirun
 endif()
 set(CPACK_COMPONENT_CPUTRAIN_DESCRIPTION "trainer of image classifiers on CPUs and GPUs
- cputrain trains image classifiers by synchronous allreduce SGD: on one core, on
- all cores of a machine, or on a cluster by MPI. Batches are global, so the loss
- curve does not depend on the number of processes. It measures how training
- scales with CPUs and batch size, and makes tables of it.")
+cputrain trains image classifiers by synchronous allreduce SGD: on one core, on
+all cores of a machine, or on a cluster by MPI. Batches are global, so the loss
+curve does not depend on the number of processes. It measures how training
+scales with CPUs and batch size, and makes tables of it.")
 set(CPACK_DEBIAN_SIMULATOR_PACKAGE_NAME cputrain-simulator)
 set(CPACK_DEBIAN_SIMULATOR_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_SIMULATOR_PACKAGE_DEPENDS "cputrain (= ${PROJECT_VERSION}), libsimgrid-dev")  # which has smpirun
 set(CPACK_COMPONENT_SIMULATOR_DESCRIPTION "simulated machines and clusters for cputrain
- The command cputrain simulate predicts how long training takes on machines that
- are not here. It measures the layers of a network on this machine and simulates
- memory and network by SimGrid's SMPI. This package holds the simulated program.")
+The command cputrain simulate predicts how long training takes on machines that
+are not here. It measures the layers of a network on this machine and simulates
+memory and network by SimGrid's SMPI. This package holds the simulated program.")
 include(CPack)

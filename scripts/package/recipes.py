@@ -73,14 +73,20 @@ class Root:
         self.entrypoint, self.command = [], []
         for kind, name in (("proc", "proc"), ("rbind", "sys"), ("rbind", "dev")):
             self.mount(kind, "proc" if kind == "proc" else "/" + name, name)
-        if os.path.isdir("/var/cache/cputrain-ccache"):
-            self.mount("rbind", "/var/cache/cputrain-ccache", "var/cache/cputrain-ccache")
 
     def mount(self, kind, source, name):
         target = os.path.join(self.path, name)
         os.makedirs(target, exist_ok=True)
         words = ["-t", "proc", "proc"] if kind == "proc" else ["--rbind", source]
         subprocess.run(["mount", *words, target], check=True)
+
+    def use_compiler_cache(self, cache):
+        """So that the second of two builds of the same sources costs little. No recipe knows of it."""
+        os.makedirs(cache, exist_ok=True)
+        self.mount("rbind", cache, "var/cache/ccache")
+        self.environment["CCACHE_DIR"] = "/var/cache/ccache"
+        self.run(["/bin/sh", "-c", "apt-get -qq update && apt-get -qqy install --no-install-recommends ccache "
+                                   ">/dev/null 2>&1 && rm -rf /var/lib/apt/lists/*"])
 
     def inside(self, path):
         return os.path.join(self.path, os.path.join(self.folder, path).lstrip("/"))
@@ -98,12 +104,20 @@ class Root:
             sys.exit(f"recipes: ended with {done.returncode}: {' '.join(words)}")
 
 
+def stage_root(base, path, name):
+    root = Root(base, path)
+    if name == "build" and "BUILD_CACHE" in os.environ:
+        root.use_compiler_cache(os.environ["BUILD_CACHE"])
+    return root
+
+
 def run_dockerfile(path, context, base, work, commands):
     """Every stage in a copy of `base`; then the commands, through ENTRYPOINT, in the last."""
     roots = {}
     for number, stage in enumerate(read_dockerfile(open(path).read())):
         print(f"recipes: FROM {stage['base']}: a bare root of debootstrap in its place", flush=True)
-        root = roots[stage["name"] or str(number)] = Root(base, os.path.join(work, f"docker-{number}"))
+        root = stage_root(base, os.path.join(work, f"docker-{number}"), stage["name"])
+        roots[stage["name"] or str(number)] = root
         for word, value in stage["steps"]:
             docker_step(root, roots, context, word, value)
     for words in [root.command, *commands]:
@@ -136,7 +150,8 @@ def run_definition(path, context, base, work, commands):
     roots = {}
     for number, stage in enumerate(read_definition(open(path).read())):
         print(f"recipes: From: {stage['header']['From']}: a bare root of debootstrap in its place", flush=True)
-        root = roots[stage["header"].get("Stage", str(number))] = Root(base, os.path.join(work, f"apptainer-{number}"))
+        name = stage["header"].get("Stage", str(number))
+        root = roots[name] = stage_root(base, os.path.join(work, f"apptainer-{number}"), name)
         for name, words, text in stage["sections"]:
             if name == "files":
                 origin = roots[words.split()[1]].path if words else context
