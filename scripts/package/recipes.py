@@ -81,10 +81,11 @@ class Root:
         subprocess.run(["mount", *words, target], check=True)
 
     def use_compiler_cache(self, cache):
-        """So that the second of two builds of the same sources costs little. No recipe knows of it."""
+        """So that what was compiled before, here or in another root, costs little. No recipe knows of it."""
         os.makedirs(cache, exist_ok=True)
         self.mount("rbind", cache, "var/cache/ccache")
-        self.environment["CCACHE_DIR"] = "/var/cache/ccache"
+        self.environment |= {"CCACHE_DIR": "/var/cache/ccache", "CCACHE_BASEDIR": "/src", "CCACHE_NOHASHDIR": "1",
+                             "CCACHE_COMPILERCHECK": "content"}
         self.run(["/bin/sh", "-c", "apt-get -qq update && apt-get -qqy install --no-install-recommends ccache "
                                    ">/dev/null 2>&1 && rm -rf /var/lib/apt/lists/*"])
 
