@@ -87,7 +87,7 @@ void add_batch_flags(Flags& f, Config& c) {
   f.choice(
       "sharding", {"slices", "strided", "shard-then-batch", "generator"},
       "how ranks share the images: slices of each shuffled batch, every n-th image of the shuffled "
-      "order, every n-th of the data's own order, or the same images on all ranks [slices]",
+      "order, every n-th of the data's order, or the same images on all [slices]",
       [&c](const std::string& name) {
         c.sharding = name == "strided"            ? data::Sharding::strided
                      : name == "shard-then-batch" ? data::Sharding::shard_then_batch
@@ -211,7 +211,7 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
     f.suggest("allreduce", {"auto", "mpi", "shm", "ring", "recursive-doubling", "rabenseifner",
                             "tree", "hierarchical", "ps"});
     f.yes("reproducible", c.reproducible,
-          "compute the same bits at any number of ranks and threads on one kind of CPU; "
+          "compute the same bits at any number of ranks and threads on one kind of CPU. "
           "--micro-batch (8) is then the number of images whose gradient is formed at once");
     f.parsed("compress", "METHOD",
              "how gradients travel over a slow network: none, fp16, bf16, topk[:FRACTION] (0.01) "
@@ -287,8 +287,9 @@ void add_data_flags(Flags& f, Config& c) {
                                   : " [0.1]"));
   f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training images");
   f.whole("limit-val", c.limit_val, 0, 1'000'000'000,
-          c.command == "eval" ? "look at most at N images"
-                              : "use at most N validation images; 0: no evaluation");
+          c.command == "eval"   ? "look at most at N images"
+          : c.command == "data" ? "use at most N validation images"
+                                : "use at most N validation images; 0: no evaluation");
   f.yes("balanced", c.balanced,
         "take as many of each class within these limits [the classes' proportions]");
   f.yes("allow-empty-classes", c.allow_empty_classes,
@@ -296,8 +297,9 @@ void add_data_flags(Flags& f, Config& c) {
   add_expand_flag(f, c);
   if (computes_gradients(c) || c.topic == "pack") add_resize_flag(f, c);
   f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
-          c.command == "eval"
-              ? "number that decides the validation part [that of training]"
+          c.command == "eval" ? "number that decides the validation part [that of training]"
+          : c.command == "data"
+              ? "number that decides which images are kept for validation [0]"
               : "number that decides order, split, initial weights, dropout and augmentation [0]");
 }
 

@@ -68,7 +68,8 @@ void add_simulate_flags(Flags& f, Config& c) {
   f.whole("repeat", c.repeat, 1, 1000, "simulations of each cell with other disturbances [3]");
   f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000, "number that decides the disturbances [0]");
   f.group("Output");
-  f.text("out", c.out, "DIR", "folder for cells.json, costs.json and platform.json [none]");
+  f.text("out", c.out, "DIR",
+         "folder to which cells.json, costs.json and platform.json are written");
   f.yes("overwrite", c.overwrite, "allow --out to hold an earlier simulation");
   f.text("json", c.json, "FILE",
          "write the table as JSON (-: to standard output, and nothing else there)");

@@ -103,9 +103,9 @@ std::string rows_by_group(const CommandEntry& command, const HelpForm& form) {
 std::string other_places(const HelpForm& form) {
   return "\n" +
          wrapped(
-             "Every flag can also be given in the environment (CPUTRAIN_BATCH=64 is --batch 64)"
-             " or in a --config FILE. The command line goes before the environment, and that "
-             "before the file.",
+             "Every flag can also be given in the environment, as CPUTRAIN_ and its name in "
+             "capitals (CPUTRAIN_IMAGE_SIZE=64), or in a --config FILE. The command line goes "
+             "before the environment, and that before the file.",
              0, form.columns) +
          "\n";
 }
@@ -118,8 +118,10 @@ std::string overview_text(const std::vector<CommandEntry>& commands, const HelpF
   };
   std::string text = paragraph("cputrain " + std::string(kVersion) +
                                " trains image classifiers on many CPUs or GPUs.");
-  text += fmt::format("\nUsage: {0} [COMMAND] [FLAGS]\n       mpirun -np N {0} [COMMAND] [FLAGS]\n",
-                      form.program);
+  text += fmt::format(
+      "\nUsage: {0} [COMMAND] [FLAGS]\n       mpirun -np N {0} [COMMAND] [FLAGS]\n       {0} "
+      "--version\n",
+      form.program);
   text += "\nCommands:\n";
   for (const CommandEntry& command : commands) {
     if (command.topic.empty()) text += list_row(command.name, command.summary, 12, form);

@@ -23,7 +23,7 @@ std::vector<FlagEntry> general_flags() {
   config.help = "a JSON object of flags and values, such as a run's config.json";
   config.takes_value = true;
   help.name = "help";
-  help.help = "shows the flags that most people need";
+  help.help = "shows the flags that most people need (also -h)";
   all.name = "help-all";
   all.help = "shows all flags of the command";
   std::vector<FlagEntry> flags{config, help, all};
