@@ -131,7 +131,8 @@ std::string man_page(const std::vector<CommandEntry>& commands) {
       train == commands.end() ? std::vector<FlagEntry>{} : train->flags;
   std::string text = fmt::format(
       ".\\\" Written by cputrain_manual from the program's table of flags.\n"
-      ".TH CPUTRAIN 1 \"\" \"cputrain {}\" \"User Commands\"\n",
+      ".TH CPUTRAIN 1 \"\" \"cputrain {}\" \"User Commands\"\n"
+      ".nh\n.ad l\n",  // no hyphens inside of flags and names of files
       kVersion);
   text += section("NAME") + "cputrain \\- train image classifiers on CPUs and GPUs\n";
   text += synopsis(commands);
