@@ -84,4 +84,5 @@ def main():
     runs.publish(a.out, PART, text_of(a, result))
 
 
-main()
+if __name__ == "__main__":
+    main()

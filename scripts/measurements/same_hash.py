@@ -36,13 +36,14 @@ def text_of(a, result):
     plain = [t for t in result["trainings"] if not t["reproducible"]]
     same = len({t["weights_hash"] for t in reproducible}) == 1
     text = (f"{a.about}, {a.image_size}x{a.image_size} pixels, batch {a.batch}, {a.steps} steps, seed 0. With "
-            f"`--reproducible` the weights are {'the same, bit for bit' if same else 'not the same'}. The command is that "
-            f"of {max(REPRODUCIBLE)} ranks.\n\n"
+            f"`--reproducible` the weights are {'the same, bit for bit' if same else 'not the same'}. The command is "
+            f"that of {max(REPRODUCIBLE)} ranks.\n\n"
             + runs.block(result["commands"]["reproducible"]))
     text += runs.table(["ranks", "`weights_hash` of the summary line", "loss of the last step"],
                        [[t["ranks"], f"`{t['weights_hash']}`", f"{t['losses'][-1]:.9g}"] for t in reproducible])
-    text += ("\nWithout the flag sums are added in another order. The last column is the largest difference of a step's "
-             "loss from that of one rank, as a part of it.\n\n" + runs.block(result["commands"]["plain"]))
+    text += ("\nWithout the flag each training takes the convolution algorithms that measured fastest, and sums are "
+             "added in another order. The last column is the largest difference of a step's loss from "
+             "that of one rank, as a part of it.\n\n" + runs.block(result["commands"]["plain"]))
     return text + runs.table(["ranks", "loss of the last step", "largest difference"],
                              [[t["ranks"], f"{t['losses'][-1]:.9g}",
                                f"{difference(t['losses'], plain[0]['losses']):.1e}" if t is not plain[0] else ""]
@@ -66,4 +67,5 @@ def main():
     runs.publish(a.out, PART, text_of(a, result))
 
 
-main()
+if __name__ == "__main__":
+    main()

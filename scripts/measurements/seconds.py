@@ -31,11 +31,12 @@ def text_of(swept):
     batches, cpus = (sorted({key[i] for key in cells}) for i in (0, 1))
     repeats = sorted({len(cell["repeats"]) for cell in swept["cells"]})
     head = ["batch", *(f"{n} CPU{'s' if n > 1 else ''}" for n in cpus), f"speed-up, {cpus[-1]} by {cpus[0]}"]
-    rows = [[batch, *(cell_text(cells[batch, n]) for n in cpus), speed_up(cells[batch, cpus[0]], cells[batch, cpus[-1]])]
-            for batch in batches]
+    rows = [[batch, *(cell_text(cells[batch, n]) for n in cpus),
+             speed_up(cells[batch, cpus[0]], cells[batch, cpus[-1]])] for batch in batches]
     images, data = swept["images_per_epoch"], swept["data"]
-    return (f"Seconds per epoch of `{swept['model']}` at {swept['image_size']}x{swept['image_size']}, {images:,} images "
-            f"({data}), one rank of one thread for each CPU. Each figure is the median (lowest to highest) of "
+    size = f"{swept['image_size']}x{swept['image_size']}"
+    return (f"Seconds per epoch of `{swept['model']}` at {size}, {images:,} images ({data}), one rank of "
+            "one thread for each CPU. Each figure is the median (lowest to highest) of "
             f"{' or '.join(map(str, repeats))} trainings. `scaled` means some steps, times the steps of an epoch.\n\n"
             + runs.block(swept["command"], not_run="it takes half an hour") + runs.table(head, rows))
 
@@ -62,4 +63,5 @@ def main():
     runs.publish(out, PART, text_of(swept))
 
 
-main()
+if __name__ == "__main__":
+    main()

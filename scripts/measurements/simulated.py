@@ -74,4 +74,5 @@ def main():
         by_variant(os.path.join(out, "clusters"), [1024, 8192, None])]))
 
 
-main()
+if __name__ == "__main__":
+    main()
