@@ -70,8 +70,8 @@ def text_of(a, result):
     measured, told = result["rounds"], result["commands"]
     megabytes = measured[f"allreduce {a.ranks[0]}"][0]["bytes"] / 1e6
     text = (f"Each figure is the median (lowest to highest) of {a.rounds} rounds. A ratio is taken within a round.\n\n"
-            f"Sums of gradients, {megabytes:.1f} MB from each rank, in milliseconds. `shm` is the program's own way inside "
-            "one node, `mpi` is Open MPI's allreduce as it was launched.\n\n")
+            f"Sums of gradients, {megabytes:.1f} MB from each rank, in milliseconds. `shm` is the program's own way "
+            "inside one node, `mpi` is Open MPI's allreduce as it was launched.\n\n")
     text += "".join(runs.block(told[f"allreduce {n}"]) for n in a.ranks)
     text += runs.table(["ranks", "`shm`, ms", "`mpi`, ms", "`mpi` by `shm`"],
                        [allreduce_row(n, measured[f"allreduce {n}"]) for n in a.ranks])
@@ -82,7 +82,8 @@ def text_of(a, result):
     step = measured["step"][0]
     size = f"{step['image_size']}x{step['image_size']}"
     text += (f"\nTraining steps of {step['model']} at {size}, batch {step['batch']}, one thread, weights after two "
-             "epochs. GFLOP/s count direct convolution. Multiplications by zero are left out, so they may pass the peak of multiply-adds, which is measured in the same run.\n\n")
+             "epochs. GFLOP/s count direct convolution. Multiplications by zero are left out, so they may pass "
+             "the peak of multiply-adds, which is measured in the same run.\n\n")
     text += runs.block(told["train"], told["step"])
     return text + runs.table(["images/s", "GFLOP/s", "peak of multiply-adds, GFLOP/s", "of the peak"],
                              [step_row(measured["step"])])

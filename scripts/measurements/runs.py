@@ -2,6 +2,7 @@
 import argparse
 import json
 import os
+import re
 import shlex
 import statistics
 import subprocess
@@ -85,10 +86,17 @@ def table(head, rows):
     return "\n".join("| " + " | ".join(map(str, cells)) + " |" for cells in [head, ["---"] * len(head), *rows]) + "\n"
 
 
+def folded(command):
+    """A command in lines of a document's length; a flag and its value stay together."""
+    joined = re.sub(r"(--\S+) (?=[^-\s])", "\\1\0", command)
+    lines = textwrap.wrap(joined, 114, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+    return " \\\n".join(lines).replace("\0", " ")
+
+
 def block(*commands, not_run=""):
     """Commands as documents have them; `not_run` is the reason why tests do not run them."""
-    lines = [line.replace(" --", " \\\n  --", 1) if len(line) > 116 else line for line in commands]
-    return (f"<!-- not run: {not_run} -->\n" if not_run else "") + "```sh\n" + "\n".join(lines) + "\n```\n\n"
+    lines = ["```sh", *map(folded, commands), "```"]
+    return "\n".join([f"<!-- not run: {not_run} -->", *lines] if not_run else lines) + "\n\n"
 
 
 def wrapped(text):

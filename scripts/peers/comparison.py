@@ -3,6 +3,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 import textwrap
@@ -52,10 +53,11 @@ def counted(number, noun):
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def command_text(command):
-    """As documents have commands: lines of at most 120 characters."""
-    return textwrap.fill(command, 114, subsequent_indent="  ", break_on_hyphens=False,
-                         break_long_words=False).replace("\n", " \\\n")
+def folded(command):
+    """A command in lines of a document's length; a flag and its value stay together."""
+    joined = re.sub(r"(--\S+) (?=[^-\s])", "\\1\0", command)
+    lines = textwrap.wrap(joined, 114, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+    return " \\\n".join(lines).replace("\0", " ")
 
 
 def markdown(result):
@@ -64,8 +66,8 @@ def markdown(result):
     weights = "as given" if o["weights_given"] else (
         f"after {counted(o['epochs'], 'epoch')} of cputrain on them")
     frameworks = ", ".join(f"{NAMES[f]} {v}" for f, v in result["versions"].items())
-    what = (f"Whole training steps in float32 on the same photographs, with weights {weights}. Every network has the same "
-            "parameters in all frameworks and, before training, the same loss. Frameworks take turns on the same CPUs, "
+    what = (f"Whole training steps in float32 on the same photographs, with weights {weights}. Every network has the "
+            "same parameters in all frameworks and, before training, the same loss. Frameworks take turns on the same CPUs, "
             "and their order is reversed after every round.")
     how = (f"Each figure is the median (lowest to highest) of {counted(o['rounds'], 'round')}. A round is "
            f"{counted(o['steps'], 'step')} after {counted(o['warm_up'], 'step')} of warm-up. Ratios are taken within a "
@@ -74,7 +76,7 @@ def markdown(result):
              f"# Training steps{' beside ' + peers if peers else ''}", "",
              f"{e['cpu']}, {e['cpus_online']} CPUs, {e['date']}; {frameworks}.", "",
              "<!-- not run: it installs frameworks and takes minutes -->",
-             "```sh", command_text(result["command"]), "```", "",
+             "```sh", folded(result["command"]), "```", "",
              textwrap.fill(what, 118), "", textwrap.fill(how, 118), "",
              "| network | batch | threads | framework | images/s | cputrain by it | peak memory | of the FMA peak |",
              "| --- | --- | --- | --- | --- | --- | --- | --- |"]
