@@ -26,7 +26,9 @@ def grid(cells):
 
 
 def text(cell):
-    if cell is None or not cell["seconds_per_epoch"]:
+    if cell is None:
+        return ""
+    if not cell["seconds_per_epoch"]:
         return "n/a"
     return f"{cell['seconds_per_epoch']:#.3g}".rstrip(".") + " simulated"
 
