@@ -75,8 +75,8 @@ def text_of(a, result):
     text += "".join(runs.block(told[f"allreduce {n}"]) for n in a.ranks)
     text += runs.table(["ranks", "`shm`, ms", "`mpi`, ms", "`mpi` by `shm`"],
                        [allreduce_row(n, measured[f"allreduce {n}"]) for n in a.ranks])
-    text += ("\nThe input path, one thread, beside the limit that is measured in the same run. Batches from the cache point to "
-             "images and copy none.\n\n")
+    text += ("\nThe input path, one thread, beside the limit that is measured in the same run. Batches from the cache "
+             "point to images and copy none.\n\n")
     text += runs.block(told["input"])
     text += runs.table(["stage", "images/s", "limit", "part of the limit"],
                        [stage_row(measured["input"], i) for i in range(len(measured["input"][0]["stages"]))])
