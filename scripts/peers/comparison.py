@@ -67,8 +67,8 @@ def markdown(result):
         f"after {counted(o['epochs'], 'epoch')} of cputrain on them")
     frameworks = ", ".join(f"{NAMES[f]} {v}" for f, v in result["versions"].items())
     what = (f"Whole training steps in float32 on the same photographs, with weights {weights}. Every network has the "
-            "same parameters in all frameworks and, before training, the same loss. Frameworks take turns on the same CPUs, "
-            "and their order is reversed after every round.")
+            "same parameters in all frameworks and, before training, the same loss. Frameworks take turns on the same "
+            "CPUs, and their order is reversed after every round.")
     how = (f"Each figure is the median (lowest to highest) of {counted(o['rounds'], 'round')}. A round is "
            f"{counted(o['steps'], 'step')} after {counted(o['warm_up'], 'step')} of warm-up. Ratios are taken within "
            "a round. Memory is the most that was resident, with photographs and the framework itself.")
