@@ -232,7 +232,7 @@ std::string hint_of(const std::string& name, const Flags& flags,
   const std::string foreign = hint_for_flag(name, flags.names());
   if (!foreign.empty()) return foreign;
   const std::vector<std::string> others = commands_with(name, choices);
-  if (!others.empty()) return "; it is one of " + join(others, ", ");
+  if (!others.empty()) return "; it is a flag of " + join(others, ", ");
   std::vector<std::string> known;
   for (const std::string& flag : flags.names()) known.push_back("--" + flag);
   return did_you_mean("--" + name, known);
