@@ -86,6 +86,8 @@ class Root:
         self.mount("rbind", cache, "var/cache/ccache")
         self.environment |= {"CCACHE_DIR": "/var/cache/ccache", "CCACHE_BASEDIR": "/src", "CCACHE_NOHASHDIR": "1",
                              "CCACHE_COMPILERCHECK": "content"}
+        # The compiler's messages are in the cache, too, so a language belongs to what is looked up.
+        self.environment |= {name: os.environ[name] for name in ("LANG", "LC_ALL", "LC_CTYPE") if name in os.environ}
         self.run(["/bin/sh", "-c", "apt-get -qq update && apt-get -qqy install --no-install-recommends ccache "
                                    ">/dev/null 2>&1 && rm -rf /var/lib/apt/lists/*"])
 

@@ -150,8 +150,9 @@ class DebianPackages(FolderTest):
             listed = run("dpkg-deb", "-c", path).splitlines()
             self.assertTrue(all(line.split()[1] == "root/root" for line in listed))
             found = sorted(line.split()[5][len("./usr/"):] for line in listed if not line.startswith("d"))
-            compressed = [f + ".gz" if f.endswith((".1", "changelog")) else f for f in expected[name]]
-            self.assertEqual(found, sorted(compressed))
+            debian = [f + ".gz" if f.endswith((".1", "changelog")) else f.replace("site-functions", "vendor-completions")
+                      for f in expected[name]]
+            self.assertEqual(found, sorted(debian))
             tree = os.path.join(self.folder, "tree-" + name)
             run("dpkg-deb", "-x", path, tree)
             for binary in glob.glob(os.path.join(tree, "usr", "bin", "*")):
