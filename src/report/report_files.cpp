@@ -14,6 +14,7 @@
 #include "report/page_assets.h"
 #include "report/run_source.h"
 #include "report/scaling_document.h"
+#include "report/seconds_figure.h"
 #include "report/sweep_difference.h"
 #include "report/table_files.h"
 #include "system/files.h"
@@ -75,9 +76,13 @@ std::vector<double> rounded(std::vector<double> values) {
 Json curves_json(const std::vector<CellCurve>& curves) {
   Json list = Json::array();
   for (const auto& [series, place, curve] : curves) {
-    Json one{{"series", series->name},      {"cpus", place->cell.cpus},
-             {"batch", place->cell.batch},  {"images", curve.images},
-             {"loss", rounded(curve.loss)}, {"accuracy", rounded(curve.accuracy)}};
+    Json one{{"series", series->name},
+             {"cpus", place->cell.cpus},
+             {"batch", place->cell.batch},
+             {"images", curve.images},
+             {"loss", rounded(curve.loss)},
+             {"seconds", rounded(curve.seconds)},
+             {"accuracy", rounded(curve.accuracy)}};
     if (place->cell.batch_per_rank) {
       one["batch_per_rank"] = *place->cell.batch_per_rank;
       one["threads"] = place->cell.threads;
@@ -91,6 +96,7 @@ PageParts page_parts(const Json& data) {
   return {json_text(data),
           std::string(page_style()),
           std::string(page_script()),
+          std::string(page_tables()) + std::string(page_commands()),
           std::string(chart_library()),
           std::string(chart_licence()),
           "this program was built without Chart.js, the library that draws them: build it with "
@@ -156,7 +162,11 @@ Report write_report(const ReportRequest& request) {
   const fs::path out = !request.out.empty() ? request.out : beside.empty() ? "." : beside;
   auto files =
       write_all(out, "report", document, table_csv(table, reference), json, page_parts(drawn));
-  return {std::move(document), std::move(json), std::move(files)};
+  std::vector<std::string> remarks;
+  const DrawnFigure figure = draw_seconds(out / "seconds.svg", table, reference);
+  if (figure.file) files.push_back(*figure.file);
+  if (!figure.remark.empty()) remarks.push_back(figure.remark);
+  return {std::move(document), std::move(json), std::move(files), std::move(remarks)};
 }
 
 Report write_difference(const fs::path& before, const fs::path& after, const fs::path& out) {
@@ -178,7 +188,7 @@ Report write_difference(const fs::path& before, const fs::path& after, const fs:
     files = write_all(out, "diff", document, difference_csv(differences), json,
                       page_parts(Json::object()));
   }
-  return {std::move(document), std::move(json), std::move(files)};
+  return {std::move(document), std::move(json), std::move(files), {}};
 }
 
 }  // namespace cputrain::report

@@ -23,9 +23,11 @@ struct Report {
   Document document;
   std::string json;                          ///< text of report.json or diff.json
   std::vector<std::filesystem::path> files;  ///< that were written
+  std::vector<std::string> remarks;          ///< on files that were not
 };
 
-/// Reads the tables, checks everything, and then writes report.md, .csv, .json, .tex and .html.
+/// Reads the tables, checks everything, and then writes report.md, .csv, .json, .tex and .html,
+/// and seconds.svg where gnuplot is there to draw it.
 /// Error(data) for what cannot be read, Error(output) for what cannot be written.
 Report write_report(const ReportRequest&);
 

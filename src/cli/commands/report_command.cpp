@@ -23,6 +23,7 @@ void say(const report::Report& report, const std::string& json, std::size_t sect
   if (!json.empty()) system::write_file(json, report.json);
   system::print_lines(report::markdown(beginning(report.document, sections)));
   for (const auto& file : report.files) system::print("Wrote {}\n", file.string());
+  for (const std::string& remark : report.remarks) system::print("{}\n", remark);
 }
 
 }  // namespace
