@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,12 +14,14 @@ namespace cputrain::report {
 struct Entry {
   std::string text{}, mark{};
   int note = 0;
+  std::optional<double> value{};  ///< that the page sorts by; nothing: by the text
+  std::string command{};          ///< that made the figure; the page shows it on request
 };
 
 struct Row {
   std::string label;
   std::vector<Entry> entries;
-  bool apart = false;  ///< another kind of row, such as the increase with the batch
+  bool apart = false;  ///< another kind of row, such as the time that a larger batch saves
 };
 
 struct DocumentTable {
@@ -29,6 +32,8 @@ struct DocumentTable {
   std::vector<Row> rows;
   std::vector<std::string> notes;  ///< Entry::note counts these from 1
   bool words = false;              ///< entries are sentences, not figures
+  bool sortable = false;           ///< the page sorts its rows by a column, those apart excepted
+  bool filterable = false;         ///< the page shows the rows that hold a text
 
   /// The number of a note, which is added where it is not there.
   int note(const std::string& text);
@@ -58,7 +63,9 @@ std::string latex(const Document&);
 /// What the page draws its plots from and with.
 struct PageParts {
   std::string data_json;  ///< one JSON value
-  std::string style, script;
+  std::string style;
+  std::string script;           ///< of the plots
+  std::string table_script;     ///< of the tables, which the page has without plots, too
   std::string library;          ///< of the plots, a script; empty: there are none
   std::string library_licence;  ///< that must stay with it
   std::string no_plots;         ///< why there are none, in words

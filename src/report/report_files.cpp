@@ -91,6 +91,7 @@ PageParts page_parts(const Json& data) {
   return {json_text(data),
           std::string(page_style()),
           std::string(page_script()),
+          std::string(page_tables()) + std::string(page_commands()),
           std::string(chart_library()),
           std::string(chart_licence()),
           "this program was built without Chart.js, the library that draws them: build it with "

@@ -66,16 +66,30 @@ bool has(const std::string& text, const std::string& part) {
 
 TEST(Page, SaysWhyThereIsNoPlotAndScriptsComeWithPlotsOnly) {
   Document document{"t", {}, {{"a", "A", {}, {"seconds"}, {}, {}}}};
-  PageParts parts{"{}", "", "own()", "", "", "built without it"};
+  PageParts parts{"{}", "", "own()", "tables()", "", "", "built without it"};
   const std::string without = html(document, parts);
   EXPECT_TRUE(has(without, "Plot: n/a (built without it)"));
-  EXPECT_FALSE(has(without, "<script"));
+  EXPECT_FALSE(has(without, "own()"));
+  EXPECT_TRUE(has(without, "<script>tables()</script>"));  // tables are there without plots, too
   parts.library = "library()";
   parts.library_licence = "MIT";
   const std::string with = html(document, parts);
   EXPECT_TRUE(has(with, "data-plot=\"seconds\"") && has(with, "library()") && has(with, "MIT"));
   document.sections[0].plots.clear();
-  EXPECT_FALSE(has(html(document, parts), "<script"));
+  EXPECT_FALSE(has(html(document, parts), "library()"));
+}
+
+TEST(Page, TablesCarryNumbersCommandsAndWhatTheirScriptMayDo) {
+  DocumentTable table;
+  table.rows = {{"a", {{"1.50", "scaled", 0, 1.4996, "x --data \"<b>\""}, {"n/a"}}, false}};
+  table.sortable = table.filterable = true;
+  Document document{"t", {}, {{"a", "A", {}, {}, {table}, {}}}};
+  const std::string page = html(document, {"{}", "", "", "", "", "", ""});
+  EXPECT_TRUE(has(page, "<table class=\"figures sortable filterable\">"));
+  EXPECT_TRUE(has(page,
+                  "<td data-value=\"1.4996\" data-command=\"x --data &quot;&lt;b&gt;&quot;\">1.50 "
+                  "<small>scaled</small></td><td>n/a</td>"));
+  EXPECT_FALSE(has(page, "<script"));
 }
 
 std::string refused(const std::string& text) {

@@ -25,6 +25,19 @@ std::string entry_text(const Entry& entry) {
   return text;
 }
 
+/// A cell with what the scripts of tables read: data-value sorts, data-command is shown.
+std::string data_cell(const Entry& entry) {
+  std::string text = "<td";
+  if (entry.value) text += fmt::format(" data-value=\"{}\"", *entry.value);
+  if (!entry.command.empty()) text += " data-command=\"" + html_escape(entry.command) + '"';
+  return text + '>' + entry_text(entry) + "</td>";
+}
+
+std::string classes_of(const DocumentTable& table) {
+  return std::string(table.words ? "words" : "figures") + (table.sortable ? " sortable" : "") +
+         (table.filterable ? " filterable" : "");
+}
+
 std::string head_rows(const DocumentTable& table) {
   std::string text;
   if (!table.groups.empty()) {
@@ -51,11 +64,11 @@ std::string table_text(const DocumentTable& table) {
   std::string text = fmt::format(
       "<div class=\"table\" tabindex=\"0\"><table class=\"{}\">\n<caption>{}</caption>\n<thead>\n{}"
       "</thead>\n<tbody>\n",
-      table.words ? "words" : "figures", html_escape(table.caption), head_rows(table));
+      classes_of(table), html_escape(table.caption), head_rows(table));
   for (const Row& row : table.rows) {
     text += fmt::format("<tr{}><th scope=\"row\">{}</th>", row.apart ? " class=\"apart\"" : "",
                         html_escape(row.label));
-    for (const Entry& entry : row.entries) text += "<td>" + entry_text(entry) + "</td>";
+    for (const Entry& entry : row.entries) text += data_cell(entry);
     text += "</tr>\n";
   }
   text += "</tbody>\n</table></div>\n";
@@ -99,7 +112,7 @@ std::string contents(const Document& document) {
   return text + "</nav>\n";
 }
 
-std::string scripts(const Document& document, const PageParts& parts) {
+std::string plot_scripts(const Document& document, const PageParts& parts) {
   const bool plots =
       std::ranges::any_of(document.sections, [](const Section& s) { return !s.plots.empty(); });
   if (!plots || parts.library.empty()) return "";
@@ -120,7 +133,9 @@ std::string html(const Document& document, const PageParts& parts) {
   for (const std::string& line : document.summary) text += "<p>" + html_escape(line) + "</p>\n";
   text += "</header>\n" + contents(document) + "<main>\n";
   for (const Section& section : document.sections) text += section_text(section, parts);
-  return text + "</main>\n" + scripts(document, parts) + "</body>\n</html>\n";
+  std::string scripts = plot_scripts(document, parts);
+  if (!parts.table_script.empty()) scripts += "<script>" + parts.table_script + "</script>\n";
+  return text + "</main>\n" + scripts + "</body>\n</html>\n";
 }
 
 }  // namespace cputrain::report

@@ -1,0 +1,1 @@
+// Shows the command of a figure and copies it.
