@@ -1,4 +1,5 @@
-// A run folder as a record. Nothing in it is trusted, and nothing that is wrong keeps the rest away.
+// A run folder as a record. Nothing in it is trusted, and nothing that is wrong keeps the rest
+// away.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -143,10 +144,10 @@ class MetricsReader {
     }
     look_at_last_step();
     if (!first_fault_.empty()) {
-      run_.troubles.push_back(
-          "metrics.jsonl: " + first_fault_ +
-          (faults_ > 1 ? fmt::format(" ({} such lines; the others count)", faults_)
-                       : " (the others count)"));
+      run_.troubles.push_back("metrics.jsonl: " + first_fault_ +
+                              (faults_ > 1
+                                   ? fmt::format(" ({} such lines; the others count)", faults_)
+                                   : " (the others count)"));
     }
   }
 
@@ -184,7 +185,8 @@ class MetricsReader {
     const auto steps = number(line, "steps"), images = number(line, "images"),
                seconds = number(line, "seconds");
     if (!epoch || !steps || !images || !seconds) {
-      if (faults_++ == 0) first_fault_ = fmt::format("line {} is no epoch as a run writes it", lines_);
+      if (faults_++ == 0)
+        first_fault_ = fmt::format("line {} is no epoch as a run writes it", lines_);
       return;
     }
     RunEpoch e{.epoch = *epoch, .steps = *steps, .images = *images, .seconds = *seconds};
@@ -196,7 +198,8 @@ class MetricsReader {
     e.val_loss = number(line, "val_loss", -kMost);
     if (e.loss) e.accuracy = number(line, "accuracy", 0, 1);
     // Earlier versions counted answers that are no number as class 0.
-    if (e.val_loss || !line.contains("val_loss")) e.val_accuracy = number(line, "val_accuracy", 0, 1);
+    if (e.val_loss || !line.contains("val_loss"))
+      e.val_accuracy = number(line, "val_accuracy", 0, 1);
     // Where the file goes back, the later lines hold.
     std::erase_if(run_.epochs, [&](const RunEpoch& old) { return old.epoch >= *epoch; });
     run_.epochs.push_back(e);

@@ -43,12 +43,12 @@ const char* outcome_name(Outcome outcome) {
 }
 
 std::optional<double> RunRecord::seconds_until(int epoch) const {
-  double seconds = 0;
+  double sum = 0;
   int expected = 1;
   for (const RunEpoch& e : epochs) {
     if (e.epoch != expected++) return std::nullopt;
-    seconds += e.seconds;
-    if (e.epoch == epoch) return seconds;
+    sum += e.seconds;
+    if (e.epoch == epoch) return sum;
   }
   return std::nullopt;
 }

@@ -57,11 +57,11 @@ struct RunRecord {
 
   std::vector<RunEpoch> epochs;  ///< ascending
   Outcome outcome = Outcome::no_figures;
-  std::string where;  ///< of a loss that is no number: "step 7"
-  int resumed = 0;    ///< how often it went on from a checkpoint
+  std::string where;                          ///< of a loss that is no number: "step 7"
+  int resumed = 0;                            ///< how often it went on from a checkpoint
   std::optional<std::uint64_t> checkpoint{};  ///< step of the newest one
-  std::optional<double> seconds{};  ///< training and evaluation, as the summary says
-  std::vector<std::string> troubles;  ///< what of its files could not be read, and why
+  std::optional<double> seconds{};            ///< training and evaluation, as the summary says
+  std::vector<std::string> troubles;          ///< what of its files could not be read, and why
 
   std::optional<BestAccuracy> best() const;
   /// The first epoch that validated at least so well.
