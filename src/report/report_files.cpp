@@ -119,7 +119,7 @@ Json curves_json(const std::vector<CellCurve>& curves) {
 PageParts page_parts(const Json& data) {
   return {json_text(data),
           std::string(page_style()),
-          std::string(page_script()),
+          std::string(page_runs()) + std::string(page_script()),
           std::string(page_tables()) + std::string(page_commands()),
           std::string(chart_library()),
           std::string(chart_licence()),

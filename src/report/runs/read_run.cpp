@@ -143,7 +143,9 @@ class MetricsReader {
       run_.troubles.push_back("metrics.jsonl: " + printable(problem.what()));
     }
     look_at_last_step();
-    if (!first_fault_.empty()) {
+    if (faults_ == 1 && fault_is_last_ && lines_ > 1) {
+      run_.troubles.push_back("metrics.jsonl: its last line is cut off (the others count)");
+    } else if (faults_ > 0) {
       run_.troubles.push_back("metrics.jsonl: " + first_fault_ +
                               (faults_ > 1
                                    ? fmt::format(" ({} such lines; the others count)", faults_)
@@ -157,6 +159,7 @@ class MetricsReader {
 
  private:
   void take(const std::string& text) {
+    fault_is_last_ = false;
     // Steps are most lines by far, and only the last of them is looked into.
     if (text.starts_with("{\"type\":\"step\"") && text.ends_with('}')) {
       last_step_ = text;
@@ -170,6 +173,7 @@ class MetricsReader {
     }
     if (!line.is_object()) {
       if (faults_++ == 0) first_fault_ = fmt::format("line {} is no JSON object", lines_);
+      fault_is_last_ = true;
       return;
     }
     const Json type = line.value("type", Json());
@@ -219,6 +223,7 @@ class MetricsReader {
   std::string last_step_;  ///< after the last epoch
   std::string first_fault_;
   std::size_t lines_ = 0, faults_ = 0;
+  bool fault_is_last_ = false;
 };
 
 /// Somebody has the lock of the folder. One that we may not open tells nothing.

@@ -58,14 +58,15 @@ std::string difference_text(const std::string& key, const std::string& value) {
   return key + " " + (value.empty() ? "not given" : value);
 }
 
-/// What this configuration has otherwise than any of the others.
+/// What this configuration has otherwise than any of the others; flags that it was given before
+/// those that only others were.
 std::string difference_to(const std::vector<const Configuration*>& others,
                           const Configuration& own) {
   std::set<std::string> keys;
   for (const Configuration* other : others) {
     for (const auto& [key, value] : *other) keys.insert(key);
   }
-  std::vector<std::string> texts;
+  std::vector<std::string> texts, absent;
   for (const std::string& key : keys) {
     const auto value_in = [&](const Configuration& c) {
       const auto found = c.find(key);
@@ -74,8 +75,10 @@ std::string difference_to(const std::vector<const Configuration*>& others,
     const std::string value = value_in(own);
     const bool differs = std::ranges::any_of(
         others, [&](const Configuration* other) { return value_in(*other) != value; });
-    if (differs) texts.push_back(difference_text(key, without_folders(value)));
+    if (differs)
+      (value.empty() ? absent : texts).push_back(difference_text(key, without_folders(value)));
   }
+  if (texts.empty()) texts = absent;
   return texts.empty() ? "all runs" : first_few(texts, 5);
 }
 
@@ -96,13 +99,13 @@ std::vector<Repeats> repeats_of(const std::vector<RunRecord>& runs) {
   std::vector<const Configuration*> order;
   for (const RunRecord& run : runs) {
     auto& group = groups[run.configuration];
-    if (group.empty()) order.push_back(&run.configuration);
+    // A run whose flags cannot be read is like no other.
+    if (group.empty() && !run.model.empty()) order.push_back(&run.configuration);
     group.push_back(&run);
   }
   std::vector<Repeats> repeats;
   for (const Configuration* configuration : order) {
-    // A run whose flags cannot be read is like no other.
-    if (groups.at(*configuration).size() < 2 || !configuration->contains("model")) continue;
+    if (groups.at(*configuration).size() < 2) continue;
     repeats.push_back({groups.at(*configuration), difference_to(order, *configuration)});
   }
   return repeats;
@@ -153,41 +156,57 @@ std::vector<Choice> choices_of(const std::vector<RunRecord>& runs) {
           {"machine", machine, machine}};
 }
 
-bool is_shared(const Choice& choice, const std::vector<RunRecord>& runs) {
-  return std::ranges::all_of(
-      runs, [&](const RunRecord& r) { return choice.text(r) == choice.text(runs.front()); });
+std::string shared_words(const Choice& choice, const std::vector<RunRecord>& runs) {
+  std::string words;
+  for (const RunRecord& run : runs) {
+    const std::string own = choice.words(run);
+    if (own.empty()) continue;  // a damaged run says nothing
+    if (!words.empty() && own != words) return "";
+    words = own;
+  }
+  return words;
+}
+
+bool is_known(const Choice& choice, const std::vector<RunRecord>& runs) {
+  return std::ranges::any_of(runs, [&](const RunRecord& r) { return !choice.text(r).empty(); });
 }
 
 std::string outcome_text(const RunRecord& run) {
-  const auto ending = [&]() -> std::string {
-    switch (run.outcome) {
-      case Outcome::finished:
-        return run.target ? fmt::format("finished below {:g}", *run.target) : "finished";
-      case Outcome::reached_target:
-        return run.target ? fmt::format("reached {:g}", *run.target) : "reached its target";
-      case Outcome::stopped_early:
-        return "stopped early";
-      case Outcome::interrupted:
-        return "interrupted";
-      case Outcome::not_a_number:
-        return fmt::format("failed: the loss of {} is no number", run.where);
-      case Outcome::running:
-        return "still running";
-      case Outcome::no_end:
-        return "killed or failed";
-      case Outcome::no_figures:
-        return "no figures";
-    }
-    return "";
-  };
-  std::string text = ending();
+  switch (run.outcome) {
+    case Outcome::finished:
+      return run.target ? fmt::format("finished below {:g}", *run.target) : "finished";
+    case Outcome::reached_target:
+      return run.target ? fmt::format("reached {:g}", *run.target) : "reached its target";
+    case Outcome::stopped_early:
+      return "stopped early";
+    case Outcome::interrupted:
+      return "interrupted";
+    case Outcome::not_a_number:
+      return "failed";
+    case Outcome::running:
+      return "still running";
+    case Outcome::no_end:
+      return "killed or failed";
+    case Outcome::no_figures:
+      return "no figures";
+  }
+  return "";
+}
+
+std::string outcome_details(const RunRecord& run) {
+  std::vector<std::string> parts;
+  if (run.outcome == Outcome::not_a_number)
+    parts.push_back(fmt::format("loss of {} is no number", run.where));
   const bool broken = run.outcome == Outcome::interrupted || run.outcome == Outcome::no_end ||
                       run.outcome == Outcome::no_figures;
-  if (broken && run.checkpoint) text += fmt::format(", can go on from step {}", *run.checkpoint);
-  if (broken && !run.checkpoint) text += ", without a checkpoint";
+  if (broken) {
+    parts.push_back(run.checkpoint ? fmt::format("resumable from step {}", *run.checkpoint)
+                                   : "no checkpoint");
+  }
   if (run.resumed > 0)
-    text += run.resumed == 1 ? ", resumed once" : fmt::format(", resumed {} times", run.resumed);
-  return text;
+    parts.push_back(run.resumed == 1 ? "resumed once"
+                                     : fmt::format("resumed {} times", run.resumed));
+  return join(parts, ", ");
 }
 
 }  // namespace cputrain::report

@@ -41,10 +41,14 @@ struct Choice {
 /// since long paths are cut to the part that tells them apart.
 std::vector<Choice> choices_of(const std::vector<RunRecord>&);
 
-/// Whether all have the same.
-bool is_shared(const Choice&, const std::vector<RunRecord>&);
+/// The words of a choice that all runs share which say it; empty where they differ, or none does.
+std::string shared_words(const Choice&, const std::vector<RunRecord>&);
+/// Whether any run says it.
+bool is_known(const Choice&, const std::vector<RunRecord>&);
 
-/// "finished", "interrupted (goes on from step 120)", "failed: the loss of step 7 is no number".
+/// "finished", "reached 0.9", "interrupted".
 std::string outcome_text(const RunRecord&);
+/// "resumable from step 120", "loss of step 7 is no number, resumed once"; may be empty.
+std::string outcome_details(const RunRecord&);
 
 }  // namespace cputrain::report

@@ -62,7 +62,7 @@ Entry total_entry(const RunRecord& run, DocumentTable& table) {
 }
 
 Entry outcome_entry(const RunRecord& run, DocumentTable& table) {
-  Entry entry{outcome_text(run)};
+  Entry entry{outcome_text(run), outcome_details(run)};
   if (!run.troubles.empty()) entry.note = table.note(run.name + ": " + join(run.troubles, "; "));
   return entry;
 }
@@ -118,13 +118,17 @@ std::string started_text(const std::string& started) {
 std::string shared_sentence(const RunList& list, const std::vector<Choice>& choices) {
   std::vector<std::string> parts;
   for (const Choice& choice : choices) {
-    const std::string words = choice.words(list.runs.front());
-    if (is_shared(choice, list.runs) && !words.empty()) parts.push_back(words);
+    std::string words = shared_words(choice, list.runs);
+    if (!words.empty()) parts.push_back(std::move(words));
   }
   if (parts.empty()) return "";
   const std::size_t n = list.runs.size();
-  return fmt::format("{}: {}.", n == 1 ? "This run" : fmt::format("All {} runs", n),
-                     join(parts, ", "));
+  const auto unread = static_cast<std::size_t>(std::ranges::count_if(
+      list.runs, [](const RunRecord& r) { return r.model.empty() || !r.ranks; }));
+  const std::string whose = n == 1        ? "This run"
+                            : unread == 0 ? fmt::format("All {} runs", n)
+                                          : fmt::format("All of {} runs that say it", n);
+  return fmt::format("{}: {}.", whose, join(parts, ", "));
 }
 
 DocumentTable runs_table(const RunList& list, const std::vector<Choice>& choices) {
@@ -137,7 +141,7 @@ DocumentTable runs_table(const RunList& list, const std::vector<Choice>& choices
   }
   std::vector<const Choice*> differing;
   for (const Choice& choice : choices) {
-    if (is_shared(choice, list.runs)) continue;
+    if (!shared_words(choice, list.runs).empty() || !is_known(choice, list.runs)) continue;
     differing.push_back(&choice);
     table.head.push_back(choice.head);
   }

@@ -109,6 +109,7 @@ Json run_json(const RunRecord& run) {
           {"seconds", known(run.total_seconds())},
           {"outcome", outcome_name(run.outcome)},
           {"outcome_text", outcome_text(run)},
+          {"outcome_details", outcome_details(run)},
           {"target_accuracy", known(run.target)},
           {"resumed", run.resumed},
           {"checkpoint", known_count(run.checkpoint)},
