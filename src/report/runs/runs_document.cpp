@@ -32,13 +32,14 @@ struct Result {
   bool always = true;  ///< else only where a run has it
 };
 
-Entry epochs_entry(const RunRecord& run, DocumentTable&) {
-  if (run.epochs.empty()) return figure(0, [](double) { return "0"; });
-  const int done = run.epochs.back().epoch;
+/// Where files could not be read, some epochs may be missing.
+Entry epochs_entry(const RunRecord& run, DocumentTable& table) {
+  const int done = run.epochs.empty() ? 0 : run.epochs.back().epoch;
   Entry entry{std::to_string(done)};
   if (run.planned_epochs && *run.planned_epochs != done)
     entry.text += fmt::format(" of {}", *run.planned_epochs);
   entry.value = done;
+  if (!run.troubles.empty()) entry.note = table.note(run.name + ": " + join(run.troubles, "; "));
   return entry;
 }
 
@@ -61,10 +62,8 @@ Entry total_entry(const RunRecord& run, DocumentTable& table) {
   return entry;
 }
 
-Entry outcome_entry(const RunRecord& run, DocumentTable& table) {
-  Entry entry{outcome_text(run), outcome_details(run)};
-  if (!run.troubles.empty()) entry.note = table.note(run.name + ": " + join(run.troubles, "; "));
-  return entry;
+Entry outcome_entry(const RunRecord& run, DocumentTable&) {
+  return {outcome_text(run), outcome_details(run)};
 }
 
 const std::vector<Result>& results() {
@@ -127,7 +126,7 @@ std::string shared_sentence(const RunList& list, const std::vector<Choice>& choi
       list.runs, [](const RunRecord& r) { return r.model.empty() || !r.ranks; }));
   const std::string whose = n == 1        ? "This run"
                             : unread == 0 ? fmt::format("All {} runs", n)
-                                          : fmt::format("All of {} runs that say it", n);
+                                          : "All runs whose files say it";
   return fmt::format("{}: {}.", whose, join(parts, ", "));
 }
 
