@@ -12,10 +12,10 @@
 #include "core/text.h"
 #include "report/curves.h"
 #include "report/page_assets.h"
-#include "report/runs/runs_document.h"
 #include "report/scaling_document.h"
 #include "report/sweep_difference.h"
 #include "report/table_files.h"
+#include "report/trainings/runs_document.h"
 #include "system/files.h"
 
 namespace cputrain::report {

@@ -1,6 +1,6 @@
 // What a report of single trainings says, and what it does not.
 
-#include "report/runs/runs_document.h"
+#include "report/trainings/runs_document.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// report/runs/run_record.h: folders as killed, broken and hostile trainings leave them.
+// report/trainings/run_record.h: folders as killed, broken and hostile trainings leave them.
 
-#include "report/runs/run_record.h"
+#include "report/trainings/run_record.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "report/runs/run_list.h"
+#include "report/trainings/run_list.h"
 
 #include <fmt/format.h>
 

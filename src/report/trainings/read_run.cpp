@@ -14,7 +14,7 @@
 #include "checkpoint/folder.h"
 #include "core/strict_json.h"
 #include "core/text.h"
-#include "report/runs/run_record.h"
+#include "report/trainings/run_record.h"
 #include "system/bounded_file.h"
 #include "system/file_lock.h"
 

@@ -1,4 +1,4 @@
-#include "report/runs/run_record.h"
+#include "report/trainings/run_record.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "report/runs/runs_document.h"
+#include "report/trainings/runs_document.h"
 
 #include <fmt/format.h>
 

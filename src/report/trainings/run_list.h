@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "report/runs/run_record.h"
+#include "report/trainings/run_record.h"
 
 namespace cputrain::report {
 

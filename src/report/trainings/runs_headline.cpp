@@ -6,7 +6,7 @@
 
 #include "core/text.h"
 #include "report/grid_tables.h"
-#include "report/runs/runs_document.h"
+#include "report/trainings/runs_document.h"
 
 namespace cputrain::report {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "report/document.h"
-#include "report/runs/run_list.h"
+#include "report/trainings/run_list.h"
 
 /// A report of single trainings: a row for each of them.
 namespace cputrain::report {

@@ -9,7 +9,7 @@
 #include "core/json_text.h"
 #include "report/curves.h"
 #include "report/forms/escapes.h"
-#include "report/runs/runs_document.h"
+#include "report/trainings/runs_document.h"
 
 namespace cputrain::report {
 namespace {
