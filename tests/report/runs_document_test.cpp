@@ -91,8 +91,10 @@ TEST(RunsDocument, TakesTheAccuracyThatIsAskedFor) {
 }
 
 TEST(RunsDocument, OneRunIsComparedToNothing) {
-  const RunList list = list_of({run("a", {0.5, 0.9})});
+  RunList list = list_of({run("a", {0.5, 0.9})});
   EXPECT_EQ(runs_headline(list).size(), 1u);
+  list.wanted_accuracy = 0.8;
+  EXPECT_EQ(runs_headline(list).at(1), "It reached 0.8 in epoch 2, after 20.0 s of training.");
   const Document document = runs_document(list);
   EXPECT_EQ(document.title, "Training a");
   const DocumentTable& table = table_of(document, "runs");

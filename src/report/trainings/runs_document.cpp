@@ -131,7 +131,13 @@ std::string shared_sentence(const RunList& list, const std::vector<Choice>& choi
 }
 
 DocumentTable runs_table(const RunList& list, const std::vector<Choice>& choices) {
-  DocumentTable table{"Runs, the best validation accuracy first", "run", {}, {}, {}, {}};
+  DocumentTable table{
+      list.runs.size() == 1 ? "What it came to" : "Runs, the best validation accuracy first",
+      "run",
+      {},
+      {},
+      {},
+      {}};
   std::vector<const Result*> shown;
   for (const Result& result : results()) {
     if (!result.always && !is_known(result, list.runs)) continue;

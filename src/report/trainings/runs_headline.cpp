@@ -64,6 +64,8 @@ std::optional<std::string> quickest_sentence(const Runs& runs, std::optional<dou
     }
   }
   if (reached == 0) return fmt::format("No run reached {:g}.", accuracy);
+  if (runs.size() == 1 && quickest)
+    return fmt::format("It reached {:g} {}.", accuracy, after_text(*at));
   std::string text = fmt::format("{} of {} run{} reached {:g}", reached, runs.size(),
                                  runs.size() == 1 ? "" : "s", accuracy);
   if (quickest) {
