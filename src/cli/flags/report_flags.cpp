@@ -60,6 +60,9 @@ void add_report_flags(Flags& f, Config& c) {
            [&c](const std::string& text) {
              c.prices.per_cpu_hour = parse_prices("price-per-cpu-hour", text);
            });
+  f.real("target-accuracy", c.target_accuracy, 0, 1,
+         "of single trainings: say which was the quickest to this accuracy of validation "
+         "[the one that most reached]");
   f.yes("diff", c.diff,
         "compare two sweeps cell by cell: report --diff BEFORE AFTER; files are written with --out "
         "alone");
@@ -85,6 +88,7 @@ void check_report(const Config& config) {
   const char* odd = !config.reference.empty()             ? "reference"
                     : !config.prices.per_hour.empty()     ? "price-per-hour"
                     : !config.prices.per_cpu_hour.empty() ? "price-per-cpu-hour"
+                    : config.target_accuracy              ? "target-accuracy"
                                                           : nullptr;
   if (odd) {
     fail(ExitCode::usage,

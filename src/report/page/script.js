@@ -363,6 +363,7 @@
     'weak': efficiencyOf(weak, weakRows, 'Weak scaling', 'weak efficiency (%)'),
     'loss': curvesOf('loss', 'Loss while training', 'loss (nats)', 1),
     'accuracy': curvesOf('accuracy', 'Accuracy while training', 'accuracy (%)', 100),
+    ...runPlots(figures, { axis, css, at, colours, dashes, short, draw, lineOptions, redraw: drawAll }),
   };
 
   const charts = new Map();  // by their places
