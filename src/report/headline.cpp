@@ -163,7 +163,7 @@ std::vector<std::string> headlines(const ScalingTable& table) {
   for (const Series& series : table.series) {
     const Grid& grid = series.strong.empty() ? series.weak : series.strong;
     const auto fastest = fastest_of(grid);
-    const std::string whose = table.series.size() > 1 ? series.name + ": " : "";
+    const std::string whose = table.series.size() > 1 ? series.name + ". " : "";
     if (!fastest) {
       texts.push_back(whose + "No cell has a time.");
       continue;

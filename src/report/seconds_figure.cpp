@@ -214,8 +214,8 @@ std::string gnuplot_script(const ScalingTable& table,
   };
   for (const FigurePoint& start : ideal_starts(series)) {
     // A line from the first number of CPUs to the last one, wherever the axis begins.
-    plot(fmt::format("[{}:*] {} / x with lines lc rgb '#808080' lw 1.2 dt (2,3) notitle",
-                     start.cpus, start.seconds * start.cpus));
+    plot(fmt::format("[{}:*] {} / x with lines lc rgb '#b0b7c3' lw 1.5 dt 1 notitle", start.cpus,
+                     start.seconds * start.cpus));
   }
   const bool has_ideal = !plots.empty();
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -245,7 +245,7 @@ std::string gnuplot_script(const ScalingTable& table,
   if (reference) {
     plot("keyentry with linespoints pt 2 ps 0.6 lw 1 dt 3 lc rgb '#1d2129' title 'published'");
   }
-  if (has_ideal) plot("keyentry with lines lc rgb '#808080' lw 1.2 dt (2,3) title 'ideal'");
+  if (has_ideal) plot("keyentry with lines lc rgb '#b0b7c3' lw 1.5 dt 1 title 'ideal'");
 
   const bool devices =
       std::ranges::any_of(series, [](const Series* s) { return cells::is_device(s->backend); });
