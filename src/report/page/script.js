@@ -2,8 +2,11 @@
 (function () {
   'use strict';
   const figures = JSON.parse(document.getElementById('figures').textContent);
-  // Okabe and Ito's colours, which people with any colour vision tell apart.
-  const colours = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#8c6bb1', '#808080'];
+  // Okabe and Ito's colours, which people with any colour vision tell apart; on dark paper the dark ones lightened.
+  const onLight = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#8c6bb1', '#808080'];
+  const onDark = ['#4ba3dd', '#f0b429', '#2ec79b', '#e29cc4', '#a5d8f7', '#f0834a', '#b79bdb', '#a8a8a8'];
+  const darkness = window.matchMedia('(prefers-color-scheme: dark)');
+  let colours = onLight;
   const dashes = [[], [7, 4], [2, 3], [9, 3, 2, 3], [4, 4], [12, 4], [1, 2], [6, 2, 1, 2]];
   const shapes = ['circle', 'triangle', 'rect', 'rectRot', 'star', 'cross'];
   const signs = ['●', '▲', '■', '◆', '✶', '✚'];  // of the same shapes, in the keys
@@ -172,7 +175,7 @@
       if (!data.length) return;
       const colour = at(colours, i), simulated = data.filter(p => p.cell.status === 'simulated').length;
       sets.push({
-        label: named(data[0].cell) + `batch ${batch}` + (simulated === data.length ? ', simulated' : ''),
+        label: named(data[0].cell) + `batch ${batch}` + (simulated === data.length && !series.name.includes('simulated') ? ', simulated' : ''),
         data, borderColor: colour, backgroundColor: colour,
         // Hollow: simulated.
         pointBackgroundColor: data.map(p => p.cell.status === 'simulated' ? css('--paper') : colour),
@@ -379,8 +382,11 @@
       holder.replaceChildren(p);
     }
   }
-  const drawAll = () => document.querySelectorAll('[data-plot]').forEach(redraw);
+  function drawAll() {
+    colours = darkness.matches ? onDark : onLight;
+    document.querySelectorAll('[data-plot]').forEach(redraw);
+  }
   Chart.defaults.font.family = 'system-ui, sans-serif';
   drawAll();
-  window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);
+  darkness.addEventListener('change', drawAll);
 }());
