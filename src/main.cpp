@@ -155,7 +155,9 @@ int run_program(int argc, char** argv) {
     }
     const cli::Config& config = std::get<cli::Config>(parsed);
     if (!config.end_with.empty()) end_with(*signals, config.end_with);
-    return with_output_checked(run_command(config, composition::make_services(launcher, *signals)));
+    job::Services services = composition::make_services(launcher, *signals);
+    services.program_build = build_of_program();
+    return with_output_checked(run_command(config, services));
   } catch (const Error& error) {
     say_failure(launcher, error.what());
     return static_cast<int>(error.code());

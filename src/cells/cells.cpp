@@ -1,6 +1,10 @@
 #include "cells/cells.h"
 
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "cells/cell_reader.h"
@@ -96,8 +100,12 @@ Json to_json(const CellTable& t) {
           {"machine", json_of(t.machine)},
           {"options", t.options},
           {"command", t.command},
+          {"date", t.date},
+          {"commit", t.commit},
           {"cells", std::move(cells)}};
 }
+
+std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))); }
 
 void write_cells(const std::filesystem::path& file, const CellTable& table) {
   system::write_file(file, json_text(to_json(table), 1) + "\n");

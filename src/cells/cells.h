@@ -95,6 +95,8 @@ struct CellTable {
   /// Tables with other options are of other experiments.
   std::map<std::string, std::string> options{};
   std::string command{};
+  std::string date{};    ///< that it was written on, "2026-11-25" in UTC
+  std::string commit{};  ///< of the program: "commit abc1234, Release"
   std::vector<Cell> cells{};
 };
 
@@ -123,6 +125,9 @@ nlohmann::ordered_json to_json(const CellTable&);
 
 /// Reads a cells.json that may be hostile. Error(data) says what is wrong with it.
 CellTable read_cells(const std::filesystem::path& file);
+
+/// Today in UTC, as a table says its date.
+std::string today();
 
 /// Whole or absent, and on the disk when this returns. Error(output).
 void write_cells(const std::filesystem::path& file, const CellTable&);

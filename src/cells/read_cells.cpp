@@ -203,6 +203,8 @@ CellTable table_of(const nlohmann::json& json, const std::string& where) {
       .machine = machine_of(reader),
       .options = reader.options("options"),
       .command = reader.text("command"),
+      .date = reader.text("date"),
+      .commit = reader.text("commit"),
       .cells = {}};
   const nlohmann::json& cells = reader.required("cells");
   if (!cells.is_array() || cells.size() > kMostCells) {

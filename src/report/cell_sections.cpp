@@ -18,8 +18,28 @@ MaybeSection section(std::string id, std::string title, DocumentTable table) {
 /// A row's name says what kind of figures the row has.
 std::string row_name(const ScalingTable& table, const Series& series, const ScalingCell& c) {
   const std::string mark = mark_of(c.cell.status);
-  return place_text(table, series, c.cell) + (mark.empty() ? "" : ", " + mark);
+  const bool said = mark.empty() || shared_status(table) == c.cell.status;
+  return place_text(table, series, c.cell) + (said ? "" : ", " + mark);
 }
+
+/// In a caption: the status that all cells share and that no row repeats.
+std::string all_text(const ScalingTable& table) {
+  const auto status = shared_status(table);
+  return status ? shared_text(mark_of(*status)) : "";
+}
+
+/// A cell for each row: there may be many of them.
+DocumentTable cell_table(std::string caption, const ScalingTable& table) {
+  DocumentTable result;
+  result.caption = std::move(caption) + all_text(table);
+  result.corner = "cell";
+  result.sortable = result.filterable = true;
+  return result;
+}
+
+Entry figure_entry(double value) { return {figure_text(value), "", 0, value}; }
+
+Entry percent_entry(double value) { return {fmt::format("{:.1f}", value), "", 0, value}; }
 
 std::string split_text(const cells::Cell& cell) {
   return fmt::format("{} × {}", cell.ranks, cell.threads);
@@ -28,17 +48,15 @@ std::string split_text(const cells::Cell& cell) {
 }  // namespace
 
 MaybeSection budget_section(const ScalingTable& table) {
-  DocumentTable parts;
-  parts.caption = "Where the time of an epoch goes (% of it, mean over ranks)";
-  parts.corner = "cell";
+  DocumentTable parts =
+      cell_table("Where the time of an epoch goes (% of it, mean over ranks)", table);
   parts.head = {"input", "forward", "backward", "allreduce", "stragglers", "optimizer", "other"};
   table.for_each([&](const Series& series, const ScalingCell& c) {
     if (!c.cell.budget || !c.cell.seconds_per_epoch) return;
     Row& row = parts.rows.emplace_back(Row{row_name(table, series, c), {}, false});
     for (const BudgetPart& part : kBudgetParts) {
       const double seconds = *c.cell.budget.*part.seconds;
-      row.entries.push_back(
-          {fmt::format("{:.1f}", 100 * seconds / *c.cell.seconds_per_epoch), "", 0});
+      row.entries.push_back(percent_entry(100 * seconds / *c.cell.seconds_per_epoch));
     }
   });
   MaybeSection result = section("budget", "Where the time goes", std::move(parts));
@@ -51,9 +69,8 @@ MaybeSection budget_section(const ScalingTable& table) {
 }
 
 MaybeSection limits_section(const ScalingTable& table) {
-  DocumentTable limits;
-  limits.caption = "By its budget and the limits of the machine, measured beside it";
-  limits.corner = "cell";
+  DocumentTable limits =
+      cell_table("By its budget and the limits of the machine, measured beside it", table);
   limits.head = {"limit", "why"};
   limits.words = true;
   table.for_each([&](const Series& series, const ScalingCell& c) {
@@ -62,7 +79,8 @@ MaybeSection limits_section(const ScalingTable& table) {
                                         ? cells::explain(c.cell, series.about.parameters)
                                         : c.cell.limits;
     if (known.what.empty() && !absent) return;
-    const std::string mark = absent ? "" : mark_of(c.cell.status);
+    const bool said = absent || shared_status(table) == c.cell.status;
+    const std::string mark = said ? "" : mark_of(c.cell.status);
     limits.rows.push_back({place_text(table, series, c.cell),
                            {{absent ? "n/a" : known.what, mark, 0},
                             {absent ? reason_text(c.cell) : known.why, "", 0}},
@@ -72,9 +90,9 @@ MaybeSection limits_section(const ScalingTable& table) {
 }
 
 MaybeSection splits_section(const ScalingTable& table) {
-  DocumentTable splits;
-  splits.caption = "Seconds per epoch by ranks × threads, the quickest first";
-  splits.corner = "cell";
+  DocumentTable splits =
+      cell_table("Seconds per epoch by ranks × threads, the quickest first", table);
+  if (const auto status = shared_status(table)) splits.shared_mark = mark_of(*status);
   table.for_each([&](const Series& series, const ScalingCell& c) {
     if (c.splits.size() < 2) return;
     Row& row = splits.rows.emplace_back(Row{place_text(table, series, c.cell), {}, false});
@@ -95,9 +113,7 @@ MaybeSection splits_section(const ScalingTable& table) {
 }
 
 MaybeSection spread_section(const ScalingTable& table) {
-  DocumentTable spread;
-  spread.caption = "Spread of the repeats (seconds per epoch)";
-  spread.corner = "cell";
+  DocumentTable spread = cell_table("Spread of the repeats (seconds per epoch)", table);
   spread.head = {
       "ranks × threads",        "repeats",       "median", "least", "most", "range (% of median)",
       "interval of the median", "confidence (%)"};
@@ -106,12 +122,10 @@ MaybeSection spread_section(const ScalingTable& table) {
     const double median_time = *c.cell.seconds_per_epoch;
     const cells::CellSpread& range = *c.cell.spread;
     Row row{row_name(table, series, c), {}, false};
-    row.entries = {{split_text(c.cell)},
-                   {std::to_string(c.cell.repeats.size())},
-                   {figure_text(median_time)},
-                   {figure_text(range.min)},
-                   {figure_text(range.max)},
-                   {fmt::format("{:.1f}", 100 * (range.max - range.min) / median_time)}};
+    row.entries = {
+        {split_text(c.cell)},      {std::to_string(c.cell.repeats.size())},
+        figure_entry(median_time), figure_entry(range.min),
+        figure_entry(range.max),   percent_entry(100 * (range.max - range.min) / median_time)};
     if (c.cell.repeats.size() > 1) {
       const MedianInterval m = median_interval(c.cell.repeats);
       row.entries.push_back({figure_text(m.interval.low) + " to " + figure_text(m.interval.high)});

@@ -105,7 +105,8 @@ void add_batch(DocumentTable& table, std::size_t batch, const std::set<int>& cpu
     theirs.entries.push_back(published_entry(reference, batch, c, table));
     const auto by_theirs = here ? reference.ratio(series.about, here->cell) : std::nullopt;
     ratio.entries.push_back(
-        by_theirs ? Entry{fmt::format("{:.3f}", *by_theirs), mark_of(here->cell.status), 0}
+        by_theirs ? Entry{fmt::format("{:.3f}", *by_theirs),
+                          table.shared_mark.empty() ? mark_of(here->cell.status) : "", 0, by_theirs}
                   : Entry{});
   }
   for (Row* row : {&ours, &theirs, &ratio}) {
@@ -114,10 +115,20 @@ void add_batch(DocumentTable& table, std::size_t batch, const std::set<int>& cpu
   }
 }
 
+/// The mark that all cells of a series with a time have; empty where they differ.
+std::string shared_mark_of(const Series& series) {
+  std::set<std::string> marks;
+  for (const auto& [where, c] : series.strong.cells) {
+    if (c.cell.seconds_per_epoch) marks.insert(mark_of(c.cell.status));
+  }
+  return marks.size() == 1 ? *marks.begin() : "";
+}
+
 DocumentTable beside_reference(const Series& series, const ReferenceTable& reference) {
   DocumentTable table;
-  table.caption =
-      fmt::format("Seconds per epoch of {}, published, and ours by theirs", series.name);
+  table.shared_mark = shared_mark_of(series);
+  table.caption = fmt::format("Seconds per epoch of {}{}, published, and ours by theirs",
+                              series.name, shared_text(table.shared_mark));
   table.corner = "batch / CPUs";
   std::set<int> cpus(reference.cpus.begin(), reference.cpus.end());
   cpus.insert(series.strong.cpus.begin(), series.strong.cpus.end());
@@ -210,6 +221,8 @@ MaybeSection conditions_section(const ScalingTable& table, const std::vector<Cel
     std::vector<std::string> options;
     for (const auto& [name, value] : t.options) options.push_back(cells::option_text(name, value));
     add("options", join(options, " "));
+    add("date", t.date);
+    add("commit", t.commit);
     add("command", t.command);
     section.tables.push_back(std::move(facts));
   }

@@ -23,7 +23,7 @@ std::optional<double> number(const nlohmann::json& line, const char* key) {
 /// A step line. Loss and accuracy may be missing: its images count all the same.
 struct StepPoint {
   double step, epoch, images;
-  std::optional<double> seen, loss, accuracy;
+  std::optional<double> seen, loss, accuracy, seconds;
 };
 
 struct EpochImages {
@@ -59,7 +59,7 @@ void RunLines::add_step(const nlohmann::json& line) {
     epochs.erase(epochs.lower_bound(epoch), epochs.end());
   }
   steps.push_back({*step, epoch, *images, number(line, "images_seen"), number(line, "loss"),
-                   number(line, "accuracy")});
+                   number(line, "accuracy"), number(line, "seconds")});
 }
 
 void RunLines::add_epoch(const nlohmann::json& line) {
@@ -137,15 +137,23 @@ Curve read_curve(const std::filesystem::path& metrics, std::size_t most) {
   }
   Curve curve;
   ImageCounter counter(run);
+  const bool timed = std::ranges::all_of(
+      run.steps, [](const StepPoint& p) { return p.seconds.value_or(-1) >= 0; });
+  double step = 0, seconds = 0;
   for (const StepPoint& p : run.steps) {
     const double seen = counter.after(p);
+    seconds += p.seconds.value_or(0) * (p.step - step);
+    step = p.step;
     if (!p.loss || !p.accuracy) continue;
     // A hostile file may count backwards: points go from left to right all the same.
     curve.images.push_back(curve.images.empty() ? seen : std::max(seen, curve.images.back()));
     curve.loss.push_back(*p.loss);
     curve.accuracy.push_back(*p.accuracy);
+    if (timed) curve.seconds.push_back(seconds);
   }
-  for (auto* values : {&curve.images, &curve.loss, &curve.accuracy}) thin(*values, most);
+  for (auto* values : {&curve.images, &curve.loss, &curve.accuracy, &curve.seconds}) {
+    thin(*values, most);
+  }
   return curve;
 }
 

@@ -11,6 +11,9 @@ namespace cputrain::report {
 /// Loss and accuracy of a run's steps, as metrics.jsonl has them.
 struct Curve {
   std::vector<double> images, loss, accuracy;  ///< images seen until then; accuracy as a part of 1
+  /// Of training steps until then; empty where the file does not say them of every step. Steps
+  /// without a line count as much as the next one that has a line.
+  std::vector<double> seconds{};
 };
 
 /// Reads the step lines of a metrics.jsonl, which may be hostile or cut off: lines that are no such

@@ -79,7 +79,7 @@ std::vector<std::string> conditions_that_differ(const cells::CellTable& before,
 Document difference_document(const std::vector<CellDifference>& differences,
                              const cells::CellTable& before, const std::string& before_name,
                              const cells::CellTable& after, const std::string& after_name) {
-  Document document{before_name + " and " + after_name + " beside each other", {}, {}};
+  Document document{before_name + " and " + after_name + " beside each other", {}, {}, {}};
   document.summary.push_back(fmt::format(
       "Of {} cells in both, {} are faster in {}, {} slower, {} show no difference, and {} are n/a, "
       "with the reason below the table.",

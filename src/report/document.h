@@ -31,6 +31,7 @@ struct DocumentTable {
   std::vector<std::string> head;                    ///< of the columns
   std::vector<Row> rows;
   std::vector<std::string> notes;  ///< Entry::note counts these from 1
+  std::string shared_mark{};       ///< of all figures: said in the caption and not beside each
   bool words = false;              ///< entries are sentences, not figures
   bool sortable = false;           ///< the page sorts its rows by a column, those apart excepted
   bool filterable = false;         ///< the page shows the rows that hold a text
@@ -47,10 +48,12 @@ struct Section {
   std::vector<std::string> plots;  ///< that the page draws here, by name
   std::vector<DocumentTable> tables;
   std::vector<std::string> remarks;  ///< below the tables
+  bool tables_first = false;         ///< the page has them above the plots
 };
 
 struct Document {
   std::string title;
+  std::vector<std::string> headline;  ///< what it comes to; first of all
   std::vector<std::string> summary;
   std::vector<Section> sections;
 };

@@ -55,16 +55,28 @@ bool any_has(const ScalingTable& table, cells::CellStatus status) {
   return found;
 }
 
-/// What the marks beside figures mean.
-std::vector<std::string> mark_remarks(const ScalingTable& table) {
-  std::vector<std::string> remarks;
-  if (any_has(table, cells::CellStatus::scaled)) {
-    remarks.push_back("scaled: some steps were measured and multiplied by the steps of an epoch.");
+/// What a mark means; empty for a plain measurement.
+std::string meaning_of(cells::CellStatus status) {
+  if (status == cells::CellStatus::scaled) {
+    return "scaled: some steps were measured and multiplied by the steps of an epoch.";
   }
-  if (any_has(table, cells::CellStatus::simulated)) {
-    remarks.push_back("simulated: a model of machine and network, no measurement.");
+  if (status == cells::CellStatus::simulated) {
+    return "simulated: a model of machine and network, no measurement.";
   }
-  return remarks;
+  return "";
+}
+
+/// What the marks beside figures mean; above the first table where all figures share one, else
+/// below it.
+void explain_marks(Section& section, const ScalingTable& table) {
+  const auto shared = shared_status(table);
+  for (const auto status : {cells::CellStatus::scaled, cells::CellStatus::simulated}) {
+    if (shared == status) {
+      section.paragraphs.push_back("All figures are " + meaning_of(status));
+    } else if (any_has(table, status)) {
+      section.remarks.push_back(meaning_of(status));
+    }
+  }
 }
 
 /// Rows whose speed-ups are against more than one CPU.
@@ -127,7 +139,9 @@ MaybeSection seconds_section(const ScalingTable& table) {
   std::vector<DocumentTable> tables = grid_tables(table, &Series::strong, kSeconds);
   add_increase_rows(table, tables);
   MaybeSection result = section("seconds", "Seconds per epoch", {"seconds"}, std::move(tables));
-  if (result) result->remarks = mark_remarks(table);
+  if (!result) return result;
+  result->tables_first = true;
+  explain_marks(*result, table);
   return result;
 }
 
@@ -199,7 +213,7 @@ MaybeSection weak_section(const ScalingTable& table) {
   result->remarks = base_remarks(table, &Series::weak);
   add_all(result->remarks, suspect_remarks(table, &Series::weak));
   // Else they stand below that grid.
-  if (!table.has_strong()) add_all(result->remarks, mark_remarks(table));
+  if (!table.has_strong()) explain_marks(*result, table);
   return result;
 }
 

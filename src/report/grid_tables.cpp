@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/text.h"
+#include "report/headline.h"
 #include "system/cpu_wait.h"
 
 namespace cputrain::report {
@@ -50,8 +51,23 @@ int note_on_time(const cells::Cell& cell, DocumentTable& table) {
 
 Entry seconds_entry(const cells::Cell& cell, DocumentTable& table) {
   if (!cell.seconds_per_epoch) return {"n/a", "", table.note(reason_text(cell))};
-  return {figure_text(*cell.seconds_per_epoch), mark_of(cell.status), note_on_time(cell, table)};
+  const std::string mark = mark_of(cell.status);
+  return {figure_text(*cell.seconds_per_epoch), mark == table.shared_mark ? "" : mark,
+          note_on_time(cell, table), cell.seconds_per_epoch, cell.command};
 }
+
+std::optional<cells::CellStatus> shared_status(const ScalingTable& table) {
+  std::optional<cells::CellStatus> first;
+  bool alike = true;
+  table.for_each([&](const Series&, const ScalingCell& c) {
+    if (!c.cell.seconds_per_epoch) return;
+    if (!first) first = c.cell.status;
+    alike = alike && c.cell.status == *first;
+  });
+  return alike ? first : std::nullopt;
+}
+
+std::string shared_text(const std::string& mark) { return mark.empty() ? "" : ", all " + mark; }
 
 namespace {
 
@@ -121,15 +137,30 @@ Entry entry_of(const ScalingCell* cell, const GridFigure& figure, DocumentTable&
   const std::string beside = figure.beside ? figure.beside(*cell) : "";
   if (!value) return {beside.empty() ? "–" : figure.missing, beside, 0};
   const int note = figure.is_time ? note_on_time(cell->cell, table) : 0;
-  const std::string mark = mark_of(figure.status(*cell));
-  return {figure.text(*value), mark + (mark.empty() || beside.empty() ? "" : ", ") + beside, note};
+  std::string mark = mark_of(figure.status(*cell));
+  if (mark == table.shared_mark) mark.clear();
+  return {figure.text(*value), mark + (mark.empty() || beside.empty() ? "" : ", ") + beside, note,
+          value, figure.is_time ? cell->cell.command : ""};
+}
+
+/// The mark that all figures of a table have; empty where they differ.
+std::string shared_mark(const Chosen& series, Grid Series::*grid, const GridFigure& figure) {
+  std::set<std::string> marks;
+  for (const Series* s : series) {
+    for (const auto& [where, cell] : (s->*grid).cells) {
+      if (figure.value(cell)) marks.insert(mark_of(figure.status(cell)));
+    }
+  }
+  return marks.size() == 1 ? *marks.begin() : "";
 }
 
 DocumentTable table_of(const ScalingTable& all, const Chosen& series, Grid Series::*grid,
                        const GridFigure& figure) {
   const bool weak = grid == &Series::weak;
   DocumentTable table;
-  table.caption = figure.caption;
+  table.sortable = true;
+  table.shared_mark = shared_mark(series, grid, figure);
+  table.caption = figure.caption + shared_text(table.shared_mark);
   if (series.size() == 1 && all.series.size() > 1) table.caption += ": " + series[0]->name;
   const bool devices = std::ranges::all_of(series, cells::is_device, &Series::backend);
   table.corner = fmt::format("{} / {}", weak ? "batch a rank" : "batch", devices ? "GPUs" : "CPUs");
@@ -181,17 +212,32 @@ std::vector<DocumentTable> both_grids(const ScalingTable& table, GridFigure figu
 
 namespace {
 
+/// A note where the repeats do not show that two batches differ.
+int note_on_increase(const Grid& grid, const BatchIncrease& increase, int cpus,
+                     DocumentTable& table) {
+  const TimeRatio ratio =
+      gain_of(grid.at(increase.from, cpus)->cell, grid.at(increase.to, cpus)->cell);
+  const bool holds_one = ratio.interval && ratio.interval->low <= 1 && ratio.interval->high >= 1;
+  return holds_one ? table.note("no difference shown: the 95 % interval of the repeats holds 0")
+                   : 0;
+}
+
 /// The row of one pair of batches: entries under the series that have this pair, others stay empty.
-Row increase_row(const Chosen& series, std::size_t from, std::size_t to) {
-  Row row{fmt::format("increase of {} with regard to batch {}", to, from), {}, true};
+Row increase_row(const Chosen& series, std::size_t from, std::size_t to, DocumentTable& table) {
+  Row row{increase_text(from, to), {}, true};
   for (const Series* s : series) {
     const auto own = batch_increase(s->strong);
     const bool same = own && own->from == from && own->to == to;
     for (const int cpus : s->strong.cpus) {
       const bool known = same && own->by_cpus.contains(cpus);
-      row.entries.push_back(known ? Entry{fmt::format("{:+.1f} %", 100 * own->by_cpus.at(cpus)),
-                                          mark_of(own->status), 0}
-                                  : Entry{});
+      if (!known) {
+        row.entries.push_back({});
+        continue;
+      }
+      const std::string mark = mark_of(own->status);
+      const double percent = 100 * own->by_cpus.at(cpus);
+      row.entries.push_back({fmt::format("{:+.1f}", percent), mark == table.shared_mark ? "" : mark,
+                             note_on_increase(s->strong, *own, cpus, table), percent});
     }
   }
   return row;
@@ -208,7 +254,7 @@ void add_increase_rows(const ScalingTable& all, std::vector<DocumentTable>& tabl
       const auto increase = batch_increase(series->strong);
       if (!increase || increase->by_cpus.empty()) continue;
       if (!done.emplace(increase->from, increase->to).second) continue;
-      tables[i].rows.push_back(increase_row(parts[i], increase->from, increase->to));
+      tables[i].rows.push_back(increase_row(parts[i], increase->from, increase->to, tables[i]));
     }
   }
 }

@@ -13,6 +13,10 @@ namespace cputrain::report {
 
 /// 1234, 123, 12.3, 1.23, 0.123: three digits, and never an exponent.
 std::string figure_text(double);
+/// The status that all cells with a time have; nothing where they differ or none has one.
+std::optional<cells::CellStatus> shared_status(const ScalingTable&);
+/// The mark of a status that all figures share, in a caption: ", all scaled"; empty without one.
+std::string shared_text(const std::string& mark);
 /// "" for measured, else the status: what goes beside a figure.
 std::string mark_of(cells::CellStatus);
 /// Why a cell has no time; never empty.

@@ -13,6 +13,7 @@
 #include "report/curves.h"
 #include "report/page_assets.h"
 #include "report/scaling_document.h"
+#include "report/seconds_figure.h"
 #include "report/sweep_difference.h"
 #include "report/table_files.h"
 #include "report/trainings/runs_document.h"
@@ -104,9 +105,13 @@ std::vector<double> rounded(std::vector<double> values) {
 Json curves_json(const std::vector<CellCurve>& curves) {
   Json list = Json::array();
   for (const auto& [series, place, curve] : curves) {
-    Json one{{"series", series->name},      {"cpus", place->cell.cpus},
-             {"batch", place->cell.batch},  {"images", curve.images},
-             {"loss", rounded(curve.loss)}, {"accuracy", rounded(curve.accuracy)}};
+    Json one{{"series", series->name},
+             {"cpus", place->cell.cpus},
+             {"batch", place->cell.batch},
+             {"images", curve.images},
+             {"loss", rounded(curve.loss)},
+             {"seconds", rounded(curve.seconds)},
+             {"accuracy", rounded(curve.accuracy)}};
     if (place->cell.batch_per_rank) {
       one["batch_per_rank"] = *place->cell.batch_per_rank;
       one["threads"] = place->cell.threads;
@@ -203,7 +208,7 @@ Report write_runs(const ReportRequest& request, const RunList& list) {
   drawn = page_data(Json{{"run_curves", run_curves_json(list)}});
   auto files =
       write_all(place_of(request), "report", document, runs_csv(list), json, page_parts(drawn));
-  return {std::move(document), std::move(json), std::move(files), 1};
+  return {std::move(document), std::move(json), std::move(files), {}, 1};
 }
 
 }  // namespace
@@ -237,9 +242,14 @@ Report write_report(const ReportRequest& request) {
   std::string json = json_text(drawn, 1) + "\n";
   drawn["curves"] = curves_json(curves.shown);
   if (!runs.runs.empty()) drawn["run_curves"] = run_curves_json(runs);
-  auto files = write_all(place_of(request), "report", document, table_csv(table, reference), json,
-                         page_parts(drawn));
-  return {std::move(document), std::move(json), std::move(files)};
+  const fs::path out = place_of(request);
+  auto files =
+      write_all(out, "report", document, table_csv(table, reference), json, page_parts(drawn));
+  std::vector<std::string> remarks;
+  const DrawnFigure figure = draw_seconds(out / "seconds.svg", table, reference);
+  if (figure.file) files.push_back(*figure.file);
+  if (!figure.remark.empty()) remarks.push_back(figure.remark);
+  return {std::move(document), std::move(json), std::move(files), std::move(remarks)};
 }
 
 Report write_difference(const fs::path& before, const fs::path& after, const fs::path& out) {
@@ -261,7 +271,7 @@ Report write_difference(const fs::path& before, const fs::path& after, const fs:
     files = write_all(out, "diff", document, difference_csv(differences), json,
                       page_parts(Json::object()));
   }
-  return {std::move(document), std::move(json), std::move(files), 1};
+  return {std::move(document), std::move(json), std::move(files), {}, 1};
 }
 
 }  // namespace cputrain::report

@@ -24,12 +24,14 @@ struct Report {
   Document document;
   std::string json;                          ///< text of report.json or diff.json
   std::vector<std::filesystem::path> files;  ///< that were written
+  std::vector<std::string> remarks;          ///< on files that were not
   std::size_t first_sections = 3;            ///< that a terminal shows
 };
 
-/// Reads everything, checks it, and then writes report.md, .csv, .json, .tex and .html. Sweeps make
-/// a scaling table, single trainings a table of runs; where both are named, the runs have sections
-/// behind those of the sweeps, and report.csv has the cells alone.
+/// Reads everything, checks it, and then writes report.md, .csv, .json, .tex and .html, and of
+/// sweeps seconds.svg where gnuplot is there to draw it. Sweeps make a scaling table, single
+/// trainings a table of runs; where both are named, the runs have sections behind those of the
+/// sweeps, and report.csv has the cells alone.
 /// Error(data) for what cannot be read, Error(output) for what cannot be written.
 Report write_report(const ReportRequest&);
 

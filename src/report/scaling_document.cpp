@@ -6,7 +6,7 @@
 
 #include "cells/explanation.h"
 #include "core/text.h"
-#include "report/grid_tables.h"
+#include "report/headline.h"
 #include "report/report_sections.h"
 
 namespace cputrain::report {
@@ -21,25 +21,20 @@ std::string title_of(const ScalingTable& table) {
   return title;
 }
 
-/// "cpu: from 260 s on 1 CPU to 97.3 s on 2 CPUs, batch 1024 (2.67 times)".
-std::string span_of(const Series& series) {
-  const ScalingCell *slowest = nullptr, *quickest = nullptr;
-  const bool weak = series.strong.empty();
-  for (const auto& [where, cell] : weak ? series.weak.cells : series.strong.cells) {
-    if (!cell.speed_up) continue;
-    const double seconds = *cell.cell.seconds_per_epoch;
-    if (!slowest || seconds > *slowest->cell.seconds_per_epoch) slowest = &cell;
-    if (!quickest || seconds < *quickest->cell.seconds_per_epoch) quickest = &cell;
-  }
-  if (!quickest) return series.name + ": no cell has a time.";
-  const auto place = [](const ScalingCell& c) {
-    const std::string mark = mark_of(c.cell.status);
-    return fmt::format("{} s{} ({})", figure_text(*c.cell.seconds_per_epoch),
-                       mark.empty() ? "" : " " + mark, place_text(c.cell));
+/// "AMD EPYC, 2 cores; 2026-11-25; commit abc1234, Release": what the figures of a source are of.
+std::string origin_of(const cells::CellTable& t) {
+  const cells::CellMachine& m = t.machine;
+  std::vector<std::string> parts;
+  const auto add = [&](const std::string& text) {
+    if (!text.empty()) parts.push_back(text);
   };
-  if (quickest == slowest) return fmt::format("{}: {} an epoch.", series.name, place(*quickest));
-  return fmt::format("{}: {} an epoch at the slowest, {} at the quickest.", series.name,
-                     place(*slowest), place(*quickest));
+  const std::string cores =
+      m.cores > 0 ? fmt::format(", {} core{}", m.cores, m.cores == 1 ? "" : "s") : "";
+  add(!m.platform.empty() ? "simulated platform " + m.platform
+                          : (m.cpu.empty() ? "machine not said" : m.cpu + cores));
+  add(t.date.empty() ? "date not said" : t.date);
+  add(t.commit.empty() ? "commit not said" : t.commit);
+  return join(parts, "; ");
 }
 
 /// How many figures nobody should take for true as they are.
@@ -55,9 +50,10 @@ std::string suspects_text(const ScalingTable& table) {
 
 Document scaling_document(const ScalingFacts& facts) {
   const auto& [table, sources, reference, prices, curves] = facts;
-  Document document{title_of(table), {}, {}};
-  for (const Series& series : table.series) {
-    document.summary.push_back(span_of(series));
+  Document document{title_of(table), headlines(table), {}, {}};
+  for (const CellSource& source : sources) {
+    const std::string whose = sources.size() > 1 ? source.name + ": " : "";
+    document.summary.push_back(whose + origin_of(source.table) + ".");
   }
   for (const CellSource& source : sources) {
     const std::string whose = sources.size() > 1 ? source.name + ": " : "";

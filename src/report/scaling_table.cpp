@@ -164,6 +164,10 @@ ScalingTable make_scaling_table(const std::vector<CellSource>& sources,
   return table;
 }
 
+std::string increase_text(std::size_t from, std::size_t to) {
+  return fmt::format("time saved by batch {} against batch {} (%)", to, from);
+}
+
 std::optional<BatchIncrease> batch_increase(const Grid& grid) {
   constexpr std::size_t kPublished = 128;
   if (grid.rows.size() < 2) return std::nullopt;

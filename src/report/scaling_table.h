@@ -91,6 +91,9 @@ struct BatchIncrease {
   std::map<int, double> by_cpus;
   cells::CellStatus status = cells::CellStatus::measured;  ///< the least certain of them
 };
+/// "time saved by batch 1024 against batch 128 (%)": of what such a figure is, positive where the
+/// larger batch takes less time.
+std::string increase_text(std::size_t from, std::size_t to);
 /// From 128 where there is such a row, else from the smallest; nothing with one row.
 std::optional<BatchIncrease> batch_increase(const Grid&);
 

@@ -95,7 +95,8 @@ Json series_json(const Series& series) {
     for (const auto& [cpus, part] : increase->by_cpus) {
       by_cpus.push_back({{"cpus", cpus}, {"part", part}});
     }
-    json["increase"] = {{"from", increase->from},
+    json["increase"] = {{"what", increase_text(increase->from, increase->to)},
+                        {"from", increase->from},
                         {"to", increase->to},
                         {"status", cells::status_name(increase->status)},
                         {"by_cpus", std::move(by_cpus)}};

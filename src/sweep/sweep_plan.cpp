@@ -109,6 +109,8 @@ cells::CellTable table_of(const job::Services& services, const job::TrainingSpec
   table.macs_per_image = model::summary_json(graph).at("macs_per_image").get<double>();
   table.data = spec.flags.data_or_synthetic();
   table.seed = spec.seed;
+  table.date = cells::today();
+  table.commit = services.program_build;
   table.machine = {.cpu = machine.cpu_model,
                    .host = machine.host,
                    .os = os_text(),

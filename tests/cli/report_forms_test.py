@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import unittest
+import xml.etree.ElementTree
 
 from program import ProgramTest
 from report_test import PAPER, Page, cell, check_latex, markdown_rows, sweep
@@ -18,11 +19,11 @@ LONG = [cell(cpus, batch, 1000.0 / cpus + batch / 100, "scaled", spread=[1.0, 99
 
 
 class ReportForms(ProgramTest):
-    def reported(self, table, *words, folder="s"):
+    def reported(self, table, *words, folder="s", **environment):
         os.makedirs(self.path(folder), exist_ok=True)
         with open(self.path(folder, "cells.json"), "w") as f:
             json.dump(table, f)
-        return self.expect(0, "report", folder, *words)
+        return self.expect(0, "report", folder, *words, **environment)
 
     def read(self, *path):
         with open(self.path(*path), encoding="utf-8", newline="") as f:
@@ -52,16 +53,16 @@ class ReportForms(ProgramTest):
                      final_accuracy=0.5, seconds_to_target=7.0) for n in (1, 2)]
         done = self.reported(sweep(*weak), "--price-per-cpu-hour", "36")
         for text in (done.stdout, self.read("s/report.md")):
-            self.assertIn("cpu: 100 s scaled (1 CPU, batch 32 a rank) an epoch at the slowest, "
-                          "62.5 s scaled (2 CPUs, batch 32 a rank) at the quickest.", text)
-            self.assertIn(["32", "100 scaled", "62.5 scaled"], markdown_rows(text))
+            self.assertIn("62.5 s per epoch (scaled) on 2 CPUs, batch 32 a rank", text)
+            self.assertIn("All figures are scaled", text)
+            self.assertIn(["32", "100", "62.5"], markdown_rows(text))
             self.assertEqual(re.findall("^## (.*)$", text, re.M)[0], "Weak scaling")
         titles = re.findall("^## (.*)$", self.read("s/report.md"), re.M)
         for title in ("GFLOP/s and share of the peak", "Cost of an epoch", "Accuracy and loss"):
             self.assertIn(title, titles)
         rows = markdown_rows(self.read("s/report.md").split("## Cost")[1])
-        self.assertIn(["32", "1.00 scaled", "1.25 scaled"], rows)
-        self.assertIn("7.00 scaled", self.read("s/report.md").split("## Time to the target")[1])
+        self.assertIn(["32", "1.00", "1.25"], rows)
+        self.assertIn("7.00", self.read("s/report.md").split("## Time to the target")[1])
 
     def test_a_published_table_of_another_experiment(self):
         for more, ratios in (({}, True), ({"model": "vgg16", "image_size": 224}, False), ({"images_per_epoch": 50000}, False)):
@@ -99,6 +100,22 @@ class ReportForms(ProgramTest):
             self.expect(2, "report", "s", *words, says=[says])
         self.expect(2, "report", "--diff", "s", "s", "--price-per-cpu-hour", "2", says=["--price-per-cpu-hour with"])
         self.assertEqual(os.listdir(self.path("s")), before)
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "needs gnuplot")
+    def test_the_figure_is_an_svg_whose_texts_are_texts(self):
+        hostile = "m'\n`touch t1` $(touch t2) <b>&\"; system('touch t3') #"
+        cells = [cell(1, 128, 200.0), cell(2, 128, 110.0, spread=[100.0, 120.0], repeats=[100.0, 110.0, 120.0])]
+        self.reported(sweep(*cells, model=hostile), "--reference", PAPER)
+        figure = xml.etree.ElementTree.fromstring(self.read("s/seconds.svg"))
+        texts = " ".join(t for e in figure.iter() for t in (e.text or "", e.tail or ""))
+        for text in ("Seconds per epoch, m'", "batch 128", "measured", "published", "ideal", "CPUs"):
+            self.assertIn(text, texts)
+        self.assertFalse([n for n in os.listdir(self.path(".")) if n.startswith("t")])
+
+    def test_without_gnuplot_a_line_says_what_to_install(self):
+        done = self.reported(sweep(cell(1, 128, 200.0)), PATH=self.path("none"))
+        self.assertIn("seconds.svg was not drawn: there is no gnuplot in PATH (install gnuplot-nox)", done.stdout)
+        self.assertFalse(os.path.exists(self.path("s/seconds.svg")))
 
     @unittest.skipUnless(shutil.which("chromium"), "needs chromium")
     def test_the_page_draws_in_a_browser(self):

@@ -65,7 +65,7 @@ bool has(const std::string& text, const std::string& part) {
 }
 
 TEST(Page, SaysWhyThereIsNoPlotAndScriptsComeWithPlotsOnly) {
-  Document document{"t", {}, {{"a", "A", {}, {"seconds"}, {}, {}}}};
+  Document document{"t", {}, {}, {{"a", "A", {}, {"seconds"}, {}, {}}}};
   PageParts parts{"{}", "", "own()", "tables()", "", "", "built without it"};
   const std::string without = html(document, parts);
   EXPECT_TRUE(has(without, "Plot: n/a (built without it)"));
@@ -83,7 +83,7 @@ TEST(Page, TablesCarryNumbersCommandsAndWhatTheirScriptMayDo) {
   DocumentTable table;
   table.rows = {{"a", {{"1.50", "scaled", 0, 1.4996, "x --data \"<b>\""}, {"n/a"}}, false}};
   table.sortable = table.filterable = true;
-  Document document{"t", {}, {{"a", "A", {}, {}, {table}, {}}}};
+  Document document{"t", {}, {}, {{"a", "A", {}, {}, {table}, {}}}};
   const std::string page = html(document, {"{}", "", "", "", "", "", ""});
   EXPECT_TRUE(has(page, "<table class=\"figures sortable filterable\">"));
   EXPECT_TRUE(has(page,

@@ -173,6 +173,7 @@ cells::CellTable empty_table(const Config& config, const job::TrainingSpec& spec
   table.seed = spec.seed;
   table.machine.platform = platform;
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
+  table.date = cells::today();
   table.command = cells::command_line(words_of(config, {"json", "out", "overwrite"}));
   return table;
 }
@@ -314,6 +315,7 @@ int run_simulate(const Config& config, const job::Services& services,
   table.options = options_of(config, costs);
   table.machine = forecast.machine();
   table.machine.build = std::string("cputrain ") + std::string(kVersion);
+  table.commit = services.program_build;
   const auto armed = services.signals->arm();
   simulate(config, *services.signals, simulator, forecast, table);
   const bool stopped = services.signals->stop_requested();

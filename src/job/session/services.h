@@ -58,6 +58,7 @@ struct Services {
   placement::Launcher launcher;            ///< what started this process
   std::vector<std::string> libraries;      ///< with versions, for `info` and environment.json
   system::SignalWatch* signals = nullptr;  ///< borrowed; null in the simulator
+  std::string program_build{};             ///< "commit abc1234, Release"; empty in other programs
 };
 
 }  // namespace cputrain::job

@@ -158,6 +158,13 @@ std::string latex_escape(std::string_view text) {
   return result;
 }
 
+std::string gnuplot_text(std::string_view text) {
+  return "'" +
+         changed(text,
+                 [](std::string& out, char c) { out += c == '\'' ? "''" : std::string(1, c); }) +
+         "'";
+}
+
 std::string csv_text(std::string_view text) {
   std::string result = changed(text, [](std::string& out, char c) { out += c; });
   if (!result.empty() && std::string_view("=+-@").find(result.front()) != std::string_view::npos) {

@@ -18,5 +18,7 @@ std::string latex_escape(std::string_view);
 /// A text field of CSV (RFC 4180). Texts that a spreadsheet would take for a formula get an
 /// apostrophe in front.
 std::string csv_text(std::string_view);
+/// A text with gnuplot's single quotes around it, in which nothing but a quote means anything.
+std::string gnuplot_text(std::string_view);
 
 }  // namespace cputrain::report

@@ -94,8 +94,10 @@ std::string section_text(const Section& section, const PageParts& parts) {
   std::string text = fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n", html_escape(section.id),
                                  html_escape(section.title));
   for (const std::string& line : section.paragraphs) text += "<p>" + html_escape(line) + "</p>\n";
-  for (const std::string& plot : section.plots) text += plot_text(plot, parts);
-  for (const DocumentTable& table : section.tables) text += table_text(table);
+  std::string plots, tables;
+  for (const std::string& plot : section.plots) plots += plot_text(plot, parts);
+  for (const DocumentTable& table : section.tables) tables += table_text(table);
+  text += section.tables_first ? tables + plots : plots + tables;
   if (!section.remarks.empty()) {
     text += "<ul>\n";
     for (const std::string& line : section.remarks) text += "<li>" + html_escape(line) + "</li>\n";
@@ -131,6 +133,9 @@ std::string html(const Document& document, const PageParts& parts) {
                      "</title>\n<style>\n" + parts.style +
                      "</style>\n</head>\n<body>\n<header>\n<h1>" + html_escape(document.title) +
                      "</h1>\n";
+  for (const std::string& line : document.headline) {
+    text += "<p class=\"headline\">" + html_escape(line) + "</p>\n";
+  }
   for (const std::string& line : document.summary) text += "<p>" + html_escape(line) + "</p>\n";
   text += "</header>\n" + contents(document) + "<main>\n";
   for (const Section& section : document.sections) text += section_text(section, parts);

@@ -117,6 +117,9 @@ std::string figure_table(const DocumentTable& table) {
 std::string latex(const Document& document) {
   std::string text = std::string(kHead) + "\\begin{document}\n\\title{" +
                      latex_escape(document.title) + "}\n\\author{}\\date{}\n\\maketitle\n\n";
+  for (const std::string& line : document.headline) {
+    text += "\\textbf{" + latex_escape(line) + "}\n\n";
+  }
   for (const std::string& line : document.summary) text += latex_escape(line) + "\n\n";
   for (const Section& section : document.sections) {
     text += "\\section{" + latex_escape(section.title) + "}\n\n";

@@ -80,6 +80,9 @@ std::string table_text(const DocumentTable& table) {
 
 std::string markdown(const Document& document) {
   std::string text = "# " + markdown_escape(document.title) + "\n\n";
+  for (const std::string& line : document.headline) {
+    text += "**" + markdown_escape(line) + "**\n\n";
+  }
   for (const std::string& line : document.summary) text += markdown_escape(line) + "\n\n";
   for (const Section& section : document.sections) {
     text += "## " + markdown_escape(section.title) + "\n\n";

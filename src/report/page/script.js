@@ -170,10 +170,13 @@
       const data = cells.filter(c => c.series === series.name && batchOf(c) === batch && y(c) !== null)
         .map(c => ({ x: c.cpus, y: y(c), cell: c })).sort((a, b) => a.x - b.x);
       if (!data.length) return;
-      const colour = at(colours, i);
+      const colour = at(colours, i), simulated = data.filter(p => p.cell.status === 'simulated').length;
       sets.push({
-        label: named(data[0].cell) + `batch ${batch}`, data, borderColor: colour, backgroundColor: colour,
-        borderDash: at(dashes, s), pointStyle: at(shapes, s), pointRadius: 4, borderWidth: 2, clip: false,
+        label: named(data[0].cell) + `batch ${batch}` + (simulated === data.length ? ', simulated' : ''),
+        data, borderColor: colour, backgroundColor: colour,
+        // Hollow: simulated.
+        pointBackgroundColor: data.map(p => p.cell.status === 'simulated' ? css('--paper') : colour),
+        borderDash: at(dashes, s), pointStyle: at(shapes, s), pointRadius: 4, borderWidth: simulated ? 1.5 : 2, clip: false,
       });
     }));
     return sets;
@@ -188,6 +191,20 @@
   const mark = status => status === 'measured' || !status ? '' : ` (${status})`;
   const markOfSpeedUp = cell => mark(cell.speed_up_status) + (cell.suspect ? ' (suspect)' : '');
   const over = sets => unique(sets.flatMap(s => s.data.map(p => p.x)));
+
+  // What the time of each series' fewest CPUs would be on more of them, at the smallest batch that has it.
+  function idealSeconds(cpus) {
+    return figures.series.flatMap(series => {
+      const own = strong.filter(c => c.series === series.name).sort((a, b) => a.cpus - b.cpus || a.batch - b.batch);
+      if (!own.length || own.every(c => c.cpus === own[0].cpus)) return [];
+      const [first] = own;
+      return [{
+        label: named(first) + 'ideal', ideal: true, borderColor: css('--soft'), borderDash: [2, 3], borderWidth: 1.5,
+        pointRadius: 0, pointHitRadius: 0,
+        data: cpus.filter(x => x >= first.cpus).map(x => ({ x, y: first.seconds_per_epoch * first.cpus / x })),
+      }];
+    });
+  }
 
   function seconds(holder) {
     const sets = lines(strong, strongRows, c => c.seconds_per_epoch);
@@ -204,9 +221,14 @@
     }
     if (!sets.length) return null;
     const all = sets.flatMap(s => s.data.flatMap(p => p.range || [p.y]));
-    const note = 'Logarithmic axes. ' + (sets.some(s => s.data.some(p => p.range)) ? 'Bars: least and most of the repeats.' : '');
+    const cpus = over(sets);
+    sets.push(...idealSeconds(cpus));
+    const simulated = sets.some(s => s.data.some(p => p.cell && p.cell.status === 'simulated'));
+    const note = 'Logarithmic axes. ' + (sets.some(s => s.data.some(p => p.range)) ? 'Bars: least and most of the repeats. ' : '')
+      + (simulated ? 'Hollow points are simulated. ' : '')
+      + (sets.some(s => s.ideal) ? 'Ideal: the seconds of the fewest CPUs, divided among more.' : '');
     return draw(holder, 'Seconds per epoch', { type: 'line', data: { datasets: sets },
-      options: lineOptions(logAxis(units, over(sets), over(sets)), logAxis('time of an epoch (s)', all),
+      options: lineOptions(logAxis(units, cpus, cpus), logAxis('time of an epoch (s)', all),
         (p, set) => `${place(p, set)}: ${short(p.y)} s` + (p.cell ? mark(p.cell.status) : '')) }, null, note);
   }
 
@@ -271,10 +293,34 @@
 
   // --- curves of every cell over each other
 
+  // Over the images seen or over the seconds of training, as the reader chose above the plot.
+  const axisNames = { images: 'images seen', seconds: 'seconds of training steps' };
+  const chosen = {};
+
+  function xSwitch(holder, names, key, redraw) {
+    const row = document.createElement('div');
+    row.className = 'switch';
+    row.append('Across: ');
+    for (const [x, name] of Object.entries(names)) {
+      const button = document.createElement('button');
+      button.type = 'button';
+      button.textContent = name;
+      button.setAttribute('aria-pressed', String((chosen[key] || Object.keys(names)[0]) === x));
+      button.addEventListener('click', () => {
+        chosen[key] = x;
+        redraw();
+        holder.querySelector('.switch [aria-pressed=true]').focus();
+      });
+      row.append(button);
+    }
+    holder.querySelector('.frame').before(row);
+  }
+
   function curvesOf(key, title, name, factor) {
-    return holder => {
-      const list = figures.curves || [];
-      if (!list.length) return null;
+    const drawCurves = holder => {
+      const across = chosen[key] || 'images', all = figures.curves || [];
+      if (!all.length) return null;
+      const list = all.filter(c => c[across].length === c[key].length);
       const rows = unique(list.map(c => c.batch)), cpus = unique(list.map(c => c.cpus));
       const kind = c => c.series + (c.batch_per_rank === undefined ? '' : ', weak scaling');
       const kinds = [...new Set(list.map(kind))];
@@ -287,7 +333,7 @@
           label: '', batch: c.batch, cpus: c.cpus, kind: kind(c), cell: c, borderWidth: 1.5, pointHitRadius: 4,
           pointRadius: marked(c, k), pointStyle: at(shapes, k), borderColor: colour, backgroundColor: colour,
           borderDash: at(dashes, cpus.indexOf(c.cpus)),
-          data: c.images.map((x, i) => ({ x, y: factor * c[key][i], cell: c })),
+          data: c[across].map((x, i) => ({ x, y: factor * c[key][i], cell: c })),
         };
       });
       const by = [
@@ -298,10 +344,16 @@
           has: s => s.kind === name }))),
       ];
       return draw(holder, title, { type: 'line', data: { datasets: sets }, options: lineOptions(
-        axis('images seen', { type: 'linear', min: 0 }), axis(name, { type: 'linear' }),
-        p => `${place(p)}: ${short(p.y)} after ${p.x} images`) }, by,
+        axis(axisNames[across], { type: 'linear', min: 0 }), axis(name, { type: 'linear' }),
+        p => `${place(p)}: ${short(p.y)} after ${across === 'images' ? p.x : short(p.x)} ${across}`) }, by,
       'Every step on its own, of one repeat of each cell. Colours are batches, dashes are numbers of ' + units
         + (kinds.length > 1 ? ', shapes are machines and backends.' : '.'));
+    };
+    return holder => {
+      const chart = drawCurves(holder);
+      const timed = (figures.curves || []).some(c => c.seconds.length === c[key].length);
+      if (chart && timed) xSwitch(holder, axisNames, key, () => redraw(holder));
+      return chart;
     };
   }
 
@@ -311,24 +363,23 @@
     'weak': efficiencyOf(weak, weakRows, 'Weak scaling', 'weak efficiency (%)'),
     'loss': curvesOf('loss', 'Loss while training', 'loss (nats)', 1),
     'accuracy': curvesOf('accuracy', 'Accuracy while training', 'accuracy (%)', 100),
-    ...runPlots(figures, { axis, css, at, colours, dashes, short, draw, lineOptions, redraw: drawAll }),
+    ...runPlots(figures, { axis, css, at, colours, dashes, short, draw, lineOptions, chosen, xSwitch, redraw }),
   };
 
-  let charts = [];
-  function drawAll() {
-    charts.forEach(chart => chart.destroy());
-    charts = [];
-    for (const holder of document.querySelectorAll('[data-plot]')) {
-      try {
-        const chart = plots[holder.dataset.plot](holder);
-        if (chart) charts.push(chart); else holder.remove();
-      } catch (error) {  // the others draw all the same
-        const p = document.createElement('p');
-        p.textContent = `This plot could not be drawn (${error.message}).`;
-        holder.replaceChildren(p);
-      }
+  const charts = new Map();  // by their places
+  function redraw(holder) {
+    if (charts.has(holder)) charts.get(holder).destroy();
+    charts.delete(holder);
+    try {
+      const chart = plots[holder.dataset.plot](holder);
+      if (chart) charts.set(holder, chart); else holder.remove();
+    } catch (error) {  // the others draw all the same
+      const p = document.createElement('p');
+      p.textContent = `This plot could not be drawn (${error.message}).`;
+      holder.replaceChildren(p);
     }
   }
+  const drawAll = () => document.querySelectorAll('[data-plot]').forEach(redraw);
   Chart.defaults.font.family = 'system-ui, sans-serif';
   drawAll();
   window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAll);

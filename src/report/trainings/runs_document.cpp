@@ -273,6 +273,7 @@ Document runs_document(const RunList& list) {
   const std::size_t n = list.runs.size();
   Document document{n == 1 ? "Training " + list.runs.front().name : fmt::format("{} trainings", n),
                     runs_headline(list),
+                    {},
                     {}};
   document.sections.push_back(runs_section(list));
   if (auto repeats = repeats_section(list)) document.sections.push_back(std::move(*repeats));

@@ -1,0 +1,173 @@
+#include "report/headline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cells/explanation.h"
+#include "report/grid_tables.h"
+
+namespace cputrain::report {
+namespace {
+
+std::vector<double> repeats_of(const cells::Cell& c) {
+  return c.repeats.empty() ? std::vector<double>{*c.seconds_per_epoch} : c.repeats;
+}
+
+/// A cell with its row.
+struct Placed {
+  GridRow row;
+  const ScalingCell* cell;
+};
+
+std::optional<Placed> fastest_of(const Grid& grid) {
+  std::optional<Placed> best;
+  for (const auto& [where, cell] : grid.cells) {
+    if (!cell.cell.seconds_per_epoch) continue;
+    if (!best || *cell.cell.seconds_per_epoch < *best->cell->cell.seconds_per_epoch) {
+      best = Placed{where.first, &cell};
+    }
+  }
+  return best;
+}
+
+/// Other cells with a time: those that the repeats do not tell from the fastest, and those of
+/// which too few repeats are there to say.
+struct Rivals {
+  int all = 0, alike = 0, unknown = 0;
+};
+
+Rivals rivals_of(const Grid& grid, const cells::Cell& fastest) {
+  Rivals rivals;
+  for (const auto& [where, other] : grid.cells) {
+    if (&other.cell == &fastest || !other.cell.seconds_per_epoch) continue;
+    const TimeRatio gain = gain_of(other.cell, fastest);
+    ++rivals.all;
+    rivals.alike += gain.interval && !is_shown(gain) ? 1 : 0;
+    rivals.unknown += gain.interval ? 0 : 1;
+  }
+  return rivals;
+}
+
+/// What the repeats allow to say of the cell with the least time.
+std::string rank_text(const Rivals& rivals) {
+  if (rivals.all == 0) return " is the only time";
+  if (rivals.alike > 0) {
+    return fmt::format(" is the least, with no difference shown from {} other cell{}", rivals.alike,
+                       rivals.alike == 1 ? "" : "s");
+  }
+  return rivals.unknown > 0 ? " is the least" : " is the fastest cell";
+}
+
+std::string count_text(const std::string& backend, int count) {
+  return fmt::format("{} {}", count, cpus_text(backend, count));
+}
+
+/// ", 34.8 times as fast as 1 CPU (95 % interval 34.6 to 35.1)".
+std::string speed_up_text(const Series& series, const Grid& grid, const Placed& fastest) {
+  const cells::Cell& cell = fastest.cell->cell;
+  const int base_cpus = grid.bases.at(fastest.row);
+  if (base_cpus == cell.cpus) return "";
+  const cells::Cell& base = grid.at(fastest.row, base_cpus)->cell;
+  const std::string base_text = count_text(series.backend, base_cpus);
+  const TimeRatio gain = gain_of(base, cell);
+  if (!gain.interval) {
+    return fmt::format(", {} times as fast as {} (too few repeats for an interval)",
+                       figure_text(*fastest.cell->speed_up), base_text);
+  }
+  const std::string interval =
+      fmt::format("(95 % interval {} to {})", figure_text(gain.interval->low),
+                  figure_text(gain.interval->high));
+  if (!is_shown(gain)) {
+    return fmt::format(", no difference shown from {} {}", base_text, interval);
+  }
+  return fmt::format(", {} times as fast as {} {}", figure_text(*fastest.cell->speed_up), base_text,
+                     interval);
+}
+
+/// "7.31 s per epoch (simulated) on 96 CPUs at batch 1024": the fastest cell and its speed-up.
+std::string fastest_sentence(const Series& series, const Grid& grid, const Placed& fastest) {
+  const cells::Cell& cell = fastest.cell->cell;
+  const std::string mark = mark_of(cell.status);
+  return fmt::format("{} s per epoch{} on {}{}{}{}.", figure_text(*cell.seconds_per_epoch),
+                     mark.empty() ? "" : " (" + mark + ")", place_text(cell),
+                     rank_text(rivals_of(grid, cell)), speed_up_text(series, grid, fastest),
+                     fastest.cell->suspect ? ", which is suspect" : "");
+}
+
+std::string knee_text(const Series& series, const Grid& grid, const GridRow& row) {
+  const Knee knee = knee_of(grid, row);
+  const auto counted = [&](int count) { return count_text(series.backend, count); };
+  const int most = grid.cpus.empty() ? 0 : grid.cpus.back();
+  if (!knee.known) {
+    return grid.cpus.size() < 2 ? "One number of CPUs shows no knee"
+                                : "Repeats are too few to say where more CPUs stop paying";
+  }
+  if (knee.cpus == 0) return "No step to more CPUs is shown to pay at this batch";
+  if (knee.next == 0) {
+    return fmt::format("More CPUs paid up to {}, the most that {} a time", counted(knee.cpus),
+                       knee.cpus == most ? "were tried with" : "have");
+  }
+  return fmt::format("The knee is at {}: the step to {} brought {} of {} times", counted(knee.cpus),
+                     knee.next, figure_text(knee.gain),
+                     figure_text(static_cast<double>(knee.next) / knee.cpus));
+}
+
+std::string limit_text(const Series& series, const cells::Cell& cell) {
+  const std::string what = cell.limits.what.empty()
+                               ? cells::explain(cell, series.about.parameters).what
+                               : cell.limits.what;
+  return what.empty() ? "what limits this cell is not known"
+                      : fmt::format("what limits this cell is {}", what);
+}
+
+}  // namespace
+
+TimeRatio gain_of(const cells::Cell& from, const cells::Cell& to) {
+  return compare_times(repeats_of(to), repeats_of(from));
+}
+
+bool is_shown(const TimeRatio& gain) { return gain.interval && gain.interval->low > 1; }
+
+Knee knee_of(const Grid& grid, const GridRow& row) {
+  Knee knee;
+  const ScalingCell* from = nullptr;
+  for (const int cpus : grid.cpus) {
+    const ScalingCell* to = grid.at(row, cpus);
+    if (!to || !to->cell.seconds_per_epoch) continue;
+    if (from) {
+      const TimeRatio by_repeats = gain_of(from->cell, to->cell);
+      if (!by_repeats.interval) return {};
+      const double gain = *from->cell.seconds_per_epoch / *to->cell.seconds_per_epoch;
+      const double promised = static_cast<double>(cpus) / from->cell.cpus;
+      knee.known = true;
+      if (is_shown(by_repeats) && gain - 1 >= 0.5 * (promised - 1)) {
+        knee = {cpus, 0, 1, true};
+      } else if (knee.cpus == from->cell.cpus) {
+        knee.next = cpus;
+        knee.gain = gain;
+      }
+    }
+    from = to;
+  }
+  return knee;
+}
+
+std::vector<std::string> headlines(const ScalingTable& table) {
+  std::vector<std::string> texts;
+  for (const Series& series : table.series) {
+    const Grid& grid = series.strong.empty() ? series.weak : series.strong;
+    const auto fastest = fastest_of(grid);
+    const std::string whose = table.series.size() > 1 ? series.name + ": " : "";
+    if (!fastest) {
+      texts.push_back(whose + "No cell has a time.");
+      continue;
+    }
+    texts.push_back(fmt::format("{}{} {}; {}.", whose, fastest_sentence(series, grid, *fastest),
+                                knee_text(series, grid, fastest->row),
+                                limit_text(series, fastest->cell->cell)));
+  }
+  return texts;
+}
+
+}  // namespace cputrain::report

@@ -1,0 +1,141 @@
+// The two sentences at the top of a report, which may not say more than the repeats show.
+
+#include "report/headline.h"
+
+#include <gtest/gtest.h>
+
+#include "report/scaling_document.h"
+#include "tests/support/scaling_cells.h"
+
+namespace cputrain::report {
+namespace {
+
+/// A cell of single-threaded ranks with repeats around its median.
+cells::Cell spread_cell(int cpus, std::size_t batch, std::vector<double> repeats,
+                        cells::CellStatus status = cells::CellStatus::measured) {
+  cells::Cell c = testing::cell(cpus, 1, batch, repeats.at(repeats.size() / 2), status);
+  c.limits.what = "communication";
+  c.repeats = std::move(repeats);
+  return c;
+}
+
+std::vector<std::string> headlines_of(std::vector<cells::Cell> cells) {
+  return headlines(make_scaling_table({testing::source(std::move(cells))}, {}));
+}
+
+bool says(const std::vector<std::string>& lines, const std::string& part) {
+  return lines.size() == 1 && lines[0].find(part) != std::string::npos;
+}
+
+TEST(Headline, NamesFastestCellSpeedUpKneeAndLimit) {
+  const auto lines =
+      headlines_of({spread_cell(1, 128, {99, 100, 101}), spread_cell(2, 128, {51, 52, 53}),
+                    spread_cell(4, 128, {29, 30, 31}), spread_cell(8, 128, {26, 26.5, 27})});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(
+      lines[0].starts_with("26.5 s per epoch on 8 CPUs, batch 128 is the fastest cell, 3.77 "
+                           "times as fast as 1 CPU (95 % interval 3.6"))
+      << lines[0];
+  EXPECT_TRUE(
+      lines[0].ends_with("). The knee is at 4 CPUs: the step to 8 brought 1.13 of 2.00 "
+                         "times; what limits this cell is communication."))
+      << lines[0];
+}
+
+// 100 and 90 s with repeats 20 s apart: Welch's interval of the ratio holds 1.
+TEST(Headline, AnIntervalThatHoldsOneIsNoDifference) {
+  const auto lines =
+      headlines_of({spread_cell(1, 128, {90, 100, 110}), spread_cell(2, 128, {80, 90, 105})});
+  EXPECT_TRUE(says(lines, "no difference shown from 1 CPU (95 % interval 0.")) << lines[0];
+  EXPECT_FALSE(says(lines, "times as fast")) << lines[0];
+  EXPECT_FALSE(says(lines, "fastest cell")) << lines[0];
+  EXPECT_TRUE(says(lines, "is the least, with no difference shown from 1 other cell")) << lines[0];
+  EXPECT_TRUE(says(lines, "No step to more CPUs is shown to pay")) << lines[0];
+}
+
+TEST(Headline, OneRepeatShowsNothingOfTheSpread) {
+  const auto lines = headlines_of({testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 50)});
+  EXPECT_TRUE(says(lines, "2.00 times as fast as 1 CPU (too few repeats for an interval)"))
+      << lines[0];
+  EXPECT_TRUE(says(lines, "Repeats are too few to say where more CPUs stop paying")) << lines[0];
+  EXPECT_TRUE(says(lines, "what limits this cell is not known")) << lines[0];
+  EXPECT_FALSE(says(lines, "knee is")) << lines[0];
+  EXPECT_FALSE(says(lines, "is the fastest cell")) << lines[0];
+}
+
+TEST(Headline, ScaledAndSimulatedAreSaid) {
+  for (const auto status : {cells::CellStatus::scaled, cells::CellStatus::simulated}) {
+    const auto lines = headlines_of(
+        {spread_cell(1, 128, {99, 100, 101}, status), spread_cell(2, 128, {51, 52, 53}, status)});
+    EXPECT_TRUE(says(lines, "s per epoch (" + cells::status_name(status) + ") on")) << lines[0];
+    EXPECT_TRUE(says(lines, "More CPUs paid up to 2 CPUs, the most that were tried")) << lines[0];
+  }
+}
+
+TEST(Headline, OneNumberOfCpusAndNoTimes) {
+  EXPECT_TRUE(
+      says(headlines_of({spread_cell(2, 128, {5, 6, 7})}), "One number of CPUs shows no knee"));
+  EXPECT_EQ(headlines_of({testing::absent(1, 128, "no room")}),
+            std::vector<std::string>{"No cell has a time."});
+}
+
+// The step from 1 to 2 CPUs are two hardware threads of a core: it does not pay, but later ones do.
+TEST(Headline, TheKneeIsTheLastStepThatPays) {
+  const ScalingTable table = make_scaling_table(
+      {testing::source({spread_cell(1, 128, {99, 100, 101}), spread_cell(2, 128, {94, 95, 96}),
+                        spread_cell(4, 128, {49, 50, 51}), spread_cell(6, 128, {45, 46, 47})})},
+      {});
+  const Knee knee = knee_of(table.series[0].strong, 128);
+  EXPECT_TRUE(knee.known);
+  EXPECT_EQ(knee.cpus, 4);
+  EXPECT_EQ(knee.next, 6);
+  EXPECT_NEAR(knee.gain, 50.0 / 46, 1e-12);
+}
+
+/// The first table of a document's first section.
+DocumentTable first_table(const std::vector<CellSource>& sources) {
+  const ScalingTable table = make_scaling_table(sources, {});
+  return scaling_document({table, sources, std::nullopt, {}, {}}).sections.at(0).tables.at(0);
+}
+
+TEST(SharedStatus, IsSaidOnceAboveTheTable) {
+  const auto scaled = cells::CellStatus::scaled;
+  const DocumentTable shared = first_table({testing::source(
+      {testing::cell(1, 1, 128, 100, scaled), testing::cell(2, 1, 128, 50, scaled),
+       testing::absent(1, 1024, "no room"), testing::cell(2, 1, 1024, 40, scaled)})});
+  EXPECT_EQ(shared.caption, "Seconds per epoch (median), all scaled");
+  for (const Row& row : shared.rows) {
+    for (const Entry& entry : row.entries) EXPECT_EQ(entry.mark, "") << row.label;
+  }
+  const DocumentTable mixed = first_table(
+      {testing::source({testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 50, scaled)})});
+  EXPECT_EQ(mixed.caption, "Seconds per epoch (median)");
+  EXPECT_EQ(mixed.rows[0].entries[1].mark, "scaled");
+}
+
+TEST(SharedStatus, WhatItMeansIsAboveTheTableToo) {
+  const std::vector<CellSource> sources{
+      testing::source({testing::cell(1, 1, 128, 100, cells::CellStatus::simulated)})};
+  const ScalingTable table = make_scaling_table(sources, {});
+  const Section seconds = scaling_document({table, sources, std::nullopt, {}, {}}).sections.at(0);
+  EXPECT_EQ(seconds.paragraphs, std::vector<std::string>{"All figures are simulated: a model of "
+                                                         "machine and network, no measurement."});
+  EXPECT_TRUE(seconds.remarks.empty());
+}
+
+TEST(TimeSaved, IsPositiveWhereTheLargerBatchTakesLessTime) {
+  const DocumentTable table = first_table(
+      {testing::source({spread_cell(1, 128, {99, 100, 101}), spread_cell(1, 1024, {79, 80, 81}),
+                        spread_cell(2, 128, {50, 55, 60}), spread_cell(2, 1024, {54, 58, 63})})});
+  const Row& row = table.rows.back();
+  EXPECT_EQ(row.label, "time saved by batch 1024 against batch 128 (%)");
+  EXPECT_EQ(row.entries[0].text, "+20.0");
+  EXPECT_EQ(row.entries[0].note, 0);
+  EXPECT_EQ(row.entries[1].text, "-5.5");
+  ASSERT_GT(row.entries[1].note, 0);
+  EXPECT_EQ(table.notes[static_cast<std::size_t>(row.entries[1].note) - 1],
+            "no difference shown: the 95 % interval of the repeats holds 0");
+}
+
+}  // namespace
+}  // namespace cputrain::report
