@@ -60,7 +60,10 @@ SeriesIdentity identity_of(const CellTable& t, const Cell& c) {
           .options = t.options};
 }
 
-std::string name_of(const SeriesIdentity& own, const std::vector<SeriesIdentity>& all) {
+namespace {
+
+/// Backend, machine, model, epoch and data, where others differ in them.
+std::string plain_name(const SeriesIdentity& own, const std::vector<SeriesIdentity>& all) {
   std::set<std::pair<std::string, bool>> machines;
   std::set<std::pair<std::string, int>> models;
   std::set<std::size_t> epochs;
@@ -77,7 +80,17 @@ std::string name_of(const SeriesIdentity& own, const std::vector<SeriesIdentity>
     name += fmt::format(", {} at {}x{}", own.model, own.image_size, own.image_size);
   if (epochs.size() > 1) name += fmt::format(", {} images", own.images);
   if (data.size() > 1) name += ", data " + (own.data.empty() ? "not said" : own.data);
-  name += options_text(own, all);
+  return name;
+}
+
+}  // namespace
+
+std::string name_of(const SeriesIdentity& own, const std::vector<SeriesIdentity>& all) {
+  std::string name = plain_name(own, all);
+  // Options can be long (a simulation's costs): they are said where the rest tells nothing apart.
+  const auto alike = std::ranges::count_if(
+      all, [&](const SeriesIdentity& one) { return plain_name(one, all) == name; });
+  if (alike > 1) name += options_text(own, all);
   if (build_matters(own, all)) {
     const auto builds = builds_of(all);
     name += fmt::format(", build {}", std::ranges::find(builds, own.build) - builds.begin() + 1);

@@ -49,14 +49,17 @@ Rivals rivals_of(const Grid& grid, const cells::Cell& fastest) {
   return rivals;
 }
 
-/// What the repeats allow to say of the cell with the least time.
+/// "Fastest", or what the repeats allow to say of the cell with the least time.
 std::string rank_text(const Rivals& rivals) {
-  if (rivals.all == 0) return " is the only time";
-  if (rivals.alike > 0) {
-    return fmt::format(" is the least, with no difference shown from {} other cell{}", rivals.alike,
-                       rivals.alike == 1 ? "" : "s");
-  }
-  return rivals.unknown > 0 ? " is the least" : " is the fastest cell";
+  if (rivals.all == 0) return "The only time";
+  return rivals.alike + rivals.unknown > 0 ? "Least time" : "Fastest";
+}
+
+/// " (no difference shown from 3 other cells)"; empty where there are none.
+std::string rivals_text(const Rivals& rivals) {
+  if (rivals.alike == 0) return "";
+  return fmt::format(" (no difference shown from {} other cell{})", rivals.alike,
+                     rivals.alike == 1 ? "" : "s");
 }
 
 std::string count_text(const std::string& backend, int count) {
@@ -75,9 +78,10 @@ std::string speed_up_text(const Series& series, const Grid& grid, const Placed& 
     return fmt::format(", {} times as fast as {} (too few repeats for an interval)",
                        figure_text(*fastest.cell->speed_up), base_text);
   }
+  const bool simulated = cell.status == cells::CellStatus::simulated;
   const std::string interval =
-      fmt::format("(95 % interval {} to {})", figure_text(gain.interval->low),
-                  figure_text(gain.interval->high));
+      fmt::format("(95 % interval{} {} to {})", simulated ? " of the model's repeats" : "",
+                  figure_text(gain.interval->low), figure_text(gain.interval->high));
   if (!is_shown(gain)) {
     return fmt::format(", no difference shown from {} {}", base_text, interval);
   }
@@ -85,13 +89,14 @@ std::string speed_up_text(const Series& series, const Grid& grid, const Placed& 
                      interval);
 }
 
-/// "7.31 s per epoch (simulated) on 96 CPUs at batch 1024": the fastest cell and its speed-up.
+/// "Fastest: 7.31 s per epoch (simulated) on 96 CPUs, batch 1024, 34.8 times as fast as 1 CPU ...".
 std::string fastest_sentence(const Series& series, const Grid& grid, const Placed& fastest) {
   const cells::Cell& cell = fastest.cell->cell;
   const std::string mark = mark_of(cell.status);
-  return fmt::format("{} s per epoch{} on {}{}{}{}.", figure_text(*cell.seconds_per_epoch),
-                     mark.empty() ? "" : " (" + mark + ")", place_text(cell),
-                     rank_text(rivals_of(grid, cell)), speed_up_text(series, grid, fastest),
+  const Rivals rivals = rivals_of(grid, cell);
+  return fmt::format("{}: {} s per epoch{} on {}{}{}{}.", rank_text(rivals),
+                     figure_text(*cell.seconds_per_epoch), mark.empty() ? "" : " (" + mark + ")",
+                     place_text(cell), rivals_text(rivals), speed_up_text(series, grid, fastest),
                      fastest.cell->suspect ? ", which is suspect" : "");
 }
 
@@ -105,11 +110,11 @@ std::string knee_text(const Series& series, const Grid& grid, const GridRow& row
   }
   if (knee.cpus == 0) return "No step to more CPUs is shown to pay at this batch";
   if (knee.next == 0) {
-    return fmt::format("More CPUs paid up to {}, the most that {} a time", counted(knee.cpus),
-                       knee.cpus == most ? "were tried with" : "have");
+    return fmt::format("More CPUs paid up to {}, the most that {}", counted(knee.cpus),
+                       knee.cpus == most ? "were tried" : "have a time");
   }
-  return fmt::format("The knee is at {}: the step to {} brought {} of {} times", counted(knee.cpus),
-                     knee.next, figure_text(knee.gain),
+  return fmt::format("The knee is at {} (the step to {} brought {} of {} times)",
+                     counted(knee.cpus), knee.next, figure_text(knee.gain),
                      figure_text(static_cast<double>(knee.next) / knee.cpus));
 }
 
@@ -117,8 +122,8 @@ std::string limit_text(const Series& series, const cells::Cell& cell) {
   const std::string what = cell.limits.what.empty()
                                ? cells::explain(cell, series.about.parameters).what
                                : cell.limits.what;
-  return what.empty() ? "what limits this cell is not known"
-                      : fmt::format("what limits this cell is {}", what);
+  return fmt::format("on {} the limit is {}", count_text(series.backend, cell.cpus),
+                     what.empty() ? "not known" : what);
 }
 
 }  // namespace

@@ -32,8 +32,9 @@ std::string origin_of(const cells::CellTable& t) {
       m.cores > 0 ? fmt::format(", {} core{}", m.cores, m.cores == 1 ? "" : "s") : "";
   add(!m.platform.empty() ? "simulated platform " + m.platform
                           : (m.cpu.empty() ? "machine not said" : m.cpu + cores));
-  add(t.date.empty() ? "date not said" : t.date);
-  add(t.commit.empty() ? "commit not said" : t.commit);
+  add(t.date);
+  add(t.commit);
+  if (t.date.empty() && t.commit.empty()) add("date and commit not recorded");
   return join(parts, "; ");
 }
 

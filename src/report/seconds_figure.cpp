@@ -177,11 +177,11 @@ constexpr const char* kSettings =
     "set encoding utf8\n"
     "set border 3 lc rgb '#5b6472'\n"
     "set grid lc rgb '#d8dde5' lt 1 lw 0.7\n"
-    "set tics nomirror out textcolor rgb '#1d2129'\n"
+    "set tics nomirror out scale 0.6 textcolor rgb '#1d2129'\n"
     "set logscale xy\n"
     "set mxtics 1\nset mytics 1\n"
     "set key outside right top Left reverse samplen 3 spacing 1.25 textcolor rgb '#1d2129'\n"
-    "set bars 0.6\n";
+    "";
 
 }  // namespace
 
@@ -226,12 +226,13 @@ std::string gnuplot_script(const ScalingTable& table,
       most = std::max(most, p.most);
     }
     data += data_block(i, line);
+    if (line.bars) {
+      plot(fmt::format(
+          "$line{} using 1:3:(0):($4-$3) with vectors nohead lw 1.4 lc rgb '{}' notitle", i,
+          colour(line.batch)));
+    }
     plot(fmt::format("$line{} using 1:2 with {} lc rgb '{}' notitle", i, line.style,
                      colour(line.batch)));
-    if (line.bars) {
-      plot(fmt::format("$line{} using 1:2:3:4 with yerrorbars pt 0 lw 1.2 lc rgb '{}' notitle", i,
-                       colour(line.batch)));
-    }
   }
   for (const std::size_t batch : batches) {
     plot(

@@ -33,12 +33,12 @@ TEST(Headline, NamesFastestCellSpeedUpKneeAndLimit) {
                     spread_cell(4, 128, {29, 30, 31}), spread_cell(8, 128, {26, 26.5, 27})});
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_TRUE(
-      lines[0].starts_with("26.5 s per epoch on 8 CPUs, batch 128 is the fastest cell, 3.77 "
-                           "times as fast as 1 CPU (95 % interval 3.6"))
+      lines[0].starts_with("Fastest: 26.5 s per epoch on 8 CPUs, batch 128, 3.77 times as "
+                           "fast as 1 CPU (95 % interval 3.6"))
       << lines[0];
   EXPECT_TRUE(
-      lines[0].ends_with("). The knee is at 4 CPUs: the step to 8 brought 1.13 of 2.00 "
-                         "times; what limits this cell is communication."))
+      lines[0].ends_with("). The knee is at 4 CPUs (the step to 8 brought 1.13 of 2.00 "
+                         "times); on 8 CPUs the limit is communication."))
       << lines[0];
 }
 
@@ -48,8 +48,11 @@ TEST(Headline, AnIntervalThatHoldsOneIsNoDifference) {
       headlines_of({spread_cell(1, 128, {90, 100, 110}), spread_cell(2, 128, {80, 90, 105})});
   EXPECT_TRUE(says(lines, "no difference shown from 1 CPU (95 % interval 0.")) << lines[0];
   EXPECT_FALSE(says(lines, "times as fast")) << lines[0];
-  EXPECT_FALSE(says(lines, "fastest cell")) << lines[0];
-  EXPECT_TRUE(says(lines, "is the least, with no difference shown from 1 other cell")) << lines[0];
+  EXPECT_FALSE(says(lines, "Fastest")) << lines[0];
+  EXPECT_TRUE(says(
+      lines,
+      "Least time: 90.0 s per epoch on 2 CPUs, batch 128 (no difference shown from 1 other cell)"))
+      << lines[0];
   EXPECT_TRUE(says(lines, "No step to more CPUs is shown to pay")) << lines[0];
 }
 
@@ -58,9 +61,9 @@ TEST(Headline, OneRepeatShowsNothingOfTheSpread) {
   EXPECT_TRUE(says(lines, "2.00 times as fast as 1 CPU (too few repeats for an interval)"))
       << lines[0];
   EXPECT_TRUE(says(lines, "Repeats are too few to say where more CPUs stop paying")) << lines[0];
-  EXPECT_TRUE(says(lines, "what limits this cell is not known")) << lines[0];
+  EXPECT_TRUE(says(lines, "on 2 CPUs the limit is not known")) << lines[0];
   EXPECT_FALSE(says(lines, "knee is")) << lines[0];
-  EXPECT_FALSE(says(lines, "is the fastest cell")) << lines[0];
+  EXPECT_FALSE(says(lines, "Fastest")) << lines[0];
 }
 
 TEST(Headline, ScaledAndSimulatedAreSaid) {
