@@ -8,10 +8,10 @@ const runPlots = (figures, tools) => {
 
   function curves(key, title, name, factor, note) {
     return holder => {
-      const with_points = runs.filter(run => run[key].length);
-      if (!with_points.length) return null;
+      const drawn = runs.filter(run => run[key].length);
+      if (!drawn.length) return null;
       const across = chosen['run-' + key] || 'images', label = over[across], place = Object.keys(over).indexOf(across);
-      const sets = with_points.map(run => {
+      const sets = drawn.map(run => {
         const i = runs.indexOf(run), colour = at(colours, i);
         const points = run[key].filter(p => p[place] !== null);
         return { label: run.name, data: points.map(p => ({ x: p[place], y: factor * p[3] })), borderColor: colour,
