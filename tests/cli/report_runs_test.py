@@ -211,7 +211,7 @@ class Browsed(RunsTest):
             self.assertEqual(browser.run(page, "document.querySelectorAll('.plot canvas').length"), 2)
             axes = "Chart.getChart(document.querySelector('.plot canvas')).options.scales.x.title.text"
             self.assertEqual(browser.run(page, axes), "images seen")
-            browser.run(page, "document.querySelectorAll('.choice')[2].click()")
+            browser.run(page, "document.querySelectorAll('.plot .switch button')[2].click()")
             self.assertEqual(browser.run(page, axes), "seconds of training")
             last = "Chart.getChart(document.querySelector('.plot canvas')).data.datasets[0].data.at(-1)"
             self.assertEqual(browser.run(page, last), {"x": 40, "y": 0.125})

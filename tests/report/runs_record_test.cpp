@@ -99,6 +99,18 @@ TEST_F(RunFolders, TellHowTheyEnded) {
   EXPECT_EQ(resumed.total_seconds(), 11);  // of the epoch that ended and its validation
 }
 
+TEST_F(RunFolders, AreStoppedWithinAnEpochThatDidNotValidate) {
+  const RunRecord r =
+      with(std::string(kFirst) +
+           R"({"type":"epoch","epoch":2,"steps":1,"images":25,"seconds":2,"loss":0.65})"
+           "\n"
+           R"({"type":"summary","outcome":"interrupted","seconds":13})"
+           "\n");
+  EXPECT_EQ(r.epochs.back().loss, 0.65);
+  EXPECT_EQ(r.val_loss(), 0.6);
+  EXPECT_EQ(r.outcome, Outcome::interrupted);
+}
+
 TEST_F(RunFolders, TellWhereALossIsNoNumber) {
   const std::string step =
       R"({"type":"step","step":5,"epoch":2,"images":20,"loss":null,"nan":true})";

@@ -1,18 +1,17 @@
 // The plots of single trainings, which script.js draws with the others: `tools` are its own.
 const runPlots = (figures, tools) => {
   'use strict';
-  const { axis, css, at, colours, dashes, short, draw, lineOptions } = tools;
+  const { axis, at, colours, dashes, short, draw, lineOptions, chosen, xSwitch, redraw } = tools;
   const runs = figures.run_curves || [];
-  // What points are over: [title, its place in a point].
-  const over = [['images seen', 0], ['epochs', 1], ['seconds of training', 2]];
-  const chosen = {};  // by plot: colours of the system may change, what a person chose stays
+  // What points are over, in the order of the numbers of a point.
+  const over = { images: 'images seen', epochs: 'epochs', seconds: 'seconds of training' };
 
   function curves(key, title, name, factor, note) {
     return holder => {
-      const with_points = runs.filter(run => run[key].length);
-      if (!with_points.length) return null;
-      const [label, place] = over[chosen[key] || 0];
-      const sets = with_points.map(run => {
+      const drawn = runs.filter(run => run[key].length);
+      if (!drawn.length) return null;
+      const across = chosen['run-' + key] || 'images', label = over[across], place = Object.keys(over).indexOf(across);
+      const sets = drawn.map(run => {
         const i = runs.indexOf(run), colour = at(colours, i);
         const points = run[key].filter(p => p[place] !== null);
         return { label: run.name, data: points.map(p => ({ x: p[place], y: factor * p[3] })), borderColor: colour,
@@ -22,31 +21,9 @@ const runPlots = (figures, tools) => {
       const chart = draw(holder, title, { type: 'line', data: { datasets: sets }, options: lineOptions(
         axis(label, { type: 'linear', min: 0 }), axis(name, { type: 'linear' }),
         (p, set) => `${set.label}: ${short(p.y)} at ${short(p.x)} ${label}`) }, null, note);
-      holder.prepend(choice(holder, key));
+      xSwitch(holder, over, 'run-' + key, () => redraw(holder));
       return chart;
     };
-  }
-
-  // Buttons for what is across.
-  function choice(holder, key) {
-    const line = document.createElement('p');
-    line.className = 'keys';
-    line.setAttribute('role', 'group');
-    line.setAttribute('aria-label', 'What is across');
-    over.forEach(([label], i) => {
-      const button = document.createElement('button');
-      button.type = 'button';
-      button.className = 'choice';
-      button.setAttribute('aria-pressed', String(i === (chosen[key] || 0)));
-      button.textContent = label;
-      button.addEventListener('click', () => {
-        chosen[key] = i;
-        tools.redraw();
-        holder.querySelectorAll('.choice')[i].focus();
-      });
-      line.append(button);
-    });
-    return line;
   }
 
   return {

@@ -69,6 +69,13 @@ std::optional<BestAccuracy> RunRecord::first_with(double accuracy) const {
   return BestAccuracy{found->epoch, *found->val_accuracy, seconds_until(found->epoch)};
 }
 
+std::optional<double> RunRecord::val_loss() const {
+  for (auto e = epochs.rbegin(); e != epochs.rend(); ++e) {
+    if (e->val_loss) return e->val_loss;
+  }
+  return std::nullopt;
+}
+
 std::optional<double> RunRecord::total_seconds() const {
   if (seconds || epochs.empty()) return seconds;
   double sum = 0;

@@ -66,6 +66,8 @@ struct RunRecord {
   std::optional<BestAccuracy> best() const;
   /// The first epoch that validated at least so well.
   std::optional<BestAccuracy> first_with(double accuracy) const;
+  /// Of the last epoch that validated: a training that was stopped within an epoch did not.
+  std::optional<double> val_loss() const;
   /// Training until the end of an epoch; nothing where a line before it is missing.
   std::optional<double> seconds_until(int epoch) const;
   /// Of the summary; without one the sum of all epochs that ended.

@@ -36,16 +36,11 @@ struct Result {
 Entry epochs_entry(const RunRecord& run, DocumentTable& table) {
   const int done = run.epochs.empty() ? 0 : run.epochs.back().epoch;
   Entry entry{std::to_string(done)};
-  if (run.planned_epochs && *run.planned_epochs != done)
+  if (run.planned_epochs && *run.planned_epochs > done)
     entry.text += fmt::format(" of {}", *run.planned_epochs);
   entry.value = done;
   if (!run.troubles.empty()) entry.note = table.note(run.name + ": " + join(run.troubles, "; "));
   return entry;
-}
-
-Entry loss_entry(const RunRecord& run, Value RunEpoch::*loss) {
-  if (run.epochs.empty()) return {kMissing};
-  return figure(run.epochs.back().*loss, figure_text);
 }
 
 Entry rate_entry(const RunRecord& run, DocumentTable& table) {
@@ -63,7 +58,8 @@ Entry total_entry(const RunRecord& run, DocumentTable& table) {
 }
 
 Entry outcome_entry(const RunRecord& run, DocumentTable&) {
-  return {outcome_text(run), outcome_details(run)};
+  const std::string details = outcome_details(run);
+  return {outcome_text(run), details.empty() ? "" : "(" + details + ")"};
 }
 
 const std::vector<Result>& results() {
@@ -89,8 +85,11 @@ const std::vector<Result>& results() {
          return figure(best ? best->seconds : std::nullopt, figure_text);
        },
        false},
-      {"loss", [](Run r, Table) { return loss_entry(r, &RunEpoch::loss); }},
-      {"validation loss", [](Run r, Table) { return loss_entry(r, &RunEpoch::val_loss); }, false},
+      {"loss",
+       [](Run r, Table) {
+         return figure(r.epochs.empty() ? std::nullopt : r.epochs.back().loss, figure_text);
+       }},
+      {"validation loss", [](Run r, Table) { return figure(r.val_loss(), figure_text); }, false},
       {"images/s", rate_entry},
       {"seconds in all", total_entry},
       {"epochs", epochs_entry},
@@ -274,6 +273,7 @@ Document runs_document(const RunList& list) {
   const std::size_t n = list.runs.size();
   Document document{n == 1 ? "Training " + list.runs.front().name : fmt::format("{} trainings", n),
                     runs_headline(list),
+                    {},
                     {}};
   document.sections.push_back(runs_section(list));
   if (auto repeats = repeats_section(list)) document.sections.push_back(std::move(*repeats));
