@@ -74,13 +74,13 @@ function(cputrain_add_test name)
   endforeach()
 endfunction()
 
-# cputrain_add_variant(name OF test FILTER pattern ENVIRONMENT VAR=value...): some cases of a test's program
-# once more, under other circumstances
+# cputrain_add_variant(name OF test FILTER pattern ENVIRONMENT VAR=value... [LABELS label...]): some cases of a program
+# of tests once more, under other circumstances
 function(cputrain_add_variant name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OF;FILTER" "ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "OF;FILTER" "ENVIRONMENT;LABELS")
   add_test(NAME ${name} COMMAND test_${arg_OF} --gtest_filter=${arg_FILTER})
   set_tests_properties(${name} PROPERTIES TIMEOUT 300 ENVIRONMENT "${arg_ENVIRONMENT}")
-  cputrain_label_test(${name})
+  cputrain_label_test(${name} ${arg_LABELS})
 endfunction()
 
 # cputrain_add_python_tests(
