@@ -17,6 +17,7 @@
 #include "backends/sim/simulator.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/help/wrapped_text.h"
 #include "composition/backend_list.h"
 #include "composition/services.h"
 #include "core/error.h"
@@ -33,11 +34,13 @@ extern char** environ;  // NOLINT: the name is the system's
 namespace cputrain {
 namespace {
 
-cli::CommandLineChoices command_line_choices() {
+cli::CommandLineChoices command_line_choices(std::string_view called) {
   cli::CommandLineChoices choices;
   for (const composition::ListedBackend& backend : composition::backend_list())
     choices.backends.push_back(backend.choice);
   choices.build = build_of_program();
+  choices.columns = cli::help_columns();
+  if (called == "./cputrain") choices.program = called;
   return choices;
 }
 
@@ -147,8 +150,9 @@ int run_program(int argc, char** argv) {
     signals.emplace();
     if (launcher.kind != placement::Launcher::Kind::nobody)
       signals->end_when(placement::launcher_gone(), ExitCode::unanswered);
-    const auto parsed = cli::parse_command_line(
-        {argv + 1, argv + argc}, cli::program_variables(environ), command_line_choices());
+    const auto parsed =
+        cli::parse_command_line({argv + 1, argv + argc}, cli::program_variables(environ),
+                                command_line_choices(argc > 0 ? argv[0] : ""));
     if (const auto* help = std::get_if<cli::HelpText>(&parsed)) {
       if (launcher.rank == 0) std::fputs(help->text.c_str(), stdout);
       return with_output_checked(static_cast<int>(ExitCode::ok));

@@ -42,8 +42,8 @@ std::vector<std::string> words_of(std::string_view name) {
 bool is_number(std::string_view word) { return std::ranges::all_of(word, is_digit); }
 
 bool is_image_word(std::string_view word) {
-  static const Words kWords{"image", "images", "img",    "imgs",   "pic",       "pics",
-                            "photo", "image",  "images", "photos", "jpegimages"};
+  static const Words kWords{"image", "images",  "img",      "imgs",   "pic",       "pics",
+                            "photo", "picture", "pictures", "photos", "jpegimages"};
   return kWords.contains(word);
 }
 

@@ -46,7 +46,7 @@ const ColumnNames& path_names() {
       {"path",      "paths",     "file",          "files", "filename", "filenames",
        "filepath",  "filepaths", "fname",         "image", "images",   "imagepath",
        "imagename", "imagefile", "imagefilename", "img",   "imgs",     "imgpath",
-       "imgname",   "imgfile",   "image",         "photo", "relpath"},
+       "imgname",   "imgfile",   "picture",       "photo", "relpath"},
       {"id", "imageid", "imgid", "name"}};
   return kNames;
 }

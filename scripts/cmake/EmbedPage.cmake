@@ -3,7 +3,7 @@
 function(cputrain_embed_page target)
   set(page ${PROJECT_SOURCE_DIR}/src/report/page)
   set(files style=${page}/style.css script=${page}/script.js tables=${page}/tables.js
-            commands=${page}/commands.js)
+            commands=${page}/commands.js runs=${page}/runs.js)
   if(CPUTRAIN_CHARTS)
     # Debian 12 and Ubuntu 24.04 have 3.9.1, later ones 4.x under another name.
     find_file(CPUTRAIN_CHART_JS NAMES chart.min.js chart.umd.js
@@ -28,7 +28,7 @@ function(cputrain_embed_page target)
     endif()
     string(REPLACE library chart_library name ${name})
     string(REPLACE licence chart_licence name ${name})
-    string(REGEX REPLACE "^(style|script|tables|commands)$" "page_\\1" name ${name})
+    string(REGEX REPLACE "^(style|script|tables|commands|runs)$" "page_\\1" name ${name})
     string(APPEND code "std::string_view ${name}() {\n  return R\"cputrain-page(${text})cputrain-page\";\n}\n")
   endforeach()
   string(APPEND code "}  // namespace cputrain::report\n")

@@ -1,15 +1,15 @@
 # shellcheck shell=bash
-# Shared by the scripts of this folder, which source it. Each takes:
+# Shared by the scripts of this folder, which source it. Their --help is the comment of the script and this:
 #
 #   scripts/datasets/NAME [--offline] [--from URL] [--yes] DIR
 #
-#   DIR        where the data set is or shall be
-#   --offline  only look at what is there
-#   --from     a folder on the net, or file:///..., that holds the same files as the set's own home
-#   --yes      the licence was read and is accepted, where the set has one to accept
+#   DIR        folder of the data set
+#   --offline  only check what is there
+#   --from     a URL, or file:///..., of a folder that holds the same files as the home of the set
+#   --yes      says that you have read the licence and accept it, where a set needs that
 #
-# What is there already is checked and never fetched again. Exit codes: 0 the set is whole; 2 wrong
-# usage; 65 a file is not what was published; 69 something is missing (the message says what to do).
+# Files that are there already are checked and never fetched again. Exit codes: 0 the set is whole; 2 wrong
+# usage; 65 a file is not the published one; 69 something is missing (the message says what to do).
 set -euo pipefail
 
 name=$(basename "$0")
@@ -36,7 +36,8 @@ arguments() {  # DEFAULT ARGUMENT...
         shift
         ;;
       --help | -h)
-        sed -n '2,/^set/ s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+        sed -n '2,/^[^#]/ s/^# \{0,1\}//p' "$0" | grep -v '^shellcheck'
+        sed -n "3,/^set/ { s/^# \{0,1\}//; s/NAME/$name/; /^set/!p }" "${BASH_SOURCE[0]}"
         exit 0
         ;;
       -*) stop 2 "$1 is not a flag (--offline, --from URL, --yes)" ;;

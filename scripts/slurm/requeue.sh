@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Sourced by the batch scripts: runs a command so that Slurm's warning before the end of the time
-# (--signal=B:USR1@60) ends it with 75, and puts the job back into the queue then: 20 times at the
-# most (REQUEUES=N for another number), since a training that needs more than --time never ends.
+# Sourced by the batch scripts. Runs a command that ends with 75 after Slurm's warning before the end of the time
+# (--signal=B:USR1@60), and puts the job back into the queue then. It does so 20 times at most (REQUEUES=N: N times),
+# since a training that needs more than --time would never end.
 
 # run_and_requeue COMMAND...  ends the batch script with the command's exit code
 run_and_requeue() {

@@ -4,12 +4,19 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "cli/flags/combinations.h"
 #include "cli/flags/command_flags.h"
 #include "cli/flags/config_file.h"
+#include "cli/help/command_table.h"
+#include "cli/help/foreign_words.h"
+#include "cli/help/help_text.h"
+#include "cli/help/reference.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/version.h"
@@ -17,65 +24,18 @@
 namespace cputrain::cli {
 namespace {
 
-struct Command {
-  std::string name, help;
-  std::vector<std::string> topics;  ///< allowed second words
-};
-
-const std::vector<Command>& commands() {
-  static const std::vector<Command> list{
-      {"train", "train, evaluate and save a classifier (what runs when no command is named)", {}},
-      {"eval", "loss and accuracy of saved weights on a data set", {}},
-      {"predict", "classes of image files and of folders of them", {}},
-      {"report",
-       "tables and a page with plots from the folders of sweeps; --diff: two of them side by side",
-       {}},
-      {"export", "saved weights as ONNX or safetensors, a model as a file to change", {}},
-      {"data",
-       "check: find damaged and doubled images; info: what a data set holds; pack: one file that "
-       "is mapped instead of decoded; synth: made-up images to try things with",
-       {"check", "info", "pack", "synth"}},
-      {"bench",
-       "step: images/s and GFLOP/s of a training step beside this machine's limits; allreduce: "
-       "every way to sum gradients over ranks; input: decoding, augmentation and batches; kernels: "
-       "every layer and direction by micro-batch",
-       {"step", "allreduce", "input", "kernels"}},
-      {"sweep",
-       "the table \"seconds per epoch\" by CPUs, batch and backend; ends and goes on where it was",
-       {}},
-      {"simulate",
-       "the same table for machines that are not here: costs measured here, simulated network",
-       {}},
-      {"info", "machine, placement, libraries, and the layers of a model", {}},
-  };
-  return list;
-}
-
-std::string overview() {
-  std::string text =
-      "cputrain " + std::string(kVersion) +
-      ": trains image classifiers with synchronous allreduce SGD on all your cores\n\n"
-      "Usage: cputrain [COMMAND] [FLAGS]        (or --help, --version)\n"
-      "       mpirun -np 96 ./cputrain --batch 1024\n\nCommands:\n";
-  for (const Command& command : commands()) {
-    text += fmt::format("  {:<10}{}\n", command.name, command.help);
-  }
-  return text +
-         "\ncputrain COMMAND --help lists its flags. Every flag --name can also be given as "
-         "CPUTRAIN_NAME\nin the environment or in a --config FILE (JSON), in this order of "
-         "precedence.\n";
-}
-
 std::string hyphens(std::string name) {
   std::ranges::replace(name, '_', '-');
   return name;
 }
 
+/// What may have been meant by a flag that the command does not have.
+using Hint = std::function<std::string(const std::string& name, const Flags&)>;
+
 /// --batch_size=4 -> --batch-size=4; "--batch -4" -> "--batch=-4", so that a value is never taken
-/// for a flag. Unknown flags end here, with the nearest one that exists.
-/// Words that are no flags become `files`.
+/// for a flag. Unknown flags end here, with a hint. Words that are no flags become `files`.
 std::vector<std::string> normalised(const std::vector<std::string>& words, const Flags& flags,
-                                    std::vector<std::string>& files) {
+                                    std::vector<std::string>& files, const Hint& hint) {
   std::vector<std::string> result;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!words[i].starts_with("-") || words[i] == "-") {
@@ -87,14 +47,13 @@ std::vector<std::string> normalised(const std::vector<std::string>& words, const
     std::string name =
         dashes == std::string::npos ? "" : hyphens(words[i].substr(dashes, equals - dashes));
     name = flags.resolved(name);
-    if (name == "help" || words[i] == "-h") {
-      result.push_back("--help");
+    if (name == "help" || name == "help-all" || words[i] == "-h") {
+      result.push_back(name == "help-all" ? "--help-all" : "--help");
       continue;
     }
     if (!words[i].starts_with("--") || (!flags.names().contains(name) && name != "config")) {
-      const std::vector<std::string> known(flags.names().begin(), flags.names().end());
       fail(ExitCode::usage, fmt::format("{} is not a flag of this command{} (see --help)", words[i],
-                                        did_you_mean(name, known)));
+                                        hint(name, flags)));
     }
     std::string word = "--" + name;
     if (equals != std::string::npos) {
@@ -173,16 +132,16 @@ std::string flag_text(const nlohmann::json& value, const std::string& path,
 }
 
 /// {"batch": 32, "model": "dogcat"}, where neither the command line nor the environment says it.
-void add_config_file(std::vector<std::string>& words, const Flags& flags, const std::string& path) {
+void add_config_file(std::vector<std::string>& words, const Flags& flags, const std::string& path,
+                     const Hint& hint) {
   const std::vector<std::string> given = words;
   const nlohmann::json settings = read_settings(path);
   std::set<std::string> named;  // image-size and image_size are one
   for (const auto& [key, value] : settings.items()) {
     const std::string name = flags.resolved(hyphens(key));
     if (!flags.names().contains(name)) {
-      const std::vector<std::string> known(flags.names().begin(), flags.names().end());
       fail(ExitCode::usage, fmt::format("--config {}: {} is not a flag of this command{}", path,
-                                        key, did_you_mean(name, known)));
+                                        key, hint(name, flags)));
     }
     if (!named.insert(name).second) {
       fail(ExitCode::usage,
@@ -205,50 +164,95 @@ std::string take_config(std::vector<std::string>& words, const Environment& envi
   return path.empty() ? value_of(environment, "config").value_or("") : path;
 }
 
+bool asks_for_help(const std::vector<std::string>& words) {
+  return std::ranges::any_of(words, [](const std::string& word) {
+    return word == "--help" || word == "-h" || word == "--help-all" || word == "--help_all";
+  });
+}
+
 /// The command is the first word unless that is a flag; takes it (and a topic) off the words.
-const Command& take_command(std::vector<std::string>& words, Config& config) {
-  std::vector<std::string> names;
-  for (const Command& command : commands()) names.push_back(command.name);
-  std::string name = "train";
+void take_command(std::vector<std::string>& words, Config& config) {
+  config.command = "train";
   if (!words.empty() && !words.front().starts_with("-")) {
-    name = words.front();
+    config.command = words.front();
     words.erase(words.begin());
   }
-  const auto found = std::ranges::find(commands(), name, &Command::name);
-  if (found == commands().end()) {
-    fail(ExitCode::usage, fmt::format("{} is not a command; commands are {}{}", name,
-                                      join(names, ", "), did_you_mean(name, names)));
+  const std::vector<std::string> names = command_names();
+  if (std::ranges::find(names, config.command) == names.end()) {
+    std::error_code ignored;
+    const bool is_data = std::filesystem::is_directory(config.command, ignored);
+    fail(ExitCode::usage,
+         fmt::format("{} is not a command; commands are {}{}", config.command, join(names, ", "),
+                     is_data ? "; to train on it, use --data " + config.command
+                             : did_you_mean(config.command, names)));
   }
-  config.command = name;
-  const bool help = !words.empty() && words.front().starts_with("-");
-  if (found->topics.empty() || help) return *found;
-  const std::string topic = words.empty() ? "" : words.front();
-  if (std::ranges::find(found->topics, topic) == found->topics.end()) {
-    fail(ExitCode::usage, fmt::format("{} {}: the word after {} must be one of {}", name, topic,
-                                      name, join(found->topics, ", ")));
+  const std::vector<std::string> topics = topics_of(config.command);
+  const bool asks = !words.empty() && words.front().starts_with("-");
+  if (topics.empty() || (asks && asks_for_help(words))) return;
+  const std::string topic = words.empty() || asks ? "" : words.front();
+  if (std::ranges::find(topics, topic) == topics.end()) {
+    fail(ExitCode::usage,
+         fmt::format("{}{}: the word after {} must be one of {}{}", config.command,
+                     topic.empty() ? "" : " " + topic, config.command, join(topics, ", "),
+                     topic.empty() ? "" : did_you_mean(topic, topics)));
   }
   config.topic = topic;
   words.erase(words.begin());
-  return *found;
 }
 
 /// The flags of every command and topic, other words for them included.
 std::set<std::string> all_flags(const CommandLineChoices& choices) {
-  std::set<std::string> all{"config"};
-  for (const Command& command : commands()) {
-    for (const std::string& topic :
-         command.topics.empty() ? std::vector<std::string>{""} : command.topics) {
-      Config config;
-      config.command = command.name;
-      config.topic = topic;
-      CLI::App app;
-      Flags flags(app);
-      add_command_flags(flags, config, choices);
-      all.insert(flags.names().begin(), flags.names().end());
-      for (const auto& [word, name] : flags.aliases()) all.insert(word);
+  std::set<std::string> all;
+  for (const CommandEntry& command : command_reference(choices)) {
+    for (const FlagEntry& flag : command.flags) {
+      all.insert(flag.name);
+      if (flag.negatable) all.insert("no-" + flag.name);
+      all.insert(flag.aliases.begin(), flag.aliases.end());
     }
   }
+  all.erase("help");
+  all.erase("help-all");
   return all;
+}
+
+/// Commands that have the flag: "train, sweep".
+std::vector<std::string> commands_with(const std::string& name, const CommandLineChoices& choices) {
+  std::vector<std::string> commands;
+  for (const CommandEntry& command : command_reference(choices)) {
+    if (std::ranges::find(command.flags, name, &FlagEntry::name) != command.flags.end())
+      commands.push_back(command.full_name());
+  }
+  return commands;
+}
+
+/// What others call it, the same with two dashes, whose flag it is, or the nearest one.
+std::string hint_of(const std::string& name, const Flags& flags,
+                    const CommandLineChoices& choices) {
+  if (flags.names().contains(name)) return "; did you mean --" + name + "?";
+  const std::string foreign = hint_for_flag(name, flags.names());
+  if (!foreign.empty()) return foreign;
+  const std::vector<std::string> others = commands_with(name, choices);
+  if (!others.empty()) return "; it is a flag of " + join(others, ", ");
+  std::vector<std::string> known;
+  for (const std::string& flag : flags.names()) known.push_back("--" + flag);
+  return did_you_mean("--" + name, known);
+}
+
+/// The words "help" or "help COMMAND [TOPIC]", or an overview that is asked for by a flag.
+std::optional<std::string> general_help(const std::vector<std::string>& words,
+                                        const CommandLineChoices& choices, const HelpForm& form) {
+  if (words.empty()) return std::nullopt;
+  const std::string& first = words.front();
+  const bool more = words.size() > 1 && !words[1].starts_with("-");
+  if (first == "--help" || first == "-h" || (first == "help" && !more))
+    return overview_text(command_reference(choices), form);
+  if (first != "help") return std::nullopt;
+  Config config;
+  std::vector<std::string> rest(words.begin() + 1, words.end());
+  if (rest.size() == 1) rest.push_back("--help");
+  take_command(rest, config);
+  return command_help(command_entry(config.command, config.topic, choices),
+                      words.back() == "--help-all", form);
 }
 
 }  // namespace
@@ -260,30 +264,27 @@ std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>
   if (!words.empty() && words.front() == "--version") {
     return HelpText{fmt::format("cputrain {} ({})\n", kVersion, choices.build)};
   }
-  if (!words.empty() &&
-      (words.front() == "--help" || words.front() == "-h" || words.front() == "help")) {
-    return HelpText{overview()};
-  }
+  const HelpForm form{choices.columns, choices.program};
+  if (const auto text = general_help(words, choices, form)) return HelpText{*text};
   Config config;
   config.backend = choices.backend_names().front();
-  const Command& command = take_command(words, config);
+  take_command(words, config);
 
-  CLI::App app(command.help,
-               "cputrain " + config.command + (config.topic.empty() ? "" : " " + config.topic));
+  CLI::App app;
   Flags flags(app);
   add_command_flags(flags, config, choices);
-  app.get_formatter()->column_width(34);
-  app.add_option("--config")
-      ->type_name("FILE")
-      ->group("Output")
-      ->description("JSON object of flags and values, such as a run's config.json");
-
-  words = normalised(words, flags, config.files);
+  const Hint hint = [&choices](const std::string& name, const Flags& known) {
+    return hint_of(name, known, choices);
+  };
+  words = normalised(words, flags, config.files, hint);
   const std::string config_file = take_config(words, environment);
-  if (is_given(words, "help")) return HelpText{app.help()};
+  if (is_given(words, "help") || is_given(words, "help-all")) {
+    return HelpText{command_help(command_entry(config.command, config.topic, choices),
+                                 is_given(words, "help-all"), form)};
+  }
   if (!environment.empty()) check_variables(environment, all_flags(choices));
   add_environment(words, flags, environment);
-  if (!config_file.empty()) add_config_file(words, flags, config_file);
+  if (!config_file.empty()) add_config_file(words, flags, config_file, hint);
   check_rivals(words, flags);
   try {
     std::ranges::reverse(words);  // CLI11 takes them from the back

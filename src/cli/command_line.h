@@ -12,7 +12,7 @@
 
 namespace cputrain::cli {
 
-/// Text that was asked for instead of a run: --help, --version.
+/// Text that was asked for instead of a run: --help, --help-all, --version.
 struct HelpText {
   std::string text;
 };
@@ -21,6 +21,8 @@ struct HelpText {
 struct CommandLineChoices {
   std::vector<job::BackendChoice> backends;  ///< those that the build lacks, too
   std::string_view build = {};               ///< "commit abc1234, Release", for --version
+  std::size_t columns = 80;                  ///< how wide help may be
+  std::string program = "cputrain";          ///< as it was called, for help: or "./cputrain"
 
   /// Of those that the build has, the default first.
   std::vector<std::string> backend_names() const {
@@ -51,7 +53,7 @@ struct CommandLineChoices {
 /// Reads the words after the program's name. A flag goes before CPUTRAIN_<FLAG> in the environment,
 /// and that before the --config file (JSON, flag to value). Hyphens and underscores in flags are
 /// the same. Variables that no command reads are refused. Throws Error(usage) naming the flag, the
-/// value and what is allowed.
+/// value and what is allowed, and what the flags of other frameworks are called here.
 std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>& words,
                                                   const Environment&, const CommandLineChoices&);
 

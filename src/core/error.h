@@ -5,7 +5,7 @@
 
 namespace cputrain {
 
-/// What the process tells the shell. The numbers are a promise to scripts (README, "Exit codes").
+/// What the process tells the shell. The numbers are a promise to scripts (src/logging/README.md).
 enum class ExitCode : int {
   ok = 0,
   failed = 1,         ///< a loss or weight is no number: of training, or in what `eval` looked at

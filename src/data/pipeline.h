@@ -20,7 +20,7 @@ namespace cputrain::data {
 
 /// Which samples a command wants.
 struct DataRequest {
-  std::string spec;                          ///< --data, in one of the forms of README.md
+  std::string spec;                          ///< --data, in one of the forms of datasets/README.md
   double validation_split = 0.1;             ///< where the data has no part of its own for it
   std::uint64_t seed = 0;                    ///< chooses the split and what the limits keep
   std::optional<std::size_t> limit_train{};  ///< at most so many; chosen by seed

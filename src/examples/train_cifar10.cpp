@@ -2,8 +2,9 @@
 //
 //   train_cifar10 cifar-10-batches-bin src/zoo/samples/small-resnet.json weights.safetensors
 //
-// The program beside it, cputrain, reads the weights: `cputrain eval --weights
-// weights.safetensors`.
+// `scripts/build release train_cifar10` makes it, as build/src/examples/train_cifar10. The program
+// cputrain reads the weights: `cputrain eval --weights weights.safetensors`. A program in another
+// tree uses CMake's add_subdirectory() and links the target cputrain_composition.
 #include <cstdio>
 #include <exception>
 

@@ -20,7 +20,7 @@ namespace cputrain::job {
 /// Ranks wait for each other five times a round then, so that a delay of any holds up all in every
 /// round, and not once a step. For a few MB that does not pay: layers with less than 2^20 weights
 /// stay as they are; nor where the node has two ranks, each of which would read no more than half
-/// as much (results/scale-two-cores).
+/// as much.
 bool sharding_pays(std::size_t in, std::size_t out, int ranks, std::size_t images);
 
 /// Error(usage) where --shard-dense cannot be, as far as flags alone tell.

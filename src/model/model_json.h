@@ -10,7 +10,7 @@
 /// {"input": {"height": 256, "width": 256, "channels": 3, "scale": ..., "offset": ...},
 ///  "layers": [{"type": "convolution", "filters": 32, "kernel": 3}, ...]}
 /// Fields of a layer that are left out have the defaults of model/layer.h. A layer reads the one
-/// before it unless "from" names others; "name" may be left out, too. README.md has the table.
+/// before it unless "from" names others; "name" may be left out, too (src/zoo/README.md).
 namespace cputrain::model {
 
 nlohmann::ordered_json to_json(const Graph&);

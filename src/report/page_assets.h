@@ -7,6 +7,8 @@ namespace cputrain::report {
 
 std::string_view page_style();
 std::string_view page_script();
+/// The plots of single trainings, which the script takes; it comes before it.
+std::string_view page_runs();
 /// Sorting and filtering of tables, and what shows the command of a figure.
 std::string_view page_tables();
 std::string_view page_commands();

@@ -12,11 +12,11 @@
 #include "core/text.h"
 #include "report/curves.h"
 #include "report/page_assets.h"
-#include "report/run_source.h"
 #include "report/scaling_document.h"
 #include "report/seconds_figure.h"
 #include "report/sweep_difference.h"
 #include "report/table_files.h"
+#include "report/trainings/runs_document.h"
 #include "system/files.h"
 
 namespace cputrain::report {
@@ -42,25 +42,54 @@ CellSource read_source(const fs::path& path) {
   return {folder, cells::read_cells(path), short_name(path)};
 }
 
-/// The tables of sweeps, and of the trainings in folders of theirs: a run folder, or one that holds
-/// some, such as runs/.
-std::vector<CellSource> read_sources(const std::vector<fs::path>& paths) {
-  std::vector<CellSource> sources;
+/// What the named folders hold.
+struct Sources {
+  std::vector<CellSource> sweeps;
+  RunList runs;
+};
+
+/// The runs of a folder, itself or those in it such as runs/; nothing where it holds none. Folders
+/// in it that are none are told beside them.
+std::vector<fs::path> runs_in(const fs::path& path, RunList& beside) {
+  std::error_code error;
+  if (fs::exists(path / cells::kCellsName, error) || !fs::is_directory(path, error)) return {};
+  if (is_run_folder(path)) return {path};
   std::vector<fs::path> runs;
-  for (const fs::path& path : paths) {
-    std::error_code error;
-    std::vector<fs::path> here;
-    if (!fs::exists(path / cells::kCellsName, error) && fs::is_directory(path, error)) {
-      if (is_run_folder(path)) here.push_back(path);
-      for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-        if (is_run_folder(it->path())) here.push_back(it->path());
-      }
-      std::ranges::sort(here);
+  std::vector<std::string> sweeps, others;
+  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    const fs::path& here = it->path();
+    if (!fs::is_directory(here, ignored)) continue;
+    const bool sweep = fs::exists(here / cells::kCellsName, ignored);
+    if (!sweep && is_run_folder(here)) {
+      runs.push_back(here);
+    } else {
+      (sweep ? sweeps : others).push_back(here.filename().string());
     }
-    if (here.empty()) sources.push_back(read_source(path));
-    runs.insert(runs.end(), here.begin(), here.end());
   }
-  for (CellSource& source : read_runs(runs)) sources.push_back(std::move(source));
+  if (runs.empty()) return {};
+  std::ranges::sort(sweeps);
+  std::ranges::sort(others);
+  beside.sweeps.insert(beside.sweeps.end(), sweeps.begin(), sweeps.end());
+  beside.left_out.insert(beside.left_out.end(), others.begin(), others.end());
+  return runs;
+}
+
+/// Sweeps are tables of their own; all runs together are one list, each of them once.
+Sources read_sources(const ReportRequest& request) {
+  Sources sources;
+  std::set<fs::path> seen;
+  for (const fs::path& path : request.folders) {
+    const std::vector<fs::path> runs = runs_in(path, sources.runs);
+    if (runs.empty()) sources.sweeps.push_back(read_source(path));
+    for (const fs::path& run : runs) {
+      std::error_code error;
+      const fs::path place = fs::canonical(run, error);
+      if (error || seen.insert(place).second) sources.runs.runs.push_back(read_run(run));
+    }
+  }
+  sort_by_accuracy(sources.runs.runs);
+  sources.runs.wanted_accuracy = request.target_accuracy;
   return sources;
 }
 
@@ -95,7 +124,7 @@ Json curves_json(const std::vector<CellCurve>& curves) {
 PageParts page_parts(const Json& data) {
   return {json_text(data),
           std::string(page_style()),
-          std::string(page_script()),
+          std::string(page_runs()) + std::string(page_script()),
           std::string(page_tables()) + std::string(page_commands()),
           std::string(chart_library()),
           std::string(chart_licence()),
@@ -140,8 +169,59 @@ void check_prices(const cells::Prices& prices, const ScalingTable& table) {
 
 }  // namespace
 
+namespace {
+
+/// The folder that a report goes to.
+fs::path place_of(const ReportRequest& request) {
+  if (!request.out.empty()) return request.out;
+  const fs::path& first = request.folders.front();
+  std::error_code error;
+  const fs::path beside = fs::is_directory(first, error) ? first : first.parent_path();
+  return beside.empty() ? "." : beside;
+}
+
+/// Prices, and published tables, are of epochs by CPUs and batch sizes.
+void check_flags_of_runs(const ReportRequest& request) {
+  const char* odd = request.reference                      ? "reference"
+                    : !request.prices.per_hour.empty()     ? "price-per-hour"
+                    : !request.prices.per_cpu_hour.empty() ? "price-per-cpu-hour"
+                                                           : nullptr;
+  if (!odd) return;
+  fail(ExitCode::usage, fmt::format("--{} without a sweep: it belongs to the cells of sweeps, and "
+                                    "these folders hold single trainings; leave it out",
+                                    odd));
+}
+
+/// What the script of the plots looks for in every page.
+Json page_data(Json drawn) {
+  for (const char* list : {"series", "cells"}) {
+    if (!drawn.contains(list)) drawn[list] = Json::array();
+  }
+  return drawn;
+}
+
+Report write_runs(const ReportRequest& request, const RunList& list) {
+  check_flags_of_runs(request);
+  Document document = runs_document(list);
+  Json drawn = runs_json(list);
+  std::string json = json_text(drawn, 1) + "\n";
+  drawn = page_data(Json{{"run_curves", run_curves_json(list)}});
+  auto files =
+      write_all(place_of(request), "report", document, runs_csv(list), json, page_parts(drawn));
+  return {std::move(document), std::move(json), std::move(files), {}, 1};
+}
+
+}  // namespace
+
 Report write_report(const ReportRequest& request) {
-  const std::vector<CellSource> sources = read_sources(request.folders);
+  const auto [sources, runs] = read_sources(request);
+  if (sources.empty()) return write_runs(request, runs);
+  if (runs.runs.empty() && request.target_accuracy) {
+    fail(ExitCode::usage,
+         fmt::format("--target-accuracy {:g} without a single training: the cells of a sweep have "
+                     "the target that they were trained with; leave it out",
+                     *request.target_accuracy));
+  }
   std::optional<ReferenceTable> reference;
   if (request.reference) reference = read_reference(*request.reference);
   const ScalingTable table = make_scaling_table(sources, request.prices);
@@ -154,12 +234,15 @@ Report write_report(const ReportRequest& request) {
   const Curves curves = curves_of(table);
   Document document = scaling_document({table, sources, reference, request.prices, curves});
   Json drawn = table_json(table, reference);
+  if (!runs.runs.empty()) {
+    for (Section& section : runs_document(runs).sections)
+      document.sections.push_back(std::move(section));
+    drawn["runs"] = runs_json(runs)["runs"];
+  }
   std::string json = json_text(drawn, 1) + "\n";
   drawn["curves"] = curves_json(curves.shown);
-  const fs::path& first = request.folders.front();
-  std::error_code error;
-  const fs::path beside = fs::is_directory(first, error) ? first : first.parent_path();
-  const fs::path out = !request.out.empty() ? request.out : beside.empty() ? "." : beside;
+  if (!runs.runs.empty()) drawn["run_curves"] = run_curves_json(runs);
+  const fs::path out = place_of(request);
   auto files =
       write_all(out, "report", document, table_csv(table, reference), json, page_parts(drawn));
   std::vector<std::string> remarks;
@@ -188,7 +271,7 @@ Report write_difference(const fs::path& before, const fs::path& after, const fs:
     files = write_all(out, "diff", document, difference_csv(differences), json,
                       page_parts(Json::object()));
   }
-  return {std::move(document), std::move(json), std::move(files), {}};
+  return {std::move(document), std::move(json), std::move(files), {}, 1};
 }
 
 }  // namespace cputrain::report

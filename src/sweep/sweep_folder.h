@@ -17,7 +17,6 @@ inline constexpr const char* kPlanName = "plan.txt";
 inline constexpr const char* kCellName = "cell.json";  ///< of one cell, beside its run folders
 
 /// plan.txt: the command of every training, one a line, but for cells that cannot be measured here.
-/// What is made again because the host disturbed it has no line.
 void write_plan(const SweepPlan&, const std::vector<std::string>& backends);
 
 /// What measured the cells there: machine.json, a table without cells; nothing where it is not

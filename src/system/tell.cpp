@@ -1,10 +1,13 @@
 #include "system/tell.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include "core/text.h"
@@ -12,8 +15,36 @@
 namespace cputrain::system {
 
 void tell(std::string_view line) {
-  const std::string safe = escaped(line) + "\n";
+  std::string safe = escaped(line);
+  if (shows_colours(STDERR_FILENO)) safe = coloured(safe);
+  safe += "\n";
   std::fwrite(safe.data(), 1, safe.size(), stderr);
+}
+
+bool shows_colours(int descriptor) {
+  const char* const refused = std::getenv("NO_COLOR");
+  const char* const terminal = std::getenv("TERM");
+  if ((refused && *refused) || !terminal || std::string_view(terminal) == "dumb") return false;
+  if (!::isatty(descriptor)) return false;
+  // mpirun gives ranks a standard output that is a terminal without a width, and copies it to where
+  // its own output goes, which may be a file.
+  winsize size{};
+  return descriptor != STDOUT_FILENO ||
+         (::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0);
+}
+
+std::string coloured(std::string_view line) {
+  constexpr std::string_view kWarning = "warning:", kError = "cputrain:";
+  constexpr std::string_view kRed = "\x1b[31m", kYellow = "\x1b[33m", kPlain = "\x1b[0m";
+  const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+  std::string text(line.substr(0, begin));
+  line.remove_prefix(begin);
+  if (line.starts_with(kWarning)) {
+    text.append(kYellow).append(kWarning).append(kPlain);
+    return text.append(line.substr(kWarning.size()));
+  }
+  if (line.starts_with(kError)) return text.append(kRed).append(line).append(kPlain);
+  return text.append(line);
 }
 
 void never_wait_for_readers() {

@@ -1,13 +1,23 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace cputrain::system {
 
 /// One line for people on standard error. It is escaped as a whole (core/text.h), since names,
 /// paths and libraries' messages in it come from outside: line ends, too, so several lines are
-/// several calls. A full or closed stream is no reason to stop: errors are ignored.
+/// several calls. A full or closed stream is no reason to stop: errors are ignored. On a terminal,
+/// warnings and errors are coloured.
 void tell(std::string_view line);
+
+/// The file descriptor is a terminal that may show colours: NO_COLOR (no-color.org) is not there or
+/// empty, and TERM says more than "dumb".
+bool shows_colours(int descriptor);
+
+/// A line that begins with "warning:" has that word in yellow; one that begins with "cputrain:", an
+/// error, is red. Blanks may come before these. Any other line stays as it is.
+std::string coloured(std::string_view line);
 
 /// From now on what is written to standard output or error is lost where nobody reads it, instead
 /// of waiting: mpirun reads no more once it was told to end, and its ranks would spend the second

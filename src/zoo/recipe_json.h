@@ -8,7 +8,7 @@
 
 namespace cputrain::zoo {
 
-/// A recipe from a model file; what is left out has the defaults that README.md lists. `source` is
+/// A recipe from a model file; what is left out has the defaults of src/zoo/README.md. `source` is
 /// where it comes from, for people. Error(data).
 Recipe read_recipe(const model::JsonReader&, const std::string& source);
 

@@ -64,16 +64,18 @@ class Tree:
         return links
 
     def read_picture(self):
-        """The table below `module  uses  what is in it`: what each module uses, from the bottom up."""
+        """The table below `module  uses  what is in it`, indented or between fences: what each module uses, from the
+        bottom up."""
         picture, lines = {}, iter(self.text("src/README.md").splitlines())
         for line in lines:
-            if re.match(r" {4}module +uses +what", line):
+            head = re.match(r"( *)module +uses +what", line)
+            if head:
                 break
         for line in lines:
-            row = re.match(r" {4}(\S+) +(\S+(?:, \S+)*)(?: {2,}|$)", line)
-            if row:
+            row = re.match(head[1] + r"(\S+) +(\S+(?:, \S+)*)(?: {2,}|$)", line)
+            if row and not line.startswith("`"):
                 picture[row[1]] = [] if row[2] == "-" else row[2].split(", ")
-            elif not line.startswith("    "):
+            elif not line.startswith(" "):
                 break
         return picture
 

@@ -98,6 +98,14 @@ class MadeUpTree(unittest.TestCase):
         self.assertEqual(self.problems(modules.cycles, modules.against_picture, modules.against_links,
                                        modules.foreign_headers, modules.full_folders), [])
 
+    def test_the_table_may_stand_between_fences(self):
+        indented = modules.Tree(self.root).picture
+        table, _, rest = PICTURE.lstrip("\n").partition("\n\n")
+        rows = "\n".join(line[4:] for line in table.split("\n"))
+        self.write("src/README.md", f"```text\n{rows}\n```\n\n{rest}")
+        self.assertEqual(modules.Tree(self.root).picture, indented)
+        self.assertEqual(indented["train"], ["comm", "model"])
+
     def test_a_namespace_of_another_folder(self):
         self.write("src/comm/ring.h", "namespace cputrain::comm {\nnamespace {}\n}")
         self.write("src/core/error.h", "namespace cputrain {\n}")

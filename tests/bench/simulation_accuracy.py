@@ -65,7 +65,7 @@ def main():
     parser.add_argument("--steps", type=int, default=4, help="measured in each cell of a round [4]")
     parser.add_argument("--measure-seconds", type=int, default=60, help="of a simulation, at least [60]")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("flags", nargs="*", help="of both commands, behind --")
+    parser.add_argument("flags", nargs="*", help="of both commands, after --")
     args = parser.parse_args()
     if args.rounds < 1 or args.steps < 1:
         parser.error("it takes a round and a step")

@@ -42,7 +42,7 @@ def main():
                         default=sorted(os.sched_getaffinity(0)),
                         help="one hardware thread of each core [every one that may be used, siblings too]")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("flags", nargs="*", help="of bench step, behind --")
+    parser.add_argument("flags", nargs="*", help="of bench step, after --")
     args = parser.parse_args()
     if len(args.cpus) < 2 or args.rounds < 1:
         parser.error("it takes two cores and a round")

@@ -217,17 +217,18 @@ TEST(Environment, TakesWhatIsMeantForTheProgram) {
             (Environment{{"CPUTRAIN_BATCH", "8"}, {"cputrain_data", "a=b"}, {"CPUTRAIN_OUT", ""}}));
 }
 
-TEST(CommandLine, HelpIsTextAndListsEveryFlagOfTheCommand) {
+TEST(CommandLine, HelpIsTextAndHelpAllListsEveryFlagOfTheCommand) {
   const auto help = [](const std::vector<std::string>& words) {
     return std::get<HelpText>(parse(words)).text;
   };
   EXPECT_NE(help({"--help"}).find("predict"), std::string::npos);
-  const std::string train = help({"train", "--help"});
+  const std::string train = help({"train", "--help-all"});
   for (const char* flag : {"--batch", "--limit-train", "--threads", "--overwrite", "--config"}) {
     EXPECT_NE(train.find(flag), std::string::npos) << flag;
   }
-  EXPECT_EQ(help({"predict", "-h"}).find("--batch"), std::string::npos);
-  EXPECT_NE(help({"bench", "--help"}).find("--repeat"), std::string::npos);
+  EXPECT_EQ(help({"predict", "--help-all"}).find("--batch"), std::string::npos);
+  EXPECT_NE(help({"bench", "--help"}).find("allreduce"), std::string::npos);
+  EXPECT_NE(help({"bench", "step", "--help"}).find("--repeat"), std::string::npos);
 }
 
 TEST(CommandLine, BatchSizeIsBatch) {

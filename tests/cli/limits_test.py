@@ -9,7 +9,7 @@ import unittest
 
 from program import PROGRAM, SMALL, ProgramTest, mpirun, needs_mpi
 
-DOCUMENTED = {0, 2, 70, 74}  # codes that a limit may end with: README, "Exit codes"
+DOCUMENTED = {0, 2, 70, 74}  # codes that a limit may end with: src/logging/README.md, "Exit codes"
 CODES_OF_SIGNALS = range(128, 160)
 
 

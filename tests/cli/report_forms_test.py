@@ -8,7 +8,7 @@ import subprocess
 import unittest
 import xml.etree.ElementTree
 
-from program import SMALL, ProgramTest
+from program import ProgramTest
 from report_test import PAPER, Page, cell, check_latex, markdown_rows, sweep
 
 # Tables that are longer than a page, beside sentences that are.
@@ -100,31 +100,6 @@ class ReportForms(ProgramTest):
             self.expect(2, "report", "s", *words, says=[says])
         self.expect(2, "report", "--diff", "s", "s", "--price-per-cpu-hour", "2", says=["--price-per-cpu-hour with"])
         self.assertEqual(os.listdir(self.path("s")), before)
-
-    def test_folders_of_trainings_are_a_table(self):
-        for name, batch in (("a", "20"), ("b", "20"), ("c", "12"), ("cut", "30")):
-            self.expect(0, *SMALL, "--out", "runs/" + name, "--batch", batch, "--epochs", "2")
-        whole = self.read("runs/cut/metrics.jsonl").splitlines(True)
-        with open(self.path("runs/cut/metrics.jsonl"), "w") as f:
-            f.writelines(line for line in whole if '"step"' in line)
-        self.expect(0, "report", "runs", says=["n/a", "Wrote runs/report.html"])
-        report = json.loads(self.read("runs/report.json"))
-        self.assertEqual([s["name"] for s in report["series"]], ["cpu"])
-        cells = {c["batch"]: c for c in report["cells"]}
-        self.assertEqual({b: (c["cpus"], c["status"], c["runs"]) for b, c in cells.items()},
-                         {20: (1, "measured", ["runs/a", "runs/b"]), 12: (1, "measured", ["runs/c"]), 30: (1, "n/a", [])})
-        self.assertIn("runs/cut", cells[30]["reason"])
-        seconds = [m["seconds"] for m in self.metrics("runs/c", "epoch")]
-        self.assertTrue(min(seconds) <= cells[12]["seconds_per_epoch"] <= max(seconds))
-        self.assertEqual(cells[12]["final_accuracy"], self.metrics("runs/c", "summary")[0]["accuracy"])
-        self.expect(0, "report", "runs/c", "--out", "o")
-        self.assertEqual([c["batch"] for c in json.loads(self.read("o/report.json"))["cells"]], [12])
-        os.mkfifo(self.path("runs/c/limits.json"))  # nobody writes to it
-        self.expect(0, "report", "runs/c", "--out", "o",
-                    says=["runs/c: the training did not come to its end, or its files are damaged"])
-        with open(self.path("runs/c/config.json"), "w") as f:
-            f.write('{"batch": -1}')
-        self.expect(65, "report", "runs", says=["runs/c/config.json"])
 
     @unittest.skipUnless(shutil.which("gnuplot"), "needs gnuplot")
     def test_the_figure_is_an_svg_whose_texts_are_texts(self):

@@ -80,8 +80,8 @@ def check_latex(text):
     as many columns in every row as the table has. Returns the rows of all tables."""
     known = set("""documentclass usepackage newsavebox newcommand figures shrunk ifdim wd linewidth resizebox
         usebox else fi begin end title author date maketitle section caption centering toprule midrule bottomrule
-        addlinespace cmidrule multicolumn textsuperscript textbf footnotesize item clearpage times pm mu textbackslash
-        textasciitilde textasciicircum textless textgreater textbar textquotedbl setlength LTleft makeatletter makeatother
+        addlinespace cmidrule multicolumn textsuperscript footnotesize item clearpage times pm mu textbackslash
+        textasciitilde textasciicircum textbf textless textgreater textbar textquotedbl setlength LTleft makeatletter makeatother
         tablecaption def captype raggedright arraybackslash endfirsthead endhead endfoot par noindent bigskip""".split())
     environments, depth, dollars = [], 0, 0
     for token in re.finditer(r"\\([A-Za-z]+)(?:\{([a-z]*)\})?|\\(.)|([{}$%&#^_~])", text):

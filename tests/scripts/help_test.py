@@ -63,7 +63,8 @@ class Help(unittest.TestCase):
                       ["sanitize", "asan", "tsan"], ["setup", "biuld"], ["check_mpich", "x"], ["check_onednn3", "x"],
                       ["check_slurm", "x"], ["clean_root", "--fast"], ["two_hosts", "--fast"], ["tables", "x"],
                       ["run", "-np", "0"], ["supervise", "--fast"], ["cloud/preemption", "ibm"],
-                      ["cloud/gcp", "--fast"], ["cloud/aws", "--fast"]):
+                      ["cloud/gcp", "--fast"], ["cloud/aws", "--fast"], ["check_package", "--fast"],
+                      ["package/deb", "a", "b"]):
             with self.subTest(words=words):
                 done = self.run_quietly("scripts/" + words[0], *words[1:])
                 self.assertEqual(done.returncode, 2, done.stderr)

@@ -11,17 +11,26 @@ namespace {
 
 /// What people want to see at once: the first tables; all of it is in the files.
 report::Document beginning(report::Document document, std::size_t sections) {
+  constexpr std::size_t kMostRows = 40;
   if (document.sections.size() > sections) document.sections.resize(sections);
+  for (report::Section& section : document.sections) {
+    for (report::DocumentTable& table : section.tables) {
+      if (table.rows.size() <= kMostRows) continue;
+      section.remarks.push_back(
+          fmt::format("{} more rows are in the files.", table.rows.size() - kMostRows));
+      table.rows.resize(kMostRows);
+    }
+  }
   return document;
 }
 
-void say(const report::Report& report, const std::string& json, std::size_t sections) {
+void say(const report::Report& report, const std::string& json) {
   if (json == "-") {
     system::print_lines(report.json);
     return;
   }
   if (!json.empty()) system::write_file(json, report.json);
-  system::print_lines(report::markdown(beginning(report.document, sections)));
+  system::print_lines(report::markdown(beginning(report.document, report.first_sections)));
   for (const auto& file : report.files) system::print("Wrote {}\n", file.string());
   for (const std::string& remark : report.remarks) system::print("{}\n", remark);
 }
@@ -31,13 +40,16 @@ void say(const report::Report& report, const std::string& json, std::size_t sect
 int run_report(const Config& config, const job::Services&) {
   const auto& folders = config.files;
   if (config.diff) {
-    say(report::write_difference(folders[0], folders[1], config.out), config.json, 1);
+    say(report::write_difference(folders[0], folders[1], config.out), config.json);
     return static_cast<int>(ExitCode::ok);
   }
-  report::ReportRequest request{
-      {folders.begin(), folders.end()}, config.out, std::nullopt, config.prices};
+  report::ReportRequest request{{folders.begin(), folders.end()},
+                                config.out,
+                                std::nullopt,
+                                config.prices,
+                                config.target_accuracy};
   if (!config.reference.empty()) request.reference = config.reference;
-  say(report::write_report(request), config.json, 3);
+  say(report::write_report(request), config.json);
   return static_cast<int>(ExitCode::ok);
 }
 

@@ -14,34 +14,39 @@ namespace cputrain::cli {
 void add_allreduce_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.group("Measurement");
   f.whole("bytes", c.bytes, 4, std::int64_t{1} << 40,
-          "of each rank's gradient [52871940: the paper's network]");
-  f.whole("repeat", c.repeat, 1, 1000, "sums of each kind [5]");
+          "bytes of each rank's gradient [52871940: the paper's network]");
+  f.whole("repeat", c.repeat, 1, 1000, "measured sums of each algorithm [5]");
   add_processor_flags(f, c, choices);
   f.group("Output");
-  f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");
+  f.text("json", c.json, "FILE",
+         "write the result as JSON (-: to standard output, and nothing else there)");
 }
 
 /// `bench input` needs photographs and no model.
 void add_input_bench_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.group("Data");
-  f.text("data", c.data, "DATA", "folder of class folders or of cat.N.jpg files, or a list file");
+  f.text("data", c.data, "DATA", "a folder of class folders or of cat.N.jpg files, or a list file");
   f.real("validation-split", c.validation_split, 0, 0.99,
-         "part left out where the data has no validation part of its own [0.1]");
+         "part left out where the data has no validation part [0.1]");
   f.whole("limit-train", c.limit_train, 1, 1'000'000, "take N training images [256]");
   f.yes("allow-empty-classes", c.allow_empty_classes,
         "go on where no image of a class can be read [an error]");
-  f.whole("image-size", c.image_size, 1, 16384, "images are resized to N x N [256]");
+  f.whole("image-size", c.image_size, 1, 16384,
+          "width and height to which images are resized [256]");
   add_resize_flag(f, c);
   add_augment_flag(f, c, "flip");
-  f.whole("micro-batch", c.micro_batch, 1, 65536, "images of a batch made from the cache [32]");
+  f.whole("micro-batch", c.micro_batch, 1, 65536,
+          "images of each batch that is made from the cache [32]");
   f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
-          "choice of images, order and augmentation are functions of it [0]");
+          "number that decides choice of images, order and augmentation [0]");
   f.group("Measurement");
   f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
   add_processor_flags(f, c, choices);
-  f.whole("io-threads", c.io_threads, 1, 4096, "that decode and change images [as --threads]");
+  f.whole("io-threads", c.io_threads, 1, 4096,
+          "threads that decode and change images [as --threads]");
   f.group("Output");
-  f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");
+  f.text("json", c.json, "FILE",
+         "write the result as JSON (-: to standard output, and nothing else there)");
 }
 
 namespace {
@@ -73,16 +78,18 @@ void add_kernel_bench_flags(Flags& f, Config& c, const CommandLineChoices& choic
   add_weights_flags(f, c);
   add_data_flags(f, c);
   f.group("Measurement");
-  f.parsed("micro-batch", "N,...", "images computed at once, one after the other [1,2,4,8,11,32]",
+  f.parsed("micro-batch", "N,...",
+           "images computed at once, one size after the other [1,2,4,8,11,32]",
            [&c](const std::string& text) { c.micro_batches = parse_micro_batches(text); });
   f.whole("batch", c.batch, 1, 65536,
-          "images of a measured round, or the next more that fill whole micro-batches [32]");
+          "images of a measured round, rounded up to whole micro-batches [32]");
   f.whole("repeat", c.repeat, 1, 1000, "measured rounds [5]");
   add_processor_flags(f, c, choices);
-  f.whole("io-threads", c.io_threads, 1, 4096, "for decoding images [as --threads]");
+  f.whole("io-threads", c.io_threads, 1, 4096, "threads that decode images [as --threads]");
   add_kernel_choice_flags(f, c);
   f.group("Output");
-  f.text("json", c.json, "FILE", "write the result as JSON; -: to standard output, and only it");
+  f.text("json", c.json, "FILE",
+         "write the result as JSON (-: to standard output, and nothing else there)");
 }
 
 }  // namespace cputrain::cli

@@ -20,7 +20,14 @@ namespace {
 void check_files(const Config& config) {
   if (!config.files.empty() && config.command != "predict" && config.command != "data" &&
       config.command != "report") {
-    fail(ExitCode::usage, config.files.front() + " is one word too many (flags begin with --)");
+    const std::string& word = config.files.front();
+    std::error_code ignored;
+    const bool is_data = config.command != "export" && config.command != "info" &&
+                         config.command != "simulate" &&
+                         std::filesystem::is_directory(word, ignored);
+    fail(ExitCode::usage,
+         fmt::format("{} is one word too many (flags begin with --){}", word,
+                     is_data ? "; a data set goes after --data: --data " + word : ""));
   }
   if (config.command == "predict" && config.files.empty()) {
     fail(ExitCode::usage,
@@ -41,6 +48,21 @@ void check_files(const Config& config) {
          "data pack needs a data set and a file: cputrain data pack FOLDER "
          "FILE.ctpack");
   }
+}
+
+/// What --out names must be a folder, or nothing yet.
+void check_out(const Config& config) {
+  std::error_code ignored;
+  const auto what = std::filesystem::status(config.out, ignored).type();
+  using std::filesystem::file_type;
+  if (config.out.empty() || what == file_type::directory || what == file_type::not_found ||
+      what == file_type::none || what == file_type::unknown) {
+    return;
+  }
+  fail(ExitCode::usage,
+       fmt::format("--out {}: is a file, and not a folder (several files are written there); name "
+                   "a new folder, or that of an earlier run",
+                   config.out));
 }
 
 /// What `export` writes, and from what.
@@ -136,6 +158,7 @@ void check_combinations(Config& config, const CommandLineChoices& choices) {
     fail(ExitCode::usage, "--limit-val 0: eval needs at least one image");
   }
   check_files(config);
+  check_out(config);
   if (config.command == "export") check_export(config);
   if (config.partial && config.weights.empty()) {
     fail(ExitCode::usage, "--partial needs --weights FILE, whose weights are taken where they fit");

@@ -26,8 +26,8 @@ bool computes_gradients(const Config& c) {
 
 void add_expand_flag(Flags& f, Config& c) {
   f.choice("expand", {"none", "six", "six-leaky"},
-           "six: each image becomes six samples, flipped and turned; six-leaky: split after that, "
-           "so that turns of training images are in validation [none]",
+           "samples made of each image: six flips and turns it; six-leaky does so before the "
+           "split, so that turns of training images are in validation [none]",
            [&c](const std::string& name) {
              c.expand = data::expand_of(name).value_or(data::Expand::none);
            });
@@ -35,14 +35,13 @@ void add_expand_flag(Flags& f, Config& c) {
 
 void add_export_flags(Flags& f, Config& c) {
   f.group("Output");
-  f.text("onnx", c.onnx, "FILE", "write model and --weights as ONNX (opset 13)");
-  f.text("safetensors", c.safetensors, "FILE", "write --weights as safetensors");
+  f.text("onnx", c.onnx, "FILE", "write network and weights as ONNX (opset 13)");
+  f.text("safetensors", c.safetensors, "FILE", "write the weights as safetensors");
   f.choice("export-layout", {"keras", "torch"},
-           "of --safetensors: names and layout; torch: those of a state_dict [keras]",
+           "names and layout of --safetensors: those of Keras or of a PyTorch state_dict [keras]",
            [&c](const std::string& name) { c.export_layout = name; });
   f.text("model-file", c.model_file, "FILE",
-         "write the model (of --weights, else --model) as JSON, to be changed and used as --model "
-         "FILE");
+         "write the model of --weights or --model as JSON, to be changed and used as --model FILE");
 }
 
 /// "30:2,60:4": after 30 epochs twice the batch, after 60 four times.
@@ -69,11 +68,10 @@ std::vector<data::BatchGrowth> parse_growth(const std::string& text) {
 
 void add_micro_batch_flags(Flags& f, Config& c) {
   f.whole("micro-batch", c.micro_batch, 1, 65536,
-          "images that a rank computes at once [at most 8 on one thread, 14 a thread and 32 on "
-          "several, 16 with several ranks, 4 in a crowd of them, or twice the threads; 128 on a "
-          "GPU; with batch normalization the rank's whole share]");
+          "images that a rank computes at once [chosen by threads, ranks and backend; with batch "
+          "normalization the rank's whole share]");
   f.yes("sync-bn", c.sync_bn,
-        "batch normalization takes its statistics from the images of all ranks");
+        "take the statistics of batch normalization from the images of all ranks");
 }
 
 void add_batch_flags(Flags& f, Config& c) {
@@ -81,56 +79,60 @@ void add_batch_flags(Flags& f, Config& c) {
   f.whole("batch", c.batch, 1, 16'777'216, "images in a step, over all ranks [the model's]");
   f.alias("batch-size", "batch");
   f.whole("batch-per-rank", c.batch_per_rank, 1, 16'777'216,
-          "instead of --batch: images in a step of each rank");
+          "images in a step of each rank, in place of --batch");
   f.exclusive("batch", "batch-per-rank");
   add_micro_batch_flags(f, c);
   f.whole("accumulate", c.accumulate, 1, 65536,
           "batches whose gradients are added up for one update [1]");
-  f.choice("sharding", {"slices", "strided", "shard-then-batch", "generator"},
-           "how ranks share the images: slices of the shuffled batch, every n-th of the shuffled "
-           "order, every n-th of the data's own order, or the same images on all [slices]",
-           [&c](const std::string& name) {
-             c.sharding = name == "strided"            ? data::Sharding::strided
-                          : name == "shard-then-batch" ? data::Sharding::shard_then_batch
-                          : name == "generator"        ? data::Sharding::generator
-                                                       : data::Sharding::slices;
-           });
-  f.yes_or_no("shuffle", c.shuffle, "a new order of the images each epoch [the model's: yes]");
+  f.choice(
+      "sharding", {"slices", "strided", "shard-then-batch", "generator"},
+      "how ranks share the images: slices of each shuffled batch, every n-th image of the shuffled "
+      "order, every n-th of the data's order, or the same images on all [slices]",
+      [&c](const std::string& name) {
+        c.sharding = name == "strided"            ? data::Sharding::strided
+                     : name == "shard-then-batch" ? data::Sharding::shard_then_batch
+                     : name == "generator"        ? data::Sharding::generator
+                                                  : data::Sharding::slices;
+      });
+  f.yes_or_no("shuffle", c.shuffle,
+              "take the images in a new order in each epoch [the model's: yes]");
   f.yes_or_no("drop-last", c.drop_last,
-              "leave out images that fill no whole step at the end of an epoch [the model's: no]");
+              "leave out images at the end of an epoch that do not fill a step [the model's: no]");
   if (c.command != "train") return;  // every step of a measurement is alike
   f.parsed("batch-growth", "EPOCHS:FACTOR,...",
-           "times the batch by FACTOR after EPOCHS epochs: 30:2,60:4 [never]",
+           "multiply the batch by FACTOR after EPOCHS epochs, as 30:2,60:4 [never]",
            [&c](const std::string& text) { c.batch_growth = parse_growth(text); });
 }
 
 void add_rule_flags(Flags& f, Config& c) {
   f.group("Update rule");
   f.choice("optimizer", {"sgd", "rmsprop", "adam", "lars", "lamb"},
-           "update rule, as in Keras; lars and lamb for large batches [the model's]",
+           "update rule, as in Keras; lars and lamb are for large batches [the model's]",
            [&c](const std::string& name) { c.optimizer = name; });
-  f.real("momentum", c.momentum, 0, 0.9999, "of sgd and rmsprop [0], and lars [0.9]");
-  f.yes("nesterov", c.nesterov, "sgd: look ahead along the momentum");
-  f.real("rho", c.rho, 0, 0.999999, "rmsprop: decay of the mean square [0.9]");
-  f.yes("centered", c.centered, "rmsprop: subtract the squared mean gradient");
-  f.real("epsilon", c.epsilon, 0, 1e3, "of rmsprop and adam [1e-7], and lamb [1e-6]");
-  f.real("trust", c.trust, 1e-9, 1e3, "lars: trust coefficient of a layer's rate [0.001]");
+  f.real("momentum", c.momentum, 0, 0.9999, "momentum of sgd, rmsprop and lars [0; of lars 0.9]");
+  f.yes("nesterov", c.nesterov, "look ahead along the momentum, in sgd");
+  f.real("rho", c.rho, 0, 0.999999, "decay of the mean square in rmsprop [0.9]");
+  f.yes("centered", c.centered, "subtract the squared mean gradient, in rmsprop");
+  f.real("epsilon", c.epsilon, 0, 1e3,
+         "small number in the denominator of rmsprop, adam and lamb [1e-7; of lamb 1e-6]");
+  f.real("trust", c.trust, 1e-9, 1e3, "trust coefficient of a layer's rate in lars [0.001]");
   f.real("weight-decay", c.weight_decay, 0, 1e3,
-         "each step also takes lr * X * weight off every kernel; in lars and lamb as in their "
+         "take lr * X * weight off every kernel in each step; lars and lamb do it as in their "
          "papers [the model's: 0]");
   f.real("clip-value", c.clip_value, 1e-30, 1e30,
-         "keep every element of the gradient within -X and X");
-  f.real("clip-norm", c.clip_norm, 1e-30, 1e30, "keep the norm of the whole gradient within X");
+         "keep every element of the gradient between -X and X");
+  f.real("clip-norm", c.clip_norm, 1e-30, 1e30,
+         "keep the norm of the whole gradient at or below X");
   f.real("label-smoothing", c.label_smoothing, 0, 0.999,
-         "train towards labels mixed with X of all classes [0]");
+         "mix X of all classes into the labels of training [0]");
 }
 
 void add_rate_flags(Flags& f, Config& c) {
   f.group("Learning rate");
   f.real("lr", c.lr, 0, 1e6, "learning rate [the model's, or Keras' default for --optimizer]");
   f.choice("lr-scale", {"none", "linear", "sqrt", "pow23"},
-           "times the rate by n, its root or its power 2/3, n the number of ranks (the curve then "
-           "depends on it) or batch / --base-batch [none]",
+           "multiply the rate by n, by its root or by its power 2/3; n is batch / --base-batch or, "
+           "without that flag, the number of ranks [none]",
            [&c](const std::string& name) {
              c.lr_scale = name == "linear"  ? optim::RateScale::linear
                           : name == "sqrt"  ? optim::RateScale::sqrt
@@ -138,14 +140,17 @@ void add_rate_flags(Flags& f, Config& c) {
                                             : optim::RateScale::none;
            });
   f.whole("base-batch", c.base_batch, 1, 16'777'216,
-          "the batch that --lr is meant for: n is batch / N, whatever the ranks");
+          "batch that --lr is meant for; --lr-scale then takes batch / N");
   f.real("warmup-epochs", c.warmup_epochs, 0, 1e6,
-         "rise from rate / n to the rate over X epochs, as Horovod does; from 0 without an n "
-         "[0]");
-  f.parsed("schedule", "FORM", std::string(optim::kScheduleForms) + " [the model's: constant]",
+         "raise the rate over X epochs, from rate / n of --lr-scale as in Horovod, from 0 without "
+         "it [0]");
+  f.parsed("schedule", "FORM",
+           "how the rate changes over the training: " + std::string(optim::kScheduleForms) +
+               " [the model's: constant]",
            [&c](const std::string& text) { c.schedule = optim::parse_schedule(text); });
+  f.suggest("schedule", {"constant", "step:", "piecewise:", "cosine", "poly", "plateau", "decay:"});
   f.yes("momentum-correction", c.momentum_correction,
-        "where the rate changes, momentum changes with it for a step");
+        "scale the momentum for one step where the rate changes");
 }
 
 void add_training_flags(Flags& f, Config& c) {
@@ -156,13 +161,14 @@ void add_training_flags(Flags& f, Config& c) {
     add_batch_flags(f, c);
   }
   if (c.command == "train") {
-    f.whole("epochs", c.epochs, 1, 1'000'000, "times through the data [the model's]");
-    f.whole("steps", c.steps, 1, 1'000'000'000'000, "end after N steps, whatever --epochs says");
+    f.whole("epochs", c.epochs, 1, 1'000'000, "passes over the data [the model's]");
+    f.whole("steps", c.steps, 1, 1'000'000'000'000,
+            "end after N steps, even where --epochs says more or fewer");
     f.whole("settled-steps", c.settled_steps, 1, 1'000'000,
-            "with --steps: go on until N whole steps have been made in which convolutions tried no "
-            "algorithms (at most ten times --steps)");
+            "with --steps: go on until N whole steps were made without autotuning, at most ten "
+            "times --steps");
     f.real("target-accuracy", c.target_accuracy, 0, 1,
-           "end when the accuracy of validation reaches X; the summary has the time it took");
+           "end when the accuracy of validation reaches X; the summary says after which time");
   }
   add_augment_flag(f, c, "the model's");
   add_rule_flags(f, c);
@@ -170,19 +176,18 @@ void add_training_flags(Flags& f, Config& c) {
 }
 
 void add_precision_flag(Flags& f, Config& c, const CommandLineChoices& choices) {
-  f.choice("precision", {"float", "bf16", "exact", "double"},
-           "bf16: convolutions may multiply 16-bit brain floats, in training where that measures "
-           "faster; sums and weights stay float (CPUs with AVX512-BF16); exact: products of 32-bit "
-           "floats on GPUs, too, the one that they have so far; on a CPU the same as float; "
-           "double: " +
-               join(choices.backends_with("double"), " or ") + " backend only [float]",
-           [&c](const std::string& name) { c.precision = name; });
+  f.choice(
+      "precision", {"float", "bf16", "exact", "double"},
+      "number format of products. bf16: 16-bit brain floats in convolutions where that is "
+      "faster (CPUs with AVX512-BF16). exact: 32-bit floats on GPUs, too, the only one of them "
+      "so far. double: " +
+          join(choices.backends_with("double"), " or ") + " backend only [float]",
+      [&c](const std::string& name) { c.precision = name; });
 }
 
 void add_bind_flag(Flags& f, Config& c) {
   f.yes_or_no("bind", c.bind,
-              "bind the threads of each rank to cores of its own [where several ranks fill a "
-              "machine]");
+              "bind the threads of each rank to its cores [where several ranks fill a machine]");
 }
 
 void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
@@ -194,38 +199,40 @@ void add_machine_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
     add_processor_flags(f, c, choices);
   }
   f.whole("io-threads", c.io_threads, 1, 4096,
-          "for decoding images [as --threads] and changing them meanwhile [1 in 8 threads]");
+          "threads for images [as --threads to decode them, 1 in 8 of these to change them during "
+          "steps]");
   add_kernel_choice_flags(f, c);
   if (computes_gradients(c)) {
     f.parsed(
         "allreduce", "NAME",
-        "how gradients are summed: auto, mpi, shm, ring, recursive-doubling, rabenseifner, tree, "
-        "hierarchical[+NAME], ps, or by bytes NAME:0-8192;NAME:8193-max [auto]",
+        "algorithm that sums gradients: auto, mpi, shm, ring, recursive-doubling, rabenseifner, "
+        "tree, hierarchical[+NAME] or ps; by bytes: NAME:0-8192;NAME:8193-max [auto]",
         [&c](const std::string& text) { c.allreduce = comm::parse_allreduce(text); });
-    f.yes(
-        "reproducible", c.reproducible,
-        "the same bits at any number of ranks and threads on one kind of CPU; --micro-batch [8] is "
-        "the number of images whose gradient is formed at once");
+    f.suggest("allreduce", {"auto", "mpi", "shm", "ring", "recursive-doubling", "rabenseifner",
+                            "tree", "hierarchical", "ps"});
+    f.yes("reproducible", c.reproducible,
+          "compute the same bits at any number of ranks and threads on one kind of CPU. "
+          "--micro-batch (8) is then the number of images whose gradient is formed at once");
     f.parsed("compress", "METHOD",
-             "how gradients travel over a slow network: none, fp16, bf16, topk[:FRACTION] (0.01), "
-             "powersgd[:RANK] (4) [none]",
+             "how gradients travel over a slow network: none, fp16, bf16, topk[:FRACTION] (0.01) "
+             "or powersgd[:RANK] (4) [none]",
              [&c](const std::string& text) { c.compress = exchange::parse_compression(text); });
+    f.suggest("compress", {"none", "fp16", "bf16", "topk", "powersgd"});
     f.real("bucket-mb", c.bucket_mb, 0, 1e6,
-           "gradients travel in pieces of at least so many MB while backward runs [25]");
-    f.yes_or_no(
-        "shard-dense", c.shard_dense,
-        "the ranks of a node compute large dense layers together, some inputs each, so that "
-        "their gradient is made once [from three ranks on, where fewer bytes move]");
+           "least size in MB of the pieces in which gradients travel during backward [25]");
+    f.yes_or_no("shard-dense", c.shard_dense,
+                "let the ranks of a node compute large dense layers together, some inputs each "
+                "[from three ranks on, where fewer bytes move]");
   }
 }
 
 void add_synth_flags(Flags& f, Config& c) {
   f.group("Data");
   f.whole("images", c.images, 2, 1'000'000, "number of images, half of each class [200]");
-  f.whole("image-size", c.image_size, 1, 16384, "sides of the images [64]");
-  f.choice("format", {"jpeg", "png", "bmp"}, "of the files [jpeg]",
+  f.whole("image-size", c.image_size, 1, 16384, "width and height of the images [64]");
+  f.choice("format", {"jpeg", "png", "bmp"}, "format of the files [jpeg]",
            [&c](const std::string& name) { c.format = name; });
-  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000, "the images are a function of it [0]");
+  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000, "number that decides the images [0]");
 }
 
 }  // namespace
@@ -236,7 +243,9 @@ void add_model_flags(Flags& f, Config& c) {
   for (const auto& entry : zoo::model_zoo()) names.push_back(entry.name);
   f.text("model", c.model, "NAME",
          "network: " + join(names, ", ") + ", or a model file (.json) [dogcat]");
-  f.whole("image-size", c.image_size, 1, 16384, "images are resized to N x N [the model's]");
+  f.suggest("model", names);
+  f.whole("image-size", c.image_size, 1, 16384,
+          "width and height to which images are resized [the model's]");
   const bool data = computes_gradients(c);
   f.whole(
       "classes", c.classes, 2, 65536,
@@ -247,7 +256,8 @@ void add_model_flags(Flags& f, Config& c) {
 
 void add_resize_flag(Flags& f, Config& c) {
   f.choice("resize", {"bilinear", "nearest"},
-           "how images come to --image-size: as TensorFlow, or as Keras' older loaders [bilinear]",
+           "how images are resized: bilinear as in TensorFlow, nearest as in Keras' older loaders "
+           "[bilinear]",
            [&c](const std::string& name) { c.resize = data::resize_of(name); });
 }
 
@@ -255,20 +265,20 @@ void add_weights_flags(Flags& f, Config& c) {
   f.group("Model");
   const bool trains = computes_gradients(c);
   f.text("weights", c.weights, "FILE",
-         trains ? "start from these weights of the same model [initial ones, by seed]"
-                : "weights.safetensors that training wrote");
+         trains ? "weights of the same model to start from [initial ones, by seed]"
+                : "weights.safetensors of a training");
   if (c.command != "train") return;
   f.yes("partial", c.partial,
-        "take of --weights what fits by name and shape, for a new last layer");
+        "take those arrays of --weights that fit by name and shape, for a new last layer");
   f.list("freeze", c.freeze, "LAYER,...",
-         "layers that keep their weights: names, or prefixes such as conv2d*");
+         "layers that keep their weights, by name or by prefix (conv2d*)");
 }
 
 void add_data_flags(Flags& f, Config& c) {
   f.group("Data");
   f.text(
       "data", c.data, "DATA",
-      "folder of class folders, folder of cat.N.jpg files, list file, cifar10:DIR, cifar100:DIR, "
+      "a folder of class folders or of cat.N.jpg files, a list file, cifar10:DIR, cifar100:DIR, "
       "idx:DIR, inat:DIR, coco:TRAIN.json[,VAL.json], FILE.ctpack, or synthetic[:N] [synthetic]");
   f.real("validation-split", c.validation_split, 0, 0.99,
          std::string("part kept for validation where the data has none of its own") +
@@ -277,22 +287,25 @@ void add_data_flags(Flags& f, Config& c) {
                                   : " [0.1]"));
   f.whole("limit-train", c.limit_train, 1, 1'000'000'000, "use at most N training images");
   f.whole("limit-val", c.limit_val, 0, 1'000'000'000,
-          c.command == "eval" ? "look at N images at most"
-                              : "use at most N validation images; 0: do not evaluate");
-  f.yes("balanced", c.balanced, "the limits keep as many of each class [the classes' proportions]");
+          c.command == "eval"   ? "look at most at N images"
+          : c.command == "data" ? "use at most N validation images"
+                                : "use at most N validation images; 0: no evaluation");
+  f.yes("balanced", c.balanced,
+        "take as many of each class within these limits [the classes' proportions]");
   f.yes("allow-empty-classes", c.allow_empty_classes,
-        "keep a class of which no image can be read, as an output that learns nothing [an error]");
+        "keep a class of which no image can be read; its output learns nothing [an error]");
   add_expand_flag(f, c);
   if (computes_gradients(c) || c.topic == "pack") add_resize_flag(f, c);
   f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
-          c.command == "eval"
-              ? "chooses the validation part [that of training]"
-              : "order, split, initial weights, dropout and augmentation are functions of it [0]");
+          c.command == "eval" ? "number that decides the validation part [that of training]"
+          : c.command == "data"
+              ? "number that decides which images are kept for validation [0]"
+              : "number that decides order, split, initial weights, dropout and augmentation [0]");
 }
 
 void add_augment_flag(Flags& f, Config& c, const std::string& standard) {
   f.parsed("augment", "LIST",
-           "random changes, none or some of " + data::augment_forms() +
+           "random changes of training images, none or some of " + data::augment_forms() +
                ", such as flip,shear:0.2 [" + standard + "]",
            [&c](const std::string& text) { c.augment = data::parse_augment(text); });
 }
@@ -300,7 +313,7 @@ void add_augment_flag(Flags& f, Config& c, const std::string& standard) {
 void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   f.group("Machine");
   f.choice("backend", choices.known_backends(),
-           "what computes; cuda: on GPUs [" + choices.backend_names().front() + "]",
+           "what computes; cuda is for GPUs [" + choices.backend_names().front() + "]",
            [&c, &choices](const std::string& name) {
              for (const job::BackendChoice& backend : choices.backends) {
                if (backend.name != name || backend.built) continue;
@@ -309,14 +322,14 @@ void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices)
              c.backend = name;
            });
   add_precision_flag(f, c, choices);
-  f.whole("threads", c.threads, 1, 4096, "of each rank [the cores it was given]");
+  f.whole("threads", c.threads, 1, 4096, "threads of each rank [the cores that it was given]");
   add_bind_flag(f, c);
 }
 
 void add_kernel_choice_flags(Flags& f, Config& c) {
   f.no("winograd", c.winograd,
-       "compute 3x3 convolutions directly: slower, with smaller rounding errors");
-  f.no("skip-zeros", c.skip_zeros, "compute with the zeros of activations and gradients, too");
+       "compute 3x3 convolutions directly, which is slower and rounds less");
+  f.no("skip-zeros", c.skip_zeros, "compute with zeros of activations and gradients, too");
 }
 
 void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
@@ -336,15 +349,15 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   if (exports) return add_export_flags(f, c);
   if (command != "predict" && command != "info") add_data_flags(f, c);
   if (command == "data" && c.topic == "pack") {
-    f.whole("image-size", c.image_size, 1, 16384, "images are resized to N x N [256]");
+    f.whole("image-size", c.image_size, 1, 16384,
+            "width and height to which images are resized [256]");
   }
   if (trains) add_training_flags(f, c);
   if (command == "train") add_safety_flags(f, c);
   if (reads_weights) {
     f.group("Machine");
     f.whole("micro-batch", c.micro_batch, 1, 65536,
-            "images computed at once [8 on one thread, 14 a thread and at most 32 on several, 16 "
-            "with several ranks, or twice the threads; 128 on a GPU]");
+            "images computed at once [chosen by threads, ranks and backend]");
   }
   add_machine_flags(f, c, choices);
   add_output_flags(f, c);

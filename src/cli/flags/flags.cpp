@@ -4,13 +4,33 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cassert>
 #include <charconv>
 #include <cmath>
+#include <tuple>
 
+#include "cli/help/foreign_words.h"
 #include "core/error.h"
 #include "core/text.h"
 
 namespace cputrain::cli {
+namespace {
+
+/// "momentum [0.9]" -> "momentum", "0.9": brackets at the end, however many are inside them.
+std::pair<std::string, std::string> split_default(const std::string& help) {
+  if (!help.ends_with("]")) return {help, ""};
+  int depth = 0;
+  for (std::size_t i = help.size(); i-- > 0;) {
+    depth += help[i] == ']' ? 1 : help[i] == '[' ? -1 : 0;
+    const bool apart = i == 0 || help[i - 1] == ' ';  // not the end of "poly[:POWER]"
+    if (depth > 0) continue;
+    if (!apart) return {help, ""};
+    return {help.substr(0, i == 0 ? 0 : i - 1), help.substr(i + 1, help.size() - i - 2)};
+  }
+  return {help, ""};
+}
+
+}  // namespace
 
 std::int64_t Flags::parse_whole(const std::string& name, const std::string& text, std::int64_t min,
                                 std::int64_t max) {
@@ -55,20 +75,42 @@ double Flags::parse_real(const std::string& name, const std::string& text, doubl
   return value;
 }
 
+void Flags::record(const std::string& name, const std::string& meta, const std::string& help) {
+  FlagEntry entry;
+  std::tie(entry.help, entry.standard) = split_default(help);
+  entry.name = name;
+  entry.meta = meta;
+  entry.group = group_;
+  entry.takes_value = !meta.empty();
+  entries_.push_back(std::move(entry));
+}
+
+FlagEntry& Flags::entry(const std::string& name) {
+  const auto found = std::ranges::find(entries_, name, &FlagEntry::name);
+  assert(found != entries_.end());
+  return *found;
+}
+
 void Flags::add(const std::string& name, const std::string& meta, const std::string& help,
                 std::function<void(const std::string&)> set) {
   names_.insert(name);
   with_value_.insert(name);
+  record(name, meta, help);
   app_.add_option_function<std::string>(
           "--" + name,
           [this, name, set = std::move(set)](const std::string& value) {
             set(value);
             given_.emplace_back(name, value);
-          },
-          help)
-      ->type_name(meta)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
-      ->group(group_);
+          })
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+void Flags::add_switch(const std::string& name, std::function<void()> set) {
+  names_.insert(name);
+  app_.add_flag_callback("--" + name, [this, name, set = std::move(set)] {
+    set();
+    given_.emplace_back(name, "true");
+  });
 }
 
 void Flags::list(const std::string& name, std::vector<std::string>& target, const std::string& meta,
@@ -86,53 +128,41 @@ void Flags::choice(const std::string& name, const std::vector<std::string>& choi
   add(name, join(choices, "|"), help,
       [name, choices, set = std::move(set)](const std::string& text) {
         if (std::ranges::find(choices, text) == choices.end()) {
-          fail(ExitCode::usage, fmt::format("--{} {}: must be one of {}{}", name, text,
-                                            join(choices, ", "), did_you_mean(text, choices)));
+          fail(ExitCode::usage,
+               fmt::format("--{} {}: must be one of {}{}", name, text, join(choices, ", "),
+                           hint_for_value(name, text, choices)));
         }
         set(text);
       });
+  suggest(name, choices);
 }
 
 void Flags::yes(const std::string& name, bool& target, const std::string& help) {
-  names_.insert(name);
-  app_.add_flag_callback(
-          "--" + name,
-          [this, name, &target] {
-            target = true;
-            given_.emplace_back(name, "true");
-          },
-          help)
-      ->group(group_);
+  record(name, "", help);
+  add_switch(name, [&target] { target = true; });
 }
 
 void Flags::no(const std::string& name, bool& target, const std::string& help) {
-  names_.insert("no-" + name);
-  app_.add_flag_callback(
-          "--no-" + name,
-          [this, name, &target] {
-            target = false;
-            given_.emplace_back("no-" + name, "true");
-          },
-          help)
-      ->group(group_);
+  record("no-" + name, "", help);
+  add_switch("no-" + name, [&target] { target = false; });
 }
 
 void Flags::yes_or_no(const std::string& name, std::optional<bool>& target,
                       const std::string& help) {
-  const auto option = [&](const std::string& flag, bool value, const std::string& text) {
-    names_.insert(flag);
-    app_.add_flag_callback(
-            "--" + flag,
-            [this, flag, value, &target] {
-              target = value;
-              given_.emplace_back(flag, "true");
-            },
-            text)
-        ->group(group_);
-  };
-  option(name, true, help);
-  option("no-" + name, false, "the opposite");
+  record(name, "", help);
+  entry(name).negatable = true;
+  add_switch(name, [&target] { target = true; });
+  add_switch("no-" + name, [&target] { target = false; });
   exclusive(name, "no-" + name);
+}
+
+void Flags::alias(const std::string& word, const std::string& name) {
+  aliases_[word] = name;
+  entry(name).aliases.push_back(word);
+}
+
+void Flags::suggest(const std::string& name, std::vector<std::string> words) {
+  entry(name).choices = std::move(words);
 }
 
 void Flags::exclusive(const std::string& a, const std::string& b) {

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/help/flag_entry.h"
+
 namespace CLI {
 class App;  // whose header takes longer to compile than most files that declare flags
 }
@@ -16,7 +18,9 @@ class App;  // whose header takes longer to compile than most files that declare
 namespace cputrain::cli {
 
 /// The flags of one command on a CLI::App: every value arrives as text and is checked here, so that
-/// all messages read alike: "--batch 0: must be a whole number from 1 to 16777216".
+/// all messages read alike: "--batch 0: must be a whole number from 1 to 16777216". A flag's help
+/// is a phrase, and brackets at its end say what holds without the flag: "rate of the update
+/// [0.1]".
 class Flags {
  public:
   explicit Flags(CLI::App& app) : app_(app) {}
@@ -77,8 +81,10 @@ class Flags {
   /// Two flags that cannot both be given; one that is given keeps the other out of the environment
   /// and of configuration files.
   void exclusive(const std::string& a, const std::string& b);
-  /// Another word for a flag.
-  void alias(const std::string& word, const std::string& name) { aliases_[word] = name; }
+  /// Another word for a flag that was added.
+  void alias(const std::string& word, const std::string& name);
+  /// Words that the value of a flag that was added may be, or begin with; for completions.
+  void suggest(const std::string& name, std::vector<std::string> words);
 
   const std::set<std::string>& names() const { return names_; }
   /// Words for the flags' names, and what they stand for.
@@ -88,12 +94,18 @@ class Flags {
   /// The flag that excludes this one, or "".
   std::string rival(const std::string& name) const;
   bool takes_value(const std::string& name) const { return with_value_.contains(name); }
+  /// What help says of them, in the order in which they were added.
+  const std::vector<FlagEntry>& entries() const { return entries_; }
   /// Flags as they were given: name and value.
   const std::vector<std::pair<std::string, std::string>>& given() const { return given_; }
 
  private:
   void add(const std::string& name, const std::string& meta, const std::string& help,
            std::function<void(const std::string&)> set);
+  /// A flag without a value.
+  void add_switch(const std::string& name, std::function<void()> set);
+  void record(const std::string& name, const std::string& meta, const std::string& help);
+  FlagEntry& entry(const std::string& name);
   static std::int64_t parse_whole(const std::string& name, const std::string& text,
                                   std::int64_t min, std::int64_t max);
   static std::vector<std::int64_t> parse_wholes(const std::string& name, const std::string& text,
@@ -105,6 +117,7 @@ class Flags {
   std::string group_ = "Options";
   std::set<std::string> names_, with_value_;
   std::map<std::string, std::string> aliases_, rivals_;
+  std::vector<FlagEntry> entries_;
   std::vector<std::pair<std::string, std::string>> given_;
 };
 

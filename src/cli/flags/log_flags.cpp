@@ -28,7 +28,7 @@ logging::StepRange parse_steps(const std::string& text) {
 
 void add_log_flags(Flags& f, Config& c) {
   f.text("timeline", c.timeline, "FILE",
-         "what every rank did and when, as a Chrome trace of the steps --timeline-steps");
+         "write what every rank did and when, as a Chrome trace of --timeline-steps");
   f.parsed("timeline-steps", "FIRST:LAST", "steps that --timeline shows, counted from 1 [1:20]",
            [&c](const std::string& text) { c.timeline_steps = parse_steps(text); });
   f.parsed("log-format", "NAME,...",
@@ -43,6 +43,7 @@ void add_log_flags(Flags& f, Config& c) {
                                          " is none of mlperf, dawnbench, tf_cnn_benchmarks");
              }
            });
+  f.suggest("log-format", {std::begin(run::kLogFormats), std::end(run::kLogFormats)});
 }
 
 }  // namespace cputrain::cli

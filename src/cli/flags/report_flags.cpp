@@ -49,24 +49,27 @@ void check_prices(const cells::Prices& prices) {
 void add_report_flags(Flags& f, Config& c) {
   f.group("Report");
   f.text("reference", c.reference, "FILE",
-         "published table beside ours: CSV with cpus, batch, seconds_per_epoch "
+         "published table to show beside ours: CSV with cpus, batch, seconds_per_epoch "
          "(results/reference/paper_table3.csv)");
   f.parsed(
       "price-per-hour", "PRICE",
-      "of the whole machine, for the cost of an epoch: 3.2, or by backend cpu:3.2,cuda:12",
+      "price of the whole machine, for the cost of an epoch: 3.2, or by backend cpu:3.2,cuda:12",
       [&c](const std::string& text) { c.prices.per_hour = parse_prices("price-per-hour", text); });
   f.parsed("price-per-cpu-hour", "PRICE",
-           "of each CPU (or GPU) that works: 0.05, or by backend cpu:0.05,cuda:3",
+           "price of each CPU or GPU that works: 0.05, or by backend cpu:0.05,cuda:3",
            [&c](const std::string& text) {
              c.prices.per_cpu_hour = parse_prices("price-per-cpu-hour", text);
            });
+  f.real("target-accuracy", c.target_accuracy, 0, 1,
+         "of single trainings: say which was the quickest to this accuracy of validation "
+         "[the one that most reached]");
   f.yes("diff", c.diff,
-        "compare two sweeps cell by cell: report --diff BEFORE AFTER; files only with --out");
+        "compare two sweeps cell by cell: report --diff BEFORE AFTER; files are written with --out "
+        "alone");
   f.group("Output");
-  f.text("out", c.out, "DIR",
-         "folder for report.md, .csv, .json, .tex and .html [the first folder named]");
+  f.text("out", c.out, "DIR", "folder for report.md, .csv, .json, .tex and .html [the first DIR]");
   f.text("json", c.json, "FILE",
-         "write report.json there, too; -: to standard output, and only it");
+         "also write report.json to FILE (-: to standard output, and nothing else there)");
 }
 
 void check_report(const Config& config) {
@@ -85,6 +88,7 @@ void check_report(const Config& config) {
   const char* odd = !config.reference.empty()             ? "reference"
                     : !config.prices.per_hour.empty()     ? "price-per-hour"
                     : !config.prices.per_cpu_hour.empty() ? "price-per-cpu-hour"
+                    : config.target_accuracy              ? "target-accuracy"
                                                           : nullptr;
   if (odd) {
     fail(ExitCode::usage,

@@ -77,37 +77,37 @@ void add_safety_flags(Flags& f, Config& c) {
   job::SafetyFlags& safety = c.safety;
   f.group("Checkpoints");
   f.parsed("checkpoint-every", "LIST",
-           "take checkpoints every N steps, Ns seconds, Nm minutes, Nh hours, Ne epochs, "
-           "whichever comes first; marks of time and epochs wait where checkpoints cost more than "
-           "1 % of the time; "
-           "0: none [10m,1e]",
+           "take a checkpoint every N steps, Ns seconds, Nm minutes, Nh hours or Ne epochs, "
+           "whichever comes first; 0: never. Times and epochs wait where checkpoints cost more "
+           "than 1 % of the time [10m,1e]",
            [&safety](const std::string& text) { safety.checkpoint_every = parse_marks(text); });
   f.text("resume", safety.resume, "WHAT",
-         "go on from a checkpoint. auto: the newest whole one in --out, or from the beginning "
-         "where there is none; DIR: that one, a folder ckpt-<step>");
-  f.whole("keep", safety.keep, 1, 1'000'000, "checkpoints that stay [2]; a finished run keeps one");
+         "go on from a checkpoint. auto: the newest whole one in --out, or the beginning where "
+         "there is none. DIR: the folder ckpt-<step>");
+  f.suggest("resume", {"auto"});
+  f.whole("keep", safety.keep, 1, 1'000'000, "checkpoints to keep; a finished run keeps one [2]");
   f.yes("save-best", safety.save_best,
         "keep the weights with the lowest loss of validation in best.safetensors");
   f.choice(
       "on-checkpoint-failure", {"continue", "stop"},
-      "where a checkpoint cannot be written: warn and train on, or end with 74 [continue]",
+      "if a checkpoint cannot be written: warn and train on, or end with exit code 74 [continue]",
       [&safety](const std::string& name) { safety.stop_on_checkpoint_failure = name == "stop"; });
   f.parsed(
       "early-stopping", "PATIENCE[:MIN_DELTA]",
-      "end where the loss of validation has not fallen (by more than MIN_DELTA) for so many "
-      "epochs, with the best weights",
+      "end when the loss of validation has not fallen by more than MIN_DELTA for PATIENCE epochs, "
+      "and take the best weights",
       [&safety](const std::string& text) { safety.early_stopping = parse_early_stopping(text); });
   f.choice("on-nan", {"abort", "skip", "rollback"},
-           "a step whose gradients are no numbers: end; change nothing and go on; go back to the "
-           "last checkpoint and leave the step out [abort]",
+           "if gradients are no numbers: end, skip the step, or go back to the last checkpoint and "
+           "leave the step out [abort]",
            [&safety](const std::string& name) {
              safety.on_nan = name == "skip"       ? train::NanPolicy::skip
                              : name == "rollback" ? train::NanPolicy::rollback
                                                   : train::NanPolicy::abort;
            });
   f.whole("check-replicas", safety.check_replicas, 0, 1'000'000'000'000,
-          "compare the ranks' weights every N steps and end with 64 where they differ [0: at the "
-          "end alone]");
+          "compare the ranks' weights every N steps; end with exit code 64 where they differ [0: "
+          "at the end alone]");
 }
 
 }  // namespace cputrain::cli

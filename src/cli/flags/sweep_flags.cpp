@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cells/cells.h"
+#include "cli/help/foreign_words.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "sweep/grid_limits.h"
@@ -31,7 +32,7 @@ void set_backends(Config& c, const std::vector<std::string>& known, const std::s
     fail(
         ExitCode::usage,
         fmt::format("--backend {}: must be different ones of {}, with one comma between each two{}",
-                    text, join(known, ", "), did_you_mean(name, known)));
+                    text, join(known, ", "), hint_for_value("backend", name, known)));
   }
 }
 
@@ -43,48 +44,50 @@ void add_grid_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   c.sweep.grid.backends = {usual};
   f.group("Grid");
   f.wholes("np", c.sweep.grid.cpus, 1, sweep::kMostColumn,
-           "CPUs of each column [1, 2, 4, ... up to those here]");
+           "CPUs of each column [1,2,4,... up to those here]");
   f.wholes("threads", c.sweep.grid.threads, 1, 4096,
-           "threads of a rank: --np 4 makes 4 / N ranks [1]");
+           "threads of each rank: --np 4 makes 4 / N ranks [1]");
   f.wholes("batch", c.sweep.grid.batches, 1, 16'777'216,
            "images in a step, over all ranks [the model's]");
   f.alias("batch-size", "batch");
   f.wholes("batch-per-rank", c.sweep.grid.batches_per_rank, 1, 16'777'216,
-           "images in a step of each rank, for weak scaling; beside --batch or instead of it");
+           "images in a step of each rank, for weak scaling, beside --batch or in its place");
   f.parsed("backend", "NAME,...",
-           join(columns, ", ") + "; what this build lacks is n/a [" + usual + "]",
+           "columns of the table, some of " + join(columns, ", ") +
+               "; a backend that this build lacks is n/a [" + usual + "]",
            [&c, columns](const std::string& text) { set_backends(c, columns, text); });
+  f.suggest("backend", columns);
   f.group("Measurement");
-  f.whole("repeat", c.repeat, 1, 1000,
-          "trainings of each cell that count; the table has their median [3]");
+  f.whole("repeat", c.repeat, 1, 1000, "trainings of each cell; the table has their median [3]");
   f.whole("steps", c.steps, 1, 1'000'000,
-          "measured steps of each, which are scaled to an epoch [5, or up to 25 that hold 2,048 "
-          "images]; steps in which convolutions try algorithms come before them");
-  f.yes("full-epochs", c.sweep.full_epochs, "whole epochs instead of steps, with evaluation");
+          "measured steps of each training, scaled to an epoch; steps with autotuning come before "
+          "them [5, or up to 25 that hold 2,048 images]");
+  f.yes("full-epochs", c.sweep.full_epochs,
+        "measure whole epochs with evaluation, in place of steps");
   f.whole("epochs", c.epochs, 1, 1'000'000,
-          "with --full-epochs: of each training; the first does not count where there are more "
-          "[2]");
+          "with --full-epochs: epochs of each training; the first does not count where there are "
+          "more [2]");
   f.real("target-accuracy", c.target_accuracy, 0, 1,
-         "with --full-epochs: seconds until the accuracy of validation reaches X");
+         "with --full-epochs: measure the time until the accuracy of validation reaches X");
   f.text("launcher", c.sweep.launcher, "WORDS",
          "what starts ranks, such as 'mpirun --hostfile hosts'; {ranks} and {threads} in it are "
-         "replaced, and without {ranks} '-np RANKS' is added [mpirun, bound for this machine]");
+         "replaced, and without {ranks} -np RANKS is added [mpirun, bound for this machine]");
   f.yes("oversubscribe", c.sweep.oversubscribe,
-        "cells of more CPUs than this machine has are measured, too [they are n/a]");
+        "also measure cells of more CPUs than this machine has [they are n/a]");
 }
 
 void add_sweep_output_flags(Flags& f, Config& c) {
   f.text("out", c.out, "DIR",
-         "folder of this sweep, in which it goes on where it was [sweeps/<model>]");
+         "folder of this sweep; it goes on with what is there [sweeps/<model>]");
   f.yes("overwrite", c.overwrite, "throw away the sweep that --out holds");
-  f.text("reference", c.reference, "FILE", "a published table, for `report`");
+  f.text("reference", c.reference, "FILE", "published table to show in the report");
   f.yes("plan-only", c.sweep.plan_only,
-        "write plan.txt, a line a training, and measure nothing: for a job array");
+        "write plan.txt, a line per training, and measure nothing; for job arrays");
   f.whole("task", c.sweep.task, 1, 1'000'000,
           "measure the Nth cell alone and write its cell.json; several tasks may run at once");
   f.yes("collect", c.sweep.collect,
-        "gather what tasks have measured into cells.json, measure nothing");
-  f.yes("retry", c.sweep.retry, "measure cells whose training failed again");
+        "gather what tasks have measured into cells.json, and measure nothing");
+  f.yes("retry", c.sweep.retry, "measure failed cells again");
 }
 
 bool is_sweeps_own(const std::string& flag) {

@@ -55,11 +55,12 @@ std::string head_rows(const DocumentTable& table) {
   return text + "</tr>\n";
 }
 
-/// A long table of figures is folded away: plots and summaries come first.
+/// A long table of figures is folded away, since plots and summaries come first; one that a person
+/// sorts and filters stays open.
 constexpr std::size_t kMostOpenRows = 12;
 
 std::string table_text(const DocumentTable& table) {
-  const bool folded = !table.words && table.rows.size() > kMostOpenRows;
+  const bool folded = !table.words && !table.sortable && table.rows.size() > kMostOpenRows;
   // A table that is wider than the window scrolls by itself; the keyboard reaches it, too.
   std::string text = fmt::format(
       "<div class=\"table\" tabindex=\"0\"><table class=\"{}\">\n<caption>{}</caption>\n<thead>\n{}"

@@ -300,15 +300,15 @@
   const axisNames = { images: 'images seen', seconds: 'seconds of training steps' };
   const chosen = {};
 
-  function xSwitch(holder, key, redraw) {
+  function xSwitch(holder, names, key, redraw) {
     const row = document.createElement('div');
     row.className = 'switch';
     row.append('Across: ');
-    for (const [x, name] of Object.entries(axisNames)) {
+    for (const [x, name] of Object.entries(names)) {
       const button = document.createElement('button');
       button.type = 'button';
       button.textContent = name;
-      button.setAttribute('aria-pressed', String((chosen[key] || 'images') === x));
+      button.setAttribute('aria-pressed', String((chosen[key] || Object.keys(names)[0]) === x));
       button.addEventListener('click', () => {
         chosen[key] = x;
         redraw();
@@ -355,7 +355,7 @@
     return holder => {
       const chart = drawCurves(holder);
       const timed = (figures.curves || []).some(c => c.seconds.length === c[key].length);
-      if (chart && timed) xSwitch(holder, key, () => redraw(holder));
+      if (chart && timed) xSwitch(holder, axisNames, key, () => redraw(holder));
       return chart;
     };
   }
@@ -366,6 +366,7 @@
     'weak': efficiencyOf(weak, weakRows, 'Weak scaling', 'weak efficiency (%)'),
     'loss': curvesOf('loss', 'Loss while training', 'loss (nats)', 1),
     'accuracy': curvesOf('accuracy', 'Accuracy while training', 'accuracy (%)', 100),
+    ...runPlots(figures, { axis, css, at, colours, dashes, short, draw, lineOptions, chosen, xSwitch, redraw }),
   };
 
   const charts = new Map();  // by their places

@@ -57,9 +57,9 @@ TEST_F(List, QuotesKeepSeparatorsQuotesAndLines) {
 }
 
 TEST_F(List, HeadersNameTheColumns) {
-  for (const std::string header :
-       {"path,label", "filename,class", "image,label", "image_path,label", "File Name,Class Name",
-        "img,target", "id,breed", "FILEPATH,CATEGORY", "image_id,class_id"}) {
+  for (const std::string header : {"path,label", "filename,class", "image,label", "picture,label",
+                                   "image_path,label", "File Name,Class Name", "img,target",
+                                   "id,breed", "FILEPATH,CATEGORY", "image_id,class_id"}) {
     EXPECT_EQ(rows("h.csv", header + "\na.png,zebra\nb.png,ant\n"), kTwo) << header;
   }
   EXPECT_EQ(rows("i.csv", ",filename,width,label\n0,a.png,5,zebra\n1,b.png,6,ant\n"), kTwo);

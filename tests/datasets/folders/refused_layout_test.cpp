@@ -41,6 +41,7 @@ TEST_F(RefusedLayout, WhatIsMostLikelyNoClassIsRefused) {
       {{"images/1", "masks/1"}, {"'images'", "'masks'"}},
       {{"images/1", "annotations/trimaps/1"}, {"'images'", "'annotations'"}},
       {{"JPEGImages/1", "SegmentationClass/1"}, {"'JPEGImages'", "'SegmentationClass'"}},
+      {{"pictures/1", "masks/1"}, {"'pictures'", "'masks'"}},
       {{"imgs/1", "gt/1", "overlays/1"}, {"'imgs'", "'gt', 'overlays'"}},
       {{"train/images/1", "train/masks/1", "val/images/2", "val/masks/2"}, {"'images'", "'masks'"}},
       // `train` and `valid` that are no classes.

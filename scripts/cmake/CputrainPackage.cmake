@@ -1,0 +1,78 @@
+# What `cmake --install` copies and how cpack makes packages of it: `cputrain`, and `cputrain-simulator` for simulate.
+# Components have the names of the packages. scripts/package/deb does all of it by one command.
+include(GNUInstallDirs)
+set(CPUTRAIN_DATA ${CMAKE_INSTALL_DATADIR}/cputrain)
+set(CPUTRAIN_DOC ${CMAKE_INSTALL_DATADIR}/doc/cputrain)
+
+# Manual page and completions, written from the table of flags. Only `all` makes them, so that a build of the target
+# cputrain costs no more than before.
+set(manual ${PROJECT_BINARY_DIR}/manual)
+set(manual_files ${manual}/man/cputrain.1 ${manual}/bash/cputrain ${manual}/zsh/_cputrain)
+add_custom_command(OUTPUT ${manual_files} COMMAND cputrain_manual ${manual} DEPENDS cputrain_manual
+                   COMMENT "Manual page and completions" VERBATIM)
+add_custom_target(cputrain_manual_pages ALL DEPENDS ${manual_files})
+
+install(TARGETS cputrain RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT cputrain)
+if(TARGET cputrain_cuda_plugin)  # the program looks in ../lib/cputrain, so not in a folder of the architecture
+  install(TARGETS cputrain_cuda_plugin LIBRARY DESTINATION lib/cputrain COMPONENT cputrain)
+endif()
+install(FILES ${manual}/man/cputrain.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT cputrain)
+install(FILES ${manual}/bash/cputrain DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+        COMPONENT cputrain)
+install(FILES ${manual}/zsh/_cputrain DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT cputrain)
+configure_file(${PROJECT_SOURCE_DIR}/scripts/package/changelog.in ${PROJECT_BINARY_DIR}/package/changelog @ONLY)
+install(FILES ${PROJECT_SOURCE_DIR}/scripts/package/copyright ${PROJECT_BINARY_DIR}/package/changelog
+              ${PROJECT_SOURCE_DIR}/README.md
+        DESTINATION ${CPUTRAIN_DOC} COMPONENT cputrain)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/zoo/samples/ DESTINATION ${CPUTRAIN_DATA}/models COMPONENT cputrain)
+install(FILES ${PROJECT_SOURCE_DIR}/results/reference/paper_table3.csv DESTINATION ${CPUTRAIN_DATA}/reference
+        COMPONENT cputrain)
+if(TARGET cputrain-smpi)  # a shared object that smpirun starts like a program
+  install(TARGETS cputrain-smpi LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT simulator
+          PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+  install(FILES ${PROJECT_SOURCE_DIR}/scripts/package/copyright ${PROJECT_BINARY_DIR}/package/changelog
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/cputrain-simulator COMPONENT simulator)
+endif()
+
+set(CPACK_PACKAGE_NAME cputrain)
+set(CPACK_PACKAGE_VENDOR "the cputrain developers")
+set(CPACK_PACKAGE_CONTACT "cputrain developers <cputrain@localhost>")
+set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
+    WORLD_READ WORLD_EXECUTE)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/scripts/cmake/DebianLayout.cmake)
+set(CPACK_COMPONENTS_ALL cputrain)
+if(TARGET cputrain-smpi)
+  list(APPEND CPACK_COMPONENTS_ALL simulator)
+endif()
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_DEBIAN_CPUTRAIN_PACKAGE_NAME cputrain)
+set(CPACK_DEBIAN_CPUTRAIN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_CPUTRAIN_PACKAGE_SUGGESTS "cputrain-simulator, bash-completion")
+if(CPUTRAIN_MPI AND MPI_EXECUTABLE_SUFFIX STREQUAL .mpich)
+  set(CPACK_DEBIAN_CPUTRAIN_PACKAGE_DEPENDS mpich)
+elseif(CPUTRAIN_MPI)
+  set(CPACK_DEBIAN_CPUTRAIN_PACKAGE_DEPENDS openmpi-bin)  # mpirun
+endif()
+set(CPACK_COMPONENT_CPUTRAIN_DESCRIPTION "trainer of image classifiers on CPUs and GPUs
+cputrain trains image classifiers by synchronous allreduce SGD: on one core, on
+all cores of a machine, or on a cluster by MPI. Batches are global, so the loss
+curve does not depend on the number of processes. It measures how training
+scales with CPUs and batch size, and makes tables of it.")
+set(CPACK_DEBIAN_SIMULATOR_PACKAGE_NAME cputrain-simulator)
+set(CPACK_DEBIAN_SIMULATOR_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_SIMULATOR_PACKAGE_DEPENDS "cputrain (= ${PROJECT_VERSION}), libsimgrid-dev")  # which has smpirun
+set(CPACK_COMPONENT_SIMULATOR_DESCRIPTION "simulated machines and clusters for cputrain
+The command cputrain simulate predicts how long training takes on machines that
+are not here. It measures the layers of a network on this machine and simulates
+memory and network by SimGrid's SMPI. This package holds the simulated program.")
+include(CPack)

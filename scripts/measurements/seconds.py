@@ -1,0 +1,67 @@
+"""The table of a sweep for a document: seconds per epoch by batch and CPUs, with the range of the repeats.
+
+scripts/tables measured OUT runs it after the sweep. It reads OUT/cells.json, writes OUT/environment.json from one of
+the sweep's run folders and the table into OUT/README.md.
+"""
+import json
+import os
+import sys
+
+sys.dont_write_bytecode = True
+import runs
+
+PART = "measured"
+
+
+def cell_text(cell):
+    if not cell["seconds_per_epoch"]:
+        return f"n/a: {cell['reason']}"
+    low, high = cell["spread"]
+    whole = "" if cell["status"] == "measured" else " " + cell["status"]
+    return f"{cell['seconds_per_epoch']:.0f}{whole} ({low:.0f} to {high:.0f})"
+
+
+def speed_up(few, many):
+    seconds = [cell["seconds_per_epoch"] for cell in (few, many)]
+    return f"{seconds[0] / seconds[1]:.2f}" if all(seconds) else ""
+
+
+def text_of(swept):
+    cells = {(cell["batch"], cell["cpus"]): cell for cell in swept["cells"]}
+    batches, cpus = (sorted({key[i] for key in cells}) for i in (0, 1))
+    repeats = sorted({len(cell["repeats"]) for cell in swept["cells"]})
+    head = ["batch", *(f"{n} CPU{'s' if n > 1 else ''}" for n in cpus), f"speed-up, {cpus[-1]} by {cpus[0]}"]
+    rows = [[batch, *(cell_text(cells[batch, n]) for n in cpus),
+             speed_up(cells[batch, cpus[0]], cells[batch, cpus[-1]])] for batch in batches]
+    images, data = swept["images_per_epoch"], swept["data"]
+    size = f"{swept['image_size']}x{swept['image_size']}"
+    return (f"Seconds per epoch of `{swept['model']}` at {size}, {images:,} images ({data}), one rank of "
+            "one thread for each CPU. Each figure is the median (lowest to highest) of "
+            f"{' or '.join(map(str, repeats))} trainings. `scaled` means some steps, times the steps of an epoch.\n\n"
+            + runs.block(swept["command"], not_run="it takes half an hour") + runs.table(head, rows))
+
+
+def environment(out, swept):
+    """That of the run folder with the most ranks, where the sweep's folders are still there."""
+    cell = max(swept["cells"], key=lambda c: c["ranks"])
+    for folder in cell.get("runs", []):
+        path = os.path.join(out, folder)
+        if os.path.exists(os.path.join(path, "environment.json")):
+            return runs.machine_of(path)
+    return None
+
+
+def main():
+    out = sys.argv[1]
+    with open(os.path.join(out, "cells.json")) as f:
+        swept = json.load(f)
+    if not swept["cells"]:
+        sys.exit(f"{out}/cells.json has no cells yet")
+    facts = environment(out, swept)
+    if facts:
+        runs.write_json(os.path.join(out, "environment.json"), PART, facts)
+    runs.publish(out, PART, text_of(swept))
+
+
+if __name__ == "__main__":
+    main()

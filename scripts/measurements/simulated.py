@@ -1,0 +1,80 @@
+"""Tables of simulated cells for a document: the published grid in two readings of a CPU, sensitivity, clusters.
+
+scripts/tables simulated OUT runs it after the simulations. It reads OUT/*/cells.json and OUT/*/*/cells.json and writes
+the tables into OUT/README.md. Every figure in them is simulated, and says so in its cell.
+"""
+import csv
+import json
+import os
+import sys
+
+sys.dont_write_bytecode = True
+import runs
+
+PART = "simulated"
+
+
+def cells_of(folder):
+    """{(batch, CPUs): cell} of the cells with a whole batch; those with a batch per rank come under (None, CPUs)."""
+    with open(os.path.join(folder, "cells.json")) as f:
+        swept = json.load(f)
+    return {(None if cell.get("batch_per_rank") else cell["batch"], cell["cpus"]): cell for cell in swept["cells"]}
+
+
+def grid(cells):
+    return ([b for b in sorted({batch for batch, _ in cells if batch})], sorted({n for _, n in cells}))
+
+
+def text(cell):
+    if cell is None:
+        return ""
+    if not cell["seconds_per_epoch"]:
+        return "n/a"
+    return f"{cell['seconds_per_epoch']:#.3g}".rstrip(".") + " simulated"
+
+
+def seconds_table(folder, printed=None):
+    """Batches down, CPUs across; below each row that of a published table, where there is one."""
+    cells = cells_of(folder)
+    batches, cpus = grid(cells)
+    rows = []
+    for batch in batches:
+        rows.append([batch, *(text(cells.get((batch, n))) for n in cpus)])
+        if printed:
+            rows.append([f"{batch}, published", *(printed.get((batch, n)) or "N/A" for n in cpus)])
+    return runs.table(["batch / CPUs", *cpus], rows)
+
+
+def published_table(path):
+    with open(path) as f:
+        rows = csv.DictReader(line for line in f if not line.startswith("#"))
+        return {(int(row["batch"]), int(row["cpus"])): row["seconds_per_epoch"] for row in rows}
+
+
+def by_variant(folder, batches):
+    """A row for each folder below this one and each of these batches (None: a batch per rank)."""
+    names = sorted(name for name in os.listdir(folder) if os.path.exists(os.path.join(folder, name, "cells.json")))
+    found = {name: cells_of(os.path.join(folder, name)) for name in names}
+    cpus = sorted({n for cells in found.values() for _, n in cells})
+    rows = [[name, "32 per rank" if batch is None else batch, *(text(cells.get((batch, n))) for n in cpus)]
+            for name, cells in found.items() for batch in batches]
+    return runs.table(["variant", "batch", *cpus], rows)
+
+
+def main():
+    out = sys.argv[1]
+    printed = published_table(os.path.join(runs.ROOT, "results", "reference", "paper_table3.csv"))
+    runs.publish(out, PART, "\n".join([
+        "Seconds per epoch, `skylake-vcpus`: n CPUs are a VM of n vCPUs, two of which share a core.\n",
+        seconds_table(os.path.join(out, "published"), printed),
+        "Seconds per epoch, `skylake-96`: ranks on one VM of 48 cores, first one on each core.\n",
+        seconds_table(os.path.join(out, "published-whole-cores")),
+        "Sensitivity of `skylake-vcpus`: its clock (`--clock-ghz`) and its memory bandwidth (`--memory-gbs`).\n",
+        by_variant(os.path.join(out, "sensitivity"), [128, 1024]),
+        "Clusters: VMs of 8 or 96 vCPUs, joined by 10, 32 or 100 Gbit/s. Two rows have a batch of the whole job, one "
+        "has 32 images per rank.\n",
+        by_variant(os.path.join(out, "clusters"), [1024, 8192, None])]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+#include "cli/help/help_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/help/wrapped_text.h"
+#include "core/text.h"
+#include "core/version.h"
+
+namespace cputrain::cli {
+namespace {
+
+/// Where the phrases of a list begin.
+std::size_t phrase_column(const HelpForm& form) {
+  return form.columns < 80 ? 18 : form.columns < 100 ? 26 : 30;
+}
+
+/// "  name   phrase", the phrase wrapped; on lines of its own where the name is too long.
+std::string list_row(const std::string& name, const std::string& phrase, std::size_t column,
+                     const HelpForm& form) {
+  std::string row = "  " + name;
+  if (phrase.empty()) return row + "\n";
+  if (row.size() + 2 > column)
+    row += "\n" + std::string(column, ' ');
+  else
+    row.append(column - row.size(), ' ');
+  return row + wrapped(phrase, column, form.columns) + "\n";
+}
+
+std::string flag_row(const FlagEntry& flag, const HelpForm& form) {
+  std::string phrase = flag.help;
+  for (const std::string& alias : flag.aliases) phrase += " (also --" + alias + ")";
+  if (!flag.standard.empty()) phrase += " [" + flag.standard + "]";
+  const std::string name = flag.spelling() + (flag.takes_value ? " " + flag.meta : "");
+  return list_row(name, phrase, phrase_column(form), form);
+}
+
+/// The command line as this program was called; it goes on after a backslash where it is too long.
+std::string called_so(const std::string& command, const HelpForm& form) {
+  std::vector<std::string> words = split(command, ' ');
+  std::ranges::replace(words, std::string("cputrain"), form.program);
+  return wrapped_command(words, 2, form.columns);
+}
+
+std::string example_rows(const std::vector<ExampleEntry>& examples, const HelpForm& form) {
+  constexpr std::size_t kIndent = 6;
+  std::string text = examples.empty() ? "" : "\nExamples:\n";
+  for (const ExampleEntry& example : examples) {
+    text += called_so(example.command, form) + "\n" + std::string(kIndent, ' ') +
+            wrapped(example.does, kIndent, form.columns) + "\n";
+  }
+  return text;
+}
+
+std::string usage_line(const CommandEntry& command, const HelpForm& form) {
+  return "\nUsage: " + form.program + command.usage.substr(std::string("cputrain").size()) + "\n";
+}
+
+std::string topic_rows(const CommandEntry& command, const HelpForm& form) {
+  std::string text = "\nTopics:\n";
+  for (const auto& [name, summary] : command.topics) {
+    text += list_row(name, summary, 14, form);
+  }
+  return text + "\n" +
+         wrapped(fmt::format("{} {} TOPIC --help shows what a topic takes.", form.program,
+                             command.name),
+                 0, form.columns) +
+         "\n";
+}
+
+bool is_shown(const CommandEntry& command, const FlagEntry& flag) {
+  return flag.common || (command.all_common() && flag.name == "config");
+}
+
+std::string common_rows(const CommandEntry& command, const HelpForm& form) {
+  std::vector<const FlagEntry*> shown;
+  for (const FlagEntry& flag : command.flags) {
+    if (is_shown(command, flag)) shown.push_back(&flag);
+  }
+  std::ranges::stable_sort(shown, {}, [&](const FlagEntry* flag) {
+    return std::ranges::find(command.common, flag->name) - command.common.begin();
+  });
+  std::string text = "\nFlags:\n";
+  for (const FlagEntry* flag : shown) text += flag_row(*flag, form);
+  if (command.all_common()) return text;
+  const std::string more =
+      fmt::format("{} more flags: {} {} --help-all", command.flags.size() - shown.size(),
+                  form.program, command.full_name());
+  return text + "\n" + wrapped(more, 0, form.columns) + "\n";
+}
+
+std::string rows_by_group(const CommandEntry& command, const HelpForm& form) {
+  std::string text, group;
+  for (const FlagEntry& flag : command.flags) {
+    if (flag.group != group) text += "\n" + flag.group + ":\n";
+    group = flag.group;
+    text += flag_row(flag, form);
+  }
+  return text;
+}
+
+std::string other_places(const HelpForm& form) {
+  return "\n" +
+         wrapped(
+             "Every flag can also be given in the environment, as CPUTRAIN_ and its name in "
+             "capitals (CPUTRAIN_IMAGE_SIZE=64), or in a --config FILE. The command line goes "
+             "before the environment, and that before the file.",
+             0, form.columns) +
+         "\n";
+}
+
+}  // namespace
+
+std::string overview_text(const std::vector<CommandEntry>& commands, const HelpForm& form) {
+  const auto paragraph = [&](const std::string& text) {
+    return wrapped(text, 0, form.columns) + "\n";
+  };
+  std::string text = paragraph("cputrain " + std::string(kVersion) +
+                               " trains image classifiers on many CPUs or GPUs.");
+  text += fmt::format(
+      "\nUsage: {0} [COMMAND] [FLAGS]\n       mpirun -np N {0} [COMMAND] [FLAGS]\n       {0} "
+      "--version\n",
+      form.program);
+  text += "\nCommands:\n";
+  for (const CommandEntry& command : commands) {
+    if (command.topic.empty()) text += list_row(command.name, command.summary, 12, form);
+  }
+  text += example_rows(
+      {{"cputrain --data photos", "Trains on class folders: photos/cat/*.jpg, photos/dog/*.jpg."},
+       {"mpirun -np 4 cputrain --data photos --batch 256",
+        "Trains with four ranks, which share each batch of 256 images."},
+       {"cputrain sweep --np 1,2 --batch 128,256",
+        "Makes the table of seconds per epoch by CPUs and batch."}},
+      form);
+  text += "\n" + paragraph(fmt::format(
+                     "{} COMMAND --help shows what a command takes, with examples and the flags "
+                     "that most people need; COMMAND --help-all shows all of its flags.",
+                     form.program));
+  return text + other_places(form);
+}
+
+std::string command_help(const CommandEntry& command, bool all, const HelpForm& form) {
+  std::string text = wrapped(command.about, 0, form.columns) + "\n";
+  text += usage_line(command, form) + example_rows(command.examples, form);
+  if (!command.topics.empty()) return text + topic_rows(command, form);
+  if (!all) return text + common_rows(command, form);
+  return text + rows_by_group(command, form) + other_places(form);
+}
+
+}  // namespace cputrain::cli

@@ -1,0 +1,43 @@
+// cputrain_manual DIR: writes manual pages and completions of the program cputrain into a folder.
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include "cli/help/reference.h"
+#include "cli/manual/manual_files.h"
+#include "composition/backend_list.h"
+#include "system/tell.h"
+
+namespace {
+
+void write_manual(const std::filesystem::path& folder) {
+  cputrain::cli::CommandLineChoices choices;
+  for (const auto& backend : cputrain::composition::backend_list())
+    choices.backends.push_back(backend.choice);
+  for (const auto& file : cputrain::cli::manual_files(cputrain::cli::command_reference(choices))) {
+    const std::filesystem::path path = folder / file.path;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream out(path, std::ios::binary);
+    out << file.text << std::flush;
+    if (!out) throw std::runtime_error(path.string() + " cannot be written");
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    cputrain::system::tell("usage: cputrain_manual DIR");
+    return 2;
+  }
+  try {
+    write_manual(argv[1]);
+  } catch (const std::exception& error) {
+    cputrain::system::tell(std::string("cputrain_manual: ") + error.what());
+    return 1;
+  }
+  return 0;
+}

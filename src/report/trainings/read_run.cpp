@@ -1,0 +1,283 @@
+// A run folder as a record. Nothing in it is trusted, and nothing that is wrong keeps the rest
+// away.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string_view>
+
+#include "cells/run_figures.h"
+#include "checkpoint/folder.h"
+#include "core/strict_json.h"
+#include "core/text.h"
+#include "report/trainings/run_record.h"
+#include "system/bounded_file.h"
+#include "system/file_lock.h"
+
+namespace cputrain::report {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr double kMost = 1e12;  // of anything that is counted or timed
+
+/// Flags that change neither weights nor times, and the seed.
+constexpr std::string_view kUnimportant[] = {"seed",     "verbose",    "log-every",
+                                             "timeline", "log-format", "timeline-steps",
+                                             "keep",     "json",       "measure-limits"};
+
+std::optional<double> number(const Json& object, const char* key, double least = 0,
+                             double most = kMost) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  const double value = found->get<double>();
+  return value >= least && value <= most ? std::optional(value) : std::nullopt;
+}
+
+template <class Integer>
+std::optional<Integer> whole(const Json& object, const char* key, double least, double most) {
+  // Flags that a person gave are texts in config.json.
+  const auto found = object.find(key);
+  if (found == object.end()) return std::nullopt;
+  double value = -1;
+  if (found->is_number()) value = found->get<double>();
+  if (found->is_string()) {
+    const std::string& text = found->get_ref<const std::string&>();
+    if (text.empty() || text.find_first_not_of("0123456789") != text.npos || text.size() > 15)
+      return std::nullopt;
+    value = std::stod(text);
+  }
+  if (!(value >= least && value <= most) || value != std::floor(value)) return std::nullopt;
+  return static_cast<Integer>(value);
+}
+
+/// A value as text, whether it was written as a text, a number or a switch.
+std::string text_of(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return "";
+  const std::string text = found->is_string() ? found->get<std::string>() : found->dump();
+  return text.size() > 200 ? printable(text) : text;
+}
+
+/// The object of a small file; an empty one, and the reason, where it is not there.
+Json object_of(const fs::path& file, std::vector<std::string>& troubles) {
+  constexpr std::uintmax_t kMostBytes = 4 << 20;
+  try {
+    Json object = parse_strict_json(system::read_bounded(file, kMostBytes));
+    if (object.is_object()) return object;
+    troubles.push_back(file.filename().string() + ": it is no JSON object");
+  } catch (const std::runtime_error& problem) {
+    troubles.push_back(fmt::format("{}: {}", file.filename().string(), printable(problem.what())));
+  }
+  return Json::object();
+}
+
+std::string rule_text(const Json& config) {
+  std::string text = text_of(config, "optimizer");
+  if (const auto rate = number(config, "lr")) text += fmt::format(" {:g}", *rate);
+  if (number(config, "momentum").value_or(0) > 0)
+    text += fmt::format(", momentum {:g}", *number(config, "momentum"));
+  const std::string schedule = text_of(config, "schedule");
+  return schedule.empty() || schedule == "constant" ? text : text + ", " + schedule;
+}
+
+void take_config(const Json& config, RunRecord& run) {
+  run.model = text_of(config, "model");
+  run.data = text_of(config, "data");
+  run.backend = text_of(config, "backend");
+  run.precision = text_of(config, "precision");
+  run.rule = rule_text(config);
+  run.image_size = whole<int>(config, "image-size", 1, 1 << 24);
+  run.batch = whole<std::int64_t>(config, "batch", 1, kMost);
+  run.seed = whole<std::int64_t>(config, "seed", 0, 9e15);
+  if (!config.contains("steps")) run.planned_epochs = whole<int>(config, "epochs", 1, 1 << 24);
+  try {
+    const std::string target = text_of(config, "target-accuracy");
+    if (!target.empty()) run.target = std::stod(target);
+  } catch (const std::exception&) {  // no number: no target
+  }
+  for (const auto& [key, value] : config.items()) {
+    if (std::ranges::find(kUnimportant, key) == std::end(kUnimportant))
+      run.configuration[printable(key)] = text_of(config, key.c_str());
+  }
+}
+
+void take_environment(const Json& environment, RunRecord& run) {
+  run.started = text_of(environment, "started");
+  run.ranks = whole<int>(environment, "ranks", 1, 1 << 24);
+  run.threads = whole<int>(environment, "threads_of_rank_0", 1, 1 << 24);
+  const auto machine = environment.find("machine");
+  if (machine != environment.end() && machine->is_object()) {
+    run.machine = text_of(*machine, "cpu");
+    if (const auto cores = whole<int>(*machine, "cores", 1, 1 << 24)) {
+      run.machine += fmt::format("{}{} core{}", run.machine.empty() ? "" : ", ", *cores,
+                                 *cores == 1 ? "" : "s");
+    }
+  }
+  run.configuration["ranks"] = text_of(environment, "ranks");
+  run.configuration["threads"] = text_of(environment, "threads_of_rank_0");
+  run.configuration["machine"] = run.machine;
+  run.configuration["version"] = text_of(environment, "cputrain");
+}
+
+bool marked_nan(const Json& line) { return line.value("nan", Json()) == true; }
+
+/// Goes through metrics.jsonl. A line that cannot be read is counted and passed over.
+class MetricsReader {
+ public:
+  explicit MetricsReader(RunRecord& run) : run_(run) {}
+
+  void read(const fs::path& file) {
+    try {
+      system::BoundedLines lines(file, cells::kMetricsLimits);
+      while (const auto line = lines.next()) {
+        ++lines_;
+        take(*line);
+      }
+    } catch (const std::runtime_error& problem) {
+      run_.troubles.push_back("metrics.jsonl: " + printable(problem.what()));
+    }
+    look_at_last_step();
+    if (faults_ == 1 && fault_is_last_ && lines_ > 1) {
+      run_.troubles.push_back("metrics.jsonl: its last line is cut off (the others count)");
+    } else if (faults_ > 0) {
+      run_.troubles.push_back("metrics.jsonl: " + first_fault_ +
+                              (faults_ > 1
+                                   ? fmt::format(" ({} such lines; the others count)", faults_)
+                                   : " (the others count)"));
+    }
+  }
+
+  /// The summary, null where none ends the file.
+  const Json& summary() const { return summary_; }
+  bool any() const { return lines_ > faults_; }
+
+ private:
+  void take(const std::string& text) {
+    fault_is_last_ = false;
+    // Steps are most lines by far, and only the last of them is looked into.
+    if (text.starts_with("{\"type\":\"step\"") && text.ends_with('}')) {
+      last_step_ = text;
+      summary_ = Json();
+      return;
+    }
+    Json line;
+    try {
+      line = parse_strict_json(text);
+    } catch (const std::runtime_error&) {
+    }
+    if (!line.is_object()) {
+      if (faults_++ == 0) first_fault_ = fmt::format("line {} is no JSON object", lines_);
+      fault_is_last_ = true;
+      return;
+    }
+    const Json type = line.value("type", Json());
+    summary_ = type == "summary" ? std::move(line) : Json();
+    if (type == "epoch") take_epoch(line);
+    if (type == "step") last_step_ = text;
+    if (type == "resume") ++run_.resumed;
+    if (type == "resume" || type == "epoch") last_step_.clear();
+  }
+
+  void take_epoch(const Json& line) {
+    const auto epoch = whole<int>(line, "epoch", 1, 1 << 24);
+    const auto steps = number(line, "steps"), images = number(line, "images"),
+               seconds = number(line, "seconds");
+    if (!epoch || !steps || !images || !seconds) {
+      if (faults_++ == 0)
+        first_fault_ = fmt::format("line {} is no epoch as a run writes it", lines_);
+      return;
+    }
+    RunEpoch e{.epoch = *epoch, .steps = *steps, .images = *images, .seconds = *seconds};
+    e.validation_seconds = number(line, "val_seconds").value_or(0);
+    const auto settled = line.find("settled");
+    if (settled != line.end() && settled->is_object())
+      e.settled = number(*settled, "steps").value_or(-1) >= *steps - 1;
+    e.loss = number(line, "loss", -kMost);
+    e.val_loss = number(line, "val_loss", -kMost);
+    if (e.loss) e.accuracy = number(line, "accuracy", 0, 1);
+    // Earlier versions counted answers that are no number as class 0.
+    if (e.val_loss || !line.contains("val_loss"))
+      e.val_accuracy = number(line, "val_accuracy", 0, 1);
+    // Where the file goes back, the later lines hold.
+    std::erase_if(run_.epochs, [&](const RunEpoch& old) { return old.epoch >= *epoch; });
+    run_.epochs.push_back(e);
+    run_.where = marked_nan(line) ? fmt::format("epoch {}", *epoch) : "";
+  }
+
+  /// A training whose loss is no number ends after that step.
+  void look_at_last_step() {
+    const Json step = Json::parse(last_step_, nullptr, false);
+    if (!step.is_object() || !marked_nan(step)) return;
+    const auto number = whole<std::int64_t>(step, "step", 1, kMost);
+    run_.where = number ? fmt::format("step {}", *number) : "its last step";
+  }
+
+  RunRecord& run_;
+  Json summary_;
+  std::string last_step_;  ///< after the last epoch
+  std::string first_fault_;
+  std::size_t lines_ = 0, faults_ = 0;
+  bool fault_is_last_ = false;
+};
+
+/// Somebody has the lock of the folder. One that we may not open tells nothing.
+bool is_locked(const fs::path& folder) {
+  const fs::path lock = folder / ".lock";
+  return ::access(lock.c_str(), R_OK | W_OK) == 0 && system::LockProbe(lock).held();
+}
+
+/// The newest checkpoint that has its list of files, which is written last.
+std::optional<std::uint64_t> newest_checkpoint(const fs::path& run) {
+  std::error_code ignored;
+  for (const checkpoint::Found& found : checkpoint::list(run)) {
+    if (fs::is_regular_file(found.folder / checkpoint::kManifestName, ignored)) return found.step;
+  }
+  return std::nullopt;
+}
+
+Outcome outcome_of(const Json& summary, const RunRecord& run, bool any) {
+  if (summary.is_object()) {
+    if (summary.value("outcome", Json()) == "interrupted") return Outcome::interrupted;
+    if (summary.value("early_stopped", Json()) == true) return Outcome::stopped_early;
+    if (summary.value("time_to_accuracy", Json()).is_object()) return Outcome::reached_target;
+    return Outcome::finished;
+  }
+  if (is_locked(run.folder)) return Outcome::running;
+  if (!run.where.empty()) return Outcome::not_a_number;
+  return any ? Outcome::no_end : Outcome::no_figures;
+}
+
+}  // namespace
+
+bool is_run_folder(const fs::path& folder) {
+  std::error_code ignored;
+  const auto has = [&](const char* file) { return fs::is_regular_file(folder / file, ignored); };
+  return has("metrics.jsonl") || (has("config.json") && has("environment.json"));
+}
+
+RunRecord read_run(const fs::path& folder) {
+  RunRecord run;
+  run.folder = folder;
+  run.name = (folder.filename().empty() ? folder.parent_path() : folder).filename().string();
+  if (run.name.empty() || run.name == "." || run.name == "..") {
+    std::error_code ignored;
+    run.name = fs::canonical(folder, ignored).filename().string();
+  }
+  take_config(object_of(folder / "config.json", run.troubles), run);
+  take_environment(object_of(folder / "environment.json", run.troubles), run);
+  MetricsReader metrics(run);
+  metrics.read(folder / "metrics.jsonl");
+  const Json& summary = metrics.summary();
+  if (summary.is_object()) run.seconds = number(summary, "seconds");
+  run.outcome = outcome_of(summary, run, metrics.any());
+  run.checkpoint = newest_checkpoint(folder);
+  return run;
+}
+
+}  // namespace cputrain::report

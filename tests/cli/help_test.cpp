@@ -1,0 +1,259 @@
+// The reference of the command line, and help that is made from it.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <regex>
+#include <set>
+
+#include "cli/command_line.h"
+#include "cli/help/foreign_words.h"
+#include "cli/help/help_text.h"
+#include "cli/help/reference.h"
+#include "cli/help/wrapped_text.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain::cli {
+namespace {
+
+const CommandLineChoices kChoices{
+    {{"cpu", {"float", "bf16"}}, {"reference", {"float", "double"}}, {"cuda", {"exact"}}}};
+
+std::string message_of(const std::vector<std::string>& words) {
+  try {
+    parse_command_line(words, {}, kChoices);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::usage);
+    return error.what();
+  }
+  ADD_FAILURE() << join(words, " ") << " was accepted";
+  return "";
+}
+
+std::string help_of(const std::vector<std::string>& words, std::size_t columns = 80) {
+  CommandLineChoices choices = kChoices;
+  choices.columns = columns;
+  return std::get<HelpText>(parse_command_line(words, {}, choices)).text;
+}
+
+/// How often a flag stands where an entry of a list begins.
+int entries_of(const std::string& help, const FlagEntry& flag) {
+  int count = 0;
+  for (const std::string& line : split(help, '\n')) {
+    count += line == "  " + flag.spelling() || line.starts_with("  " + flag.spelling() + " ");
+  }
+  return count;
+}
+
+std::vector<std::string> words_of(const CommandEntry& command) {
+  std::vector<std::string> words{command.name};
+  if (!command.topic.empty()) words.push_back(command.topic);
+  return words;
+}
+
+TEST(Reference, EveryFlagIsWhole) {
+  for (const CommandEntry& command : command_reference(kChoices)) {
+    std::set<std::string> seen;
+    for (const FlagEntry& flag : command.flags) {
+      const std::string place = command.full_name() + " --" + flag.name;
+      EXPECT_TRUE(seen.insert(flag.name).second) << place;
+      EXPECT_FALSE(flag.help.empty()) << place;
+      EXPECT_FALSE(flag.group.empty()) << place;
+      EXPECT_EQ(flag.meta.empty(), !flag.takes_value) << place;
+      EXPECT_EQ(flag.standard.find("]["), std::string::npos) << place;
+      EXPECT_FALSE(flag.help.ends_with(".")) << place;
+      for (const std::string& sentence : split(flag.help, '.')) {
+        EXPECT_LT(split(sentence, ' ').size(), 30u) << place;
+      }
+    }
+  }
+}
+
+TEST(Reference, CommonFlagsAreFlagsOfTheCommandAndFew) {
+  for (const CommandEntry& command : command_reference(kChoices)) {
+    EXPECT_EQ(command.flags.empty(), !command.topics.empty()) << command.full_name();
+    EXPECT_LE(command.common.size(), 11u) << command.full_name();
+    EXPECT_TRUE(!command.flags.empty() || command.common.empty()) << command.full_name();
+    for (const std::string& name : command.common) {
+      const auto found = std::ranges::find(command.flags, name, &FlagEntry::name);
+      ASSERT_NE(found, command.flags.end()) << command.full_name() << " --" << name;
+      EXPECT_TRUE(found->common);
+    }
+  }
+}
+
+TEST(Reference, DefaultsAreTakenFromTheBracketsAtTheEnd) {
+  const CommandEntry train = command_entry("train", "", kChoices);
+  const auto flag = [&](const std::string& name) {
+    return *std::ranges::find(train.flags, name, &FlagEntry::name);
+  };
+  EXPECT_EQ(flag("validation-split").standard, "0.1");
+  EXPECT_EQ(flag("data").standard, "synthetic");
+  EXPECT_NE(flag("data").help.find("coco:TRAIN.json[,VAL.json]"), std::string::npos);
+  EXPECT_EQ(flag("clip-norm").standard, "");
+  EXPECT_EQ(flag("backend").choices, (std::vector<std::string>{"cpu", "reference", "cuda"}));
+  EXPECT_EQ(flag("batch").aliases, std::vector<std::string>{"batch-size"});
+  EXPECT_EQ(flag("shuffle").spelling(), "--[no-]shuffle");
+  EXPECT_EQ(std::ranges::count(train.flags, std::string("no-shuffle"), &FlagEntry::name), 0);
+}
+
+/// As a person types them: words between blanks. `train` and its weights need not be there.
+TEST(Reference, EveryExampleIsAcceptedByTheCommandThatItIsOf) {
+  for (const CommandEntry& command : command_reference(kChoices)) {
+    EXPECT_FALSE(command.examples.empty()) << command.full_name();
+    for (const ExampleEntry& example : command.examples) {
+      std::vector<std::string> words = split(example.command, ' ');
+      if (words.front() == "mpirun") words.erase(words.begin(), words.begin() + 3);
+      ASSERT_EQ(words.front(), "cputrain") << example.command;
+      words.erase(words.begin());
+      try {
+        const auto parsed = parse_command_line(words, {}, kChoices);
+        ASSERT_TRUE(std::holds_alternative<Config>(parsed)) << example.command;
+      } catch (const Error& error) {
+        ADD_FAILURE() << example.command << ": " << error.what();
+      }
+    }
+  }
+}
+
+TEST(Help, NoLineIsWiderThanItMayBe) {
+  for (const std::size_t columns : {60u, 80u, 120u}) {
+    std::vector<std::string> texts{help_of({"--help"}, columns)};
+    for (const CommandEntry& command : command_reference(kChoices)) {
+      for (const char* flag : {"--help", "--help-all"}) {
+        std::vector<std::string> words = words_of(command);
+        words.push_back(flag);
+        texts.push_back(help_of(words, columns));
+      }
+    }
+    for (const std::string& text : texts) {
+      for (const std::string& line : split(text, '\n')) EXPECT_LE(line.size(), columns) << line;
+    }
+  }
+}
+
+TEST(Help, HelpAllHasEveryFlagOnceAndHelpTheCommonOnes) {
+  for (const CommandEntry& command : command_reference(kChoices)) {
+    if (!command.topics.empty()) continue;
+    std::vector<std::string> words = words_of(command);
+    words.push_back("--help");
+    const std::string few = help_of(words);
+    words.back() = "--help-all";
+    const std::string all = help_of(words);
+    std::size_t shown = 0;
+    for (const FlagEntry& flag : command.flags) {
+      EXPECT_EQ(entries_of(all, flag), 1) << command.full_name() << " --" << flag.name;
+      shown += static_cast<std::size_t>(entries_of(few, flag));
+      if (flag.common) {
+        EXPECT_EQ(entries_of(few, flag), 1) << command.full_name() << flag.name;
+      }
+    }
+    const std::string more = std::to_string(command.flags.size() - shown) +
+                             " more flags: cputrain " + command.full_name() + " --help-all";
+    EXPECT_EQ(few.find(more) == std::string::npos, command.all_common()) << few;
+  }
+}
+
+TEST(Help, DefaultsStandInBracketsAndLongPhrasesHang) {
+  const std::string text = help_of({"train", "--help-all"});
+  EXPECT_NE(text.find("  --rho X                 decay of the mean square in rmsprop [0.9]\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("  --[no-]shuffle          take the images"), std::string::npos) << text;
+  EXPECT_TRUE(std::regex_search(text, std::regex("\n  --weight-decay X +take [^\n]+\n {26}\\S")));
+}
+
+TEST(Help, IsThatOfTheCommandThatIsNamed) {
+  EXPECT_EQ(help_of({"help", "predict"}), help_of({"predict", "--help"}));
+  EXPECT_EQ(help_of({"help", "bench", "step"}), help_of({"bench", "step", "-h"}));
+  EXPECT_EQ(help_of({"help"}), help_of({"--help"}));
+  EXPECT_EQ(help_of({"--batch", "8", "--help"}), help_of({"train", "--help"}));
+  EXPECT_EQ(help_of({"--help-all"}), help_of({"train", "--help-all"}));
+  EXPECT_NE(help_of({"predict", "--help"}).find("Usage: cputrain predict [FLAGS] IMAGE..."),
+            std::string::npos);
+  EXPECT_NE(help_of({"data", "--help"}).find("synth"), std::string::npos);
+  EXPECT_NE(message_of({"help", "predct"}).find("did you mean predict"), std::string::npos);
+  EXPECT_NE(message_of({"help", "bench", "stp"}).find("did you mean step"), std::string::npos);
+}
+
+TEST(Help, CallsTheProgramAsItWasCalled) {
+  CommandLineChoices choices = kChoices;
+  choices.program = "./cputrain";
+  const auto text = std::get<HelpText>(parse_command_line({"--help"}, {}, choices)).text;
+  EXPECT_NE(text.find("Usage: ./cputrain"), std::string::npos);
+  EXPECT_NE(text.find("mpirun -np 4 ./cputrain --data photos"), std::string::npos);
+}
+
+TEST(Help, WrapsTextsAndCommands) {
+  EXPECT_EQ(wrapped("one two three", 0, 7), "one two\nthree");
+  EXPECT_EQ(wrapped("one two three", 4, 11), "one two\n    three");
+  EXPECT_EQ(wrapped("unbreakable", 4, 10), "unbreakable");
+  EXPECT_EQ(wrapped_command({"cputrain", "--data", "photos", "--epochs", "20"}, 2, 30),
+            "  cputrain --data photos \\\n    --epochs 20");
+}
+
+TEST(Hints, FlagsOfOtherFrameworksAreCalledSoHere) {
+  for (const auto& [word, says] : std::vector<std::pair<std::string, std::string>>{
+           {"--learning-rate", "use --lr"},
+           {"--learning_rate=0.1", "use --lr"},
+           {"--init_learning_rate", "use --lr"},
+           {"--num-epochs", "use --epochs"},
+           {"--num_epochs", "use --epochs"},
+           {"--gpus", "mpirun -np N ./cputrain --backend cuda"},
+           {"--num-gpus=2", "mpirun -np N ./cputrain --backend cuda"},
+           {"-v", "use --verbose 3"},
+           {"--data-dir", "use --data"},
+           {"--num-workers", "use --io-threads"},
+           {"--workers", "use --io-threads"},
+           {"--wd", "use --weight-decay"},
+           {"--fp16", "use --precision bf16"},
+           {"--train-dir", "--data DIR"},
+           {"-np", "mpirun -np N"},
+           {"--nproc-per-node", "mpirun -np N"},
+           {"--resume-from", "use --resume auto"},
+           {"--output-dir", "use --out"},
+           {"--log-dir", "use --out"},
+           {"--arch", "use --model"},
+           {"--display-every", "use --log-every"},
+           {"--all-reduce-spec", "use --allreduce"},
+           {"-batch", "did you mean --batch?"},
+           {"--bacth", "did you mean --batch?"}}) {
+    EXPECT_NE(message_of({word, "8"}).find(says), std::string::npos) << message_of({word, "8"});
+  }
+  EXPECT_EQ(message_of({"sweep", "-np", "4"}).find("mpirun"), std::string::npos);
+  EXPECT_NE(message_of({"sweep", "-np", "4"}).find("did you mean --np?"), std::string::npos);
+}
+
+TEST(Hints, OnlyFlagsThatTheCommandHasAreNamed) {
+  EXPECT_EQ(message_of({"export", "--learning-rate", "1"}).find("--lr"), std::string::npos);
+  EXPECT_NE(message_of({"predict", "--epochs", "1"}).find("it is a flag of train, sweep"),
+            std::string::npos)
+      << message_of({"predict", "--epochs", "1"});
+  const std::set<std::string> none;
+  EXPECT_EQ(hint_for_flag("learning-rate", none), "");
+}
+
+TEST(Hints, ValuesOfOtherFrameworks) {
+  EXPECT_NE(message_of({"--backend", "gpu"}).find("did you mean cuda?"), std::string::npos);
+  EXPECT_NE(message_of({"sweep", "--backend", "gpu"}).find("did you mean cuda?"),
+            std::string::npos);
+  EXPECT_NE(message_of({"--precision", "fp32"}).find("did you mean float?"), std::string::npos);
+  EXPECT_NE(message_of({"--backend", "cpuu"}).find("did you mean cpu?"), std::string::npos);
+}
+
+TEST(Hints, WordsThatAreFolders) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder.path().string();
+  EXPECT_NE(message_of({path}).find("use --data " + path), std::string::npos);
+  EXPECT_NE(message_of({"train", path}).find("--data " + path), std::string::npos);
+  std::ofstream(folder.path() / "file") << "text";
+  for (const char* command : {"train", "sweep", "simulate"}) {
+    const std::string message = message_of({command, "--out", path + "/file"});
+    EXPECT_NE(message.find("--out " + path + "/file: is a file"), std::string::npos) << message;
+  }
+}
+
+}  // namespace
+}  // namespace cputrain::cli

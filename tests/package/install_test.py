@@ -1,0 +1,174 @@
+"""What `cmake --install` copies runs from there, and packages hold what they should."""
+import glob
+import gzip
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ["BUILD_FOLDER"]
+SIMULATES = os.environ.get("CPUTRAIN_SIMULATES") == "1"
+PLUGIN = os.path.exists(os.path.join(BUILD, "libcputrain_cuda.so"))
+COMMON = ["bin/cputrain", "share/bash-completion/completions/cputrain", "share/cputrain/models/small-resnet.json",
+          "share/cputrain/reference/paper_table3.csv", "share/doc/cputrain/README.md", "share/doc/cputrain/changelog",
+          "share/doc/cputrain/copyright", "share/man/man1/cputrain.1", "share/zsh/site-functions/_cputrain"]
+OF_SIMULATOR = ["bin/cputrain-smpi", "share/doc/cputrain-simulator/changelog", "share/doc/cputrain-simulator/copyright"]
+
+
+def run(*words, code=0, **options):
+    done = subprocess.run(words, text=True, capture_output=True, timeout=240, stdin=subprocess.DEVNULL, **options)
+    if done.returncode != code:
+        raise AssertionError(f"{words} ended with {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def files_below(folder):
+    return sorted(os.path.relpath(os.path.join(place, name), folder)
+                  for place, _, names in os.walk(folder) for name in names)
+
+
+class FolderTest(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+
+
+class Install(FolderTest):
+    @classmethod
+    def setUpClass(cls):
+        holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
+        cls.addClassCleanup(holder.cleanup)
+        cls.prefix = os.path.join(holder.name, "prefix")
+        run(os.environ["CMAKE_PROGRAM"], "--install", BUILD, "--prefix", cls.prefix)
+        cls.program = os.path.join(cls.prefix, "bin", "cputrain")
+
+    def without(self, *names):
+        """The program in a copy of what was installed that lacks these files."""
+        prefix = os.path.join(self.folder, "copy")
+        shutil.copytree(self.prefix, prefix)
+        for name in names:
+            os.remove(os.path.join(prefix, name))
+        return os.path.join(prefix, "bin", "cputrain")
+
+    def test_files(self):
+        wanted = COMMON + (OF_SIMULATOR if SIMULATES else []) + (["lib/cputrain/libcputrain_cuda.so"] if PLUGIN else [])
+        self.assertEqual(files_below(self.prefix), sorted(wanted))
+
+    def test_the_program_runs_in_another_folder_and_knows_its_own_files_only(self):
+        self.assertIn("cputrain ", run(self.program, "--version", cwd=self.folder))
+        model = os.path.join(self.prefix, "share", "cputrain", "models", "small-resnet.json")
+        run(self.program, "--model", model, "--data", "synthetic:20", "--steps", "1", "--out", "run", cwd=self.folder)
+        self.assertTrue(os.path.exists(os.path.join(self.folder, "run", "weights.safetensors")))
+        said = run("bash", "-c", f"LD_DEBUG=libs {self.program} --version 2>&1", cwd=self.folder)
+        self.assertNotIn(BUILD, said)
+
+    @unittest.skipUnless(shutil.which("readelf"), "binutils are not here")
+    def test_no_library_is_looked_for_in_the_build(self):
+        for path in glob.glob(os.path.join(self.prefix, "bin", "*")) + glob.glob(os.path.join(self.prefix, "lib", "*", "*")):
+            for line in run("readelf", "-d", path).splitlines():
+                if "RPATH" in line or "RUNPATH" in line:
+                    self.assertNotIn(BUILD, line)
+
+    @unittest.skipUnless(PLUGIN, "this build has no plugin for GPUs")
+    def test_the_plugin_is_found_beside_the_prefix(self):
+        words = ["--backend", "cuda", "--precision", "exact", "--steps", "1"]
+        environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+        for program, missing in ((self.program, False), (self.without("lib/cputrain/libcputrain_cuda.so"), True)):
+            done = subprocess.run([program, *words], text=True, capture_output=True, cwd=self.folder, env=environment,
+                                  timeout=120)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertEqual("libcputrain_cuda.so is not there" in done.stderr, missing, done.stderr)
+
+    @unittest.skipUnless(SIMULATES, "this build has no simulator")
+    def test_simulate_looks_beside_the_program(self):
+        words = ["simulate", "--np", "1", "--batch", "16", "--json", "-"]
+        done = subprocess.run([self.without("bin/cputrain-smpi"), *words], text=True, capture_output=True,
+                              cwd=self.folder, timeout=120)
+        self.assertIn(os.path.join(self.folder, "copy", "bin", "cputrain-smpi"), done.stdout + done.stderr)
+
+
+class ManualPage(unittest.TestCase):
+    PAGE = os.path.join(BUILD, "manual", "man", "cputrain.1")
+
+    @unittest.skipUnless(shutil.which("groff"), "groff is not here")
+    def test_groff_has_nothing_to_say(self):
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", self.PAGE], text=True, capture_output=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    @unittest.skipUnless(shutil.which("mandoc"), "mandoc is not here")
+    def test_mandoc_misses_the_date_alone(self):
+        done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", self.PAGE], text=True, capture_output=True, timeout=60)
+        said = [line for line in (done.stdout + done.stderr).splitlines() if "missing date" not in line]
+        self.assertEqual(said, [])
+
+    def test_it_has_the_sections_that_readers_look_for(self):
+        with open(self.PAGE) as page:
+            sections = re.findall(r'^\.SH "?([^"\n]+)"?$', page.read(), re.M)
+        self.assertEqual(sections, ["NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS", "FLAGS OF TRAIN", "FLAGS OF OTHER COMMANDS",
+                                    "ENVIRONMENT", "FILES", "EXIT STATUS", "EXAMPLES", "SEE ALSO"])
+
+
+@unittest.skipUnless(shutil.which("dpkg-shlibdeps") and shutil.which("file"), "dpkg-dev or file is not here")
+class DebianPackages(FolderTest):
+    def pack(self, name):
+        folder = os.path.join(self.folder, name)
+        run(os.environ["CPACK_PROGRAM"], "--config", os.path.join(BUILD, "CPackConfig.cmake"), "-G", "DEB", "-B", folder,
+            env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
+        return {os.path.basename(path).split("_")[0]: path for path in glob.glob(os.path.join(folder, "*.deb"))}
+
+    def field(self, package, name):
+        return run("dpkg-deb", "-f", package, name).strip()
+
+    def test_packages(self):
+        packages = self.pack("out")
+        self.assertEqual(set(packages), {"cputrain", "cputrain-simulator"} if SIMULATES else {"cputrain"})
+        self.check_contents(packages)
+        program = packages["cputrain"]
+        depends = self.field(program, "Depends")
+        self.assertIn("libc6 (>=", depends)
+        if os.environ.get("CPUTRAIN_MPIRUN"):
+            self.assertRegex(depends, r"\b(openmpi-bin|mpich)\b")
+        self.assertRegex(self.field(program, "Description"), r"^trainer of .*\n (?! )\w")
+        self.assertEqual(self.field(program, "Maintainer"), "cputrain developers <cputrain@localhost>")
+        if SIMULATES:
+            version = self.field(program, "Version")
+            depends = self.field(packages["cputrain-simulator"], "Depends").split(", ")
+            self.assertLessEqual({f"cputrain (= {version})", "libsimgrid-dev"}, set(depends))
+        again = self.pack("again")
+        for name, path in packages.items():
+            with open(path, "rb") as one, open(again[name], "rb") as two:
+                self.assertTrue(one.read() == two.read(), f"{name}: the same build makes other bytes")
+
+    def check_contents(self, packages):
+        expected = {"cputrain": COMMON + (["lib/cputrain/libcputrain_cuda.so"] if PLUGIN else []),
+                    "cputrain-simulator": OF_SIMULATOR}
+        for name, path in packages.items():
+            listed = run("dpkg-deb", "-c", path).splitlines()
+            self.assertTrue(all(line.split()[1] == "root/root" for line in listed))
+            found = sorted(line.split()[5][len("./usr/"):] for line in listed if not line.startswith("d"))
+            debian = [f + ".gz" if f.endswith((".1", "changelog")) else f.replace("site-functions", "vendor-completions")
+                      for f in expected[name]]
+            self.assertEqual(found, sorted(debian))
+            tree = os.path.join(self.folder, "tree-" + name)
+            run("dpkg-deb", "-x", path, tree)
+            for binary in glob.glob(os.path.join(tree, "usr", "bin", "*")):
+                self.assertNotIn("not stripped", run("file", binary))
+                self.assertTrue(os.access(binary, os.X_OK))
+        with gzip.open(os.path.join(self.folder, "tree-cputrain", "usr/share/man/man1/cputrain.1.gz"), "rt") as page:
+            self.assertIn(".TH CPUTRAIN 1", page.read())
+
+
+class Copyright(unittest.TestCase):
+    def test_names_what_is_compiled_in(self):
+        with open(os.path.join(ROOT, "scripts", "package", "copyright")) as file:
+            text = file.read()
+        for name in ("Apache-2.0", "Chart.js", "nlohmann-json", "CLI11", "stb_image_write"):
+            self.assertIn(name, text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,139 @@
+// Manual page and completions, as cputrain_manual writes them.
+
+#include <gtest/gtest.h>
+
+#include "cli/help/reference.h"
+#include "cli/manual/bash_completion.h"
+#include "cli/manual/flag_values.h"
+#include "cli/manual/man_page.h"
+#include "cli/manual/manual_files.h"
+#include "cli/manual/zsh_completion.h"
+
+namespace cputrain::cli {
+namespace {
+
+const CommandLineChoices kChoices{
+    {{"cpu", {"float", "bf16"}}, {"reference", {"float", "double"}}, {"cuda", {"exact"}}}};
+
+/// The text from one mark on, up to the next one.
+std::string between(const std::string& text, const std::string& begin, const std::string& end) {
+  const std::size_t from = text.find(begin);
+  if (from == std::string::npos) return "";
+  return text.substr(from, text.find(end, from + begin.size()) - from);
+}
+
+std::string in_man_page(const std::string& spelling) {
+  return "\\fB" + replaced(spelling, "-", "\\-") + "\\fR";
+}
+
+CommandEntry made_up(FlagEntry flag) {
+  CommandEntry command;
+  command.name = "train";
+  command.usage = "cputrain [train] [FLAGS]";
+  command.flags = {std::move(flag)};
+  return command;
+}
+
+FlagEntry flag(const std::string& name, const std::string& meta, const std::string& help) {
+  FlagEntry entry;
+  entry.name = name;
+  entry.meta = meta;
+  entry.help = help;
+  entry.group = "Group";
+  entry.takes_value = !meta.empty();
+  return entry;
+}
+
+TEST(Manual, EveryFlagOfEveryCommandIsInEachFile) {
+  const auto commands = command_reference(kChoices);
+  const std::string man = man_page(commands), bash = bash_completion(commands),
+                    zsh = zsh_completion(commands);
+  int flags = 0;
+  for (const CommandEntry& command : commands) {
+    if (!command.topics.empty()) continue;
+    std::string name = command.full_name();
+    const std::string in_man = name == "train" ? between(man, ".SH FLAGS OF TRAIN\n", ".SH")
+                                               : between(man, ".SS Flags of " + name + "\n", ".S");
+    const std::string in_bash =
+        between(between(bash, "_cputrain_flags() {", "\n}"), "'" + name + "') echo", ";;");
+    const std::string in_zsh =
+        between(zsh, "\n_cputrain_" + replaced(name, " ", "_") + "() {", "\n}");
+    for (const FlagEntry& entry : command.flags) {
+      ++flags;
+      EXPECT_NE(in_man.find(in_man_page(entry.spelling())), std::string::npos)
+          << name << " " << entry.name;
+      for (const std::string& word : spellings_of(entry)) {
+        EXPECT_NE((in_bash + " ").find(word), std::string::npos) << name << " " << word;
+        EXPECT_NE(in_zsh.find("'" + word + (entry.takes_value ? "=[" : "[")), std::string::npos)
+            << name << " " << word;
+      }
+    }
+  }
+  EXPECT_GT(flags, 200);
+}
+
+TEST(Manual, FilesAreThoseThatAreInstalled) {
+  std::vector<std::string> paths;
+  for (const ManualFile& file : manual_files(command_reference(kChoices))) {
+    paths.push_back(file.path);
+    EXPECT_TRUE(file.text.ends_with('\n')) << file.path;
+  }
+  EXPECT_EQ(paths, (std::vector<std::string>{"man/cputrain.1", "bash/cputrain", "zsh/_cputrain"}));
+}
+
+TEST(Manual, NamesDefaultsChoicesAndOtherWords) {
+  FlagEntry entry = flag("way", "NAME", "how it goes");
+  entry.standard = "shm";
+  entry.choices = {"shm", "ring"};
+  entry.aliases = {"the-way"};
+  const std::string man = man_page({made_up(entry)});
+  EXPECT_NE(man.find(".TP\n\\fB\\-\\-way\\fR \\fINAME\\fR\nhow it goes\n(one of shm, ring)\n"
+                     "(default: shm)\nAlso \\fB\\-\\-the\\-way\\fR.\n"),
+            std::string::npos)
+      << man;
+  entry.help = "shm or ring";  // which says so already
+  EXPECT_EQ(man_page({made_up(entry)}).find("(one of"), std::string::npos);
+}
+
+TEST(Manual, NothingInTextsIsTakenForMacros) {
+  const std::string man = man_page({made_up(flag("odd", "", ".so /etc/passwd \\fBx --out"))});
+  EXPECT_NE(man.find("\n\\&.so /etc/passwd \\efBx \\-\\-out\n"), std::string::npos) << man;
+  const std::string quote = man_page({made_up(flag("odd", "", "'x"))});
+  EXPECT_NE(quote.find("\n\\&'x\n"), std::string::npos);
+}
+
+TEST(Completion, ShellsTakeNothingInTextsForTheirOwn) {
+  FlagEntry entry = flag("odd", "A:B", "it's [here]: $(x)");
+  entry.choices = {"a:b"};
+  EXPECT_NE(
+      zsh_completion({made_up(entry)}).find("'--odd=[it'\\''s \\[here\\]\\: $(x)]:A\\:B:(a\\:b)'"),
+      std::string::npos);
+  EXPECT_NE(bash_completion({made_up(entry)}).find("*' --odd') words='a:b' paths='' list=one ;;"),
+            std::string::npos);
+}
+
+TEST(Completion, ValuesAreThoseOfTheFlag) {
+  using Paths = FlagValues::Paths;
+  EXPECT_EQ(values_of(flag("x", "", "")), FlagValues{});
+  EXPECT_EQ(values_of(flag("x", "N", "")), FlagValues{});
+  EXPECT_EQ(values_of(flag("x", "FILE", "")), (FlagValues{{}, Paths::files, false}));
+  EXPECT_EQ(values_of(flag("x", "DIR", "")), (FlagValues{{}, Paths::folders, false}));
+  EXPECT_EQ(values_of(flag("x", "none|six", "")),
+            (FlagValues{{"none", "six"}, Paths::none, false}));
+  EXPECT_EQ(values_of(flag("x", "NAME|FILE", "")), (FlagValues{{}, Paths::files, false}));
+  FlagEntry list = flag("x", "NAME,...", "");
+  list.choices = {"a", "b"};
+  EXPECT_EQ(values_of(list), (FlagValues{{"a", "b"}, Paths::none, true}));
+}
+
+TEST(Completion, AFlagWhoseValuesDifferByCommandIsAskedForByCommand) {
+  FlagEntry one = flag("way", "a|b", ""), other = flag("way", "c|d", "");
+  CommandEntry train = made_up(one), sweep = made_up(other);
+  sweep.name = "sweep";
+  const std::string bash = bash_completion({train, sweep});
+  EXPECT_NE(bash.find("'train --way') words='a b'"), std::string::npos) << bash;
+  EXPECT_NE(bash.find("'sweep --way') words='c d'"), std::string::npos) << bash;
+}
+
+}  // namespace
+}  // namespace cputrain::cli
