@@ -123,9 +123,10 @@ class ReportForms(ProgramTest):
         os.makedirs(self.path("s/r"))
         with open(self.path("s/r/metrics.jsonl"), "w") as f:
             for step in range(1, 30):
-                f.write(json.dumps({"type": "step", "step": step, "images": 128, "loss": 1 / step, "accuracy": 0.5}) + "\n")
+                f.write(json.dumps({"type": "step", "step": step, "images": 128, "loss": 1 / step, "accuracy": 0.5,
+                                    "seconds": 0.5}) + "\n")
         budget = {"budget": {"forward": 3.0, "backward": 4.0}}
-        self.reported(sweep(cell(1, 128, 10.0, **runs, **budget), cell(2, 128, 6.0), cell(1, 256, None, "n/a"),
+        self.reported(sweep(cell(1, 128, 10.0, **runs, **budget, command="./cputrain --batch 128 \"<b>\""), cell(2, 128, 6.0), cell(1, 256, None, "n/a"),
                             cell(2, 256, 5.0), cell(4, 256, 3.0), cell(1, 128, 2.0, backend="cuda", **runs),
                             cell(1, 128, 20.0, batch_per_rank=128, **runs, **budget),
                             cell(2, 128, 12.0, batch_per_rank=128, ranks=1, threads=2)))
@@ -145,6 +146,9 @@ class ReportForms(ProgramTest):
         for text in ("ideal, against 1", "ideal, against 2", "cpu, batch 128", "cuda, batch 128", "cpu, weak scaling",
                      "cpu, batch 128 a rank, 2 threads"):
             self.assertIn(text, keys)
+        self.assertEqual(len(re.findall('class="switch"', drawn)), 2)  # loss and accuracy, by images and by seconds
+        self.assertIn('<button type="button" class="figure" title="./cputrain --batch 128 &quot;', drawn)
+        self.assertIn('data-command="./cputrain --batch 128 &quot;&lt;b&gt;&quot;"', page)
         Page(page)
 
 

@@ -38,6 +38,22 @@ TEST(Curves, TakesStepsAndLeavesOutTheRest) {
   EXPECT_EQ(read_curve(file).images, (std::vector<double>{128}));  // a longer line than any of ours
 }
 
+// Lines of steps 1, 3 and 4: step 2 counts as long as step 3.
+TEST(Curves, SecondsAddUpAndNeedThoseOfEveryLine) {
+  const testing::TemporaryFolder folder;
+  const auto file = folder.path() / "metrics.jsonl";
+  const auto line = [](int step, const char* seconds) {
+    return R"({"type":"step","images":8,"loss":1,"accuracy":0,"step":)" + std::to_string(step) +
+           seconds + "}\n";
+  };
+  std::ofstream(file) << line(1, R"(,"seconds":2)") << line(3, R"(,"seconds":0.5)")
+                      << line(4, R"(,"seconds":0.25)");
+  EXPECT_EQ(read_curve(file).seconds, (std::vector<double>{2, 3, 3.25}));
+  std::ofstream(file) << line(1, R"(,"seconds":2)") << line(2, "");
+  EXPECT_TRUE(read_curve(file).seconds.empty());
+  EXPECT_EQ(read_curve(file).images.size(), 2u);
+}
+
 TEST(Curves, ThinsEvenlyAndKeepsBothEnds) {
   const testing::TemporaryFolder folder;
   const auto file = folder.path() / "metrics.jsonl";
