@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <set>
 #include <thread>
@@ -319,34 +320,48 @@ std::string text_of(const fs::path& file) {
   }
 }
 
-}  // namespace
-
-DrawnFigure draw_seconds(const fs::path& file, const ScalingTable& table,
-                         const std::optional<ReferenceTable>& reference) {
-  if (drawn_series(table).empty()) return {};
-  if (!system::program_exists("gnuplot")) {
-    return {std::nullopt, file.filename().string() +
-                              " was not drawn: there is no gnuplot in PATH (install gnuplot-nox)"};
-  }
+/// Draws the figure; the answer is empty, or says why it could not. Throws where folders and files
+/// fail.
+std::string draw(const fs::path& file, const ScalingTable& table,
+                 const std::optional<ReferenceTable>& reference) {
   const ScratchFolder scratch;
   const fs::path script = scratch / "figure.gp", log = scratch / "log",
                  svg = scratch / "figure.svg";
   system::write_file(script, gnuplot_script(table, reference, svg));
-  std::string why;
-  try {
-    const auto code = run_gnuplot(script, log);
-    const std::string drawn = text_of(svg);
-    if (code == 0 && drawn.find("</svg>") != std::string::npos) {
-      system::write_file(file, drawn);
-      return {file, ""};
-    }
-    why = code ? fmt::format("gnuplot ended with {}: {}", *code, printable(text_of(log)))
-               : "gnuplot did not end";
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::usage) throw;  // it could not be started
-    why = error.what();
+  const auto code = run_gnuplot(script, log);
+  if (!code) return "gnuplot did not end";
+  const std::string drawn = text_of(svg);
+  if (*code != 0 || drawn.find("</svg>") == std::string::npos) {
+    return fmt::format("gnuplot ended with {}: {}", *code, printable(text_of(log)));
   }
+  system::write_file(file, drawn);
+  return "";
+}
+
+/// The figure of an earlier report would show other figures than the tables beside it.
+DrawnFigure not_drawn(const fs::path& file, const std::string& why) {
+  std::error_code ignored;
+  fs::remove(file, ignored);
+  if (why.empty()) return {};
   return {std::nullopt, file.filename().string() + " was not drawn: " + why};
+}
+
+}  // namespace
+
+DrawnFigure draw_seconds(const fs::path& file, const ScalingTable& table,
+                         const std::optional<ReferenceTable>& reference) {
+  if (drawn_series(table).empty()) return not_drawn(file, "");
+  if (!system::program_exists("gnuplot")) {
+    return not_drawn(file, "there is no gnuplot in PATH (install gnuplot-nox)");
+  }
+  try {
+    const std::string why = draw(file, table, reference);
+    if (why.empty()) return {file, ""};
+    return not_drawn(file, why);
+  } catch (const std::exception& error) {
+    // The figure is an addition: the report is whole without it.
+    return not_drawn(file, printable(error.what()));
+  }
 }
 
 }  // namespace cputrain::report

@@ -22,8 +22,9 @@ struct DrawnFigure {
   std::string remark;
 };
 
-/// Draws the figure to `file`, where gnuplot is in PATH. Error(output) where the file cannot be
-/// written. What a failed gnuplot says is in the remark.
+/// Draws the figure to `file`, where gnuplot is in PATH. Never fails: the remark says why nothing
+/// was drawn, and then no file of an earlier report stays there. Neither file nor remark where the
+/// table has nothing to draw.
 DrawnFigure draw_seconds(const std::filesystem::path& file, const ScalingTable&,
                          const std::optional<ReferenceTable>&);
 
