@@ -67,24 +67,8 @@ void leave_out_foreign(const SweepPlan& plan, const cells::Cell& cell,
   });
 }
 
-}  // namespace
-
-cells::Cell collected_cell(const SweepPlan& plan, const cells::Cell& cell,
-                           const cells::CellMachine& of_table) {
-  CellState state = state_of(plan, cell);
-  leave_out_foreign(plan, cell, of_table, state);
-  const auto told = told_by_task(plan, cell);
-  const std::string cannot = told && told->runs.empty() ? told->reason : "";
-  std::string command = told ? told->command : "";
-  for (const auto& [repeat, figures] : state.runs) {
-    if (command.empty()) command = planned_command(plan, cell, repeat);
-  }
-  return cell_with_figures(plan, cell, state, cannot, command);
-}
-
-cells::CellMachine collected_machine(const SweepPlan& plan) {
-  if (const auto there = machine_there(plan)) return *there;
-  // Most of the runs have a say, as some may be of another machine.
+/// Of most of the runs, as some may be of another machine; empty where none says.
+cells::CellMachine machine_of_most(const SweepPlan& plan) {
   std::vector<std::pair<cells::CellMachine, int>> kinds;
   for (const cells::Cell& cell : plan.cells) {
     for (const auto& run : state_of(plan, cell).runs) {
@@ -102,6 +86,30 @@ cells::CellMachine collected_machine(const SweepPlan& plan) {
   const auto most =
       std::ranges::max_element(kinds, {}, &std::pair<cells::CellMachine, int>::second);
   return most == kinds.end() ? cells::CellMachine{} : most->first;
+}
+
+}  // namespace
+
+cells::Cell collected_cell(const SweepPlan& plan, const cells::Cell& cell,
+                           const cells::CellMachine& of_table) {
+  CellState state = state_of(plan, cell);
+  leave_out_foreign(plan, cell, of_table, state);
+  const auto told = told_by_task(plan, cell);
+  const std::string cannot = told && told->runs.empty() ? told->reason : "";
+  std::string command = told ? told->command : "";
+  for (const auto& [repeat, figures] : state.runs) {
+    if (command.empty()) command = planned_command(plan, cell, repeat);
+  }
+  return cell_with_figures(plan, cell, state, cannot, command);
+}
+
+cells::CellTable collected_table(const SweepPlan& plan) {
+  const auto there = measurements_there(plan);
+  cells::CellTable table = plan.table;
+  table.machine = there ? there->machine : machine_of_most(plan);
+  table.date = there ? there->date : "";
+  table.commit = there ? there->commit : "";
+  return table;
 }
 
 }  // namespace cputrain::sweep

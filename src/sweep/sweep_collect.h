@@ -12,8 +12,9 @@ namespace cputrain::sweep {
 cells::Cell collected_cell(const SweepPlan&, const cells::Cell&,
                            const cells::CellMachine& of_table);
 
-/// What measured the cells: that of machine.json, which sweeps and tasks write; else that of most
-/// runs' environment.json; else nothing is known.
-cells::CellMachine collected_machine(const SweepPlan&);
+/// The plan's table without cells. Machine, date and commit are those of machine.json, which sweeps
+/// and tasks write. Without it, the machine is that of most runs' environment.json, or empty where
+/// nothing is known; date and commit are empty.
+cells::CellTable collected_table(const SweepPlan&);
 
 }  // namespace cputrain::sweep

@@ -55,8 +55,9 @@ std::optional<nlohmann::json> flags_there(const std::filesystem::path& folder) {
 
 void throw_away(const std::filesystem::path& folder) {
   std::error_code error;
-  for (const char* part : {"cells", cells::kCellsName, kPlanName, kMachineName, "report.md",
-                           "report.csv", "report.json", "report.tex", "report.html", kFlagsName}) {
+  for (const char* part :
+       {"cells", cells::kCellsName, kPlanName, kMachineName, "report.md", "report.csv",
+        "report.json", "report.tex", "report.html", "seconds.svg", kFlagsName}) {
     std::filesystem::remove_all(folder / part, error);
     if (error) {
       fail(ExitCode::output,
@@ -174,18 +175,20 @@ std::string kind_difference(const cells::CellMachine& there, const cells::CellMa
   return join(parts, "; ");
 }
 
-std::optional<cells::CellMachine> machine_there(const SweepPlan& plan) {
+std::optional<cells::CellTable> measurements_there(const SweepPlan& plan) {
   std::error_code ignored;
   const auto file = plan.folder / kMachineName;
   if (!std::filesystem::exists(file, ignored)) return std::nullopt;
-  return cells::read_cells(file).machine;
+  return cells::read_cells(file);
 }
 
-void settle_machine(const SweepPlan& plan) {
+void settle_machine(SweepPlan& plan) {
   // Several tasks may start at once: one of them writes it, and all read what it wrote.
   system::create_file(plan.folder / kMachineName, json_text(cells::to_json(plan.table), 1) + "\n");
-  const std::string differs =
-      difference(machine_there(plan).value_or(cells::CellMachine{}), plan.table.machine);
+  const cells::CellTable there = measurements_there(plan).value_or(cells::CellTable{});
+  plan.table.date = there.date;
+  plan.table.commit = there.commit;
+  const std::string differs = difference(there.machine, plan.table.machine);
   if (differs.empty()) return;
   fail(ExitCode::usage,
        fmt::format("--out {}: its cells were measured on another kind of machine ({}; figures of "

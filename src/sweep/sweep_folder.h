@@ -19,18 +19,20 @@ inline constexpr const char* kCellName = "cell.json";  ///< of one cell, beside 
 /// plan.txt: the command of every training, one a line, but for cells that cannot be measured here.
 void write_plan(const SweepPlan&, const std::vector<std::string>& backends);
 
-/// What measured the cells there: machine.json, a table without cells; nothing where it is not
-/// there.
-std::optional<cells::CellMachine> machine_there(const SweepPlan&);
+/// What measured the cells there, which build, and since when: machine.json, a table without cells,
+/// written once by what measures first. Nothing where it is not there. Older ones name no date and
+/// no commit, which are empty then.
+std::optional<cells::CellTable> measurements_there(const SweepPlan&);
 
 /// What tells two kinds of machine or two builds apart, in words; empty where nothing does. Memory
 /// may differ by what the system keeps for itself. Cores are not compared: a sweep counts those it
 /// was given, a run those that are there.
 std::string kind_difference(const cells::CellMachine& there, const cells::CellMachine& here);
 
-/// Says in machine.json that cells are measured here. Error(usage) where others were measured on
-/// another kind of machine, or with another build.
-void settle_machine(const SweepPlan&);
+/// Says in machine.json that cells are measured here, and gives the plan's table the date and the
+/// commit that stand there. Error(usage) where others were measured on another kind of machine, or
+/// with another build.
+void settle_machine(SweepPlan&);
 
 /// Empty where there is no such file.
 std::string text_of(const std::filesystem::path&);

@@ -39,6 +39,15 @@ class Tables(SweepTest):
         self.assertFalse([n for n in before if n.endswith("safetensors")])  # large, of no use
         self.expect(0, *GRID, "--out", "s")
         self.assertEqual(self.files(), before)
+        with open(self.path("s", "machine.json")) as f:
+            machine = json.load(f)
+        with open(self.path("s", "machine.json"), "w") as f:  # date and commit are of what measured
+            json.dump({**machine, "date": "2020-02-02", "commit": "commit 0ld"}, f)
+        self.expect(0, *GRID, "--out", "s")
+        self.assertEqual((self.table()["date"], self.table()["commit"]), ("2020-02-02", "commit 0ld"))
+        before = self.files()
+        self.expect(0, *GRID, "--out", "s")
+        self.assertEqual(self.files(), before)
         self.expect(2, *GRID, "--seed", "3", "--out", "s",
                     says=["--out s holds another sweep", "seed: not given there, \"3\" here"])
         self.assertEqual(self.files(), before)
@@ -117,7 +126,13 @@ class Tables(SweepTest):
         allowed = os.sched_getaffinity(0)
         self.addCleanup(os.sched_setaffinity, 0, allowed)
         os.sched_setaffinity(0, {min(allowed)})  # another machine, of one CPU
+        with open(self.path("s", "machine.json")) as f:
+            machine = json.load(f)
+        self.assertRegex(machine["date"], r"^\d{4}-\d\d-\d\d$")
+        with open(self.path("s", "machine.json"), "w") as f:  # as if measured long ago
+            json.dump({**machine, "date": "2020-02-02", "commit": "commit 0ld"}, f)
         self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
+        self.assertEqual((self.table()["date"], self.table()["commit"]), ("2020-02-02", "commit 0ld"))
         self.assertEqual(self.cells(), told)
         self.assertEqual(self.table()["machine"]["hardware_threads"], len(allowed))
         self.expect(2, "sweep", "--config", "s/sweep.json", "--task", "1",
@@ -157,6 +172,7 @@ class Tables(SweepTest):
         os.remove(own)  # then nobody knows
         self.expect(0, "sweep", "--config", "s/sweep.json", "--collect")
         self.assertEqual((self.table()["machine"]["cpu"], self.table()["machine"]["cores"]), ("", 0))
+        self.assertEqual((self.table()["date"], self.table()["commit"]), ("", ""))
 
     def test_figures_of_two_machines_or_builds_do_not_mix(self):
         words = [*CELL, "--np", "1", "--batch", "8", "--out", "s"]

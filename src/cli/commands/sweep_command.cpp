@@ -167,10 +167,10 @@ class Sweep {
 
 void say_plan(const sweep::SweepPlan& plan) {
   for (const std::string& line : plan.left_out) system::tell("left out: " + line);
-  system::tell(fmt::format("{} cells of {}, {} training{} each, {} images an epoch; in {}",
-                           plan.cells.size(), plan.table.model, plan.repeats,
-                           plan.repeats == 1 ? "" : "s", with_commas(plan.epoch.images),
-                           plan.folder.string()));
+  system::tell(fmt::format("{} cell{} of {}, {} training{} each, {} images per epoch; in {}",
+                           plan.cells.size(), plan.cells.size() == 1 ? "" : "s", plan.table.model,
+                           plan.repeats, plan.repeats == 1 ? "" : "s",
+                           with_commas(plan.epoch.images), plan.folder.string()));
 }
 
 /// The table on standard output, and the report in the folder, unless it is there already.
@@ -213,8 +213,7 @@ int run_task(const Config& config, const job::Services& services, const sweep::S
 }
 
 int collect(sweep::SweepPlan& plan, const Config& config) {
-  cells::CellTable table = plan.table;
-  table.machine = sweep::collected_machine(plan);
+  cells::CellTable table = sweep::collected_table(plan);
   for (const cells::Cell& cell : plan.cells)
     table.cells.push_back(sweep::collected_cell(plan, cell, table.machine));
   draw(plan, config, write_table(plan, table));
