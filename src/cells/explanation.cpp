@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "cells/cores.h"
+#include "core/statistics.h"
 #include "core/text.h"
 #include "system/cpu_wait.h"
 #include "system/stolen_time.h"
@@ -137,9 +139,15 @@ std::string quicker_text(const Cell& from, const Cell& to) {
 struct Growth {
   const Cell* from;
   const Cell* to;
-  double ideal;  ///< times as quick
-  double quicker() const { return *from->seconds_per_epoch / *to->seconds_per_epoch; }
-  bool pays() const { return quicker() - 1 >= 0.5 * (ideal - 1); }
+  double ideal;      ///< times as quick
+  double quicker;    ///< by the geometric means of the repeats
+  Interval between;  ///< 95 %, of `quicker`
+
+  /// Half of what the ranks should bring.
+  double enough() const { return 1 + 0.5 * (ideal - 1); }
+  bool pays() const { return between.low > 1 && quicker >= enough(); }
+  /// What does neither is left open by the repeats.
+  bool pays_too_little() const { return between.high < enough(); }
 };
 
 /// Cells that differ in their ranks alone, but for the batch.
@@ -152,7 +160,7 @@ double ideal_of(const Cell& from, const Cell& to, int cpus_per_core) {
 }
 
 /// Every step from fewer to more ranks at the same batch, but for those to hardware threads of the
-/// same cores, of which nobody expects more speed.
+/// same cores, of which nobody expects more speed, and those with too few repeats for an interval.
 std::map<Kind, std::vector<Growth>> growths(const std::vector<Cell>& cells, int cpus_per_core) {
   std::map<std::pair<Kind, std::size_t>, std::vector<const Cell*>> rows;
   for (const Cell& c : cells) {
@@ -165,7 +173,9 @@ std::map<Kind, std::vector<Growth>> growths(const std::vector<Cell>& cells, int 
     std::ranges::sort(row, {}, &Cell::ranks);
     for (std::size_t i = 1; i < row.size(); ++i) {
       const double ideal = ideal_of(*row[i - 1], *row[i], cpus_per_core);
-      if (ideal > 1) result[key.first].push_back({row[i - 1], row[i], ideal});
+      if (ideal <= 1 || row[i - 1]->repeats.size() < 2 || row[i]->repeats.size() < 2) continue;
+      const TimeRatio gain = compare_times(row[i]->repeats, row[i - 1]->repeats);
+      result[key.first].push_back({row[i - 1], row[i], ideal, gain.of_means, *gain.interval});
     }
   }
   return result;
@@ -177,33 +187,48 @@ std::string unit_of(const std::string& backend) { return is_device(backend) ? "G
 std::string kind_text(const Kind& kind) {
   const auto& [backend, threads] = kind;
   if (unit_of(backend) != "rank") return backend;
-  return fmt::format("{}, {} thread{} a rank", backend, threads, threads == 1 ? "" : "s");
+  return fmt::format("{}, {} thread{} per rank", backend, threads, threads == 1 ? "" : "s");
+}
+
+/// Nothing where both ends read alike.
+std::string between_text(const Interval& i) {
+  constexpr double kShown = 0.01;
+  return i.high - i.low < kShown ? ""
+                                 : fmt::format(" (95 % interval {:.2f} to {:.2f})", i.low, i.high);
 }
 
 std::string growth_text(const Growth& g) {
-  return fmt::format("batch {} from {} to {} {}s: {}, {:.3g} would be ideal{}", g.to->batch,
-                     g.from->ranks, g.to->ranks, unit_of(g.to->backend),
-                     quicker_text(*g.from, *g.to), g.ideal,
-                     is_suspect(g.quicker() / g.ideal) ? ", so one of the two is suspect" : "");
+  return fmt::format("batch {} from {} to {} {}s: {:.2f} times as quick{}, {:.3g} would be ideal{}",
+                     g.to->batch, g.from->ranks, g.to->ranks, unit_of(g.to->backend), g.quicker,
+                     between_text(g.between), g.ideal,
+                     is_suspect(g.quicker / g.ideal) ? ", so one of the two is suspect" : "");
 }
 
-std::string where_ranks_stop_paying(const Kind& kind, const std::vector<Growth>& all) {
+/// Nothing where the repeats leave the answer open.
+std::optional<std::string> where_ranks_stop_paying(const Kind& kind,
+                                                   const std::vector<Growth>& all) {
   const std::string unit = unit_of(kind.first);
   const auto images = [](const Growth& g) { return images_a_rank(*g.to); };
   std::vector<Growth> poor;
-  std::ranges::copy_if(all, std::back_inserter(poor), [](const Growth& g) { return !g.pays(); });
+  std::ranges::copy_if(all, std::back_inserter(poor), &Growth::pays_too_little);
   if (poor.empty()) {
+    if (!std::ranges::all_of(all, &Growth::pays)) return std::nullopt;
     const Growth least = *std::ranges::min_element(all, {}, images);
-    return fmt::format("{}: more {}s paid in every row, down to {:.3g} images a {} and step ({})",
-                       kind_text(kind), unit, images(least), unit, growth_text(least));
+    const bool one_row =
+        std::ranges::all_of(all, [&](const Growth& g) { return g.to->batch == least.to->batch; });
+    return fmt::format("{}: more {}s paid{} down to {:.3g} images per {} and step ({})",
+                       kind_text(kind), unit, one_row ? "" : " in every row,", images(least), unit,
+                       growth_text(least));
   }
   const Growth most = *std::ranges::max_element(poor, {}, images);
-  std::string text =
-      fmt::format("{}: adding {}s stopped paying at {:.3g} images a {} and step ({})",
-                  kind_text(kind), unit, images(most), unit, growth_text(most));
-  const bool mixed = std::ranges::any_of(
-      all, [&](const Growth& g) { return g.pays() && images(g) <= images(most); });
-  return mixed ? text + "; in other rows fewer still paid" : text;
+  std::string text = fmt::format(
+      "{}: at {:.3g} images per {} and step, added {}s brought less than half of the ideal gain "
+      "({})",
+      kind_text(kind), images(most), unit, unit, growth_text(most));
+  const bool mixed = std::ranges::any_of(all, [&](const Growth& g) {
+    return g.to->batch != most.to->batch && g.pays() && images(g) <= images(most);
+  });
+  return mixed ? text + fmt::format("; in other rows added {}s paid at fewer images", unit) : text;
 }
 
 /// Sentences about CPUs that were divided in several ways, a batch each.
@@ -233,7 +258,7 @@ std::vector<std::string> best_splits(const std::vector<Cell>& cells) {
 std::vector<std::string> remarks(const CellTable& table) {
   std::vector<std::string> lines;
   for (const auto& [kind, all] : growths(table.cells, table.machine.cpus_per_core)) {
-    lines.push_back(where_ranks_stop_paying(kind, all));
+    if (auto line = where_ranks_stop_paying(kind, all)) lines.push_back(std::move(*line));
   }
   for (std::string& line : best_splits(table.cells)) lines.push_back(std::move(line));
   return lines;

@@ -30,11 +30,11 @@ inline constexpr double kAboveLinear = 1.0005;
 /// CPU time or more, that is added. Empty without figures.
 CellLimits explain(const Cell&, double parameters);
 
-/// Sentences about the table, of every backend: the batch per rank below which more ranks stop
-/// paying (those added bring less than half of what they should), for each number of threads; steps
-/// to more ranks that are suspect by kMostSpeedUp are called so; and the split of CPUs into ranks
-/// and threads that was quickest. Both by medians, with what the
-/// repeats leave open beside them. Empty where the table cannot say.
+/// Sentences about the table, of every backend. For each number of threads: the images per rank at
+/// which added ranks bring less than half of what they should, where the 95 % interval of the
+/// repeats lies below that; or that all of them are shown to pay. A step that is suspect by
+/// kMostSpeedUp is called so. Then the split of CPUs into ranks and threads that was quickest, by
+/// medians, with what the repeats leave open beside it. Empty where the table cannot say.
 std::vector<std::string> remarks(const CellTable&);
 
 }  // namespace cputrain::cells

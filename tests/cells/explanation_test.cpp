@@ -120,42 +120,69 @@ Cell place(int ranks, int threads, std::size_t batch, double seconds) {
   return cell;
 }
 
-TEST(RemarksTest, WhereAddingRanksStopsPaying) {
-  CellTable table;
-  table.cells = {place(1, 1, 128, 100), place(2, 1, 128, 55), place(4, 1, 128, 40)};
-  // 55 / 40 = 1.375: less than half of the way from 1 to 2
-  ASSERT_EQ(remarks(table).size(), 1u);
-  EXPECT_EQ(
-      remarks(table)[0],
-      "cpu, 1 thread a rank: adding ranks stopped paying at 32 images a rank and step (batch 128 "
-      "from 2 to 4 ranks: "
-      "1.38 times as quick, 2 would be ideal)");
-  table.cells[2].seconds_per_epoch = 36;  // 1.53
-  EXPECT_EQ(remarks(table)[0].find(
-                "cpu, 1 thread a rank: more ranks paid in every row, down to 32 images"),
-            0u);
-  table.cells = {place(4, 1, 512, 20), place(1, 1, 512, 100), place(4, 1, 64, 30),
-                 place(1, 1, 64, 90)};
-  // From 1 to 4 ranks 2.5 is half of the way: batch 512 with 5 times pays, 64 with 3 does as well.
-  EXPECT_EQ(remarks(table)[0].find("cpu, 1 thread a rank: more ranks paid"), 0u);
-  table.cells[2].seconds_per_epoch = 40;  // 2.25
-  EXPECT_EQ(remarks(table)[0].find("adding ranks stopped paying at 16 images"), 22u);
+/// Repeats with a part more and less than the seconds, which stay the geometric mean.
+Cell repeated(Cell cell, double part = 0.001) {
+  const double s = *cell.seconds_per_epoch;
+  cell.repeats = {s / (1 + part), s, s * (1 + part)};
+  return cell;
 }
 
-// From 90 / 50 to 110 / 44, and from 50 / 60 to 60 / 50: the second is not shown at all.
+Cell repeated(int ranks, std::size_t batch, double seconds, double part = 0.001) {
+  return repeated(place(ranks, 1, batch, seconds), part);
+}
+
+TEST(RemarksTest, WhereAddedRanksBringTooLittle) {
+  CellTable table;
+  table.cells = {repeated(1, 128, 100), repeated(2, 128, 55), repeated(4, 128, 39)};
+  // 55 / 39 = 1.41: less than half of the way from 1 to 2
+  ASSERT_EQ(remarks(table).size(), 1u);
+  EXPECT_EQ(remarks(table)[0],
+            "cpu, 1 thread per rank: at 32 images per rank and step, added ranks brought less than "
+            "half of the ideal gain (batch 128 from 2 to 4 ranks: 1.41 times as quick, 2 would be "
+            "ideal)");
+  table.cells[2] = repeated(4, 128, 36);  // 1.53
+  EXPECT_EQ(remarks(table)[0].find("cpu, 1 thread per rank: more ranks paid down to 32 images"),
+            0u);
+  table.cells = {repeated(4, 512, 20), repeated(1, 512, 100), repeated(4, 64, 30),
+                 repeated(1, 64, 90)};
+  // From 1 to 4 ranks 2.5 is half of the way: batch 512 with 5 times pays, 64 with 3 does as well.
+  EXPECT_EQ(remarks(table)[0].find(
+                "cpu, 1 thread per rank: more ranks paid in every row, down to 16 images"),
+            0u);
+  table.cells[2] = repeated(4, 64, 40);  // 2.25
+  EXPECT_EQ(remarks(table)[0].find("cpu, 1 thread per rank: at 16 images per rank"), 0u);
+  EXPECT_EQ(remarks(table)[0].find("other rows"), std::string::npos);
+}
+
+TEST(RemarksTest, OtherRowsAreNamedWhereThereAreSome) {
+  CellTable table;
+  table.cells = {repeated(1, 128, 100), repeated(2, 128, 95), repeated(4, 128, 50)};
+  EXPECT_NE(remarks(table)[0].find("at 64 images per rank"), std::string::npos);
+  EXPECT_EQ(remarks(table)[0].find("other rows"), std::string::npos) << remarks(table)[0];
+  table.cells.push_back(repeated(1, 64, 100));
+  table.cells.push_back(repeated(2, 64, 55));
+  EXPECT_TRUE(remarks(table)[0].ends_with("; in other rows added ranks paid at fewer images"))
+      << remarks(table)[0];
+}
+
+TEST(RemarksTest, RepeatsThatLeaveItOpenSayNothing) {
+  CellTable table;
+  table.cells = {place(1, 1, 128, 100), place(2, 1, 128, 90)};
+  EXPECT_TRUE(remarks(table).empty());                                    // one repeat
+  table.cells = {repeated(1, 128, 100, 0.2), repeated(2, 128, 75, 0.2)};  // 1.33, up to far above
+  EXPECT_TRUE(remarks(table).empty());
+  table.cells = {repeated(1, 128, 100, 0.4), repeated(2, 128, 60, 0.4)};  // 1.67, down to below 1
+  EXPECT_TRUE(remarks(table).empty());
+}
+
 // 2.2 on twice the ranks is 1.1 times that; more is suspect.
 TEST(RemarksTest, MoreThanTheRanksExplainIsSuspect) {
   const auto sentence = [](double seconds) {
     CellTable table;
-    for (const auto& [ranks, s] : {std::pair{1, 110.0}, {2, seconds}}) {
-      Cell cell = usual_cell();
-      cell.cpus = cell.ranks = ranks;
-      cell.seconds_per_epoch = s;
-      table.cells.push_back(cell);
-    }
+    table.cells = {repeated(1, 100, 110), repeated(2, 100, seconds)};
     return remarks(table).at(0);
   };
-  EXPECT_EQ(sentence(50).find("suspect"), std::string::npos) << sentence(50);
+  EXPECT_EQ(sentence(50.1).find("suspect"), std::string::npos) << sentence(50.1);
   EXPECT_NE(sentence(49.9).find("2 would be ideal, so one of the two is suspect"),
             std::string::npos)
       << sentence(49.9);
@@ -166,10 +193,7 @@ TEST(RemarksTest, OnAMachineThatGrowsCoresShouldPay) {
   CellTable table;
   table.machine.cpus_per_core = 2;
   for (const auto& [ranks, s] : {std::pair{1, 100.0}, {2, 99.0}, {4, 50.0}, {8, 40.0}}) {
-    Cell cell = usual_cell();
-    cell.cpus = cell.ranks = ranks;
-    cell.seconds_per_epoch = s;
-    table.cells.push_back(cell);
+    table.cells.push_back(repeated(ranks, 100, s));
   }
   const auto sentences = remarks(table);
   ASSERT_EQ(sentences.size(), 1u);
@@ -183,11 +207,10 @@ TEST(RemarksTest, OnAMachineThatGrowsCoresShouldPay) {
 
 TEST(RemarksTest, WhatRepeatsLeaveOpen) {
   CellTable table;
-  table.cells = {place(1, 1, 128, 100), place(2, 1, 128, 48)};
-  table.cells[0].spread = CellSpread{90, 110};
-  table.cells[1].spread = CellSpread{44, 50};
-  EXPECT_NE(remarks(table)[0].find("2.08 times as quick (1.80 to 2.50), 2 would"),
-            std::string::npos);
+  table.cells = {repeated(1, 128, 100, 0.02), repeated(2, 128, 48, 0.02)};
+  EXPECT_NE(remarks(table)[0].find("2.08 times as quick (95 % interval 1.99 to 2.18), 2 would"),
+            std::string::npos)
+      << remarks(table)[0];
   table.cells = {place(2, 1, 128, 55), place(1, 2, 128, 55.5)};
   for (Cell& cell : table.cells) cell.spread = CellSpread{50, 60};
   EXPECT_EQ(remarks(table)[0],
@@ -209,13 +232,14 @@ TEST(RemarksTest, EveryBackendAndItsThreadsHaveASentence) {
   table.cells = {place(1, 1, 128, 100), place(2, 1, 128, 90), place(1, 2, 128, 80),
                  place(2, 2, 128, 41),  place(1, 1, 128, 10), place(2, 1, 128, 9)};
   for (std::size_t i = 4; i < 6; ++i) table.cells[i].backend = "cuda";
+  for (Cell& cell : table.cells) cell = repeated(cell);
   const std::vector<std::string> lines = remarks(table);
   ASSERT_EQ(lines.size(), 4u);  // the last one of 2 CPUs: 2 x 1 and 1 x 2
-  EXPECT_EQ(lines[0].find("cpu, 1 thread a rank: adding ranks stopped paying at 64 images"), 0u);
-  EXPECT_EQ(lines[1].find("cpu, 2 threads a rank: more ranks paid in every row"), 0u);
+  EXPECT_EQ(lines[0].find("cpu, 1 thread per rank: at 64 images per rank and step"), 0u);
+  EXPECT_EQ(lines[1].find("cpu, 2 threads per rank: more ranks paid down to"), 0u);
   EXPECT_EQ(lines[2],
-            "cuda: adding GPUs stopped paying at 64 images a GPU and step (batch 128 from 1 to 2 "
-            "GPUs: 1.11 times as quick, 2 would be ideal)");
+            "cuda: at 64 images per GPU and step, added GPUs brought less than half of the ideal "
+            "gain (batch 128 from 1 to 2 GPUs: 1.11 times as quick, 2 would be ideal)");
   EXPECT_EQ(lines[3].find("cpu: best split of 2 CPUs at batch 128: 1 rank x 2 threads"), 0u);
 }
 
