@@ -51,6 +51,11 @@ struct Section {
   bool tables_first = false;         ///< the page has them above the plots
 };
 
+/// Whether there is anything of it without plots, which the page alone has.
+inline bool has_text(const Section& s) {
+  return !s.paragraphs.empty() || !s.tables.empty() || !s.remarks.empty();
+}
+
 struct Document {
   std::string title;
   std::vector<std::string> headline;  ///< what it comes to; first of all

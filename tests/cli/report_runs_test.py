@@ -54,7 +54,8 @@ class Forms(RunsTest):
         self.make("first", [0.5, 0.9])
         self.make("second", [0.85, 0.8], 2, batch=50)
         done, made = self.report()
-        self.assertIn("2 of 2 runs reached 0.85; the quickest was second in epoch 1, after 2.00 s of training.", done.stdout)
+        self.assertIn("2 of 2 runs reached 0.85; the least time was that of second in epoch 1, after 2.00 s of training "
+                      "(one training each).", done.stdout)
         runs = json.loads(made["json"])["runs"]
         self.assertEqual([(r["name"], r["best"], r["images_per_second"], r["outcome"]) for r in runs],
                          [("first", {"val_accuracy": 0.9, "epoch": 2, "seconds": 20}, 10, "finished"),

@@ -68,11 +68,12 @@ bool has(const DocumentTable& table, const std::string& head) {
 TEST(RunsDocument, SaysTheBestAndTheQuickestToWhatMostReached) {
   const RunList list = list_of({run("slow", {0.5, 0.935}, 100), run("best", {0.6, 0.95}, 50),
                                 run("quick", {0.91, 0.92}, 20), run("bad", {0.3, 0.4}, 1)});
-  EXPECT_EQ(runs_headline(list),
-            (std::vector<std::string>{
-                "Best validation accuracy: 0.9500, by best in epoch 2, after 100 s of training.",
-                "3 of 4 runs reached 0.92; the quickest was quick in epoch 2, after 40.0 s of "
-                "training."}));
+  EXPECT_EQ(
+      runs_headline(list),
+      (std::vector<std::string>{
+          "Best validation accuracy: 0.9500, by best in epoch 2, after 100 s of training.",
+          "3 of 4 runs reached 0.92; the least time was that of quick in epoch 2, after 40.0 s of "
+          "training (one training each)."}));
   const Document document = runs_document(list);
   const DocumentTable& table = table_of(document, "runs");
   EXPECT_EQ(labels(table), (std::vector<std::string>{"best", "slow", "quick", "bad"}));
@@ -85,9 +86,36 @@ TEST(RunsDocument, TakesTheAccuracyThatIsAskedFor) {
   RunList list = list_of({run("a", {0.5, 0.9}), run("b", {0.8, 0.85}, 3)});
   list.wanted_accuracy = 0.8;
   EXPECT_EQ(runs_headline(list).at(1),
-            "2 of 2 runs reached 0.8; the quickest was b in epoch 1, after 3.00 s of training.");
+            "2 of 2 runs reached 0.8; the least time was that of b in epoch 1, after 3.00 s of "
+            "training (one training each).");
   list.wanted_accuracy = 0.99;
   EXPECT_EQ(runs_headline(list).at(1), "No run reached 0.99.");
+}
+
+TEST(RunsDocument, WhatEveryFirstEpochReachesIsNotSaid) {
+  RunList list = list_of({run("a", {0.57}), run("b", {0.57, 0.2}, 3)});
+  EXPECT_EQ(runs_headline(list).size(), 1u);
+  list.wanted_accuracy = 0.5;
+  EXPECT_EQ(runs_headline(list).size(), 2u);
+}
+
+TEST(RunsDocument, HundredthsAreThoseOfTheAccuracy) {
+  const RunList list = list_of({run("a", {0.1, 0.57}), run("b", {0.1, 0.57}, 3)});
+  EXPECT_TRUE(runs_headline(list).at(1).starts_with("2 of 2 runs reached 0.57;"));
+}
+
+TEST(RunsDocument, DataThatNoFileNamesAreSaidToBeUnknown) {
+  RunList list = list_of({run("a", {0.1, 0.9}), run("b", {0.1, 0.8})});
+  list.runs.at(1).data.clear();
+  EXPECT_TRUE(runs_headline(list).at(1).starts_with("data not known: Best validation accuracy"))
+      << runs_headline(list).at(1);
+}
+
+TEST(RunsDocument, CurvesAreASectionOfThePageAlone) {
+  const Document document = runs_document(list_of({run("a", {0.1, 0.9})}));
+  EXPECT_EQ(document.sections.back().id, "curves");
+  EXPECT_EQ(markdown(document).find("Curves"), std::string::npos);
+  EXPECT_EQ(latex(document).find("Curves"), std::string::npos);
 }
 
 TEST(RunsDocument, OneRunIsComparedToNothing) {
@@ -108,7 +136,7 @@ TEST(RunsDocument, OneRunIsComparedToNothing) {
 TEST(RunsDocument, DataSetsAreNotComparedWithEachOther) {
   RunRecord other = run("c", {0.99});
   other.data = "/d/cats";
-  const RunList list = list_of({run("a", {0.9}), run("b", {0.8}), other});
+  const RunList list = list_of({run("a", {0.9}), run("b", {0.1, 0.8}), other});
   const auto headline = runs_headline(list);
   ASSERT_EQ(headline.size(), 3u);
   EXPECT_TRUE(headline[0].starts_with("cats: Best validation accuracy: 0.9900, by c"));

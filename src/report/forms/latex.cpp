@@ -122,6 +122,7 @@ std::string latex(const Document& document) {
   }
   for (const std::string& line : document.summary) text += latex_escape(line) + "\n\n";
   for (const Section& section : document.sections) {
+    if (!has_text(section)) continue;
     text += "\\section{" + latex_escape(section.title) + "}\n\n";
     for (const std::string& line : section.paragraphs) text += latex_escape(line) + "\n\n";
     for (const DocumentTable& table : section.tables) {

@@ -85,6 +85,7 @@ std::string markdown(const Document& document) {
   }
   for (const std::string& line : document.summary) text += markdown_escape(line) + "\n\n";
   for (const Section& section : document.sections) {
+    if (!has_text(section)) continue;
     text += "## " + markdown_escape(section.title) + "\n\n";
     for (const std::string& line : section.paragraphs) text += markdown_escape(line) + "\n\n";
     for (const DocumentTable& table : section.tables) text += table_text(table);

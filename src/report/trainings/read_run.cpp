@@ -205,7 +205,7 @@ class MetricsReader {
     if (e.val_loss || !line.contains("val_loss"))
       e.val_accuracy = number(line, "val_accuracy", 0, 1);
     // Where the file goes back, the later lines hold.
-    std::erase_if(run_.epochs, [&](const RunEpoch& old) { return old.epoch >= *epoch; });
+    while (!run_.epochs.empty() && run_.epochs.back().epoch >= *epoch) run_.epochs.pop_back();
     run_.epochs.push_back(e);
     run_.where = marked_nan(line) ? fmt::format("epoch {}", *epoch) : "";
   }

@@ -114,7 +114,7 @@ std::vector<Repeats> repeats_of(const std::vector<RunRecord>& runs) {
 std::vector<Choice> choices_of(const std::vector<RunRecord>& runs) {
   const auto model = shortened(runs, [](const RunRecord& r) { return r.model; });
   const auto data = shortened(runs, [](const RunRecord& r) { return r.data; });
-  const auto behind = [](const char* word, const auto& text) {
+  const auto after = [](const char* word, const auto& text) {
     return [word, text](const RunRecord& r) {
       return text(r).empty() ? "" : fmt::format("{} {}", word, text(r));
     };
@@ -146,12 +146,12 @@ std::vector<Choice> choices_of(const std::vector<RunRecord>& runs) {
   };
   const auto rule = [](const RunRecord& r) { return r.rule; };
   const auto machine = [](const RunRecord& r) { return r.machine; };
-  return {{"model", model, behind("model", model)},
-          {"data", data, behind("data", data)},
-          {"image size", size, behind("images of", size), size_value},
+  return {{"model", model, after("model", model)},
+          {"data", data, after("data", data)},
+          {"image size", size, after("images of", size), size_value},
           {"ranks x threads", places, places_words, cpus},
-          {"backend", backend, behind("backend", backend)},
-          {"batch", batch, behind("batch", batch), batch_value},
+          {"backend", backend, after("backend", backend)},
+          {"batch", batch, after("batch", batch), batch_value},
           {"optimizer", rule, rule},
           {"machine", machine, machine}};
 }

@@ -30,7 +30,7 @@ enum class Outcome {
   no_figures       ///< no line of metrics.jsonl says anything
 };
 
-/// "finished", "target-reached", ...: for programs to read.
+/// "finished", "reached-target", ...: for programs to read.
 const char* outcome_name(Outcome);
 
 /// The epoch with the highest accuracy of validation, the first of several.

@@ -122,14 +122,16 @@ double rounded(double value) {
 }
 
 /// Where a number of images lies in epochs and in seconds of training. Between the ends of epochs
-/// both are in proportion; behind the last end nobody knows the seconds.
+/// both are in proportion; after the last end nobody knows the seconds.
 class Progress {
  public:
   explicit Progress(const RunRecord& run) {
+    double seconds = 0;
+    int expected = 1;
     for (const RunEpoch& e : run.epochs) {
-      const auto seconds = run.seconds_until(e.epoch);
-      if (!seconds) break;
-      ends_.push_back({ends_.back().images + e.images, static_cast<double>(e.epoch), *seconds});
+      if (e.epoch != expected++) break;
+      seconds += e.seconds;
+      ends_.push_back({ends_.back().images + e.images, static_cast<double>(e.epoch), seconds});
     }
   }
 
@@ -139,8 +141,7 @@ class Progress {
   };
 
   Place at(double images) const {
-    const auto end =
-        std::ranges::find_if(ends_, [&](const Place& p) { return p.images >= images; });
+    const auto end = std::ranges::lower_bound(ends_, images, {}, &Place::images);
     if (end == ends_.begin()) return {images, 0, 0};
     if (end != ends_.end()) {
       const Place& before = *(end - 1);

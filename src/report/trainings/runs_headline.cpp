@@ -39,22 +39,25 @@ double common_accuracy(const Runs& runs) {
   for (const RunRecord* run : runs) accuracies.push_back(run->best()->accuracy);
   std::ranges::sort(accuracies, std::greater());
   const double reached = accuracies[accuracies.size() / 2];
-  const double rounded = std::floor(reached * 100) / 100;
+  constexpr double kRounding = 1e-9;  // 0.57 * 100 lies below 57
+  const double rounded = std::floor(reached * 100 + kRounding) / 100;
   return rounded > 0 ? rounded : reached;
 }
 
-/// Nothing of a single run, to which there is nothing to compare.
-std::optional<std::string> quickest_sentence(const Runs& runs, std::optional<double> wanted) {
+/// Nothing of a single run, to which there is nothing to compare, nor where no accuracy was asked
+/// for and the first epoch brings every run to it.
+std::optional<std::string> least_time_sentence(const Runs& runs, std::optional<double> wanted) {
   if (runs.size() < 2 && !wanted) return std::nullopt;
   const double accuracy = wanted ? *wanted : common_accuracy(runs);
   const RunRecord* quickest = nullptr;
   std::optional<BestAccuracy> at;
-  std::size_t reached = 0, untimed = 0, machines = 0;
+  std::size_t reached = 0, at_once = 0, untimed = 0, machines = 0;
   std::map<std::string, int> seen;
   for (const RunRecord* run : runs) {
     const auto first = run->first_with(accuracy);
     if (!first) continue;
     ++reached;
+    at_once += first->epoch == 1 ? 1 : 0;
     machines += seen.emplace(run->machine, 0).second ? 1 : 0;
     if (!first->seconds) {
       ++untimed;
@@ -63,14 +66,16 @@ std::optional<std::string> quickest_sentence(const Runs& runs, std::optional<dou
       at = first;
     }
   }
+  if (!wanted && at_once == runs.size()) return std::nullopt;
   if (reached == 0) return fmt::format("No run reached {:g}.", accuracy);
   if (runs.size() == 1 && quickest)
     return fmt::format("It reached {:g} {}.", accuracy, after_text(*at));
   std::string text = fmt::format("{} of {} run{} reached {:g}", reached, runs.size(),
                                  runs.size() == 1 ? "" : "s", accuracy);
   if (quickest) {
-    text += fmt::format("; the quickest was {} {}", quickest->name, after_text(*at));
-    if (machines > 1) text += fmt::format(" (on {} kinds of machines)", machines);
+    text += fmt::format("; the least time was that of {} {} (one training each{})", quickest->name,
+                        after_text(*at),
+                        machines > 1 ? fmt::format(", on {} kinds of machines", machines) : "");
   }
   if (untimed > 0)
     text += fmt::format("; of {} the time is not known, since epochs are missing", untimed);
@@ -97,10 +102,12 @@ std::vector<std::string> runs_headline(const RunList& list) {
   std::vector<std::string> sentences;
   for (std::size_t i = 0; i < std::min(order.size(), kMostDataSets); ++i) {
     const Runs& runs = by_data.at(order[i]);
-    const std::string whose = order.size() > 1 ? data->text(*runs.front()) + ": " : "";
+    const std::string name = data->text(*runs.front());
+    const std::string whose =
+        order.size() > 1 ? (name.empty() ? "data not known" : name) + ": " : "";
     sentences.push_back(whose + best_sentence(runs));
-    if (const auto quickest = quickest_sentence(runs, list.wanted_accuracy))
-      sentences.push_back(whose + *quickest);
+    if (const auto least = least_time_sentence(runs, list.wanted_accuracy))
+      sentences.push_back(whose + *least);
   }
   if (order.size() > kMostDataSets) {
     sentences.push_back(
