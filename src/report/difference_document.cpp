@@ -44,6 +44,13 @@ std::size_t count(const std::vector<CellDifference>& all, Verdict verdict) {
   return static_cast<std::size_t>(std::ranges::count(all, verdict, &CellDifference::verdict));
 }
 
+std::string cells_text(std::size_t n) { return fmt::format("{} cell{}", n, n == 1 ? "" : "s"); }
+
+/// "1 is", "2 are".
+std::string verb_text(std::size_t n, const char* one, const char* several) {
+  return fmt::format("{} {}", n, n == 1 ? one : several);
+}
+
 }  // namespace
 
 std::vector<std::string> conditions_that_differ(const cells::CellTable& before,
@@ -80,18 +87,23 @@ Document difference_document(const std::vector<CellDifference>& differences,
                              const cells::CellTable& before, const std::string& before_name,
                              const cells::CellTable& after, const std::string& after_name) {
   Document document{before_name + " and " + after_name + " beside each other", {}, {}, {}};
+  const std::size_t faster = count(differences, Verdict::faster),
+                    slower = count(differences, Verdict::slower),
+                    alike = count(differences, Verdict::no_difference_shown),
+                    absent = count(differences, Verdict::absent);
   document.summary.push_back(fmt::format(
-      "Of {} cells in both, {} are faster in {}, {} slower, {} show no difference, and {} are n/a, "
-      "with the reason below the table.",
-      differences.size(), count(differences, Verdict::faster), after_name,
-      count(differences, Verdict::slower), count(differences, Verdict::no_difference_shown),
-      count(differences, Verdict::absent)));
+      "Of {} in both, {} faster in {}, {} slower, {} no difference, and {} n/a, with the reason "
+      "below the table.",
+      cells_text(differences.size()), verb_text(faster, "is", "are"), after_name,
+      verb_text(slower, "is", "are"), verb_text(alike, "shows", "show"),
+      verb_text(absent, "is", "are")));
   Section section{"difference", "Cell by cell", {}, {}, {table_of(differences)}, {}};
   section.remarks = conditions_that_differ(before, after);
   if (differences.size() < std::max(before.cells.size(), after.cells.size())) {
-    section.remarks.push_back(fmt::format("{} cells of {} and {} of {} are in one of them only.",
-                                          before.cells.size() - differences.size(), before_name,
-                                          after.cells.size() - differences.size(), after_name));
+    section.remarks.push_back(fmt::format("In one of them only: {} of {} and {} of {}.",
+                                          cells_text(before.cells.size() - differences.size()),
+                                          before_name, after.cells.size() - differences.size(),
+                                          after_name));
   }
   section.remarks.push_back(
       "The interval is Welch's t for the difference of the mean logarithms of the repeats, taken "
@@ -100,10 +112,10 @@ Document difference_document(const std::vector<CellDifference>& differences,
   const auto tested = std::ranges::count_if(
       differences, [](const CellDifference& d) { return d.interval() != nullptr; });
   section.remarks.push_back(fmt::format(
-      "Faster and slower mean that the interval leaves out 1. Of {} cells with an interval, and "
+      "Faster and slower mean that the interval leaves out 1. Of {} with an interval, and "
       "without any difference, about {:.1f} would do so by chance, and repeats in one sitting do "
       "not show what changes from day to day.",
-      tested, 0.05 * static_cast<double>(tested)));
+      cells_text(static_cast<std::size_t>(tested)), 0.05 * static_cast<double>(tested)));
   document.sections.push_back(std::move(section));
   return document;
 }

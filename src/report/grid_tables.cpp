@@ -212,12 +212,13 @@ std::vector<DocumentTable> both_grids(const ScalingTable& table, GridFigure figu
 
 namespace {
 
-/// A note where the repeats do not show that two batches differ.
+/// A note where the repeats do not show that two batches differ, or are too few to say.
 int note_on_increase(const Grid& grid, const BatchIncrease& increase, int cpus,
                      DocumentTable& table) {
   const TimeRatio ratio =
       gain_of(grid.at(increase.from, cpus)->cell, grid.at(increase.to, cpus)->cell);
-  const bool holds_one = ratio.interval && ratio.interval->low <= 1 && ratio.interval->high >= 1;
+  if (!ratio.interval) return table.note("too few repeats to show a difference");
+  const bool holds_one = ratio.interval->low <= 1 && ratio.interval->high >= 1;
   return holds_one ? table.note("no difference shown: the 95 % interval of the repeats holds 0")
                    : 0;
 }

@@ -66,17 +66,18 @@ std::string count_text(const std::string& backend, int count) {
   return fmt::format("{} {}", count, cpus_text(backend, count));
 }
 
-/// ", 34.8 times as fast as 1 CPU (95 % interval 34.6 to 35.1)".
+/// ", 34.8 times as fast as 1 CPU at this batch (95 % interval 34.6 to 35.1)". The factor is that
+/// of the geometric means, which the interval is around.
 std::string speed_up_text(const Series& series, const Grid& grid, const Placed& fastest) {
   const cells::Cell& cell = fastest.cell->cell;
   const int base_cpus = grid.bases.at(fastest.row);
   if (base_cpus == cell.cpus) return "";
   const cells::Cell& base = grid.at(fastest.row, base_cpus)->cell;
-  const std::string base_text = count_text(series.backend, base_cpus);
+  const std::string base_text = count_text(series.backend, base_cpus) + " at this batch";
   const TimeRatio gain = gain_of(base, cell);
   if (!gain.interval) {
     return fmt::format(", {} times as fast as {} (too few repeats for an interval)",
-                       figure_text(*fastest.cell->speed_up), base_text);
+                       figure_text(gain.of_means), base_text);
   }
   const bool simulated = cell.status == cells::CellStatus::simulated;
   const std::string interval =
@@ -85,7 +86,7 @@ std::string speed_up_text(const Series& series, const Grid& grid, const Placed& 
   if (!is_shown(gain)) {
     return fmt::format(", no difference shown from {} {}", base_text, interval);
   }
-  return fmt::format(", {} times as fast as {} {}", figure_text(*fastest.cell->speed_up), base_text,
+  return fmt::format(", {} times as fast as {} {}", figure_text(gain.of_means), base_text,
                      interval);
 }
 
@@ -112,6 +113,11 @@ std::string knee_text(const Series& series, const Grid& grid, const GridRow& row
   if (knee.next == 0) {
     return fmt::format("More CPUs paid up to {}, the most that {}", counted(knee.cpus),
                        knee.cpus == most ? "were tried" : "have a time");
+  }
+  if (knee.open) {
+    return fmt::format(
+        "More CPUs paid up to {}, and whether the step to {} pays is not shown by the repeats",
+        counted(knee.cpus), counted(knee.next));
   }
   return fmt::format("The knee is at {} (the step to {} brought {} of {} times)",
                      counted(knee.cpus), knee.next, figure_text(knee.gain),
@@ -143,14 +149,15 @@ Knee knee_of(const Grid& grid, const GridRow& row) {
     if (from) {
       const TimeRatio by_repeats = gain_of(from->cell, to->cell);
       if (!by_repeats.interval) return {};
-      const double gain = *from->cell.seconds_per_epoch / *to->cell.seconds_per_epoch;
       const double promised = static_cast<double>(cpus) / from->cell.cpus;
+      const double enough = 1 + 0.5 * (promised - 1);
       knee.known = true;
-      if (is_shown(by_repeats) && gain - 1 >= 0.5 * (promised - 1)) {
-        knee = {cpus, 0, 1, true};
+      if (is_shown(by_repeats) && by_repeats.of_means >= enough) {
+        knee = {cpus, 0, 1, false, true};
       } else if (knee.cpus == from->cell.cpus) {
         knee.next = cpus;
-        knee.gain = gain;
+        knee.gain = by_repeats.of_means;
+        knee.open = by_repeats.interval->high >= enough;
       }
     }
     from = to;

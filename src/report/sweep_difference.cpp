@@ -45,10 +45,12 @@ CellDifference compared(const cells::Cell& before, const cells::Cell& after,
     return c.repeats.empty() ? std::vector<double>{*c.seconds_per_epoch} : c.repeats;
   };
   result.ratio = compare_times(repeats(before), repeats(after));
-  result.verdict = Verdict::no_difference_shown;
   if (!result.ratio->interval) {
-    result.why = "an interval needs two repeats of each";
-  } else if (result.ratio->interval->high < 1) {
+    result.why = "too few repeats: an interval needs two of each";
+    return result;
+  }
+  result.verdict = Verdict::no_difference_shown;
+  if (result.ratio->interval->high < 1) {
     result.verdict = Verdict::faster;
   } else if (result.ratio->interval->low > 1) {
     result.verdict = Verdict::slower;

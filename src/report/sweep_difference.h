@@ -10,7 +10,7 @@
 
 namespace cputrain::report {
 
-/// `absent`: one of the two has no time, or an epoch is other work in the other.
+/// `absent`: one of the two has no time or one repeat, or an epoch is other work in the other.
 enum class Verdict { faster, slower, no_difference_shown, absent };
 /// "faster", "slower", "no difference shown", "n/a".
 std::string verdict_text(Verdict);
@@ -18,7 +18,8 @@ std::string verdict_text(Verdict);
 /// One place (CPUs, ranks x threads, batch, backend) of two sweeps.
 struct CellDifference {
   cells::Cell before, after;
-  std::optional<TimeRatio> ratio;  ///< after by before; nothing where absent
+  std::optional<TimeRatio>
+      ratio;  ///< after by before; nothing where one has no time, or other work
   Verdict verdict = Verdict::absent;
   std::string why;  ///< where there is no interval
 

@@ -2,7 +2,10 @@
 
 #include "report/headline.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "report/scaling_document.h"
 #include "tests/support/scaling_cells.h"
@@ -34,7 +37,7 @@ TEST(Headline, NamesFastestCellSpeedUpKneeAndLimit) {
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_TRUE(
       lines[0].starts_with("Fastest: 26.5 s per epoch on 8 CPUs, batch 128, 3.77 times as "
-                           "fast as 1 CPU (95 % interval 3.6"))
+                           "fast as 1 CPU at this batch (95 % interval 3.6"))
       << lines[0];
   EXPECT_TRUE(
       lines[0].ends_with("). The knee is at 4 CPUs (the step to 8 brought 1.13 of 2.00 "
@@ -46,7 +49,8 @@ TEST(Headline, NamesFastestCellSpeedUpKneeAndLimit) {
 TEST(Headline, AnIntervalThatHoldsOneIsNoDifference) {
   const auto lines =
       headlines_of({spread_cell(1, 128, {90, 100, 110}), spread_cell(2, 128, {80, 90, 105})});
-  EXPECT_TRUE(says(lines, "no difference shown from 1 CPU (95 % interval 0.")) << lines[0];
+  EXPECT_TRUE(says(lines, "no difference shown from 1 CPU at this batch (95 % interval 0."))
+      << lines[0];
   EXPECT_FALSE(says(lines, "times as fast")) << lines[0];
   EXPECT_FALSE(says(lines, "Fastest")) << lines[0];
   EXPECT_TRUE(says(
@@ -58,7 +62,8 @@ TEST(Headline, AnIntervalThatHoldsOneIsNoDifference) {
 
 TEST(Headline, OneRepeatShowsNothingOfTheSpread) {
   const auto lines = headlines_of({testing::cell(1, 1, 128, 100), testing::cell(2, 1, 128, 50)});
-  EXPECT_TRUE(says(lines, "2.00 times as fast as 1 CPU (too few repeats for an interval)"))
+  EXPECT_TRUE(
+      says(lines, "2.00 times as fast as 1 CPU at this batch (too few repeats for an interval)"))
       << lines[0];
   EXPECT_TRUE(says(lines, "Repeats are too few to say where more CPUs stop paying")) << lines[0];
   EXPECT_TRUE(says(lines, "on 2 CPUs the limit is not known")) << lines[0];
@@ -92,7 +97,35 @@ TEST(Headline, TheKneeIsTheLastStepThatPays) {
   EXPECT_TRUE(knee.known);
   EXPECT_EQ(knee.cpus, 4);
   EXPECT_EQ(knee.next, 6);
-  EXPECT_NEAR(knee.gain, 50.0 / 46, 1e-12);
+  EXPECT_FALSE(knee.open);
+  EXPECT_NEAR(knee.gain, std::cbrt(49.0 * 50 * 51 / (45.0 * 46 * 47)), 1e-12);
+}
+
+// From 8 to 16 CPUs 30 s become 22 s: 1.36 times, with an interval that reaches above 1.5.
+TEST(Headline, AStepThatTheRepeatsLeaveOpenIsNoKnee) {
+  const std::vector<double> eight{29, 30, 31};
+  const auto with = [&](std::vector<double> sixteen) {
+    return headlines_of({spread_cell(4, 128, {59, 60, 61}), spread_cell(8, 128, eight),
+                         spread_cell(16, 128, std::move(sixteen))});
+  };
+  const auto open = with({18, 22, 27});
+  EXPECT_TRUE(says(open,
+                   "More CPUs paid up to 8 CPUs, and whether the step to 16 CPUs pays is not shown "
+                   "by the repeats; on 16 CPUs"))
+      << open[0];
+  EXPECT_FALSE(says(open, "knee is")) << open[0];
+  const auto shown = with({24, 25, 26});
+  EXPECT_TRUE(says(shown, "The knee is at 8 CPUs (the step to 16 brought 1.20 of 2.00 times)"))
+      << shown[0];
+}
+
+// The ratio of the medians is 2.00, that of the geometric means 2.07.
+TEST(Headline, TheFactorIsThatOfTheInterval) {
+  const auto lines =
+      headlines_of({spread_cell(1, 128, {100, 100, 109}), spread_cell(2, 128, {49, 50, 50})});
+  const double factor = std::cbrt(100.0 * 100 * 109 / (49.0 * 50 * 50));
+  EXPECT_TRUE(says(lines, fmt::format(", {:.2f} times as fast as 1 CPU at this batch", factor)))
+      << lines[0];
 }
 
 /// The first table of a document's first section.
@@ -138,6 +171,16 @@ TEST(TimeSaved, IsPositiveWhereTheLargerBatchTakesLessTime) {
   ASSERT_GT(row.entries[1].note, 0);
   EXPECT_EQ(table.notes[static_cast<std::size_t>(row.entries[1].note) - 1],
             "no difference shown: the 95 % interval of the repeats holds 0");
+}
+
+TEST(TimeSaved, OneRepeatIsTooFew) {
+  const DocumentTable table = first_table(
+      {testing::source({testing::cell(1, 1, 128, 100), testing::cell(1, 1, 1024, 80)})});
+  const Entry& entry = table.rows.back().entries.at(0);
+  EXPECT_EQ(entry.text, "+20.0");
+  ASSERT_GT(entry.note, 0);
+  EXPECT_EQ(table.notes[static_cast<std::size_t>(entry.note) - 1],
+            "too few repeats to show a difference");
 }
 
 }  // namespace

@@ -199,10 +199,15 @@ TEST(Difference, AVerdictNeedsAnIntervalThatLeavesOutOne) {
   const auto differences = compare_sweeps(before, after);
   ASSERT_EQ(differences.size(), 5u);
   const Verdict expected[] = {Verdict::faster, Verdict::slower, Verdict::no_difference_shown,
-                              Verdict::no_difference_shown, Verdict::absent};
+                              Verdict::absent, Verdict::absent};
   for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(differences[i].verdict, expected[i]) << i;
   EXPECT_NEAR(differences[0].ratio->of_means, std::cbrt(90.0 * 91 * 92 / (100 * 101 * 102)), 1e-12);
   EXPECT_EQ(differences[3].interval(), nullptr);
+  EXPECT_EQ(differences[3].why, "too few repeats: an interval needs two of each");
+  const Document document = difference_document(differences, before, "old", after, "new");
+  EXPECT_EQ(document.summary.at(0),
+            "Of 5 cells in both, 1 is faster in new, 1 is slower, 1 shows no difference, and 2 are "
+            "n/a, with the reason below the table.");
   EXPECT_EQ(differences[4].why, "memory");
 }
 
