@@ -63,7 +63,7 @@ if(CPUTRAIN_MPI AND MPI_EXECUTABLE_SUFFIX STREQUAL .mpich)
 elseif(CPUTRAIN_MPI)
   set(CPACK_DEBIAN_CPUTRAIN_PACKAGE_DEPENDS openmpi-bin)  # mpirun
 endif()
-set(CPACK_COMPONENT_CPUTRAIN_DESCRIPTION "trainer of image classifiers on CPUs and GPUs
+set(CPACK_COMPONENT_CPUTRAIN_DESCRIPTION "trainer of image classifiers on CPUs
 cputrain trains image classifiers by synchronous allreduce SGD: on one core, on
 all cores of a machine, or on a cluster by MPI. Batches are global, so the loss
 curve does not depend on the number of processes. It measures how training

@@ -32,6 +32,13 @@ std::string hyphens(std::string name) {
 /// What may have been meant by a flag that the command does not have.
 using Hint = std::function<std::string(const std::string& name, const Flags&)>;
 
+/// A word that begins with -- and names a flag of the command: "--steps", "--batch_size=4".
+bool is_flag(const std::string& word, const Flags& flags) {
+  if (!word.starts_with("--")) return false;
+  const std::string name = flags.resolved(hyphens(word.substr(2, word.find('=') - 2)));
+  return flags.names().contains(name) || name == "help" || name == "help-all" || name == "config";
+}
+
 /// --batch_size=4 -> --batch-size=4; "--batch -4" -> "--batch=-4", so that a value is never taken
 /// for a flag. Unknown flags end here, with a hint. Words that are no flags become `files`.
 std::vector<std::string> normalised(const std::vector<std::string>& words, const Flags& flags,
@@ -59,7 +66,10 @@ std::vector<std::string> normalised(const std::vector<std::string>& words, const
     if (equals != std::string::npos) {
       word += words[i].substr(equals);
     } else if (flags.takes_value(name) || name == "config") {
-      if (i + 1 == words.size()) fail(ExitCode::usage, "--" + name + " needs a value (see --help)");
+      const bool last = i + 1 == words.size();
+      if (last || is_flag(words[i + 1], flags)) {
+        fail(ExitCode::usage, "--" + name + " needs a value (see --help)");
+      }
       word += "=" + words[++i];
     }
     if (word.ends_with("=")) fail(ExitCode::usage, "--" + name + " needs a value (see --help)");
@@ -229,7 +239,7 @@ std::vector<std::string> commands_with(const std::string& name, const CommandLin
 std::string hint_of(const std::string& name, const Flags& flags,
                     const CommandLineChoices& choices) {
   if (flags.names().contains(name)) return "; did you mean --" + name + "?";
-  const std::string foreign = hint_for_flag(name, flags.names());
+  const std::string foreign = hint_for_flag(name, flags.names(), choices.program);
   if (!foreign.empty()) return foreign;
   const std::vector<std::string> others = commands_with(name, choices);
   if (!others.empty()) return "; it is a flag of " + join(others, ", ");
@@ -268,6 +278,7 @@ std::variant<Config, HelpText> parse_command_line(const std::vector<std::string>
   if (const auto text = general_help(words, choices, form)) return HelpText{*text};
   Config config;
   config.backend = choices.backend_names().front();
+  config.program = choices.program;
   take_command(words, config);
 
   CLI::App app;

@@ -13,7 +13,8 @@ namespace cputrain::cli {
 /// What a person asked for: the flags of a training, which all that computes begins with, and those
 /// of single commands.
 struct Config : job::TrainingFlags {
-  std::vector<std::string> files;  ///< of `predict` and `report`; data and file of `data`
+  std::string program = "cputrain";  ///< as it was called, for lines to be typed
+  std::vector<std::string> files;    ///< of `predict` and `report`; data and file of `data`
 
   // output
   std::string json;

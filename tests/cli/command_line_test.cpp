@@ -59,6 +59,13 @@ TEST(CommandLine, TakesHyphensUnderscoresAndEqualSignsAlike) {
   }
 }
 
+TEST(CommandLine, AFlagIsNoValueOfTheOneBeforeIt) {
+  EXPECT_EQ(refusal({"--lr", "--steps", "0"}), "--lr needs a value (see --help)");
+  EXPECT_EQ(refusal({"--out", "--batch_size=4"}), "--out needs a value (see --help)");
+  EXPECT_EQ(config_of({"--out", "--none"}).out, "--none");
+  EXPECT_EQ(config_of({"--out=--steps"}).out, "--steps");
+}
+
 TEST(CommandLine, TheLastOfTwoFlagsCounts) {
   EXPECT_EQ(config_of({"--batch", "8", "--batch", "16"}).batch, 16u);
 }

@@ -186,6 +186,21 @@ TEST(Help, CallsTheProgramAsItWasCalled) {
   EXPECT_NE(text.find("mpirun -np 4 ./cputrain --data photos"), std::string::npos);
 }
 
+TEST(Help, HintsCallTheProgramAsItWasCalled) {
+  CommandLineChoices choices = kChoices;
+  choices.program = "./cputrain";
+  for (const auto& [words, says] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--gpus", "2"}, "mpirun -np N ./cputrain --backend"},
+           {{"predict", "--weights", "w"}, ": ./cputrain predict"}}) {
+    try {
+      parse_command_line(words, {}, choices);
+      ADD_FAILURE() << words.front();
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(says), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST(Help, WrapsTextsAndCommands) {
   EXPECT_EQ(wrapped("one two three", 0, 7), "one two\nthree");
   EXPECT_EQ(wrapped("one two three", 4, 11), "one two\n    three");
@@ -201,8 +216,8 @@ TEST(Hints, FlagsOfOtherFrameworksAreCalledSoHere) {
            {"--init_learning_rate", "use --lr"},
            {"--num-epochs", "use --epochs"},
            {"--num_epochs", "use --epochs"},
-           {"--gpus", "mpirun -np N ./cputrain --backend cuda"},
-           {"--num-gpus=2", "mpirun -np N ./cputrain --backend cuda"},
+           {"--gpus", "mpirun -np N cputrain --backend cuda"},
+           {"--num-gpus=2", "mpirun -np N cputrain --backend cuda"},
            {"-v", "use --verbose 3"},
            {"--data-dir", "use --data"},
            {"--num-workers", "use --io-threads"},
@@ -232,7 +247,7 @@ TEST(Hints, OnlyFlagsThatTheCommandHasAreNamed) {
             std::string::npos)
       << message_of({"predict", "--epochs", "1"});
   const std::set<std::string> none;
-  EXPECT_EQ(hint_for_flag("learning-rate", none), "");
+  EXPECT_EQ(hint_for_flag("learning-rate", none, "cputrain"), "");
 }
 
 TEST(Hints, ValuesOfOtherFrameworks) {

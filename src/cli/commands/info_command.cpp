@@ -32,10 +32,15 @@ std::string machine_text(const placement::Machine& m) {
 }
 
 std::vector<placement::LaunchLine> launch_lines_here(const job::Session& session,
-                                                     const job::Services& services) {
+                                                     const job::Services& services,
+                                                     const std::string& program) {
   const placement::Machine& m = session.machine;
-  return placement::launch_lines({m.cores, m.hardware_threads, m.numa_nodes, m.cpu_quota},
-                                 geteuid() == 0, services.mpi);
+  auto lines = placement::launch_lines({m.cores, m.hardware_threads, m.numa_nodes, m.cpu_quota},
+                                       geteuid() == 0, services.mpi);
+  constexpr std::string_view kName = "./cputrain";
+  for (placement::LaunchLine& launch : lines)
+    launch.line.replace(launch.line.rfind(kName), kName.size(), program);
+  return lines;
 }
 
 std::string launch_text(const std::vector<placement::LaunchLine>& lines) {
@@ -95,7 +100,8 @@ int run_info(const Config& config, const job::Services& services) {
   const model::Graph graph =
       job::build_graph(spec, config.classes.value_or(spec.model->recipe.classes));
   const job::Session session = job::start_session(config, services);
-  const std::vector<placement::LaunchLine> launches = launch_lines_here(session, services);
+  const std::vector<placement::LaunchLine> launches =
+      launch_lines_here(session, services, config.program);
   const std::map<std::string, compute::DeviceList> devices = devices_here(services);
   if (session.leads() && config.json != "-") {
     system::print("cputrain {}\n", kVersion);

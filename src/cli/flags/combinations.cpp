@@ -31,7 +31,8 @@ void check_files(const Config& config) {
   }
   if (config.command == "predict" && config.files.empty()) {
     fail(ExitCode::usage,
-         "predict needs image files or folders: cputrain predict --weights FILE IMAGE...");
+         fmt::format("predict needs image files or folders: {} predict --weights FILE IMAGE...",
+                     config.program));
   }
   if (config.command == "report") check_report(config);
   const std::size_t most = config.topic == "pack" ? 2 : 1;
@@ -41,12 +42,13 @@ void check_files(const Config& config) {
                      most == 2 ? "a data set and a file" : "one folder or data set"));
   }
   if (config.topic == "synth" && config.files.empty()) {
-    fail(ExitCode::usage, "data synth needs a new folder: cputrain data synth FOLDER");
+    fail(ExitCode::usage,
+         fmt::format("data synth needs a new folder: {} data synth FOLDER", config.program));
   }
   if (config.topic == "pack" && config.files.size() < 2) {
     fail(ExitCode::usage,
-         "data pack needs a data set and a file: cputrain data pack FOLDER "
-         "FILE.ctpack");
+         fmt::format("data pack needs a data set and a file: {} data pack FOLDER FILE.ctpack",
+                     config.program));
   }
 }
 
@@ -177,7 +179,8 @@ void check_combinations(Config& config, const CommandLineChoices& choices) {
   }
   if (config.command == "data" && !config.files.empty()) config.data = config.files.front();
   if (config.command == "data" && config.data.empty()) {
-    fail(ExitCode::usage, "data " + config.topic + " needs a data set: cputrain data check FOLDER");
+    fail(ExitCode::usage, fmt::format("data {0} needs a data set: {1} data {0} FOLDER",
+                                      config.topic, config.program));
   }
   check_precision(config, choices);
   if (config.balanced && !config.limit_train && !config.limit_val) {

@@ -76,14 +76,15 @@ void check_report(const Config& config) {
   const auto& folders = config.files;
   if (folders.empty()) {
     fail(ExitCode::usage,
-         "report needs the folder of a sweep or of trainings: cputrain report DIR...");
+         fmt::format("report needs the folder of a sweep or of trainings: {} report DIR...",
+                     config.program));
   }
   check_prices(config.prices);
   if (!config.diff) return;
   if (folders.size() != 2) {
     fail(ExitCode::usage,
-         fmt::format("--diff compares two sweeps, not {}: cputrain report --diff BEFORE AFTER",
-                     folders.size()));
+         fmt::format("--diff compares two sweeps, not {}: {} report --diff BEFORE AFTER",
+                     folders.size(), config.program));
   }
   const char* odd = !config.reference.empty()             ? "reference"
                     : !config.prices.per_hour.empty()     ? "price-per-hour"

@@ -74,14 +74,14 @@ constexpr ForeignFlags kForeignFlags[] = {
     {"random-seed,manual-seed,tf-random-seed,s", "seed"},
     {"gpus,gpu,num-gpus,ngpus,gpu-id,gpu-ids,device,devices,num-devices,cuda,use-cuda,use-gpu,"
      "accelerator",
-     "backend", "start one rank per GPU: mpirun -np N ./cputrain --backend cuda"},
+     "backend", "start one rank per GPU: mpirun -np N cputrain --backend cuda"},
     {"no-cuda,no-gpu,cpu,use-cpu,cpu-only", "backend", "use --backend cpu"},
     {"np,n,num-proc,num-procs,nproc,nprocs,num-processes,nproc-per-node,processes,ranks,num-ranks,"
      "world-size,ppn",
-     "", "the number of ranks goes before the program: mpirun -np N ./cputrain"},
+     "", "the number of ranks goes before the program: mpirun -np N cputrain"},
     {"nnodes,num-nodes,nodes,h,hosts,host,hostfile,machinefile,master-addr,master-port,node-rank,"
      "rank,local-rank,dist-url,dist-backend,rdzv-backend,rdzv-endpoint,rdzv-id,standalone",
-     "", "mpirun or srun starts the ranks: mpirun --hostfile FILE -np N ./cputrain"},
+     "", "mpirun or srun starts the ranks: mpirun --hostfile FILE -np N cputrain"},
     {"evaluate,eval,eval-only,test,test-only", "",
      "use the command eval: cputrain eval --weights FILE --data DATA"},
 };
@@ -101,6 +101,14 @@ constexpr ForeignValues kForeignValues[] = {
     {"optimizer", "momentum,nesterov", "sgd"},
 };
 
+/// Its command as this program was called.
+std::string called_so(std::string advice, const std::string& program) {
+  constexpr std::string_view kName = "cputrain";
+  const std::size_t at = advice.find(kName);
+  if (at != std::string::npos) advice.replace(at, kName.size(), program);
+  return advice;
+}
+
 bool is_one_of(std::string_view words, const std::string& word) {
   const std::vector<std::string> all = split(words, ',');
   return std::ranges::find(all, word) != all.end();
@@ -108,11 +116,13 @@ bool is_one_of(std::string_view words, const std::string& word) {
 
 }  // namespace
 
-std::string hint_for_flag(const std::string& name, const std::set<std::string>& flags) {
+std::string hint_for_flag(const std::string& name, const std::set<std::string>& flags,
+                          const std::string& program) {
   for (const auto& [words, ours, advice] : kForeignFlags) {
     if (!is_one_of(words, name)) continue;
     if (!ours.empty() && !flags.contains(std::string(ours))) continue;
-    return "; " + (advice.empty() ? "use --" + std::string(ours) : std::string(advice));
+    return "; " + (advice.empty() ? "use --" + std::string(ours)
+                                  : called_so(std::string(advice), program));
   }
   return "";
 }

@@ -116,8 +116,8 @@ std::string overview_text(const std::vector<CommandEntry>& commands, const HelpF
   const auto paragraph = [&](const std::string& text) {
     return wrapped(text, 0, form.columns) + "\n";
   };
-  std::string text = paragraph("cputrain " + std::string(kVersion) +
-                               " trains image classifiers on many CPUs or GPUs.");
+  std::string text =
+      paragraph("cputrain " + std::string(kVersion) + " trains image classifiers on CPUs.");
   text += fmt::format(
       "\nUsage: {0} [COMMAND] [FLAGS]\n       mpirun -np N {0} [COMMAND] [FLAGS]\n       {0} "
       "--version\n",

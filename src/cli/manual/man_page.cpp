@@ -134,7 +134,7 @@ std::string man_page(const std::vector<CommandEntry>& commands) {
       ".TH CPUTRAIN 1 \"\" \"cputrain {}\" \"User Commands\"\n"
       ".nh\n.ad l\n",  // no hyphens inside of flags and names of files
       kVersion);
-  text += section("NAME") + "cputrain \\- train image classifiers on CPUs and GPUs\n";
+  text += section("NAME") + "cputrain \\- train image classifiers on CPUs\n";
   text += synopsis(commands);
   text += std::string(man_description());
   text += list_of_commands(commands);

@@ -7,7 +7,9 @@ std::string_view man_description() {
 .B cputrain
 trains image classifiers by synchronous allreduce SGD: on one core, on all cores of a machine, or on a cluster by MPI.
 Each process is a rank and holds a replica of the network.
-The batch is global, so the loss curve does not depend on the number of ranks.
+The batch is global, so the loss curve does not depend on the number of ranks,
+but for rounding, and batch normalization without
+.BR \-\-sync\-bn .
 .PP
 The first word is a command; without one it is
 .BR train .
