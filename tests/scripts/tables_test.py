@@ -99,13 +99,22 @@ class Tables(unittest.TestCase):
 
 class CommandLine(unittest.TestCase):
     def test_wrong_words_are_named(self):
-        for words, says in ((["tabel"], "tabel"), (["accuracy"], "takes a folder"), (["accuracy", "out"], "--data")):
+        for words, says in ((["tabel"], "tabel"), (["accuracy"], "takes a folder"), (["accuracy", "out"], "--data"),
+                            (["simulated", "out", "--costs"], "--costs needs a value"),
+                            (["simulated", "out", "--costs", "--np"], "--costs needs a value"),
+                            (["simulated", "out", "--costs", "/nosuch"], "--costs /nosuch: no such file"),
+                            (["simulated", "out", "--costs=/nosuch"], "--costs /nosuch: no such file"),
+                            (["measured", "out", "--data", "/nosuch"], "--data /nosuch: no such folder"),
+                            (["accuracy", "out", "--data", "/nosuch"], "--data /nosuch: no such folder"),
+                            (["same-hash", "out", "--data="], "--data needs a value")):
             with self.subTest(words=words), tempfile.TemporaryDirectory() as folder:
                 words = [os.path.join(folder, word) if word == "out" else word for word in words]
                 done = subprocess.run([os.path.join(ROOT, "scripts", "tables"), *words], text=True, timeout=60,
                                       stdin=subprocess.DEVNULL, capture_output=True)
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(says, done.stderr)
+                if len(words) > 2:  # nothing was started
+                    self.assertEqual(os.listdir(folder), [])
 
 
 if __name__ == "__main__":
