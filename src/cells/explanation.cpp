@@ -51,7 +51,7 @@ Wait largest_wait(const Cell& c) {
       {b.allreduce_exposed / s, "communication",
        fmt::format(
            "{:.0f} % of the epoch is communication that backward does not hide, with {:.4g} "
-           "images a rank and step to compute beside it",
+           "images per rank and step to compute beside it",
            percent(b.allreduce_exposed), images_a_rank(c))},
       {b.straggler_wait / s, "imbalance",
        fmt::format(

@@ -58,7 +58,7 @@ std::string cell_name(const Cell& c) {
 std::string cell_text(const Cell& c) {
   return fmt::format("{} rank{} x {} thread{}, batch {}{}, {}", c.ranks, c.ranks == 1 ? "" : "s",
                      c.threads, c.threads == 1 ? "" : "s", c.batch,
-                     c.batch_per_rank ? fmt::format(" ({} a rank)", *c.batch_per_rank) : "",
+                     c.batch_per_rank ? fmt::format(" ({} per rank)", *c.batch_per_rank) : "",
                      c.backend);
 }
 

@@ -106,7 +106,7 @@ void read_counts(const CellReader& reader, Cell& cell) {
   };
   cell.cpus = static_cast<int>(count("cpus", kMostCpus));
   cell.batch = static_cast<std::size_t>(count("batch", kMostBatch));
-  // A cell that only says its CPUs has one thread a rank.
+  // A cell that only says its CPUs has one thread per rank.
   cell.threads = static_cast<int>(reader.whole("threads", 1, kMostCpus).value_or(1));
   const bool splits = cell.cpus % cell.threads == 0;
   cell.ranks = static_cast<int>(

@@ -39,7 +39,7 @@ struct BadSample {
   ReadResult result;
 };
 
-/// Everything decoded to one size, once a node.
+/// Everything decoded to one size, once per node.
 struct DecodedData {
   ImageSet train, validation;
   std::vector<BadSample> bad;  ///< left out, the same on every rank
@@ -47,7 +47,7 @@ struct DecodedData {
   std::size_t warnings = 0;    ///< decoded although the decoder complained
   std::unique_ptr<system::SharedBlock> memory;  ///< what the sets point into, unless `mapped`
   bool mapped = false;    ///< they point into the data set, which must outlive them
-  std::size_t bytes = 0;  ///< of pixels, once a node
+  std::size_t bytes = 0;  ///< of pixels, once per node
   double seconds = 0;
 };
 

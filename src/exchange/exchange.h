@@ -24,7 +24,7 @@ struct ExchangeTimes {
 /// What an exchange has allocated, in bytes.
 struct ExchangeMemory {
   std::size_t own = 0;          ///< of this rank
-  std::size_t node = 0;         ///< once a node, whatever the number of its ranks
+  std::size_t node = 0;         ///< once per node, whatever the number of its ranks
   std::size_t own_weights = 0;  ///< the part of `own` that is weights
   std::size_t own_buffers = 0;  ///< the part of it that sums keep, always in the host's memory
 };

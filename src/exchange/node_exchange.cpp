@@ -94,8 +94,8 @@ class NodeExchange final : public GradientExchange {
   }
 
   std::string describe() const override {
-    return std::string("slices over the node's shared memory, one copy of the weights a node") +
-           (weights_.one_copy() ? "" : " and a replica a rank (batch normalization)") +
+    return std::string("slices over the node's shared memory, one copy of the weights per node") +
+           (weights_.one_copy() ? "" : " and a replica per rank (batch normalization)") +
            describe_volume(*between_nodes_, owned_, gradients_.mine().dtype);
   }
 

@@ -26,7 +26,7 @@ void check_arenas_elsewhere(const std::vector<NodeRoom>& rooms,
   }
 }
 
-/// Weights once a node and gradients once a rank, but for other ranks' shards.
+/// Weights once per node and gradients once per rank, but for other ranks' shards.
 void check_arenas_here(const std::vector<NodeRoom>& rooms, const compute::ParameterLayout& layout,
                        int lanes) {
   const std::size_t size = size_of(layout.dtype);
@@ -41,11 +41,11 @@ void check_arenas_here(const std::vector<NodeRoom>& rooms, const compute::Parame
     const std::size_t least = elements * size;
     if (!room.available || least <= *room.available) continue;
     fail(ExitCode::usage,
-         fmt::format("weights and gradients alone need {} of memory on host {} ({} rank{}), {} are "
-                     "available; use a smaller --image-size, another --model, fewer ranks a node{}",
-                     bytes_text_of(least), room.host, room.ranks.size(),
-                     room.ranks.size() == 1 ? "" : "s", bytes_text_of(*room.available),
-                     lanes > 1 ? " or fewer --threads" : ""));
+         fmt::format(
+             "weights and gradients alone need {} of memory on host {} ({} rank{}), {} are "
+             "available; use a smaller --image-size, another --model, fewer ranks per node{}",
+             bytes_text_of(least), room.host, room.ranks.size(), room.ranks.size() == 1 ? "" : "s",
+             bytes_text_of(*room.available), lanes > 1 ? " or fewer --threads" : ""));
   }
 }
 
@@ -121,7 +121,7 @@ bool fits_without_checkpoints(const TrainingMemory& memory) {
   return !less.too_small() && !less.too_small_elsewhere();
 }
 
-/// "--micro-batch 8, or 3 ranks a node".
+/// "--micro-batch 8, or 3 ranks per node".
 std::string remedy(const Session& session, const TrainingPlan& plan,
                    const CompiledTraining& compiled, const NodeRoom& room) {
   std::vector<std::string> fitting;
@@ -137,7 +137,7 @@ std::string remedy(const Session& session, const TrainingPlan& plan,
   }
   const int ranks = ranks_that_fit(compiled.memory, room);
   if (ranks > 0 && ranks < static_cast<int>(room.ranks.size()) && !plan.whole_share()) {
-    fitting.push_back(fmt::format("{} rank{} a node", ranks, ranks == 1 ? "" : "s"));
+    fitting.push_back(fmt::format("{} rank{} per node", ranks, ranks == 1 ? "" : "s"));
   }
   const std::string none = fits_without_checkpoints(compiled.memory)
                                ? "--checkpoint-every 0 (a stop then keeps the weights alone)"
@@ -154,8 +154,9 @@ std::string refusal(const TrainingMemory& memory, const NodeRoom& room, int imag
     most = std::max(most, memory.ranks[static_cast<std::size_t>(rank)].total());
   }
   return fmt::format(
-      "training needs {} of memory on host {}, {} are available (up to {} a rank, of which it has "
-      "{}, with {} images at once; {} once a node; with less, the system swaps or ends it); ",
+      "training needs {} of memory on host {}, {} are available (up to {} per rank, of which it "
+      "has "
+      "{}, with {} images at once; {} once per node; with less, the system swaps or ends it); ",
       bytes_text_of(memory.needed(room)), room.host, bytes_text_of(*room.available),
       bytes_text_of(most), room.ranks.size(), images, bytes_text_of(memory.shared.total()));
 }

@@ -102,8 +102,8 @@ std::string sharding_line(const model::Graph& graph, const std::vector<std::stri
     texts.push_back(fmt::format("{} ({})", node.name, bytes_text(bytes)));
   }
   return fmt::format(
-      "Sharded: {} over the {} ranks of a node, so that its gradient is made once a node and not "
-      "once a rank (--no-shard-dense)",
+      "Sharded: {} over the {} ranks of a node, so that its gradient is made once per node and not "
+      "once per rank (--no-shard-dense)",
       join(texts, ", "), ranks);
 }
 

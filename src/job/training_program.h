@@ -25,7 +25,7 @@ struct CompiledTraining {
 /// Memory before a program is compiled.
 struct MemoryBefore {
   std::vector<NodeRoom> rooms;  ///< what nodes have
-  std::size_t cache = 0;        ///< what decoded images will take, once a node
+  std::size_t cache = 0;        ///< what decoded images will take, once per node
   std::size_t batches = 0;      ///< what images in flight will take in every rank
 };
 

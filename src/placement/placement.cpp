@@ -103,7 +103,7 @@ std::string summary(const MachineRanks& node, const std::vector<RankPlan>& plans
     }
   }
   if (std::ranges::any_of(plans, &RankPlan::communication_core)) {
-    text += ", one core a rank kept for communication";
+    text += ", one core per rank kept for communication";
   }
   if (node.quota_binds()) text += ", limited to " + quota_text(node.quota) + " CPUs of time";
   return text;

@@ -148,7 +148,7 @@ std::string experiment_line(const Series& series, const ReferenceTable& referenc
         series.name, other);
   }
   const std::string ours =
-      fmt::format("{}: ours is {}, {} images an epoch", series.name, model_line(series.about),
+      fmt::format("{}: ours is {}, {} images per epoch", series.name, model_line(series.about),
                   with_commas(series.about.images_per_epoch));
   const bool said = !reference.model.empty() && reference.image_size > 0 && reference.images > 0;
   return ours + (said ? ", as published." : "; the published table does not say all of its own.");
@@ -216,7 +216,7 @@ MaybeSection conditions_section(const ScalingTable& table, const std::vector<Cel
     add("machine", machine_line(t.machine));
     add("model", model_line(t));
     add("data", t.data);
-    add("images an epoch", t.images_per_epoch ? with_commas(t.images_per_epoch) : "");
+    add("images per epoch", t.images_per_epoch ? with_commas(t.images_per_epoch) : "");
     add("seed", std::to_string(t.seed));
     std::vector<std::string> options;
     for (const auto& [name, value] : t.options) options.push_back(cells::option_text(name, value));

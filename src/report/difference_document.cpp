@@ -63,7 +63,7 @@ std::vector<std::string> conditions_that_differ(const cells::CellTable& before,
   };
   differ("model", before.model, after.model);
   differ("image size", std::to_string(before.image_size), std::to_string(after.image_size));
-  differ("images an epoch", std::to_string(before.images_per_epoch),
+  differ("images per epoch", std::to_string(before.images_per_epoch),
          std::to_string(after.images_per_epoch));
   differ("data", before.data, after.data);
   differ("platform", before.machine.platform, after.machine.platform);

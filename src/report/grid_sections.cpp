@@ -200,7 +200,7 @@ MaybeSection weak_section(const ScalingTable& table) {
   append(kEfficiency, "Weak efficiency (%): images per second and CPU against the fewest CPUs");
   MaybeSection result = section("weak", "Weak scaling", {"weak"}, std::move(tables));
   result->paragraphs.push_back(
-      "Every rank keeps its batch, so the global batch grows with the ranks, and steps an epoch "
+      "Every rank keeps its batch, so the global batch grows with the ranks, and steps per epoch "
       "become fewer.");
   const auto has_threads = [](const Series& s) {
     return std::ranges::any_of(s.weak.rows, [](const GridRow& row) { return row.threads > 1; });

@@ -84,7 +84,7 @@ std::string row_text(const GridRow& row) {
 std::string place_text(const cells::Cell& cell) {
   return fmt::format("{} {}, batch ", cell.cpus, cpus_text(cell.backend, cell.cpus)) +
          (cell.batch_per_rank
-              ? fmt::format("{} a rank", *cell.batch_per_rank) + threads_text(cell.threads)
+              ? fmt::format("{} per rank", *cell.batch_per_rank) + threads_text(cell.threads)
               : std::to_string(cell.batch));
 }
 
@@ -163,7 +163,8 @@ DocumentTable table_of(const ScalingTable& all, const Chosen& series, Grid Serie
   table.caption = figure.caption + shared_text(table.shared_mark);
   if (series.size() == 1 && all.series.size() > 1) table.caption += ": " + series[0]->name;
   const bool devices = std::ranges::all_of(series, cells::is_device, &Series::backend);
-  table.corner = fmt::format("{} / {}", weak ? "batch a rank" : "batch", devices ? "GPUs" : "CPUs");
+  table.corner =
+      fmt::format("{} / {}", weak ? "batch per rank" : "batch", devices ? "GPUs" : "CPUs");
   std::set<GridRow> rows;
   for (const Series* s : series) {
     const Grid& g = s->*grid;

@@ -25,7 +25,7 @@ std::string reason_text(const cells::Cell&);
 Entry seconds_entry(const cells::Cell&, DocumentTable&);
 /// "256"; of ranks with several threads in weak scaling "32, 2 threads".
 std::string row_text(const GridRow&);
-/// "2 CPUs, batch 256", "2 CPUs, batch 32 a rank", "2 CPUs, batch 32 a rank, 2 threads".
+/// "2 CPUs, batch 256", "2 CPUs, batch 32 per rank", "2 CPUs, batch 32 per rank, 2 threads".
 std::string place_text(const cells::Cell&);
 /// With the series' name where there are several.
 std::string place_text(const ScalingTable&, const Series&, const cells::Cell&);

@@ -147,7 +147,7 @@ std::string ReferenceTable::other_than(const cells::CellTable& ours) const {
   };
   compare("model", !model.empty() && !ours.model.empty(), model, ours.model);
   compare("image size", image_size > 0 && ours.image_size > 0, image_size, ours.image_size);
-  compare("images an epoch", images > 0 && ours.images_per_epoch > 0, images,
+  compare("images per epoch", images > 0 && ours.images_per_epoch > 0, images,
           ours.images_per_epoch);
   return join(differ, ", ");
 }

@@ -28,7 +28,7 @@ std::string other_work(const cells::CellTable& before, const cells::CellTable& a
           printable(after.model));
   compare("image size", before.image_size > 0 && after.image_size > 0, before.image_size,
           after.image_size);
-  compare("images an epoch", before.images_per_epoch > 0 && after.images_per_epoch > 0,
+  compare("images per epoch", before.images_per_epoch > 0 && after.images_per_epoch > 0,
           before.images_per_epoch, after.images_per_epoch);
   return parts.empty() ? "" : "an epoch is other work: they differ in " + join(parts, ", ");
 }

@@ -42,8 +42,8 @@ std::string batch_line(const job::TrainingSpec& spec, const data::BatchPlan& pla
   const std::size_t images = std::min(plan.images(0), plan.global_batch());
   const std::size_t least = images / ranks, most = (images + ranks - 1) / ranks;
   return fmt::format(
-      "Batch {} over {} rank{}: {} images a rank, {} steps an epoch; {} {:g}, seed {}", spec.batch,
-      ranks, ranks == 1 ? "" : "s",
+      "Batch {} over {} rank{}: {} images per rank, {} steps per epoch; {} {:g}, seed {}",
+      spec.batch, ranks, ranks == 1 ? "" : "s",
       least == most ? fmt::format("{}", most) : fmt::format("{} or {}", least, most), plan.steps(),
       optim::rule_name(spec.optimizer.rule), full_rate(spec), spec.seed);
 }
@@ -57,7 +57,7 @@ void say_plan(const job::TrainingJob& job) {
   const data::BatchPlan& plan = job.batches().train;
   const auto ranks = static_cast<std::size_t>(session.communicator->size());
   say_placement(session, spec.flags);
-  job::say(session, fmt::format("Model {}: {} parameters, {:.3g} GFLOP an image and training step "
+  job::say(session, fmt::format("Model {}: {} parameters, {:.3g} GFLOP per image and training step "
                                 "(`cputrain info --model {}` lists the layers)",
                                 spec.model->name, with_commas(graph.parameter_count()),
                                 graph.training_flops() / 1e9, spec.model->spec));

@@ -19,7 +19,7 @@ std::string scaling_text(const job::TrainingSpec& spec) {
   return fmt::format(
       "{:g} x {:g} = {:g} ({} in {:g} = {})", rate.base, optim::scale_factor(rate.scale, n),
       rate.base * optim::scale_factor(rate.scale, n), rule, n,
-      spec.flags.base_batch ? fmt::format("images a step / {}", *spec.flags.base_batch)
+      spec.flags.base_batch ? fmt::format("images per step / {}", *spec.flags.base_batch)
                             : "ranks: the curve depends on their number");
 }
 
@@ -64,7 +64,7 @@ void add_batch_lines(const job::TrainingSpec& spec, const data::BatchPlan& plan,
   }
   for (const data::BatchGrowth& growth : spec.plan.growth) {
     const data::BatchPlan grown = plan.in_epoch(growth.epochs);
-    lines.push_back(fmt::format("After epoch {}: batch {}, {} steps an epoch", growth.epochs,
+    lines.push_back(fmt::format("After epoch {}: batch {}, {} steps per epoch", growth.epochs,
                                 grown.global_batch(), grown.steps()));
   }
   if (!spec.shuffle) lines.push_back("Images come in the data's own order in every epoch");

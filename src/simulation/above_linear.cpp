@@ -40,7 +40,7 @@ double seconds_an_image(const CostTable& costs, int images_at_once) {
   return seconds / images_at_once;
 }
 
-/// "forward takes 4 CPU seconds less an epoch": of what takes so much less that it decides.
+/// "forward takes 4 CPU seconds less per epoch": of what takes so much less that it decides.
 std::string saved_text(const cells::Cell& c, const cells::Cell& base) {
   std::string text = "the disturbances that were drawn for it are smaller";
   double most = 0;
@@ -49,7 +49,7 @@ std::string saved_text(const cells::Cell& c, const cells::Cell& base) {
     const double saved = *base.budget.*part.seconds * base.cpus - *c.budget.*part.seconds * c.cpus;
     if (saved <= most) continue;
     most = saved;
-    text = fmt::format("{} takes {:.3g} CPU seconds less an epoch", part.name, saved);
+    text = fmt::format("{} takes {:.3g} CPU seconds less per epoch", part.name, saved);
   }
   return text;
 }
@@ -58,7 +58,7 @@ std::string reason_of(const Simulated& here, const Simulated& base, const CostTa
   std::vector<std::string> reasons;
   if (!here.work->sharded.empty() && base.work->sharded.empty()) {
     reasons.push_back(fmt::format(
-        "the ranks of a node compute {} together and read its weights once, not once a rank",
+        "the ranks of a node compute {} together and read its weights once, not once per rank",
         printable(join(here.work->sharded, " and "))));
   }
   const int own = here.work->images_at_once, others = base.work->images_at_once;

@@ -177,7 +177,7 @@ void check_after_first(const std::vector<CostsWhenActive>& all, const JsonObject
   const CostsWhenActive& last = all.back();
   if (all.size() == 1) return;
   const CostsWhenActive& before = all[all.size() - 2];
-  if (before.threads > 1) json.wrong("only the last one may have more than one thread a rank");
+  if (before.threads > 1) json.wrong("only the last one may have more than one thread per rank");
   if (last.threads == 1 && last.active <= before.active) json.wrong("active must ascend");
   if (!std::ranges::equal(last.layers, before.layers, {}, &LayerCost::name, &LayerCost::name)) {
     json.wrong("layers must be the same ones in each entry");

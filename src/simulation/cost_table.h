@@ -56,12 +56,12 @@ struct CostTable {
 
   std::vector<int> sizes;               ///< images at once, ascending
   std::vector<double> workspace_bytes;  ///< of a program, by size
-  /// Those of one thread a rank, ascending, the first with one rank; then one of more threads where
-  /// there are several cores.
+  /// Those of one thread per rank, ascending, the first with one rank; then one of more threads
+  /// where there are several cores.
   std::vector<CostsWhenActive> by_active;
 
   const CostsWhenActive& alone() const { return by_active.front(); }
-  /// With one thread a rank: in proportion between the two measured numbers of ranks around this
+  /// With one thread per rank: in proportion between the two measured numbers of ranks around this
   /// one, as the nearest one beyond them.
   CostsWhenActive when(int active) const;
   /// Seconds and rates of a rank with more threads than `one_thread` has (limits of the machine and

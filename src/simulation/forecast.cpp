@@ -136,7 +136,7 @@ cells::CellLimits limits_of(const cells::Cell& cell, const Platform& platform,
        cells::kWaitLimits,
        {"imbalance",
         fmt::format("ranks wait {:.0f} % of the epoch for the one with most images or least luck, "
-                    "with {:.4g} images a rank and step",
+                    "with {:.4g} images per rank and step",
                     percent(budget.straggler_wait), images)}},
       {memory,
        cells::kMemoryLimits,
@@ -153,7 +153,7 @@ cells::CellLimits limits_of(const cells::Cell& cell, const Platform& platform,
   const double busy = budget.forward + budget.backward;
   return {"compute",
           fmt::format("forward and backward take {:.0f} % of the epoch (computing {:.0f} "
-                      "%, waiting for memory {:.0f} %), with {:.4g} images a rank and step",
+                      "%, waiting for memory {:.0f} %), with {:.4g} images per rank and step",
                       percent(busy), percent(busy - memory_stall), percent(memory_stall), images)};
 }
 

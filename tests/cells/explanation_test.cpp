@@ -39,9 +39,10 @@ TEST(ExplainTest, TheLargestWaitOfATenthOrMore) {
   EXPECT_EQ(explain(cell, 1e6).what, "input");
   cell.budget->allreduce_exposed = 21;
   EXPECT_EQ(explain(cell, 1e6).what, "communication");
-  EXPECT_EQ(explain(cell, 1e6).why,
-            "21 % of the epoch is communication that backward does not hide, with 25 images a rank "
-            "and step to compute beside it");
+  EXPECT_EQ(
+      explain(cell, 1e6).why,
+      "21 % of the epoch is communication that backward does not hide, with 25 images per rank "
+      "and step to compute beside it");
   cell.budget->straggler_wait = 30;
   EXPECT_EQ(explain(cell, 1e6).what, "imbalance");
   EXPECT_NE(explain(cell, 1e6).why.find("30 %"), std::string::npos);
@@ -63,14 +64,14 @@ TEST(ExplainTest, MemoryWhereWeightsAloneNeedAQuarterOfTheStep) {
   EXPECT_EQ(explain(cell, 0.22 * 20e9 / 24).what, "input");
 }
 
-// 10,000 images an epoch of 100 s are one step, not a fifth of one.
+// 10,000 images per epoch of 100 s are one step, not a fifth of one.
 TEST(ExplainTest, ABatchOfMoreImagesThanThereAre) {
   Cell cell = usual_cell();
   cell.batch = 50'000;
   const double parameters = 30 * 20e9 / 24;  // 30 s at 20 GB/s
   EXPECT_EQ(explain(cell, parameters).what, "memory bandwidth");
   cell.budget->allreduce_exposed = 40;
-  EXPECT_NE(explain(cell, parameters).why.find("with 2500 images a rank"), std::string::npos);
+  EXPECT_NE(explain(cell, parameters).why.find("with 2500 images per rank"), std::string::npos);
 }
 
 TEST(ExplainTest, TimeThatTheHostTookIsAdded) {

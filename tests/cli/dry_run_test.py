@@ -52,7 +52,7 @@ class DryRun(ProgramTest):
 
     def test_text(self):
         done = self.expect(0, "train", "--dry-run", "--data", "synthetic:100", "--batch", "45")
-        for words in ["rank 0 on", "image cache", "2 steps an epoch", "45 images a rank"]:
+        for words in ["rank 0 on", "image cache", "2 steps per epoch", "45 images per rank"]:
             self.assertIn(words, done.stdout)
 
     def test_images_at_once(self):
@@ -65,7 +65,7 @@ class DryRun(ProgramTest):
                                (["--threads", "2", "--batch", "128", "--micro-batch", "20"], 20)]:
             with self.subTest(words):
                 done = self.expect(0, "train", "--dry-run", "--data", "synthetic:300", "--image-size", "64", *words)
-                self.assertIn(f" images a rank, {at_once} at once)", done.stdout)
+                self.assertIn(f" images per rank, {at_once} at once)", done.stdout)
 
     def test_batches_in_flight_are_those_of_augmentation(self):
         words = ["--data", "synthetic:100", "--image-size", "64", "--micro-batch", "8"]

@@ -53,7 +53,7 @@ class ReportForms(ProgramTest):
                      final_accuracy=0.5, seconds_to_target=7.0) for n in (1, 2)]
         done = self.reported(sweep(*weak), "--price-per-cpu-hour", "36")
         for text in (done.stdout, self.read("s/report.md")):
-            self.assertIn("62.5 s per epoch (scaled) on 2 CPUs, batch 32 a rank", text)
+            self.assertIn("62.5 s per epoch (scaled) on 2 CPUs, batch 32 per rank", text)
             self.assertIn("All figures are scaled", text)
             self.assertIn(["32", "100", "62.5"], markdown_rows(text))
             self.assertEqual(re.findall("^## (.*)$", text, re.M)[0], "Weak scaling")
@@ -73,7 +73,7 @@ class ReportForms(ProgramTest):
             self.assertIn("439", [r for r in rows if r[0] == "128 ours"][0])
             self.assertEqual(json.loads(self.read("s/report.json"))["cells"][0]["reference_ratio"],
                              0.5 if ratios else None)
-        self.assertIn("images an epoch (22500, ours is 50000)", self.read("s/report.md"))
+        self.assertIn("images per epoch (22500, ours is 50000)", self.read("s/report.md"))
         with open(self.path("odd.csv"), "w") as f:
             f.write("# image_size=big\ncpus,batch,seconds_per_epoch\n1,128,5\n")
         self.expect(65, "report", "s", "--reference", "odd.csv", says=["line 1", "image_size"])
@@ -163,7 +163,7 @@ class ReportForms(ProgramTest):
         self.assertEqual(len(re.findall(r"<canvas", drawn)), len(plots))
         keys = re.findall(r"</svg>([^<]*)</button>", drawn)
         for text in ("ideal, against 1", "ideal, against 2", "cpu, batch 128", "cuda, batch 128", "cpu, weak scaling",
-                     "cpu, batch 128 a rank, 2 threads"):
+                     "cpu, batch 128 per rank, 2 threads"):
             self.assertIn(text, keys)
         self.assertEqual(len(re.findall('class="switch"', drawn)), 2)  # loss and accuracy, by images and by seconds
         self.assertIn('<button type="button" class="figure" title="./cputrain --batch 128 &quot;', drawn)

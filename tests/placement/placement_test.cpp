@@ -245,7 +245,7 @@ TEST(PlanJob, EqualHostsShareALine) {
   EXPECT_EQ(plan.lines, (std::vector<std::string>{
                             "4 hosts (a, b, c, ...), each: 2 ranks x 2 threads on 4 cores, each "
                             "bound to cores of its own",
-                            "host e: 1 rank x 3 threads on 4 cores, one core a rank kept for "
+                            "host e: 1 rank x 3 threads on 4 cores, one core per rank kept for "
                             "communication"}));
   EXPECT_TRUE(plan.warnings.empty());
 }

@@ -208,8 +208,8 @@ TEST(ScalingDocument, WeakRowsNameTheirThreads) {
   EXPECT_TRUE(lines_of(document, "splits").empty());
   const auto spread = lines_of(document, "spread");
   ASSERT_EQ(spread.size(), 2u);
-  EXPECT_TRUE(spread[0].starts_with("2 CPUs, batch 8 a rank: 2 × 1"));
-  EXPECT_TRUE(spread[1].starts_with("2 CPUs, batch 8 a rank, 2 threads: 1 × 2"));
+  EXPECT_TRUE(spread[0].starts_with("2 CPUs, batch 8 per rank: 2 × 1"));
+  EXPECT_TRUE(spread[1].starts_with("2 CPUs, batch 8 per rank, 2 threads: 1 × 2"));
 }
 
 // Proportions 0.5 and 0.6 of 22,500 images: standard error of their difference

@@ -235,7 +235,7 @@ TEST(Difference, OtherWorkIsNeitherFasterNorSlower) {
   other.image_size = 128;
   other.images_per_epoch = 2000;
   EXPECT_EQ(why(other),
-            "an epoch is other work: they differ in image size (256 and 128), images an epoch "
+            "an epoch is other work: they differ in image size (256 and 128), images per epoch "
             "(22500 and 2000)");
 }
 

@@ -40,7 +40,7 @@ TEST(AboveLinear, NamesWhatTheBaseDoesNotDo) {
       "takes 25.0 % less time in micro-batches of 16 than of 8");
   EXPECT_EQ(texts[2],
             "because; 108.7 % of the speed of 1 CPU for each as many, because the ranks of a node "
-            "compute dense together and read its weights once, not once a rank");
+            "compute dense together and read its weights once, not once per rank");
   EXPECT_EQ(texts[3], "because");  // 96 %
 }
 
@@ -51,7 +51,7 @@ TEST(AboveLinear, FindsThePartOfTheBudgetThatFell) {
   EXPECT_EQ(
       reasons(cells, {{8, {}}, {8, {}}})[1],
       "because; 104.2 % of the speed of 2 CPUs for each as many, because backward takes 2 CPU "
-      "seconds less an epoch");
+      "seconds less per epoch");
 }
 
 // Smaller micro-batches cost more; other rows and cells without a time say nothing about this one.

@@ -302,7 +302,7 @@ TEST(Forecast, SaysWhatOfComputingIsWaitingForMemory) {
   EXPECT_EQ(
       limits_of(cell_with({.forward = 35, .backward = 60, .other = 5}), cluster, 22).why,
       "forward and backward take 95 % of the epoch (computing 73 %, waiting for memory 22 %), "
-      "with 2 images a rank and step");
+      "with 2 images per rank and step");
 }
 
 TEST(Forecast, ScalesStepsToAnEpoch) {

@@ -60,7 +60,7 @@ std::map<std::string, MadeOptions> trainings() {
   norms.l2 = 0.01f;
   list["norms of the whole"] = norms;
   MadeOptions batch_norm;
-  batch_norm.batch_norm = true;  // weights are then a replica a rank
+  batch_norm.batch_norm = true;  // weights are then a replica per rank
   batch_norm.micro_batch = 22;
   batch_norm.optimizer.rule = optim::Sgd{};
   list["batch norm"] = batch_norm;

@@ -152,7 +152,7 @@ void print_plan(const job::TrainingJob& job) {
   print_node_memory(compiled.memory);
   const std::vector<std::size_t> images = job::images_by_rank(plan);
   const auto [least, most] = std::ranges::minmax(images);
-  system::print("Steps: batch {} ({} images a rank, {} at once), {} steps an epoch, {} in all\n",
+  system::print("Steps: batch {} ({} images per rank, {} at once), {} steps per epoch, {} in all\n",
                 spec.batch,
                 least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most),
                 plan.micro_batch(), plan.steps(),

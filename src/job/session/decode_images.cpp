@@ -34,7 +34,7 @@ void say_bad_samples(const Session& session, const data::DecodedData& data) {
 
 void say_decoded(const Session& session, const data::DecodedData& data, Shape image) {
   const std::size_t count = data.train.size() + data.validation.size();
-  say(session, fmt::format("{} images at {}x{} ready in {:.1f} s ({} {}, once a node)",
+  say(session, fmt::format("{} images at {}x{} ready in {:.1f} s ({} {}, once per node)",
                            with_commas(count), image.height, image.width, data.seconds,
                            bytes_text(static_cast<double>(data.bytes)),
                            data.mapped ? "mapped" : "in memory"));

@@ -10,9 +10,9 @@ struct ImageForm {
   data::Resize resize = data::Resize::bilinear;
 };
 
-/// Decodes once a node, with a progress line on standard error; damaged files are named there. All
-/// ranks see the same data, images and pixels (of a sample that `seed` draws) or Error(disagree).
-/// Error(data), Error(usage) where a node has no room. Collective.
+/// Decodes once per node, with a progress line on standard error; damaged files are named there.
+/// All ranks see the same data, images and pixels (of a sample that `seed` draws) or
+/// Error(disagree). Error(data), Error(usage) where a node has no room. Collective.
 data::DecodedData decode_images(const Session&, const data::DataSource&, const ImageForm&,
                                 std::uint64_t seed);
 

@@ -28,7 +28,7 @@
   const named = cell => (figures.series.length > 1 ? cell.series + ', ' : '');
   // In weak scaling the threads of a rank belong to it: other threads are another global batch.
   const batchOf = cell => cell.batch_per_rank === undefined ? `${cell.batch}`
-    : `${cell.batch_per_rank} a rank` + (cell.threads > 1 ? `, ${cell.threads} threads` : '');
+    : `${cell.batch_per_rank} per rank` + (cell.threads > 1 ? `, ${cell.threads} threads` : '');
   const small = () => window.innerWidth < 640;
   const strong = figures.cells.filter(c => c.batch_per_rank === undefined && c.seconds_per_epoch !== null);
   const weak = figures.cells.filter(c => c.batch_per_rank !== undefined && c.seconds_per_epoch !== null);
