@@ -38,6 +38,9 @@ class Modules(unittest.TestCase):
     def test_code_is_in_the_namespace_of_its_folder(self):
         self.expect_none(modules.foreign_namespaces(self.tree))
 
+    def test_no_two_types_have_one_name(self):
+        self.expect_none(modules.types_named_twice(self.tree))
+
     def test_no_folder_is_too_full(self):
         self.expect_none(modules.full_folders(self.tree))
 
@@ -114,6 +117,16 @@ class MadeUpTree(unittest.TestCase):
         self.write("src/train/step.cpp", "namespace cputrain::comm {\n}")
         self.assertEqual(self.problems(modules.foreign_namespaces),
                          ["src/train/step.cpp: is in namespace cputrain::comm, not cputrain::train"])
+
+    def test_two_types_of_one_name(self):
+        self.write("src/comm/ring.h", "namespace cputrain::comm {\nstruct Ring {\n};\n}")
+        self.write("src/comm/star.h", "namespace cputrain::comm {\nclass Ring;\n}\nnamespace cputrain::star {\nstruct Ring {\n};\n}")
+        self.write("tests/comm/ring.cpp", "namespace cputrain::comm {\nnamespace {\nclass Ring {\n};\n}  // namespace\n}")
+        self.write("src/comm/ring.cpp", "namespace cputrain::comm {\nstruct Ring::Link {\n};\n}")
+        self.assertEqual(self.problems(modules.types_named_twice), [])
+        self.write("tests/comm/ring.h", "namespace cputrain::comm {\nclass Ring final : public Shape {\n};\n}")
+        self.assertEqual(self.problems(modules.types_named_twice),
+                         ["cputrain::comm::Ring is defined in src/comm/ring.h and tests/comm/ring.h"])
 
     def test_a_cycle(self):
         self.write("src/comm/ring.h", '#include "core/error.h"\n#include "train/step.h"')

@@ -91,7 +91,7 @@ TEST(Mutation, Gif) { decode_mutations(gif_of(small_image()), 5); }
 
 /// Files of image_files.json, by the first number of their stream.
 void decode_file_mutations(const char* name, std::uint32_t kind, Repair repair = unchanged) {
-  const ImageFile& file = image_file(name);
+  const GoldenFile& file = image_file(name);
   if (!is_built(file)) GTEST_SKIP() << "this build does not read it";
   decode_mutations(file.bytes, kind, repair);
 }

@@ -207,7 +207,7 @@ TEST(Decode, BmpWithoutThePaddingOfItsLastRow) {
         << width;
   }
   for (const char* name : {"bmp 1 bit", "bmp 4 bits", "bmp grey"}) {
-    const ImageFile& file = image_file(name);
+    const GoldenFile& file = image_file(name);
     const auto width = static_cast<std::size_t>(file.image.width);
     const std::size_t row = (width * file.bytes[28] + 7) / 8;
     const std::size_t padding = (4 - row % 4) % 4;

@@ -127,7 +127,7 @@ TEST(DecodingBudget, CountsWhatDecodersKeep) {
   // Coefficients of two bytes, half as many of colour as of brightness, and a margin of blocks.
   EXPECT_GE(claimed(scans), kPixels * 6);
   EXPECT_LT(claimed(scans), kPixels * 8);
-  const ImageFile& tiff = image_file("tiff in planes");
+  const GoldenFile& tiff = image_file("tiff in planes");
   if (!is_built(tiff)) return;
   EXPECT_GE(claimed(tiff.bytes), 7u * 9 * 13);  // RGBA and RGB
 }
@@ -239,7 +239,7 @@ TEST(Bombs, ArithmeticCodingCountsMore) {
 
 /// 9459 x 9459 pixels and codes for a hundred: known before pixels have cost more than themselves.
 TEST(Bombs, FewCodesForALargeGif) {
-  const ImageFile& file = image_file("gif of a large screen and few codes");
+  const GoldenFile& file = image_file("gif of a large screen and few codes");
   EXPECT_EQ(claimed(file.bytes), std::size_t{9459} * 9459 * 3);
   EXPECT_EQ(decode(file.bytes).result.status, data::ReadStatus::truncated);
 }
@@ -247,7 +247,7 @@ TEST(Bombs, FewCodesForALargeGif) {
 /// Only the first image of an animation is decoded, whatever follows: what is not even looked at
 /// costs nothing.
 TEST(Bombs, ImagesOfAGifBehindTheFirstCostNothing) {
-  const ImageFile& one = image_file("gif with a palette of its image");
+  const GoldenFile& one = image_file("gif with a palette of its image");
   const Bytes first = prefix(one.bytes, one.bytes.size() - 1);
   const Bytes image(first.begin() + 13, first.end());
   Bytes many = first, odd = first;
@@ -294,7 +294,7 @@ Bytes tiff_of_tags(const Bytes& tiff, int tags, std::uint32_t bytes) {
 
 /// libtiff keeps the values of tags that it does not know: 5 GB of a file of 1 MB.
 TEST(Bombs, TagsOfATiffThatLieOnEachOther) {
-  const ImageFile& plain = image_file("tiff");
+  const GoldenFile& plain = image_file("tiff");
   if (!is_built(plain)) GTEST_SKIP() << "no libtiff in this build";
   ASSERT_EQ(plain.bytes[0], 'I');
   const Bytes bomb = tiff_of_tags(plain.bytes, 5000, 1'000'000);
@@ -311,7 +311,7 @@ TEST(Bombs, TagsOfATiffThatLieOnEachOther) {
 
 TEST(Bombs, WebpBeyondThePixelsIsRefusedByItsHeader) {
   for (const char* name : {"webp lossless", "webp with alpha", "webp animated"}) {
-    const ImageFile& file = image_file(name);
+    const GoldenFile& file = image_file(name);
     if (!is_built(file)) GTEST_SKIP() << "no libwebp in this build";
     const bool canvas = std::string_view(name) != "webp lossless";
     // Sides less one: 24 bits each behind the flags of VP8X; 14 bits each behind VP8L's signature.

@@ -18,11 +18,11 @@ Bytes bytes_of_hex(const std::string& text) {
   return bytes;
 }
 
-std::vector<ImageFile> read_files() {
-  std::vector<ImageFile> files;
+std::vector<GoldenFile> read_files() {
+  std::vector<GoldenFile> files;
   for (const auto& entry :
        nlohmann::json::parse(std::ifstream(CPUTRAIN_TEST_DATA "/image_files.json"))) {
-    ImageFile file{entry.at("name"), bytes_of_hex(entry.at("file")), entry.at("status"), {}, 0};
+    GoldenFile file{entry.at("name"), bytes_of_hex(entry.at("file")), entry.at("status"), {}, 0};
     if (file.status == "ok") {
       file.image = {entry.at("width"), entry.at("height"), entry.at("pixels")};
       file.tolerance = entry.at("tolerance");
@@ -34,18 +34,18 @@ std::vector<ImageFile> read_files() {
 
 }  // namespace
 
-const std::vector<ImageFile>& image_files() {
-  static const std::vector<ImageFile> files = read_files();
+const std::vector<GoldenFile>& image_files() {
+  static const std::vector<GoldenFile> files = read_files();
   return files;
 }
 
-const ImageFile& image_file(const std::string& name) {
-  const auto found = std::ranges::find(image_files(), name, &ImageFile::name);
+const GoldenFile& image_file(const std::string& name) {
+  const auto found = std::ranges::find(image_files(), name, &GoldenFile::name);
   if (found == image_files().end()) throw std::logic_error("no file is called " + name);
   return *found;
 }
 
-bool is_built(const ImageFile& file) {
+bool is_built(const GoldenFile& file) {
   return !(file.name.starts_with("webp") && webp_library().empty()) &&
          !(file.name.starts_with("tiff") && tiff_library().empty());
 }

@@ -8,7 +8,7 @@
 namespace cputrain::datasets {
 
 /// One of image_files.json, which make_image_files.py writes with Pillow.
-struct ImageFile {
+struct GoldenFile {
   std::string name;
   Bytes bytes;
   std::string status;  ///< of ReadStatus, in words
@@ -16,10 +16,10 @@ struct ImageFile {
   int tolerance = 0;   ///< of a value
 };
 
-const std::vector<ImageFile>& image_files();
-const ImageFile& image_file(const std::string& name);
+const std::vector<GoldenFile>& image_files();
+const GoldenFile& image_file(const std::string& name);
 
 /// Whether this build reads the file's format.
-bool is_built(const ImageFile&);
+bool is_built(const GoldenFile&);
 
 }  // namespace cputrain::datasets

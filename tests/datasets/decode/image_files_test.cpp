@@ -25,7 +25,7 @@ int largest_difference(const Image& a, const Image& b) {
 
 TEST(ImageFiles, AreWhatOtherProgramsSee) {
   std::size_t good = 0;
-  for (const ImageFile& file : image_files()) {
+  for (const GoldenFile& file : image_files()) {
     if (!is_built(file)) continue;
     const Decoded decoded = decode(file.bytes);
     EXPECT_EQ(data::status_name(decoded.result.status), file.status)
@@ -40,7 +40,7 @@ TEST(ImageFiles, AreWhatOtherProgramsSee) {
 
 TEST(ImageFiles, AreUnsupportedWhereTheLibraryIsLeftOut) {
   for (const char* name : {"webp", "tiff"}) {
-    const ImageFile& file = image_file(name);
+    const GoldenFile& file = image_file(name);
     if (is_built(file)) continue;
     const data::ReadResult result = decode(file.bytes).result;
     EXPECT_EQ(result.status, data::ReadStatus::unsupported);
@@ -51,7 +51,7 @@ TEST(ImageFiles, AreUnsupportedWhereTheLibraryIsLeftOut) {
 /// Every beginning of every good file is refused, or shows what the whole file does: the pixels of
 /// a file that was cut are never those that happened to lie in memory.
 TEST(ImageFiles, CutAnywhereGiveNoOtherPixels) {
-  for (const ImageFile& file : image_files()) {
+  for (const GoldenFile& file : image_files()) {
     if (!is_built(file) || file.status != "ok") continue;
     const Decoded whole = decode(file.bytes);
     std::size_t truncated = 0;
@@ -78,7 +78,7 @@ TEST(FilledMemory, IsNoticed) {
 }
 
 TEST(FilledMemory, DoesNotShowInPixels) {
-  for (const ImageFile& file : image_files()) {
+  for (const GoldenFile& file : image_files()) {
     const auto decoded = [&] { return decode(file.bytes); };
     const Decoded first = over_filled_memory(0x5A, decoded);
     const Decoded second = over_filled_memory(0xC3, decoded);
