@@ -13,16 +13,25 @@ if(CPUTRAIN_SANITIZE)
   target_link_options(cputrain_options INTERFACE -fsanitize=${CPUTRAIN_SANITIZE})
 endif()
 
+# The target's files are compiled several at a time, as one: most time goes into headers. So no two of them may name
+# their helpers alike; where that asks too much, a target says UNITY_BUILD OFF.
+function(cputrain_compile_together target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${CPUTRAIN_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+
 # cputrain_add_module(name
 #   SOURCES file...    of the folder src/name
 #   [LINKS module...]  folders of src whose headers it includes
+#   [REPLACED file...] those in whose place some programs link others: each is an object of its own
 #   [TEXTS])           only reads, plans and prints: to optimise it further takes twice as long
 function(cputrain_add_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "TEXTS" "" "SOURCES;LINKS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "TEXTS" "" "SOURCES;LINKS;REPLACED")
   list(TRANSFORM arg_LINKS PREPEND cputrain_)
   add_library(cputrain_${name} STATIC ${arg_SOURCES})
   target_link_libraries(cputrain_${name} PUBLIC ${arg_LINKS} cputrain_options fmt::fmt
                         nlohmann_json::nlohmann_json)
+  cputrain_compile_together(cputrain_${name})
+  set_source_files_properties(${arg_REPLACED} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(arg_TEXTS)
     # At -O1 GCC 12 reports std::string concatenation falsely.
     target_compile_options(cputrain_${name} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1> -Wno-stringop-overflow)

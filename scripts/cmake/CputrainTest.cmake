@@ -3,12 +3,6 @@ function(cputrain_compile_as_test target)
   target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1> -Wno-stringop-overflow)
 endfunction()
 
-# The target's files are compiled several at a time, as one: of tests most time goes into headers. Where
-# files name helpers alike, a target says UNITY_BUILD OFF.
-function(cputrain_compile_together target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${CPUTRAIN_UNITY} UNITY_BUILD_BATCH_SIZE 8)
-endfunction()
-
 # A folder of tests and its tests have one name: what tests/backends/cpu registers is called backends_cpu or
 # backends_cpu_..., and has the labels `backends` and `cpu`, the folders of its path, and those that are given.
 function(cputrain_label_test name)

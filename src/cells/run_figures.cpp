@@ -118,11 +118,11 @@ void read_results(const Lines& lines, RunFigures& figures) {
 }
 
 void read_limits(const std::filesystem::path& run, RunFigures& figures) {
-  constexpr std::uintmax_t kMostBytes = 1 << 20;
+  constexpr std::uintmax_t kMostLimitsBytes = 1 << 20;
   const auto file = run / "limits.json";
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return;
-  const json limits = parse_strict_json(system::read_bounded(file, kMostBytes));
+  const json limits = parse_strict_json(system::read_bounded(file, kMostLimitsBytes));
   figures.fma_gflops = known(limits, "fma_gflops", 0, kMostCellRate);
   figures.triad_gbs = known(limits, "triad_gbs", 0, kMostCellRate);
 }

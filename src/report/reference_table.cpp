@@ -19,7 +19,7 @@
 namespace cputrain::report {
 namespace {
 
-constexpr std::size_t kMostBytes = 1 << 20, kMostRows = 1000;
+constexpr std::size_t kMostBytes = 1 << 20, kMostBatches = 1000;
 constexpr int kMostCount = 1 << 24;
 constexpr std::size_t kMostImages = 1'000'000'000'000;
 constexpr double kMostSeconds = 1e12;
@@ -116,7 +116,7 @@ void add_line(ReferenceTable& table, const std::vector<std::string>& fields,
   if (!table.seconds.emplace(std::pair{static_cast<std::size_t>(batch), cpus}, seconds).second) {
     place.wrong(fmt::format("batch {} on {} CPUs for a second time", batch, cpus));
   }
-  if (table.seconds.size() > kMostRows) place.wrong(fmt::format("more than {} rows", kMostRows));
+  if (table.seconds.size() > kMostBatches) place.wrong(fmt::format("more than {} rows", kMostBatches));
 }
 
 /// "# model=dogcat, image_size=256": takes what it knows, the rest is for people.

@@ -36,8 +36,15 @@ std::string short_name(const fs::path& path) {
 /// A folder with a table, or the table itself.
 CellSource read_source(const fs::path& path) {
   std::error_code error;
-  if (fs::is_directory(path, error))
+  if (fs::is_directory(path, error)) {
+    if (!fs::exists(path / cells::kCellsName, error)) {
+      fail(ExitCode::data, fmt::format("{}: holds no sweep (cells.json) and no training "
+                                       "(metrics.jsonl), of which reports are made; name a folder "
+                                       "that --out named, or the one above several",
+                                       path.string()));
+    }
     return {path, cells::read_cells(path / cells::kCellsName), short_name(path)};
+  }
   const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   return {folder, cells::read_cells(path), short_name(path)};
 }
@@ -88,6 +95,7 @@ Sources read_sources(const ReportRequest& request) {
       if (error || seen.insert(place).second) sources.runs.runs.push_back(read_run(run));
     }
   }
+  tell_names_apart(sources.runs.runs);
   sort_by_accuracy(sources.runs.runs);
   sources.runs.wanted_accuracy = request.target_accuracy;
   return sources;

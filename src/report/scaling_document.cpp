@@ -12,7 +12,7 @@
 namespace cputrain::report {
 namespace {
 
-std::string title_of(const ScalingTable& table) {
+std::string document_title(const ScalingTable& table) {
   if (table.series.empty()) return "Seconds per epoch";
   const cells::CellTable& about = table.series.front().about;
   std::string title = "Seconds per epoch by CPUs and batch size";
@@ -51,7 +51,7 @@ std::string suspects_text(const ScalingTable& table) {
 
 Document scaling_document(const ScalingFacts& facts) {
   const auto& [table, sources, reference, prices, curves] = facts;
-  Document document{title_of(table), headlines(table), {}, {}};
+  Document document{document_title(table), headlines(table), {}, {}};
   for (const CellSource& source : sources) {
     const std::string whose = sources.size() > 1 ? source.name + ": " : "";
     document.summary.push_back(whose + origin_of(source.table) + ".");

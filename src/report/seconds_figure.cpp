@@ -140,7 +140,7 @@ std::string data_block(std::size_t number, const FigureLine& line) {
   return text + "EOD\n";
 }
 
-std::string title_of(const ScalingTable& table) {
+std::string figure_title(const ScalingTable& table) {
   const cells::CellTable& about = table.series.front().about;
   std::string title = "Seconds per epoch";
   if (!about.model.empty()) title += ", " + shortened(about.model, kMostName);
@@ -255,7 +255,8 @@ std::string gnuplot_script(const ScalingTable& table,
       "set terminal svg size 800,480 noenhanced font 'DejaVu Sans,Verdana,sans-serif,13' "
       "background '#ffffff'\nset output " +
       gnuplot_text(output.string()) + "\n" + kSettings;
-  text += "set title " + gnuplot_text(title_of(table)) + " font ',15' textcolor rgb '#1d2129'\n";
+  text +=
+      "set title " + gnuplot_text(figure_title(table)) + " font ',15' textcolor rgb '#1d2129'\n";
   text +=
       fmt::format("set xlabel '{}' textcolor rgb '#1d2129'\n", devices ? "CPUs or GPUs" : "CPUs");
   text += "set ylabel 'seconds per epoch' textcolor rgb '#1d2129'\n";

@@ -11,9 +11,9 @@
 namespace cputrain::report {
 namespace {
 
-using Place = std::tuple<int, int, std::size_t, std::optional<int>, std::string>;
+using ComparedPlace = std::tuple<int, int, std::size_t, std::optional<int>, std::string>;
 
-Place place_of(const cells::Cell& c) {
+ComparedPlace place_of(const cells::Cell& c) {
   return {c.ranks, c.threads, c.batch, c.batch_per_rank, c.backend};
 }
 
@@ -78,7 +78,7 @@ std::vector<CellDifference> compare_sweeps(const cells::CellTable& before,
                                            const cells::CellTable& after) {
   std::vector<CellDifference> result;
   const std::string why_not = other_work(before, after);
-  std::map<Place, const cells::Cell*> others;
+  std::map<ComparedPlace, const cells::Cell*> others;
   for (const cells::Cell& cell : after.cells) others.emplace(place_of(cell), &cell);
   for (const cells::Cell& cell : before.cells) {
     const auto other = others.find(place_of(cell));

@@ -111,7 +111,8 @@ class Forms(RunsTest):
     def test_mistakes_are_named(self):
         self.make("first", [0.5, 0.9])
         os.makedirs(self.path("empty/within"))
-        for code, words, says in ((65, ["empty"], "empty"), (65, ["absent"], "absent"),
+        for code, words, says in ((65, ["empty"], "empty: holds no sweep (cells.json) and no training (metrics.jsonl)"),
+                                  (65, ["absent"], "absent"),
                                   (2, ["runs", "--price-per-hour", "1"], "--price-per-hour without a sweep"),
                                   (2, ["runs", "--reference", "x.csv"], "--reference without a sweep"),
                                   (2, ["runs", "--target-accuracy", "2"], "--target-accuracy 2")):

@@ -65,6 +65,21 @@ bool has(const DocumentTable& table, const std::string& head) {
   return std::ranges::find(table.head, head) != table.head.end();
 }
 
+TEST(RunNames, FoldersTellThemApart) {
+  std::vector<RunRecord> runs{run("alone", {0.5}), run("first/run", {0.5}),
+                              run("second/run", {0.5}), run("a/b/twin", {0.5}),
+                              run("c/b/twin", {0.5})};
+  for (RunRecord& r : runs) r.name = r.folder.filename().string();
+  tell_names_apart(runs);
+  const std::vector<std::string> names{"alone", "first/run", "second/run", "a/b/twin", "c/b/twin"};
+  EXPECT_TRUE(std::ranges::equal(runs, names, {}, &RunRecord::name));
+  // One folder twice stays so.
+  runs = {runs[1], runs[1]};
+  tell_names_apart(runs);
+  EXPECT_EQ(runs[0].name, runs[1].name);
+  EXPECT_TRUE(runs[0].name.ends_with("first/run"));
+}
+
 TEST(RunsDocument, SaysTheBestAndTheQuickestToWhatMostReached) {
   const RunList list = list_of({run("slow", {0.5, 0.935}, 100), run("best", {0.6, 0.95}, 50),
                                 run("quick", {0.91, 0.92}, 20), run("bad", {0.3, 0.4}, 1)});

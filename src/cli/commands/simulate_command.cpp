@@ -255,7 +255,7 @@ bool holds_a_table(const Config& config) {
          std::filesystem::exists(std::filesystem::path(config.out) / cells::kCellsName);
 }
 
-void check_out(const Config& config) {
+void check_out_folder(const Config& config) {
   if (config.overwrite || !holds_a_table(config)) return;
   fail(ExitCode::usage, fmt::format("--out {}: holds a table already (it would be replaced); name "
                                     "another folder, or add --overwrite",
@@ -287,7 +287,7 @@ void say_missing(const Config& config, const std::string& why, cells::CellTable&
 
 int run_simulate(const Config& config, const job::Services& services,
                  const simulation::Simulator& simulator) {
-  check_out(config);
+  check_out_folder(config);
   const job::TrainingSpec spec = job::choose_training(config);
   const data::DataSource source = services.data.open(config.data_request(spec.seed));
   const int classes = job::classes_of(spec, source);

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormat = 1;
+constexpr int kProgressFormat = 1;
 constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 53;
 constexpr int kMostEpochs = 1'000'000'000;
 constexpr std::size_t kMostLeftOut = 1'000'000, kLongestFindings = 65536;
@@ -286,8 +286,8 @@ Json parse_state(const std::string& text) {
   }
   if (!state.is_object()) Fields::wrong("the text", "is no JSON object");
   const auto format = state.find("format");
-  if (format == state.end() || !format->is_number_unsigned() || *format != kFormat) {
-    Fields::wrong("format", fmt::format("is not {}: another version wrote it", kFormat));
+  if (format == state.end() || !format->is_number_unsigned() || *format != kProgressFormat) {
+    Fields::wrong("format", fmt::format("is not {}: another version wrote it", kProgressFormat));
   }
   return state;
 }

@@ -11,14 +11,14 @@ namespace cputrain::report {
 namespace {
 
 /// The browser refuses whatever is not in the page.
-constexpr const char* kHead =
+constexpr const char* kHtmlHead =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
     "script-src 'unsafe-inline'; style-src 'unsafe-inline'\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
     "<meta name=\"color-scheme\" content=\"light dark\">\n";
 
-std::string entry_text(const Entry& entry) {
+std::string html_entry(const Entry& entry) {
   std::string text = html_escape(entry.text);
   if (!entry.mark.empty()) text += " <small>" + html_escape(entry.mark) + "</small>";
   if (entry.note > 0) text += fmt::format(" <sup>{}</sup>", entry.note);
@@ -30,7 +30,7 @@ std::string data_cell(const Entry& entry) {
   std::string text = "<td";
   if (entry.value) text += fmt::format(" data-value=\"{}\"", *entry.value);
   if (!entry.command.empty()) text += " data-command=\"" + html_escape(entry.command) + '"';
-  return text + '>' + entry_text(entry) + "</td>";
+  return text + '>' + html_entry(entry) + "</td>";
 }
 
 std::string classes_of(const DocumentTable& table) {
@@ -59,7 +59,7 @@ std::string head_rows(const DocumentTable& table) {
 /// sorts and filters stays open.
 constexpr std::size_t kMostOpenRows = 12;
 
-std::string table_text(const DocumentTable& table) {
+std::string html_table(const DocumentTable& table) {
   const bool folded = !table.words && !table.sortable && table.rows.size() > kMostOpenRows;
   // A table that is wider than the window scrolls by itself; the keyboard reaches it, too.
   std::string text = fmt::format(
@@ -96,7 +96,7 @@ std::string section_text(const Section& section, const PageParts& parts) {
   for (const std::string& line : section.paragraphs) text += "<p>" + html_escape(line) + "</p>\n";
   std::string plots, tables;
   for (const std::string& plot : section.plots) plots += plot_text(plot, parts);
-  for (const DocumentTable& table : section.tables) tables += table_text(table);
+  for (const DocumentTable& table : section.tables) tables += html_table(table);
   text += section.tables_first ? tables + plots : plots + tables;
   if (!section.remarks.empty()) {
     text += "<ul>\n";
@@ -129,7 +129,7 @@ std::string plot_scripts(const Document& document, const PageParts& parts) {
 }  // namespace
 
 std::string html(const Document& document, const PageParts& parts) {
-  std::string text = std::string(kHead) + "<title>" + html_escape(document.title) +
+  std::string text = std::string(kHtmlHead) + "<title>" + html_escape(document.title) +
                      "</title>\n<style>\n" + parts.style +
                      "</style>\n</head>\n<body>\n<header>\n<h1>" + html_escape(document.title) +
                      "</h1>\n";

@@ -12,7 +12,7 @@
 namespace cputrain::report {
 namespace {
 
-constexpr const char* kHead =
+constexpr const char* kLatexHead =
     "\\documentclass[10pt]{article}\n"
     "\\usepackage[T1]{fontenc}\n"
     "\\usepackage[utf8]{inputenc}\n"
@@ -29,7 +29,7 @@ constexpr const char* kHead =
     "\\newcommand{\\shrunk}{\\ifdim\\wd\\figures>\\linewidth"
     "\\resizebox{\\linewidth}{!}{\\usebox{\\figures}}\\else\\usebox{\\figures}\\fi}\n";
 
-std::string entry_text(const Entry& entry) {
+std::string latex_entry(const Entry& entry) {
   std::string text = latex_escape(entry.text);
   if (!entry.mark.empty()) text += "\\textsuperscript{" + latex_escape(entry.mark) + "}";
   if (entry.note > 0) text += fmt::format("\\textsuperscript{{{}}}", entry.note);
@@ -71,7 +71,7 @@ std::string row_lines(const DocumentTable& table, std::size_t first, std::size_t
   for (std::size_t i = first; i < last; ++i) {
     if (table.rows[i].apart) text += "\\addlinespace\n";
     text += latex_escape(table.rows[i].label);
-    for (const Entry& entry : table.rows[i].entries) text += " & " + entry_text(entry);
+    for (const Entry& entry : table.rows[i].entries) text += " & " + latex_entry(entry);
     text += " \\\\\n";
   }
   return text;
@@ -115,7 +115,7 @@ std::string figure_table(const DocumentTable& table) {
 }  // namespace
 
 std::string latex(const Document& document) {
-  std::string text = std::string(kHead) + "\\begin{document}\n\\title{" +
+  std::string text = std::string(kLatexHead) + "\\begin{document}\n\\title{" +
                      latex_escape(document.title) + "}\n\\author{}\\date{}\n\\maketitle\n\n";
   for (const std::string& line : document.headline) {
     text += "\\textbf{" + latex_escape(line) + "}\n\n";

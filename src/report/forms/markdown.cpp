@@ -17,7 +17,7 @@ int DocumentTable::note(const std::string& text) {
 
 namespace {
 
-std::string entry_text(const Entry& entry) {
+std::string markdown_entry(const Entry& entry) {
   std::string text = markdown_escape(entry.text);
   if (!entry.mark.empty()) text += " " + markdown_escape(entry.mark);
   if (entry.note > 0) text += fmt::format(" ({})", entry.note);
@@ -63,11 +63,11 @@ std::vector<std::string> head_of(const DocumentTable& table) {
   return head;
 }
 
-std::string table_text(const DocumentTable& table) {
+std::string markdown_table(const DocumentTable& table) {
   std::vector<std::vector<std::string>> rows{head_of(table)};
   for (const Row& row : table.rows) {
     auto& cells = rows.emplace_back(std::vector<std::string>{markdown_escape(row.label)});
-    for (const Entry& entry : row.entries) cells.push_back(entry_text(entry));
+    for (const Entry& entry : row.entries) cells.push_back(markdown_entry(entry));
   }
   std::string text = markdown_escape(table.caption) + ":\n\n" + table_lines(rows, table.words);
   for (std::size_t i = 0; i < table.notes.size(); ++i) {
@@ -88,7 +88,7 @@ std::string markdown(const Document& document) {
     if (!has_text(section)) continue;
     text += "## " + markdown_escape(section.title) + "\n\n";
     for (const std::string& line : section.paragraphs) text += markdown_escape(line) + "\n\n";
-    for (const DocumentTable& table : section.tables) text += table_text(table);
+    for (const DocumentTable& table : section.tables) text += markdown_table(table);
     for (const std::string& line : section.remarks) text += "- " + markdown_escape(line) + "\n";
     if (!section.remarks.empty()) text += '\n';
   }

@@ -22,7 +22,6 @@ namespace cputrain::report {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 constexpr double kMost = 1e12;  // of anything that is counted or timed
 
@@ -31,7 +30,7 @@ constexpr std::string_view kUnimportant[] = {"seed",     "verbose",    "log-ever
                                              "timeline", "log-format", "timeline-steps",
                                              "keep",     "json",       "measure-limits"};
 
-std::optional<double> number(const Json& object, const char* key, double least = 0,
+std::optional<double> number(const nlohmann::json& object, const char* key, double least = 0,
                              double most = kMost) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number()) return std::nullopt;
@@ -40,7 +39,8 @@ std::optional<double> number(const Json& object, const char* key, double least =
 }
 
 template <class Integer>
-std::optional<Integer> whole(const Json& object, const char* key, double least, double most) {
+std::optional<Integer> whole(const nlohmann::json& object, const char* key, double least,
+                             double most) {
   // Flags that a person gave are texts in config.json.
   const auto found = object.find(key);
   if (found == object.end()) return std::nullopt;
@@ -57,7 +57,7 @@ std::optional<Integer> whole(const Json& object, const char* key, double least, 
 }
 
 /// A value as text, whether it was written as a text, a number or a switch.
-std::string text_of(const Json& object, const char* key) {
+std::string text_of(const nlohmann::json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return "";
   const std::string text = found->is_string() ? found->get<std::string>() : found->dump();
@@ -65,19 +65,19 @@ std::string text_of(const Json& object, const char* key) {
 }
 
 /// The object of a small file; an empty one, and the reason, where it is not there.
-Json object_of(const fs::path& file, std::vector<std::string>& troubles) {
+nlohmann::json object_of(const fs::path& file, std::vector<std::string>& troubles) {
   constexpr std::uintmax_t kMostBytes = 4 << 20;
   try {
-    Json object = parse_strict_json(system::read_bounded(file, kMostBytes));
+    nlohmann::json object = parse_strict_json(system::read_bounded(file, kMostBytes));
     if (object.is_object()) return object;
     troubles.push_back(file.filename().string() + ": it is no JSON object");
   } catch (const std::runtime_error& problem) {
     troubles.push_back(fmt::format("{}: {}", file.filename().string(), printable(problem.what())));
   }
-  return Json::object();
+  return nlohmann::json::object();
 }
 
-std::string rule_text(const Json& config) {
+std::string rule_text(const nlohmann::json& config) {
   std::string text = text_of(config, "optimizer");
   if (const auto rate = number(config, "lr")) text += fmt::format(" {:g}", *rate);
   if (number(config, "momentum").value_or(0) > 0)
@@ -86,7 +86,7 @@ std::string rule_text(const Json& config) {
   return schedule.empty() || schedule == "constant" ? text : text + ", " + schedule;
 }
 
-void take_config(const Json& config, RunRecord& run) {
+void take_config(const nlohmann::json& config, RunRecord& run) {
   run.model = text_of(config, "model");
   run.data = text_of(config, "data");
   run.backend = text_of(config, "backend");
@@ -107,7 +107,7 @@ void take_config(const Json& config, RunRecord& run) {
   }
 }
 
-void take_environment(const Json& environment, RunRecord& run) {
+void take_environment(const nlohmann::json& environment, RunRecord& run) {
   run.started = text_of(environment, "started");
   run.ranks = whole<int>(environment, "ranks", 1, 1 << 24);
   run.threads = whole<int>(environment, "threads_of_rank_0", 1, 1 << 24);
@@ -125,7 +125,7 @@ void take_environment(const Json& environment, RunRecord& run) {
   run.configuration["version"] = text_of(environment, "cputrain");
 }
 
-bool marked_nan(const Json& line) { return line.value("nan", Json()) == true; }
+bool marked_nan(const nlohmann::json& line) { return line.value("nan", nlohmann::json()) == true; }
 
 /// Goes through metrics.jsonl. A line that cannot be read is counted and passed over.
 class MetricsReader {
@@ -154,7 +154,7 @@ class MetricsReader {
   }
 
   /// The summary, null where none ends the file.
-  const Json& summary() const { return summary_; }
+  const nlohmann::json& summary() const { return summary_; }
   bool any() const { return lines_ > faults_; }
 
  private:
@@ -163,10 +163,10 @@ class MetricsReader {
     // Steps are most lines by far, and only the last of them is looked into.
     if (text.starts_with("{\"type\":\"step\"") && text.ends_with('}')) {
       last_step_ = text;
-      summary_ = Json();
+      summary_ = nlohmann::json();
       return;
     }
-    Json line;
+    nlohmann::json line;
     try {
       line = parse_strict_json(text);
     } catch (const std::runtime_error&) {
@@ -176,15 +176,15 @@ class MetricsReader {
       fault_is_last_ = true;
       return;
     }
-    const Json type = line.value("type", Json());
-    summary_ = type == "summary" ? std::move(line) : Json();
+    const nlohmann::json type = line.value("type", nlohmann::json());
+    summary_ = type == "summary" ? std::move(line) : nlohmann::json();
     if (type == "epoch") take_epoch(line);
     if (type == "step") last_step_ = text;
     if (type == "resume") ++run_.resumed;
     if (type == "resume" || type == "epoch") last_step_.clear();
   }
 
-  void take_epoch(const Json& line) {
+  void take_epoch(const nlohmann::json& line) {
     const auto epoch = whole<int>(line, "epoch", 1, 1 << 24);
     const auto steps = number(line, "steps"), images = number(line, "images"),
                seconds = number(line, "seconds");
@@ -212,14 +212,14 @@ class MetricsReader {
 
   /// A training whose loss is no number ends after that step.
   void look_at_last_step() {
-    const Json step = Json::parse(last_step_, nullptr, false);
+    const nlohmann::json step = nlohmann::json::parse(last_step_, nullptr, false);
     if (!step.is_object() || !marked_nan(step)) return;
     const auto number = whole<std::int64_t>(step, "step", 1, kMost);
     run_.where = number ? fmt::format("step {}", *number) : "its last step";
   }
 
   RunRecord& run_;
-  Json summary_;
+  nlohmann::json summary_;
   std::string last_step_;  ///< after the last epoch
   std::string first_fault_;
   std::size_t lines_ = 0, faults_ = 0;
@@ -241,11 +241,12 @@ std::optional<std::uint64_t> newest_checkpoint(const fs::path& run) {
   return std::nullopt;
 }
 
-Outcome outcome_of(const Json& summary, const RunRecord& run, bool any) {
+Outcome outcome_of(const nlohmann::json& summary, const RunRecord& run, bool any) {
   if (summary.is_object()) {
-    if (summary.value("outcome", Json()) == "interrupted") return Outcome::interrupted;
-    if (summary.value("early_stopped", Json()) == true) return Outcome::stopped_early;
-    if (summary.value("time_to_accuracy", Json()).is_object()) return Outcome::reached_target;
+    if (summary.value("outcome", nlohmann::json()) == "interrupted") return Outcome::interrupted;
+    if (summary.value("early_stopped", nlohmann::json()) == true) return Outcome::stopped_early;
+    if (summary.value("time_to_accuracy", nlohmann::json()).is_object())
+      return Outcome::reached_target;
     return Outcome::finished;
   }
   if (is_locked(run.folder)) return Outcome::running;
@@ -273,7 +274,7 @@ RunRecord read_run(const fs::path& folder) {
   take_environment(object_of(folder / "environment.json", run.troubles), run);
   MetricsReader metrics(run);
   metrics.read(folder / "metrics.jsonl");
-  const Json& summary = metrics.summary();
+  const nlohmann::json& summary = metrics.summary();
   if (summary.is_object()) run.seconds = number(summary, "seconds");
   run.outcome = outcome_of(summary, run, metrics.any());
   run.checkpoint = newest_checkpoint(folder);

@@ -13,6 +13,7 @@
 namespace cputrain::report {
 namespace {
 
+namespace fs = std::filesystem;
 using Configuration = std::map<std::string, std::string>;
 
 constexpr std::size_t kLongest = 60;  // of a text in a column
@@ -39,6 +40,18 @@ std::function<std::string(const RunRecord&)> shortened(
     std::string shown = told ? without_folders(text(run)) : text(run);
     return shown.size() > kLongest ? "..." + shown.substr(shown.size() - kLongest) : shown;
   };
+}
+
+/// The last `count` names of a path.
+std::string last_names(const fs::path& path, std::size_t count) {
+  std::error_code error;
+  fs::path whole = fs::canonical(path, error);
+  if (error) whole = fs::absolute(path).lexically_normal();
+  const std::vector<fs::path> names(whole.begin(), whole.end());
+  fs::path last;
+  for (std::size_t i = names.size() - std::min(count, names.size()); i < names.size(); ++i)
+    last /= names[i];
+  return last.string();
 }
 
 template <class Number>
@@ -83,6 +96,23 @@ std::string difference_to(const std::vector<const Configuration*>& others,
 }
 
 }  // namespace
+
+void tell_names_apart(std::vector<RunRecord>& runs) {
+  std::map<std::string, std::vector<RunRecord*>> alike;
+  for (RunRecord& run : runs) alike[run.name].push_back(&run);
+  for (auto& [name, group] : alike) {
+    const auto longest = [&] {
+      return std::ranges::max(group, {}, [](const RunRecord* run) { return run->name.size(); });
+    };
+    std::set<std::string> names{name};
+    for (std::size_t count = 2; names.size() < group.size(); ++count) {
+      const std::size_t before = longest()->name.size();
+      names.clear();
+      for (RunRecord* run : group) names.insert(run->name = last_names(run->folder, count));
+      if (longest()->name.size() == before) break;  // these are whole paths
+    }
+  }
+}
 
 void sort_by_accuracy(std::vector<RunRecord>& runs) {
   const auto key = [](const RunRecord& run) {

@@ -17,6 +17,9 @@ struct RunList {
   std::optional<double> wanted_accuracy{};  ///< --target-accuracy of the report
 };
 
+/// Names that several runs have get the folders before them: "first/run", "second/run".
+void tell_names_apart(std::vector<RunRecord>&);
+
 /// The best first, then the quicker to it; those without a validation at the end, by their names.
 void sort_by_accuracy(std::vector<RunRecord>&);
 
