@@ -26,7 +26,9 @@ std::string usual_allreduce(int nodes, int ranks, const Platform& platform, doub
       {2 * (nodes - 1) * message + halves, "ring"},
       {2 * log * message + halves + (folds ? 2 * whole : 0), "rabenseifner"},
       {log * whole + (folds ? 2 * whole : 0), "recursive-doubling"}};
-  return std::string("hierarchical+") + std::ranges::min_element(seconds)->second;
+  // The first of equal ones.
+  const auto least = std::ranges::min_element(seconds, {}, &std::pair<double, const char*>::first);
+  return std::string("hierarchical+") + least->second;
 }
 
 cells::CellMachine Forecast::machine() const {
