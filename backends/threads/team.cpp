@@ -23,11 +23,11 @@ void Team::meet(int rank, const Call& call) {
     shown_ = calls_;
     waiting_ = 0;
     ++meeting_;
-    changed_.notify_all();
+    wake_all();
     return;
   }
   const unsigned long mine = meeting_;
-  changed_.wait(lock, [&] { return meeting_ != mine || stopped_; });
+  changed_[rank].wait(lock, [&] { return meeting_ != mine || stopped_; });
   if (meeting_ == mine) throw Stopped{};
 }
 
@@ -45,13 +45,13 @@ void Team::check_calls() {
 void Team::post(const Route& route, std::span<const std::byte> message) {
   const std::lock_guard lock(mutex_);
   messages_[route].emplace_back(message.begin(), message.end());
-  changed_.notify_all();
+  changed_[route.to].notify_all();
 }
 
 void Team::take(const Route& route, std::span<std::byte> message) {
   std::unique_lock lock(mutex_);
   auto& queue = messages_[route];
-  changed_.wait(lock, [&] { return !queue.empty() || stopped_; });
+  changed_[route.to].wait(lock, [&] { return !queue.empty() || stopped_; });
   if (queue.empty()) throw Stopped{};
   const std::vector<std::byte> next = std::move(queue.front());
   queue.pop_front();
@@ -72,7 +72,7 @@ std::exception_ptr Team::failure() const {
 void Team::stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;
-  changed_.notify_all();
+  wake_all();
 }
 
 void Team::leave(const std::exception_ptr& failure) {
@@ -88,10 +88,14 @@ void Team::leave(const std::exception_ptr& failure) {
   }
 }
 
+void Team::wake_all() {
+  for (std::condition_variable& changed : changed_) changed.notify_all();
+}
+
 void Team::stop_for(const std::exception_ptr& failure) {
   if (!failure_) failure_ = failure;
   stopped_ = true;
-  changed_.notify_all();
+  wake_all();
 }
 
 }  // namespace cputrain::threads

@@ -31,7 +31,7 @@ struct Stopped {};
 /// What the ranks of one run share: a barrier at which they show each other their memory.
 class Team {
  public:
-  explicit Team(int size) : size_(size), calls_(size), shown_(size) {}
+  explicit Team(int size) : size_(size), calls_(size), shown_(size), changed_(size) {}
 
   int size() const { return size_; }
 
@@ -55,6 +55,7 @@ class Team {
 
  private:
   void stop_for(const std::exception_ptr& failure);  // with mutex_ held
+  void wake_all();                                   // with mutex_ held
   void check_calls();                                // with mutex_ held, all ranks waiting
 
   const int size_;
@@ -62,7 +63,7 @@ class Team {
   std::vector<Call> shown_;  // calls_ of the last meeting: read while others come to the next one
   std::map<Route, std::deque<std::vector<std::byte>>> messages_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  std::vector<std::condition_variable> changed_;  // by rank: whoever need not wake up does not
   int waiting_ = 0;
   int left_ = 0;
   unsigned long meeting_ = 0;  // counts completed meetings

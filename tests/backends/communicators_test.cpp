@@ -22,7 +22,7 @@ TEST_P(Solo, Agrees) {
 INSTANTIATE_TEST_SUITE_P(Communicator, Solo, ::testing::ValuesIn(exchange::all_cases()),
                          [](const auto& test) { return test.param.name; });
 
-/// Ranks, and how many of them share a node.
+/// Ranks, and how many of them share a node. In mpi/ there are 8 on one.
 struct Job {
   int ranks, a_node;
 };
@@ -42,7 +42,7 @@ TEST_P(Threads, Agree) {
 
 INSTANTIATE_TEST_SUITE_P(Communicator, Threads,
                          ::testing::Combine(::testing::Values(Job{1, 1}, Job{2, 1}, Job{3, 3},
-                                                              Job{4, 2}, Job{7, 3}, Job{8, 8}),
+                                                              Job{4, 2}, Job{7, 3}),
                                             ::testing::ValuesIn(exchange::all_cases())),
                          [](const auto& test) {
                            const Job job = std::get<0>(test.param);
