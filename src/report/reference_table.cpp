@@ -116,7 +116,8 @@ void add_line(ReferenceTable& table, const std::vector<std::string>& fields,
   if (!table.seconds.emplace(std::pair{static_cast<std::size_t>(batch), cpus}, seconds).second) {
     place.wrong(fmt::format("batch {} on {} CPUs for a second time", batch, cpus));
   }
-  if (table.seconds.size() > kMostBatches) place.wrong(fmt::format("more than {} rows", kMostBatches));
+  if (table.seconds.size() > kMostBatches)
+    place.wrong(fmt::format("more than {} rows", kMostBatches));
 }
 
 /// "# model=dogcat, image_size=256": takes what it knows, the rest is for people.
