@@ -13,8 +13,8 @@ if(CPUTRAIN_SANITIZE)
   target_link_options(cputrain_options INTERFACE -fsanitize=${CPUTRAIN_SANITIZE})
 endif()
 
-# The target's files are compiled several at a time, as one: most time goes into headers. So no two of them may name
-# their helpers alike; where that asks too much, a target says UNITY_BUILD OFF.
+# The target's files are compiled eight at a time, as one: most time goes into headers. Constants, types and functions
+# of one signature then need names that are unique in the target, also in unnamed namespaces.
 function(cputrain_compile_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${CPUTRAIN_UNITY} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
@@ -22,7 +22,7 @@ endfunction()
 # cputrain_add_module(name
 #   SOURCES file...    of the folder src/name
 #   [LINKS module...]  folders of src whose headers it includes
-#   [REPLACED file...] those in whose place some programs link others: each is an object of its own
+#   [REPLACED file...] files that some programs replace by their own: they stay objects of their own
 #   [TEXTS])           only reads, plans and prints: to optimise it further takes twice as long
 function(cputrain_add_module name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "TEXTS" "" "SOURCES;LINKS;REPLACED")

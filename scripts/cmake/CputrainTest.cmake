@@ -62,7 +62,7 @@ function(cputrain_add_test name)
   foreach(ranks IN LISTS arg_RANKS)
     add_test(NAME ${name}_np${ranks}
       COMMAND ${CPUTRAIN_MPIRUN} -np ${ranks} $<TARGET_FILE:test_${name}>)
-    set_tests_properties(${name}_np${ranks} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${ranks} COST ${ranks}
+    set_tests_properties(${name}_np${ranks} PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${ranks} COST ${ranks}000
                          ENVIRONMENT "OMP_NUM_THREADS=1;${arg_ENVIRONMENT}")
     cputrain_label_test(${name}_np${ranks} ${arg_LABELS})
   endforeach()
@@ -78,7 +78,7 @@ function(cputrain_add_variant name)
 endfunction()
 
 # cputrain_add_python_tests(
-#   [PROCESSORS n]   that each keeps busy; default 1. The most begin first (COST), and others run beside them
+#   [PROCESSORS n]   that each keeps busy; default 1. Those with several begin first (COST), and others run beside them
 #   [PROGRAM target] that they start; default cputrain
 #   [ENVIRONMENT VAR=value...]
 #   SUITES what...)  what_test.py, the test FOLDER_what; a suite written `what:variant` is FOLDER_what_variant
@@ -96,9 +96,12 @@ function(cputrain_add_python_tests)
     string(REGEX REPLACE ":.*" "" file ${suite})
     string(REPLACE ":" "_" name ${folder}_${suite})
     add_test(NAME ${name} COMMAND ${CPUTRAIN_PYTHON} -B ${CMAKE_CURRENT_SOURCE_DIR}/${file}_test.py)
-    set_tests_properties(${name} PROPERTIES TIMEOUT 300 PROCESSORS ${arg_PROCESSORS} COST ${arg_PROCESSORS}
+    set_tests_properties(${name} PROPERTIES TIMEOUT 300 PROCESSORS ${arg_PROCESSORS}
       ENVIRONMENT "CPUTRAIN=$<TARGET_FILE:${arg_PROGRAM}>;CPUTRAIN_MPIRUN=${CPUTRAIN_MPIRUN_WORDS};CPUTRAIN_SIMULATES=$<BOOL:${CPUTRAIN_SMPI}>;${arg_ENVIRONMENT}"
       ENVIRONMENT_MODIFICATION "PYTHONPATH=path_list_prepend:${PROJECT_SOURCE_DIR}/tests/cli")
+    if(arg_PROCESSORS GREATER 1)
+      set_tests_properties(${name} PROPERTIES COST ${arg_PROCESSORS}000)
+    endif()
     cputrain_label_test(${name} program)
   endforeach()
 endfunction()

@@ -36,8 +36,8 @@ using Measure = std::function<std::span<double>()>;
 
 /// Gradients in, new weights out: reduces gradients over all ranks, has the owned ranges updated
 /// and publishes the new weights. Owns the arenas, since where the sum is formed and how many
-/// copies of the weights a node keeps is the implementation's secret (an allreduce with a replica
-/// a rank, slices over shared memory with one copy a node, a parameter server, ...).
+/// copies of the weights each node has is the implementation's secret (an allreduce with a replica
+/// per rank, slices over shared memory with one copy per node, a parameter server, ...).
 ///
 /// Every rank makes the same calls in the same order, ranks without images included.
 class GradientExchange {

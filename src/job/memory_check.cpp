@@ -155,8 +155,7 @@ std::string refusal(const TrainingMemory& memory, const NodeRoom& room, int imag
   }
   return fmt::format(
       "training needs {} of memory on host {}, {} are available (up to {} per rank, of which it "
-      "has "
-      "{}, with {} images at once; {} once per node; with less, the system swaps or ends it); ",
+      "has {}, with {} images at once; {} once per node; with less, the system swaps or ends it); ",
       bytes_text_of(memory.needed(room)), room.host, bytes_text_of(*room.available),
       bytes_text_of(most), room.ranks.size(), images, bytes_text_of(memory.shared.total()));
 }

@@ -67,11 +67,12 @@ class Profile final : public Reporter {
   }
 
   void print() const {
-    fmt::print(stream_,
-               "\nProfile: ms a step of rank 0 (mean of {}), its share, and parts of the map that "
-               "is read and of the gradient\nthat comes back that are not zero, where that is "
-               "known\n{:<24}",
-               with_commas(steps_), "layer");
+    fmt::print(
+        stream_,
+        "\nProfile: ms per step of rank 0 (mean of {}), its share, and parts of the map that "
+        "is read and of the gradient\nthat comes back that are not zero, where that is "
+        "known\n{:<24}",
+        with_commas(steps_), "layer");
     for (const compute::LayerDirection& way : compute::kLayerDirections)
       fmt::print(stream_, "{:>10}", way.title);
     fmt::print(stream_, "{:>10}{:>8}{:>7}{:>7}  {}\n", "all", "share", "map", "grad.", "algorithm");

@@ -52,7 +52,7 @@ std::string summary_text(const Graph& graph) {
   text +=
       fmt::format("Total params: {}\nTrainable params: {}\nNon-trainable params: {}\n",
                   with_commas(parameters), with_commas(learnt), with_commas(parameters - learnt));
-  text += fmt::format("MACs an image, forward: {}; FLOPs an image and training step: {}\n",
+  text += fmt::format("MACs per image, forward: {}; FLOPs per image and training step: {}\n",
                       with_commas(static_cast<std::size_t>(total_macs(graph))),
                       with_commas(static_cast<std::size_t>(graph.training_flops())));
   text += fmt::format("Gradients reduced over the ranks in a step: {}\n",

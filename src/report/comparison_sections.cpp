@@ -78,7 +78,7 @@ std::string model_line(const cells::CellTable& t) {
     parts.push_back(with_commas(static_cast<std::size_t>(t.parameters)) + " parameters");
   }
   if (t.macs_per_image > 0) {
-    parts.push_back(fmt::format("{} million multiply-adds an image forward",
+    parts.push_back(fmt::format("{} million multiply-adds per image forward",
                                 figure_text(t.macs_per_image / 1e6)));
   }
   return join(parts, ", ");
@@ -188,7 +188,7 @@ std::string machine_line(const cells::CellMachine& m) {
   add(!m.platform.empty(), "simulated platform " + m.platform);
   add(!m.cpu.empty(), m.cpu);
   const char* most = m.cpus_per_core > 0 ? " at most" : "";
-  add(m.cpus_per_core > 0, fmt::format("{} CPUs a core", m.cpus_per_core));
+  add(m.cpus_per_core > 0, fmt::format("{} CPUs per core", m.cpus_per_core));
   add(m.cores > 0, fmt::format("{} cores{}", m.cores, most));
   add(m.hardware_threads > 0, fmt::format("{} hardware threads{}", m.hardware_threads, most));
   add(m.memory_bytes > 0, bytes_text(m.memory_bytes) + " of memory");

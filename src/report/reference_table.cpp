@@ -19,13 +19,13 @@
 namespace cputrain::report {
 namespace {
 
-constexpr std::size_t kMostBytes = 1 << 20, kMostBatches = 1000;
+constexpr std::size_t kMostBytes = 1 << 20, kMostFigures = 1000;
 constexpr int kMostCount = 1 << 24;
 constexpr std::size_t kMostImages = 1'000'000'000'000;
 constexpr double kMostSeconds = 1e12;
 
 /// Where the reader is, for messages.
-struct Place {
+struct FilePlace {
   const std::string& name;
   std::size_t line;
 
@@ -37,7 +37,7 @@ struct Place {
 };
 
 template <class T>
-T number_of(const std::string& text, T least, T most, const char* column, const Place& place) {
+T number_of(const std::string& text, T least, T most, const char* column, const FilePlace& place) {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   // The second comparison refuses what is not a number, too.
@@ -57,7 +57,7 @@ std::string trimmed(const std::string& text) {
 
 /// The field whose opening quote is at `at`, without its quotes. Leaves `at` behind the closing
 /// one.
-std::string quoted_field(const std::string& line, std::size_t& at, const Place& place) {
+std::string quoted_field(const std::string& line, std::size_t& at, const FilePlace& place) {
   std::string field;
   while (++at < line.size()) {
     if (line[at] == '"' && line.substr(at + 1, 1) != "\"") {
@@ -71,7 +71,7 @@ std::string quoted_field(const std::string& line, std::size_t& at, const Place& 
 }
 
 /// Fields as RFC 4180 has them, on one line each, with blanks around them left out.
-std::vector<std::string> fields_of(const std::string& line, const Place& place) {
+std::vector<std::string> fields_of(const std::string& line, const FilePlace& place) {
   std::vector<std::string> fields;
   for (std::size_t at = 0; at <= line.size(); ++at) {
     const std::size_t first = line.find_first_not_of(" \t", at);
@@ -90,7 +90,8 @@ std::vector<std::string> fields_of(const std::string& line, const Place& place) 
 }
 
 /// Column numbers of cpus, batch and seconds_per_epoch.
-std::array<std::size_t, 3> columns_of(const std::vector<std::string>& head, const Place& place) {
+std::array<std::size_t, 3> columns_of(const std::vector<std::string>& head,
+                                      const FilePlace& place) {
   std::array<std::size_t, 3> columns{};
   for (std::size_t i = 0; const char* name : {"cpus", "batch", "seconds_per_epoch"}) {
     const auto found = std::ranges::find(head, name);
@@ -102,7 +103,8 @@ std::array<std::size_t, 3> columns_of(const std::vector<std::string>& head, cons
 }
 
 void add_line(ReferenceTable& table, const std::vector<std::string>& fields,
-              const std::array<std::size_t, 3>& columns, std::size_t width, const Place& place) {
+              const std::array<std::size_t, 3>& columns, std::size_t width,
+              const FilePlace& place) {
   if (fields.size() != width) {
     place.wrong(fmt::format("{} fields where the first line has {}", fields.size(), width));
   }
@@ -116,12 +118,12 @@ void add_line(ReferenceTable& table, const std::vector<std::string>& fields,
   if (!table.seconds.emplace(std::pair{static_cast<std::size_t>(batch), cpus}, seconds).second) {
     place.wrong(fmt::format("batch {} on {} CPUs for a second time", batch, cpus));
   }
-  if (table.seconds.size() > kMostBatches)
-    place.wrong(fmt::format("more than {} rows", kMostBatches));
+  if (table.seconds.size() > kMostFigures)
+    place.wrong(fmt::format("more than {} rows", kMostFigures));
 }
 
 /// "# model=dogcat, image_size=256": takes what it knows, the rest is for people.
-void read_remark(ReferenceTable& table, const std::string& line, const Place& place) {
+void read_remark(ReferenceTable& table, const std::string& line, const FilePlace& place) {
   for (const std::string& part : split(line.substr(1), ',')) {
     const auto equals = part.find('=');
     if (equals == std::string::npos) continue;
@@ -173,7 +175,7 @@ ReferenceTable parse_reference(const std::string& text, const std::string& name)
   std::size_t number = 0, width = 0;
   const bool marked = text.starts_with("\xef\xbb\xbf");  // as UTF-8, by spreadsheets
   for (const std::string& line : split(std::string_view(text).substr(marked ? 3 : 0), '\n')) {
-    const Place place{name, ++number};
+    const FilePlace place{name, ++number};
     if (line.starts_with('#')) {
       read_remark(table, line, place);
       continue;
@@ -187,7 +189,7 @@ ReferenceTable parse_reference(const std::string& text, const std::string& name)
       add_line(table, fields, columns, width, place);
     }
   }
-  if (table.seconds.empty()) Place{name, number}.wrong("there are no figures");
+  if (table.seconds.empty()) FilePlace{name, number}.wrong("there are no figures");
   std::set<int> cpus;
   std::set<std::size_t> batches;
   for (const auto& [where, seconds] : table.seconds) {

@@ -36,15 +36,8 @@ std::string short_name(const fs::path& path) {
 /// A folder with a table, or the table itself.
 CellSource read_source(const fs::path& path) {
   std::error_code error;
-  if (fs::is_directory(path, error)) {
-    if (!fs::exists(path / cells::kCellsName, error)) {
-      fail(ExitCode::data, fmt::format("{}: holds no sweep (cells.json) and no training "
-                                       "(metrics.jsonl), of which reports are made; name a folder "
-                                       "that --out named, or the one above several",
-                                       path.string()));
-    }
+  if (fs::is_directory(path, error))
     return {path, cells::read_cells(path / cells::kCellsName), short_name(path)};
-  }
   const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
   return {folder, cells::read_cells(path), short_name(path)};
 }
@@ -82,13 +75,28 @@ std::vector<fs::path> runs_in(const fs::path& path, RunList& beside) {
   return runs;
 }
 
+void check_holds_something(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error) || fs::exists(path / cells::kCellsName, error) || error)
+    return;
+  fail(
+      ExitCode::data,
+      fmt::format("{}: holds no sweep ({}) and no training (metrics.jsonl), so there is nothing to "
+                  "report; name the --out folder of a sweep or of a training, or a folder that "
+                  "holds several trainings",
+                  path.string(), cells::kCellsName));
+}
+
 /// Sweeps are tables of their own; all runs together are one list, each of them once.
 Sources read_sources(const ReportRequest& request) {
   Sources sources;
   std::set<fs::path> seen;
   for (const fs::path& path : request.folders) {
     const std::vector<fs::path> runs = runs_in(path, sources.runs);
-    if (runs.empty()) sources.sweeps.push_back(read_source(path));
+    if (runs.empty()) {
+      check_holds_something(path);
+      sources.sweeps.push_back(read_source(path));
+    }
     for (const fs::path& run : runs) {
       std::error_code error;
       const fs::path place = fs::canonical(run, error);

@@ -31,7 +31,7 @@ struct CellDifference {
 
 /// Cells of both, in the order of `before`. A verdict needs a 95 % interval that leaves out 1.
 /// Cells whose times have other sources (measured, simulated) are compared and say so; those of
-/// sweeps with another model, image size or images an epoch, where both say theirs, are absent.
+/// sweeps with another model, image size or images per epoch, where both say theirs, are absent.
 std::vector<CellDifference> compare_sweeps(const cells::CellTable& before,
                                            const cells::CellTable& after);
 

@@ -19,10 +19,7 @@ Value reference_ratio(const std::optional<ReferenceTable>& reference, const Seri
   return reference ? reference->ratio(series.about, cell) : std::nullopt;
 }
 
-/// Shortest text that reads back as the same number.
-std::string csv_number(Value value) { return value ? fmt::format("{}", *value) : ""; }
-
-constexpr const char* kColumns =
+constexpr const char* kCellColumns =
     "series,backend,cpus,batch,batch_per_rank,ranks,threads,quickest,status,seconds_per_epoch,"
     "seconds_min,seconds_max,repeats,steps,includes_warm_up,images_per_second,speed_up,"
     "efficiency,suspect,gflops,fma_gflops,peak_share,triad_gbs,stolen,cpu_wait,final_loss,"
@@ -162,7 +159,7 @@ Json fits_json(const ScalingTable& table, const std::optional<ReferenceTable>& r
 }  // namespace
 
 std::string table_csv(const ScalingTable& table, const std::optional<ReferenceTable>& reference) {
-  std::string text = kColumns;
+  std::string text = kCellColumns;
   table.for_each([&](const Series& series, const ScalingCell& place) {
     for (const cells::Cell& split : place.splits) {
       const bool quickest = split.ranks == place.cell.ranks && split.threads == place.cell.threads;

@@ -144,7 +144,7 @@ cells::CellLimits limits_of(const cells::Cell& cell, const Platform& platform,
        cells::kMemoryLimits,
        {"memory bandwidth",
         fmt::format("sums, update and what layers wait for memory take {:.0f} % of the epoch at "
-                    "{:g} GB/s a node",
+                    "{:g} GB/s per node",
                     percent(memory), platform.node_gbs)}}};
   const Cause* most = nullptr;
   for (const Cause& cause : causes) {

@@ -187,17 +187,18 @@ def foreign_namespaces(tree):
 
 
 def types_named_twice(tree):
-    """Types of one name in one namespace, those of tests included: whichever's functions the linker takes, the other
-    is read with them. (The one definition rule, of which compilers say nothing.)"""
+    """Types of one name in one namespace, those of tests included. They break the one definition rule: the linker
+    keeps the functions of one for both, and no compiler says so."""
     files = defaultdict(list)
     for path in tree.files:
         if not path.startswith((*TOPS, "tests")) or not path.endswith(SOURCES):
             continue
         namespace, text = "", re.sub(r"^namespace \{$.*?^\}  // namespace$", "", tree.text(path), flags=re.M | re.S)
-        for opened, name in re.findall(r"^(?:inline )?namespace ([\w:]+) \{|"
-                                       r"^(?:struct|class|enum class) (\w+)(?: final)?(?: :[^:].*)? \{", text, re.M):
-            namespace = opened or namespace
-            if name:
+        for opened, name in re.findall(r"^(?:inline )?namespace ([\w:]+) \{|^(?:struct|class|enum class) "
+                                       r"(?:alignas\([^)]*\) )?(\w+)(?: final)?(?:\s*:[^:{;][^{;]*)?\s*\{", text, re.M):
+            if opened:
+                namespace = opened if opened.startswith("cputrain") else f"{namespace}::{opened}"
+            else:
                 files[f"{namespace}::{name}"].append(path)
     return [f"{name} is defined in " + " and ".join(paths) for name, paths in sorted(files.items()) if len(paths) > 1]
 

@@ -120,11 +120,13 @@ class MadeUpTree(unittest.TestCase):
 
     def test_two_types_of_one_name(self):
         self.write("src/comm/ring.h", "namespace cputrain::comm {\nstruct Ring {\n};\n}")
-        self.write("src/comm/star.h", "namespace cputrain::comm {\nclass Ring;\n}\nnamespace cputrain::star {\nstruct Ring {\n};\n}")
-        self.write("tests/comm/ring.cpp", "namespace cputrain::comm {\nnamespace {\nclass Ring {\n};\n}  // namespace\n}")
+        self.write("src/comm/star.h", "namespace cputrain::comm {\nclass Ring;\n}\n"
+                                      "namespace cputrain::star {\nstruct Ring {\n};\n}")
+        self.write("tests/comm/ring.cpp", "namespace cputrain::comm {\nnamespace {\nclass Ring {\n};\n"
+                                          "}  // namespace\n}")
         self.write("src/comm/ring.cpp", "namespace cputrain::comm {\nstruct Ring::Link {\n};\n}")
         self.assertEqual(self.problems(modules.types_named_twice), [])
-        self.write("tests/comm/ring.h", "namespace cputrain::comm {\nclass Ring final : public Shape {\n};\n}")
+        self.write("tests/comm/ring.h", "namespace cputrain::comm {\nclass Ring final\n    : public Shape {\n};\n}")
         self.assertEqual(self.problems(modules.types_named_twice),
                          ["cputrain::comm::Ring is defined in src/comm/ring.h and tests/comm/ring.h"])
 

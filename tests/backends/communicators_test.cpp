@@ -22,7 +22,7 @@ TEST_P(Solo, Agrees) {
 INSTANTIATE_TEST_SUITE_P(Communicator, Solo, ::testing::ValuesIn(exchange::all_cases()),
                          [](const auto& test) { return test.param.name; });
 
-/// Ranks, and how many of them share a node. In mpi/ there are 8 on one.
+/// Ranks, and how many of them share a node. Tests in mpi/ have eight processes on one.
 struct Job {
   int ranks, a_node;
 };

@@ -23,7 +23,7 @@ class Profile(ProgramTest):
 
     def test_layers_and_the_rest_are_the_steps(self):
         done = self.expect(0, *SMALL, "--epochs", "2", "--out", "run", "--log-every", "1", "--profile",
-                           says=["Profile: ms a step of rank 0 (mean of 6)", "all else", "100.0%"])
+                           says=["Profile: ms per step of rank 0 (mean of 6)", "all else", "100.0%"])
         profile = self.read("run")
         self.check_sums(profile, self.metrics("run", "step"))
         layers = {layer["name"]: layer for layer in profile["layers"]}

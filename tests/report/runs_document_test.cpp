@@ -78,6 +78,11 @@ TEST(RunNames, FoldersTellThemApart) {
   tell_names_apart(runs);
   EXPECT_EQ(runs[0].name, runs[1].name);
   EXPECT_TRUE(runs[0].name.ends_with("first/run"));
+  // As it was named, wherever a link leads.
+  runs = {run("first/run", {0.5}), run("second/../third/run/", {0.5})};
+  for (RunRecord& r : runs) r.name = "run";
+  tell_names_apart(runs);
+  EXPECT_EQ(runs[1].name, "third/run");
 }
 
 TEST(RunsDocument, SaysTheBestAndTheQuickestToWhatMostReached) {

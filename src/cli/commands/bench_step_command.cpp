@@ -49,7 +49,7 @@ Json density_json(const std::vector<compute::LayerTime>& layers) {
 
 void print_layers(const std::vector<compute::LayerTime>& layers, double images, int steps) {
   system::print(
-      "\nms a step (of all {}) on rank 0, GFLOP/s of direct convolution, and what is not zero of "
+      "\nms per step (of all {}) on rank 0, GFLOP/s of direct convolution, and what is not zero of "
       "the map that is read and of the gradient that comes back\n"
       "{:<22}{:>10}{:>8}{:>10}{:>8}{:>10}{:>8}{:>7}{:>7}  {}\n",
       steps, "layer", "forward", "", "bwd data", "", "bwd wei.", "", "map", "grad.", "algorithm");

@@ -165,6 +165,10 @@ std::string gnuplot_text(std::string_view text) {
          "'";
 }
 
+std::string csv_number(std::optional<double> value) {
+  return value ? fmt::format("{}", *value) : "";
+}
+
 std::string csv_text(std::string_view text) {
   std::string result = changed(text, [](std::string& out, char c) { out += c; });
   if (!result.empty() && std::string_view("=+-@").find(result.front()) != std::string_view::npos) {

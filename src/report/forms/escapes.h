@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,8 @@ std::string latex_escape(std::string_view);
 /// A text field of CSV (RFC 4180). Texts that a spreadsheet would take for a formula get an
 /// apostrophe in front.
 std::string csv_text(std::string_view);
+/// Shortest text that reads back as the same number; empty of nothing.
+std::string csv_number(std::optional<double>);
 /// A text with gnuplot's single quotes around it, in which nothing but a quote means anything.
 std::string gnuplot_text(std::string_view);
 

@@ -42,16 +42,18 @@ std::function<std::string(const RunRecord&)> shortened(
   };
 }
 
-/// The last `count` names of a path.
-std::string last_names(const fs::path& path, std::size_t count) {
-  std::error_code error;
-  fs::path whole = fs::canonical(path, error);
-  if (error) whole = fs::absolute(path).lexically_normal();
-  const std::vector<fs::path> names(whole.begin(), whole.end());
-  fs::path last;
-  for (std::size_t i = names.size() - std::min(count, names.size()); i < names.size(); ++i)
-    last /= names[i];
-  return last.string();
+/// The names of a folder and of those above it, from the root on.
+std::vector<std::string> names_of(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const fs::path& name : fs::absolute(folder).lexically_normal()) {
+    if (!name.empty()) names.push_back(name.string());
+  }
+  return names;
+}
+
+std::string last_names(const std::vector<std::string>& names, std::size_t count) {
+  const std::size_t first = names.size() - std::min(count, names.size());
+  return join({names.begin() + static_cast<std::ptrdiff_t>(first), names.end()}, "/");
 }
 
 template <class Number>
@@ -101,15 +103,13 @@ void tell_names_apart(std::vector<RunRecord>& runs) {
   std::map<std::string, std::vector<RunRecord*>> alike;
   for (RunRecord& run : runs) alike[run.name].push_back(&run);
   for (auto& [name, group] : alike) {
-    const auto longest = [&] {
-      return std::ranges::max(group, {}, [](const RunRecord* run) { return run->name.size(); });
-    };
-    std::set<std::string> names{name};
-    for (std::size_t count = 2; names.size() < group.size(); ++count) {
-      const std::size_t before = longest()->name.size();
-      names.clear();
-      for (RunRecord* run : group) names.insert(run->name = last_names(run->folder, count));
-      if (longest()->name.size() == before) break;  // these are whole paths
+    std::size_t most = 0;
+    for (const RunRecord* run : group) most = std::max(most, names_of(run->folder).size());
+    std::set<std::string> told{name};
+    for (std::size_t count = 2; told.size() < group.size() && count <= most; ++count) {
+      told.clear();
+      for (RunRecord* run : group)
+        told.insert(run->name = last_names(names_of(run->folder), count));
     }
   }
 }

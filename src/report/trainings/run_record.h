@@ -43,7 +43,7 @@ struct BestAccuracy {
 /// One run folder. What is not known is empty.
 struct RunRecord {
   std::filesystem::path folder;
-  std::string name;     ///< of the folder; may be hostile
+  std::string name;  ///< of the folder, and of those above it where runs need that; may be hostile
   std::string started;  ///< "2026-11-25T22:40:39+0000"
   std::string model, data, backend, precision;
   std::string rule;  ///< of the optimizer, with its learning rate: "sgd 0.01, momentum 0.9"

@@ -17,15 +17,12 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Value = std::optional<double>;
 
-/// Shortest text that reads back as the same number.
-std::string csv_number(Value value) { return value ? fmt::format("{}", *value) : ""; }
-
 template <class Integer>
 std::string csv_count(const std::optional<Integer>& value) {
   return value ? std::to_string(*value) : "";
 }
 
-constexpr const char* kColumns =
+constexpr const char* kRunColumns =
     "run,folder,started,model,data,image_size,ranks,threads,backend,precision,batch,optimizer,seed,"
     "machine,epochs,best_val_accuracy,best_epoch,seconds_to_best,loss,val_loss,images_per_second,"
     "includes_trials,seconds,outcome,resumed,checkpoint,troubles\r\n";
@@ -186,7 +183,7 @@ Json curve_json(const RunRecord& run, std::size_t most) {
 }  // namespace
 
 std::string runs_csv(const RunList& list) {
-  std::string text = kColumns;
+  std::string text = kRunColumns;
   for (const RunRecord& run : list.runs) text += csv_line(run);
   return text;
 }
