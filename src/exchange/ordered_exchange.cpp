@@ -90,7 +90,8 @@ class OrderedExchange final : public GradientExchange {
     return {own, blocks_->weights->shared().bytes().size(), blocks_->weights->own_bytes()};
   }
   std::string describe() const override {
-    return "gradients of leaves added one by one in the order of images, one copy of the weights a "
+    return "gradients of leaves added one by one in the order of images, one copy of the weights "
+           "per "
            "node";
   }
 
