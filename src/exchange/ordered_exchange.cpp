@@ -91,8 +91,7 @@ class OrderedExchange final : public GradientExchange {
   }
   std::string describe() const override {
     return "gradients of leaves added one by one in the order of images, one copy of the weights "
-           "per "
-           "node";
+           "per node";
   }
 
  private:
