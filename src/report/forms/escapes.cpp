@@ -1,5 +1,7 @@
 #include "report/forms/escapes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
