@@ -63,7 +63,7 @@ class Team {
   std::vector<Call> shown_;  // calls_ of the last meeting: read while others come to the next one
   std::map<Route, std::deque<std::vector<std::byte>>> messages_;
   mutable std::mutex mutex_;
-  std::vector<std::condition_variable> changed_;  // by rank: whoever need not wake up does not
+  std::vector<std::condition_variable> changed_;  // by rank: a message wakes its receiver alone
   int waiting_ = 0;
   int left_ = 0;
   unsigned long meeting_ = 0;  // counts completed meetings
