@@ -20,8 +20,8 @@ namespace {
 void require_numbers(compute::Memory& memory, const Array& weights) {
   bool good = true;
   compute::read_in_pieces(memory, weights, [&good](const Array& piece) {
-    good = good && (piece.dtype == DType::f32 ? train::all_numbers(piece.as<const float>())
-                                              : train::all_numbers(piece.as<const double>()));
+    good = good && (piece.dtype == DType::f32 ? train::all_numbers(piece.as<float>())
+                                              : train::all_numbers(piece.as<double>()));
   });
   if (good) return;
   fail(ExitCode::failed,
