@@ -3,6 +3,7 @@ import fcntl
 import glob
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -208,6 +209,20 @@ class Resume(TinyTest):
             shutil.rmtree(self.path("whole"), ignore_errors=True)
             self.go(0, "whole", "--epochs", epochs)
             self.same("run", "whole")
+
+    def test_a_killed_one_without_out_has_named_its_folder(self):
+        with open(self.path("said"), "w+") as said, subprocess.Popen(
+                [PROGRAM, *WORDS, "--checkpoint-every", "5", "--epochs", "100000"], cwd=self.folder,
+                stdout=said, stderr=subprocess.STDOUT) as process:
+            try:
+                self.until(process, lambda: glob.glob(self.path("runs", "*", "ckpt-*")))
+            finally:
+                process.kill()
+            process.wait(30)
+            said.seek(0)
+            words = re.search(r"^Run folder: (\S+) \(.* with (--resume auto --out \1) goes on\)$", said.read(), re.M)
+        taken = self.points(words[1])[-1]
+        self.expect(0, *WORDS, "--steps", str(taken + 1), *words[2].split(), says=["Going on from"])
 
     def test_a_second_training_waits_for_the_first(self):
         self.go(0, "run", "--steps", "3")

@@ -37,6 +37,7 @@ class Run {
     run::RunResults results(job_, folder_.path);
     if (!start_.goes_on) results.say_earlier();
     prepare_folder();
+    say_chosen_folder();
     try {
       return train_until_done(results);
     } catch (const Error& error) {
@@ -73,6 +74,16 @@ class Run {
       run::replace_run(session_, job_.plan(), folder_.path);
     }
     if (spec_.flags.measure_limits) run::write_limits(session_, folder_.path);
+  }
+
+  /// A killed training has no last lines, so the folder that nobody named is told at the beginning.
+  void say_chosen_folder() const {
+    if (!spec_.flags.out.empty() || !spec_.flags.safety.takes_checkpoints()) return;
+    job::say(
+        session_,
+        fmt::format(
+            "Run folder: {} (after a kill, the same command with --resume auto --out {} goes on)",
+            folder_.path.string(), folder_.path.string()));
   }
 
   /// A rollback that got further than the one before counts anew.
