@@ -178,11 +178,15 @@ Operation make_backward_weights(const DnnlContext& context, const ConvolutionPro
 }
 
 /// What to try, best first. AMX multiplies tiles of a pixel's channels by neighbouring pixels: the
-/// library's kernels for it read and write channels-last.
+/// library's kernels for it read and write channels-last. Maps of a few pixels have no fast kernel
+/// for the weights' gradients in blocks of channels; channels-last they are a product of matrices.
 std::vector<Wish> wishes(ConvolutionAlgorithm algorithm) {
+  constexpr auto kDirect = ConvolutionAlgorithm::direct;
   std::vector<Wish> list;
   if (algorithm == ConvolutionAlgorithm::bf16 && supports_amx()) list.push_back({algorithm, true});
-  list.push_back({algorithm});
+  if (algorithm != kDirect) list.push_back({algorithm});
+  list.push_back({kDirect});
+  list.push_back({kDirect, true});
   return list;
 }
 
@@ -190,11 +194,11 @@ bool named(const Operation& operation, std::string_view part) {
   return operation.implementation.find(part) != std::string::npos;
 }
 
-/// The library may have other kernels: plain loops, a thousand times slower, and channels-last
+/// The library may have other kernels: plain loops, a hundred times slower, and bf16 channels-last
 /// without AMX, for which maps need not be copied.
 bool as_wished(const Operation& operation, const Wish& wish) {
   if (operation.implementation.starts_with("ref")) return false;
-  return !wish.channels_last || named(operation, "amx");
+  return !operation.bf16 || !wish.channels_last || named(operation, "amx");
 }
 
 /// What the library makes of a wish; it says by an error, or by another kernel, that it has none.
@@ -213,10 +217,8 @@ std::optional<Operation> granted(const Wish& wish, const Make& make) {
 template <class Make>
 Operation with_fallback(const char* what, ConvolutionAlgorithm algorithm, const Make& make) {
   return checked(what, [&] {
-    if (algorithm != ConvolutionAlgorithm::direct) {
-      for (const Wish& wish : wishes(algorithm)) {
-        if (auto operation = granted(wish, make)) return *operation;
-      }
+    for (const Wish& wish : wishes(algorithm)) {
+      if (auto operation = granted(wish, make)) return *operation;
     }
     return make({ConvolutionAlgorithm::direct});
   });

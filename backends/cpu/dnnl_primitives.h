@@ -47,9 +47,9 @@ enum class ConvolutionAlgorithm { direct, winograd, bf16 };
 enum class Activation { none, relu };
 
 /// The library chooses the layout of the weights. Maps lie as the problem says, or channels-last
-/// where the library multiplies bf16 in tiles (AMX); `src` and `dst` of the operation tell. Where
-/// the library has no kernel for the problem by the algorithm that is asked for, the operation is a
-/// direct one of floats.
+/// where the library multiplies bf16 in tiles (AMX) or has no other fast kernel; `src` and `dst` of
+/// the operation tell. Where the library has no kernel for the problem by the algorithm that is
+/// asked for, the operation is a direct one of floats.
 Operation convolution_forward(const DnnlContext&, const ConvolutionProblem&, ConvolutionAlgorithm,
                               Activation);
 Operation convolution_backward_data(const DnnlContext&, const ConvolutionProblem&,

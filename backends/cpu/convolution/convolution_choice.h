@@ -12,7 +12,7 @@ namespace cputrain::cpu {
 /// Goes up with every change of rules or own kernels, those of dense layers and sums included, that
 /// changes bits or speeds: trainings remember it with what they found, and with reproducible
 /// weights.
-constexpr int kKernelsVersion = 7;
+constexpr int kKernelsVersion = 8;
 
 /// Who computes a block: the library directly, with Winograd where its rule says that it pays, or
 /// of narrow numbers; or SparseConvolution.
