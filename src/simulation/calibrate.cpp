@@ -58,14 +58,12 @@ class TeamTimes {
   }
 
   /// With the weights that `trainer` has made, which may be this one itself: finds the algorithms
-  /// of each size, and how many passes of it make a round.
-  void prepare(const TeamTimes& trainer) {
+  /// of each size, and how many passes of it make a round of so many seconds.
+  void prepare(const TeamTimes& trainer, double round) {
     trainer_ = &trainer;
     use_weights(0);
     for (std::size_t size = 0; size < todo_.sizes.size(); ++size) {
-      // Long enough for the clock, and for all ranks to be at it most of the time.
-      constexpr double kRound = 1;  // of which stolen time, in ticks of 10 ms, tells something
-      const double seconds = kRound / static_cast<double>(todo_.sizes.size());
+      const double seconds = round / static_cast<double>(todo_.sizes.size());
       passes_.push_back(static_cast<int>(std::ceil(seconds / warm_up(size))));
     }
   }
@@ -302,6 +300,12 @@ CostTable table_of(const Calibration& todo) {
   return table;
 }
 
+/// A second is long enough for the clock, for all ranks to be at it most of the time, and for what
+/// is stolen, in ticks of 10 ms, to tell something. Whoever asks for less time has shorter rounds.
+double seconds_of_round(double asked, std::size_t teams) {
+  return std::min(1.0, asked / (kRounds * static_cast<double>(teams)));
+}
+
 /// Rounds over all teams, as many as are wanted and for the time asked for; then those that the
 /// host disturbed again, for a while.
 void time_rounds(const Calibration& todo, std::list<TeamTimes>& teams) {
@@ -368,7 +372,8 @@ CostTable calibrate(const Calibration& todo) {
   // Has all cores, where there are several and memory for it.
   TeamTimes& trainer = teams.back();
   trainer.train();
-  for (TeamTimes& team : teams) team.prepare(trainer);
+  const double round = seconds_of_round(todo.seconds, teams.size());
+  for (TeamTimes& team : teams) team.prepare(trainer, round);
   time_rounds(todo, teams);
   for (const TeamTimes& team : teams) {
     if (const std::string lost = team.complaint(); !lost.empty()) {
