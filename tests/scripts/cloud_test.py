@@ -66,7 +66,7 @@ class Clouds(unittest.TestCase):
         _, stderr = script.communicate(timeout=60)
 
         def alike(line):
-            return re.sub(r"tmp\.\w+", "tmp", re.sub(r"cputrain-\d{4}-\d{6}", "cputrain-N", line))
+            return re.sub(r"tmp\.\w+", "tmp", re.sub(r"-\d{4}-\d{6}\b", "-N", line))
         said = [alike(line[2:]) for line in stderr.splitlines() if line.startswith("+ ")]
         with open(calls) as f:
             ran = [alike(line) for line in f.read().splitlines()]
