@@ -31,7 +31,7 @@ struct Array {
 
   template <class T>
   std::span<T> as() const {
-    [[maybe_unused]] constexpr DType kWanted = dtype_of<T>();  // also where nothing is asserted
+    [[maybe_unused]] constexpr DType kWanted = dtype_of<T>();  // refuses T under NDEBUG, too
     assert(dtype == kWanted);
     return {static_cast<T*>(data), size};
   }

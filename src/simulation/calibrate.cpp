@@ -301,7 +301,8 @@ CostTable table_of(const Calibration& todo) {
 }
 
 /// A second is long enough for the clock, for all ranks to be at it most of the time, and for what
-/// is stolen, in ticks of 10 ms, to tell something. Whoever asks for less time has shorter rounds.
+/// is stolen, in ticks of 10 ms, to tell something. Little time for many teams makes shorter ones;
+/// below half a second one tick already makes a round a disturbed one.
 double seconds_of_round(double asked, std::size_t teams) {
   return std::min(1.0, asked / (kRounds * static_cast<double>(teams)));
 }

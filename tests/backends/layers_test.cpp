@@ -62,6 +62,8 @@ std::vector<Case> cases() {
       {"conv_no_bias", small, behind(16, {valid(16, 3, 1, false)})},
       {"conv_of_four_pixels", {4, 4, 3}, {valid(16, 3), same(32, 3), same(16, 3)}},
       {"conv_of_one_pixel", {3, 3, 3}, {valid(16, 3), model::Relu{}, same(32, 3), same(16, 3)}},
+      {"conv_13x13_of_small_maps", {6, 6, 3}, behind(16, {same(32, 13), model::MaxPool{}})},
+      {"conv_13x13_odd_channels", {6, 6, 3}, behind(10, {same(7, 13)})},
       {"conv_relu", square, behind(16, {model::Relu{}, same(32, 3), model::Relu{}})},
       {"conv_relu_dropout", square, behind(16, {model::Relu{}, model::Dropout{0.3f}, same(16, 3)})},
       {"conv_pool_relu", square,
@@ -164,15 +166,16 @@ enum class Mode { train, evaluate };
 /// Plain loops in double, run once for all backends.
 const Outcome& expected(const Case& c, std::uint64_t seed, Mode mode) {
   static std::map<std::tuple<std::string, std::uint64_t, Mode>, Outcome> made;
-  const auto [place, absent] = made.try_emplace({c.name, seed, mode});
-  if (!absent) return place->second;
+  const auto key = std::tuple(c.name, seed, mode);
+  if (const auto found = made.find(key); found != made.end()) return found->second;
   const auto reference = reference::make_reference_backend(DType::f64);
   const Samples samples = make_images(c.images, c.image, c.classes, seed);
   Trial trial(*reference, build(c), {c.images},
               mode == Mode::train ? compute::Phase::train : compute::Phase::evaluate);
-  place->second = mode == Mode::train ? trial.train(samples, {c.images}, kStep)
-                                      : trial.evaluate(samples, {c.images});
-  return place->second;
+  return made
+      .emplace(key, mode == Mode::train ? trial.train(samples, {c.images}, kStep)
+                                        : trial.evaluate(samples, {c.images}))
+      .first->second;
 }
 
 /// The worst tensor's relative distance from the reference, on images made from `seed`.

@@ -220,9 +220,14 @@ class Resume(TinyTest):
                 process.kill()
             process.wait(30)
             said.seek(0)
-            words = re.search(r"^Run folder: (\S+) \(.* with (--resume auto --out \1) goes on\)$", said.read(), re.M)
+            text = said.read()
+        words = re.search(r"^This run is in (\S+) \(.* with (--resume auto --out \1) goes on\)$", text, re.M)
+        self.assertIsNotNone(words, text)
         taken = self.points(words[1])[-1]
         self.expect(0, *WORDS, "--steps", str(taken + 1), *words[2].split(), says=["Going on from"])
+        for others in (["--out", "named"], ["--checkpoint-every", "0"]):
+            done = self.expect(0, *WORDS, *others, "--steps", "1")
+            self.assertNotIn("This run is in", done.stdout + done.stderr)
 
     def test_a_second_training_waits_for_the_first(self):
         self.go(0, "run", "--steps", "3")

@@ -79,11 +79,10 @@ class Run {
   /// A killed training has no last lines, so the folder that nobody named is told at the beginning.
   void say_chosen_folder() const {
     if (!spec_.flags.out.empty() || !spec_.flags.safety.takes_checkpoints()) return;
-    job::say(
-        session_,
-        fmt::format(
-            "Run folder: {} (after a kill, the same command with --resume auto --out {} goes on)",
-            folder_.path.string(), folder_.path.string()));
+    job::say(session_, fmt::format("This run is in {0} (after a kill, the same command with "
+                                   "--resume auto --out {0} goes on{1})",
+                                   folder_.path.string(),
+                                   spec_.flags.overwrite ? ", without --overwrite" : ""));
   }
 
   /// A rollback that got further than the one before counts anew.
