@@ -178,8 +178,9 @@ Operation make_backward_weights(const DnnlContext& context, const ConvolutionPro
 }
 
 /// What to try, best first. AMX multiplies tiles of a pixel's channels by neighbouring pixels: the
-/// library's kernels for it read and write channels-last. Maps of a few pixels have no fast kernel
-/// for the weights' gradients in blocks of channels; channels-last they are a product of matrices.
+/// library's kernels for it read and write channels-last. Kernels that are wider than their maps
+/// (3x3 on 2x2 pixels, for the weights' gradients; 13x13 on 6x6 in every direction) have only plain
+/// loops in blocks of channels; channels-last they are a product of matrices.
 std::vector<Wish> wishes(ConvolutionAlgorithm algorithm) {
   constexpr auto kDirect = ConvolutionAlgorithm::direct;
   std::vector<Wish> list;

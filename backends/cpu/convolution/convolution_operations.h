@@ -17,7 +17,7 @@ struct ConvolutionOperations {
 };
 
 /// Copies of the kernel in layouts that some primitives want and the arena does not have: of floats
-/// only where a direct backward-data convolution asks for it.
+/// where a direct backward-data convolution asks for it, or one of maps that lie channels-last.
 class KernelCopies {
  public:
   KernelCopies(const dnnl::memory::desc& arena_layout, int time)
