@@ -21,6 +21,7 @@ class CpuProgram final : public compute::Program {
   const compute::ParameterLayout& layout() const override { return layout_; }
   compute::Tally forward(const compute::MicroBatch&, const compute::Pass&) override;
   void backward(double loss_scale, compute::Accumulate, const compute::ReadySink& ready) override;
+  int outputs() const override { return loss_->outputs(); }
   std::span<const float> probabilities() const override { return loss_->probabilities(); }
   void publish_statistics() override;
   std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override;

@@ -29,6 +29,7 @@ class CudaProgram final : public compute::Program {
   compute::Tally forward(const compute::MicroBatch&, const compute::Pass&) override;
   void backward(double loss_scale, compute::Accumulate, const compute::ReadySink& ready) override;
   void publish_statistics() override {}  // no layer here has any
+  int outputs() const override { return list_.loss->outputs(); }
   std::span<const float> probabilities() const override;
   std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override;
   std::vector<float> to_canonical_floats(std::size_t parameter, const Array& arena) const override;

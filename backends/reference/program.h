@@ -19,6 +19,7 @@ class ReferenceProgram final : public compute::Program {
   const compute::ParameterLayout& layout() const override { return layout_; }
   compute::Tally forward(const compute::MicroBatch&, const compute::Pass&) override;
   void backward(double loss_scale, compute::Accumulate, const compute::ReadySink&) override;
+  int outputs() const override { return graph_.back().dst.channels; }
   std::span<const float> probabilities() const override { return probabilities_; }
   void publish_statistics() override;
   std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override;

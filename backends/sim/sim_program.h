@@ -21,6 +21,7 @@ class SimProgram final : public compute::Program {
   compute::Tally forward(const compute::MicroBatch&, const compute::Pass&) override;
   void backward(double loss_scale, compute::Accumulate, const compute::ReadySink&) override;
   void publish_statistics() override {}
+  int outputs() const override { return static_cast<int>(outputs_); }
   std::span<const float> probabilities() const override { return probabilities_; }
   std::vector<double> to_canonical(std::size_t parameter, const Array&) const override;
   void from_canonical(std::size_t, std::span<const double>, const Array&) const override {}

@@ -36,6 +36,9 @@ struct CompileOptions {
   std::optional<int> usual_images{};
   /// Gradients may be left as factors (compute/factors.h): somebody adds up the products.
   bool leaves_factors = false;
+  /// Somebody will read the seconds of Program::layer_times(). On a device, taking them makes
+  /// passes slower.
+  bool times_layers = false;
 };
 
 /// Which algorithms a backend may compute convolutions with, besides direct ones.

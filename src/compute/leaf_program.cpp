@@ -33,9 +33,9 @@ class LeafProgram final : public Program {
     probabilities_.clear();
     for (int lane = 0; lane < leaves_.lanes; ++lane) {
       sum += tally(lane);
+      if (!pass.probabilities || tally(lane).images == 0) continue;
       const auto own = program(lane).probabilities();
-      if (tally(lane).images > 0)
-        probabilities_.insert(probabilities_.end(), own.begin(), own.end());
+      probabilities_.insert(probabilities_.end(), own.begin(), own.end());
     }
     return sum;
   }
@@ -50,6 +50,7 @@ class LeafProgram final : public Program {
   }
 
   void publish_statistics() override { lanes_[0]->publish_statistics(); }
+  int outputs() const override { return lanes_[0]->outputs(); }
   std::span<const float> probabilities() const override { return probabilities_; }
 
   std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override {

@@ -31,6 +31,9 @@ struct Pass {
   Phase phase = Phase::evaluate;
   std::uint64_t seed = 0;
   std::uint64_t step = 0;  ///< counts from 0 over the whole training; dropout depends on it
+  /// Program::probabilities() will be asked for. A device then sends them with the sums; else it
+  /// does not.
+  bool probabilities = false;
 };
 
 /// Called with n when gradients [0, n) of the arena are final and weights [0, n) will not be read
@@ -56,8 +59,10 @@ class Program {
   /// arena. Called when the weights of a step change.
   virtual void publish_statistics() = 0;
 
-  /// Class probabilities of the last forward pass, images x classes (one column: of class 1). They
-  /// lie in the host's memory, wherever arrays do.
+  /// Columns of probabilities(): classes, or one where it is the probability of class 1 of two.
+  virtual int outputs() const = 0;
+  /// Class probabilities of the last forward pass, whose Pass must have said that they will be
+  /// asked for: images x outputs(). They lie in the host's memory, wherever arrays do.
   virtual std::span<const float> probabilities() const = 0;
 
   /// Converts between the backend's layout in an arena (weights, gradients or optimizer state) and
@@ -72,6 +77,8 @@ class Program {
   virtual void from_canonical(std::size_t parameter, std::span<const double> values,
                               const Array& arena) const = 0;
 
+  /// Every layer with what runs it. Seconds are those since the program was made where
+  /// CompileOptions::times_layers asked for them; else they may be 0, where taking them costs time.
   virtual std::vector<LayerTime> layer_times() const = 0;
 
   /// Some programs use the algorithms that they know in turn for the first training passes, and

@@ -1,5 +1,6 @@
 #include "tests/support/locked_backend.h"
 
+#include <stdexcept>
 #include <utility>
 
 namespace cputrain::testing {
@@ -15,6 +16,7 @@ class LockedProgram final : public compute::Program {
   const compute::ParameterLayout& layout() const override { return program_->layout(); }
   compute::Tally forward(const compute::MicroBatch& batch, const compute::Pass& pass) override {
     const Unlocked unlocked(memory_);
+    sends_probabilities_ = pass.probabilities;
     return program_->forward(batch, pass);
   }
   void backward(double loss_scale, compute::Accumulate accumulate,
@@ -29,7 +31,12 @@ class LockedProgram final : public compute::Program {
     const Unlocked unlocked(memory_);
     program_->publish_statistics();
   }
-  std::span<const float> probabilities() const override { return program_->probabilities(); }
+  int outputs() const override { return program_->outputs(); }
+  /// As from a device, they are there only where the pass said that they would be asked for.
+  std::span<const float> probabilities() const override {
+    if (!sends_probabilities_) throw std::logic_error("probabilities that no pass was to send");
+    return program_->probabilities();
+  }
   std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override {
     memory_.require_own(arena);
     const Unlocked unlocked(memory_);
@@ -58,6 +65,7 @@ class LockedProgram final : public compute::Program {
  private:
   LockedMemory& memory_;
   std::unique_ptr<compute::Program> program_;
+  bool sends_probabilities_ = false;
 };
 
 class LockedBackend final : public compute::Backend {

@@ -17,6 +17,7 @@ class LossStep final : public Step {
     times.push_back(time_);
   }
 
+  int outputs() const { return static_cast<int>(classes_); }
   /// Of the last forward pass, images x classes (one column: of class 1).
   std::span<const float> probabilities() const {
     return std::span(probabilities_).first(images_ * classes_);

@@ -17,6 +17,7 @@ class LossOp final : public Op {
   void forward(const Execution&) override;
   void backward(const Execution&) override;
 
+  int outputs() const { return classes_; }
   /// Sums of the last forward pass; the stream was waited for.
   compute::Tally tally() const;
   /// Of the last forward pass, images x classes (one column: of class 1), fetched when they are

@@ -18,6 +18,7 @@
 /// backends/cuda/device/device.h for the emulated device.
 namespace cputrain::cuda {
 
+using emulated::Counts;
 using emulated::devices;
 
 namespace {
@@ -35,7 +36,8 @@ DeviceProperties device_properties(int device) {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   DeviceProperties p;
-  p.name = std::string("emulated ") + gpu.name + " (kernels run on the CPU)";
+  const char* kernels = emulated::settings().runs_kernels ? "run on the CPU" : "are skipped";
+  p.name = std::string("emulated ") + gpu.name + " (kernels " + kernels + ")";
   p.identity = std::string(host) + " emulated " + std::to_string(device);
   p.major = gpu.major;
   p.minor = gpu.minor;
@@ -115,6 +117,20 @@ PinnedBlock::~PinnedBlock() {
   std::free(data_);
 }
 
+namespace {
+
+void copy_and_count(void* dst, const void* src, std::size_t bytes) {
+  Counts& counts = devices().counts;
+  const bool from_device = emulated::is_device_memory(src);
+  (!emulated::is_device_memory(dst) ? counts.to_host
+   : from_device                    ? counts.on_device
+                                    : counts.to_device)
+      .add(bytes);
+  emulated::copy_now(dst, src, bytes);
+}
+
+}  // namespace
+
 void copy_async(void* dst, const void* src, std::size_t bytes, Stream stream) {
   if (bytes == 0) return;
   auto& d = devices();
@@ -130,12 +146,13 @@ void copy_async(void* dst, const void* src, std::size_t bytes, Stream stream) {
     // CUDA stages it before the call returns; it arrives later.
     const auto* begin = static_cast<const std::byte*>(src);
     auto staged = std::make_shared<std::vector<std::byte>>(begin, begin + bytes);
-    d.put(stream, [=] { emulated::copy_now(dst, staged->data(), bytes); });
+    d.put(stream, [=] { copy_and_count(dst, staged->data(), bytes); });
   } else {
-    d.put(stream, [=] { emulated::copy_now(dst, src, bytes); });
+    d.put(stream, [=] { copy_and_count(dst, src, bytes); });
   }
   if (pageable(dst)) {
     d.check_may_wait("a copy to pageable memory");
+    ++d.counts.copy_waits;
     d.run_until(stream->last);
   }
 }
@@ -145,7 +162,10 @@ void clear_async(void* dst, std::size_t bytes, Stream stream) {
   auto& d = devices();
   const std::lock_guard lock(d.mutex);
   d.check();
-  d.put(stream, [=] { emulated::clear_now(dst, bytes); });
+  d.put(stream, [&d, dst, bytes] {
+    d.counts.cleared.add(bytes);
+    emulated::clear_now(dst, bytes);
+  });
 }
 
 void check_launch(const char*) {

@@ -24,7 +24,6 @@ Run run;
 namespace {
 
 std::minstd_rand random_;
-Counts counts_;
 
 /// A warp's threads that wait for others of one mask.
 struct Meeting {
@@ -149,7 +148,6 @@ void work_on_threads() {
     stacks.give_back(self.stack);
     if (!next) leave_to_host();
     now.self = next;
-    ++counts_.switches;
     Context unused;
     switch_context(unused, context_of(*next));
   }
@@ -160,7 +158,6 @@ void let_others_run() {
   Thread* next = next_thread();
   if (next == self) return;
   now.self = next;
-  ++counts_.switches;
   switch_context(self->context, context_of(*next));
 }
 
@@ -176,7 +173,6 @@ void prepare_threads() {
 }
 
 void run_block() {
-  ++counts_.blocks;
   clock_block();
   begin_shared_of_block();
   for (unsigned i = 0; i < run.threads; ++i) {
@@ -251,7 +247,6 @@ void check_limits(const KernelLaunch& l) {
 void run_kernel(const KernelLaunch& launch) {
   const SignalsOfKernels signals;
   stacks.make();
-  ++counts_.kernels;
   run.launch = &launch;
   run.threads = static_cast<unsigned>(launch.block.count());
   run.fault.reset();
@@ -362,7 +357,5 @@ std::string line_text(const char* file, unsigned line) {
   const std::string path = file;
   return path.substr(path.rfind('/') + 1) + ":" + std::to_string(line);
 }
-
-const Counts& counts() { return counts_; }
 
 }  // namespace cputrain::emulated

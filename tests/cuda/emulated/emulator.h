@@ -99,10 +99,4 @@ std::string line_text(const char* file, unsigned line);
 /// constants of the program, the emulator's own.
 bool is_harmless(const void*);
 
-/// What ran so far.
-struct Counts {
-  std::uint64_t kernels = 0, blocks = 0, switches = 0;
-};
-const Counts& counts();
-
 }  // namespace cputrain::emulated

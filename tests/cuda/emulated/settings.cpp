@@ -65,6 +65,13 @@ void choose_devices(Settings& s) {
   s.devices = static_cast<int>(*count);
 }
 
+void choose_kernels(Settings& s) {
+  const std::string_view value = variable("CPUTRAIN_EMULATED_KERNELS");
+  if (value.empty() || value == "run") return;
+  if (value != "skip") refuse("CPUTRAIN_EMULATED_KERNELS", value, "run or skip");
+  s.runs_kernels = false;
+}
+
 Settings& chosen() {
   static Settings s = settings_of_environment();
   return s;
@@ -77,6 +84,7 @@ Settings settings_of_environment() {
   choose_gpu(s);
   choose_order(s);
   choose_devices(s);
+  choose_kernels(s);
   return s;
 }
 

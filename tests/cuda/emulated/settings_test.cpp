@@ -10,8 +10,8 @@ namespace {
 class Environment : public testing::Test {
  protected:
   ~Environment() override {
-    for (const char* name :
-         {"CPUTRAIN_EMULATED_GPU", "CPUTRAIN_EMULATED_ORDER", "CPUTRAIN_EMULATED_DEVICES"}) {
+    for (const char* name : {"CPUTRAIN_EMULATED_GPU", "CPUTRAIN_EMULATED_ORDER",
+                             "CPUTRAIN_EMULATED_DEVICES", "CPUTRAIN_EMULATED_KERNELS"}) {
       unsetenv(name);
     }
   }
@@ -23,15 +23,17 @@ class Environment : public testing::Test {
   }
 };
 
-TEST_F(Environment, ChoosesGpuOrderAndDevices) {
+TEST_F(Environment, ChoosesGpuOrderDevicesAndKernels) {
   setenv("CPUTRAIN_EMULATED_GPU", "a100", 1);
   setenv("CPUTRAIN_EMULATED_ORDER", "random:77", 1);
   setenv("CPUTRAIN_EMULATED_DEVICES", "4", 1);
+  setenv("CPUTRAIN_EMULATED_KERNELS", "skip", 1);
   const Settings s = settings_of_environment();
   EXPECT_EQ(s.gpu, Gpu::a100);
   EXPECT_EQ(s.order, Order::random);
   EXPECT_EQ(s.seed, 77u);
   EXPECT_EQ(s.devices, 4);
+  EXPECT_FALSE(s.runs_kernels);
 }
 
 TEST_F(Environment, SaysWhatItDoesNotKnow) {
@@ -42,7 +44,8 @@ TEST_F(Environment, SaysWhatItDoesNotKnow) {
                                                         {"CPUTRAIN_EMULATED_ORDER", "random:3x"},
                                                         {"CPUTRAIN_EMULATED_DEVICES", "0"},
                                                         {"CPUTRAIN_EMULATED_DEVICES", "65"},
-                                                        {"CPUTRAIN_EMULATED_DEVICES", "two"}}) {
+                                                        {"CPUTRAIN_EMULATED_DEVICES", "two"},
+                                                        {"CPUTRAIN_EMULATED_KERNELS", "no"}}) {
     EXPECT_PRED2(contains, refusal(name, value).value_or(""),
                  std::string(name) + "=" + value + " is not known; give ");
   }

@@ -16,6 +16,7 @@ Devices& devices() {
     auto* made = new Devices;  // never ends: other objects of the program may end later
     made->queue.seed(settings().seed);
     seed_threads(settings().seed);
+    write_counts_at_exit();
     return made;
   }();
   return one;
@@ -83,7 +84,12 @@ void put_kernel(cuda::Stream stream, KernelLaunch launch, const void* arguments,
   const auto* begin = static_cast<const std::byte*>(arguments);
   launch.arguments.assign(begin, begin + bytes);
   check_limits(launch);
-  d.put(stream, [launch = std::move(launch)] { run_kernel(launch); });
+  d.put(stream, [&d, launch = std::move(launch)] {
+    Counts::Launches& of_kernel = d.counts.kernels[launch.name];
+    ++of_kernel.launches;
+    of_kernel.blocks += launch.grid.count();
+    if (settings().runs_kernels) run_kernel(launch);
+  });
 }
 
 }  // namespace cputrain::emulated
@@ -104,6 +110,7 @@ void OwnedStream::synchronize() const {
   d.check();
   d.check_may_wait("waiting for a stream");
   if (stream_->capture) fail(ExitCode::internal, "waiting for a stream that is being captured");
+  ++d.counts.stream_waits;
   d.run_until(stream_->last);
 }
 
@@ -116,6 +123,8 @@ void Event::record(Stream stream) {
   d.check();
   *event_ = {stream->capture ? nullptr : stream->last, stream->capture, stream->captured,
              std::chrono::steady_clock::now(), event_->timed};
+  if (stream->capture) return;
+  ++(event_->timed ? d.counts.timed_events : d.counts.untimed_events);
 }
 
 void Event::hold_up(Stream stream) const {
@@ -169,6 +178,7 @@ void Event::synchronize() const {
   d.check();
   d.check_may_wait("waiting for an event");
   if (event_->capture) fail(ExitCode::internal, "waiting for an event of a capture");
+  ++d.counts.event_waits;
   d.run_until(event_->reached);
 }
 
@@ -241,6 +251,7 @@ void Graph::launch(Stream stream) const {
   const std::lock_guard lock(d.mutex);
   d.check();
   if (stream->capture) fail(ExitCode::internal, "a graph cannot be put into a captured stream");
+  ++d.counts.graphs;
   std::vector<emulated::WorkPointer> put;
   for (const emulated::CapturedWork& work : graph_->work) {
     std::vector<emulated::WorkPointer> after;

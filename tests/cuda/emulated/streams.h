@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/cuda/device/device.h"
+#include "emulated/counts.h"
 #include "emulated/work_queue.h"
 
 /// The state behind backends/cuda/device/device.h, for the files that implement it.
@@ -62,6 +63,7 @@ struct Devices {
   std::string failed;  ///< with what
   std::vector<std::weak_ptr<Capture>> captures;
   std::vector<std::pair<const std::byte*, std::size_t>> pinned;
+  Counts counts;
 
   /// Throws what failed before.
   void check() const;
