@@ -17,6 +17,9 @@ CudaProgram::CudaProgram(const ProgramDevice& device, const model::Graph& graph,
                             .training = options.phase == compute::Phase::train,
                             .multiprocessors = device_.multiprocessors,
                             .most_ops = static_cast<int>(graph_.nodes().size())});
+  if (options.times_layers) {
+    for (const auto& op : list_.ops) op->take_times();
+  }
   lay_out_parameters();
   memory_.place();
   arenas_ = arenas(layout_);
@@ -126,11 +129,6 @@ void CudaProgram::run_backward(const Execution& execution, const compute::ReadyS
   device_.stream.synchronize();
   for (const auto& op : list_.ops) op->collect_times();
   ready(layout_.gradient_size);
-}
-
-std::span<const float> CudaProgram::probabilities() const {
-  use_device(device_.device);
-  return list_.loss->probabilities(device_.stream.get());
 }
 
 Array CudaProgram::range_of(std::size_t parameter, const Array& arena) const {

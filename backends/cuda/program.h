@@ -30,7 +30,7 @@ class CudaProgram final : public compute::Program {
   void backward(double loss_scale, compute::Accumulate, const compute::ReadySink& ready) override;
   void publish_statistics() override {}  // no layer here has any
   int outputs() const override { return list_.loss->outputs(); }
-  std::span<const float> probabilities() const override;
+  std::span<const float> probabilities() const override { return list_.loss->probabilities(); }
   std::vector<double> to_canonical(std::size_t parameter, const Array& arena) const override;
   std::vector<float> to_canonical_floats(std::size_t parameter, const Array& arena) const override;
   void from_canonical(std::size_t parameter, std::span<const double> values,

@@ -9,10 +9,19 @@
 
 namespace cputrain::bench {
 
+namespace {
+
+job::TrainingPlan with_times_of_layers(job::TrainingPlan plan) {
+  plan.times_layers = true;
+  return plan;
+}
+
+}  // namespace
+
 StepTrial::StepTrial(const job::Session& session, job::TrainingPlan plan,
                      std::shared_ptr<const data::DataSource> source,
                      std::shared_ptr<const data::DecodedData> data)
-    : job_(session, std::move(plan), std::move(source)) {
+    : job_(session, with_times_of_layers(std::move(plan)), std::move(source)) {
   job_.load(std::move(data));
   job_.start();
 }

@@ -14,6 +14,8 @@ std::vector<NodeRoom> measure_rooms(const Session& session) {
   };
   constexpr auto kUnknown = std::numeric_limits<std::size_t>::max();
   const compute::Memory& memory = session.backend->memory();
+  // Ranks of one device: each of them has taken its part of it when it arrives here.
+  if (!memory.is_host()) session.communicator->barrier();
   const auto elsewhere = memory.is_host() ? std::nullopt : memory.available();
   const auto available = comm::gather_values(
       *session.communicator,

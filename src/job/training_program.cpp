@@ -98,6 +98,7 @@ compute::Arenas Compilation::make_arenas(const compute::ParameterLayout& layout)
 void Compilation::compile(const model::Graph& graph) {
   compute::CompileOptions options{compute::Phase::train, compiled_.sizes};
   options.usual_images = plan_.usual_images;
+  options.times_layers = plan_.times_layers;
   if (plan_.spec.flags.sync_bn) options.synchronise = session_.communicator.get();
   if (model::has_sharded_dense(graph)) options.node = session_.communicator.get();
   compute::Backend& backend = *session_.backend;

@@ -32,10 +32,12 @@ bool among_best(std::span<const float> probabilities, std::size_t truth, std::si
   return before < k;
 }
 
+bool ranks_answers(int outputs) { return outputs > static_cast<int>(kFive); }
+
 void rank_answers(compute::Tally& tally, std::span<const std::int32_t> labels,
                   std::span<const float> outputs) {
   const std::size_t classes = labels.empty() ? 0 : outputs.size() / labels.size();
-  if (classes <= kFive) return;
+  if (!ranks_answers(static_cast<int>(classes))) return;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const auto truth = static_cast<std::size_t>(labels[i]);
     tally.among_five += among_best(outputs.subspan(i * classes, classes), truth, kFive);

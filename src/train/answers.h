@@ -18,8 +18,11 @@ std::vector<float> class_probabilities(std::span<const float> outputs);
 /// probability is not a number.
 bool among_best(std::span<const float> probabilities, std::size_t truth, std::size_t k);
 
+/// Whether a network with so many outputs has answers to rank: among five classes or fewer, being
+/// one of the five best says nothing.
+bool ranks_answers(int outputs);
 /// Adds to the tally how many of the labels are among the five best of their row of outputs;
-/// nothing for networks of five classes or fewer, where that says nothing.
+/// nothing where ranks_answers() says no.
 void rank_answers(compute::Tally&, std::span<const std::int32_t> labels,
                   std::span<const float> outputs);
 

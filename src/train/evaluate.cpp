@@ -21,15 +21,18 @@ std::optional<compute::Tally> evaluate_while(const std::function<bool()>& goes_o
                                              comm::Communicator& communicator,
                                              const AnswerObserver& observer) {
   compute::Tally tally;
+  const compute::Pass pass{.phase = compute::Phase::evaluate,
+                           .probabilities = observer || ranks_answers(program.outputs())};
   batches.seek(0, 0);
   for (std::size_t step = 0; step < plan.steps(); ++step) {
     if (!goes_on()) return std::nullopt;
     for (int k = 0; k < plan.micro_batches(step); ++k) {
       const compute::MicroBatch& batch = batches.next();
-      tally += program.forward(batch, {.phase = compute::Phase::evaluate});
-      if (batch.size() == 0) continue;
-      rank_answers(tally, batch.labels, program.probabilities());
-      if (observer) observer(batch.labels, program.probabilities());
+      tally += program.forward(batch, pass);
+      if (batch.size() == 0 || !pass.probabilities) continue;
+      const std::span<const float> outputs = program.probabilities();
+      rank_answers(tally, batch.labels, outputs);
+      if (observer) observer(batch.labels, outputs);
     }
   }
   comm::sum_numbers(communicator, tally.sums());

@@ -40,7 +40,8 @@ void at(const TrainingParts& parts, const StepToDo& todo, FaultPhase phase,
 /// last.
 void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepResult& result) {
   system::Stopwatch watch;
-  const compute::Pass pass{compute::Phase::train, todo.seed, todo.step};
+  const compute::Pass pass{compute::Phase::train, todo.seed, todo.step,
+                           ranks_answers(parts.program.outputs())};
   double loss_scale = 1.0 / static_cast<double>(todo.plan.images(todo.in_epoch));
   const int micro_batches = todo.plan.micro_batches(todo.in_epoch);
   double waited = parts.program.waited();
@@ -62,7 +63,9 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     parts.timeline.ended("wait for data");
     begin(k, FaultPhase::forward);
     result.tally += parts.program.forward(batch, pass);
-    rank_answers(result.tally, batch.labels, parts.program.probabilities());
+    if (pass.probabilities) {
+      rank_answers(result.tally, batch.labels, parts.program.probabilities());
+    }
     computed("forward", result.budget.forward);
     begin(k, FaultPhase::backward);
     const compute::Accumulate accumulate = parts.exchange.begin(k, k + 1 == micro_batches);

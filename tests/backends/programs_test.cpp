@@ -154,7 +154,7 @@ TEST_P(Programs, NoImagesClearOrKeepGradients) {
   const Outcome full = trial.train(images_, {7});
   compute::Program& program = trial.program();
   const auto backward = [&](compute::Accumulate accumulate) {
-    const compute::Tally tally = program.forward({}, {compute::Phase::train, 1, 0});
+    const compute::Tally tally = program.forward({}, {compute::Phase::train, 1, 0, true});
     EXPECT_EQ(tally.images, 0);
     EXPECT_TRUE(program.probabilities().empty());
     std::size_t ready = 0;

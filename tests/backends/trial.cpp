@@ -92,8 +92,8 @@ Outcome Trial::run(const Samples& samples, const std::vector<int>& pieces,
 
 Outcome Trial::train(const Samples& samples, const std::vector<int>& pieces, std::uint64_t step,
                      std::optional<int> batch) {
-  Outcome outcome =
-      run(samples, pieces, {compute::Phase::train, kSeed, step}, batch.value_or(total(pieces)));
+  Outcome outcome = run(samples, pieces, {compute::Phase::train, kSeed, step, true},
+                        batch.value_or(total(pieces)));
   program_->publish_statistics();
   for (std::size_t p = 0; p < program_->layout().parameters.size(); ++p) {
     const bool learnt = program_->layout().parameters[p].learnt;
@@ -103,7 +103,7 @@ Outcome Trial::train(const Samples& samples, const std::vector<int>& pieces, std
 }
 
 Outcome Trial::evaluate(const Samples& samples, const std::vector<int>& pieces) {
-  return run(samples, pieces, {compute::Phase::evaluate, kSeed, 0}, total(pieces));
+  return run(samples, pieces, {compute::Phase::evaluate, kSeed, 0, true}, total(pieces));
 }
 
 compute::OwnedArray array_of(compute::Backend& backend, std::span<const double> values) {

@@ -58,6 +58,46 @@ class Emulated(ProgramTest):
         plain, checked = (self.metrics(run, "summary")[-1]["weights_hash"] for run in ("plain", "checked"))
         self.assertEqual(plain, checked)
 
+    def counts(self, steps, *words, **options):
+        name = f"counts-{steps}.json"
+        self.losses(str(steps), "--steps", str(steps), "--limit-val", "0", "--overwrite", *CUDA, *words,
+                    CPUTRAIN_EMULATED_COUNTS=name, **options)
+        with open(self.path(name)) as file:
+            return json.load(file)
+
+    def counts_of_a_step(self, **options):
+        """One of ten images: what a training of three steps takes more than one of two."""
+        def less(now, before):
+            if isinstance(now, dict):
+                return {key: less(value, (before or {}).get(key)) for key, value in now.items()}
+            return now - (before or 0)
+        return less(self.counts(3, **options), self.counts(2, **options))
+
+    def test_what_a_step_asks_of_the_device(self):
+        step = self.counts_of_a_step()
+        pixels, label, sample, loss = 21 * 21 * 3, 4, 4, 16
+        self.assertEqual(step["copies"], {"host_to_device": {"calls": 2, "bytes": 10 * (pixels + label + sample)},
+                                          "device_to_host": {"calls": 1, "bytes": 10 * loss},
+                                          "device_to_device": {"calls": 0, "bytes": 0}})
+        # Forward and backward each wait at their ends, backward for four layers that learn as well.
+        self.assertEqual(step["host_waits"], {"stream": 2, "event": 4, "copy": 0})
+        self.assertEqual(step["events_recorded"]["timed"], 0)
+        launches = {name: kernel["launches"] for name, kernel in step["kernels"].items()}
+        for name, times in {"load_images": 1, "relu_forward": 3, "relu_backward": 3, "max_pool_forward": 1,
+                            "max_pool_backward": 1, "dropout": 2, "softmax_forward": 1, "cross_entropy_backward": 1}.items():
+            self.assertEqual(launches[name], times, f"{name} of {launches}")
+        self.assertEqual(sum(launches.values()), step["launches"])
+
+    def test_counts_need_no_kernels_to_run(self):
+        self.assertEqual(self.counts_of_a_step(CPUTRAIN_EMULATED_KERNELS="skip"), self.counts_of_a_step())
+
+    def test_a_profile_times_every_layer(self):
+        self.assertGreater(self.counts(2, "--profile")["events_recorded"]["timed"], 0)
+        with open(self.path("2", "profile.json")) as file:
+            profile = json.load(file)
+        layers = {layer["name"]: layer for layer in profile["layers"]}
+        self.assertGreater(layers["conv2d"]["forward"]["seconds"], 0, profile)
+
     @needs_mpi
     def test_ranks_share_devices(self):
         steps = ["--steps", "4", "--limit-val", "10"]

@@ -58,8 +58,9 @@ compute::Tally Replica::step(const Samples& samples, const Update* rule, int ste
   int begin = 0, micro_batch = 0;
   for (const int size : micro_batches_) {
     const auto number = static_cast<std::uint64_t>(step);
-    tally += program_->forward(samples.piece(begin, begin + size),
-                               {.phase = compute::Phase::train, .seed = 1, .step = number});
+    tally += program_->forward(
+        samples.piece(begin, begin + size),
+        {.phase = compute::Phase::train, .seed = 1, .step = number, .probabilities = true});
     const compute::Accumulate accumulate = exchange_->begin(micro_batch++, begin + size == batch);
     program_->backward(1.0 / batch, accumulate, [&](std::size_t n) { exchange_->ready(n); });
     begin += size;

@@ -61,7 +61,7 @@ class Evaluator {
   Evaluator(compute::Backend&, const model::Graph&, const Start&, std::vector<int> sizes,
             compute::Phase phase = compute::Phase::evaluate);
   compute::Tally run(const compute::MicroBatch& batch) {
-    return program_->forward(batch, {.phase = phase_});
+    return program_->forward(batch, {.phase = phase_, .probabilities = true});
   }
   std::span<const float> probabilities() const { return program_->probabilities(); }
 

@@ -117,7 +117,7 @@ std::map<std::string, double> answers(compute::Program& program, const Names& cl
   const std::uint8_t* image = pixels.data();
   const std::int32_t label = 0;
   const std::uint32_t sample = 0;
-  program.forward({{&image, 1}, {&label, 1}, {&sample, 1}}, {});
+  program.forward({{&image, 1}, {&label, 1}, {&sample, 1}}, {.probabilities = true});
   const auto outputs = program.probabilities();
   if (outputs.size() == 1) return {{classes[0], 1 - outputs[0]}, {classes[1], outputs[0]}};
   std::map<std::string, double> by_name;

@@ -28,8 +28,13 @@ model::Graph network(const MadeOptions& options) {
   graph.add(model::Dense{.units = 8, .l2 = options.l2});
   graph.add(model::Relu{});
   graph.add(model::Dropout{options.dropout});
-  graph.add(model::Dense{1});
-  graph.add(model::SigmoidCrossEntropy{});
+  if (options.classes == 2) {
+    graph.add(model::Dense{1});
+    graph.add(model::SigmoidCrossEntropy{});
+  } else {
+    graph.add(model::Dense{options.classes});
+    graph.add(model::SoftmaxCrossEntropy{});
+  }
   return graph;
 }
 

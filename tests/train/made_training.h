@@ -59,6 +59,7 @@ class MadeControl final : public Control {
 struct MadeOptions {
   std::size_t samples = 22, validation = 5, batch = 5;
   int micro_batch = 2;
+  int classes = 2;       ///< that the network knows: images are of the first two
   bool sharded = false;  ///< the first dense layer
   float dropout = 0.5f;
   float l2 = 0;              ///< of the first dense layer
@@ -98,7 +99,7 @@ struct MadeResult {
 };
 
 /// A whole training of a small network with dropout through the real loader, on this rank of the
-/// communicator. Images are made, 2 classes.
+/// communicator. Images are made, of 2 classes.
 MadeResult train_made(comm::Communicator&, const MadeOptions&);
 /// Every rank's training with `size` ranks as threads.
 std::map<int, MadeResult> train_ranks(int size, const MadeOptions&);

@@ -83,6 +83,17 @@ TEST(Trainer, ARequestStopsAllRanksAfterTheSameStep) {
   });
 }
 
+/// A device sends probabilities with passes that say so, and no others.
+TEST(Trainer, AnswersOfMoreThanFiveClassesAreRanked) {
+  MadeOptions options;
+  options.locked = true;
+  options.classes = 7;
+  for (const logging::EpochRecord& epoch : made_alone(options).recorder.epochs) {
+    EXPECT_EQ(epoch.train.ranked, 22);
+    EXPECT_EQ(epoch.validation->ranked, 5);
+  }
+}
+
 TEST(Trainer, EndsWhenTheLossIsNoNumber) {
   MadeOptions options;
   options.optimizer.rule = optim::Sgd{};

@@ -1,5 +1,7 @@
 #include "backends/cuda/ops/loss_op.h"
 
+#include <cassert>
+
 namespace cputrain::cuda {
 namespace {
 
@@ -43,13 +45,16 @@ LossCall LossOp::call(const Execution& execution) const {
 
 void LossOp::forward(const Execution& execution) {
   images_ = execution.images;
-  fetched_ = false;
+  sent_ = execution.pass.probabilities;
   timed(forward_time_, execution.stream, [&] {
     cross_entropy_forward(
         execution.stream, call(execution), logits_data_, static_cast<float*>(probabilities_.data()),
         static_cast<double*>(slopes_.data()), static_cast<ImageLoss*>(losses_.data()));
     copy_async(host_losses_.data(), losses_.data(),
                static_cast<std::size_t>(images_) * sizeof(ImageLoss), execution.stream);
+    if (!sent_) return;
+    copy_async(host_probabilities_.data(), probabilities_.data(), count() * sizeof(float),
+               execution.stream);
   });
 }
 
@@ -72,16 +77,9 @@ compute::Tally LossOp::tally() const {
   return sums;
 }
 
-std::span<const float> LossOp::probabilities(Stream stream) {
-  const auto* host = reinterpret_cast<const float*>(host_probabilities_.data());
-  if (!fetched_ && images_ > 0) {
-    Event arrived;
-    copy_async(host_probabilities_.data(), probabilities_.data(), count() * sizeof(float), stream);
-    arrived.record(stream);
-    arrived.synchronize();
-    fetched_ = true;
-  }
-  return {host, count()};
+std::span<const float> LossOp::probabilities() const {
+  assert((sent_ || images_ == 0) && "probabilities that no pass was to send");
+  return {reinterpret_cast<const float*>(host_probabilities_.data()), count()};
 }
 
 }  // namespace cputrain::cuda

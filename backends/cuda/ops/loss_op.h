@@ -20,9 +20,9 @@ class LossOp final : public Op {
   int outputs() const { return classes_; }
   /// Sums of the last forward pass; the stream was waited for.
   compute::Tally tally() const;
-  /// Of the last forward pass, images x classes (one column: of class 1), fetched when they are
-  /// asked for.
-  std::span<const float> probabilities(Stream);
+  /// Of the last forward pass, images x classes (one column: of class 1); the stream was waited
+  /// for. The pass must have said that they would be asked for.
+  std::span<const float> probabilities() const;
   /// The last forward pass had no images.
   void forget() { images_ = 0; }
 
@@ -34,7 +34,7 @@ class LossOp final : public Op {
   int classes_;  ///< columns; 1 for the sigmoid
   double smoothing_;
   int images_ = 0;
-  bool fetched_ = false;
+  bool sent_ = false;  ///< probabilities of the last forward pass, to the host
   DeviceBlock probabilities_, slopes_, losses_;
   PinnedBlock host_probabilities_, host_losses_;
   float *logits_data_ = nullptr, *diff_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -113,25 +114,33 @@ struct Execution {
 };
 
 /// Device seconds of what was put into a stream between two places, asked for once it was done.
+/// Nothing unless take() was called: events take time on the device and on the host.
 class DeviceTime {
  public:
-  void begin(Stream stream) { begin_.record(stream); }
+  void take() { events_ = std::make_unique<Events>(); }
+  void begin(Stream stream) {
+    if (events_) events_->begin.record(stream);
+  }
   void end(Stream stream) {
-    end_.record(stream);
+    if (!events_) return;
+    events_->end.record(stream);
     pending_ = true;
   }
   /// Adds what passed since the last time it was asked; the stream was waited for.
   void collect(double& seconds) {
-    if (pending_) seconds += end_.seconds_since(begin_);
+    if (pending_) seconds += events_->end.seconds_since(events_->begin);
     pending_ = false;
   }
 
  private:
-  Event begin_{Event::timed}, end_{Event::timed};
+  struct Events {
+    Event begin{Event::timed}, end{Event::timed};
+  };
+  std::unique_ptr<Events> events_;
   bool pending_ = false;
 };
 
-/// Does the work, and times what it puts into the stream.
+/// Does the work, and times what it puts into the stream where times are taken.
 template <class Work>
 void timed(DeviceTime& time, Stream stream, const Work& work) {
   time.begin(stream);
@@ -154,6 +163,10 @@ class Op {
   virtual void forward(const Execution&) = 0;
   virtual void backward(const Execution&) {}
 
+  /// Has all passes timed. Without it time() has no seconds.
+  void take_times() {
+    for (DeviceTime* time : {&forward_time_, &data_time_, &weights_time_}) time->take();
+  }
   /// Adds up the times of passes that the device is done with.
   void collect_times() {
     forward_time_.collect(time_.forward);

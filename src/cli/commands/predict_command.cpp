@@ -103,8 +103,7 @@ void run_images(Images& images, std::size_t at_once, compute::Program& program,
   for (std::size_t i = 0; i < images.pixels.size(); ++i) pixels[i] = images.pixels[i].data();
   const std::vector<std::int32_t> labels(at_once);  // not known: the loss is not looked at
   const std::vector<std::uint32_t> samples(at_once);
-  program.forward({pixels, labels, samples}, {});
-
+  program.forward({pixels, labels, samples}, {.probabilities = true});
   const auto outputs = program.probabilities();
   const auto width = static_cast<std::size_t>(model.graph.back().dst.channels);
   std::size_t row = 0;

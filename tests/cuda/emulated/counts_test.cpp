@@ -108,12 +108,13 @@ TEST_F(CountsTest, AsJson) {
   stream_.synchronize();
   std::string json = json_of(so_far());
   std::erase_if(json, [](char c) { return c == ' ' || c == '\n'; });
-  EXPECT_EQ(json,
-            R"({"launches":1,"kernels":{"idle":{"launches":1,"blocks":5}},"graphs":0,)"
-            R"("copies":{"host_to_device":{"calls":0,"bytes":0},)"
-            R"("device_to_host":{"calls":1,"bytes":1200},"device_to_device":{"calls":0,"bytes":0}},)"
-            R"("clears":{"calls":0,"bytes":0},"events_recorded":{"timed":0,"untimed":0},)"
-            R"("host_waits":{"stream":1,"event":0,"copy":0}})");
+  EXPECT_EQ(
+      json,
+      R"({"launches":1,"kernels":{"idle":{"launches":1,"blocks":5}},"graphs":0,)"
+      R"("copies":{"host_to_device":{"calls":0,"bytes":0},)"
+      R"("device_to_host":{"calls":1,"bytes":1200},"device_to_device":{"calls":0,"bytes":0}},)"
+      R"("clears":{"calls":0,"bytes":0},"events_recorded":{"timed":0,"untimed":0},)"
+      R"("host_waits":{"stream":1,"event":0,"copy":0}})");
 }
 
 TEST_F(CountsTest, KernelsThatAreSkippedCountAndChangeNothing) {

@@ -1,0 +1,80 @@
+// What ranks that share a device can get of it is asked when each of them has a part already.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "backends/threads/threads_communicator.h"
+#include "core/error.h"
+#include "job/training_memory.h"
+
+namespace cputrain::job {
+namespace {
+
+/// A device of 1,000 bytes of which each rank takes 100 by having a backend there.
+struct SharedDevice {
+  std::atomic<std::size_t> free{1000};
+};
+
+class MemoryOfDevice final : public compute::Memory {
+ public:
+  explicit MemoryOfDevice(SharedDevice& device) : device_(device) { device_.free -= 100; }
+  std::unique_ptr<system::SharedBlock> allocate(std::size_t) override { refuse(); }
+  void read(const void*, std::span<std::byte>) override { refuse(); }
+  void write(std::span<const std::byte>, void*) override { refuse(); }
+  void copy(const void*, void*, std::size_t) override { refuse(); }
+  bool is_host() const override { return false; }
+  std::optional<std::size_t> available() const override { return device_.free; }
+
+ private:
+  [[noreturn]] static void refuse() { fail(ExitCode::internal, "only asked for its room"); }
+  SharedDevice& device_;
+};
+
+/// Computes nothing: it is its memory.
+class BackendOfDevice final : public compute::Backend {
+ public:
+  explicit BackendOfDevice(SharedDevice& device) : memory_(device) {}
+  std::string_view name() const override { return "device"; }
+  std::string describe() const override { return "device"; }
+  DType dtype() const override { return DType::f32; }
+  compute::Memory& memory() override { return memory_; }
+  std::unique_ptr<compute::Program> compile(const model::Graph&, const compute::CompileOptions&,
+                                            const compute::ArenaSource&) override {
+    return nullptr;
+  }
+  void update(const optim::UpdateRule&, const optim::UpdateSlice&) override {}
+  void change_gradients(const optim::GradientOperation&, const optim::UpdateSlice&) override {}
+  void sum(std::span<const Array>, const Array&) override {}
+  double sum_of_squares(const Array&) override { return 0; }
+  void block_norms(const Array&, std::size_t, std::span<double>) override {}
+  compute::Limits measure_limits(const compute::Together&) override { return {}; }
+
+ private:
+  MemoryOfDevice memory_;
+};
+
+TEST(DeviceRoom, IsAskedWhenAllRanksHaveTheirPart) {
+  constexpr int kRanks = 4;
+  SharedDevice device;
+  const Services services{};
+  threads::run_ranks(kRanks, [&](comm::Communicator& communicator) {
+    // Ranks come one after the other, far apart.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 * communicator.rank()));
+    Session session{.services = services, .communicator = nullptr};
+    session.communicator.reset(&communicator);
+    session.backend = std::make_unique<BackendOfDevice>(device);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      session.plan.ranks.push_back({.rank = rank, .host = "here"});
+    }
+    const std::vector<NodeRoom> rooms = measure_rooms(session);
+    (void)session.communicator.release();
+    ASSERT_EQ(rooms.size(), 1u);
+    EXPECT_EQ(rooms[0].backend_available, 600u);
+  });
+  EXPECT_EQ(device.free, 600u);
+}
+
+}  // namespace
+}  // namespace cputrain::job
