@@ -16,7 +16,7 @@ namespace cputrain::cuda {
 namespace {
 
 /// Goes up when kernels give other bits than before.
-constexpr int kKernelsVersion = 1;
+constexpr int kKernelsVersion = 2;
 
 class CudaBackend final : public compute::Backend {
  public:
@@ -31,8 +31,11 @@ class CudaBackend final : public compute::Backend {
                        properties_.multiprocessors, properties_.runtime);
   }
   DType dtype() const override { return DType::f32; }
+  /// Multiprocessors decide where sums are cut: parts of a GPU, and variants of the same name, have
+  /// other numbers of them.
   std::string kernels() const override {
-    return fmt::format("CUDA kernels {} in exact on {}", kKernelsVersion, properties_.name);
+    return fmt::format("CUDA kernels {} in exact on {} of {} multiprocessors", kKernelsVersion,
+                       properties_.name, properties_.multiprocessors);
   }
   compute::Memory& memory() override { return memory_; }
 

@@ -36,10 +36,9 @@ class OpMaker {
     return walk_.newest().map;
   }
 
-  /// Kernels count a map's positions in 31 bits.
   void check_positions(const Shape& shape) const {
     const double positions = static_cast<double>(shape.height) * shape.width * planning_.largest();
-    if (positions < 0x1p31) return;
+    if (positions <= static_cast<double>(kMostPositions)) return;
     fail(ExitCode::usage,
          fmt::format("layer {}: {} images of {} x {} at once (kernels of --backend cuda count a "
                      "map's positions in 31 bits); use a smaller --micro-batch",

@@ -156,6 +156,10 @@ class Graph {
 void copy_async(void* dst, const void* src, std::size_t bytes, Stream);
 /// Fills with zero bytes.
 void clear_async(void* dst, std::size_t bytes, Stream);
+/// Has blocks of a kernel get so much dynamic shared memory (only 48 KiB need no asking), and
+/// multiprocessors set apart as much shared memory as they can, so that several blocks fit. Every
+/// launch says it; the runtime is asked once per kernel and device.
+void reserve_shared_memory(const char* name, const void* kernel, std::size_t bytes);
 /// Throws what kept the last kernel from starting: `kernel` is its name.
 void check_launch(const char* kernel);
 

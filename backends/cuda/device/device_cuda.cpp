@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backends/cuda/device/device.h"
+#include "backends/cuda/device/shared_memory_grants.h"
 #include "core/error.h"
 
 namespace cputrain::cuda {
@@ -183,6 +184,21 @@ void copy_async(void* dst, const void* src, std::size_t bytes, Stream stream) {
 
 void clear_async(void* dst, std::size_t bytes, Stream stream) {
   check(cudaMemsetAsync(dst, 0, bytes, stream_of(stream)), "cudaMemsetAsync");
+}
+
+void reserve_shared_memory(const char* name, const void* kernel, std::size_t bytes) {
+  static SharedMemoryGrants grants;
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  grants.ask_once(device, kernel, bytes, [&] {
+    const auto set = [&](cudaFuncAttribute attribute, int value, const char* what) {
+      check(cudaFuncSetAttribute(kernel, attribute, value),
+            fmt::format("{} bytes of shared memory for {} ({})", bytes, name, what));
+    };
+    set(cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes), "of a block");
+    set(cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared,
+        "of a multiprocessor");
+  });
 }
 
 void check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }

@@ -37,10 +37,8 @@ CPUTRAIN_DEVICE T& dynamic_shared() {
 template <class... Parameters, class... Arguments>
 void launch(Stream stream, const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
             std::size_t shared_bytes, Arguments... arguments) {
-  constexpr std::size_t kWithoutAsking = 48 << 10;
-  if (shared_bytes > kWithoutAsking) {
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         static_cast<int>(shared_bytes));
+  if (shared_bytes > 0) {
+    reserve_shared_memory(name, reinterpret_cast<const void*>(kernel), shared_bytes);
   }
   cudaLaunchConfig_t config{};
   config.gridDim = grid;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "backends/cuda/device/device.h"
-#include "backends/cuda/kernels/shapes.h"
+#include "backends/cuda/kernels/convolution_plan.h"
 
 /// Convolutions, and dense layers, on tensor cores: implicit GEMMs of float maps (shapes.h) in
 /// precision `exact`, where each product is three of TF32 numbers (big * big + big * small + small
@@ -13,15 +13,11 @@
 /// `workspace` until a second kernel adds them in order. Arrays begin on 16-byte boundaries.
 namespace cputrain::cuda {
 
-/// Bytes of workspace that the calls below need for this shape on a device of so many
-/// multiprocessors.
-std::size_t convolution_workspace(const WindowShape&, int multiprocessors);
-
 /// What all of them need to know besides the arrays.
 struct ConvolutionCall {
   WindowShape shape;
-  int multiprocessors = 1;
-  float* workspace = nullptr;
+  ConvolutionPlan plan;        ///< of this shape
+  float* workspace = nullptr;  ///< as large as the plan says
 };
 
 /// dst = src * weights + bias. `bias` has dst.channels elements; null: there is none.

@@ -8,7 +8,7 @@ namespace {
 void backward_bias(Stream stream, const ConvolutionCall& call, const float* diff_dst,
                    float* diff_bias, bool add) {
   const auto windows = static_cast<std::size_t>(call.shape.windows());
-  const int channels = call.shape.dst.channels, parts = parts_of_column(windows);
+  const int channels = call.shape.dst.channels, parts = call.plan.bias_parts;
   sum_columns(stream, diff_dst, windows, channels, parts, call.workspace);
   const GemmResult result{diff_bias, nullptr, add, static_cast<std::size_t>(channels)};
   add_slices(stream, result, call.workspace, parts, channels);
@@ -22,9 +22,9 @@ void convolution_backward_weights(Stream stream, const ConvolutionCall& call, co
   const WindowShape& shape = call.shape;
   const std::size_t size =
       static_cast<std::size_t>(shape.dst.channels) * static_cast<std::size_t>(shape.taps());
-  multiply<Exact>(stream, "convolution_backward_weights", call,
+  multiply<Exact>(stream, "convolution_backward_weights",
                   WeightsProblem<float>{shape, src, diff_dst}, weights_extent(shape),
-                  {diff_weights, nullptr, add, size});
+                  call.plan.weights, call.workspace, {diff_weights, nullptr, add, size});
   // Of the same workspace: the stream does one behind the other.
   if (diff_bias) backward_bias(stream, call, diff_dst, diff_bias, add);
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "backends/cuda/kernels/convolution.h"
-#include "backends/cuda/kernels/convolution_plan.h"
 #include "backends/cuda/kernels/convolution_problems.h"
 #include "backends/cuda/kernels/gemm.h"
 #include "backends/cuda/kernels/gemm_exact.h"
@@ -42,17 +41,15 @@ void launch_tiles(Stream stream, const char* name, const Problem& problem, const
 
 /// `result.slice`: numbers of the result.
 template <class Precision, class Problem>
-void multiply(Stream stream, const char* name, const ConvolutionCall& call, const Problem& problem,
-              const GemmExtent& extent, const GemmResult& result) {
-  const GemmPlan plan =
-      plan_gemm(extent, sizeof(typename Precision::Element), call.multiprocessors);
+void multiply(Stream stream, const char* name, const Problem& problem, const GemmExtent& extent,
+              const GemmPlan& plan, float* workspace, const GemmResult& result) {
   if (plan.slices == 1) {
     launch_tiles<Precision>(stream, name, problem, extent, plan, result);
     return;
   }
-  const GemmResult partials{call.workspace, nullptr, false, result.slice};
+  const GemmResult partials{workspace, nullptr, false, result.slice};
   launch_tiles<Precision>(stream, name, problem, extent, plan, partials);
-  add_slices(stream, result, call.workspace, plan.slices, static_cast<int>(extent.columns));
+  add_slices(stream, result, workspace, plan.slices, static_cast<int>(extent.columns));
 }
 
 }  // namespace cputrain::cuda

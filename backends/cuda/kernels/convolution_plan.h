@@ -3,7 +3,7 @@
 #include "backends/cuda/kernels/gemm_plan.h"
 #include "backends/cuda/kernels/shapes.h"
 
-/// How the matrix products of a convolution are cut.
+/// How the matrix products of a convolution are cut: fixed by its size and the device.
 namespace cputrain::cuda {
 
 /// rows: windows; columns: channels of dst; depth: taps.
@@ -36,5 +36,13 @@ constexpr int parts_of_column(std::size_t rows) {
   const std::size_t parts = rows / kRowsOfPart;
   return static_cast<int>(parts < 1 ? 1 : parts < kMostParts ? parts : kMostParts);
 }
+
+struct ConvolutionPlan {
+  GemmPlan forward, data, weights;
+  int bias_parts = 1;         ///< of the bias' gradient
+  std::size_t workspace = 0;  ///< bytes that the largest of them needs
+};
+/// For a device of so many multiprocessors.
+ConvolutionPlan plan_convolution(const WindowShape&, int multiprocessors);
 
 }  // namespace cputrain::cuda

@@ -25,6 +25,10 @@ struct MapShape {
   }
 };
 
+/// Positions of all images that a map may have: they are counted in 31 bits, and the last tile, or
+/// block, counts on behind them.
+inline constexpr std::size_t kMostPositions = (std::size_t{1} << 31) - 256;
+
 /// A square window of `size` slides over src with `stride`, from `top` rows and `left` columns
 /// outside of it on: window (p, q) covers rows p * stride - top + 0 .. size - 1 of src. What lies
 /// outside of src is zero to a convolution and is left out by a pool. Dense layers are convolutions

@@ -1,10 +1,6 @@
 #include "backends/cuda/ops/convolution_op.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-
-#include "core/error.h"
 
 namespace cputrain::cuda {
 namespace {
@@ -45,8 +41,7 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Grap
       dst_(dst),
       window_(with_layer(node, [&](const auto& l) { return window_of(l, src.map, dst); })),
       bias_(node.parameters.size() > 1),
-      parameter_(parameter),
-      multiprocessors_(planning.multiprocessors) {
+      parameter_(parameter) {
   const int positions = with_layer(node, [&](const auto& l) { return positions_of(l, src.map); });
   formats_.push_back(
       ParameterFormat::of_kernel(positions, src.map.shape.channels, dst.shape.channels));
@@ -54,13 +49,14 @@ ConvolutionOp::ConvolutionOp(const Planning& planning, int op, const model::Grap
 
   planning.use_maps(op, src.map, dst);
   // Fewer images may need more: their sums are cut into more slices.
+  std::size_t workspace = 0;
   for (const int images : planning.sizes) {
-    workspace_bytes_ =
-        std::max(workspace_bytes_, convolution_workspace(window(images), multiprocessors_));
+    plans_[images] = plan_convolution(window(images), planning.multiprocessors);
+    workspace = std::max(workspace, plans_[images].workspace);
   }
-  forward_workspace_ = planning.memory.add(workspace_bytes_, planning.forward_time(op));
+  forward_workspace_ = planning.memory.add(workspace, planning.forward_time(op));
   if (!planning.training) return;
-  backward_workspace_ = planning.memory.add(workspace_bytes_, planning.backward_time(op));
+  backward_workspace_ = planning.memory.add(workspace, planning.backward_time(op));
   planning.memory.use(src.map.value, planning.backward_time(op));
 }
 
@@ -110,14 +106,7 @@ WindowShape ConvolutionOp::window(int images) const {
 }
 
 ConvolutionCall ConvolutionOp::call(int images, float* workspace) const {
-  const WindowShape shape = window(images);
-  if (convolution_workspace(shape, multiprocessors_) > workspace_bytes_) {
-    fail(ExitCode::internal,
-         fmt::format("layer {} of {} images needs more workspace than was planned (other arrays "
-                     "would be overwritten)",
-                     time().name, images));
-  }
-  return {shape, multiprocessors_, workspace};
+  return {window(images), plans_.at(images), workspace};
 }
 
 }  // namespace cputrain::cuda

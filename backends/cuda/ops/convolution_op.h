@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+
 #include "backends/cuda/kernels/convolution.h"
 #include "backends/cuda/ops/op.h"
 
@@ -25,10 +27,9 @@ class ConvolutionOp final : public Op {
   Map dst_;
   WindowShape window_;  ///< but for the images
   bool bias_;
-  std::size_t parameter_;  ///< index of the kernel, which the bias follows
-  int multiprocessors_;
+  std::size_t parameter_;                 ///< index of the kernel, which the bias follows
+  std::map<int, ConvolutionPlan> plans_;  ///< by numbers of images that a call may have
   std::vector<ParameterFormat> formats_;
-  std::size_t workspace_bytes_ = 0;
   compute::MemoryPlan::Block forward_workspace_{}, backward_workspace_{};
 
   float *src_data_ = nullptr, *dst_data_ = nullptr, *diff_src_ = nullptr, *diff_dst_ = nullptr;

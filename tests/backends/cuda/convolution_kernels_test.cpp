@@ -103,5 +103,41 @@ TEST(ConvolutionForward, ReadsNothingButItsWindow) {
   for (std::size_t i = 0; i < dst.size(); ++i) EXPECT_EQ(std::isnan(dst[i]), i < 8) << i;
 }
 
+TEST(ConvolutionForward, IsCutAsItsPlanSays) {
+  const ConvolutionTrial trial({3, 1, 1, 2048, 21, 1, 1});
+  ConvolutionPlan plan = plan_convolution(trial.shape(), 1);
+  plan.forward.slices = 1;
+  const Floats whole = trial.forward(plan, kNoNumber);
+  plan.forward.slices = 5;
+  plan.workspace = 5 * whole.size() * sizeof(float);
+  const Floats sliced = trial.forward(plan, kNoNumber);
+  EXPECT_FALSE(same_bits(whole, sliced));  // other sums are rounded
+  const Doubles expected =
+      reference_forward(trial.shape(), trial.src(), trial.weights(), trial.bias());
+  for (const Floats& dst : {whole, sliced}) EXPECT_LE(distance(dst, expected), kTolerance);
+}
+
+/// One position of the map is infinite: its window has no number, all others have theirs.
+TEST(ConvolutionForward, InfinitiesBecomeNaN) {
+  ConvolutionTrial trial({1, 4, 4, 8, 8, 1, 1});
+  Floats src = trial.src();
+  src[3] = std::numeric_limits<float>::infinity();
+  const Floats dst = trial.with_src(src).forward(1, 0);
+  for (std::size_t i = 0; i < dst.size(); ++i) EXPECT_EQ(std::isnan(dst[i]), i < 8) << i;
+}
+
+/// Splitting a number makes none of its parts larger: the largest floats come out finite.
+TEST(ConvolutionForward, TheLargestFloatsStayFinite) {
+  ConvolutionTrial trial({1, 1, 1, 8, 8, 1, 1});
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  Floats src(8), weights(64);
+  src[5] = kLargest;
+  for (std::size_t i = 0; i < 8; ++i) weights[8 * i + 5] = i % 2 == 0 ? 1.0f : -0.5f;
+  const Floats dst = trial.with_src(src).with_weights(weights).forward(1, 0, false);
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_NEAR(dst[i] / kLargest, weights[8 * i + 5], 1e-6) << i;
+  }
+}
+
 }  // namespace
 }  // namespace cputrain::cuda

@@ -2,7 +2,6 @@
 
 #include <map>
 
-#include "backends/cuda/kernels/convolution.h"
 #include "backends/cuda/kernels/convolution_geometry.h"
 #include "tests/backends/cuda/convolution_trial.h"
 
@@ -79,22 +78,22 @@ TEST(GemmPlan, SlicesFillAboutOneWave) {
   EXPECT_EQ(plan_gemm({32 * 15625, 64, 288}, 4, 132).slices, 1);
 }
 
-TEST(ConvolutionWorkspace, HoldsTheSlicesOfTheLargestResult) {
+TEST(ConvolutionPlan, HoldsTheSlicesOfTheLargestResult) {
   // 256 images of 25088 -> 512: forward 16 slices of 256 x 512 numbers; the weights' gradient has
   // 8 steps and one slice, that of data 16 steps and 2 x 392 tiles.
   const WindowShape dense{256, {1, 1, 25088}, {1, 1, 512}, 1, 1, 0, 0};
-  EXPECT_EQ(convolution_workspace(dense, 132), 16u * 256 * 512 * sizeof(float));
+  EXPECT_EQ(plan_convolution(dense, 132).workspace, 16u * 256 * 512 * sizeof(float));
   // The bias' gradient alone: 16 * 18 * 19 rows are 21 parts of 256.
   const WindowShape small{16, {18, 19, 8}, {18, 19, 40}, 1, 1, 0, 0};
-  EXPECT_GE(convolution_workspace(small, 1), 21u * 40 * sizeof(float));
+  EXPECT_GE(plan_convolution(small, 1).workspace, 21u * 40 * sizeof(float));
   EXPECT_EQ(parts_of_column(16 * 18 * 19), 21);
   EXPECT_EQ(parts_of_column(1), 1);
   EXPECT_EQ(parts_of_column(100000000), 256);
 }
 
-TEST(ConvolutionWorkspace, NoImagesNeedNone) {
+TEST(ConvolutionPlan, NoImagesNeedNone) {
   const WindowShape none{0, {5, 5, 8}, {5, 5, 8}, 3, 1, 1, 1};
-  EXPECT_LE(convolution_workspace(none, 132), 8 * sizeof(float));
+  EXPECT_LE(plan_convolution(none, 132).workspace, 8 * sizeof(float));
 }
 
 using Pair = std::pair<int, int>;

@@ -66,6 +66,13 @@ class ConvolutionTrial {
     return other;
   }
 
+  /// The same with other weights.
+  ConvolutionTrial with_weights(const Floats& weights) const {
+    ConvolutionTrial other = *this;
+    other.weights_ = weights;
+    return other;
+  }
+
   const WindowShape& shape() const { return shape_; }
   int channels() const { return channels_; }
   int outputs() const { return outputs_; }
@@ -76,7 +83,10 @@ class ConvolutionTrial {
 
   /// dst, where arrays held `before`.
   Floats forward(int multiprocessors, float before, bool with_bias = true) const {
-    const Workspace workspace(shape_, multiprocessors, before);
+    return forward(plan_convolution(shape_, multiprocessors), before, with_bias);
+  }
+  Floats forward(const ConvolutionPlan& plan, float before, bool with_bias = true) const {
+    const Workspace workspace(shape_, plan, before);
     const DeviceArray<float> src(src_), weights(weights_), bias(bias_);
     const auto dst = filled(static_cast<std::size_t>(shape_.images) * shape_.dst.size(), before);
     convolution_forward(test_stream().get(), workspace.call, src.data(), weights.data(),
@@ -111,8 +121,9 @@ class ConvolutionTrial {
  private:
   struct Workspace {
     Workspace(const WindowShape& shape, int multiprocessors, float value)
-        : array(filled(convolution_workspace(shape, multiprocessors) / sizeof(float), value)),
-          call{shape, multiprocessors, array.data()} {}
+        : Workspace(shape, plan_convolution(shape, multiprocessors), value) {}
+    Workspace(const WindowShape& shape, const ConvolutionPlan& plan, float value)
+        : array(filled(plan.workspace / sizeof(float), value)), call{shape, plan, array.data()} {}
     DeviceArray<float> array;
     ConvolutionCall call;
   };

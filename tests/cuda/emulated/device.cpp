@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "backends/cuda/device/shared_memory_grants.h"
 #include "emulated/emulator.h"
 #include "emulated/fault.h"
 #include "emulated/memory.h"
@@ -166,6 +167,12 @@ void clear_async(void* dst, std::size_t bytes, Stream stream) {
     d.counts.cleared.add(bytes);
     emulated::clear_now(dst, bytes);
   });
+}
+
+/// How much there is is checked at the launch.
+void reserve_shared_memory(const char*, const void* kernel, std::size_t bytes) {
+  static SharedMemoryGrants grants;
+  grants.ask_once(device_of_thread, kernel, bytes, [] {});
 }
 
 void check_launch(const char*) {

@@ -159,6 +159,9 @@ template <class... Parameters, class... Arguments>
 void launch(Stream stream, const char* name, void (*kernel)(Parameters...), dim3 grid, dim3 block,
             std::size_t shared_bytes, Arguments... arguments) {
   static_assert((std::is_trivially_copyable_v<Parameters> && ...));
+  if (shared_bytes > 0) {
+    reserve_shared_memory(name, reinterpret_cast<const void*>(kernel), shared_bytes);
+  }
   struct Call {
     void (*kernel)(Parameters...);
     std::tuple<std::remove_const_t<Parameters>...> arguments;
