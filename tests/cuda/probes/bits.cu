@@ -1,0 +1,230 @@
+// How tensor cores take TF32 and bf16 numbers, and how they round: E2, E3.
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "backends/cuda/device/tensor_core.h"
+#include "cuda/probes/groups.h"
+#include "cuda/probes/probe.h"
+
+namespace cputrain::cuda::probes {
+namespace {
+
+/// One instruction's numbers in order of row, depth and column, as its registers hold them.
+struct Tf32 {
+  using Element = unsigned;
+  static constexpr int kDepth = 8;
+  static constexpr const char* kName = "tf32";
+  static unsigned bits(float value) {
+    unsigned u;
+    std::memcpy(&u, &value, sizeof u);
+    return u;
+  }
+};
+struct Bf16 {
+  using Element = unsigned short;
+  static constexpr int kDepth = 16;
+  static constexpr const char* kName = "bf16";
+  static unsigned short bits(float value) {
+    return static_cast<unsigned short>(Tf32::bits(value) >> 16);
+  }
+};
+
+constexpr int kRows = 16, kColumns = 8;
+
+template <class Number>
+struct Case {
+  typename Number::Element a[kRows][Number::kDepth] = {}, b[Number::kDepth][kColumns] = {};
+  float sums[kRows][kColumns] = {};
+};
+
+/// Adds a * b to the sums of each block's case, with no more than loads of registers around it.
+template <class Number>
+__global__ void product_kernel(Case<Number>* cases) {
+  Case<Number>& it = cases[blockIdx.x];
+  const int g = static_cast<int>(threadIdx.x) / 4, t = static_cast<int>(threadIdx.x) % 4;
+  unsigned a[1][4], b[1][2];
+  float acc[1][1][4];
+  for (int r = 0; r < 4; ++r) {
+    acc[0][0][r] = it.sums[g + r / 2 * 8][2 * t + r % 2];
+    const int row = g + r % 2 * 8;
+    if constexpr (Number::kDepth == 8) {
+      a[0][r] = it.a[row][t + r / 2 * 4];
+    } else {
+      const int k = 2 * t + r / 2 * 8;
+      a[0][r] = it.a[row][k] | static_cast<unsigned>(it.a[row][k + 1]) << 16;
+    }
+  }
+  for (int r = 0; r < 2; ++r) {
+    if constexpr (Number::kDepth == 8) {
+      b[0][r] = it.b[t + r * 4][g];
+    } else {
+      const int k = 2 * t + r * 8;
+      b[0][r] = it.b[k][g] | static_cast<unsigned>(it.b[k + 1][g]) << 16;
+    }
+  }
+  if constexpr (Number::kDepth == 8) {
+    mma_tf32(acc, a, b);
+  } else {
+    mma_bf16(acc, a, b);
+  }
+  for (int r = 0; r < 4; ++r) it.sums[g + r / 2 * 8][2 * t + r % 2] = acc[0][0][r];
+}
+
+template <class Number>
+std::vector<Case<Number>> computed(const std::vector<Case<Number>>& cases) {
+  const TestStream stream;
+  const TestArray<Case<Number>> there(cases);
+  product_kernel<Number><<<static_cast<unsigned>(cases.size()), 32, 0, stream>>>(there.data());
+  stream.wait("mma");
+  return there.read();
+}
+
+/// sum + a * b in the first place, other products being zero.
+template <class Number>
+float one_product(typename Number::Element a, typename Number::Element b, float sum) {
+  std::vector<Case<Number>> one(1);
+  one[0].a[0][0] = a;
+  one[0].b[0][0] = b;
+  one[0].sums[0][0] = sum;
+  return computed(one)[0].sums[0][0];
+}
+
+float number_of(unsigned bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/// Floats of either sign, 2^-20 to 2^20, with bits that TF32 has no place for.
+unsigned any_float(std::mt19937& random) {
+  const unsigned exponent = 107 + random() % 40;
+  return (random() & 0x807fffffu) | exponent << 23;
+}
+
+/// Times one, in the place of an A (in_a) or of a B.
+void ask_lower_bits(bool in_a) {
+  std::mt19937 random(7);
+  std::vector<Case<Tf32>> cases(64);
+  for (auto& c : cases) {
+    for (auto& row : c.a) row[0] = in_a ? any_float(random) : 0x3f800000u;
+    for (unsigned& b : c.b[0]) b = in_a ? 0x3f800000u : any_float(random);
+  }
+  int cut = 0, rounded = 0, all = 0;
+  const auto done = computed(cases);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    for (int row = 0; row < kRows; ++row) {
+      for (int column = 0; column < kColumns; ++column) {
+        const unsigned bits = in_a ? cases[i].a[row][0] : cases[i].b[0][column];
+        const float got = done[i].sums[row][column];
+        cut += got == number_of(bits & 0xffffe000u);
+        rounded += got == number_of((bits + 0x1000u) & 0xffffe000u);
+        ++all;
+      }
+    }
+  }
+  say({.name = in_a ? "tf32-lower-bits-a" : "tf32-lower-bits-b",
+       .question = "E2",
+       .value = static_cast<double>(cut) / all,
+       .unit = "of all",
+       .verdict = verdict_of(cut == all),
+       .text =
+           words("of %d products of any float with 1, %d cut its lower 13 bits off and %d round "
+                 "it, both signs among them",
+                 all, cut, rounded)});
+}
+
+/// The last place of a sum near 1.
+constexpr float kUlp = 0x1p-23f;
+
+template <class Number>
+void ask_rounding() {
+  const auto half_more = [](float sign) {
+    return one_product<Number>(Number::bits(sign * 1.5f), Number::bits(0x1p-24f), sign);
+  };
+  const float up = half_more(1), down = half_more(-1);
+  // Exactly between 1 and the number below it, which cutting off towards zero gives.
+  const float below = one_product<Number>(Number::bits(-0.5f), Number::bits(0x1p-24f), 1);
+  const bool cut = up == 1 && down == -1;
+  const bool rounds = up == 1 + kUlp && down == -1 - kUlp;
+  say({.name = std::string(Number::kName) + "-sum-rounding",
+       .question = "E3",
+       .value = static_cast<double>((up - 1) / kUlp),
+       .unit = "ulp",
+       .verdict = verdict_of(cut),
+       .text = words("1 + 1.5 * 2^-24 is %a, -1 - 1.5 * 2^-24 is %a, 1 - 2^-25 is %a: %s", up, down,
+                     below,
+                     cut      ? "sums are cut off towards zero"
+                     : rounds ? "sums are rounded"
+                              : "neither cut off nor rounded")});
+}
+
+/// 1 and 2^e terms that are 2^-e of its last place each: whether they are summed before they are
+/// cut off.
+template <class Number>
+void ask_guard_bits() {
+  int bits = 0;
+  for (int e = 1; (1 << e) <= Number::kDepth; ++e) {
+    std::vector<Case<Number>> one(1);
+    one[0].sums[0][0] = 1;
+    for (int k = 0; k < (1 << e); ++k) {
+      one[0].a[0][k] = Number::bits(1);
+      one[0].b[k][0] = Number::bits(std::ldexp(kUlp, -e));
+    }
+    if (computed(one)[0].sums[0][0] != 1 + kUlp) break;
+    bits = e;
+  }
+  say({.name = std::string(Number::kName) + "-guard-bits",
+       .question = "E3",
+       .value = bits,
+       .unit = "bits",
+       .text = words("sums of an instruction keep %d bits below a float's last place", bits)});
+}
+
+template <class Number>
+void ask_special_numbers() {
+  const auto one = Number::bits(1), infinity = Number::bits(INFINITY), zero = Number::bits(0);
+  const auto not_a_number = Number::bits(number_of(0x7fff0000u));
+  const float nan = one_product<Number>(not_a_number, one, 0);
+  const float stays = one_product<Number>(infinity, one, 0);
+  const float none = one_product<Number>(infinity, zero, 0);
+  const float over = one_product<Number>(Number::bits(0x1p127f), Number::bits(2), 0);
+  const float from_sum = one_product<Number>(one, one, NAN);
+  say({.name = std::string(Number::kName) + "-nan-infinity",
+       .question = "E3",
+       .verdict = verdict_of(std::isnan(nan) && stays == INFINITY && std::isnan(none) &&
+                             over == INFINITY && std::isnan(from_sum)),
+       .text = words("NaN * 1 is %g, infinity * 1 is %g, infinity * 0 is %g, 2^127 * 2 is %g, "
+                     "NaN + 1 * 1 is %g",
+                     nan, stays, none, over, from_sum)});
+  const float small = one_product<Number>(Number::bits(0x1p-128f), Number::bits(4), 0);
+  say({.name = std::string(Number::kName) + "-denormals",
+       .question = "E3",
+       .value = static_cast<double>(small / 0x1p-126f),
+       .text = words("2^-128 * 4 is %a: denormal numbers are %s", small,
+                     small == 0x1p-126f ? "kept" : "not kept")});
+}
+
+/// Cutting bits off a NaN may leave an infinity.
+void ask_nan_of_lower_bits() {
+  const float got = one_product<Tf32>(0x7f800001u, 0x3f800000u, 0);
+  say({.name = "tf32-nan-of-lower-bits",
+       .question = "E2",
+       .text = words("a NaN whose only bit is a lower one, times 1, is %g", got)});
+}
+
+}  // namespace
+
+void ask_bits() {
+  ask_lower_bits(true);
+  ask_lower_bits(false);
+  ask_rounding<Tf32>();
+  ask_rounding<Bf16>();
+  ask_guard_bits<Tf32>();
+  ask_guard_bits<Bf16>();
+  ask_special_numbers<Tf32>();
+  ask_special_numbers<Bf16>();
+  ask_nan_of_lower_bits();
+}
+
+}  // namespace cputrain::cuda::probes
