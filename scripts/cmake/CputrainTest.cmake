@@ -81,7 +81,8 @@ endfunction()
 #   [PROCESSORS n]   that each keeps busy; default 1. Those with several begin first (COST), and others run beside them
 #   [PROGRAM target] that they start; default cputrain
 #   [ENVIRONMENT VAR=value...]
-#   SUITES what...)  what_test.py, the test FOLDER_what; a suite written `what:variant` is FOLDER_what_variant
+#   SUITES what...)  what_test.py, the test FOLDER_what; a suite written `what:variant` is FOLDER_what_variant. FOLDER
+#                    is the path below tests, with _ between its folders
 # They start the program itself, so they have the label `program`. Helpers lie in tests/cli.
 function(cputrain_add_python_tests)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "PROCESSORS;PROGRAM" "SUITES;ENVIRONMENT")
@@ -91,7 +92,8 @@ function(cputrain_add_python_tests)
   if(NOT arg_PROGRAM)
     set(arg_PROGRAM cputrain)
   endif()
-  get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REPLACE "/" "_" folder ${folder})
   foreach(suite IN LISTS arg_SUITES)
     string(REGEX REPLACE ":.*" "" file ${suite})
     string(REPLACE ":" "_" name ${folder}_${suite})

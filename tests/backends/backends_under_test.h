@@ -26,7 +26,7 @@ void expect_refusal(const BackendUnderTest&, const model::Graph&);
 
 /// Those that this build and this machine have. `reference` in float is always among them.
 std::vector<BackendUnderTest> backends_under_test();
-/// Those of them on the emulated device, where this build has it.
+/// The CUDA backend on the device that the program was linked for; none where that is missing.
 std::vector<BackendUnderTest> cuda_backends_under_test();
 /// Those whose convolutions multiply numbers of 8 bits; a ReLU or a pool may turn a small
 /// difference into a larger one.

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "backends/cuda/backend.h"
+#include "backends/cuda/device/device.h"
 #include "tests/backends/backends_under_test.h"
 
 namespace cputrain::testing {
@@ -21,11 +22,13 @@ bool runs(const model::Graph& graph) {
 }  // namespace
 
 std::vector<BackendUnderTest> cuda_backends_under_test() {
-  return {{.name = "cuda_emulated",
+  if (!cuda::why_no_device().empty()) return {};
+  const bool emulated = cuda::device_properties(0).emulated;
+  return {{.name = emulated ? "cuda_emulated" : "cuda",
            .make = [] { return cuda::make_device_backend(0, 1); },
            .tolerance = 1e-5,
            .runs = runs,
-           .emulated = true,
+           .emulated = emulated,
            .reproducible = false}};
 }
 

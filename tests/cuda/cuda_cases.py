@@ -1,0 +1,91 @@
+"""Cases of `--backend cuda` for any device: program_test.py has them on the emulated one, device/program_test.py on a GPU."""
+import json
+import os
+import re
+
+from program import ProgramTest, needs_mpi
+
+NET = {"format": "cputrain model 1", "name": "odd",
+       "recipe": {"image_size": 21, "batch": 10, "epochs": 1, "optimizer": "sgd", "learning_rate": 0.02, "momentum": 0.9},
+       "layers": [{"type": "convolution", "filters": 7, "kernel": 3, "padding": "same"}, {"type": "relu"},
+                  {"type": "max_pool", "size": 2}, {"type": "convolution", "filters": 20, "kernel": 3, "stride": 2},
+                  {"type": "relu"}, {"type": "dropout", "rate": 0.2}, {"type": "flatten"},
+                  {"type": "dense", "units": 21}, {"type": "relu"}, {"type": "dense", "units": "classes"},
+                  {"type": "softmax"}]}
+CUDA = ["--backend", "cuda", "--precision", "exact"]
+
+
+class CudaTest(ProgramTest):
+    """Trainings of a small network of odd sizes."""
+
+    def setUp(self):
+        super().setUp()
+        with open(self.path("odd.json"), "w") as file:
+            json.dump(NET, file)
+        self.words = ["train", "--model", "odd.json", "--data", "synthetic:60", "--image-size", "21", "--threads", "1",
+                      "--log-every", "1"]
+
+    def losses(self, run, *words, **options):
+        done = self.expect(0, *self.words, "--out", run, *words, **options)
+        return [step["loss"] for step in self.metrics(run, "step")], done.stderr
+
+    def hash_of(self, run):
+        return self.metrics(run, "summary")[-1]["weights_hash"]
+
+    def device_name(self):
+        return json.loads(self.expect(0, "info", "--json", "-").stdout)["cuda"]["devices"][0]["name"]
+
+    def assert_near(self, a, b, tolerance):
+        self.assertEqual(len(a), len(b))
+        for x, y in zip(a, b):
+            self.assertLessEqual(abs(x - y), tolerance * abs(y), f"{a} {b}")
+
+    def expect_ranks_share(self, ranks, line, **environment):
+        """Several ranks have the curve of one, and the line says which devices they are on."""
+        steps = ["--steps", "4", "--limit-val", "10"]
+        alone, _ = self.losses("alone", *steps, *CUDA, "--overwrite")
+        several, said = self.losses("several", *steps, *CUDA, "--overwrite", ranks=ranks, **environment)
+        self.assert_near(several, alone, 1e-4)
+        self.assertIn(f"Devices: {line.format(self.device_name())} gradients are summed by way of the host", said)
+        return said
+
+
+class CudaCases:
+    """What every device does; a test class has it beside CudaTest."""
+
+    def test_it_learns_what_the_cpu_learns(self):
+        steps = ["--steps", "6", "--limit-val", "10"]
+        here, said = self.losses("gpu", *steps, *CUDA)
+        self.assertIn("Devices: 1 x ", said)
+        self.assertNotIn("by way of the host", said)
+        plain, _ = self.losses("cpu", *steps, "--backend", "reference")
+        self.assert_near(here, plain, 1e-4)
+        self.assertNotEqual(here, plain)  # another order of sums
+
+    def test_it_has_the_same_bits_every_time(self):
+        for run in ("first", "second"):
+            self.losses(run, "--steps", "3", "--limit-val", "0", *CUDA)
+        self.assertEqual(self.hash_of("first"), self.hash_of("second"))
+
+    @needs_mpi
+    def test_ranks_share_a_device(self):
+        self.expect_ranks_share(2, "1 x {} with 2 ranks;", CUDA_VISIBLE_DEVICES="0")
+
+    def test_a_layer_that_it_lacks_is_refused_before_images_are_decoded(self):
+        lacking = {**NET, "layers": [NET["layers"][0], {"type": "batch_norm", "name": "norm"}, *NET["layers"][1:]]}
+        with open(self.path("lacking.json"), "w") as file:
+            json.dump(lacking, file)
+        done = self.expect(2, *self.words, "--model", "lacking.json", "--out", "x", *CUDA,
+                           says=["layer norm: batch_norm is not among the layers that --backend cuda has"])
+        self.assertNotIn(" ready in ", done.stderr)
+        self.assertFalse(os.path.exists(self.path("x", "weights.safetensors")))
+
+    def test_more_images_than_the_device_holds_are_refused_with_what_would_do(self):
+        words = ["train", "--dry-run", "--model", "vgg16", "--data", "synthetic:6000", "--threads", "1", *CUDA,
+                 "--batch", "5000", "--micro-batch", "5000"]
+        done = self.expect(2, *words, says=["of the backend's memory", "--micro-batch "])
+        fitting = re.search(r"--micro-batch (\d+)", done.stderr.split("use")[-1])[1]
+        words[-1] = fitting
+        self.expect(0, *words)
+        words[-1] = str(2 * int(fitting))
+        self.expect(2, *words)
