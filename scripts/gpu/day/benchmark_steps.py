@@ -1,0 +1,120 @@
+"""How fast is it? Steps and kernels beside what was predicted, PyTorch, and the CPUs of the same machine."""
+import json
+import os
+
+import predictions
+from context import expect, listed
+from results import Failed, Skipped
+
+PRECISIONS = {"exact": "exact", "float": "tf32", "bf16": "bf16"}  # of --precision, as tables call them
+BATCHES = (256, 128, 32)
+QUICK_BATCHES = (256, 32)
+CPU_BATCH = 128
+
+
+def keep(day, name, result):
+    """Whole results go into a file of their own."""
+    kept = day.results.facts.setdefault("benchmarks", {})
+    kept[name] = result.get("images_per_second") or result.get("limit")
+    path = day.results.path("benchmarks.json")
+    whole = {}
+    if os.path.exists(path):
+        with open(path) as file:
+            whole = json.load(file)
+    whole[name] = result
+    day.results.write_json("benchmarks.json", whole)
+
+
+def bench(day, name, *words, ranks=0, seconds=None):
+    path = day.file(name + ".json")
+    done = day.cputrain("bench", *words, "--json", path, ranks=ranks, seconds=seconds)
+    if done.code == 2:  # this program or this device does not have it
+        raise Skipped(done.last_line())
+    expect(done, "cputrain bench")
+    with open(path) as file:
+        result = json.load(file)
+    keep(day, name, result)
+    return result
+
+
+def bench_step(precision):
+    def run(day):
+        rates = []
+        for batch in QUICK_BATCHES if day.quick else BATCHES:
+            name = f"step_{PRECISIONS[precision]}_{batch}"
+            result = bench(day, name, "step", "--backend", "cuda", "--precision", precision, "--batch", str(batch))
+            rate = result["images_per_second"]["median"]
+            day.results.figure(f"dogcat {PRECISIONS[precision]}, batch {batch}", "images/s", rate,
+                               predictions.images_per_second(day.predictions, day.device, PRECISIONS[precision], batch))
+            rates.append(f"{rate:,.0f} at batch {batch}")
+        return "images/s: " + ", ".join(rates)
+    return run
+
+
+def bench_kernels(precision):
+    def run(day):
+        micro_batch = "128"
+        result = bench(day, f"kernels_{PRECISIONS[precision]}", "kernels", "--backend", "cuda", "--precision", precision,
+                       "--micro-batch", micro_batch, "--batch", micro_batch, "--repeat", "2" if day.quick else "5")
+        found = []
+        for layer in result["micro_batches"][0]["given"]["layers"]:
+            for direction in layer["directions"]:
+                us = direction["seconds_per_image"]["median"] * 1e6
+                what = f"{layer['name']} {direction['direction']}"
+                found.append((us, what))
+                if layer["macs_per_image"]:
+                    day.results.figure(f"{PRECISIONS[precision]} {what}", "us/image", us, predictions.microseconds(
+                        day.predictions, day.device, PRECISIONS[precision], int(micro_batch), layer["name"],
+                        direction["direction"]))
+        found.sort(reverse=True)
+        return "us an image: " + listed([f"{what} {us:.2f}" for us, what in found], 3)
+    return run
+
+
+def cpu_columns(count):
+    """One rank with so many threads, or as many ranks of a thread (`ranks`)."""
+    def run(day):
+        if count > len(os.sched_getaffinity(0)):
+            raise Skipped(f"the machine lets this process have {len(os.sched_getaffinity(0))} CPUs")
+        return cpu_step(day, f"{count} CPU" + ("s" if count > 1 else ""), ["--threads", str(count)])
+    return run
+
+
+def cpu_ranks(day):
+    ranks = min(16, len(os.sched_getaffinity(0)))
+    return cpu_step(day, f"{ranks} ranks", ["--threads", "1"], ranks=ranks)
+
+
+def cpu_step(day, name, words, ranks=0):
+    size = ["--image-size", "64", "--batch", "32"] if day.emulated else ["--batch", str(CPU_BATCH)]
+    key = "cpu_" + name.replace(" ", "_")
+    result = bench(day, key, "step", "--backend", "cpu", *size, "--repeat", "2", *words, ranks=ranks)
+    rate = result["images_per_second"]["median"]
+    day.results.figure(f"dogcat {result['image_size']}x{result['image_size']} on {name}, batch {result['batch']}",
+                       "images/s", rate)
+    return f"{rate:,.1f} images/s at batch {result['batch']} of {result['image_size']}x{result['image_size']}"
+
+
+def run_pytorch(day):
+    script = day.bundle.path("pytorch_gpu.py")
+    if not os.path.exists(script):
+        raise Skipped("the pack has no script for PyTorch")
+    path = day.results.path("pytorch.json")
+    seconds = max(10, int(day.left_of_step()) - 5)
+    words = [day.python, script, "--json", path, "--seconds", str(seconds), *(["--quick"] if day.quick else [])]
+    done = day.run(words, environment=dict(os.environ))
+    if "No module named 'torch'" in done.text:
+        raise Skipped(f"{day.python} has no PyTorch")
+    result = None
+    if os.path.exists(path):
+        with open(path) as file:
+            result = json.load(file)
+    found = predictions.pytorch_rates(result)
+    for what, rate in found:
+        day.results.figure(f"PyTorch {what}", "images/s", rate)
+    if not found or done.code not in (0, 77):
+        expect(done, "the script for PyTorch")
+        raise Failed("it measured nothing")
+    best = max(found, key=lambda pair: pair[1])
+    return f"{len(found)} modes, fastest: {best[0]} with {best[1]:,.0f} images/s" + (
+        f", cut after {done.seconds:.0f} s" if done.cut else "")

@@ -1,0 +1,119 @@
+"""A day with a GPU, from the pack's folder to a folder of results."""
+import datetime
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import bundle
+import plan
+import summary
+from context import Day
+from processes import Commands
+from results import FAILED, NOT_RUN, OK, SKIPPED, Failed, Result, Results, Skipped, Stopped
+
+LEAST_SECONDS = 2  # a step is begun with
+AT_THE_END = 3     # seconds kept for the summary
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def find_device():
+    """Whether a GPU is here, by the driver's own word: the program's may be what is wrong."""
+    tool = shutil.which("nvidia-smi")
+    if tool:
+        try:
+            done = subprocess.run([tool, "-L"], text=True, capture_output=True, timeout=20)
+            if done.returncode == 0 and "GPU" in done.stdout:
+                return True
+        except (OSError, subprocess.TimeoutExpired):
+            pass
+    return os.path.exists("/dev/nvidia0")
+
+
+def why_not(emulated):
+    """Why no day can be made, or None."""
+    if emulated not in (None, "", "plain"):
+        return 2, f"CPUTRAIN_EMULATED={emulated}: the pack has the emulated device `plain` alone"
+    if not emulated and not find_device():
+        return 77, "skipped: no GPU is here (CPUTRAIN_EMULATED=plain takes the emulated device)"
+    return None
+
+
+def stop(number, _):
+    for other in SIGNALS:
+        signal.signal(other, signal.SIG_IGN)
+    raise Stopped(signal.Signals(number).name)
+
+
+def make_step(day, step):
+    limit = step.seconds[day.quick]
+    if day.left() - AT_THE_END < LEAST_SECONDS:
+        return Result(step.name, NOT_RUN, 0, "out of time")
+    began = time.monotonic()
+    day.step_end = min(began + limit, day.end - AT_THE_END)
+    try:
+        outcome, text = OK, step.run(day)
+    except Skipped as why:
+        outcome, text = SKIPPED, why
+    except Failed as why:
+        outcome, text = FAILED, why
+    except Exception as error:  # a mistake of this script costs one step
+        outcome, text = FAILED, f"{type(error).__name__}: {error}"
+    return Result(step.name, outcome, time.monotonic() - began, text)
+
+
+def make_steps(day, results):
+    """Returns the signal that ended them early, if one did."""
+    stopped = None
+    for step in plan.steps():
+        if stopped:
+            results.add(Result(step.name, NOT_RUN, 0, f"the day was ended by {stopped}"))
+            continue
+        day.commands.write(f"== {step.name}\n")
+        try:
+            result = make_step(day, step)
+        except Stopped as why:
+            stopped = str(why)
+            result = Result(step.name, FAILED, 0, f"ended by {stopped}")
+        results.add(result)
+        print(f"{result.name}: {result.outcome}, {result.seconds:.1f} s, {result.text}", flush=True)
+    return stopped
+
+
+def run(pack, out, seconds, quick):
+    began = time.monotonic()
+    emulated = os.environ.get("CPUTRAIN_EMULATED")
+    refused = why_not(emulated)
+    if refused:
+        print(f"gpu_day: {refused[1]}", file=sys.stderr)
+        return refused[0]
+    os.makedirs(out, exist_ok=True)
+    results = Results(out)
+    commands = Commands(results.path("log.txt"))
+    for number in SIGNALS:
+        signal.signal(number, stop)
+    work = tempfile.mkdtemp(prefix="cputrain-day-")
+    try:
+        with open(os.path.join(pack, "pack.json")) as file:
+            made_from = json.load(file)
+        results.head = {"device": "the emulated device" if emulated else "a GPU", "emulated": bool(emulated),
+                        "quick": quick, "budget": seconds, "seconds": 0.0, "pack": made_from["commit"],
+                        "date": datetime.date.today().isoformat(), "packed": made_from}
+        day = Day(bundle.unpack(pack, work), commands, results, seconds, quick, bool(emulated), began)
+        results.facts["spare_libraries"] = day.bundle.take_missing_libraries(day.environment)
+        results.facts["unpacked_seconds"] = round(time.monotonic() - began, 1)
+        make_steps(day, results)
+    finally:
+        commands.end_all()
+        shutil.rmtree(work, ignore_errors=True)
+    results.head["seconds"] = round(time.monotonic() - began, 1)
+    results.write()
+    page = summary.text(results)
+    with open(results.path("summary.txt"), "w") as file:
+        file.write(page)
+    print("\n" + page, end="", flush=True)
+    return 1 if results.failed() else 0

@@ -1,0 +1,33 @@
+"""What scripts/predict_gpu foresaw for a GPU like this one; what the script for PyTorch measured."""
+
+
+def of_gpu(predictions, device, precision, batch=None):
+    """Predictions for a GPU whose name ("H100") is a part of the device's ("NVIDIA H100 80GB HBM3")."""
+    for one in (predictions or {}).get("predictions", []):
+        if one["gpu"].lower() in device.lower() and one["precision"] == precision and batch in (None, one["batch"]):
+            yield one
+
+
+def images_per_second(predictions, device, precision, batch):
+    return next((one["images_per_second"] for one in of_gpu(predictions, device, precision, batch)), None)
+
+
+def microseconds(predictions, device, precision, batch, layer, direction):
+    """Per image; layer and direction are called as by cputrain bench. None where nothing was foreseen."""
+    direction = direction.removeprefix("backward_")
+    for one in of_gpu(predictions, device, precision, batch):
+        for row in one["layers"]:
+            if row["name"] == layer and row["direction"] == direction:
+                return row["seconds"] * 1e6 / one["batch"]
+    return None
+
+
+def pytorch_rates(result):
+    """[(mode, images/s)] of what the script for PyTorch wrote: {"steps": [{"mode", "batch", "images_per_second"}]}."""
+    found = []
+    for step in (result or {}).get("steps", []):
+        rate = step.get("images_per_second")
+        rate = rate.get("median") if isinstance(rate, dict) else rate
+        if rate:
+            found.append((f"{step['mode']}, batch {step['batch']}", rate))
+    return found

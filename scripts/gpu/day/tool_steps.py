@@ -1,0 +1,117 @@
+"""What NVIDIA's tools say: compute-sanitizer of a small training, ncu of the heaviest kernels."""
+import csv
+import os
+import re
+
+from context import expect, listed
+from results import Failed, Skipped
+
+ERROR_CODE = 9
+HEAVY = "regex:gemm|max_pool|relu|sum_columns|add_slices"
+SECTIONS = ("SpeedOfLight", "MemoryWorkloadAnalysis", "WarpStateStats", "Occupancy")
+CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
+KERNELS = {False: 32, True: 8}  # profiled, by `quick`
+TRAINING = ["--backend", "cuda", "--precision", "exact", "--steps", "1", "--limit-val", "0", "--verbose", "0"]
+
+
+def small_training(day, name):
+    """One that has every family of kernels, in odd sizes."""
+    if not day.bundle.has("expected", "small.json"):
+        raise Skipped("the pack has no small network")
+    return [day.program(), "train", "--model", day.bundle.path("expected", "small.json"), "--data", "synthetic:20",
+            *TRAINING, "--out", day.file(name)]
+
+
+def sanitizer(tool):
+    def run(day):
+        path = day.tool("compute-sanitizer")
+        words = [path, "--tool", tool, "--target-processes", "all", "--error-exitcode", str(ERROR_CODE), "--print-limit",
+                 "20", *day.under_tool(small_training(day, tool))]
+        done = day.run(words, environment=tool_environment(day))
+        summaries = re.findall(r"^=+ ((?:ERROR|RACECHECK) SUMMARY: .*)", done.text, re.M)
+        findings = [line for line in re.findall(r"^=+ (\S.*)", done.text, re.M) if "SUMMARY" not in line]
+        day.results.facts.setdefault("compute-sanitizer", {})[tool] = {"summaries": summaries, "said": findings[:40]}
+        if done.code == ERROR_CODE or any(errors_of(text) for text in summaries):
+            about = [line for line in findings if line != "COMPUTE-SANITIZER"]
+            raise Failed(f"{'; '.join(summaries)}: {about[0] if about else done.last_line()}")
+        expect(done, f"compute-sanitizer's {tool}")
+        if not summaries:
+            raise Failed(f"compute-sanitizer's {tool} gave no summary: {done.last_line()}")
+        return summaries[-1]
+    return run
+
+
+def errors_of(summary):
+    """Of `ERROR SUMMARY: 3 errors` or `RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)`."""
+    return any(int(n) for n in re.findall(r"(\d+) (?:errors?|hazards?|warnings?)\b", summary))
+
+
+def tool_environment(day):
+    """The tool itself has the libraries of the system; its program is given those of the pack."""
+    return {**{name: value for name, value in day.environment.items() if name != "LD_LIBRARY_PATH"},
+            **{name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}}
+
+
+def profile(day):
+    path = day.tool("ncu")
+    size = ["--image-size", "64", "--batch", "8"] if day.emulated else ["--batch", "128"]
+    program = [day.program(), "train", "--data", "synthetic:200", *size, *TRAINING, "--out", day.file("ncu")]
+    words = [path, "--csv", "--page", "details", "--clock-control", "none", "--target-processes", "all", "--kernel-name",
+             HEAVY, "--launch-count", str(KERNELS[day.quick])]
+    for section in SECTIONS:
+        words += ["--section", section]
+    done = None
+    for extra in (["--metrics", CONFLICTS], []):  # a version that does not know the metric refuses all
+        done = day.run([*words, *extra, *day.under_tool(program)], environment=tool_environment(day))
+        if done.code == 0 or done.cut or "metric" not in done.text.lower():
+            break
+    if "ERR_NVGPUCTRPERM" in done.text:
+        raise Skipped("the driver lets nobody but administrators read counters (ERR_NVGPUCTRPERM)")
+    kernels = kernels_of(done.text)
+    day.results.facts["ncu"] = kernels
+    if not kernels:
+        expect(done, "ncu")
+        raise Failed(f"ncu profiled no kernel: {done.last_line()}")
+    for kernel in kernels:
+        add_figures(day, kernel)
+    late = f", cut after {done.seconds:.0f} s" if done.cut else ""
+    return f"{len(kernels)} launches of {len({k['kernel'] for k in kernels})} kernels{late}: " + listed(
+        [f"{k['kernel']} {k['metrics'].get('Compute (SM) Throughput', '?')} % of its arithmetic" for k in kernels], 2)
+
+
+def kernels_of(text):
+    """Launches in order, from ncu's CSV: a line for each metric."""
+    lines = [line for line in text.splitlines() if line.startswith('"')]
+    launches = {}
+    for row in csv.DictReader(lines):
+        if not row.get("Metric Name"):
+            continue
+        launch = launches.setdefault(row["ID"], {
+            "kernel": short_name(row["Kernel Name"]), "name": row["Kernel Name"], "grid": row.get("Grid Size"),
+            "block": row.get("Block Size"), "metrics": {}, "units": {}})
+        launch["metrics"][row["Metric Name"]] = as_number(row["Metric Value"])
+        launch["units"][row["Metric Name"]] = row.get("Metric Unit", "")
+    return list(launches.values())
+
+
+def short_name(name):
+    """`convolution_forward_kernel` of its whole signature."""
+    plain = re.sub(r"<.*", "", re.sub(r"\(anonymous namespace\)::", "", name).split("(")[0])
+    return plain.split("::")[-1].split()[-1] if plain.split() else name
+
+
+def as_number(text):
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return text
+
+
+MICROSECONDS = {"ns": 1e-3, "nsecond": 1e-3, "us": 1, "usecond": 1, "ms": 1e3, "msecond": 1e3}
+
+
+def add_figures(day, kernel):
+    duration = kernel["metrics"].get("Duration")
+    unit = kernel["units"].get("Duration", "us")
+    if isinstance(duration, float) and unit in MICROSECONDS:
+        kernel["microseconds"] = duration * MICROSECONDS[unit]

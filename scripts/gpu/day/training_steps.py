@@ -1,0 +1,132 @@
+"""Does the product train there? dogcat's curve beside the CPU's, the same bits again, ranks that share a GPU or die."""
+import json
+import os
+import signal
+import time
+
+from context import expect
+from results import Failed, Skipped
+
+TOLERANCE = 1e-4  # of a loss, by the CPU's
+LEARNED = 0.1     # the loss that the last step of `learns` is below: the CPU's is below 0.001
+CUDA = ["--backend", "cuda", "--precision", "exact"]
+SECONDS_TO_END = 20  # the others of a rank that was killed
+
+
+def lines_of(folder):
+    try:
+        with open(os.path.join(folder, "metrics.jsonl")) as file:
+            return [json.loads(line) for line in file.read().split("\n")[:-1]]
+    except FileNotFoundError:
+        return []
+
+
+def command(expected, folder, steps=None):
+    return ["train", *expected["words"], "--steps", str(steps or expected["steps"]), *CUDA, "--log-every", "1",
+            "--limit-val", "0", "--verbose", "0", "--out", folder]
+
+
+def train(day, name, expected, ranks=0):
+    """(losses of the steps, hash of the weights)"""
+    folder = day.file(name)
+    expect(day.cputrain(*command(expected, folder), ranks=ranks), "the training")
+    lines = lines_of(folder)
+    return [line["loss"] for line in lines if line["type"] == "step"], lines[-1]["weights_hash"]
+
+
+def distance(losses, others):
+    """The largest difference of a step's loss, as a part of it, and the step."""
+    if len(losses) != len(others):
+        raise Failed(f"{len(losses)} steps, and {len(others)} were to be")
+    return max((abs(a - b) / abs(b), step + 1) for step, (a, b) in enumerate(zip(losses, others)))
+
+
+def near(losses, others, whose):
+    largest, step = distance(losses, others)
+    if not largest <= TOLERANCE:
+        raise Failed(f"the loss of step {step} is {largest:.1e} from {whose}, and may be {TOLERANCE:.0e}")
+    return f"{len(losses)} losses within {largest:.1e} of {whose}"
+
+
+def curve(day, name=None):
+    curves = day.bundle.read_json("expected", "curves.json")
+    if not curves:
+        raise Skipped("the pack has no curves of the CPU")
+    return curves[name or ("emulated" if day.emulated else "gpu")]
+
+
+def facts(day):
+    return day.results.facts.setdefault("training", {})
+
+
+def compare_curve(day):
+    expected = curve(day)
+    losses, weights = train(day, "curve", expected)
+    facts(day).update({"losses": losses, "weights_hash": weights, "cpu": expected["losses"]})
+    return near(losses, expected["losses"], "the CPU's")
+
+
+def repeat_curve(day):
+    before = facts(day).get("weights_hash")
+    if not before:
+        raise Skipped("there is no curve to compare with")
+    _, weights = train(day, "again", curve(day))
+    if weights != before:
+        raise Failed(f"the weights' hash is {weights}, and was {before}")
+    return f"the weights have the hash {weights} again"
+
+
+def share_device(day):
+    expected = curve(day)
+    losses, _ = train(day, "ranks", expected, ranks=2)
+    return near(losses, facts(day).get("losses") or expected["losses"], "one rank's")
+
+
+def learn(day):
+    """With the recipe's own rule. Small differences grow in it, so only the outcome is compared."""
+    if day.emulated:
+        raise Skipped("the emulated device takes minutes for it")
+    expected = curve(day, "recipe")
+    losses, _ = train(day, "learns", expected)
+    facts(day)["recipe"] = losses
+    if not losses[-1] < LEARNED:
+        raise Failed(f"the loss is {losses[-1]:.3g} after {len(losses)} steps; the CPU's {expected['losses'][-1]:.3g}")
+    return f"the loss fell from {losses[0]:.3f} to {losses[-1]:.2g} in {len(losses)} steps"
+
+
+def kill_rank(day):
+    folder = day.file("killed")
+    running = day.start([*day.launcher(2), day.program(), *command(curve(day), folder, steps=1_000_000)])
+    try:
+        wait_for_steps(day, running, folder)
+        rank = rank_of(running, 1)
+        os.kill(rank, signal.SIGKILL)
+        began = time.monotonic()
+        ended = running.wait(min(SECONDS_TO_END, day.left_of_step()))
+        seconds = time.monotonic() - began
+        left = len(running.members())
+    finally:
+        done = running.end()
+    if not ended:
+        raise Failed(f"the launcher still ran {seconds:.0f} s after a rank was killed")
+    if left:
+        raise Failed(f"{left} processes were left when the launcher had ended")
+    if done.code == 0:
+        raise Failed("the launcher ended with 0 though a rank was killed")
+    return f"all ended {seconds:.1f} s after one of 2 ranks was killed, with {done.code}"
+
+
+def wait_for_steps(day, running, folder):
+    while sum(line["type"] == "step" for line in lines_of(folder)) < 2:
+        if running.wait(0.2):
+            raise Failed("the training ended before a rank was killed")
+        if day.left_of_step() < 1:
+            raise Failed("the training made no 2 steps in time")
+
+
+def rank_of(running, rank):
+    wanted = f"OMPI_COMM_WORLD_RANK={rank}".encode()
+    found = [process for process, environment in running.members().items() if wanted in environment.split(b"\0")]
+    if not found:
+        raise Failed(f"no process of rank {rank} was found")
+    return min(found)

@@ -1,0 +1,82 @@
+"""What a day's results are set beside: curves of the CPU, selftest on the emulated device, predictions."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BATCHES = (32, 128, 256)
+# Plain descent in small steps: in 30 of them float and double stay within 1e-5, so 1e-4 tells a mistake from rounding.
+# With the recipe's RMSprop the CPU's own curve depends on its kernels: 2e-3 after 16 steps.
+GENTLE = ["--optimizer", "sgd", "--lr", "0.003", "--momentum", "0.9"]
+CURVES = {
+    "gpu": (["--data", "synthetic:1280", "--image-size", "64", "--batch", "32", *GENTLE], 30),
+    "emulated": (["--data", "synthetic:40", "--image-size", "48", "--batch", "4", *GENTLE], 3),
+    "recipe": (["--data", "synthetic:1280", "--image-size", "64", "--batch", "32"], 40),
+}
+# Every family of kernels, with odd sizes and channels.
+SMALL = {
+    "format": "cputrain model 1", "name": "small",
+    "recipe": {"image_size": 21, "batch": 10, "epochs": 1, "optimizer": "sgd", "learning_rate": 0.02, "momentum": 0.9},
+    "layers": [
+        {"type": "convolution", "filters": 7, "kernel": 3, "padding": "same"}, {"type": "relu"},
+        {"type": "max_pool", "size": 2}, {"type": "convolution", "filters": 20, "kernel": 3, "stride": 2},
+        {"type": "relu"}, {"type": "average_pool", "size": 2}, {"type": "convolution", "filters": 9, "kernel": 1},
+        {"type": "dropout", "rate": 0.2}, {"type": "global_average_pool"}, {"type": "dense", "units": 21},
+        {"type": "relu"}, {"type": "dense", "units": "classes"}, {"type": "softmax"}]}
+
+
+def environment(**more):
+    """Flags that the caller's environment has for cputrain do not count."""
+    return {**{name: value for name, value in os.environ.items() if not name.startswith("CPUTRAIN_")}, **more}
+
+
+def curve(program, folder, name):
+    words, steps = CURVES[name]
+    command = [program, "train", *words, "--steps", str(steps), "--log-every", "1", "--limit-val", "0", "--verbose", "0",
+               "--out", os.path.join(folder, name)]
+    subprocess.run(command, check=True, env=environment(), stdin=subprocess.DEVNULL)
+    with open(os.path.join(folder, name, "metrics.jsonl")) as file:
+        lines = [json.loads(line) for line in file]
+    return {"words": words, "steps": steps, "losses": [line["loss"] for line in lines if line["type"] == "step"]}
+
+
+def selftest(program, plugins):
+    """What selftest finds on the emulated device; None where this program has no such command."""
+    emulated = environment(CPUTRAIN_PLUGINS=plugins)
+    if subprocess.run([program, "selftest", "--help"], capture_output=True, env=emulated).returncode:
+        return None
+    done = subprocess.run([program, "selftest", "--backend", "cuda", "--json", "-"], text=True, env=emulated,
+                          stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    if done.returncode not in (0, 1):
+        raise subprocess.CalledProcessError(done.returncode, done.args)
+    return json.loads(done.stdout)
+
+
+def predictions(program):
+    """Those of scripts/predict_gpu for the batches of the day; None where it cannot predict here."""
+    script = os.path.join(ROOT, "scripts", "predict_gpu")
+    if not os.path.exists(script):
+        return None
+    found = []
+    for batch in BATCHES:
+        done = subprocess.run([sys.executable, "-B", script, "--program", program, "--batch", str(batch), "--json", "-"],
+                              text=True, stdout=subprocess.PIPE, env=environment())
+        if done.returncode:
+            return None
+        found += json.loads(done.stdout)["predictions"]
+    return {"predictions": found}
+
+
+def write_all(folder, program, plugins):
+    """Returns the names of what is not there."""
+    os.makedirs(folder)
+    with tempfile.TemporaryDirectory() as work:
+        results = {"curves": {name: curve(program, work, name) for name in CURVES}, "small": SMALL,
+                   "selftest": selftest(program, plugins) if plugins else None, "predictions": predictions(program)}
+    for name, result in results.items():
+        if result is not None:
+            with open(os.path.join(folder, name + ".json"), "w") as file:
+                json.dump(result, file)
+    return [name for name, result in results.items() if result is None]

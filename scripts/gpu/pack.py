@@ -1,0 +1,151 @@
+"""Makes a folder that holds all that a day with a GPU needs."""
+import datetime
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+
+import expected
+import libraries
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = expected.ROOT
+MOST_BYTES = 40_000_000
+PRESET = 0  # of xz: the others save a tenth and take minutes
+TARGETS = ("cputrain", "cputrain_cuda_plugin", "cputrain_cuda_emulated", "cputrain_gpu_probes", "device_kernels",
+           "device_training", "device_backends")
+EMULATED_PLUGIN, PLUGIN = "libcputrain_cuda_emulated.so", "libcputrain_cuda.so"
+
+
+def say(text):
+    print(f"gpu_day: {text}", file=sys.stderr, flush=True)
+
+
+def targets_of(build):
+    done = subprocess.run(["cmake", "--build", build, "--target", "help"], text=True, capture_output=True)
+    return {line.split(":")[0] for line in done.stdout.splitlines()}
+
+
+def make(build):
+    """What of the targets this machine can build."""
+    subprocess.run([os.path.join(ROOT, "scripts", "build"), "release", "cputrain"], check=True)
+    here = [target for target in TARGETS if target in targets_of(build)]
+    subprocess.run(["cmake", "--build", build, "--target", *here], check=True)
+
+
+def first_of(*paths):
+    return next((path for path in paths if os.path.exists(path)), None)
+
+
+def programs_of(build):
+    """({place in the pack: file here}, what is missing)"""
+    emulated = first_of(os.path.join(build, EMULATED_PLUGIN), os.path.join(ROOT, "build-emulated", EMULATED_PLUGIN))
+    plugin = first_of(os.path.join(build, PLUGIN))
+    files = {"bin/cputrain": os.path.join(build, "cputrain")}
+    if not os.path.exists(files["bin/cputrain"]):
+        raise libraries.Missing(f"{files['bin/cputrain']} is not there; scripts/build release makes it")
+    missing = []
+    for place, file, what in ((f"bin/{PLUGIN}", plugin, "the plugin for GPUs"),
+                              (f"emulated/{PLUGIN}", emulated, "the emulated device")):
+        if file:
+            files[place] = file
+        else:
+            missing.append(what)
+    device = os.path.join(build, "device")
+    names = sorted(os.listdir(device)) if os.path.isdir(device) else []
+    tests = [name for name in names if os.access(os.path.join(device, name), os.X_OK)
+             and os.path.isfile(os.path.join(device, name))]
+    files.update({f"device/{name}": os.path.join(device, name) for name in tests})
+    if "probes" not in tests:
+        missing.append("probes")
+    if not [name for name in tests if name != "probes"]:
+        missing.append("tests for a GPU")
+    return files, missing
+
+
+def is_binary(file):
+    with open(file, "rb") as start:
+        return start.read(4) == b"\x7fELF"
+
+
+def copy(files, folder):
+    """Libraries and programs without what only a debugger reads."""
+    for place, file in files.items():
+        to = os.path.join(folder, place)
+        os.makedirs(os.path.dirname(to), exist_ok=True)
+        shutil.copy(os.path.realpath(file), to)
+        if is_binary(to) and shutil.which("strip"):
+            os.chmod(to, 0o755)
+            subprocess.run(["strip", "--strip-unneeded" if ".so" in place else "--strip-debug", to], check=True)
+
+
+def fill(folder, build):
+    """Everything of the bundle; returns what is missing."""
+    programs, missing = programs_of(build)
+    mpi = libraries.open_mpi()
+    if not mpi:
+        missing.append("Open MPI")
+    own, spare = libraries.gather([file for file in {**programs, **mpi}.values() if is_binary(file)])
+    copy({**programs, **mpi, **{f"lib/{name}": file for name, file in own.items()},
+          **{f"spare/{name}": file for name, file in spare.items()}}, folder)
+    script = os.path.join(ROOT, "scripts", "peers", "pytorch_gpu.py")
+    if os.path.exists(script):
+        shutil.copy(script, os.path.join(folder, "pytorch_gpu.py"))
+    else:
+        missing.append("the script for PyTorch")
+    emulated = os.path.join(folder, "emulated") if f"emulated/{PLUGIN}" in programs else None
+    missing += expected.write_all(os.path.join(folder, "expected"), programs["bin/cputrain"], emulated)
+    return missing
+
+
+def bundle(folder, file):
+    with tarfile.open(file, "w:xz", preset=PRESET) as tar:
+        for name in sorted(os.listdir(folder)):
+            tar.add(os.path.join(folder, name), arcname=name)
+
+
+def commit():
+    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=7", "--exclude=*"], text=True,
+                          capture_output=True)
+    return done.stdout.strip() or "no commit"
+
+
+def size_of(folder):
+    return sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names)
+
+
+def pack(out, build, builds):
+    if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):
+        say(f"{out} is not an empty folder (a pack is a folder of its own); name another one")
+        return 2
+    if builds:
+        make(build)
+    os.makedirs(out, exist_ok=True)
+    with tempfile.TemporaryDirectory() as work:
+        missing = fill(work, build)
+        say("packing")
+        bundle(work, os.path.join(out, "bundle.tar.xz"))
+    shutil.copytree(os.path.join(HERE, "day"), os.path.join(out, "day"),
+                    ignore=shutil.ignore_patterns("run", "__pycache__"))
+    shutil.copy(os.path.join(HERE, "day", "run"), os.path.join(out, "run"))
+    version = subprocess.run([os.path.join(build, "cputrain"), "--version"], text=True, capture_output=True)
+    about = {"commit": commit(), "program": version.stdout.strip(), "missing": missing,
+             "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
+    with open(os.path.join(out, "pack.json"), "w") as file:
+        json.dump(about, file, indent=1)
+        file.write("\n")
+    return report(out, missing)
+
+
+def report(out, missing):
+    size = size_of(out)
+    if missing:
+        say("without " + ", ".join(missing))
+    print(f"{out}: {size / 1e6:.1f} MB; {os.path.join(out, 'run')} OUT makes the day where the GPU is")
+    if size > MOST_BYTES:
+        say(f"{size / 1e6:.1f} MB are more than {MOST_BYTES / 1e6:.0f} (less may travel there); leave out device tests")
+        return 1
+    return 0
