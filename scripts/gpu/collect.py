@@ -1,7 +1,109 @@
-"""Makes a folder of results/ of what a day brought back."""
+"""Makes a folder below results/ of what a day with a GPU brought back."""
+import json
+import os
+import re
+import shutil
 import sys
+import textwrap
+
+COPIED = ("day.json", "benchmarks.json", "selftest.json", "probes.json", "pytorch.json", "summary.txt")
+COLUMNS = 118
+
+
+def fail(text):
+    print(f"gpu_day: {text}", file=sys.stderr)
+    return 2
+
+
+def number(value):
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def cell(text):
+    return str(text).replace("|", "\\|").replace("`", "'").replace("<", "&lt;")
+
+
+def table(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(map(cell, line)).rstrip() + " |" for line in lines) + "\n"
+
+
+def prose(text):
+    return textwrap.fill(" ".join(text.split()), COLUMNS, break_on_hyphens=False, break_long_words=False) + "\n"
+
+
+def link(name):
+    return f"[{name}]({name})"
+
+
+def about(day, files):
+    machine, packed = day["facts"].get("machine", {}), day["packed"]
+    kind = "an emulated device, so no time here means anything" if day["emulated"] else "one GPU"
+    rehearsal = " It was a rehearsal, which measures less." if day["quick"] else ""
+    facts = [("device", day["device"]), ("CPUs", f"{machine.get('cpus')}, {machine.get('cpu')}"),
+             ("system", machine.get("system")), ("program", f"{packed['program']}, commit {packed['commit']}"),
+             ("date", day["date"]), ("took", f"{day['seconds']:.0f} s")]
+    others = ", ".join(link(name) for name in files if name != "day.json")
+    return (prose(f"A day of `scripts/gpu_day` with {kind}.{rehearsal} {link('day.json')} has all of it, beside {others}.")
+            + "\n" + table(["", ""], [fact for fact in facts if fact[1]]) + "\n"
+            + "<!-- not run: needs a GPU -->\n```sh\nscripts/gpu_day pack DIR\n"
+            + f"DIR/run {'--quick ' if day['quick'] else ''}OUT\nscripts/gpu_day collect OUT {place_of(files.folder)}\n```\n")
+
+
+def place_of(folder):
+    """As seen from the repository's folder."""
+    return "results/" + os.path.basename(os.path.abspath(folder))
+
+
+def steps_of(day):
+    rows = [[step["name"], step["outcome"], f"{step['seconds']:.1f}", step["text"]] for step in day["steps"]]
+    return "## Steps\n\n" + table(["step", "came to", "seconds", "in short"], rows)
+
+
+def figures_of(day):
+    if not day["figures"]:
+        return ""
+    rows = [[f["what"], number(f["predicted"]), number(f["measured"]), number(f["ratio"]), f["unit"]]
+            for f in day["figures"]]
+    return ("## Predicted and measured\n\n" + prose("""Predictions are those of `scripts/predict_gpu`, made before the day.
+            A ratio is measured by predicted.""") + "\n" + table(["what", "predicted", "measured", "ratio", "unit"], rows))
+
+
+def probes_of(day):
+    lines = day["facts"].get("probes")
+    if not lines:
+        return ""
+    rows = [re.split(r":\s+", line, maxsplit=1) + [""] for line in lines]
+    return "## Probes\n\n" + table(["question", "answer"], [row[:2] for row in rows])
+
+
+class Files(list):
+    """Names of what is copied, and where they go."""
+
+    def __init__(self, out, folder):
+        super().__init__(name for name in COPIED if os.path.exists(os.path.join(out, name)))
+        self.folder = folder
 
 
 def collect(out, folder):
-    print("gpu_day: collect is not there yet", file=sys.stderr)
-    return 2
+    path = os.path.join(out, "day.json")
+    if not os.path.exists(path):
+        return fail(f"{path} is not there ({out} holds no day's results); name the folder that `run` filled")
+    if os.path.exists(folder) and os.listdir(folder):
+        return fail(f"{folder} is not empty (results of a day shall not be mixed); name another one")
+    with open(path) as file:
+        day = json.load(file)
+    files = Files(out, folder)
+    os.makedirs(folder, exist_ok=True)
+    for name in files:
+        shutil.copy(os.path.join(out, name), os.path.join(folder, name))
+    parts = [f"# {day['device']}\n", about(day, files), steps_of(day), figures_of(day), probes_of(day)]
+    with open(os.path.join(folder, "README.md"), "w") as file:
+        file.write("\n".join(part for part in parts if part))
+    name = os.path.basename(os.path.abspath(folder))
+    print(f"{folder}: README.md and {len(files)} files. A row for results/README.md:\n"
+          f"| [{name}]({name}/README.md) | a day with a GPU: tests, probes, steps beside predictions and PyTorch | "
+          f"{day['device']} | {day['date']} | {day['packed']['commit']} |")
+    return 0

@@ -53,6 +53,7 @@ class Bundle:
             "PMIX_INSTALL_PREFIX": self.path("pmix"),
             "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_btl": "self,vader,tcp",
+            "OMPI_MCA_plm": "isolated",  # the usual one ends where there is no ssh
             "OMPI_MCA_btl_vader_single_copy_mechanism": "none",  # containers forbid the others
             "OMPI_MCA_btl_base_warn_component_unused": "0",
             "XDG_CACHE_HOME": self.path("cache"),

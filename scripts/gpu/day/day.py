@@ -13,7 +13,7 @@ import bundle
 import plan
 import summary
 from context import Day
-from processes import Commands
+from processes import PACK, Commands
 from results import FAILED, NOT_RUN, OK, SKIPPED, Failed, Result, Results, Skipped, Stopped
 
 LEAST_SECONDS = 2  # a step is begun with
@@ -49,6 +49,14 @@ def stop(number, _):
     raise Stopped(signal.Signals(number).name)
 
 
+def say(text):
+    """Nobody need listen: all of it is in files, too."""
+    try:
+        print(text, flush=True)
+    except OSError:
+        sys.stdout = open(os.devnull, "w")
+
+
 def make_step(day, step):
     limit = step.seconds[day.quick]
     if day.left() - AT_THE_END < LEAST_SECONDS:
@@ -63,7 +71,7 @@ def make_step(day, step):
         outcome, text = FAILED, why
     except Exception as error:  # a mistake of this script costs one step
         outcome, text = FAILED, f"{type(error).__name__}: {error}"
-    return Result(step.name, outcome, time.monotonic() - began, text)
+    return Result(step.name, outcome, time.monotonic() - began, str(text).replace(day.bundle.folder, PACK))
 
 
 def make_steps(day, results):
@@ -80,7 +88,7 @@ def make_steps(day, results):
             stopped = str(why)
             result = Result(step.name, FAILED, 0, f"ended by {stopped}")
         results.add(result)
-        print(f"{result.name}: {result.outcome}, {result.seconds:.1f} s, {result.text}", flush=True)
+        say(f"{result.name}: {result.outcome}, {result.seconds:.1f} s, {result.text}")
     return stopped
 
 
@@ -93,10 +101,10 @@ def run(pack, out, seconds, quick):
         return refused[0]
     os.makedirs(out, exist_ok=True)
     results = Results(out)
-    commands = Commands(results.path("log.txt"))
+    work = tempfile.mkdtemp(prefix="cputrain-day-")
+    commands = Commands(results.path("log.txt"), work)
     for number in SIGNALS:
         signal.signal(number, stop)
-    work = tempfile.mkdtemp(prefix="cputrain-day-")
     try:
         with open(os.path.join(pack, "pack.json")) as file:
             made_from = json.load(file)
@@ -115,5 +123,5 @@ def run(pack, out, seconds, quick):
     page = summary.text(results)
     with open(results.path("summary.txt"), "w") as file:
         file.write(page)
-    print("\n" + page, end="", flush=True)
+    say("\n" + page.rstrip())
     return 1 if results.failed() else 0

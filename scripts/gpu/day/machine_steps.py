@@ -2,6 +2,7 @@
 import json
 import os
 import platform
+import re
 import shutil
 
 import bundle as bundles
@@ -22,7 +23,8 @@ def look_at_machine(day):
         path = shutil.which(tool, path=day.given_tools) if day.given_tools else None
         path = path or shutil.which(tool) or shutil.which(tool, path="/usr/local/cuda/bin")
         done = day.run([path, *words], 10, dict(os.environ)) if path else None
-        facts.setdefault(tool, []).append(done.text if done and done.code == 0 else None)
+        said = re.sub(r"GPU-[0-9a-f-]{8,}", "GPU-...", done.text) if done and done.code == 0 else None
+        facts.setdefault(tool, []).append(said)
     if facts["nvidia-smi"][0]:
         found.append(facts["nvidia-smi"][0].strip().splitlines()[-1])
     return ", ".join(found)
@@ -55,6 +57,7 @@ def describe_device(day):
     expect(day.cputrain("info", "--json", path), "cputrain info")
     with open(path) as file:
         info = json.load(file)
+    info["machine"].pop("host", None)
     day.results.facts["info"] = {key: info.get(key) for key in ("cputrain", "machine", "libraries", "cuda")}
     cuda = info["cuda"]
     if not cuda["available"]:

@@ -1,5 +1,6 @@
 """Commands with a time limit, of which nothing is left afterwards."""
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -7,8 +8,9 @@ import tempfile
 import threading
 import time
 
-MARK = "CPUTRAIN_GPU_DAY"  # in the environment of all that is started, so that it can be found again
+MARK = "GPU_DAY_MARK"  # in the environment of all that is started, so that it can be found again
 POLITE_SECONDS = 2
+PACK = "PACK"  # what logs call the folder that the pack was unpacked to
 MOST_LOGGED = 100_000  # characters of a command's output at either end
 
 
@@ -19,8 +21,10 @@ class Done:
         self.code, self.text, self.seconds, self.cut = code, text, seconds, cut
 
     def last_line(self):
-        lines = [line for line in self.text.splitlines() if line.strip()]
-        return lines[-1].strip() if lines else "it says nothing"
+        """The program's own last word, or else anybody's."""
+        lines = [line.strip() for line in self.text.splitlines() if re.search(r"\w", line)]
+        own = [line for line in lines if line.startswith("cputrain: ")]
+        return (own or lines or ["it says nothing"])[-1]
 
 
 class Running:
@@ -64,7 +68,7 @@ class Running:
         end_marked(self.mark)
         self.process.wait()
         self.output.seek(0)
-        text = self.output.read().decode(errors="replace")
+        text = self.output.read().decode(errors="replace").replace(self.commands.folder, PACK)
         self.output.close()
         done = Done(self.process.returncode, text, seconds, cut)
         self.commands.note(self.words, done)
@@ -74,8 +78,8 @@ class Running:
 class Commands:
     """Starts commands and writes what they say into the log."""
 
-    def __init__(self, log):
-        self.log, self.lock = log, threading.Lock()
+    def __init__(self, log, folder):
+        self.log, self.folder, self.lock = log, folder, threading.Lock()
         self.token, self.started = f"{os.getpid()}.{time.monotonic_ns()}", 0
 
     def new_mark(self):
@@ -99,7 +103,8 @@ class Commands:
 
     def note(self, words, done):
         how = f"cut after {done.seconds:.1f} s" if done.cut else f"exit {done.code} after {done.seconds:.1f} s"
-        self.write(f"$ {shlex.join(words)}\n{shortened(done.text)}[{how}]\n\n")
+        command = shlex.join(words).replace(self.folder, PACK)
+        self.write(f"$ {command}\n{shortened(done.text)}[{how}]\n\n")
 
     def write(self, text):
         with self.lock, open(self.log, "a", errors="replace") as file:
