@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "core/error.h"
 #include "emulated/streams.h"
 
 namespace cputrain::emulated {
