@@ -1,0 +1,41 @@
+// What a training asks of a device, as the emulated one counts it.
+#include <gtest/gtest.h>
+
+#include "backends/cuda/backend.h"
+#include "comm/solo.h"
+#include "emulated/counts.h"
+#include "tests/train/made_training.h"
+
+namespace cputrain::train {
+namespace {
+
+/// What a training of so many classes takes of the device, and of how many images answers were
+/// ranked.
+emulated::Counts counted(int classes, double& ranked) {
+  MadeOptions options;
+  options.backend = [] { return cuda::make_device_backend(0, 1); };
+  options.classes = classes;
+  const emulated::Counts before = emulated::counts();
+  const MadeResult made = train_made(*comm::make_solo(), options);
+  ranked = 0;
+  for (const logging::EpochRecord& epoch : made.recorder.epochs) {
+    ranked += epoch.train.ranked + epoch.validation->ranked;
+  }
+  return difference(emulated::counts(), before);
+}
+
+/// Two epochs of 22 images, four steps of 2 + 2 + 1 and one of 2, and of 5 that are evaluated by
+/// twos.
+TEST(CudaCounts, SendsProbabilitiesOnlyWhereAnswersAreRanked) {
+  constexpr std::uint64_t kPasses = 2 * (4 * 3 + 1 + 3), kImages = 2 * (22 + 5);
+  double ranked_of_few = 0, ranked_of_many = 0;
+  const emulated::Counts few = counted(5, ranked_of_few), many = counted(7, ranked_of_many);
+  EXPECT_EQ(ranked_of_few, 0);
+  EXPECT_EQ(ranked_of_many, kImages);
+  EXPECT_EQ(many.to_host.calls - few.to_host.calls, kPasses);
+  EXPECT_EQ(many.waits(), few.waits());
+  EXPECT_EQ(many.timed_events + few.timed_events, 0u);
+}
+
+}  // namespace
+}  // namespace cputrain::train
