@@ -91,10 +91,9 @@ def fill(folder, build):
     own, spare = libraries.gather([file for file in {**programs, **mpi}.values() if is_binary(file)])
     copy({**programs, **mpi, **{f"lib/{name}": file for name, file in own.items()},
           **{f"spare/{name}": file for name, file in spare.items()}}, folder)
-    script = os.path.join(ROOT, "scripts", "peers", "pytorch_gpu.py")
-    if os.path.exists(script):
-        shutil.copy(script, os.path.join(folder, "pytorch_gpu.py"))
-    else:
+    peers = os.path.join(ROOT, "scripts", "peers")
+    shutil.copytree(peers, os.path.join(folder, "peers"), ignore=shutil.ignore_patterns("__pycache__"))
+    if not os.path.exists(os.path.join(peers, "pytorch_gpu.py")):
         missing.append("the script for PyTorch")
     emulated = os.path.join(folder, "emulated") if f"emulated/{PLUGIN}" in programs else None
     missing += expected.write_all(os.path.join(folder, "expected"), programs["bin/cputrain"], emulated)

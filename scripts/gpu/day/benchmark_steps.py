@@ -5,7 +5,7 @@ import re
 
 import predictions
 from context import expect, listed
-from results import Failed, Skipped
+from results import Skipped
 
 PRECISIONS = {"exact": "exact", "float": "tf32", "bf16": "bf16"}  # of --precision, as tables call them
 BATCHES = (256, 128, 32)
@@ -94,28 +94,3 @@ def cpu_step(day, name, words, ranks=0):
     day.results.figure(f"dogcat {result['image_size']}x{result['image_size']} on {name}, batch {result['batch']}",
                        "images/s", rate)
     return f"{rate:,.1f} images/s at batch {result['batch']} of {result['image_size']}x{result['image_size']}"
-
-
-def run_pytorch(day):
-    script = day.bundle.path("pytorch_gpu.py")
-    if not os.path.exists(script):
-        raise Skipped("the pack has no script for PyTorch")
-    path = day.results.path("pytorch.json")
-    seconds = max(10, int(day.left_of_step()) - 5)
-    words = [day.python, script, "--json", path, "--seconds", str(seconds), *(["--quick"] if day.quick else [])]
-    done = day.run(words, environment=dict(os.environ))
-    if "No module named 'torch'" in done.text:
-        raise Skipped(f"{day.python} has no PyTorch")
-    result = None
-    if os.path.exists(path):
-        with open(path) as file:
-            result = json.load(file)
-    found = predictions.pytorch_rates(result)
-    for what, rate in found:
-        day.results.figure(f"PyTorch {what}", "images/s", rate)
-    if not found or done.code not in (0, 77):
-        expect(done, "the script for PyTorch")
-        raise Failed("it measured nothing")
-    best = max(found, key=lambda pair: pair[1])
-    return f"{len(found)} modes, fastest: {best[0]} with {best[1]:,.0f} images/s" + (
-        f", cut after {done.seconds:.0f} s" if done.cut else "")

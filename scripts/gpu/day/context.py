@@ -23,6 +23,7 @@ class Day:
         # Tools for a GPU are used on the emulated device where somebody gives them: tests do.
         self.given_tools = os.environ.get("CPUTRAIN_DAY_TOOLS")
         self.predictions = bundle.read_json("expected", "predictions.json")
+        self.compiling = None  # PyTorch beside other steps
         self.device = "the emulated device" if emulated else "a GPU"
 
     def left(self):

@@ -2,6 +2,7 @@
 import benchmark_steps as benchmarks
 import kernel_steps as kernels
 import machine_steps as machine
+import pytorch_steps as pytorch
 import tool_steps as tools
 import training_steps as training
 
@@ -27,13 +28,15 @@ def steps():
     yield Step("2 ranks on one device", (30, 25), training.share_device)
     yield Step("a rank is killed", (45, 40), training.kill_rank)
     yield Step("learns", (20, 15), training.learn)
+    yield Step("PyTorch begins to compile", (10, 10), pytorch.begin_compiling)
     for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
         yield Step(f"compute-sanitizer {tool}", (25, 12), tools.sanitizer(tool))
+    yield Step("PyTorch has compiled", (30, 15), pytorch.end_compiling)
     for precision, name in benchmarks.PRECISIONS.items():
         yield Step(f"bench step {name}", (45, 20), benchmarks.bench_step(precision))
     for precision, name in benchmarks.PRECISIONS.items():
         yield Step(f"bench kernels {name}", (25, 12), benchmarks.bench_kernels(precision))
-    yield Step("PyTorch", (150, 40), benchmarks.run_pytorch)
+    yield Step("PyTorch", (150, 40), pytorch.measure)
     yield Step("ncu", (60, 25), tools.profile)
     for count in (1, 8, 16):
         yield Step(f"{count} CPU" + ("s" if count > 1 else ""), (25, 15), benchmarks.cpu_columns(count))

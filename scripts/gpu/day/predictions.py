@@ -1,4 +1,4 @@
-"""What scripts/predict_gpu foresaw for a GPU like this one; what the script for PyTorch measured."""
+"""What scripts/predict_gpu foresaw for a GPU like this one."""
 
 
 def of_gpu(predictions, device, precision, batch=None):
@@ -20,14 +20,3 @@ def microseconds(predictions, device, precision, batch, layer, direction):
             if row["name"] == layer and row["direction"] == direction:
                 return row["seconds"] * 1e6 / one["batch"]
     return None
-
-
-def pytorch_rates(result):
-    """[(mode, images/s)] of what the script for PyTorch wrote: {"steps": [{"mode", "batch", "images_per_second"}]}."""
-    found = []
-    for step in (result or {}).get("steps", []):
-        rate = step.get("images_per_second")
-        rate = rate.get("median") if isinstance(rate, dict) else rate
-        if rate:
-            found.append((f"{step['mode']}, batch {step['batch']}", rate))
-    return found

@@ -54,8 +54,8 @@ def tool_environment(day):
 
 def profile(day):
     path = day.tool("ncu")
-    size = ["--image-size", "64", "--batch", "8"] if day.emulated else ["--batch", "128"]
-    program = [day.program(), "train", "--data", "synthetic:200", *size, *TRAINING, "--out", day.file("ncu")]
+    program = small_training(day, "ncu") if day.emulated else [
+        day.program(), "train", "--data", "synthetic:200", "--batch", "128", *TRAINING, "--out", day.file("ncu")]
     words = [path, "--csv", "--page", "details", "--clock-control", "none", "--target-processes", "all", "--kernel-name",
              HEAVY, "--launch-count", str(KERNELS[day.quick])]
     for section in SECTIONS:

@@ -1,5 +1,6 @@
 """Does the product train there? dogcat's curve beside the CPU's, the same bits again, ranks that share a GPU or die."""
 import json
+import math
 import os
 import signal
 import time
@@ -38,6 +39,9 @@ def distance(losses, others):
     """The largest difference of a step's loss, as a part of it, and the step."""
     if len(losses) != len(others):
         raise Failed(f"{len(losses)} steps, and {len(others)} were to be")
+    strange = [step + 1 for step, loss in enumerate(losses) if not math.isfinite(loss)]
+    if strange:
+        raise Failed(f"the loss of step {strange[0]} is {losses[strange[0] - 1]}")
     return max((abs(a - b) / abs(b), step + 1) for step, (a, b) in enumerate(zip(losses, others)))
 
 

@@ -1,0 +1,71 @@
+"""The same network in PyTorch, by scripts/peers/pytorch_gpu.py. What it compiles is compiled beside compute-sanitizer,
+where nothing is timed, and kept for its measurement."""
+import json
+import os
+
+from context import expect
+from results import Failed, Skipped
+
+SPARE = 5  # seconds before the step's end in which it shall end by itself
+
+
+def command(day, seconds, *words):
+    script = day.bundle.path("peers", "pytorch_gpu.py")
+    if not os.path.exists(script):
+        raise Skipped("the pack has no script for PyTorch")
+    return [day.python, script, "--seconds", str(max(1, int(seconds))), *(["--quick"] if day.quick else []), *words]
+
+
+def environment(day):
+    """That of the caller, whose Python has PyTorch: it shall not load the pack's libraries."""
+    return {**os.environ, "TORCHINDUCTOR_CACHE_DIR": day.file("torch")}
+
+
+def begin_compiling(day):
+    words = command(day, day.left(), "--compile-only", "--json", day.file("compiled.json"))
+    day.compiling = day.commands.start(words, environment(day), day.work)
+    if day.compiling.wait(2):
+        expect(end(day), "the script for PyTorch")
+    return "goes on beside compute-sanitizer"
+
+
+def end_compiling(day):
+    if not day.compiling:
+        raise Skipped("nothing was begun")
+    day.compiling.wait(day.left_of_step() - SPARE)
+    done = end(day)
+    modes = results_of(day.file("compiled.json"))
+    day.results.facts["compiled"] = modes
+    compiled = [mode for mode in modes if mode["status"] == "compiled"]
+    return f"{len(compiled)} modes compiled in {done.seconds:.0f} s" + (", then ended" if done.cut else "")
+
+
+def end(day):
+    running, day.compiling = day.compiling, None
+    return running.end()
+
+
+def measure(day):
+    path = day.results.path("pytorch.json")
+    done = day.run(command(day, day.left_of_step() - SPARE, "--json", path), environment=environment(day))
+    measured = [mode for mode in results_of(path) if mode.get("images_per_second")]
+    for mode in measured:
+        day.results.figure(f"PyTorch {mode['mode']}, batch {mode['batch']}", "images/s", rate(mode))
+    if not measured:
+        expect(done, "the script for PyTorch")
+        raise Failed("it measured no mode")
+    best = max(measured, key=rate)
+    return f"{len(measured)} modes, fastest: {best['mode']} at batch {best['batch']} with {rate(best):,.0f} images/s" + (
+        f", cut after {done.seconds:.0f} s" if done.cut else "")
+
+
+def rate(mode):
+    return mode["images_per_second"]["median"]
+
+
+def results_of(path):
+    try:
+        with open(path) as file:
+            return json.load(file)["results"]
+    except FileNotFoundError:
+        return []

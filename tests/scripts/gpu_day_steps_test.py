@@ -1,0 +1,268 @@
+"""The parts of a day with a GPU: time limits, processes, what tools say, tables."""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from unittest import mock
+
+sys.dont_write_bytecode = True
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path[:0] = [os.path.join(ROOT, "scripts", "gpu"), os.path.join(ROOT, "scripts", "gpu", "day")]
+import bundle
+import collect
+import context
+import day as days
+import kernel_steps
+import libraries
+import plan
+import predictions
+import processes
+import results
+import summary
+import tool_steps
+import training_steps
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+        self.commands = processes.Commands(self.path("log"), self.path("pack"))
+
+    def path(self, *parts):
+        return os.path.join(self.folder, *parts)
+
+    def log(self):
+        with open(self.path("log")) as file:
+            return file.read()
+
+    def day(self, seconds=100, quick=False, emulated=True):
+        os.makedirs(self.path("pack"), exist_ok=True)
+        found = results.Results(self.folder)
+        found.head = {"device": "a device", "quick": quick, "pack": "abc", "date": "today", "seconds": 1.0, "budget": 2}
+        return context.Day(bundle.Bundle(self.path("pack")), self.commands, found, seconds, quick, emulated,
+                           time.monotonic())
+
+
+class Commands(Folder):
+    def run_for(self, seconds, *words):
+        return self.commands.run(words, seconds, dict(os.environ), self.folder)
+
+    def test_what_ends_is_logged(self):
+        done = self.run_for(60, "bash", "-c", f"echo of {self.path('pack')}; echo aside >&2; exit 3")
+        self.assertEqual((done.code, done.text, done.cut), (3, "of PACK\naside\n", False))
+        self.assertIn("exit 3", self.log())
+        self.assertNotIn(self.folder, self.log().splitlines()[0], self.log())
+
+    def test_what_hangs_is_ended_with_all_that_it_started(self):
+        script = "trap '' TERM; setsid sleep 1000 & (setsid bash -c 'sleep 1000; true' &) ; echo begun; sleep 1000; true"
+        done = self.run_for(0.5, "bash", "-c", script)
+        self.assertTrue(done.cut)
+        self.assertEqual(done.text, "begun\n")
+        self.assertEqual(list(processes.marked(self.commands.token)), [])
+
+    def test_what_outlives_its_parent_is_ended(self):
+        done = self.run_for(60, "bash", "-c", "setsid sleep 1000 & echo gone")
+        self.assertEqual((done.code, done.cut), (0, False))
+        self.assertEqual(list(processes.marked(self.commands.token)), [])
+
+    def test_what_cannot_be_started_is_told(self):
+        done = self.run_for(60, self.path("none"))
+        self.assertEqual(done.code, 127)
+        self.assertIn("No such file", done.text)
+
+    def test_long_output_is_shortened_in_the_log_alone(self):
+        done = self.run_for(60, sys.executable, "-c", "print('a' * 300_000)")
+        self.assertEqual(len(done.text), 300_001)
+        self.assertIn("[... 100001 characters ...]", self.log())
+
+    def test_last_words_are_the_programs_own(self):
+        done = processes.Done(2, "cputrain: why\n-----\nmpirun detected\n----\n", 0, False)
+        self.assertEqual(done.last_line(), "cputrain: why")
+        self.assertEqual(processes.Done(2, "a\nb\n---\n", 0, False).last_line(), "b")
+
+
+class Steps(Folder):
+    def outcomes(self, steps, seconds=100):
+        day = self.day(seconds)
+        with mock.patch.object(plan, "steps", lambda: [plan.Step(name, limits, run) for name, limits, run in steps]), \
+                mock.patch.object(days, "say"):
+            days.make_steps(day, day.results)
+        return {step.name: (step.outcome, step.text) for step in day.results.steps}
+
+    def test_none_stops_the_rest(self):
+        def hangs(day):
+            context.expect(day.run(["sleep", "1000"]), "it")
+
+        def fails(day):
+            context.expect(day.run(["bash", "-c", "echo why; exit 4"]), "it")
+
+        def skips(day):
+            context.expect(day.run(["bash", "-c", "echo because; exit 77"]), "it")
+
+        def breaks(day):
+            return day.nothing
+
+        found = self.outcomes([("hangs", (1, 1), hangs), ("fails", (9, 9), fails), ("skips", (9, 9), skips),
+                               ("breaks", (9, 9), breaks), ("works", (9, 9), lambda day: "fine")])
+        self.assertEqual(found["hangs"][0], "failed")
+        self.assertIn("it still ran", found["hangs"][1])
+        self.assertEqual(found["fails"], ("failed", "it ended with 4: why"))
+        self.assertEqual(found["skips"], ("skipped", "because"))
+        self.assertIn("AttributeError", found["breaks"][1])
+        self.assertEqual(found["works"], ("ok", "fine"))
+
+    def test_the_days_end_cuts_the_rest(self):
+        def hangs(day):
+            context.expect(day.run(["sleep", "1000"]), "it")
+
+        found = self.outcomes([("hangs", (1000, 1000), hangs), ("late", (9, 9), lambda day: "fine")],
+                              seconds=days.AT_THE_END + days.LEAST_SECONDS + 0.5)
+        self.assertEqual(found["hangs"][0], "failed")
+        self.assertEqual(found["late"], ("not run", "out of time"))
+
+    def test_a_signal_ends_the_day_and_is_told(self):
+        def ends(day):
+            raise results.Stopped("SIGTERM")
+
+        found = self.outcomes([("ends", (9, 9), ends), ("late", (9, 9), lambda day: "fine")])
+        self.assertEqual(found["late"], ("not run", "the day was ended by SIGTERM"))
+
+    def test_the_plan_fits(self):
+        steps = list(plan.steps())
+        names = [step.name for step in steps]
+        self.assertEqual(len(names), len(set(names)))
+        for step in steps:
+            self.assertLessEqual(step.seconds[True], step.seconds[False], step.name)
+
+
+class Tools(Folder):
+    def test_summaries_of_compute_sanitizer(self):
+        for text, wrong in (("ERROR SUMMARY: 0 errors", False), ("ERROR SUMMARY: 12 errors", True),
+                            ("RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)", False),
+                            ("RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)", True),
+                            ("RACECHECK SUMMARY: 2 hazards displayed (0 errors, 2 warnings)", True)):
+            self.assertEqual(tool_steps.errors_of(text), wrong, text)
+
+    def test_what_a_sanitizer_finds_fails_its_step(self):
+        day = self.day()
+        day.given_tools = os.path.join(ROOT, "tests", "scripts", "stand_ins", "gpu")
+        day.environment["STAND_IN_FINDS"] = "memcheck"
+        with mock.patch.object(tool_steps, "small_training", lambda day, name: ["true"]):
+            self.assertIn("0 errors", tool_steps.sanitizer("initcheck")(day))
+            with self.assertRaisesRegex(results.Failed, "1 error: Invalid __global__ read of size 4"):
+                tool_steps.sanitizer("memcheck")(day)
+
+    def test_test_programs(self):
+        text = ("[  FAILED  ] Gemm.odd (3 ms)\n[  PASSED  ] 129 tests.\n[  FAILED  ] 2 tests, listed below:\n"
+                "[  FAILED  ] Gemm.odd\n[  FAILED  ] All/Pools.max/stride_2, where GetParam() = 2\n")
+        facts = kernel_steps.facts_of_tests(processes.Done(1, text, 2.0, False))
+        self.assertEqual((facts["passed"], facts["failed"]), (129, ["All/Pools.max/stride_2", "Gemm.odd"]))
+        self.assertIn("ended with -11", kernel_steps.facts_of_tests(processes.Done(-11, "", 2.0, False))["why"])
+        self.assertEqual(kernel_steps.facts_of_tests(processes.Done(0, "[  PASSED  ] 3 tests.\n", 2, False))["why"], "")
+
+    def test_losses_beside_others(self):
+        self.assertIn("2 losses within 5.0e-05", training_steps.near([1.0, 2.0001], [1.0, 2.0], "the CPU's"))
+        for wrong in ([1.0, 2.1], [1.0, float("nan")]):
+            with self.assertRaises(results.Failed):
+                training_steps.near(wrong, [1.0, 2.0], "the CPU's")
+        with self.assertRaisesRegex(results.Failed, "1 steps"):
+            training_steps.near([1.0], [1.0, 2.0], "the CPU's")
+
+
+class Selftest(Folder):
+    FIRST = {"passed": 2, "failed": 0, "cases": [{"name": "a", "error": 1e-7, "limit": 1e-5, "hash": "1"},
+                                                 {"name": "b", "error": 1e-6, "limit": 1e-5, "hash": "2"}]}
+
+    def changed(self, **of_b):
+        return {**self.FIRST, "cases": [self.FIRST["cases"][0], {**self.FIRST["cases"][1], **of_b}]}
+
+    def step(self, day, run, result):
+        with mock.patch.object(kernel_steps, "selftest", lambda day, name: result):
+            return run(day)
+
+    def test_all_is_right(self):
+        day = self.day()
+        self.assertIn("2 cases passed, nearest to its limit: b", self.step(day, kernel_steps.run_selftest, self.FIRST))
+        self.assertIn("the same bits in 2", self.step(day, kernel_steps.repeat_selftest, self.FIRST))
+
+    def test_a_wrong_case_is_named(self):
+        wrong = {**self.changed(error=1.0), "failed": 1}
+        with self.assertRaisesRegex(results.Failed, "1 of 2 cases: b"):
+            self.step(self.day(), kernel_steps.run_selftest, wrong)
+
+    def test_other_bits_are_named(self):
+        day = self.day()
+        self.step(day, kernel_steps.run_selftest, self.FIRST)
+        with self.assertRaisesRegex(results.Failed, "1 of 2 cases: b"):
+            self.step(day, kernel_steps.repeat_selftest, self.changed(hash="3"))
+
+    def test_beside_the_emulated_device(self):
+        day = self.day()
+        self.step(day, kernel_steps.run_selftest, self.changed(hash="3", error=9e-6))
+        with self.assertRaises(results.Skipped):
+            kernel_steps.compare_with_emulated(day)
+        with mock.patch.object(day.bundle, "read_json", lambda *_: self.FIRST):
+            self.assertEqual(kernel_steps.compare_with_emulated(day),
+                             "1 of 2 cases have the same bits, errors over 4 times as large in 1: b")
+
+
+class Tables(Folder):
+    PREDICTED = {"predictions": [{"gpu": "H100", "precision": "exact", "batch": 128, "images_per_second": 5100.0,
+                                  "layers": [{"name": "conv2d", "direction": "data", "seconds": 128e-6}]}]}
+
+    def test_predictions_of_a_device(self):
+        rate = predictions.images_per_second
+        self.assertEqual(rate(self.PREDICTED, "NVIDIA H100 80GB HBM3", "exact", 128), 5100)
+        self.assertIsNone(rate(self.PREDICTED, "NVIDIA H200", "exact", 128))
+        self.assertIsNone(rate(self.PREDICTED, "NVIDIA H100", "tf32", 128))
+        self.assertIsNone(rate(None, "NVIDIA H100", "exact", 128))
+        us = predictions.microseconds(self.PREDICTED, "NVIDIA H100", "exact", 128, "conv2d", "backward_data")
+        self.assertAlmostEqual(us, 1)
+
+    def filled(self):
+        found = self.day().results
+        found.add(results.Result("curve", "ok", 1.5, "fine"))
+        found.add(results.Result("selftest", "failed", 2.5, "1 of 2 cases: gemm"))
+        found.figure("dogcat exact, batch 128", "images/s", 2550.0, 5100.0)
+        found.figure("dogcat tf32, batch 128", "images/s", 9000.0)
+        return found
+
+    def test_the_page_names_what_failed_last(self):
+        page = summary.text(self.filled())
+        self.assertTrue(page.endswith("FAILED: selftest\n"), page)
+        self.assertRegex(page, r"dogcat exact, batch 128 +5,100 +2,550 +0.5 ")
+        self.assertRegex(page, r"dogcat tf32, batch 128 +- +9,000 +- ")
+
+    def test_the_page_stays_short(self):
+        found = self.filled()
+        for n in range(500):
+            found.figure(f"figure {n}", "us/image", 1.0)
+        page = summary.text(found)
+        self.assertLess(len(page), summary.MOST_CHARACTERS + 100)
+        self.assertTrue(page.endswith("FAILED: selftest\n"))
+
+    def test_cells_of_a_readme_cannot_break_it(self):
+        self.assertEqual(collect.table(["a"], [["x | `y` <z>"]]).splitlines()[2], "| x \\| 'y' &lt;z> |")
+
+
+class Libraries(unittest.TestCase):
+    def test_which_travel(self):
+        for name in ("libc.so.6", "ld-linux-x86-64.so.2", "libm.so.6", "libpthread.so.0"):
+            self.assertTrue(libraries.OF_THE_SYSTEM.fullmatch(name), name)
+        for name in ("libstdc++.so.6", "libgomp.so.1", "libgcc_s.so.1"):
+            self.assertTrue(libraries.SPARE.fullmatch(name), name)
+        for name in ("libdnnl.so.2", "libmpi.so.40", "libcsv.so.3", "libmd.so.0"):
+            self.assertFalse(libraries.OF_THE_SYSTEM.fullmatch(name) or libraries.SPARE.fullmatch(name), name)
+        for name in ("mca_btl_ofi.so", "mca_pml_ucx.so", "mca_spml_ucx.so", "mca_plm_slurm.so", "mca_atomic_basic.so"):
+            self.assertTrue(libraries.NOT_PACKED.fullmatch(name), name)
+        for name in ("mca_btl_vader.so", "mca_plm_isolated.so", "mca_pmix_ext3x.so", "mca_coll_basic.so"):
+            self.assertFalse(libraries.NOT_PACKED.fullmatch(name), name)
+
+
+if __name__ == "__main__":
+    unittest.main()

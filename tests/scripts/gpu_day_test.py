@@ -1,0 +1,178 @@
+"""scripts/gpu_day as a whole: a pack, its day on the emulated device from another folder, what is collected of it."""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from program import MPIRUN, PROGRAM
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SCRIPT = os.path.join(ROOT, "scripts", "gpu_day")
+STAND_INS = os.path.join(ROOT, "tests", "scripts", "stand_ins", "gpu")
+BUILD = os.path.dirname(PROGRAM)
+MOST_BYTES = 40e6
+
+
+def gpu_day(*words):
+    return subprocess.run([sys.executable, "-B", SCRIPT, *words], text=True, stdin=subprocess.DEVNULL, timeout=240,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def why_no_pack():
+    """Sanitizers' libraries are no part of a release, and some builds have no emulated device."""
+    if not os.path.exists(os.path.join(BUILD, "libcputrain_cuda_emulated.so")):
+        return "this build has no emulated device"
+    libraries = subprocess.run(["ldd", PROGRAM], text=True, capture_output=True).stdout
+    return "the program is built with a sanitizer" if re.search(r"lib[atu]\w*san\.so", libraries) else None
+
+
+@unittest.skipIf(why_no_pack(), why_no_pack())
+class Day(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
+        cls.addClassCleanup(holder.cleanup)
+        cls.folder = holder.name
+        made = gpu_day("pack", cls.path("made"), "--no-build", "--build", BUILD)
+        if made.returncode:
+            raise AssertionError(made.stdout + made.stderr)
+        os.rename(cls.path("made"), cls.path("elsewhere"))  # where it was made is not where it runs
+
+    @classmethod
+    def path(cls, *parts):
+        return os.path.join(cls.folder, *parts)
+
+    def setUp(self):
+        self.temporary = self.path("tmp-" + self.id().rpartition(".")[2])
+        os.mkdir(self.temporary)
+
+    def run_day(self, *words, **environment):
+        """With next to nothing in the environment, from the root."""
+        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": self.folder, "TMPDIR": self.temporary,
+                       **environment}
+        return subprocess.run([self.path("elsewhere", "run"), *words], cwd="/", text=True, env=environment, timeout=280,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def with_stand_ins(self, *words, **environment):
+        return self.run_day(*words, CPUTRAIN_EMULATED="plain", CPUTRAIN_DAY_TOOLS=STAND_INS,
+                            CPUTRAIN_DAY_PYTHON=os.path.join(STAND_INS, "pytorch"),
+                            STAND_IN_LOG=self.path("asked"), **environment)
+
+    def result_of(self, out):
+        with open(os.path.join(out, "day.json")) as file:
+            day = json.load(file)
+        return day, {step["name"]: step for step in day["steps"]}
+
+    def assert_nothing_is_left(self):
+        self.assertEqual(os.listdir(self.temporary), [])
+        for name in os.listdir("/proc"):
+            try:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    self.assertNotIn(f"TMPDIR={self.temporary}\0".encode(), file.read(), f"process {name} is left")
+            except OSError:
+                pass  # no process, or one that has just ended
+
+    def test_a_pack_may_travel(self):
+        size = sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(self.path("elsewhere"))
+                   for name in names)
+        self.assertLess(size, MOST_BYTES)
+        again = gpu_day("pack", self.path("elsewhere"), "--no-build", "--build", BUILD)
+        self.assertEqual(again.returncode, 2, again.stderr)
+        self.assertIn("is not an empty folder", again.stderr)
+
+    def test_a_day_on_the_emulated_device(self):
+        out = self.path("out")
+        done = self.with_stand_ins("--quick", out)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assert_nothing_is_left()
+        day, steps = self.result_of(out)
+        self.check_files(out)
+        self.check_steps(steps, done.stdout)
+        self.check_tools(day, steps)
+        self.check_collected(out, day)
+
+    def check_files(self, out):
+        names = os.listdir(out)
+        self.assertLessEqual(len(names), 8, names)
+        for name in names:
+            self.assertRegex(name, r"^[A-Za-z0-9._-]+$")
+            self.assertLess(os.path.getsize(os.path.join(out, name)), 16 << 20)
+        with open(os.path.join(out, "log.txt")) as log:
+            self.assertNotIn(self.temporary, log.read(), "names of folders say nothing")
+
+    def check_steps(self, steps, said):
+        page = said[said.index("cputrain's day with a GPU"):]
+        self.assertLess(len(page), 10_000)
+        self.assertIn("predicted", page)
+        for name, step in steps.items():
+            self.assertIn(f"  {name} ", page)
+            self.assertIn(step["outcome"], ("ok", "skipped"), step)
+        able = ["machine", "libraries", "info", "curve beside the CPU's", "same hash again", "ncu", "PyTorch", "1 CPU",
+                "PyTorch begins to compile", "PyTorch has compiled"]
+        able += ["2 ranks on one device", "a rank is killed", "CPU ranks"] if MPIRUN else []
+        able += [f"compute-sanitizer {tool}" for tool in ("memcheck", "racecheck", "initcheck", "synccheck")]
+        for name in able:
+            self.assertEqual(steps[name]["outcome"], "ok", steps[name])
+        for name in ("device tests", "bench step exact", "bench kernels exact"):
+            self.assertEqual(steps[name]["outcome"], "skipped", steps[name])
+            self.assertRegex(steps[name]["text"], "emulated|made where nvcc is not")
+
+    def check_tools(self, day, steps):
+        with open(self.path("asked")) as asked:
+            for line in asked:
+                self.assertRegex(line, r"^(-L|--query-gpu=[\w.,]+ --format=csv)$", "nvidia-smi may change settings")
+        self.assertNotIn("0123-456789abcdef", json.dumps(day), "a GPU's number says nothing")
+        gemm, pool = day["facts"]["ncu"]
+        self.assertEqual((gemm["kernel"], gemm["microseconds"]), ("gemm Forward", 1234.5))
+        self.assertEqual((pool["kernel"], pool["microseconds"]), ("max_pool_backward_kernel", 500))
+        self.assertEqual(gemm["metrics"]["Compute (SM) Throughput"], 71.25)
+        figures = {figure["what"]: figure["measured"] for figure in day["figures"]}
+        self.assertEqual(figures["PyTorch eager-tf32-channels-last, batch 256"], 12000)
+        self.assertNotIn("PyTorch graphs-bf16-channels-last, batch 256", figures)
+        self.assertIn("0 hazards", steps["compute-sanitizer racecheck"]["text"])
+
+    def check_collected(self, out, day):
+        place = self.path("gpu-emulated")
+        done = gpu_day("collect", out, place)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("gpu-emulated/README.md", done.stdout)
+        with open(os.path.join(place, "README.md")) as file:
+            readme = file.read()
+        for step in day["steps"]:
+            self.assertIn(f"| {step['name']} | {step['outcome']} |", readme)
+        for name in re.findall(r"\]\((\S+)\)", readme):
+            self.assertTrue(os.path.exists(os.path.join(place, name)), name)
+        self.assertEqual(gpu_day("collect", out, place).returncode, 2, "results are not mixed")
+
+    def test_its_time_is_over(self):
+        out = self.path("short")
+        done = self.with_stand_ins("--seconds", "20", out, STAND_IN_SECONDS="60")
+        self.assert_nothing_is_left()
+        _, steps = self.result_of(out)
+        self.assertEqual(steps["CPU ranks"]["text"], "out of time", done.stdout)
+        self.assertEqual(steps["CPU ranks"]["outcome"], "not run")
+
+    def test_words_and_missing_devices_have_their_message(self):
+        mixed = self.path("mixed")
+        os.mkdir(mixed)
+        shutil.copy(SCRIPT, mixed)
+        for code, words, environment, says in [
+                (77, [self.path("none")], {"PATH": "/usr/bin:/bin"}, "no GPU is here"),
+                (2, [self.path("none")], {"CPUTRAIN_EMULATED": "checked"}, "`plain` alone"),
+                (2, [mixed], {"CPUTRAIN_EMULATED": "plain"}, "is not an empty folder"),
+                (2, ["--seconds", "600", "x"], {}, "20 to 570"), (2, [], {}, "OUT"), (2, ["--fast", "x"], {}, "--fast")]:
+            with self.subTest(words=words):
+                if code == 77 and (os.path.exists("/dev/nvidia0") or shutil.which("nvidia-smi")):
+                    self.skipTest("a GPU is here")
+                done = self.run_day(*words, **environment)
+                self.assertEqual(done.returncode, code, done.stdout)
+                self.assertIn(says, done.stdout)
+        self.assertFalse(os.path.exists(self.path("none")))
+
+
+if __name__ == "__main__":
+    unittest.main()
