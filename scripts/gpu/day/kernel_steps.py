@@ -13,7 +13,7 @@ AT_ONCE = 4
 def run_device_tests(day):
     programs = [p for p in day.bundle.programs("device") if os.path.basename(p) != "probes"]
     if not programs:
-        raise Skipped("the pack has no test programs for a GPU (it was made where nvcc is not)")
+        raise Skipped("the pack has no test programs for a GPU, which are built where nvcc is")
     if day.emulated:
         raise Skipped("the device is emulated, and these programs have kernels for a GPU alone")
     pool = concurrent.futures.ThreadPoolExecutor(AT_ONCE)

@@ -70,7 +70,7 @@ def describe_device(day):
 def ask_probes(day):
     program = day.bundle.path("device", "probes")
     if not os.path.exists(program):
-        raise Skipped("the pack has no probes (it was made where nvcc is not)")
+        raise Skipped("the pack has no probes, which are built where nvcc is")
     answers = day.results.path("probes.json")
     done = day.run([program, "--json", answers])
     lines = [line for line in done.text.splitlines() if line.strip()]
