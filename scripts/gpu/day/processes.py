@@ -33,7 +33,7 @@ class Running:
     def __init__(self, commands, words, environment, folder):
         self.commands, self.words, self.mark = commands, [str(w) for w in words], commands.new_mark()
         self.output = tempfile.TemporaryFile()
-        self.began = time.monotonic()
+        self.began, self.done = time.monotonic(), None
         try:
             self.process = subprocess.Popen(
                 self.words, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT, cwd=folder,
@@ -58,6 +58,10 @@ class Running:
 
     def end(self):
         """Its Done; where it still runs, it is ended."""
+        self.done = self.done or self.ended()
+        return self.done
+
+    def ended(self):
         if not self.process:
             return Done(127, self.why_not, 0.0, False)
         cut = self.process.poll() is None

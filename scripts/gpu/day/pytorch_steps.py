@@ -23,26 +23,23 @@ def environment(day):
 
 def begin_compiling(day):
     words = command(day, day.left(), "--compile-only", "--json", day.file("compiled.json"))
-    day.compiling = day.commands.start(words, environment(day), day.work)
-    if day.compiling.wait(2):
-        expect(end(day), "the script for PyTorch")
+    running = day.commands.start(words, environment(day), day.work)
+    if running.wait(2):
+        expect(running.end(), "the script for PyTorch")
+    day.compiling = running
     return "goes on beside compute-sanitizer"
 
 
 def end_compiling(day):
-    if not day.compiling:
+    running, day.compiling = day.compiling, None
+    if not running:
         raise Skipped("nothing was begun")
-    day.compiling.wait(day.left_of_step() - SPARE)
-    done = end(day)
+    running.wait(day.left_of_step() - SPARE)
+    done = running.end()
     modes = results_of(day.file("compiled.json"))
     day.results.facts["compiled"] = modes
     compiled = [mode for mode in modes if mode["status"] == "compiled"]
     return f"{len(compiled)} modes compiled in {done.seconds:.0f} s" + (", then ended" if done.cut else "")
-
-
-def end(day):
-    running, day.compiling = day.compiling, None
-    return running.end()
 
 
 def measure(day):
