@@ -47,15 +47,6 @@ def read_images(path, count):
     return pixels.reshape(count, height, width, channels), entries[:, 0].astype("i8")
 
 
-def inputs_of(layer, previous):
-    """Names of the layers that this one reads: the one before it, unless it says otherwise."""
-    return layer.get("from", [previous])
-
-
-def not_translated(layer):
-    sys.exit(f"layer {layer['name']}: {layer} is not translated for this framework")
-
-
 def timed_steps(job, step):
     """Images/s of each measured step; `step` ends when the weights have changed and returns the loss."""
     rates = []

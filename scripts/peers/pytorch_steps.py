@@ -7,121 +7,9 @@ import os
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 import torch
-from torch import nn
-from torch.nn import functional
 
 import job as jobs
-
-
-class Flatten(nn.Module):
-    """In Keras' order, height, width, channels, which is that of memory: nothing is copied."""
-
-    def forward(self, x):
-        return x.permute(0, 2, 3, 1).flatten(1)
-
-
-class Add(nn.Module):
-    def forward(self, *maps):
-        return sum(maps[1:], maps[0])
-
-
-class GlobalAveragePool(nn.Module):
-    def forward(self, x):
-        return x.mean((2, 3))
-
-
-def translated(layer, shape):
-    """The module, for input of this shape (without the batch); None for the loss."""
-    kind = layer["type"]
-    same = layer.get("padding") == "same"
-    if kind == "convolution" and (not same or layer["stride"] == 1):
-        return nn.Conv2d(shape[0], layer["filters"], layer["kernel"], layer["stride"],
-                         layer["kernel"] // 2 if same else 0, bias=layer["bias"])
-    if kind == "dense":
-        return nn.Linear(shape[0], layer["units"], layer["bias"])
-    if kind == "max_pool" and not same:
-        return nn.MaxPool2d(layer["size"], layer["stride"])
-    if kind == "average_pool" and not same:
-        return nn.AvgPool2d(layer["size"], layer["stride"])
-    if kind == "zero_pad":
-        return nn.ZeroPad2d((layer["left"], layer["right"], layer["top"], layer["bottom"]))
-    if kind == "batch_norm":
-        return nn.BatchNorm2d(shape[0], layer["epsilon"], 1 - layer["momentum"])
-    if kind == "dropout":
-        return nn.Dropout(layer["rate"])
-    simple = {"relu": nn.ReLU, "flatten": Flatten, "add": Add, "global_average_pool": GlobalAveragePool}
-    if kind in simple:
-        return simple[kind]()
-    if kind in ("sigmoid", "softmax"):
-        return None
-    jobs.not_translated(layer)
-
-
-class Network(nn.Module):
-    """The layers up to the logits; images come as bytes and are scaled inside, as in cputrain."""
-
-    def __init__(self, graph):
-        super().__init__()
-        self.input = graph["input"]
-        self.parts, self.chain, previous = nn.ModuleDict(), [], "input"
-        readers = {}
-        sample = torch.zeros(1, self.input["channels"], self.input["height"], self.input["width"])
-        maps = {"input": sample}
-        for layer in graph["layers"]:
-            read = jobs.inputs_of(layer, previous)
-            made = translated(layer, maps[read[0]].shape[1:])
-            if made is None:
-                break
-            previous = layer["name"]
-            with torch.no_grad():
-                maps[previous] = made.eval()(*(maps[name] for name in read))
-            for name in read:
-                readers[name] = readers.get(name, 0) + 1
-            self.parts[previous] = made
-            self.chain.append((previous, read))
-        for name, read in self.chain:  # the usual saving of memory, where nobody else reads the map
-            if isinstance(self.parts[name], nn.ReLU):
-                self.parts[name].inplace = readers[read[0]] == 1
-        self.last_reader = {source: name for name, read in self.chain for source in read}
-
-    def forward(self, images):
-        maps = {"input": images.float() * self.input["scale"] + self.input["offset"]}
-        for name, read in self.chain:
-            value = self.parts[name](*(maps[source] for source in read))
-            for source in read:  # no map is held longer than backward needs it
-                if self.last_reader[source] == name:
-                    maps.pop(source, None)
-            maps[name] = value
-        return value
-
-
-# Keras' layout to PyTorch's: kernels of convolutions are height x width x in x out there.
-ORDERS = {4: (3, 2, 0, 1), 2: (1, 0), 1: (0,)}
-NAMES = {"kernel": "weight", "gamma": "weight", "beta": "bias", "bias": "bias",
-         "moving_mean": "running_mean", "moving_variance": "running_var"}
-
-
-def load(network, arrays):
-    with torch.no_grad():
-        for name, array in arrays.items():
-            layer, kind = name.rsplit("/", 1)
-            target = getattr(network.parts[layer], NAMES[kind])
-            target.copy_(torch.tensor(array).permute(ORDERS[array.ndim]))
-
-
-def count(network):
-    """As Keras counts: moving statistics are parameters, too."""
-    tensors = [*network.parameters(), *(b for b in network.buffers() if b.is_floating_point())]
-    return sum(t.numel() for t in tensors)
-
-
-def optimizer_of(recipe, parameters):
-    rate = recipe["learning_rate"]
-    if recipe["optimizer"] == "rmsprop":
-        return torch.optim.RMSprop(parameters, rate, alpha=0.9, eps=1e-7)
-    if recipe["optimizer"] == "adam":
-        return torch.optim.Adam(parameters, rate, eps=1e-7)
-    return torch.optim.SGD(parameters, rate, momentum=recipe.get("momentum", 0.0))
+from pytorch_network import Network, Objective, count, load, optimizer_of
 
 
 class Training:
@@ -137,16 +25,11 @@ class Training:
             self.network = self.network.to(memory_format=torch.channels_last)
         else:
             self.x = self.x.contiguous()
-        self.single = graph["layers"][-1]["type"] == "sigmoid"
-        self.penalised = [(self.network.parts[layer["name"]].weight, layer["l2"])
-                          for layer in graph["layers"] if layer.get("l2")]
+        self.objective = Objective(self.network, graph)
         self.optimizer = optimizer_of(job["optimizer"], self.network.parameters())
 
     def loss(self):
-        logits = self.network(self.x)
-        value = (functional.binary_cross_entropy_with_logits(logits[:, 0], self.y.float()) if self.single
-                 else functional.cross_entropy(logits, self.y))
-        return value + sum(l2 * weight.square().sum() for weight, l2 in self.penalised)
+        return self.objective.loss(self.network(self.x), self.y)
 
     def evaluate(self):
         with torch.no_grad():

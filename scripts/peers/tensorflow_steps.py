@@ -12,6 +12,7 @@ import tensorflow as tf
 import tf_keras as keras
 
 import job as jobs
+import layers
 
 L = keras.layers
 
@@ -42,7 +43,7 @@ def translated(layer):
         return simple[kind](name=name)
     if kind in ("sigmoid", "softmax"):
         return None
-    jobs.not_translated(layer)
+    layers.not_translated(layer)
 
 
 def build(graph):
@@ -55,7 +56,7 @@ def build(graph):
         made = translated(layer)
         if made is None:
             break
-        read = [maps[name] for name in jobs.inputs_of(layer, previous)]
+        read = [maps[name] for name in layers.inputs_of(layer, previous)]
         previous = layer["name"]
         maps[previous] = made(read if len(read) > 1 else read[0])
     return keras.Model(images, maps[previous])
