@@ -162,7 +162,7 @@ class Worker:
         except ProcessLookupError:
             pass
         self.process.wait()
-        self.listener.join()
+        self.listener.join(timeout=5)
         for stream in (self.process.stdin, self.process.stdout, self.errors):
             stream.close()
 

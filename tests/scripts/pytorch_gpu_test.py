@@ -117,6 +117,8 @@ class Script(ProgramTest):
         eager = results["eager-bf16-channels-last-deterministic"]
         self.assertEqual((eager["status"], eager["same_bits"]), ("measured", True))
         self.assertGreater(eager["images_per_second"]["max"], 0)
+        for error in eager["product_errors"].values():  # numbers of bf16 have 8 bits
+            self.assertTrue(2 ** -12 < error < 2 ** -7, error)
         info = json.loads(self.expect(0, "info", "--image-size", "48", "--json", "-").stdout)
         self.assertEqual(eager["parameters"], info["model"]["parameters"])
 

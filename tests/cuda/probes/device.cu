@@ -92,6 +92,10 @@ void ask_device() {
                      p.pciBusID, p.pciDeviceID)});
   ask_versions();
   ask_identity(p);
+  const int mode = attribute(cudaDevAttrComputeMode);
+  say_number("compute-mode", mode, "",
+             mode == cudaComputeModeDefault ? "any number of processes may use it"
+                                            : "not for any number of processes");
   say_number("multiprocessors", p.multiProcessorCount, "",
              words("%d multiprocessors", p.multiProcessorCount));
   say_number("l2-cache", p.l2CacheSize, "bytes",
@@ -110,6 +114,9 @@ void ask_device() {
 }
 
 void hold_context() {
+  if (attribute(cudaDevAttrComputeMode) != cudaComputeModeDefault) {
+    throw std::runtime_error("the GPU is for one process alone (its compute mode)");
+  }
   check(cudaFree(nullptr), "a context");
   std::printf("ready\n");
   std::fflush(stdout);

@@ -35,7 +35,8 @@ void ask_host_copies();
 void ask_waiting();
 void ask_contexts();
 
-/// Makes a context, says so, and holds it until standard input ends: what ask_contexts() starts.
+/// Makes a context, says so, and holds it until standard input ends. Throws where the GPU is for
+/// one process alone.
 void hold_context();
 
 }  // namespace cputrain::cuda::probes

@@ -1,4 +1,5 @@
 // Between host and device: rates of copies, and how soon a waiting host goes on: E11.
+#include <algorithm>
 #include <cstring>
 #include <vector>
 

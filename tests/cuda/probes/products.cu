@@ -189,6 +189,12 @@ void ask_products() {
            words("sparse products count %.2f times the dense ones (1.4 would be worth it)", gain)});
   const Rate hot = bench.rate<Kind::bf16>(kRandom, kRounds, 200);
   say(answer_of("mma-bf16-for-a-second", hot));
+  say({.name = "clock-under-load",
+       .question = "E17",
+       .value = hot.megahertz,
+       .unit = "MHz",
+       .verdict = verdict_of(hot.megahertz, assumed_on_hopper(1700), 0.05),
+       .text = words("after a second of products multiprocessors run at %.0f MHz", hot.megahertz)});
 }
 
 }  // namespace cputrain::cuda::probes
