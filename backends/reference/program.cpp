@@ -11,12 +11,13 @@ namespace cputrain::reference {
 template <class T>
 ReferenceProgram<T>::ReferenceProgram(const model::Graph& graph,
                                       const compute::CompileOptions& options,
-                                      const compute::ArenaSource& arenas)
+                                      const compute::ArenaSource& arenas, Factors factors)
     : graph_(graph),
       synchronise_(options.synchronise),
       every_rank_passes_(options.synchronise || options.node),
       layout_(compute::lay_out(graph, dtype_of<T>())),
-      arenas_(arenas(layout_)) {
+      arenas_(arenas(layout_)),
+      factors_(factors) {
   const auto nodes = graph_.nodes();
   const int images =
       options.micro_batches.empty()
@@ -116,6 +117,12 @@ LayerArgs<T> ReferenceProgram<T>::args(int index) {
 }
 
 template <class T>
+LayerArgs<T> ReferenceProgram<T>::args(int index, const model::Convolution& layer) {
+  const LayerArgs<T> a = args(index);
+  return factors_ == Factors::bf16 ? narrow_.round(layer, a) : a;
+}
+
+template <class T>
 BatchNormArgs<T> ReferenceProgram<T>::batch_norm_args(int index) {
   const LayerArgs<T> a = args(index);
   Values& own = values_[index];
@@ -205,6 +212,7 @@ void ReferenceProgram<T>::forward_node(int index) {
                    if (values_[index].sharded) return values_[index].sharded->forward(a);
                    reference::forward(l, a);
                  },
+                 [&](const model::Convolution& l) { reference::forward(l, args(index, l)); },
                  [&](const auto& l) { reference::forward(l, a); },
              },
              graph_.nodes()[index].layer);
@@ -263,6 +271,7 @@ void ReferenceProgram<T>::backward_node(int index, T loss_scale) {
                    }
                    reference::backward(l, a);
                  },
+                 [&](const model::Convolution& l) { reference::backward(l, args(index, l)); },
                  [&](const auto& l) { reference::backward(l, a); },
              },
              graph_.nodes()[index].layer);

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "backends/reference/layers.h"
+#include "backends/reference/narrow_factors.h"
+#include "backends/reference/reference_backend.h"
 #include "backends/reference/sharded_dense.h"
 #include "compute/backend.h"
 
@@ -13,8 +15,8 @@ namespace cputrain::reference {
 template <class T>
 class ReferenceProgram final : public compute::Program {
  public:
-  ReferenceProgram(const model::Graph&, const compute::CompileOptions&,
-                   const compute::ArenaSource&);
+  ReferenceProgram(const model::Graph&, const compute::CompileOptions&, const compute::ArenaSource&,
+                   Factors);
 
   const compute::ParameterLayout& layout() const override { return layout_; }
   compute::Tally forward(const compute::MicroBatch&, const compute::Pass&) override;
@@ -47,6 +49,7 @@ class ReferenceProgram final : public compute::Program {
   T* weights(int parameter) const;
   T* gradients(int node, int parameter) const;
   LayerArgs<T> args(int node);
+  LayerArgs<T> args(int node, const model::Convolution&);
   BatchNormArgs<T> batch_norm_args(int node);
   void begin_moving(int node);
   void add(int node);
@@ -60,6 +63,8 @@ class ReferenceProgram final : public compute::Program {
   bool every_rank_passes_;  ///< those without images, too
   compute::ParameterLayout layout_;
   compute::Arenas arenas_;
+  Factors factors_;
+  NarrowFactors<T> narrow_;
   std::vector<Range> own_gradients_;  ///< what this rank makes
   std::vector<Values> values_;
   std::vector<compute::LayerTime> times_;

@@ -61,6 +61,8 @@ double triad_rate(const compute::Together& together) {
 template <class T>
 class ReferenceBackend final : public compute::Backend {
  public:
+  explicit ReferenceBackend(Factors factors) : factors_(factors) {}
+
   std::string_view name() const override { return "reference"; }
   std::string describe() const override {
     return std::string("plain loops, ") + (sizeof(T) == 8 ? "double" : "float") + ", 1 thread";
@@ -70,7 +72,7 @@ class ReferenceBackend final : public compute::Backend {
   std::unique_ptr<compute::Program> compile(const model::Graph& graph,
                                             const compute::CompileOptions& options,
                                             const compute::ArenaSource& arenas) override {
-    return std::make_unique<reference::ReferenceProgram<T>>(graph, options, arenas);
+    return std::make_unique<reference::ReferenceProgram<T>>(graph, options, arenas, factors_);
   }
 
   void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
@@ -107,13 +109,16 @@ class ReferenceBackend final : public compute::Backend {
   compute::Limits measure_limits(const compute::Together& together) override {
     return {multiply_add_rate<T>(), triad_rate(together)};
   }
+
+ private:
+  Factors factors_;
 };
 
 }  // namespace
 
-std::unique_ptr<compute::Backend> make_reference_backend(DType precision) {
-  if (precision == DType::f64) return std::make_unique<ReferenceBackend<double>>();
-  return std::make_unique<ReferenceBackend<float>>();
+std::unique_ptr<compute::Backend> make_reference_backend(DType precision, Factors factors) {
+  if (precision == DType::f64) return std::make_unique<ReferenceBackend<double>>(factors);
+  return std::make_unique<ReferenceBackend<float>>(factors);
 }
 
 }  // namespace cputrain::reference

@@ -46,9 +46,16 @@ void expect_refusal(const BackendUnderTest& under_test, const model::Graph& grap
 }
 
 std::vector<BackendUnderTest> narrow_backends_under_test() {
-  if (!cpu::cpu_backend_has_bf16()) return {};
-  return {{"cpu_bf16", [] { return cpu::make_cpu_backend(1, {.bf16 = true}); }, 2e-2},
-          {"cpu_bf16_2_threads", [] { return cpu::make_cpu_backend(2, {.bf16 = true}); }, 2e-2}};
+  constexpr double kTolerance = 2e-2;
+  std::vector<BackendUnderTest> list{
+      {"reference_bf16",
+       [] { return reference::make_reference_backend(DType::f32, reference::Factors::bf16); },
+       kTolerance}};
+  if (!cpu::cpu_backend_has_bf16()) return list;
+  list.push_back({"cpu_bf16", [] { return cpu::make_cpu_backend(1, {.bf16 = true}); }, kTolerance});
+  list.push_back(
+      {"cpu_bf16_2_threads", [] { return cpu::make_cpu_backend(2, {.bf16 = true}); }, kTolerance});
+  return list;
 }
 
 }  // namespace cputrain::testing

@@ -28,8 +28,8 @@ void expect_refusal(const BackendUnderTest&, const model::Graph&);
 std::vector<BackendUnderTest> backends_under_test();
 /// The CUDA backend on the device that the program was linked for; none where that is missing.
 std::vector<BackendUnderTest> cuda_backends_under_test();
-/// Those whose convolutions multiply numbers of 8 bits; a ReLU or a pool may turn a small
-/// difference into a larger one.
+/// Those whose convolutions multiply numbers of 8 bits, `reference` in float among them. A ReLU or
+/// a pool may turn a small difference into a larger one: `tolerance` is of such networks.
 std::vector<BackendUnderTest> narrow_backends_under_test();
 
 }  // namespace cputrain::testing

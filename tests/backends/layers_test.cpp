@@ -2,209 +2,28 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
-#include <map>
 
-#include "backends/reference/reference_backend.h"
 #include "tests/backends/backends_under_test.h"
-#include "tests/backends/trial.h"
+#include "tests/backends/layer_cases.h"
 
-/// Every layer, in many shapes, on every backend, against plain loops in double. A convolution
-/// stands before the layer (so that its source's gradient shows in that convolution's weights) and
-/// a dense layer with a loss behind it.
+/// Every layer on every backend, against plain loops in double.
 namespace cputrain::testing {
 namespace {
 
-constexpr std::uint64_t kStep = 4;
-
-struct Case {
-  std::string name;
-  Shape image;
-  std::vector<model::Layer> layers;
-  int classes = 3;
-  int images = 3;
-  bool large = false;  ///< for the sake of caches
-};
-
-std::vector<model::Layer> behind(int filters, std::vector<model::Layer> layers) {
-  layers.insert(layers.begin(), model::Convolution{.filters = filters, .kernel = 3});
-  return layers;
-}
-
-/// Without a bias, whose gradient behind a batch norm is nothing but rounding.
-std::vector<model::Layer> behind_bare(int filters, std::vector<model::Layer> layers) {
-  layers.insert(layers.begin(), model::Convolution{.filters = filters, .kernel = 3, .bias = false});
-  return layers;
-}
-
-model::Convolution same(int filters, int kernel, int stride = 1, bool bias = true) {
-  return {filters, kernel, stride, model::Padding::same, bias};
-}
-model::Convolution valid(int filters, int kernel, int stride = 1, bool bias = true) {
-  return {filters, kernel, stride, model::Padding::valid, bias};
-}
-
-std::vector<Case> cases() {
-  const Shape small{11, 13, 3}, square{18, 18, 3};
-  return {
-      {"conv_of_pixels", small, {valid(16, 3)}},
-      {"conv_of_pixels_same_stride2", small, {same(16, 3, 2)}},
-      {"conv_of_pixels_5x5_odd_filters", small, {same(5, 5)}},
-      {"conv_of_pixels_7x7_stride2", {29, 31, 3}, {valid(32, 7, 2)}},
-      {"conv_1x1_of_pixels", small, {valid(16, 1)}},
-      {"conv_valid", small, behind(16, {valid(32, 3)})},
-      {"conv_same", small, behind(16, {same(32, 3)})},
-      {"conv_same_stride2", small, behind(16, {same(16, 3, 2)})},
-      {"conv_1x1", small, behind(16, {same(48, 1)})},
-      {"conv_1x1_stride2", small, behind(32, {valid(16, 1, 2)})},
-      {"conv_odd_channels", small, behind(20, {same(7, 3)})},
-      {"conv_one_filter", small, behind(16, {valid(1, 3)})},
-      {"conv_no_bias", small, behind(16, {valid(16, 3, 1, false)})},
-      {"conv_of_four_pixels", {4, 4, 3}, {valid(16, 3), same(32, 3), same(16, 3)}},
-      {"conv_of_one_pixel", {3, 3, 3}, {valid(16, 3), model::Relu{}, same(32, 3), same(16, 3)}},
-      {"conv_13x13_of_small_maps", {6, 6, 3}, behind(16, {same(32, 13), model::MaxPool{}})},
-      {"conv_13x13_odd_channels", {6, 6, 3}, behind(10, {same(7, 13)})},
-      {"conv_relu", square, behind(16, {model::Relu{}, same(32, 3), model::Relu{}})},
-      {"conv_relu_dropout", square, behind(16, {model::Relu{}, model::Dropout{0.3f}, same(16, 3)})},
-      {"conv_pool_relu", square,
-       behind(16, {model::Relu{}, model::MaxPool{}, same(32, 3), model::Relu{}, model::MaxPool{}})},
-      {"conv_pool_relu_wide",
-       {62, 62, 3},
-       behind(32, {model::Relu{}, model::MaxPool{}, valid(64, 3), model::Relu{}, model::MaxPool{},
-                   valid(32, 3), model::Relu{}})},
-      {"relu_average_pool", square, behind(16, {model::Relu{}, model::AveragePool{}})},
-      {"max_pool_odd", small, behind(16, {model::MaxPool{}})},
-      {"max_pool_odd_channels", small, behind(9, {model::MaxPool{}, model::Relu{}})},
-      {"max_pool_3x3_stride2", small, behind(16, {model::MaxPool{3, 2}})},
-      {"max_pool_3x3_stride2_same", small,
-       behind(16, {model::MaxPool{3, 2, model::Padding::same}})},
-      {"max_pool_3x3_stride1_same", small,
-       behind(16, {model::MaxPool{3, 1, model::Padding::same}})},
-      {"max_pool_twice", square, behind(16, {model::MaxPool{}, model::MaxPool{}})},
-      {"max_pool_of_pixels", square, {model::MaxPool{}, valid(16, 3)}},
-      {"average_pool", small, behind(16, {model::AveragePool{}})},
-      {"average_pool_3x3_stride2_same", small,
-       behind(24, {model::AveragePool{3, 2, model::Padding::same}})},
-      {"average_pool_of_pixels", square, {model::AveragePool{}, valid(16, 3)}},
-      {"global_average_pool", small, behind(16, {model::GlobalAveragePool{}})},
-      {"global_average_pool_odd", small,
-       behind(21, {model::Relu{}, model::GlobalAveragePool{}, model::Dropout{0.5f}})},
-      {"zero_pad", small, behind(16, {model::ZeroPad{1, 2, 0, 3}, model::Relu{}})},
-      {"zero_pad_of_pixels_conv_7x7", {29, 31, 3}, {model::ZeroPad{3, 3, 3, 3}, valid(16, 7, 2)}},
-      {"zero_pad_conv_stride2", square, behind(16, {model::ZeroPad{1, 1, 1, 1}, valid(16, 3, 2)})},
-      {"zero_pad_wider_than_the_kernel", small,
-       behind(16, {model::ZeroPad{4, 1, 0, 5}, valid(16, 3)})},
-      {"zero_pad_max_pool", small, behind(16, {model::ZeroPad{1, 1, 1, 1}, model::MaxPool{3, 2}})},
-      {"max_pool_1x1_stride2", small, behind(16, {model::MaxPool{1, 2}})},
-      {"batch_norm", small, behind_bare(16, {model::BatchNorm{}})},
-      {"batch_norm_relu", square,
-       behind_bare(32, {model::BatchNorm{1e-3f, 0.9f}, model::Relu{}, same(16, 3)})},
-      {"batch_norm_odd_channels", small, behind_bare(21, {model::BatchNorm{}, model::Relu{}})},
-      {"batch_norm_dropout", small,
-       behind_bare(16, {model::BatchNorm{}, model::Relu{}, model::Dropout{0.3f}})},
-      {"batch_norm_of_pixels", small, {model::BatchNorm{}, same(16, 3)}},
-      {"batch_norm_of_vectors",
-       small,
-       {model::Flatten{}, model::Dense{21, false}, model::BatchNorm{}, model::Relu{}},
-       3,
-       9},
-      {"batch_norm_many_images",
-       {9, 9, 3},
-       behind_bare(16, {model::BatchNorm{}, model::Relu{}}),
-       3,
-       19},
-      {"batch_norm_large_maps",
-       {60, 61, 3},
-       behind_bare(16, {model::BatchNorm{}, model::Relu{}, model::MaxPool{}})},
-      {"l2_is_the_optimizers", small,
-       behind(16, {model::Convolution{.filters = 8, .kernel = 3, .l2 = 1}})},
-      {"dense_of_pixels", small, {model::Flatten{}, model::Dense{19}, model::Relu{}}},
-      {"dense_chain", small,
-       behind(16, {model::Flatten{}, model::Dense{33}, model::Relu{}, model::Dropout{0.5f},
-                   model::Dense{5}, model::Relu{}})},
-      {"dense_no_bias", small, behind(16, {model::Flatten{}, model::Dense{8, false}})},
-      {"dense_one_unit", small, behind(16, {model::Flatten{}, model::Dense{1}})},
-      {"dense_of_padded_channels", small,
-       behind(10, {model::Relu{}, model::Flatten{}, model::Dense{12}})},
-      {"dropout_of_odd_channels", small, behind(7, {model::Dropout{0.4f}})},
-      {"dropout_before_relu", small, behind(16, {model::Dropout{0.4f}, model::Relu{}})},
-      {"dropout_of_flat", small, behind(11, {model::Flatten{}, model::Dropout{0.25f}})},
-      {"one_logit", small, behind(16, {model::Relu{}}), 2},
-      {"ten_classes", small, behind(16, {model::Relu{}}), 10},
-      {"image_larger_than_a_cache",
-       {300, 310, 3},
-       {valid(16, 3), model::Relu{}, model::MaxPool{}, valid(8, 3), model::Relu{},
-        model::MaxPool{4, 4}},
-       3,
-       3,
-       true},
-      {"one_image", square, behind(16, {model::Relu{}, model::MaxPool{}, same(16, 3)}), 3, 1},
-      {"conv_pool", square, behind(16, {same(48, 3), model::MaxPool{}})},
-      {"conv_in_pieces", {96, 104, 3}, behind(16, {same(32, 1)}), 3, 5, true},
-      {"five_images", square, behind(16, {model::Relu{}, model::MaxPool{}, same(16, 3)}), 3, 5},
-  };
-}
-
-model::Graph build(const Case& c) {
-  model::Graph graph(c.image);
-  for (const model::Layer& layer : c.layers) graph.add(layer);
-  graph.add(model::Flatten{});
-  graph.add(model::Dense{c.classes == 2 ? 1 : c.classes});
-  if (c.classes == 2) {
-    graph.add(model::SigmoidCrossEntropy{});
-  } else {
-    graph.add(model::SoftmaxCrossEntropy{});
-  }
-  return graph;
-}
-
-using Parameters = std::tuple<BackendUnderTest, Case>;
+using Parameters = std::tuple<BackendUnderTest, LayerCase>;
 class Layers : public ::testing::TestWithParam<Parameters> {};
 
-enum class Mode { train, evaluate };
-
-/// Plain loops in double, run once for all backends.
-const Outcome& expected(const Case& c, std::uint64_t seed, Mode mode) {
-  static std::map<std::tuple<std::string, std::uint64_t, Mode>, Outcome> made;
-  const auto key = std::tuple(c.name, seed, mode);
-  if (const auto found = made.find(key); found != made.end()) return found->second;
-  const auto reference = reference::make_reference_backend(DType::f64);
-  const Samples samples = make_images(c.images, c.image, c.classes, seed);
-  Trial trial(*reference, build(c), {c.images},
-              mode == Mode::train ? compute::Phase::train : compute::Phase::evaluate);
-  return made
-      .emplace(key, mode == Mode::train ? trial.train(samples, {c.images}, kStep)
-                                        : trial.evaluate(samples, {c.images}))
-      .first->second;
-}
-
-/// The worst tensor's relative distance from the reference, on images made from `seed`.
-struct Comparison {
-  double worst = 0;
-  std::string tensor;
-};
-
-Comparison compare(compute::Backend& backend, const Case& c, std::uint64_t seed) {
-  const model::Graph graph = build(c);
-  const Samples samples = make_images(c.images, c.image, c.classes, seed);
-  Trial actual(backend, graph, {c.images});
-  const Outcome& e = expected(c, seed, Mode::train);
-  const Outcome a = actual.train(samples, {c.images}, kStep);
+/// The worst tensor's distance from the reference, on images made from `seed`.
+Distance compare(compute::Backend& backend, const LayerCase& c, std::uint64_t seed) {
+  const Outcome& e = outcome_in_double(c, seed, Run::step);
+  const Outcome a = outcome_on(backend, c, seed, Run::step);
   EXPECT_EQ(a.tally.correct, e.tally.correct);
   EXPECT_EQ(a.tally.images, c.images);
-
-  Comparison result{std::abs(a.tally.loss - e.tally.loss) / e.tally.loss, "loss"};
-  const auto note = [&](const std::vector<double>& x, const std::vector<double>& y,
-                        const std::string& name) {
-    const double distance = x.size() == y.size() ? relative_distance(x, y) : HUGE_VAL;
-    if (!(distance <= result.worst)) result = {distance, name};  // NaN counts as worst
-  };
-  note({a.probabilities.begin(), a.probabilities.end()},
-       {e.probabilities.begin(), e.probabilities.end()}, "probabilities");
-  for (std::size_t p = 0; p < e.gradients.size(); ++p) {
-    note(a.gradients[p], e.gradients[p], actual.program().layout().parameters[p].name);
+  Distance worst{"", 0};
+  for (const Distance& found : distances(c, a, e)) {
+    if (!(found.relative <= worst.relative)) worst = found;  // NaN counts as worst
   }
-  return result;
+  return worst;
 }
 
 TEST_P(Layers, AgreeWithPlainLoopsInDouble) {
@@ -218,81 +37,29 @@ TEST_P(Layers, AgreeWithPlainLoopsInDouble) {
   constexpr double kFlip = 0.05;
   double best = HUGE_VAL;
   for (std::uint64_t seed = 2; seed < 5; ++seed) {
-    const Comparison found = compare(*backend, c, seed);
-    EXPECT_LE(found.worst, kFlip) << found.tensor << ", images of seed " << seed;
-    best = std::min(best, found.worst);
+    const Distance found = compare(*backend, c, seed);
+    EXPECT_LE(found.relative, kFlip) << found.tensor << ", images of seed " << seed;
+    best = std::min(best, found.relative);
   }
   EXPECT_LE(best, under_test.tolerance);
 }
 
-void expect_reference_without_gradients(const BackendUnderTest& under_test, const Case& c) {
-  const model::Graph graph = build(c);
-  if (!under_test.runs(graph)) return expect_refusal(under_test, graph);
-  if (under_test.emulated && c.large) GTEST_SKIP() << "an emulated device has no caches";
-  const Samples samples = make_images(c.images, c.image, c.classes, 2);
-  const auto backend = under_test.make();
-  Trial actual(*backend, graph, {c.images}, compute::Phase::evaluate);
-  const Outcome& e = expected(c, 2, Mode::evaluate);
-  const Outcome a = actual.evaluate(samples, {c.images});
-  EXPECT_NEAR(a.tally.loss, e.tally.loss, under_test.tolerance * e.tally.loss);
-  EXPECT_EQ(a.tally.correct, e.tally.correct);
-}
-
 TEST_P(Layers, EvaluateWithoutGradients) {
-  expect_reference_without_gradients(std::get<0>(GetParam()), std::get<1>(GetParam()));
-}
-
-/// Of narrow factors, whose rounding turns signs and winners too often for close gradients.
-class NarrowForward : public Layers {};
-TEST_P(NarrowForward, EvaluateWithoutGradients) {
-  expect_reference_without_gradients(std::get<0>(GetParam()), std::get<1>(GetParam()));
-}
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(NarrowForward);
-
-/// One window in fifty has another winner; gradients of another map would be as far as they are
-/// long.
-class NarrowPools : public Layers {};
-TEST_P(NarrowPools, HaveMostWinnersOfPlainLoops) {
   const auto& [under_test, c] = GetParam();
-  const auto backend = under_test.make();
-  const Comparison found = compare(*backend, c, 2);
-  EXPECT_LE(found.worst, 0.3) << found.tensor;
+  if (!under_test.runs(build(c))) return expect_refusal(under_test, build(c));
+  if (under_test.emulated && c.large) GTEST_SKIP() << "an emulated device has no caches";
+  const compute::Tally e = outcome_in_double(c, 2, Run::loss).tally;
+  const compute::Tally a = outcome_on(*under_test.make(), c, 2, Run::loss).tally;
+  EXPECT_NEAR(a.loss, e.loss, under_test.tolerance * e.loss);
+  EXPECT_EQ(a.correct, e.correct);
 }
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(NarrowPools);
 
-std::string case_name(const ::testing::TestParamInfo<Parameters>& info) {
-  return std::get<0>(info.param).name + "_" + std::get<1>(info.param).name;
-}
 INSTANTIATE_TEST_SUITE_P(AllBackends, Layers,
                          ::testing::Combine(::testing::ValuesIn(backends_under_test()),
-                                            ::testing::ValuesIn(cases())),
-                         case_name);
-
-template <class Kind>
-bool has(const Case& c) {
-  return std::ranges::any_of(
-      c.layers, [](const model::Layer& layer) { return std::holds_alternative<Kind>(layer); });
-}
-
-template <class Predicate>
-std::vector<Case> cases_where(const Predicate& wanted) {
-  std::vector<Case> chosen;
-  std::ranges::copy_if(cases(), std::back_inserter(chosen), wanted);
-  return chosen;
-}
-
-auto narrow(const std::vector<Case>& chosen) {
-  return ::testing::Combine(::testing::ValuesIn(narrow_backends_under_test()),
-                            ::testing::ValuesIn(chosen));
-}
-bool smooth(const Case& c) { return !has<model::Relu>(c) && !has<model::MaxPool>(c); }
-INSTANTIATE_TEST_SUITE_P(NarrowBackends, Layers, narrow(cases_where(smooth)), case_name);
-INSTANTIATE_TEST_SUITE_P(NarrowBackends, NarrowForward,
-                         narrow(cases_where([](const Case& c) { return !smooth(c); })), case_name);
-INSTANTIATE_TEST_SUITE_P(NarrowBackends, NarrowPools, narrow(cases_where([](const Case& c) {
-                           return has<model::MaxPool>(c) && !has<model::Relu>(c);
-                         })),
-                         case_name);
+                                            ::testing::ValuesIn(layer_cases())),
+                         [](const auto& test) {
+                           return std::get<0>(test.param).name + "_" + std::get<1>(test.param).name;
+                         });
 
 }  // namespace
 }  // namespace cputrain::testing
