@@ -14,8 +14,17 @@ struct GemmResult {
   std::size_t slice = 0;
 };
 
-/// result.values[i] = partials[0][i] + partials[1][i] + ..., then bias and what was there, as
-/// `result` says. result.slice is the number of values, in rows of `columns`.
+/// Threads that share the sum of so many slices, each having some eight: a power of two.
+constexpr int lines_of_sum(int slices) {
+  constexpr int kMost = 32, kSlicesOfThread = 8;
+  int lines = 1;
+  while (lines < kMost && lines * kSlicesOfThread < slices) lines *= 2;
+  return lines;
+}
+
+/// result.values[i] = the sum of all slices' partials[slice][i], in an order that their number
+/// fixes, then bias and what was there, as `result` says. result.slice is the number of values, in
+/// rows of `columns`.
 void add_slices(Stream, const GemmResult& result, const float* partials, int slices, int columns);
 
 /// sums[part][column] of a matrix whose rows are cut into parts of the same size, or one less.
