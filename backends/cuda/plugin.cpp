@@ -26,12 +26,19 @@ compute::Device device_of(int index, const DeviceProperties& p) {
           .emulated = p.emulated};
 }
 
+/// What to try where why_no_device() says this.
+std::string remedy_of(const std::string& why) {
+  if (why.starts_with("no NVIDIA driver")) return "install NVIDIA's driver where there is a GPU";
+  if (why.starts_with("an NVIDIA driver")) {
+    return "install a newer driver, or build with an older CUDA (see backends/README.md)";
+  }
+  return "see which GPUs nvidia-smi lists";
+}
+
 compute::DeviceList devices() {
   compute::DeviceList list{.devices = {}, .why_none = why_no_device(), .remedy = {}};
   if (!list.why_none.empty()) {
-    list.remedy = list.why_none.starts_with("no NVIDIA driver")
-                      ? "install NVIDIA's driver where there is a GPU"
-                      : "see which GPUs nvidia-smi lists";
+    list.remedy = remedy_of(list.why_none);
     return list;
   }
   for (int index = 0; index < device_count(); ++index) {

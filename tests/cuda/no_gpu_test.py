@@ -29,6 +29,14 @@ class NoGpu(ProgramTest):
             self.skipTest("this build has no plugin")
         self.assertIn('CUDA_VISIBLE_DEVICES is ""', self.cuda(**HIDDEN)["reason"])
 
+    def test_a_driver_that_is_too_old_is_told_from_none(self):
+        here = self.cuda(LD_LIBRARY_PATH=os.environ["CUDA_TESTS_OLD_DRIVER"])
+        if here["reason"].startswith("this build"):
+            self.skipTest("this build has no plugin")
+        self.assertIn("an NVIDIA driver for CUDA 11.8 alone", here["reason"])
+        self.assertRegex(here["reason"], r"this build's CUDA 1[23]\.\d+ needs driver (525|580) or newer")
+        self.assertIn("backends/README.md", here["remedy"])
+
     @needs_mpi
     def test_ranks_say_it_once(self):
         done = self.expect(2, *TRAIN, *CUDA, ranks=3, **HIDDEN)

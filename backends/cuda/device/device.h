@@ -29,7 +29,8 @@ struct DeviceProperties {
   bool emulated = false;          ///< computes on the CPU, for tests: no time of it means anything
 };
 
-/// Empty where there is a device, else why there is none: "no NVIDIA driver", "no CUDA device".
+/// Empty where there is a device, else why there is none: "no NVIDIA driver (...)", "an NVIDIA
+/// driver for CUDA 12.4 alone (...)", "no CUDA device".
 std::string why_no_device();
 /// Devices that this process may use; 0 where there is none.
 int device_count();

@@ -32,6 +32,18 @@ std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
+/// Of a driver that cannot run this build: which of the two it is, and what it takes. Numbers:
+/// "CUDA Compatibility", NVIDIA, "Minor Version Compatibility".
+std::string unusable_driver() {
+  constexpr int kOldestDriver = CUDART_VERSION >= 13000 ? 580 : 525;
+  int version = 0;
+  const bool there = cudaDriverGetVersion(&version) == cudaSuccess && version > 0;
+  return fmt::format(
+      "{} (this build's CUDA {} needs driver {} or newer)",
+      there ? "an NVIDIA driver for CUDA " + version_text(version) + " alone" : "no NVIDIA driver",
+      version_text(CUDART_VERSION), kOldestDriver);
+}
+
 /// UUIDs tell GPUs, and the parts of one that MIG makes, apart.
 std::string identity_of(const cudaDeviceProp& properties) {
   std::string text;
@@ -48,10 +60,7 @@ std::string why_no_device() {
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess) return count > 0 ? "" : "no CUDA device";
   static_cast<void>(cudaGetLastError());
-  if (status == cudaErrorInsufficientDriver) {
-    return "no NVIDIA driver, or one that is older than this build's CUDA " +
-           version_text(CUDART_VERSION);
-  }
+  if (status == cudaErrorInsufficientDriver) return unusable_driver();
   return status == cudaErrorNoDevice ? "no CUDA device" : cudaGetErrorString(status);
 }
 
