@@ -10,7 +10,7 @@ from results import Skipped
 PRECISIONS = {"exact": "exact", "float": "tf32", "bf16": "bf16"}  # of --precision, as tables call them
 BATCHES = (256, 128, 32)
 QUICK_BATCHES = (256, 32)
-CPU_BATCH = 128
+CPU_BATCH = {False: 128, True: 32}  # by `quick`
 
 
 def keep(day, name, result):
@@ -87,7 +87,7 @@ def cpu_ranks(day):
 
 
 def cpu_step(day, name, words, ranks=0):
-    size = ["--image-size", "64", "--batch", "32"] if day.emulated else ["--batch", str(CPU_BATCH)]
+    size = ["--image-size", "64", "--batch", "32"] if day.emulated else ["--batch", str(CPU_BATCH[day.quick])]
     key = "cpu_" + name.replace(" ", "_")
     result = bench(day, key, "step", "--backend", "cpu", *size, "--repeat", "2", *words, ranks=ranks)
     rate = result["images_per_second"]["median"]

@@ -39,5 +39,5 @@ def steps():
     yield Step("PyTorch", (150, 40), pytorch.measure)
     yield Step("ncu", (60, 25), tools.profile)
     for count in (1, 8, 16):
-        yield Step(f"{count} CPU" + ("s" if count > 1 else ""), (25, 15), benchmarks.cpu_columns(count))
+        yield Step(f"{count} CPU" + ("s" if count > 1 else ""), (40, 15), benchmarks.cpu_columns(count))
     yield Step("CPU ranks", (25, 15), benchmarks.cpu_ranks)
