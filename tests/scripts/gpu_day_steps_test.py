@@ -87,11 +87,11 @@ class Commands(Folder):
 
 
 class Steps(Folder):
-    def outcomes(self, steps, seconds=100):
+    def outcomes(self, steps, seconds=100, only=None):
         day = self.day(seconds)
         with mock.patch.object(plan, "steps", lambda: [plan.Step(name, limits, run) for name, limits, run in steps]), \
                 mock.patch.object(days, "say"):
-            days.make_steps(day, day.results)
+            days.make_steps(day, day.results, only)
         return {step.name: (step.outcome, step.text) for step in day.results.steps}
 
     def test_none_stops_the_rest(self):
@@ -131,6 +131,12 @@ class Steps(Folder):
 
         found = self.outcomes([("ends", (9, 9), ends), ("late", (9, 9), lambda day: "fine")])
         self.assertEqual(found["late"], ("not run", "the day was ended by SIGTERM"))
+
+    def test_some_steps_alone(self):
+        steps = [(name, (9, 9), lambda day: "fine") for name in ("bench step exact", "PyTorch", "ncu")]
+        found = self.outcomes(steps, only=["pytorch", "step"])
+        self.assertEqual([outcome for outcome, _ in found.values()], ["ok", "ok", "skipped"])
+        self.assertEqual(found["ncu"][1], "not asked for")
 
     def test_the_plan_fits(self):
         steps = list(plan.steps())

@@ -74,12 +74,15 @@ def make_step(day, step):
     return Result(step.name, outcome, time.monotonic() - began, str(text).replace(day.bundle.folder, PACK))
 
 
-def make_steps(day, results):
+def make_steps(day, results, only=None):
     """Returns the signal that ended them early, if one did."""
     stopped = None
     for step in plan.steps():
         if stopped:
             results.add(Result(step.name, NOT_RUN, 0, f"the day was ended by {stopped}"))
+            continue
+        if only and not any(word in step.name.lower() for word in only):
+            results.add(Result(step.name, SKIPPED, 0, "not asked for"))
             continue
         day.commands.write(f"== {step.name}\n")
         try:
@@ -92,7 +95,7 @@ def make_steps(day, results):
     return stopped
 
 
-def run(pack, out, seconds, quick):
+def run(pack, out, seconds, quick, only=None):
     began = time.monotonic()
     emulated = os.environ.get("CPUTRAIN_EMULATED")
     refused = why_not(emulated)
@@ -114,7 +117,7 @@ def run(pack, out, seconds, quick):
         day = Day(bundle.unpack(pack, work), commands, results, seconds, quick, bool(emulated), began)
         results.facts["spare_libraries"] = day.bundle.take_missing_libraries(day.environment)
         results.facts["unpacked_seconds"] = round(time.monotonic() - began, 1)
-        make_steps(day, results)
+        make_steps(day, results, only)
     finally:
         commands.end_all()
         shutil.rmtree(work, ignore_errors=True)
