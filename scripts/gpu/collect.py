@@ -46,10 +46,11 @@ def about(day, files):
              ("system", machine.get("system")), ("program", f"{packed['program']}, commit {packed['commit']}"),
              ("date", day["date"]), ("took", f"{day['seconds']:.0f} s")]
     others = ", ".join(link(name) for name in files if name != "day.json")
-    return (prose(f"A day of `scripts/gpu_day` with {kind}.{rehearsal} {link('day.json')} has all of it, beside {others}.")
-            + "\n" + table(["", ""], [fact for fact in facts if fact[1]]) + "\n"
-            + "<!-- not run: needs a GPU -->\n```sh\nscripts/gpu_day pack DIR\n"
-            + f"DIR/run {'--quick ' if day['quick'] else ''}OUT\nscripts/gpu_day collect OUT {place_of(files.folder)}\n```\n")
+    text = f"A day of `scripts/gpu_day` with {kind}.{rehearsal} {link('day.json')} has all of it, beside {others}."
+    commands = ["scripts/gpu_day pack DIR", f"DIR/run {'--quick ' if day['quick'] else ''}OUT",
+                f"scripts/gpu_day collect OUT {place_of(files.folder)}"]
+    return (prose(text) + "\n" + table(["", ""], [fact for fact in facts if fact[1]])
+            + "\n<!-- not run: needs a GPU -->\n```sh\n" + "\n".join(commands) + "\n```\n")
 
 
 def place_of(folder):
@@ -67,8 +68,9 @@ def figures_of(day):
         return ""
     rows = [[f["what"], number(f["predicted"]), number(f["measured"]), number(f["ratio"]), f["unit"]]
             for f in day["figures"]]
-    return ("## Predicted and measured\n\n" + prose("""Predictions are those of `scripts/predict_gpu`, made before the day.
-            A ratio is measured by predicted.""") + "\n" + table(["what", "predicted", "measured", "ratio", "unit"], rows))
+    text = "Predictions are those of `scripts/predict_gpu`, made before the day. A ratio is measured by predicted."
+    return ("## Predicted and measured\n\n" + prose(text) + "\n"
+            + table(["what", "predicted", "measured", "ratio", "unit"], rows))
 
 
 def probes_of(day):

@@ -34,8 +34,8 @@ def environment(**more):
 
 def curve(program, folder, name):
     words, steps = CURVES[name]
-    command = [program, "train", *words, "--steps", str(steps), "--log-every", "1", "--limit-val", "0", "--verbose", "0",
-               "--out", os.path.join(folder, name)]
+    command = [program, "train", *words, "--steps", str(steps), "--log-every", "1", "--limit-val", "0",
+               "--verbose", "0", "--out", os.path.join(folder, name)]
     subprocess.run(command, check=True, env=environment(), stdin=subprocess.DEVNULL)
     with open(os.path.join(folder, name, "metrics.jsonl")) as file:
         lines = [json.loads(line) for line in file]
@@ -61,8 +61,8 @@ def predictions(program):
         return None
     found = []
     for batch in BATCHES:
-        done = subprocess.run([sys.executable, "-B", script, "--program", program, "--batch", str(batch), "--json", "-"],
-                              text=True, stdout=subprocess.PIPE, env=environment())
+        command = [sys.executable, "-B", script, "--program", program, "--batch", str(batch), "--json", "-"]
+        done = subprocess.run(command, text=True, stdout=subprocess.PIPE, env=environment())
         if done.returncode:
             return None
         found += json.loads(done.stdout)["predictions"]

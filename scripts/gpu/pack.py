@@ -107,8 +107,8 @@ def bundle(folder, file):
 
 
 def commit():
-    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=7", "--exclude=*"], text=True,
-                          capture_output=True)
+    done = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=7", "--exclude=*"],
+                          text=True, capture_output=True)
     return done.stdout.strip() or "no commit"
 
 

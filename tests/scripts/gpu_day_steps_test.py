@@ -59,7 +59,8 @@ class Commands(Folder):
         self.assertNotIn(self.folder, self.log().splitlines()[0], self.log())
 
     def test_what_hangs_is_ended_with_all_that_it_started(self):
-        script = "trap '' TERM; setsid sleep 1000 & (setsid bash -c 'sleep 1000; true' &) ; echo begun; sleep 1000; true"
+        script = ("trap '' TERM; setsid sleep 1000 & (setsid bash -c 'sleep 1000; true' &) ; echo begun; "
+                  "sleep 1000; true")
         done = self.run_for(0.5, "bash", "-c", script)
         self.assertTrue(done.cut)
         self.assertEqual(done.text, "begun\n")

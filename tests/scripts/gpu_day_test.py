@@ -164,7 +164,8 @@ class Day(unittest.TestCase):
                 (77, [self.path("none")], {"PATH": "/usr/bin:/bin"}, "no GPU is here"),
                 (2, [self.path("none")], {"CPUTRAIN_EMULATED": "checked"}, "`plain` alone"),
                 (2, [mixed], {"CPUTRAIN_EMULATED": "plain"}, "is not an empty folder"),
-                (2, ["--seconds", "600", "x"], {}, "20 to 570"), (2, [], {}, "OUT"), (2, ["--fast", "x"], {}, "--fast")]:
+                (2, ["--seconds", "600", "x"], {}, "20 to 570"), (2, [], {}, "OUT"),
+                (2, ["--fast", "x"], {}, "--fast")]:
             with self.subTest(words=words):
                 if code == 77 and (os.path.exists("/dev/nvidia0") or shutil.which("nvidia-smi")):
                     self.skipTest("a GPU is here")

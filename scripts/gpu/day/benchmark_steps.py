@@ -55,8 +55,9 @@ def bench_step(precision):
 def bench_kernels(precision):
     def run(day):
         micro_batch = "128"
-        result = bench(day, f"kernels_{PRECISIONS[precision]}", "kernels", "--backend", "cuda", "--precision", precision,
-                       "--micro-batch", micro_batch, "--batch", micro_batch, "--repeat", "2" if day.quick else "5")
+        result = bench(day, f"kernels_{PRECISIONS[precision]}", "kernels", "--backend", "cuda", "--precision",
+                       precision, "--micro-batch", micro_batch, "--batch", micro_batch, "--repeat",
+                       "2" if day.quick else "5")
         found = []
         for layer in result["micro_batches"][0]["given"]["layers"]:
             for direction in layer["directions"]:

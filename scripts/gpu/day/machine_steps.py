@@ -9,7 +9,8 @@ import bundle as bundles
 from context import expect, listed
 from results import Failed, Skipped
 
-QUERY = "name,driver_version,memory.total,compute_cap,mig.mode.current,clocks.sm,clocks.max.sm,power.limit,ecc.mode.current"
+QUERY = ("name,driver_version,memory.total,compute_cap,mig.mode.current,clocks.sm,clocks.max.sm,power.limit,"
+         "ecc.mode.current")
 
 
 def look_at_machine(day):

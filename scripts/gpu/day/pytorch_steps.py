@@ -52,8 +52,9 @@ def measure(day):
         expect(done, "the script for PyTorch")
         raise Failed("it measured no mode")
     best = max(measured, key=rate)
-    return f"{len(measured)} modes, fastest: {best['mode']} at batch {best['batch']} with {rate(best):,.0f} images/s" + (
-        f", cut after {done.seconds:.0f} s" if done.cut else "")
+    late = f", cut after {done.seconds:.0f} s" if done.cut else ""
+    return (f"{len(measured)} modes, fastest: {best['mode']} at batch {best['batch']} with {rate(best):,.0f} images/s"
+            + late)
 
 
 def rate(mode):

@@ -25,8 +25,8 @@ def small_training(day, name):
 def sanitizer(tool):
     def run(day):
         path = day.tool("compute-sanitizer")
-        words = [path, "--tool", tool, "--target-processes", "all", "--error-exitcode", str(ERROR_CODE), "--print-limit",
-                 "20", *day.under_tool(small_training(day, tool))]
+        words = [path, "--tool", tool, "--target-processes", "all", "--error-exitcode", str(ERROR_CODE),
+                 "--print-limit", "20", *day.under_tool(small_training(day, tool))]
         done = day.run(words, environment=tool_environment(day))
         summaries = re.findall(r"^=+ ((?:ERROR|RACECHECK) SUMMARY: .*)", done.text, re.M)
         findings = [line for line in re.findall(r"^=+ (\S.*)", done.text, re.M) if "SUMMARY" not in line]
@@ -56,8 +56,8 @@ def profile(day):
     path = day.tool("ncu")
     program = small_training(day, "ncu") if day.emulated else [
         day.program(), "train", "--data", "synthetic:200", "--batch", "128", *TRAINING, "--out", day.file("ncu")]
-    words = [path, "--csv", "--page", "details", "--clock-control", "none", "--target-processes", "all", "--kernel-name",
-             HEAVY, "--launch-count", str(KERNELS[day.quick])]
+    words = [path, "--csv", "--page", "details", "--clock-control", "none", "--target-processes", "all",
+             "--kernel-name", HEAVY, "--launch-count", str(KERNELS[day.quick])]
     for section in SECTIONS:
         words += ["--section", section]
     done = None
