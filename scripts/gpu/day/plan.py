@@ -30,13 +30,13 @@ def steps():
     yield Step("learns", (20, 15), training.learn)
     yield Step("PyTorch begins to compile", (10, 10), pytorch.begin_compiling)
     for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
-        yield Step(f"compute-sanitizer {tool}", (25, 12), tools.sanitizer(tool))
+        yield Step(f"compute-sanitizer {tool}", (25, 20), tools.sanitizer(tool))
     yield Step("PyTorch has compiled", (30, 15), pytorch.end_compiling)
     for precision, name in benchmarks.PRECISIONS.items():
         yield Step(f"bench step {name}", (45, 20), benchmarks.bench_step(precision))
     for precision, name in benchmarks.PRECISIONS.items():
         yield Step(f"bench kernels {name}", (25, 12), benchmarks.bench_kernels(precision))
-    yield Step("PyTorch", (150, 40), pytorch.measure)
+    yield Step("PyTorch", (150, 35), pytorch.measure)
     yield Step("ncu", (60, 25), tools.profile)
     for count in (1, 8, 16):
         yield Step(f"{count} CPU" + ("s" if count > 1 else ""), (40, 15), benchmarks.cpu_columns(count))
