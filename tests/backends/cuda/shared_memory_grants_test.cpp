@@ -10,7 +10,7 @@
 namespace cputrain::cuda {
 namespace {
 
-class Grants : public testing::Test {
+class Grants : public ::testing::Test {
  protected:
   /// How often the runtime was asked.
   int asked(int device, const void* kernel, std::size_t bytes) {
