@@ -8,35 +8,54 @@
 
 namespace cputrain::train {
 
+namespace {
+
+/// Whom an evaluation asks and tells; those that are empty are left out.
+struct Listeners {
+  std::function<bool()> goes_on{};
+  EvaluationProgress progress{};
+  AnswerObserver answers{};
+};
+
+std::optional<compute::Tally> evaluate_for(const Listeners& listeners, compute::Program& program,
+                                           data::BatchSource& batches, const data::BatchPlan& plan,
+                                           comm::Communicator& communicator) {
+  compute::Tally tally;
+  const compute::Pass pass{.phase = compute::Phase::evaluate,
+                           .probabilities = listeners.answers || ranks_answers(program.outputs())};
+  batches.seek(0, 0);
+  for (std::size_t step = 0; step < plan.steps(); ++step) {
+    if (listeners.goes_on && !listeners.goes_on()) return std::nullopt;
+    for (int k = 0; k < plan.micro_batches(step); ++k) {
+      const compute::MicroBatch& batch = batches.next();
+      tally += program.forward(batch, pass);
+      if (batch.size() == 0) continue;
+      if (listeners.progress) listeners.progress(batch.size());
+      if (!pass.probabilities) continue;
+      const std::span<const float> outputs = program.probabilities();
+      rank_answers(tally, batch.labels, outputs);
+      if (listeners.answers) listeners.answers(batch.labels, outputs);
+    }
+  }
+  comm::sum_numbers(communicator, tally.sums());
+  return tally;
+}
+
+}  // namespace
+
 compute::Tally evaluate(compute::Program& program, data::BatchSource& batches,
                         const data::BatchPlan& plan, comm::Communicator& communicator,
                         const AnswerObserver& observer) {
-  const auto always = [] { return true; };
-  return *evaluate_while(always, program, batches, plan, communicator, observer);
+  return *evaluate_for({.answers = observer}, program, batches, plan, communicator);
 }
 
 std::optional<compute::Tally> evaluate_while(const std::function<bool()>& goes_on,
                                              compute::Program& program, data::BatchSource& batches,
                                              const data::BatchPlan& plan,
                                              comm::Communicator& communicator,
-                                             const AnswerObserver& observer) {
-  compute::Tally tally;
-  const compute::Pass pass{.phase = compute::Phase::evaluate,
-                           .probabilities = observer || ranks_answers(program.outputs())};
-  batches.seek(0, 0);
-  for (std::size_t step = 0; step < plan.steps(); ++step) {
-    if (!goes_on()) return std::nullopt;
-    for (int k = 0; k < plan.micro_batches(step); ++k) {
-      const compute::MicroBatch& batch = batches.next();
-      tally += program.forward(batch, pass);
-      if (batch.size() == 0 || !pass.probabilities) continue;
-      const std::span<const float> outputs = program.probabilities();
-      rank_answers(tally, batch.labels, outputs);
-      if (observer) observer(batch.labels, outputs);
-    }
-  }
-  comm::sum_numbers(communicator, tally.sums());
-  return tally;
+                                             const EvaluationProgress& progress) {
+  return evaluate_for({.goes_on = goes_on, .progress = progress}, program, batches, plan,
+                      communicator);
 }
 
 void add_loss_of_weights(compute::Tally& tally, compute::Backend& backend,

@@ -13,19 +13,21 @@
 namespace cputrain::train {
 
 /// Hears this rank's answers: labels of some images, and what the network said about each (one row
-/// an image).
+/// an image). On a device answers take time to fetch.
 using AnswerObserver =
     std::function<void(std::span<const std::int32_t> labels, std::span<const float> outputs)>;
+/// Hears after each micro-batch how many images of this rank it had.
+using EvaluationProgress = std::function<void(int images)>;
 
 /// Loss and accuracy over every image exactly once, whatever the number of ranks.
 compute::Tally evaluate(compute::Program&, data::BatchSource&, const data::BatchPlan&,
                         comm::Communicator&, const AnswerObserver& observer = {});
-/// The same, unless `goes_on`, which all ranks ask before each batch and answer alike, says that it
-/// does not: nothing then.
+/// The same without answers, unless `goes_on`, which all ranks ask before each batch and answer
+/// alike, says that it does not: nothing then.
 std::optional<compute::Tally> evaluate_while(const std::function<bool()>& goes_on,
                                              compute::Program&, data::BatchSource&,
                                              const data::BatchPlan&, comm::Communicator&,
-                                             const AnswerObserver& observer);
+                                             const EvaluationProgress&);
 
 /// Collective: adds the L2 penalty to a tally over all ranks. Where weights of some rank are not
 /// numbers the loss is none either, whatever the images gave: layers can hide such weights.

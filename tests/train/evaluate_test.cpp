@@ -69,6 +69,19 @@ TEST(Evaluate, AsksForNoProbabilitiesWhereNobodyNeedsThem) {
   }
 }
 
+TEST(Evaluate, ProgressNeedsNoProbabilities) {
+  AskedProgram program(2);
+  Pairs batches;
+  const auto alone = comm::make_solo();
+  int told = 0;
+  const auto all = [] { return true; };
+  const auto tally = evaluate_while(all, program, batches, data::BatchPlan(12, 4, 2, 0, 1), *alone,
+                                    [&](int images) { told += images; });
+  EXPECT_EQ(tally->images, 12);
+  EXPECT_EQ(told, 12);
+  EXPECT_EQ(program.asked + program.announced, 0);
+}
+
 TEST(Evaluate, AsksOnceAPassWhereAnswersAreRanked) {
   AskedProgram program(8);
   const compute::Tally tally = evaluate_alone(program);
