@@ -19,4 +19,7 @@ compute::DeviceList cuda_devices();
 /// has its part where it shares it with others. Error(usage) with the reason where there is none.
 std::unique_ptr<compute::Backend> make_cuda_backend(int device, int ranks_on_device);
 
+/// Cases of the kernels themselves, on a device that cuda_devices() listed; the rest as there.
+void run_kernel_cases(int device, std::uint64_t seed, const compute::SelftestSink&);
+
 }  // namespace cputrain::cuda

@@ -99,6 +99,12 @@ const Plugin& plugin() {
   return loaded;
 }
 
+const PluginCalls& calls() {
+  const Plugin& here = plugin();
+  if (here.calls) return *here.calls;
+  fail(ExitCode::usage, compute::no_device_text("cuda", {{}, here.why_none, here.remedy}));
+}
+
 /// The driver shows what this variable lets through, and says nothing of it.
 void blame_variable(compute::DeviceList& list) {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
@@ -123,9 +129,11 @@ compute::DeviceList cuda_devices() {
 }
 
 std::unique_ptr<compute::Backend> make_cuda_backend(int device, int ranks_on_device) {
-  const Plugin& here = plugin();
-  if (here.calls) return here.calls->make(device, ranks_on_device);
-  fail(ExitCode::usage, compute::no_device_text("cuda", {{}, here.why_none, here.remedy}));
+  return calls().make(device, ranks_on_device);
+}
+
+void run_kernel_cases(int device, std::uint64_t seed, const compute::SelftestSink& done) {
+  calls().run_kernel_cases(device, seed, done);
 }
 
 }  // namespace cputrain::cuda

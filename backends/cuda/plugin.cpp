@@ -5,6 +5,7 @@
 
 #include "backends/cuda/backend.h"
 #include "backends/cuda/device/device.h"
+#include "backends/cuda/selftest/kernel_cases.h"
 #include "contracts.h"  // which the build writes
 
 namespace cputrain::cuda {
@@ -55,7 +56,8 @@ compute::DeviceList devices() {
   return list;
 }
 
-constexpr PluginCalls kCalls{.devices = devices, .make = make_device_backend};
+constexpr PluginCalls kCalls{
+    .devices = devices, .make = make_device_backend, .run_kernel_cases = run_device_cases};
 
 }  // namespace
 }  // namespace cputrain::cuda

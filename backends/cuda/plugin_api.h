@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "compute/backend.h"
 #include "compute/devices.h"
+#include "compute/selftest_case.h"
 
 /// What the program and its CUDA plugin know of each other. The plugin is a file of its own, so
 /// that the program starts where there is neither a CUDA runtime nor a GPU. It takes all that it
@@ -17,6 +19,8 @@ struct PluginCalls {
   compute::DeviceList (*devices)();
   /// As make_cuda_backend().
   std::unique_ptr<compute::Backend> (*make)(int device, int ranks_on_device);
+  /// The cases of its kernels that `selftest` runs, on a device.
+  void (*run_kernel_cases)(int device, std::uint64_t seed, const compute::SelftestSink&);
 };
 
 /// The plugin's one function, with C's name and no arguments.

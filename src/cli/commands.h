@@ -2,6 +2,7 @@
 
 #include "cli/config.h"
 #include "job/session/services.h"
+#include "selftest/selftest.h"
 #include "simulation/simulator.h"
 
 /// One function a command. Each returns the exit code; bad news comes as Error.
@@ -14,6 +15,7 @@ int run_export(const Config&, const job::Services&);
 int run_sweep(const Config&, const job::Services&);
 int run_report(const Config&, const job::Services&);
 int run_info(const Config&, const job::Services&);
+int run_selftest(const Config&, const job::Services&, const selftest::FindOwnCases&);
 int run_simulate(const Config&, const job::Services&, const simulation::Simulator&);
 int run_bench_input(const Config&, const job::Services&);
 int run_bench_kernels(const Config&, const job::Services&);

@@ -15,7 +15,8 @@ ListedBackend cuda_backend() {
           [](const job::BackendRequest& request) {
             return cuda::make_cuda_backend(request.device, request.ranks_on_device);
           },
-          cuda::cuda_devices};
+          cuda::cuda_devices,
+          cuda::run_kernel_cases};
 }
 
 }  // namespace
@@ -31,6 +32,13 @@ std::vector<ListedBackend> backend_list() {
              return reference::make_reference_backend(request.precision);
            }},
           cuda_backend()};
+}
+
+selftest::OwnCases own_cases_of(const std::string& backend) {
+  for (const ListedBackend& listed : backend_list()) {
+    if (listed.choice.name == backend) return listed.own_cases;
+  }
+  return {};
 }
 
 }  // namespace cputrain::composition

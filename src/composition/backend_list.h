@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "job/session/services.h"
+#include "selftest/selftest.h"
 
 namespace cputrain::composition {
 
@@ -14,10 +15,14 @@ struct ListedBackend {
   std::function<std::unique_ptr<compute::Backend>(const job::BackendRequest&)> make;
   /// Of a backend that computes on devices: those that are here.
   std::function<compute::DeviceList()> devices{};
+  selftest::OwnCases own_cases{};
 };
 
 /// The one list of backends: all that the program knows, those that this build lacks included, the
 /// default first.
 std::vector<ListedBackend> backend_list();
+
+/// What `selftest` runs of the backend of this name beside the cases of all; empty: nothing.
+selftest::OwnCases own_cases_of(const std::string& backend);
 
 }  // namespace cputrain::composition

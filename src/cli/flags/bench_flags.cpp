@@ -92,4 +92,13 @@ void add_kernel_bench_flags(Flags& f, Config& c, const CommandLineChoices& choic
          "write the result as JSON (-: to standard output, and nothing else there)");
 }
 
+void add_selftest_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
+  add_processor_flags(f, c, choices, "all that the backend has");
+  f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
+          "number that decides the sizes and numbers of all cases [0]");
+  f.group("Output");
+  f.text("json", c.json, "FILE",
+         "write the result as JSON (-: to standard output, and nothing else there)");
+}
+
 }  // namespace cputrain::cli

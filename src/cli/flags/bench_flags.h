@@ -10,5 +10,6 @@ namespace cputrain::cli {
 void add_allreduce_flags(Flags&, Config&, const CommandLineChoices&);
 void add_input_bench_flags(Flags&, Config&, const CommandLineChoices&);
 void add_kernel_bench_flags(Flags&, Config&, const CommandLineChoices&);
+void add_selftest_flags(Flags&, Config&, const CommandLineChoices&);
 
 }  // namespace cputrain::cli

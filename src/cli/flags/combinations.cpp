@@ -97,6 +97,17 @@ void check_usual_precision(const Config& config, const CommandLineChoices& choic
   }
 }
 
+/// Those that were asked for, or all that the backend has.
+void choose_precisions(Config& config, const CommandLineChoices& choices) {
+  const bool asked =
+      std::ranges::any_of(config.given, [](const auto& flag) { return flag.first == "precision"; });
+  for (const job::BackendChoice& backend : choices.backends) {
+    if (backend.name == config.backend && !asked) config.precisions = backend.precisions;
+  }
+  if (asked) config.precisions = {config.precision};
+  config.precision = config.precisions.front();
+}
+
 /// Each backend has its own precisions. A sweep's columns may be of backends that this build lacks,
 /// of which the table says so; info and data compute nothing.
 void check_precision(const Config& config, const CommandLineChoices& choices) {
@@ -182,6 +193,7 @@ void check_combinations(Config& config, const CommandLineChoices& choices) {
     fail(ExitCode::usage, fmt::format("data {0} needs a data set: {1} data {0} FOLDER",
                                       config.topic, config.program));
   }
+  if (config.command == "selftest") choose_precisions(config, choices);
   check_precision(config, choices);
   if (config.balanced && !config.limit_train && !config.limit_val) {
     fail(ExitCode::usage,

@@ -175,13 +175,14 @@ void add_training_flags(Flags& f, Config& c) {
   add_rate_flags(f, c);
 }
 
-void add_precision_flag(Flags& f, Config& c, const CommandLineChoices& choices) {
+void add_precision_flag(Flags& f, Config& c, const CommandLineChoices& choices,
+                        const std::string& usual = "float") {
   f.choice(
       "precision", {"float", "bf16", "exact", "double"},
       "number format of products. bf16: 16-bit brain floats in convolutions where that is "
       "faster (CPUs with AVX512-BF16). exact: 32-bit floats on GPUs, too, the only one of them "
       "so far. double: " +
-          join(choices.backends_with("double"), " or ") + " backend only [float]",
+          join(choices.backends_with("double"), " or ") + " backend only [" + usual + "]",
       [&c](const std::string& name) { c.precision = name; });
 }
 
@@ -310,7 +311,8 @@ void add_augment_flag(Flags& f, Config& c, const std::string& standard) {
            [&c](const std::string& text) { c.augment = data::parse_augment(text); });
 }
 
-void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
+void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices,
+                         const std::string& usual_precision) {
   f.group("Machine");
   f.choice("backend", choices.known_backends(),
            "what computes; cuda is for GPUs [" + choices.backend_names().front() + "]",
@@ -321,7 +323,7 @@ void add_processor_flags(Flags& f, Config& c, const CommandLineChoices& choices)
              }
              c.backend = name;
            });
-  add_precision_flag(f, c, choices);
+  add_precision_flag(f, c, choices, usual_precision);
   f.whole("threads", c.threads, 1, 4096, "threads of each rank [the cores that it was given]");
   add_bind_flag(f, c);
 }
@@ -336,6 +338,7 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   const std::string& command = c.command;
   if (command == "data" && c.topic == "synth") return add_synth_flags(f, c);
   if (command == "report") return add_report_flags(f, c);
+  if (command == "selftest") return add_selftest_flags(f, c, choices);
   if (command == "simulate") return add_simulate_flags(f, c);
   if (c.topic == "allreduce") return add_allreduce_flags(f, c, choices);
   if (c.topic == "kernels") return add_kernel_bench_flags(f, c, choices);

@@ -16,7 +16,9 @@ void add_weights_flags(Flags&, Config&);
 void add_data_flags(Flags&, Config&);
 /// `standard`: what holds without the flag.
 void add_augment_flag(Flags&, Config&, const std::string& standard);
-void add_processor_flags(Flags&, Config&, const CommandLineChoices&);
+/// `usual_precision`: what holds without --precision.
+void add_processor_flags(Flags&, Config&, const CommandLineChoices&,
+                         const std::string& usual_precision = "float");
 /// --timeline and --log-format.
 void add_log_flags(Flags&, Config&);
 /// Which convolutions a backend may use.

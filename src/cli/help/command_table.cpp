@@ -195,6 +195,16 @@ std::vector<CommandRow> table_commands() {
          "Lists the layers with their parameters and work."},
         {"mpirun -np 2 cputrain info", "Shows which cores each of two ranks would get."}},
        {"model", "image-size", "classes", "backend", "threads", "json"}},
+      {"selftest",
+       "",
+       "whether a backend computes what plain loops in double compute",
+       "Runs every kind of layer and every call of a backend on random numbers in odd sizes, each "
+       "twice, and compares with plain loops in double. Ends with 1 where a case fails.",
+       "",
+       {{"cputrain selftest", "Tests the kernels for this CPU."},
+        {"cputrain selftest --backend cuda --json selftest.json",
+         "Tests the kernels of a GPU and writes what was found as JSON."}},
+       {"backend", "precision", "seed", "threads", "json"}},
   };
 }
 

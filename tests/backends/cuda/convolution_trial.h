@@ -1,39 +1,32 @@
 #pragma once
 
+#include <cmath>
 #include <limits>
 #include <ostream>
 #include <string>
 
 #include "backends/cuda/kernels/convolution.h"
-#include "model/layer.h"
+#include "backends/cuda/selftest/convolution_numbers.h"
 #include "tests/backends/cuda/device_arrays.h"
-#include "tests/backends/cuda/reference_convolution.h"
 
 /// A convolution with random maps, weights and gradients, and runs of its kernels.
 namespace cputrain::cuda {
 
-struct ConvolutionCase {
-  int images, height, width, channels, outputs, size, stride;
-  model::Padding padding = model::Padding::same;
-
-  WindowShape window() const {
-    const auto side = [&](int n) {
-      return padding == model::Padding::same ? (n + stride - 1) / stride : (n - size) / stride + 1;
-    };
-    return {images,
-            {height, width, padded_channels(channels)},
-            {side(height), side(width), padded_channels(outputs)},
-            size,
-            stride,
-            model::pad_amount(padding, height, size, stride).before,
-            model::pad_amount(padding, width, size, stride).before};
-  }
-};
+using ConvolutionCase = WindowCase;
 
 inline std::ostream& operator<<(std::ostream& out, const ConvolutionCase& c) {
-  return out << c.images << " x " << c.height << " x " << c.width << " x " << c.channels << " -> "
-             << c.outputs << ", kernel " << c.size << ", stride " << c.stride
-             << (c.padding == model::Padding::same ? ", same" : ", valid");
+  return out << text_of(c);
+}
+
+/// |actual - expected| / |expected|, of the Euclidean norms.
+inline double distance(const Floats& actual, const Doubles& expected) {
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double d = static_cast<double>(actual[i]) - expected[i];
+    difference += d * d;
+    norm += expected[i] * expected[i];
+  }
+  return std::sqrt(difference / norm);
 }
 
 /// As for DeviceArray, but nothing comes of what nobody wrote.
@@ -45,41 +38,34 @@ class ConvolutionTrial {
  public:
   /// Random numbers from `low` to 1.
   explicit ConvolutionTrial(const ConvolutionCase& c, float low = -1)
-      : shape_(c.window()), channels_(c.channels), outputs_(c.outputs) {
-    const auto images = static_cast<std::size_t>(c.images);
-    const auto inputs = static_cast<std::size_t>(c.channels);
-    const auto outputs = static_cast<std::size_t>(c.outputs);
-    const auto kernel = static_cast<std::size_t>(c.size * c.size);
-    const std::size_t positions = images * shape_.src.size() / padded(inputs);
-    const std::size_t windows = images * shape_.dst.size() / padded(outputs);
-    src_ = with_padding(random_floats(positions * inputs, 1, low), c.channels);
-    weights_ = with_padding(random_floats(outputs * kernel * inputs, 2, low), c.channels);
-    weights_.resize(padded(outputs) * kernel * padded(inputs));
-    bias_ = with_padding(random_floats(outputs, 3, low), c.outputs);
-    diff_dst_ = with_padding(random_floats(windows * outputs, 4, low), c.outputs);
-  }
+      : shape_(c.window()),
+        channels_(c.channels),
+        outputs_(c.outputs),
+        numbers_(convolution_numbers(c, [seed = 0u, low](std::size_t count) mutable {
+          return random_floats(count, ++seed, low);
+        })) {}
 
   /// The same with another src.
   ConvolutionTrial with_src(const Floats& src) const {
     ConvolutionTrial other = *this;
-    other.src_ = src;
+    other.numbers_.src = src;
     return other;
   }
 
   /// The same with other weights.
   ConvolutionTrial with_weights(const Floats& weights) const {
     ConvolutionTrial other = *this;
-    other.weights_ = weights;
+    other.numbers_.weights = weights;
     return other;
   }
 
   const WindowShape& shape() const { return shape_; }
   int channels() const { return channels_; }
   int outputs() const { return outputs_; }
-  const Floats& src() const { return src_; }
-  const Floats& weights() const { return weights_; }
-  const Floats& bias() const { return bias_; }
-  const Floats& diff_dst() const { return diff_dst_; }
+  const Floats& src() const { return numbers_.src; }
+  const Floats& weights() const { return numbers_.weights; }
+  const Floats& bias() const { return numbers_.bias; }
+  const Floats& diff_dst() const { return numbers_.diff_dst; }
 
   /// dst, where arrays held `before`.
   Floats forward(int multiprocessors, float before, bool with_bias = true) const {
@@ -87,7 +73,7 @@ class ConvolutionTrial {
   }
   Floats forward(const ConvolutionPlan& plan, float before, bool with_bias = true) const {
     const Workspace workspace(shape_, plan, before);
-    const DeviceArray<float> src(src_), weights(weights_), bias(bias_);
+    const DeviceArray<float> src(numbers_.src), weights(numbers_.weights), bias(numbers_.bias);
     const auto dst = filled(static_cast<std::size_t>(shape_.images) * shape_.dst.size(), before);
     convolution_forward(test_stream().get(), workspace.call, src.data(), weights.data(),
                         with_bias ? bias.data() : nullptr, dst.data());
@@ -97,8 +83,8 @@ class ConvolutionTrial {
   /// diff_src; `before` is what it held where it is added to, else NaN.
   Floats data(int multiprocessors, float poison, const Floats* before = nullptr) const {
     const Workspace workspace(shape_, multiprocessors, poison);
-    const DeviceArray<float> diff_dst(diff_dst_), weights(weights_);
-    const DeviceArray<float> diff_src(before ? *before : Floats(src_.size(), poison));
+    const DeviceArray<float> diff_dst(numbers_.diff_dst), weights(numbers_.weights);
+    const DeviceArray<float> diff_src(before ? *before : Floats(numbers_.src.size(), poison));
     convolution_backward_data(test_stream().get(), workspace.call, diff_dst.data(), weights.data(),
                               diff_src.data(), before != nullptr);
     return diff_src.read();
@@ -108,11 +94,11 @@ class ConvolutionTrial {
   using Gradients = std::tuple<Floats, Floats>;
   Gradients gradients(int multiprocessors, float poison, const Gradients* before = nullptr) const {
     const Workspace workspace(shape_, multiprocessors, poison);
-    const DeviceArray<float> src(src_), diff_dst(diff_dst_);
+    const DeviceArray<float> src(numbers_.src), diff_dst(numbers_.diff_dst);
     const DeviceArray<float> diff_weights(before ? std::get<0>(*before)
-                                                 : Floats(weights_.size(), poison));
+                                                 : Floats(numbers_.weights.size(), poison));
     const DeviceArray<float> diff_bias(before ? std::get<1>(*before)
-                                              : Floats(bias_.size(), poison));
+                                              : Floats(numbers_.bias.size(), poison));
     convolution_backward_weights(test_stream().get(), workspace.call, src.data(), diff_dst.data(),
                                  diff_weights.data(), diff_bias.data(), before != nullptr);
     return {diff_weights.read(), diff_bias.read()};
@@ -128,13 +114,9 @@ class ConvolutionTrial {
     ConvolutionCall call;
   };
 
-  static std::size_t padded(std::size_t channels) {
-    return static_cast<std::size_t>(padded_channels(static_cast<int>(channels)));
-  }
-
   WindowShape shape_;
   int channels_, outputs_;
-  Floats src_, weights_, bias_, diff_dst_;
+  ConvolutionNumbers numbers_;
 };
 
 inline constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backends/cuda/device/device.h"
-#include "backends/cuda/kernels/shapes.h"
+#include "backends/cuda/selftest/maps.h"
 
 /// What the tests of kernels share: arrays on the device, maps with and without padding.
 namespace cputrain::cuda {
@@ -100,16 +100,7 @@ inline std::vector<float> random_floats(std::size_t size, unsigned seed, float l
   return values;
 }
 
-/// Positions of `channels` numbers each, as they lie in the device's maps: with padding.
-template <class T>
-std::vector<T> with_padding(const std::vector<T>& dense, int channels, T padding = 0) {
-  const auto from = static_cast<std::size_t>(channels);
-  const auto to = static_cast<std::size_t>(padded_channels(channels));
-  std::vector<T> map(dense.size() / from * to, padding);
-  for (std::size_t i = 0; i < dense.size(); ++i) map[i / from * to + i % from] = dense[i];
-  return map;
-}
-/// The reverse; padding must be zero.
+/// The reverse of with_padding(); padding must be zero.
 template <class T>
 std::vector<T> without_padding(const std::vector<T>& map, int channels) {
   const auto to = static_cast<std::size_t>(channels);

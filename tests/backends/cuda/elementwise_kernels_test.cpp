@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "core/random.h"
+#include "backends/cuda/selftest/plain_dropout.h"
 #include "tests/backends/cuda/device_arrays.h"
 
 namespace cputrain::cuda {
@@ -68,15 +68,11 @@ struct DropoutCase {
   float rate;
 };
 
-/// As core's mask says, element by element of each sample.
 std::vector<float> dropped(const DropoutCall& call, const std::vector<std::uint32_t>& samples,
                            std::vector<float> values) {
-  const auto elements = static_cast<std::size_t>(call.positions * call.channels);
+  const std::vector<bool> kept = kept_by_mask(call, samples);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const DropoutMask mask(call.rate, call.seed, call.step, call.layer, samples[i / elements]);
-    const std::size_t element = i % elements;
-    const bool keep = mask.keeps(static_cast<std::uint32_t>(element / 4))[element % 4];
-    values[i] = keep ? values[i] * (1 / (1 - call.rate)) : 0;
+    values[i] = kept[i] ? values[i] * (1 / (1 - call.rate)) : 0;
   }
   return values;
 }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
+#include "backends/cuda/selftest/plain_losses.h"
 #include "compute/prediction.h"
 #include "tests/backends/cuda/device_arrays.h"
 
@@ -64,37 +64,6 @@ Outcome run(const Batch& b) {
   return first;
 }
 
-/// The probabilities of a row by their definition, with more digits than the kernel has.
-std::vector<long double> probabilities_of(std::span<const float> row) {
-  if (row.size() == 1) return {1 / (1 + std::exp(-static_cast<long double>(row[0])))};
-  const long double top = *std::ranges::max_element(row);
-  std::vector<long double> list;
-  for (const float z : row) list.push_back(std::exp(z - top));
-  const long double sum = std::accumulate(list.begin(), list.end(), 0.0L);
-  for (long double& p : list) p /= sum;
-  return list;
-}
-
-/// Of one column there are two classes, whose logits are 0 and the column.
-long double target_of(const Batch& b, std::size_t c, std::int32_t label) {
-  const bool truth = b.classes == 1 ? label == 1 : c == static_cast<std::size_t>(label);
-  return truth * (1 - b.smoothing) + b.smoothing / std::max(2, b.classes);
-}
-
-/// -sum of target * log(probability), written with logits so that small ones do not vanish.
-long double loss_of(const Batch& b, std::span<const float> row, std::int32_t label) {
-  std::vector<long double> z(row.begin(), row.end());
-  if (b.classes == 1) z.insert(z.begin(), 0);
-  const long double top = *std::ranges::max_element(z);
-  long double sum = 0, loss = 0;
-  for (const long double value : z) sum += std::exp(value - top);
-  for (std::size_t c = 0; c < z.size(); ++c) {
-    const Batch two{static_cast<int>(z.size()), b.smoothing, {}, {}};
-    loss -= target_of(two, c, label) * (z[c] - top - std::log(sum));
-  }
-  return loss;
-}
-
 void expect_close(double actual, long double expected, double scale) {
   ASSERT_NEAR(actual, static_cast<double>(expected), 1e-13 * scale);
 }
@@ -103,15 +72,15 @@ void expect_image(const Batch& b, const Outcome& outcome, std::size_t image) {
   SCOPED_TRACE("image " + std::to_string(image) + ", label " + std::to_string(b.labels[image]));
   const std::size_t first = image * b.columns();
   const std::span row = std::span(b.logits).subspan(first, b.columns());
-  const auto exact = probabilities_of(row);
+  const PlainLoss exact = plain_loss(row, b.labels[image], b.smoothing);
   const std::span kernel = std::span(outcome.probabilities).subspan(first, b.columns());
   const double largest = std::abs(
       static_cast<double>(*std::ranges::max_element(row, {}, [](float z) { return std::abs(z); })));
   for (std::size_t c = 0; c < b.columns(); ++c) {
-    ASSERT_FLOAT_EQ(kernel[c], static_cast<float>(exact[c])) << "class " << c;
-    expect_close(outcome.slopes[first + c], exact[c] - target_of(b, c, b.labels[image]), 1);
+    ASSERT_FLOAT_EQ(kernel[c], static_cast<float>(exact.probabilities[c])) << "class " << c;
+    expect_close(outcome.slopes[first + c], exact.slopes[c], 1);
   }
-  expect_close(outcome.losses[image], loss_of(b, row, b.labels[image]), 10 + largest);
+  expect_close(outcome.losses[image], exact.loss, 10 + largest);
   EXPECT_EQ(outcome.correct[image],
             compute::predicted_class(kernel) == static_cast<std::size_t>(b.labels[image]));
 }

@@ -1,19 +1,22 @@
-#include "tests/backends/trial.h"
+#include "selftest/trial.h"
 
-#include <cmath>
 #include <numeric>
 
 #include "core/random.h"
 #include "model/init.h"
 
-namespace cputrain::testing {
+namespace cputrain::selftest {
 namespace {
 
 constexpr std::uint64_t kSeed = 7;
 
-/// Keras' initial values, except that vectors are off them by small numbers: zeros and ones would
-/// hide mistakes.
-std::vector<double> test_weights(const model::Graph::Node& node, std::size_t index) {
+int total(const std::vector<int>& pieces) {
+  return std::accumulate(pieces.begin(), pieces.end(), 0);
+}
+
+}  // namespace
+
+std::vector<double> trial_weights(const model::Graph::Node& node, std::size_t index) {
   const model::ParameterSpec& spec = node.parameters[index];
   std::vector<double> values = model::initial_values(node, spec, kSeed);
   if (spec.extents.size() > 1) return values;
@@ -24,12 +27,6 @@ std::vector<double> test_weights(const model::Graph::Node& node, std::size_t ind
   }
   return values;
 }
-
-int total(const std::vector<int>& pieces) {
-  return std::accumulate(pieces.begin(), pieces.end(), 0);
-}
-
-}  // namespace
 
 Samples make_images(int count, Shape image, int classes, std::uint64_t seed) {
   Samples made;
@@ -47,7 +44,8 @@ Samples make_images(int count, Shape image, int classes, std::uint64_t seed) {
 }
 
 Trial::Trial(compute::Backend& backend, const model::Graph& graph, std::vector<int> sizes,
-             compute::Phase phase, comm::Communicator* synchronise, comm::Communicator* sharing) {
+             compute::Phase phase, comm::Communicator* synchronise, comm::Communicator* sharing,
+             const WeightSource& weights_of) {
   const auto arenas = [&](const compute::ParameterLayout& layout) {
     compute::Memory& memory = backend.memory();
     weights_ = compute::OwnedArray(memory, layout.arena_size, layout.dtype);
@@ -59,7 +57,7 @@ Trial::Trial(compute::Backend& backend, const model::Graph& graph, std::vector<i
   std::size_t parameter = 0;
   for (const auto& node : graph.nodes()) {
     for (std::size_t i = 0; i < node.parameters.size(); ++i) {
-      program_->from_canonical(parameter++, test_weights(node, i), weights());
+      program_->from_canonical(parameter++, weights_of(node, i), weights());
     }
   }
 }
@@ -112,14 +110,4 @@ compute::OwnedArray array_of(compute::Backend& backend, std::span<const double> 
   return owned;
 }
 
-double relative_distance(const std::vector<double>& a, const std::vector<double>& b) {
-  double difference = 0, size = 0;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    difference += (a[i] - b[i]) * (a[i] - b[i]);
-    size += b[i] * b[i];
-  }
-  if (size == 0) return difference == 0 ? 0 : HUGE_VAL;
-  return std::sqrt(difference / size);
-}
-
-}  // namespace cputrain::testing
+}  // namespace cputrain::selftest

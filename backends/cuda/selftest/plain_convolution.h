@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -70,17 +69,6 @@ inline Doubles reference_bias(const WindowShape& s, const Floats& diff_dst) {
   Doubles diff_bias(static_cast<std::size_t>(s.dst.channels));
   for (std::size_t i = 0; i < diff_dst.size(); ++i) diff_bias[i % diff_bias.size()] += diff_dst[i];
   return diff_bias;
-}
-
-/// |actual - expected| / |expected|, of the Euclidean norms.
-inline double distance(const Floats& actual, const Doubles& expected) {
-  double difference = 0, norm = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const double d = static_cast<double>(actual[i]) - expected[i];
-    difference += d * d;
-    norm += expected[i] * expected[i];
-  }
-  return std::sqrt(difference / norm);
 }
 
 }  // namespace cputrain::cuda

@@ -1,0 +1,248 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "backends/cuda/kernels/convolution.h"
+#include "backends/cuda/selftest/convolution_numbers.h"
+#include "backends/cuda/selftest/guarded_array.h"
+#include "backends/cuda/selftest/kernel_cases.h"
+#include "compute/case_numbers.h"
+
+namespace cputrain::cuda {
+namespace {
+
+using compute::CaseNumbers;
+using compute::CasePlan;
+using compute::RunOutputs;
+
+constexpr double kLimit = 1e-5;
+
+/// A convolution, its numbers, and runs of its kernels on the device.
+class Convolution {
+ public:
+  Convolution(const WindowCase& c, int multiprocessors, CaseNumbers& numbers,
+              const OwnedStream& stream)
+      : case_(c),
+        shape_(c.window()),
+        plan_(plan_convolution(shape_, multiprocessors)),
+        numbers_(convolution_numbers(c, [&](std::size_t count) { return numbers.reals(count); })),
+        stream_(stream) {}
+
+  const ConvolutionPlan& plan() const { return plan_; }
+
+  RunOutputs forward(int run, bool with_bias) const {
+    const Workspace workspace(*this, run);
+    const Array src = given("src", numbers_.src), weights = given("weights", numbers_.weights),
+                bias = given("bias", numbers_.bias);
+    const Array dst = poisoned("dst", dst_numbers(), run);
+    convolution_forward(stream_.get(), workspace.call, src.data(), weights.data(),
+                        with_bias ? bias.data() : nullptr, dst.data());
+    RunOutputs outputs;
+    check_padding("dst", dst.put_into(outputs), case_.outputs, outputs);
+    workspace.array.read(outputs);
+    return outputs;
+  }
+  RunOutputs expected_forward(bool with_bias) const {
+    const Floats none(numbers_.bias.size());
+    RunOutputs outputs;
+    outputs.add("dst", reference_forward(shape_, numbers_.src, numbers_.weights,
+                                         with_bias ? numbers_.bias : none));
+    return outputs;
+  }
+
+  RunOutputs data(int run, bool add) const {
+    const Workspace workspace(*this, run);
+    const Array diff_dst = given("diff_dst", numbers_.diff_dst);
+    const Array weights = given("weights", numbers_.weights);
+    const Array diff_src =
+        add ? given("diff_src", numbers_.src) : poisoned("diff_src", numbers_.src.size(), run);
+    convolution_backward_data(stream_.get(), workspace.call, diff_dst.data(), weights.data(),
+                              diff_src.data(), add);
+    RunOutputs outputs;
+    check_padding("diff_src", diff_src.put_into(outputs), case_.channels, outputs);
+    workspace.array.read(outputs);
+    return outputs;
+  }
+  RunOutputs expected_data(bool add) const {
+    RunOutputs outputs;
+    outputs.add("diff_src", added(reference_data(shape_, numbers_.diff_dst, numbers_.weights),
+                                  add ? &numbers_.src : nullptr));
+    return outputs;
+  }
+
+  RunOutputs gradients(int run, bool add) const {
+    const Workspace workspace(*this, run);
+    const Array src = given("src", numbers_.src), diff_dst = given("diff_dst", numbers_.diff_dst);
+    const Array weights = add ? given("diff_weights", numbers_.weights)
+                              : poisoned("diff_weights", numbers_.weights.size(), run);
+    const Array bias =
+        add ? given("diff_bias", numbers_.bias) : poisoned("diff_bias", numbers_.bias.size(), run);
+    convolution_backward_weights(stream_.get(), workspace.call, src.data(), diff_dst.data(),
+                                 weights.data(), bias.data(), add);
+    RunOutputs outputs;
+    const Floats found = weights.put_into(outputs);
+    check_padding("diff_weights", found, case_.channels, outputs);
+    check_rows_of_padding(found, outputs);
+    check_padding("diff_bias", bias.put_into(outputs), case_.outputs, outputs);
+    workspace.array.read(outputs);
+    return outputs;
+  }
+  RunOutputs expected_gradients(bool add) const {
+    RunOutputs outputs;
+    outputs.add("diff_weights", added(reference_weights(shape_, numbers_.src, numbers_.diff_dst),
+                                      add ? &numbers_.weights : nullptr));
+    outputs.add("diff_bias",
+                added(reference_bias(shape_, numbers_.diff_dst), add ? &numbers_.bias : nullptr));
+    return outputs;
+  }
+
+ private:
+  using Array = GuardedArray<float>;
+
+  struct Workspace {
+    Workspace(const Convolution& of, int run)
+        : array(of.poisoned("the workspace", of.plan_.workspace / sizeof(float), run)),
+          call{of.shape_, of.plan_, array.data()} {}
+    Array array;
+    ConvolutionCall call;
+  };
+
+  Array given(const char* name, const Floats& values) const { return {name, stream_, values}; }
+  Array poisoned(const char* name, std::size_t size, int run) const {
+    return {name, stream_, Floats(size, poison_of(run))};
+  }
+  std::size_t dst_numbers() const {
+    return static_cast<std::size_t>(shape_.images) * shape_.dst.size();
+  }
+  static Doubles added(Doubles sums, const Floats* before) {
+    for (std::size_t i = 0; before && i < sums.size(); ++i) sums[i] += (*before)[i];
+    return sums;
+  }
+  void check_rows_of_padding(const Floats& weights, RunOutputs& outputs) const {
+    const auto taps = static_cast<std::size_t>(shape_.taps());
+    for (std::size_t i = static_cast<std::size_t>(case_.outputs) * taps; i < weights.size(); ++i) {
+      if (weights[i] == 0) continue;
+      return outputs.note(fmt::format("row of padding of diff_weights is not zero, at {}", i));
+    }
+  }
+
+  WindowCase case_;
+  WindowShape shape_;
+  ConvolutionPlan plan_;
+  ConvolutionNumbers numbers_;
+  const OwnedStream& stream_;
+};
+
+/// Sizes from which a seed chooses.
+struct Range {
+  int low, high;
+};
+
+/// A kind of convolution, on a device of so many multiprocessors: 1 has few, large pieces of work,
+/// 132 (an H100's) tiles and slices as many as there may be. Ranges are such that every size of
+/// tile occurs in every direction.
+struct Kind {
+  int size, stride;
+  model::Padding padding;
+  int multiprocessors;
+  Range images, height, width, channels, outputs;
+};
+
+using enum model::Padding;
+constexpr Range kOne{1, 1};
+const Kind kKinds[] = {
+    {3, 1, same, 1, {1, 2}, {5, 7}, {5, 7}, {1, 7}, {1, 7}},
+    {3, 1, same, 132, {2, 3}, {9, 13}, {9, 13}, {17, 31}, {33, 47}},
+    {3, 1, same, 1, {2, 2}, {7, 8}, {7, 8}, {33, 47}, {65, 79}},
+    {3, 2, same, 132, {3, 3}, {9, 13}, {9, 13}, {17, 31}, {33, 47}},
+    {3, 2, valid, 1, {3, 3}, {15, 17}, {13, 17}, {65, 71}, {33, 40}},
+    {3, 3, valid, 1, {1, 2}, {15, 17}, {14, 17}, {1, 15}, {33, 47}},
+    {2, 1, same, 132, {2, 3}, {9, 13}, {9, 13}, {9, 17}, {1, 9}},
+    {2, 2, valid, 1, {1, 2}, {11, 13}, {11, 13}, {17, 25}, {65, 72}},
+    {2, 3, valid, 132, {2, 2}, {11, 14}, {11, 14}, {9, 17}, {33, 41}},
+    {4, 1, same, 132, {1, 2}, {7, 11}, {7, 11}, {5, 13}, {17, 35}},
+    {5, 1, valid, 132, {1, 1}, {27, 29}, {27, 29}, {3, 7}, {17, 25}},
+    {5, 3, same, 132, {1, 2}, {13, 17}, {13, 17}, {9, 17}, {17, 25}},
+    {6, 2, same, 1, {1, 2}, {9, 13}, {9, 13}, {3, 9}, {9, 25}},
+    {7, 1, same, 132, {1, 1}, {3, 5}, {3, 5}, {5, 9}, {5, 9}},
+    {7, 2, same, 132, {1, 2}, {21, 31}, {21, 31}, {3, 3}, {25, 33}},
+    {1, 1, same, 132, {3, 3}, {7, 9}, {7, 9}, {65, 73}, {129, 137}},
+    {1, 1, same, 1, {4, 5}, {5, 5}, {5, 5}, {65, 80}, {65, 80}},
+    {1, 2, valid, 1, {3, 3}, {11, 13}, {11, 13}, {17, 25}, {33, 41}},
+    {3, 1, same, 132, {1, 1}, {5, 6}, {4, 5}, {129, 137}, {129, 137}},
+    {3, 1, same, 132, {1, 1}, {6, 7}, {7, 8}, {57, 64}, {57, 64}},
+    {3, 1, same, 132, {1, 1}, {24, 26}, {24, 26}, {5, 8}, {33, 47}},
+    {2, 1, same, 1, {1, 1}, {24, 26}, {24, 26}, {9, 16}, {72, 80}},
+    {1, 1, same, 132, {2, 2}, {17, 19}, {17, 19}, {17, 31}, {33, 47}},
+    {1, 1, valid, 132, {1, 3}, kOne, kOne, {993, 1007}, {65, 75}},
+    {1, 1, valid, 132, {1, 3}, kOne, kOne, {600, 620}, {17, 25}},
+    {1, 1, valid, 1, {65, 100}, kOne, kOne, {513, 540}, {33, 63}},
+    {1, 1, valid, 132, {33, 64}, kOne, kOne, {513, 527}, {33, 47}},
+    {1, 1, valid, 1, {65, 100}, kOne, kOne, {257, 263}, {65, 72}},
+    {1, 1, valid, 132, {40, 50}, kOne, kOne, {1, 5}, {65, 75}},
+    {1, 1, valid, 1, {1, 5}, kOne, kOne, {129, 300}, {1, 1}},
+};
+
+const char* tile_name(GemmTileSize size) {
+  switch (size) {
+    case GemmTileSize::tall:
+      return "tall";
+    case GemmTileSize::wide:
+      return "wide";
+    case GemmTileSize::square:
+      return "square";
+    case GemmTileSize::large:
+      break;
+  }
+  return "large";
+}
+
+/// "convolution forward, tall tiles, 3 slices"
+std::string name_of(const char* direction, const GemmPlan& plan) {
+  return fmt::format("convolution {}, {} tiles, {} slice{}", direction, tile_name(plan.tile),
+                     plan.slices, plan.slices == 1 ? "" : "s");
+}
+
+void add_plans(std::vector<CasePlan>& plans, const WindowCase& c, int multiprocessors,
+               CaseNumbers& numbers, const OwnedStream& stream) {
+  const auto made = std::make_shared<Convolution>(c, multiprocessors, numbers, stream);
+  const ConvolutionPlan& plan = made->plan();
+  const auto name = [&](const char* direction, const GemmPlan& part, const char* more = "") {
+    return fmt::format("{}{}: {}", name_of(direction, part), more, text_of(c));
+  };
+  plans.push_back({name("forward", plan.forward), kLimit,
+                   [made](int run) { return made->forward(run, true); },
+                   [made] { return made->expected_forward(true); }});
+  for (const bool add : {false, true}) {
+    const char* more = add ? ", added" : "";
+    plans.push_back({name("data", plan.data, more), kLimit,
+                     [made, add](int run) { return made->data(run, add); },
+                     [made, add] { return made->expected_data(add); }});
+    plans.push_back({name("weights", plan.weights, more), kLimit,
+                     [made, add](int run) { return made->gradients(run, add); },
+                     [made, add] { return made->expected_gradients(add); }});
+  }
+}
+
+}  // namespace
+
+std::vector<CasePlan> convolution_plans(std::uint64_t seed, const OwnedStream& stream) {
+  std::vector<CasePlan> plans;
+  for (std::size_t i = 0; i < std::size(kKinds); ++i) {
+    const Kind& kind = kKinds[i];
+    CaseNumbers numbers(seed, fmt::format("convolution {}", i));
+    const auto draw = [&](const Range& range) { return numbers.between(range.low, range.high); };
+    const WindowCase c{draw(kind.images),  draw(kind.height), draw(kind.width), draw(kind.channels),
+                       draw(kind.outputs), kind.size,         kind.stride,      kind.padding};
+    add_plans(plans, c, kind.multiprocessors, numbers, stream);
+  }
+  CaseNumbers numbers(seed, "convolution without a bias");
+  const WindowCase c{2, 5, 7, 20, numbers.between(9, 23), 3, 1, same};
+  const auto made = std::make_shared<Convolution>(c, 132, numbers, stream);
+  plans.push_back({fmt::format("convolution forward without a bias: {}", text_of(c)), kLimit,
+                   [made](int run) { return made->forward(run, false); },
+                   [made] { return made->expected_forward(false); }});
+  return plans;
+}
+
+}  // namespace cputrain::cuda

@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+
+#include "backends/cuda/kernels/elementwise.h"
+#include "backends/cuda/kernels/limits.h"
+#include "backends/cuda/selftest/guarded_array.h"
+#include "backends/cuda/selftest/kernel_cases.h"
+#include "backends/cuda/selftest/plain_dropout.h"
+#include "compute/case_numbers.h"
+
+namespace cputrain::cuda {
+namespace {
+
+using compute::CaseNumbers;
+using compute::CasePlan;
+using compute::RunOutputs;
+using FloatArray = GuardedArray<float>;
+
+CasePlan load_plan(std::uint64_t seed, std::size_t shift, const OwnedStream& stream) {
+  const std::string name = fmt::format("bytes to numbers, {} bytes behind a boundary", shift);
+  CaseNumbers numbers(seed, name);
+  const int images = numbers.between(1, 3), height = numbers.odd_between(3, 9);
+  const int width = numbers.odd_between(3, 11);
+  const auto bytes = numbers.bytes(static_cast<std::size_t>(images * height * width * 3));
+  const float scale = 2.0f / 255, offset = -1;
+  const auto compute = [=, &stream](int run) {
+    const GuardedArray<std::uint8_t> src("bytes", stream, bytes, shift);
+    const FloatArray dst("map", stream, std::vector<float>(bytes.size() / 3 * 8, poison_of(run)));
+    load_images(stream.get(), images, height, width, scale, offset, src.data(), dst.data());
+    RunOutputs outputs;
+    check_padding("map", dst.put_into(outputs), 3, outputs);
+    return outputs;
+  };
+  const auto expect = [=] {
+    std::vector<double> map;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      map.push_back(static_cast<double>(bytes[i]) * static_cast<double>(scale) +
+                    static_cast<double>(offset));
+      if (i % 3 == 2) map.insert(map.end(), 5, 0.0);
+    }
+    RunOutputs outputs;
+    outputs.add("map", map);
+    return outputs;
+  };
+  return {fmt::format("{}: {} x {} x {}", name, images, height, width), 1e-6, compute, expect};
+}
+
+CasePlan relu_plan(std::uint64_t seed, int most, const OwnedStream& stream) {
+  CaseNumbers numbers(seed, fmt::format("relu {}", most));
+  const auto size = static_cast<std::size_t>(numbers.between(1, most)) * kChannelBlock;
+  const auto map = numbers.whole(size, -3, 3), diff = numbers.reals(size);
+  const auto compute = [=, &stream](int) {
+    const FloatArray m("map", stream, map), d("diff", stream, diff);
+    relu_forward(stream.get(), size, m.data());
+    relu_backward(stream.get(), size, m.data(), d.data());
+    RunOutputs outputs;
+    m.put_into(outputs);
+    d.put_into(outputs);
+    return outputs;
+  };
+  const auto expect = [=] {
+    std::vector<double> m, d;
+    for (std::size_t i = 0; i < size; ++i) {
+      m.push_back(map[i] > 0 ? map[i] : 0);
+      d.push_back(map[i] > 0 ? diff[i] : 0);
+    }
+    RunOutputs outputs;
+    outputs.add("map", m);
+    outputs.add("diff", d);
+    return outputs;
+  };
+  return {fmt::format("relu of {} numbers", size), 0, compute, expect};
+}
+
+std::vector<double> dropped(const DropoutCall& call, const std::vector<std::uint32_t>& samples,
+                            const std::vector<float>& dense) {
+  const std::vector<bool> kept = kept_by_mask(call, samples);
+  std::vector<double> values;
+  for (std::size_t i = 0; i < dense.size(); ++i) {
+    const double scaled = static_cast<double>(dense[i]) / (1 - static_cast<double>(call.rate));
+    values.push_back(kept[i] ? scaled : 0);
+  }
+  return values;
+}
+
+CasePlan dropout_plan(std::uint64_t seed, int most_channels, const OwnedStream& stream) {
+  CaseNumbers numbers(seed, fmt::format("dropout {}", most_channels));
+  const std::vector<std::uint32_t> samples{7, 0, 0xfffffff0u};
+  DropoutCall call;
+  call.rate = 0.3f;
+  call.seed = 0x123456789abcdefu ^ seed;
+  call.step = 0x700000003u;
+  call.layer = 5;
+  call.images = static_cast<int>(samples.size());
+  call.positions = numbers.between(1, 35);
+  call.channels = numbers.between(1, most_channels);
+  const auto dense =
+      numbers.reals(samples.size() * static_cast<std::size_t>(call.positions * call.channels));
+  const auto compute = [=, &stream](int) {
+    const GuardedArray<std::uint32_t> ids("samples", stream, samples);
+    const FloatArray map("map", stream, with_padding(dense, call.channels));
+    DropoutCall here = call;
+    here.samples = ids.data();
+    dropout(stream.get(), here, map.data());
+    RunOutputs outputs;
+    check_padding("map", map.put_into(outputs), call.channels, outputs);
+    return outputs;
+  };
+  const auto expect = [=] {
+    RunOutputs outputs;
+    outputs.add("map", with_padding(dropped(call, samples, dense), call.channels));
+    return outputs;
+  };
+  return {fmt::format("dropout: {} positions of {} channels", call.positions, call.channels), 1e-6,
+          compute, expect};
+}
+
+/// a = b + 3 c of small whole numbers: exact.
+CasePlan triad_plan(std::uint64_t seed, const OwnedStream& stream) {
+  CaseNumbers numbers(seed, "triad");
+  const auto size = static_cast<std::size_t>(numbers.odd_between(501, 3001));
+  const auto b = numbers.whole(size, -99, 99), c = numbers.whole(size, -99, 99);
+  const auto compute = [=, &stream](int run) {
+    const GuardedArray<double> left("b", stream, {b.begin(), b.end()});
+    const GuardedArray<double> right("c", stream, {c.begin(), c.end()});
+    const GuardedArray<double> sum("a", stream, std::vector<double>(size, poison_of(run)));
+    launch_triad(stream.get(), size, 3, left.data(), right.data(), sum.data());
+    RunOutputs outputs;
+    sum.put_into(outputs);
+    return outputs;
+  };
+  const auto expect = [=] {
+    std::vector<double> a;
+    for (std::size_t i = 0; i < size; ++i) a.push_back(b[i] + 3.0 * c[i]);
+    RunOutputs outputs;
+    outputs.add("a", a);
+    return outputs;
+  };
+  return {fmt::format("triad of {} numbers", size), 0, compute, expect};
+}
+
+}  // namespace
+
+std::vector<CasePlan> elementwise_plans(std::uint64_t seed, const OwnedStream& stream) {
+  std::vector<CasePlan> plans;
+  for (const std::size_t shift : {0, 1, 2, 3}) plans.push_back(load_plan(seed, shift, stream));
+  for (const int most : {2, 40, 700}) plans.push_back(relu_plan(seed, most, stream));
+  for (const int most : {3, 21, 270}) plans.push_back(dropout_plan(seed, most, stream));
+  plans.push_back(triad_plan(seed, stream));
+  return plans;
+}
+
+}  // namespace cputrain::cuda

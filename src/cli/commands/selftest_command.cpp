@@ -1,0 +1,151 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "cli/commands.h"
+#include "core/error.h"
+#include "core/json_text.h"
+#include "core/version.h"
+#include "job/session/session.h"
+#include "selftest/selftest.h"
+#include "system/print.h"
+
+namespace cputrain::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void check_alone(const job::Session& session) {
+  const int ranks = session.communicator->size();
+  if (ranks == 1) return;
+  fail(ExitCode::usage,
+       fmt::format("selftest tests one process, not {} (each would test the same); start it "
+                   "without mpirun",
+                   ranks));
+}
+
+/// What computes: the GPU, or this machine's CPU.
+std::string device_of(const job::Session& session) {
+  const auto list = session.services.devices
+                        ? session.services.devices(std::string(session.backend->name()))
+                        : std::nullopt;
+  if (!list) return session.machine.cpu_model;
+  for (const compute::Device& device : list->devices) {
+    if (device.index == session.device.device) return device.name;
+  }
+  return session.backend->describe();
+}
+
+/// Prints cases as they come, where somebody reads them, and keeps them.
+class Report {
+ public:
+  explicit Report(bool prints) : prints_(prints) {}
+
+  void add(const compute::SelftestCase& result) {
+    cases_.push_back(result);
+    failed_ += result.passed() ? 0 : 1;
+    if (!prints_) return;
+    system::print("{:<6} {:>7} of {:>5}  {:016x}  {}\n", result.passed() ? "ok" : "FAILED",
+                  fmt::format("{:.1e}", result.error), fmt::format("{:.0e}", result.limit),
+                  result.hash, result.name);
+    if (!result.passed()) system::print("       {}\n", result.wrong);
+  }
+  void leave_out(const selftest::LeftOut& what) {
+    left_out_.push_back(what);
+    if (prints_) system::print("left out {}: {}\n", what.name, what.why);
+  }
+
+  std::size_t passed() const { return cases_.size() - failed_; }
+  std::size_t failed() const { return failed_; }
+  const std::vector<selftest::LeftOut>& left_out() const { return left_out_; }
+
+  Json cases_json() const {
+    Json list = Json::array();
+    for (const compute::SelftestCase& c : cases_) {
+      Json& entry = list.emplace_back(Json{{"name", c.name},
+                                           {"error", c.error},
+                                           {"limit", c.limit},
+                                           {"repeats", c.repeats},
+                                           {"hash", fmt::format("{:016x}", c.hash)},
+                                           {"passed", c.passed()}});
+      if (!c.passed()) entry["wrong"] = c.wrong;
+    }
+    return list;
+  }
+  Json left_out_json() const {
+    Json list = Json::array();
+    for (const selftest::LeftOut& what : left_out_)
+      list.push_back({{"name", what.name}, {"reason", what.why}});
+    return list;
+  }
+
+ private:
+  bool prints_;
+  std::size_t failed_ = 0;
+  std::vector<compute::SelftestCase> cases_;
+  std::vector<selftest::LeftOut> left_out_;
+};
+
+selftest::MakeBackend maker_of(const job::Session& session) {
+  return [&session](const std::string& precision, const compute::KernelChoice& kernels) {
+    return session.services.make_backend(
+        {.name = std::string(session.backend->name()),
+         .precision = precision == "double" ? DType::f64 : DType::f32,
+         .threads = session.threads,
+         .kernels = kernels,
+         .device = session.device.device,
+         .ranks_on_device = session.device.ranks});
+  };
+}
+
+Json result_json(const job::Session& session, std::uint64_t seed, const Report& report) {
+  return {{"backend", session.backend->name()},
+          {"device", device_of(session)},
+          {"emulated", session.device.emulated},
+          {"kernels", session.backend->describe()},
+          {"cputrain", kVersion},
+          {"build", session.services.program_build},
+          {"seed", seed},
+          {"threads", session.threads},
+          {"passed", report.passed()},
+          {"failed", report.failed()},
+          {"cases", report.cases_json()},
+          {"left_out", report.left_out_json()}};
+}
+
+}  // namespace
+
+int run_selftest(const Config& config, const job::Services& services,
+                 const selftest::FindOwnCases& own_cases_of) {
+  const job::Session session = job::start_session(config, services);
+  check_alone(session);
+  const auto reference = services.make_backend({.name = "reference", .precision = DType::f64});
+  const std::uint64_t seed = config.seed.value_or(0);
+  const bool asked = config.precisions.size() == 1;
+  Report report(config.json != "-");
+  if (config.json != "-") {
+    system::print(
+        "{} on {}, seed {}; error: distance from plain loops in double, hash: of the "
+        "outputs' bits\n",
+        session.backend->name(), device_of(session), seed);
+  }
+  selftest::run({.precisions = config.precisions,
+                 .all_must_be = asked,
+                 .seed = seed,
+                 .make = maker_of(session),
+                 .reference = reference.get(),
+                 .own_cases = own_cases_of(std::string(session.backend->name())),
+                 .device = session.device.device},
+                {.done = [&](const compute::SelftestCase& result) { report.add(result); },
+                 .left_out = [&](const selftest::LeftOut& what) { report.leave_out(what); }});
+  if (config.json != "-") {
+    system::print("{} cases passed, {} failed, {} left out\n", report.passed(), report.failed(),
+                  report.left_out().size());
+  }
+  job::write_result(session, config.json, json_text(result_json(session, seed, report)) + "\n");
+  return static_cast<int>(report.failed() == 0 ? ExitCode::ok : ExitCode::failed);
+}
+
+}  // namespace cputrain::cli

@@ -1,0 +1,141 @@
+#include "selftest/selftest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "core/error.h"
+#include "selftest/array_plans.h"
+#include "selftest/layer_plans.h"
+
+namespace cputrain::selftest {
+namespace {
+
+/// One way to compute: a precision, and algorithms that may be used.
+struct Way {
+  std::string name;  ///< stands behind the names of its cases
+  compute::KernelChoice kernels;
+  double limit;
+  bool (*concerns)(const LayerCase&);
+  bool answers = true;  ///< rounding turns none: compare how many are right
+};
+
+bool any_case(const LayerCase&) { return true; }
+/// Winograd's algorithm is for these, and rounds what exact cases need.
+bool has_plain_3x3(const LayerCase& c) {
+  return !c.exact && std::ranges::any_of(c.graph.nodes(), [](const model::Graph::Node& node) {
+    const auto* layer = std::get_if<model::Convolution>(&node.layer);
+    return layer && layer->kernel == 3 && layer->stride == 1;
+  });
+}
+/// Zeros come from these.
+bool has_zeros(const LayerCase& c) { return c.exact; }
+
+/// Rounding to 8 bits is 2^-9 at most and 2^-9 / sqrt(3) in the mean, of each of two factors; a
+/// gradient has gone through four products at most.
+constexpr double kLimitOfBf16 = 2e-2;
+
+std::vector<Way> ways_of(const std::string& precision) {
+  if (precision == "bf16") return {{precision, {.bf16 = true}, kLimitOfBf16, any_case, false}};
+  if (precision == "double") return {{precision, {}, 1e-12, any_case}};
+  return {{precision, {}, 1e-5, any_case},
+          {precision + ", Winograd", {.winograd = true}, 1e-4, has_plain_3x3},
+          {precision + ", zeros skipped", {.skip_zeros = true}, 1e-5, has_zeros}};
+}
+
+struct OpenWay {
+  Way way;
+  std::unique_ptr<compute::Backend> backend;
+};
+
+/// Ways whose kernels are those of an earlier one are no others.
+class OpenWays {
+ public:
+  explicit OpenWays(const Request& request, const LayerCase& trial) : request_(request) {
+    for (const std::string& precision : request.precisions) {
+      for (const Way& way : ways_of(precision)) open(precision, way, trial);
+    }
+  }
+
+  const std::vector<OpenWay>& open() const { return open_; }
+  const std::vector<LeftOut>& left_out() const { return left_out_; }
+
+ private:
+  void open(const std::string& precision, const Way& way, const LayerCase& trial) {
+    auto backend = request_.make(precision, way.kernels);
+    if (!seen_.insert({backend->kernels(), backend->dtype()}).second) return;
+    const std::string refusal = refusal_of(trial, *backend);
+    if (refusal.empty()) return open_.push_back({way, std::move(backend)});
+    if (request_.all_must_be) fail(ExitCode::usage, refusal);
+    left_out_.push_back({way.name, refusal});
+  }
+
+  const Request& request_;
+  std::set<std::pair<std::string, DType>> seen_;
+  std::vector<OpenWay> open_;
+  std::vector<LeftOut> left_out_;
+};
+
+/// Expected numbers are the same for all ways.
+class Expected {
+ public:
+  explicit Expected(std::function<compute::RunOutputs()> make) : make_(std::move(make)) {}
+  const compute::RunOutputs& get() {
+    if (!made_) made_ = make_();
+    return *made_;
+  }
+
+ private:
+  std::function<compute::RunOutputs()> make_;
+  std::optional<compute::RunOutputs> made_{};
+};
+
+/// run() without the number of right answers.
+template <class Run, class... Arguments>
+compute::RunOutputs without_answers(const Run& run, Arguments... arguments) {
+  compute::RunOutputs outputs = run(arguments...);
+  std::erase_if(outputs.list, [](const auto& output) { return output.name == kAnswers; });
+  return outputs;
+}
+
+void run_layer(const LayerCase& c, const Request& request, const OpenWays& ways,
+               const Results& results) {
+  std::optional<Expected> expected;
+  for (const auto& [way, backend] : ways.open()) {
+    if (!way.concerns(c)) continue;
+    const std::string refusal = refusal_of(c, *backend);
+    if (!refusal.empty()) {
+      results.left_out({c.name, refusal});
+      continue;
+    }
+    compute::CasePlan plan = plan_of(c, request.seed, way.limit, *backend, *request.reference);
+    if (!expected) expected.emplace(plan.expect);
+    plan.expect = [&expected] { return expected->get(); };
+    plan.name = fmt::format("{} ({})", c.name, way.name);
+    if (!way.answers) {
+      plan.compute = [run = plan.compute](int number) { return without_answers(run, number); };
+      plan.expect = [run = plan.expect] { return without_answers(run); };
+    }
+    results.done(compute::run_case(plan));
+  }
+}
+
+}  // namespace
+
+void run(const Request& request, const Results& results) {
+  const std::vector<LayerCase> layers = layer_cases(request.seed);
+  const OpenWays ways(request, layers.front());
+  for (const LeftOut& left_out : ways.left_out()) results.left_out(left_out);
+  if (request.own_cases) request.own_cases(request.device, request.seed, results.done);
+  for (const LayerCase& c : layers) run_layer(c, request, ways, results);
+  if (ways.open().empty()) return;
+  compute::Backend& first = *ways.open().front().backend;
+  for (const compute::CasePlan& plan : array_plans(request.seed, first, *request.reference)) {
+    results.done(compute::run_case(plan));
+  }
+}
+
+}  // namespace cputrain::selftest

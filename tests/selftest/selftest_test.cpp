@@ -1,0 +1,149 @@
+#include "selftest/selftest.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "backends/reference/reference_backend.h"
+#include "core/error.h"
+#include "model/rewrite.h"
+
+namespace cputrain::selftest {
+namespace {
+
+/// A backend with a mistake: what a case must find.
+class Mistaken : public compute::Backend {
+ public:
+  std::string_view name() const override { return "mistaken"; }
+  std::string describe() const override { return "the reference backend with a mistake"; }
+  DType dtype() const override { return right_->dtype(); }
+  std::unique_ptr<compute::Program> compile(const model::Graph& graph,
+                                            const compute::CompileOptions& options,
+                                            const compute::ArenaSource& arenas) override {
+    return right_->compile(graph, options, arenas);
+  }
+  void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
+    right_->update(rule, slice);
+  }
+  void change_gradients(const optim::GradientOperation& operation,
+                        const optim::UpdateSlice& slice) override {
+    right_->change_gradients(operation, slice);
+  }
+  void sum(std::span<const Array> src, const Array& dst) override { right_->sum(src, dst); }
+  double sum_of_squares(const Array& array) override { return right_->sum_of_squares(array); }
+  void block_norms(const Array& array, std::size_t position, std::span<double> blocks) override {
+    right_->block_norms(array, position, blocks);
+  }
+  compute::Limits measure_limits(const compute::Together& together) override {
+    return right_->measure_limits(together);
+  }
+
+ protected:
+  compute::Backend& right() { return *right_; }
+
+ private:
+  std::unique_ptr<compute::Backend> right_ = reference::make_reference_backend(DType::f32);
+};
+
+/// Another network than the one that was asked for.
+class DropsNothing final : public Mistaken {
+  std::unique_ptr<compute::Program> compile(const model::Graph& graph,
+                                            const compute::CompileOptions& options,
+                                            const compute::ArenaSource& arenas) override {
+    return right().compile(model::with_dropout(graph, 0), options, arenas);
+  }
+};
+class HasNoRelu final : public Mistaken {
+  std::unique_ptr<compute::Program> compile(const model::Graph& graph,
+                                            const compute::CompileOptions& options,
+                                            const compute::ArenaSource& arenas) override {
+    return right().compile(model::without_relus(graph), options, arenas);
+  }
+};
+class RefusesBatchNorm final : public Mistaken {
+  std::unique_ptr<compute::Program> compile(const model::Graph& graph,
+                                            const compute::CompileOptions& options,
+                                            const compute::ArenaSource& arenas) override {
+    if (graph.has_batch_norm()) fail(ExitCode::usage, "batch_norm is not among its layers");
+    return right().compile(graph, options, arenas);
+  }
+};
+/// The last element of a slice.
+class ForgetsTheLast final : public Mistaken {
+  void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
+    optim::UpdateSlice shorter = slice;
+    shorter.weights = slice.weights.slice(0, slice.weights.size - 1);
+    shorter.gradients = slice.gradients.slice(0, slice.gradients.size - 1);
+    Mistaken::update(rule, shorter);
+  }
+};
+class WritesBehindTheEnd final : public Mistaken {
+  void change_gradients(const optim::GradientOperation& operation,
+                        const optim::UpdateSlice& slice) override {
+    Mistaken::change_gradients(operation, slice);
+    static_cast<float*>(slice.gradients.data)[slice.gradients.size] = 0;
+  }
+};
+class AddsSevenArrays final : public Mistaken {
+  void sum(std::span<const Array> src, const Array& dst) override {
+    Mistaken::sum(src.size() < 8 ? src : src.subspan(src.size() - 7), dst);
+  }
+};
+
+struct Found {
+  std::set<std::string> passed, failed, left_out;
+  bool failed_alone(const std::string& word) const {
+    const auto has = [&](const std::string& name) { return name.find(word) != std::string::npos; };
+    return !failed.empty() && std::ranges::all_of(failed, has) && std::ranges::none_of(passed, has);
+  }
+};
+
+template <class Backend>
+Found found_of(std::uint64_t seed = 0) {
+  Found found;
+  const auto reference = reference::make_reference_backend(DType::f64);
+  run({.precisions = {"float"},
+       .seed = seed,
+       .make = [](const std::string&,
+                  const compute::KernelChoice&) { return std::make_unique<Backend>(); },
+       .reference = reference.get()},
+      {.done =
+           [&](const compute::SelftestCase& c) {
+             (c.passed() ? found.passed : found.failed).insert(c.name);
+           },
+       .left_out = [&](const LeftOut& what) { found.left_out.insert(what.name); }});
+  return found;
+}
+
+TEST(Selftest, PassesWhateverTheSeed) {
+  for (const std::uint64_t seed : {0, 1, 77}) {
+    const Found found = found_of<Mistaken>(seed);
+    EXPECT_TRUE(found.failed.empty()) << *found.failed.begin() << ", seed " << seed;
+    EXPECT_TRUE(found.left_out.empty());
+    EXPECT_GT(found.passed.size(), 50u);
+  }
+}
+
+TEST(Selftest, FindsMistakesInPrograms) {
+  EXPECT_TRUE(found_of<DropsNothing>().failed_alone("dropout"));
+  EXPECT_TRUE(found_of<HasNoRelu>().failed_alone("relu"));
+}
+
+TEST(Selftest, FindsMistakesWithArrays) {
+  EXPECT_TRUE(found_of<ForgetsTheLast>().failed_alone("update by"));
+  EXPECT_TRUE(found_of<WritesBehindTheEnd>().failed_alone("gradients "));
+  const Found sums = found_of<AddsSevenArrays>();
+  EXPECT_EQ(sums.failed, (std::set<std::string>{"sum of 11 arrays, into the last"}));
+}
+
+TEST(Selftest, SaysWhatABackendLacks) {
+  const Found found = found_of<RefusesBatchNorm>();
+  EXPECT_TRUE(found.failed.empty());
+  EXPECT_EQ(found.left_out.size(), 2u);
+  for (const std::string& name : found.left_out)
+    EXPECT_TRUE(name.starts_with("batch norm")) << name;
+}
+
+}  // namespace
+}  // namespace cputrain::selftest
