@@ -35,36 +35,6 @@ ordered_json with_l2(ordered_json fields, float l2) {
   return fields;
 }
 
-ordered_json layer_fields(const Layer& layer) {
-  return std::visit(
-      Overloaded{
-          [](const Convolution& l) {
-            ordered_json fields{{"filters", l.filters}};
-            fields.update(window_fields("kernel", l.kernel, l.stride, l.padding));
-            fields["bias"] = l.bias;
-            return with_l2(fields, l.l2);
-          },
-          [](const ZeroPad& l) {
-            return ordered_json{
-                {"top", l.top}, {"bottom", l.bottom}, {"left", l.left}, {"right", l.right}};
-          },
-          [](const MaxPool& l) { return window_fields("size", l.size, l.stride, l.padding); },
-          [](const AveragePool& l) { return window_fields("size", l.size, l.stride, l.padding); },
-          [](const Dense& l) {
-            return with_l2({{"units", l.units}, {"bias", l.bias}}, l.l2);
-          },
-          [](const BatchNorm& l) {
-            return ordered_json{{"epsilon", short_number(l.epsilon)},
-                                {"momentum", short_number(l.momentum)}};
-          },
-          [](const Dropout& l) {
-            return ordered_json{{"rate", short_number(l.rate)}};
-          },
-          [](const auto&) { return ordered_json::object(); },
-      },
-      layer);
-}
-
 Padding read_padding(const JsonReader& r) {
   const std::string name = r.text("padding", "valid");
   if (name != "same" && name != "valid") r.wrong("padding must be same or valid");
@@ -247,6 +217,36 @@ Graph read_input(const JsonReader& top, const std::string& where,
 }
 
 }  // namespace
+
+ordered_json layer_fields(const Layer& layer) {
+  return std::visit(
+      Overloaded{
+          [](const Convolution& l) {
+            ordered_json fields{{"filters", l.filters}};
+            fields.update(window_fields("kernel", l.kernel, l.stride, l.padding));
+            fields["bias"] = l.bias;
+            return with_l2(fields, l.l2);
+          },
+          [](const ZeroPad& l) {
+            return ordered_json{
+                {"top", l.top}, {"bottom", l.bottom}, {"left", l.left}, {"right", l.right}};
+          },
+          [](const MaxPool& l) { return window_fields("size", l.size, l.stride, l.padding); },
+          [](const AveragePool& l) { return window_fields("size", l.size, l.stride, l.padding); },
+          [](const Dense& l) {
+            return with_l2({{"units", l.units}, {"bias", l.bias}}, l.l2);
+          },
+          [](const BatchNorm& l) {
+            return ordered_json{{"epsilon", short_number(l.epsilon)},
+                                {"momentum", short_number(l.momentum)}};
+          },
+          [](const Dropout& l) {
+            return ordered_json{{"rate", short_number(l.rate)}};
+          },
+          [](const auto&) { return ordered_json::object(); },
+      },
+      layer);
+}
 
 ordered_json to_json(const Graph& graph) {
   const auto nodes = graph.nodes();

@@ -15,6 +15,9 @@ namespace cputrain::model {
 
 nlohmann::ordered_json to_json(const Graph&);
 
+/// What a layer's entry has besides its name and type: {"filters": 32, "kernel": 3, ...}.
+nlohmann::ordered_json layer_fields(const Layer&);
+
 /// What a model file leaves open.
 struct ModelSize {
   Shape image;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/text.h"
+#include "model/model_json.h"
 
 namespace cputrain::model {
 namespace {
@@ -70,6 +71,7 @@ nlohmann::ordered_json summary_json(const Graph& graph) {
                       {"parameters", row.parameters},
                       {"macs", row.macs},
                       {"output_bytes", shape.size() * sizeof(float)}});
+    layers.back().update(layer_fields(row.node->layer));
   }
   return {{"parameters", graph.parameter_count()},
           {"macs_per_image", total_macs(graph)},

@@ -49,6 +49,9 @@ class Usage(ProgramTest):
         model = json.loads(done.stdout)["model"]
         self.assertEqual(model["parameters"], 13217985)
         self.assertEqual(model["layers"][1]["output"], [254, 254, 32])
+        self.assertEqual([model["layers"][1][key] for key in ("filters", "kernel", "stride", "padding")],
+                         [32, 3, 1, "valid"])
+        self.assertEqual(model["recipe"], {"batch": 128, "optimizer": "rmsprop", "state_arrays": 1})
         self.assertIn("13,217,985", self.expect(0, "info").stdout)
 
     def test_bench_step_measures_its_limit_in_the_same_run(self):

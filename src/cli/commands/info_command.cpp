@@ -126,6 +126,9 @@ int run_info(const Config& config, const job::Services& services) {
   }
   nlohmann::ordered_json model = model::summary_json(graph);
   model["name"] = spec.model->name;
+  model["recipe"] = {{"batch", spec.batch},
+                     {"optimizer", optim::rule_name(spec.optimizer.rule)},
+                     {"state_arrays", optim::state_arrays(spec.optimizer.rule)}};
   nlohmann::ordered_json result{{"cputrain", kVersion},
                                 {"model", std::move(model)},
                                 {"machine", run::machine_json(session.machine)},
