@@ -1,0 +1,89 @@
+"""The kept table of kernels' instructions is that of the kernels, and disassembled code is read as it stands."""
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+ROOT = os.environ["CUDA_TESTS_ROOT"]
+SCRIPT = os.path.join(ROOT, "scripts", "kernel_instructions")
+TABLE = os.path.join(ROOT, "backends/cuda/kernels/instructions.txt")
+SKIPPED = 77
+sys.path.insert(0, os.path.join(ROOT, "scripts", "gpu"))
+import sass
+
+# As nvdisasm 13.5 prints a kernel: a short loop without HMMA, and one with two of them that has a way around one.
+CODE = """
+	.section	.text._Z6kernelv,"ax",@progbits
+_Z6kernelv:
+.text._Z6kernelv:
+        /*0000*/                   LDC R1, c[0x0][0x28] ;
+.L_x_0:
+        /*0010*/              @!P0 IMAD.IADD R0, R0, 0x1, -R9 ;
+        /*0020*/               @P0 BRA `(.L_x_0) ;
+.L_x_1:
+        /*0030*/                   HMMA.1688.F32.TF32 R4, R8, R10, R4 ;
+        /*0040*/                   HMMA.1688.F32.TF32 R4, R8, R12, R4 ;
+        /*0050*/              @!P1 BRA `(.L_x_2) ;
+        /*0060*/               @P2 LDGSTS.E.BYPASS.128 [R2], desc[UR4][R6.64], P3 ;
+.L_x_2:
+        /*0070*/                   FADD R5, R4, R5 ;
+        /*0080*/                   HMMA.1688.F32.TF32 R4, R8, R10, R4 ;
+        /*0090*/              @!UP0 BRA `(.L_x_1) ;
+        /*00a0*/                   EXIT ;
+.L_x_3:
+        /*00b0*/                   BRA `(.L_x_3);
+        /*00c0*/                   NOP;
+.L_x_4:
+"""
+
+
+class Reading(unittest.TestCase):
+    def test_the_main_loop_is_found_and_counted(self):
+        kernel, = sass.kernels_in(CODE)
+        self.assertEqual(kernel.name, "_Z6kernelv")
+        self.assertEqual(len(kernel.instructions), 11)  # without what fills the section up
+        loop = kernel.main_loop()
+        self.assertEqual(sass.counted(loop), {"HMMA": 3, "BRA": 2, "LDGSTS": 1, "FADD": 1})
+        self.assertEqual(sass.runs_of("HMMA", loop), {2: 1, 1: 1})
+
+    def test_a_kernel_without_such_a_loop_is_refused(self):
+        for code in (CODE.replace("HMMA", "FFMA"), CODE.replace("BRA `(.L_x_1)", "BRA `(.L_x_3)")):
+            kernel, = sass.kernels_in(code)
+            with self.assertRaises(ValueError):
+                kernel.main_loop()
+
+
+class Table(unittest.TestCase):
+    def test_the_table_is_that_of_the_kernels(self):
+        done = subprocess.run([SCRIPT], text=True, capture_output=True)
+        if done.returncode == SKIPPED:
+            self.skipTest(done.stdout.strip())
+        with open(TABLE) as file:
+            self.assertEqual(done.stdout, file.read())
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_main_loops_have_the_products_of_their_tiles(self):
+        """A warp multiplies 16 rows by 8 columns, 8 deep, with an instruction; a step is 128 bytes deep, 32 floats, and
+        exact makes three products of one."""
+        with open(TABLE) as file:
+            lines = file.read().splitlines()
+        seen = set()
+        for line in lines:
+            product = re.search(r"gemm<Exact,GemmTile<\(GemmTileSize\)\d,(\d+),(\d+)>,\w+Problem<float>>  (.*)", line)
+            if not product:
+                continue
+            outside, loop, per_tensor, *kinds = line.split()[:14]
+            rows, columns = int(product[1]), int(product[2])
+            self.assertEqual(int(kinds[0]), rows // 16 * (columns // 8) * (32 // 8) * 3, line)
+            self.assertEqual(sum(int(n) for n in kinds), int(loop), line)
+            self.assertEqual(float(per_tensor), round(int(loop) / int(kinds[0]), 1), line)
+            runs = [run.split("x") for run in product[3].split()]
+            self.assertEqual(sum(int(often) * int(length) for often, length in runs), int(kinds[0]), line)
+            self.assertGreater(int(outside), 0)
+            seen.add(line.split("gemm<")[1])
+        self.assertGreaterEqual(len(seen), 12)  # four tiles, three directions
+
+
+if __name__ == "__main__":
+    unittest.main()
