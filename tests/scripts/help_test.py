@@ -64,7 +64,8 @@ class Help(unittest.TestCase):
                       ["check_slurm", "x"], ["clean_root", "--fast"], ["two_hosts", "--fast"], ["tables", "x"],
                       ["run", "-np", "0"], ["supervise", "--fast"], ["cloud/preemption", "ibm"],
                       ["cloud/gcp", "--fast"], ["cloud/aws", "--fast"], ["check_package", "--fast"],
-                      ["package/deb", "a", "b"], ["gpu_day", "x"], ["gpu_day", "pack"], ["gpu/day/run", "--fast", "x"]):
+                      ["package/deb", "a", "b"], ["gpu_day", "x"], ["gpu_day", "pack"], ["gpu/day/run", "--fast", "x"],
+                      ["kernel_instructions", "--fast"], ["kernel_resources", "--fast"], ["predict_gpu", "--fast"]):
             with self.subTest(words=words):
                 done = self.run_quietly("scripts/" + words[0], *words[1:])
                 self.assertEqual(done.returncode, 2, done.stderr)

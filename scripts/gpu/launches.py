@@ -1,0 +1,254 @@
+"""Which kernels a training step launches, layer by layer: blocks, bytes and, of matrix products, the plan. The
+layers are those of `cputrain info --json -`; a test compares launches and blocks with those of the emulated device."""
+from dataclasses import dataclass, field
+
+from plan import Extent, Plan, pieces, plan
+
+FLOAT = 4
+QUAD = 4        # floats that a thread moves at a time
+THREADS = 256   # of a block of a kernel that is no matrix product
+NUMBERS_OF_NORM = 4096  # that a block of block_norms takes
+LINES_OF_COLUMNS = 32
+READS = 8       # of a thread that sums slices or rows, on their way at a time (kernels/gemm_slices.cu)
+LAYERS = ("input", "convolution", "dense", "max_pool", "average_pool", "global_average_pool", "relu", "dropout",
+          "flatten", "sigmoid", "softmax")
+
+
+@dataclass(frozen=True)
+class Launch:
+    name: str     # as the backend calls it
+    kernel: str   # as scripts/kernel_instructions calls it; of a matrix product the problem; "" where a rule chooses
+    blocks: int
+    bytes: int    # that go to the device's memory or come from it
+    plan: Plan = None
+    warps: int = 0        # of all blocks
+    round_trips: int = 1  # to memory, each of which a thread waits for before it begins the next
+
+
+@dataclass
+class Operation:
+    """What the backend makes of a layer: launches in each direction."""
+    name: str
+    forward: list = field(default_factory=list)
+    data: list = field(default_factory=list)
+    weights: list = field(default_factory=list)
+    kernel: int = 0  # numbers of the layer's weights, as stored
+    bias: int = 0
+    penalised: bool = False  # its kernel, by L2
+
+    @property
+    def learns(self):
+        return self.kernel > 0
+
+    def directions(self):
+        return [(name, launches) for name in ("forward", "data", "weights") if (launches := getattr(self, name))]
+
+
+@dataclass(frozen=True)
+class Map:
+    height: int
+    width: int
+    channels: int  # stored
+
+    @property
+    def positions(self):
+        return self.height * self.width
+
+    @property
+    def count(self):
+        return self.positions * self.channels
+
+
+def stored(output):
+    height, width, channels = output
+    return Map(height, width, pieces(channels, 8) * 8)
+
+
+def pool_before_relu(layers):
+    """As src/model/rewrite.h: a max pool goes before the ReLU that it follows."""
+    layers = list(layers)
+    for i in range(1, len(layers)):
+        if layers[i - 1]["type"] == "relu" and layers[i]["type"] == "max_pool":
+            layers[i - 1], layers[i] = layers[i], {**layers[i - 1], "output": layers[i]["output"]}
+    return layers
+
+
+def in_line(name, kernel, threads, bytes_moved):
+    blocks = pieces(threads, THREADS)
+    return Launch(name, kernel, blocks, bytes_moved, warps=blocks * THREADS // 32)
+
+
+def lines_of_sum(slices):
+    """Threads that share a sum, as in kernels/gemm_slices.h."""
+    lines = 1
+    while lines < 32 and lines * 8 < slices:
+        lines *= 2
+    return lines
+
+
+def by_quads(name, kernel, positions, channels, bytes_moved):
+    """As quad_launch() of kernels/quads.h."""
+    quads = channels // QUAD
+    tiles = pieces(quads, 64)
+    across = pieces(quads, tiles)
+    down = THREADS // across
+    blocks = pieces(positions, down) * tiles
+    return Launch(name, kernel, blocks, bytes_moved, warps=blocks * pieces(across * down, 32))
+
+
+class Network:
+    """Operations of a model at one number of images."""
+
+    def __init__(self, layers, images, element, multiprocessors):
+        self.images, self.element, self.multiprocessors = images, element, multiprocessors
+        self.operations = []
+        self.learns = False  # something that learns lies before the newest map
+        self.map = None
+        for layer in pool_before_relu(layers):
+            if layer["type"] not in LAYERS:
+                raise ValueError(f"layer {layer['name']}: {layer['type']} is not among the layers of --backend cuda")
+            getattr(self, layer["type"])(layer)
+
+    def add(self, layer, **directions):
+        self.operations.append(Operation(layer["name"], **directions))
+
+    def back(self, *launches):
+        return list(launches) if self.learns else []
+
+    def ranges(self):
+        """[(numbers, penalised)] of parameters that are updated together, in the order of backward."""
+        found, pending = [], 0
+        for operation in reversed(self.operations):
+            pending += operation.bias
+            if operation.penalised:
+                found += [(pending, False), (operation.kernel, True)]
+                pending = 0
+            else:
+                pending += operation.kernel
+        return [(count, penalised) for count, penalised in [*found, (pending, False)] if count]
+
+    def update(self, state_arrays):
+        """Weights and states are read and written, gradients read. The kernels depend on the rule."""
+        launches = []
+        for count, penalised in self.ranges():
+            quads = pieces(count, QUAD)
+            if penalised:
+                blocks = pieces(count, NUMBERS_OF_NORM)
+                launches += [Launch("block_norms", "block_norms_kernel", blocks, count * FLOAT,
+                                    warps=blocks * THREADS // 32),
+                             in_line("change_gradients", "", quads, 3 * count * FLOAT)]
+            launches.append(in_line("update", "", quads, count * FLOAT * (3 + 2 * state_arrays)))
+        return launches
+
+    # Each layer. self.map is what it reads.
+
+    def input(self, layer):
+        self.map = stored(layer["output"])
+        height, width, colours = layer["output"]
+        threads = self.images * self.map.positions * self.map.channels // QUAD
+        moved = self.images * (height * width * colours + self.map.count * FLOAT)
+        self.add(layer, forward=[in_line("load_images", "load_images_kernel", threads, moved)])
+
+    def convolution(self, layer):
+        self.product(layer, self.map, stored(layer["output"]), layer["kernel"], layer["stride"])
+
+    def dense(self, layer):
+        self.product(layer, Map(1, 1, self.map.count), stored(layer["output"]), 1, 1)
+
+    def product(self, layer, src, dst, size, stride):
+        n, taps = self.images, size * size * src.channels
+        windows, weights = n * dst.positions, dst.channels * taps
+        moved = (n * (src.count + dst.count) + weights) * self.element
+        covered = pieces(size, stride)
+        data = Extent(n * pieces(src.height, stride) * pieces(src.width, stride), src.channels,
+                      covered * covered * dst.channels, stride * stride)
+        operation = Operation(
+            layer["name"],
+            forward=self.multiply("forward", "Forward", Extent(windows, dst.channels, taps), n * dst.count, moved),
+            data=self.multiply("backward_data", "Data", data, n * src.count, moved) if self.learns else [],
+            weights=self.multiply("backward_weights", "Weights", Extent(dst.channels, taps, windows), weights, moved),
+            kernel=weights, penalised="l2" in layer)
+        if layer["bias"]:
+            operation.weights += self.bias_gradient(windows, dst.channels)
+            operation.bias = dst.channels
+        self.operations.append(operation)
+        self.map, self.learns = dst, True
+
+    def multiply(self, name, problem, extent, result, moved):
+        made = plan(extent, self.element, self.multiprocessors)
+        partials = made.slices * result * FLOAT if made.slices > 1 else 0
+        launches = [Launch(f"convolution_{name}", problem, made.blocks, moved + partials, plan=made)]
+        if partials:
+            launches.append(self.add_slices(result, made.slices))
+        return launches
+
+    def add_slices(self, result, slices):
+        lines = lines_of_sum(slices)
+        blocks = pieces(result, THREADS // lines * QUAD)
+        return Launch("add_slices", "add_slices_kernel", blocks, (slices + 1) * result * FLOAT,
+                      warps=blocks * THREADS // 32, round_trips=pieces(pieces(slices, lines), READS))
+
+    def bias_gradient(self, windows, channels):
+        """parts_of_column() of kernels/convolution_plan.h."""
+        parts = max(1, min(windows // 256, 256))
+        blocks = pieces(channels, 32) * parts
+        moved = (windows + parts) * channels * FLOAT
+        rows = pieces(windows, parts)
+        return [Launch("sum_columns", "sum_columns_kernel", blocks, moved, warps=blocks * THREADS // 32,
+                       round_trips=pieces(rows, LINES_OF_COLUMNS * READS)),
+                self.add_slices(channels, parts)]
+
+    def pool(self, layer, kind, winner_bytes):
+        src, dst = self.map, stored(layer["output"])
+        moved = self.images * (src.count * FLOAT + dst.count * (FLOAT + winner_bytes))
+        size = layer["size"] if layer["size"] in (2, 3) else 0
+        self.add(layer,
+                 forward=[by_quads(f"{kind}_forward", f"{kind}_forward_kernel<{size}>", self.images * dst.positions,
+                                   dst.channels, moved)],
+                 data=self.back(by_quads(f"{kind}_backward", f"{kind}_backward_kernel", self.images * src.positions,
+                                         src.channels, moved)))
+        self.map = dst
+
+    def max_pool(self, layer):
+        self.pool(layer, "max_pool", 1)
+
+    def average_pool(self, layer):
+        self.pool(layer, "average_pool", 0)
+
+    def global_average_pool(self, layer):
+        src, dst, name = self.map, stored(layer["output"]), "global_average_pool"
+        moved = self.images * (src.count + dst.count) * FLOAT
+        blocks = self.images * pieces(src.channels // QUAD, 8)
+        forward = Launch(f"{name}_forward", f"{name}_forward_kernel", blocks, moved, warps=blocks * THREADS // 32)
+        backward = by_quads(f"{name}_backward", f"{name}_backward_kernel", self.images * src.positions, src.channels,
+                            moved)
+        self.add(layer, forward=[forward], data=self.back(backward))
+        self.map = dst
+
+    def relu(self, layer):
+        count = self.images * self.map.count
+        self.add(layer, forward=[in_line("relu_forward", "relu_forward_kernel", count // QUAD, 2 * count * FLOAT)],
+                 data=self.back(in_line("relu_backward", "relu_backward_kernel", count // QUAD, 3 * count * FLOAT)))
+
+    def dropout(self, layer):
+        if layer["rate"] == 0:
+            return
+        count = self.images * self.map.count
+        launch = by_quads("dropout", "dropout_kernel", self.images * self.map.positions, self.map.channels,
+                          2 * count * FLOAT)
+        self.add(layer, forward=[launch], data=self.back(launch))
+
+    def flatten(self, _):
+        pass
+
+    def sigmoid(self, layer):
+        self.loss(layer, "sigmoid_forward", pieces(self.images, 128))
+
+    def softmax(self, layer):
+        self.loss(layer, "softmax_forward", pieces(self.images, 4))
+
+    def loss(self, layer, name, blocks):
+        moved = self.images * self.map.channels * (3 * FLOAT + 8)  # logits, probabilities, their gradient, slopes
+        self.add(layer, forward=[Launch(name, f"{name}_kernel", blocks, moved, warps=4 * blocks)],
+                 data=self.back(by_quads("cross_entropy_backward", "cross_entropy_backward_kernel", self.images,
+                                         self.map.channels, moved)))

@@ -1,0 +1,123 @@
+"""How long launches take on a GPU: the largest of five times, as if each were all that the kernel does.
+
+    issue    instructions of all warps / (multiprocessors x schedulers x issue x clock)
+    tensor   HMMA of all warps x tensor_cycles / (multiprocessors x schedulers x clock)
+    l2       bytes of the tiles that blocks copy to shared memory / l2
+    dram     bytes of the maps and weights, each once / dram
+    latency  round trips to memory, one after the other x round_trip
+
+A matrix product's time is taken longer by its last wave: 300 blocks where 264 run at a time take as long as 528. Then
+comes `full`, the part of a limit that kernels reach, and `launch`, the time until the next kernel begins.
+
+Left out: pipes that take an instruction every second cycle, conflicts of shared memory's banks, what caches keep from
+one kernel to the next, and branches, which all count as taken."""
+import json
+import os
+import re
+
+import plan
+from kernels import KERNELS
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HARDWARE = os.path.join(HERE, "hardware.json")
+INSTRUCTIONS = os.path.join(KERNELS, "instructions.txt")
+ELEMENTS = {"exact": 4}  # bytes of an operand's number, by precision
+PRODUCT = re.compile(r"gemm<(\w+),GemmTile<\(GemmTileSize\)(\d),(\d+),(\d+)>,(\w+)Problem<\w+>>")
+UNITS = {"ghz": 1e9, "gbs": 1e9, "us": 1e-6}  # at the end of a figure's name
+BOUNDS = ("issue", "tensor", "l2", "dram", "latency")
+
+
+class Kernel:
+    """A line of the table: instructions outside of the main loop, in it, and its HMMA."""
+
+    def __init__(self, outside, loop=0, tensor=0, warps=0):
+        self.outside, self.loop, self.tensor, self.warps = outside, loop, tensor, warps
+
+
+def read_instructions(path, architecture):
+    """{(precision, problem, tile) or kernel: Kernel}"""
+    found, section = {}, None
+    with open(path) as file:
+        for line in file:
+            words = line.split()
+            if line.startswith("sm_"):
+                section = words[0].rstrip(":")
+            elif section == f"sm_{architecture}" and words and words[0].isdigit():
+                product = PRODUCT.search(line)
+                if product:
+                    add_product(found, product, words)
+                else:
+                    found[words[1]] = Kernel(int(words[0]))
+    if not found:
+        raise ValueError(f"{path} has no kernels for sm_{architecture}")
+    return found
+
+
+def add_product(found, product, words):
+    precision, tile, rows_of_warp, columns_of_warp, problem = product.groups()
+    tile = list(plan.TILES)[int(tile)]
+    rows, columns = plan.TILES[tile]
+    warps = rows // int(rows_of_warp) * (columns // int(columns_of_warp))
+    found[precision.lower(), problem, tile] = Kernel(int(words[0]), int(words[1]), int(words[3]), warps)
+
+
+class Gpu:
+    def __init__(self, name, figures, instructions):
+        self.name = name
+        of_gpu = figures["gpus"][name]
+        self.instructions = read_instructions(instructions, of_gpu["architecture"])
+        self.of = {}
+        for key, entry in [*figures["of_all"].items(), *of_gpu.items()]:
+            if isinstance(entry, dict):
+                name, _, unit = key.rpartition("_")
+                self.of[name if unit in UNITS else key] = entry["value"] * UNITS.get(unit, 1)
+
+    def precisions(self):
+        return sorted({key[0] for key in self.instructions if isinstance(key, tuple)})
+
+    def limits(self, launch, precision):
+        """Seconds of each of the five."""
+        of = self.of
+        cycles = of["multiprocessors"] * of["schedulers"] * of["clock"]
+        if launch.plan is None:
+            each = self.instructions[launch.kernel].outside if launch.kernel else 0
+            issued, tensor, tiles, longer = launch.warps * each, 0, 0, 1
+        else:
+            made, kernel = launch.plan, self.instructions[precision, launch.kernel, launch.plan.tile]
+            turns = made.tiles * made.steps  # of blocks' main loops
+            issued = kernel.warps * (turns * kernel.loop + made.blocks * kernel.outside)
+            tensor = kernel.warps * turns * kernel.tensor
+            tiles = turns * sum(plan.TILES[made.tile]) * plan.STEP_BYTES
+            longer = self.by_last_wave(made.blocks)
+        return {"issue": longer * issued / (cycles * of["issue"]),
+                "tensor": longer * tensor * of["tensor_cycles"] / cycles,
+                "l2": longer * tiles / of["l2"], "dram": longer * launch.bytes / of["dram"],
+                "latency": launch.round_trips * of["round_trip"]}
+
+    def text_of(self, launch, precision):
+        """What limits() makes its times of."""
+        if launch.plan is None:
+            each = self.instructions[launch.kernel].outside if launch.kernel else 0
+            return f"{launch.name}, {launch.warps} warps of {each} instructions, {launch.bytes} bytes"
+        made, kernel = launch.plan, self.instructions[precision, launch.kernel, launch.plan.tile]
+        rows, columns = plan.TILES[made.tile]
+        return (f"{launch.name}, {made.tiles} tiles of {rows} x {columns} by {made.steps} steps, in {made.blocks} "
+                f"blocks of {kernel.warps} warps ({self.by_last_wave(made.blocks):.3f} for the last wave); a warp has "
+                f"{kernel.loop} instructions a step ({kernel.tensor} HMMA) and {kernel.outside} besides, "
+                f"{launch.bytes} bytes")
+
+    def by_last_wave(self, blocks):
+        wave = plan.BLOCKS_OF_MULTIPROCESSOR * self.of["multiprocessors"]
+        return plan.pieces(blocks, wave) * wave / blocks
+
+    def time(self, launch, precision):
+        """(seconds, what bounds them)"""
+        limits = self.limits(launch, precision)
+        bound = max(BOUNDS, key=limits.get)
+        seconds = limits[bound] / self.of["full"]
+        return seconds + self.of["launch"], bound if seconds > self.of["launch"] else "launch"
+
+
+def read_hardware(path=HARDWARE):
+    with open(path) as file:
+        return json.load(file)

@@ -1,0 +1,214 @@
+"""scripts/predict_gpu: its plans are the backend's, its launches those that the emulated device counts, its times what
+one computes by hand, and its table the one in the document."""
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+from cuda_cases import NET
+from program import PROGRAM, ProgramTest
+
+ROOT = os.environ["CUDA_TESTS_ROOT"]
+SCRIPT = os.path.join(ROOT, "scripts", "predict_gpu")
+DOCUMENT = os.path.join(ROOT, "backends", "cuda", "README.md")
+sys.path.insert(0, os.path.join(ROOT, "scripts", "gpu"))
+import launches
+import plan
+import speed
+import step
+
+
+MULTIPROCESSORS = {"a100": 108, "h100": 132}  # of the emulated devices
+
+
+def predict(*words):
+    return subprocess.run([SCRIPT, "--program", PROGRAM, *words], text=True, capture_output=True)
+
+
+class Plans(unittest.TestCase):
+    def test_they_are_those_of_the_backend(self):
+        sides = (1, 8, 31, 32, 33, 64, 65, 127, 128, 129, 288, 512, 1152, 4608, 25088)
+        rows = (*sides, 100352, 2000000, 8258048)
+        cases = [(r, c, d, parts, element, processors) for r in rows for c in sides for d in sides for parts in (1, 4)
+                 for element in (2, 4) for processors in (1, 108, 132)]
+        done = subprocess.run([os.environ["GEMM_PLANS"]], text=True, capture_output=True, check=True,
+                              input="".join(" ".join(map(str, case)) + "\n" for case in cases))
+        tiles = list(plan.TILES)
+        answers = done.stdout.splitlines()
+        self.assertEqual(len(answers), len(cases))
+        for case, answer in zip(cases, answers):
+            made = plan.plan(plan.Extent(*case[:4]), *case[4:])
+            self.assertEqual(f"{tiles.index(made.tile)} {made.tiles} {made.slices}", answer, case)
+
+
+class Counts(ProgramTest):
+    """A step of the program: what a training of three steps does more than one of two."""
+
+    def counted(self, gpu, model, size, batch, *words):
+        found = []
+        for steps in (2, 3):
+            file = self.path(f"{steps}.json")
+            self.expect(0, "train", "--backend", "cuda", "--precision", "exact", "--model", model, "--image-size",
+                        str(size), "--batch", str(batch), "--data", f"synthetic:{4 * batch}", "--limit-val", "0",
+                        "--steps", str(steps), "--checkpoint-every", "0", "--threads", "1", "--out",
+                        self.path(f"{model}-{gpu}-{steps}"), *words, CPUTRAIN_EMULATED_GPU=gpu,
+                        CPUTRAIN_EMULATED_KERNELS="skip", CPUTRAIN_EMULATED_COUNTS=file)
+            with open(file) as of_steps:
+                found.append(json.load(of_steps))
+        return found
+
+    def networks(self, gpu, model, size, batch, asked):
+        done = self.expect(0, "info", "--model", model, "--image-size", str(size), "--classes", "2", "--json", "-")
+        description = json.loads(done.stdout)["model"]
+        return description, [launches.Network(description["layers"], images, 4, MULTIPROCESSORS[gpu])
+                             for images in step.micro_batches(batch, asked)]
+
+    def assert_step(self, gpu, model, size, batch, asked=None):
+        two, three = self.counted(gpu, model, size, batch, *(["--micro-batch", str(asked)] if asked else []))
+        description, networks = self.networks(gpu, model, size, batch, asked)
+        predicted = {}
+        made = [launch for network in networks for operation in network.operations
+                for _, of_direction in operation.directions() for launch in of_direction]
+        for launch in [*made, *networks[0].update(description["recipe"]["state_arrays"])]:
+            number, blocks = predicted.get(launch.name, (0, 0))
+            predicted[launch.name] = number + 1, blocks + launch.blocks
+        counted = {}
+        for name, of in three["kernels"].items():
+            before = two["kernels"].get(name, {"launches": 0, "blocks": 0})
+            counted[name] = of["launches"] - before["launches"], of["blocks"] - before["blocks"]
+        counted = {name: numbers for name, numbers in counted.items() if numbers != (0, 0)}
+        # The arena of parameters has gaps, which the update goes over.
+        self.assertAlmostEqual(predicted["update"][1], counted["update"][1], delta=1)
+        predicted["update"] = counted["update"]
+        self.assertEqual(predicted, counted)
+        self.assert_host_work(two, three, networks, description["layers"][-1]["output"][2])
+
+    def assert_host_work(self, two, three, networks, outputs):
+        predicted = collections.Counter(step.host_work_of_step(networks[0]))
+        for network in networks:
+            predicted.update(step.host_work(network, outputs))
+        predicted["event_waits"] += predicted.pop("penalty_waits")
+        def more(*path):
+            values = []
+            for counts in (two, three):
+                for key in path:
+                    counts = counts[key]
+                values.append(counts)
+            return values[1] - values[0]
+        ways = ("host_to_device", "device_to_host", "device_to_device")
+        self.assertEqual(predicted, {"copies": sum(more("copies", way, "calls") for way in ways),
+                                     "timed_events": more("events_recorded", "timed"),
+                                     "stream_waits": more("host_waits", "stream"),
+                                     "event_waits": more("host_waits", "event")})
+
+    def test_dogcat_as_it_is(self):
+        self.assert_step("h100", "dogcat", 256, 256)
+
+    def test_other_networks_and_sizes(self):
+        with open(self.path("odd.json"), "w") as file:
+            json.dump(NET, file)
+        for case in (("a100", "dogcat", 64, 20, 7), ("h100", "nature7", 96, 9), ("h100", "chips", 90, 6),
+                     ("a100", "vgg16", 64, 5), ("h100", "odd.json", 21, 10, 4)):
+            with self.subTest(case=case):
+                self.assert_step(*case)
+
+
+class Times(unittest.TestCase):
+    """Round figures, so that times can be computed by hand."""
+
+    def setUp(self):
+        figures = {"multiprocessors": 10, "clock_ghz": 1, "tensor_cycles": 5, "l2_gbs": 1000, "dram_gbs": 100}
+        of_all = {"schedulers": 4, "issue": 0.5, "full": 0.8, "launch_us": 2, "round_trip_us": 1}
+        entry = lambda all_figures: {key: {"value": value} for key, value in all_figures.items()}
+        self.gpu = speed.Gpu("X", {"gpus": {"X": {"architecture": "90a", **entry(figures)}}, "of_all": entry(of_all)},
+                             speed.INSTRUCTIONS)
+        self.gpu.instructions = {"copy_kernel": speed.Kernel(100), ("exact", "Forward", "large"):
+                                 speed.Kernel(1000, loop=900, tensor=192, warps=4)}
+
+    def launch(self, **changes):
+        return launches.Launch("copy", "copy_kernel", **{"blocks": 10, "bytes": 0, **changes})
+
+    def assert_time(self, launch, bound, microseconds):
+        seconds, what = self.gpu.time(launch, "exact")
+        self.assertEqual(what, bound)
+        self.assertAlmostEqual(1e6 * seconds, microseconds, places=9)
+
+    def test_of_memory(self):
+        self.assert_time(self.launch(bytes=8_000_000), "dram", 8e6 / 1e11 * 1e6 / 0.8 + 2)
+
+    def test_of_instructions(self):
+        # 40 schedulers start 0.5 instructions a cycle: 20 a nanosecond.
+        self.assert_time(self.launch(warps=4000), "issue", 4000 * 100 / 20 / 1000 / 0.8 + 2)
+
+    def test_of_waiting(self):
+        self.assert_time(self.launch(round_trips=40), "latency", 40 / 0.8 + 2)
+        self.assert_time(self.launch(), "launch", 1 / 0.8 + 2)
+
+    def product(self, tiles, steps, slices=1):
+        made = plan.Plan("large", tiles, slices, steps)
+        return launches.Launch("convolution_forward", "Forward", made.blocks, 0, plan=made)
+
+    def test_of_a_product(self):
+        # 20 tiles are one wave: two blocks on each of ten multiprocessors. 4 warps take 10 steps of 900, and 1000.
+        self.assert_time(self.product(20, 10), "issue", 20 * 4 * (10 * 900 + 1000) / 20 / 1000 / 0.8 + 2)
+        # 30 take as long as 40.
+        self.assert_time(self.product(30, 10), "issue", 40 * 4 * (10 * 900 + 1000) / 20 / 1000 / 0.8 + 2)
+
+    def test_of_tensor_cores(self):
+        self.gpu.of["tensor_cycles"] = 20  # 192 HMMA are 3840 cycles, 900 instructions 1800
+        self.assert_time(self.product(20, 10), "tensor", 20 * 4 * 10 * 192 * 20 / 40 / 1000 / 0.8 + 2)
+
+    def test_of_l2(self):
+        self.gpu.of["l2"] = 1e9  # a step reads 128 and 64 rows of 128 bytes
+        self.assert_time(self.product(20, 10), "l2", 20 * 10 * 192 * 128 / 1e9 * 1e6 / 0.8 + 2)
+
+
+class Script(unittest.TestCase):
+    def predictions(self, *words):
+        done = predict("--json", "-", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["predictions"]
+
+    def test_the_document_has_its_table(self):
+        with open(DOCUMENT) as file:
+            fence = re.search(r"scripts/predict_gpu\n```\n.*?```text\n(.*?)```", file.read(), re.S)
+        done = predict()
+        self.assertEqual(done.stdout, fence[1], f"{DOCUMENT} has another table than scripts/predict_gpu prints")
+
+    def test_layers_and_the_host_add_up_to_the_step(self):
+        for p in self.predictions("--batch", "200", "--gpu", "A100,H200"):
+            seconds = sum(layer["seconds"] for layer in p["layers"]) + p["update"]["seconds"]
+            self.assertAlmostEqual(p["images_per_second_of_kernels"], 200 / seconds)
+            seconds += sum(p["host"]["seconds"].values())
+            self.assertAlmostEqual(p["seconds"], seconds)
+            self.assertAlmostEqual(p["images_per_second"], 200 / seconds)
+            self.assertEqual((p["batch"], p["micro_batch"], p["precision"], p["model"]), (200, 100, "exact", "dogcat"))
+            for layer in p["layers"]:
+                self.assertIn(layer["direction"], ("forward", "data", "weights"))
+                self.assertIn(layer["bound"], ("launch", *speed.BOUNDS))
+
+    def test_every_figure_says_where_it_is_from(self):
+        figures = speed.read_hardware()
+        for group in (*figures["gpus"].values(), figures["of_all"]):
+            for name, entry in group.items():
+                if name == "architecture":
+                    continue
+                self.assertIn(entry["basis"], ("fact", "measured", "assumed"), name)
+                self.assertTrue(entry["source"], name)
+
+    def test_what_it_cannot_predict_ends_with_2(self):
+        for words, says in ((["--gpu", "H900"], "A100, H100, H200"), (["--precision", "bf16"], "exact"),
+                            (["--model", "resnet50v2"], "zero_pad"), (["--batch", "0"], "--batch"),
+                            (["--model", "no"], "no"), (["--program", "/nowhere"], "scripts/build")):
+            with self.subTest(words=words):
+                done = predict(*words)
+                self.assertEqual(done.returncode, 2, done.stdout)
+                self.assertIn(says, done.stderr)
+                self.assertEqual(done.stdout, "")
+
+
+if __name__ == "__main__":
+    unittest.main()
