@@ -1,7 +1,9 @@
 // How tensor cores take TF32 and bf16 numbers, and how they round: E2, E3.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <utility>
 
 #include "backends/cuda/device/tensor_core.h"
 #include "cuda/probes/groups.h"
@@ -159,26 +161,51 @@ void ask_rounding() {
                               : "neither cut off nor rounded")});
 }
 
-/// 1 and 2^e terms that are 2^-e of its last place each: whether they are summed before they are
-/// cut off.
+/// The sum in the first place of a row of `a` that is multiplied by ones, to which `sum` is added.
+template <class Number>
+float sum_of_row(const std::vector<std::pair<int, float>>& row, float sum) {
+  std::vector<Case<Number>> one(1);
+  one[0].sums[0][0] = sum;
+  for (const auto& [k, value] : row) {
+    one[0].a[0][k] = Number::bits(value);
+    one[0].b[k][0] = Number::bits(1);
+  }
+  return computed(one)[0].sums[0][0];
+}
+
+/// 1 and two products that are one of its last place together: what is below, is it cut off before
+/// they are summed?
 template <class Number>
 void ask_guard_bits() {
   int bits = 0;
-  for (int e = 1; (1 << e) <= Number::kDepth; ++e) {
-    std::vector<Case<Number>> one(1);
-    one[0].sums[0][0] = 1;
-    for (int k = 0; k < (1 << e); ++k) {
-      one[0].a[0][k] = Number::bits(1);
-      one[0].b[k][0] = Number::bits(std::ldexp(kUlp, -e));
-    }
-    if (computed(one)[0].sums[0][0] != 1 + kUlp) break;
-    bits = e;
+  for (int n = 1; n <= 7; ++n) {
+    const float part = std::ldexp(kUlp, -n);
+    if (sum_of_row<Number>({{0, part}, {1, kUlp - part}}, 1) != 1 + kUlp) break;
+    bits = n;
   }
   say({.name = std::string(Number::kName) + "-guard-bits",
        .question = "E3",
        .value = bits,
        .unit = "bits",
        .text = words("sums of an instruction keep %d bits below a float's last place", bits)});
+}
+
+/// 1, -1 and a product that is lost beside them: where it is not, it is summed before or after.
+template <class Number>
+void ask_summed_together() {
+  constexpr int kLast = Number::kDepth - 1;
+  int first = 2, last = 2;
+  for (int k = 2; k <= kLast; ++k) {
+    first += sum_of_row<Number>({{0, 1.f}, {1, -1.f}, {k, 0x1p-40f}}, 0) == 0;
+    last += sum_of_row<Number>({{kLast, 1.f}, {kLast - 1, -1.f}, {kLast - k, 0x1p-40f}}, 0) == 0;
+  }
+  const int together = std::min(first, last);
+  say({.name = std::string(Number::kName) + "-summed-together",
+       .question = "E3",
+       .value = together,
+       .unit = "products",
+       .text = words("of %d products of an instruction %d are summed before they are cut off",
+                     Number::kDepth, together)});
 }
 
 template <class Number>
@@ -205,12 +232,18 @@ void ask_special_numbers() {
                      small == 0x1p-126f ? "kept" : "not kept")});
 }
 
-/// Cutting bits off a NaN may leave an infinity.
+/// Cutting bits off a NaN leaves an infinity. The halves of a float (tf32_halves.h) keep it all the
+/// same, since the smaller one is then NaN.
 void ask_nan_of_lower_bits() {
-  const float got = one_product<Tf32>(0x7f800001u, 0x3f800000u, 0);
+  const unsigned bits = 0x7f800001u, one = Tf32::bits(1);
+  const float big = number_of(bits & 0xffffe000u);
+  const float alone = one_product<Tf32>(bits, one, 0);
+  const float halves = one_product<Tf32>(Tf32::bits(number_of(bits) - big), one, alone);
   say({.name = "tf32-nan-of-lower-bits",
        .question = "E2",
-       .text = words("a NaN whose only bit is a lower one, times 1, is %g", got)});
+       .verdict = verdict_of(alone == INFINITY && std::isnan(halves)),
+       .text = words("a NaN whose only bit is a lower one, times 1, is %g, and %g in two halves",
+                     alone, halves)});
 }
 
 }  // namespace
@@ -222,6 +255,8 @@ void ask_bits() {
   ask_rounding<Bf16>();
   ask_guard_bits<Tf32>();
   ask_guard_bits<Bf16>();
+  ask_summed_together<Tf32>();
+  ask_summed_together<Bf16>();
   ask_special_numbers<Tf32>();
   ask_special_numbers<Bf16>();
   ask_nan_of_lower_bits();

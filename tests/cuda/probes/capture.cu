@@ -109,13 +109,14 @@ void ask_captured_event() {
   slow_kernel<<<1, 1, 0, stream>>>(1000);
   capture.end();
   capture.launch();
-  const cudaError_t status = cudaEventSynchronize(captured);
+  const cudaError_t waited = cudaEventSynchronize(captured);
+  const cudaError_t asked = cudaEventQuery(captured);
   static_cast<void>(cudaGetLastError());
   say({.name = "captured-event",
        .question = "E9",
-       .verdict = verdict_of(status == cudaErrorCapturedEvent),
-       .text = words("waiting for an event that was recorded in a capture: %s",
-                     cudaGetErrorName(status))});
+       .verdict = verdict_of(waited != cudaSuccess),
+       .text = words("after the capture: to wait for an event of it gives %s, to ask for it %s",
+                     cudaGetErrorName(waited), cudaGetErrorName(asked))});
 }
 
 }  // namespace cputrain::cuda::probes

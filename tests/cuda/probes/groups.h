@@ -25,6 +25,7 @@ void ask_empty_copy();
 void ask_far_addresses();
 void ask_products();
 void ask_issue();
+void ask_l2();
 void ask_moves();
 void ask_residents();
 void ask_launches();

@@ -3,6 +3,7 @@
 /// What all probes use on the device.
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -126,12 +127,43 @@ inline std::optional<double> assumed_on_hopper(double figure) {
   return figure;
 }
 
+/// Of a block: cycles and nanoseconds between its first and its last instruction.
+struct Stopwatch {
+  long long cycles;
+  unsigned long long nanoseconds;
+#ifdef __CUDACC__
+  __device__ static Stopwatch now();
+  __device__ Stopwatch operator-(const Stopwatch& start) const {
+    return {cycles - start.cycles, nanoseconds - start.nanoseconds};
+  }
+#endif
+};
+
+/// The median block's cycles, and the clock that the median block had.
+struct Pace {
+  double cycles = 0, megahertz = 0;
+};
+inline double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+inline Pace pace_of(const std::vector<Stopwatch>& watches) {
+  std::vector<double> cycles, megahertz;
+  for (const Stopwatch& w : watches) {
+    cycles.push_back(static_cast<double>(w.cycles));
+    megahertz.push_back(1e3 * static_cast<double>(w.cycles) / static_cast<double>(w.nanoseconds));
+  }
+  return {median(cycles), median(megahertz)};
+}
+
 #ifdef __CUDACC__
 __device__ __forceinline__ unsigned long long nanoseconds() {
   unsigned long long t;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
   return t;
 }
+__device__ __forceinline__ Stopwatch Stopwatch::now() { return {clock64(), probes::nanoseconds()}; }
 /// Threads that wait for so long.
 __device__ __forceinline__ void spin(unsigned long long duration) {
   const unsigned long long start = nanoseconds();

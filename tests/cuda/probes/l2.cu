@@ -1,0 +1,214 @@
+// How quickly bytes reach shared memory from L2, by the copies that the kernels use: E17.
+#include <algorithm>
+
+#include "backends/cuda/device/tensor_core.h"
+#include "cuda/probes/groups.h"
+#include "cuda/probes/probe.h"
+
+namespace cputrain::cuda::probes {
+namespace {
+
+/// One block per multiprocessor. Two or three rounds of copies are on their way at any time, which
+/// is more than latency and rate ask for, and no two of them have the same destination.
+constexpr unsigned kThreads = 512, kCopies = 4, kStages = 3, kRounds = 1998;
+constexpr unsigned kPiece = kThreads * 16, kShared = kStages * kCopies * kPiece;
+
+/// Which piece a block copies next. Where blocks meet at a line of L2 one answer may serve several
+/// of them, so that they get more than L2 delivers.
+enum class Order {
+  scattered,  ///< of the same bytes, each block in an order of its own: they seldom meet
+  own,        ///< each block from bytes of its own, more than an L1 cache holds: they never meet
+  in_step,    ///< the same piece at the same time, as blocks of a product do: they always meet
+  queued,     ///< through the same bytes in the same order, from different starts: they may meet
+};
+
+enum class Path { past_l1, through_l1 };
+
+/// 16 bytes by way of L1, too; the kernels pass it by (copy_to_shared).
+__device__ __forceinline__ void copy_through_l1(void* dst, const void* src) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(shared_address(dst)), "l"(src)
+               : "memory");
+}
+
+constexpr unsigned kOwnPieces = 32;  // 256 KB
+
+/// A block's walk through `pieces`, a power of two.
+struct Walk {
+  unsigned at, factor, step, mask, first;
+
+  __host__ __device__ static Walk of(Order order, unsigned block, unsigned pieces) {
+    switch (order) {
+      case Order::scattered:  // such a sequence visits all numbers below a power of two
+        return {block * 37 & (pieces - 1), 5, 2 * (block * 1237 + 1) + 1, pieces - 1, 0};
+      case Order::own:
+        return {0, 1, 1, kOwnPieces - 1, block * kOwnPieces};
+      case Order::in_step:
+        return {0, 1, 1, pieces - 1, 0};
+      case Order::queued:
+        break;
+    }
+    return {block * 37 & (pieces - 1), 1, 1, pieces - 1, 0};
+  }
+  __host__ __device__ unsigned next() {
+    const unsigned piece = first + at;
+    at = (at * factor + step) & mask;
+    return piece;
+  }
+};
+
+/// sums: of a word of each thread's last copy in each round, to prove that all has arrived.
+template <Path kPath>
+__global__ void __launch_bounds__(kThreads)
+    walk_kernel(const char* src, Order order, unsigned pieces, unsigned* sums, Stopwatch* times) {
+  extern __shared__ __align__(128) char place[];
+  const unsigned lane = threadIdx.x * 16;
+  Walk walk = Walk::of(order, blockIdx.x, pieces);
+  unsigned sum = 0;
+  const Stopwatch start = Stopwatch::now();
+  const auto arrived = [&](unsigned stage) {
+    sum +=
+        *reinterpret_cast<const unsigned*>(place + (stage * kCopies + kCopies - 1) * kPiece + lane);
+  };
+#pragma unroll 1
+  for (unsigned round = 0; round < kRounds; round += kStages) {
+#pragma unroll
+    for (unsigned stage = 0; stage < kStages; ++stage) {
+#pragma unroll
+      for (unsigned k = 0; k < kCopies; ++k) {
+        char* const dst = place + (stage * kCopies + k) * kPiece + lane;
+        const char* const from = src + std::size_t{walk.next()} * kPiece + lane;
+        if constexpr (kPath == Path::through_l1) {
+          copy_through_l1(dst, from);
+        } else {
+          copy_to_shared(dst, from, true);
+        }
+      }
+      commit_copies();
+      wait_for_copies<kStages - 1>();
+      if (round + stage >= kStages - 1) arrived((stage + 1) % kStages);
+    }
+  }
+  wait_for_copies<0>();
+  arrived(1);
+  arrived(2);
+  sums[blockIdx.x * kThreads + threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.x == 0) times[blockIdx.x] = Stopwatch::now() - start;
+}
+
+unsigned word_of_numbers(std::size_t i) {
+  const auto x = static_cast<unsigned>(i) * 2654435761u;
+  return x ^ x >> 15;
+}
+
+/// Threads among some of all blocks whose sum is wrong.
+int wrong_sums(Order order, unsigned pieces, unsigned blocks, const std::vector<unsigned>& sums) {
+  int wrong = 0;
+  for (const unsigned block : {0u, blocks / 2, blocks - 1}) {
+    std::vector<unsigned> want(kThreads);
+    Walk walk = Walk::of(order, block, pieces);
+    for (unsigned copy = 1; copy <= kRounds * kCopies; ++copy) {
+      const std::size_t piece = walk.next();
+      if (copy % kCopies != 0) continue;
+      for (unsigned i = 0; i < kThreads; ++i) {
+        want[i] += word_of_numbers((piece * kPiece + i * 16) / sizeof(unsigned));
+      }
+    }
+    for (unsigned i = 0; i < kThreads; ++i) wrong += want[i] != sums[block * kThreads + i];
+  }
+  return wrong;
+}
+
+struct Question {
+  const char* name;
+  Order order;
+  unsigned megabytes;
+  const char* what;
+  unsigned blocks = multiprocessors();
+  std::optional<double> assumed{};
+  bool of_numbers = true;
+};
+
+template <Path kPath>
+void ask(const TestStream& stream, const TestArray<unsigned>& src, const Question& q) {
+  const unsigned pieces = (q.megabytes << 20) / kPiece;
+  const TestArray<unsigned> sums(std::size_t{q.blocks} * kThreads);
+  const TestArray<Stopwatch> watches(q.blocks);
+  check(cudaFuncSetAttribute(walk_kernel<kPath>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(kShared)),
+        "cudaFuncSetAttribute");
+  const double seconds = seconds_each(stream, 3, [&] {
+    walk_kernel<kPath><<<q.blocks, kThreads, kShared, stream>>>(
+        reinterpret_cast<const char*>(src.data()), q.order, pieces, sums.data(), watches.data());
+  });
+  const double bytes = double{kPiece} * kCopies * kRounds;
+  const double rate = 1e-12 * bytes * q.blocks / seconds;
+  const Pace pace = pace_of(watches.read());
+  const int wrong = q.of_numbers ? wrong_sums(q.order, pieces, q.blocks, sums.read()) : 0;
+  say({.name = q.name,
+       .question = "E17",
+       .value = rate,
+       .unit = "TB/s",
+       .verdict = wrong ? Verdict::differs : verdict_of(rate, q.assumed, 0.15),
+       .text = words("%s: %.3g TB/s, %.1f bytes a clock and multiprocessor at %.0f MHz%s", q.what,
+                     rate, bytes / pace.cycles, pace.megahertz,
+                     wrong ? words("; WRONG: %d sums of what was copied", wrong).c_str() : "")});
+}
+
+}  // namespace
+
+void ask_l2() {
+  const unsigned all = multiprocessors();
+  const std::size_t size =
+      std::max<std::size_t>(std::size_t{32} << 20, std::size_t{all} * kOwnPieces * kPiece);
+  std::vector<unsigned> numbers(size / sizeof(unsigned));
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = word_of_numbers(i);
+  const TestStream stream;
+  const TestArray<unsigned> src(numbers), zeros(numbers.size());
+  constexpr Path kPast = Path::past_l1;
+  ask<kPast>(stream, src,
+             {.name = "l2-to-shared-16-mb",
+              .order = Order::scattered,
+              .megabytes = 16,
+              .what = "the same 16 MB, each block in its own order",
+              .assumed = assumed_on_hopper(5.5)});
+  ask<Path::through_l1>(stream, src,
+                        {.name = "l2-to-shared-16-mb-through-l1",
+                         .order = Order::scattered,
+                         .megabytes = 16,
+                         .what = "the same by cp.async.ca"});
+  ask<kPast>(stream, zeros,
+             {.name = "l2-to-shared-16-mb-of-zeros",
+              .order = Order::scattered,
+              .megabytes = 16,
+              .what = "the same of zeros",
+              .of_numbers = false});
+  ask<kPast>(stream, src,
+             {.name = "l2-to-shared-32-mb",
+              .order = Order::scattered,
+              .megabytes = 32,
+              .what = "the same 32 MB, each block in its own order"});
+  ask<kPast>(stream, src,
+             {.name = "l2-to-shared-own",
+              .order = Order::own,
+              .megabytes = 32,
+              .what = "256 KB of each block's own"});
+  ask<kPast>(stream, src,
+             {.name = "l2-to-shared-in-step",
+              .order = Order::in_step,
+              .megabytes = 16,
+              .what = "the same piece by all blocks at a time"});
+  ask<kPast>(stream, src,
+             {.name = "l2-to-shared-queued",
+              .order = Order::queued,
+              .megabytes = 16,
+              .what = "the same 16 MB in one order, from different starts"});
+  ask<kPast>(stream, src,
+             {.name = "l2-to-one-multiprocessor",
+              .order = Order::scattered,
+              .megabytes = 16,
+              .what = "16 MB by one block, others idle",
+              .blocks = 1});
+}
+
+}  // namespace cputrain::cuda::probes
