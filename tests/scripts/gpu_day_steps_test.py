@@ -17,7 +17,7 @@ import context
 import day as days
 import kernel_steps
 import libraries
-import plan
+import order
 import predictions
 import processes
 import results
@@ -90,7 +90,7 @@ class Commands(Folder):
 class Steps(Folder):
     def outcomes(self, steps, seconds=100, only=None):
         day = self.day(seconds)
-        with mock.patch.object(plan, "steps", lambda: [plan.Step(name, limits, run) for name, limits, run in steps]), \
+        with mock.patch.object(order, "steps", lambda: [order.Step(name, limits, run) for name, limits, run in steps]), \
                 mock.patch.object(days, "say"):
             days.make_steps(day, day.results, only)
         return {step.name: (step.outcome, step.text) for step in day.results.steps}
@@ -140,7 +140,7 @@ class Steps(Folder):
         self.assertEqual(found["ncu"][1], "not asked for")
 
     def test_the_plan_fits(self):
-        steps = list(plan.steps())
+        steps = list(order.steps())
         names = [step.name for step in steps]
         self.assertEqual(len(names), len(set(names)))
         for step in steps:

@@ -10,7 +10,7 @@ import tempfile
 import time
 
 import bundle
-import plan
+import order
 import summary
 from context import Day
 from processes import PACK, Commands
@@ -77,7 +77,7 @@ def make_step(day, step):
 def make_steps(day, results, only=None):
     """Returns the signal that ended them early, if one did."""
     stopped = None
-    for step in plan.steps():
+    for step in order.steps():
         if stopped:
             results.add(Result(step.name, NOT_RUN, 0, f"the day was ended by {stopped}"))
             continue
