@@ -10,7 +10,7 @@ namespace cputrain::cuda {
 /// two lowest bits of the smaller half, which has up to 13 where a TF32 number has 11. All of that
 /// together is 4e-7 of the sums (norm of the errors by norm of the sums).
 ///
-/// Tensor cores are taken to cut sums off where they should round, towards zero, so that an error
+/// Tensor cores cut sums off where they should round, towards zero (an H200 does), so that an error
 /// of up to 2^-23 of the sum is added with the same sign by every instruction: over a depth of
 /// 25088 that were 9408 times, some 1e-4. Sums are kept apart therefore: those of one step (12
 /// instructions in a row) begin at zero and are added by ordinary, rounding additions (Ootomo and

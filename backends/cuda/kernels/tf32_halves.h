@@ -9,8 +9,8 @@ namespace cputrain::cuda {
 ///
 /// It is cut off instead of rounded since that is two instructions per number (rounding: 8 on sm_80
 /// and sm_90), and the main loop waits for its instructions. `big` is a TF32 number, so it does not
-/// matter what tensor cores do with further bits. Those of `small` they are taken to cut off, as
-/// the emulated device does; if they round them, results are nearer. No half is larger than the
+/// matter what tensor cores do with further bits. Those of `small` they cut off (an H200 does, and
+/// the emulated device); where they round them, results are nearer. No half is larger than the
 /// number. That of an infinity or NaN has a `small` that is NaN, as are all sums it takes part in.
 struct Tf32Halves {
   unsigned big, small;

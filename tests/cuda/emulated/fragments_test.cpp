@@ -1,6 +1,7 @@
 #include <bit>
 #include <cmath>
 #include <random>
+#include <utility>
 
 #include "emulated/device_fixture.h"
 #include "emulated/tensor_core.h"
@@ -93,6 +94,27 @@ TEST_P(Products, FragmentsLieAsInCuTe) {
 
 INSTANTIATE_TEST_SUITE_P(Forms, Products, testing::Values(kTf32, kBf16),
                          [](const auto& test) { return test.param.tf32 ? "tf32" : "bf16"; });
+
+class Tf32Factors : public OnDevice {};
+
+/// As an H200 does (tests/cuda/probes): a NaN that has no other bits becomes an infinity.
+TEST_F(Tf32Factors, LackTheLower13Bits) {
+  const std::pair<unsigned, float> cases[] = {{0x3f801fffu, 1.0f},
+                                              {0xbf803fffu, -1 - 0x1p-10f},
+                                              {0x7f800001u, INFINITY},
+                                              {0x00002000u, 0x1p-136f}};
+  for (const auto& [bits, value] : cases) {
+    std::vector<unsigned> a(128, 0), b(64, 0);
+    a[0] = bits;
+    b[0] = std::bit_cast<unsigned>(1.0f);
+    const DeviceArray<unsigned> of_a(a, "a"), of_b(b, "b");
+    const DeviceArray<float> acc(std::vector<float>(128, 0.0f), "acc");
+    const cuda::OwnedStream stream;
+    launch_product(stream.get(), true, of_a.data(), of_b.data(), acc.data());
+    stream.synchronize();
+    EXPECT_EQ(acc.values()[0], value) << bits;
+  }
+}
 
 class Matrices : public OnDevice, public testing::WithParamInterface<bool> {};
 
