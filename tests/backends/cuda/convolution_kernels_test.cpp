@@ -1,5 +1,7 @@
 #include "tests/backends/cuda/convolution_trial.h"
 
+#include <bit>
+
 namespace cputrain::cuda {
 namespace {
 
