@@ -92,7 +92,9 @@ Model files to start from (models/) and a published table for
 Done.
 .TP
 .B 1
-The training failed: the loss or a weight is no longer a number.
+The training failed: the loss or a weight is no longer a number. Of
+.BR selftest :
+a case failed.
 .TP
 .B 2
 Wrong usage, a GPU where there is none, or more memory, threads or space than there is.
