@@ -108,7 +108,7 @@ class Steps(Folder):
         def breaks(day):
             return day.nothing
 
-        found = self.outcomes([("hangs", (1, 1), hangs), ("fails", (9, 9), fails), ("skips", (9, 9), skips),
+        found = self.outcomes([("hangs", (0.25, 0.25), hangs), ("fails", (9, 9), fails), ("skips", (9, 9), skips),
                                ("breaks", (9, 9), breaks), ("works", (9, 9), lambda day: "fine")])
         self.assertEqual(found["hangs"][0], "failed")
         self.assertIn("it still ran", found["hangs"][1])
@@ -123,7 +123,8 @@ class Steps(Folder):
 
         found = self.outcomes([("hangs", (1000, 1000), hangs), ("late", (9, 9), lambda day: "fine")],
                               seconds=days.AT_THE_END + days.LEAST_SECONDS + 0.5)
-        self.assertEqual(found["hangs"][0], "failed")
+        self.assertEqual(found["hangs"][0], "not run")
+        self.assertIn("out of time: it was cut", found["hangs"][1])
         self.assertEqual(found["late"], ("not run", "out of time"))
 
     def test_a_signal_ends_the_day_and_is_told(self):

@@ -86,7 +86,7 @@ class Day(unittest.TestCase):
 
     def test_a_day_on_the_emulated_device(self):
         out = self.path("out")
-        done = self.with_stand_ins("--quick", out)
+        done = self.with_stand_ins("--quick", "--seconds", "240", out)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assert_nothing_is_left()
         day, steps = self.result_of(out)
