@@ -19,6 +19,7 @@ def steps():
     yield Step("libraries", (20, 10), machine.find_libraries)
     yield Step("info", (30, 20), machine.describe_device)
     yield Step("probes", (45, 40), machine.ask_probes)
+    yield Step("PyTorch begins to compile", (10, 10), pytorch.begin_compiling)
     yield Step("device tests", (75, 40), kernels.run_device_tests)
     yield Step("selftest", (40, 30), kernels.run_selftest)
     yield Step("selftest again", (40, 30), kernels.repeat_selftest)
@@ -28,15 +29,14 @@ def steps():
     yield Step("2 ranks on one device", (30, 25), training.share_device)
     yield Step("a rank is killed", (45, 40), training.kill_rank)
     yield Step("learns", (20, 15), training.learn)
-    yield Step("PyTorch begins to compile", (10, 10), pytorch.begin_compiling)
     for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
         yield Step(f"compute-sanitizer {tool}", (25, 20), tools.sanitizer(tool))
-    yield Step("PyTorch has compiled", (30, 15), pytorch.end_compiling)
+    yield Step("PyTorch has compiled", (60, 15), pytorch.end_compiling)
     for precision, name in benchmarks.PRECISIONS.items():
         yield Step(f"bench step {name}", (45, 20), benchmarks.bench_step(precision))
     for precision, name in benchmarks.PRECISIONS.items():
         yield Step(f"bench kernels {name}", (25, 12), benchmarks.bench_kernels(precision))
-    yield Step("PyTorch", (150, 35), pytorch.measure)
+    yield Step("PyTorch", (230, 35), pytorch.measure)
     yield Step("ncu", (60, 25), tools.profile)
     for count in (1, 8, 16):
         yield Step(f"{count} CPU" + ("s" if count > 1 else ""), (40, 15), benchmarks.cpu_columns(count))

@@ -1,5 +1,5 @@
-"""The same network in PyTorch, by scripts/peers/pytorch_gpu.py. What it compiles is compiled beside compute-sanitizer,
-where nothing is timed, and kept for its measurement."""
+"""The same network in PyTorch, by scripts/peers/pytorch_gpu.py. What it compiles is compiled beside the tests, where
+nothing is timed, and kept for its measurement."""
 import json
 import os
 
@@ -27,7 +27,7 @@ def begin_compiling(day):
     if running.wait(2):
         expect(running.end(), "the script for PyTorch")
     day.compiling = running
-    return "goes on beside compute-sanitizer"
+    return "goes on beside the tests"
 
 
 def end_compiling(day):
