@@ -15,7 +15,9 @@ CURVES = {
     "gpu": (["--data", "synthetic:1280", "--image-size", "64", "--batch", "32", *GENTLE], 24),
     "emulated": (["--data", "synthetic:40", "--image-size", "48", "--batch", "4", *GENTLE], 3),
     "recipe": (["--data", "synthetic:1280", "--image-size", "64", "--batch", "32"], 40),
+    "photographs": (["--data", "photographs.ctpack", "--image-size", "64", "--batch", "16", *GENTLE], 12),
 }
+PHOTOGRAPHS = {"file": "photographs.ctpack", "size": 64, "images": 200}
 # Every family of kernels, with odd sizes and channels.
 SMALL = {
     "format": "cputrain model 1", "name": "small",
@@ -33,11 +35,27 @@ def environment(**more):
     return {**{name: value for name, value in os.environ.items() if not name.startswith("CPUTRAIN_")}, **more}
 
 
-def curve(program, folder, name):
+def run(program, *words, folder=None):
+    subprocess.run([program, *words], check=True, env=environment(), cwd=folder, stdin=subprocess.DEVNULL,
+                   stdout=subprocess.DEVNULL)
+
+
+def pack_photographs(program, data, folder):
+    """Writes the first photographs of the data, or made-up JPEG files, decoded, into one file of the folder."""
+    size, images = str(PHOTOGRAPHS["size"]), str(PHOTOGRAPHS["images"])
+    with tempfile.TemporaryDirectory() as work:
+        if not data:
+            data = os.path.join(work, "photographs")
+            run(program, "data", "synth", data, "--images", images, "--image-size", size)
+        run(program, "data", "pack", data, os.path.join(folder, PHOTOGRAPHS["file"]), "--image-size", size,
+            "--limit-train", images, "--validation-split", "0")
+
+
+def curve(program, photographs, folder, name):
+    """`photographs`: the folder of their file."""
     words, steps = CURVES[name]
-    command = [program, "train", *words, "--steps", str(steps), "--log-every", "1", "--limit-val", "0",
-               "--verbose", "0", "--out", os.path.join(folder, name)]
-    subprocess.run(command, check=True, env=environment(), stdin=subprocess.DEVNULL)
+    run(program, "train", *words, "--steps", str(steps), "--log-every", "1", "--limit-val", "0", "--verbose", "0",
+        "--out", os.path.join(folder, name), folder=photographs)
     with open(os.path.join(folder, name, "metrics.jsonl")) as file:
         lines = [json.loads(line) for line in file]
     return {"words": words, "steps": steps, "losses": [line["loss"] for line in lines if line["type"] == "step"]}
@@ -72,11 +90,11 @@ def predictions(program):
     return {"predictions": found}
 
 
-def write_all(folder, program, plugins):
-    """Returns the names of what is not there."""
+def write_all(folder, program, plugins, photographs):
+    """Returns the names of what is not there. `photographs`: the folder of their file."""
     os.makedirs(folder)
     with tempfile.TemporaryDirectory() as work:
-        results = {"curves": {name: curve(program, work, name) for name in CURVES}, "small": SMALL,
+        results = {"curves": {name: curve(program, photographs, work, name) for name in CURVES}, "small": SMALL,
                    "selftest": selftest(program, plugins) if plugins else None, "predictions": predictions(program)}
     for name, result in results.items():
         if result is not None:

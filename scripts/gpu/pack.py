@@ -82,7 +82,7 @@ def copy(files, folder):
             subprocess.run(["strip", "--strip-unneeded" if ".so" in place else "--strip-debug", to], check=True)
 
 
-def fill(folder, build):
+def fill(folder, build, photographs):
     """Everything of the bundle; returns what is missing."""
     programs, missing = programs_of(build)
     mpi = libraries.open_mpi()
@@ -96,7 +96,9 @@ def fill(folder, build):
     if not os.path.exists(os.path.join(peers, "pytorch_gpu.py")):
         missing.append("the script for PyTorch")
     emulated = os.path.join(folder, "emulated") if f"emulated/{PLUGIN}" in programs else None
-    missing += expected.write_all(os.path.join(folder, "expected"), programs["bin/cputrain"], emulated)
+    program = programs["bin/cputrain"]
+    expected.pack_photographs(program, photographs, folder)
+    missing += expected.write_all(os.path.join(folder, "expected"), program, emulated, folder)
     return missing
 
 
@@ -116,7 +118,7 @@ def size_of(folder):
     return sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(folder) for name in names)
 
 
-def pack(out, build, builds):
+def pack(out, build, builds, photographs=None):
     if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):
         say(f"{out} is not an empty folder (a pack is a folder of its own); name another one")
         return 2
@@ -124,7 +126,7 @@ def pack(out, build, builds):
         make(build)
     os.makedirs(out, exist_ok=True)
     with tempfile.TemporaryDirectory() as work:
-        missing = fill(work, build)
+        missing = fill(work, build, photographs)
         say("packing")
         bundle(work, os.path.join(out, "bundle.tar.xz"))
     shutil.copytree(os.path.join(HERE, "day"), os.path.join(out, "day"),

@@ -34,11 +34,4 @@ std::vector<ListedBackend> backend_list() {
           cuda_backend()};
 }
 
-selftest::OwnCases own_cases_of(const std::string& backend) {
-  for (const ListedBackend& listed : backend_list()) {
-    if (listed.choice.name == backend) return listed.own_cases;
-  }
-  return {};
-}
-
 }  // namespace cputrain::composition

@@ -22,7 +22,4 @@ struct ListedBackend {
 /// default first.
 std::vector<ListedBackend> backend_list();
 
-/// What `selftest` runs of the backend of this name beside the cases of all; empty: nothing.
-selftest::OwnCases own_cases_of(const std::string& backend);
-
 }  // namespace cputrain::composition

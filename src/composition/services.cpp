@@ -80,4 +80,11 @@ job::Services make_services(const placement::Launcher& launcher, system::SignalW
           .signals = &signals};
 }
 
+selftest::OwnCases own_cases_of(const std::string& backend) {
+  for (const ListedBackend& listed : backend_list()) {
+    if (listed.choice.name == backend) return listed.own_cases;
+  }
+  return {};
+}
+
 }  // namespace cputrain::composition

@@ -1,11 +1,17 @@
 #pragma once
 
+#include <string>
+
 #include "job/session/services.h"
+#include "selftest/selftest.h"
 
 namespace cputrain::composition {
 
 /// Everything that this build has behind the contracts of src/: the composition root, the only
 /// place that knows concrete types. The services borrow both arguments.
 job::Services make_services(const placement::Launcher&, system::SignalWatch&);
+
+/// What `selftest` runs of the backend of this name beside the cases of all; empty: nothing.
+selftest::OwnCases own_cases_of(const std::string& backend);
 
 }  // namespace cputrain::composition

@@ -28,6 +28,7 @@ def steps():
     yield Step("same hash again", (20, 20), training.repeat_curve)
     yield Step("2 ranks on one device", (30, 25), training.share_device)
     yield Step("a rank is killed", (45, 40), training.kill_rank)
+    yield Step("photographs", (20, 15), training.train_on_photographs)
     yield Step("learns", (20, 15), training.learn)
     for tool in ("memcheck", "racecheck", "initcheck", "synccheck"):
         yield Step(f"compute-sanitizer {tool}", (25, 20), tools.sanitizer(tool))

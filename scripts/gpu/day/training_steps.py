@@ -11,6 +11,7 @@ from results import Failed, Skipped
 TOLERANCE = 1e-4  # of a loss, by the CPU's
 LEARNED = 0.1     # the loss that the last step of `learns` is below: the CPU's is below 0.001
 CUDA = ["--backend", "cuda", "--precision", "exact"]
+PHOTOGRAPHS = "photographs.ctpack"
 SECONDS_TO_END = 20  # the others of a rank that was killed
 
 
@@ -56,7 +57,8 @@ def curve(day, name=None):
     curves = day.bundle.read_json("expected", "curves.json")
     if not curves:
         raise Skipped("the pack has no curves of the CPU")
-    return curves[name or ("emulated" if day.emulated else "gpu")]
+    found = curves[name or ("emulated" if day.emulated else "gpu")]
+    return {**found, "words": [day.bundle.path(word) if word == PHOTOGRAPHS else word for word in found["words"]]}
 
 
 def facts(day):
@@ -96,6 +98,15 @@ def learn(day):
     if not losses[-1] < LEARNED:
         raise Failed(f"the loss is {losses[-1]:.3g} after {len(losses)} steps; the CPU's {expected['losses'][-1]:.3g}")
     return f"the loss fell from {losses[0]:.3f} to {losses[-1]:.2g} in {len(losses)} steps"
+
+
+def train_on_photographs(day):
+    """Packed images, so that what reads files is there, too."""
+    if day.emulated:
+        raise Skipped("the emulated device takes minutes for it")
+    expected = curve(day, "photographs")
+    losses, _ = train(day, "photographs", expected)
+    return near(losses, expected["losses"], "the CPU's")
 
 
 def kill_rank(day):
