@@ -43,8 +43,8 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = 0; i < kRows; ++i) {
 #pragma unroll
       for (int j = 0; j < kColumns; ++j) {
-        // A sum of four products before, lest the compiler put all products at the end.
-        const float(&before)[4] = acc[(i + kRows - 1) % kRows][j];
+        // A sum of eight products before, lest the compiler put all products at the end.
+        const float(&before)[4] = acc[(i + kRows - 2) % kRows][j];
         mma_bf16_once(acc[i][j], f.a[i], f.b[j]);
 #pragma unroll
         for (int k = 0; k < kSteps; ++k) {
@@ -61,9 +61,9 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) times[blockIdx.x] = Stopwatch::now() - start;
 }
 
-/// Cycles of an mma.sync with so many instructions beside it, in a quarter of a multiprocessor.
+/// Cycles of each mma.sync with so many instructions beside it.
 template <Beside kBeside, int kExtra>
-double cycles_with() {
+Pace pace_with() {
   const unsigned blocks = kBlocksEach * multiprocessors();
   const TestStream stream;
   const TestArray<float> out(std::size_t{blocks} * kThreads);
@@ -73,40 +73,51 @@ double cycles_with() {
         <<<blocks, kThreads, 0, stream>>>(kRounds, 2654435761u, out.data(), watches.data());
   }
   stream.wait("mma beside other instructions");
-  return cycles_each(pace_of(watches.read()), double(kRounds) * kRows * kColumns);
+  const Pace pace = pace_of(watches.read());
+  const auto each = [](double cycles) {
+    return cycles_each(cycles, double(kRounds) * kRows * kColumns);
+  };
+  return {each(pace.cycles), each(pace.least), each(pace.most), pace.megahertz};
 }
 
+/// The last two numbers of kExtra are so many that instructions wait to be issued, not for the
+/// tensor core.
 template <Beside kBeside, int... kExtra>
-void ask_beside(const char* name) {
-  const double alone = cycles_with<kBeside, 0>();
-  std::string list = words("%.2f cycles alone", alone);
-  say({.name = std::string(name) + "-none",
+void ask_beside(const std::string& name) {
+  const Pace alone = pace_with<kBeside, 0>();
+  say({.name = name + "-none",
        .question = "E17",
-       .value = alone,
+       .value = alone.cycles,
        .unit = "cycles",
-       .verdict = verdict_of(alone, assumed_on_hopper(kCyclesAssumed), 0.03),
-       .text = words("an mma.sync with nothing beside it takes %.2f cycles of a quarter", alone)});
-  double most = 0, rate = 0;
-  const auto one = [&](int extra, double cycles) {
-    list += words(", %.2f with %d", cycles, extra);
-    if (cycles < 1.1 * alone) most = extra;
-    rate = (extra + 1) / cycles;  // of the last, where the issue is the limit
+       .verdict = verdict_of(alone.cycles, assumed_on_hopper(kCyclesAssumed), 0.03),
+       .text = words("an mma.sync with nothing beside it takes %.2f cycles of a quarter; of the "
+                     "shortest block %.2f, of the longest %.2f",
+                     alone.cycles, alone.least, alone.most)});
+  std::string list;
+  double extra = 0, cycles = 0, each = 0;
+  const auto one = [&](int now, double its_cycles) {
+    list += words("%.2f with %d, ", its_cycles, now);
+    each = (its_cycles - cycles) / (now - extra);
+    extra = now;
+    cycles = its_cycles;
   };
-  (one(kExtra, cycles_with<kBeside, kExtra>()), ...);
+  (one(kExtra, pace_with<kBeside, kExtra>().cycles), ...);
+  const double issue = cycles - each * extra;
   say({.name = name,
        .question = "E17",
-       .value = most,
-       .unit = "instructions",
-       .text = words("an mma.sync takes %s; %g of them cost it less than a tenth; at last %.2f "
-                     "instructions a cycle",
-                     list.c_str(), most, rate)});
+       .value = issue,
+       .unit = "cycles",
+       .text =
+           words("an mma.sync takes %sso that one instruction more takes %.2f of issue, and the "
+                 "mma %.2f; at last %.2f instructions a cycle",
+                 list.c_str(), each, issue, (extra + 1) / cycles)});
 }
 
 }  // namespace
 
 void ask_issue() {
-  ask_beside<Beside::floats, 2, 3, 4, 5, 6, 8, 12>("issue-floats-beside-mma");
-  ask_beside<Beside::integers, 2, 4, 6, 8, 12>("issue-integers-beside-mma");
+  ask_beside<Beside::floats, 1, 2, 3, 4, 6, 8, 12, 16>("issue-floats-beside-mma");
+  ask_beside<Beside::integers, 2, 4, 6, 8, 12, 16>("issue-integers-beside-mma");
 }
 
 }  // namespace cputrain::cuda::probes

@@ -139,9 +139,9 @@ struct Stopwatch {
 #endif
 };
 
-/// The median block's cycles, and the clock that the median block had.
+/// Cycles of the median block, the shortest and the longest; the clock that the median block had.
 struct Pace {
-  double cycles = 0, megahertz = 0;
+  double cycles = 0, least = 0, most = 0, megahertz = 0;
 };
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -154,7 +154,8 @@ inline Pace pace_of(const std::vector<Stopwatch>& watches) {
     cycles.push_back(static_cast<double>(w.cycles));
     megahertz.push_back(1e3 * static_cast<double>(w.cycles) / static_cast<double>(w.nanoseconds));
   }
-  return {median(cycles), median(megahertz)};
+  const auto [least, most] = std::minmax_element(cycles.begin(), cycles.end());
+  return {median(cycles), *least, *most, median(megahertz)};
 }
 
 #ifdef __CUDACC__

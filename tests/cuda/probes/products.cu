@@ -102,7 +102,7 @@ class Bench {
     const double instructions = double(kRows) * kColumns * rounds;
     const Pace pace = pace_of(watches_.read());
     return {.multiply_adds = multiply_adds_of(kKind) * instructions * kWarps * blocks_ / seconds,
-            .cycles = cycles_each(pace, instructions),
+            .cycles = cycles_each(pace.cycles, instructions),
             .megahertz = pace.megahertz};
   }
 

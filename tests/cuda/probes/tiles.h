@@ -10,9 +10,10 @@ namespace cputrain::cuda::probes {
 constexpr int kThreads = 256, kWarps = kThreads / 32, kBlocksEach = 2, kQuarters = 4;
 constexpr int kRows = 4, kColumns = 4;  // instructions of a warp that do not wait for each other
 
-/// Of an instruction and quarter of a multiprocessor, where a block's warps have each done so many.
-inline double cycles_each(const Pace& pace, double instructions) {
-  return pace.cycles / (instructions * kWarps * kBlocksEach / kQuarters);
+/// Of an instruction and quarter of a multiprocessor: `cycles` of a block, whose warps have each
+/// done so many.
+inline double cycles_each(double cycles, double instructions) {
+  return cycles / (instructions * kWarps * kBlocksEach / kQuarters);
 }
 
 #ifdef __CUDACC__
