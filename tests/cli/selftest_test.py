@@ -34,7 +34,8 @@ class Selftest(ProgramTest):
 
     def test_no_layer_and_no_call_is_missing(self):
         names = "\n".join(by_name(self.result("--backend", "reference", "--precision", "float")))
-        for word in ("convolution 3x3", "convolution 7x7", "of pixels", "max pool", "average pool", "global average pool",
+        for word in ("convolution 3x3", "convolution 7x7", "of pixels", "max pool", "average pool",
+                     "global average pool",
                      "dense", "relu", "dropout", "zero padding", "batch norm", "branches", "sigmoid", "softmax",
                      "SGD", "RMSprop", "Adam", "LARS", "LAMB", "clipped", "sum of", "norms", "copies"):
             self.assertIn(word, names)
@@ -53,7 +54,8 @@ class Selftest(ProgramTest):
 
     def test_what_people_read(self):
         done = self.expect(0, "selftest", "--backend", "reference", "--precision", "float", "--json", "s.json",
-                           says=["seed 0", "convolution 3x3, stride 2, same", "\nok ", "cases passed, 0 failed, 0 left out"])
+                           says=["seed 0", "convolution 3x3, stride 2, same", "\nok ",
+                                 "cases passed, 0 failed, 0 left out"])
         with open(self.path("s.json")) as file:
             found = json.load(file)
         self.assertEqual(done.stdout.count("\nok "), found["passed"])
@@ -61,7 +63,8 @@ class Selftest(ProgramTest):
             self.assertIn(case["hash"], done.stdout)
 
     def test_wrong_use_ends_with_2(self):
-        for words, says in ((["--backend", "abacus"], "--backend abacus"), (["--precision", "bf16", "--backend", "reference"], "bf16"),
+        for words, says in ((["--backend", "abacus"], "--backend abacus"),
+                            (["--precision", "bf16", "--backend", "reference"], "bf16"),
                             (["--seed", "-1"], "--seed -1"), (["--steps", "3"], "--steps"), (["photos"], "photos"),
                             (["--backend", "cuda"], "--backend cuda")):
             with self.subTest(words=words):

@@ -38,7 +38,8 @@ class Selftest(ProgramTest):
             for padding in ("same", "valid"):
                 self.assertRegex(here, rf"convolution forward.* \dx\d, stride {stride}, {padding}")
         for word in ("without a bias", "max pool, added", "average pool, added", "global average pool, added",
-                     "bytes to numbers", "relu", "dropout", "cross-entropy", "Adam", "norms", "copies"):
+                     "bytes to numbers", "relu", "dropout", "cross-entropy", "triad",
+                     "products of tensor cores", "Adam", "norms", "copies"):
             self.assertIn(word, here)
         self.assertEqual([w["name"].split(",")[0].split(":")[0].split(" (")[0] for w in found["left_out"]],
                          ["zero padding", "zero padding", "batch norm", "batch norm", "branches that are added"])

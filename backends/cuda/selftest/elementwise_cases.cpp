@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include "backends/cuda/kernels/elementwise.h"
-#include "backends/cuda/kernels/limits.h"
 #include "backends/cuda/selftest/guarded_array.h"
 #include "backends/cuda/selftest/kernel_cases.h"
 #include "backends/cuda/selftest/plain_dropout.h"
@@ -114,30 +113,6 @@ CasePlan dropout_plan(std::uint64_t seed, int most_channels, const OwnedStream& 
           compute, expect};
 }
 
-/// a = b + 3 c of small whole numbers: exact.
-CasePlan triad_plan(std::uint64_t seed, const OwnedStream& stream) {
-  CaseNumbers numbers(seed, "triad");
-  const auto size = static_cast<std::size_t>(numbers.odd_between(501, 3001));
-  const auto b = numbers.whole(size, -99, 99), c = numbers.whole(size, -99, 99);
-  const auto compute = [=, &stream](int run) {
-    const GuardedArray<double> left("b", stream, {b.begin(), b.end()});
-    const GuardedArray<double> right("c", stream, {c.begin(), c.end()});
-    const GuardedArray<double> sum("a", stream, std::vector<double>(size, poison_of(run)));
-    launch_triad(stream.get(), size, 3, left.data(), right.data(), sum.data());
-    RunOutputs outputs;
-    sum.put_into(outputs);
-    return outputs;
-  };
-  const auto expect = [=] {
-    std::vector<double> a;
-    for (std::size_t i = 0; i < size; ++i) a.push_back(b[i] + 3.0 * c[i]);
-    RunOutputs outputs;
-    outputs.add("a", a);
-    return outputs;
-  };
-  return {fmt::format("triad of {} numbers", size), 0, compute, expect};
-}
-
 }  // namespace
 
 std::vector<CasePlan> elementwise_plans(std::uint64_t seed, const OwnedStream& stream) {
@@ -145,7 +120,6 @@ std::vector<CasePlan> elementwise_plans(std::uint64_t seed, const OwnedStream& s
   for (const std::size_t shift : {0, 1, 2, 3}) plans.push_back(load_plan(seed, shift, stream));
   for (const int most : {2, 40, 700}) plans.push_back(relu_plan(seed, most, stream));
   for (const int most : {3, 21, 270}) plans.push_back(dropout_plan(seed, most, stream));
-  plans.push_back(triad_plan(seed, stream));
   return plans;
 }
 

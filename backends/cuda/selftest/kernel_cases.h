@@ -19,5 +19,6 @@ std::vector<compute::CasePlan> convolution_plans(std::uint64_t seed, const Owned
 std::vector<compute::CasePlan> pool_plans(std::uint64_t seed, const OwnedStream&);
 std::vector<compute::CasePlan> elementwise_plans(std::uint64_t seed, const OwnedStream&);
 std::vector<compute::CasePlan> loss_plans(std::uint64_t seed, const OwnedStream&);
+std::vector<compute::CasePlan> limit_plans(std::uint64_t seed, const OwnedStream&);
 
 }  // namespace cputrain::cuda

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <cmath>
+
+/// What the kernel that measures tensor cores (kernels/limits.h) multiplies, written down once more
+/// as the matrices that they see (device/tensor_core.h).
+namespace cputrain::cuda {
+
+inline constexpr int kLanes = 32, kTilesEach = 4;
+
+/// Of the warp whose first thread is number `first`: the rows of A and the columns of B.
+struct WarpMatrices {
+  std::array<std::array<double, 8>, 16 * kTilesEach> a;
+  std::array<std::array<double, 8>, 8 * kTilesEach> b;
+};
+
+/// The nearest number of 11 bits, which TF32 has.
+inline double nearest_tf32(float value) {
+  const double unit = std::ldexp(1.0, std::ilogb(value) - 10);
+  return std::round(static_cast<double>(value) / unit) * unit;
+}
+
+inline WarpMatrices warp_matrices(int first) {
+  WarpMatrices made;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const int group = lane / 4, place = lane % 4, thread = first + lane;
+    for (int i = 0; i < kTilesEach; ++i) {
+      for (int k = 0; k < 4; ++k) {
+        made.a[static_cast<std::size_t>(16 * i + group + k % 2 * 8)]
+              [static_cast<std::size_t>(place + k / 2 * 4)] = 1 + thread + 4 * i + k;
+      }
+      auto& column = made.b[static_cast<std::size_t>(8 * i + group)];
+      column[static_cast<std::size_t>(place)] =
+          nearest_tf32(0.5f / static_cast<float>(thread + 1 + i));
+      column[static_cast<std::size_t>(place + 4)] = 0.25;
+    }
+  }
+  return made;
+}
+
+/// The sum of what a thread of a block holds of the products of one round.
+inline double sum_of_thread(int thread) {
+  const int lane = thread % kLanes;
+  const WarpMatrices of = warp_matrices(thread - lane);
+  double sum = 0;
+  for (int i = 0; i < kTilesEach; ++i) {
+    for (int j = 0; j < kTilesEach; ++j) {
+      for (int r = 0; r < 4; ++r) {
+        const auto& row = of.a[static_cast<std::size_t>(16 * i + lane / 4 + r / 2 * 8)];
+        const auto& column = of.b[static_cast<std::size_t>(8 * j + lane % 4 * 2 + r % 2)];
+        for (std::size_t k = 0; k < 8; ++k) sum += row[k] * column[k];
+      }
+    }
+  }
+  return sum;
+}
+
+}  // namespace cputrain::cuda
