@@ -2,12 +2,20 @@
 import json
 import os
 import re
-import shutil
 import sys
 import textwrap
 
 COPIED = ("day.json", "benchmarks.json", "selftest.json", "probes.json", "pytorch.json", "summary.txt")
 COLUMNS = 118
+# What would name a GPU or a place: UUIDs, and what a provider calls its kernel.
+NAMING = ((re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "..."),
+          (re.compile(r"(Linux-\d+\.\d+)[\w.+-]*-(x86_64|aarch64)"), r"\1-\2"))
+
+
+def without_names(text):
+    for pattern, replacement in NAMING:
+        text = pattern.sub(replacement, text)
+    return text
 
 
 def fail(text):
@@ -96,11 +104,12 @@ def collect(out, folder):
     if os.path.exists(folder) and os.listdir(folder):
         return fail(f"{folder} is not empty (results of a day shall not be mixed); name another one")
     with open(path) as file:
-        day = json.load(file)
+        day = json.loads(without_names(file.read()))
     files = Files(out, folder)
     os.makedirs(folder, exist_ok=True)
     for name in files:
-        shutil.copy(os.path.join(out, name), os.path.join(folder, name))
+        with open(os.path.join(out, name)) as file, open(os.path.join(folder, name), "w") as copy:
+            copy.write(without_names(file.read()))
     parts = [f"# {day['device']}\n", about(day, files), steps_of(day), figures_of(day), probes_of(day)]
     with open(os.path.join(folder, "README.md"), "w") as file:
         file.write("\n".join(part for part in parts if part))

@@ -137,11 +137,16 @@ class Day(unittest.TestCase):
 
     def check_collected(self, out, day):
         place = self.path("gpu-emulated")
+        with open(os.path.join(out, "summary.txt"), "a") as file:
+            file.write("GPU 0: (UUID: GPU-3f2504e0-4f89-11d3-9a0c-0305e82c3301)\n")
         done = gpu_day("collect", out, place)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("gpu-emulated/README.md", done.stdout)
         with open(os.path.join(place, "README.md")) as file:
             readme = file.read()
+        with open(os.path.join(place, "summary.txt")) as file:
+            summary = file.read()
+        self.assertIn("GPU 0: (UUID: GPU-...)", summary)
         for step in day["steps"]:
             self.assertIn(f"| {step['name']} | {step['outcome']} |", readme)
         for name in re.findall(r"\]\((\S+)\)", readme):

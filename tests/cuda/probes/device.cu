@@ -1,6 +1,8 @@
 // Which GPU it is, and what its processes take of its memory: E12, E14, E15.
-#include <cstdlib>
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <optional>
 
 #include "cuda/probes/groups.h"
 #include "cuda/probes/probe.h"
@@ -12,14 +14,7 @@ std::string version_text(int version) {
   return words("%d.%d", version / 1000, version % 1000 / 10);
 }
 
-std::string uuid_text(const char* bytes) {
-  std::string text;
-  for (int i = 0; i < 16; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += words("%02x", static_cast<unsigned char>(bytes[i]));
-  }
-  return text;
-}
+using Uuid = std::array<char, 16>;
 
 int attribute(cudaDeviceAttr which) {
   int value = 0;
@@ -27,8 +22,9 @@ int attribute(cudaDeviceAttr which) {
   return value;
 }
 
-/// The driver's own word for who the device is, which knows parts of a GPU (MIG).
-std::string uuid_of_driver() {
+/// The driver's own word for who the device is, which knows parts of a GPU (MIG); none where it has
+/// no such call.
+std::optional<Uuid> uuid_of_driver() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found{};
 #if CUDART_VERSION >= 12050
@@ -39,10 +35,10 @@ std::string uuid_of_driver() {
   check(cudaGetDriverEntryPoint("cuDeviceGetUuid", &function, cudaEnableDefault, &found),
         "the driver's cuDeviceGetUuid");
 #endif
-  if (!function) return "not known to the driver";
-  char bytes[16] = {};
-  reinterpret_cast<int (*)(void*, int)>(function)(bytes, 0);
-  return uuid_text(bytes);
+  if (!function) return std::nullopt;
+  Uuid uuid{};
+  if (reinterpret_cast<int (*)(void*, int)>(function)(uuid.data(), 0) != 0) return std::nullopt;
+  return uuid;
 }
 
 void say_number(const char* name, double value, const char* unit, const std::string& text) {
@@ -59,14 +55,16 @@ void ask_versions() {
                version_text(driver)});
 }
 
+/// Answers are published, so they do not name the GPU.
 void ask_identity(const cudaDeviceProp& p) {
-  const std::string runtime = uuid_text(p.uuid.bytes), driver = uuid_of_driver();
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::optional<Uuid> driver = uuid_of_driver();
+  const bool same = driver && std::equal(driver->begin(), driver->end(), p.uuid.bytes);
   say({.name = "uuid",
        .question = "E15",
-       .verdict = verdict_of(runtime == driver),
-       .text = "the runtime says " + runtime + ", the driver " + driver +
-               "; CUDA_VISIBLE_DEVICES is " + (visible ? visible : "not set")});
+       .verdict = verdict_of(same),
+       .text = !driver ? "the driver does not say its own"
+               : same  ? "runtime and driver agree"
+                       : "runtime and driver disagree"});
 }
 
 std::size_t free_memory_now() {
