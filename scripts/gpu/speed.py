@@ -1,13 +1,14 @@
 """How long launches take on a GPU: the largest of five times, as if each were all that the kernel does.
 
-    issue    instructions of all warps / (multiprocessors x schedulers x issue x clock)
+    issue    instructions of all warps, an HMMA for tensor_issue of them / (multiprocessors x schedulers x clock)
     tensor   HMMA of all warps x tensor_cycles / (multiprocessors x schedulers x clock)
     l2       bytes of the tiles that blocks copy to shared memory / l2
     dram     bytes of the maps and weights, each once / dram
     latency  round trips to memory, one after the other x round_trip
 
 A matrix product's time is taken longer by its last wave: 300 blocks where 264 run at a time take as long as 528. Then
-comes `full`, the part of a limit that kernels reach, and `launch`, the time until the next kernel begins.
+comes `full`, the part of issue and tensor that kernels reach; rates of memory are those that copies reach. `launch` is
+the time until the next kernel begins.
 
 Left out: pipes that take an instruction every second cycle, conflicts of shared memory's banks, what caches keep from
 one kernel to the next, and branches, which all count as taken."""
@@ -85,12 +86,13 @@ class Gpu:
         else:
             made, kernel = launch.plan, self.instructions[precision, launch.kernel, launch.plan.tile]
             turns = made.tiles * made.steps  # of blocks' main loops
-            issued = kernel.warps * (turns * kernel.loop + made.blocks * kernel.outside)
             tensor = kernel.warps * turns * kernel.tensor
+            issued = (kernel.warps * (turns * kernel.loop + made.blocks * kernel.outside) +
+                      tensor * (of["tensor_issue"] - 1))
             tiles = turns * sum(plan.TILES[made.tile]) * plan.STEP_BYTES
             longer = self.by_last_wave(made.blocks)
-        return {"issue": longer * issued / (cycles * of["issue"]),
-                "tensor": longer * tensor * of["tensor_cycles"] / cycles,
+        return {"issue": longer * issued / (cycles * of["full"]),
+                "tensor": longer * tensor * of["tensor_cycles"] / (cycles * of["full"]),
                 "l2": longer * tiles / of["l2"], "dram": longer * launch.bytes / of["dram"],
                 "latency": launch.round_trips * of["round_trip"]}
 
@@ -114,7 +116,7 @@ class Gpu:
         """(seconds, what bounds them)"""
         limits = self.limits(launch, precision)
         bound = max(BOUNDS, key=limits.get)
-        seconds = limits[bound] / self.of["full"]
+        seconds = limits[bound]
         return seconds + self.of["launch"], bound if seconds > self.of["launch"] else "launch"
 
 

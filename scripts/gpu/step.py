@@ -50,8 +50,8 @@ def host_of(gpu, networks, image_bytes, outputs, updates):
     images = sum(network.images for network in networks) * image_bytes
     seconds = {"copy_images": images / of["host_copy"], "send_images": images / of["pcie"],
                "copies": counts["copies"] * of["launch"], "timed_events": counts["timed_events"] * of["timed_event"],
-               "waits": ((counts["stream_waits"] + counts["penalty_waits"]) * of["stream_wait"] +
-                         counts["event_waits"] * of["event_wait"])}
+               "waits": (counts["stream_waits"] * of["stream_wait"] +
+                         (len(networks) + counts["penalty_waits"]) * of["event_wait"])}
     launches = updates + sum(len(launches) for network in networks for operation in network.operations
                    for _, launches in operation.directions())
     return {"launches": launches, **counts, "seconds": seconds}

@@ -121,7 +121,7 @@ class Times(unittest.TestCase):
 
     def setUp(self):
         figures = {"multiprocessors": 10, "clock_ghz": 1, "tensor_cycles": 5, "l2_gbs": 1000, "dram_gbs": 100}
-        of_all = {"schedulers": 4, "issue": 0.5, "full": 0.8, "launch_us": 2, "round_trip_us": 1}
+        of_all = {"schedulers": 4, "tensor_issue": 3, "full": 0.8, "launch_us": 2, "round_trip_us": 1}
         entry = lambda all_figures: {key: {"value": value} for key, value in all_figures.items()}
         self.gpu = speed.Gpu("X", {"gpus": {"X": {"architecture": "90a", **entry(figures)}}, "of_all": entry(of_all)},
                              speed.INSTRUCTIONS)
@@ -137,15 +137,15 @@ class Times(unittest.TestCase):
         self.assertAlmostEqual(1e6 * seconds, microseconds, places=9)
 
     def test_of_memory(self):
-        self.assert_time(self.launch(bytes=8_000_000), "dram", 8e6 / 1e11 * 1e6 / 0.8 + 2)
+        self.assert_time(self.launch(bytes=8_000_000), "dram", 8e6 / 1e11 * 1e6 + 2)
 
     def test_of_instructions(self):
-        # 40 schedulers start 0.5 instructions a cycle: 20 a nanosecond.
-        self.assert_time(self.launch(warps=4000), "issue", 4000 * 100 / 20 / 1000 / 0.8 + 2)
+        # 40 schedulers start an instruction a cycle: 40 a nanosecond.
+        self.assert_time(self.launch(warps=4000), "issue", 4000 * 100 / 40 / 1000 / 0.8 + 2)
 
     def test_of_waiting(self):
-        self.assert_time(self.launch(round_trips=40), "latency", 40 / 0.8 + 2)
-        self.assert_time(self.launch(), "launch", 1 / 0.8 + 2)
+        self.assert_time(self.launch(round_trips=40), "latency", 40 + 2)
+        self.assert_time(self.launch(), "launch", 1 + 2)
 
     def product(self, tiles, steps, slices=1):
         made = plan.Plan("large", tiles, slices, steps)
@@ -153,17 +153,19 @@ class Times(unittest.TestCase):
 
     def test_of_a_product(self):
         # 20 tiles are one wave: two blocks on each of ten multiprocessors. 4 warps take 10 steps of 900, and 1000.
-        self.assert_time(self.product(20, 10), "issue", 20 * 4 * (10 * 900 + 1000) / 20 / 1000 / 0.8 + 2)
+        # 192 of the 900 are HMMA, which take three cycles each.
+        of_warp = 10 * (900 + 2 * 192) + 1000
+        self.assert_time(self.product(20, 10), "issue", 20 * 4 * of_warp / 40 / 1000 / 0.8 + 2)
         # 30 take as long as 40.
-        self.assert_time(self.product(30, 10), "issue", 40 * 4 * (10 * 900 + 1000) / 20 / 1000 / 0.8 + 2)
+        self.assert_time(self.product(30, 10), "issue", 40 * 4 * of_warp / 40 / 1000 / 0.8 + 2)
 
     def test_of_tensor_cores(self):
-        self.gpu.of["tensor_cycles"] = 20  # 192 HMMA are 3840 cycles, 900 instructions 1800
+        self.gpu.of["tensor_cycles"] = 20  # 192 HMMA are 3840 cycles, 900 instructions 1284
         self.assert_time(self.product(20, 10), "tensor", 20 * 4 * 10 * 192 * 20 / 40 / 1000 / 0.8 + 2)
 
     def test_of_l2(self):
         self.gpu.of["l2"] = 1e9  # a step reads 128 and 64 rows of 128 bytes
-        self.assert_time(self.product(20, 10), "l2", 20 * 10 * 192 * 128 / 1e9 * 1e6 / 0.8 + 2)
+        self.assert_time(self.product(20, 10), "l2", 20 * 10 * 192 * 128 / 1e9 * 1e6 + 2)
 
 
 class Script(unittest.TestCase):
@@ -196,7 +198,7 @@ class Script(unittest.TestCase):
             for name, entry in group.items():
                 if name == "architecture":
                     continue
-                self.assertIn(entry["basis"], ("fact", "measured", "assumed"), name)
+                self.assertIn(entry["basis"], ("fact", "measured", "taken from H200", "assumed"), name)
                 self.assertTrue(entry["source"], name)
 
     def test_what_it_cannot_predict_ends_with_2(self):

@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(kThreads)
 std::optional<double> assumed_memory_rate() {
   const std::string name = properties_of_device().name;
   if (name.find("H100") != std::string::npos) return 2.85;
-  if (name.find("H200") != std::string::npos) return 4.1;
+  if (name.find("H200") != std::string::npos) return 4.3;
   return {};
 }
 
