@@ -48,6 +48,7 @@ def host_of(gpu, networks, image_bytes, outputs, updates):
     for network in networks:
         counts.update(host_work(network, outputs))
     images = sum(network.images for network in networks) * image_bytes
+    # In a backward pass the last event alone leaves the GPU with nothing to do.
     seconds = {"copy_images": images / of["host_copy"], "send_images": images / of["pcie"],
                "copies": counts["copies"] * of["launch"], "timed_events": counts["timed_events"] * of["timed_event"],
                "waits": (counts["stream_waits"] * of["stream_wait"] +
