@@ -4,7 +4,7 @@ import re
 import shutil
 import subprocess
 
-# Of the C library there is one in a process, the system's: it belongs to the loader, and is as new there.
+# A process has one C library, the system's: it belongs to the loader, and is as new there.
 OF_THE_SYSTEM = re.compile(r"(linux-vdso|ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|anl|mvec))\.so.*")
 # The compiler's: a system's own are taken where it has them, since newer ones serve older programs and not the reverse.
 SPARE = re.compile(r"lib(stdc\+\+|gcc_s|gomp|atomic)\.so.*")

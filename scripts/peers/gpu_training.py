@@ -29,8 +29,8 @@ def set_precision(precision):
 
 
 def product_errors(request):
-    """Of convolutions and dense products in this precision, by norm, against double: about 1e-6 for float32, 3e-4 for
-    TF32, 3e-3 for bf16. They tell what the settings above came to."""
+    """Errors of convolutions and dense products in this precision, by norm, against double: about 1e-6 for float32,
+    3e-4 for TF32, 3e-3 for bf16. They tell what the settings above came to."""
     device, generator = request["device"], torch.Generator().manual_seed(SEED)
     x, w = torch.randn(4, 64, 24, 24, generator=generator), torch.randn(64, 64, 3, 3, generator=generator)
     x, w = x.to(device), w.to(device)
@@ -62,7 +62,7 @@ class Clock:
             torch.cuda.synchronize()
 
     def seconds(self, steps, work):
-        """Of each of so many calls of work(i), whose work follows without a pause."""
+        """The time of each of so many calls of work(i), whose work follows without a pause."""
         if not self.cuda:
             times = [time.perf_counter()]
             for i in range(steps):

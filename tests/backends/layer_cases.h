@@ -36,7 +36,7 @@ inline bool smooth(const LayerCase& c) { return !has<model::Relu>(c) && !has<mod
 enum class Run { step, loss };
 /// On images made from `seed`.
 Outcome outcome_on(compute::Backend&, const LayerCase&, std::uint64_t seed, Run);
-/// Of plain loops in double, run once however often it is asked for.
+/// What plain loops in double make of it, run once however often it is asked for.
 const Outcome& outcome_in_double(const LayerCase&, std::uint64_t seed, Run,
                                  reference::Factors = reference::Factors::as_they_are);
 
@@ -44,7 +44,7 @@ struct Distance {
   std::string tensor;
   double relative;
 };
-/// Of the loss, the probabilities and every gradient.
+/// Distances of the loss, the probabilities and every gradient.
 std::vector<Distance> distances(const LayerCase&, const Outcome& actual, const Outcome& expected);
 
 }  // namespace cputrain::testing

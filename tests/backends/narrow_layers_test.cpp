@@ -19,7 +19,7 @@ namespace {
 using reference::Factors;
 
 constexpr std::array<std::uint64_t, 3> kSeeds{2, 3, 4};
-/// Of sums in float, as of every other backend.
+/// Error of sums in float, as every other backend may have it.
 constexpr double kSums = 1e-5;
 /// What rounding moves a factor by: 2^-8 of it at most, 2^-9 on average. A tensor of few numbers is
 /// moved by less now and then, by chance.
@@ -122,7 +122,7 @@ void drop_tap(const std::vector<int>& extents, std::vector<double>& kernel) {
   std::fill_n(kernel.begin() + static_cast<std::ptrdiff_t>(tap * size), size, 0.0);
 }
 
-/// Of those that are not zero: taps outside of small maps are.
+/// Among those that are not zero: taps outside of small maps are.
 void lose_one_in_a_hundred(const std::vector<int>&, std::vector<double>& kernel) {
   int seen = 0;
   for (double& value : kernel) {

@@ -32,7 +32,7 @@ std::string version_text(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
-/// Of a driver that cannot run this build: which of the two it is, and what it takes. Numbers:
+/// Why the driver cannot run this build, which of the two it is, and what it takes. Numbers:
 /// "CUDA Compatibility", NVIDIA, "Minor Version Compatibility".
 std::string unusable_driver() {
   constexpr int kOldestDriver = CUDART_VERSION >= 13000 ? 580 : 525;

@@ -20,8 +20,8 @@ class LossOp final : public Op {
   int outputs() const { return classes_; }
   /// Sums of the last forward pass; the stream was waited for.
   compute::Tally tally() const;
-  /// Of the last forward pass, images x classes (one column: of class 1); the stream was waited
-  /// for. The pass must have said that they would be asked for.
+  /// Those of the last forward pass, images x classes (one column: of class 1); the stream was
+  /// waited for. The pass must have said that they would be asked for.
   std::span<const float> probabilities() const;
   /// The last forward pass had no images.
   void forget() { images_ = 0; }

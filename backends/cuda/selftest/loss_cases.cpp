@@ -34,7 +34,7 @@ struct Logits {
   }
 };
 
-/// Of all images, one behind the other.
+/// All images, one behind the other.
 struct Loss {
   std::vector<double> probabilities, slopes, losses, correct, diff;
 };
@@ -57,7 +57,7 @@ Loss loss_of(const Logits& l) {
   return made;
 }
 
-/// Of two cases: numbers that are doubles, and those that are rounded to floats.
+/// The two cases' limits: for numbers that are doubles, and for those that are rounded to floats.
 enum class Part { doubles, floats };
 
 /// Numbers between rows are no part of them: here they are NaN.

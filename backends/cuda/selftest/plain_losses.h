@@ -10,7 +10,7 @@
 namespace cputrain::cuda {
 
 struct PlainLoss {
-  /// Of the row's columns; slopes are d loss / d logit.
+  /// One for each of the row's columns; slopes are d loss / d logit.
   std::vector<long double> probabilities, slopes;
   long double loss = 0;
 };

@@ -9,7 +9,7 @@ namespace cputrain::cuda {
 
 inline constexpr int kLanes = 32, kTilesEach = 4;
 
-/// Of the warp whose first thread is number `first`: the rows of A and the columns of B.
+/// The rows of A and the columns of B of the warp whose first thread is number `first`.
 struct WarpMatrices {
   std::array<std::array<double, 8>, 16 * kTilesEach> a;
   std::array<std::array<double, 8>, 8 * kTilesEach> b;

@@ -17,7 +17,7 @@ using compute::CasePlan;
 using compute::RunOutputs;
 using FloatArray = GuardedArray<float>;
 
-/// Of means: numbers near 1, each rounded a few times.
+/// The limit of means: numbers near 1, each rounded a few times.
 constexpr double kLimitOfMeans = 1e-6;
 
 /// What the kernels read, with padding. `before` is in diff_src where it is added to.

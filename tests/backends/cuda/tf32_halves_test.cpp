@@ -54,7 +54,7 @@ TEST(Tf32Halves, OfInfinityAndNaNAreNaN) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   EXPECT_TRUE(std::isnan(small_of(kInfinity)));
   EXPECT_TRUE(std::isnan(small_of(-kInfinity)));
-  // Of this one TF32 has only the bits of an infinity.
+  // TF32 has only the bits of an infinity of this one.
   EXPECT_TRUE(std::isnan(small_of(std::bit_cast<float>(0x7f800001u))));
   EXPECT_TRUE(std::isnan(small_of(std::numeric_limits<float>::quiet_NaN())));
   EXPECT_TRUE(std::isfinite(big_of(std::numeric_limits<float>::max())));

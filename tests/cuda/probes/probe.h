@@ -127,7 +127,7 @@ inline std::optional<double> assumed_on_hopper(double figure) {
   return figure;
 }
 
-/// Of a block: cycles and nanoseconds between its first and its last instruction.
+/// A block's cycles and nanoseconds between its first and its last instruction.
 struct Stopwatch {
   long long cycles;
   unsigned long long nanoseconds;

@@ -10,8 +10,8 @@ namespace cputrain::cuda::probes {
 constexpr int kThreads = 256, kWarps = kThreads / 32, kBlocksEach = 2, kQuarters = 4;
 constexpr int kRows = 4, kColumns = 4;  // instructions of a warp that do not wait for each other
 
-/// Of an instruction and quarter of a multiprocessor: `cycles` of a block, whose warps have each
-/// done so many.
+/// Cycles of an instruction and quarter of a multiprocessor: `cycles` of a block, whose warps have
+/// each done so many.
 inline double cycles_each(double cycles, double instructions) {
   return cycles / (instructions * kWarps * kBlocksEach / kQuarters);
 }
