@@ -159,6 +159,42 @@ void ask(const TestStream& stream, const TestArray<unsigned>& src, const Questio
                      wrong ? words("; WRONG: %d sums of what was copied", wrong).c_str() : "")});
 }
 
+/// All by the way past L1, of numbers.
+std::vector<Question> questions() {
+  return {{.name = "l2-to-shared-16-mb",
+           .order = Order::scattered,
+           .megabytes = 16,
+           .what = "the same 16 MB, each block in its own order",
+           .assumed = assumed_on_hopper(9.3)},
+          {.name = "l2-to-shared-32-mb",
+           .order = Order::scattered,
+           .megabytes = 32,
+           .what = "the same 32 MB, each block in its own order"},
+          {.name = "l2-to-shared-own",
+           .order = Order::own,
+           .megabytes = 32,
+           .what = "256 KB of each block's own"},
+          {.name = "l2-to-shared-in-step",
+           .order = Order::in_step,
+           .megabytes = 16,
+           .what = "the same piece by all blocks at a time"},
+          {.name = "l2-to-shared-queued",
+           .order = Order::queued,
+           .megabytes = 16,
+           .what = "the same 16 MB in one order, from different starts"},
+          {.name = "l2-to-one-place",
+           .order = Order::scattered,
+           .megabytes = 16,
+           .what = "scattered, all to one place: a rate above shows that some are left out",
+           .checked = false,
+           .spread = 0},
+          {.name = "l2-to-one-multiprocessor",
+           .order = Order::scattered,
+           .megabytes = 16,
+           .what = "16 MB by one block, others idle",
+           .blocks = 1}};
+}
+
 }  // namespace
 
 void ask_l2() {
@@ -169,57 +205,16 @@ void ask_l2() {
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = word_of_numbers(i);
   const TestStream stream;
   const TestArray<unsigned> src(numbers), zeros(numbers.size());
-  constexpr Path kPast = Path::past_l1;
-  ask<kPast>(stream, src,
-             {.name = "l2-to-shared-16-mb",
-              .order = Order::scattered,
-              .megabytes = 16,
-              .what = "the same 16 MB, each block in its own order",
-              .assumed = assumed_on_hopper(9.3)});
-  ask<Path::through_l1>(stream, src,
-                        {.name = "l2-to-shared-16-mb-through-l1",
-                         .order = Order::scattered,
-                         .megabytes = 16,
-                         .what = "the same by cp.async.ca"});
-  ask<kPast>(stream, zeros,
-             {.name = "l2-to-shared-16-mb-of-zeros",
-              .order = Order::scattered,
-              .megabytes = 16,
-              .what = "the same of zeros",
-              .checked = false});
-  ask<kPast>(stream, src,
-             {.name = "l2-to-shared-32-mb",
-              .order = Order::scattered,
-              .megabytes = 32,
-              .what = "the same 32 MB, each block in its own order"});
-  ask<kPast>(stream, src,
-             {.name = "l2-to-shared-own",
-              .order = Order::own,
-              .megabytes = 32,
-              .what = "256 KB of each block's own"});
-  ask<kPast>(stream, src,
-             {.name = "l2-to-shared-in-step",
-              .order = Order::in_step,
-              .megabytes = 16,
-              .what = "the same piece by all blocks at a time"});
-  ask<kPast>(stream, src,
-             {.name = "l2-to-shared-queued",
-              .order = Order::queued,
-              .megabytes = 16,
-              .what = "the same 16 MB in one order, from different starts"});
-  ask<kPast>(stream, src,
-             {.name = "l2-to-one-place",
-              .order = Order::scattered,
-              .megabytes = 16,
-              .what = "scattered, all to one place: a rate above shows that some are left out",
-              .checked = false,
-              .spread = 0});
-  ask<kPast>(stream, src,
-             {.name = "l2-to-one-multiprocessor",
-              .order = Order::scattered,
-              .megabytes = 16,
-              .what = "16 MB by one block, others idle",
-              .blocks = 1});
+  for (const Question& question : questions()) ask<Path::past_l1>(stream, src, question);
+  Question same{.name = "l2-to-shared-16-mb-through-l1",
+                .order = Order::scattered,
+                .megabytes = 16,
+                .what = "the same by cp.async.ca"};
+  ask<Path::through_l1>(stream, src, same);
+  same.name = "l2-to-shared-16-mb-of-zeros";
+  same.what = "the same of zeros";
+  same.checked = false;
+  ask<Path::past_l1>(stream, zeros, same);
 }
 
 }  // namespace cputrain::cuda::probes
