@@ -42,8 +42,8 @@ class Clock:
 class Plan(unittest.TestCase):
     def test_the_most_valuable_goes_first(self):
         order = [(mode.name(), batch) for mode, batch in gpu_modes.order([32, 256], quick=False)]
-        self.assertEqual(order[:3], [("compiled-bf16-channels-last", 256), ("compiled-tf32-channels-last", 256),
-                                     ("eager-tf32-channels-last", 256)])
+        self.assertEqual(order[:4], [(f"{mode}-channels-last", 256) for mode in
+                                     ("eager-tf32", "eager-bf16", "compiled-bf16", "compiled-tf32")])
         for wanted in [("eager-float32-channels-last", 256), ("eager-tf32-channels-first", 256), ("layers-bf16", 256),
                        ("eager-tf32-channels-last-deterministic", 256), ("graphs-bf16-channels-last", 32)]:
             self.assertIn(wanted, order)
