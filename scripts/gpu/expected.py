@@ -62,10 +62,8 @@ def curve(program, photographs, folder, name):
 
 
 def selftest(program, plugins):
-    """What selftest finds on the emulated device; None where this program has no such command."""
+    """What selftest finds on the emulated device."""
     emulated = environment(CPUTRAIN_PLUGINS=plugins)
-    if subprocess.run([program, "selftest", "--help"], capture_output=True, env=emulated).returncode:
-        return None
     done = subprocess.run([program, "selftest", "--backend", "cuda", "--json", "-"], text=True, env=emulated,
                           stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     if done.returncode not in (0, 1):
@@ -76,8 +74,6 @@ def selftest(program, plugins):
 def predictions(program):
     """Those of scripts/predict_gpu for the batches of the day; None where it cannot predict here."""
     script = os.path.join(ROOT, "scripts", "predict_gpu")
-    if not os.path.exists(script):
-        return None
     found = []
     for batch in BATCHES:
         command = [sys.executable, "-B", script, "--program", program, "--batch", str(batch), "--json", "-"]

@@ -45,13 +45,13 @@ def said_by_open_mpi(folder):
 
 
 def open_mpi():
-    """{place in the pack: file here} of Open MPI; empty where mpirun is another MPI's, or none."""
-    launcher = shutil.which("mpirun")
-    if not launcher or not shutil.which("ompi_info"):
+    """{place in the pack: file here} of Open MPI 4; empty where mpirun is another's, as of Open MPI 5, or none."""
+    launcher, daemon = shutil.which("mpirun"), shutil.which("orted")
+    if not launcher or not daemon or not shutil.which("ompi_info"):
         return {}
     folder = os.path.dirname(launcher)
     where = said_by_open_mpi(folder)
-    files = {"bin/mpirun": os.path.realpath(launcher), "bin/orted": os.path.realpath(shutil.which("orted"))}
+    files = {"bin/mpirun": os.path.realpath(launcher), "bin/orted": os.path.realpath(daemon)}
     plugins = where["pkglibdir"]
     for name in sorted(os.listdir(plugins)):
         if name.endswith(".so") and not NOT_PACKED.fullmatch(name):

@@ -16,7 +16,7 @@ ROOT = expected.ROOT
 MOST_BYTES = 40_000_000
 PRESET = 0  # of xz: the others save a tenth and take minutes
 TARGETS = ("cputrain", "cputrain_cuda_plugin", "cputrain_cuda_emulated", "cputrain_gpu_probes", "device_kernels",
-           "device_training", "device_backends")
+           "device_training", "device_backends", "sanitizer_control")
 EMULATED_PLUGIN, PLUGIN = "libcputrain_cuda_emulated.so", "libcputrain_cuda.so"
 
 
@@ -61,7 +61,9 @@ def programs_of(build):
     files.update({f"device/{name}": os.path.join(device, name) for name in tests})
     if "probes" not in tests:
         missing.append("probes")
-    if not [name for name in tests if name != "probes"]:
+    if "sanitizer_control" not in tests:
+        missing.append("the control of compute-sanitizer")
+    if not set(tests) - {"probes", "sanitizer_control"}:
         missing.append("tests for a GPU")
     return files, missing
 
@@ -93,8 +95,6 @@ def fill(folder, build, photographs):
           **{f"spare/{name}": file for name, file in spare.items()}}, folder)
     peers = os.path.join(ROOT, "scripts", "peers")
     shutil.copytree(peers, os.path.join(folder, "peers"), ignore=shutil.ignore_patterns("__pycache__"))
-    if not os.path.exists(os.path.join(peers, "pytorch_gpu.py")):
-        missing.append("the script for PyTorch")
     emulated = os.path.join(folder, "emulated") if f"emulated/{PLUGIN}" in programs else None
     program = programs["bin/cputrain"]
     expected.pack_photographs(program, photographs, folder)

@@ -18,6 +18,10 @@ class Mode:
     def compiles(self):
         return self.engine != "eager"
 
+    def takes_long(self):
+        """In float32 cuDNN searches long for the fastest kernels, though nothing is compiled."""
+        return self.compiles() or self.precision == "float32"
+
     def why_not_on_a_cpu(self):
         if self.engine == "graphs":
             return "CUDA graphs need CUDA"
@@ -33,6 +37,9 @@ class Layers:
         return f"layers-{self.precision}"
 
     def compiles(self):
+        return False
+
+    def takes_long(self):
         return False
 
     def why_not_on_a_cpu(self):
@@ -78,7 +85,7 @@ class Budget:
         return self.seconds - self.spent()
 
     def of(self, mode):
-        """Seconds for this mode, where nothing is compiled half of the usual; None where it is too late to begin."""
+        """Seconds for this mode, half of the usual for quick ones; None where it is too late to begin."""
         left = self.left()
-        most = self.of_a_mode if mode.compiles() else self.of_a_mode / 2
+        most = self.of_a_mode if mode.takes_long() else self.of_a_mode / 2
         return min(left, most) if left >= self.LEAST else None

@@ -60,7 +60,7 @@ def arguments():
     p.add_argument("--json", required=True, metavar="FILE", help="where the figures go")
     p.add_argument("--seconds", required=True, type=seconds_of, help="for all of it; no mode begins after them")
     p.add_argument("--mode-seconds", type=seconds_of, default=60.0, metavar="N",
-                   help="for a mode with torch.compile, half of it for others [60]")
+                   help="for a mode with torch.compile or in float32, half of it for others [60]")
     p.add_argument("--batches", type=wholes, default=[32, 256], help="images of a step [32,256]")
     p.add_argument("--quick", action="store_true", help="a few modes, short rounds, the largest batch alone")
     p.add_argument("--compile-only", action="store_true", help="fills the cache of compiled code and measures nothing")

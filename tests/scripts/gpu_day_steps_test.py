@@ -1,5 +1,6 @@
 """The parts of a day with a GPU: time limits, processes, what tools say, tables."""
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from unittest import mock
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [os.path.join(ROOT, "scripts", "gpu"), os.path.join(ROOT, "scripts", "gpu", "day")]
+import benchmark_steps
 import bundle
 import collect
 import context
@@ -24,6 +26,9 @@ import results
 import summary
 import tool_steps
 import training_steps
+
+
+SECONDS_OF_A_DAY = runpy.run_path(os.path.join(ROOT, "scripts", "gpu", "day", "run"))["WHOLE"]
 
 
 class Folder(unittest.TestCase):
@@ -127,6 +132,14 @@ class Steps(Folder):
         self.assertIn("out of time: it was cut", found["hangs"][1])
         self.assertEqual(found["late"], ("not run", "out of time"))
 
+    def test_what_is_found_wrong_late_has_failed(self):
+        def finds(day):
+            time.sleep(max(0, day.left_of_step()))
+            raise results.Failed("it is wrong")
+
+        found = self.outcomes([("finds", (1000, 1000), finds)], seconds=days.AT_THE_END + days.LEAST_SECONDS + 0.5)
+        self.assertEqual(found["finds"], ("failed", "it is wrong"))
+
     def test_a_signal_ends_the_day_and_is_told(self):
         def ends(day):
             raise results.Stopped("SIGTERM")
@@ -144,6 +157,9 @@ class Steps(Folder):
         steps = list(order.steps())
         names = [step.name for step in steps]
         self.assertEqual(len(names), len(set(names)))
+        untimed = steps[:names.index("PyTorch has compiled")]
+        self.assertLessEqual(sum(step.seconds[False] for step in untimed), SECONDS_OF_A_DAY - days.AT_THE_END,
+                             "however slow they are, what asks for right results is made")
         for step in steps:
             self.assertLessEqual(step.seconds[True], step.seconds[False], step.name)
 
@@ -158,12 +174,86 @@ class Tools(Folder):
 
     def test_what_a_sanitizer_finds_fails_its_step(self):
         day = self.day()
-        day.given_tools = os.path.join(ROOT, "tests", "scripts", "stand_ins", "gpu")
+        day.given_tools = os.path.join(ROOT, "tests", "scripts", "gpu_day_stand_ins")
         day.environment["STAND_IN_FINDS"] = "memcheck"
         with mock.patch.object(tool_steps, "small_training", lambda day, name: ["true"]):
             self.assertIn("0 errors", tool_steps.sanitizer("initcheck")(day))
             with self.assertRaisesRegex(results.Failed, "1 error: Invalid __global__ read of size 4"):
                 tool_steps.sanitizer("memcheck")(day)
+
+    def sanitizer(self, tool, **environment):
+        """Its step on a GPU, with a control in the pack."""
+        day = self.day(emulated=False)
+        day.given_tools = os.path.join(ROOT, "tests", "scripts", "gpu_day_stand_ins")
+        day.environment.update(environment)
+        os.mkdir(self.path("pack", "device"))
+        control = self.path("pack", "device", "sanitizer_control")
+        with open(control, "w") as file:
+            file.write("#!/bin/sh\nexit 0\n")
+        os.chmod(control, 0o755)
+        with mock.patch.object(tool_steps, "small_training", lambda day, name: ["true"]):
+            return tool_steps.sanitizer(tool)(day)
+
+    def test_a_sanitizer_has_to_find_its_control(self):
+        for tool, mistake in tool_steps.MISTAKES.items():
+            with self.subTest(tool=tool):
+                self.setUp()
+                self.assertIn(f"it reports the control's {mistake}", self.sanitizer(tool))
+
+    def test_a_sanitizer_that_finds_nothing_anywhere_fails(self):
+        with self.assertRaisesRegex(results.Failed, "racecheck does not report control_race.* 0 hazards"):
+            self.sanitizer("racecheck", STAND_IN_BLIND="racecheck")
+
+    def test_a_sanitizer_has_to_name_the_controls_kernel(self):
+        with self.assertRaisesRegex(results.Failed, "does not report control_uninitialised"):
+            self.sanitizer("initcheck", STAND_IN_BLIND="initcheck", STAND_IN_FINDS="initcheck")
+
+    def profile(self, code):
+        with open(os.path.join(ROOT, "tests", "scripts", "gpu_day_stand_ins", "ncu")) as file:
+            script = file.read()
+        ncu = self.path("ncu")
+        with open(ncu, "w") as file:
+            file.write(f"{script}exit {code}\n")
+        os.chmod(ncu, 0o755)
+        day = self.day()
+        day.given_tools = self.folder
+        with mock.patch.object(tool_steps, "small_training", lambda day, name: ["true"]):
+            return tool_steps.profile(day)
+
+    def test_a_profile_that_ends_badly_fails(self):
+        self.assertIn("2 launches of 2 kernels", self.profile(0))
+        with self.assertRaisesRegex(results.Failed, "ncu, after 2 launches, ended with 9"):
+            self.profile(9)
+
+    def test_only_some_refusals_of_a_benchmark_skip_it(self):
+        day = self.day()
+        for words, says, error in (
+                (["--precision", "bf16"], "--precision bf16 needs --backend cpu", results.Skipped),
+                (["--precision", "exact"], "--precision exact needs --backend cpu", results.Failed),
+                (["--precision", "exact"], "the device is emulated", results.Skipped)):
+            done = processes.Done(2, f"cputrain: {says}\n", 1.0, False)
+            with mock.patch.object(day, "cputrain", lambda *_, done=done, **__: done), self.assertRaises(error):
+                benchmark_steps.bench(day, "step", "step", *words)
+
+    def device_tests(self, *scripts):
+        day = self.day(emulated=False)
+        os.mkdir(self.path("pack", "device"))
+        for n, script in enumerate((*scripts, "exit 3")):
+            name = f"device_{n}" if n < len(scripts) else "sanitizer_control"
+            with open(self.path("pack", "device", name), "w") as file:
+                file.write(f"#!/bin/sh\n{script}\n")
+            os.chmod(file.name, 0o755)
+        return kernel_steps.run_device_tests(day)
+
+    def test_device_tests_have_to_test_something(self):
+        for script, why in (("echo '[  PASSED  ] 0 tests.'", "tested nothing"), ("true", "tested nothing"),
+                            ("echo 'skipped: none'; exit 77", "found no GPU, skipped: none")):
+            with self.subTest(script=script):
+                self.setUp()
+                with self.assertRaisesRegex(results.Failed, f"^device_1: {why}"):
+                    self.device_tests("echo '[  PASSED  ] 3 tests.'", script)
+        self.setUp()
+        self.assertEqual(self.device_tests("echo '[  PASSED  ] 3 tests.'"), "device_0 3 passed")
 
     def test_test_programs(self):
         text = ("[  FAILED  ] Gemm.odd (3 ms)\n[  PASSED  ] 129 tests.\n[  FAILED  ] 2 tests, listed below:\n"
@@ -183,8 +273,10 @@ class Tools(Folder):
 
 
 class Selftest(Folder):
-    FIRST = {"passed": 2, "failed": 0, "cases": [{"name": "a", "error": 1e-7, "limit": 1e-5, "hash": "1"},
-                                                 {"name": "b", "error": 1e-6, "limit": 1e-5, "hash": "2"}]}
+    FIRST = {"passed": 2, "failed": 0, "cases": [{"name": "a", "error": 1e-7, "limit": 1e-5, "hash": "1",
+                                                  "passed": True},
+                                                 {"name": "b", "error": 1e-6, "limit": 1e-5, "hash": "2",
+                                                  "passed": True}]}
 
     def changed(self, **of_b):
         return {**self.FIRST, "cases": [self.FIRST["cases"][0], {**self.FIRST["cases"][1], **of_b}]}
@@ -199,7 +291,7 @@ class Selftest(Folder):
         self.assertIn("the same bits in 2", self.step(day, kernel_steps.repeat_selftest, self.FIRST))
 
     def test_a_wrong_case_is_named(self):
-        wrong = {**self.changed(error=1.0), "failed": 1}
+        wrong = {**self.changed(error=1.0, passed=False), "failed": 1}
         with self.assertRaisesRegex(results.Failed, "1 of 2 cases: b"):
             self.step(self.day(), kernel_steps.run_selftest, wrong)
 
@@ -217,6 +309,20 @@ class Selftest(Folder):
         with mock.patch.object(day.bundle, "read_json", lambda *_: self.FIRST):
             self.assertEqual(kernel_steps.compare_with_emulated(day),
                              "1 of 2 cases have the same bits, errors over 4 times as large in 1: b")
+
+    def test_a_case_that_is_missing_beside_the_emulated_device_fails(self):
+        day = self.day()
+        self.step(day, kernel_steps.run_selftest, {**self.FIRST, "passed": 1, "cases": self.FIRST["cases"][:1]})
+        with mock.patch.object(day.bundle, "read_json", lambda *_: self.FIRST), \
+                self.assertRaisesRegex(results.Failed, "1 of the emulated device's 2 cases are missing here: b"):
+            kernel_steps.compare_with_emulated(day)
+
+    def test_a_case_without_an_error_beside_the_emulated_device_fails(self):
+        day = self.day()
+        day.results.write_json("selftest.json", self.changed(error=None, passed=False))
+        with mock.patch.object(day.bundle, "read_json", lambda *_: self.FIRST), \
+                self.assertRaisesRegex(results.Failed, "1 of 2 cases have no error, only NaN: b"):
+            kernel_steps.compare_with_emulated(day)
 
 
 class Tables(Folder):
@@ -270,6 +376,10 @@ class Libraries(unittest.TestCase):
             self.assertTrue(libraries.NOT_PACKED.fullmatch(name), name)
         for name in ("mca_btl_vader.so", "mca_plm_isolated.so", "mca_pmix_ext3x.so", "mca_coll_basic.so"):
             self.assertFalse(libraries.NOT_PACKED.fullmatch(name), name)
+
+    def test_open_mpi_5_has_other_launchers_and_is_left_out(self):
+        with mock.patch.object(libraries.shutil, "which", lambda name: None if name == "orted" else "/usr/bin/" + name):
+            self.assertEqual(libraries.open_mpi(), {})
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from program import MPIRUN, PROGRAM
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCRIPT = os.path.join(ROOT, "scripts", "gpu_day")
-STAND_INS = os.path.join(ROOT, "tests", "scripts", "stand_ins", "gpu")
+STAND_INS = os.path.join(ROOT, "tests", "scripts", "gpu_day_stand_ins")
 BUILD = os.path.dirname(PROGRAM)
 MOST_BYTES = 40e6
 
@@ -112,7 +112,8 @@ class Day(unittest.TestCase):
             self.assertIn(f"  {name} ", page)
             self.assertIn(step["outcome"], ("ok", "skipped"), step)
         able = ["machine", "libraries", "info", "curve beside the CPU's", "same hash again", "ncu", "PyTorch", "1 CPU",
-                "PyTorch begins to compile", "PyTorch has compiled"]
+                "PyTorch begins to compile", "PyTorch has compiled",
+                "selftest", "selftest again", "selftest beside emulated"]
         able += ["2 ranks on one device", "a rank is killed", "CPU ranks"] if MPIRUN else []
         able += [f"compute-sanitizer {tool}" for tool in ("memcheck", "racecheck", "initcheck", "synccheck")]
         for name in able:
@@ -133,7 +134,8 @@ class Day(unittest.TestCase):
         figures = {figure["what"]: figure["measured"] for figure in day["figures"]}
         self.assertEqual(figures["PyTorch eager-tf32-channels-last, batch 256"], 12000)
         self.assertNotIn("PyTorch graphs-bf16-channels-last, batch 256", figures)
-        self.assertIn("0 hazards", steps["compute-sanitizer racecheck"]["text"])
+        self.assertRegex(steps["compute-sanitizer racecheck"]["text"], "0 hazards.*, no control: ")
+        self.assertIn("1 failed: graphs-bf16-channels-last at batch 256 (out of memory)", steps["PyTorch"]["text"])
 
     def check_collected(self, out, day):
         place = self.path("gpu-emulated")

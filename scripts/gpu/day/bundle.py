@@ -6,6 +6,7 @@ import subprocess
 import tarfile
 
 NAME = "bundle.tar.xz"
+NOT_TESTS = ("probes", "sanitizer_control")  # among the programs for a GPU
 
 
 def unpack(pack, folder):

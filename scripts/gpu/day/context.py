@@ -4,7 +4,7 @@ import shutil
 import sys
 import time
 
-from results import Failed, Skipped
+from results import Cut, Failed, Skipped
 
 GOOD = (0,)
 SKIPPED_CODE = 77
@@ -77,7 +77,7 @@ class Day:
 def expect(done, what, good=GOOD):
     """The same Done, if it ended well."""
     if done.cut:
-        raise Failed(f"{what} was cut after {done.seconds:.0f} s: it still ran")
+        raise Cut(f"{what} was cut after {done.seconds:.0f} s: it still ran")
     if done.code == SKIPPED_CODE:
         raise Skipped(done.last_line())
     if done.code not in good:

@@ -14,7 +14,7 @@ import order
 import summary
 from context import Day
 from processes import PACK, Commands
-from results import FAILED, NOT_RUN, OK, SKIPPED, Failed, Result, Results, Skipped, Stopped
+from results import FAILED, NOT_RUN, OK, SKIPPED, Cut, Failed, Result, Results, Skipped, Stopped
 
 LEAST_SECONDS = 2   # a step is begun with
 AT_THE_END = 3      # seconds kept for the summary
@@ -69,7 +69,7 @@ def make_step(day, step):
     except Skipped as why:
         outcome, text = SKIPPED, why
     except Failed as why:
-        late = day.left() < AT_THE_END + 0.5
+        late = isinstance(why, Cut) and day.left() < AT_THE_END + 0.5
         outcome, text = (NOT_RUN, f"out of time: {why}") if late else (FAILED, why)
     except Exception as error:  # a mistake of this script costs one step
         outcome, text = FAILED, f"{type(error).__name__}: {error}"

@@ -4,14 +4,15 @@ import json
 import os
 import re
 
-from context import expect, listed
-from results import Failed, Skipped
+from bundle import NOT_TESTS
+from context import SKIPPED_CODE, expect, listed
+from results import Cut, Failed, Skipped
 
 AT_ONCE = 4
 
 
 def run_device_tests(day):
-    programs = [p for p in day.bundle.programs("device") if os.path.basename(p) != "probes"]
+    programs = [p for p in day.bundle.programs("device") if os.path.basename(p) not in NOT_TESTS]
     if not programs:
         raise Skipped("the pack has no test programs for a GPU, which are built where nvcc is")
     if day.emulated:
@@ -23,11 +24,10 @@ def run_device_tests(day):
         pool.shutdown(wait=False, cancel_futures=True)
     facts = {os.path.basename(p): facts_of_tests(done) for p, done in zip(programs, runs)}
     day.results.facts["device_tests"] = facts
-    if all(done.code == 77 for done in runs):
-        raise Skipped(runs[0].last_line())
     wrong = [f"{name}: {f['why']}" for name, f in facts.items() if f["why"]]
     if wrong:
-        raise Failed("; ".join(wrong))
+        known = [f for f in facts.values() if f["why"] and not f["cut"]]
+        raise (Failed if known else Cut)("; ".join(wrong))
     return ", ".join(f"{name} {f['passed']}" for name, f in facts.items()) + " passed"
 
 
@@ -39,16 +39,18 @@ def facts_of_tests(done):
         why = f"cut after {done.seconds:.0f} s"
     elif failed:
         why = f"{len(failed)} failed, {listed(failed)}"
-    elif done.code not in (0, 77):
+    elif done.code == SKIPPED_CODE:  # the day began since a GPU is here
+        why = f"found no GPU, {done.last_line()}"
+    elif done.code:
         why = f"ended with {done.code}, {done.last_line()}"
+    elif not passed or int(passed[1]) == 0:
+        why = f"tested nothing, {done.last_line()}"
     return {"code": done.code, "seconds": round(done.seconds, 1), "passed": int(passed[1]) if passed else 0,
-            "failed": failed, "why": why}
+            "failed": failed, "cut": done.cut, "why": why}
 
 
 def selftest(day, name):
     """What selftest wrote. It ends with 1 where a case failed, and has then written all the same."""
-    if day.cputrain("selftest", "--help", seconds=10).code:
-        raise Skipped("this program has no command selftest")
     path = day.file(name + ".json")
     done = day.cputrain("selftest", "--backend", "cuda", "--json", path)
     expect(done, "cputrain selftest", good=(0, 1))
@@ -58,15 +60,11 @@ def selftest(day, name):
         return json.load(file)
 
 
-def right(case):
-    return case.get("passed", case["error"] is not None and case["error"] <= case["limit"])
-
-
 def run_selftest(day):
     first = selftest(day, "selftest")
     day.results.facts["selftest"] = {"passed": first["passed"], "failed": first["failed"]}
     day.results.write_json("selftest.json", first)
-    wrong = [case["name"] for case in first["cases"] if not right(case)]
+    wrong = [case["name"] for case in first["cases"] if not case["passed"]]
     if wrong or first["failed"]:
         raise Failed(f"{first['failed']} of {len(first['cases'])} cases: {listed(wrong)}")
     nearest = max(first["cases"], key=lambda case: case["error"] / case["limit"] if case["limit"] else 0)
@@ -107,12 +105,15 @@ def compare_with_emulated(day):
     day.results.facts["beside_emulated"] = {
         "cases": len(both), "same_bits": len(same), "larger_errors": wider,
         "missing": sorted(set(there) - set(here)), "others": sorted(set(here) - set(there))}
-    text = f"{len(same)} of {len(both)} cases have the same bits"
-    if wider:
-        text += f", errors over 4 times as large in {len(wider)}: {listed(wider)}"
     lost = sorted(set(there) - set(here))
-    return text + (f", {len(lost)} cases are missing here: {listed(lost)}" if lost else "")
+    if lost:
+        raise Failed(f"{len(lost)} of the emulated device's {len(there)} cases are missing here: {listed(lost)}")
+    unknown = [name for name in both if here[name]["error"] is None]
+    if unknown:
+        raise Failed(f"{len(unknown)} of {len(both)} cases have no error, only NaN: {listed(unknown)}")
+    return f"{len(same)} of {len(both)} cases have the same bits" + (
+        f", errors over 4 times as large in {len(wider)}: {listed(wider)}" if wider else "")
 
 
 def further(here, there):
-    return (here["error"] or 0) > 4 * max(there["error"] or 0, 1e-8)
+    return here["error"] is not None and here["error"] > 4 * max(there["error"] or 0, 1e-8)

@@ -37,7 +37,7 @@ def steps():
         yield Step(f"bench step {name}", (45, 20), benchmarks.bench_step(precision))
     for precision, name in benchmarks.PRECISIONS.items():
         yield Step(f"bench kernels {name}", (25, 12), benchmarks.bench_kernels(precision))
-    yield Step("PyTorch", (230, 35), pytorch.measure)
+    yield Step("PyTorch", (260, 35), pytorch.measure)
     yield Step("ncu", (60, 25), tools.profile)
     for count in (1, 8, 16):
         yield Step(f"{count} CPU" + ("s" if count > 1 else ""), (40, 15), benchmarks.cpu_columns(count))

@@ -3,7 +3,7 @@ nothing is timed, and kept for its measurement."""
 import json
 import os
 
-from context import expect
+from context import expect, listed
 from results import Failed, Skipped
 
 SPARE = 5  # seconds before the step's end in which it shall end by itself
@@ -11,8 +11,6 @@ SPARE = 5  # seconds before the step's end in which it shall end by itself
 
 def command(day, seconds, *words):
     script = day.bundle.path("peers", "pytorch_gpu.py")
-    if not os.path.exists(script):
-        raise Skipped("the pack has no script for PyTorch")
     return [day.python, script, "--seconds", str(max(1, int(seconds))), *(["--quick"] if day.quick else []), *words]
 
 
@@ -47,16 +45,19 @@ def end_compiling(day):
 def measure(day):
     path = day.results.path("pytorch.json")
     done = day.run(command(day, day.left_of_step() - SPARE, "--json", path), environment=environment(day))
-    measured = [mode for mode in results_of(path) if mode.get("images_per_second")]
+    modes = results_of(path)
+    measured = [mode for mode in modes if mode.get("images_per_second")]
     for mode in measured:
         day.results.figure(f"PyTorch {mode['mode']}, batch {mode['batch']}", "images/s", rate(mode))
     if not measured:
         expect(done, "the script for PyTorch")
         raise Failed("it measured no mode")
     best = max(measured, key=rate)
-    late = f", cut after {done.seconds:.0f} s" if done.cut else ""
-    return (f"{len(measured)} modes, fastest: {best['mode']} at batch {best['batch']} with {rate(best):,.0f} images/s"
-            + late)
+    lost = [f"{mode['mode']} at batch {mode['batch']} ({mode['reason']})" for mode in modes
+            if mode["status"] == "failed"]
+    return (f"{len(measured)} modes, " + (f"{len(lost)} failed: {listed(lost)}; " if lost else "") +
+            f"fastest: {best['mode']} at batch {best['batch']} with {rate(best):,.0f} images/s" +
+            (f", cut after {done.seconds:.0f} s" if done.cut else ""))
 
 
 def rate(mode):

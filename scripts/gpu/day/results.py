@@ -10,6 +10,10 @@ class Failed(Exception):
     """A step found something wrong: its message is one line."""
 
 
+class Cut(Failed):
+    """Its time was over before it was known whether something is wrong."""
+
+
 class Skipped(Exception):
     """A step cannot be made here: why."""
 

@@ -11,6 +11,8 @@ HEAVY = "regex:gemm|max_pool"  # 28 launches of a micro-batch of dogcat
 SECTIONS = ("SpeedOfLight", "MemoryWorkloadAnalysis", "WarpStateStats", "Occupancy")
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
 KERNELS = {False: 32, True: 10}  # profiled, by `quick`
+MISTAKES = {"memcheck": "out-of-bounds", "racecheck": "race", "initcheck": "uninitialised",
+            "synccheck": "divergent-barrier"}  # of sanitizer_control, which each tool must find
 TRAINING = ["--backend", "cuda", "--precision", "exact", "--steps", "1", "--limit-val", "0", "--verbose", "0"]
 
 
@@ -24,21 +26,46 @@ def small_training(day, name):
 
 def sanitizer(tool):
     def run(day):
-        path = day.tool("compute-sanitizer")
-        words = [path, "--tool", tool, "--target-processes", "all", "--error-exitcode", str(ERROR_CODE),
-                 "--print-limit", "20", *day.under_tool(small_training(day, tool))]
-        done = day.run(words, environment=tool_environment(day))
-        summaries = re.findall(r"^=+ ((?:ERROR|RACECHECK) SUMMARY: .*)", done.text, re.M)
-        findings = [line for line in re.findall(r"^=+ (\S.*)", done.text, re.M) if "SUMMARY" not in line]
-        day.results.facts.setdefault("compute-sanitizer", {})[tool] = {"summaries": summaries, "said": findings[:40]}
+        training = small_training(day, tool)
+        control = check_control(day, tool)
+        done, summaries, findings = look(day, tool, training)
+        day.results.facts.setdefault("compute-sanitizer", {})[tool] = {
+            "summaries": summaries, "said": findings[:40], "control": control}
         if done.code == ERROR_CODE or any(errors_of(text) for text in summaries):
             about = [line for line in findings if line != "COMPUTE-SANITIZER"]
             raise Failed(f"{'; '.join(summaries)}: {about[0] if about else done.last_line()}")
         expect(done, f"compute-sanitizer's {tool}")
         if not summaries:
             raise Failed(f"compute-sanitizer's {tool} gave no summary: {done.last_line()}")
-        return summaries[-1]
+        return f"{summaries[-1]}, {control}"
     return run
+
+
+def look(day, tool, program):
+    """(what it did, its summaries, its other lines)"""
+    words = [day.tool("compute-sanitizer"), "--tool", tool, "--target-processes", "all", "--error-exitcode",
+             str(ERROR_CODE), "--print-limit", "20", *day.under_tool(program)]
+    done = day.run(words, environment=tool_environment(day))
+    summaries = re.findall(r"^=+ ((?:ERROR|RACECHECK) SUMMARY: .*)", done.text, re.M)
+    return done, summaries, [line for line in re.findall(r"^=+ +(\S.*)", done.text, re.M) if "SUMMARY" not in line]
+
+
+def check_control(day, tool):
+    """What finds nothing in our kernels must find a mistake that is known, in the kernel that makes it."""
+    program = day.bundle.path("device", "sanitizer_control")
+    if not os.path.exists(program):
+        return "no control: the pack has none"
+    if day.emulated:
+        return "no control: the device is emulated"
+    mistake = MISTAKES[tool]
+    done, summaries, findings = look(day, tool, [program, mistake])
+    if done.cut:
+        expect(done, f"{tool} of the control")
+    kernel = "control_" + mistake.replace("-", "_")
+    if not any(errors_of(text) for text in summaries) or not any(kernel in line for line in findings):
+        raise Failed(f"{tool} does not report {kernel}, a kernel with a known mistake, so what it says of others "
+                     f"means nothing: {'; '.join(summaries) or done.last_line()}")
+    return f"and it reports the control's {mistake}"
 
 
 def errors_of(summary):
@@ -75,6 +102,8 @@ def profile(day):
     for kernel in kernels:
         add_figures(day, kernel)
     late = f", cut after {done.seconds:.0f} s" if done.cut else ""
+    if not done.cut:
+        expect(done, f"ncu, after {len(kernels)} launches,")
     return f"{len(kernels)} launches of {len({k['kernel'] for k in kernels})} kernels{late}: " + listed(
         [f"{k['kernel']} {k['metrics'].get('Compute (SM) Throughput', '?')} % of its arithmetic" for k in kernels], 2)
 

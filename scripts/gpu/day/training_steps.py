@@ -6,7 +6,7 @@ import signal
 import time
 
 from context import expect
-from results import Failed, Skipped
+from results import Cut, Failed, Skipped
 
 TOLERANCE = 1e-4  # of a loss, by the CPU's
 LEARNED = 0.1     # the loss that the last step of `learns` is below: the CPU's is below 0.001
@@ -85,7 +85,8 @@ def repeat_curve(day):
 def share_device(day):
     expected = curve(day)
     losses, _ = train(day, "ranks", expected, ranks=2)
-    return near(losses, facts(day).get("losses") or expected["losses"], "one rank's")
+    of_one_rank = facts(day).get("losses")
+    return near(losses, of_one_rank or expected["losses"], "one rank's" if of_one_rank else "the CPU's")
 
 
 def learn(day):
@@ -123,7 +124,8 @@ def kill_rank(day):
     finally:
         done = running.end()
     if not ended:
-        raise Failed(f"the launcher still ran {seconds:.0f} s after a rank was killed")
+        kind = Failed if seconds >= SECONDS_TO_END else Cut
+        raise kind(f"the launcher still ran {seconds:.0f} s after a rank was killed")
     if left:
         raise Failed(f"{left} processes were left when the launcher had ended")
     if done.code == 0:
@@ -136,7 +138,7 @@ def wait_for_steps(day, running, folder):
         if running.wait(0.2):
             raise Failed("the training ended before a rank was killed")
         if day.left_of_step() < 1:
-            raise Failed("the training made no 2 steps in time")
+            raise Cut("the training made no 2 steps in time")
 
 
 def rank_of(running, rank):

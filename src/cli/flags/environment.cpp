@@ -18,11 +18,12 @@ constexpr std::string_view kPrefix = "CPUTRAIN_";
 /// Read by scripts and tests, and passed on to the program that they start; and those that say
 /// where the program finds its plugins (backends/cuda).
 constexpr std::string_view kOfOthers[] = {
-    "CPUTRAIN_CLEAN_ROOT",       "CPUTRAIN_EMULATED",     "CPUTRAIN_EMULATED_COUNTS",
-    "CPUTRAIN_EMULATED_DEVICES", "CPUTRAIN_EMULATED_GPU", "CPUTRAIN_EMULATED_KERNELS",
-    "CPUTRAIN_EMULATED_ORDER",   "CPUTRAIN_FAULT",        "CPUTRAIN_METADATA_URL",
-    "CPUTRAIN_MPIEXEC",          "CPUTRAIN_MPIRUN",       "CPUTRAIN_PLUGINS",
-    "CPUTRAIN_SIMULATES",        "CPUTRAIN_SKIP_SETUP",   "CPUTRAIN_TWO_HOSTS"};
+    "CPUTRAIN_CLEAN_ROOT",   "CPUTRAIN_DAY_PYTHON",       "CPUTRAIN_DAY_TOOLS",
+    "CPUTRAIN_EMULATED",     "CPUTRAIN_EMULATED_COUNTS",  "CPUTRAIN_EMULATED_DEVICES",
+    "CPUTRAIN_EMULATED_GPU", "CPUTRAIN_EMULATED_KERNELS", "CPUTRAIN_EMULATED_ORDER",
+    "CPUTRAIN_FAULT",        "CPUTRAIN_METADATA_URL",     "CPUTRAIN_MPIEXEC",
+    "CPUTRAIN_MPIRUN",       "CPUTRAIN_PLUGINS",          "CPUTRAIN_SIMULATES",
+    "CPUTRAIN_SKIP_SETUP",   "CPUTRAIN_TWO_HOSTS"};
 
 std::string capitals(std::string name) {
   std::ranges::transform(name, name.begin(), [](unsigned char c) {

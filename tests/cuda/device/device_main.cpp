@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "backends/cuda/device/device.h"
 
 int main(int argc, char** argv) {
@@ -14,5 +16,11 @@ int main(int argc, char** argv) {
   }
   const cputrain::cuda::DeviceProperties device = cputrain::cuda::device_properties(0);
   fmt::print("{}, {}\n", device.name, device.runtime);
-  return RUN_ALL_TESTS();
+  const int code = RUN_ALL_TESTS();
+  if (::testing::UnitTest::GetInstance()->test_to_run_count() == 0) {
+    fmt::print(stderr, "no case matches the filter {} (nothing was tested); name others\n",
+               GTEST_FLAG_GET(filter));
+    return EXIT_FAILURE;
+  }
+  return code;
 }
