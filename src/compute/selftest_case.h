@@ -11,7 +11,7 @@
 namespace cputrain::compute {
 
 /// |actual - expected| / |expected|, Euclidean; 0 where they are equal, infinite where they are not
-/// of one length.
+/// of one length or all that is expected is 0.
 double relative_distance(std::span<const double> actual, std::span<const double> expected);
 
 /// Numbers that a case computed. What does not fit a name is said in RunOutputs::wrong.
@@ -33,13 +33,11 @@ struct RunOutputs {
   }
 };
 
-/// The two runs of a case find other numbers where outputs will lie, so that what is never written
-/// differs between them and from what is expected.
-inline constexpr int kRunsOfCase = 2;
-
 struct CasePlan {
   std::string name;
   double limit = 0;
+  /// Runs 0 and 1. Each should find other numbers where its outputs will lie, so that what is never
+  /// written differs between them and from what is expected.
   std::function<RunOutputs(int run)> compute;
   std::function<RunOutputs()> expect;  ///< the same outputs, in double
 };

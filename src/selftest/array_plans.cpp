@@ -42,8 +42,20 @@ class PlacedArray {
   }
 
   Array array() const { return all_.array().slice(begin_, begin_ + size_); }
-  /// With its neighbours.
-  std::vector<double> read() const { return compute::read_numbers(memory_, all_.array()); }
+  /// Adds the part alone, for large neighbours would hide how far it is off; they must be as before.
+  void put_into(RunOutputs& outputs, const std::string& name) const {
+    const std::vector<double> all = compute::read_numbers(memory_, all_.array());
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(begin_);
+    const auto last = first + static_cast<std::ptrdiff_t>(size_);
+    const auto untouched = [](double number) { return number == kOthers; };
+    if (!std::all_of(all.begin(), first, untouched)) {
+      outputs.note("something was written in front of " + name);
+    }
+    if (!std::all_of(last, all.end(), untouched)) {
+      outputs.note("something was written behind the end of " + name);
+    }
+    outputs.add(name, std::vector(first, last));
+  }
 
  private:
   static constexpr std::size_t kBehind = 9;
@@ -90,10 +102,10 @@ RunOutputs after(Backend& backend, const SliceParts& parts, int states, const Wo
   }
   work(slice);
   RunOutputs outputs;
-  outputs.add("weights", weights.read());
-  outputs.add("gradients", gradients.read());
+  weights.put_into(outputs, "weights");
+  gradients.put_into(outputs, "gradients");
   for (std::size_t i = 0; i < state.size(); ++i) {
-    outputs.add(fmt::format("state {}", i), state[i]->read());
+    state[i]->put_into(outputs, fmt::format("state {}", i));
   }
   return outputs;
 }
@@ -160,8 +172,8 @@ CasePlan sum_plan(std::uint64_t seed, int count, Backend& tested, Backend& refer
     }
     backend.sum(arrays, arrays.back());
     RunOutputs outputs;
-    outputs.add("sum", placed.back()->read());
-    outputs.add("first summand", placed.front()->read());
+    placed.back()->put_into(outputs, "sum");
+    placed.front()->put_into(outputs, "first summand");
     return outputs;
   });
 }

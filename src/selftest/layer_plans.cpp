@@ -128,7 +128,12 @@ compute::CasePlan plan_of(const LayerCase& c, std::uint64_t seed, double limit,
                 const double poison = run == 0 ? std::numeric_limits<double>::quiet_NaN() : 1e30;
                 return train(tested, c, seed, poison);
               },
-          .expect = [&c, &reference, seed] { return train(reference, c, seed, 0); }};
+          .expect = [&c, &reference, seed] { return expected_of(c, seed, reference); }};
+}
+
+compute::RunOutputs expected_of(const LayerCase& c, std::uint64_t seed,
+                                compute::Backend& reference) {
+  return train(reference, c, seed, 0);
 }
 
 std::string refusal_of(const LayerCase& c, compute::Backend& backend) {

@@ -18,6 +18,9 @@ inline constexpr const char* kAnswers = "correct answers";
 compute::CasePlan plan_of(const LayerCase&, std::uint64_t seed, double limit,
                           compute::Backend& tested, compute::Backend& reference);
 
+/// What `reference` computes of it.
+compute::RunOutputs expected_of(const LayerCase&, std::uint64_t seed, compute::Backend& reference);
+
 /// Why the backend compiles no such network: a layer that it lacks. Empty: it does.
 std::string refusal_of(const LayerCase&, compute::Backend&);
 

@@ -30,6 +30,8 @@ struct Request {
   std::uint64_t seed = 0;
   MakeBackend make;
   compute::Backend* reference = nullptr;  ///< in double
+  /// The same with factors of convolutions that are rounded to bf16. For that precision alone.
+  compute::Backend* rounding_reference = nullptr;
   OwnCases own_cases{};
   int device = 0;  ///< of the backend's, for these
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/error.h"
+
 namespace cputrain::cuda {
 namespace {
 
@@ -106,7 +108,12 @@ WindowShape ConvolutionOp::window(int images) const {
 }
 
 ConvolutionCall ConvolutionOp::call(int images, float* workspace) const {
-  return {window(images), plans_.at(images), workspace};
+  const auto plan = plans_.find(images);
+  if (plan == plans_.end()) {
+    fail(ExitCode::internal, time().name + " was not compiled for " + std::to_string(images) +
+                                 " images, so it has no plan for them");
+  }
+  return {window(images), plan->second, workspace};
 }
 
 }  // namespace cputrain::cuda

@@ -1,6 +1,6 @@
 #include "backends/cuda/ops/loss_op.h"
 
-#include <cassert>
+#include "core/error.h"
 
 namespace cputrain::cuda {
 namespace {
@@ -78,7 +78,10 @@ compute::Tally LossOp::tally() const {
 }
 
 std::span<const float> LossOp::probabilities() const {
-  assert((sent_ || images_ == 0) && "probabilities that no pass was to send");
+  if (!sent_ && images_ != 0) {
+    fail(ExitCode::internal,
+         time().name + ": its last pass was not told to send probabilities, so there are none");
+  }
   return {reinterpret_cast<const float*>(host_probabilities_.data()), count()};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -18,6 +19,8 @@ namespace cputrain::cuda {
 inline float poison_of(int run) {
   return run == 0 ? std::numeric_limits<float>::quiet_NaN() : 1e30f;
 }
+/// Neither is a place in a window.
+inline std::uint8_t poison_of_bytes(int run) { return run == 0 ? 0xff : 0xfe; }
 
 /// An array on the device between two regions that nobody may write. They are full of NaN, where T
 /// has it, so that reading them shows. It begins `shift` elements behind a 256-byte boundary.

@@ -46,8 +46,9 @@ class Pool {
     const FloatArray src("src", stream_, numbers_.src),
         diff("diff_dst", stream_, numbers_.diff_dst);
     const FloatArray dst("dst", stream_, poisoned(run));
-    const GuardedArray<std::uint8_t> winners("winners", stream_,
-                                             std::vector<std::uint8_t>(numbers_.diff_dst.size()));
+    const GuardedArray<std::uint8_t> winners(
+        "winners", stream_,
+        std::vector<std::uint8_t>(numbers_.diff_dst.size(), poison_of_bytes(run)));
     const FloatArray diff_src = gradient(stream_, numbers_, run, add);
     max_pool_forward(stream_.get(), shape_, src.data(), dst.data(), winners.data());
     max_pool_backward(stream_.get(), shape_, diff.data(), winners.data(), diff_src.data(), add);

@@ -122,8 +122,9 @@ int run_selftest(const Config& config, const job::Services& services,
   const job::Session session = job::start_session(config, services);
   check_alone(session);
   const auto reference = services.make_backend({.name = "reference", .precision = DType::f64});
+  const auto rounding = services.make_backend(
+      {.name = "reference", .precision = DType::f64, .kernels = {.bf16 = true}});
   const std::uint64_t seed = config.seed.value_or(0);
-  const bool asked = config.precisions.size() == 1;
   Report report(config.json != "-");
   if (config.json != "-") {
     system::print(
@@ -132,10 +133,11 @@ int run_selftest(const Config& config, const job::Services& services,
         session.backend->name(), device_of(session), seed);
   }
   selftest::run({.precisions = config.precisions,
-                 .all_must_be = asked,
+                 .all_must_be = config.precision_given,
                  .seed = seed,
                  .make = maker_of(session),
                  .reference = reference.get(),
+                 .rounding_reference = rounding.get(),
                  .own_cases = own_cases_of(std::string(session.backend->name())),
                  .device = session.device.device},
                 {.done = [&](const compute::SelftestCase& result) { report.add(result); },

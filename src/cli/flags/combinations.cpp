@@ -99,12 +99,12 @@ void check_usual_precision(const Config& config, const CommandLineChoices& choic
 
 /// Those that were asked for, or all that the backend has.
 void choose_precisions(Config& config, const CommandLineChoices& choices) {
-  const bool asked =
+  config.precision_given =
       std::ranges::any_of(config.given, [](const auto& flag) { return flag.first == "precision"; });
   for (const job::BackendChoice& backend : choices.backends) {
-    if (backend.name == config.backend && !asked) config.precisions = backend.precisions;
+    if (backend.name == config.backend && !config.precision_given) config.precisions = backend.precisions;
   }
-  if (asked) config.precisions = {config.precision};
+  if (config.precision_given) config.precisions = {config.precision};
   config.precision = config.precisions.front();
 }
 

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <cmath>
 #include <limits>
 #include <ostream>
 #include <string>
 
 #include "backends/cuda/kernels/convolution.h"
 #include "backends/cuda/selftest/convolution_numbers.h"
+#include "compute/selftest_case.h"
 #include "tests/backends/cuda/device_arrays.h"
 
 /// A convolution with random maps, weights and gradients, and runs of its kernels.
@@ -20,13 +20,7 @@ inline std::ostream& operator<<(std::ostream& out, const ConvolutionCase& c) {
 
 /// |actual - expected| / |expected|, of the Euclidean norms.
 inline double distance(const Floats& actual, const Doubles& expected) {
-  double difference = 0, norm = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const double d = static_cast<double>(actual[i]) - expected[i];
-    difference += d * d;
-    norm += expected[i] * expected[i];
-  }
-  return std::sqrt(difference / norm);
+  return compute::relative_distance(Doubles(actual.begin(), actual.end()), expected);
 }
 
 /// As for DeviceArray, but nothing comes of what nobody wrote.
