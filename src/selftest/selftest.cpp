@@ -107,8 +107,8 @@ compute::RunOutputs without_answers(compute::RunOutputs outputs) {
 double allowance_of_rounding(const compute::RunOutputs& rounded, const compute::RunOutputs& exact) {
   double moved = 0;
   for (std::size_t i = 0; i < exact.list.size(); ++i) {
-    moved = std::max(
-        moved, compute::relative_distance(rounded.list[i].values, exact.list[i].values));
+    moved =
+        std::max(moved, compute::relative_distance(rounded.list[i].values, exact.list[i].values));
   }
   return moved > 0 ? kOtherRoundings * std::max(moved, kRounding) : 0;
 }

@@ -8,13 +8,18 @@
 #include "backends/reference/reference_backend.h"
 #include "core/error.h"
 #include "model/rewrite.h"
+#include "selftest/array_plans.h"
 
 namespace cputrain::selftest {
 namespace {
 
+using reference::Factors;
+
 /// A backend with a mistake: what a case must find.
 class Mistaken : public compute::Backend {
  public:
+  explicit Mistaken(Factors factors = Factors::as_they_are)
+      : right_(reference::make_reference_backend(DType::f32, factors)) {}
   std::string_view name() const override { return "mistaken"; }
   std::string describe() const override { return "the reference backend with a mistake"; }
   DType dtype() const override { return right_->dtype(); }
@@ -43,11 +48,12 @@ class Mistaken : public compute::Backend {
   compute::Backend& right() { return *right_; }
 
  private:
-  std::unique_ptr<compute::Backend> right_ = reference::make_reference_backend(DType::f32);
+  std::unique_ptr<compute::Backend> right_;
 };
 
 /// Another network than the one that was asked for.
 class DropsNothing final : public Mistaken {
+  using Mistaken::Mistaken;
   std::unique_ptr<compute::Program> compile(const model::Graph& graph,
                                             const compute::CompileOptions& options,
                                             const compute::ArenaSource& arenas) override {
@@ -55,6 +61,7 @@ class DropsNothing final : public Mistaken {
   }
 };
 class HasNoRelu final : public Mistaken {
+  using Mistaken::Mistaken;
   std::unique_ptr<compute::Program> compile(const model::Graph& graph,
                                             const compute::CompileOptions& options,
                                             const compute::ArenaSource& arenas) override {
@@ -62,6 +69,7 @@ class HasNoRelu final : public Mistaken {
   }
 };
 class RefusesBatchNorm final : public Mistaken {
+  using Mistaken::Mistaken;
   std::unique_ptr<compute::Program> compile(const model::Graph& graph,
                                             const compute::CompileOptions& options,
                                             const compute::ArenaSource& arenas) override {
@@ -99,41 +107,69 @@ struct Found {
   }
 };
 
+struct References {
+  std::unique_ptr<compute::Backend> exact = reference::make_reference_backend(DType::f64),
+                                    rounding = reference::make_reference_backend(DType::f64,
+                                                                                 Factors::bf16);
+};
+
+compute::SelftestSink into(Found& found) {
+  return [&found](const compute::SelftestCase& c) {
+    (c.passed() ? found.passed : found.failed).insert(c.name);
+  };
+}
+
 template <class Backend>
-Found found_of(std::uint64_t seed = 0) {
+Found found_of(std::uint64_t seed = 0, const std::string& precision = "float") {
   Found found;
-  const auto reference = reference::make_reference_backend(DType::f64);
-  run({.precisions = {"float"},
+  const References references;
+  run({.precisions = {precision},
        .seed = seed,
-       .make = [](const std::string&,
-                  const compute::KernelChoice&) { return std::make_unique<Backend>(); },
-       .reference = reference.get()},
-      {.done =
-           [&](const compute::SelftestCase& c) {
-             (c.passed() ? found.passed : found.failed).insert(c.name);
+       .make =
+           [](const std::string&, const compute::KernelChoice& kernels) {
+             return std::make_unique<Backend>(kernels.bf16 ? Factors::bf16 : Factors::as_they_are);
            },
+       .reference = references.exact.get(),
+       .rounding_reference = references.rounding.get()},
+      {.done = into(found),
        .left_out = [&](const LeftOut& what) { found.left_out.insert(what.name); }});
   return found;
 }
 
+/// The cases of arrays alone.
+template <class Backend>
+Found found_with_arrays() {
+  Found found;
+  const References references;
+  Backend tested;
+  for (const compute::CasePlan& plan : array_plans(0, tested, *references.exact)) {
+    into(found)(compute::run_case(plan));
+  }
+  return found;
+}
+
 TEST(Selftest, PassesWhateverTheSeed) {
-  for (const std::uint64_t seed : {0, 1, 77}) {
-    const Found found = found_of<Mistaken>(seed);
-    EXPECT_TRUE(found.failed.empty()) << *found.failed.begin() << ", seed " << seed;
-    EXPECT_TRUE(found.left_out.empty());
-    EXPECT_GT(found.passed.size(), 50u);
+  for (const std::string precision : {"float", "bf16"}) {
+    for (const std::uint64_t seed : {0, 1, 77}) {
+      const Found found = found_of<Mistaken>(seed, precision);
+      EXPECT_TRUE(found.failed.empty())
+          << *found.failed.begin() << ", " << precision << ", seed " << seed;
+      EXPECT_TRUE(found.left_out.empty());
+      EXPECT_GT(found.passed.size(), 50u);
+    }
   }
 }
 
 TEST(Selftest, FindsMistakesInPrograms) {
   EXPECT_TRUE(found_of<DropsNothing>().failed_alone("dropout"));
   EXPECT_TRUE(found_of<HasNoRelu>().failed_alone("relu"));
+  EXPECT_TRUE(found_of<HasNoRelu>(0, "bf16").failed_alone("relu"));
 }
 
 TEST(Selftest, FindsMistakesWithArrays) {
-  EXPECT_TRUE(found_of<ForgetsTheLast>().failed_alone("update by"));
-  EXPECT_TRUE(found_of<WritesBehindTheEnd>().failed_alone("gradients "));
-  const Found sums = found_of<AddsSevenArrays>();
+  EXPECT_TRUE(found_with_arrays<ForgetsTheLast>().failed_alone("update by"));
+  EXPECT_TRUE(found_with_arrays<WritesBehindTheEnd>().failed_alone("gradients "));
+  const Found sums = found_with_arrays<AddsSevenArrays>();
   EXPECT_EQ(sums.failed, (std::set<std::string>{"sum of 11 arrays, into the last"}));
 }
 
