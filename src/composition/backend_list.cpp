@@ -30,8 +30,8 @@ std::vector<ListedBackend> backend_list() {
           {{"reference", {"float", "exact", "double"}},
            [](const job::BackendRequest& request) {
              return reference::make_reference_backend(
-                 request.precision, request.kernels.bf16 ? reference::Factors::bf16
-                                                         : reference::Factors::as_they_are);
+                 request.precision,
+                 request.kernels.bf16 ? reference::Factors::bf16 : reference::Factors::as_they_are);
            }},
           cuda_backend()};
 }

@@ -2,16 +2,22 @@
 import json
 import os
 import re
+import subprocess
 import unittest
 
 from program import ProgramTest
 
 BUGS = os.path.join(os.environ["CUDA_TESTS_BUILD"], "tests", "cuda", "bugs")
+KERNEL_CASES = os.environ["CUDA_TESTS_KERNEL_CASES"]
 TILES = ("tall", "wide", "square", "large")
 
 
-def names(result, passed):
-    return [case["name"] for case in result["cases"] if case["passed"] == passed]
+def names(cases, passed):
+    return [case["name"] for case in cases if case["passed"] == passed]
+
+
+def plugin(bug):
+    return {"CPUTRAIN_PLUGINS": os.path.join(BUGS, bug)}
 
 
 class Selftest(ProgramTest):
@@ -24,7 +30,7 @@ class Selftest(ProgramTest):
         found = self.result(0)
         self.assertEqual((found["backend"], found["emulated"], found["failed"]), ("cuda", True, 0))
         self.assertGreaterEqual(found["passed"], 40)
-        here = "\n".join(names(found, True))
+        here = "\n".join(names(found["cases"], True))
         self.assertEqual(len(set(here.splitlines())), found["passed"], "two cases have one name")
         for direction in ("forward", "data", "weights"):
             for tile in TILES:
@@ -44,38 +50,47 @@ class Selftest(ProgramTest):
         self.assertEqual([w["name"].split(",")[0].split(":")[0].split(" (")[0] for w in found["left_out"]],
                          ["zero padding", "zero padding", "batch norm", "batch norm", "branches that are added"])
 
-    def expect_found(self, bug, failing, right):
-        """The bug's plugin: cases whose names match `failing` are among those that fail, none that matches `right`."""
-        found = self.result(1, CPUTRAIN_PLUGINS=os.path.join(BUGS, bug))
-        bad = names(found, False)
-        self.assertEqual(len(bad), found["failed"])
+    def expect_found(self, cases, failing, right):
+        """Cases whose names match `failing` are among those that fail, none that matches `right`. Returns the bad."""
+        bad = names(cases, False)
         for pattern in failing:
             self.assertTrue(any(re.search(pattern, name) for name in bad), f"no failed {pattern}: {bad}")
         for pattern in right:
             self.assertFalse([name for name in bad if re.search(pattern, name)])
-            self.assertTrue(any(re.search(pattern, name) for name in names(found, True)), pattern)
-        return [case for case in found["cases"] if not case["passed"]]
+            self.assertTrue(any(re.search(pattern, name) for name in names(cases, True)), pattern)
+        return [case for case in cases if not case["passed"]]
+
+    def kernel_cases(self, bug):
+        """Those of the kernels alone, with the bug's plugin."""
+        done = subprocess.run([KERNEL_CASES], env={**os.environ, **plugin(bug)}, text=True, timeout=280,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        return json.loads(done.stdout)
 
     def test_a_swapped_fragment(self):
-        bad = self.expect_found("swapped_fragment", [rf"^convolution forward, {t}" for t in TILES],
+        found = self.result(1, **plugin("swapped_fragment"))
+        self.assertEqual(len(names(found["cases"], False)), found["failed"])
+        bad = self.expect_found(found["cases"], [rf"^convolution forward, {t}" for t in TILES],
                                 ["^convolution data", "^convolution weights", "^max pool: ", "update"])
         self.assertTrue(all(re.search(r"\[\d+\] is \S+ instead of ", c["wrong"]) for c in bad), bad)
 
     def test_a_wrong_padding(self):
-        self.expect_found("wrong_padding", ["^max pool: .* same"],
+        self.expect_found(self.kernel_cases("wrong_padding"), ["^max pool: .* same"],
                           ["^convolution forward", "pool.* valid", "^global average pool: "])
 
     def test_an_add_that_is_missing(self):
-        self.expect_found("missing_add", ["^convolution data.*1 slice, added"],
+        self.expect_found(self.kernel_cases("missing_add"), ["^convolution data.*1 slice, added"],
                           ["^convolution data, [^,]* tiles, [^,]*: ", "^convolution weights"])
 
     def test_a_row_that_is_not_written(self):
-        bad = self.expect_found("unwritten_row", ["^convolution weights, .*1 slice: "], ["^convolution data"])
+        bad = self.expect_found(self.kernel_cases("unwritten_row"),
+                                ["^convolution weights, .*1 slice: "], ["^convolution data"])
         self.assertTrue(any("nan instead of" in c["wrong"] for c in bad), bad)
         self.assertTrue(any(not c["repeats"] for c in bad), bad)
 
     def test_the_rest_of_a_sum(self):
-        self.expect_found("lost_depth", ["^convolution forward, "], ["^convolution data", "^convolution weights"])
+        self.expect_found(self.kernel_cases("lost_depth"), ["^convolution forward, "],
+                          ["^convolution data", "^convolution weights"])
 
 
 if __name__ == "__main__":

@@ -102,7 +102,8 @@ void choose_precisions(Config& config, const CommandLineChoices& choices) {
   config.precision_given =
       std::ranges::any_of(config.given, [](const auto& flag) { return flag.first == "precision"; });
   for (const job::BackendChoice& backend : choices.backends) {
-    if (backend.name == config.backend && !config.precision_given) config.precisions = backend.precisions;
+    if (backend.name == config.backend && !config.precision_given)
+      config.precisions = backend.precisions;
   }
   if (config.precision_given) config.precisions = {config.precision};
   config.precision = config.precisions.front();
