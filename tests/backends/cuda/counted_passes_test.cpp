@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "backends/cuda/backend.h"
+#include "core/error.h"
 #include "emulated/counts.h"
 #include "tests/backends/trial.h"
 
@@ -111,6 +112,20 @@ TEST_F(CountedPasses, SendWhatTheHostNeedsAndNoMore) {
       sum += static_cast<double>(p);
     }
     EXPECT_NEAR(sum, 1, 1e-6);
+  }
+}
+
+/// Those of an earlier pass would be taken for its own.
+TEST_F(CountedPasses, HaveNoProbabilitiesUnlessTheySaidSo) {
+  compile(false);
+  pass(true);
+  pass();
+  try {
+    (void)program_->probabilities();
+    ADD_FAILURE() << "probabilities of another pass";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::internal);
+    EXPECT_NE(std::string(error.what()).find("loss: "), std::string::npos) << error.what();
   }
 }
 
