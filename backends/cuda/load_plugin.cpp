@@ -122,6 +122,7 @@ compute::DeviceList cuda_devices() {
   try {
     list = here.calls->devices();
   } catch (const Error& error) {
+    if (error.code() == ExitCode::usage) throw;  // of the emulated device's settings, not of a GPU
     list = {.devices = {}, .why_none = error.what(), .remedy = "see what nvidia-smi says"};
   }
   blame_variable(list);

@@ -29,9 +29,19 @@ def find_nvcc():
     return nvcc
 
 
-def version_of(tool):
-    text = subprocess.run([tool, "--version"], text=True, capture_output=True, check=True).stdout
-    return re.search(r"release [\d.]+, V([\d.]+)", text)[1]
+def version_of(tool, variable):
+    """`variable` names another one."""
+    try:
+        text = subprocess.run([tool, "--version"], text=True, capture_output=True, check=True).stdout
+        found = re.search(r"release [\d.]+, V([\d.]+)", text)
+        why = None if found else "--version tells no release"
+    except OSError as error:
+        why = error.strerror
+    except subprocess.CalledProcessError as error:
+        why = f"--version ends with {error.returncode}"
+    if why:
+        skip(f"{tool} is no tool of CUDA that starts here ({why}); name another by {variable}")
+    return found[1]
 
 
 def compiled(nvcc, file, *words):
@@ -92,7 +102,8 @@ def words_are_right(doc):
     if set(sys.argv[1:]) & {"--help", "-h"}:
         print(doc.strip())
         return 0
-    if sys.argv[1:] not in ([], ["--write"]):
-        print(f"{script()}: unknown word (--help says what it takes)", file=sys.stderr)
+    unknown = [word for word in sys.argv[1:] if word != "--write"] or sys.argv[2:]
+    if unknown:
+        print(f"{script()}: unknown word {unknown[0]} (--help says what it takes)", file=sys.stderr)
         return 2
     return None

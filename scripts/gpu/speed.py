@@ -24,6 +24,8 @@ HARDWARE = os.path.join(HERE, "hardware.json")
 INSTRUCTIONS = os.path.join(KERNELS, "instructions.txt")
 ELEMENTS = {"exact": 4}  # bytes of an operand's number, by precision
 PRODUCT = re.compile(r"gemm<(\w+),GemmTile<\(GemmTileSize\)(\d),(\d+),(\d+)>,(\w+)Problem<\w+>>")
+TABLE_REMEDY = "give a table that scripts/kernel_instructions prints"
+HARDWARE_REMEDY = "give a file made like scripts/gpu/hardware.json"
 UNITS = {"ghz": 1e9, "gbs": 1e9, "us": 1e-6}  # at the end of a figure's name
 BOUNDS = ("issue", "tensor", "l2", "dram", "latency")
 
@@ -35,23 +37,39 @@ class Kernel:
         self.outside, self.loop, self.tensor, self.warps = outside, loop, tensor, warps
 
 
+def text_of(path, remedy):
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read ({error.strerror}); {remedy}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is no text; {remedy}") from None
+
+
 def read_instructions(path, architecture):
     """{(precision, problem, tile) or kernel: Kernel}"""
     found, section = {}, None
-    with open(path) as file:
-        for line in file:
-            words = line.split()
-            if line.startswith("sm_"):
-                section = words[0].rstrip(":")
-            elif section == f"sm_{architecture}" and words and words[0].isdigit():
-                product = PRODUCT.search(line)
-                if product:
-                    add_product(found, product, words)
-                else:
-                    found[words[1]] = Kernel(int(words[0]))
-    if not found:
-        raise ValueError(f"{path} has no kernels for sm_{architecture}")
+    for line in text_of(path, TABLE_REMEDY).splitlines():
+        words = line.split()
+        if line.startswith("sm_"):
+            section = words[0].rstrip(":")
+        elif section == f"sm_{architecture}" and words and words[0].isdigit():
+            try:
+                add_kernel(found, line, words)
+            except (IndexError, ValueError, ZeroDivisionError):
+                raise ValueError(f"{path} has a line that is no kernel's: {line.strip()}; {TABLE_REMEDY}") from None
+    if not any(isinstance(key, tuple) for key in found):
+        raise ValueError(f"{path} has no matrix products for sm_{architecture}; {TABLE_REMEDY}")
     return found
+
+
+def add_kernel(found, line, words):
+    product = PRODUCT.search(line)
+    if product:
+        add_product(found, product, words)
+    else:
+        found[words[1]] = Kernel(int(words[0]))
 
 
 def add_product(found, product, words):
@@ -62,16 +80,21 @@ def add_product(found, product, words):
     found[precision.lower(), problem, tile] = Kernel(int(words[0]), int(words[1]), int(words[3]), warps)
 
 
+def figures_of(name, figures):
+    """{figure without its unit: number}"""
+    found = {}
+    for key, entry in [*figures["of_all"].items(), *figures["gpus"][name].items()]:
+        if isinstance(entry, dict):
+            plain, _, unit = key.rpartition("_")
+            found[plain if unit in UNITS else key] = entry["value"] * UNITS.get(unit, 1)
+    return found
+
+
 class Gpu:
     def __init__(self, name, figures, instructions):
         self.name = name
-        of_gpu = figures["gpus"][name]
-        self.instructions = read_instructions(instructions, of_gpu["architecture"])
-        self.of = {}
-        for key, entry in [*figures["of_all"].items(), *of_gpu.items()]:
-            if isinstance(entry, dict):
-                name, _, unit = key.rpartition("_")
-                self.of[name if unit in UNITS else key] = entry["value"] * UNITS.get(unit, 1)
+        self.instructions = read_instructions(instructions, figures["gpus"][name]["architecture"])
+        self.of = figures_of(name, figures)
 
     def precisions(self):
         return sorted({key[0] for key in self.instructions if isinstance(key, tuple)})
@@ -120,6 +143,36 @@ class Gpu:
         return seconds + self.of["launch"], bound if seconds > self.of["launch"] else "launch"
 
 
+def names_of(figures, name):
+    """Of all figures of a GPU, as the file has them."""
+    return {*figures["of_all"], *figures["gpus"][name]}
+
+
 def read_hardware(path=HARDWARE):
-    with open(path) as file:
-        return json.load(file)
+    try:
+        figures = json.loads(text_of(path, HARDWARE_REMEDY))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is no JSON ({error}); {HARDWARE_REMEDY}") from None
+    if path != HARDWARE:
+        check_hardware(path, figures)
+    return figures
+
+
+def check_hardware(path, figures):
+    """Raises where a file lacks what ours has."""
+    try:
+        if not figures["gpus"]:
+            raise KeyError("a GPU in gpus")
+        ours = read_hardware()
+        wanted = names_of(ours, next(iter(ours["gpus"])))
+        for name in figures["gpus"]:
+            missing = wanted - names_of(figures, name)
+            if missing:
+                raise KeyError(f"{sorted(missing)[0]} of {name}")
+            values = figures_of(name, figures).values()
+            if len(values) < len(wanted) - 1 or not all(0 < value < 1e30 for value in values):  # all but `architecture`
+                raise ValueError
+    except KeyError as error:
+        raise ValueError(f"{path} lacks {error.args[0]}; {HARDWARE_REMEDY}") from None
+    except (AttributeError, TypeError, ValueError):
+        raise ValueError(f"{path} has other than figures above 0, each with its value; {HARDWARE_REMEDY}") from None

@@ -11,7 +11,7 @@ The most valuable modes go first, and FILE is written after each. What fails is 
 costs itself alone; so does what takes too long, since a process of its own trains. Compiled code is kept in
 TORCHINDUCTOR_CACHE_DIR, and the time of the first step tells what compiling took.
 
-Ends with 0 where something was measured, 1 where nothing was, 77 without PyTorch or a GPU.
+Ends with 0 where something was measured, 1 where nothing was, 65 for a bad model file, 77 without PyTorch or a GPU.
 """
 import argparse
 import dataclasses
@@ -32,7 +32,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import gpu_modes
 
-MEASURED, NOTHING, SKIPPED, NOT_WRITTEN = 0, 1, 77, 74
+MEASURED, NOTHING, BAD_MODEL, NOT_WRITTEN, SKIPPED = 0, 1, 65, 74, 77
 
 
 def whole(text):
@@ -73,6 +73,27 @@ def arguments():
     if not os.path.exists(a.model):
         p.error(f"--model {a.model} is not there; cputrain export --model NAME --model-file FILE writes one")
     return a
+
+
+def check_model(path):
+    """Before a process begins, which would take it for a reason to skip everything."""
+    try:
+        with open(path) as file:
+            model = json.load(file)
+        if not (isinstance(model["layers"], list) and {"recipe", "input"} <= {key for key in model
+                                                                              if isinstance(model[key], dict)}):
+            raise TypeError
+    except OSError as e:
+        why = e.strerror
+    except ValueError as e:
+        why = f"it is no JSON: {e}"
+    except (KeyError, TypeError):
+        why = "it lacks an object `input` or `recipe`, or a list `layers`"
+    else:
+        return
+    print(f"pytorch_gpu: --model {path} cannot be used ({why}), so nothing was measured; cputrain export --model NAME "
+          "--model-file FILE writes one", file=sys.stderr)
+    sys.exit(BAD_MODEL)
 
 
 class Journal:
@@ -222,6 +243,7 @@ def broken(answer):
 
 def main():
     a = arguments()
+    check_model(a.model)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     options = {k: v for k, v in vars(a).items() if k not in ("json", "model")}
     journal = Journal(a.json, {"command": "scripts/peers/pytorch_gpu.py " + shlex.join(

@@ -54,6 +54,42 @@ class Reading(unittest.TestCase):
                 kernel.main_loop()
 
 
+class Refusals(unittest.TestCase):
+    def script(self, *words, name="kernel_instructions", **environment):
+        done = subprocess.run([os.path.join(ROOT, "scripts", name), *words], text=True, capture_output=True,
+                              env={**os.environ, **environment})
+        self.assertNotIn("Traceback", done.stderr)
+        return done
+
+    def test_unknown_words_are_named(self):
+        for words, unknown in ((["--bogus"], "--bogus"), (["--write", "more"], "more"),
+                               (["--write", "--write"], "--write")):
+            for name in ("kernel_instructions", "kernel_resources"):
+                done = self.script(*words, name=name)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertIn(f"unknown word {unknown} ", done.stderr)
+
+    def test_a_tool_that_is_none_skips(self):
+        nvcc = {} if os.access(os.environ.get("NVCC", ""), os.X_OK) else {"NVCC": "/bin/true"}
+        for tool, why in (("/bin/true", "tells no release"), ("/bin/false", "ends with 1"),
+                          ("/nowhere", "No such file")):
+            done = self.script(NVDISASM=tool, **nvcc)
+            self.assertEqual(done.returncode, SKIPPED, done.stderr)
+            if not nvcc:
+                self.assertIn(f"{tool} is no tool of CUDA that starts here", done.stdout)
+                self.assertIn(why, done.stdout)
+                self.assertIn("NVDISASM", done.stdout)
+        done = self.script(name="kernel_resources", NVCC="/bin/true")
+        self.assertEqual(done.returncode, SKIPPED, done.stderr)
+        self.assertIn("/bin/true is no tool of CUDA that starts here (--version tells no release)", done.stdout)
+
+    def test_no_nvcc_to_check_with(self):
+        for nvcc, says in (("/nowhere", "cannot be started"), ("/bin/true", "is not of CUDA 12")):
+            done = self.script(name="check_cuda12", NVCC=nvcc)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertRegex(done.stderr, rf"\Acheck_cuda12: {nvcc} {says}.*NVCC.*\n\Z")
+
+
 class Table(unittest.TestCase):
     def test_the_table_is_that_of_the_kernels(self):
         done = subprocess.run([SCRIPT], text=True, capture_output=True)

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from cuda_cases import NET
@@ -204,12 +205,60 @@ class Script(unittest.TestCase):
     def test_what_it_cannot_predict_ends_with_2(self):
         for words, says in ((["--gpu", "H900"], "A100, H100, H200"), (["--precision", "bf16"], "exact"),
                             (["--model", "resnet50v2"], "zero_pad"), (["--batch", "0"], "--batch"),
-                            (["--model", "no"], "no"), (["--program", "/nowhere"], "scripts/build")):
+                            (["--model", "no"], "no"), (["--program", "/nowhere"], "scripts/build"),
+                            (["--program", "/bin/true"], "/bin/true"), (["--image-size", "0"], "--image-size"),
+                            (["--classes", "0"], "--classes"), (["--micro-batch", "0"], "--micro-batch"),
+                            (["--explain", "dense", "--json", "-"], "give one of them"),
+                            (["--instructions", "/nowhere"], "scripts/kernel_instructions"),
+                            (["--instructions", os.devnull], "scripts/kernel_instructions")):
             with self.subTest(words=words):
-                done = predict(*words)
-                self.assertEqual(done.returncode, 2, done.stdout)
-                self.assertIn(says, done.stderr)
-                self.assertEqual(done.stdout, "")
+                self.assert_refused(2, words, says)
+
+    def assert_refused(self, code, words, says):
+        done = predict(*words)
+        self.assertEqual(done.returncode, code, done.stdout)
+        self.assertIn(says, done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_bad_files_of_figures_are_named(self):
+        ours = speed.read_hardware()
+        less, zero, bare = (json.loads(json.dumps(ours)) for _ in range(3))
+        del less["gpus"]["H100"]["dram_gbs"]
+        zero["of_all"]["full"]["value"] = 0
+        bare["gpus"]["A100"]["clock_ghz"] = 1.41
+        for text, says in ((None, "No such file"), ("{}", "lacks gpus"), ("garbage", "is no JSON"), ("[]", "above 0"),
+                           ('{"gpus": {}}', "lacks a GPU"), (json.dumps(less), "lacks dram_gbs of H100"),
+                           (json.dumps(zero), "above 0"), (json.dumps(bare), "above 0")):
+            with self.subTest(text=text and text[:20]), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "figures.json")
+                if text is not None:
+                    with open(path, "w") as file:
+                        file.write(text)
+                self.assert_refused(2, ["--hardware", path], says)
+                self.assert_refused(2, ["--hardware", path], path)
+
+    def test_another_file_of_figures_is_taken(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(speed.read_hardware(), file)
+            file.flush()
+            self.assertEqual(self.predictions("--hardware", file.name), self.predictions())
+
+    def test_what_cannot_be_written_ends_with_74(self):
+        for name in ("/nowhere/f.json", "/dev/full"):
+            self.assert_refused(74, ["--json", name], f"--json {name} cannot be written")
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([SCRIPT, "--program", PROGRAM], text=True, stdout=full, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 74, done.stderr)
+        self.assertRegex(done.stderr, r"\Apredict_gpu: standard output cannot be written .*\n\Z")
+
+    def test_names_of_gpus_are_taken_in_any_case(self):
+        self.assertEqual(self.predictions("--gpu", "h100,a100"), self.predictions("--gpu", "H100,A100"))
+
+    def test_a_layer_is_explained(self):
+        done = predict("--explain", "dense", "--gpu", "h200")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"\AH200, exact, 128 images: [^\n]*\ndense forward: ")
 
 
 if __name__ == "__main__":

@@ -62,6 +62,21 @@ class Emulated(CudaCases, CudaTest):
     def test_counts_need_no_kernels_to_run(self):
         self.assertEqual(self.counts_of_a_step(CPUTRAIN_EMULATED_KERNELS="skip"), self.counts_of_a_step())
 
+    def test_counts_that_cannot_be_written_end_with_74(self):
+        done = self.expect(74, "info", "--backend", "cuda", CPUTRAIN_EMULATED_COUNTS="/dev/full",
+                           says=["CPUTRAIN_EMULATED_COUNTS=/dev/full", "No space left on device", "name a file"])
+        self.assertIn("Backend: emulated H100", done.stdout)
+        self.expect(74, "info", CPUTRAIN_EMULATED_COUNTS="/nowhere/f", says=["CPUTRAIN_EMULATED_COUNTS=/nowhere/f"])
+
+    def test_a_setting_that_is_unknown_is_what_is_refused(self):
+        for name in ("KERNELS", "ORDER", "GPU", "DEVICES"):
+            for words in (["info"], ["info", "--json", "-"], [*self.words, "--out", "run", *CUDA]):
+                with self.subTest(name=name, words=words):
+                    done = self.expect(2, *words, says=[f"CPUTRAIN_EMULATED_{name}=nonsense is not known; give "],
+                                       **{f"CPUTRAIN_EMULATED_{name}": "nonsense"})
+                    self.assertNotIn("nvidia-smi", done.stdout + done.stderr)
+                    self.assertNotIn("another --backend", done.stderr)
+
     def test_a_profile_times_every_layer(self):
         self.assertGreater(self.counts(2, "--profile")["events_recorded"]["timed"], 0)
         with open(self.path("2", "profile.json")) as file:

@@ -89,6 +89,17 @@ class Script(ProgramTest):
                 self.assertIn(says, done.stderr)
         self.assertEqual(os.listdir(self.folder), [])
 
+    def test_a_bad_model_file_ends_with_65(self):
+        for text, says in (("garbage", "it is no JSON"), ("[]", "it lacks"), ("{}", "it lacks"), ("\xff", "it is no JSON"),
+                           ('{"input": {}, "recipe": {}, "layers": 3}', "it lacks")):
+            with self.subTest(text=text):
+                with open(self.path("m.json"), "w", encoding="latin-1") as f:
+                    f.write(text)
+                done = self.script("--json", "f.json", "--seconds", "9", "--model", "m.json", "--device", "cpu")
+                self.assertEqual((done.returncode, done.stdout), (65, ""), done.stderr)
+                self.assertRegex(done.stderr, rf"\Apytorch_gpu: --model m.json cannot be used \({says}.*\n\Z")
+                self.assertEqual(os.listdir(self.folder), ["m.json"])
+
     def test_help_says_what_it_does(self):
         done = self.script("--help")
         self.assertEqual(done.returncode, 0)

@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -35,12 +37,18 @@ std::string& file() {
   return name;
 }
 
+/// At the end of the process, whose code only _Exit can change then.
 void write_counts() {
   std::ofstream out(file());
   out << json_of(counts()) << '\n';
   if (out.flush()) return;
-  std::fprintf(stderr, "The counts of the emulated device cannot be written to %s.\n",
-               file().c_str());
+  const std::string reason = std::strerror(errno);
+  std::fprintf(stderr,
+               "cputrain: CPUTRAIN_EMULATED_COUNTS=%s cannot be written (%s), so the counts are "
+               "lost; name a file where there is room\n",
+               file().c_str(), reason.c_str());
+  std::fflush(nullptr);
+  std::_Exit(static_cast<int>(ExitCode::output));
 }
 
 std::string file_of_variable() {
