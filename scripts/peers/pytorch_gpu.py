@@ -105,11 +105,15 @@ class Journal:
 
     def keep(self, **told):
         self.told.update(told, seconds=round(time.monotonic() - self.start, 2))
+        # A device or a pipe is written to: a file in its place would take it away from everybody.
+        in_place = os.path.exists(self.path) and not os.path.isfile(self.path)
+        path = self.path if in_place else self.path + ".tmp"
         try:
-            with open(self.path + ".tmp", "w") as file:
+            with open(path, "w") as file:
                 json.dump(self.told, file, indent=1)
                 file.write("\n")
-            os.replace(self.path + ".tmp", self.path)
+            if not in_place:
+                os.replace(path, self.path)
         except OSError as e:
             print(f"pytorch_gpu: {self.path} cannot be written ({e.strerror}); name another --json", file=sys.stderr)
             sys.exit(NOT_WRITTEN)
