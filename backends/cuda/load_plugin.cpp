@@ -133,8 +133,8 @@ std::unique_ptr<compute::Backend> make_cuda_backend(int device, int ranks_on_dev
   return calls().make(device, ranks_on_device);
 }
 
-void run_kernel_cases(int device, std::uint64_t seed, const compute::SelftestSink& done) {
-  calls().run_kernel_cases(device, seed, done);
+void run_kernel_cases(int device, std::uint64_t seed, const compute::SelftestSink& run) {
+  calls().run_kernel_cases(device, seed, run);
 }
 
 }  // namespace cputrain::cuda

@@ -54,7 +54,9 @@ struct SelftestCase {
 
   bool passed() const { return wrong.empty(); }
 };
-using SelftestSink = std::function<void(const SelftestCase&)>;
+
+/// Takes cases as they are made and runs each at once, so that it can say before which one comes.
+using SelftestSink = std::function<void(const CasePlan&)>;
 
 /// Runs a case. An Error fails the case, with its text.
 SelftestCase run_case(const CasePlan&);

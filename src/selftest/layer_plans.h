@@ -21,7 +21,8 @@ compute::CasePlan plan_of(const LayerCase&, std::uint64_t seed, double limit,
 /// What `reference` computes of it.
 compute::RunOutputs expected_of(const LayerCase&, std::uint64_t seed, compute::Backend& reference);
 
-/// Why the backend compiles no such network: a layer that it lacks. Empty: it does.
+/// Why the backend compiles no such network: a layer that it lacks. Empty: it does. What else goes
+/// wrong is an Error.
 std::string refusal_of(const LayerCase&, compute::Backend&);
 
 }  // namespace cputrain::selftest

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <variant>
 
 #include "core/error.h"
 #include "selftest/array_plans.h"
@@ -55,32 +56,51 @@ struct OpenWay {
   std::unique_ptr<compute::Backend> backend;
 };
 
+/// A case that an error ended before it was made.
+compute::SelftestCase failed_case(const std::string& name, const Error& error) {
+  return compute::run_case(
+      {.name = name, .compute = [&](int) -> compute::RunOutputs { throw error; }, .expect = {}});
+}
+
 /// Ways whose kernels are those of an earlier one are no others.
 class OpenWays {
  public:
-  explicit OpenWays(const Request& request, const LayerCase& trial) : request_(request) {
+  OpenWays(const Request& request, const LayerCase& trial, const Results& results)
+      : request_(request), results_(results) {
     for (const std::string& precision : request.precisions) {
       for (const Way& way : ways_of(precision)) open(precision, way, trial);
     }
   }
 
   const std::vector<OpenWay>& open() const { return open_; }
-  const std::vector<LeftOut>& left_out() const { return left_out_; }
 
  private:
   void open(const std::string& precision, const Way& way, const LayerCase& trial) {
-    auto backend = request_.make(precision, way.kernels);
-    if (!seen_.insert({backend->kernels(), backend->dtype()}).second) return;
-    const std::string refusal = refusal_of(trial, *backend);
-    if (refusal.empty()) return open_.push_back({way, std::move(backend)});
-    if (request_.all_must_be) fail(ExitCode::usage, refusal);
-    left_out_.push_back({way.name, refusal});
+    std::unique_ptr<compute::Backend> backend;
+    std::string refusal;
+    try {
+      backend = request_.make(precision, way.kernels);
+      if (!seen_.insert({backend->kernels(), backend->dtype()}).second) return;
+      refusal = refusal_of(trial, *backend);
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::usage) throw;
+      const std::string name = fmt::format("first network ({})", way.name);
+      results_.begins(name);
+      results_.done(failed_case(name, error));
+    }
+    if (!refusal.empty()) return refuse(way, refusal);
+    if (backend) open_.push_back({way, std::move(backend)});
+  }
+
+  void refuse(const Way& way, const std::string& why) const {
+    if (request_.all_must_be) fail(ExitCode::usage, why);
+    results_.left_out({way.name, why});
   }
 
   const Request& request_;
+  const Results& results_;
   std::set<std::pair<std::string, DType>> seen_;
   std::vector<OpenWay> open_;
-  std::vector<LeftOut> left_out_;
 };
 
 /// Expected numbers are the same for all ways.
@@ -125,22 +145,51 @@ compute::CasePlan with_rounded_factors(const compute::CasePlan& plan, const Laye
           .expect = [exact] { return exact; }};
 }
 
+/// A layer that the backend lacks, or what became of the case.
+std::variant<LeftOut, compute::SelftestCase> try_layer(const LayerCase& c, const OpenWay& open,
+                                                       const std::string& name, Expected& expected,
+                                                       const Request& request) {
+  const auto& [way, backend] = open;
+  try {
+    const std::string refusal = refusal_of(c, *backend);
+    if (!refusal.empty()) return LeftOut{c.name, refusal};
+    compute::CasePlan plan = plan_of(c, request.seed, way.limit, *backend, *request.reference);
+    plan.expect = [&expected] { return expected.get(); };
+    plan.name = name;
+    if (way.rounds) plan = with_rounded_factors(plan, c, request);
+    return compute::run_case(plan);
+  } catch (const Error& error) {
+    return failed_case(name, error);
+  }
+}
+
 void run_layer(const LayerCase& c, const Request& request, const OpenWays& ways,
                const Results& results) {
-  std::optional<Expected> expected;
-  for (const auto& [way, backend] : ways.open()) {
-    if (!way.concerns(c)) continue;
-    const std::string refusal = refusal_of(c, *backend);
-    if (!refusal.empty()) {
-      results.left_out({c.name, refusal});
-      continue;
-    }
-    compute::CasePlan plan = plan_of(c, request.seed, way.limit, *backend, *request.reference);
-    if (!expected) expected.emplace(plan.expect);
-    plan.expect = [&expected] { return expected->get(); };
-    plan.name = fmt::format("{} ({})", c.name, way.name);
-    if (way.rounds) plan = with_rounded_factors(plan, c, request);
-    results.done(compute::run_case(plan));
+  Expected expected([&] { return expected_of(c, request.seed, *request.reference); });
+  for (const OpenWay& open : ways.open()) {
+    if (!open.way.concerns(c)) continue;
+    const std::string name = fmt::format("{} ({})", c.name, open.way.name);
+    results.begins(name);
+    const auto outcome = try_layer(c, open, name, expected, request);
+    if (const auto* left_out = std::get_if<LeftOut>(&outcome)) results.left_out(*left_out);
+    if (const auto* done = std::get_if<compute::SelftestCase>(&outcome)) results.done(*done);
+  }
+}
+
+void run_plan(const compute::CasePlan& plan, const Results& results) {
+  results.begins(plan.name);
+  results.done(compute::run_case(plan));
+}
+
+/// Cases of kernels come from the backend; where it can make no more of them, that is one.
+void run_own_cases(const Request& request, const Results& results) {
+  try {
+    request.own_cases(request.device, request.seed,
+                      [&](const compute::CasePlan& plan) { run_plan(plan, results); });
+  } catch (const Error& error) {
+    const std::string name = "further cases of kernels";
+    results.begins(name);
+    results.done(failed_case(name, error));
   }
 }
 
@@ -148,14 +197,13 @@ void run_layer(const LayerCase& c, const Request& request, const OpenWays& ways,
 
 void run(const Request& request, const Results& results) {
   const std::vector<LayerCase> layers = layer_cases(request.seed);
-  const OpenWays ways(request, layers.front());
-  for (const LeftOut& left_out : ways.left_out()) results.left_out(left_out);
-  if (request.own_cases) request.own_cases(request.device, request.seed, results.done);
+  const OpenWays ways(request, layers.front(), results);
+  if (request.own_cases) run_own_cases(request, results);
   for (const LayerCase& c : layers) run_layer(c, request, ways, results);
   if (ways.open().empty()) return;
   compute::Backend& first = *ways.open().front().backend;
   for (const compute::CasePlan& plan : array_plans(request.seed, first, *request.reference)) {
-    results.done(compute::run_case(plan));
+    run_plan(plan, results);
   }
 }
 

@@ -43,10 +43,14 @@ struct LeftOut {
 
 /// Where results go, case by case.
 struct Results {
-  compute::SelftestSink done;
+  std::function<void(const compute::SelftestCase&)> done;
   std::function<void(const LeftOut&)> left_out;
+  /// Before a case: its name. done() or left_out() follows, unless the case never ends.
+  std::function<void(const std::string& name)> begins = [](const std::string&) {};
 };
 
+/// A device that breaks fails the case in which it shows, and those behind it: results are always
+/// whole. Error(usage) where a precision that must be here is not.
 void run(const Request&, const Results&);
 
 }  // namespace cputrain::selftest

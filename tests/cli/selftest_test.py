@@ -1,6 +1,7 @@
 """`selftest` as people and programs use it: what it prints, its JSON, its exit codes, the same bits again."""
 import json
 import math
+import os
 import unittest
 
 from program import ProgramTest, needs_mpi
@@ -54,13 +55,23 @@ class Selftest(ProgramTest):
 
     def test_what_people_read(self):
         done = self.expect(0, "selftest", "--backend", "reference", "--precision", "float", "--json", "s.json",
-                           says=["seed 0", "convolution 3x3, stride 2, same", "\nok ",
+                           says=["seed 0", "convolution 3x3, stride 2, same", " ... ok ",
                                  "cases passed, 0 failed, 0 left out"])
         with open(self.path("s.json")) as file:
             found = json.load(file)
-        self.assertEqual(done.stdout.count("\nok "), found["passed"])
+        self.assertEqual(done.stdout.count(" ... ok "), found["passed"])
         for case in found["cases"]:
             self.assertIn(case["hash"], done.stdout)
+
+    def test_a_file_that_cannot_be_written_shows_before_the_cases(self):
+        done = self.expect(74, "selftest", "--backend", "reference", "--json", "/nonexistent/x.json",
+                           says=["cannot write /nonexistent/x.json"])
+        self.assertNotIn(" ... ", done.stdout)
+
+    def test_more_threads_than_the_machine_has_are_warned_of(self):
+        threads = str(4 * os.cpu_count())
+        self.expect(0, "selftest", "--backend", "reference", "--precision", "double", "--threads", threads,
+                    "--json", "-", says=["warning: ", "threads take turns"])
 
     def test_wrong_use_ends_with_2(self):
         for words, says in ((["--backend", "abacus"], "--backend abacus"),

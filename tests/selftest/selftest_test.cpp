@@ -99,6 +99,28 @@ class AddsSevenArrays final : public Mistaken {
   }
 };
 
+/// Nothing works after some calls, as on a GPU after a kernel used a wrong address.
+class Breaks final : public Mistaken {
+ public:
+  using Mistaken::Mistaken;
+  static inline int calls_left = 0;
+  std::unique_ptr<compute::Program> compile(const model::Graph& graph,
+                                            const compute::CompileOptions& options,
+                                            const compute::ArenaSource& arenas) override {
+    call();
+    return right().compile(graph, options, arenas);
+  }
+  void update(const optim::UpdateRule& rule, const optim::UpdateSlice& slice) override {
+    call();
+    right().update(rule, slice);
+  }
+
+ private:
+  static void call() {
+    if (calls_left-- <= 0) fail(ExitCode::internal, "an illegal address");
+  }
+};
+
 struct Found {
   std::set<std::string> passed, failed, left_out;
   bool failed_alone(const std::string& word) const {
@@ -113,7 +135,7 @@ struct References {
                                                                                  Factors::bf16);
 };
 
-compute::SelftestSink into(Found& found) {
+std::function<void(const compute::SelftestCase&)> into(Found& found) {
   return [&found](const compute::SelftestCase& c) {
     (c.passed() ? found.passed : found.failed).insert(c.name);
   };
@@ -171,6 +193,58 @@ TEST(Selftest, FindsMistakesWithArrays) {
   EXPECT_TRUE(found_with_arrays<WritesBehindTheEnd>().failed_alone("gradients "));
   const Found sums = found_with_arrays<AddsSevenArrays>();
   EXPECT_EQ(sums.failed, (std::set<std::string>{"sum of 11 arrays, into the last"}));
+}
+
+TEST(Selftest, ADeviceThatBreaksFailsTheCasesBehind) {
+  const std::size_t all = found_of<Mistaken>().passed.size();
+  for (const std::string precision : {"float", "bf16"}) {
+    for (const int calls : {1, 8}) {
+      Breaks::calls_left = calls;
+      const Found found = found_of<Breaks>(0, precision);
+      EXPECT_GT(found.failed.size(), all / 2) << precision << ", " << calls;
+      EXPECT_EQ(found.passed.empty(), calls == 1);
+      EXPECT_TRUE(found.left_out.empty());
+    }
+  }
+  Breaks::calls_left = 0;
+  EXPECT_TRUE(found_of<Breaks>().failed.contains("first network (float)"));
+}
+
+TEST(Selftest, ADeviceThatCannotBeOpenedIsAFailedCase) {
+  Found found;
+  const References references;
+  run({.precisions = {"double"},
+       .make = [](const std::string&, const compute::KernelChoice&)
+           -> std::unique_ptr<compute::Backend> { fail(ExitCode::internal, "no answer"); },
+       .reference = references.exact.get()},
+      {.done = into(found), .left_out = [](const LeftOut&) {}});
+  EXPECT_EQ(found.failed, (std::set<std::string>{"first network (double)"}));
+}
+
+TEST(Selftest, CasesOfKernelsThatCannotBeMadeAreAFailedCase) {
+  std::vector<std::string> begun;
+  std::vector<compute::SelftestCase> done;
+  const References references;
+  const auto number = [] {
+    compute::RunOutputs outputs;
+    outputs.add("number", std::vector{1.0});
+    return outputs;
+  };
+  run({.precisions = {},
+       .make = {},
+       .reference = references.exact.get(),
+       .own_cases =
+           [&](int, std::uint64_t, const compute::SelftestSink& sink) {
+             sink({"a kernel", 0, [&](int) { return number(); }, number});
+             fail(ExitCode::internal, "an illegal address");
+           }},
+      {.done = [&](const compute::SelftestCase& c) { done.push_back(c); },
+       .left_out = [](const LeftOut&) {},
+       .begins = [&](const std::string& name) { begun.push_back(name); }});
+  EXPECT_EQ(begun, (std::vector<std::string>{"a kernel", "further cases of kernels"}));
+  ASSERT_EQ(done.size(), 2u);
+  EXPECT_EQ(done.front().wrong, "");
+  EXPECT_EQ(done.back().wrong, "an illegal address");
 }
 
 TEST(Selftest, SaysWhatABackendLacks) {

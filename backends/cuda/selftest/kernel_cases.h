@@ -12,7 +12,7 @@
 namespace cputrain::cuda {
 
 /// All of them, one after the other, on a device.
-void run_device_cases(int device, std::uint64_t seed, const compute::SelftestSink& done);
+void run_device_cases(int device, std::uint64_t seed, const compute::SelftestSink& run);
 
 /// The parts; plans put their work into the stream, which they borrow.
 std::vector<compute::CasePlan> convolution_plans(std::uint64_t seed, const OwnedStream&);

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -10,6 +13,7 @@
 #include "core/version.h"
 #include "job/session/session.h"
 #include "selftest/selftest.h"
+#include "system/files.h"
 #include "system/print.h"
 
 namespace cputrain::cli {
@@ -26,6 +30,17 @@ void check_alone(const job::Session& session) {
                    ranks));
 }
 
+/// A file that cannot be written shows before the cases, not behind them.
+void check_writable(const std::string& file) {
+  std::error_code ignored;
+  if (file.empty() || file == "-") return;
+  if (std::filesystem::exists(file, ignored) && !std::filesystem::is_regular_file(file, ignored)) {
+    return;
+  }
+  const auto target = std::filesystem::weakly_canonical(file, ignored);
+  const system::AtomicFile tried(target.empty() ? std::filesystem::path(file) : target);
+}
+
 /// What computes: the GPU, or this machine's CPU.
 std::string device_of(const job::Session& session) {
   const auto list = session.services.devices
@@ -38,23 +53,34 @@ std::string device_of(const job::Session& session) {
   return session.backend->describe();
 }
 
-/// Prints cases as they come, where somebody reads them, and keeps them.
+/// Prints cases as they come, where somebody reads them, and keeps them. The name is there before
+/// the case begins, in a pipe and a file, too: one that never ends can be told.
 class Report {
  public:
   explicit Report(bool prints) : prints_(prints) {}
 
+  void begin(const std::string& name) {
+    begun_ = true;
+    if (!prints_) return;
+    system::print("{} ... ", name);
+    std::fflush(stdout);
+  }
   void add(const compute::SelftestCase& result) {
+    begun_ = false;
     cases_.push_back(result);
     failed_ += result.passed() ? 0 : 1;
     if (!prints_) return;
-    system::print("{:<6} {:>7} of {:>5}  {:016x}  {}\n", result.passed() ? "ok" : "FAILED",
-                  fmt::format("{:.1e}", result.error), fmt::format("{:.0e}", result.limit),
-                  result.hash, result.name);
+    system::print("{} {:.1e} of {:.0e} {:016x}\n", result.passed() ? "ok" : "FAILED", result.error,
+                  result.limit, result.hash);
     if (!result.passed()) system::print("       {}\n", result.wrong);
+    std::fflush(stdout);
   }
   void leave_out(const selftest::LeftOut& what) {
     left_out_.push_back(what);
-    if (prints_) system::print("left out {}: {}\n", what.name, what.why);
+    const bool has_name = std::exchange(begun_, false);
+    if (!prints_) return;
+    system::print("{}left out: {}\n", has_name ? "" : what.name + " ... ", what.why);
+    std::fflush(stdout);
   }
 
   std::size_t passed() const { return cases_.size() - failed_; }
@@ -83,6 +109,7 @@ class Report {
 
  private:
   bool prints_;
+  bool begun_ = false;  ///< a line has a name, and no end yet
   std::size_t failed_ = 0;
   std::vector<compute::SelftestCase> cases_;
   std::vector<selftest::LeftOut> left_out_;
@@ -100,9 +127,10 @@ selftest::MakeBackend maker_of(const job::Session& session) {
   };
 }
 
-Json result_json(const job::Session& session, std::uint64_t seed, const Report& report) {
+Json result_json(const job::Session& session, const std::string& device, std::uint64_t seed,
+                 const Report& report) {
   return {{"backend", session.backend->name()},
-          {"device", device_of(session)},
+          {"device", device},
           {"emulated", session.device.emulated},
           {"kernels", session.backend->describe()},
           {"cputrain", kVersion},
@@ -121,6 +149,9 @@ int run_selftest(const Config& config, const job::Services& services,
                  const selftest::FindOwnCases& own_cases_of) {
   const job::Session session = job::start_session(config, services);
   check_alone(session);
+  for (const std::string& warning : session.plan.warnings) job::warn(session, warning);
+  check_writable(config.json);
+  const std::string device = device_of(session);  // a device that broke may have no name
   const auto reference = services.make_backend({.name = "reference", .precision = DType::f64});
   const auto rounding = services.make_backend(
       {.name = "reference", .precision = DType::f64, .kernels = {.bf16 = true}});
@@ -130,7 +161,7 @@ int run_selftest(const Config& config, const job::Services& services,
     system::print(
         "{} on {}, seed {}; error: distance from plain loops in double, hash: of the "
         "outputs' bits\n",
-        session.backend->name(), device_of(session), seed);
+        session.backend->name(), device, seed);
   }
   selftest::run({.precisions = config.precisions,
                  .all_must_be = config.precision_given,
@@ -141,12 +172,14 @@ int run_selftest(const Config& config, const job::Services& services,
                  .own_cases = own_cases_of(std::string(session.backend->name())),
                  .device = session.device.device},
                 {.done = [&](const compute::SelftestCase& result) { report.add(result); },
-                 .left_out = [&](const selftest::LeftOut& what) { report.leave_out(what); }});
+                 .left_out = [&](const selftest::LeftOut& what) { report.leave_out(what); },
+                 .begins = [&](const std::string& name) { report.begin(name); }});
   if (config.json != "-") {
     system::print("{} cases passed, {} failed, {} left out\n", report.passed(), report.failed(),
                   report.left_out().size());
   }
-  job::write_result(session, config.json, json_text(result_json(session, seed, report)) + "\n");
+  job::write_result(session, config.json,
+                    json_text(result_json(session, device, seed, report)) + "\n");
   return static_cast<int>(report.failed() == 0 ? ExitCode::ok : ExitCode::failed);
 }
 
