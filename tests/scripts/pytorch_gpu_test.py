@@ -2,6 +2,7 @@
 import importlib.util
 import json
 import os
+import stat
 import subprocess
 import sys
 import unittest
@@ -88,6 +89,14 @@ class Script(ProgramTest):
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertIn(says, done.stderr)
         self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_device_keeps_its_place(self):
+        """As root, a file could take it."""
+        if not stat.S_ISCHR(os.stat("/dev/full").st_mode):
+            self.skipTest("/dev/full is no device here")
+        done = self.script("--json", "/dev/full", "--seconds", "9")
+        self.assertEqual(done.returncode, 74, done.stderr)
+        self.assertTrue(stat.S_ISCHR(os.stat("/dev/full").st_mode))
 
     def test_a_bad_model_file_ends_with_65(self):
         for text, says in (("garbage", "it is no JSON"), ("[]", "it lacks"), ("{}", "it lacks"), ("\xff", "it is no JSON"),
