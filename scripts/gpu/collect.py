@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shutil
 import sys
 import textwrap
 
@@ -18,9 +19,9 @@ def without_names(text):
     return text
 
 
-def fail(text):
+def fail(text, code=2):
     print(f"gpu_day: {text}", file=sys.stderr)
-    return 2
+    return code
 
 
 def number(value):
@@ -97,22 +98,34 @@ class Files(list):
         self.folder = folder
 
 
+def copy(files, out, readme):
+    for name in files:
+        with open(os.path.join(out, name)) as file, open(os.path.join(files.folder, name), "w") as to:
+            to.write(without_names(file.read()))
+    with open(os.path.join(files.folder, "README.md"), "w") as file:
+        file.write(readme)
+
+
 def collect(out, folder):
     path = os.path.join(out, "day.json")
     if not os.path.exists(path):
         return fail(f"{path} is not there ({out} holds no day's results); name the folder that `run` filled")
-    if os.path.exists(folder) and os.listdir(folder):
-        return fail(f"{folder} is not empty (results of a day shall not be mixed); name another one")
-    with open(path) as file:
-        day = json.loads(without_names(file.read()))
+    if os.path.exists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
+        return fail(f"{folder} is not an empty folder (results of a day shall not be mixed); name another one")
     files = Files(out, folder)
+    try:
+        with open(path) as file:
+            day = json.loads(without_names(file.read()))
+        parts = [f"# {day['device']}\n", about(day, files), steps_of(day), figures_of(day), probes_of(day)]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return fail(f"{path} is damaged or of a day that never began ({type(error).__name__}: {error}); "
+                    "copy the folder here again, or make the day again", 65)
     os.makedirs(folder, exist_ok=True)
-    for name in files:
-        with open(os.path.join(out, name)) as file, open(os.path.join(folder, name), "w") as copy:
-            copy.write(without_names(file.read()))
-    parts = [f"# {day['device']}\n", about(day, files), steps_of(day), figures_of(day), probes_of(day)]
-    with open(os.path.join(folder, "README.md"), "w") as file:
-        file.write("\n".join(part for part in parts if part))
+    try:
+        copy(files, out, "\n".join(part for part in parts if part))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     name = os.path.basename(os.path.abspath(folder))
     print(f"{folder}: README.md and {len(files)} files. A row for results/README.md:\n"
           f"| [{name}]({name}/README.md) | a day with a GPU: tests, probes, steps beside predictions and PyTorch | "

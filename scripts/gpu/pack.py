@@ -8,6 +8,7 @@ import sys
 import tarfile
 import tempfile
 
+import bundle as day_bundle  # what reads the pack there
 import expected
 import libraries
 
@@ -48,8 +49,8 @@ def programs_of(build):
     if not os.path.exists(files["bin/cputrain"]):
         raise libraries.Missing(f"{files['bin/cputrain']} is not there; scripts/build release makes it")
     missing = []
-    for place, file, what in ((f"bin/{PLUGIN}", plugin, "the plugin for GPUs"),
-                              (f"emulated/{PLUGIN}", emulated, "the emulated device")):
+    for place, file, what in ((f"bin/{PLUGIN}", plugin, day_bundle.PLUGIN),
+                              (f"emulated/{PLUGIN}", emulated, day_bundle.EMULATED_DEVICE)):
         if file:
             files[place] = file
         else:
@@ -122,23 +123,35 @@ def pack(out, build, builds, photographs=None):
     if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):
         say(f"{out} is not an empty folder (a pack is a folder of its own); name another one")
         return 2
-    if builds:
-        make(build)
     os.makedirs(out, exist_ok=True)
+    try:
+        if builds:
+            make(build)
+        missing = write(out, build, photographs)
+    except BaseException:
+        shutil.rmtree(out, ignore_errors=True)  # half a pack is none
+        raise
+    return report(out, missing)
+
+
+def write(out, build, photographs):
+    """Fills a folder; returns what is missing in it."""
+    archive = os.path.join(out, day_bundle.NAME)
     with tempfile.TemporaryDirectory() as work:
         missing = fill(work, build, photographs)
         say("packing")
-        bundle(work, os.path.join(out, "bundle.tar.xz"))
+        bundle(work, archive)
     shutil.copytree(os.path.join(HERE, "day"), os.path.join(out, "day"),
                     ignore=shutil.ignore_patterns("run", "__pycache__"))
     shutil.copy(os.path.join(HERE, "day", "run"), os.path.join(out, "run"))
     version = subprocess.run([os.path.join(build, "cputrain"), "--version"], text=True, capture_output=True)
     about = {"commit": commit(), "program": version.stdout.strip(), "missing": missing,
+             "bundle": {"bytes": os.path.getsize(archive), "sha256": day_bundle.sha256_of(archive)},
              "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
     with open(os.path.join(out, "pack.json"), "w") as file:
         json.dump(about, file, indent=1)
         file.write("\n")
-    return report(out, missing)
+    return missing
 
 
 def report(out, missing):

@@ -140,13 +140,6 @@ class Steps(Folder):
         found = self.outcomes([("finds", (1000, 1000), finds)], seconds=days.AT_THE_END + days.LEAST_SECONDS + 0.5)
         self.assertEqual(found["finds"], ("failed", "it is wrong"))
 
-    def test_a_signal_ends_the_day_and_is_told(self):
-        def ends(day):
-            raise results.Stopped("SIGTERM")
-
-        found = self.outcomes([("ends", (9, 9), ends), ("late", (9, 9), lambda day: "fine")])
-        self.assertEqual(found["late"], ("not run", "the day was ended by SIGTERM"))
-
     def test_some_steps_alone(self):
         steps = [(name, (9, 9), lambda day: "fine") for name in ("bench step exact", "PyTorch", "ncu")]
         found = self.outcomes(steps, only=["pytorch", "step"])

@@ -1,12 +1,50 @@
 """What the pack holds, unpacked: programs, libraries, expected results."""
+import hashlib
 import json
 import os
 import re
 import subprocess
 import tarfile
 
+from results import Refused
+
 NAME = "bundle.tar.xz"
+PLUGIN, EMULATED_DEVICE = "the plugin for GPUs", "the emulated device"  # as scripts/gpu/pack.py says what is missing
 NOT_TESTS = ("probes", "sanitizer_control")  # among the programs for a GPU
+
+
+class Damaged(Refused):
+    def __init__(self, pack, why):
+        super().__init__(65, f"the pack {pack} is damaged: {why} (its results would mean nothing); copy it here again")
+
+
+def describe(pack):
+    """What pack.json says, after the bundle was found to be as it says."""
+    try:
+        with open(os.path.join(pack, "pack.json")) as file:
+            about = json.load(file)
+        lacks = {"commit", "program", "missing", "bundle"} - set(about)
+        if lacks:
+            raise Damaged(pack, f"pack.json lacks {', '.join(sorted(lacks))}")
+        size, sha256 = about["bundle"]["bytes"], about["bundle"]["sha256"]
+        found = os.path.getsize(os.path.join(pack, NAME))
+        if found != size:
+            raise Damaged(pack, f"{NAME} has {found} bytes of {size}")
+        if sha256_of(os.path.join(pack, NAME)) != sha256:
+            raise Damaged(pack, f"{NAME} has another SHA-256 than when it was packed")
+    except OSError as error:
+        raise Damaged(pack, f"{os.path.basename(error.filename or NAME)}: {error.strerror}")
+    except (ValueError, TypeError, KeyError) as error:
+        raise Damaged(pack, f"pack.json cannot be read ({type(error).__name__}: {error})")
+    return about
+
+
+def sha256_of(path):
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return digest.hexdigest()
 
 
 def unpack(pack, folder):
@@ -17,7 +55,12 @@ def unpack(pack, folder):
                 tar.extraction_filter = tarfile.tar_filter
             tar.extractall(folder)
     except tarfile.CompressionError:  # a Python without lzma
-        subprocess.run(["tar", "-xJf", archive, "-C", folder], check=True)
+        if subprocess.run(["tar", "-xJf", archive, "-C", folder]).returncode:
+            raise OSError(None, "tar could not unpack the pack, as it says above", folder)
+    except OSError:  # nothing can be written
+        raise
+    except Exception as error:
+        raise Damaged(pack, f"{NAME} cannot be unpacked ({type(error).__name__}: {error})")
     return Bundle(folder)
 
 

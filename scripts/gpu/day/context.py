@@ -4,7 +4,7 @@ import shutil
 import sys
 import time
 
-from results import Cut, Failed, Skipped
+from results import Cut, Failed, Refused, Skipped
 
 GOOD = (0,)
 SKIPPED_CODE = 77
@@ -19,7 +19,7 @@ class Day:
         self.environment = bundle.environment(emulated)
         self.work = bundle.path("work")
         os.makedirs(self.work, exist_ok=True)
-        self.python = os.environ.get("CPUTRAIN_DAY_PYTHON") or shutil.which("python3") or sys.executable
+        self.python = given_python() or shutil.which("python3") or sys.executable
         # Tools for a GPU are used on the emulated device where somebody gives them: tests do.
         self.given_tools = os.environ.get("CPUTRAIN_DAY_TOOLS")
         self.predictions = bundle.read_json("expected", "predictions.json")
@@ -72,6 +72,18 @@ class Day:
         """A program of the pack as words for a tool, which itself shall not load the pack's libraries."""
         names = ("LD_LIBRARY_PATH", "CPUTRAIN_PLUGINS", "XDG_CACHE_HOME")
         return ["/usr/bin/env", *(f"{name}={self.environment[name]}" for name in names), *words]
+
+
+def given_python():
+    """The caller's choice, or None."""
+    given = os.environ.get("CPUTRAIN_DAY_PYTHON")
+    if not given:
+        return None
+    found = shutil.which(given)
+    if not found:
+        raise Refused(2, f"CPUTRAIN_DAY_PYTHON={given} is no program that can be run (PyTorch is measured with it); "
+                         "name a Python, or leave it unset for python3")
+    return os.path.abspath(found)
 
 
 def expect(done, what, good=GOOD):

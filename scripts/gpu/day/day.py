@@ -1,6 +1,5 @@
 """A day with a GPU, from the pack's folder to a folder of results."""
 import datetime
-import json
 import os
 import shutil
 import signal
@@ -12,9 +11,10 @@ import time
 import bundle
 import order
 import summary
-from context import Day
+from context import Day, given_python
 from processes import PACK, Commands
-from results import FAILED, NOT_RUN, OK, SKIPPED, Cut, Failed, Result, Results, Skipped, Stopped
+from results import FAILED, NOT_RUN, OK, SKIPPED, Cut, Failed, Refused, Result, Results, Skipped, Stopped
+from workplace import Workplace
 
 LEAST_SECONDS = 2   # a step is begun with
 AT_THE_END = 3      # seconds kept for the summary
@@ -35,18 +35,30 @@ def find_device():
     return os.path.exists("/dev/nvidia0")
 
 
-def why_not(emulated):
-    """Why no day can be made, or None."""
+def check_device(emulated, missing):
+    """Refuses a day that could not make any step. `missing`: what the pack was made without."""
     if emulated not in (None, "", "plain"):
-        return 2, f"CPUTRAIN_EMULATED={emulated}: the pack has the emulated device `plain` alone"
+        raise Refused(2, f"CPUTRAIN_EMULATED={emulated}: the pack has the emulated device `plain` alone")
     if not emulated and not find_device():
-        return 77, "skipped: no GPU is here (CPUTRAIN_EMULATED=plain takes the emulated device)"
-    return None
+        raise Refused(77, "skipped: no GPU is here (CPUTRAIN_EMULATED=plain takes the emulated device)")
+    needed = bundle.EMULATED_DEVICE if emulated else bundle.PLUGIN
+    if needed in missing:
+        raise Refused(77, f"skipped: the pack was made without {needed}; make one where scripts/gpu_day can build it")
+
+
+def unknown(only):
+    """Words that are in no step's name."""
+    names = [step.name.lower() for step in order.steps()]
+    return [word for word in only if not word or not any(word in name for name in names)]
+
+
+def ignore_signals():
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def stop(number, _):
-    for other in SIGNALS:
-        signal.signal(other, signal.SIG_IGN)
+    ignore_signals()
     raise Stopped(signal.Signals(number).name)
 
 
@@ -76,57 +88,110 @@ def make_step(day, step):
     return Result(step.name, outcome, time.monotonic() - began, str(text).replace(day.bundle.folder, PACK))
 
 
+def asked_for(step, only):
+    return not only or any(word in step.name.lower() for word in only)
+
+
+def not_asked_for(step):
+    return Result(step.name, SKIPPED, 0, "not asked for")
+
+
 def make_steps(day, results, only=None):
-    """Returns the signal that ended them early, if one did."""
-    stopped = None
     for step in order.steps():
-        if stopped:
-            results.add(Result(step.name, NOT_RUN, 0, f"the day was ended by {stopped}"))
-            continue
-        if only and not any(word in step.name.lower() for word in only):
-            results.add(Result(step.name, SKIPPED, 0, "not asked for"))
+        if not asked_for(step, only):
+            results.add(not_asked_for(step))
             continue
         day.commands.write(f"== {step.name}\n")
-        try:
-            result = make_step(day, step)
-        except Stopped as why:
-            stopped = str(why)
-            result = Result(step.name, FAILED, 0, f"ended by {stopped}")
+        result = make_step(day, step)
         results.add(result)
         say(f"{result.name}: {result.outcome}, {result.seconds:.1f} s, {result.text}")
+
+
+def note_the_rest(results, only, why):
+    made = [result.name for result in results.steps]
+    for step in order.steps():
+        if step.name not in made:
+            results.add(Result(step.name, NOT_RUN, 0, why) if asked_for(step, only) else not_asked_for(step))
+
+
+def claim(out):
+    """The folder of results, which another day that began at the same time does not get."""
+    os.makedirs(out, exist_ok=True)
+    try:
+        with open(os.path.join(out, "log.txt"), "x"):
+            return Results(out)
+    except FileExistsError:
+        raise Refused(2, f"{out} has another day's results (they shall not be mixed); name another folder")
+
+
+def unpack_and_make_steps(place, commands, results, pack, seconds, quick, only, began):
+    place.start_guard(commands.token)
+    day = Day(bundle.unpack(pack, place.folder), commands, results, seconds, quick, results.head["emulated"], began)
+    results.facts["spare_libraries"] = day.bundle.take_missing_libraries(day.environment)
+    results.facts["unpacked_seconds"] = round(time.monotonic() - began, 1)
+    make_steps(day, results, only)
+
+
+def stoppable(results, only, place, commands, make):
+    """Returns the signal that ended it early, if one did. Nothing is left of it."""
+    stopped = None
+    try:
+        make()
+        ignore_signals()
+    except Stopped as why:
+        stopped = signal.Signals[str(why)]
+        note_the_rest(results, only, f"the day was ended by {stopped.name}")
+    finally:
+        ignore_signals()
+        commands.end_all()
+        place.remove()
     return stopped
 
 
-def run(pack, out, seconds, quick, only=None):
-    began = time.monotonic()
-    emulated = os.environ.get("CPUTRAIN_EMULATED")
-    refused = why_not(emulated)
-    if refused:
-        print(f"gpu_day: {refused[1]}", file=sys.stderr)
-        return refused[0]
-    os.makedirs(out, exist_ok=True)
-    results = Results(out)
-    work = tempfile.mkdtemp(prefix="cputrain-day-")
-    commands = Commands(results.path("log.txt"), work)
-    for number in SIGNALS:
-        signal.signal(number, stop)
-    try:
-        with open(os.path.join(pack, "pack.json")) as file:
-            made_from = json.load(file)
-        results.head = {"device": "the emulated device" if emulated else "a GPU", "emulated": bool(emulated),
-                        "quick": quick, "budget": seconds, "seconds": 0.0, "pack": made_from["commit"],
-                        "date": datetime.date.today().isoformat(), "packed": made_from}
-        day = Day(bundle.unpack(pack, work), commands, results, seconds, quick, bool(emulated), began)
-        results.facts["spare_libraries"] = day.bundle.take_missing_libraries(day.environment)
-        results.facts["unpacked_seconds"] = round(time.monotonic() - began, 1)
-        make_steps(day, results, only)
-    finally:
-        commands.end_all()
-        shutil.rmtree(work, ignore_errors=True)
+def finish(results, began):
     results.head["seconds"] = round(time.monotonic() - began, 1)
     results.write()
     page = summary.text(results)
     with open(results.path("summary.txt"), "w") as file:
         file.write(page)
     say("\n" + page.rstrip())
-    return 1 if results.failed() else 0
+
+
+def make_day(pack, out, seconds, quick, only):
+    began = time.monotonic()
+    given_python()
+    emulated = os.environ.get("CPUTRAIN_EMULATED")
+    made_from = bundle.describe(pack)
+    check_device(emulated, made_from["missing"])
+    results = claim(out)
+    results.head = {"device": "the emulated device" if emulated else "a GPU", "emulated": bool(emulated),
+                    "quick": quick, "budget": seconds, "seconds": 0.0, "pack": made_from["commit"],
+                    "date": datetime.date.today().isoformat(), "packed": made_from}
+    try:
+        place = Workplace()
+        commands = Commands(results.path("log.txt"), place.folder)
+        stopped = stoppable(results, only, place, commands, lambda: unpack_and_make_steps(
+            place, commands, results, pack, seconds, quick, only, began))
+    except (OSError, Refused):
+        if not results.steps:  # OUT can be named again
+            os.remove(results.path("log.txt"))
+        raise
+    finish(results, began)
+    return 128 + stopped if stopped else 1 if results.failed() else 0
+
+
+def run(pack, out, seconds, quick, only=None):
+    for number in SIGNALS:
+        signal.signal(number, stop)
+    try:
+        return make_day(pack, out, seconds, quick, only)
+    except Stopped as signalled:
+        number = signal.Signals[str(signalled)]
+        code, why = 128 + number, f"the day was ended by {number.name} before it began (nothing was written)"
+    except Refused as refusal:
+        code, why = refusal.code, refusal
+    except OSError as error:
+        code, why = 74, (f"cannot write {error.filename or out}: {error.strerror or error} (a day keeps what it finds); "
+                         f"name another OUT, or make room in it and in {tempfile.gettempdir()}, or set TMPDIR")
+    print(f"gpu_day: {why}", file=sys.stderr)
+    return code

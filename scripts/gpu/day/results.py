@@ -22,6 +22,14 @@ class Stopped(BaseException):
     """Somebody asked the day to end."""
 
 
+class Refused(Exception):
+    """No day can be made here: the exit code and why."""
+
+    def __init__(self, code, why):
+        super().__init__(why)
+        self.code = code
+
+
 class Result:
     def __init__(self, name, outcome, seconds, text):
         self.name, self.outcome, self.seconds, self.text = name, outcome, seconds, " ".join(str(text).split())

@@ -12,6 +12,7 @@ TOLERANCE = 1e-4  # of a loss, by the CPU's
 LEARNED = 0.1     # the loss that the last step of `learns` is below: the CPU's is below 0.001
 CUDA = ["--backend", "cuda", "--precision", "exact"]
 PHOTOGRAPHS = "photographs.ctpack"
+STEPS_TO_BE_KILLED_IN = 5_000  # more than it makes until then, and not endless
 SECONDS_TO_END = 20  # the others of a rank that was killed
 
 
@@ -112,7 +113,7 @@ def train_on_photographs(day):
 
 def kill_rank(day):
     folder = day.file("killed")
-    running = day.start([*day.launcher(2), day.program(), *command(curve(day), folder, steps=1_000_000)])
+    running = day.start([*day.launcher(2), day.program(), *command(curve(day), folder, steps=STEPS_TO_BE_KILLED_IN)])
     try:
         wait_for_steps(day, running, folder)
         rank = rank_of(running, 1)
