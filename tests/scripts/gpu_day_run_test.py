@@ -127,6 +127,20 @@ class Run(Folder):
                 self.assertEqual((os.listdir(self.path("tmp")), self.left()), ([], []))
                 os.remove(self.path("began"))
 
+    def test_a_signal_while_the_pack_is_unpacked(self):
+        with open(self.path("bin", "large"), "wb") as file:
+            file.write(bytes(200 << 20))
+        with tarfile.open(self.archive(), "w:xz", preset=0) as tar:
+            tar.add(self.path("bin"), "bin")
+        self.write_about()
+        process = self.start("--only", "info", self.path("out"))
+        until(lambda: any("large" in names for _, _, names in os.walk(self.path("tmp"))), "it is unpacked")
+        process.terminate()
+        said, _ = process.communicate(timeout=SECONDS)
+        done = subprocess.CompletedProcess([], process.returncode, said)
+        self.assert_says_once(done, 143, "0 ok, 0 failed, 31 skipped, 1 not run")
+        self.assertEqual(os.listdir(self.path("tmp")), [])
+
     def test_wrong_words(self):
         for words, says in ((["--only", "info,nonsense", "x"], "has 'nonsense'. The steps are: machine, libraries,"),
                             (["--only", "", "x"], "has ''. The steps are"), ([""], "OUT is empty")):

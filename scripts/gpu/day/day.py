@@ -116,12 +116,15 @@ def note_the_rest(results, only, why):
 
 def claim(out):
     """The folder of results, which another day that began at the same time does not get."""
+    mixed = Refused(2, f"{out} is not an empty folder (results of days shall not be mixed); name another one")
+    if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):
+        raise mixed
     os.makedirs(out, exist_ok=True)
     try:
         with open(os.path.join(out, "log.txt"), "x"):
             return Results(out)
     except FileExistsError:
-        raise Refused(2, f"{out} has another day's results (they shall not be mixed); name another folder")
+        raise mixed
 
 
 def unpack_and_make_steps(place, commands, results, pack, seconds, quick, only, began):
@@ -172,7 +175,7 @@ def make_day(pack, out, seconds, quick, only):
         commands = Commands(results.path("log.txt"), place.folder)
         stopped = stoppable(results, only, place, commands, lambda: unpack_and_make_steps(
             place, commands, results, pack, seconds, quick, only, began))
-    except (OSError, Refused):
+    except (OSError, Refused, Stopped):
         if not results.steps:  # OUT can be named again
             os.remove(results.path("log.txt"))
         raise
