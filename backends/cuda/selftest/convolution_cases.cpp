@@ -54,8 +54,7 @@ class Convolution {
     const Workspace workspace(*this, run);
     const Array diff_dst = given("diff_dst", numbers_.diff_dst);
     const Array weights = given("weights", numbers_.weights);
-    const Array diff_src =
-        add ? given("diff_src", numbers_.src) : poisoned("diff_src", numbers_.src.size(), run);
+    const Array diff_src = before("diff_src", numbers_.src, run, add);
     convolution_backward_data(stream_.get(), workspace.call, diff_dst.data(), weights.data(),
                               diff_src.data(), add);
     RunOutputs outputs;
@@ -73,10 +72,8 @@ class Convolution {
   RunOutputs gradients(int run, bool add) const {
     const Workspace workspace(*this, run);
     const Array src = given("src", numbers_.src), diff_dst = given("diff_dst", numbers_.diff_dst);
-    const Array weights = add ? given("diff_weights", numbers_.weights)
-                              : poisoned("diff_weights", numbers_.weights.size(), run);
-    const Array bias =
-        add ? given("diff_bias", numbers_.bias) : poisoned("diff_bias", numbers_.bias.size(), run);
+    const Array weights = before("diff_weights", numbers_.weights, run, add);
+    const Array bias = before("diff_bias", numbers_.bias, run, add);
     convolution_backward_weights(stream_.get(), workspace.call, src.data(), diff_dst.data(),
                                  weights.data(), bias.data(), add);
     RunOutputs outputs;
@@ -110,6 +107,10 @@ class Convolution {
   Array given(const char* name, const Floats& values) const { return {name, stream_, values}; }
   Array poisoned(const char* name, std::size_t size, int run) const {
     return {name, stream_, Floats(size, poison_of(run))};
+  }
+  /// An output: what is to be added to, or poison.
+  Array before(const char* name, const Floats& values, int run, bool add) const {
+    return add ? given(name, values) : poisoned(name, values.size(), run);
   }
   std::size_t dst_numbers() const {
     return static_cast<std::size_t>(shape_.images) * shape_.dst.size();
