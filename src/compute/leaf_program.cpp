@@ -2,10 +2,18 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <set>
 
 namespace cputrain::compute {
 namespace {
+
+/// The nearest multiple of 2^-22. Up to 2^31 sums of such numbers are exact, so that they are the
+/// same bits in whatever order lanes and ranks add them up. A sum beyond that has diverged.
+double on_grid(double loss) {
+  constexpr double kPerUnit = 1 << 22;
+  return std::nearbyint(loss * kPerUnit) / kPerUnit;
+}
 
 class LeafProgram final : public Program {
  public:
@@ -28,6 +36,7 @@ class LeafProgram final : public Program {
     assert(batch.size() <= leaves_.images * leaves_.lanes);
     backend_.on_threads(leaves_.lanes, [&](int lane) {
       tally(lane) = program(lane).forward(leaf_of(batch, lane), pass);
+      tally(lane).loss = on_grid(tally(lane).loss);
     });
     Tally sum;
     probabilities_.clear();

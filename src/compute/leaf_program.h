@@ -18,8 +18,9 @@ struct Leaves {
 
 /// A program whose results are the same bits at any number of threads: a micro-batch is cut into
 /// leaves, each computed by a program of its own for that number of images on one thread, so that
-/// every number is formed by the same operations wherever it is computed. Micro-batches have at
-/// most `images * lanes` images. Gradients are overwritten, each lane's in its own arena,
+/// every number is formed by the same operations wherever it is computed. Losses of leaves are
+/// rounded so that their sums are exact, in any order. Micro-batches have at most
+/// `images * lanes` images. Gradients are overwritten, each lane's in its own arena,
 /// those of large dense layers as factors; the exchange adds them up. The backend is borrowed. The
 /// weights and what lies behind them are lane 0's.
 std::unique_ptr<Program> make_leaf_program(Backend&, const model::Graph&, const CompileOptions&,

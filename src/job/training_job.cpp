@@ -16,6 +16,7 @@
 #include "job/spec/build_graph.h"
 #include "job/spec/effective_flags.h"
 #include "job/start_weights.h"
+#include "job/validation_watchers.h"
 #include "model/model_json.h"
 #include "system/process_limits.h"
 
@@ -32,18 +33,6 @@ std::string identity(const TrainingPlan& plan, const data::DataSource& source) {
       "cputrain {}, {} parameters ({:016x}), data {:016x} ({} + {} samples), {} at once, {}",
       kVersion, plan.graph.parameter_count(), network, source.dataset->fingerprint(),
       source.train.size(), source.validation.size(), plan.micro_batch, json_text(flags));
-}
-
-/// A target that is never looked at would be trained for until the last epoch. (Where no image of
-/// the validation part can be read, decoding says so, target or not.)
-void check_target(const TrainingSpec& spec, const data::DataSource& source) {
-  if (!spec.flags.target_accuracy || !source.validation.empty()) return;
-  fail(ExitCode::usage,
-       fmt::format(
-           "--target-accuracy {:g} is that of validation, and the data keeps no image for it "
-           "(--validation-split {:g}, {} images for training; it would never be reached); "
-           "leave it out, or keep images for validation",
-           *spec.flags.target_accuracy, spec.flags.validation_share(), source.train.size()));
 }
 
 data::BatchRequest batch_request(const Session& session, const TrainingSpec& spec) {
@@ -234,7 +223,9 @@ TrainingJob open_training(const Session& session, const TrainingSpec& spec) {
   say_data(session, *source);
   TrainingPlan plan = plan_training(session, spec, classes_of(spec, *source));
   check_agreement(session, "program, flags or data", identity(plan, *source));
-  check_target(spec, *source);
+  check_watchers(spec, *source);
+  const std::string idle = recipe_watcher_warning(spec, *source);
+  if (!idle.empty()) warn(session, idle);
   return {session, std::move(plan), std::move(source)};
 }
 

@@ -31,11 +31,6 @@ void check_reproducible(const TrainingSpec& spec, const model::Graph& graph) {
     refuse(fmt::format("--compress {}", exchange::to_text(spec.flags.compress)),
            "what is rounded or kept back depends on the number of ranks", "leave --compress out");
   }
-  if (spec.flags.schedule && std::holds_alternative<optim::Plateau>(*spec.flags.schedule)) {
-    refuse("--schedule plateau",
-           "it follows a loss that is summed over ranks, in an order that depends on their number",
-           "use another schedule");
-  }
   if (graph.has_batch_norm()) {
     refuse("batch normalization that learns",
            "statistics are of the images that a rank computes at once",

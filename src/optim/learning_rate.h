@@ -57,7 +57,7 @@ class LearningRate {
   /// + 1), which rises from the unscaled rate to the target; with no n, target * e / warm-up.
   double at(const StepTime&) const;
 
-  /// The loss that a plateau watches: of validation, or of training where there is none.
+  /// The loss of validation, which a plateau watches.
   void epoch_ended(double loss);
 
   /// For a training that goes on later.

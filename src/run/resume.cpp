@@ -269,13 +269,6 @@ void check_same_training(const job::Session& session, const std::filesystem::pat
                    checkpoint.string(), (checkpoint.parent_path() / "config.json").string()));
 }
 
-void restore_best(const std::filesystem::path& run, const std::filesystem::path& checkpoint) {
-  const std::filesystem::path from = checkpoint / checkpoint::kBestName, to = run / kBestName;
-  std::error_code ignored;
-  if (std::filesystem::exists(from, ignored)) return copy_durably(from, to);
-  std::filesystem::remove(to, ignored);
-}
-
 logging::LogPlace cut_to(const job::Session& session, const RunFolder& folder,
                          const std::filesystem::path& checkpoint) {
   if (!session.leads()) return {};

@@ -45,8 +45,4 @@ void check_same_training(const job::Session&, const std::filesystem::path& check
 logging::LogPlace cut_to(const job::Session&, const RunFolder&,
                          const std::filesystem::path& checkpoint);
 
-/// Makes best.safetensors of the run's folder what it was at the checkpoint: that of a later epoch
-/// goes. On rank 0. Error(output).
-void restore_best(const std::filesystem::path& run, const std::filesystem::path& checkpoint);
-
 }  // namespace cputrain::run

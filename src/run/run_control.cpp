@@ -32,7 +32,8 @@ constexpr std::size_t kLeastBytes = 25'000'000;
 }  // namespace
 
 RunControl::RunControl(job::TrainingJob& job, const RunFolder& folder,
-                       nlohmann::ordered_json identity, const train::Progress& start)
+                       nlohmann::ordered_json identity, const train::Progress& start,
+                       bool has_best)
     : job_(job),
       safety_(job.plan().spec.flags.safety),
       folder_(folder.path),
@@ -40,7 +41,7 @@ RunControl::RunControl(job::TrainingJob& job, const RunFolder& folder,
       schedule_(
           safety_.checkpoint_every, start,
           kLeastBytes + job::snapshot_bytes(job.session(), job.plan(), job.compiled()).arrays),
-      best_on_disk_(std::filesystem::exists(folder_ / kBestName) ? start.best.epoch : 0) {
+      best_on_disk_(has_best ? start.best.epoch : 0) {
   if (job.session().leads() && (safety_.takes_checkpoints() || safety_.keeps_best())) {
     writer_ = std::make_unique<CheckpointWriter>(bind_writer(job.session()));
   }

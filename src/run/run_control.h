@@ -19,8 +19,9 @@ namespace cputrain::run {
 class RunControl final : public train::Control {
  public:
   /// `identity`: training_identity() of the job. `start`: where this process takes the training up.
+  /// `has_best`: best.safetensors has the weights of start.best.
   RunControl(job::TrainingJob&, const RunFolder&, nlohmann::ordered_json identity,
-             const train::Progress& start);
+             const train::Progress& start, bool has_best);
 
   bool stop_requested() override;
   bool checkpoint_due(const train::Progress&) override;

@@ -14,6 +14,7 @@
 #include "core/version.h"
 #include "job/spec/build_graph.h"
 #include "job/spec/effective_flags.h"
+#include "job/validation_watchers.h"
 #include "model/summary.h"
 #include "sweep/grid_limits.h"
 #include "system/child_process.h"
@@ -180,6 +181,7 @@ SweepPlan plan_sweep(const job::TrainingFlags& flags, const SweepRequest& reques
   const job::TrainingSpec spec = job::choose_training(flags);
   const placement::Machine machine = services.machine();
   const data::DataSource source = services.data.open(flags.data_request(spec.seed));
+  if (request.full_epochs) job::check_watchers(spec, source);
   const model::Graph graph = job::build_graph(spec, job::classes_of(spec, source));
   const cells::SweepGrid grid = grid_of(request, spec, machine);
 

@@ -23,11 +23,16 @@ struct BegunEpoch {
   double learning_rate = 0;  ///< of its last step
 };
 
-/// What early stopping and the best weights go by: the losses of validation.
+/// The epoch with the lowest loss of validation: its weights are the best ones.
 struct BestEpoch {
   double loss = std::numeric_limits<double>::infinity();
-  int epoch = 0;   ///< from 1; 0: none yet
-  int waited = 0;  ///< epochs since then that were no better
+  int epoch = 0;  ///< from 1; 0: none yet
+};
+
+/// What early stopping waits for: a loss of validation that is enough lower than this one.
+struct Patience {
+  double loss = std::numeric_limits<double>::infinity();
+  int waited = 0;  ///< epochs since then
 };
 
 /// Where a training is between two steps and what it has added up so far: what must be known beside
@@ -46,6 +51,7 @@ struct Progress {
   optim::PlateauState plateau{};
   double last_rate = 0;  ///< the optimizer's: momentum correction compares with it
   BestEpoch best{};
+  Patience patience{};
   std::optional<logging::TimeToAccuracy> reached{};
   std::vector<std::uint64_t> left_out{};  ///< steps, from 1, that a rollback goes on without
   /// How the program computes, where it measured that (compute::Program::findings()); empty: it

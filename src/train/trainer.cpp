@@ -67,21 +67,25 @@ std::optional<logging::TimeToAccuracy> reached(const logging::EpochRecord& recor
                                  training_seconds};
 }
 
-/// Keras' EarlyStopping, monitoring val_loss. Whether the epoch is better than all before.
-bool is_best(const logging::EpochRecord& record, double min_delta, BestEpoch& best) {
-  if (!record.validation) return false;
-  const double loss = record.validation->mean_loss();
-  if (loss < best.loss - min_delta) {
-    best = {loss, record.epoch, 0};
-    return true;
+/// Keras' ModelCheckpoint(save_best_only), monitoring val_loss.
+bool is_best(double loss, int epoch, BestEpoch& best) {
+  if (!(loss < best.loss)) return false;
+  best = {loss, epoch};
+  return true;
+}
+
+/// Keras' EarlyStopping, monitoring val_loss.
+void wait_for_less(double loss, double min_delta, Patience& patience) {
+  if (loss < patience.loss - min_delta) {
+    patience = {loss, 0};
+  } else {
+    ++patience.waited;
   }
-  ++best.waited;
-  return false;
 }
 
 /// As Keras does, a patience of 0 waits for the first epoch that is no better, too.
-bool waited_enough(const TrainOptions& options, const BestEpoch& best) {
-  return options.patience && best.waited >= std::max(*options.patience, 1);
+bool waited_enough(const TrainOptions& options, const Patience& patience) {
+  return options.patience && patience.waited >= std::max(*options.patience, 1);
 }
 
 /// Epoch after epoch.
@@ -117,7 +121,7 @@ class Trainer {
     result_.training_seconds = progress.training_seconds;
     result_.reached = progress.reached;
     result_.best = progress.best;
-    result_.early_stopped = waited_enough(course_.options, progress.best);
+    result_.early_stopped = waited_enough(course_.options, progress.patience);
     return std::move(result_);
   }
 
@@ -126,7 +130,7 @@ class Trainer {
     const Progress& progress = course_.progress;
     if (result_.stopped) return true;
     if (progress.begun) return false;  // it is closed at least
-    return progress.reached || waited_enough(course_.options, progress.best) ||
+    return progress.reached || waited_enough(course_.options, progress.patience) ||
            course_.steps_are_made() ||
            (!course_.options.steps && progress.epochs >= course_.options.epochs);
   }
@@ -147,19 +151,24 @@ class Trainer {
       }
     }
     epoch.end(record);
-    parts.learning_rate.epoch_ended(
-        (record.validation ? *record.validation : record.train).mean_loss());
+    if (record.validation) parts.learning_rate.epoch_ended(record.validation->mean_loss());
     progress.reached = reached(record, options, progress.training_seconds);
     course_.reporter.epoch(record);
     result_.last = record;
     check_validation(record);
-    if (is_best(record, options.min_delta, progress.best) &&
-        (options.tracks_best || options.patience)) {
-      course_.control.best_weights(course_.whole());
-    }
+    if (record.validation) compare_with_best(record.validation->mean_loss(), record.epoch);
     if (!stops) return;
     result_.stopped = true;
     if (!told_end_) course_.control.stopping(course_.whole());
+  }
+
+  void compare_with_best(double loss, int epoch) {
+    Progress& progress = course_.progress;
+    const TrainOptions& options = course_.options;
+    wait_for_less(loss, options.min_delta, progress.patience);
+    if (is_best(loss, epoch, progress.best) && (options.tracks_best || options.patience)) {
+      course_.control.best_weights(course_.whole());
+    }
   }
 
   void tell_end() {

@@ -6,6 +6,7 @@
 #include "cli/commands/dry_run.h"
 #include "core/error.h"
 #include "job/training_identity.h"
+#include "run/best_weights.h"
 #include "run/plan_lines.h"
 #include "run/resume.h"
 #include "run/run_control.h"
@@ -62,9 +63,9 @@ class Run {
     progress_ = job_.resume(checkpoint);
     place_ = run::cut_to(session_, folder_, checkpoint);
     checkpoint_ = checkpoint.filename().string();
-    if (session_.leads()) run::restore_best(folder_.path, checkpoint);
     job::say(session_, fmt::format("Going on from {}: {} steps and {} whole epochs are done",
                                    checkpoint.string(), progress_.steps, progress_.epochs));
+    has_best_ = run::take_up_best(job_, folder_.path, checkpoint, progress_);
   }
 
   void prepare_folder() {
@@ -109,7 +110,7 @@ class Run {
     system::SignalWatch& signals = *session_.services.signals;
     const auto reporter = run::make_reporter(job_, folder_.path, place_);
     if (place_.goes_on()) reporter->resumed(resume_record());
-    run::RunControl control(job_, folder_, identity_, progress_);
+    run::RunControl control(job_, folder_, identity_, progress_, has_best_);
     if (needs_first_checkpoint()) control.begin_with_checkpoint(progress_);
     const auto armed = signals.arm([&results] { results.save_now(); });
     const train::TrainResult result = job_.run(progress_, *reporter, timeline_, control);
@@ -120,8 +121,9 @@ class Run {
     }
     job_.check_replicas();
     control.finish();
-    if (spec_.flags.safety.keeps_best() && result.best.epoch > 0) take_best(result, control);
+    const bool kept = take_best(result, control);
     results.finish(result, *reporter);
+    run::say_best(job_, folder_.path, result, kept);
     run::write_timeline(session_, spec_, timeline_);
     // Rank 0 knows whether all is on disk; which rank's code mpirun takes nobody knows.
     code_ = comm::gather_values(*session_.communicator, exit_code(result, control)).front();
@@ -146,15 +148,17 @@ class Run {
     progress_.left_out = std::move(left_out);
   }
 
-  /// Early stopping ends with the best weights.
-  void take_best(const train::TrainResult& result, run::RunControl& control) {
-    const bool there = control.has_best(result.best);
-    if (!there) {
+  /// Whether the best weights are on disk, where they are to be. Early stopping ends with them.
+  bool take_best(const train::TrainResult& result, run::RunControl& control) {
+    if (!spec_.flags.safety.keeps_best() || result.best.epoch == 0) return false;
+    const bool kept = control.has_best(result.best);
+    if (!kept) {
       job::warn(session_, fmt::format("the weights of epoch {}, the best, could not be kept",
                                       result.best.epoch));
     } else if (result.early_stopped) {
       job_.load_weights(folder_.path / run::kBestName);
     }
+    return kept;
   }
 
   logging::ResumeRecord resume_record() const {
@@ -194,6 +198,7 @@ class Run {
   train::Progress progress_;
   logging::LogPlace place_;
   std::string checkpoint_;  ///< the name of the one that it goes on from
+  bool has_best_ = false;   ///< the run's folder has the best weights until `progress_`
   int code_ = 0;
 };
 
@@ -212,7 +217,10 @@ int run_train(const Config& config, const job::Services& services) {
   if (!config.dry_run) {
     folder = run::take_run_folder(session, config);
     start = run::choose_start(session, spec, folder);
-    if (start.finished) return static_cast<int>(ExitCode::ok);
+    if (start.finished) {
+      run::say_missing_best(session, folder.path, config.safety);
+      return static_cast<int>(ExitCode::ok);
+    }
     spec = run::with_choices_of(start, std::move(spec));
   }
   job::TrainingJob job = job::open_training(session, spec);

@@ -11,6 +11,7 @@
 #include "cli/flags/sweep_flags.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "job/validation_watchers.h"
 #include "system/absolute_path.h"
 
 namespace cputrain::cli {
@@ -148,11 +149,6 @@ void check_safety(Config& config) {
     const std::filesystem::path folder = system::absolute_path(safety.resume) + "/";
     config.out = folder.parent_path().parent_path();
   }
-  if (safety.keeps_best() && config.limit_val == 0u) {
-    fail(ExitCode::usage, fmt::format("--{} needs an evaluation after each epoch; leave out "
-                                      "--limit-val 0",
-                                      safety.save_best ? "save-best" : "early-stopping"));
-  }
   if (safety.on_nan == train::NanPolicy::rollback && !safety.takes_checkpoints()) {
     fail(ExitCode::usage,
          "--on-nan rollback goes back to a checkpoint, and --checkpoint-every 0 takes none; leave "
@@ -202,10 +198,7 @@ void check_combinations(Config& config, const CommandLineChoices& choices) {
   }
   if (config.command == "sweep") check_sweep(config);
   check_safety(config);
-  if (config.target_accuracy && config.limit_val == 0u) {
-    fail(ExitCode::usage,
-         "--target-accuracy needs an evaluation after each epoch; leave out --limit-val 0");
-  }
+  if (config.command == "train" || config.command == "sweep") job::check_watchers(config);
 }
 
 }  // namespace cputrain::cli

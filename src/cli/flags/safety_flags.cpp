@@ -87,15 +87,17 @@ void add_safety_flags(Flags& f, Config& c) {
   f.suggest("resume", {"auto"});
   f.whole("keep", safety.keep, 1, 1'000'000, "checkpoints to keep; a finished run keeps one [2]");
   f.yes("save-best", safety.save_best,
-        "keep the weights with the lowest loss of validation in best.safetensors");
+        "keep the weights of the epoch with the lowest loss of validation in best.safetensors; "
+        "those of the last step are in weights.safetensors all the same");
   f.choice(
       "on-checkpoint-failure", {"continue", "stop"},
       "if a checkpoint cannot be written: warn and train on, or end with exit code 74 [continue]",
       [&safety](const std::string& name) { safety.stop_on_checkpoint_failure = name == "stop"; });
   f.parsed(
       "early-stopping", "PATIENCE[:MIN_DELTA]",
-      "end when the loss of validation has not fallen by more than MIN_DELTA for PATIENCE epochs, "
-      "and take the best weights",
+      "end when the loss of validation has not fallen by more than MIN_DELTA for PATIENCE epochs; "
+      "weights.safetensors then has the best weights, else those of the last step. Keeps the best "
+      "as --save-best does",
       [&safety](const std::string& text) { safety.early_stopping = parse_early_stopping(text); });
   f.choice("on-nan", {"abort", "skip", "rollback"},
            "if gradients are no numbers: end, skip the step, or go back to the last checkpoint and "

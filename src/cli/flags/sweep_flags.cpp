@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <variant>
 
 #include "cells/cells.h"
 #include "cli/help/foreign_words.h"
@@ -154,6 +155,13 @@ void check_sweep(const Config& config) {
   if ((config.epochs || config.target_accuracy) && !config.sweep.full_epochs) {
     fail(ExitCode::usage, fmt::format("--{} needs --full-epochs (a sweep else measures some steps)",
                                       config.epochs ? "epochs" : "target-accuracy"));
+  }
+  if (config.schedule && std::holds_alternative<optim::Plateau>(*config.schedule) &&
+      !config.sweep.full_epochs) {
+    fail(ExitCode::usage,
+         fmt::format("--schedule {} needs --full-epochs (it watches the loss of validation, and "
+                     "steps alone are not evaluated)",
+                     optim::schedule_text(*config.schedule)));
   }
   if (config.steps && config.sweep.full_epochs) {
     fail(ExitCode::usage, "--steps and --full-epochs exclude each other; leave one out");

@@ -199,9 +199,16 @@ train::BestEpoch best_of(Fields fields) {
   train::BestEpoch best;
   best.loss = fields.any("loss");
   best.epoch = fields.epochs("epoch");
-  best.waited = fields.epochs("waited");
   fields.end();
   return best;
+}
+
+train::Patience patience_of(Fields fields) {
+  train::Patience patience;
+  patience.loss = fields.any("loss");
+  patience.waited = fields.epochs("waited");
+  fields.end();
+  return patience;
 }
 
 logging::TimeToAccuracy reached_of(Fields fields) {
@@ -247,7 +254,8 @@ Json to_json(const train::Progress& p) {
         {"waited", p.plateau.waited},
         {"factor", number(p.plateau.factor)}}},
       {"last_rate", number(p.last_rate)},
-      {"best", {{"loss", number(p.best.loss)}, {"epoch", p.best.epoch}, {"waited", p.best.waited}}},
+      {"best", {{"loss", number(p.best.loss)}, {"epoch", p.best.epoch}}},
+      {"patience", {{"loss", number(p.patience.loss)}, {"waited", p.patience.waited}}},
       {"reached", p.reached ? reached_json(*p.reached) : Json(nullptr)},
       {"left_out", p.left_out},
       {"findings", p.findings}};
@@ -267,6 +275,7 @@ train::Progress progress_of(const Json& json) {
   p.plateau = plateau_of(fields.object("plateau"));
   p.last_rate = fields.any("last_rate");
   p.best = best_of(fields.object("best"));
+  p.patience = patience_of(fields.object("patience"));
   if (!fields.is_null("reached")) p.reached = reached_of({json["reached"], fields.path("reached")});
   p.left_out = steps_of(fields.at("left_out"), fields.path("left_out"));
   p.findings = findings_of(fields.at("findings"), fields.path("findings"));

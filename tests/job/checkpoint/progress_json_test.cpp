@@ -26,7 +26,8 @@ train::Progress made_progress() {
                     .own_images = 4.0 / 7,
                     .plateau = {.best_loss = 2.0 / 7, .waited = 4, .factor = 0.1 * 0.1},
                     .last_rate = 5e-324,
-                    .best = {.loss = 1e308, .epoch = 12, .waited = 5},
+                    .best = {.loss = 1e308, .epoch = 12},
+                    .patience = {.loss = 3.0 / 7, .waited = 5},
                     .reached = logging::TimeToAccuracy{0.7, 0.71, 9, 1e-7},
                     .left_out = {5, 99},
                     .findings = "dws bbb"};
@@ -73,7 +74,8 @@ TEST(ProgressJson, EveryNumberComesBack) {
   EXPECT_EQ(here.last_rate, there.last_rate);
   EXPECT_EQ(here.best.loss, there.best.loss);
   EXPECT_EQ(here.best.epoch, there.best.epoch);
-  EXPECT_EQ(here.best.waited, there.best.waited);
+  EXPECT_EQ(here.patience.loss, there.patience.loss);
+  EXPECT_EQ(here.patience.waited, there.patience.waited);
   EXPECT_EQ(here.left_out, there.left_out);
   EXPECT_EQ(here.findings, there.findings);
   ASSERT_TRUE(here.reached);

@@ -1,0 +1,75 @@
+#include "run/best_weights.h"
+
+#include <fmt/format.h>
+
+#include "run/run_folder.h"
+
+namespace cputrain::run {
+namespace {
+
+/// Whether the checkpoint has the best weights so far. Without them a file in the run's folder may
+/// be of an epoch that is to be made anew: it goes where others are to take its place.
+bool restore_best(const std::filesystem::path& run, const std::filesystem::path& checkpoint,
+                  bool keeps_best) {
+  const std::filesystem::path from = checkpoint / checkpoint::kBestName, to = run / kBestName;
+  std::error_code ignored;
+  const bool known = std::filesystem::exists(from, ignored);
+  if (known) {
+    copy_durably(from, to);
+  } else if (keeps_best) {
+    std::filesystem::remove(to, ignored);
+  }
+  return known;
+}
+
+}  // namespace
+
+bool take_up_best(const job::TrainingJob& job, const std::filesystem::path& run,
+                  const std::filesystem::path& checkpoint, train::Progress& progress) {
+  const job::Session& session = job.session();
+  const job::SafetyFlags& safety = job.plan().spec.flags.safety;
+  const int mine = session.leads() && restore_best(run, checkpoint, safety.keeps_best()) ? 1 : 0;
+  const bool known = comm::gather_values(*session.communicator, mine).front() == 1;
+  if (progress.best.epoch == 0 || known == safety.keeps_best()) return known;
+  if (known) {
+    job::say(session, fmt::format("{} stays that of epoch {}: later ones are not compared with it "
+                                  "without --save-best",
+                                  kBestName, progress.best.epoch));
+    return true;
+  }
+  job::say(session,
+           fmt::format("The best weights so far, of epoch {} (val_loss {:.4f}), were not kept: --{} "
+                       "begins anew with the epochs from here on",
+                       progress.best.epoch, progress.best.loss,
+                       safety.save_best ? "save-best" : "early-stopping"));
+  progress.best = {};
+  progress.patience = {};
+  return false;
+}
+
+void say_best(const job::TrainingJob& job, const std::filesystem::path& run,
+              const train::TrainResult& result, bool kept) {
+  const job::Session& session = job.session();
+  if (!session.leads() || !job.plan().spec.flags.safety.keeps_best()) return;
+  if (kept) {
+    job::say(session, fmt::format("Best weights: {}, of epoch {} (val_loss {:.4f}); {} has {}",
+                                  (run / kBestName).string(), result.best.epoch, result.best.loss,
+                                  kWeightsName,
+                                  result.early_stopped ? "the same" : "those of the last step"));
+  } else if (result.best.epoch == 0) {
+    job::say(session, fmt::format("Best weights: none, no epoch was evaluated{}",
+                                  result.stopped ? " yet" : ""));
+  }
+}
+
+void say_missing_best(const job::Session& session, const std::filesystem::path& run,
+                      const job::SafetyFlags& safety) {
+  std::error_code ignored;
+  if (!session.leads() || !safety.keeps_best()) return;
+  if (std::filesystem::exists(run / kBestName, ignored)) return;
+  job::say(session, fmt::format("There is no {} in {}: the run ended without best weights; more "
+                                "--epochs keep those of the epochs that follow",
+                                kBestName, run.string()));
+}
+
+}  // namespace cputrain::run

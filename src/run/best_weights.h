@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+
+#include "job/training_job.h"
+
+/// best.safetensors: the weights of the epoch with the lowest loss of validation, whatever
+/// MIN_DELTA early stopping waits for.
+namespace cputrain::run {
+
+/// At a resume, or when a training goes back: best.safetensors of the run's folder becomes what it
+/// was at the checkpoint. Where --save-best or --early-stopping begin only now, or the file could
+/// not be written then, the best is sought anew from `progress` on, with a line that says so.
+/// Returns whether the file is there. Collective; Error(output) on rank 0.
+bool take_up_best(const job::TrainingJob&, const std::filesystem::path& run,
+                  const std::filesystem::path& checkpoint, train::Progress& progress);
+
+/// Says at the end where the best weights are and which ones weights.safetensors has. `kept`:
+/// whether best.safetensors has those of result.best.
+void say_best(const job::TrainingJob&, const std::filesystem::path& run, const train::TrainResult&,
+              bool kept);
+
+/// Of a finished run that has none, although they are asked for now.
+void say_missing_best(const job::Session&, const std::filesystem::path& run,
+                      const job::SafetyFlags&);
+
+}  // namespace cputrain::run
