@@ -37,11 +37,12 @@ bool take_up_best(const job::TrainingJob& job, const std::filesystem::path& run,
                                   kBestName, progress.best.epoch));
     return true;
   }
-  job::say(session,
-           fmt::format("The best weights so far, of epoch {} (val_loss {:.4f}), were not kept: --{} "
-                       "begins anew with the epochs from here on",
-                       progress.best.epoch, progress.best.loss,
-                       safety.save_best ? "save-best" : "early-stopping"));
+  job::say(
+      session,
+      fmt::format("The best weights so far, of epoch {} (val_loss {:.4f}), were not kept: --{} "
+                  "begins anew with the epochs from here on",
+                  progress.best.epoch, progress.best.loss,
+                  safety.save_best ? "save-best" : "early-stopping"));
   progress.best = {};
   progress.patience = {};
   return false;

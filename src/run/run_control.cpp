@@ -32,8 +32,7 @@ constexpr std::size_t kLeastBytes = 25'000'000;
 }  // namespace
 
 RunControl::RunControl(job::TrainingJob& job, const RunFolder& folder,
-                       nlohmann::ordered_json identity, const train::Progress& start,
-                       bool has_best)
+                       nlohmann::ordered_json identity, const train::Progress& start, bool has_best)
     : job_(job),
       safety_(job.plan().spec.flags.safety),
       folder_(folder.path),

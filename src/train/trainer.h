@@ -50,7 +50,7 @@ struct TrainResult {
   std::optional<logging::TimeToAccuracy> reached{};  ///< the target accuracy
   std::optional<logging::EpochRecord> last;          ///< nothing where no epoch ended in this call
   bool early_stopped = false;                        ///< the patience came to its end
-  BestEpoch best{};  ///< epoch 0 where nothing was validated
+  BestEpoch best{};                                  ///< epoch 0 where nothing was validated
   /// The step, from 1, that made gradients no numbers, where the policy is to roll back: its update
   /// was not made, and nothing after it was.
   std::optional<std::uint64_t> roll_back{};

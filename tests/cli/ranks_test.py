@@ -135,6 +135,22 @@ class Ranks(ProgramTest):
             with self.subTest(rule=rule):
                 self.assert_one(self.hashes([(1, 1), (2, 1), (3, 1)], *words))
 
+    def test_reproducible_losses_and_what_goes_by_them(self):
+        """Early stopping, best weights and a plateau do the same at any number of ranks, to the last bit."""
+        words = ["--data", "synthetic:40", "--validation-split", "0.33", "--reproducible", "--batch", "5", "--micro-batch", "2",
+                 "--optimizer", "sgd", "--lr", "0.1", "--epochs", "15", "--early-stopping", "3:0.02",
+                 "--schedule", "plateau:1:0.5"]
+        curves = []
+        for ranks, threads in ((1, 2), (2, 1), (3, 1), (7, 1)):
+            self.train(str(ranks), *words, "--threads", str(threads), ranks=ranks)
+            summary = self.metrics(str(ranks), "summary")[-1]
+            curves.append([[(e["loss"], e["val_loss"], e["val_accuracy"], e["lr"]) for e in self.metrics(str(ranks), "epoch")],
+                           *(summary[name] for name in ("epochs", "best_epoch", "best_loss", "weights_hash"))])
+        for curve in curves[1:]:
+            self.assertEqual(curve, curves[0])
+        self.assertLess(curves[0][1], 15)  # it stopped early
+        self.assertLess(curves[0][0][-1][3], 0.1)  # and the rate had fallen
+
     def test_the_size_of_a_leaf_counts(self):
         base = ["--reproducible", "--batch", "20", "--steps", "3", "--limit-val", "4"]
         a = self.hashes([(1, 1)], *base, "--micro-batch", "2")
@@ -143,7 +159,7 @@ class Ranks(ProgramTest):
 
     def test_what_cannot_be_reproducible_is_refused(self):
         for words in (["--allreduce", "ring"], ["--sharding", "strided"],
-                      ["--schedule", "plateau"], ["--compress", "bf16"],
+                      ["--compress", "bf16"],
                       ["--model", "resnet50v2", "--image-size", "64"]):
             self.expect(2, *SMALL, "--reproducible", *words, ranks=2, says=["--reproducible"])
 

@@ -22,6 +22,7 @@ class Recipes(ProgramTest):
                 (["--base-batch", "32"], ["--base-batch 32", "--lr-scale"]),
                 (["--optimizer", "lamb", "--momentum", "0.9"], ["--momentum", "lamb"]),
                 (["--momentum-correction"], ["--momentum-correction"]),
+                (["--schedule", "plateau:3", "--limit-val", "0"], ["--schedule plateau:3", "--limit-val 0"]),
                 (["--target-accuracy", "0.9", "--limit-val", "0"], ["--target-accuracy"])]:
             with self.subTest(words=words):
                 done = self.expect(2, "--data", "/nowhere", *words, says=says)

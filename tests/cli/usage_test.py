@@ -158,30 +158,35 @@ class Silence(ProgramTest):
             self.assertIn("warning: " + word, done.stderr)
 
 
-class Target(ProgramTest):
-    """--target-accuracy needs a validation, whatever takes it away."""
+class Watchers(ProgramTest):
+    """What watches the validation needs one, whatever takes it away."""
 
-    def refused(self, *words, **options):
-        done = self.expect(2, "--image-size", "64", "--batch", "4", "--threads", "1", "--target-accuracy", "0.5",
-                           "--out", "run", *words, says=["--target-accuracy"], **options)
+    FLAGS = (["--target-accuracy", "0.5"], ["--early-stopping", "1"], ["--save-best"], ["--schedule", "plateau"])
+
+    def refused(self, watcher, *words, **options):
+        done = self.expect(2, "--image-size", "64", "--batch", "4", "--threads", "1", *watcher,
+                           "--out", "run", *words, says=[watcher[0] + " ", "of validation"], **options)
         self.assertEqual(done.stdout, "")
         return done.stderr
 
     def test_without_images_for_validation_it_ends_with_2(self):
         self.expect(0, "data", "synth", "d", "--images", "12", "--image-size", "64")
         self.expect(0, "data", "pack", "d", "p.ctpack", "--image-size", "64", "--validation-split", "0")
+        self.expect(0, "data", "synth", "one", "--images", "2", "--image-size", "64")
         with open(self.path("config.json"), "w") as f:
             json.dump({"validation-split": 0}, f)
-        for words in (["--data", "d", "--validation-split", "0"], ["--data", "d", "--validation-split", "0.01"],
-                      ["--data", "d", "--limit-val", "0"], ["--data", "p.ctpack", "--validation-split", "0"],
-                      ["--data", "synthetic:60", "--validation-split", "0"], ["--data", "d", "--config", "config.json"],
-                      ["--data", "d", "--validation-split", "0", "--dry-run"]):
-            with self.subTest(words=words):
-                self.assertNotIn("ready in", self.refused(*words))  # known before anything is decoded
+        absences = (["--data", "d", "--validation-split", "0"], ["--data", "d", "--validation-split", "0.01"],
+                    ["--data", "d", "--limit-val", "0"], ["--data", "p.ctpack", "--validation-split", "0"],
+                    ["--data", "one", "--validation-split", "0.5"], ["--data", "synthetic:60", "--validation-split", "0"],
+                    ["--data", "d", "--config", "config.json"], ["--data", "d", "--validation-split", "0", "--dry-run"])
+        for watcher, words in [(w, a) for w in self.FLAGS for a in absences]:
+            with self.subTest(watcher=watcher, words=words):
+                self.assertNotIn("ready in", self.refused(watcher, *words))  # known before anything is decoded
                 self.assertFalse(os.path.exists(self.path("run")))
-        self.assertNotIn("ready in", self.refused("--data", "d", CPUTRAIN_VALIDATION_SPLIT="0"))
+        self.assertNotIn("ready in", self.refused(self.FLAGS[0], "--data", "d", CPUTRAIN_VALIDATION_SPLIT="0"))
         if MPIRUN:
-            self.assertEqual(self.refused("--data", "d", "--validation-split", "0", ranks=2).count("--target-accuracy"), 1)
+            for watcher in self.FLAGS:
+                self.assertEqual(self.refused(watcher, "--data", "d", "--validation-split", "0", ranks=2).count(watcher[0]), 2)
 
     def test_nor_with_images_that_nobody_can_read(self):
         self.expect(0, "data", "synth", "d/train", "--images", "12", "--image-size", "64")

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
+#include <map>
 
 #include "composition/services.h"
 #include "core/error.h"
@@ -39,6 +41,19 @@ class TrainingJobs : public ::testing::Test {
     const auto silent = logging::all_of({});
     logging::Timeline timeline(logging::StepRange{});
     return job.run(*silent, timeline, [] { return false; });
+  }
+
+  /// The words with which open_training() refuses these flags; empty where it does not.
+  std::string refusal(const Session& session, const std::function<void(TrainingFlags&)>& change) {
+    TrainingFlags flags = flags_;
+    change(flags);
+    try {
+      open_training(session, choose_training(flags));
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return error.what();
+    }
   }
 
   system::SignalWatch signals_;
@@ -117,17 +132,53 @@ TEST_F(TrainingJobs, ABackendThatIsNotThereIsRefused) {
   }
 }
 
-TEST_F(TrainingJobs, ATargetThatNobodyLooksAtIsRefused) {
-  flags_.target_accuracy = 0.9;
+/// What each of these flags asks for needs images for validation, whatever takes them away.
+TEST_F(TrainingJobs, WhatWatchesTheValidationIsRefusedWithoutOne) {
+  const std::map<std::string, std::function<void(TrainingFlags&)>> watchers{
+      {"--early-stopping",
+       [](TrainingFlags& f) {
+         f.safety.early_stopping = EarlyStopping{1, 0};
+       }},
+      {"--save-best", [](TrainingFlags& f) { f.safety.save_best = true; }},
+      {"--schedule plateau:3:0.5",
+       [](TrainingFlags& f) {
+         f.schedule = optim::Plateau{3, 0.5};
+       }},
+      {"--target-accuracy 0.9", [](TrainingFlags& f) { f.target_accuracy = 0.9; }}};
+  const std::map<std::string, std::function<void(TrainingFlags&)>> absences{
+      {"--limit-val 0 looks", [](TrainingFlags& f) { f.limit_val = 0; }},
+      {"--validation-split 0 keeps", [](TrainingFlags& f) { f.validation_split = 0; }},
+      {"--validation-split 0.01 comes", [](TrainingFlags& f) { f.validation_split = 0.01; }},
+      {"each of its 2 classes", [](TrainingFlags& f) { f.data = "synthetic:2"; }}};
+  const Session session = start_session(flags_, services_);
+  for (const auto& [flag, ask] : watchers) {
+    EXPECT_EQ(refusal(session, ask), "") << flag;
+    for (const auto& [why, take_away] : absences) {
+      const std::string said = refusal(session, [&](TrainingFlags& flags) {
+        ask(flags);
+        take_away(flags);
+      });
+      EXPECT_TRUE(said.starts_with(flag)) << said;
+      EXPECT_NE(said.find(why), std::string::npos) << said;
+    }
+  }
+}
+
+/// Nobody asked for it here, and measurements evaluate nothing.
+TEST_F(TrainingJobs, APlateauOfARecipeIsWarnedOf) {
+  const std::filesystem::path network = folder_.path() / "plateau.json";
+  std::string text = kNetwork;
+  const std::string rate = R"("learning_rate": 0.01)";
+  text.replace(text.find(rate), rate.size(), rate + R"(, "schedule": "plateau:2")");
+  std::ofstream(network) << text;
+  flags_.model = network;
   flags_.limit_val = 0;
   const Session session = start_session(flags_, services_);
-  try {
-    open_training(session, choose_training(flags_));
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_NE(std::string(error.what()).find("--target-accuracy"), std::string::npos);
-  }
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(refusal(session, [](TrainingFlags&) {}), "");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("plateau:2"), std::string::npos) << said;
+  EXPECT_NE(said.find("--limit-val 0 looks at none"), std::string::npos) << said;
 }
 
 }  // namespace

@@ -207,6 +207,17 @@ TEST(Trainer, PlateauWatchesTheValidation) {
   }
 }
 
+/// Its losses of training do not fall, either.
+TEST(Trainer, APlateauWithoutValidationStays) {
+  MadeOptions options;
+  options.rate = {.base = 1e-12, .schedule = optim::Plateau{1, 0.5}};
+  options.train.epochs = 4;
+  options.validation = 0;
+  for (const auto& epoch : made_alone(options).recorder.epochs) {
+    EXPECT_EQ(epoch.learning_rate, 1e-12);
+  }
+}
+
 TEST(Trainer, EndsAtTheTargetAccuracy) {
   MadeOptions options;
   options.train.epochs = 50;

@@ -240,25 +240,24 @@ std::string findings_of(const Json& value, const std::string& path) {
 }  // namespace
 
 Json to_json(const train::Progress& p) {
-  return {
-      {"steps", p.steps},
-      {"settled_steps", p.settled_steps},
-      {"images", p.images},
-      {"epochs", p.epochs},
-      {"begun", p.begun ? begun_json(*p.begun) : Json(nullptr)},
-      {"seconds", number(p.seconds)},
-      {"training_seconds", number(p.training_seconds)},
-      {"own_images", number(p.own_images)},
-      {"plateau",
-       {{"best_loss", number(p.plateau.best_loss)},
-        {"waited", p.plateau.waited},
-        {"factor", number(p.plateau.factor)}}},
-      {"last_rate", number(p.last_rate)},
-      {"best", {{"loss", number(p.best.loss)}, {"epoch", p.best.epoch}}},
-      {"patience", {{"loss", number(p.patience.loss)}, {"waited", p.patience.waited}}},
-      {"reached", p.reached ? reached_json(*p.reached) : Json(nullptr)},
-      {"left_out", p.left_out},
-      {"findings", p.findings}};
+  return {{"steps", p.steps},
+          {"settled_steps", p.settled_steps},
+          {"images", p.images},
+          {"epochs", p.epochs},
+          {"begun", p.begun ? begun_json(*p.begun) : Json(nullptr)},
+          {"seconds", number(p.seconds)},
+          {"training_seconds", number(p.training_seconds)},
+          {"own_images", number(p.own_images)},
+          {"plateau",
+           {{"best_loss", number(p.plateau.best_loss)},
+            {"waited", p.plateau.waited},
+            {"factor", number(p.plateau.factor)}}},
+          {"last_rate", number(p.last_rate)},
+          {"best", {{"loss", number(p.best.loss)}, {"epoch", p.best.epoch}}},
+          {"patience", {{"loss", number(p.patience.loss)}, {"waited", p.patience.waited}}},
+          {"reached", p.reached ? reached_json(*p.reached) : Json(nullptr)},
+          {"left_out", p.left_out},
+          {"findings", p.findings}};
 }
 
 train::Progress progress_of(const Json& json) {
