@@ -1,0 +1,151 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2154  # command, cool_down, hostfile, work, session, watch, root: of scripts/supervise, which sources this
+# The hosts of the command: who answers through ssh, the command for those alone, and what watches them.
+
+# value_of FLAG...  what the command gives a flag, by any of its names; fails where it does not.
+value_of() {
+  local i name
+  for ((i = 0; i < ${#command[@]}; ++i)); do
+    for name; do
+      if [[ ${command[i]} == "$name" ]]; then echo "${command[i + 1]-}"; return; fi
+      if [[ $name == --* && ${command[i]} == "$name="* ]]; then echo "${command[i]#*=}"; return; fi
+    done
+  done
+  return 1
+}
+
+# is_host NAME  whether ssh takes it for a host: not for a flag, and no shell on the way for more than a word.
+is_host() { [[ $1 =~ ^([A-Za-z0-9_.+][A-Za-z0-9_.+-]*@)?[][A-Za-z0-9_.+:%][][A-Za-z0-9_.+:%-]*$ ]]; }
+
+hosts_by=nothing hosts=() slots=()  # of the command, in order; slots are empty where nothing says how many
+add_host() {
+  is_host "$1" || wrong_use "the host $1: letters, digits and . _ : % @ - are allowed, and no - at the beginning"
+  hosts+=("$1") slots+=("$2")
+}
+read_hosts() {
+  local line host word count host_list
+  [[ -n $hostfile ]] || hostfile=$(value_of --hostfile -hostfile --machinefile -machinefile) || true
+  if [[ -n $hostfile ]]; then
+    hosts_by='file'
+    [[ -r $hostfile ]] || wrong_use "the hostfile $hostfile cannot be read"
+    while read -r line; do
+      line=${line%%#*}
+      read -r host _ <<<"$line" || true
+      [[ -n $host ]] || continue
+      count=''
+      [[ ! $line =~ [[:space:]]slots[[:space:]]*=[[:space:]]*([0-9]+) ]] || count=${BASH_REMATCH[1]}
+      add_host "$host" "$count"
+    done < <(cat -- "$hostfile"; echo)
+  elif host_list=$(value_of --host -host -H); then
+    hosts_by='list'
+    for word in ${host_list//,/ }; do
+      if [[ $word == *:* ]]; then add_host "${word%%:*}" "${word#*:}"; else add_host "$word" 1; fi
+    done
+  fi
+}
+
+is_here() { [[ $1 == localhost || $1 == 127.* || $1 == ::1 || $1 == "$(hostname)" || $1 == "$(hostname -s)" ]]; }
+ssh_flags=(-n -o BatchMode=yes -o ConnectTimeout=5)
+ask_host() { ssh "${ssh_flags[@]}" -- "$1" "$2" >/dev/null 2>&1; }
+
+# which_answer  sets `answers` to those hosts that do, `lost` to the others. What launchers left of the last start is
+# removed there, and what an earlier supervise of this run folder left.
+answers=() lost=()
+which_answer() {
+  local i pids=() clean
+  clean="rm -rf $(quoted "$session")"
+  [[ -z $left_folder ]] || clean+=" $(quoted "$left_folder/session"); rmdir $(quoted "$left_folder") 2>/dev/null || true"
+  for i in "${!hosts[@]}"; do
+    is_here "${hosts[i]}" && { pids+=(''); continue; }
+    ask_host "${hosts[i]}" "$clean" &
+    pids+=($!)
+  done
+  answers=() lost=()
+  for i in "${!hosts[@]}"; do
+    if [[ -z ${pids[i]} ]] || wait "${pids[i]}"; then answers+=("$i"); else lost+=("${hosts[i]}"); fi
+  done
+}
+
+# replace NAMES VALUE  the value of a flag in `start`, by any of the names; at the command's end of the launcher's
+# words (after mpirun itself) where it is not there.
+replace() {
+  local names=" $1 " value=$2 i
+  for ((i = 0; i < ${#start[@]}; ++i)); do
+    if [[ $names == *" ${start[i]} "* ]]; then start[i + 1]=$value; return; fi
+    if [[ ${start[i]} == --*=* && $names == *" ${start[i]%%=*} "* ]]; then start[i]=${start[i]%%=*}=$value; return; fi
+  done
+  start=("${start[0]}" "${1%% *}" "$value" "${start[@]:1}")
+}
+
+# ranks_left  how many ranks the hosts that answer take of those that the command asks for.
+ranks_left() {
+  local asked=$1 i all=0 left=0 known=true
+  for i in "${!hosts[@]}"; do
+    [[ -n ${slots[i]} ]] || known=false
+    all=$((all + ${slots[i]:-1}))
+  done
+  for i in "${answers[@]}"; do left=$((left + ${slots[i]:-1})); done
+  if $known && [[ $asked -le $all ]]; then
+    echo $((asked < left ? asked : left))
+  else  # more ranks than slots, or nobody knows how many there are: as many as before on each host
+    left=$((asked * left / all))
+    echo $((left > 0 ? left : 1))
+  fi
+}
+
+# prepare_start  sets `start`, the command for the hosts that answer; fails where none does.
+start=()
+prepare_start() {
+  local i ranks fewer=''
+  start=("${command[@]}")
+  [[ $hosts_by != file ]] || replace "--hostfile -hostfile --machinefile -machinefile" "$hostfile"
+  which_answer
+  [[ ${#lost[@]} -gt 0 ]] || return 0
+  [[ ${#answers[@]} -gt 0 ]] || { say "no host answers: ${hosts[*]}"; return 1; }
+  : >"$work/hosts"
+  for i in "${answers[@]}"; do
+    echo "${hosts[i]}${slots[i]:+ slots=${slots[i]}}" >>"$work/hosts"
+  done
+  if [[ $hosts_by == file ]]; then
+    replace "--hostfile -hostfile --machinefile -machinefile" "$work/hosts"
+  else
+    replace "--host -host -H" "$(sed 's/ slots=/:/' "$work/hosts" | paste -sd,)"
+  fi
+  if ranks=$(value_of -np --np -n -c) && [[ $ranks =~ ^[1-9][0-9]*$ ]]; then
+    fewer=$(ranks_left "$ranks")
+    replace "-np --np -n -c" "$fewer"
+  fi
+  say "without ${lost[*]}, which did not answer: ${#answers[@]} of ${#hosts[@]} hosts${fewer:+, $fewer of $ranks ranks}"
+}
+
+# ask_the_lost  once in a cool-down, while the training runs without them: the hosts that answer by now get into the
+# file `back`. The next cool-down is twice as long, up to an hour: a host may come and go.
+asked_lost=0
+ask_the_lost() {
+  [[ ${#lost[@]} -gt 0 && $cool_down -gt 0 && $((SECONDS - asked_lost)) -ge $cool_down ]] || return 0
+  asked_lost=$SECONDS
+  [[ $cool_down -ge 3600 ]] || cool_down=$((2 * cool_down < 3600 ? 2 * cool_down : 3600))
+  local host
+  for host in "${lost[@]}"; do
+    { ! ask_host "$host" true || echo "$host" >>"$work/back"; } &
+  done
+}
+
+# What watches hosts ends with this script, however that ends.
+watchers=()
+watch_with() { setpriv --pdeathsig TERM -- "$@" 2>/dev/null & watchers+=($!); }
+start_watchers() {
+  watchers=()
+  [[ $watch != none ]] || return 0
+  watch_with "$root/scripts/cloud/preemption" "$watch" >"$work/notice"
+  local i
+  for i in "${answers[@]}"; do
+    is_here "${hosts[i]}" && continue
+    watch_with ssh "${ssh_flags[@]}" -- "${hosts[i]}" "exec $(quoted "$root/scripts/cloud/preemption") $watch" \
+      >"$work/notice-$i"
+  done
+}
+end_watchers() {
+  [[ ${#watchers[@]} -eq 0 ]] || kill "${watchers[@]}" 2>/dev/null || true
+  watchers=()
+}
