@@ -20,22 +20,14 @@ ask() {
   if $dry_run; then echo "$made_up"; else "$@"; fi
 }
 
-# Reads flags until `--`; the rest are the sweep's, or after the word `train` a training's. `allowed` maps a flag to
-# the variable it sets, `switches` those without a value; --cpu '' asks for no kind of processor.
-read_flags() {
-  while [[ $# -gt 0 && $1 != -- ]]; do
-    if [[ -n ${switches[$1]-} ]]; then
-      printf -v "${switches[$1]}" true
-      shift
-      continue
-    fi
-    [[ -n ${allowed[$1]-} ]] ||
-      stop "unknown flag $1; allowed are ${!allowed[*]} ${!switches[*]}, then -- [train] and flags of cputrain"
-    [[ $# -gt 1 && ( -n $2 || $1 == --cpu ) ]] || stop "$1 needs a value"
-    printf -v "${allowed[$1]}" '%s' "$2"
-    shift 2
-  done
-  [[ ${1-} == -- ]] || stop "what shall run? ... -- --np 1,2,4 --batch 128,256"
+# Reads flags until `--`; the rest are the sweep's, or after the word `train` a training's. --cpu '' asks for no kind of
+# processor.
+read_cloud_flags() {
+  # shellcheck disable=SC2034  # read_flags reads it
+  may_be_empty=--cpu
+  read_flags "$@"
+  set -- "${rest[@]}"
+  [[ ${1-} == -- ]] || wrong_use "what shall run? ... -- --np 1,2,4 --batch 128,256"
   shift
   what=sweep
   if [[ ${1-} == train ]]; then
@@ -113,7 +105,7 @@ run_work() {
     flags+=(--out work)
     [[ $vms -eq 1 ]] ||
       flags+=(--launcher "mpirun --hostfile hosts --map-by slot:PE={threads} --bind-to hwthread $over_tcp")
-    run_there "./cputrain sweep $(printf '%q ' "${flags[@]}")"
+    run_there "./cputrain sweep $(quoted "${flags[@]}")"
     return
   fi
   if [[ -e $results ]]; then
@@ -122,7 +114,7 @@ run_work() {
     on 0 "mkdir cputrain/work && tar xzf work.tar.gz -C cputrain/work"
   fi
   [[ $vms -eq 1 ]] || launch="mpirun --hostfile hosts --bind-to hwthread $over_tcp"
-  run_there "scripts/supervise --watch $name -- $launch ./cputrain train $(printf '%q ' "${flags[@]}")--out work"
+  run_there "scripts/supervise --watch $name -- $launch ./cputrain train $(quoted "${flags[@]}" --out work)"
 }
 
 fetch_results() {

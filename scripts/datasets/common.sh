@@ -12,6 +12,8 @@
 # usage; 65 a file is not the published one; 69 something is missing (the message says what to do).
 set -euo pipefail
 
+# shellcheck source=scripts/help.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../help.sh"
 name=$(basename "$0")
 
 stop() {  # CODE MESSAGE...
@@ -24,31 +26,26 @@ stop() {  # CODE MESSAGE...
 # Sets dir, offline, from (DEFAULT: the set's own home) and accepted.
 # shellcheck disable=SC2034  # those who source this read them
 arguments() {  # DEFAULT ARGUMENT...
+  local word
   from=$1 offline='' accepted='' dir=''
   shift
-  while [[ $# -gt 0 ]]; do
-    case $1 in
-      --offline) offline=yes ;;
-      --yes) accepted=yes ;;
-      --from)
-        [[ $# -gt 1 ]] || stop 2 "--from needs a URL"
-        from=$2
-        shift
-        ;;
-      --help | -h)
-        sed -n '2,/^[^#]/ s/^# \{0,1\}//p' "$0" | grep -v '^shellcheck'
-        sed -n "3,/^set/ { s/^# \{0,1\}//; s/NAME/$name/; /^set/!p }" "${BASH_SOURCE[0]}"
-        exit 0
-        ;;
-      -*) stop 2 "$1 is not a flag (--offline, --from URL, --yes)" ;;
-      *)
-        [[ -z $dir ]] || stop 2 "$1 is one word too many"
-        dir=$1
-        ;;
-    esac
+  for word; do
+    [[ $word == --help || $word == -h ]] || continue
+    sed -n '2,/^[^#]/ s/^# \{0,1\}//p' "$0" | grep -v '^shellcheck'
+    sed -n "3,/^set/ { s/^# \{0,1\}//; s/NAME/$name/; /^set/!p }" "${BASH_SOURCE[0]}"
+    exit 0
+  done
+  allowed=([--from]=from) switches=([--offline]=offline [--yes]=accepted)
+  while [[ $# -gt 0 ]]; do  # the folder stands anywhere among the flags
+    read_flags "$@"
+    set -- "${rest[@]}"
+    [[ ${1-} != -- ]] || shift
+    [[ $# -gt 0 ]] || break
+    [[ -z $dir ]] || wrong_use "$1 is one word too many"
+    dir=$1
     shift
   done
-  [[ -n $dir ]] || stop 2 "needs the folder of the data set: scripts/datasets/$name DIR"
+  [[ -n $dir ]] || wrong_use "needs the folder of the data set: scripts/datasets/$name DIR"
 }
 
 bytes_of() { stat -c %s "$1"; }

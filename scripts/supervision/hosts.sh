@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2154  # command, cool_down, hostfile, work, session, watch, root: of scripts/supervise, which sources this
+# shellcheck disable=SC2154  # command, hostfile, work and others: of scripts/supervise, which sources this
 # The hosts of the command: who answers through ssh, the command for those alone, and what watches them.
 
 # value_of FLAG...  what the command gives a flag, by any of its names; fails where it does not.
@@ -54,7 +54,8 @@ answers=() lost=()
 which_answer() {
   local i pids=() clean
   clean="rm -rf $(quoted "$session")"
-  [[ -z $left_folder ]] || clean+=" $(quoted "$left_folder/session"); rmdir $(quoted "$left_folder") 2>/dev/null || true"
+  [[ -z $left_folder ]] ||
+    clean+=" $(quoted "$left_folder/session"); rmdir $(quoted "$left_folder") 2>/dev/null || true"
   for i in "${!hosts[@]}"; do
     is_here "${hosts[i]}" && { pids+=(''); continue; }
     ask_host "${hosts[i]}" "$clean" &

@@ -84,7 +84,7 @@ class Clouds(unittest.TestCase):
             self.assertEqual(code, 0)
             self.assertEqual(self.ours(ran), self.ours(said))
             self.assertEqual(said, printed)
-            self.assertIn("my\\\\\\ images", "".join(said))  # quoted for two shells
+            self.assertIn("\\'my\\ images\\'", "".join(said))  # quoted for two shells
             os.rmdir(os.path.join(self.folder, "results"))
 
     def test_vms_are_deleted_however_it_ends(self):
@@ -133,7 +133,7 @@ class Clouds(unittest.TestCase):
                 self.assertEqual((code, said), (0, printed))
                 line, = [line for line in self.ours(ran) if "cputrain train" in line]
                 self.assertIn(f"scripts/supervise --watch {cloud} -- mpirun {hosts}", line)
-                self.assertTrue(line.endswith("./cputrain train --model chips --data my\\ images --out work"), line)
+                self.assertTrue(line.endswith("./cputrain train --model chips --data 'my images' --out work"), line)
                 self.assertFalse([line for line in said if "safetensors" in line])
                 self.assertFalse([line for line in said if "mkdir" in line and "work" in line])
                 # A folder of something else is not overwritten; a training's goes along.

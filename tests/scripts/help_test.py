@@ -72,6 +72,32 @@ class Help(unittest.TestCase):
                 self.assertIn(os.path.basename(words[0]), done.stderr)
 
 
+    def test_values_are_taken_behind_a_blank_and_behind_an_equals_sign(self):
+        for script, flag, value, says in (
+                ("two_hosts", "--ranks", "0", "--ranks 0"), ("two_hosts", "--rate", "much", "--rate much"),
+                ("supervise", "--max-restarts", "x", "--max-restarts x"), ("supervise", "--grace", "x", "--grace x"),
+                ("supervise", "--watch", "ibm", "--watch ibm"), ("supervise", "--cool-down", "x", "--cool-down x"),
+                ("cloud/gcp", "--vms", "0", "--vms 0"), ("cloud/aws", "--vms", "0", "--vms 0"),
+                ("cloud/gcp", "--name", "X", "--name X"), ("run", "-np", "0", "-np needs"),
+                ("run", "--np", "0", "-np needs"), ("tables", "--data", "nowhere", "--data nowhere")):
+            rest = {"two_hosts": ["true"], "run": [], "tables": []}.get(script, ["--", "train"])
+            before = ["accuracy", "out"] if script == "tables" else []
+            underscores = "--" + flag[2:].replace("-", "_") if script == "supervise" else flag
+            for words in ([flag, value], [f"{flag}={value}"], [f"{underscores}={value}"]):
+                with self.subTest(script=script, words=words):
+                    done = self.run_quietly("scripts/" + script, *before, *words, *rest)
+                    self.assertEqual(done.returncode, 2, done.stderr)
+                    self.assertIn(says, done.stderr)
+        for script, words in (("two_hosts", ["--ssh=yes", "true"]), ("two_hosts", ["--ranks", "--ssh", "true"]),
+                              ("two_hosts", ["--ranks=", "true"]), ("two_hosts", ["--ranks"]),
+                              ("cloud/gcp", ["--zone", "--spot", "--", "x"]), ("cloud/gcp", ["--zone=", "--", "x"]),
+                              ("cloud/aws", ["--keep=no", "--", "x"]), ("datasets/mnist", ["d", "--from"]),
+                              ("datasets/mnist", ["d", "--fast"]), ("datasets/mnist", ["d", "--offline=1"]),
+                              ("datasets/mnist", ["d", "e"]), ("datasets/mnist", ["--from=file:///"])):
+            with self.subTest(script=script, words=words):
+                self.assertEqual(self.run_quietly("scripts/" + script, *words).returncode, 2)
+
+
 class Run(unittest.TestCase):
     """scripts/run in a copy whose build and program are made up."""
 

@@ -102,7 +102,7 @@ class SupervisedTest(ProgramTest):
     def ssh(self, noticed=""):
         """A stand-in; hosts are down where a file down-HOST is. The last word is the command for the host."""
         self.tool("ssh", '#!/bin/bash\nhost=${@: -2:1} command=${@: -1}\n[[ ! -e down-$host ]] || exit 255\n'
-                  f'[[ $command == *preemption* ]] || exit 0\n[[ $host == "{noticed}" ]] || exec sleep 60\n'
+                  f'[[ $command == *preemption* ]] || exit 0\n[[ $host == "{noticed}" ]] || exec /bin/sleep 60\n'
                   "echo gcp takes $host away\n")
 
     def down(self, host):
