@@ -1,18 +1,17 @@
 #include "backends/mpi/job_folder.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <random>
 #include <sstream>
-#include <string_view>
 #include <thread>
 
+#include "backends/mpi/launcher_session.h"
+#include "backends/mpi/own_folder.h"
 #include "core/hash.h"
 #include "system/file_lock.h"
 
@@ -48,16 +47,6 @@ std::string folder_name(const LaunchedJob& job) {
   std::ostringstream name;
   name << name_prefix() << std::hex << Fnv1a().add(job.id).value();
   return name.str();
-}
-
-/// A folder, no link to one, that is this user's.
-bool is_own_folder(const struct stat& status) {
-  return S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
-}
-
-bool is_own_folder(const fs::path& path) {
-  struct stat status {};
-  return ::lstat(path.c_str(), &status) == 0 && is_own_folder(status);
 }
 
 /// Opens the folder if nobody else may write there, so that what it holds is this user's, too.
@@ -109,41 +98,6 @@ LaunchedJob read_text(int lock) {
   LaunchedJob job{.id = {}, .session = session, .launcher = {}};
   if (launcher.id > 0) job.launcher = launcher;
   return job;
-}
-
-/// N of a name "pid.N"; nothing for other names.
-std::optional<pid_t> number_after(std::string_view prefix, std::string_view name) {
-  if (!name.starts_with(prefix)) return std::nullopt;
-  name.remove_prefix(prefix.size());
-  pid_t number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size() || number <= 0) return std::nullopt;
-  return number;
-}
-
-bool no_process_has(pid_t number) { return ::kill(number, 0) != 0 && errno == ESRCH; }
-
-/// Whether a launcher that is gone left this folder: of Open MPI's .../ompi.HOST.USER/pid.N, N
-/// being mpirun's number, or .../jf.N, which orted makes on other hosts.
-bool is_dead_session(const LaunchedJob& job) {
-  const fs::path path = job.session;
-  const std::string name = path.filename(), above = path.parent_path().filename();
-  if (!path.is_absolute() || path != path.lexically_normal() || !above.starts_with("ompi."))
-    return false;
-  const auto process = number_after("pid.", name);
-  if (!process && !number_after("jf.", name)) return false;
-  if (!is_own_folder(path) || !is_own_folder(path.parent_path())) return false;
-  if (job.launcher && !placement::is_gone(*job.launcher)) return false;
-  const bool is_launchers = process && job.launcher && job.launcher->id == *process;
-  return process ? is_launchers || no_process_has(*process) : job.launcher.has_value();
-}
-
-void remove_session(const LaunchedJob& dead, const LaunchedJob& mine) {
-  if (dead.session == mine.session || !is_dead_session(dead)) return;
-  std::error_code ignored;
-  fs::remove_all(dead.session, ignored);
-  // As the launcher does; it stays where other jobs have folders in it.
-  ::rmdir(fs::path(dead.session).parent_path().c_str());
 }
 
 /// Whether a folder has the name that it is given to be removed: ...-HASH-NUMBER.
@@ -210,7 +164,9 @@ void remove_dead_jobs(const fs::path& base, const LaunchedJob& mine) {
   for (fs::directory_iterator entry(base, error), end; !error && entry != end;
        entry.increment(error)) {
     if (!entry->path().filename().string().starts_with(prefix)) continue;
-    remove_if_dead(entry->path(), [&](const LaunchedJob& dead) { remove_session(dead, mine); });
+    remove_if_dead(entry->path(), [&](const LaunchedJob& dead) {
+      if (dead.session != mine.session) remove_session(dead.session, dead.launcher);
+    });
   }
 }
 

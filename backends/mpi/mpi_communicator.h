@@ -15,6 +15,10 @@ bool mpi_available();
 /// "Open MPI 4.1.4", or whatever the library calls itself; "no MPI" in a build without.
 std::string mpi_library_version();
 
+/// Removes what killed jobs of this user left on this machine: memory that ranks shared, and their
+/// launchers' folders of temporary files. For every start, whether by a launcher or not.
+void remove_leftovers_of_dead_jobs();
+
 /// While what it returns lives, no signal ends this process (system/signals.h). May be empty.
 using HoldSignals = std::function<std::shared_ptr<void>()>;
 

@@ -7,6 +7,8 @@ bool mpi_available() { return false; }
 
 std::string mpi_library_version() { return "no MPI"; }
 
+void remove_leftovers_of_dead_jobs() {}
+
 std::unique_ptr<comm::Communicator> make_mpi_communicator(const HoldSignals&, std::optional<int>) {
   fail(ExitCode::usage,
        "this program was built without MPI (several processes cannot train together); build it "

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/mpi/check.h"
+#include "backends/mpi/launcher_session.h"
 #include "backends/mpi/shared_file.h"
 
 namespace cputrain::mpi {
@@ -20,14 +21,15 @@ void require_long_files() {
                             "raise the limit, or train as one process");
 }
 
-/// Joins this job's folder, behind the removal of those of dead jobs, and has Open MPI put what the
-/// ranks of a machine share there. MPI reads the variables when it starts; whoever has set one
-/// wins.
+constexpr const char* kSharedMemory = "/dev/shm";
+
+const char* variable(const char* name) { return std::getenv(name); }
+
+/// Joins this job's folder, and has Open MPI put what the ranks of a machine share there. MPI reads
+/// the variables when it starts; whoever has set one wins.
 std::optional<JobFolder> join_job() {
-  constexpr const char* kSharedMemory = "/dev/shm";
-  const auto job = launched_job([](const char* name) { return std::getenv(name); });
+  const auto job = launched_job(variable);
   if (!job) return std::nullopt;
-  remove_dead_jobs(kSharedMemory, *job);
   std::optional<JobFolder> folder = JobFolder::join(kSharedMemory, *job);
   if (!folder) return std::nullopt;
   // Open MPI 4 calls its shared memory vader, Open MPI 5 sm.
@@ -39,6 +41,11 @@ std::optional<JobFolder> join_job() {
 }
 
 }  // namespace
+
+void remove_leftovers_of_dead_jobs() {
+  remove_dead_jobs(kSharedMemory, launched_job(variable).value_or(LaunchedJob{}));
+  for (const auto& base : session_bases(variable)) remove_dead_sessions(base);
+}
 
 MpiSession::MpiSession(HoldSignals hold) : hold_(std::move(hold)), job_folder_(join_job()) {
   require_long_files();

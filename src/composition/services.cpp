@@ -58,6 +58,7 @@ std::vector<std::string> library_versions() {
 /// Where several processes were started that this build cannot join, commands of ranks say so.
 std::unique_ptr<comm::Communicator> make_communicator(const placement::Launcher& launcher,
                                                       system::SignalWatch& signals) {
+  mpi::remove_leftovers_of_dead_jobs();
   if (!launcher.present() || !mpi::mpi_available()) return comm::make_solo();
   return mpi::make_mpi_communicator([&signals] { return signals.hold(); });
 }

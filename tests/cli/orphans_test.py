@@ -128,6 +128,22 @@ class Launchers(JobTest):
         left += [path for path in map(os.path.dirname, segments) if os.path.exists(path)]
         self.assertEqual(left, [])
 
+    def test_a_launcher_that_was_killed_before_its_ranks_joined_leaves_nothing_behind_the_next_start(self):
+        for ranks in (0, 2):  # whatever it is
+            job = subprocess.Popen([*mpirun(1), "sleep", "60"], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                   env={**os.environ, "ORPHANS_TEST": self.folder, "TMPDIR": self.folder})
+            self.addCleanup(self.end, job)
+            living = self.path(f"ompi.{os.uname().nodename.partition('.')[0]}.{os.geteuid()}", "pid.1")
+            session = living.replace("pid.1", f"pid.{job.pid}")
+            self.assertTrue(self.wait_for(lambda: os.path.exists(os.path.join(session, "contact.txt"))))
+            os.makedirs(living, exist_ok=True)  # there is a process of that number
+            self.kill([job.pid, *self.processes()])
+            job.wait()
+            self.assertTrue(os.path.exists(session))
+            self.expect(0, *LONG, "--steps", "1", "--out", f"next{ranks}", ranks=ranks, TMPDIR=self.folder)
+            self.assertFalse(os.path.exists(session))
+            self.assertTrue(os.path.exists(living))
+
     def test_a_job_that_ends_leaves_nothing(self):
         job = self.launch(["--steps", "200"], 2)
         segments = set()

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+/// What may be removed of folders in places that are everybody's, such as /tmp and /dev/shm.
+namespace cputrain::mpi {
+
+/// A folder, no link to one, that is this user's.
+inline bool is_own_folder(const struct stat& status) {
+  return S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
+}
+
+inline bool is_own_folder(const std::filesystem::path& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && is_own_folder(status);
+}
+
+/// N of a name such as "pid.N"; nothing for other names.
+inline std::optional<pid_t> number_after(std::string_view prefix, std::string_view name) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  pid_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size() || number <= 0) return std::nullopt;
+  return number;
+}
+
+}  // namespace cputrain::mpi
