@@ -113,9 +113,10 @@ class Run(unittest.TestCase):
         write_program(os.path.join(self.root, "cputrain"), 'echo "trained $*"\n')
         write_program(os.path.join(self.root, "tools", "mpirun"), 'echo "mpirun $*"\n')
 
-    def start(self, lscpu, *words):
+    def start(self, lscpu, *words, **environment):
         write_program(os.path.join(self.root, "tools", "lscpu"), lscpu)
-        environment = {**os.environ, "PATH": os.path.join(self.root, "tools") + ":" + os.environ["PATH"]}
+        environment = {**os.environ, "PATH": os.path.join(self.root, "tools") + ":" + os.environ["PATH"],
+                       **environment}
         done = subprocess.run([os.path.join(self.root, "scripts", "run"), *words], text=True, env=environment,
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -127,7 +128,11 @@ class Run(unittest.TestCase):
             said = self.start(lscpu, "--steps", "1")
             self.assertIn("trained --steps 1 --data synthetic:2000", said)
             self.assertNotIn("mpirun -np 0", said)
-            self.assertIn("mpirun -np 3", self.start(lscpu, "-np", "3"))
+            for three in (["-np", "3"], ["-np=3"], ["--np", "3"], ["--np=3"]):
+                self.assertIn("mpirun -np 3", self.start(lscpu, *three))
+
+    def test_trains_with_a_tmpdir_that_is_not_there(self):
+        self.assertIn("trained", self.start("exit 1\n", TMPDIR=os.path.join(self.root, "nowhere")))
 
     def test_binds_ranks_to_what_lscpu_says(self):
         columns = 'case $1 in -p=NODE) printf "# x\\n0\\n0\\n";; *) printf "# x\\n0,0\\n1,0\\n";; esac\n'

@@ -151,26 +151,36 @@ class RealTraining(ProgramTest):
                 killed += 1
         return killed
 
-    def test_a_training_whose_launcher_is_killed_ends_as_if_nothing_had_happened(self):
+    def supervise(self, words, out):
+        script = subprocess.Popen([SCRIPT, "--watch", "none", "--", *MPIRUN, "-np", "2", PROGRAM, *words,
+                                   "--checkpoint-every", "4", "--out", out], cwd=self.folder, text=True,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(script.stderr.close)
+        self.addCleanup(script.terminate)
+        return script
+
+    def test_a_training_whose_launcher_or_supervise_is_killed_ends_as_if_nothing_had_happened(self):
         words = ["--image-size", "64", "--data", "synthetic:120", "--batch", "20", "--threads", "1", "--epochs", "16",
                  "--limit-val", "0", "--log-every", "1", "--optimizer", "sgd", "--reproducible"]
         self.expect(0, *words, "--out", "whole", ranks=2)
-        script = subprocess.Popen([SCRIPT, "--watch", "none", "--", *MPIRUN, "-np", "2", PROGRAM, *words,
-                                   "--checkpoint-every", "4", "--out", "run"], cwd=self.folder, text=True,
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        self.addCleanup(script.communicate)
-        self.addCleanup(script.terminate)
-        end = time.time() + 60
-        while not glob.glob(self.path("run", "ckpt-*", "MANIFEST")):
-            self.assertLess(time.time(), end)
-            time.sleep(0.02)
-        self.assertEqual(self.kill_launcher_of(script.pid), 1)
-        _, said = script.communicate(timeout=120)
-        self.assertEqual(script.returncode, 0, said)
-        self.assertIn("restart 1 of 10", said)
-        self.assertEqual([step["step"] for step in self.metrics("run", "step")], list(range(1, 97)))
-        self.assertEqual(self.metrics("run", "summary")[-1]["weights_hash"],
-                         self.metrics("whole", "summary")[-1]["weights_hash"])
+        for killed, says in (("launcher", "restart 1 of 10"), ("supervise", "it is taken over")):
+            script = self.supervise(words, killed)
+            end = time.time() + 60
+            while not glob.glob(self.path(killed, "ckpt-*", "MANIFEST")):
+                self.assertLess(time.time(), end)
+                time.sleep(0.02)
+            if killed == "launcher":
+                self.assertEqual(self.kill_launcher_of(script.pid), 1)
+            else:
+                script.kill()
+                script.wait()
+                script = self.supervise(words, killed)
+            said = script.stderr.read()
+            self.assertEqual(script.wait(120), 0, said)
+            self.assertIn(says, said)
+            self.assertEqual([step["step"] for step in self.metrics(killed, "step")], list(range(1, 97)))
+            self.assertEqual(self.metrics(killed, "summary")[-1]["weights_hash"],
+                             self.metrics("whole", "summary")[-1]["weights_hash"])
 
 
 if __name__ == "__main__":

@@ -87,7 +87,8 @@ TEST_F(LauncherSessions, WhatNoLauncherOfThisMachineMadeStays) {
   std::vector<fs::path> stay{session(top("ompi", "another"), "pid", dead),
                              session(base() / ("ompi." + host()), "pid", dead),
                              session(base() / ("mine." + host() + "." + user()), "pid", dead),
-                             session(top(), "precious", dead), session(top(), "pid.x", dead),
+                             session(top(), "precious", dead),
+                             session(top(), "pid.x", dead),
                              session(top(), "dvm.-", dead)};
   const fs::path real = session(elsewhere.path() / "real", "pid", dead);
   fs::create_directory_symlink(real, top() / ("pid." + std::to_string(dead_process())));
