@@ -22,7 +22,7 @@ numbers=$(readlink /proc/self/ns/pid || true)
 # full disk stops no training.
 write_record() {
   local file=$1 training=${2-}
-  rm -f "$file.tmp"
+  rm -f "$file.tmp" 2>/dev/null || return 0
   if (
     set -C
     {
@@ -82,7 +82,8 @@ alive_there() {
 
 # refuse_other  where somebody else's training may not be taken over.
 refuse_other() {
-  wrong_use "$1 is at work in $out; end it there with 'kill -USR1 ${was[$2]%% *}', or name another --out"
+  say "$1 is at work in $out; end it there with 'kill -USR1 ${was[$2]%% *}', or name another --out"
+  exit 2
 }
 
 # ask_elsewhere  the record is of another host or container.
@@ -116,7 +117,8 @@ claim() {
         refuse_other "another supervise, process ${was[supervise]%% *} on ${was[host]}," supervise
       if [[ -n ${was[training]-} ]] && was_alive training; then
         job=${was[training]%% *}
-        kill -0 "$job" 2>/dev/null || refuse_other "another user's training, process $job on ${was[host]}," training
+        { [[ -O $out/.supervise ]] && kill -0 "$job" 2>/dev/null; } ||
+          refuse_other "another user's training, process $job on ${was[host]}," training
       fi
     elif ! was_before; then
       ask_elsewhere
@@ -139,6 +141,6 @@ take_over() {
 }
 
 disown_folder() {
-  ! $claimed || rm -f "$out/.supervise" "$out/.supervise.tmp"
+  ! $claimed || rm -f "$out/.supervise" "$out/.supervise.tmp" 2>/dev/null || true
   ! $made_out || rmdir "$out" 2>/dev/null || true
 }
