@@ -9,6 +9,7 @@
 
 #include "datasets/folders/empty_classes.h"
 #include "datasets/folders/published.h"
+#include "datasets/loader/flaw_tally.h"
 #include "datasets/loader/views.h"
 #include "datasets/loader/work_arena.h"
 
@@ -107,16 +108,21 @@ data::CheckReport check_data(const data::DataSource& source, int threads,
   report.samples = samples.size();
   report.ignored = source.ignored;
   report.unread = source.unread;
+  FlawTally flaws(*source.dataset);
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const data::ReadResult& result = facts[i].result;
     const std::string name = source.dataset->name(samples[i]);
     ++report.by_status[static_cast<std::size_t>(result.status)];
     if (result.status != data::ReadStatus::ok) {
       report.bad.push_back({name, result.status, result.detail});
+    } else {
+      flaws.add(samples[i], facts[i].flaw);
     }
     if (facts[i].wrong_extension) report.wrong_extension.push_back(name);
     if (result.warned) report.warned.push_back(name);
+    report.turned += result.turned ? 1 : 0;
   }
+  report.flaws = flaws.rows();
   find_duplicates(source, samples, facts, report);
   find_empty_classes(source, samples, facts, report);
   report.classes = data::count_classes(source);

@@ -38,7 +38,7 @@ Found find_path(const data::DataRequest& request) {
   if (kind == fs::file_type::regular) {
     if (is_packed(spec)) return find_packed(spec);
     if (is_pickle_name(spec)) refuse_pickle(spec);
-    if (is_list_name(spec)) return find_list(spec);
+    if (is_list_name(spec)) return find_list(spec, request.exif);
   }
   fail(ExitCode::data,
        fmt::format("--data '{}' is neither a readable folder nor a file that is read{} (it should "
@@ -51,8 +51,10 @@ Found find_data(const data::DataRequest& request) {
   if (word == "synthetic") return find_synthetic(request.spec, request.seed);
   if (word == "idx") return find_idx(parts.front());
   if (word == "cifar10" || word == "cifar100") return find_cifar(request.spec);
-  if (word == "inat") return find_inat(parts.front());
-  if (word == "coco") return find_coco(parts.front(), parts.size() > 1 ? parts[1] : "");
+  if (word == "inat") return find_inat(parts.front(), request.exif);
+  if (word == "coco") {
+    return find_coco(parts.front(), parts.size() > 1 ? parts[1] : "", request.exif);
+  }
   return find_path(request);
 }
 
@@ -189,6 +191,7 @@ data::DataSource open_data(const data::DataRequest& request) {
   source.warnings = std::move(found.warnings);
   source.empty_classes = std::move(found.empty_classes);
   source.allow_empty_classes = request.allow_empty_classes || request.to_evaluate;
+  source.exif = request.exif;
   source.containers = std::move(found.containers);
   if (request.expand == data::Expand::six_leaky && found.validation_name.empty() &&
       !parts.chosen.empty()) {

@@ -34,6 +34,7 @@ void property(::onnx::ModelProto& model, const std::string& key, const std::stri
   property(model, "classes", json_text(nlohmann::json(exported.classes)));
   property(model, "preprocessing", "in-graph");
   property(model, "resize", exported.resize);
+  property(model, "exif", exported.exif);
   OnnxGraphWriter(exported, *model.mutable_graph()).write();
   return model;
 }

@@ -209,6 +209,7 @@ Decoded decode_bmp(std::span<const std::uint8_t> file, DecodingBudget::Claim& cl
   if ((header.bits == 16 || header.bits == 32) && !fill_words(header, file, rgb)) {
     return refused(data::ReadStatus::not_an_image, "its colour masks make no sense");
   }
+  decoded.stored.alpha = header.bits == 32;
   return decoded;
 }
 

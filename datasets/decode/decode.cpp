@@ -9,6 +9,7 @@
 #include "core/text.h"
 #include "datasets/decode/decoders.h"
 #include "datasets/decode/limits.h"
+#include "datasets/decode/orientation.h"
 
 namespace cputrain::datasets {
 namespace {
@@ -100,10 +101,10 @@ Image black_image(std::int64_t width, std::int64_t height, DecodingBudget::Claim
   return image;
 }
 
-Decoded decode(std::span<const std::uint8_t> file, DecodingBudget::Claim& claim) {
-  if (file.empty()) return refused(data::ReadStatus::empty, "zero bytes");
-  if (file.size() > kMaxFileBytes) return refused(data::ReadStatus::too_large, "file above 64 MiB");
-  switch (format_of(file)) {
+namespace {
+
+Decoded decode_as(Format format, std::span<const std::uint8_t> file, DecodingBudget::Claim& claim) {
+  switch (format) {
     case Format::jpeg:
       return decode_jpeg(file, claim);
     case Format::png:
@@ -126,6 +127,19 @@ Decoded decode(std::span<const std::uint8_t> file, DecodingBudget::Claim& claim)
   }
   return refused(data::ReadStatus::not_an_image,
                  "its first bytes are not those of a JPEG, PNG, BMP, GIF, WebP or TIFF");
+}
+
+}  // namespace
+
+Decoded decode(std::span<const std::uint8_t> file, DecodingBudget::Claim& claim) {
+  if (file.empty()) return refused(data::ReadStatus::empty, "zero bytes");
+  if (file.size() > kMaxFileBytes) return refused(data::ReadStatus::too_large, "file above 64 MiB");
+  const Format format = format_of(file);
+  Decoded decoded = decode_as(format, file, claim);
+  if (decoded.result.status != data::ReadStatus::ok) return decoded;
+  decoded.orientation = orientation_of(format, file);
+  decoded.result.turned = decoded.orientation != 1;
+  return decoded;
 }
 
 Decoded decode(std::span<const std::uint8_t> file) {

@@ -13,8 +13,7 @@ namespace cputrain::datasets {
 /// What a file is by its first bytes; its name is never asked.
 enum class Format { jpeg, png, bmp, gif, webp, tiff, unknown };
 
-/// Pixels as they are stored, RGB, rows from the top. EXIF orientation is ignored, as Keras' and
-/// Pillow's loaders do.
+/// Pixels as they are stored, RGB, rows from the top.
 struct Image {
   int width = 0, height = 0;
   std::vector<std::uint8_t> rgb;  ///< height * width * 3
@@ -23,6 +22,8 @@ struct Image {
 struct Decoded {
   data::ReadResult result;
   Image image;  ///< empty unless result.status is ok
+  data::StoredAs stored{};
+  int orientation = 1;  ///< how to turn it (orientation.h)
 };
 
 Format format_of(std::span<const std::uint8_t> file);

@@ -34,8 +34,8 @@ Decoded decode_gif(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 /// dropped.
 Decoded decode_webp(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 
-/// The first page through libtiff: grey, RGB, palette and CMYK, in strips or tiles; alpha and the
-/// orientation are ignored.
+/// The first page through libtiff: grey, RGB, palette and CMYK, in strips or tiles; alpha is
+/// dropped. Pixels are as they are stored, since decode() says how to turn them.
 Decoded decode_tiff(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 
 /// Name and version of the library at run time; empty where the program was built without it.

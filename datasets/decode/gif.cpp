@@ -243,6 +243,7 @@ Decoded decode_gif(std::span<const std::uint8_t> file, DecodingBudget::Claim& cl
   decoded.image = black_image(width, height, claim);
   fill_background(file, frame, decoded.image);
   if (auto refusal = draw_image(file, frame, decoded.image)) return *std::move(refusal);
+  decoded.stored.alpha = frame.transparent >= 0;
   return decoded;
 }
 

@@ -148,6 +148,14 @@ bool look_up(const Reader& reader, Image& image) {
   return true;
 }
 
+/// Before rows are read, which makes the description that of the rows. Alpha is a channel of its
+/// own, or colours that are transparent (tRNS).
+data::StoredAs stored_as(const Reader& reader) {
+  return {(png_get_color_type(reader.png, reader.info) & PNG_COLOR_MASK_ALPHA) != 0 ||
+              png_get_valid(reader.png, reader.info, PNG_INFO_tRNS) != 0,
+          png_get_bit_depth(reader.png, reader.info)};
+}
+
 Decoded failure(const Reader& reader) {
   if (reader.png == nullptr) return refused(data::ReadStatus::too_large, "libpng has no memory");
   return refused(
@@ -176,6 +184,7 @@ Decoded decode_png(std::span<const std::uint8_t> file, DecodingBudget::Claim& cl
   if (!read_header(reader)) return failure(reader);
   Decoded decoded;
   decoded.image = black_image(width, height, claim);
+  decoded.stored = stored_as(reader);
   const bool indexed = png_get_color_type(reader.png, reader.info) == PNG_COLOR_TYPE_PALETTE;
   const auto stride = static_cast<std::size_t>(width) * 3;
   if (!read_rows(reader, indexed, decoded.image.rgb.data(), stride) || !read_end(reader)) {

@@ -249,6 +249,13 @@ std::optional<Decoded> refused_pieces(TIFF* tiff, const Layout& layout, Bytes fi
   return {};
 }
 
+bool has_alpha(TIFF* tiff) {
+  std::uint16_t count = 0;
+  std::uint16_t* kinds = nullptr;
+  TIFFGetFieldDefaulted(tiff, TIFFTAG_EXTRASAMPLES, &count, &kinds);
+  return count > 0;
+}
+
 /// libtiff darkens pixels by alpha where that is not done yet; here alpha is dropped, as of a PNG.
 void drop_alpha(TIFF* tiff) {
   std::uint16_t count = 0;
@@ -315,6 +322,7 @@ Decoded decode_tiff(std::span<const std::uint8_t> file, DecodingBudget::Claim& c
   if (!problem.empty()) return damaged(problem);
   copy_colours(raster, decoded.image.rgb.data());
   decoded.result.warned = source.message[0] != 0;
+  decoded.stored = {has_alpha(tiff.get()), layout.bits};
   return decoded;
 }
 

@@ -18,6 +18,7 @@ struct Container {
   std::int64_t canvas_width = 0, canvas_height = 0;  // 0: as large as the image
   std::int64_t left = 0, top = 0;
   bool animated = false;
+  bool alpha = false;
   Bytes image;
   bool complete = true;
 };
@@ -42,6 +43,8 @@ Container read_container(Bytes file) {
       return found;
     }
     if (name == "VP8X" && data.size() >= 10) {
+      constexpr std::uint8_t kAlpha = 0x10;
+      found.alpha = (data[0] & kAlpha) != 0;
       found.canvas_width = little_endian_24(data, 4) + 1;
       found.canvas_height = little_endian_24(data, 7) + 1;
     }
@@ -128,6 +131,7 @@ Decoded decode_webp(std::span<const std::uint8_t> file, DecodingBudget::Claim& c
   config.output.u.RGBA.size = decoded.image.rgb.size() - offset;
   const auto result = WebPDecode(container.image.data(), container.image.size(), &config);
   if (result != VP8_STATUS_OK) return failure(result);
+  decoded.stored.alpha = container.alpha || config.input.has_alpha != 0;
   return decoded;
 }
 

@@ -28,20 +28,21 @@ std::string path_below(const std::string& root, const std::string& path) {
 }
 
 data::ReadResult read_within(DecodingBudget& budget, const std::string& path, Shape image,
-                             data::Resize resize, std::span<std::uint8_t> dst) {
+                             data::Resize resize, data::Exif exif, std::span<std::uint8_t> dst) {
   DecodingBudget::Claim claim(budget);
   const FileContent file = read_file(path, kMaxFileBytes, &claim);
   if (file.result.status != data::ReadStatus::ok) return file.result;
   const Decoded decoded = decode(file.bytes, claim);
   if (decoded.result.status == data::ReadStatus::ok)
-    resize_image(decoded.image, image, resize, dst);
+    resize_image(shown(decoded, exif), image, resize, dst);
   return decoded.result;
 }
 
 class FileDataset final : public data::Dataset {
  public:
-  FileDataset(std::string root, std::vector<ImageFile> files, std::vector<std::string> classes)
-      : root_(std::move(root)), classes_(std::move(classes)) {
+  FileDataset(std::string root, std::vector<ImageFile> files, std::vector<std::string> classes,
+              data::Exif exif)
+      : root_(std::move(root)), classes_(std::move(classes)), exif_(exif) {
     std::unordered_map<std::string_view, int> numbers;
     for (const std::string& name : classes_) numbers[name] = static_cast<int>(numbers.size());
     ContentHash hash;
@@ -92,15 +93,17 @@ class FileDataset final : public data::Dataset {
 
   data::ReadResult read(std::size_t index, Shape image, data::Resize resize,
                         std::span<std::uint8_t> dst) const override {
-    return read_within(budget_, name(index), image, resize, dst);
+    return read_within(budget_, name(index), image, resize, exif_, dst);
   }
 
   data::SampleFacts inspect(std::size_t index) const override {
     DecodingBudget::Claim claim(budget_);
     const FileContent file = read_file(name(index), kMaxFileBytes, &claim);
-    if (file.result.status != data::ReadStatus::ok) return {file.result, 0, false};
+    if (file.result.status != data::ReadStatus::ok) return {file.result};
     data::SampleFacts facts;
-    facts.result = decode(file.bytes, claim).result;
+    const Decoded decoded = decode(file.bytes, claim);
+    facts.result = decoded.result;
+    facts.flaw = data::flaw_of(decoded.result, decoded.image.rgb, exif_, decoded.stored);
     facts.content = ContentHash().add(file.bytes).value();
     facts.wrong_extension = facts.result.status == data::ReadStatus::ok &&
                             !has_extension_of(paths_[index], format_of(file.bytes));
@@ -129,6 +132,7 @@ class FileDataset final : public data::Dataset {
 
   std::string root_;
   std::vector<std::string> classes_;
+  data::Exif exif_;
   std::vector<std::string> paths_;
   std::vector<std::int32_t> labels_;
   std::vector<Identity> identities_;  ///< until find_conflict()
@@ -139,9 +143,9 @@ class FileDataset final : public data::Dataset {
 }  // namespace
 
 data::ReadResult read_image(const std::string& path, Shape image, data::Resize resize,
-                            std::span<std::uint8_t> dst) {
+                            data::Exif exif, std::span<std::uint8_t> dst) {
   DecodingBudget budget;
-  return read_within(budget, path, image, resize, dst);
+  return read_within(budget, path, image, resize, exif, dst);
 }
 
 bool is_image_file_name(std::string_view name) {
@@ -155,9 +159,9 @@ bool is_image_file_name(std::string_view name) {
 std::string image_endings() { return fmt::format("{}", fmt::join(kEndings, " ")); }
 
 FileData make_file_dataset(std::string root, std::vector<ImageFile> files,
-                           std::vector<std::string> classes) {
+                           std::vector<std::string> classes, data::Exif exif) {
   auto dataset =
-      std::make_unique<FileDataset>(std::move(root), std::move(files), std::move(classes));
+      std::make_unique<FileDataset>(std::move(root), std::move(files), std::move(classes), exif);
   std::string conflict = dataset->find_conflict();
   return {std::move(dataset), std::move(conflict)};
 }

@@ -15,7 +15,7 @@ struct ImageFile {
 };
 
 /// Reads, decodes and resizes one image file, for data sets and for `predict`.
-data::ReadResult read_image(const std::string& path, Shape image, data::Resize,
+data::ReadResult read_image(const std::string& path, Shape image, data::Resize, data::Exif,
                             std::span<std::uint8_t> dst);
 
 /// Whether the name ends in one of the endings of images that are looked at, any case: those of
@@ -34,6 +34,6 @@ struct FileData {
 /// into the fingerprint and are asked for here, and which files are one and the same (hard and
 /// symbolic links, paths that a list names twice).
 FileData make_file_dataset(std::string root, std::vector<ImageFile> files,
-                           std::vector<std::string> classes);
+                           std::vector<std::string> classes, data::Exif);
 
 }  // namespace cputrain::datasets

@@ -36,15 +36,15 @@ std::vector<std::string> classes_of(const std::vector<ImageFile>&);
 
 /// Makes the data set of `found`, with a warning where one file has two labels.
 void set_files(Found& found, std::string root, std::vector<ImageFile> files,
-               std::vector<std::string> classes);
+               std::vector<std::string> classes, data::Exif);
 
 /// Of the request, the folder and what is done about classes without images count.
 Found find_folder(const data::DataRequest&);
-Found find_list(const std::string& path);
+Found find_list(const std::string& path, data::Exif);
 /// inat:DIR, by super category, and coco:TRAIN.json[,VALIDATION.json], by category; without a
 /// second file `validation` is empty.
-Found find_inat(const std::string& folder);
-Found find_coco(const std::string& train, const std::string& validation);
+Found find_inat(const std::string& folder, data::Exif);
+Found find_coco(const std::string& train, const std::string& validation, data::Exif);
 Found find_idx(const std::string& folder);
 /// cifar10:DIR and cifar100:DIR, with the whole text as `spec`.
 Found find_cifar(const std::string& spec);

@@ -26,7 +26,7 @@ void add_unlabelled(const Annotations& annotations, Found& found) {
   }
 }
 
-Found open_annotated(const Files& files, LabelBy by) {
+Found open_annotated(const Files& files, LabelBy by, data::Exif exif) {
   Annotations train = read_annotations(files.train, by);
   if (train.files.empty()) {
     fail(ExitCode::data, fmt::format("'{}' labels no image (there is nothing to train on); its "
@@ -53,7 +53,7 @@ Found open_annotated(const Files& files, LabelBy by) {
     add_unlabelled(validation, found);
     found.validation_name = fs::path(files.validation).filename().string();
   }
-  set_files(found, files.folder, std::move(train.files), classes);
+  set_files(found, files.folder, std::move(train.files), classes, exif);
   return found;
 }
 
@@ -84,7 +84,7 @@ std::string folder_of(const std::string& file) {
 
 }  // namespace
 
-Found find_inat(const std::string& folder) {
+Found find_inat(const std::string& folder, data::Exif exif) {
   const std::string train = find_json(folder, "train");
   if (train.empty()) {
     fail(ExitCode::data,
@@ -93,11 +93,11 @@ Found find_inat(const std::string& folder) {
                      "use coco:FILE.json",
                      folder));
   }
-  return open_annotated({folder, train, find_json(folder, "val")}, LabelBy::super_category);
+  return open_annotated({folder, train, find_json(folder, "val")}, LabelBy::super_category, exif);
 }
 
-Found find_coco(const std::string& train, const std::string& validation) {
-  return open_annotated({folder_of(train), train, validation}, LabelBy::category);
+Found find_coco(const std::string& train, const std::string& validation, data::Exif exif) {
+  return open_annotated({folder_of(train), train, validation}, LabelBy::category, exif);
 }
 
 }  // namespace cputrain::datasets

@@ -105,7 +105,7 @@ class FolderFinder {
     if (layout.train) add_unread_beside(layout);
     tell_left_out(layout.left_out);
     keep_empty_classes();
-    set_files(found_, path_, std::move(files_), united(learnt, empty_));
+    set_files(found_, path_, std::move(files_), united(learnt, empty_), request_.exif);
     return std::move(found_);
   }
 
@@ -246,7 +246,7 @@ class DividedList {
     }
   }
 
-  Found find(const std::string& root) {
+  Found find(const std::string& root, data::Exif exif) {
     if (rows_[Part::train].empty()) refuse("names no images for training; name some with train");
     const auto classes = classes_of(rows_[Part::train]);
     std::vector<Part> others;
@@ -269,7 +269,7 @@ class DividedList {
     if (const std::size_t count = rows_[Part::prediction].size(); count > 0) {
       found.remark = fmt::format("Not used: {} images for prediction.", count);
     }
-    set_files(found, root, std::move(files_), classes);
+    set_files(found, root, std::move(files_), classes, exif);
     return found;
   }
 
@@ -331,15 +331,15 @@ std::vector<std::string> classes_of(const std::vector<ImageFile>& files) {
 }
 
 void set_files(Found& found, std::string root, std::vector<ImageFile> files,
-               std::vector<std::string> classes) {
-  FileData data = make_file_dataset(std::move(root), std::move(files), std::move(classes));
+               std::vector<std::string> classes, data::Exif exif) {
+  FileData data = make_file_dataset(std::move(root), std::move(files), std::move(classes), exif);
   found.dataset = std::move(data.dataset);
   if (!data.conflict.empty()) found.warnings.push_back(std::move(data.conflict));
 }
 
 Found find_folder(const data::DataRequest& request) { return FolderFinder(request).find(); }
 
-Found find_list(const std::string& path) {
+Found find_list(const std::string& path, data::Exif exif) {
   ListContent list = read_list(path);
   if (list.files.empty()) {
     fail(ExitCode::data, "list file '" + path +
@@ -352,9 +352,9 @@ Found find_list(const std::string& path) {
   if (list.parts.empty()) {
     const auto classes = classes_of(list.files);
     found.train = indices(0, list.files.size());
-    set_files(found, root, std::move(list.files), classes);
+    set_files(found, root, std::move(list.files), classes, exif);
   } else {
-    found = DividedList(path, std::move(list)).find(root);
+    found = DividedList(path, std::move(list)).find(root, exif);
   }
   found.one_class_remedy = "name images of another class, too";
   return found;

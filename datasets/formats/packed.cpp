@@ -35,10 +35,26 @@ PackedHeader read_header(const std::string& path, Bytes file) {
   for_each_field(header, [&](auto& field, std::size_t at) {
     field = little_endian<std::remove_reference_t<decltype(field)>>(file, at);
   });
-  if (header.version != kPackedVersion) {
+  if (header.version != kPackedVersion && header.version != kBeforeExif) {
     refuse(path, fmt::format("has version {} where {} is known", header.version, kPackedVersion));
   }
   return header;
+}
+
+std::uint32_t most_form(const PackedHeader& h) {
+  return h.version == kBeforeExif ? 1 : PackedForm::kMost;
+}
+
+std::optional<data::Exif> exif_of(const PackedHeader& h) {
+  if (h.version == kBeforeExif) return data::Exif::ignore;
+  switch (PackedForm::of(h.form).exif) {
+    case 1:
+      return data::Exif::apply;
+    case 2:
+      return data::Exif::ignore;
+    default:
+      return std::nullopt;
+  }
 }
 
 /// Sizes against each other and against the file, without overflow.
@@ -47,7 +63,7 @@ void check_sizes(const std::string& path, const PackedHeader& h, Bytes file) {
   if (h.file_bytes != size) {
     refuse(path, fmt::format("has {} bytes where {} are written in it", size, h.file_bytes));
   }
-  if (h.height < 1 || h.width < 1 || h.channels != 3 || h.resize > 1 ||
+  if (h.height < 1 || h.width < 1 || h.channels != 3 || h.form > most_form(h) ||
       exceeds_limits(h.height, h.width)) {
     refuse(path, fmt::format("claims images of {}x{}x{}", h.height, h.width, h.channels));
   }
@@ -129,7 +145,8 @@ class PackedDataset final : public data::Dataset {
   }
 
   data::SampleFacts inspect(std::size_t index) const override {
-    return {check_ready(index), ContentHash().add(pixels(index)).value(), false};
+    return {check_ready(index), ContentHash().add(pixels(index)).value(), false,
+            data::flaw_of({}, pixels(index), data::Exif::apply)};
   }
 
   std::uint64_t fingerprint() const override {
@@ -137,8 +154,10 @@ class PackedDataset final : public data::Dataset {
   }
 
   std::optional<data::ReadyForm> ready_form() const override {
-    return data::ReadyForm{{static_cast<int>(header_.height), static_cast<int>(header_.width), 3},
-                           header_.resize == 1 ? data::Resize::nearest : data::Resize::bilinear};
+    return data::ReadyForm{
+        {static_cast<int>(header_.height), static_cast<int>(header_.width), 3},
+        PackedForm::of(header_.form).nearest ? data::Resize::nearest : data::Resize::bilinear,
+        exif_of(header_)};
   }
   const std::uint8_t* ready_pixels(std::size_t index) const override {
     return pixels(index).data();

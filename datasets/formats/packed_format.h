@@ -22,16 +22,27 @@ namespace cputrain::datasets {
 struct PackedHeader {
   std::array<std::uint8_t, 8> magic;
   std::uint32_t version, check;
-  std::uint32_t height, width, channels, resize;  ///< resize: 0 bilinear, 1 nearest
+  std::uint32_t height, width, channels, form;  ///< PackedForm
   std::uint64_t images, classes, name_bytes, pixels_at, file_bytes;
   std::uint64_t source;  ///< fingerprint of the data set that was packed
 };
 
 constexpr std::array<std::uint8_t, 8> kPackedMagic{0x89, 'C', 'T', 'P', 'A', 'C', 'K', '\n'};
-constexpr std::uint32_t kPackedVersion = 1;
+constexpr std::uint32_t kPackedVersion = 2;
+constexpr std::uint32_t kBeforeExif = 1;  ///< a version that is read, too: it turned no image
 constexpr std::size_t kPackedHeaderBytes = 80, kPackedEntryBytes = 12;
 constexpr std::size_t kPackedChecked = 16;  ///< what `check` covers begins here
 constexpr std::size_t kPackedAlign = 4096;
+
+/// How images came to be as they are: a number of two parts.
+struct PackedForm {
+  static constexpr std::uint32_t kMost = 5;  ///< anything above is unknown
+  bool nearest = false;                      ///< bit 0; else bilinear
+  std::uint32_t exif = 0;  ///< the bits above: 0 no image had an orientation, 1 applied, 2 ignored
+
+  std::uint32_t number() const { return exif << 1 | (nearest ? 1u : 0u); }
+  static PackedForm of(std::uint32_t number) { return {(number & 1) != 0, number >> 1}; }
+};
 
 template <class T>
 T little_endian(std::span<const std::uint8_t> bytes, std::size_t at) {
@@ -52,7 +63,7 @@ void put_little_endian(std::span<std::uint8_t> bytes, std::size_t at,
 template <class Header, class Field>
 void for_each_field(Header& h, const Field& field) {
   field(h.version, 8), field(h.check, 12), field(h.height, 16), field(h.width, 20);
-  field(h.channels, 24), field(h.resize, 28), field(h.images, 32), field(h.classes, 40);
+  field(h.channels, 24), field(h.form, 28), field(h.images, 32), field(h.classes, 40);
   field(h.name_bytes, 48), field(h.pixels_at, 56), field(h.file_bytes, 64), field(h.source, 72);
 }
 

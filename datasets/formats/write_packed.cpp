@@ -9,6 +9,7 @@
 #include "datasets/folders/empty_classes.h"
 #include "datasets/formats/packed.h"
 #include "datasets/formats/packed_format.h"
+#include "datasets/loader/flaw_tally.h"
 #include "datasets/loader/work_arena.h"
 #include "system/files.h"
 
@@ -35,14 +36,15 @@ std::vector<Listed> list_samples(const data::DataSource& source) {
 class Head {
  public:
   Head(const data::DataSource& source, const data::PackRequest& request,
-       const std::vector<Listed>& listed) {
+       const std::vector<Listed>& listed)
+      : nearest_(request.resize == data::Resize::nearest), exif_(source.exif) {
     const data::Dataset& data = *source.dataset;
+    if (const auto form = data.ready_form()) done_ = form->exif;
     header_.magic = kPackedMagic;
     header_.version = kPackedVersion;
     header_.height = static_cast<std::uint32_t>(request.image.height);
     header_.width = static_cast<std::uint32_t>(request.image.width);
     header_.channels = static_cast<std::uint32_t>(request.image.channels);
-    header_.resize = request.resize == data::Resize::nearest ? 1 : 0;
     header_.classes = data.classes().size();
     header_.source = data.fingerprint();
     for (const std::string& name : data.classes()) add_name(name);
@@ -53,6 +55,9 @@ class Head {
   }
 
   std::size_t pixels_at() const { return header_.pixels_at; }
+
+  /// An image has an EXIF orientation, so it matters what was done with it.
+  void note_turned() { done_ = exif_; }
 
   void add(const data::Dataset& data, const Listed& one, std::span<const std::uint8_t> pixels) {
     const std::size_t at = entries_.size();
@@ -68,6 +73,10 @@ class Head {
 
   /// All bytes before the pixels.
   std::vector<std::uint8_t> finish() {
+    header_.form = PackedForm{nearest_, !done_                        ? 0u
+                                        : *done_ == data::Exif::apply ? 1u
+                                                                      : 2u}
+                       .number();
     header_.name_bytes = names_.size();
     header_.file_bytes =
         header_.pixels_at + header_.images * header_.height * header_.width * header_.channels;
@@ -81,7 +90,7 @@ class Head {
     return bytes;
   }
 
-  data::PackReport report() const { return {header_.images, header_.file_bytes, {}, {}}; }
+  data::PackReport report() const { return {header_.images, header_.file_bytes, {}, {}, {}}; }
 
  private:
   /// Zero bytes end names, so a name's own (no file has one) is left out.
@@ -99,6 +108,9 @@ class Head {
   }
 
   PackedHeader header_{};
+  bool nearest_;
+  data::Exif exif_;
+  std::optional<data::Exif> done_{};
   std::vector<std::uint8_t> entries_, names_;
 };
 
@@ -110,6 +122,12 @@ void check_request(const data::DataSource& source, const data::PackRequest& requ
                      request.file));
   }
   const auto form = source.dataset->ready_form();
+  if (form && form->exif.value_or(source.exif) != source.exif) {
+    fail(ExitCode::usage,
+         fmt::format("the images were packed with --exif {0} (they cannot be turned any more); "
+                     "use --exif {0}, or pack the data that they came from",
+                     data::exif_name(*form->exif)));
+  }
   if (form && (form->image != request.image || form->resize != request.resize)) {
     fail(ExitCode::usage,
          fmt::format("the images are packed at {}x{}, {}, already (they cannot be resized to "
@@ -132,6 +150,7 @@ data::PackReport write_packed(const data::DataSource& source, const data::PackRe
   std::vector<std::uint8_t> pixels(std::min(kAtOnce, listed.size()) * bytes);
   std::vector<data::ReadResult> results(kAtOnce);
   std::vector<data::BadSample> bad;
+  FlawTally flaws(data);
   std::set<int> learnt;  // classes with a training image that could be read
   WorkArena arena(request.threads);
   for (std::size_t begin = 0; begin < listed.size(); begin += kAtOnce) {
@@ -148,6 +167,10 @@ data::PackReport write_packed(const data::DataSource& source, const data::PackRe
       }
       const auto image = std::span(pixels).subspan(i * bytes, bytes);
       head.add(data, one, image);
+      if (results[i].turned) head.note_turned();
+      if (data.view(one.sample).image == one.sample) {
+        flaws.add(one.sample, data::flaw_of(results[i], image, source.exif));
+      }
       if (one.part == 0) learnt.insert(data.label(one.sample));
       file.write_at(offset, std::as_bytes(image));
       offset += bytes;
@@ -167,6 +190,7 @@ data::PackReport write_packed(const data::DataSource& source, const data::PackRe
   data::PackReport report = head.report();
   report.bad = std::move(bad);
   report.empty_classes = warning;
+  report.flaws = flaws.warnings();
   return report;
 }
 

@@ -109,7 +109,8 @@ class Course {
   }
 
   void fill_cache(std::size_t i) {
-    resize_image(decode(files_[i]).image, request_.image, request_.resize, image(i));
+    const Decoded decoded = decode(files_[i]);
+    resize_image(shown(decoded, request_.exif), request_.image, request_.resize, image(i));
   }
 
   /// Seconds until the workers have taken all images, one after the other; the mean of times_.

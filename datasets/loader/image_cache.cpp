@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "datasets/folders/empty_classes.h"
+#include "datasets/loader/flaw_tally.h"
 #include "datasets/loader/views.h"
 #include "datasets/loader/work_arena.h"
 #include "system/available_memory.h"
@@ -24,7 +25,8 @@ namespace {
 struct SharedResult {
   std::uint8_t status;
   std::uint8_t warned;
-  std::array<char, 94> detail;  // cut to fit, ends in 0
+  data::Flaw flaw;
+  std::array<char, 93> detail;  // cut to fit, ends in 0
 };
 static_assert(sizeof(SharedResult) == 96);
 
@@ -58,9 +60,10 @@ class CacheView {
   std::size_t image_bytes_;
 };
 
-void store(const data::ReadResult& result, SharedResult& shared) {
+void store(const data::ReadResult& result, data::Flaw flaw, SharedResult& shared) {
   shared.status = static_cast<std::uint8_t>(result.status);
   shared.warned = result.warned ? 1 : 0;
+  shared.flaw = flaw;
   const std::size_t length = std::min(result.detail.size(), shared.detail.size() - 1);
   std::memcpy(shared.detail.data(), result.detail.data(), length);
   shared.detail[length] = 0;
@@ -104,16 +107,20 @@ void check_memory(const data::DataSource& source, std::size_t images, Shape imag
 
 /// Images that lie ready are only looked at: a damaged one is found before the first step, and
 /// its pages are in memory then.
-void read_slice(const data::Dataset& data, std::span<const std::uint32_t> images, Range mine,
+void read_slice(const data::DataSource& source, std::span<const std::uint32_t> images, Range mine,
                 const data::DecodeRequest& request, const CacheView& view) {
+  const data::Dataset& data = *source.dataset;
   const bool ready = data.ready_form().has_value();
   WorkArena arena(request.threads);
   const auto read_one = [&](std::size_t i) {
     const std::size_t position = mine.begin + i;
     const std::uint32_t image = images[position];
-    store(ready ? data.check_ready(image)
-                : data.read(image, request.image, request.resize, view.pixels(position)),
-          view.result(position));
+    const data::ReadResult result =
+        ready ? data.check_ready(image)
+              : data.read(image, request.image, request.resize, view.pixels(position));
+    const auto pixels = ready ? std::span(data.ready_pixels(image), request.image.size())
+                              : std::span<const std::uint8_t>(view.pixels(position));
+    store(result, data::flaw_of(result, pixels, source.exif), view.result(position));
     view.done().fetch_add(1, std::memory_order_acq_rel);
   };
   arena.for_each(mine.size(), read_one, [&] {
@@ -128,7 +135,12 @@ class Collector {
  public:
   Collector(const data::Dataset& data, std::span<const std::uint32_t> images, const CacheView& view,
             data::DecodedData& decoded)
-      : data_(data), images_(images), view_(view), decoded_(decoded), told_(images.size()) {}
+      : data_(data),
+        images_(images),
+        view_(view),
+        decoded_(decoded),
+        told_(images.size()),
+        flaws_(data) {}
 
   void collect(std::span<const std::uint32_t> samples, data::ImageSet& set) {
     for (const std::uint32_t sample : samples) {
@@ -148,6 +160,8 @@ class Collector {
     if (std::ranges::none_of(set.turns, turned)) set.turns.clear();
   }
 
+  std::vector<std::string> warnings_of_flaws() const { return flaws_.warnings(); }
+
  private:
   /// Once for each image, however many samples show it.
   void tell(std::size_t position, const data::ReadResult& result) {
@@ -156,6 +170,8 @@ class Collector {
     decoded_.warnings += result.warned ? 1 : 0;
     if (result.status != data::ReadStatus::ok) {
       decoded_.bad.push_back({data_.name(images_[position]), result});
+    } else {
+      flaws_.add(images_[position], view_.result(position).flaw);
     }
   }
 
@@ -164,6 +180,7 @@ class Collector {
   const CacheView& view_;
   data::DecodedData& decoded_;
   std::vector<bool> told_;
+  FlawTally flaws_;
 };
 
 std::string first_bad(const data::DecodedData& decoded) {
@@ -187,16 +204,23 @@ void check_what_is_left(const data::DataSource& source, data::DecodedData& decod
       lost_classes(*source.dataset, source.train, left, decoded.bad), source.allow_empty_classes);
 }
 
-void check_form(const data::ReadyForm& form, Shape image, data::Resize resize) {
-  if (form.image == image && form.resize == resize) return;
-  const auto text = [](Shape shape, data::Resize way) {
-    return fmt::format("{}x{}, {}", shape.height, shape.width, data::resize_name(way));
+void check_form(const data::ReadyForm& form, Shape image, data::Resize resize, data::Exif exif) {
+  const bool turned_alike = form.exif.value_or(exif) == exif;
+  if (form.image == image && form.resize == resize && turned_alike) return;
+  const auto text = [&](Shape shape, data::Resize way, data::Exif turned) {
+    return fmt::format("{}x{}, {}{}", shape.height, shape.width, data::resize_name(way),
+                       turned_alike                  ? ""
+                       : turned == data::Exif::apply ? ", turned by EXIF"
+                                                     : ", not turned by EXIF");
   };
+  const std::string flag =
+      turned_alike ? "" : fmt::format(" --exif {}", data::exif_name(*form.exif));
   fail(ExitCode::usage,
        fmt::format("the images of --data are ready at {}, not at {} (a packed file holds one "
-                   "size); use --image-size {} --resize {}, or pack the data again",
-                   text(form.image, form.resize), text(image, resize), form.image.height,
-                   data::resize_name(form.resize)));
+                   "form); use --image-size {} --resize {}{}, or pack the data again",
+                   text(form.image, form.resize, form.exif.value_or(exif)),
+                   text(image, resize, exif), form.image.height, data::resize_name(form.resize),
+                   flag));
 }
 
 }  // namespace
@@ -210,7 +234,7 @@ std::size_t bytes_of_cache(const data::DataSource& source, Shape image, data::Re
   const std::size_t images = images_of(source).size();
   const auto ready = source.dataset->ready_form();
   if (ready) {
-    check_form(*ready, image, resize);
+    check_form(*ready, image, resize, source.exif);
     return cache_bytes(images, {0, 0, 0});  // only the results are shared
   }
   check_memory(source, images, image, available);
@@ -233,13 +257,14 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
   decoded.memory = memory.allocate_large(bytes);
   const CacheView view(*decoded.memory, images.size(), stored);
   const Range mine = data::share(images.size(), memory.local_rank(), memory.local_size());
-  read_slice(*source.dataset, images, mine, request, view);
+  read_slice(source, images, mine, request, view);
   barrier.wait();
   decoded.train.image = decoded.validation.image = request.image;
   Collector collector(*source.dataset, images, view, decoded);
   collector.collect(source.train, decoded.train);
   collector.collect(source.validation, decoded.validation);
   check_what_is_left(source, decoded);
+  decoded.flaws = collector.warnings_of_flaws();
   decoded.seconds = watch.seconds();
   return decoded;
 }

@@ -35,7 +35,8 @@ std::vector<Tap> taps(int in, int out) {
 /// rows of the new image often lie between the same ones.
 class StretchedRows {
  public:
-  StretchedRows(const Image& image, int width) : image_(image), columns_(taps(image.width, width)) {
+  StretchedRows(const PixelView& image, int width)
+      : image_(image), columns_(taps(image.width, width)) {
     for (Row& row : rows_) row.values.resize(columns_.size() * 3);
   }
 
@@ -57,11 +58,10 @@ class StretchedRows {
   };
 
   void stretch(std::size_t number, float* __restrict out) const {
-    const std::uint8_t* src =
-        image_.rgb.data() + number * static_cast<std::size_t>(image_.width) * 3;
+    const std::uint8_t* src = image_.row(number);
     for (const Tap& tap : columns_) {
-      const std::uint8_t* low = src + tap.low * 3;
-      const std::uint8_t* high = src + tap.high * 3;
+      const std::uint8_t* low = src + static_cast<std::ptrdiff_t>(tap.low) * image_.right;
+      const std::uint8_t* high = src + static_cast<std::ptrdiff_t>(tap.high) * image_.right;
       for (int c = 0; c < 3; ++c) {
         const float left = low[c];
         *out++ = left + (static_cast<float>(high[c]) - left) * tap.fraction;
@@ -69,7 +69,7 @@ class StretchedRows {
     }
   }
 
-  const Image& image_;
+  const PixelView image_;
   const std::vector<Tap> columns_;
   std::array<Row, 2> rows_;  // the one used last, the one before
 };
@@ -99,10 +99,10 @@ std::vector<std::size_t> nearest_positions(int in, int out) {
 
 }  // namespace
 
-void resize_bilinear(const Image& image, Shape size, std::span<std::uint8_t> dst) {
+void resize_bilinear(const PixelView& image, Shape size, std::span<std::uint8_t> dst) {
   assert(size.channels == 3 && dst.size() == size.size());
-  if (image.width == size.width && image.height == size.height) {
-    std::ranges::copy(image.rgb, dst.begin());
+  if (image.width == size.width && image.height == size.height && image.lies_row_by_row()) {
+    std::copy_n(image.first, dst.size(), dst.begin());
     return;
   }
   StretchedRows stretched(image, size.width);
@@ -116,19 +116,20 @@ void resize_bilinear(const Image& image, Shape size, std::span<std::uint8_t> dst
   }
 }
 
-void resize_nearest(const Image& image, Shape size, std::span<std::uint8_t> dst) {
+void resize_nearest(const PixelView& image, Shape size, std::span<std::uint8_t> dst) {
   assert(size.channels == 3 && dst.size() == size.size());
   const auto rows = nearest_positions(image.height, size.height);
   const auto columns = nearest_positions(image.width, size.width);
-  const std::size_t src_row = static_cast<std::size_t>(image.width) * 3;
   std::uint8_t* out = dst.data();
   for (const std::size_t row : rows) {
-    const std::uint8_t* from = image.rgb.data() + row * src_row;
-    for (const std::size_t column : columns) out = std::copy_n(from + column * 3, 3, out);
+    const std::uint8_t* from = image.row(row);
+    for (const std::size_t column : columns) {
+      out = std::copy_n(from + static_cast<std::ptrdiff_t>(column) * image.right, 3, out);
+    }
   }
 }
 
-void resize_image(const Image& image, Shape size, data::Resize resize,
+void resize_image(const PixelView& image, Shape size, data::Resize resize,
                   std::span<std::uint8_t> dst) {
   if (resize == data::Resize::nearest) return resize_nearest(image, size, dst);
   resize_bilinear(image, size, dst);

@@ -21,6 +21,14 @@ struct CheckReport {
     std::size_t train = 0, validation = 0, test = 0;  ///< samples listed, damaged ones included
   };
 
+  /// Images of a class that have one flaw.
+  struct FlawRow {
+    Flaw flaw = Flaw::none;
+    std::string label;
+    std::size_t images = 0, of = 0;     ///< those that can be read
+    std::vector<std::string> examples;  ///< the first few
+  };
+
   struct KnownFile {
     std::string path;
     bool as_published = false;
@@ -42,6 +50,8 @@ struct CheckReport {
   std::vector<std::vector<std::string>> leaks, test_leaks;
   /// Those of the groups that are under several labels: "a/1.jpg (cat)".
   std::vector<std::vector<std::string>> conflicts;
+  std::vector<FlawRow> flaws;  ///< by flaw, then by class
+  std::size_t turned = 0;      ///< images that EXIF turns, whether that was applied or not
   std::vector<ClassCount> classes;
   std::vector<KnownFile> known;  ///< files of a set whose sizes or checksums are known
 };

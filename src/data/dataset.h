@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "core/shape.h"
+#include "data/exif.h"
+#include "data/flaw.h"
 #include "data/resize.h"
 #include "data/turn.h"
 
@@ -24,6 +26,7 @@ struct ReadResult {
   ReadStatus status = ReadStatus::ok;
   std::string detail;   ///< the decoder's own words, when not ok
   bool warned = false;  ///< decoded, but the decoder complained
+  bool turned = false;  ///< its EXIF orientation is not upright, whether that was applied or not
 };
 
 /// What `data check` wants to know of one sample beyond whether it can be read.
@@ -31,6 +34,7 @@ struct SampleFacts {
   ReadResult result;
   std::uint64_t content = 0;     ///< hash of the bytes as stored: equal for copies of one image
   bool wrong_extension = false;  ///< named as another format than it is
+  Flaw flaw = Flaw::none;
 };
 
 /// What a sample shows: the image of a sample that is not turned, and how it is turned.
@@ -43,6 +47,7 @@ struct View {
 struct ReadyForm {
   Shape image;
   Resize resize = Resize::bilinear;
+  std::optional<Exif> exif{};  ///< nothing where both make the same pixels
 };
 
 /// Random access to labelled images. Reading is const and safe from many threads, and its outcome
@@ -94,6 +99,7 @@ struct DataSource {
   std::vector<std::string> warnings;       ///< what may be wrong with the data, a sentence each
   std::vector<std::string> empty_classes;  ///< classes without an image, where they are allowed
   bool allow_empty_classes = false;        ///< decoding may find more of them
+  Exif exif = Exif::apply;                 ///< how the data set reads photographs
   std::vector<std::string> containers;     ///< paths of files that hold many images each
   std::string description;                 ///< for the log: what was found and how it is split
 };

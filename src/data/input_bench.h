@@ -7,6 +7,7 @@
 
 #include "core/shape.h"
 #include "data/augment.h"
+#include "data/exif.h"
 #include "data/resize.h"
 
 namespace cputrain::data {
@@ -16,6 +17,7 @@ struct InputBenchRequest {
   std::string data;  ///< --data, for messages
   Shape image;
   Resize resize = Resize::bilinear;
+  Exif exif = Exif::apply;
   Augment augment{};
   std::uint64_t seed = 0;  ///< of the augmentation and of the order of images in batches
   int micro_batch = 32;

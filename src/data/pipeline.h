@@ -31,7 +31,8 @@ struct DataRequest {
   /// training.
   bool to_evaluate = false;
   bool allow_empty_classes = false;  ///< a class without images stays a class
-  bool list_unread = false;          ///< names the files that are not read, instead of counting
+  Exif exif = Exif::apply;
+  bool list_unread = false;  ///< names the files that are not read, instead of counting
 };
 
 struct BadSample {
@@ -42,9 +43,10 @@ struct BadSample {
 /// Everything decoded to one size, once per node.
 struct DecodedData {
   ImageSet train, validation;
-  std::vector<BadSample> bad;  ///< left out, the same on every rank
-  std::string empty_classes;   ///< a warning of classes that have no image left; or empty
-  std::size_t warnings = 0;    ///< decoded although the decoder complained
+  std::vector<BadSample> bad;      ///< left out, the same on every rank
+  std::string empty_classes;       ///< a warning of classes that have no image left; or empty
+  std::vector<std::string> flaws;  ///< warnings of classes whose images show little (Flaw)
+  std::size_t warnings = 0;        ///< decoded although the decoder complained
   std::unique_ptr<system::SharedBlock> memory;  ///< what the sets point into, unless `mapped`
   bool mapped = false;    ///< they point into the data set, which must outlive them
   std::size_t bytes = 0;  ///< of pixels, once per node
@@ -81,6 +83,7 @@ struct PackReport {
   std::size_t images = 0, bytes = 0;  ///< in the file; bytes of the whole file
   std::vector<BadSample> bad;         ///< left out
   std::string empty_classes;          ///< a warning of classes that have no image left; or empty
+  std::vector<std::string> flaws;     ///< as of DecodedData
 };
 
 /// What `data synth` is to do: made-up images in class folders.
@@ -116,7 +119,7 @@ struct DataPipeline {
   std::function<std::size_t(const DataSource&, Shape image, const BatchPlan&, const BatchRequest&)>
       batch_bytes;
   /// Reads one image file for `predict`.
-  std::function<ReadResult(const std::string& path, Shape image, Resize,
+  std::function<ReadResult(const std::string& path, Shape image, Resize, Exif,
                            std::span<std::uint8_t> dst)>
       read_image;
   /// Paths of all images (by their names) below a folder, sorted; links are followed, hidden files

@@ -17,40 +17,16 @@ namespace {
 
 /// Flags that make a training what it is. Those that nobody gave and no recipe decides are left
 /// out, alike in both.
-constexpr const char* kFlags[] = {"image-size",
-                                  "dropout",
-                                  "freeze",
-                                  "validation-split",
-                                  "limit-train",
-                                  "limit-val",
-                                  "balanced",
-                                  "expand",
-                                  "resize",
-                                  "augment",
-                                  "batch",
-                                  "accumulate",
-                                  "batch-growth",
-                                  "sharding",
-                                  "seed",
-                                  "optimizer",
-                                  "momentum",
-                                  "nesterov",
-                                  "rho",
-                                  "centered",
-                                  "epsilon",
-                                  "trust",
-                                  "weight-decay",
-                                  "clip-value",
-                                  "clip-norm",
-                                  "lr",
-                                  "lr-scale",
-                                  "base-batch",
-                                  "warmup-epochs",
-                                  "schedule",
-                                  "momentum-correction",
-                                  "label-smoothing",
-                                  "sync-bn",
-                                  "compress"};
+constexpr const char* kFlags[] = {
+    "image-size",      "dropout",       "freeze",   "validation-split",
+    "limit-train",     "limit-val",     "balanced", "expand",
+    "resize",          "exif",          "augment",  "batch",
+    "accumulate",      "batch-growth",  "sharding", "seed",
+    "optimizer",       "momentum",      "nesterov", "rho",
+    "centered",        "epsilon",       "trust",    "weight-decay",
+    "clip-value",      "clip-norm",     "lr",       "lr-scale",
+    "base-batch",      "warmup-epochs", "schedule", "momentum-correction",
+    "label-smoothing", "sync-bn",       "compress"};
 
 std::string shown(const nlohmann::ordered_json& object, const char* name) {
   if (!object.contains(name)) return "none";

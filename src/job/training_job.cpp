@@ -109,6 +109,7 @@ void TrainingJob::describe(train::TrainingData data) {
                                          spec.seed,
                                          spec.flags.validation_share(),
                                          spec.resize,
+                                         spec.flags.exif_choice(),
                                          spec.flags.reproducible ? session_.backend->kernels() : "",
                                          std::move(data)};
 }

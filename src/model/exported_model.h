@@ -16,6 +16,7 @@ struct ExportedModel {
   std::string name;
   std::vector<std::string> classes;  ///< by label
   std::string resize;                ///< how images came to the input's size: "bilinear"
+  std::string exif;                  ///< what was done with EXIF orientation before: "apply"
   Graph graph;                       ///< with the image's size and scale
   WeightValues values;               ///< of every parameter of the graph
 };

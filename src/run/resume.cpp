@@ -200,6 +200,25 @@ std::string allreduce_of(const job::Session& session, const job::TrainingSpec& s
   return alike ? facts.at("allreduce").get<std::string>() : "";
 }
 
+bool says_exif(const nlohmann::ordered_json& training) {
+  return training.contains("exif") && training.at("exif").is_string();
+}
+
+/// Trainings from before there was a choice ignored it.
+std::string exif_of(const job::Session& session, const job::TrainingSpec& spec,
+                    const std::filesystem::path& checkpoint) {
+  if (checkpoint.empty()) return {};
+  const nlohmann::ordered_json facts = job::read_facts(checkpoint);
+  const nlohmann::ordered_json& training = facts.at("training");
+  if (says_exif(training)) return training.at("exif").get<std::string>();
+  if (!spec.flags.exif) {
+    job::say(session,
+             "This training began before EXIF orientation was applied: it goes on with --exif "
+             "ignore, as its images were read so far");
+  }
+  return std::string(data::exif_name(data::Exif::ignore));
+}
+
 /// So that neither the training's own checkpoints nor their pruning meet them.
 void set_aside(const job::Session& session, const std::vector<checkpoint::Found>& damaged) {
   for (const checkpoint::Found& found : damaged) {
@@ -238,6 +257,8 @@ Start choose_start(const job::Session& session, const job::TrainingSpec& spec,
       *session.communicator, std::array<bool, 3>{start.finished, start.goes_on, start.elsewhere});
   start.allreduce =
       session.communicator->gather(allreduce_of(session, spec, start.checkpoint)).front();
+  start.exif =
+      data::exif_of(session.communicator->gather(exif_of(session, spec, start.checkpoint)).front());
   start.finished = found.front()[0];
   start.goes_on = found.front()[1];
   start.elsewhere = found.front()[2];
@@ -253,6 +274,7 @@ job::TrainingSpec with_choices_of(const Start& start, job::TrainingSpec spec) {
   if (start.goes_on && !start.allreduce.empty() && asked == comm::AllreduceChoice{}) {
     asked = comm::parse_allreduce(start.allreduce);
   }
+  if (!spec.flags.exif) spec.flags.exif = start.exif;
   return spec;
 }
 
@@ -260,7 +282,9 @@ void check_same_training(const job::Session& session, const std::filesystem::pat
                          const nlohmann::ordered_json& identity) {
   if (!session.leads()) return;
   const nlohmann::ordered_json facts = job::read_facts(checkpoint);
-  const auto rows = job::identity_differences(facts.at("training"), identity);
+  nlohmann::ordered_json training = facts.at("training");
+  if (!says_exif(training)) training["exif"] = data::exif_name(data::Exif::ignore);
+  const auto rows = job::identity_differences(training, identity);
   if (rows.empty()) return;
   for (const std::string& row : rows) job::warn(session, row);
   fail(ExitCode::usage,

@@ -20,6 +20,8 @@ struct Start {
   /// Another way rounds differently, and what --allreduce auto measures may
   /// differ from one start to the next.
   std::string allreduce{};
+  /// How the checkpoint's training reads photographs; nothing where it does not go on from one.
+  std::optional<data::Exif> exif{};
 };
 
 /// The spec with what the checkpoint's training chose for itself, where nobody names it now.

@@ -148,9 +148,11 @@ model::safetensors::Metadata weights_metadata(const ModelDescription& descriptio
       {"classes", json_text(nlohmann::json(description.classes))},
       {"graph", json_text(model::to_json(description.graph))},
       {"preprocessing",
-       fmt::format("RGB, {} resize without antialias, x * {:.9g} + {:.9g}",
+       fmt::format("RGB, {}{} resize without antialias, x * {:.9g} + {:.9g}",
+                   description.exif == data::Exif::apply ? "turned by EXIF orientation, " : "",
                    data::resize_name(description.resize), input.scale, input.offset)},
       {"resize", std::string(data::resize_name(description.resize))},
+      {"exif", std::string(data::exif_name(description.exif))},
       {"seed", std::to_string(description.seed)},
       {"validation_split", fmt::format("{}", description.validation_split)}};
   if (!description.kernels.empty()) metadata[kKernels] = description.kernels;
@@ -205,6 +207,11 @@ ModelDescription read_description(const std::filesystem::path& path) {
       const auto resize = data::resize_of(metadata.at("resize"));
       if (!resize) wrong(path, "names no way to resize images that is known");
       description.resize = *resize;
+    }
+    if (metadata.contains("exif")) {
+      const auto exif = data::exif_of(metadata.at("exif"));
+      if (!exif) wrong(path, "names no use of EXIF orientation that is known");
+      description.exif = *exif;
     }
     if (metadata.contains(kKernels)) description.kernels = metadata.at(kKernels);
     description.data = data_of(path, metadata);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compute/program.h"
+#include "data/exif.h"
 #include "data/expand.h"
 #include "data/resize.h"
 #include "model/exported_model.h"
@@ -44,8 +45,10 @@ struct ModelDescription {
   std::uint64_t seed = 0;            ///< of the training, which also chose the validation part
   double validation_split = 0;       ///< how large that was, where the data had none of its own
   data::Resize resize = data::Resize::bilinear;  ///< how images came to the input's size
-  std::string kernels{};                         ///< of a reproducible training: Backend::kernels()
-  std::optional<TrainingData> data{};            ///< files of earlier versions do not say
+  /// Whether photographs were turned by it. Files of earlier versions do not say: ignored.
+  data::Exif exif = data::Exif::ignore;
+  std::string kernels{};               ///< of a reproducible training: Backend::kernels()
+  std::optional<TrainingData> data{};  ///< files of earlier versions do not say
 };
 
 /// The description as a weight file's metadata.

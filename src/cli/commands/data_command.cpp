@@ -26,6 +26,19 @@ Json classes_json(const std::vector<data::CheckReport::ClassCount>& classes) {
   return list;
 }
 
+Json flaws_json(const std::vector<data::CheckReport::FlawRow>& rows) {
+  Json list = Json::array();
+  for (const auto& row : rows) {
+    list.push_back({{"flaw", data::flaw_name(row.flaw)},
+                    {"class", row.label},
+                    {"images", row.images},
+                    {"of", row.of},
+                    {"examples", row.examples},
+                    {"remedy", data::flaw_remedy(row.flaw)}});
+  }
+  return list;
+}
+
 Json unread_json(const std::vector<data::UnreadFile>& files) {
   Json list = Json::array();
   for (const data::UnreadFile& file : files) {
@@ -55,6 +68,8 @@ Json report_json(const data::CheckReport& report) {
           {"bad", std::move(bad)},
           {"wrong_extension", report.wrong_extension},
           {"warned", report.warned},
+          {"show_little", flaws_json(report.flaws)},
+          {"turned_by_exif", report.turned},
           {"duplicates", report.duplicates},
           {"in_training_and_validation", report.leaks},
           {"in_training_and_test", report.test_leaks},
@@ -89,6 +104,21 @@ void print_unread(const std::vector<data::UnreadFile>& files) {
   }
 }
 
+/// By flaw, which is said once with its remedy; a line for each class.
+void print_flaws(const data::CheckReport& report) {
+  std::map<data::Flaw, std::vector<std::string>> by_flaw;
+  for (const auto& row : report.flaws) {
+    by_flaw[row.flaw].push_back(
+        fmt::format("{}: {} of {} ({}{})", row.label, with_commas(row.images), with_commas(row.of),
+                    join(row.examples, ", "), row.images > row.examples.size() ? ", ..." : ""));
+  }
+  for (const auto& [flaw, lines] : by_flaw) {
+    print_some(fmt::format("Classes with images that {}; {}", data::flaw_text(flaw),
+                           data::flaw_remedy(flaw)),
+               lines);
+  }
+}
+
 void print_classes(const std::vector<data::CheckReport::ClassCount>& classes) {
   for (const auto& c : classes) {
     system::print("Class {}: {} for training, {} for validation{}\n", c.name, with_commas(c.train),
@@ -97,7 +127,7 @@ void print_classes(const std::vector<data::CheckReport::ClassCount>& classes) {
   }
 }
 
-void print_report(const data::CheckReport& report) {
+void print_report(const data::CheckReport& report, data::Exif exif) {
   system::print("{} images listed, {} can be used, {} other files ignored\n",
                 with_commas(report.samples), with_commas(report.by_status[0]),
                 with_commas(report.ignored));
@@ -106,6 +136,12 @@ void print_report(const data::CheckReport& report) {
   }
   print_some("Named as another format (used all the same)", report.wrong_extension);
   print_some("Decoded with complaints (used all the same)", report.warned);
+  print_flaws(report);
+  if (report.turned > 0) {
+    system::print("Photographs that their EXIF orientation turns{}: {}\n",
+                  exif == data::Exif::apply ? "" : ", which --exif ignore leaves as they lie",
+                  with_commas(report.turned));
+  }
   print_some("The same content more than once", joined(report.duplicates));
   print_some("In training and in validation, so accuracy will look too good", joined(report.leaks));
   print_some("In training and in test, so accuracy will look too good", joined(report.test_leaks));
@@ -128,7 +164,7 @@ int run_data_check(const Config& config, const job::Services& services) {
   job::say_data(session, source);
   const data::CheckReport report = services.data.check(
       source, config.io_threads.value_or(session.threads), job::progress_line(session, "Checking"));
-  if (config.json != "-") print_report(report);
+  if (config.json != "-") print_report(report, source.exif);
   job::write_result(session, config.json, json_text(report_json(report)) + "\n");
   const bool good =
       report.bad.empty() && (report.empty_classes.empty() || config.allow_empty_classes);
@@ -176,6 +212,7 @@ int run_data_pack(const Config& config, const job::Services& services) {
                                    data::status_name(bad.result.status), bad.result.detail));
   }
   if (!report.empty_classes.empty()) job::warn(session, report.empty_classes);
+  for (const std::string& flaw : report.flaws) job::warn(session, flaw);
   if (config.json != "-") {
     system::print("{} images of {}x{} packed into {} ({}); train with --data {} --image-size {}\n",
                   with_commas(report.images), side, side, config.files[1],

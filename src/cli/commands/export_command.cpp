@@ -134,7 +134,10 @@ void export_weights(const Config& config, const job::Services& services) {
   check_agrees(config, description);
   std::set<std::string> no_numbers;
   const model::ExportedModel model{
-      description.model, description.classes, std::string(data::resize_name(description.resize)),
+      description.model,
+      description.classes,
+      std::string(data::resize_name(description.resize)),
+      std::string(data::exif_name(description.exif)),
       description.graph,
       watched(train::open_weights(config.weights, description.graph), no_numbers)};
   if (!config.onnx.empty()) write_onnx(config, services, model);

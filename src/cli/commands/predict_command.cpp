@@ -48,12 +48,13 @@ struct Images {
   std::vector<Json> answers;  ///< one a file, in order; an "error" for unreadable ones
 };
 
-Images read_images(std::span<const std::string> files, const job::Services& services, Shape image,
-                   data::Resize resize) {
+Images read_images(std::span<const std::string> files, const job::Services& services,
+                   const train::ModelDescription& model, data::Exif exif) {
+  const Shape image = model.graph.image();
   Images images;
   for (const std::string& file : files) {
     std::vector<std::uint8_t> pixels(image.size());
-    const data::ReadResult read = services.data.read_image(file, image, resize, pixels);
+    const data::ReadResult read = services.data.read_image(file, image, model.resize, exif, pixels);
     Json answer{{"file", file}};
     if (read.status == data::ReadStatus::ok) {
       images.pixels.push_back(std::move(pixels));
@@ -154,7 +155,7 @@ std::size_t predict(const Config& config, const job::Services& services,
   std::size_t errors = 0;
   for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
     const auto some = files.subspan(begin, std::min(at_once, files.size() - begin));
-    Images images = read_images(some, services, model.graph.image(), model.resize);
+    Images images = read_images(some, services, model, config.exif.value_or(model.exif));
     run_images(images, at_once, *inference.program, model, config.top);
     for (Json& entry : images.answers) {
       if (config.json != "-" || entry.contains("error")) print_answer(entry, config.top);

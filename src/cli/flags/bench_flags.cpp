@@ -34,6 +34,7 @@ void add_input_bench_flags(Flags& f, Config& c, const CommandLineChoices& choice
   f.whole("image-size", c.image_size, 1, 16384,
           "width and height to which images are resized [256]");
   add_resize_flag(f, c);
+  add_exif_flag(f, c);
   add_augment_flag(f, c, "flip");
   f.whole("micro-batch", c.micro_batch, 1, 65536,
           "images of each batch that is made from the cache [32]");

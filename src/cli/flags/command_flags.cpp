@@ -262,6 +262,15 @@ void add_resize_flag(Flags& f, Config& c) {
            [&c](const std::string& name) { c.resize = data::resize_of(name); });
 }
 
+void add_exif_flag(Flags& f, Config& c) {
+  const bool of_weights = c.command == "eval" || c.command == "predict";
+  f.choice("exif", {"apply", "ignore"},
+           std::string("turn photographs by their EXIF orientation, as viewers do, or read them as "
+                       "they are stored ") +
+               (of_weights ? "[as training did]" : "[apply]"),
+           [&c](const std::string& name) { c.exif = data::exif_of(name); });
+}
+
 void add_weights_flags(Flags& f, Config& c) {
   f.group("Model");
   const bool trains = computes_gradients(c);
@@ -297,6 +306,7 @@ void add_data_flags(Flags& f, Config& c) {
         "keep a class of which no image can be read; its output learns nothing [an error]");
   add_expand_flag(f, c);
   if (computes_gradients(c) || c.topic == "pack") add_resize_flag(f, c);
+  add_exif_flag(f, c);
   f.whole("seed", c.seed, 0, 9'000'000'000'000'000'000,
           c.command == "eval" ? "number that decides the validation part [that of training]"
           : c.command == "data"
@@ -350,7 +360,12 @@ void add_command_flags(Flags& f, Config& c, const CommandLineChoices& choices) {
   if (trains || exports || command == "info") add_model_flags(f, c);
   if (trains || reads_weights || exports) add_weights_flags(f, c);
   if (exports) return add_export_flags(f, c);
-  if (command != "predict" && command != "info") add_data_flags(f, c);
+  if (command == "predict") {
+    f.group("Data");
+    add_exif_flag(f, c);
+  } else if (command != "info") {
+    add_data_flags(f, c);
+  }
   if (command == "data" && c.topic == "pack") {
     f.whole("image-size", c.image_size, 1, 16384,
             "width and height to which images are resized [256]");

@@ -11,6 +11,7 @@ namespace cputrain::cli {
 
 void add_model_flags(Flags&, Config&);
 void add_resize_flag(Flags&, Config&);
+void add_exif_flag(Flags&, Config&);
 /// Where weights come from, and which of them stay.
 void add_weights_flags(Flags&, Config&);
 void add_data_flags(Flags&, Config&);

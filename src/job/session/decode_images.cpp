@@ -40,6 +40,7 @@ void say_decoded(const Session& session, const data::DecodedData& data, Shape im
                            data.mapped ? "mapped" : "in memory"));
   say_bad_samples(session, data);
   if (!data.empty_classes.empty()) warn(session, data.empty_classes);
+  for (const std::string& flaw : data.flaws) warn(session, flaw);
 }
 
 /// A line for each host whose shared memory is too small for the decoded images.

@@ -66,6 +66,7 @@ nlohmann::ordered_json effective_flags(const TrainingSpec& spec) {
   flags["data"] = spec.flags.data_or_synthetic();
   flags["validation-split"] = spec.flags.validation_share();
   flags["resize"] = data::resize_name(spec.resize);
+  flags["exif"] = data::exif_name(spec.flags.exif_choice());
   flags["augment"] = data::to_text(spec.augment);
   flags["batch"] = spec.batch;
   if (spec.flags.micro_batch)

@@ -36,6 +36,7 @@ struct TrainingFlags {
   std::optional<double> validation_split;
   std::optional<std::size_t> limit_train, limit_val;
   std::optional<data::Resize> resize;
+  std::optional<data::Exif> exif;
   std::optional<data::Augment> augment;
   bool balanced = false;
   bool allow_empty_classes = false;
@@ -92,11 +93,19 @@ struct TrainingFlags {
   std::set<std::string> switches;  ///< those among them that have no value
 
   double validation_share() const { return validation_split.value_or(kValidationSplit); }
+  data::Exif exif_choice() const { return exif.value_or(data::Exif::apply); }
   std::string data_or_synthetic() const { return data.empty() ? "synthetic" : data; }
 
   data::DataRequest data_request(std::uint64_t split_seed) const {
-    return {data_or_synthetic(), validation_share(), split_seed, limit_train,
-            limit_val,           balanced,           expand,     allow_empty_classes};
+    return {.spec = data_or_synthetic(),
+            .validation_split = validation_share(),
+            .seed = split_seed,
+            .limit_train = limit_train,
+            .limit_validation = limit_val,
+            .balanced = balanced,
+            .expand = expand,
+            .allow_empty_classes = allow_empty_classes,
+            .exif = exif_choice()};
   }
 };
 

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace cputrain::data {
+
+/// Whether a photograph is read as viewers show it: cameras store what their sensor saw, and an
+/// EXIF tag says how to turn it.
+enum class Exif { apply, ignore };
+
+/// "apply", "ignore": for flags and for the description in weight files.
+std::string_view exif_name(Exif);
+/// The inverse; nothing for another word.
+std::optional<Exif> exif_of(std::string_view name);
+
+}  // namespace cputrain::data

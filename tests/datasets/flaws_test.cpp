@@ -1,0 +1,163 @@
+// Images that show little once they are read: which, why, and when that is said.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "comm/solo.h"
+#include "datasets/datasets.h"
+#include "datasets/decode/decoders.h"
+#include "tests/datasets/made_files.h"
+#include "tests/support/temporary_folder.h"
+
+namespace cputrain::datasets {
+namespace {
+
+constexpr Shape kImage{6, 6, 3};
+
+struct FlawedFile {
+  std::string name, flaw;
+  Bytes bytes;
+};
+
+/// Those that this build reads.
+std::vector<FlawedFile> flawed_files() {
+  std::vector<FlawedFile> files;
+  for (const auto& entry :
+       nlohmann::json::parse(std::ifstream(CPUTRAIN_TEST_DATA "/flawed_files.json"))) {
+    const std::string hex = entry.at("file"), name = entry.at("name");
+    if (name.starts_with("webp") && webp_library().empty()) continue;
+    if (name.starts_with("tiff") && tiff_library().empty()) continue;
+    FlawedFile file{name, entry.at("flaw"), {}};
+    for (std::size_t i = 0; i < hex.size(); i += 2) {
+      file.bytes.push_back(static_cast<std::uint8_t>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+    }
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+TEST(Flaws, OfEveryFormatAndKindOfPixel) {
+  for (const FlawedFile& file : flawed_files()) {
+    const Decoded decoded = decode(file.bytes);
+    ASSERT_EQ(decoded.result.status, data::ReadStatus::ok) << file.name;
+    const data::Flaw flaw =
+        data::flaw_of(decoded.result, decoded.image.rgb, data::Exif::apply, decoded.stored);
+    EXPECT_EQ(data::flaw_name(flaw), file.flaw) << file.name;
+  }
+}
+
+TEST(Flaws, OfTurnedImagesAndOfThoseThatCannotBeRead) {
+  const Image image = smooth_image(6, 6);
+  const data::ReadResult turned{.turned = true};
+  EXPECT_EQ(data::flaw_of(turned, image.rgb, data::Exif::apply), data::Flaw::none);
+  EXPECT_EQ(data::flaw_of(turned, image.rgb, data::Exif::ignore), data::Flaw::unturned);
+  const Bytes black(image.rgb.size());
+  EXPECT_EQ(data::flaw_of(turned, black, data::Exif::ignore), data::Flaw::one_colour);
+  const data::ReadResult bad{.status = data::ReadStatus::truncated};
+  EXPECT_EQ(data::flaw_of(bad, black, data::Exif::ignore), data::Flaw::none);
+  for (int flaw = 1; flaw < data::kFlaws; ++flaw) {
+    EXPECT_FALSE(data::flaw_remedy(static_cast<data::Flaw>(flaw)).empty()) << flaw;
+  }
+}
+
+/// A JPEG that EXIF turns by a quarter.
+Bytes turned_jpeg(int seed) {
+  using namespace std::string_view_literals;
+  constexpr std::string_view kExif =
+      "\xFF\xE1\0\x22"
+      "Exif\0\0"
+      "MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0"sv;
+  Bytes file = jpeg_of(smooth_image(9 + seed, 6));
+  const Bytes exif = bytes_of(kExif);
+  file.insert(file.begin() + 2, exif.begin(), exif.end());
+  return file;
+}
+
+/// Class `cat` is as it should be; of `dog` so many are black, or turned.
+class FlawedData : public ::testing::Test {
+ protected:
+  void make(int good, int black, int turned) {
+    for (int i = 0; i < 20; ++i) write("cat", i, png_of(smooth_image(7 + i, 6)));
+    int number = 0;
+    for (int i = 0; i < good; ++i) write("dog", number++, png_of(smooth_image(6, 7 + i)));
+    const Image dark{6, 6, Bytes(kImage.size())};
+    for (int i = 0; i < black; ++i) write("dog", number++, bmp_of(dark));
+    for (int i = 0; i < turned; ++i) write("dog", number++, turned_jpeg(i));
+  }
+  void write(const std::string& label, int number, const Bytes& bytes) {
+    write_bytes(folder_.path() / "d" / label / (std::to_string(100 + number) + ".png"), bytes);
+  }
+  data::DataSource open(data::Exif exif, data::Expand expand = data::Expand::none) const {
+    return pipeline_.open(
+        {.spec = (folder_.path() / "d").string(), .expand = expand, .exif = exif});
+  }
+  std::vector<std::string> warnings(const data::DataSource& source) const {
+    const auto comm = comm::make_solo();
+    return pipeline_.decode(source, {kImage, 1, {}}, comm->node_memory(), comm->node_barrier())
+        .flaws;
+  }
+  static void expect_words(const std::string& text, const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+      EXPECT_NE(text.find(word), std::string::npos) << word << " is not in: " << text;
+    }
+  }
+
+  testing::TemporaryFolder folder_;
+  data::DataPipeline pipeline_ = make_data_pipeline();
+};
+
+TEST_F(FlawedData, IsSaidInTrainingFromATenthOfAClassOn) {
+  make(18, 2, 0);
+  const auto said = warnings(open(data::Exif::apply));
+  ASSERT_EQ(said.size(), 1u);
+  expect_words(said[0], {"2 of 20 images of class 'dog'", "one colour", "118.png", "data check"});
+  EXPECT_EQ(warnings(open(data::Exif::apply, data::Expand::six)), said) << "an image counts once";
+}
+
+TEST_F(FlawedData, IsNotSaidOfFewer) {
+  make(19, 1, 1);
+  EXPECT_TRUE(warnings(open(data::Exif::apply)).empty());
+  EXPECT_TRUE(warnings(open(data::Exif::ignore)).empty());
+}
+
+TEST_F(FlawedData, TurnedImagesAreSaidWhereTheyAreReadAsTheyLie) {
+  make(9, 0, 5);
+  EXPECT_TRUE(warnings(open(data::Exif::apply)).empty());
+  const auto said = warnings(open(data::Exif::ignore));
+  ASSERT_EQ(said.size(), 1u);
+  expect_words(said[0], {"5 of 14 images of class 'dog'", "--exif ignore"});
+}
+
+TEST_F(FlawedData, IsCountedByACheckHoweverFew) {
+  make(15, 3, 4);
+  const data::CheckReport report = pipeline_.check(open(data::Exif::ignore), 1, {});
+  EXPECT_EQ(report.turned, 4u);
+  ASSERT_EQ(report.flaws.size(), 2u);
+  EXPECT_EQ(report.flaws[0].flaw, data::Flaw::one_colour);
+  EXPECT_EQ(report.flaws[0].label, "dog");
+  EXPECT_EQ(report.flaws[0].images, 3u);
+  EXPECT_EQ(report.flaws[0].of, 22u);
+  EXPECT_EQ(report.flaws[0].examples.size(), 3u);
+  EXPECT_EQ(report.flaws[1].flaw, data::Flaw::unturned);
+  EXPECT_EQ(report.flaws[1].images, 4u);
+  const data::CheckReport upright = pipeline_.check(open(data::Exif::apply), 1, {});
+  EXPECT_EQ(upright.turned, 4u);
+  EXPECT_EQ(upright.flaws.size(), 1u);
+}
+
+TEST_F(FlawedData, IsSaidOfPackedImagesAndWhenTheyArePacked) {
+  make(10, 10, 4);
+  const std::string file = (folder_.path() / "p.ctpack").string();
+  const auto packed =
+      pipeline_.pack(open(data::Exif::ignore), {file, kImage, data::Resize::bilinear, 1, {}});
+  ASSERT_EQ(packed.flaws.size(), 2u);
+  expect_words(packed.flaws[0], {"10 of 24 images of class 'dog'", "one colour"});
+  expect_words(packed.flaws[1], {"4 of 24 images of class 'dog'", "--exif ignore"});
+  const auto said = warnings(pipeline_.open({.spec = file, .exif = data::Exif::ignore}));
+  ASSERT_EQ(said.size(), 1u) << "that images were turned is no longer known";
+  EXPECT_EQ(said[0].substr(0, 20), packed.flaws[0].substr(0, 20));
+}
+
+}  // namespace
+}  // namespace cputrain::datasets
