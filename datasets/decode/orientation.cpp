@@ -47,11 +47,11 @@ int orientation_of_tiff(Bytes tiff) {
   const std::size_t word = version == 43 ? 8 : 4, entry = 4 + 2 * word;
   const std::size_t count_bytes = version == 43 ? 8 : 2;
   const std::uint64_t directory = numbers.at(version == 43 ? 8 : 4, word);
-  if (directory == 0 || directory >= tiff.size()) return 1;
-  const std::uint64_t room = (tiff.size() - directory) / entry;
+  if (directory == 0 || directory > tiff.size() || tiff.size() - directory < count_bytes) return 1;
+  const std::uint64_t first = directory + count_bytes, room = (tiff.size() - first) / entry;
   const std::uint64_t entries = std::min(numbers.at(directory, count_bytes), room);
   for (std::uint64_t i = 0; i < entries; ++i) {
-    const std::uint64_t at = directory + count_bytes + i * entry;
+    const std::uint64_t at = first + i * entry;
     if (numbers.at(at, 2) != kOrientation) continue;
     const std::uint64_t type = numbers.at(at + 2, 2);
     if ((type != kShort && type != kLong) || numbers.at(at + 4, word) != 1) return 1;

@@ -60,7 +60,7 @@ std::string_view flaw_text(Flaw flaw) {
     case Flaw::low_bits:
       return "are nearly black, since their values use the lower 12 of 16 bits or fewer";
     case Flaw::unturned:
-      return "lie turned, since --exif ignore reads them as they are stored";
+      return "lie turned, since their EXIF orientation is ignored";
   }
   return "are unknown";
 }
@@ -77,7 +77,7 @@ std::string_view flaw_remedy(Flaw flaw) {
     case Flaw::low_bits:
       return "multiply their values until they fill 16 bits (16 times for 12 bits)";
     case Flaw::unturned:
-      return "leave --exif ignore out, unless older weights were trained so";
+      return "train anew with --exif apply, which shows them upright";
   }
   return "";
 }

@@ -24,8 +24,8 @@ class BenchInput(ProgramTest):
             # A tenth is kept for validation.
             self.assertEqual((bench["bench"], bench["images"], bench["left_out"]), ("input", 22, 0))
             self.assertAlmostEqual(bench["megapixels"], 22 * 48 * 48 / 1e6, places=9)
-            taken = [(bench[k]) for k in ("image_size", "threads", "repeats", "augment", "resize")]
-            self.assertEqual(taken, [32, 1, 1, "vflip,crop:2", "nearest"])
+            taken = [(bench[k]) for k in ("image_size", "threads", "repeats", "augment", "resize", "exif")]
+            self.assertEqual(taken, [32, 1, 1, "vflip,crop:2", "nearest", "apply"])
         names = [stage["name"] for stage in bench["stages"]]
         self.assertEqual(names, ["decode", "decode, resize", "decode, resize, augment",
                                  "batches from the cache", "batches, augmented"])

@@ -98,6 +98,7 @@ TEST(CommandLine, NamesFlagValueAndWhatIsAllowed) {
            {{"--augment", "flip,zom:0.1"}, {"--augment flip,zom:0.1", "did you mean zoom"}},
            {{"--augment", "crop:-1"}, {"crop:PIXELS", "0 to 1024"}},
            {{"--resize", "cubic"}, {"resize", "cubic", "nearest"}},
+           {{"--exif", "turn"}, {"exif", "turn", "apply", "ignore"}},
            {{"--expand", "seven"}, {"expand", "six-leaky"}},
            {{"eval", "--data", "x"}, {"--weights"}},
            {{"predict", "--weights", "w"}, {"image"}},
@@ -129,19 +130,37 @@ TEST(CommandLine, NamesFlagValueAndWhatIsAllowed) {
 }
 
 TEST(CommandLine, DataFlagsReachTheRequest) {
-  const Config config =
-      config_of({"--data", "inat:d", "--limit-train", "50", "--balanced", "--expand", "six-leaky",
-                 "--resize", "nearest", "--augment", "crop:4,flip"});
+  const Config config = config_of({"--data", "inat:d", "--limit-train", "50", "--balanced",
+                                   "--expand", "six-leaky", "--resize", "nearest", "--exif",
+                                   "ignore", "--augment", "crop:4,flip", "--allow-empty-classes"});
   const data::DataRequest request = config.data_request(7);
   EXPECT_EQ(request.spec, "inat:d");
   EXPECT_EQ(request.seed, 7u);
   EXPECT_TRUE(request.balanced);
+  EXPECT_EQ(request.exif, data::Exif::ignore);
+  EXPECT_TRUE(request.allow_empty_classes);
+  EXPECT_FALSE(request.to_evaluate);
   EXPECT_EQ(request.expand, data::Expand::six_leaky);
   EXPECT_EQ(config.resize, data::Resize::nearest);
   EXPECT_EQ(config.augment, (data::Augment{.flip = true, .crop = 4}));
   const Config pack = config_of({"data", "pack", "in", "out.ctpack", "--image-size", "64"});
   EXPECT_EQ(pack.data, "in");
   EXPECT_EQ(pack.files.back(), "out.ctpack");
+  EXPECT_EQ(pack.data_request(0).exif, data::Exif::apply);
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"train"},
+                                             {"eval", "--weights", "w"},
+                                             {"predict", "--weights", "w", "a.jpg"},
+                                             {"data", "check", "d"},
+                                             {"data", "info", "d"},
+                                             {"data", "pack", "d", "p.ctpack"},
+                                             {"bench", "input", "--data", "d"},
+                                             {"sweep", "--np", "1"}}) {
+    std::vector<std::string> ignoring = words;
+    ignoring.insert(ignoring.end(), {"--exif", "ignore"});
+    EXPECT_EQ(config_of(ignoring).exif, data::Exif::ignore) << words[0];
+    EXPECT_FALSE(config_of(words).exif) << words[0];
+  }
 }
 
 TEST(CommandLine, FlagsOfOtherCommandsAreUnknown) {

@@ -100,7 +100,7 @@ class Exports(ProgramTest):
                          {"model": name,
                           "classes": '["a","b"]' if "--classes" not in words else
                                      '["a","b","class 2","class 3"]',
-                          "preprocessing": "in-graph", "resize": "bilinear"})
+                          "preprocessing": "in-graph", "resize": "bilinear", "exif": "apply"})
         image = model.graph.input[0]
         self.assertEqual(image.name, "image")
         extents = [d.dim_param or d.dim_value for d in image.type.tensor_type.shape.dim]

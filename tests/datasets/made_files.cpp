@@ -97,6 +97,19 @@ Bytes jpeg_of(const Image& image, JpegKind kind) {
   return file;
 }
 
+Bytes with_orientation(const Bytes& jpeg, int orientation) {
+  using namespace std::string_view_literals;
+  constexpr std::string_view kExif =
+      "\xFF\xE1\0\x22"
+      "Exif\0\0"
+      "MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\0\0\0\0\0\0\0"sv;
+  constexpr std::size_t kValue = 29;
+  Bytes exif = bytes_of(kExif), file = jpeg;
+  exif[kValue] = static_cast<std::uint8_t>(orientation);
+  file.insert(file.begin() + 2, exif.begin(), exif.end());
+  return file;
+}
+
 Bytes png_of(const Image& image) {
   Bytes header, rows;
   append_big_endian(header, static_cast<std::uint32_t>(image.width));

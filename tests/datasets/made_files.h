@@ -25,6 +25,9 @@ enum class JpegKind { rgb, progressive, grey, cmyk_adobe, ycck_adobe, cmyk_plain
 /// three inks as they are and 200 as the fourth; grey stores the red channel.
 Bytes jpeg_of(const Image&, JpegKind = JpegKind::rgb);
 
+/// The JPEG with an EXIF orientation from 1 to 8, in the byte order of Motorola.
+Bytes with_orientation(const Bytes& jpeg, int orientation);
+
 /// PNG with 3 channels of 8 bits.
 Bytes png_of(const Image&);
 /// BMP with 24 bits a pixel.

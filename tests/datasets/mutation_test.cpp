@@ -60,6 +60,8 @@ void decode_mutations(const Bytes& file, std::uint32_t kind, Repair repair = unc
       continue;
     }
     ++decoded_well;
+    ASSERT_GE(decoded.orientation, 1);
+    ASSERT_LE(decoded.orientation, 8);
     const Image& image = decoded.image;
     ASSERT_GE(image.width, 1);
     ASSERT_GE(image.height, 1);
@@ -81,6 +83,7 @@ Image small_image() {
 }
 
 TEST(Mutation, Jpeg) { decode_mutations(jpeg_of(small_image()), 0); }
+TEST(Mutation, TurnedJpeg) { decode_mutations(with_orientation(jpeg_of(small_image()), 6), 28); }
 TEST(Mutation, ProgressiveJpeg) {
   decode_mutations(jpeg_of(small_image(), JpegKind::progressive), 1);
 }

@@ -151,14 +151,17 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
                                     {"graph", model::to_json(graph_with(3)).dump()}};
   EXPECT_FALSE(refused(good));
   EXPECT_EQ(read_description(path).resize, data::Resize::bilinear) << "files of old do not say";
+  EXPECT_EQ(read_description(path).exif, data::Exif::ignore) << "and were trained so";
   EXPECT_FALSE(read_description(path).data) << "nor what training saw";
   good["data"] = "0123456789abcdef";
   EXPECT_FALSE(refused(good));
   EXPECT_EQ(read_description(path).data->fingerprint, 0x0123456789abcdefu);
   EXPECT_EQ(read_description(path).data->place, 0u);
   good["resize"] = "nearest";
+  good["exif"] = "apply";
   EXPECT_FALSE(refused(good));
   EXPECT_EQ(read_description(path).resize, data::Resize::nearest);
+  EXPECT_EQ(read_description(path).exif, data::Exif::apply);
   EXPECT_TRUE(refused({}));
   for (const auto& [key, value] :
        std::vector<std::pair<std::string, std::string>>{{"format", "pt"},
@@ -173,6 +176,7 @@ TEST(ReadDescription, RefusesFilesThatDoNotDescribeAModel) {
                                                         {"classes", R"(["a","b",""])"},
                                                         {"classes", "[\"a\",\"b\",\"\xe9\"]"},
                                                         {"resize", "cubic"},
+                                                        {"exif", "maybe"},
                                                         {"data", "12"},
                                                         {"data", "0123456789abcdeg"},
                                                         {"expand", "seven"},

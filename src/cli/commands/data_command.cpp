@@ -214,9 +214,11 @@ int run_data_pack(const Config& config, const job::Services& services) {
   if (!report.empty_classes.empty()) job::warn(session, report.empty_classes);
   for (const std::string& flaw : report.flaws) job::warn(session, flaw);
   if (config.json != "-") {
-    system::print("{} images of {}x{} packed into {} ({}); train with --data {} --image-size {}\n",
-                  with_commas(report.images), side, side, config.files[1],
-                  bytes_text(static_cast<double>(report.bytes)), config.files[1], side);
+    system::print(
+        "{} images of {}x{} packed into {} ({}); train with --data {} --image-size {}{}\n",
+        with_commas(report.images), side, side, config.files[1],
+        bytes_text(static_cast<double>(report.bytes)), config.files[1], side,
+        source.exif == data::Exif::ignore ? " --exif ignore" : "");
   }
   const Json result{{"file", config.files[1]},
                     {"images", report.images},

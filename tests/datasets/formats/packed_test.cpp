@@ -1,5 +1,6 @@
 #include "datasets/formats/packed.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -125,6 +126,54 @@ TEST_F(Packed, AnotherSizeOrResizeIsRefusedWithTheOneThatItHas) {
   EXPECT_EQ(decode(packed, data::Resize::nearest).train.size(), 8u);
 }
 
+/// A packed file of photographs that EXIF turns holds one of two forms; any other holds both.
+TEST_F(Packed, RemembersWhatWasDoneWithExifOrientation) {
+  const auto open = [&](data::Exif exif) { return pipeline_.open({.spec = file(), .exif = exif}); };
+  const auto refusal = [&](data::Exif exif) -> std::string {
+    try {
+      decode(open(exif));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      return error.what();
+    }
+    return "";
+  };
+  pack(source());
+  EXPECT_EQ(refusal(data::Exif::apply) + refusal(data::Exif::ignore), "");
+  write_bytes(folder_.path() / "p/cat/4.png", with_orientation(jpeg_of(smooth_image(20, 16)), 6));
+  const auto photographs = [&](data::Exif exif) {
+    return pipeline_.open({.spec = (folder_.path() / "p").string(), .exif = exif});
+  };
+  for (const auto& [done, other] : {std::pair(data::Exif::apply, data::Exif::ignore),
+                                    std::pair(data::Exif::ignore, data::Exif::apply)}) {
+    pack(photographs(done));
+    EXPECT_EQ(refusal(done), "");
+    EXPECT_NE(refusal(other).find(fmt::format("--exif {}", data::exif_name(done))),
+              std::string::npos)
+        << refusal(other);
+    const auto again = [&](data::Exif exif) {
+      pipeline_.pack(
+          open(exif),
+          {(folder_.path() / "q.ctpack").string(), kImage, data::Resize::bilinear, 1, {}});
+    };
+    EXPECT_THROW(again(other), Error);
+    again(done);
+    const data::DataSource copy = pipeline_.open({.spec = (folder_.path() / "q.ctpack").string()});
+    EXPECT_EQ(copy.dataset->ready_form()->exif, done);
+  }
+}
+
+/// Version 1, before there was a choice: nothing was turned.
+TEST_F(Packed, FilesOfBeforeHoldImagesAsTheyAreStored) {
+  pack(source(), data::Resize::nearest);
+  Bytes bytes = content_of(file());
+  bytes[8] = 1;
+  write_bytes(file(), bytes);
+  const auto form = pipeline_.open({.spec = file()}).dataset->ready_form();
+  EXPECT_EQ(form->exif, data::Exif::ignore);
+  EXPECT_EQ(form->resize, data::Resize::nearest);
+}
+
 TEST_F(Packed, DamagedImagesAreLeftOutAndNamed) {
   write_bytes(folder_.path() / "p/cat/4.png", bytes_of("no image"));
   const data::PackReport report = pack(source());
@@ -183,11 +232,13 @@ TEST_F(Packed, ImpossibleHeadersAreRefused) {
     EXPECT_NE(message.find(says), std::string::npos) << at << " " << value << ": " << message;
   };
   refused(0, 0x4B, 1, "does not begin");
-  refused(8, 2, 4, "version 2");
+  for (const std::uint64_t version : {0u, 3u}) {
+    refused(8, version, 4, fmt::format("version {}", version));
+  }
   for (const std::uint64_t side : {0u, 13u, 16385u, 0xFFFFFFFFu}) refused(16, side, 4, "claims");
   refused(20, 0, 4, "claims");
   refused(24, 4, 4, "claims");
-  refused(28, 2, 4, "claims");
+  refused(28, 6, 4, "claims");
   // 2^32 more images would be the same product in 32 bits, 2^64 / 432 wraps in 64.
   for (const std::uint64_t count :
        {std::uint64_t{0}, std::uint64_t{9}, std::uint64_t{11}, (std::uint64_t{1} << 32) + 10,

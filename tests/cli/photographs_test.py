@@ -1,0 +1,114 @@
+"""Photographs that EXIF turns, from folder to answers; runs and weights from before there was a choice."""
+import json
+import os
+import unittest
+
+from formats import crc32c
+from images import made_pixels, stored, write_png
+from tiny import TinyTest
+
+
+class Photographs(TinyTest):
+    def setUp(self):
+        super().setUp()
+        for label in ("cat", "dog"):
+            for i in range(16):
+                shown = made_pixels(sum(label.encode()) + i, 20)[:13]
+                for folder in ("upright", "turned"):
+                    os.makedirs(self.path(folder, label), exist_ok=True)
+                orientation = i % 8 + 1
+                write_png(self.path("upright", label, f"{i:02}.png"), shown)
+                write_png(self.path("turned", label, f"{i:02}.png"), stored(shown, orientation), orientation)
+
+    def losses(self, run):
+        return [step["loss"] for step in self.metrics(run, "step")]
+
+    def train(self, out, data, *words, **options):
+        self.tiny(0, out, data, "--log-every", "1", *words, **options)
+        return self.losses(out)
+
+    def test_they_are_learnt_evaluated_and_predicted_as_viewers_show_them(self):
+        upright = self.train("up", "upright", "--epochs", "2")
+        self.assertEqual(self.train("run", "turned", "--epochs", "2"), upright)
+        with open(self.path("run/config.json")) as f:
+            self.assertEqual(json.load(f)["exif"], "apply")
+        every = ["--validation-split", "0"]
+        loss = self.evaluate("turned", *every)["loss"]
+        self.assertEqual(loss, self.evaluate("upright", *every)["loss"])
+        self.assertNotEqual(loss, self.evaluate("turned", *every, "--exif", "ignore", says=["lie turned"])["loss"])
+
+        def answers(data, *words):
+            done = self.expect(0, "predict", "--weights", "run/weights.safetensors", "--json", "-", *words, data + "/cat/")
+            return [p["probabilities"] for p in json.loads(done.stdout)["predictions"]]
+        self.assertEqual(answers("turned"), answers("upright"))
+        self.assertNotEqual(answers("turned", "--exif", "ignore"), answers("upright"))
+
+        ignored = self.train("old", "turned", "--epochs", "2", "--exif", "ignore",
+                             says=["14 of 16 images of class 'cat'", "lie turned"])
+        self.assertNotEqual(ignored, upright)
+        kept = self.metrics("old", "epoch")[-1]["val_loss"]
+        self.assertAlmostEqual(self.evaluate("turned", run="old")["loss"], kept, delta=1e-6 * kept)
+        # Weights from before do not say, and were trained so.
+        self.change_weights("old", lambda metadata, tensors: self.assertEqual(metadata.pop("exif"), "ignore"))
+        self.assertAlmostEqual(self.evaluate("turned", run="old")["loss"], kept, delta=1e-6 * kept)
+        self.assertNotEqual(self.evaluate("turned", "--exif", "apply", run="old")["loss"], kept)
+
+    def forget_exif(self, checkpoint):
+        """Makes it one from before there was a choice."""
+        with open(self.path(checkpoint, "state.json")) as f:
+            state = json.load(f)
+        self.assertEqual(state["training"].pop("exif"), "ignore")
+        text = json.dumps(state)
+        with open(self.path(checkpoint, "state.json"), "w") as f:
+            f.write(text)
+        with open(self.path(checkpoint, "MANIFEST")) as f:
+            lines = f.read().splitlines()[:-1]
+        lines = [f"{crc32c(text.encode()):08x} {len(text)} state.json" if line.endswith(" state.json") else line
+                 for line in lines]
+        body = "".join(line + "\n" for line in lines)
+        with open(self.path(checkpoint, "MANIFEST"), "w") as f:
+            f.write(body + f"checksum {crc32c(body.encode()):08x}\n")
+
+    def test_a_run_from_before_goes_on_as_it_began(self):
+        words = ["--model", "tiny.json", "--data", "turned", "--threads", "1", "--log-every", "1", "--out", "run"]
+        whole = self.train("whole", "turned", "--epochs", "2", "--exif", "ignore")
+        self.expect(0, *words, "--epochs", "1", "--exif", "ignore")
+        checkpoint, = [name for name in os.listdir(self.path("run")) if name.startswith("ckpt-")]
+        self.forget_exif("run/" + checkpoint)
+        self.expect(2, *words, "--epochs", "2", "--resume", "auto", "--exif", "apply",
+                    says=["exif: ignore in the checkpoint, apply here"])
+        self.expect(0, *words, "--epochs", "2", "--resume", "auto", says=["goes on with --exif ignore"])
+        self.assertEqual(self.losses("run"), whole)
+        # From here on it is written down.
+        done = self.expect(0, *words, "--epochs", "3", "--resume", "auto")
+        self.assertNotIn("This training began before", done.stdout + done.stderr)
+
+    def test_a_check_counts_them(self):
+        report = json.loads(self.expect(0, "data", "check", "turned", "--json", "-").stdout)
+        self.assertEqual((report["turned_by_exif"], report["show_little"]), (28, []))
+        done = self.expect(0, "data", "check", "turned", "--exif", "ignore", "--json", "report.json",
+                           says=["turns, which --exif ignore leaves as they lie: 28", "cat: 14 of 16 (turned/cat/01.png"])
+        self.assertEqual(done.returncode, 0)
+        with open(self.path("report.json")) as f:
+            rows = json.load(f)["show_little"]
+        self.assertEqual([(row["flaw"], row["class"], row["images"], row["of"]) for row in rows],
+                         [("not turned", "cat", 14, 16), ("not turned", "dog", 14, 16)])
+        self.expect(0, "data", "check", "upright", says=["32 can be used"])
+
+
+class NothingToSee(TinyTest):
+    def test_a_class_of_one_colour_is_said_by_a_check_and_a_training(self):
+        for label in ("cat", "dog"):
+            os.makedirs(self.path("d", label))
+            for i in range(10):
+                plain = [[[7, 7, 7]] * 12] * 12
+                write_png(self.path("d", label, f"{i}.png"), plain if label == "dog" else made_pixels(i, 12))
+        self.expect(0, "data", "check", "d", says=["of one colour alone", "dog: 10 of 10 (d/dog/0.png, d/dog/1.png, d/dog/2.png, ...)"])
+        self.tiny(0, "run", "d", "--steps", "1",
+                  says=["warning: 10 of 10 images of class 'dog' are of one colour alone (first: d/dog/0.png;"])
+        done = self.expect(0, "data", "pack", "d", "d.ctpack", "--image-size", "16")
+        self.assertIn("'dog' are of one colour", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
