@@ -174,22 +174,29 @@ class CifarDataset final : public data::Dataset {
 
   data::ReadResult read(std::size_t index, Shape size, data::Resize resize,
                         std::span<std::uint8_t> dst) const override {
+    resize_image(image_at(index), size, resize, dst);
+    return {};
+  }
+
+  data::SampleFacts inspect(std::size_t index) const override {
+    const auto [file, at] = locate(index);
+    return {{},
+            ContentHash().add(file->planes(at)).value(),
+            false,
+            data::flaw_of({}, image_at(index).rgb, data::Exif::apply)};
+  }
+
+ private:
+  Image image_at(std::size_t index) const {
     const auto [file, at] = locate(index);
     const auto planes = file->planes(at);
     Image image{kSide, kSide, std::vector<std::uint8_t>(3 * kPlane)};
     for (std::size_t i = 0; i < kPlane; ++i) {
       for (std::size_t c = 0; c < 3; ++c) image.rgb[i * 3 + c] = planes[c * kPlane + i];
     }
-    resize_image(image, size, resize, dst);
-    return {};
+    return image;
   }
 
-  data::SampleFacts inspect(std::size_t index) const override {
-    const auto [file, at] = locate(index);
-    return {{}, ContentHash().add(file->planes(at)).value(), false};
-  }
-
- private:
   std::pair<const CifarFile*, std::size_t> locate(std::size_t index) const {
     const auto after = std::ranges::upper_bound(starts_, index);
     const auto file = static_cast<std::size_t>(after - starts_.begin()) - 1;

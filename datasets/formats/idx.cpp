@@ -129,21 +129,28 @@ class IdxDataset final : public data::Dataset {
 
   data::ReadResult read(std::size_t index, Shape size, data::Resize resize,
                         std::span<std::uint8_t> dst) const override {
-    const auto [part, at] = locate(index);
-    const auto grey = part->image(at);
-    Image image{part->width, part->height, {}};
-    image.rgb.reserve(grey.size() * 3);
-    for (const std::uint8_t value : grey) image.rgb.insert(image.rgb.end(), 3, value);
-    resize_image(image, size, resize, dst);
+    resize_image(image_at(index), size, resize, dst);
     return {};
   }
 
   data::SampleFacts inspect(std::size_t index) const override {
     const auto [part, at] = locate(index);
-    return {{}, ContentHash().add(part->image(at)).value(), false};
+    return {{},
+            ContentHash().add(part->image(at)).value(),
+            false,
+            data::flaw_of({}, image_at(index).rgb, data::Exif::apply)};
   }
 
  private:
+  Image image_at(std::size_t index) const {
+    const auto [part, at] = locate(index);
+    const auto grey = part->image(at);
+    Image image{part->width, part->height, {}};
+    image.rgb.reserve(grey.size() * 3);
+    for (const std::uint8_t value : grey) image.rgb.insert(image.rgb.end(), 3, value);
+    return image;
+  }
+
   std::pair<const IdxPart*, std::size_t> locate(std::size_t index) const {
     if (index < parts_[0].count) return {&parts_[0], index};
     return {&parts_[1], index - parts_[0].count};

@@ -135,6 +135,33 @@ TEST_F(FlawedData, IsCountedByACheckHoweverFew) {
   EXPECT_EQ(upright.flaws.size(), 1u);
 }
 
+TEST_F(FlawedData, IsCountedInFilesOfManyImages) {
+  Bytes records;
+  for (int i = 0; i < 20; ++i) {
+    records.push_back(static_cast<std::uint8_t>(i % 10));
+    for (int k = 0; k < 3072; ++k) {
+      records.push_back(static_cast<std::uint8_t>(i % 10 == 3 ? 90 : k % 251));
+    }
+  }
+  write_bytes(folder_.path() / "c/data_batch_1.bin", records);
+  Bytes digits(20 * 16);
+  for (std::size_t i = 16 * 10; i < digits.size(); ++i)
+    digits[i] = static_cast<std::uint8_t>(i | 128);
+  Bytes labels(20);
+  std::fill_n(labels.begin(), 10, std::uint8_t{1});
+  write_bytes(folder_.path() / "m/train-images-idx3-ubyte", idx_of({20, 4, 4}, digits));
+  write_bytes(folder_.path() / "m/train-labels-idx1-ubyte", idx_of({20}, labels));
+  for (const auto& [spec, label, images] :
+       {std::tuple("cifar10:" + (folder_.path() / "c").string(), "cat", 2u),
+        std::tuple("idx:" + (folder_.path() / "m").string(), "1", 10u)}) {
+    const auto rows = pipeline_.check(pipeline_.open({.spec = spec}), 1, {}).flaws;
+    ASSERT_EQ(rows.size(), 1u) << spec;
+    EXPECT_EQ(rows[0].flaw, data::Flaw::one_colour);
+    EXPECT_EQ(rows[0].label, label);
+    EXPECT_EQ(rows[0].images, images);
+  }
+}
+
 TEST_F(FlawedData, IsSaidOfPackedImagesAndWhenTheyArePacked) {
   make(10, 10, 4);
   const std::string file = (folder_.path() / "p.ctpack").string();

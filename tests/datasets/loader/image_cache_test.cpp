@@ -312,12 +312,21 @@ TEST_F(Cache, ASampleOfPixelsIsTheSameInAPackedFile) {
 TEST_F(Cache, OneImageForPredict) {
   write("a.jpg", png_of(smooth_image(10, 8)));
   std::vector<std::uint8_t> pixels(Shape{8, 10, 3}.size());
-  const auto read = [&](const std::string& name) {
+  const auto read = [&](const std::string& name, data::Exif exif = data::Exif::apply) {
     return pipeline_.read_image((folder_.path() / name).string(), {8, 10, 3},
-                                data::Resize::bilinear, pixels);
+                                data::Resize::bilinear, exif, pixels);
   };
   EXPECT_EQ(read("a.jpg").status, data::ReadStatus::ok);
   EXPECT_EQ(pixels, smooth_image(10, 8).rgb);
+  write("half.jpg", with_orientation(jpeg_of(smooth_image(10, 8)), 3));
+  EXPECT_TRUE(read("half.jpg", data::Exif::ignore).turned);
+  auto as_stored = pixels;
+  read("half.jpg");
+  for (std::size_t i = 0; i < pixels.size(); i += 3) {
+    std::reverse(as_stored.begin() + static_cast<std::ptrdiff_t>(i),
+                 as_stored.begin() + static_cast<std::ptrdiff_t>(i) + 3);
+  }
+  EXPECT_TRUE(std::equal(pixels.begin(), pixels.end(), as_stored.rbegin())) << "turned by half";
   EXPECT_EQ(read("none.jpg").status, data::ReadStatus::unreadable);
   EXPECT_EQ(read("").status, data::ReadStatus::unreadable) << "a folder";
 }
