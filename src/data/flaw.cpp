@@ -77,7 +77,7 @@ std::string_view flaw_remedy(Flaw flaw) {
     case Flaw::low_bits:
       return "multiply their values until they fill 16 bits (16 times for 12 bits)";
     case Flaw::unturned:
-      return "train anew with --exif apply, which shows them upright";
+      return "a new training reads them upright with --exif apply";
   }
   return "";
 }
