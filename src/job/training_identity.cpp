@@ -6,14 +6,21 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "core/crc32c.h"
 #include "core/hash.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "job/spec/effective_flags.h"
+#include "job/training_end.h"
 #include "model/model_json.h"
+#include "model/safetensors.h"
+#include "system/bounded_file.h"
 
 namespace cputrain::job {
 namespace {
+
+constexpr const char *kBackend = "backend", *kPrecision = "precision", *kDamaged = "damaged images",
+                     *kFirstSteps = "steps of the first epoch";
 
 /// Flags that make a training what it is. Those that nobody gave and no recipe decides are left
 /// out, alike in both.
@@ -28,23 +35,40 @@ constexpr const char* kFlags[] = {
     "base-batch",      "warmup-epochs", "schedule", "momentum-correction",
     "label-smoothing", "sync-bn",       "compress"};
 
+/// What a training may change as it goes on, and whose change after its end would change nothing.
+constexpr const char* kOfTheProgram[] = {kBackend, kPrecision};
+
+/// "photos (0123456789abcdef)": one that is elsewhere now has another name and the same hash.
+std::string with_hash(const std::string& name, std::uint64_t hash) {
+  return fmt::format("{} ({:016x})", printable(name), hash);
+}
+
+/// The hash of such a text, or all of it.
+std::string_view compared(std::string_view text) {
+  constexpr std::size_t kDigits = 16;
+  if (text.size() < kDigits + 2 || !text.ends_with(')')) return text;
+  const std::string_view hash = text.substr(text.size() - kDigits - 1, kDigits);
+  const bool is_hash = text[text.size() - kDigits - 2] == '(' &&
+                       hash.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return is_hash ? hash : text;
+}
+
 std::string shown(const nlohmann::ordered_json& object, const char* name) {
   if (!object.contains(name)) return "none";
   const auto& value = object.at(name);
   return printable(value.is_string() ? value.get<std::string>() : value.dump());
 }
 
-/// Which images are left out, since they cannot be read: null before anybody has tried.
-nlohmann::ordered_json damaged_text(const data::DecodedData* data) {
-  if (data == nullptr) return nullptr;
+/// Which images are left out, since they cannot be read.
+std::string damaged_text(const data::DecodedData& data) {
   Fnv1a names;
-  for (const data::BadSample& bad : data->bad) names.add(bad.name);
-  return data->bad.empty() ? "none" : fmt::format("{} ({:016x})", data->bad.size(), names.value());
+  for (const data::BadSample& bad : data.bad) names.add(bad.name);
+  return data.bad.empty() ? "none" : with_hash(std::to_string(data.bad.size()), names.value());
 }
 
 /// 1e-3 and 0.001 are one.
 bool are_same(const std::string& a, const std::string& b) {
-  if (a == b) return true;
+  if (compared(a) == compared(b)) return true;
   double x = 0, y = 0;
   const auto reads = [](const std::string& text, double& number) {
     const char* const end = text.data() + text.size();
@@ -53,21 +77,45 @@ bool are_same(const std::string& a, const std::string& b) {
   return reads(a, x) && reads(b, y) && x == y;
 }
 
+/// A file of weights, by all that is in it: its name may be another run's soon. Of rank 0.
+std::string weights_text(const TrainingFlags& flags) {
+  const model::safetensors::File checked(flags.weights);
+  const system::RegularFile file(flags.weights);
+  std::vector<std::byte> piece(std::size_t{1} << 20);
+  std::uint32_t sum = 0;
+  for (std::uintmax_t place = 0;;) {
+    const std::size_t read = file.read_some(place, piece);
+    if (read == 0) break;
+    sum = crc32c(std::span(piece).first(read), sum);
+    place += read;
+  }
+  return with_hash(
+      flags.partial ? flags.weights + " --partial" : flags.weights,
+      Fnv1a().add_number(sum).add_number(file.size()).add_number(flags.partial).value());
+}
+
+/// A resume need not name the weights that a training began with: they may be gone.
+bool may_differ(const std::string& name, const nlohmann::ordered_json& here) {
+  if (name == kFirstWeights) return !here.contains(kFirstWeights);
+  return std::ranges::find(kOfTheProgram, name) != std::end(kOfTheProgram);
+}
+
 }  // namespace
 
 nlohmann::ordered_json training_identity(const TrainingJob& job) {
   const TrainingPlan& plan = job.plan();
+  const data::DataSource& source = job.source();
   const nlohmann::ordered_json flags = effective_flags(plan.spec);
+  const std::uint64_t network = Fnv1a().add(json_text(model::to_json(plan.graph))).value();
   nlohmann::ordered_json identity{
       {"model", plan.spec.model->name},
-      {"network",
-       fmt::format("{:016x}", Fnv1a().add(json_text(model::to_json(plan.graph))).value())},
-      {"data", fmt::format("{:016x}", job.source().dataset->fingerprint())},
-      {"training images", job.source().train.size()},
-      {"validation images", job.source().validation.size()},
-      {"damaged images", damaged_text(job.data())},
-      {"steps of the first epoch",
-       job.data() ? nlohmann::ordered_json(job.batches().train.steps()) : nullptr}};
+      {"network", with_hash(with_commas(plan.graph.parameter_count()) + " parameters", network)},
+      {"data", with_hash(plan.spec.flags.data_or_synthetic(), source.dataset->fingerprint())},
+      {"classes", plan.classes},
+      {"training images", source.train.size()},
+      {"validation images", source.validation.size()},
+      {kDamaged, nullptr},
+      {kFirstSteps, nullptr}};
   for (const char* name : kFlags) {
     if (flags.contains(name)) identity[name] = flags[name];
   }
@@ -82,14 +130,28 @@ nlohmann::ordered_json training_identity(const TrainingJob& job) {
   } else if (plan.graph.has_batch_norm() && plan.spec.flags.micro_batch) {
     identity["micro-batch"] = *plan.spec.flags.micro_batch;
   }
+  if (plan.spec.flags.reproducible) identity["reproducible"] = true;
+  if (job.session().leads() && !plan.spec.flags.weights.empty()) {
+    identity[kFirstWeights] = weights_text(plan.spec.flags);
+  }
+  identity[kBackend] = job.session().backend->name();
+  identity[kPrecision] = plan.spec.flags.precision;
+  identity[kEnd] = to_json(end_of(plan.spec));
   return identity;
 }
 
-std::vector<std::string> identity_differences(const nlohmann::ordered_json& checkpoint,
-                                              const nlohmann::ordered_json& here) {
+void add_decoded(nlohmann::ordered_json& identity, const TrainingJob& job) {
+  identity[kDamaged] = damaged_text(*job.data());
+  identity[kFirstSteps] = job.batches().train.steps();
+}
+
+std::vector<std::string> identity_differences(const nlohmann::ordered_json& then,
+                                              const nlohmann::ordered_json& here, Compared what) {
+  const bool goes_on = what == Compared::checkpoint;
   std::vector<std::string> names, rows;
-  for (const auto* object : {&checkpoint, &here}) {
+  for (const auto* object : {&here, &then}) {
     for (const auto& [name, value] : object->items()) {
+      if (name == kEnd || (goes_on && may_differ(name, here))) continue;
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
   }
@@ -97,10 +159,11 @@ std::vector<std::string> identity_differences(const nlohmann::ordered_json& chec
     return object.contains(name) && object.at(name).is_null();
   };
   for (const std::string& name : names) {
-    if (unknown(checkpoint, name) || unknown(here, name)) continue;
-    const std::string there = shown(checkpoint, name.c_str()), now = shown(here, name.c_str());
+    if (unknown(then, name) || unknown(here, name)) continue;
+    const std::string there = shown(then, name.c_str()), now = shown(here, name.c_str());
     if (!are_same(there, now)) {
-      rows.push_back(fmt::format("{}: {} in the checkpoint, {} here", printable(name), there, now));
+      rows.push_back(fmt::format("{}: {} in the {}, {} here", printable(name), there,
+                                 goes_on ? "checkpoint" : "run", now));
     }
   }
   return rows;

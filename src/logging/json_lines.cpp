@@ -132,6 +132,7 @@ class JsonLines final : public Reporter {
     }
     line["weights_hash"] = r.weights_hash;
     line["weights"] = r.weights_file;
+    if (!r.training.empty()) line["training"] = Json::parse(r.training);
     file_.write_line(json_text(line));
   }
 

@@ -102,6 +102,7 @@ struct SummaryRecord {
   bool early_stopped = false;  ///< it was waited long enough for a better one
   std::string weights_hash{};
   std::string weights_file{};
+  std::string training{};  ///< what it was, as the text of a JSON object; empty: not known
 };
 
 /// Hears what happens. The loop emits records; who prints what is decided where it is built.

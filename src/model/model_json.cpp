@@ -132,9 +132,16 @@ void check_shape(const Graph& graph, const JsonReader& top) {
   if (!is_loss(graph.back().layer)) top.wrong("the last layer must be sigmoid or softmax");
   const Shape logits = graph.back().dst;
   const bool sigmoid = std::holds_alternative<SigmoidCrossEntropy>(graph.back().layer);
-  if (logits.height != 1 || logits.width != 1 || (sigmoid && logits.channels != 1) ||
-      (!sigmoid && logits.channels < 2)) {
-    top.wrong("sigmoid must read one number, softmax a list of two or more");
+  const bool flat = logits.height == 1 && logits.width == 1;
+  if (sigmoid && !(flat && logits.channels == 1)) {
+    top.wrong(
+        "sigmoid must read one number, for two classes: a dense layer with \"units\": 1; more "
+        "classes, or one output for each, need \"softmax\" in its place");
+  }
+  if (!sigmoid && !(flat && logits.channels >= 2)) {
+    top.wrong(
+        "softmax must read a list of two or more numbers: a dense layer with \"units\": "
+        "\"classes\"");
   }
 }
 

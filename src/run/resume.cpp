@@ -2,63 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
+#include "checkpoint/names.h"
 #include "core/error.h"
-#include "core/strict_json.h"
-#include "core/text.h"
+#include "job/training_end.h"
 #include "job/training_identity.h"
+#include "run/finished_run.h"
 #include "run/log_marks.h"
-#include "system/bounded_file.h"
 
 namespace cputrain::run {
 namespace {
-
-/// The last line of metrics.jsonl where it is a summary; else null.
-nlohmann::json read_summary(const std::filesystem::path& folder) {
-  constexpr std::uintmax_t kLongest = 1 << 16;  // of a line
-  try {
-    const system::RegularFile file(folder / "metrics.jsonl");
-    const std::uintmax_t begin = file.size() > kLongest ? file.size() - kLongest : 0;
-    std::string end(file.size() - begin, '\0');
-    file.read_at(begin, std::as_writable_bytes(std::span(end)));
-    if (!end.ends_with('\n')) return {};
-    end.pop_back();
-    const nlohmann::json line = parse_strict_json(end.substr(end.rfind('\n') + 1));
-    return line.is_object() && line.value("type", "") == "summary" ? line : nlohmann::json();
-  } catch (const std::exception&) {
-    return {};  // no such file, or one that was cut
-  }
-}
-
-/// Whether a summary's training ended by itself.
-bool is_of_finished(const nlohmann::json& summary) {
-  return summary.is_object() && summary.contains("outcome") && summary["outcome"] == "finished";
-}
-
-/// 0 for what is missing or none.
-double number_in(const nlohmann::json& summary, const char* name) {
-  const bool known = summary.contains(name) && summary[name].is_number();
-  return known ? summary[name].get<double>() : 0;
-}
-
-/// Whether all is made that is asked for now. The summary counts an epoch that --steps ended in the
-/// middle, too; the checkpoint of the end, where there is one, does not.
-bool is_enough(const nlohmann::json& summary, const std::filesystem::path& checkpoint,
-               const job::TrainingSpec& spec) {
-  if (summary.contains("early_stopped") && summary["early_stopped"] == true) return true;
-  if (summary.contains("time_to_accuracy") && summary["time_to_accuracy"].is_object()) return true;
-  const double steps = number_in(summary, "steps");
-  if (spec.flags.steps) return steps >= static_cast<double>(*spec.flags.steps);
-  if (!checkpoint.empty()) {
-    const train::Progress progress = job::read_progress(checkpoint);
-    if (static_cast<double>(progress.steps) == steps) return progress.epochs >= spec.epochs;
-  }
-  return number_in(summary, "epochs") >= spec.epochs;
-}
 
 /// Whether the facts are such as RunControl writes.
 std::string fault_of_facts(const nlohmann::ordered_json& facts) {
@@ -77,6 +32,8 @@ std::string fault_of_facts(const nlohmann::ordered_json& facts) {
   }
   comm::parse_allreduce(facts.at("allreduce"));
   check_marks(facts.at("logs"));
+  if (!facts.at("training").contains(job::kEnd)) return "state.json has no end of the training";
+  job::end_of_json(facts.at("training").at(job::kEnd));
   return {};
 }
 
@@ -88,8 +45,10 @@ std::string resume_fault_of(const std::filesystem::path& checkpoint) {
     const std::uint64_t steps = job::read_progress(checkpoint).steps;
     fault = fault_of_facts(job::read_facts(checkpoint));
     if (!fault.empty()) return fault;
-    if (checkpoint::folder_of("", steps).filename() == checkpoint.filename()) return {};
-    return fmt::format("it holds the state of step {}", steps);
+    const auto named = checkpoint::step_of(checkpoint.filename().string());
+    if (!named || *named == steps) return {};  // a copy may have any other name
+    return fmt::format("it holds the state of step {}; its name would be {}", steps,
+                       checkpoint::name_of(steps));
   } catch (const Error& error) {
     return error.what();
   }
@@ -97,12 +56,11 @@ std::string resume_fault_of(const std::filesystem::path& checkpoint) {
 
 Start choose_newest(const job::Session& session, const job::TrainingSpec& spec,
                     const std::filesystem::path& folder) {
-  const nlohmann::json summary = read_summary(folder);
-  const bool finished = is_of_finished(summary);
+  const bool finished = is_finished(folder);
   Start start;
   start.checkpoint = newest_whole(session, folder);
   std::error_code ignored;
-  start.finished = finished && is_enough(summary, start.checkpoint, spec) &&
+  start.finished = finished && is_at_its_end(folder, start.checkpoint, spec) &&
                    std::filesystem::exists(folder / kWeightsName, ignored);
   if (start.finished) return start;
   start.goes_on = !start.checkpoint.empty();
@@ -129,7 +87,6 @@ bool is_within(const std::filesystem::path& checkpoint, const RunFolder& folder)
 
 /// Going on in the checkpoint's own run would throw away what came after it.
 void check_folder(const std::filesystem::path& checkpoint, const RunFolder& folder) {
-  std::error_code ignored;
   if (!is_within(checkpoint, folder)) {
     if (!holds_run(folder.path)) return;
     fail(ExitCode::usage,
@@ -138,11 +95,24 @@ void check_folder(const std::filesystem::path& checkpoint, const RunFolder& fold
                      checkpoint.string(), folder.path.string()));
   }
   const auto all = checkpoint::list(folder.path);
-  if (all.empty() || std::filesystem::equivalent(all.front().folder, checkpoint, ignored)) return;
+  if (all.empty() || all.front().step <= job::read_progress(checkpoint).steps) return;
   fail(ExitCode::usage,
        fmt::format("--resume {}: {} in its folder is newer (it would be lost); name another folder "
                    "with --out, or move the newer ones away",
                    checkpoint.string(), all.front().folder.filename().string()));
+}
+
+/// Where a link leads to. One that leads nowhere was made of a checkpoint that newer ones replaced.
+std::filesystem::path followed(const std::filesystem::path& checkpoint) {
+  std::error_code error;
+  const std::filesystem::path real = std::filesystem::canonical(checkpoint, error);
+  if (!error) return real;
+  if (!std::filesystem::is_symlink(checkpoint, error)) return checkpoint;
+  fail(ExitCode::data,
+       fmt::format("--resume {}: the link leads to {}, which is not there (a checkpoint goes when "
+                   "newer ones come); use --resume auto with the --out of the run, or link to one "
+                   "that is there",
+                   checkpoint.string(), std::filesystem::read_symlink(checkpoint, error).string()));
 }
 
 void check_is_folder(const std::filesystem::path& checkpoint) {
@@ -164,6 +134,7 @@ void check_is_folder(const std::filesystem::path& checkpoint) {
 Start choose_named(const job::TrainingSpec& spec, const RunFolder& folder) {
   std::filesystem::path checkpoint = spec.flags.safety.resume;
   if (!checkpoint.has_filename()) checkpoint = checkpoint.parent_path();  // "DIR/"
+  checkpoint = followed(checkpoint);
   check_is_folder(checkpoint);
   const std::string fault = resume_fault_of(checkpoint);
   if (!fault.empty()) {
@@ -187,6 +158,16 @@ Start choose(const job::Session& session, const job::TrainingSpec& spec, const R
   return folder.path.empty() ? Start{} : choose_newest(session, spec, folder.path);
 }
 
+/// Whether a way of summing goes with what is asked for now. One that does not would be refused
+/// with a flag that nobody gave.
+bool suits(const job::Session& session, const job::TrainingFlags& flags,
+           const comm::AllreduceChoice& before) {
+  using Scheme = comm::AllreduceChoice::Scheme;
+  if (flags.reproducible) return false;
+  if (flags.shard_dense.value_or(false) && before.scheme != Scheme::slices) return false;
+  return session.backend->memory().is_host() || before.scheme == Scheme::replicas;
+}
+
 std::string allreduce_of(const job::Session& session, const job::TrainingSpec& spec,
                          const std::filesystem::path& checkpoint) {
   if (checkpoint.empty()) return {};
@@ -197,7 +178,8 @@ std::string allreduce_of(const job::Session& session, const job::TrainingSpec& s
                                                         : nlohmann::ordered_json(none)) == asked;
   const bool alike = as_before && facts.at("ranks") == session.communicator->size() &&
                      facts.at("nodes") == session.nodes.nodes();
-  return alike ? facts.at("allreduce").get<std::string>() : "";
+  const std::string before = facts.at("allreduce");
+  return alike && suits(session, spec.flags, comm::parse_allreduce(before)) ? before : "";
 }
 
 bool says_exif(const nlohmann::ordered_json& training) {
@@ -262,10 +244,6 @@ Start choose_start(const job::Session& session, const job::TrainingSpec& spec,
   start.finished = found.front()[0];
   start.goes_on = found.front()[1];
   start.elsewhere = found.front()[2];
-  if (start.finished) {
-    job::say(session, fmt::format("The training in {} is finished; nothing is left to do",
-                                  folder.path.string()));
-  }
   return start;
 }
 
@@ -279,18 +257,40 @@ job::TrainingSpec with_choices_of(const Start& start, job::TrainingSpec spec) {
 }
 
 void check_same_training(const job::Session& session, const std::filesystem::path& checkpoint,
-                         const nlohmann::ordered_json& identity) {
+                         const job::TrainingSpec& spec, const nlohmann::ordered_json& identity) {
   if (!session.leads()) return;
   const nlohmann::ordered_json facts = job::read_facts(checkpoint);
   nlohmann::ordered_json training = facts.at("training");
   if (!says_exif(training)) training["exif"] = data::exif_name(data::Exif::ignore);
-  const auto rows = job::identity_differences(training, identity);
-  if (rows.empty()) return;
+  const auto rows = job::identity_differences(training, identity, job::Compared::checkpoint);
   for (const std::string& row : rows) job::warn(session, row);
+  if (!rows.empty()) {
+    fail(ExitCode::usage,
+         fmt::format("--resume: {} is of another training, see above (what follows would be "
+                     "neither of the two); repeat its flags (--config {} has them), or name "
+                     "another --out",
+                     checkpoint.string(), (checkpoint.parent_path() / "config.json").string()));
+  }
+  const train::TrainOptions end = job::end_of(spec);
+  const train::Progress progress = job::read_progress(checkpoint);
+  if (!job::asks_for_less(end, progress)) return;
   fail(ExitCode::usage,
-       fmt::format("--resume: {} is of another training, see above (what follows would be neither "
-                   "of the two); repeat its flags (--config {} has them), or name another --out",
-                   checkpoint.string(), (checkpoint.parent_path() / "config.json").string()));
+       fmt::format("--resume: {} has {} steps, {} of them in {} whole epochs, and --{} {} asks for "
+                   "less (nothing would be trained); ask for more, or name another --out for a "
+                   "shorter training",
+                   checkpoint.string(), progress.steps,
+                   progress.steps - (progress.begun ? progress.begun->steps : 0), progress.epochs,
+                   end.steps ? "steps" : "epochs",
+                   end.steps ? *end.steps : static_cast<std::uint64_t>(end.epochs)));
+}
+
+void keep_first_weights(const job::Session& session, const std::filesystem::path& checkpoint,
+                        nlohmann::ordered_json& identity) {
+  if (!session.leads()) return;
+  const nlohmann::ordered_json training = job::read_facts(checkpoint).at("training");
+  if (training.contains(job::kFirstWeights)) {
+    identity[job::kFirstWeights] = training.at(job::kFirstWeights);
+  }
 }
 
 logging::LogPlace cut_to(const job::Session& session, const RunFolder& folder,

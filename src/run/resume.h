@@ -12,7 +12,7 @@ namespace cputrain::run {
 
 /// What rank 0 found; others know all but `checkpoint`.
 struct Start {
-  bool finished = false;   ///< the run has come to its end already
+  bool finished = false;   ///< the run has come to its end already: see finished_run.h
   bool goes_on = false;    ///< from `checkpoint`; else from the beginning
   bool elsewhere = false;  ///< the checkpoint is another folder's, and this one has none yet
   std::filesystem::path checkpoint{};
@@ -38,9 +38,14 @@ std::filesystem::path newest_whole(const job::Session&, const std::filesystem::p
 Start choose_start(const job::Session&, const job::TrainingSpec&, const RunFolder&);
 
 /// Error(usage) after a table where the checkpoint is of another training than the one to be made,
-/// `identity`. On rank 0.
+/// `identity`, or where more is made than is asked for. On rank 0.
 void check_same_training(const job::Session&, const std::filesystem::path& checkpoint,
-                         const nlohmann::ordered_json& identity);
+                         const job::TrainingSpec&, const nlohmann::ordered_json& identity);
+
+/// Takes over into `identity` what a training that goes on need not repeat: the weights that it
+/// began with. On rank 0.
+void keep_first_weights(const job::Session&, const std::filesystem::path& checkpoint,
+                        nlohmann::ordered_json& identity);
 
 /// Cuts the logs of the run where the checkpoint left them, if it is of this folder; how they go
 /// on.

@@ -110,7 +110,6 @@ void RunControl::keep(const train::Progress& progress) {
                                      {"nodes", session.nodes.nodes()},
                                      {"backend", session.backend->describe()},
                                      {"allreduce", job_.compiled().allreduce},
-                                     {"epochs", job_.plan().spec.epochs},
                                      {"training", identity_},
                                      {"logs", log_marks(folder_)}};
   writer_->start([this, progress, facts] { write(progress, facts); });

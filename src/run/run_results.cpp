@@ -5,14 +5,16 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/json_text.h"
 #include "run/recipe_lines.h"
 #include "run/run_folder.h"
 #include "system/tell.h"
 
 namespace cputrain::run {
 
-RunResults::RunResults(job::TrainingJob& job, std::filesystem::path folder)
-    : job_(job), folder_(std::move(folder)) {
+RunResults::RunResults(job::TrainingJob& job, std::filesystem::path folder,
+                       const nlohmann::ordered_json& identity)
+    : job_(job), folder_(std::move(folder)), identity_(json_text(identity)) {
   std::error_code ignored;
   has_earlier_ = job_.session().leads() && std::filesystem::exists(weights_path(), ignored);
 }
@@ -68,7 +70,8 @@ void RunResults::finish(const train::TrainResult& result, logging::Reporter& rep
                     .best_loss = result.best.loss,
                     .early_stopped = result.early_stopped,
                     .weights_hash = train::weights_hash(*job_.compiled().program, job_.weights()),
-                    .weights_file = weights_path().string()});
+                    .weights_file = weights_path().string(),
+                    .training = identity_});
   if (target) job::say(session, accuracy_line(result, *target));
   job::say(session, fmt::format("Weights: {}", weights_path().string()));
   job::say(session, fmt::format("Run folder: {}", folder_.string()));

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <filesystem>
 #include <mutex>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "job/training_job.h"
@@ -13,7 +14,9 @@ namespace cputrain::run {
 /// started.
 class RunResults {
  public:
-  RunResults(job::TrainingJob&, std::filesystem::path folder);
+  /// `identity`: training_identity() of the job, which the summary repeats.
+  RunResults(job::TrainingJob&, std::filesystem::path folder,
+             const nlohmann::ordered_json& identity);
 
   /// A line about weights that lie in the folder, of a run before this one.
   void say_earlier() const;
@@ -30,6 +33,7 @@ class RunResults {
 
   job::TrainingJob& job_;
   std::filesystem::path folder_;
+  std::string identity_;           ///< as text
   std::atomic<bool> has_earlier_;  ///< the weights in the folder are of a run before this one
   std::mutex saving_;              ///< held by who writes the weights
   bool saved_ = false;             ///< those of the end

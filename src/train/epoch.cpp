@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "train/safety/replicas.h"
 #include "train/statistics.h"
+#include "train/training_end.h"
 
 namespace cputrain::train {
 namespace {
@@ -65,12 +66,6 @@ Course::Course(const TrainingParts& with, const TrainOptions& as, Progress& from
       control(asked),
       seconds_before_(from.seconds) {}
 
-bool Course::steps_are_made() const {
-  if (!options.steps || progress.steps < *options.steps) return false;
-  return progress.settled_steps >= options.settled_steps ||
-         progress.steps >= kMostWarmUp * *options.steps;
-}
-
 void Course::begin_epoch() {
   epoch_began_ = watch_.seconds() - progress.begun->seconds;
   makes_steps_ = true;
@@ -111,7 +106,7 @@ Epoch::Epoch(Course& course)
 
 EpochEnd Epoch::run() {
   while (begun().steps < plan_.steps()) {
-    if (course_.steps_are_made()) return EpochEnd::enough;
+    if (steps_are_made(course_.options, course_.progress)) return EpochEnd::enough;
     const StepResult step = make_step();
     if (step.skipped && !left_out_ && course_.options.on_nan == NanPolicy::rollback) {
       undo_count();

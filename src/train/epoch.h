@@ -24,8 +24,6 @@ class Course {
   bool cold = true;          ///< nothing has been computed since the training began or went on
   int skipped_in_a_row = 0;  ///< for their gradients
 
-  /// Whether --steps ends the training here.
-  bool steps_are_made() const;
   /// The epoch that the progress has begun goes on now, or begins.
   void begin_epoch();
   /// Its steps are made: what follows is not of its seconds.

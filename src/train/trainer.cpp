@@ -11,6 +11,7 @@
 #include "train/epoch.h"
 #include "train/faults.h"
 #include "train/numbers.h"
+#include "train/training_end.h"
 
 namespace cputrain::train {
 namespace {
@@ -83,11 +84,6 @@ void wait_for_less(double loss, double min_delta, Patience& patience) {
   }
 }
 
-/// As Keras does, a patience of 0 waits for the first epoch that is no better, too.
-bool waited_enough(const TrainOptions& options, const Patience& patience) {
-  return options.patience && patience.waited >= std::max(*options.patience, 1);
-}
-
 /// Epoch after epoch.
 class Trainer {
  public:
@@ -121,18 +117,15 @@ class Trainer {
     result_.training_seconds = progress.training_seconds;
     result_.reached = progress.reached;
     result_.best = progress.best;
-    result_.early_stopped = waited_enough(course_.options, progress.patience);
+    result_.early_stopped = waited_enough(course_.options, progress);
     return std::move(result_);
   }
 
  private:
   bool ends() const {
-    const Progress& progress = course_.progress;
     if (result_.stopped) return true;
-    if (progress.begun) return false;  // it is closed at least
-    return progress.reached || waited_enough(course_.options, progress.patience) ||
-           course_.steps_are_made() ||
-           (!course_.options.steps && progress.epochs >= course_.options.epochs);
+    if (course_.progress.begun) return false;  // it is closed at least
+    return is_over(course_.options, course_.progress);
   }
 
   /// What follows the steps of an epoch. A stop within validation leaves all of it to whoever goes
@@ -205,6 +198,7 @@ TrainResult train(const TrainingParts& parts, const std::optional<Validation>& v
                   const TrainOptions& options, const Progress& start, logging::Reporter& reporter,
                   Control& control) {
   Progress progress = start;
+  if (!target_is_reached(options, progress)) progress.reached.reset();  // it was raised since
   Course course(parts, options, progress, reporter, control);
   Trainer trainer(course, validation);
   trainer.run();

@@ -7,8 +7,10 @@
 #include "core/error.h"
 #include "job/training_identity.h"
 #include "run/best_weights.h"
+#include "run/finished_run.h"
 #include "run/plan_lines.h"
 #include "run/resume.h"
+#include "run/resume_lines.h"
 #include "run/run_control.h"
 #include "run/run_folder.h"
 #include "run/run_logs.h"
@@ -21,21 +23,24 @@ namespace {
 /// One training in its folder, from its plan to its end.
 class Run {
  public:
-  Run(job::TrainingJob& job, run::RunFolder& folder, const run::Start& start)
+  Run(job::TrainingJob& job, run::RunFolder& folder, const run::Start& start,
+      nlohmann::ordered_json identity)
       : job_(job),
         session_(job.session()),
         spec_(job.plan().spec),
         folder_(folder),
         start_(start),
+        identity_(std::move(identity)),
         timeline_(run::make_timeline(session_, spec_, folder.path)) {}
 
   /// Trains on what is loaded; the exit code.
   int train() {
     run::say_plan(job_);
-    identity_ = job::training_identity(job_);
-    if (start_.goes_on) run::check_same_training(session_, start_.checkpoint, identity_);
+    job::add_decoded(identity_, job_);
+    if (start_.goes_on) run::check_same_training(session_, start_.checkpoint, spec_, identity_);
     begin();
-    run::RunResults results(job_, folder_.path);
+    if (start_.goes_on) run::say_what_changes(job_, start_.checkpoint, progress_);
+    run::RunResults results(job_, folder_.path, identity_);
     if (!start_.goes_on) results.say_earlier();
     prepare_folder();
     say_chosen_folder();
@@ -193,7 +198,7 @@ class Run {
   const job::TrainingSpec& spec_;
   run::RunFolder& folder_;
   run::Start start_;
-  nlohmann::ordered_json identity_;
+  nlohmann::ordered_json identity_;  ///< on rank 0, as checkpoints and the summary have it
   logging::Timeline timeline_;
   train::Progress progress_;
   logging::LogPlace place_;
@@ -217,24 +222,28 @@ int run_train(const Config& config, const job::Services& services) {
   if (!config.dry_run) {
     folder = run::take_run_folder(session, config);
     start = run::choose_start(session, spec, folder);
-    if (start.finished) {
-      run::say_missing_best(session, folder.path, config.safety);
-      return static_cast<int>(ExitCode::ok);
-    }
     spec = run::with_choices_of(start, std::move(spec));
   }
   job::TrainingJob job = job::open_training(session, spec);
-  job.compile();
   if (config.dry_run) {
+    job.compile();
     print_dry_run(job, config.json);
     return static_cast<int>(ExitCode::ok);
   }
-  if (start.goes_on) {
-    run::check_same_training(session, start.checkpoint, job::training_identity(job));
+  nlohmann::ordered_json identity = job::training_identity(job);
+  if (start.finished) {
+    run::check_finished(session, folder.path, start.checkpoint, spec, identity);
+    session.communicator->barrier();  // a refusal is rank 0's, and the job's
+    return static_cast<int>(ExitCode::ok);
   }
+  if (start.goes_on) {
+    run::check_same_training(session, start.checkpoint, spec, identity);
+    run::keep_first_weights(session, start.checkpoint, identity);
+  }
+  job.compile();
   // The folder before the long work: a full disk or a wrong --out shows at once.
   run::open_run_folder(session, job.plan(), folder);
-  Run run(job, folder, start);
+  Run run(job, folder, start, std::move(identity));
   job.load();
   return run.train();
 }

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "job/validation_watchers.h"
+#include "run/run_folder.h"
 #include "system/absolute_path.h"
 
 namespace cputrain::cli {
@@ -147,7 +148,8 @@ void check_safety(Config& config) {
   }
   if (!safety.resume.empty() && safety.resume != "auto" && config.out.empty()) {
     const std::filesystem::path folder = system::absolute_path(safety.resume) + "/";
-    config.out = folder.parent_path().parent_path();
+    const std::filesystem::path parent = folder.parent_path().parent_path();
+    if (run::holds_run(parent)) config.out = parent;  // a copy may lie anywhere
   }
   if (safety.on_nan == train::NanPolicy::rollback && !safety.takes_checkpoints()) {
     fail(ExitCode::usage,

@@ -25,13 +25,16 @@ model::Graph frozen(const TrainingSpec& spec, const model::Graph& graph) {
 /// A label without an output could not be learnt, an output without a label not be named.
 void check_outputs(const TrainingSpec& spec, const model::Graph& graph, int classes) {
   const int outputs = graph.back().dst.channels;
-  const int named = outputs == 1 ? 2 : outputs;  // one output is a sigmoid's
+  const bool sigmoid = outputs == 1;  // which tells two classes apart
+  const int named = sigmoid ? 2 : outputs;
   if (named == classes) return;
   fail(ExitCode::usage,
-       fmt::format("{} ends in {} output{} for {} classes, there are {} (every label needs its "
-                   "output); write \"units\": \"classes\" in its last dense layer, or use other "
-                   "data or --classes",
-                   spec.model->name, outputs, outputs == 1 ? "" : "s", named, classes));
+       fmt::format("{} ends in {} for {} classes, there are {} (every label needs its output); "
+                   "write \"units\": \"classes\" in its last dense layer{}, or use other data or "
+                   "--classes",
+                   spec.model->name,
+                   sigmoid ? "a sigmoid of one output" : fmt::format("{} outputs", outputs), named,
+                   classes, sigmoid ? " and \"softmax\" in place of \"sigmoid\"" : ""));
 }
 
 void check_has_dropout(const TrainingSpec& spec, const model::Graph& graph) {

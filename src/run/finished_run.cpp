@@ -1,0 +1,161 @@
+#include "run/finished_run.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "core/error.h"
+#include "core/strict_json.h"
+#include "job/training_end.h"
+#include "job/training_identity.h"
+#include "run/run_folder.h"
+#include "system/bounded_file.h"
+
+namespace cputrain::run {
+namespace {
+
+/// The last line of metrics.jsonl where it is a summary; else null.
+nlohmann::json read_summary(const std::filesystem::path& folder) {
+  constexpr std::uintmax_t kLongest = 1 << 16;  // of a line
+  try {
+    const system::RegularFile file(folder / "metrics.jsonl");
+    const std::uintmax_t begin = file.size() > kLongest ? file.size() - kLongest : 0;
+    std::string end(file.size() - begin, '\0');
+    file.read_at(begin, std::as_writable_bytes(std::span(end)));
+    if (!end.ends_with('\n')) return {};
+    end.pop_back();
+    const nlohmann::json line = parse_strict_json(end.substr(end.rfind('\n') + 1));
+    return line.is_object() && line.value("type", "") == "summary" ? line : nlohmann::json();
+  } catch (const std::exception&) {
+    return {};  // no such file, or one that was cut
+  }
+}
+
+/// 0 for what is missing or none.
+double number_in(const nlohmann::json& object, const char* name) {
+  const bool known = object.contains(name) && object.at(name).is_number();
+  return known ? object.at(name).get<double>() : 0;
+}
+
+/// What the run says that it is: null where it does not.
+nlohmann::ordered_json training_of(const nlohmann::json& summary) {
+  const auto training = summary.find("training");
+  if (training == summary.end() || !training->is_object()) return {};
+  nlohmann::ordered_json known = *training;
+  try {
+    job::end_of_json(known[job::kEnd]);
+  } catch (const Error&) {
+    return {};
+  }
+  return known;
+}
+
+/// What the summary knows of where the training ended.
+train::Progress progress_of(const nlohmann::json& summary, const train::TrainOptions& end) {
+  train::Progress progress;
+  progress.steps = static_cast<std::uint64_t>(number_in(summary, "steps"));
+  progress.epochs = static_cast<int>(number_in(summary, "epochs"));
+  progress.settled_steps = end.settled_steps;
+  if (end.steps && progress.epochs > 0) {  // it may have ended within its last epoch
+    --progress.epochs;
+    progress.begun.emplace();
+  }
+  const auto reached = summary.find("time_to_accuracy");
+  if (reached != summary.end() && reached->is_object()) {
+    progress.reached = {.target = end.target_accuracy.value_or(0),
+                        .accuracy = number_in(*reached, "accuracy")};
+  }
+  if (summary.value("early_stopped", nlohmann::json()) == true) {
+    progress.patience.waited = std::max(end.patience.value_or(1), 1);
+  }
+  return progress;
+}
+
+/// Where the training ended. The checkpoint of the end knows more than the summary.
+train::Progress progress_of(const nlohmann::json& summary, const train::TrainOptions& end,
+                            const std::filesystem::path& checkpoint) {
+  if (!checkpoint.empty()) {
+    train::Progress progress = job::read_progress(checkpoint);
+    if (static_cast<double>(progress.steps) == number_in(summary, "steps")) return progress;
+  }
+  return progress_of(summary, end);
+}
+
+/// "20 epochs", and what ended it before its last one.
+std::string end_text(const train::TrainOptions& end, const train::Progress& progress) {
+  const std::string made = fmt::format("{} steps in {} epochs", progress.steps,
+                                       progress.epochs + (progress.begun ? 1 : 0));
+  if (train::waited_enough(end, progress)) {
+    return fmt::format("{}, which --early-stopping {} ended", made, *end.patience);
+  }
+  if (train::target_is_reached(end, progress)) {
+    return fmt::format("{}, which --target-accuracy {:g} ended", made, *end.target_accuracy);
+  }
+  return made;
+}
+
+/// In how far the run is not what is asked for.
+std::vector<std::string> differences(const nlohmann::ordered_json& then,
+                                     const nlohmann::ordered_json& identity,
+                                     const train::Progress& progress,
+                                     const std::filesystem::path& folder,
+                                     const job::TrainingSpec& spec) {
+  auto rows = job::identity_differences(then, identity, job::Compared::finished_run);
+  const auto ends = job::end_differences(job::end_of_json(then.at(job::kEnd)), job::end_of(spec),
+                                         progress, spec.learning_rate.schedule);
+  rows.insert(rows.end(), ends.begin(), ends.end());
+  std::error_code ignored;
+  if (spec.flags.safety.save_best && !std::filesystem::exists(folder / kBestName, ignored)) {
+    rows.push_back(fmt::format("save-best: no {} in the run, asked for here", kBestName));
+  }
+  return rows;
+}
+
+}  // namespace
+
+bool is_finished(const std::filesystem::path& folder) {
+  const nlohmann::json summary = read_summary(folder);
+  return summary.is_object() && summary.contains("outcome") && summary["outcome"] == "finished";
+}
+
+bool is_at_its_end(const std::filesystem::path& folder, const std::filesystem::path& checkpoint,
+                   const job::TrainingSpec& spec) {
+  const nlohmann::json summary = read_summary(folder);
+  const nlohmann::ordered_json training = training_of(summary);
+  const train::TrainOptions now = job::end_of(spec);
+  const train::TrainOptions then =
+      training.is_null() ? now : job::end_of_json(training.at(job::kEnd));
+  return train::is_over(now, progress_of(summary, then, checkpoint));
+}
+
+void check_finished(const job::Session& session, const std::filesystem::path& folder,
+                    const std::filesystem::path& checkpoint, const job::TrainingSpec& spec,
+                    const nlohmann::ordered_json& identity) {
+  const nlohmann::json summary = read_summary(folder);
+  const nlohmann::ordered_json then = training_of(summary);
+  if (then.is_null()) {
+    fail(ExitCode::usage,
+         fmt::format("--resume auto: the finished training in {} does not say what it was (it may "
+                     "be another one, and nothing would be trained); name another --out, or "
+                     "replace it with --overwrite in place of --resume",
+                     folder.string()));
+  }
+  const train::Progress progress =
+      progress_of(summary, job::end_of_json(then.at(job::kEnd)), checkpoint);
+  const auto rows = differences(then, identity, progress, folder, spec);
+  if (rows.empty()) {
+    return job::say(session,
+                    fmt::format("The training in {} is finished ({}); nothing is left to do",
+                                folder.string(), end_text(job::end_of(spec), progress)));
+  }
+  for (const std::string& row : rows) job::warn(session, row);
+  fail(
+      ExitCode::usage,
+      fmt::format("--resume auto: the training in {} is finished, and it is another one than this, "
+                  "see above (nothing would be trained); name another --out, repeat its flags "
+                  "(--config {} has them), or replace it with --overwrite in place of --resume",
+                  folder.string(), (folder / "config.json").string()));
+}
+
+}  // namespace cputrain::run

@@ -1,0 +1,72 @@
+#include "run/resume_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/text.h"
+#include "job/training_end.h"
+#include "job/training_identity.h"
+
+namespace cputrain::run {
+namespace {
+
+void say_weights(const job::Session& session, const std::string& flag,
+                 const nlohmann::ordered_json& training) {
+  const auto began = training.find(job::kFirstWeights);
+  if (!flag.empty()) {
+    job::say(session, fmt::format("--weights {}: the training began with them; it goes on with "
+                                  "those of the checkpoint, which are newer",
+                                  flag));
+  } else if (began != training.end() && began->is_string()) {
+    job::say(session, fmt::format("The training began with the weights of {}",
+                                  printable(began->get<std::string>())));
+  }
+}
+
+/// The rate of the step that is next, in a training that ends there.
+double next_rate(const job::TrainingJob& job, const train::TrainOptions& end,
+                 const train::Progress& progress) {
+  const data::BatchPlan& plan = job.batches().train;
+  optim::LearningRate rate(job.plan().spec.learning_rate,
+                           data::training_epochs(plan, end.epochs, end.steps));
+  rate.set_plateau(progress.plateau);
+  const std::size_t made = progress.begun ? progress.begun->steps : 0;
+  const std::size_t steps = plan.in_epoch(progress.epochs).steps();
+  return rate.at({progress.epochs, made, std::max(steps, made), progress.steps});
+}
+
+std::string end_text(const train::TrainOptions& end) {
+  return end.steps ? fmt::format("after {} steps", *end.steps)
+                   : fmt::format("after {} epochs", end.epochs);
+}
+
+/// A schedule that leads to the end of the training moves with it.
+void say_rate(const job::TrainingJob& job, const train::TrainOptions& then,
+              const train::Progress& progress) {
+  constexpr double kNotable = 0.01;  // of the rate
+  const train::TrainOptions now = job::end_of(job.plan().spec);
+  const double planned = next_rate(job, then, progress), next = next_rate(job, now, progress);
+  if (std::abs(next - planned) <= kNotable * std::max(next, planned)) return;
+  job::warn(job.session(),
+            fmt::format("--schedule {} leads to the end of the training, which was {} and is {} "
+                        "now: the next step has the learning rate {:.3g}, the last one had {:.3g}, "
+                        "and {:.3g} was planned (the loss may rise for a while); a training that "
+                        "has its last end from the beginning has one curve",
+                        optim::schedule_text(job.plan().spec.learning_rate.schedule),
+                        end_text(then), end_text(now), next, progress.last_rate, planned));
+}
+
+}  // namespace
+
+void say_what_changes(const job::TrainingJob& job, const std::filesystem::path& checkpoint,
+                      const train::Progress& progress) {
+  if (!job.session().leads()) return;
+  const nlohmann::ordered_json training = job::read_facts(checkpoint).at("training");
+  say_weights(job.session(), job.plan().spec.flags.weights, training);
+  say_rate(job, job::end_of_json(training.at(job::kEnd)), progress);
+}
+
+}  // namespace cputrain::run
