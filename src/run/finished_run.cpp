@@ -132,6 +132,7 @@ bool is_at_its_end(const std::filesystem::path& folder, const std::filesystem::p
 void check_finished(const job::Session& session, const std::filesystem::path& folder,
                     const std::filesystem::path& checkpoint, const job::TrainingSpec& spec,
                     const nlohmann::ordered_json& identity) {
+  if (!session.leads()) return;
   const nlohmann::json summary = read_summary(folder);
   const nlohmann::ordered_json then = training_of(summary);
   if (then.is_null()) {
@@ -155,7 +156,7 @@ void check_finished(const job::Session& session, const std::filesystem::path& fo
       fmt::format("--resume auto: the training in {} is finished, and it is another one than this, "
                   "see above (nothing would be trained); name another --out, repeat its flags "
                   "(--config {} has them), or replace it with --overwrite in place of --resume",
-                  folder.string(), (folder / "config.json").string()));
+                  folder.string(), (folder / kConfigName).string()));
 }
 
 }  // namespace cputrain::run

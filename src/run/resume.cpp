@@ -105,9 +105,9 @@ void check_folder(const std::filesystem::path& checkpoint, const RunFolder& fold
 /// Where a link leads to. One that leads nowhere was made of a checkpoint that newer ones replaced.
 std::filesystem::path followed(const std::filesystem::path& checkpoint) {
   std::error_code error;
+  if (!std::filesystem::is_symlink(checkpoint, error)) return checkpoint;
   const std::filesystem::path real = std::filesystem::canonical(checkpoint, error);
   if (!error) return real;
-  if (!std::filesystem::is_symlink(checkpoint, error)) return checkpoint;
   fail(ExitCode::data,
        fmt::format("--resume {}: the link leads to {}, which is not there (a checkpoint goes when "
                    "newer ones come); use --resume auto with the --out of the run, or link to one "
@@ -269,7 +269,7 @@ void check_same_training(const job::Session& session, const std::filesystem::pat
          fmt::format("--resume: {} is of another training, see above (what follows would be "
                      "neither of the two); repeat its flags (--config {} has them), or name "
                      "another --out",
-                     checkpoint.string(), (checkpoint.parent_path() / "config.json").string()));
+                     checkpoint.string(), (checkpoint.parent_path() / kConfigName).string()));
   }
   const train::TrainOptions end = job::end_of(spec);
   const train::Progress progress = job::read_progress(checkpoint);

@@ -39,8 +39,8 @@ double next_rate(const job::TrainingJob& job, const train::TrainOptions& end,
 }
 
 std::string end_text(const train::TrainOptions& end) {
-  return end.steps ? fmt::format("after {} steps", *end.steps)
-                   : fmt::format("after {} epochs", end.epochs);
+  return end.steps ? fmt::format("of {} steps", *end.steps)
+                   : fmt::format("of {} epochs", end.epochs);
 }
 
 /// A schedule that leads to the end of the training moves with it.
@@ -51,12 +51,11 @@ void say_rate(const job::TrainingJob& job, const train::TrainOptions& then,
   const double planned = next_rate(job, then, progress), next = next_rate(job, now, progress);
   if (std::abs(next - planned) <= kNotable * std::max(next, planned)) return;
   job::warn(job.session(),
-            fmt::format("--schedule {} leads to the end of the training, which was {} and is {} "
-                        "now: the next step has the learning rate {:.3g}, the last one had {:.3g}, "
-                        "and {:.3g} was planned (the loss may rise for a while); a training that "
-                        "has its last end from the beginning has one curve",
-                        optim::schedule_text(job.plan().spec.learning_rate.schedule),
-                        end_text(then), end_text(now), next, progress.last_rate, planned));
+            fmt::format("--schedule {} ends with the training, which is now {} and was {}: the "
+                        "learning rate goes from {:.3g} to {:.3g}, where {:.3g} was planned (the "
+                        "loss may rise for a while); for one curve begin anew in another --out",
+                        optim::schedule_text(job.plan().spec.learning_rate.schedule), end_text(now),
+                        end_text(then), progress.last_rate, next, planned));
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ void remove_litter(const std::filesystem::path& folder) {
 void describe_run(const job::Session& session, const job::TrainingPlan& plan,
                   const std::filesystem::path& folder) {
   if (!session.leads()) return;
-  system::write_file(folder / "config.json",
+  system::write_file(folder / kConfigName,
                      json_text(job::from_any_folder(job::effective_flags(plan.spec)), 2) + "\n");
   system::write_file(folder / "environment.json",
                      json_text(environment_json(session, plan.micro_batch), 2) + "\n");
@@ -181,7 +181,7 @@ void open_run_folder(const job::Session& session, const job::TrainingPlan& plan,
   if (holds_run(folder.path)) {
     // Tries that the folder can be written; the earlier config.json stays until this training
     // starts.
-    const system::AtomicFile tried(folder.path / "config.json");
+    const system::AtomicFile tried(folder.path / kConfigName);
   } else {
     describe_run(session, plan, folder.path);
   }

@@ -9,13 +9,14 @@
 
 namespace cputrain::run {
 
+inline constexpr const char* kConfigName = "config.json";
 inline constexpr const char* kWeightsName = "weights.safetensors";
 inline constexpr const char* kProfileName = "profile.json";
 inline constexpr const char* kLimitsName = "limits.json";
 inline constexpr const char* kMlperfName = "mlperf.log";
 inline constexpr const char* kBestName = checkpoint::kBestName;  ///< of --save-best
 /// What a run may write into its folder.
-inline constexpr const char* kRunFiles[] = {"config.json",   "environment.json", "metrics.jsonl",
+inline constexpr const char* kRunFiles[] = {kConfigName,     "environment.json", "metrics.jsonl",
                                             "training.csv",  "history.json",     kWeightsName,
                                             kProfileName,    kLimitsName,        kMlperfName,
                                             "dawnbench.tsv", "dawnbench.json",   kBestName};

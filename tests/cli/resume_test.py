@@ -2,6 +2,7 @@
 import fcntl
 import glob
 import json
+import math
 import os
 import re
 import shutil
@@ -82,6 +83,95 @@ class Resume(TinyTest):
         self.go(0, "run", "--epochs", "2", "--resume", "auto", says=["is finished"])
         self.assertEqual({f: os.stat(f).st_mtime_ns for f in files}, files)
         self.go(2, "run", "--epochs", "2", says=["holds a run already", "--resume auto"])
+
+    def test_a_finished_run_is_finished_for_the_same_training_alone(self):
+        self.go(0, "run", "--epochs", "2", "--save-best")
+        self.make("other", cat=25, dog=26)
+        again = ["--epochs", "2", "--save-best", "--resume", "auto"]
+        shutil.copytree(self.path("run"), self.path("bare"))  # what it was is known without a checkpoint, too
+        for f in glob.glob(self.path("bare/ckpt-*")):
+            shutil.rmtree(f)
+        for run in ("run", "bare"):
+            files = {f: os.stat(f).st_mtime_ns for f in glob.glob(self.path(run, "*")) if os.path.isfile(f)}
+            for words, says in ((["--lr", "0.5", "--seed", "7"], ["lr: 0.001 in the run, 0.5 here",
+                                                                  "seed: 0 in the run, 7 here"]),
+                                (["--data", "other"], ["data: data (", "in the run, other ("]),
+                                (["--precision", "double"], ["precision: float in the run, double here"]),
+                                (["--weights", "run/weights.safetensors"], ["weights: none in the run, run/weights"]),
+                                (["--epochs", "1"], ["epochs: 2 in the run, 1 here"]),
+                                (["--early-stopping", "1"], ["early-stopping: none in the run, 1 here"]),
+                                (["--target-accuracy", "0.1"], ["target-accuracy: none in the run, 0.1 here"])):
+                self.go(2, run, *again, *words, says=[*says, "nothing would be trained", "name another --out"])
+            self.go(65, run, *again, "--weights", "nowhere", says=["nowhere"])
+            self.go(0, run, *again, "--threads", "2", "--keep", "5", says=["is finished (10 steps in 2 epochs)"])
+            self.assertEqual({f: os.stat(f).st_mtime_ns for f in files}, files)
+        os.remove(self.path("bare/best.safetensors"))
+        self.go(2, "bare", *again, says=["save-best: "])
+
+    @needs_mpi
+    def test_ranks_of_a_finished_run_end_alike(self):
+        self.go(0, "run", "--epochs", "1")
+        self.go(0, "run", "--epochs", "1", "--resume", "auto", ranks=3, says=["is finished"])
+        self.go(2, "run", "--epochs", "1", "--resume", "auto", "--lr", "9", ranks=3, says=["lr: "])
+
+    def test_a_later_end_goes_on_and_an_earlier_one_is_refused(self):
+        self.go(0, "whole", "--epochs", "4")
+        self.go(0, "run", "--epochs", "4", "--target-accuracy", "0.1", says=["after epoch 1"])
+        self.go(0, "run", "--epochs", "4", "--target-accuracy", "0.1", "--resume", "auto",
+                says=["which --target-accuracy 0.1 ended"])
+        self.go(0, "run", "--epochs", "2", "--resume", "auto", says=["5 steps and 1 whole epochs"])
+        self.go(0, "run", "--epochs", "4", "--resume", "auto", says=["10 steps and 2 whole epochs"])
+        self.same("run", "whole")
+        self.go(2, "run", "--steps", "7", "--resume", "run/ckpt-000000020", says=["--steps 7 asks for less"])
+        self.go(2, "on", "--epochs", "3", "--resume", "run/ckpt-000000020", says=["--epochs 3 asks for less"])
+
+    def test_a_schedule_that_is_prolonged_says_both_rates(self):
+        words = ["--lr", "0.01", "--schedule", "cosine"]
+        self.go(0, "run", "--epochs", "2", *words)
+        said = self.go(0, "run", "--epochs", "4", *words, "--resume", "auto", says=["now of 4 epochs and was of 2"])
+        # 10 of 20 steps: half a cosine. The last step of the first two epochs was the tenth of ten.
+        last = 0.005 * (1 + math.cos(math.pi * 9 / 10))
+        self.assertIn(f"the learning rate goes from {last:.3g} to 0.005, where 0 was planned", said.stderr)
+        self.assertAlmostEqual(self.metrics("run", "step")[10]["lr"], 0.005)
+        again = self.go(0, "run", "--epochs", "4", *words, "--resume", "auto", says=["is finished"])
+        self.assertNotIn("--schedule", again.stderr)
+
+    def test_weights_beside_a_resume(self):
+        self.go(0, "first", "--epochs", "1")
+        begun = ["--weights", "first/weights.safetensors"]
+        self.go(0, "run", "--steps", "3", *begun)
+        self.go(0, "run", "--steps", "4", *begun, "--resume", "auto",
+                says=["--weights first/weights.safetensors: the training began with them", "which are newer"])
+        self.go(0, "run", "--steps", "5", "--resume", "auto", says=["The training began with the weights of first/"])
+        self.go(0, "run", "--steps", "5", *begun, "--resume", "auto", says=["is finished"])
+        self.go(2, "run", "--steps", "5", "--resume", "auto", says=["weights: first/"])
+        self.go(2, "run", "--steps", "6", "--weights", "run/weights.safetensors", "--resume", "auto",
+                says=["weights: first/weights.safetensors (", "run/weights.safetensors ("])
+        self.go(65, "run", "--steps", "6", "--weights", "tiny.json", "--resume", "auto", says=["tiny.json"])
+
+    def test_reproducible_is_no_flag_to_add(self):
+        for run, then, now in (("plain", [], ["--reproducible"]), ("exact", ["--reproducible"], [])):
+            self.go(0, run, "--steps", "3", *then)
+            for steps in ("3", "5"):
+                done = self.go(2, run, "--steps", steps, *now, "--resume", "auto", says=["reproducible: "])
+                self.assertNotIn("--allreduce", done.stdout + done.stderr)
+
+    def test_links_and_copies_of_a_checkpoint(self):
+        self.go(0, "whole", "--epochs", "2")
+        self.go(0, "run", "--steps", "3")
+        os.symlink("ckpt-000000003", self.path("run/latest"))
+        shutil.copytree(self.path("run/ckpt-000000003"), self.path("copy"))
+        self.expect(0, *WORDS, "--steps", "4", "--resume", "run/latest", says=["Run folder: " + self.path("run")])
+        self.go(65, "run", "--steps", "5", "--resume", "run/latest", says=["the link leads to ckpt-000000003"])
+        shutil.copytree(self.path("run/ckpt-000000004"), self.path("run/mine"))
+        self.expect(0, *WORDS, "--epochs", "2", "--resume", "run/mine", says=["run/mine: 4 steps"])
+        self.same("run", "whole")
+        self.go(2, "run", "--epochs", "3", "--resume", "run/mine", says=["ckpt-000000010 in its folder is newer"])
+        # A copy outside of a run has a new run, and a name that says another step is no checkpoint's.
+        self.expect(0, *WORDS, "--epochs", "2", "--resume", "copy", says=["Run folder: runs/"])
+        os.rename(self.path("run/mine"), self.path("run/ckpt-000000099"))
+        self.go(0, "run", "--epochs", "3", "--resume", "auto",
+                says=["ckpt-000000099 is passed over: it holds the state of step 4", "10 steps and"])
 
     def test_without_a_checkpoint_it_begins_anew(self):
         self.go(0, "run", "--epochs", "1", "--resume", "auto")

@@ -149,7 +149,8 @@ void check_safety(Config& config) {
   if (!safety.resume.empty() && safety.resume != "auto" && config.out.empty()) {
     const std::filesystem::path folder = system::absolute_path(safety.resume) + "/";
     const std::filesystem::path parent = folder.parent_path().parent_path();
-    if (run::holds_run(parent)) config.out = parent;  // a copy may lie anywhere
+    std::error_code ignored;  // a copy may lie anywhere
+    if (std::filesystem::exists(parent / run::kConfigName, ignored)) config.out = parent;
   }
   if (safety.on_nan == train::NanPolicy::rollback && !safety.takes_checkpoints()) {
     fail(ExitCode::usage,
