@@ -112,6 +112,31 @@ TEST_F(ModelFile, OutputsMustBeThoseOfTheLabels) {
   EXPECT_NO_THROW(job::build_graph(job::choose_training(flags), 4));
 }
 
+/// Each advice, followed, gives a network that is taken.
+TEST_F(ModelFile, AdviceOnOutputsLeadsToAModel) {
+  const auto advice = [&](const std::string& text, int classes) -> std::string {
+    job::TrainingFlags flags;
+    try {
+      flags.model = write("advised.json", text);
+      job::build_graph(job::choose_training(flags), classes);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto expect = [&](const std::string& told, const std::vector<std::string>& words) {
+    for (const std::string& word : words) EXPECT_NE(told.find(word), std::string::npos) << told;
+  };
+  expect(advice(small_model("1", "sigmoid"), 3),
+         {R"(write "units": "classes")", R"("softmax" in place of "sigmoid")"});
+  expect(advice(small_model("2"), 3), {R"(write "units": "classes")"});
+  EXPECT_EQ(advice(small_model("\"classes\""), 3), "");
+  expect(advice(small_model("\"classes\"", "sigmoid"), 2), {R"("units": 1)", R"("softmax")"});
+  EXPECT_EQ(advice(small_model("1", "sigmoid"), 2), "");
+  expect(advice(small_model("1"), 2), {R"("units": "classes")"});
+  EXPECT_EQ(advice(small_model("\"classes\""), 2), "");
+}
+
 TEST_F(ModelFile, MistakesAreNamed) {
   EXPECT_NE(refusal("{").find("not valid JSON"), std::string::npos);
   EXPECT_NE(refusal("{}").find("format is missing"), std::string::npos);
