@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <stdexcept>
+#include <utility>
 
 #include "core/error.h"
 
@@ -26,6 +26,18 @@ std::string stopping_text(const TrainOptions& end) {
 template <class T>
 std::string text_of(const std::optional<T>& value) {
   return value ? fmt::format("{}", *value) : "none";
+}
+
+[[noreturn]] void not_an_end() {
+  fail(ExitCode::data, "it does not say what was to end the training");
+}
+
+/// Neither a fraction, nor one that wraps.
+template <class T>
+T whole_of(const Json& value) {
+  const std::int64_t number = value.is_number_integer() ? value.get<std::int64_t>() : -1;
+  if (number < 0 || !std::in_range<T>(number)) not_an_end();
+  return static_cast<T>(number);
 }
 
 /// Where --epochs and --steps end the training, and how often it is asked for settled ones.
@@ -86,15 +98,15 @@ Json to_json(const TrainOptions& end) {
 TrainOptions end_of_json(const Json& json) {
   try {
     TrainOptions end;
-    end.epochs = json.at(kEpochs).get<int>();
-    if (json.contains(kSteps)) end.steps = json.at(kSteps).get<std::uint64_t>();
-    end.settled_steps = json.value(kSettled, std::uint64_t{0});
+    end.epochs = whole_of<int>(json.at(kEpochs));
+    if (json.contains(kSteps)) end.steps = whole_of<std::uint64_t>(json.at(kSteps));
+    if (json.contains(kSettled)) end.settled_steps = whole_of<std::uint64_t>(json.at(kSettled));
     if (json.contains(kTarget)) end.target_accuracy = json.at(kTarget).get<double>();
-    if (json.contains(kPatience)) end.patience = json.at(kPatience).get<int>();
-    end.min_delta = json.value(kMinDelta, 0.0);
+    if (json.contains(kPatience)) end.patience = whole_of<int>(json.at(kPatience));
+    if (json.contains(kMinDelta)) end.min_delta = json.at(kMinDelta).get<double>();
     return end;
   } catch (const nlohmann::json::exception&) {
-    fail(ExitCode::data, "it does not say what was to end the training");
+    not_an_end();
   }
 }
 

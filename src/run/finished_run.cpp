@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <climits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -33,9 +35,9 @@ nlohmann::json read_summary(const std::filesystem::path& folder) {
 }
 
 /// 0 for what is missing or none.
-double number_in(const nlohmann::json& object, const char* name) {
-  const bool known = object.contains(name) && object.at(name).is_number();
-  return known ? object.at(name).get<double>() : 0;
+std::uint64_t count_in(const nlohmann::json& object, const char* name) {
+  const bool known = object.contains(name) && object.at(name).is_number_unsigned();
+  return known ? object.at(name).get<std::uint64_t>() : 0;
 }
 
 /// What the run says that it is: null where it does not.
@@ -54,8 +56,8 @@ nlohmann::ordered_json training_of(const nlohmann::json& summary) {
 /// What the summary knows of where the training ended.
 train::Progress progress_of(const nlohmann::json& summary, const train::TrainOptions& end) {
   train::Progress progress;
-  progress.steps = static_cast<std::uint64_t>(number_in(summary, "steps"));
-  progress.epochs = static_cast<int>(number_in(summary, "epochs"));
+  progress.steps = count_in(summary, "steps");
+  progress.epochs = static_cast<int>(std::min<std::uint64_t>(count_in(summary, "epochs"), INT_MAX));
   progress.settled_steps = end.settled_steps;
   if (end.steps && progress.epochs > 0) {  // it may have ended within its last epoch
     --progress.epochs;
@@ -63,8 +65,10 @@ train::Progress progress_of(const nlohmann::json& summary, const train::TrainOpt
   }
   const auto reached = summary.find("time_to_accuracy");
   if (reached != summary.end() && reached->is_object()) {
+    const auto accuracy = reached->find("accuracy");
+    const bool known = accuracy != reached->end() && accuracy->is_number();
     progress.reached = {.target = end.target_accuracy.value_or(0),
-                        .accuracy = number_in(*reached, "accuracy")};
+                        .accuracy = known ? accuracy->get<double>() : 0};
   }
   if (summary.value("early_stopped", nlohmann::json()) == true) {
     progress.patience.waited = std::max(end.patience.value_or(1), 1);
@@ -77,7 +81,7 @@ train::Progress progress_of(const nlohmann::json& summary, const train::TrainOpt
                             const std::filesystem::path& checkpoint) {
   if (!checkpoint.empty()) {
     train::Progress progress = job::read_progress(checkpoint);
-    if (static_cast<double>(progress.steps) == number_in(summary, "steps")) return progress;
+    if (progress.steps == count_in(summary, "steps")) return progress;
   }
   return progress_of(summary, end);
 }

@@ -26,6 +26,16 @@ void say_weights(const job::Session& session, const std::string& flag,
   }
 }
 
+void say_end(const job::Session& session, const train::TrainOptions& now,
+             const train::Progress& progress) {
+  const bool over = progress.begun ? train::steps_are_made(now, progress)  // else it is completed
+                                   : train::is_over(now, progress);
+  if (!over) return;
+  job::say(session, fmt::format("The checkpoint is at the end that is asked for: no step follows "
+                                "(a larger --{} goes on)",
+                                now.steps ? "steps" : "epochs"));
+}
+
 /// The rate of the step that is next, in a training that ends there.
 double next_rate(const job::TrainingJob& job, const train::TrainOptions& end,
                  const train::Progress& progress) {
@@ -45,9 +55,8 @@ std::string end_text(const train::TrainOptions& end) {
 
 /// A schedule that leads to the end of the training moves with it.
 void say_rate(const job::TrainingJob& job, const train::TrainOptions& then,
-              const train::Progress& progress) {
+              const train::TrainOptions& now, const train::Progress& progress) {
   constexpr double kNotable = 0.01;  // of the rate
-  const train::TrainOptions now = job::end_of(job.plan().spec);
   const double planned = next_rate(job, then, progress), next = next_rate(job, now, progress);
   if (std::abs(next - planned) <= kNotable * std::max(next, planned)) return;
   job::warn(job.session(),
@@ -65,7 +74,9 @@ void say_what_changes(const job::TrainingJob& job, const std::filesystem::path& 
   if (!job.session().leads()) return;
   const nlohmann::ordered_json training = job::read_facts(checkpoint).at("training");
   say_weights(job.session(), job.plan().spec.flags.weights, training);
-  say_rate(job, job::end_of_json(training.at(job::kEnd)), progress);
+  const train::TrainOptions now = job::end_of(job.plan().spec);
+  say_end(job.session(), now, progress);
+  say_rate(job, job::end_of_json(training.at(job::kEnd)), now, progress);
 }
 
 }  // namespace cputrain::run

@@ -124,6 +124,7 @@ class Resume(TinyTest):
         self.same("run", "whole")
         self.go(2, "run", "--steps", "7", "--resume", "run/ckpt-000000020", says=["--steps 7 asks for less"])
         self.go(2, "on", "--epochs", "3", "--resume", "run/ckpt-000000020", says=["--epochs 3 asks for less"])
+        self.go(0, "on", "--epochs", "4", "--resume", "run/ckpt-000000020", says=["no step follows"])
 
     def test_a_schedule_that_is_prolonged_says_both_rates(self):
         words = ["--lr", "0.01", "--schedule", "cosine"]
@@ -155,6 +156,11 @@ class Resume(TinyTest):
             for steps in ("3", "5"):
                 done = self.go(2, run, "--steps", steps, *now, "--resume", "auto", says=["reproducible: "])
                 self.assertNotIn("--allreduce", done.stdout + done.stderr)
+
+    @needs_mpi
+    def test_a_way_to_sum_that_nobody_named_gives_way(self):
+        self.go(0, "run", "--steps", "1", "--allreduce", "ring", ranks=2)
+        self.go(0, "run", "--steps", "2", "--shard-dense", "--resume", "auto", ranks=2, says=["1 steps and"])
 
     def test_links_and_copies_of_a_checkpoint(self):
         self.go(0, "whole", "--epochs", "2")

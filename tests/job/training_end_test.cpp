@@ -133,7 +133,9 @@ TEST(TrainingEnd, IsReadAsItIsWritten) {
     EXPECT_EQ(read.min_delta, end.min_delta);
   }
   for (const char* text :
-       {"null", "3", "{}", R"({"epochs": "ten"})", R"({"epochs": 1, "steps": []})"}) {
+       {"null", "3", "{}", R"({"epochs": "ten"})", R"({"epochs": 1, "steps": []})",
+        R"({"epochs": 1e300})", R"({"epochs": -1})", R"({"epochs": 5000000000})",
+        R"({"epochs": 1, "early-stopping": 0.5})"}) {
     EXPECT_THROW(end_of_json(nlohmann::ordered_json::parse(text)), Error) << text;
   }
 }
