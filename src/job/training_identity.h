@@ -10,6 +10,7 @@ namespace cputrain::job {
 
 /// Where training_identity() keeps what ends the training (job/training_end.h).
 inline constexpr const char* kEnd = "end";
+inline constexpr const char* kSaveBest = "save-best";  ///< within kEnd
 /// And the weights that it begins with, which a resume need not name again: they may be gone.
 inline constexpr const char* kFirstWeights = "weights";
 

@@ -11,6 +11,7 @@
 #include "core/strict_json.h"
 #include "job/training_end.h"
 #include "job/training_identity.h"
+#include "run/best_weights.h"
 #include "run/run_folder.h"
 #include "system/bounded_file.h"
 
@@ -51,6 +52,10 @@ nlohmann::ordered_json training_of(const nlohmann::json& summary) {
     return {};
   }
   return known;
+}
+
+bool kept_best(const nlohmann::ordered_json& training) {
+  return training.is_object() && training.at(job::kEnd).contains(job::kSaveBest);
 }
 
 /// What the summary knows of where the training ended.
@@ -110,8 +115,9 @@ std::vector<std::string> differences(const nlohmann::ordered_json& then,
                                          progress, spec.learning_rate.schedule);
   rows.insert(rows.end(), ends.begin(), ends.end());
   std::error_code ignored;
-  if (spec.flags.safety.save_best && !std::filesystem::exists(folder / kBestName, ignored)) {
-    rows.push_back(fmt::format("save-best: no {} in the run, asked for here", kBestName));
+  if (spec.flags.safety.save_best && !kept_best(then) &&
+      !std::filesystem::exists(folder / kBestName, ignored)) {
+    rows.push_back("save-best: off in the run, on here");
   }
   return rows;
 }
@@ -130,7 +136,9 @@ bool is_at_its_end(const std::filesystem::path& folder, const std::filesystem::p
   const train::TrainOptions now = job::end_of(spec);
   const train::TrainOptions then =
       training.is_null() ? now : job::end_of_json(training.at(job::kEnd));
-  return train::is_over(now, progress_of(summary, then, checkpoint));
+  train::Progress progress = progress_of(summary, then, checkpoint);
+  if (!then.patience && !kept_best(training)) progress.patience = {};  // it begins anew, see take_up_best()
+  return train::is_over(now, progress);
 }
 
 void check_finished(const job::Session& session, const std::filesystem::path& folder,
@@ -150,9 +158,9 @@ void check_finished(const job::Session& session, const std::filesystem::path& fo
       progress_of(summary, job::end_of_json(then.at(job::kEnd)), checkpoint);
   const auto rows = differences(then, identity, progress, folder, spec);
   if (rows.empty()) {
-    return job::say(session,
-                    fmt::format("The training in {} is finished ({}); nothing is left to do",
-                                folder.string(), end_text(job::end_of(spec), progress)));
+    job::say(session, fmt::format("The training in {} is finished ({}); nothing is left to do",
+                                  folder.string(), end_text(job::end_of(spec), progress)));
+    return say_missing_best(session, folder, spec.flags.safety);
   }
   for (const std::string& row : rows) job::warn(session, row);
   fail(

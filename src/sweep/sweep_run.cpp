@@ -41,10 +41,10 @@ std::optional<cells::RunFigures> figures_of(const SweepPlan& plan, const cells::
 
 /// Empty where there is none.
 std::string failure_of(const SweepPlan& plan, const cells::Cell& cell, int repeat) {
-  constexpr std::uintmax_t kMostBytes = 1 << 14;  // shorter than what tables hold
+  constexpr std::uintmax_t kLongestReason = 1 << 14;  // shorter than what tables hold
   try {
     const auto file = beside(plan, cell, repeat, kFailure);
-    return parse_strict_json(system::read_bounded(file, kMostBytes)).at("reason");
+    return parse_strict_json(system::read_bounded(file, kLongestReason)).at("reason");
   } catch (const std::exception&) {
     return "";
   }

@@ -43,7 +43,7 @@ Progress reached(double accuracy) {
 }
 Progress waited(int count) {
   Progress progress = at(7);
-  progress.best.waited = count;
+  progress.patience.waited = count;
   return progress;
 }
 
