@@ -3,7 +3,7 @@
 
 namespace cputrain::onnx {
 
-void write_onnx(const model::ExportedModel&, system::AtomicFile&) {
+void write_onnx(const model::ExportedModel&, system::OutputFile&) {
   fail(ExitCode::usage,
        "--onnx: this program was built without ONNX; build it with -DCPUTRAIN_ONNX=ON");
 }

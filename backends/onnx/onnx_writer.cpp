@@ -42,7 +42,7 @@ void property(::onnx::ModelProto& model, const std::string& key, const std::stri
 /// Hands protobuf's bytes to a file; an Error must not fly through protobuf, so it waits here.
 class FileStream final : public google::protobuf::io::CopyingOutputStream {
  public:
-  explicit FileStream(system::AtomicFile& file) : file_(file) {}
+  explicit FileStream(system::OutputFile& file) : file_(file) {}
 
   bool Write(const void* bytes, int size) override {
     try {
@@ -58,13 +58,13 @@ class FileStream final : public google::protobuf::io::CopyingOutputStream {
   }
 
  private:
-  system::AtomicFile& file_;
+  system::OutputFile& file_;
   std::exception_ptr error_;
 };
 
 }  // namespace
 
-void write_onnx(const model::ExportedModel& exported, system::AtomicFile& file) {
+void write_onnx(const model::ExportedModel& exported, system::OutputFile& file) {
   const ::onnx::ModelProto model = make_model(exported);
   if (model.ByteSizeLong() > std::numeric_limits<int>::max()) {
     fail(ExitCode::usage,

@@ -137,6 +137,15 @@ void check_request(const data::DataSource& source, const data::PackRequest& requ
   }
 }
 
+/// Its head is known last and stands first, which a pipe or a device cannot have.
+std::filesystem::path place_of(const std::string& file) {
+  if (auto place = system::replaceable_file(file)) return *std::move(place);
+  fail(ExitCode::usage,
+       fmt::format("'{}' is no regular file (a packed file is written at several places in turn); "
+                   "name a file, and copy it from there",
+                   file));
+}
+
 }  // namespace
 
 data::PackReport write_packed(const data::DataSource& source, const data::PackRequest& request) {
@@ -144,7 +153,7 @@ data::PackReport write_packed(const data::DataSource& source, const data::PackRe
   const data::Dataset& data = *source.dataset;
   const std::vector<Listed> listed = list_samples(source);
   Head head(source, request, listed);
-  system::AtomicFile file(request.file);
+  system::AtomicFile file(place_of(request.file));
   std::size_t offset = head.pixels_at();
   const std::size_t bytes = request.image.size();
   std::vector<std::uint8_t> pixels(std::min(kAtOnce, listed.size()) * bytes);

@@ -108,7 +108,7 @@ Json to_json(const CellTable& t) {
 std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))); }
 
 void write_cells(const std::filesystem::path& file, const CellTable& table) {
-  system::write_file(file, json_text(to_json(table), 1) + "\n");
+  system::write_own_file(file, json_text(to_json(table), 1) + "\n");
 }
 
 }  // namespace cputrain::cells

@@ -31,7 +31,7 @@ class DawnBench final : public Reporter {
         {"hardware", facts.platform},
         {"timestamp", fmt::format("{:%Y-%m-%d}", fmt::localtime(std::time(nullptr)))},
         {"misc", {{"batch", facts.batch}, {"ranks", facts.ranks}, {"seed", facts.seed}}}};
-    system::write_file(folder / "dawnbench.json", json_text(json, 2) + "\n");
+    system::write_own_file(folder / "dawnbench.json", json_text(json, 2) + "\n");
     file_.write_line(many_classes_ ? "epoch\thours\ttop1Accuracy\ttop5Accuracy"
                                    : "epoch\thours\ttop1Accuracy");
   }

@@ -67,6 +67,7 @@ class Csv final : public EpochReporter {
  private:
   /// Those that a file which goes on has; none of another file, which then gets them.
   static std::vector<std::string> columns_of(const std::filesystem::path& path) {
+    if (!has_lines(path)) return {};
     std::string line;
     std::ifstream file(path);
     if (!std::getline(file, line) || !line.starts_with("epoch,") || !line.ends_with('\r'))

@@ -68,7 +68,7 @@ std::string record(std::string_view event) {
 
 /// A name that no file has yet: two files of one process may begin within one second.
 std::filesystem::path new_path(const std::filesystem::path& folder, const std::string& host) {
-  system::make_folder(folder);
+  system::make_own_folder(folder);
   for (int number = 0;; ++number) {
     auto path = folder / fmt::format("events.out.{}.{}.{}.{}.{}", kMark,
                                      static_cast<std::int64_t>(system::unix_seconds()), host,
@@ -108,6 +108,7 @@ void EventFile::write(std::int64_t step, std::span<const Scalar> scalars) {
 
 void remove_event_files(const std::filesystem::path& folder) {
   std::error_code ignored;  // what cannot be removed stays: the new run is what counts
+  if (std::filesystem::is_symlink(folder, ignored)) return;  // a folder of somebody else
   std::vector<std::filesystem::path> old;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     if (entry.path().filename().string().find(kMark) != std::string::npos) {

@@ -1,5 +1,7 @@
 #include "logging/reporters.h"
 
+#include "system/files.h"
+
 namespace cputrain::logging {
 namespace {
 
@@ -34,7 +36,7 @@ class AllOf final : public Reporter {
 bool has_lines(const std::filesystem::path& path) {
   std::error_code error;
   const std::uintmax_t bytes = std::filesystem::file_size(path, error);
-  return !error && bytes > 0;
+  return !error && bytes > 0 && system::is_own_file(path);
 }
 
 std::unique_ptr<Reporter> all_of(std::vector<std::unique_ptr<Reporter>> parts) {

@@ -44,7 +44,7 @@ std::size_t product(const std::vector<std::size_t>& extents) {
 bool is_double(const OutTensor& tensor) { return static_cast<bool>(tensor.doubles); }
 
 template <class Make>
-void write_values(system::AtomicFile& file, const Make& make) {
+void write_values(system::OutputFile& file, const Make& make) {
   const auto values = make();
   file.write(std::as_bytes(std::span(values)));
 }
@@ -69,19 +69,23 @@ std::string header_text(const Metadata& metadata, const std::vector<OutTensor>& 
 
 }  // namespace
 
-void write(const std::filesystem::path& path, const Metadata& metadata,
-           std::vector<OutTensor> tensors, system::Durability durability) {
+void write(system::OutputFile& file, const Metadata& metadata, std::vector<OutTensor> tensors) {
   std::ranges::sort(tensors, {}, [](const OutTensor& tensor) {
     return std::tuple(!is_double(tensor), std::string_view(tensor.name));
   });
   const std::string header = header_text(metadata, tensors);
   const std::uint64_t length = header.size();
-  system::AtomicFile file(path);
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(header);
   for (const OutTensor& tensor : tensors) {
     is_double(tensor) ? write_values(file, tensor.doubles) : write_values(file, tensor.values);
   }
+}
+
+void write(const std::filesystem::path& path, const Metadata& metadata,
+           std::vector<OutTensor> tensors, system::Durability durability) {
+  system::AtomicFile file(path);
+  write(file, metadata, std::move(tensors));
   file.commit(durability);
 }
 

@@ -28,7 +28,9 @@ struct OutTensor {
 };
 
 /// Writes tensors, those of F64 first, so that all are aligned, then by name, behind a header that
-/// is padded with spaces to 8 bytes; the file is whole or absent. Names are unique. Error(output).
+/// is padded with spaces to 8 bytes. Names are unique. Error(output).
+void write(system::OutputFile&, const Metadata&, std::vector<OutTensor> tensors);
+/// The same into a file of ours, which is whole or absent.
 void write(const std::filesystem::path&, const Metadata&, std::vector<OutTensor> tensors,
            system::Durability = system::Durability::disk);
 

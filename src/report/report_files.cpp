@@ -156,7 +156,7 @@ std::vector<fs::path> write_all(const fs::path& folder, const std::string& name,
   std::vector<fs::path> files;
   const auto write = [&](const char* ending, const std::string& text) {
     files.push_back(folder / (name + ending));
-    system::write_file(files.back(), text);
+    system::write_own_file(files.back(), text);
   };
   write(".md", markdown(document));
   write(".csv", csv);

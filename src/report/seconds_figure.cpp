@@ -328,14 +328,14 @@ std::string draw(const fs::path& file, const ScalingTable& table,
   const ScratchFolder scratch;
   const fs::path script = scratch / "figure.gp", log = scratch / "log",
                  svg = scratch / "figure.svg";
-  system::write_file(script, gnuplot_script(table, reference, svg));
+  system::write_own_file(script, gnuplot_script(table, reference, svg));
   const auto code = run_gnuplot(script, log);
   if (!code) return "gnuplot did not end";
   const std::string drawn = text_of(svg);
   if (*code != 0 || drawn.find("</svg>") == std::string::npos) {
     return fmt::format("gnuplot ended with {}: {}", *code, printable(text_of(log)));
   }
-  system::write_file(file, drawn);
+  system::write_own_file(file, drawn);
   return "";
 }
 

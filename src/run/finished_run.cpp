@@ -137,7 +137,8 @@ bool is_at_its_end(const std::filesystem::path& folder, const std::filesystem::p
   const train::TrainOptions then =
       training.is_null() ? now : job::end_of_json(training.at(job::kEnd));
   train::Progress progress = progress_of(summary, then, checkpoint);
-  if (!then.patience && !kept_best(training)) progress.patience = {};  // it begins anew, see take_up_best()
+  if (!then.patience && !kept_best(training))
+    progress.patience = {};  // it begins anew, see take_up_best()
   return train::is_over(now, progress);
 }
 

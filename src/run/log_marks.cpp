@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,11 +45,12 @@ bool is_log(std::string_view name) {
          file.find_first_of(std::string_view("/\0", 2)) == file.npos;
 }
 
-/// A pipe or a device may stand in the place of a log: nobody can cut it.
+/// What is no file of its own in the place of a log (a link, a pipe) is none: it is not cut.
 void add(Sizes& sizes, const fs::path& run, const std::string& name) {
-  struct stat about {};
-  if (!is_log(name) || ::stat((run / name).c_str(), &about) != 0) return;
-  if (S_ISREG(about.st_mode)) sizes[name] = static_cast<std::uint64_t>(about.st_size);
+  if (!is_log(name) || !system::is_own_file(run / name)) return;
+  std::error_code error;
+  const std::uintmax_t size = fs::file_size(run / name, error);
+  if (!error) sizes[name] = size;
 }
 
 Sizes logs_of(const fs::path& run) {
@@ -58,6 +58,7 @@ Sizes logs_of(const fs::path& run) {
   for (const char* name : kGrowing) add(sizes, run, name);
   for (const char* folder : kEventFolders) {
     std::error_code error;
+    if (fs::is_symlink(run / folder, error)) continue;
     for (fs::directory_iterator entry(run / folder, error), end; !error && entry != end;
          entry.increment(error)) {
       add(sizes, run, std::string(folder) + "/" + entry->path().filename().string());
@@ -86,7 +87,7 @@ Sizes checked(const nlohmann::ordered_json& marks) {
 }
 
 void cut(const fs::path& path, std::uint64_t size) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0) system::cannot_write(path, errno);
   const int error = ::ftruncate(descriptor, static_cast<off_t>(size)) == 0 ? 0 : errno;
   ::close(descriptor);
@@ -121,7 +122,13 @@ std::vector<std::string> cut_logs(const fs::path& run, const nlohmann::ordered_j
   for (const auto& [name, size] : wanted) {
     const auto found = there.find(name);
     if (found == there.end()) {
-      warnings.push_back(name + " is missing: it will not have the steps up to the checkpoint");
+      std::error_code ignored;
+      const bool is_other =
+          fs::symlink_status(run / name, ignored).type() != fs::file_type::not_found;
+      warnings.push_back(
+          name +
+          (is_other ? " is a link, or no regular file, and is not gone on with" : " is missing") +
+          ": it will not have the steps up to the checkpoint");
     } else if (found->second < size) {
       warnings.push_back(fmt::format("{} has lost {} of its bytes up to the checkpoint", name,
                                      with_commas(size - found->second)));

@@ -84,27 +84,23 @@ void require_readable(const std::filesystem::path& folder) {
                    folder.string(), error.message()));
 }
 
-/// Makes the folder: --out, or runs/<date>-<model>-np<ranks>-b<batch>.
+/// Makes the folder: --out, or runs/<date>-<model>-np<ranks>-b<batch>, with a number where another
+/// training has that one.
 std::filesystem::path make_run_folder(const job::TrainingSpec& spec, int ranks) {
-  std::filesystem::path folder = spec.flags.out;
   if (spec.flags.out.empty()) {
-    const std::string name = fmt::format("runs/{}-{}-np{}-b{}", time_text("{:%Y%m%d-%H%M%S}"),
-                                         spec.model->name, ranks, spec.batch);
-    folder = name;
-    std::error_code ignored;
-    for (int n = 2; std::filesystem::exists(folder, ignored); ++n)
-      folder = fmt::format("{}-{}", name, n);
-  } else if (holds_run(folder) && !spec.flags.overwrite) {
-    refuse_run(folder);
+    return system::make_new_folder(fmt::format("runs/{}-{}-np{}-b{}", time_text("{:%Y%m%d-%H%M%S}"),
+                                               spec.model->name, ranks, spec.batch));
   }
+  const std::filesystem::path folder = spec.flags.out;
+  if (holds_run(folder) && !spec.flags.overwrite) refuse_run(folder);
   system::make_folder(folder);
   return folder;
 }
 
 constexpr const char* kLockName = ".lock";
 
-/// The lock, or nothing where there are none, which a line says. Error(usage) where somebody keeps
-/// it for longer than a job takes to end.
+/// The lock, or nothing where the file system has none, which a line says. Error(usage) where
+/// somebody keeps it for longer than a job takes to end, or it cannot be had.
 std::optional<system::FileLock> lock_folder(const job::Session& session,
                                             const std::filesystem::path& folder) {
   constexpr double kPatience = 10;  // seconds; orphans notice within one
@@ -120,9 +116,10 @@ std::optional<system::FileLock> lock_folder(const job::Session& session,
       lock = system::FileLock::take(file, system::FileLock::Kind::exclusive);
     }
     if (lock) return lock;
-  } catch (const Error&) {
-    job::warn(session, fmt::format("{} cannot be locked (a second training in it would mix up its "
-                                   "files); start no other one there",
+  } catch (const system::NoLocksHere&) {
+    job::warn(session, fmt::format("{} cannot be locked: its file system has no locks (a second "
+                                   "training in it would mix up its files); start no other one "
+                                   "there",
                                    folder.string()));
     return std::nullopt;
   }
@@ -143,10 +140,11 @@ void remove_litter(const std::filesystem::path& folder) {
 void describe_run(const job::Session& session, const job::TrainingPlan& plan,
                   const std::filesystem::path& folder) {
   if (!session.leads()) return;
-  system::write_file(folder / kConfigName,
-                     json_text(job::from_any_folder(job::effective_flags(plan.spec)), 2) + "\n");
-  system::write_file(folder / "environment.json",
-                     json_text(environment_json(session, plan.micro_batch), 2) + "\n");
+  system::write_own_file(
+      folder / kConfigName,
+      json_text(job::from_any_folder(job::effective_flags(plan.spec)), 2) + "\n");
+  system::write_own_file(folder / "environment.json",
+                         json_text(environment_json(session, plan.micro_batch), 2) + "\n");
 }
 
 bool holds_run(const std::filesystem::path& folder) {
@@ -227,7 +225,7 @@ void write_limits(const job::Session& session, const std::filesystem::path& fold
   if (!session.leads()) return;
   const nlohmann::ordered_json json{{"fma_gflops", limits.fma_gflops},
                                     {"triad_gbs", limits.triad_gbs}};
-  system::write_file(folder / kLimitsName, json_text(json, 2) + "\n");
+  system::write_own_file(folder / kLimitsName, json_text(json, 2) + "\n");
 }
 
 }  // namespace cputrain::run

@@ -129,7 +129,8 @@ logging::Timeline make_timeline(const job::Session& session, const job::Training
   if (spec.flags.timeline.empty()) return logging::Timeline(logging::StepRange{}, ranks);
   if (session.leads()) {
     check_timeline(spec, folder);
-    system::write_file(spec.flags.timeline, logging::timeline_json({}, {}));
+    const auto replaced = system::replaceable_file(spec.flags.timeline);
+    if (replaced) system::write_own_file(*replaced, logging::timeline_json({}, {}));
   }
   return logging::Timeline(spec.flags.timeline_steps, ranks);
 }
@@ -140,7 +141,8 @@ void write_timeline(const job::Session& session, const job::TrainingSpec& spec,
   const auto texts =
       session.communicator->gather(logging::timeline_text(timeline, clock_offset(session)));
   if (!session.leads()) return;
-  system::write_file(spec.flags.timeline, logging::timeline_json(texts, session.plan.hosts()));
+  system::write_given_file(spec.flags.timeline,
+                           logging::timeline_json(texts, session.plan.hosts()));
   job::say(session, "Timeline: " + spec.flags.timeline +
                         " (open it in https://ui.perfetto.dev or chrome://tracing)");
 }

@@ -28,7 +28,7 @@ void write_job(const std::filesystem::path& file, const SimulationJob& job) {
                   {"repeats", job.repeats},
                   {"seed", job.seed},
                   {"result", job.result}};
-  system::write_file(file, json_text(json) + "\n");
+  system::write_own_file(file, json_text(json) + "\n");
 }
 
 SimulationJob read_job(const std::filesystem::path& file) {
@@ -63,7 +63,7 @@ void write_result(const std::filesystem::path& file, const SimulationResult& res
                   {"steps", result.steps},
                   {"images", result.images},
                   {"repeats", repeats}};
-  system::write_file(file, json_text(json) + "\n");
+  system::write_own_file(file, json_text(json) + "\n");
 }
 
 SimulationResult read_result(const std::filesystem::path& file) {

@@ -52,8 +52,8 @@ class Run {
       : stem_((folder / fmt::format("cell-{}", number)).string()) {
     job.result = stem_ + ".result.json";
     write_job(stem_ + ".job.json", job);
-    system::write_file(stem_ + ".xml", simgrid_platform(job.platform, job.nodes()));
-    system::write_file(stem_ + ".hosts", simgrid_hosts(job.nodes(), job.ranks));
+    system::write_own_file(stem_ + ".xml", simgrid_platform(job.platform, job.nodes()));
+    system::write_own_file(stem_ + ".hosts", simgrid_hosts(job.nodes(), job.ranks));
     std::filesystem::remove(job.result);
     process_.emplace(
         system::ChildRequest{words_of(simulator, stem_, job.ranks), environment(), stem_ + ".log"});

@@ -73,7 +73,7 @@ std::optional<CostTable> kept_costs(const std::filesystem::path& file, const std
 void keep(const std::filesystem::path& file, const CostTable& table) {
   try {
     system::make_folder(file.parent_path());
-    system::write_file(file, json_text(to_json(table), 1) + "\n");
+    system::write_own_file(file, json_text(to_json(table), 1) + "\n");
   } catch (const Error& error) {
     system::tell(
         fmt::format("warning: the costs are not kept for the next simulation ({})", error.what()));

@@ -125,7 +125,7 @@ system::FileLock open_sweep_folder(const SweepPlan& plan, bool overwrite,
     check_folder(plan, *there);
   } else {
     check_foreign(plan);
-    system::write_file(plan.folder / kFlagsName, json_text(plan.flags, 1) + "\n");
+    system::write_own_file(plan.folder / kFlagsName, json_text(plan.flags, 1) + "\n");
   }
   return std::move(*lock);
 }
@@ -205,7 +205,7 @@ std::string text_of(const std::filesystem::path& file) {
 
 bool write_if_changed(const std::filesystem::path& file, const std::string& text) {
   if (text_of(file) == text) return false;
-  system::write_file(file, text);
+  system::write_own_file(file, text);
   return true;
 }
 

@@ -136,8 +136,8 @@ std::string why_no_figures(const SweepPlan& plan, const cells::Cell& cell, int r
 
 void keep_failure(const SweepPlan& plan, const cells::Cell& cell, int repeat,
                   const std::string& reason) {
-  system::write_file(beside(plan, cell, repeat, kFailure),
-                     json_text(nlohmann::ordered_json{{"reason", reason}}) + "\n");
+  system::write_own_file(beside(plan, cell, repeat, kFailure),
+                         json_text(nlohmann::ordered_json{{"reason", reason}}) + "\n");
 }
 
 /// Weights after a few steps are of no use, and large.
@@ -159,9 +159,7 @@ void remove_stale_locks(const std::filesystem::path& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     if (!entry.path().filename().string().starts_with("lock-")) continue;
-    if (system::FileLock::take(entry.path(), system::FileLock::Kind::exclusive)) {
-      std::filesystem::remove(entry.path(), ignored);
-    }
+    if (!system::LockProbe(entry.path()).held()) std::filesystem::remove(entry.path(), ignored);
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "system/files.h"
 #include "system/signals.h"
 
 namespace cputrain::system {
@@ -81,8 +82,7 @@ void pass_signals() {
 ChildProcess::ChildProcess(const ChildRequest& request) {
   const std::string path = path_of(request.words.front());
   if (path.empty()) cannot_start(request.words.front(), "there is no such program");
-  const int log =
-      ::open(request.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+  const int log = open_new(request.log, O_APPEND);
   if (log < 0) {
     fail(ExitCode::output, "cannot write " + request.log.string() + ": " + std::strerror(errno) +
                                " (what a run says would be lost); free space or name another "

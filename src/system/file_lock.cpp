@@ -1,13 +1,19 @@
 #include "system/file_lock.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <utility>
 
-#include "core/error.h"
+#include "core/text.h"
+#include "system/files.h"
 
 namespace cputrain::system {
 namespace {
@@ -21,6 +27,63 @@ struct flock whole(short type) {
   return lock;
 }
 
+std::string user_text(uid_t user) {
+  const passwd* known = ::getpwuid(user);
+  const std::string number = "number " + std::to_string(user);
+  return known ? "user " + printable(known->pw_name) + " (" + number + ")" : "user " + number;
+}
+
+[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
+  struct stat about {};
+  const std::string owner =
+      ::lstat(path.c_str(), &about) == 0 ? ", which belongs to " + user_text(about.st_uid) : "";
+  fail(ExitCode::usage, "cannot lock " + path.string() + owner + ": " + why +
+                            " (without the lock two programs might write into this folder at "
+                            "once); name another folder, or have the owner let you write the "
+                            "lock's file (chmod g+w)");
+}
+
+/// With NFS the lack of a lock service is the error that elsewhere means too many locks.
+bool has_no_locks(int descriptor, int error) {
+  if (error == EOPNOTSUPP || error == ENOSYS) return true;
+  struct statfs about {};
+  return error == ENOLCK && ::fstatfs(descriptor, &about) == 0 && about.f_type == NFS_SUPER_MAGIC;
+}
+
+/// Whoever may write the folder is to have the lock after us, whatever our umask is.
+void open_to_writers_of(const std::filesystem::path& folder, int descriptor) {
+  struct stat file {
+  }, around{};
+  const auto path = folder.empty() ? std::filesystem::path(".") : folder;
+  if (::fstat(descriptor, &file) != 0 || ::stat(path.c_str(), &around) != 0) return;
+  if (file.st_uid != ::geteuid()) return;
+  mode_t wanted = file.st_mode & 0777;
+  if (around.st_mode & S_IWOTH) wanted |= S_IROTH | S_IWOTH;
+  if (around.st_mode & S_IWGRP) {
+    const bool shared = file.st_gid == around.st_gid ||
+                        ::fchown(descriptor, static_cast<uid_t>(-1), around.st_gid) == 0;
+    if (shared) wanted |= S_IRGRP | S_IWGRP;
+  }
+  // Where the file system refuses, others are told whose file it is.
+  if (wanted != (file.st_mode & 0777)) static_cast<void>(::fchmod(descriptor, wanted) == 0);
+}
+
+/// Not with O_CREAT alone: the system may refuse that of a file of others in a folder for all.
+int open_lock_file(const std::filesystem::path& path) {
+  constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  for (;;) {
+    int descriptor = ::open(path.c_str(), kFlags);
+    if (descriptor >= 0) return descriptor;
+    if (errno == EACCES || errno == EPERM || errno == ELOOP || errno == EISDIR) {
+      refuse(path, std::strerror(errno));
+    }
+    if (errno != ENOENT) cannot_write(path, errno);
+    descriptor = ::open(path.c_str(), kFlags | O_CREAT | O_EXCL, 0644);
+    if (descriptor >= 0) return descriptor;
+    if (errno != EEXIST) cannot_write(path, errno);
+  }
+}
+
 }  // namespace
 
 int try_lock(int descriptor, FileLock::Kind kind) {
@@ -31,15 +94,21 @@ int try_lock(int descriptor, FileLock::Kind kind) {
 bool is_taken(int lock_error) { return lock_error == EAGAIN || lock_error == EACCES; }
 
 std::optional<FileLock> FileLock::take(const std::filesystem::path& path, Kind kind) {
-  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  const int error = descriptor < 0 ? errno : try_lock(descriptor, kind);
-  if (error == 0) return FileLock(descriptor);
-  if (descriptor >= 0) {
-    ::close(descriptor);
-    if (is_taken(error)) return std::nullopt;
+  FileLock lock(open_lock_file(path));
+  struct stat about {};
+  if (::fstat(lock.descriptor_, &about) == 0 && !S_ISREG(about.st_mode)) {
+    refuse(path, "it is no regular file");
   }
-  fail(ExitCode::output, "cannot lock " + path.string() + ": " + std::strerror(error) +
-                             " (another program might write the same files); name another --out");
+  open_to_writers_of(path.parent_path(), lock.descriptor_);
+  const int error = try_lock(lock.descriptor_, kind);
+  if (error == 0) return lock;
+  if (has_no_locks(lock.descriptor_, error)) {
+    throw NoLocksHere(ExitCode::output,
+                      "cannot lock " + path.string() + ": " + std::strerror(error) +
+                          " (another program might write the same files); name another --out");
+  }
+  if (is_taken(error)) return std::nullopt;
+  refuse(path, std::strerror(error));
 }
 
 FileLock::FileLock(FileLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
@@ -54,9 +123,10 @@ FileLock::~FileLock() {
 }
 
 LockProbe::LockProbe(const std::filesystem::path& path)
-    : descriptor_(::open(path.c_str(), O_RDWR | O_CLOEXEC)) {
+    : descriptor_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC)) {
+  const bool missing = descriptor_ < 0 && errno == ENOENT;
   std::error_code ignored;
-  removed_ = descriptor_ < 0 && std::filesystem::is_directory(path.parent_path(), ignored);
+  removed_ = missing && std::filesystem::is_directory(path.parent_path(), ignored);
 }
 
 LockProbe::~LockProbe() {

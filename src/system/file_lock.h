@@ -3,15 +3,24 @@
 #include <filesystem>
 #include <optional>
 
+#include "core/error.h"
+
 namespace cputrain::system {
+
+/// The file system has no locks: nobody can take one here, and nobody need be waited for.
+class NoLocksHere : public Error {
+ public:
+  using Error::Error;
+};
 
 /// A lock that the system takes back when its process ends, however that happens.
 class FileLock {
  public:
   enum class Kind { exclusive, shared };
 
-  /// Makes the file where it is missing. Nothing where another process has the lock.
-  /// Error(output) where the file cannot be made or the file system has no locks.
+  /// Makes the file where it is missing, for as many users as may write its folder. Nothing where
+  /// another process has the lock. Error(output) where the file cannot be made; Error(usage) where
+  /// it is there and cannot be locked, with its owner: somebody else may hold it. NoLocksHere.
   static std::optional<FileLock> take(const std::filesystem::path&, Kind);
   ~FileLock();
   FileLock(FileLock&&) noexcept;
@@ -30,7 +39,7 @@ int try_lock(int descriptor, FileLock::Kind);
 /// Whether that error means that somebody else has the lock, and not that there are no locks here.
 bool is_taken(int lock_error);
 
-/// Looks whether somebody has a lock on a file, without taking it.
+/// Looks whether somebody has a lock on a file that may be read, without taking it.
 class LockProbe {
  public:
   explicit LockProbe(const std::filesystem::path&);
@@ -39,7 +48,8 @@ class LockProbe {
   LockProbe& operator=(const LockProbe&) = delete;
 
   /// False where the file has been removed from its folder. True where nothing can be found out:
-  /// no such folder here (another host), or a file system without locks.
+  /// no such folder here (another host), a file that may not be read, or a file system without
+  /// locks.
   bool held() const;
 
  private:

@@ -1,9 +1,11 @@
 #include "system/files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <system_error>
 #include <utility>
@@ -39,6 +41,16 @@ struct Closing {
   ~Closing() { ::close(descriptor); }
 };
 
+/// A device of the whole machine is nobody's to replace, wherever its name is.
+void refuse_device(const std::filesystem::path& path) {
+  struct stat about {};
+  if (::lstat(path.c_str(), &about) != 0) return;
+  if (!S_ISCHR(about.st_mode) && !S_ISBLK(about.st_mode)) return;
+  fail(ExitCode::output, path.string() +
+                             " is a device (a file of its name would take its place); "
+                             "remove it, or name another place");
+}
+
 /// Some file systems have nothing to put on disk, which is no error.
 void sync(int descriptor, const std::filesystem::path& path) {
   if (::fsync(descriptor) != 0 && errno != EINVAL) cannot_write(path, errno);
@@ -59,6 +71,7 @@ void remove_abandoned(const std::filesystem::path& path) {
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  refuse_device(path_);
   remove_abandoned(path_);
   temporary_ = path_;
   temporary_ += temporary_suffix();
@@ -117,6 +130,21 @@ bool AtomicFile::commit_new() {
   return error == 0;
 }
 
+bool is_own_file(const std::filesystem::path& path) {
+  struct stat about {};
+  return ::lstat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode);
+}
+
+int open_new(const std::filesystem::path& path, int flags) {
+  for (;;) {
+    refuse_device(path);
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return -1;
+    const int descriptor =
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | flags, 0644);
+    if (descriptor >= 0 || errno != EEXIST) return descriptor;
+  }
+}
+
 bool create_file(const std::filesystem::path& path, std::string_view text) {
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) return false;
@@ -125,23 +153,119 @@ bool create_file(const std::filesystem::path& path, std::string_view text) {
   return file.commit_new();
 }
 
-void write_file(const std::filesystem::path& path, std::string_view text) {
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
-    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);  // a pipe or a device
-    if (descriptor < 0) cannot_write(path, errno);
-    const Closing closing{descriptor};
-    return write_all(descriptor, std::as_bytes(std::span(text)), path);
-  }
-  const auto target = std::filesystem::weakly_canonical(path, ignored);  // where a link leads
-  AtomicFile file(target.empty() ? path : target);
+void write_own_file(const std::filesystem::path& path, std::string_view text) {
+  AtomicFile file(path);
   file.write(text);
   file.commit();
 }
 
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A pipe, a device, or an open file of this process.
+class FileInPlace final : public OutputFile {
+ public:
+  FileInPlace(fs::path path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {
+    if (descriptor_ < 0) cannot_write(path_, errno);
+  }
+  ~FileInPlace() override {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  FileInPlace(const FileInPlace&) = delete;
+  FileInPlace& operator=(const FileInPlace&) = delete;
+
+  void write(std::span<const std::byte> bytes) override { write_all(descriptor_, bytes, path_); }
+  void commit(Durability) override {
+    if (::close(std::exchange(descriptor_, -1)) != 0) cannot_write(path_, errno);
+  }
+
+ private:
+  fs::path path_;
+  int descriptor_;
+};
+
+/// N of a path /proc/self/fd/N, where the links of /dev/stdout and /dev/fd end.
+std::optional<int> own_descriptor(const fs::path& path) {
+  std::error_code ignored;
+  const fs::path folder = fs::canonical(path.parent_path(), ignored);
+  if (folder != "/proc/" + std::to_string(::getpid()) + "/fd") return std::nullopt;
+  const std::string name = path.filename().string();
+  int number = -1;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  const bool whole = error == std::errc() && end == name.data() + name.size();
+  return whole ? std::optional(number) : std::nullopt;
+}
+
+struct Given {
+  fs::path path;                  ///< where its links end, whether something is there or not
+  std::optional<int> descriptor;  ///< of this process, which it leads to
+};
+
+Given follow(fs::path path) {
+  constexpr int kMostLinks = 40;  // as the system has it
+  for (int i = 0; i < kMostLinks; ++i) {
+    if (const auto descriptor = own_descriptor(path)) return {path, descriptor};
+    std::error_code error;
+    const fs::path target = fs::read_symlink(path, error);
+    if (error) return {path, {}};
+    path = path.parent_path() / target;
+  }
+  cannot_write(path, ELOOP);
+}
+
+bool is_written_in_place(const Given& given) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(given.path, ignored);
+  return given.descriptor || (fs::exists(status) && !fs::is_regular_file(status));
+}
+
+}  // namespace
+
+std::unique_ptr<OutputFile> open_given_file(const std::filesystem::path& path) {
+  const Given given = follow(path);
+  if (given.descriptor) {
+    return std::make_unique<FileInPlace>(path, ::fcntl(*given.descriptor, F_DUPFD_CLOEXEC, 0));
+  }
+  if (is_written_in_place(given)) {
+    return std::make_unique<FileInPlace>(path, ::open(given.path.c_str(), O_WRONLY | O_CLOEXEC));
+  }
+  return std::make_unique<AtomicFile>(given.path);
+}
+
+void write_given_file(const std::filesystem::path& path, std::string_view text) {
+  const auto file = open_given_file(path);
+  file->write(text);
+  file->commit(Durability::disk);
+}
+
+std::optional<std::filesystem::path> replaceable_file(const std::filesystem::path& path) {
+  Given given = follow(path);
+  if (is_written_in_place(given)) return std::nullopt;
+  return std::move(given.path);
+}
+
+namespace {
+
+/// One that can be gone on with; -1 where there is none.
+int open_to_append(const fs::path& path) {
+  const int descriptor =
+      ::open(path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  struct stat about {};
+  if (descriptor < 0) {
+    if (errno != ENOENT && errno != ELOOP && errno != ENXIO) cannot_write(path, errno);
+    return -1;
+  }
+  if (::fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode)) return descriptor;
+  ::close(descriptor);
+  return -1;
+}
+
+}  // namespace
+
 GrowingFile::GrowingFile(std::filesystem::path path, Begin begin) : path_(std::move(path)) {
-  const int anew = begin == Begin::anew ? O_TRUNC : 0;
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | anew, 0644);
+  if (begin == Begin::append) descriptor_ = open_to_append(path_);
+  if (descriptor_ < 0) descriptor_ = open_new(path_, O_APPEND);
   if (descriptor_ < 0) cannot_write(path_, errno);
 }
 
@@ -178,6 +302,23 @@ void make_folder(const std::filesystem::path& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
   if (error) cannot_write(path, error.value());
+}
+
+void make_own_folder(const std::filesystem::path& path) {
+  struct stat about {};
+  if (::lstat(path.c_str(), &about) == 0 && S_ISLNK(about.st_mode)) ::unlink(path.c_str());
+  make_folder(path);
+}
+
+std::filesystem::path make_new_folder(const std::filesystem::path& path) {
+  if (path.has_parent_path()) make_folder(path.parent_path());
+  fs::path folder = path;
+  for (int number = 2; ::mkdir(folder.c_str(), 0777) != 0; ++number) {
+    if (errno != EEXIST) cannot_write(folder, errno);
+    folder = path;
+    folder += "-" + std::to_string(number);
+  }
+  return folder;
 }
 
 }  // namespace cputrain::system

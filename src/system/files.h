@@ -2,11 +2,18 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 /// Writing so that a file is whole or absent: Error(output) says what could not be written.
+///
+/// A file of ours in a folder of ours (AtomicFile, GrowingFile, write_own_file) is made new by its
+/// name: a link of that name is not followed and a pipe not opened, since whoever may write in the
+/// folder may have put them there; a device is refused. Of a file that a person named
+/// (open_given_file) a link leads to what is meant, and a pipe or a device is written to as it is.
 namespace cputrain::system {
 
 /// What commit() waits for. `process`: the file survives the death of this process, which is quick;
@@ -18,21 +25,30 @@ enum class Durability { process, disk };
 /// day.
 void remove_abandoned(const std::filesystem::path&);
 
+/// What is written piece by piece and there for others with commit().
+class OutputFile {
+ public:
+  virtual ~OutputFile() = default;
+  virtual void write(std::span<const std::byte> bytes) = 0;
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  virtual void commit(Durability) = 0;
+};
+
 /// A file that grows under a temporary name and appears whole under its own with commit(). Without
 /// commit() nothing is left behind; where the process is killed, the next AtomicFile of that path
 /// clears up. The temporary file is locked until then, which tells others that its process lives.
-class AtomicFile {
+class AtomicFile final : public OutputFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
-  ~AtomicFile();
+  ~AtomicFile() override;
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  void write(std::span<const std::byte> bytes);
-  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  using OutputFile::write;
+  void write(std::span<const std::byte> bytes) override;
   /// Writes at a place of its own; write() goes on where it was.
   void write_at(std::size_t offset, std::span<const std::byte> bytes);
-  void commit(Durability = Durability::disk);
+  void commit(Durability = Durability::disk) override;
   /// The same, but leaves a file alone that is there already, and says so with false.
   bool commit_new();
 
@@ -42,8 +58,22 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
-/// Whole or absent; what is no regular file (a pipe, a device) is written to as it is.
-void write_file(const std::filesystem::path&, std::string_view text);
+void write_own_file(const std::filesystem::path&, std::string_view text);
+
+/// A regular file, or one that is not there yet, is an AtomicFile at the end of its links. What is
+/// no regular file, and what a descriptor of this process leads to (/dev/stdout), stays what it is.
+std::unique_ptr<OutputFile> open_given_file(const std::filesystem::path&);
+void write_given_file(const std::filesystem::path&, std::string_view text);
+
+/// Where the links of such a name end; nothing where it is written to as it is.
+std::optional<std::filesystem::path> replaceable_file(const std::filesystem::path&);
+
+/// Whether a regular file has that name itself, and no link.
+bool is_own_file(const std::filesystem::path&);
+
+/// A file without content in the place of whatever has the name, open to be written with further
+/// flags of open(); -1 with errno.
+int open_new(const std::filesystem::path&, int flags);
 
 /// Makes a file, whole, where there is none; false where there is one, which is left alone. Of
 /// several processes that try at once, one succeeds.
@@ -53,7 +83,7 @@ bool create_file(const std::filesystem::path&, std::string_view text);
 enum class Begin { anew, append };
 
 /// A file that grows by pieces, each with a single write() at its end, so that a killed program
-/// leaves whole pieces.
+/// leaves whole pieces. To append, what is no regular file is begun anew, too.
 class GrowingFile {
  public:
   explicit GrowingFile(std::filesystem::path path, Begin = Begin::anew);
@@ -90,5 +120,12 @@ void sync_folder(const std::filesystem::path&);
 
 /// Makes the folder and its parents. Error(output).
 void make_folder(const std::filesystem::path&);
+
+/// A folder of ours in a folder of ours: not one that a link leads to. Error(output).
+void make_own_folder(const std::filesystem::path&);
+
+/// The same for a folder that nobody else has made: FOLDER, or FOLDER-2, -3, ... Of several
+/// processes that ask at once each gets its own. Error(output).
+std::filesystem::path make_new_folder(const std::filesystem::path&);
 
 }  // namespace cputrain::system

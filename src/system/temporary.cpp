@@ -47,8 +47,9 @@ bool is_temporary_of(std::string_view name, std::string_view file) {
 /// A process that clears up may have taken it for abandoned before it was locked: then it is made
 /// again.
 int open_locked(const std::filesystem::path& path) {
-  for (;;) {
-    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  for (bool made = false;; made = true) {
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (descriptor < 0 && made && errno == EEXIST) continue;  // that process has yet to remove it
     if (descriptor < 0) return -1;
     struct stat about {};
     const bool taken = is_taken(try_lock(descriptor, FileLock::Kind::exclusive));

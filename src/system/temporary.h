@@ -15,8 +15,8 @@ std::string temporary_suffix();
 /// Whether `name` is that of `file` with such a suffix.
 bool is_temporary_of(std::string_view name, std::string_view file);
 
-/// Opens a file for writing, makes it where it is missing, empties it, and locks it where the file
-/// system has locks, for as long as the descriptor is open. -1 with errno where that fails.
+/// Makes a file that is not there yet for writing, and locks it where the file system has locks,
+/// for as long as the descriptor is open. -1 with errno where that fails.
 int open_locked(const std::filesystem::path&);
 
 /// Asks about a file of open_locked() whether the process that writes it is gone, and keeps others

@@ -152,6 +152,34 @@ TEST_F(LogMarks, LeavePipesAlone) {
   EXPECT_TRUE(fs::is_fifo(path("training.csv")));
 }
 
+// Whoever may write in the folder may have put a link to somebody's file there.
+TEST_F(LogMarks, LeaveWhatLinksLeadToAlone) {
+  const testing::TemporaryFolder other;
+  const Json marks{{"training.csv", 1}, {"train/events.out.tfevents.1.host", 1}};
+  std::ofstream(other.path() / "target") << "all of it";
+  std::ofstream(other.path() / "events.out.tfevents.1.host") << "all of it";
+  for (const bool whole_folder : {false, true}) {
+    fs::remove(path("training.csv"));
+    fs::remove_all(path("train"));
+    fs::create_symlink(other.path() / "target", path("training.csv"));
+    if (whole_folder) {
+      fs::create_directory_symlink(other.path(), path("train"));
+    } else {
+      fs::create_directory(path("train"));
+      fs::create_symlink(other.path() / "target", path("train/events.out.tfevents.1.host"));
+    }
+    EXPECT_FALSE(log_marks(run_.path()).contains("training.csv"));
+    const auto warnings = cut_logs(run_.path(), marks);
+    ASSERT_EQ(warnings.size(), 2u);
+    for (const std::string& warning : warnings) {
+      EXPECT_NE(warning.find("is a link"), std::string::npos) << warning;
+    }
+    EXPECT_NO_THROW(sync_logs(run_.path()));
+    EXPECT_EQ(fs::file_size(other.path() / "target"), 9u);
+    EXPECT_EQ(fs::file_size(other.path() / "events.out.tfevents.1.host"), 9u);
+  }
+}
+
 TEST(LogMarksOfNothing, CutNothing) {
   const testing::TemporaryFolder run;
   EXPECT_TRUE(cut_logs(run.path(), Json::object()).empty());

@@ -47,9 +47,9 @@ void check_agrees(const Config& config, const train::ModelDescription& model) {
 
 void write_onnx(const Config& config, const job::Services& services,
                 const model::ExportedModel& model) {
-  system::AtomicFile file(config.onnx);
-  services.write_onnx(model, file);
-  file.commit();
+  const auto file = system::open_given_file(config.onnx);
+  services.write_onnx(model, *file);
+  file->commit(system::Durability::disk);
   const Shape image = model.graph.image();
   system::print(
       "{}: ONNX, {} parameters; `image` is float32 [N, {}, {}, 3], RGB from 0 to 255; "
@@ -77,14 +77,16 @@ void write_safetensors(const Config& config, const train::ModelDescription& desc
     }
   }
   const std::size_t count = tensors.size();
-  model::safetensors::write(config.safetensors, metadata, std::move(tensors));
+  const auto file = system::open_given_file(config.safetensors);
+  model::safetensors::write(*file, metadata, std::move(tensors));
+  file->commit(system::Durability::disk);
   system::print("{}: {} tensors in the layout of {}\n", config.safetensors, count,
                 torch ? "PyTorch" : "Keras");
 }
 
 void write_model_file(const Config& config, const zoo::ModelEntry& model, Shape image,
                       int classes) {
-  system::write_file(config.model_file, zoo::model_file_text(model, image, classes));
+  system::write_given_file(config.model_file, zoo::model_file_text(model, image, classes));
   system::print("{}: model {}, to be changed and used as --model {}\n", config.model_file,
                 model.name, config.model_file);
 }

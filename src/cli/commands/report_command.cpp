@@ -29,7 +29,7 @@ void say(const report::Report& report, const std::string& json) {
     system::print_lines(report.json);
     return;
   }
-  if (!json.empty()) system::write_file(json, report.json);
+  if (!json.empty()) system::write_given_file(json, report.json);
   system::print_lines(report::markdown(beginning(report.document, report.first_sections)));
   for (const auto& file : report.files) system::print("Wrote {}\n", file.string());
   for (const std::string& remark : report.remarks) system::print("{}\n", remark);

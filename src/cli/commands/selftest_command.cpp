@@ -32,13 +32,9 @@ void check_alone(const job::Session& session) {
 
 /// A file that cannot be written shows before the cases, not behind them.
 void check_writable(const std::string& file) {
-  std::error_code ignored;
   if (file.empty() || file == "-") return;
-  if (std::filesystem::exists(file, ignored) && !std::filesystem::is_regular_file(file, ignored)) {
-    return;
-  }
-  const auto target = std::filesystem::weakly_canonical(file, ignored);
-  const system::AtomicFile tried(target.empty() ? std::filesystem::path(file) : target);
+  const auto replaced = system::replaceable_file(file);
+  if (replaced) const system::AtomicFile tried(*replaced);
 }
 
 /// What computes: the GPU, or this machine's CPU.

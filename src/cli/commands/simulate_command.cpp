@@ -244,10 +244,10 @@ void write_folder(const Config& config, const cells::CellTable& table,
   const std::filesystem::path folder = config.out;
   system::make_folder(folder);
   cells::write_cells(folder / cells::kCellsName, table);
-  system::write_file(folder / "costs.json",
-                     json_text(simulation::to_json(forecast.costs()), 1) + "\n");
-  system::write_file(folder / "platform.json",
-                     json_text(simulation::to_json(forecast.platform()), 2) + "\n");
+  system::write_own_file(folder / "costs.json",
+                         json_text(simulation::to_json(forecast.costs()), 1) + "\n");
+  system::write_own_file(folder / "platform.json",
+                         json_text(simulation::to_json(forecast.platform()), 2) + "\n");
 }
 
 bool holds_a_table(const Config& config) {
@@ -269,7 +269,7 @@ void say_result(const Config& config, const cells::CellTable& table) {
   if (config.json == "-") {
     system::print_lines(text);
   } else {
-    system::write_file(config.json, text);
+    system::write_given_file(config.json, text);
   }
 }
 

@@ -46,7 +46,7 @@ void write_state(const std::filesystem::path& folder, const train::Progress& pro
                  const std::string& findings_of, const Json& facts) {
   Json state{{kFormat, 1}, {kProgress, to_json(progress)}, {kFindingsOf, findings_of}};
   for (const auto& [name, fact] : facts.items()) state[name] = fact;
-  system::write_file(folder / checkpoint::kStateName, json_text(state, 1) + "\n");
+  system::write_own_file(folder / checkpoint::kStateName, json_text(state, 1) + "\n");
 }
 
 SavedState read_state(const std::filesystem::path& folder) {

@@ -48,7 +48,7 @@ struct Services {
   std::function<std::unique_ptr<comm::Communicator>()> make_communicator;
   data::DataPipeline data;
   /// Writes an ONNX file; Error(usage) in a build without it.
-  std::function<void(const model::ExportedModel&, system::AtomicFile&)> write_onnx;
+  std::function<void(const model::ExportedModel&, system::OutputFile&)> write_onnx;
   std::function<placement::Machine()> machine;
   /// Binds the calling thread, and those it starts later, to these hardware threads; false where
   /// the system refuses.

@@ -194,7 +194,7 @@ void check_agreement(const Session& session, const std::string& what, const std:
 
 void write_result(const Session& session, const std::string& file, const std::string& text) {
   if (!session.leads() || file.empty()) return;
-  if (file != "-") return system::write_file(file, text);
+  if (file != "-") return system::write_given_file(file, text);
   if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
     fail(ExitCode::output, "cannot write to standard output (the result would be lost)");
   }

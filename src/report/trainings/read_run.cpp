@@ -229,7 +229,7 @@ class MetricsReader {
 /// Somebody has the lock of the folder. One that we may not open tells nothing.
 bool is_locked(const fs::path& folder) {
   const fs::path lock = folder / ".lock";
-  return ::access(lock.c_str(), R_OK | W_OK) == 0 && system::LockProbe(lock).held();
+  return ::access(lock.c_str(), R_OK) == 0 && system::LockProbe(lock).held();
 }
 
 /// The newest checkpoint that has its list of files, which is written last.
