@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "core/text.h"
-#include "datasets/formats/mapped_file.h"
+#include "datasets/formats/container_file.h"
 
 namespace cputrain::datasets {
 namespace {
@@ -46,10 +46,12 @@ constexpr std::array<Published, 20> kPublished{{
     {"test.bin", "CIFAR-100", 30'740'000, ""},
 }};
 
-std::string md5_of(const MappedFile& file) {
+std::string md5_of(const ContainerFile& file) {
   MD5_CTX context;
   MD5Init(&context);
-  MD5Update(&context, file.bytes().data(), file.bytes().size());
+  file.for_each_piece(0, file.size(), [&](std::span<const std::uint8_t> piece) {
+    MD5Update(&context, piece.data(), piece.size());
+  });
   std::array<std::uint8_t, MD5_DIGEST_LENGTH> digest{};
   MD5Final(digest.data(), &context);
   std::string text;
@@ -61,13 +63,13 @@ std::string md5_of(const MappedFile& file) {
 
 std::optional<data::CheckReport::KnownFile> compare_with_published(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename().string();
-  std::optional<MappedFile> file;
+  std::optional<ContainerFile> file;
   std::string md5;
   std::vector<std::string> sets;
   for (const Published& known : kPublished) {
     if (known.name != name) continue;
     if (!file) file.emplace(path, "it is compared with what was published");
-    const std::size_t bytes = file->bytes().size();
+    const std::size_t bytes = file->size();
     if (md5.empty() && !known.md5.empty()) md5 = md5_of(*file);
     const bool same = known.md5.empty() ? bytes == known.bytes : md5 == known.md5;
     if (same && known.md5.empty()) {

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "datasets/folders/content_hash.h"
-#include "datasets/formats/mapped_file.h"
+#include "datasets/formats/container_file.h"
 #include "datasets/formats/pickles.h"
 #include "datasets/loader/read_file.h"
 #include "datasets/pixels/resize.h"
@@ -61,48 +61,74 @@ std::vector<std::string> training_files(Cifar cifar, const std::string& folder) 
   return files;
 }
 
-/// One file: records of label bytes and planes.
+/// One file: records of label bytes and planes. It may change once it was opened, so labels are
+/// kept and each record is compared with its checksum when it is read.
 class CifarFile {
  public:
   CifarFile(const std::string& path, const Kind& kind)
-      : file_(path, "it holds images of --data"),
+      : file_(std::make_unique<ContainerFile>(path, "it holds images of --data")),
         name_(fs::path(path).filename().string()),
-        labels_(kind.labels),
+        labels_at_(kind.labels),
         record_(kind.labels + 3 * kPlane) {
-    check(path, kind);
+    check_size(kind);
+    look_through(kind);
   }
 
   const std::string& name() const { return name_; }
-  std::size_t count() const { return file_.bytes().size() / record_; }
-  std::span<const std::uint8_t> bytes() const { return file_.bytes(); }
-  int label(std::size_t at) const { return file_.bytes()[at * record_ + labels_ - 1]; }
-  std::span<const std::uint8_t> planes(std::size_t at) const {
-    return file_.bytes().subspan(at * record_ + labels_, 3 * kPlane);
+  std::size_t count() const { return labels_.size(); }
+  std::uint32_t checksum() const { return checksum_; }
+  int label(std::size_t at) const { return labels_[at]; }
+  /// The planes of a record. Error(data) where it has changed.
+  std::vector<std::uint8_t> planes(std::size_t at) const {
+    std::vector<std::uint8_t> record(record_);
+    file_->read(at * record_, record);
+    if (crc32_z(0, record.data(), record.size()) != checksums_[at]) {
+      fail_changed(file_->path(), fmt::format("record {} is another one", at));
+    }
+    record.erase(record.begin(), record.begin() + static_cast<std::ptrdiff_t>(labels_at_));
+    return record;
   }
 
  private:
-  void check(const std::string& path, const Kind& kind) const {
-    const std::size_t size = file_.bytes().size();
-    if (size == 0 || size % record_ != 0) {
-      fail(ExitCode::data,
-           fmt::format("'{}' has {} bytes, {} more than {} records of {} ({} needs whole records); "
-                       "fetch it again",
-                       path, size, size % record_, size / record_, record_, kind.spec));
-    }
-    for (std::size_t at = 0; at < count(); ++at) {
-      const int coarse = kind.labels == 2 ? file_.bytes()[at * record_] : 0;
-      if (label(at) < kind.classes && (kind.coarse == 0 || coarse < kind.coarse)) continue;
-      fail(ExitCode::data,
-           fmt::format("'{}': record {} has the label {} where {} classes are known (it is no "
-                       "file of {}, or damaged); fetch it again",
-                       path, at, label(at) < kind.classes ? coarse : label(at),
-                       label(at) < kind.classes ? kind.coarse : kind.classes, kind.spec));
-    }
+  void check_size(const Kind& kind) const {
+    const std::size_t size = file_->size();
+    if (size > 0 && size % record_ == 0) return;
+    fail(ExitCode::data,
+         fmt::format("'{}' has {} bytes, {} more than {} records of {} ({} needs whole records); "
+                     "fetch it again",
+                     file_->path(), size, size % record_, size / record_, record_, kind.spec));
   }
 
-  MappedFile file_;
+  void look_through(const Kind& kind) {
+    std::vector<std::uint8_t> record(record_);
+    uLong all = 0;
+    for (std::size_t at = 0; at < file_->size() / record_; ++at) {
+      file_->read(at * record_, record);
+      check_labels(record, at, kind);
+      labels_.push_back(record[labels_at_ - 1]);
+      checksums_.push_back(static_cast<std::uint32_t>(crc32_z(0, record.data(), record_)));
+      all = crc32_combine(all, checksums_.back(), static_cast<z_off_t>(record_));
+    }
+    checksum_ = static_cast<std::uint32_t>(all);
+  }
+
+  void check_labels(const std::vector<std::uint8_t>& record, std::size_t at,
+                    const Kind& kind) const {
+    const int label = record[labels_at_ - 1], coarse = kind.labels == 2 ? record[0] : 0;
+    if (label < kind.classes && (kind.coarse == 0 || coarse < kind.coarse)) return;
+    fail(ExitCode::data,
+         fmt::format("'{}': record {} has the label {} where {} classes are known (it is no "
+                     "file of {}, or damaged); fetch it again",
+                     file_->path(), at, label < kind.classes ? coarse : label,
+                     label < kind.classes ? kind.coarse : kind.classes, kind.spec));
+  }
+
+  std::unique_ptr<ContainerFile> file_;
   std::string name_;
-  std::size_t labels_, record_;
+  std::size_t labels_at_, record_;
+  std::vector<std::uint8_t> labels_;
+  std::vector<std::uint32_t> checksums_;  ///< CRC-32 of each record
+  std::uint32_t checksum_ = 0;            ///< that of the file
 };
 
 std::vector<std::string> known_names(const Kind& kind) {
@@ -152,8 +178,7 @@ class CifarDataset final : public data::Dataset {
     for (const CifarFile& file : files_) {
       starts_.push_back(size_);
       size_ += file.count();
-      hash.add(file.count())
-          .add(std::uint64_t{crc32_z(0, file.bytes().data(), file.bytes().size())});
+      hash.add(file.count()).add(std::uint64_t{file.checksum()});
     }
     fingerprint_ = hash.value();
   }
@@ -181,7 +206,7 @@ class CifarDataset final : public data::Dataset {
   data::SampleFacts inspect(std::size_t index) const override {
     const auto [file, at] = locate(index);
     return {{},
-            ContentHash().add(file->planes(at)).value(),
+            ContentHash().add(std::span<const std::uint8_t>(file->planes(at))).value(),
             false,
             data::flaw_of({}, image_at(index).rgb, data::Exif::apply)};
   }

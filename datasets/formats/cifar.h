@@ -24,7 +24,8 @@ struct CifarData {
 /// 32x32 planes of red, green and blue. `folder` holds the files or the archive's own folder.
 /// CIFAR-10: data_batch_1.bin to data_batch_5.bin, as many as there are, and test_batch.bin;
 /// CIFAR-100: train.bin and test.bin, fine labels. Class names come from batches.meta.txt and
-/// fine_label_names.txt; without them CIFAR-10's known ones or numbers. Files are mapped.
+/// fine_label_names.txt; without them CIFAR-10's known ones or numbers. Reading an image throws
+/// Error(data) where its record has changed since.
 /// Error(data) names the file: sizes that are no whole number of records, labels out of range, and
 /// the Python version, which is not read.
 CifarData open_cifar(Cifar, const std::string& folder);

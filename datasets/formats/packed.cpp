@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <set>
 #include <utility>
@@ -11,7 +12,7 @@
 #include "core/error.h"
 #include "datasets/decode/limits.h"
 #include "datasets/folders/content_hash.h"
-#include "datasets/formats/mapped_file.h"
+#include "datasets/formats/container_file.h"
 #include "datasets/formats/packed_format.h"
 
 namespace cputrain::datasets {
@@ -19,21 +20,26 @@ namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
+constexpr std::size_t kMostNameBytes = 1 << 16;  // of each; paths of files have some thousand
+
 [[noreturn]] void refuse(const std::string& path, const std::string& problem) {
   fail(ExitCode::data, fmt::format("packed file '{}' {} (its images are read as they lie there); "
                                    "pack the data again",
                                    path, problem));
 }
 
-PackedHeader read_header(const std::string& path, Bytes file) {
+PackedHeader read_header(const ContainerFile& file) {
+  const std::string& path = file.path();
   if (file.size() < kPackedHeaderBytes) {
     refuse(path, fmt::format("has {} bytes, less than its header needs", file.size()));
   }
+  std::array<std::uint8_t, kPackedHeaderBytes> bytes{};
+  file.read(0, bytes);
   PackedHeader header{};
-  std::copy_n(file.begin(), header.magic.size(), header.magic.begin());
+  std::copy_n(bytes.begin(), header.magic.size(), header.magic.begin());
   if (header.magic != kPackedMagic) refuse(path, "does not begin as 'data pack' writes it");
   for_each_field(header, [&](auto& field, std::size_t at) {
-    field = little_endian<std::remove_reference_t<decltype(field)>>(file, at);
+    field = little_endian<std::remove_reference_t<decltype(field)>>(bytes, at);
   });
   if (header.version != kPackedVersion && header.version != kBeforeExif) {
     refuse(path, fmt::format("has version {} where {} is known", header.version, kPackedVersion));
@@ -58,7 +64,8 @@ std::optional<data::Exif> exif_of(const PackedHeader& h) {
 }
 
 /// Sizes against each other and against the file, without overflow.
-void check_sizes(const std::string& path, const PackedHeader& h, Bytes file) {
+void check_sizes(const ContainerFile& file, const PackedHeader& h) {
+  const std::string& path = file.path();
   const std::uint64_t size = file.size();
   if (h.file_bytes != size) {
     refuse(path, fmt::format("has {} bytes where {} are written in it", size, h.file_bytes));
@@ -79,8 +86,10 @@ void check_sizes(const std::string& path, const PackedHeader& h, Bytes file) {
                              "bytes do not hold",
                              h.images, h.name_bytes, h.pixels_at, size));
   }
-  const Bytes checked = file.subspan(kPackedChecked, h.pixels_at - kPackedChecked);
-  if (crc32_z(0, checked.data(), checked.size()) != h.check) {
+  if (h.name_bytes > (h.images + h.classes) * kMostNameBytes) {
+    refuse(path, fmt::format("claims {} bytes of names", h.name_bytes));
+  }
+  if (file.checksum(kPackedChecked, h.pixels_at - kPackedChecked) != h.check) {
     refuse(path, "has a wrong checksum before its pixels");
   }
 }
@@ -104,12 +113,13 @@ std::vector<std::string> read_names(const std::string& path, Bytes bytes, std::u
 class PackedDataset final : public data::Dataset {
  public:
   explicit PackedDataset(const std::string& path)
-      : path_(path), file_(path, "it holds the images of --data") {
-    const Bytes file = file_.bytes();
-    header_ = read_header(path, file);
-    check_sizes(path, header_, file);
-    names_ = read_names(path, file.subspan(names_at(), header_.name_bytes),
-                        header_.classes + header_.images);
+      : file_(path, "it holds the images of --data"), header_(read_header(file_)) {
+    check_sizes(file_, header_);
+    entries_.resize(header_.images * kPackedEntryBytes);
+    file_.read(kPackedHeaderBytes, entries_);
+    std::vector<std::uint8_t> names(header_.name_bytes);
+    file_.read(kPackedHeaderBytes + entries_.size(), names);
+    names_ = read_names(path, names, header_.classes + header_.images);
     const auto middle = names_.begin() + static_cast<std::ptrdiff_t>(header_.classes);
     classes_.assign(names_.begin(), middle);
     names_.erase(names_.begin(), middle);
@@ -140,13 +150,16 @@ class PackedDataset final : public data::Dataset {
   data::ReadResult read(std::size_t index, [[maybe_unused]] Shape image, data::Resize,
                         std::span<std::uint8_t> dst) const override {
     assert(image == ready_form()->image);
-    std::ranges::copy(pixels(index), dst.begin());
-    return check_ready(index);
+    file_.read(header_.pixels_at + index * dst.size(), dst);
+    if (crc32_z(0, dst.data(), dst.size()) == entry(index, 8)) return {};
+    return {data::ReadStatus::unreadable, fmt::format("wrong checksum in {}", file_.path())};
   }
 
   data::SampleFacts inspect(std::size_t index) const override {
-    return {check_ready(index), ContentHash().add(pixels(index)).value(), false,
-            data::flaw_of({}, pixels(index), data::Exif::apply)};
+    std::vector<std::uint8_t> pixels(ready_form()->image.size());
+    const data::ReadResult result = read(index, ready_form()->image, {}, pixels);
+    return {result, ContentHash().add(Bytes(pixels)).value(), false,
+            data::flaw_of(result, pixels, data::Exif::apply)};
   }
 
   std::uint64_t fingerprint() const override {
@@ -159,29 +172,15 @@ class PackedDataset final : public data::Dataset {
         PackedForm::of(header_.form).nearest ? data::Resize::nearest : data::Resize::bilinear,
         exif_of(header_)};
   }
-  const std::uint8_t* ready_pixels(std::size_t index) const override {
-    return pixels(index).data();
-  }
-  data::ReadResult check_ready(std::size_t index) const override {
-    const Bytes bytes = pixels(index);
-    if (crc32_z(0, bytes.data(), bytes.size()) == entry(index, 8)) return {};
-    return {data::ReadStatus::unreadable, fmt::format("wrong checksum in {}", path_)};
-  }
 
  private:
-  std::size_t names_at() const { return kPackedHeaderBytes + header_.images * kPackedEntryBytes; }
   std::uint32_t entry(std::size_t index, std::size_t field) const {
-    return little_endian<std::uint32_t>(file_.bytes(),
-                                        kPackedHeaderBytes + index * kPackedEntryBytes + field);
-  }
-  Bytes pixels(std::size_t index) const {
-    const std::size_t bytes = ready_form()->image.size();
-    return file_.bytes().subspan(header_.pixels_at + index * bytes, bytes);
+    return little_endian<std::uint32_t>(entries_, index * kPackedEntryBytes + field);
   }
 
-  std::string path_;
-  MappedFile file_;
-  PackedHeader header_{};
+  ContainerFile file_;
+  PackedHeader header_;
+  std::vector<std::uint8_t> entries_;  ///< as they lie in the file
   std::vector<std::string> classes_, names_;
 };
 

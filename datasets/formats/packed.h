@@ -8,8 +8,8 @@
 #include "data/dataset.h"
 #include "data/pipeline.h"
 
-/// A packed file: images decoded to one size, with names, classes and split, that is mapped
-/// instead of being decoded. The layout is in packed_format.h.
+/// A packed file: images decoded to one size, with names, classes and split, that are read when
+/// they are needed instead of being decoded. The layout is in packed_format.h.
 namespace cputrain::datasets {
 
 struct PackedData {
@@ -20,7 +20,8 @@ struct PackedData {
 /// Whether the name ends in .ctpack.
 bool is_packed(const std::string& path);
 
-/// Maps a packed file. Everything but the pixels is checked here, they in inspect(). Error(data).
+/// Opens a packed file. Everything but the pixels is checked here, they whenever they are read: by
+/// a checksum that was read here. Error(data).
 PackedData open_packed(const std::string& path);
 
 /// Decodes the samples of the source into a packed file, a few at a time; damaged images are left

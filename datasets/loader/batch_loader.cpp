@@ -8,8 +8,10 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <thread>
 
+#include "core/error.h"
 #include "datasets/loader/work_arena.h"
 #include "datasets/pixels/augment.h"
 
@@ -31,7 +33,9 @@ struct Slot {
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> samples;
   std::vector<data::Turn> turns;
+  std::vector<std::uint8_t> stored;   // pixels of images that are read for each micro-batch
   std::vector<std::uint8_t> changed;  // pixels of turned and augmented images
+  std::string failure;                // why one of them could not be read
   compute::MicroBatch batch;
   bool ready = false;  // guarded by the loader's mutex, as is who may touch the rest
 };
@@ -62,9 +66,10 @@ class Assembler {
       const std::size_t index = order_[piece.at(i)];
       slot.labels[i] = set_.labels[index];
       slot.samples[i] = set_.samples[index];
-      slot.images[i] = set_.pixels[index];
+      if (!set_.stored) slot.images[i] = set_.pixels[index];
       if (!set_.turns.empty()) slot.turns[i] = set_.turns[index];
     }
+    if (set_.stored) read_all(piece, slot);
     if (request_.augment != data::Augment{} || !set_.turns.empty()) change_all(at.epoch, slot);
     slot.batch = {slot.images, slot.labels, slot.samples};
   }
@@ -89,6 +94,23 @@ class Assembler {
     }
     epoch_plan_ = plan_.in_epoch(epoch);
     epoch_ = epoch;
+  }
+
+  /// An image that cannot be read is what the memory held before: the micro-batch keeps its size.
+  void read_all(const data::StridedRange& piece, Slot& slot) {
+    const std::size_t bytes = set_.image.size();
+    slot.stored.resize(piece.size() * bytes);
+    std::mutex mutex;
+    arena_.for_each(piece.size(), [&](std::size_t i) {
+      const auto space = std::span(slot.stored).subspan(i * bytes, bytes);
+      slot.images[i] = space.data();
+      try {
+        set_.pixels_of(order_[piece.at(i)], space);
+      } catch (const Error& error) {
+        const std::lock_guard lock(mutex);
+        slot.failure = error.what();
+      }
+    });
   }
 
   void change_all(int epoch, Slot& slot) {
@@ -119,7 +141,10 @@ class BatchLoader final : public data::BatchSource {
  public:
   BatchLoader(const data::ImageSet& set, const data::BatchPlan& plan,
               const data::BatchRequest& request)
-      : plan_(plan), assembler_(set, plan, request), producer_([this] { produce(); }) {}
+      : plan_(plan),
+        reads_(set.stored != nullptr),
+        assembler_(set, plan, request),
+        producer_([this] { produce(); }) {}
 
   ~BatchLoader() override {
     {
@@ -151,8 +176,12 @@ class BatchLoader final : public data::BatchSource {
     changed_.notify_all();
     changed_.wait(lock, [&] { return slot.ready || failure_; });
     if (!slot.ready) std::rethrow_exception(failure_);
+    if (!slot.failure.empty()) changed_data_ = slot.failure;
     return slot.batch;
   }
+
+  bool may_fail() const override { return reads_; }
+  std::string failure() const override { return changed_data_; }
 
  private:
   void produce() {
@@ -188,7 +217,9 @@ class BatchLoader final : public data::BatchSource {
   }
 
   const data::BatchPlan plan_;
-  Assembler assembler_;  // the producer's alone
+  const bool reads_;          // images that lie in a file
+  std::string changed_data_;  // the caller's alone
+  Assembler assembler_;       // the producer's alone
   std::array<Slot, kSlots> slots_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -214,9 +245,12 @@ std::size_t bytes_in_flight(const data::DataSource& source, Shape image,
   const auto turned = [&](std::uint32_t sample) {
     return source.dataset->view(sample).turn != data::Turn::none;
   };
-  if (request.augment == data::Augment{} && std::ranges::none_of(source.train, turned)) return 0;
+  const bool changes =
+      request.augment != data::Augment{} || std::ranges::any_of(source.train, turned);
+  const std::size_t copies = (changes ? 1 : 0) + (source.dataset->ready_form() ? 1 : 0);
+  if (copies == 0) return 0;
   const std::vector<int> sizes = plan.sizes();
-  return kSlots * static_cast<std::size_t>(std::ranges::max(sizes)) * image.size();
+  return kSlots * static_cast<std::size_t>(std::ranges::max(sizes)) * image.size() * copies;
 }
 
 }  // namespace cputrain::datasets

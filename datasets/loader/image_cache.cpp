@@ -105,8 +105,8 @@ void check_memory(const data::DataSource& source, std::size_t images, Shape imag
                    bytes_text(static_cast<double>(*available)), remedy));
 }
 
-/// Images that lie ready are only looked at: a damaged one is found before the first step, and
-/// its pages are in memory then.
+/// Images that lie ready in a file are only looked at: a damaged one is found before the first
+/// step, and its pages are in memory then.
 void read_slice(const data::DataSource& source, std::span<const std::uint32_t> images, Range mine,
                 const data::DecodeRequest& request, const CacheView& view) {
   const data::Dataset& data = *source.dataset;
@@ -114,12 +114,10 @@ void read_slice(const data::DataSource& source, std::span<const std::uint32_t> i
   WorkArena arena(request.threads);
   const auto read_one = [&](std::size_t i) {
     const std::size_t position = mine.begin + i;
-    const std::uint32_t image = images[position];
+    std::vector<std::uint8_t> looked_at(ready ? request.image.size() : 0);
+    const std::span<std::uint8_t> pixels = ready ? std::span(looked_at) : view.pixels(position);
     const data::ReadResult result =
-        ready ? data.check_ready(image)
-              : data.read(image, request.image, request.resize, view.pixels(position));
-    const auto pixels = ready ? std::span(data.ready_pixels(image), request.image.size())
-                              : std::span<const std::uint8_t>(view.pixels(position));
+        data.read(images[position], request.image, request.resize, pixels);
     store(result, data::flaw_of(result, pixels, source.exif), view.result(position));
     view.done().fetch_add(1, std::memory_order_acq_rel);
   };
@@ -150,8 +148,7 @@ class Collector {
       const data::ReadResult result = load(view_.result(position));
       tell(position, result);
       if (result.status != data::ReadStatus::ok) continue;
-      set.pixels.push_back(decoded_.mapped ? data_.ready_pixels(shown.image)
-                                           : view_.pixels(position).data());
+      if (!set.stored) set.pixels.push_back(view_.pixels(position).data());
       set.labels.push_back(data_.label(sample));
       set.samples.push_back(sample);
       set.turns.push_back(shown.turn);
@@ -252,7 +249,6 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
       bytes_of_cache(source, request.image, request.resize, system::available_memory());
   barrier.wait();  // everybody has looked before anybody takes
   data::DecodedData decoded;
-  decoded.mapped = ready.has_value();
   decoded.bytes = images.size() * request.image.size();
   decoded.memory = memory.allocate_large(bytes);
   const CacheView view(*decoded.memory, images.size(), stored);
@@ -260,6 +256,7 @@ data::DecodedData decode_into_cache(const data::DataSource& source,
   read_slice(source, images, mine, request, view);
   barrier.wait();
   decoded.train.image = decoded.validation.image = request.image;
+  decoded.train.stored = decoded.validation.stored = ready ? source.dataset.get() : nullptr;
   Collector collector(*source.dataset, images, view, decoded);
   collector.collect(source.train, decoded.train);
   collector.collect(source.validation, decoded.validation);

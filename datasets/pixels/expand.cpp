@@ -52,12 +52,6 @@ class SixFold final : public data::Dataset {
     return ContentHash().add("six turns").add(originals_->fingerprint()).value();
   }
   std::optional<data::ReadyForm> ready_form() const override { return originals_->ready_form(); }
-  const std::uint8_t* ready_pixels(std::size_t index) const override {
-    return originals_->ready_pixels(index / data::kTurns);
-  }
-  data::ReadResult check_ready(std::size_t index) const override {
-    return originals_->check_ready(index / data::kTurns);
-  }
 
  private:
   std::unique_ptr<data::Dataset> originals_;

@@ -32,6 +32,7 @@ void KernelTrial::round(data::BatchSource& batches) {
                        k == 0 ? compute::Accumulate::overwrite : compute::Accumulate::add,
                        [](std::size_t) {});
   }
+  data::require_whole(batches);
 }
 
 void KernelTrial::warm_up(data::BatchSource& batches) {

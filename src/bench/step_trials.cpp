@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/error.h"
 #include "system/cpu_wait.h"
 #include "system/stolen_time.h"
 
@@ -49,8 +50,10 @@ train::StepResult StepTrial::step() {
   parts.communicator.barrier();
   const auto number = static_cast<std::uint64_t>(done_++);
   const std::uint64_t seed = job_.plan().spec.seed;
-  return train::run_step(parts, {plan(), 0, number, seed, kRate},
-                         [] { return train::StepWishes{}; });
+  train::StepResult result =
+      train::run_step(parts, {plan(), 0, number, seed, kRate}, [] { return train::StepWishes{}; });
+  if (!result.lost_input.empty()) fail(ExitCode::data, result.lost_input);
+  return result;
 }
 
 namespace {

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <string>
+
 #include "compute/program.h"
+#include "core/error.h"
 
 namespace cputrain::data {
 
@@ -13,6 +16,20 @@ class BatchSource {
   /// The next micro-batch, going on from step to step and ending with the epoch. It may be empty
   /// (a rank without images in this step). Valid until the next call.
   virtual const compute::MicroBatch& next() = 0;
+
+  /// Whether images come from a file that may change meanwhile; the same on all ranks.
+  virtual bool may_fail() const { return false; }
+  /// Why some image of the micro-batches given so far is not the data's, on this rank; empty where
+  /// all are. Such a micro-batch has the size that it must have, so that ranks stay together: what
+  /// was computed with it is worth nothing.
+  virtual std::string failure() const { return {}; }
 };
+
+/// Error(data) where an image was not the data's.
+inline void require_whole(const BatchSource& batches) {
+  if (const std::string failure = batches.failure(); !failure.empty()) {
+    fail(ExitCode::data, failure);
+  }
+}
 
 }  // namespace cputrain::data

@@ -1,5 +1,9 @@
 #include "data/dataset.h"
 
+#include <fmt/format.h>
+
+#include "core/error.h"
+
 namespace cputrain::data {
 
 std::string_view status_name(ReadStatus status) {
@@ -20,6 +24,17 @@ std::string_view status_name(ReadStatus status) {
       return "unsupported";
   }
   return "unknown";
+}
+
+const std::uint8_t* ImageSet::pixels_of(std::size_t i, std::span<std::uint8_t> space) const {
+  if (!stored) return pixels[i];
+  const std::uint32_t shown = stored->view(samples[i]).image;
+  const ReadResult result = stored->read(shown, image, stored->ready_form()->resize, space);
+  if (result.status == ReadStatus::ok) return space.data();
+  fail(ExitCode::data, fmt::format("image '{}' of the data has changed since it was first read: {} "
+                                   "(it is not the one that was asked for); put its file back as "
+                                   "it was",
+                                   stored->name(shown), result.detail));
 }
 
 }  // namespace cputrain::data

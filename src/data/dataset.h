@@ -43,7 +43,8 @@ struct View {
   Turn turn = Turn::none;
 };
 
-/// The one form in which a data set has images that need no decoding.
+/// The one form in which a data set has images that need no decoding and are not kept in memory:
+/// read() gives them in it, whenever they are asked for.
 struct ReadyForm {
   Shape image;
   Resize resize = Resize::bilinear;
@@ -60,7 +61,8 @@ class Dataset {
   virtual int label(std::size_t index) const = 0;
   /// A name a person can find again: a path, or "t10k-images-idx3-ubyte.gz[17]".
   virtual std::string name(std::size_t index) const = 0;
-  /// Decodes, converts to RGB, resizes to `image` and writes H*W*3 bytes to dst.
+  /// Decodes, converts to RGB, resizes to `image` and writes H*W*3 bytes to dst. Error(data) where
+  /// a file that was listed as a whole is another one by now.
   virtual ReadResult read(std::size_t index, Shape image, Resize resize,
                           std::span<std::uint8_t> dst) const = 0;
   /// Decodes at the stored size and looks closer than read() does.
@@ -72,12 +74,7 @@ class Dataset {
   virtual View view(std::size_t index) const {
     return {static_cast<std::uint32_t>(index), Turn::none};
   }
-  /// Set where the pixels lie in memory, as long as the data set does, in one form only.
   virtual std::optional<ReadyForm> ready_form() const { return std::nullopt; }
-  /// Those of a sample's image, H*W*3 bytes, not turned; only where ready_form() is set.
-  virtual const std::uint8_t* ready_pixels(std::size_t) const { return nullptr; }
-  /// Whether they are whole.
-  virtual ReadResult check_ready(std::size_t) const { return {}; }
 };
 
 /// A file that was found beside the images and is not read.
@@ -104,14 +101,20 @@ struct DataSource {
   std::string description;                 ///< for the log: what was found and how it is split
 };
 
-/// Images decoded to one size, in memory that all ranks of a node share; damaged ones left out.
+/// Images decoded to one size, damaged ones left out: in memory that all ranks of a node share, or
+/// in the data set, which must outlive them, to be read when they are needed.
 struct ImageSet {
   Shape image;
   std::vector<const std::uint8_t*> pixels;  ///< one pointer an image, H*W*3 bytes, not turned
+  const Dataset* stored = nullptr;          ///< has them instead of `pixels`
   std::vector<Turn> turns;                  ///< one an image; empty where none is turned
   std::vector<std::int32_t> labels;
   std::vector<std::uint32_t> samples;  ///< index in the data set
-  std::size_t size() const { return pixels.size(); }
+
+  std::size_t size() const { return stored ? samples.size() : pixels.size(); }
+  /// The pixels of image i, not turned: where they lie, or read into `space`, H*W*3 bytes.
+  /// Error(data) where they are not what they were.
+  const std::uint8_t* pixels_of(std::size_t i, std::span<std::uint8_t> space) const;
 };
 
 }  // namespace cputrain::data

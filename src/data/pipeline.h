@@ -47,9 +47,8 @@ struct DecodedData {
   std::string empty_classes;       ///< a warning of classes that have no image left; or empty
   std::vector<std::string> flaws;  ///< warnings of classes whose images show little (Flaw)
   std::size_t warnings = 0;        ///< decoded although the decoder complained
-  std::unique_ptr<system::SharedBlock> memory;  ///< what the sets point into, unless `mapped`
-  bool mapped = false;    ///< they point into the data set, which must outlive them
-  std::size_t bytes = 0;  ///< of pixels, once per node
+  std::unique_ptr<system::SharedBlock> memory;  ///< what the sets point into
+  std::size_t bytes = 0;  ///< of pixels, once per node: in memory, or in the data's file
   double seconds = 0;
 };
 
@@ -115,7 +114,7 @@ struct DataPipeline {
   std::function<std::unique_ptr<BatchSource>(const ImageSet&, const BatchPlan&,
                                              const BatchRequest&)>
       batches;
-  /// Bytes of pixels that such a source keeps for batches in flight, beside the set.
+  /// Bytes of pixels that such a source keeps for batches in flight, beside what lies in memory.
   std::function<std::size_t(const DataSource&, Shape image, const BatchPlan&, const BatchRequest&)>
       batch_bytes;
   /// Reads one image file for `predict`.
@@ -129,7 +128,7 @@ struct DataPipeline {
   std::function<CheckReport(const DataSource&, int threads, const Progress&)> check;
   /// Times the way from files in memory to batches. Error(usage) where the data has no JPEG files.
   std::function<InputBench(const DataSource&, const InputBenchRequest&)> bench;
-  /// Decodes into one file that a node maps instead of decoding. Error(data, usage, output).
+  /// Decodes into one file that is read instead of being decoded. Error(data, usage, output).
   std::function<PackReport(const DataSource&, const PackRequest&)> pack;
   /// Error(usage) where the folder holds something, Error(output).
   std::function<void(const SynthRequest&)> synth;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include "core/hash.h"
 #include "core/random.h"
@@ -40,9 +41,11 @@ std::string pixel_sample(const DecodedData& data, std::uint64_t seed) {
   const std::size_t train = data.train.size();
   const auto drawn = draw_images(train + data.validation.size(), seed);
   Fnv1a hash;
+  std::vector<std::uint8_t> space;
   for (const std::uint32_t number : drawn) {
     const ImageSet& set = number < train ? data.train : data.validation;
-    const std::uint8_t* pixels = set.pixels[number < train ? number : number - train];
+    space.resize(set.image.size());
+    const std::uint8_t* pixels = set.pixels_of(number < train ? number : number - train, space);
     add_rows(hash, std::span(pixels, set.image.size()), static_cast<std::size_t>(set.image.height));
   }
   return fmt::format("{:016x} of {} images", hash.value(), drawn.size());

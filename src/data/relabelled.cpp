@@ -31,10 +31,6 @@ class Relabelled final : public Dataset {
   std::uint64_t fingerprint() const override { return data_->fingerprint(); }
   View view(std::size_t index) const override { return data_->view(index); }
   std::optional<ReadyForm> ready_form() const override { return data_->ready_form(); }
-  const std::uint8_t* ready_pixels(std::size_t index) const override {
-    return data_->ready_pixels(index);
-  }
-  ReadResult check_ready(std::size_t index) const override { return data_->check_ready(index); }
 
  private:
   std::unique_ptr<Dataset> data_;

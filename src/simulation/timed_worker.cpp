@@ -82,9 +82,12 @@ PassSeconds TimedWorker::pass(std::size_t size, std::size_t first, std::uint64_t
   labels_.clear();
   samples_.clear();
   const auto count = static_cast<std::size_t>(todo_.sizes[size]);
+  const std::size_t bytes = todo_.images.stored ? todo_.images.image.size() : 0;
+  space_.resize(count * bytes);
   for (std::size_t i = first; i < first + count; ++i) {
     const std::size_t image = order_[i % order_.size()];
-    pixels_.push_back(todo_.images.pixels[image]);
+    pixels_.push_back(
+        todo_.images.pixels_of(image, std::span(space_).subspan((i - first) * bytes, bytes)));
     labels_.push_back(todo_.images.labels[image]);
     samples_.push_back(todo_.images.samples[image]);
   }

@@ -87,6 +87,7 @@ class TimedWorker {
   std::vector<std::vector<TimedRound>> rounds_;       ///< by size
   std::vector<std::vector<double>> passes_;
   std::vector<const std::uint8_t*> pixels_;
+  std::vector<std::uint8_t> space_;  ///< for those that are read when they are needed
   std::vector<std::int32_t> labels_;
   std::vector<std::uint32_t> samples_;
 };

@@ -108,6 +108,11 @@ EpochEnd Epoch::run() {
   while (begun().steps < plan_.steps()) {
     if (steps_are_made(course_.options, course_.progress)) return EpochEnd::enough;
     const StepResult step = make_step();
+    if (!step.lost_input.empty()) {
+      undo_count();
+      lost_input_ = step.lost_input;
+      return EpochEnd::lost_input;
+    }
     if (step.skipped && !left_out_ && course_.options.on_nan == NanPolicy::rollback) {
       undo_count();
       return EpochEnd::rolled_back;

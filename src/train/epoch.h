@@ -42,10 +42,11 @@ class Course {
 
 /// Why no more steps of an epoch are made.
 enum class EpochEnd {
-  whole,       ///< there are no more
-  enough,      ///< as many as --steps says were made
-  stopped,     ///< on request, maybe after the last one
-  rolled_back  ///< gradients were no numbers; the step was not made
+  whole,        ///< there are no more
+  enough,       ///< as many as --steps says were made
+  stopped,      ///< on request, maybe after the last one
+  rolled_back,  ///< gradients were no numbers; the step was not made
+  lost_input    ///< its images were not the data's; the step was not made
 };
 
 /// One pass over the data, or less of it: the epoch that the progress has begun, or the next one.
@@ -62,6 +63,8 @@ class Epoch {
   void end(const logging::EpochRecord&);
   /// A checkpoint was due after the last step and waits for the epoch's end.
   bool owes_checkpoint() const { return owes_checkpoint_; }
+  /// Why its input was lost.
+  const std::string& lost_input() const { return lost_input_; }
 
  private:
   BegunEpoch& begun() { return *course_.progress.begun; }
@@ -76,6 +79,7 @@ class Epoch {
   data::BatchPlan plan_;
   bool left_out_ = false;  ///< the step that is made
   bool owes_checkpoint_ = false;
+  std::string lost_input_;
   system::StolenTime stolen_;
   system::CpuWait wait_;
 };

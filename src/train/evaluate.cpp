@@ -2,7 +2,9 @@
 
 #include <limits>
 
+#include "core/error.h"
 #include "train/answers.h"
+#include "train/input.h"
 #include "train/numbers.h"
 #include "train/penalty.h"
 
@@ -37,6 +39,7 @@ std::optional<compute::Tally> evaluate_for(const Listeners& listeners, compute::
       if (listeners.answers) listeners.answers(batch.labels, outputs);
     }
   }
+  if (!lost_input(batches, communicator).empty()) return std::nullopt;
   comm::sum_numbers(communicator, tally.sums());
   return tally;
 }
@@ -46,7 +49,9 @@ std::optional<compute::Tally> evaluate_for(const Listeners& listeners, compute::
 compute::Tally evaluate(compute::Program& program, data::BatchSource& batches,
                         const data::BatchPlan& plan, comm::Communicator& communicator,
                         const AnswerObserver& observer) {
-  return *evaluate_for({.answers = observer}, program, batches, plan, communicator);
+  const auto tally = evaluate_for({.answers = observer}, program, batches, plan, communicator);
+  if (!tally) fail(ExitCode::data, lost_input(batches, communicator));
+  return *tally;
 }
 
 std::optional<compute::Tally> evaluate_while(const std::function<bool()>& goes_on,

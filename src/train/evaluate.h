@@ -19,11 +19,12 @@ using AnswerObserver =
 /// Hears after each micro-batch how many images of this rank it had.
 using EvaluationProgress = std::function<void(int images)>;
 
-/// Loss and accuracy over every image exactly once, whatever the number of ranks.
+/// Loss and accuracy over every image exactly once, whatever the number of ranks. Error(data) where
+/// some image was not the data's any more.
 compute::Tally evaluate(compute::Program&, data::BatchSource&, const data::BatchPlan&,
                         comm::Communicator&, const AnswerObserver& observer = {});
 /// The same without answers, unless `goes_on`, which all ranks ask before each batch and answer
-/// alike, says that it does not: nothing then.
+/// alike, says that it does not, or an image was not the data's any more: nothing then.
 std::optional<compute::Tally> evaluate_while(const std::function<bool()>& goes_on,
                                              compute::Program&, data::BatchSource&,
                                              const data::BatchPlan&, comm::Communicator&,

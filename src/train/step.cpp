@@ -99,6 +99,7 @@ void exchange_and_update(const TrainingParts& parts, const StepToDo& todo, StepR
     gate.undo();
   }
   result.skipped = !gate.open();
+  result.lost_input = gate.lost_input();
   result.budget.backward -= times.within_ready;
   result.budget.straggler_wait += times.straggler_wait;
   result.budget.allreduce_exposed = times.allreduce_exposed;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <string>
 
 #include "comm/communicator.h"
 #include "compute/backend.h"
@@ -60,6 +61,8 @@ struct StepResult {
   /// It has changed nothing, neither weights nor optimizer state nor statistics: it was left out,
   /// or its gradients, summed over ranks, are no numbers and the policy is not to abort.
   bool skipped = false;
+  /// Why its images were not the data's; empty where they were. It has changed nothing then.
+  std::string lost_input{};
 };
 
 /// One synchronous step of the whole training: forward and backward by micro-batch, one reduction,

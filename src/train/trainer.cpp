@@ -10,6 +10,7 @@
 #include "system/clock.h"
 #include "train/epoch.h"
 #include "train/faults.h"
+#include "train/input.h"
 #include "train/numbers.h"
 #include "train/training_end.h"
 
@@ -31,7 +32,7 @@ void check_validation(const logging::EpochRecord& record) {
                    record.epoch));
 }
 
-/// False where it was not finished: some rank was asked to stop.
+/// False where it was not finished: some rank was asked to stop, or its images were lost.
 bool validate(const Validation& validation, logging::EpochRecord& record, Course& course) {
   const TrainingParts& parts = course.parts;
   const system::Stopwatch watch;
@@ -98,7 +99,9 @@ class Trainer {
         result_.roll_back = course_.progress.steps + 1;
         return;
       }
-      result_.stopped = end == EpochEnd::stopped;
+      result_.stopped = end == EpochEnd::stopped || end == EpochEnd::lost_input;
+      result_.lost_input = epoch.lost_input();
+      if (end == EpochEnd::lost_input && course_.progress.begun->steps == 0) return leave_unbegun();
       if (result_.stopped) course_.control.stopping(course_.whole());
       if (end == EpochEnd::enough) tell_end();
       logging::EpochRecord record = epoch.close();
@@ -128,6 +131,12 @@ class Trainer {
     return is_over(course_.options, course_.progress);
   }
 
+  /// Of an epoch without a step nothing is told.
+  void leave_unbegun() {
+    course_.progress.begun.reset();
+    course_.control.stopping(course_.whole());
+  }
+
   /// What follows the steps of an epoch. A stop within validation leaves all of it to whoever goes
   /// on.
   void finish(Epoch& epoch, logging::EpochRecord& record) {
@@ -140,6 +149,7 @@ class Trainer {
         stops = any_rank(parts.communicator, course_.control.stop_requested());
       } else {
         result_.stopped = true;
+        result_.lost_input = lost_input(validation_->batches, parts.communicator);
         course_.control.stopping(course_.whole());
       }
     }

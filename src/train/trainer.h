@@ -44,7 +44,7 @@ struct TrainResult {
   std::uint64_t steps = 0;
   std::uint64_t settled_steps = 0;
   int epochs = 0;        ///< begun
-  bool stopped = false;  ///< on request, before the end
+  bool stopped = false;  ///< before the end: on request, or for lost input
   double seconds = 0;    ///< training and evaluation
   double training_seconds = 0;
   std::optional<logging::TimeToAccuracy> reached{};  ///< the target accuracy
@@ -54,6 +54,9 @@ struct TrainResult {
   /// The step, from 1, that made gradients no numbers, where the policy is to roll back: its update
   /// was not made, and nothing after it was.
   std::optional<std::uint64_t> roll_back{};
+  /// Why images were not the data's any more; empty where they were. The training has stopped after
+  /// the last step that was made of the data.
+  std::string lost_input{};
 };
 
 /// Whether the program tries its algorithms again at the start of this epoch, which counts from 1:

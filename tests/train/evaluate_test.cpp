@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/solo.h"
+#include "core/error.h"
 
 namespace cputrain::train {
 namespace {
@@ -43,9 +44,17 @@ class AskedProgram final : public compute::Program {
 class Pairs final : public data::BatchSource {
  public:
   void seek(int, std::size_t) override {}
-  const compute::MicroBatch& next() override { return batch_; }
+  const compute::MicroBatch& next() override {
+    ++given_;
+    return batch_;
+  }
+  bool may_fail() const override { return fails_after > 0; }
+  std::string failure() const override { return may_fail() && given_ >= fails_after ? "lost" : ""; }
+
+  int fails_after = 0;  ///< so many micro-batches; 0: never
 
  private:
+  int given_ = 0;
   std::vector<const std::uint8_t*> images_{nullptr, nullptr};
   std::vector<std::int32_t> labels_{0, 0};
   std::vector<std::uint32_t> samples_{0, 1};
@@ -80,6 +89,27 @@ TEST(Evaluate, ProgressNeedsNoProbabilities) {
   EXPECT_EQ(tally->images, 12);
   EXPECT_EQ(told, 12);
   EXPECT_EQ(program.asked + program.announced, 0);
+}
+
+/// In the last micro-batch, too.
+TEST(Evaluate, OfLostImagesThereIsNoAnswer) {
+  const auto alone = comm::make_solo();
+  const data::BatchPlan plan(12, 4, 2, 0, 1);
+  for (const int after : {1, 2, kPasses, kPasses + 1}) {
+    AskedProgram program(2);
+    Pairs batches;
+    batches.fails_after = after;
+    const auto tally =
+        evaluate_while([] { return true; }, program, batches, plan, *alone, [](int) {});
+    EXPECT_EQ(tally.has_value(), after > kPasses);
+    Pairs others;
+    others.fails_after = after;
+    if (after > kPasses) {
+      EXPECT_EQ(evaluate(program, others, plan, *alone).images, 12);
+    } else {
+      EXPECT_THROW(evaluate(program, others, plan, *alone), Error);
+    }
+  }
 }
 
 TEST(Evaluate, AsksOnceAPassWhereAnswersAreRanked) {

@@ -59,6 +59,41 @@ struct MadeSet {
   data::ImageSet set;
 };
 
+/// The same as a data set whose images are read when they are needed.
+class StoredSet final : public data::Dataset {
+ public:
+  StoredSet(const MadeSet& made, std::function<void(std::uint32_t)> reads)
+      : made_(made), reads_(std::move(reads)) {}
+
+  std::size_t size() const override { return made_.pixels.size(); }
+  const std::vector<std::string>& classes() const override { return classes_; }
+  int label(std::size_t sample) const override { return made_.set.labels[place(sample)]; }
+  std::string name(std::size_t sample) const override { return std::to_string(sample); }
+  data::ReadResult read(std::size_t sample, Shape, data::Resize,
+                        std::span<std::uint8_t> dst) const override {
+    reads_(static_cast<std::uint32_t>(sample));
+    std::ranges::copy(made_.pixels[place(sample)], dst.begin());
+    return {};
+  }
+  data::SampleFacts inspect(std::size_t) const override { return {}; }
+  std::uint64_t fingerprint() const override { return 0; }
+  std::optional<data::ReadyForm> ready_form() const override { return data::ReadyForm{kImage}; }
+
+  data::ImageSet images() const {
+    data::ImageSet set = made_.set;
+    set.pixels.clear();
+    set.stored = this;
+    return set;
+  }
+
+ private:
+  std::size_t place(std::size_t sample) const { return sample - made_.set.samples.front(); }
+
+  const MadeSet& made_;
+  std::function<void(std::uint32_t)> reads_;
+  std::vector<std::string> classes_{"dark", "bright"};
+};
+
 /// The arrays of a training between two steps, to be copied and put back.
 class Arrays {
  public:
@@ -117,6 +152,9 @@ void fault_point(const FaultPlace& place) {
 MadeResult train_made(comm::Communicator& communicator, const MadeOptions& options) {
   const data::DataPipeline data = datasets::make_data_pipeline();
   const MadeSet training(options.samples, 0), validation(options.validation, 1000);
+  const StoredSet stored(training, options.reads), stored_validation(validation, options.reads);
+  const data::ImageSet images = options.reads ? stored.images() : training.set;
+  const data::ImageSet val_images = options.reads ? stored_validation.images() : validation.set;
   const int rank = communicator.rank(), size = communicator.size();
   const data::BatchPlan plan(options.samples, options.batch, options.micro_batch, rank, size,
                              options.plan);
@@ -155,8 +193,8 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
   optim::LearningRate rate(options.rate,
                            data::training_epochs(plan, options.train.epochs, options.train.steps));
   const auto batches =
-      data.batches(training.set, plan, {options.train.seed, options.shuffle, {.flip = true}, 1});
-  const auto val_batches = data.batches(validation.set, val_plan, {.shuffle = false});
+      data.batches(images, plan, {options.train.seed, options.shuffle, {.flip = true}, 1});
+  const auto val_batches = data.batches(val_images, val_plan, {.shuffle = false});
   std::mutex weights_mutex;
   logging::Timeline timeline{logging::StepRange{}};
 

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 
+#include "core/error.h"
 #include "tests/train/made_training.h"
 
 namespace cputrain::train {
@@ -137,6 +139,64 @@ TEST_P(Resume, AfterAStopAnywhereIsTheTrainingThatWasNotStopped) {
     for (const auto& [rank, rest] : go_on(GetParam(), options, state)) {
       expect_rest(whole.at(rank), rest, start);
     }
+  }
+}
+
+/// When files change, and whose images: the loader has read some of what follows by then.
+struct Loss {
+  const char* name;
+  FaultPhase phase;
+  std::uint64_t step;
+  bool of_validation;
+  std::uint64_t least, most;  ///< steps that are whole
+  std::size_t epochs;         ///< that are told
+};
+
+// A file that changes under a training: whatever was learnt until then is kept, and nothing of it.
+TEST_P(Resume, AfterLostInputIsTheTrainingThatLostNone) {
+  const std::vector<Loss> losses{{"before all", FaultPhase::input, 0, false, 0, 0, 0},
+                                 {"between epochs", FaultPhase::validate, 5, false, 5, 5, 1},
+                                 {"in an epoch", FaultPhase::update, 6, false, 6, 9, 2},
+                                 {"validation", FaultPhase::update, 6, true, 10, 10, 2}};
+  for (const char* recipe : {"squares", "each rank's statistics", "L2 and a plateau"}) {
+    const MadeOptions options = resumable().at(recipe);
+    const Ranks whole = train_ranks(GetParam(), options);
+    for (const Loss& loss : losses) {
+      SCOPED_TRACE(std::string(recipe) + ", " + loss.name);
+      std::atomic<bool> changed = loss.step == 0;
+      MadeOptions reading = options;
+      reading.fault = [&](const FaultPlace& place) {
+        if (place.phase == loss.phase && place.step == loss.step) changed = true;
+      };
+      reading.reads = [&](std::uint32_t sample) {
+        const bool of_validation = sample >= 1000;
+        if (changed && of_validation == loss.of_validation) fail(ExitCode::data, "lost");
+      };
+      const Ranks stopped = train_ranks(GetParam(), reading);
+      for (const auto& [rank, made] : stopped) {
+        EXPECT_TRUE(made.result.stopped);
+        EXPECT_EQ(made.result.lost_input, "lost");
+        EXPECT_GE(made.result.steps, loss.least);
+        EXPECT_LE(made.result.steps, loss.most);
+        EXPECT_EQ(made.recorder.steps.size(), made.result.steps);
+        EXPECT_EQ(made.recorder.epochs.size(), loss.epochs);
+        ASSERT_EQ(made.control.stopped.size(), 1u);
+      }
+      const auto state = [&](int rank) { return &stopped.at(rank).control.stopped[0]; };
+      for (const auto& [rank, rest] : go_on(GetParam(), options, state)) {
+        expect_rest(whole.at(rank), rest, state(0)->progress);
+      }
+    }
+  }
+}
+
+TEST_P(Resume, ImagesThatAreReadAreThoseInMemory) {
+  MadeOptions options = resumable().at("squares");
+  const Ranks whole = train_ranks(GetParam(), options);
+  options.reads = [](std::uint32_t) {};
+  for (const auto& [rank, made] : train_ranks(GetParam(), options)) {
+    expect_rest(whole.at(rank), made, {});
+    EXPECT_EQ(made.result.lost_input, "");
   }
 }
 

@@ -185,12 +185,16 @@ class Run {
       return static_cast<int>(ExitCode::output);
     }
     if (!result.stopped) return static_cast<int>(ExitCode::ok);
+    if (!result.lost_input.empty() && session_.leads()) {
+      system::tell(fmt::format("cputrain: {}", result.lost_input));
+    }
     if (spec_.flags.safety.takes_checkpoints()) {
       job::say(session_, fmt::format("Stopped after step {}: the same command with --resume auto "
                                      "--out {} goes on",
                                      result.steps, folder_.path.string()));
     }
-    return session_.services.signals->stop_code();
+    return result.lost_input.empty() ? session_.services.signals->stop_code()
+                                     : static_cast<int>(ExitCode::data);
   }
 
   job::TrainingJob& job_;

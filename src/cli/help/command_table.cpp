@@ -84,7 +84,7 @@ std::vector<CommandRow> data_commands() {
        {"json", "validation-split", "limit-train", "limit-val", "seed"}},
       {"data",
        "pack",
-       "one file that is mapped instead of decoded",
+       "one file that is read instead of decoded",
        "Decodes and resizes all images once and writes them into one file, which training maps "
        "into memory.",
        "DATA FILE.ctpack",

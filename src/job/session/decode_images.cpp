@@ -37,7 +37,7 @@ void say_decoded(const Session& session, const data::DecodedData& data, Shape im
   say(session, fmt::format("{} images at {}x{} ready in {:.1f} s ({} {}, once per node)",
                            with_commas(count), image.height, image.width, data.seconds,
                            bytes_text(static_cast<double>(data.bytes)),
-                           data.mapped ? "mapped" : "in memory"));
+                           data.train.stored ? "in their file" : "in memory"));
   say_bad_samples(session, data);
   if (!data.empty_classes.empty()) warn(session, data.empty_classes);
   for (const std::string& flaw : data.flaws) warn(session, flaw);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "core/error.h"
 #include "datasets/open.h"
@@ -125,6 +126,28 @@ TEST_F(CifarTest, OneByteShortOrLongAndNothing) {
   expect_refused("data_batch_1.bin", longer, "1 more than 3 records of 3073");
   expect_refused("data_batch_1.bin", prefix(good, good.size() - 1), "3072 more than 2 records");
   expect_refused("data_batch_1.bin", {}, "0 bytes");
+}
+
+TEST_F(CifarTest, AFileThatChangesOnceItIsOpenIsAnError) {
+  const data::DataSource source = open_data({.spec = "cifar10:" + path()});
+  const auto said = [&](std::size_t image) {
+    std::vector<std::uint8_t> pixels(kPixels);
+    try {
+      source.dataset->read(image, {32, 32, 3}, data::Resize::bilinear, pixels);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::data);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::string file = path("/cifar-10-batches-bin/data_batch_1.bin");
+  std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(3100).put('x');
+  EXPECT_NE(said(1).find("data_batch_1.bin"), std::string::npos) << said(1);
+  EXPECT_NE(said(1).find("record 1"), std::string::npos) << said(1);
+  EXPECT_EQ(said(2), "");
+  std::filesystem::resize_file(file, 2 * 3073);
+  EXPECT_NE(said(2).find("has become shorter"), std::string::npos) << said(2);
+  EXPECT_EQ(source.dataset->label(2), 0) << "labels are kept";
 }
 
 TEST_F(CifarTest, LabelsOutOfRange) {

@@ -75,15 +75,16 @@ TEST_F(Packed, HoldsWhatWasPacked) {
   EXPECT_EQ(packed.validation, from.validation);
   EXPECT_EQ(packed.dataset->classes(), from.dataset->classes());
   const data::DecodedData a = decode(from), b = decode(packed);
-  EXPECT_TRUE(b.mapped);
+  EXPECT_TRUE(b.train.stored);
   EXPECT_EQ(a.bytes, b.bytes);
   for (const auto& [one, other] :
        {std::pair(&a.train, &b.train), std::pair(&a.validation, &b.validation)}) {
     EXPECT_EQ(one->labels, other->labels);
     EXPECT_EQ(one->samples, other->samples);
+    std::vector<std::uint8_t> space(kImage.size());
     for (std::size_t i = 0; i < one->size(); ++i) {
-      EXPECT_TRUE(std::equal(one->pixels[i], one->pixels[i] + kImage.size(), other->pixels[i]));
-      EXPECT_EQ(other->pixels[i], packed.dataset->ready_pixels(other->samples[i])) << "no copy";
+      const std::uint8_t* read = other->pixels_of(i, space);
+      EXPECT_TRUE(std::equal(one->pixels[i], one->pixels[i] + kImage.size(), read));
       EXPECT_EQ(packed.dataset->name(one->samples[i]), from.dataset->name(one->samples[i]));
     }
   }
@@ -96,12 +97,14 @@ TEST_F(Packed, WithoutAValidationPartItIsSplitWhenItIsRead) {
   EXPECT_EQ(packed.validation, source(0.2).validation);
 }
 
-TEST_F(Packed, SixFoldOfPackedImagesCopiesNone) {
+TEST_F(Packed, SixFoldOfPackedImagesReadsEachWhereItLies) {
   pack(source());
   const data::DataSource packed = pipeline_.open({.spec = file(), .expand = data::Expand::six});
   const data::DecodedData data = decode(packed);
   EXPECT_EQ(data.train.size(), 48u);
-  EXPECT_EQ(data.train.pixels[0], data.train.pixels[5]);
+  std::vector<std::uint8_t> first(kImage.size()), sixth(kImage.size());
+  data.train.pixels_of(0, first), data.train.pixels_of(5, sixth);
+  EXPECT_EQ(first, sixth);
   EXPECT_EQ(data.train.turns[5], data::Turn::by_270);
 }
 
@@ -193,6 +196,68 @@ TEST_F(Packed, AChangedPixelIsFound) {
   ASSERT_EQ(data.bad.size(), 1u);
   EXPECT_EQ(data.bad[0].name, packed.dataset->name(9));
   EXPECT_EQ(pipeline_.check(packed, 1, {}).bad.size(), 1u);
+}
+
+/// What an open file is changed into, in place, and what is then said of an image.
+class ChangedPacked : public Packed {
+ protected:
+  ChangedPacked() {
+    pack(source());
+    packed_ = pipeline_.open({.spec = file()});
+    data_ = decode(packed_);
+  }
+  std::string said(std::size_t image) const {
+    std::vector<std::uint8_t> space(kImage.size());
+    try {
+      data_.train.pixels_of(image, space);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::data);
+      return error.what();
+    }
+    return "";
+  }
+  void expect_failure(const std::string& says) const {
+    const data::BatchPlan plan(data_.train.size(), data_.train.size(), 4, 0, 1);
+    const auto batches = pipeline_.batches(data_.train, plan, {});
+    EXPECT_TRUE(batches->may_fail());
+    batches->seek(0, 0);
+    std::size_t images = 0;
+    for (int k = 0; k < plan.micro_batches(0); ++k) images += batches->next().images.size();
+    EXPECT_EQ(images, data_.train.size()) << "ranks stay together";
+    EXPECT_NE(batches->failure().find(says), std::string::npos) << batches->failure();
+    EXPECT_NE(batches->failure().find(file()), std::string::npos) << batches->failure();
+  }
+
+  data::DataSource packed_;
+  data::DecodedData data_;
+};
+
+TEST_F(ChangedPacked, CutIsAnError) {
+  EXPECT_EQ(said(7), "");
+  std::filesystem::resize_file(file(), std::filesystem::file_size(file()) - kImage.size() * 4);
+  EXPECT_NE(said(7).find("has become shorter"), std::string::npos) << said(7);
+  expect_failure("has become shorter");
+  std::filesystem::resize_file(file(), 0);
+  EXPECT_NE(said(0).find("has become shorter"), std::string::npos);
+}
+
+TEST_F(ChangedPacked, OtherPixelsAreAnError) {
+  const auto before = std::filesystem::last_write_time(file());
+  std::fstream open(file(), std::ios::in | std::ios::out | std::ios::binary);
+  open.seekp(-1, std::ios::end);
+  open.put('x').flush();
+  std::filesystem::last_write_time(file(), before);  // which tells nothing
+  expect_failure("wrong checksum");
+}
+
+TEST_F(ChangedPacked, ANewFileOfTheNameIsNotTheOneThatIsOpen) {
+  std::filesystem::rename(file(), folder_.path() / "old.ctpack");
+  write_bytes(file(), bytes_of("new"));
+  const data::BatchPlan plan(8, 8, 8, 0, 1);
+  const auto batches = pipeline_.batches(data_.train, plan, {});
+  batches->seek(0, 0);
+  batches->next();
+  EXPECT_EQ(batches->failure(), "");
 }
 
 /// Every byte before the pixels counts.
