@@ -27,7 +27,8 @@ class CpuBackend final : public compute::Backend {
   CpuBackend(int threads, const compute::KernelChoice& kernels)
       : threads_(threads), kernels_(kernels) {
     const ThreadCount scope(threads_);
-    on_each_thread([](int) {});  // they start now: OpenMP ends the process where it finds no memory
+    // They start now: OpenMP ends the process where it finds no memory.
+    if (const int given = team_size(); given < threads_) refuse_small_team(given);
   }
 
   std::string_view name() const override { return "cpu"; }
@@ -102,6 +103,15 @@ class CpuBackend final : public compute::Backend {
   }
 
  private:
+  /// Barriers of the library count on the threads that were asked for.
+  [[noreturn]] void refuse_small_team(int given) const {
+    fail(ExitCode::usage,
+         "OpenMP gives this process " + std::to_string(given) + " of the " +
+             std::to_string(threads_) +
+             " threads that it is to compute on (oneDNN would wait for the others for ever); unset "
+             "OMP_THREAD_LIMIT and OMP_MAX_ACTIVE_LEVELS, or use --threads " +
+             std::to_string(given));
+  }
   void check_bf16() const {
     if (!kernels_.bf16 || supports_bf16()) return;
     fail(ExitCode::usage,

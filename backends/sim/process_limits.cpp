@@ -6,6 +6,12 @@ namespace cputrain::system {
 
 std::string limits_text() { return {}; }
 
+struct TriedThreads::Parts {};
+
+TriedThreads::TriedThreads(int, const MemoryToCome&) {}
+
+TriedThreads::~TriedThreads() = default;
+
 void require_threads(int, const MemoryToCome&) {}
 
 }  // namespace cputrain::system

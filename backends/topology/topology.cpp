@@ -9,10 +9,10 @@
 #include <iterator>
 #include <set>
 
-#include "backends/topology/control_group.h"
 #include "backends/topology/cpu_info.h"
-#include "backends/topology/openmp_places.h"
+#include "backends/topology/openmp.h"
 #include "core/error.h"
+#include "system/control_group.h"
 
 namespace cputrain::topology {
 
@@ -140,7 +140,7 @@ placement::Machine machine_of(hwloc_topology_t tree, const std::vector<int>& all
 
 placement::Machine read_machine() {
   const LoadedTree loaded;
-  const GroupLimits limits = read_group_limits("/");
+  const system::GroupLimits limits = system::read_group_limits("/");
   const std::string cpuinfo = read_file("/proc/cpuinfo");
   const std::vector<int> by_openmp = openmp_cpus();
   placement::Machine machine =
@@ -154,6 +154,9 @@ placement::Machine read_machine() {
     machine.memory_gb = std::min(machine.memory_gb, limits.memory_bytes / 1e9);
   }
   machine.cpu_quota = limits.cpus;
+  const TeamLimit team = openmp_team_limit();
+  machine.team_limit = team.threads;
+  machine.team_limited_by = team.named;
   return machine;
 }
 

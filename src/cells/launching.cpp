@@ -67,6 +67,11 @@ std::string why_not(const Launching& launching, const Cell& cell,
     return fmt::format("this build has no backend {} (it has {})", cell.backend,
                        join(backends, ", "));
   }
+  const int most = launching.team_limit;
+  if (most > 0 && cell.threads > most) {
+    return fmt::format("{} allows a rank {}, not {}", launching.team_limited_by,
+                       plural(static_cast<std::size_t>(most), "thread"), cell.threads);
+  }
   if (!launching.words.empty()) return "";
   if (!launching.mpi && cell.ranks > 1) return "there is no MPI here to start several ranks";
   const int here = launching.host.hardware_threads;

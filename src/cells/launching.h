@@ -12,7 +12,9 @@ namespace cputrain::cells {
 struct Launching {
   std::string words;           ///< --launcher; empty: mpirun as this machine needs it
   placement::LaunchHost host;  ///< CPUs that may be used
-  bool mpi = false;            ///< this build has MPI, and there is an mpirun
+  int team_limit = 0;          ///< threads of a rank: placement::Machine
+  std::string team_limited_by{};
+  bool mpi = false;  ///< this build has MPI, and there is an mpirun
   bool open_mpi = false;
   bool as_root = false;
   bool oversubscribe = false;

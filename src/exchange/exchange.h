@@ -19,6 +19,9 @@ struct ExchangeTimes {
   double allreduce_exposed = 0;  ///< communication that backward did not hide
   double optimizer = 0;
   double within_ready = 0;  ///< how much of it passed in calls of ready(), inside backward
+  /// How much of it passed in calls that last until other ranks have come: not in work of this
+  /// rank's own, for which the others wait there.
+  double waits = 0;
 };
 
 /// What an exchange has allocated, in bytes.

@@ -65,10 +65,17 @@ class NodeExchange final : public GradientExchange {
     communicator_.barrier();
     communicator_.node_barrier().wait();  // what was written to the node's memory is seen now
     times.straggler_wait = watch.lap();
+    own_sums_ = 0;
     buckets_.finish();
     times.allreduce_exposed = watch.lap();
+    times.waits = times.straggler_wait + times.allreduce_exposed - own_sums_;
     // Over the owners of this node: they own everything, and so do those of the others.
-    for (const Measure& measure : measures) sum_measures_->sum(Array::of(measure()));
+    for (const Measure& measure : measures) {
+      const std::span<double> own = measure();
+      const system::Stopwatch others;
+      sum_measures_->sum(Array::of(own));
+      times.waits += others.seconds();
+    }
     version_.begin();
     for (const Range& range : owned_) {
       update(range);
@@ -76,9 +83,11 @@ class NodeExchange final : public GradientExchange {
     }
     times.optimizer = watch.lap();
     communicator_.node_barrier().wait();
+    const double waited = watch.lap();
     weights_.fetch();
     version_.end();
-    times.allreduce_exposed += watch.lap();
+    times.waits += waited;
+    times.allreduce_exposed += waited + watch.lap();
     return times;
   }
 
@@ -126,7 +135,9 @@ class NodeExchange final : public GradientExchange {
     if (overlaps_) wait_for_ranks();
     for (const auto& [range, complete] : owned_parts(bucket)) {
       const Array sum = gradients_.mine().slice(range.begin, range.end);
+      const system::Stopwatch watch;
       if (!complete) sum_(gradients_.slices(range), sum);
+      if (!overlaps_) own_sums_ += watch.seconds();  // else of another thread, which is waited for
       between_nodes_->sum(range, sum);
     }
   }
@@ -143,6 +154,7 @@ class NodeExchange final : public GradientExchange {
   comm::NodeMap map_;
   std::vector<compute::Parameter> sharded_;
   bool overlaps_, last_ = true;
+  double own_sums_ = 0;  ///< seconds of this step
   comm::SumArrays sum_;
   std::unique_ptr<NodeBlocks> blocks_;
   comm::NodeArrays& gradients_;

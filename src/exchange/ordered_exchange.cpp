@@ -64,8 +64,15 @@ class OrderedExchange final : public GradientExchange {
     ExchangeTimes times = std::exchange(round_times_, {});
     system::Stopwatch watch;
     communicator_.barrier();
-    times.straggler_wait += watch.lap();
-    for (const Measure& measure : measures) sum_measures_->sum(Array::of(measure()));
+    const double late = watch.lap();
+    times.straggler_wait += late;
+    times.waits += late;
+    for (const Measure& measure : measures) {
+      const std::span<double> own = measure();
+      const system::Stopwatch others;
+      sum_measures_->sum(Array::of(own));
+      times.waits += others.seconds();
+    }
     blocks_->version->begin();
     for (const Range& range : owned_) {
       update(range);
@@ -73,9 +80,11 @@ class OrderedExchange final : public GradientExchange {
     }
     times.optimizer = watch.lap();
     communicator_.node_barrier().wait();
+    const double waited = watch.lap();
     blocks_->weights->fetch();
     blocks_->version->end();
-    times.allreduce_exposed += watch.lap();
+    times.waits += waited;
+    times.allreduce_exposed += waited + watch.lap();
     return times;
   }
 
@@ -112,10 +121,15 @@ class OrderedExchange final : public GradientExchange {
     system::Stopwatch watch;
     communicator_.barrier();  // of all nodes: a late one is no slow network
     communicator_.node_barrier().wait();
-    round_times_.straggler_wait += watch.lap();
+    const double late = watch.lap();
+    round_times_.straggler_wait += late;
+    round_times_.waits += late;
     if (!owned_.empty()) add_leaves(leaves_in_order());
+    const double adds = watch.lap();
     communicator_.node_barrier().wait();  // leaves may be overwritten
-    round_times_.allreduce_exposed += watch.lap();
+    const double waited = watch.lap();
+    round_times_.waits += waited;
+    round_times_.allreduce_exposed += adds + waited;
     round_times_.within_ready = round_times_.straggler_wait + round_times_.allreduce_exposed;
   }
 

@@ -45,6 +45,7 @@ class ReplicaExchange final : public GradientExchange {
     times.straggler_wait = watch.lap();
     buckets_.finish();
     times.allreduce_exposed = watch.lap();
+    times.waits = times.straggler_wait + times.allreduce_exposed;
     for (const Measure& measure : measures) measure();  // whole: every rank owns everything
     for (const Range& range : owned_) update(range);
     times.optimizer = watch.lap();

@@ -36,11 +36,14 @@ class ServerExchange final : public GradientExchange {
     times.straggler_wait = watch.lap();
     collect();
     times.allreduce_exposed = watch.lap();
+    times.waits = times.straggler_wait + times.allreduce_exposed;
     for (const Measure& measure : measures) communicator_.sum(Array::of(measure()));
     for (const Range& range : owned_) update(range);
     times.optimizer = watch.lap();
     distribute();
-    times.allreduce_exposed += watch.lap();
+    const double distributes = watch.lap();
+    times.allreduce_exposed += distributes;
+    times.waits += distributes;
     return times;
   }
 

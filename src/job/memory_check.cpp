@@ -13,6 +13,12 @@ namespace {
 
 std::string bytes_text_of(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
+/// "300 MB are available in its control group"; of a room that knows.
+std::string available_text(const NodeRoom& room) {
+  return bytes_text_of(*room.available) + " are available" +
+         (room.in_group ? " in its control group (the limit of a container or batch job)" : "");
+}
+
 /// Where arenas lie in a backend's own memory: each rank has both.
 void check_arenas_elsewhere(const std::vector<NodeRoom>& rooms,
                             const compute::ParameterLayout& layout) {
@@ -42,10 +48,10 @@ void check_arenas_here(const std::vector<NodeRoom>& rooms, const compute::Parame
     if (!room.available || least <= *room.available) continue;
     fail(ExitCode::usage,
          fmt::format(
-             "weights and gradients alone need {} of memory on host {} ({} rank{}), {} are "
-             "available; use a smaller --image-size, another --model, fewer ranks per node{}",
+             "weights and gradients alone need {} of memory on host {} ({} rank{}), {}; use a "
+             "smaller --image-size, another --model, fewer ranks per node{}",
              bytes_text_of(least), room.host, room.ranks.size(), room.ranks.size() == 1 ? "" : "s",
-             bytes_text_of(*room.available), lanes > 1 ? " or fewer --threads" : ""));
+             available_text(room), lanes > 1 ? " or fewer --threads" : ""));
   }
 }
 
@@ -154,10 +160,10 @@ std::string refusal(const TrainingMemory& memory, const NodeRoom& room, int imag
     most = std::max(most, memory.ranks[static_cast<std::size_t>(rank)].total());
   }
   return fmt::format(
-      "training needs {} of memory on host {}, {} are available (up to {} per rank, of which it "
+      "training needs {} of memory on host {}, {} (up to {} per rank, of which it "
       "has {}, with {} images at once; {} once per node; with less, the system swaps or ends it); ",
-      bytes_text_of(memory.needed(room)), room.host, bytes_text_of(*room.available),
-      bytes_text_of(most), room.ranks.size(), images, bytes_text_of(memory.shared.total()));
+      bytes_text_of(memory.needed(room)), room.host, available_text(room), bytes_text_of(most),
+      room.ranks.size(), images, bytes_text_of(memory.shared.total()));
 }
 
 std::string refusal_elsewhere(const TrainingMemory& memory, const NodeRoom& room, int images) {

@@ -18,7 +18,6 @@
 #include "job/start_weights.h"
 #include "job/validation_watchers.h"
 #include "model/model_json.h"
-#include "system/process_limits.h"
 
 namespace cputrain::job {
 namespace {
@@ -41,6 +40,7 @@ data::BatchRequest batch_request(const Session& session, const TrainingSpec& spe
 
 /// Where `ulimit` lets this process have less than the machine: what is mapped later than now, and
 /// the threads that start then. Error(usage).
+/// Collective.
 void require_room(const Session& session, const TrainingMemory& memory) {
   constexpr std::size_t kHeap = std::size_t{64} << 20;  // of libraries, reports, messages
   const RankMemory& mine = memory.ranks[static_cast<std::size_t>(session.communicator->rank())];
@@ -48,7 +48,7 @@ void require_room(const Session& session, const TrainingMemory& memory) {
   system::MemoryToCome room{.own = arrays + mine.snapshot_host + mine.batches + kHeap, .shared = 0};
   const bool alone = session.communicator->size() == 1;
   (alone ? room.own : room.shared) += memory.shared.cache;
-  system::require_threads(threads_beside(session), room);
+  require_threads(session, threads_beside(session), room);
 }
 
 }  // namespace

@@ -11,15 +11,17 @@ namespace cputrain::job {
 std::vector<NodeRoom> measure_rooms(const Session& session) {
   struct Available {
     std::size_t here, elsewhere;
+    bool in_group;
   };
   constexpr auto kUnknown = std::numeric_limits<std::size_t>::max();
   const compute::Memory& memory = session.backend->memory();
   // Ranks of one device: each of them has taken its part of it when it arrives here.
   if (!memory.is_host()) session.communicator->barrier();
   const auto elsewhere = memory.is_host() ? std::nullopt : memory.available();
-  const auto available = comm::gather_values(
-      *session.communicator,
-      Available{system::available_memory().value_or(kUnknown), elsewhere.value_or(kUnknown)});
+  const auto available =
+      comm::gather_values(*session.communicator,
+                          Available{system::available_memory().value_or(kUnknown),
+                                    elsewhere.value_or(kUnknown), system::group_limits_memory()});
   const auto keep_least = [](std::optional<std::size_t>& least, std::size_t bytes) {
     if (bytes != kUnknown) least = std::min(least.value_or(bytes), bytes);
   };
@@ -30,6 +32,7 @@ std::vector<NodeRoom> measure_rooms(const Session& session) {
       room = rooms.insert(room, {.host = plan.host, .ranks = {}, .available = {}});
     room->ranks.push_back(plan.rank);
     const Available& of_rank = available[static_cast<std::size_t>(plan.rank)];
+    if (of_rank.here < room->available.value_or(kUnknown)) room->in_group = of_rank.in_group;
     keep_least(room->available, of_rank.here);
     keep_least(room->backend_available, of_rank.elsewhere);
   }

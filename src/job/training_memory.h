@@ -16,6 +16,7 @@ struct NodeRoom {
   std::string host;
   std::vector<int> ranks;
   std::optional<std::size_t> available;  ///< bytes; nothing where the system does not say
+  bool in_group = false;                 ///< a control group allows no more of it
   std::string image_folder = {};  ///< of the file that decoded images lie in; empty for memory
   /// Bytes of a backend's memory that is not the host's: what each of these ranks can get.
   std::optional<std::size_t> backend_available = {};

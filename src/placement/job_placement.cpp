@@ -52,6 +52,8 @@ RankPlace place_of(int rank, const Machine& machine, bool user_binds) {
           machine.hardware_threads,
           machine.numa_nodes,
           machine.cpu_quota,
+          machine.team_limit,
+          machine.team_limited_by.empty() ? "-" : machine.team_limited_by,
           user_binds,
           machine.allowed_cpus,
           machine.core_of_cpu,
@@ -62,8 +64,8 @@ std::string to_text(const RankPlace& place) {
   std::ostringstream text;
   text.precision(17);
   text << place.rank << ' ' << place.host << ' ' << place.machine_cores << ' ' << place.machine_cpus
-       << ' ' << place.numa_nodes << ' ' << place.cpu_quota << ' ' << place.user_binds << ' '
-       << place.cpus.size();
+       << ' ' << place.numa_nodes << ' ' << place.cpu_quota << ' ' << place.team_limit << ' '
+       << place.team_limited_by << ' ' << place.user_binds << ' ' << place.cpus.size();
   for (const auto* numbers : {&place.cpus, &place.core_of_cpu, &place.numa_of_cpu}) {
     for (const int number : *numbers) text << ' ' << number;
   }
@@ -75,7 +77,8 @@ RankPlace rank_place_from(std::string_view line) {
   RankPlace place;
   std::size_t count = 0;
   text >> place.rank >> place.host >> place.machine_cores >> place.machine_cpus >>
-      place.numa_nodes >> place.cpu_quota >> place.user_binds >> count;
+      place.numa_nodes >> place.cpu_quota >> place.team_limit >> place.team_limited_by >>
+      place.user_binds >> count;
   const auto read = [&](std::vector<int>& numbers) {
     for (int number = 0; text && numbers.size() < count && text >> number;) {
       numbers.push_back(number);
@@ -110,7 +113,7 @@ JobPlacement plan_job(const std::vector<std::string>& places, const PlacementReq
   }
   JobPlacement job;
   job.ranks.resize(places.size());
-  std::vector<SharedText> summaries, warnings;
+  std::vector<SharedText> summaries, warnings, limits;
   for (const std::string& host : hosts) {
     Placement plan = plan_node(ranks_of[host], request, static_cast<int>(hosts.size()));
     for (std::size_t i = 0; i < plan.ranks.size(); ++i) {
@@ -119,9 +122,11 @@ JobPlacement plan_job(const std::vector<std::string>& places, const PlacementReq
     job.crowding = std::max(job.crowding, plan.crowding);
     add(summaries, plan.summary, host);
     for (const std::string& warning : plan.warnings) add(warnings, warning, host);
+    for (const std::string& limit : plan.limits) add(limits, limit, host);
   }
   job.lines = lines(summaries);
   job.warnings = lines(warnings);
+  job.limits = lines(limits);
   return job;
 }
 

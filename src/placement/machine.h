@@ -21,7 +21,9 @@ struct Machine {
   std::vector<int> core_of_cpu;     ///< the core of each of them, as a number
   std::vector<int> numa_of_cpu;     ///< the NUMA node of each of them, as a number
   int allowed_cores = 0;            ///< physical cores among them
-  double cpu_quota = 0;  ///< CPUs' worth of time that the control group allows; 0: no limit
+  double cpu_quota = 0;         ///< CPUs' worth of time that the control group allows; 0: no limit
+  int team_limit = 0;           ///< threads that OpenMP lets compute together; 0: no limit
+  std::string team_limited_by;  ///< the variable that says so; "OpenMP" where it has no name
 };
 
 }  // namespace cputrain::placement

@@ -32,6 +32,8 @@ RankPlan first_plan(const RankPlace& place, const MachineRanks& node,
   plan.communication_core = hosts > 1 && share >= kLeastToSpareOne && !node.quota_binds() &&
                             (!request.threads || plan.threads < share);
   if (plan.communication_core && !request.threads) --plan.threads;
+  if (place.team_limit > 0) plan.held_back = std::max(0, plan.threads - place.team_limit);
+  plan.threads -= plan.held_back;
   return plan;
 }
 
@@ -125,6 +127,7 @@ Placement plan_node(const std::vector<RankPlace>& places, const PlacementRequest
   for (std::size_t i = 0; i < places.size(); ++i) complete(result.ranks[i], places[i], request);
   for (const RankPlan& plan : result.ranks) result.crowding += plan.threads / node.capacity();
   result.summary = summary(node, result.ranks);
+  result.limits = thread_limits(places, result.ranks);
   result.warnings = placement_warnings(places, node, result.ranks, request);
   return result;
 }

@@ -18,6 +18,8 @@ struct RankPlace {
   int machine_cores = 0, machine_cpus = 0;  ///< of the whole machine: are there idle ones?
   int numa_nodes = 1;                       ///< of the whole machine
   double cpu_quota = 0;                     ///< for all ranks of the machine together; 0: no limit
+  int team_limit = 0;                       ///< of Machine
+  std::string team_limited_by = "-";        ///< a word
   bool user_binds = false;  ///< OMP_PROC_BIND or the like is set: we keep our hands off
   std::vector<int> cpus;    ///< hardware threads that the rank may run on
   std::vector<int> core_of_cpu, numa_of_cpu;  ///< of each of them
@@ -46,6 +48,7 @@ struct RankPlan {
   std::vector<int> cores{};  ///< their cores, each once
   std::vector<int> numa{};   ///< their NUMA nodes, each once
   int threads = 1;           ///< that compute
+  int held_back = 0;         ///< more that would, but for RankPlace::team_limit
   int input_threads = 1;     ///< that prepare images meanwhile
   bool bind = false;         ///< the rank must bind itself to `cpus`; else that is its mask already
   /// One core is kept free of computing threads, for a thread that communicates.
@@ -58,14 +61,16 @@ struct RankPlan {
 struct Placement {
   std::vector<RankPlan> ranks;        ///< in the order given
   std::vector<std::string> warnings;  ///< what (why it matters); what to try
+  std::vector<std::string> limits;    ///< the same of threads that are not to be had
   double crowding = 0;  ///< threads of all ranks for each hardware thread, or CPU of quota
   std::string summary;  ///< "96 ranks x 1 thread on 48 cores (96 hardware threads)"
 };
 
 /// Threads follow the cores that a rank was given: a rank with cores of its own gets one thread for
 /// each; a core that several ranks may use counts for each of them as its part; what a control
-/// group's quota takes away is taken from all alike. Every rank gets at least one thread. In a job
-/// of several hosts a rank with four cores or more computes on all but one.
+/// group's quota takes away is taken from all alike. Every rank gets at least one thread, and no
+/// more than OpenMP gives it, whatever was asked for. In a job of several hosts a rank with four
+/// cores or more computes on all but one.
 ///
 /// Ranks that share a mask are bound to parts of it (core_division.h), where they are several, fill
 /// the machine (other jobs could not get out of their way, nor they out of the others'), have room
@@ -81,6 +86,7 @@ struct JobPlacement {
   std::vector<RankPlan> ranks;     ///< by rank
   std::vector<std::string> lines;  ///< one a distinct placement: "host a: 96 ranks x 1 thread ..."
   std::vector<std::string> warnings;  ///< each once, with the hosts it is about
+  std::vector<std::string> limits;    ///< as these; for every command that computes
   double crowding = 0;                ///< of the host that has most
 };
 

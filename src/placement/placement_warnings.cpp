@@ -158,6 +158,22 @@ std::optional<std::string> remote_memory(const Review& r) {
 
 }  // namespace
 
+std::vector<std::string> thread_limits(const std::vector<RankPlace>& places,
+                                       const std::vector<RankPlan>& plans) {
+  std::map<std::string, std::vector<RankPlan>> by_reason;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (plans[i].held_back > 0) by_reason[places[i].team_limited_by].push_back(plans[i]);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [reason, limited] : by_reason) {
+    const RankPlan& first = limited.front();
+    lines.push_back(ranks_by_threads(limited) + ", not " +
+                    std::to_string(first.threads + first.held_back) + ": " + reason +
+                    " allows no more (steps take longer); unset it or raise it for more threads");
+  }
+  return lines;
+}
+
 std::vector<std::string> placement_warnings(const std::vector<RankPlace>& places,
                                             const MachineRanks& node,
                                             const std::vector<RankPlan>& plans,
@@ -175,11 +191,13 @@ std::vector<std::string> placement_warnings(const std::vector<RankPlace>& places
   } else if (total > node.cores()) {
     warnings.push_back(cores_shared(r));
   }
+  const bool held_back =
+      std::ranges::any_of(plans, [](const RankPlan& p) { return p.held_back > 0; });
   const bool few_bound =
       plans.size() <= 2 && node.one_core_each && node.machine_cores > node.cores();
   if (!request.threads && few_bound) {
     warnings.push_back(bound_to_one_core(r));
-  } else if (!request.threads && !node.quota_binds() &&
+  } else if (!request.threads && !held_back && !node.quota_binds() &&
              8 * (node.machine_cores - used) > node.machine_cores) {
     warnings.push_back(cores_idle(r, used));
   }

@@ -17,6 +17,9 @@ std::string counted(int count, const std::string& word);
 /// A quota in CPUs as people write it: 3 or 2.5.
 std::string quota_text(double cpus);
 
+/// Of ranks that compute on fewer threads than they were to, a line for each reason.
+std::vector<std::string> thread_limits(const std::vector<RankPlace>&, const std::vector<RankPlan>&);
+
 /// What is wrong with a plan, each "what (why it matters); what to try".
 std::vector<std::string> placement_warnings(const std::vector<RankPlace>&, const MachineRanks&,
                                             const std::vector<RankPlan>&, const PlacementRequest&);

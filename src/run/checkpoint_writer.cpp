@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -13,10 +14,14 @@ namespace {
 
 /// Threads that train go first: a step of all ranks lasts as long as that of the slowest. Linux has
 /// a nice value per thread, and takes the priority of reading and writing from it, too. Not the
-/// lowest: a process that was told to end waits for this thread, beside others that spin.
+/// lowest: a process that was told to end waits for this thread, beside others that spin. Under
+/// `nice` the threads that train are far behind themselves, and this one is a little more so.
 void go_behind_others() {
-  constexpr int kNice = 10;
-  static_cast<void>(::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice));
+  constexpr int kNice = 10, kBehind = 2, kLowest = 19;
+  const auto thread = static_cast<id_t>(::gettid());
+  const int now = ::getpriority(PRIO_PROCESS, thread);
+  const int nice = std::min(kLowest, std::max(kNice, now + kBehind));
+  static_cast<void>(::setpriority(PRIO_PROCESS, thread, nice));
   static_cast<void>(::pthread_setname_np(::pthread_self(), "checkpoints"));  // for ps and strace
 }
 

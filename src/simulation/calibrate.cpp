@@ -15,6 +15,7 @@
 #include "core/version.h"
 #include "simulation/timed_worker.h"
 #include "system/clock.h"
+#include "system/process_limits.h"
 #include "system/stolen_time.h"
 
 namespace cputrain::simulation {
@@ -300,6 +301,15 @@ CostTable table_of(const Calibration& todo) {
   return table;
 }
 
+/// Before any are started: OpenMP ends the process where it cannot have its own.
+void require_threads(const CostTable& table) {
+  int most = 0;
+  for (const Team& team : teams_of(table.cores, table.hardware_threads)) {
+    most = std::max(most, team.ranks * team.threads);
+  }
+  system::require_threads(most);
+}
+
 /// A second is long enough for the clock, for all ranks to be at it most of the time, and for what
 /// is stolen, in ticks of 10 ms, to tell something. Little time for many teams makes shorter ones;
 /// below half a second one tick already makes a round a disturbed one.
@@ -359,7 +369,13 @@ CostTable calibrate(const Calibration& todo) {
       fmt::format("Measuring the model's costs on {} cores (preparations, then at least {:.0f} s; "
                   "--measure-seconds N changes that, --costs FILE takes those of another machine)",
                   table.cores, todo.seconds));
+  require_threads(table);
   for (const Team& team : teams_of(table.cores, table.hardware_threads)) {
+    if (const int most = todo.machine.team_limit; most > 0 && team.threads > most) {
+      todo.say(fmt::format("{}: {} allows no more than {}; their costs are taken from fewer",
+                           text_of(team), todo.machine.team_limited_by, most));
+      continue;
+    }
     const TeamTimes* const first = teams.empty() ? nullptr : &teams.front();
     // All teams keep their programs, since rounds go through them.
     constexpr double kPart = 0.25;

@@ -45,6 +45,8 @@ cells::Launching launching_of(const SweepRequest& request, const job::Services& 
   const int allowed = static_cast<int>(machine.allowed_cpus.size());
   return {.words = request.launcher,
           .host = {machine.allowed_cores, allowed, machine.numa_nodes, machine.cpu_quota},
+          .team_limit = machine.team_limit,
+          .team_limited_by = machine.team_limited_by,
           .mpi = services.mpi && system::program_exists("mpirun"),
           .open_mpi = !cells::mpi_library(services.libraries).empty(),
           .as_root = ::geteuid() == 0,

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <string>
 
+#include "system/control_group.h"
+
 namespace cputrain::system {
 namespace {
 
@@ -17,29 +19,27 @@ std::optional<std::size_t> number_after(const char* path, const std::string& wor
   return std::nullopt;
 }
 
-std::optional<std::size_t> number_in(const char* path) {
-  std::ifstream file(path);
-  std::size_t number = 0;
-  if (file >> number) return number;
-  return std::nullopt;  // "max" where there is no limit
+std::optional<std::size_t> left_on_machine() {
+  const auto units = number_after("/proc/meminfo", "MemAvailable:");
+  return units ? std::optional(*units * 1024) : std::nullopt;
+}
+
+std::optional<std::size_t> left_in_group() {
+  const auto left = read_group_limits("/").memory_left;
+  return left ? std::optional(static_cast<std::size_t>(*left)) : std::nullopt;
 }
 
 }  // namespace
 
 std::optional<std::size_t> available_memory() {
-  auto available = number_after("/proc/meminfo", "MemAvailable:");
-  if (available) *available *= 1024;
-  // A container's own limit (control groups, version 2), less what cannot be dropped.
-  const auto limit = number_in("/sys/fs/cgroup/memory.max");
-  const auto used = number_in("/sys/fs/cgroup/memory.current");
-  if (limit && used) {
-    const std::size_t cached =
-        number_after("/sys/fs/cgroup/memory.stat", "inactive_file").value_or(0);
-    const std::size_t kept = *used - std::min(*used, cached);
-    const std::size_t left = *limit - std::min(*limit, kept);
-    available = std::min(available.value_or(left), left);
-  }
-  return available;
+  const auto on_machine = left_on_machine(), in_group = left_in_group();
+  return on_machine && in_group ? std::min(on_machine, in_group)
+                                : (on_machine ? on_machine : in_group);
+}
+
+bool group_limits_memory() {
+  const auto on_machine = left_on_machine(), in_group = left_in_group();
+  return in_group && (!on_machine || *in_group < *on_machine);
 }
 
 std::size_t own_memory() {

@@ -9,6 +9,9 @@ namespace cputrain::system {
 /// nothing where the system does not say.
 std::optional<std::size_t> available_memory();
 
+/// Whether these are fewer because a control group (system/control_group.h) allows no more.
+bool group_limits_memory();
+
 /// Bytes that this process holds for itself alone right now; 0 where the system does not say.
 std::size_t own_memory();
 

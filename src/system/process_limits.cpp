@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <latch>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "system/control_group.h"
 
 namespace cputrain::system {
 namespace {
@@ -101,12 +103,12 @@ class Reserved {
   int error_ = 0;
 };
 
-[[noreturn]] void refuse(const std::string& wanted, int error) {
+std::string refusal_of(const std::string& wanted, int error) {
   const std::string limits = limits_text();
-  fail(ExitCode::usage, "this process needs " + wanted + " (" + std::strerror(error) +
-                            (limits.empty() ? "" : "; " + limits) +
-                            "); use fewer --threads and --io-threads, fewer ranks or smaller "
-                            "images, or raise the limit");
+  return "this process needs " + wanted + " (" + std::strerror(error) +
+         (limits.empty() ? "" : "; " + limits) +
+         "); use fewer --threads and --io-threads, fewer ranks or smaller images, or raise the "
+         "limit";
 }
 
 }  // namespace
@@ -114,23 +116,35 @@ class Reserved {
 std::string limits_text() {
   std::vector<std::string> parts;
   for (const NamedLimit& limit : kLimits) add_limit(parts, limit);
+  const double of_group = read_group_limits("/").threads;
+  if (of_group > 0) parts.push_back("pids.max " + std::to_string(std::lround(of_group)));
   return join(parts, ", ");
 }
 
-void require_threads(int count, const MemoryToCome& memory) {
-  const Reserved reserved(memory);
-  const std::string mib = std::to_string(memory.all() >> 20) + " MiB of memory";
-  if (reserved.error() != 0) {
-    refuse(
-        mib + " and " + std::to_string(count) + " more threads, and the system refuses the memory",
-        reserved.error());
-  }
+struct TriedThreads::Parts {
+  explicit Parts(const MemoryToCome& memory) : reserved(memory) {}
+  Reserved reserved;
   Waiting waiting;
-  const int error = waiting.start(count);
-  if (error == 0) return;
-  refuse(std::to_string(count) + " more threads" + (memory.all() > 0 ? " beside " + mib : "") +
-             " and can have " + std::to_string(waiting.size()),
-         error);
+};
+
+TriedThreads::TriedThreads(int count, const MemoryToCome& memory)
+    : parts_(std::make_unique<Parts>(memory)) {
+  const std::string mib = std::to_string(memory.all() >> 20) + " MiB of memory";
+  const std::string more = std::to_string(count) + " more threads";
+  if (const int error = parts_->reserved.error(); error != 0) {
+    refusal_ = refusal_of(mib + " and " + more + ", and the system refuses the memory", error);
+  } else if (const int lack = parts_->waiting.start(count); lack != 0) {
+    refusal_ = refusal_of(more + (memory.all() > 0 ? " beside " + mib : "") + " and can have " +
+                              std::to_string(parts_->waiting.size()),
+                          lack);
+  }
+}
+
+TriedThreads::~TriedThreads() = default;
+
+void require_threads(int count, const MemoryToCome& memory) {
+  const TriedThreads tried(count, memory);
+  if (!tried.refusal().empty()) fail(ExitCode::usage, tried.refusal());
 }
 
 }  // namespace cputrain::system

@@ -1,13 +1,15 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
-/// What the system lets this process have (`ulimit`), and what it can still get of it.
+/// What the system lets this process have (`ulimit`, control groups), and what it can still get of
+/// it.
 namespace cputrain::system {
 
 /// The limits that are set on memory and threads, as a shell names them: "ulimit -v 500000, ulimit
-/// -u 100"; empty where there are none.
+/// -u 100", and a control group's on threads: "pids.max 20"; empty where there are none.
 std::string limits_text();
 
 /// Bytes that a process will map. Addresses count for `ulimit -v`; those that nobody else sees for
@@ -17,10 +19,23 @@ struct MemoryToCome {
   std::size_t all() const { return own + shared; }
 };
 
-/// Tries whether this process can have so many more threads at once beside so much memory, by
-/// having both for a moment: libraries end the process where they cannot have theirs. Nothing of
-/// the memory is touched, and none is asked for where no limit is set on it. Error(usage) saying
-/// what it can have, which limits are set, and what to do.
+/// So many more threads at once beside so much memory, until the end of the object: whether this
+/// process can have them shows before libraries need theirs, which end the process where they
+/// cannot. Nothing of the memory is touched, and none is asked for where no limit is set on it.
+class TriedThreads {
+ public:
+  explicit TriedThreads(int count, const MemoryToCome& memory = {});
+  ~TriedThreads();
+  /// What it can have, which limits are set, and what to do; empty where all is to be had.
+  const std::string& refusal() const { return refusal_; }
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+  std::string refusal_;
+};
+
+/// The same for a moment, by one process alone. Error(usage).
 void require_threads(int count, const MemoryToCome& memory = {});
 
 }  // namespace cputrain::system

@@ -27,7 +27,8 @@ void average_over_ranks(comm::Communicator& communicator, Budget& b, double& sec
   for (double* mean : means) *mean /= communicator.size();
 }
 
-/// Who arrives last waits least: by the seconds that each rank waited for the others.
+/// Who arrives last waits least: by the seconds that each rank was there and waited for the others,
+/// wherever in a step they meet. No rank's clock is compared with another's.
 std::optional<logging::Straggler> find_straggler(comm::Communicator& communicator, double own_wait,
                                                  const std::vector<std::string>& hosts) {
   const std::vector<double> waits = comm::gather_values(communicator, own_wait);
@@ -141,10 +142,14 @@ StepResult Epoch::make_step() {
         course_.control.stop_requested(),
         parts.communicator.rank() == 0 && course_.control.checkpoint_due(course_.timed())};
   };
-  return run_step(parts,
-                  {plan_, begun().steps, progress.steps, course_.options.seed,
-                   begun().learning_rate, course_.options.on_nan, left_out_},
-                  wishes);
+  const double stopped = course_.stopped.seconds();
+  const StepResult step = run_step(parts,
+                                   {plan_, begun().steps, progress.steps, course_.options.seed,
+                                    begun().learning_rate, course_.options.on_nan, left_out_},
+                                   wishes);
+  // A rank that is stopped while it waits keeps the others waiting: it was not there.
+  waited_ += std::max(0.0, step.waited - (course_.stopped.seconds() - stopped));
+  return step;
 }
 
 void Epoch::undo_count() {
@@ -219,8 +224,7 @@ logging::EpochRecord Epoch::close() {
   }
   const auto lost = stolen_.part_since_last(), waited = wait_.part_since_last();
   record.budget.other = record.seconds - record.budget.known();
-  record.straggler =
-      find_straggler(parts.communicator, record.budget.straggler_wait, course_.options.hosts);
+  record.straggler = find_straggler(parts.communicator, waited_, course_.options.hosts);
   average_over_ranks(parts.communicator, record.budget, record.seconds);
   average_over_ranks(parts.communicator, record.settled.budget, record.settled.seconds);
   record.stolen = comm::largest_of_ranks(parts.communicator, lost);

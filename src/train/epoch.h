@@ -5,6 +5,7 @@
 #include "system/clock.h"
 #include "system/cpu_wait.h"
 #include "system/stolen_time.h"
+#include "system/stopped_time.h"
 #include "train/trainer.h"
 
 namespace cputrain::train {
@@ -23,6 +24,7 @@ class Course {
   Control& control;
   bool cold = true;          ///< nothing has been computed since the training began or went on
   int skipped_in_a_row = 0;  ///< for their gradients
+  system::StoppedTime stopped;
 
   /// The epoch that the progress has begun goes on now, or begins.
   void begin_epoch();
@@ -82,6 +84,7 @@ class Epoch {
   std::string lost_input_;
   system::StolenTime stolen_;
   system::CpuWait wait_;
+  double waited_ = 0;  ///< seconds of its steps in which this rank was there and waited
 };
 
 }  // namespace cputrain::train

@@ -50,6 +50,7 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     const double before = std::exchange(waited, parts.program.waited());
     const double waits = waited - before;
     result.budget.straggler_wait += waits;
+    result.waited += waits;
     part += watch.lap() - waits;
     parts.timeline.ended(what);
   };
@@ -102,6 +103,7 @@ void exchange_and_update(const TrainingParts& parts, const StepToDo& todo, StepR
   result.lost_input = gate.lost_input();
   result.budget.backward -= times.within_ready;
   result.budget.straggler_wait += times.straggler_wait;
+  result.waited += times.waits;
   result.budget.allreduce_exposed = times.allreduce_exposed;
   result.budget.optimizer += times.optimizer;
 }
@@ -128,7 +130,9 @@ StepResult run_step(const TrainingParts& parts, const StepToDo& todo,
   const StepWishes wanted = wishes();
   result.stop = wanted.stop;
   result.checkpoint = wanted.checkpoint;
+  watch.lap();
   agree(parts.communicator, parts.program, result);
+  result.waited += watch.lap();
   parts.timeline.ended("agree");
   result.tally.loss += penalty * result.tally.images;
   result.seconds = whole.seconds();

@@ -54,6 +54,7 @@ struct StepResult {
   Budget budget{};         ///< of this rank; adds up to `seconds`
   double seconds = 0;
   double own_images = 0;  ///< of this rank
+  double waited = 0;      ///< seconds in which this rank had nothing to do but wait for others
   // Of these all ranks see the same.
   bool stop = false;        ///< some rank asked to stop after this step
   bool checkpoint = false;  ///< rank 0 asked for one after this step

@@ -179,64 +179,6 @@ class Ranks(ProgramTest):
             self.assertEqual((result["ranks"], result["bytes"]), (ranks, 100004))
             self.assertGreater(result["limit"]["triad_gbs"], 0)
 
-    def test_a_late_rank_is_named(self):
-        # Many steps an epoch: the rank is stopped in one of them, not between epochs.
-        words = [*SMALL, "--data", "synthetic:600", "--out", "late", "--steps", "400000", "--limit-val", "0",
-                 "--log-every", "0"]
-        job = subprocess.Popen([*mpirun(3), PROGRAM, *words], cwd=self.folder,
-                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        try:
-            late = self.rank_of(job.pid, 1)
-            self.lines_of_epochs(job, 2)
-            # A rank that is stopped where it waits itself is not the one that came last: once more.
-            for _ in range(10):
-                os.kill(late, signal.SIGSTOP)
-                time.sleep(2)
-                os.kill(late, signal.SIGCONT)
-                if re.search(rb"waited [1-9]\d*\.\d s .* for rank 1 on ", self.lines_of_epochs(job, 3)):
-                    break
-            else:
-                self.fail("nobody waited for rank 1")
-        finally:
-            job.terminate()
-            job.wait()
-            job.stdout.close()
-        epochs = self.metrics("late", "epoch")
-        worst = max(epochs, key=lambda epoch: epoch["straggler"]["seconds"])
-        self.assertEqual(worst["straggler"]["rank"], 1)
-        self.assertGreater(worst["straggler"]["seconds"], 1)
-        self.assertGreater(worst["budget"]["straggler_wait"], 0.5)
-        self.assertTrue(all(0 <= epoch["stolen"] <= 1 for epoch in epochs), epochs)
-        self.assertTrue(all(epoch["cpu_wait"] is None or 0 <= epoch["cpu_wait"] < 1 for epoch in epochs), epochs)
-
-    def rank_of(self, launcher, rank):
-        """The process of a rank: its environment says it."""
-        name = b"OMPI_COMM_WORLD_RANK=%d\0" % rank if OPEN_MPI else b"PMI_RANK=%d\0" % rank
-        end = time.time() + 30
-        while time.time() < end:
-            for pid in filter(str.isdigit, os.listdir("/proc")):
-                try:
-                    here = os.readlink(f"/proc/{pid}/cwd") == os.path.realpath(self.folder)
-                    with open(f"/proc/{pid}/environ", "rb") as f:
-                        variables = f.read()
-                except OSError:
-                    continue
-                if here and name in variables and os.path.realpath(f"/proc/{pid}/exe") == \
-                        os.path.realpath(PROGRAM):
-                    return int(pid)
-            time.sleep(0.05)
-        self.fail(f"no process of rank {rank}")
-
-    def lines_of_epochs(self, job, count):
-        """What the job says until it has begun so many more epochs."""
-        lines = b""
-        for line in job.stdout:
-            lines += line
-            count -= line.startswith(b"Epoch ")
-            if count == 0:
-                return lines
-        self.fail(f"the training ended: {lines}")
-
     def test_info_names_the_mpi(self):
         done = self.expect(0, "info", ranks=1)
         self.assertRegex(done.stdout, r"(?m)^Ranks: [A-Z]\w+( MPI)? \d+(\.\d+)+\S*$")

@@ -200,13 +200,61 @@ TEST(RankPlace, IsTakenFromTheMachine) {
   machine.host = "h";
   machine.cores = 4;
   machine.cpu_quota = 1.5;
+  machine.team_limit = 3;
+  machine.team_limited_by = "OMP_THREAD_LIMIT";
   machine.hardware_threads = 8;
   machine.numa_nodes = 2;
   machine.allowed_cpus = {2, 3};
   machine.core_of_cpu = {1, 1};
   machine.numa_of_cpu = {0, 0};
   EXPECT_EQ(place_of(5, machine, true),
-            (RankPlace{5, "h", 4, 8, 2, 1.5, true, {2, 3}, {1, 1}, {0, 0}}));
+            (RankPlace{
+                5, "h", 4, 8, 2, 1.5, 3, "OMP_THREAD_LIMIT", true, {2, 3}, {1, 1}, {0, 0}}));
+  EXPECT_EQ(rank_place_from(to_text(place_of(5, machine, true))), place_of(5, machine, true));
+}
+
+std::vector<RankPlace> with_team_limit(std::vector<RankPlace> places, int limit) {
+  for (RankPlace& place : places) {
+    place.team_limit = limit;
+    place.team_limited_by = "OMP_THREAD_LIMIT";
+  }
+  return places;
+}
+
+TEST(TeamLimit, HoldsWhateverWasAskedFor) {
+  const MadeUpMachine machine{8};
+  for (const auto& [asked, threads_of_each] : std::vector<std::pair<PlacementRequest, int>>{
+           {{}, 3}, {threads(6), 3}, {threads(3), 3}, {threads(2), 2}}) {
+    const Placement plan = plan_node(with_team_limit(machine.unbound(2), 3), asked);
+    EXPECT_EQ(threads_of(plan), Threads(2, threads_of_each));
+    const bool fewer = asked.threads.value_or(4) > 3;
+    ASSERT_EQ(plan.limits.size(), fewer ? 1u : 0u);
+    if (!fewer) continue;
+    const std::string text = "2 ranks x 3 threads, not " + std::to_string(asked.threads.value_or(4));
+    EXPECT_EQ(plan.limits[0].substr(0, text.size()), text);
+    EXPECT_NE(plan.limits[0].find("OMP_THREAD_LIMIT allows"), std::string::npos);
+  }
+}
+
+TEST(TeamLimit, IsSaidOnceAndNotAsCoresThatIdle) {
+  const Placement plan = plan_node(with_team_limit(MadeUpMachine{8}.unbound(1), 1), {});
+  EXPECT_EQ(threads_of(plan), Threads{1});
+  EXPECT_EQ(plan.limits.size(), 1u);
+  EXPECT_TRUE(plan.warnings.empty());
+}
+
+TEST(TeamLimit, OfOneHostIsNotThatOfOthers) {
+  const MadeUpMachine machine{2};
+  std::vector<std::string> texts;
+  for (int rank = 0; rank < 2; ++rank) {
+    RankPlace place = with_team_limit({machine.place(rank, machine.all())}, rank)[0];
+    place.host = rank == 0 ? "a" : "b";
+    texts.push_back(to_text(place));
+  }
+  const JobPlacement plan = plan_job(texts, threads(2));
+  EXPECT_EQ(threads_of(plan), (Threads{2, 1}));
+  ASSERT_EQ(plan.limits.size(), 1u);
+  EXPECT_EQ(plan.limits[0].substr(0, 8), "host b: ");
 }
 
 std::vector<std::string> job(const std::vector<std::pair<std::string, int>>& hosts,

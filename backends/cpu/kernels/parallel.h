@@ -15,6 +15,7 @@ class ThreadCount {
  public:
   explicit ThreadCount(int threads) : before_(omp_get_max_threads()) {
     omp_set_num_threads(threads);
+    omp_set_dynamic(0);  // with OMP_DYNAMIC a team may have fewer, for which oneDNN waits for ever
   }
   ~ThreadCount() { omp_set_num_threads(before_); }
   ThreadCount(const ThreadCount&) = delete;
@@ -43,6 +44,15 @@ template <class F>
 void on_each_thread(const F& f) {
 #pragma omp parallel
   f(omp_get_thread_num());
+}
+
+/// Threads that a parallel region really has.
+inline int team_size() {
+  int size = 1;
+#pragma omp parallel
+#pragma omp single
+  size = omp_get_num_threads();
+  return size;
 }
 
 /// Calls f(i, thread) for every i in [0, n), each by the next thread that is free; threads count

@@ -15,7 +15,6 @@
 #include "system/clock.h"
 #include "system/files.h"
 #include "system/log_pace.h"
-#include "system/process_limits.h"
 #include "system/tell.h"
 
 namespace cputrain::job {
@@ -86,8 +85,14 @@ BackendRequest backend_request(const Session& session, const TrainingFlags& flag
 }  // namespace
 
 int threads_beside(const Session& session) {
-  constexpr int kOthers = 2;  // communication, and one that makes batches
+  constexpr int kOthers = 4;  // for communication, batches, checkpoints and StoppedTime
   return session.io_threads + kOthers;
+}
+
+void require_threads(const Session& session, int count, const system::MemoryToCome& memory) {
+  const system::TriedThreads tried(count, memory);
+  const std::string refusal = first_text(session, tried.refusal());
+  if (!refusal.empty()) fail(ExitCode::usage, refusal);
 }
 
 Session start_session(const TrainingFlags& flags, const Services& services) {
@@ -109,7 +114,8 @@ Session start_session(const TrainingFlags& flags, const Services& services) {
   }
   session.threads = session.place().threads;
   session.io_threads = flags.io_threads.value_or(session.threads);
-  system::require_threads(session.threads - 1 + threads_beside(session));
+  for (const std::string& limit : session.plan.limits) warn(session, limit);
+  require_threads(session, session.threads - 1 + threads_beside(session));
   session.placement = session.plan.lines;
   for (const std::string& warning : session.plan.warnings) {
     session.placement.push_back("warning: " + warning);

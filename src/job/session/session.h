@@ -9,6 +9,7 @@
 #include "job/session/services.h"
 #include "job/spec/training_flags.h"
 #include "system/clock.h"
+#include "system/process_limits.h"
 
 namespace cputrain::job {
 
@@ -41,6 +42,11 @@ Session start_session(const TrainingFlags&, const Services&);
 
 /// Threads of this process beside those that compute.
 int threads_beside(const Session&);
+
+/// Error(usage) on all ranks where one cannot have so many more threads beside so much memory.
+/// Ranks may have one limit together (of a user, of a container), so all of them try at once.
+/// Collective.
+void require_threads(const Session&, int count, const system::MemoryToCome& memory = {});
 
 /// A line on standard error from rank 0, unless it is quiet: standard output is for results.
 void say(const Session&, const std::string& line);

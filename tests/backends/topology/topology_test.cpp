@@ -5,13 +5,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "backends/topology/control_group.h"
 #include "backends/topology/cpu_info.h"
 
 namespace cputrain::topology {
@@ -80,83 +77,6 @@ TEST(TotalMemory, IsReadFromMeminfo) {
             24684084.0 * 1024);
   EXPECT_EQ(total_memory("MemTotal: much\n"), 0);
   EXPECT_EQ(total_memory(""), 0);
-}
-
-/// A file system with control groups in it, below a directory of its own.
-class ControlGroups : public ::testing::Test {
- protected:
-  ControlGroups() { write("proc/self/cgroup", ""); }
-  ~ControlGroups() override { std::filesystem::remove_all(root_); }
-
-  void write(const std::string& path, const std::string& text) const {
-    const auto file = root_ / path;
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << text;
-  }
-  GroupLimits read() const { return read_group_limits(root_); }
-
- private:
-  std::filesystem::path root_ = std::filesystem::path(::testing::TempDir()) /
-                                ("groups-" + std::to_string(getpid()) + "-" +
-                                 ::testing::UnitTest::GetInstance()->current_test_info()->name());
-};
-
-TEST_F(ControlGroups, NoneAreNoLimit) {
-  EXPECT_EQ(read().cpus, 0);
-  EXPECT_EQ(read().memory_bytes, 0);
-}
-
-TEST_F(ControlGroups, VersionTwo) {
-  write("proc/self/cgroup", "0::/\n");
-  write("sys/fs/cgroup/cpu.max", "250000 100000\n");
-  write("sys/fs/cgroup/memory.max", "1000000\n");
-  EXPECT_EQ(read().cpus, 2.5);
-  EXPECT_EQ(read().memory_bytes, 1e6);
-}
-
-TEST_F(ControlGroups, VersionTwoWithoutLimit) {
-  write("proc/self/cgroup", "0::/user/job\n");
-  write("sys/fs/cgroup/user/job/cpu.max", "max 100000\n");
-  write("sys/fs/cgroup/user/job/memory.max", "max\n");
-  EXPECT_EQ(read().cpus, 0);
-  EXPECT_EQ(read().memory_bytes, 0);
-}
-
-TEST_F(ControlGroups, TheTightestGroupCounts) {
-  write("proc/self/cgroup", "0::/user/job\n");
-  write("sys/fs/cgroup/user/job/cpu.max", "400000 100000\n");
-  write("sys/fs/cgroup/user/cpu.max", "300000 100000\n");
-  write("sys/fs/cgroup/user/job/memory.max", "5000\n");
-  write("sys/fs/cgroup/user/memory.max", "6000\n");
-  EXPECT_EQ(read().cpus, 3);
-  EXPECT_EQ(read().memory_bytes, 5000);
-}
-
-TEST_F(ControlGroups, VersionOne) {
-  write("proc/self/cgroup", "5:memory:/m\n4:cpu,cpuacct:/job\n1:name=systemd:/x\n0::/\n");
-  write("sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "150000\n");
-  write("sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "50000\n");
-  write("sys/fs/cgroup/memory/m/memory.limit_in_bytes", "4096\n");
-  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-  EXPECT_EQ(read().cpus, 3);
-  EXPECT_EQ(read().memory_bytes, 4096);
-}
-
-TEST_F(ControlGroups, VersionOneWithoutLimit) {
-  write("proc/self/cgroup", "5:memory:/\n4:cpu:/\n");
-  write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
-  write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-  EXPECT_EQ(read().cpus, 0);
-  EXPECT_EQ(read().memory_bytes, 0);
-}
-
-/// Docker shows the host's path of the group, but mounts the group itself.
-TEST_F(ControlGroups, APathThatIsNotThereMeansTheMount) {
-  write("proc/self/cgroup", "4:cpu:/docker/0123\n");
-  write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "200000\n");
-  write("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
-  EXPECT_EQ(read().cpus, 2);
 }
 
 }  // namespace

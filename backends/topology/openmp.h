@@ -1,7 +1,9 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
+/// What the OpenMP runtime of this program was told, by whoever started it.
 namespace cputrain::topology {
 
 /// Hardware threads that the OpenMP runtime spreads its threads over, ascending; empty where it
@@ -10,5 +12,14 @@ namespace cputrain::topology {
 /// With OMP_PROC_BIND, libgomp binds the main thread to its first place before main() starts, so
 /// that the thread's own mask no longer shows what this process was given; the places do.
 std::vector<int> openmp_cpus();
+
+/// How many threads may compute together. A library that plans with more waits for ever for those
+/// that it is not given.
+struct TeamLimit {
+  int threads = 0;    ///< 0: no limit
+  std::string named;  ///< the variable of the environment that says so, else "OpenMP"
+};
+
+TeamLimit openmp_team_limit();
 
 }  // namespace cputrain::topology

@@ -1,0 +1,41 @@
+#include "system/stopped_time.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "system/clock.h"
+
+namespace cputrain::system {
+namespace {
+
+/// Stops this process, which somebody else lets go on later.
+void stop_for(std::chrono::milliseconds time) {
+  const pid_t parent = ::getpid(), child = ::fork();
+  if (child == 0) {
+    std::this_thread::sleep_for(time);
+    ::kill(parent, SIGCONT);
+    ::_exit(0);
+  }
+  ::raise(SIGSTOP);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST(StoppedTime, IsThatInWhichNothingRan) {
+  StoppedTime stopped;
+  const Stopwatch watch;
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // this thread does not run: others do
+  const double before = stopped.seconds();
+  stop_for(std::chrono::milliseconds(600));
+  const double after = stopped.seconds();
+  EXPECT_GE(after - before, 0.5);
+  EXPECT_LE(after, watch.seconds());
+  EXPECT_EQ(stopped.seconds(), after);  // once
+}
+
+}  // namespace
+}  // namespace cputrain::system
