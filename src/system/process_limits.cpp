@@ -4,10 +4,14 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include <cctype>
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <latch>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +38,24 @@ void add_limit(std::vector<std::string>& parts, const NamedLimit& limit) {
   parts.push_back(std::string(limit.name) + " " + std::to_string(now.rlim_cur / limit.unit));
 }
 
+/// What OpenMP gives its threads for their stacks, as a person wrote it ("512", "8M", in KiB
+/// without a unit); null where nobody did.
+const char* openmp_stack() {
+  const char* text = std::getenv("OMP_STACKSIZE");
+  return text && *text ? text : std::getenv("GOMP_STACKSIZE");
+}
+
+/// In bytes; 0 where that is not known.
+std::size_t openmp_stack_bytes() {
+  const char* text = openmp_stack();
+  char unit = 'K';
+  double number = 0;
+  if (!text || std::sscanf(text, "%lf %c", &number, &unit) < 1 || !(number > 0)) return 0;
+  const auto power = std::string_view("BKMG").find(static_cast<char>(std::toupper(unit)));
+  const double bytes = power == std::string_view::npos ? 0 : number * std::pow(1024, power);
+  return bytes < 1e18 ? static_cast<std::size_t>(bytes) : 0;
+}
+
 void* wait_for(void* latch) {
   static_cast<std::latch*>(latch)->wait();
   return nullptr;
@@ -44,13 +66,19 @@ class Waiting {
  public:
   /// 0, or the error of the first that could not be started.
   int start(int count) {
-    for (int i = 0; i < count; ++i) {
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    const std::size_t stack = openmp_stack_bytes();
+    if (stack > 0)
+      ::pthread_attr_setstacksize(&attributes, stack);  // refused where it is too small
+    int error = 0;
+    for (int i = 0; i < count && error == 0; ++i) {
       pthread_t thread;
-      const int error = ::pthread_create(&thread, nullptr, wait_for, &latch_);
-      if (error != 0) return error;
-      threads_.push_back(thread);
+      error = ::pthread_create(&thread, &attributes, wait_for, &latch_);
+      if (error == 0) threads_.push_back(thread);
     }
-    return 0;
+    ::pthread_attr_destroy(&attributes);
+    return error;
   }
   std::size_t size() const { return threads_.size(); }
   ~Waiting() {
@@ -118,6 +146,7 @@ std::string limits_text() {
   for (const NamedLimit& limit : kLimits) add_limit(parts, limit);
   const double of_group = read_group_limits("/").threads;
   if (of_group > 0) parts.push_back("pids.max " + std::to_string(std::lround(of_group)));
+  if (const char* stack = openmp_stack()) parts.push_back(std::string("OMP_STACKSIZE ") + stack);
   return join(parts, ", ");
 }
 

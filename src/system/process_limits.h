@@ -9,7 +9,8 @@
 namespace cputrain::system {
 
 /// The limits that are set on memory and threads, as a shell names them: "ulimit -v 500000, ulimit
-/// -u 100", and a control group's on threads: "pids.max 20"; empty where there are none.
+/// -u 100"; a control group's on threads, "pids.max 20"; and the stacks that OpenMP's threads ask
+/// for, "OMP_STACKSIZE 8M". Empty where there are none.
 std::string limits_text();
 
 /// Bytes that a process will map. Addresses count for `ulimit -v`; those that nobody else sees for

@@ -1,11 +1,8 @@
 """The same curve whatever the number of processes, through the program itself."""
 import json
 import os
-import re
 import shutil
-import signal
 import subprocess
-import time
 import unittest
 
 from program import MPIRUN, OPEN_MPI, PROGRAM, SMALL, ProgramTest, mpirun, needs_mpi

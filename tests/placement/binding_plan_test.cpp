@@ -186,7 +186,7 @@ TEST(RangeText, AsTasksetWritesIt) {
 }
 
 TEST(PlacementMap, SaysWhereEveryRankRuns) {
-  const JobPlacement job{plan_node(kTwoSockets.unbound(4), {}, 2).ranks, {}, {}, 0};
+  const JobPlacement job{plan_node(kTwoSockets.unbound(4), {}, 2).ranks, {}, {}, {}, 0};
   EXPECT_EQ(map_of(job)[1],
             "rank 1 on a: cores 12-22 (NUMA node 0, hardware threads 12-22,60-70), 11 threads, 1 "
             "for input, communication on hardware thread 23, bound");

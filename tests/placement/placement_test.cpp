@@ -208,8 +208,7 @@ TEST(RankPlace, IsTakenFromTheMachine) {
   machine.core_of_cpu = {1, 1};
   machine.numa_of_cpu = {0, 0};
   EXPECT_EQ(place_of(5, machine, true),
-            (RankPlace{
-                5, "h", 4, 8, 2, 1.5, 3, "OMP_THREAD_LIMIT", true, {2, 3}, {1, 1}, {0, 0}}));
+            (RankPlace{5, "h", 4, 8, 2, 1.5, 3, "OMP_THREAD_LIMIT", true, {2, 3}, {1, 1}, {0, 0}}));
   EXPECT_EQ(rank_place_from(to_text(place_of(5, machine, true))), place_of(5, machine, true));
 }
 
@@ -230,7 +229,8 @@ TEST(TeamLimit, HoldsWhateverWasAskedFor) {
     const bool fewer = asked.threads.value_or(4) > 3;
     ASSERT_EQ(plan.limits.size(), fewer ? 1u : 0u);
     if (!fewer) continue;
-    const std::string text = "2 ranks x 3 threads, not " + std::to_string(asked.threads.value_or(4));
+    const std::string text =
+        "2 ranks x 3 threads, not " + std::to_string(asked.threads.value_or(4));
     EXPECT_EQ(plan.limits[0].substr(0, text.size()), text);
     EXPECT_NE(plan.limits[0].find("OMP_THREAD_LIMIT allows"), std::string::npos);
   }

@@ -107,7 +107,8 @@ TEST_F(ControlGroups, MemoryLeftInVersionOne) {
   write("sys/fs/cgroup/memory/slurm/job_7/step_0/memory.usage_in_bytes", "500\n");
   write("sys/fs/cgroup/memory/slurm/job_7/memory.limit_in_bytes", "8000\n");
   write("sys/fs/cgroup/memory/slurm/job_7/memory.usage_in_bytes", "7000\n");
-  write("sys/fs/cgroup/memory/slurm/job_7/memory.stat", "inactive_file 1\ntotal_inactive_file 2500\n");
+  write("sys/fs/cgroup/memory/slurm/job_7/memory.stat",
+        "inactive_file 1\ntotal_inactive_file 2500\n");
   EXPECT_EQ(read().memory_left, 3500);
 }
 

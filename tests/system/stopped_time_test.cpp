@@ -28,7 +28,8 @@ void stop_for(std::chrono::milliseconds time) {
 TEST(StoppedTime, IsThatInWhichNothingRan) {
   StoppedTime stopped;
   const Stopwatch watch;
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // this thread does not run: others do
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(500));  // this thread does not run: others do
   const double before = stopped.seconds();
   stop_for(std::chrono::milliseconds(600));
   const double after = stopped.seconds();
