@@ -1,9 +1,7 @@
-// system/stolen_time.h, system/cpu_wait.h and system/stopped_time.h of simulated CPUs: whoever has
-// one has it alone and all the time.
+// system/stolen_time.h and system/cpu_wait.h of simulated CPUs: whoever has one has it alone.
 #include "system/stolen_time.h"
 
 #include "system/cpu_wait.h"
-#include "system/stopped_time.h"
 
 namespace cputrain::system {
 
@@ -14,9 +12,5 @@ std::optional<double> StolenTime::part_since_last() { return std::nullopt; }
 CpuWait::CpuWait() = default;
 
 std::optional<double> CpuWait::part_since_last() { return std::nullopt; }
-
-StoppedTime::StoppedTime() : last_(0) {}
-
-double StoppedTime::seconds() { return 0; }
 
 }  // namespace cputrain::system

@@ -51,6 +51,11 @@ void require_room(const Session& session, const TrainingMemory& memory) {
   require_threads(session, threads_beside(session), room);
 }
 
+std::function<double()> stopped_seconds(system::SignalWatch* signals) {
+  if (signals == nullptr) return {};
+  return [signals] { return signals->stopped_seconds(); };
+}
+
 }  // namespace
 
 TrainingJob::TrainingJob(const Session& session, TrainingPlan plan,
@@ -138,6 +143,7 @@ train::TrainOptions TrainingJob::options() const {
           .target_accuracy = spec.flags.target_accuracy,
           .hosts = session_.plan.hosts(),
           .cpus = session_.place().cpus,
+          .stopped_seconds = stopped_seconds(session_.services.signals),
           .on_nan = safety.on_nan,
           .check_replicas = safety.check_replicas,
           .patience = stopping ? std::optional(stopping->patience) : std::nullopt,

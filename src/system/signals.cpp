@@ -65,9 +65,10 @@ void SignalWatch::end_when(std::function<bool()> gone, ExitCode code) {
 
 void SignalWatch::run(const std::stop_token& stop) {
   const sigset_t set = watched_signals();
-  const timespec patience{.tv_sec = 0, .tv_nsec = 100'000'000};  // to notice the end of the watch
+  const timespec patience{.tv_sec = 0, .tv_nsec = 100'000'000};  // to look around
   while (!stop.stop_requested()) {
     const int signal = sigtimedwait(&set, nullptr, &patience);
+    stopped_.look();
     if (signal > 0) remember(signal);
     // One lock over question and answer: nobody may begin to hold in between.
     const std::lock_guard lock(mutex_);

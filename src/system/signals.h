@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "system/clock.h"
+#include "system/stopped_time.h"
 
 namespace cputrain::system {
 
@@ -69,6 +70,9 @@ class SignalWatch {
   /// What a stopped program returns: 130 after SIGINT, else 75.
   int stop_code() const;
 
+  /// Seconds of its life in which this process did not run, by the thread that waits for signals.
+  double stopped_seconds() { return stopped_.look(); }
+
   /// From now on the process ends with `code` soon after `gone` is true, held or not: what it works
   /// for has died. Several may be given; an empty function is none.
   void end_when(std::function<bool()> gone, ExitCode code = ExitCode::stopped);
@@ -97,6 +101,7 @@ class SignalWatch {
   Stopwatch since_signal_{};  ///< since then
   std::function<void()> on_terminate_;
   std::vector<Ending> endings_;
+  StoppedTime stopped_;
   std::atomic<int> stop_signal_ = 0;  ///< the first that asked for it; 0: none
   std::jthread thread_;               // last: it uses the other members
 };

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <mutex>
-#include <thread>
+
+#include "system/clock.h"
 
 namespace cputrain::system {
 
@@ -9,21 +10,24 @@ namespace cputrain::system {
 /// container or its machine was paused, or others had all CPUs. Its own clock cannot tell that from
 /// waiting for others, where it came while this process waited.
 ///
-/// A thread looks at the clock every kLook seconds. Looks further apart than kGap were not made.
+/// A thread that does little else looks at the clock all the time: longer than kGap without a look
+/// were not its own.
 class StoppedTime {
  public:
-  StoppedTime();
-  /// Seconds since construction; shorter ones than kGap in a row do not count.
-  double seconds();
+  static constexpr double kGap = 0.3;
 
-  static constexpr double kLook = 0.1, kGap = 0.3;
+  /// From any thread. Seconds since construction.
+  double look() {
+    const std::lock_guard lock(mutex_);
+    const double gap = since_look_.lap();
+    if (gap > kGap) stopped_ += gap;
+    return stopped_;
+  }
 
  private:
-  double look();
-
   std::mutex mutex_;
-  double last_, stopped_ = 0;
-  std::jthread thread_;  // last: it uses the others
+  Stopwatch since_look_;
+  double stopped_ = 0;
 };
 
 }  // namespace cputrain::system

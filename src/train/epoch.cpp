@@ -142,13 +142,14 @@ StepResult Epoch::make_step() {
         course_.control.stop_requested(),
         parts.communicator.rank() == 0 && course_.control.checkpoint_due(course_.timed())};
   };
-  const double stopped = course_.stopped.seconds();
+  const auto stopped = [&told = course_.options.stopped_seconds] { return told ? told() : 0; };
+  const double stopped_before = stopped();
   const StepResult step = run_step(parts,
                                    {plan_, begun().steps, progress.steps, course_.options.seed,
                                     begun().learning_rate, course_.options.on_nan, left_out_},
                                    wishes);
   // A rank that is stopped while it waits keeps the others waiting: it was not there.
-  waited_ += std::max(0.0, step.waited - (course_.stopped.seconds() - stopped));
+  waited_ += std::max(0.0, step.waited - (stopped() - stopped_before));
   return step;
 }
 

@@ -5,7 +5,6 @@
 #include "system/clock.h"
 #include "system/cpu_wait.h"
 #include "system/stolen_time.h"
-#include "system/stopped_time.h"
 #include "train/trainer.h"
 
 namespace cputrain::train {
@@ -24,7 +23,6 @@ class Course {
   Control& control;
   bool cold = true;          ///< nothing has been computed since the training began or went on
   int skipped_in_a_row = 0;  ///< for their gradients
-  system::StoppedTime stopped;
 
   /// The epoch that the progress has begun goes on now, or begins.
   void begin_epoch();

@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from program import PROGRAM, SMALL, ProgramTest, mpirun, needs_mpi
+from program import MPIRUN, PROGRAM, SMALL, ProgramTest, mpirun, needs_mpi
 
 DOCUMENTED = {0, 2, 70, 74}  # codes that a limit may end with: src/logging/README.md, "Exit codes"
 CODES_OF_SIGNALS = range(128, 160)
@@ -121,6 +121,21 @@ class Ulimit(ProgramTest):
             self.check(code, text, f"ulimit {limit}")
             if code:
                 self.assertIn("ulimit -u", text)
+        if MPIRUN:
+            self.ranks_of_another_user(user)
+
+    def ranks_of_another_user(self, user):
+        """What one rank could have, two cannot: they see it together, and no library ends them."""
+        refused = False
+        for threads in (20, 28, 36, 60):
+            code, text = self.limited(f"-u {threads}", *SMALL[:-2], "--threads", "4", "--io-threads", "1", "--steps", "1",
+                                      "--out", f"ranks{threads}", ranks=2, user=user)
+            self.assertNotIn("libgomp", text)
+            self.assertNotIn(code, CODES_OF_SIGNALS, text)
+            if "more threads and can have" in text:
+                refused = True
+                self.assertEqual((code, text.count("cputrain: ")), (2, 1), text)
+        self.assertTrue(refused)
 
     @needs_mpi
     def test_ranks(self):
@@ -133,6 +148,54 @@ class Ulimit(ProgramTest):
             self.assertNotIn("signal", text.lower().replace("ulimit", ""), f"{limit}: {text}")
             self.assertNotIn(code, CODES_OF_SIGNALS, f"{limit}: {text}")
             self.assertEqual(self.temporary_files(), [])
+
+
+@as_root
+class ControlGroup(ProgramTest):
+    """Limits of memory in groups around the process's own, made up in a mount namespace as the kernel writes them."""
+    PATH = "system.slice/slurmstepd.scope/job_7"
+    # Files of version 2 and of version 1, whose controllers are mounted apart.
+    VERSIONS = {"": ("0::", "memory.max", "memory.current", "max"),
+                "memory": ("4:memory:", "memory.limit_in_bytes", "memory.usage_in_bytes", "9223372036854771712")}
+    WORDS = ["--model", "dogcat", "--data", "synthetic:200", "--steps", "1"]
+
+    def inside(self, mount, *words, ranks=0):
+        name, limit, used, none = self.VERSIONS[mount]
+        job = os.path.join("/sys/fs/cgroup", mount, self.PATH)
+        with open(self.path("group"), "w") as f:
+            f.write(f"{name}/{self.PATH}/step_0/task_0\n")
+        script = f"""mount -t tmpfs none /sys/fs/cgroup && mkdir -p {job}/step_0/task_0 || exit 99
+            echo 300000000 >{job}/{limit}; echo 40000000 >{job}/{used}; echo {none} >{job}/step_0/{limit}
+            echo 1000000 >{job}/step_0/{used}
+            mount --bind group /proc/$$/cgroup && exec "$@" || exit 99"""
+        launch = [*mpirun(ranks), "sh", "-c", 'mount --bind group /proc/$$/cgroup; exec "$@"', "sh"] if ranks else []
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", *launch, PROGRAM, *words], cwd=self.folder, text=True,
+                              timeout=120, stdin=subprocess.DEVNULL, capture_output=True)
+        if done.returncode == 99 or "unshare:" in done.stderr:
+            self.skipTest("no mount namespaces: " + done.stderr.strip())
+        return done
+
+    def test_is_what_a_training_has(self):
+        for mount in self.VERSIONS:
+            for more in (["--dry-run"], ["--out", "run"]):
+                with self.subTest(mount=mount, more=more):
+                    done = self.inside(mount, *self.WORDS, *more)
+                    self.assertEqual(done.returncode, 2, done.stderr)
+                    self.assertIn("260 MB are available in its control group", done.stderr)
+                    self.assertNotIn("ready in", done.stderr)  # no image was decoded
+                    self.assertFalse(os.path.exists(self.path("run")))
+
+    def test_is_what_a_plan_says(self):
+        done = self.inside("", *self.WORDS, "--image-size", "32", "--dry-run", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (node,) = json.loads(done.stdout)["memory"]["nodes"]
+        self.assertEqual(node["available"], 260_000_000)
+
+    @needs_mpi
+    def test_is_what_ranks_have(self):
+        done = self.inside("", *self.WORDS, "--dry-run", ranks=2)
+        self.assertIn("260 MB are available in its control group", done.stderr)
+        self.assertEqual(done.returncode, 2, done.stderr)
 
 
 @as_root

@@ -85,7 +85,7 @@ BackendRequest backend_request(const Session& session, const TrainingFlags& flag
 }  // namespace
 
 int threads_beside(const Session& session) {
-  constexpr int kOthers = 4;  // for communication, batches, checkpoints and StoppedTime
+  constexpr int kOthers = 3;  // for communication, batches and checkpoints
   return session.io_threads + kOthers;
 }
 
