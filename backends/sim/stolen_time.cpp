@@ -1,7 +1,8 @@
-// system/stolen_time.h and system/cpu_wait.h of simulated CPUs: whoever has one has it alone.
-#include "system/stolen_time.h"
+// system/lost_time/stolen_time.h and system/lost_time/cpu_wait.h of simulated CPUs: whoever has one
+// has it alone.
+#include "system/lost_time/stolen_time.h"
 
-#include "system/cpu_wait.h"
+#include "system/lost_time/cpu_wait.h"
 
 namespace cputrain::system {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "system/cpu_wait.h"
-#include "system/stolen_time.h"
+#include "system/lost_time/cpu_wait.h"
+#include "system/lost_time/stolen_time.h"
 
 namespace cputrain::bench {
 

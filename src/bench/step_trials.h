@@ -47,7 +47,7 @@ struct StepFigures {
   CalmRounds rounds;
   int steps;                              ///< of each trial in a round
   std::vector<Spread> images_per_second;  ///< of each trial, of rounds that count
-  std::optional<double> cpu_wait;         ///< system/cpu_wait.h: of the rank that waited most
+  std::optional<double> cpu_wait;  ///< system/lost_time/cpu_wait.h: of the rank that waited most
 };
 
 /// All trials in turn, so that a disturbance of the machine meets them alike, between two

@@ -56,7 +56,7 @@ struct Cell {
   /// of the repeats.
   std::optional<double> stolen{};
   /// Part, 0 to 1, of the time for which a rank's threads wanted a CPU that they waited for one
-  /// (system/cpu_wait.h): median of the repeats.
+  /// (system/lost_time/cpu_wait.h): median of the repeats.
   std::optional<double> cpu_wait{};
 
   bool includes_warm_up = false;  ///< steps in which convolutions tried algorithms count

@@ -11,8 +11,8 @@
 #include "cells/cores.h"
 #include "core/statistics.h"
 #include "core/text.h"
-#include "system/cpu_wait.h"
-#include "system/stolen_time.h"
+#include "system/lost_time/cpu_wait.h"
+#include "system/lost_time/stolen_time.h"
 
 namespace cputrain::cells {
 namespace {

@@ -8,8 +8,8 @@
 #include "core/text.h"
 #include "logging/reporters.h"
 #include "system/clock.h"
-#include "system/cpu_wait.h"
-#include "system/stolen_time.h"
+#include "system/lost_time/cpu_wait.h"
+#include "system/lost_time/stolen_time.h"
 
 namespace cputrain::logging {
 namespace {

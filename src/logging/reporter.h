@@ -74,7 +74,7 @@ struct EpochRecord {
   /// that lost most, since the others wait for it. Nothing where it is not known.
   std::optional<double> stolen{};
   /// Part, 0 to 1, of the time for which a rank's threads wanted a CPU that they waited for one
-  /// (system/cpu_wait.h): of the rank that waited most. Nothing where it is not known.
+  /// (system/lost_time/cpu_wait.h): of the rank that waited most. Nothing where it is not known.
   std::optional<double> cpu_wait{};
   std::size_t skipped = 0;  ///< of the steps: see StepRecord
   std::string kernels{};    ///< how the program computes, where it measured that; else empty

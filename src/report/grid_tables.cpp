@@ -9,7 +9,7 @@
 
 #include "core/text.h"
 #include "report/headline.h"
-#include "system/cpu_wait.h"
+#include "system/lost_time/cpu_wait.h"
 
 namespace cputrain::report {
 

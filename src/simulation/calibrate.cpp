@@ -15,8 +15,8 @@
 #include "core/version.h"
 #include "simulation/timed_worker.h"
 #include "system/clock.h"
+#include "system/lost_time/stolen_time.h"
 #include "system/process_limits.h"
-#include "system/stolen_time.h"
 
 namespace cputrain::simulation {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "system/clock.h"
-#include "system/stopped_time.h"
+#include "system/lost_time/stopped_time.h"
 
 namespace cputrain::system {
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "system/clock.h"
-#include "system/cpu_wait.h"
-#include "system/stolen_time.h"
+#include "system/lost_time/cpu_wait.h"
+#include "system/lost_time/stolen_time.h"
 #include "train/trainer.h"
 
 namespace cputrain::train {

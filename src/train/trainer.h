@@ -20,7 +20,8 @@ struct TrainOptions {
   std::optional<double> target_accuracy{};  ///< of validation: ends the training when reached
   std::vector<std::string> hosts{};         ///< by rank: names a straggler
   std::vector<int> cpus{};  ///< that this rank may compute on, to ask what was stolen; empty: all
-  /// How long this process did not run so far (system/stopped_time.h); nothing where nobody looks.
+  /// How long this process did not run so far (system/lost_time/stopped_time.h); nothing where
+  /// nobody looks.
   std::function<double()> stopped_seconds{};
   NanPolicy on_nan = NanPolicy::abort;
   std::uint64_t check_replicas = 0;  ///< every so many steps

@@ -186,7 +186,7 @@ class ControlGroup(ProgramTest):
                     self.assertFalse(os.path.exists(self.path("run")))
 
     def test_is_what_a_plan_says(self):
-        done = self.inside("", *self.WORDS, "--image-size", "32", "--dry-run", "--json", "-")
+        done = self.inside("", *self.WORDS, "--image-size", "64", "--dry-run", "--json", "-")
         self.assertEqual(done.returncode, 0, done.stderr)
         (node,) = json.loads(done.stdout)["memory"]["nodes"]
         self.assertEqual(node["available"], 260_000_000)

@@ -5,14 +5,15 @@ import re
 import subprocess
 import unittest
 
-from program import ProgramTest, mpirun, needs_mpi
+from program import mpirun, needs_mpi
+from tiny import TinyTest
 
 WORDS = ["--image-size", "64", "--data", "synthetic:60", "--batch", "20", "--limit-val", "0", "--steps", "2"]
 ONE = {"OMP_THREAD_LIMIT": "1"}
 SAYS = ["1 rank x 1 thread, not 2: OMP_THREAD_LIMIT allows no more"]
 
 
-class Teams(ProgramTest):
+class Teams(TinyTest):
     def setUp(self):
         super().setUp()
         if self.run_program("info", "--backend", "cpu").returncode:
@@ -56,7 +57,7 @@ class Teams(ProgramTest):
         self.trained()
         weights = ["--weights", "run/weights.safetensors", "--threads", "2"]
         self.expect(0, "data", "synth", "images", "--images", "4", "--image-size", "64")
-        small = ["--model", "dogcat", "--image-size", "64", "--threads", "2"]
+        small = ["--model", "tiny.json", "--threads", "2"]
         for words in (["eval", *weights, "--data", "synthetic:60"], ["predict", *weights, "images"],
                       ["bench", "step", *small, "--batch", "8", "--repeat", "1"], ["bench", "kernels", *small, "--repeat", "1"],
                       ["train", *WORDS, "--threads", "2", "--dry-run"],
@@ -91,7 +92,7 @@ class Teams(ProgramTest):
     def test_costs_are_measured_with_the_threads_there_are(self):
         alone = len(os.sched_getaffinity(0)) == 1
         says = [] if alone else ["OMP_THREAD_LIMIT allows no more than 1; their costs are taken from fewer"]
-        self.expect(0, "simulate", "--model", "dogcat", "--image-size", "64", "--platform", "here", "--np", "1", "--batch", "8",
+        self.expect(0, "simulate", "--model", "tiny.json", "--platform", "here", "--np", "1", "--batch", "8",
                     "--measure-seconds", "1", timeout=100, says=says, **ONE)
 
 

@@ -1,4 +1,4 @@
-#include "system/cpu_wait.h"
+#include "system/lost_time/cpu_wait.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

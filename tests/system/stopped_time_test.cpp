@@ -1,4 +1,4 @@
-#include "system/stopped_time.h"
+#include "system/lost_time/stopped_time.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -12,7 +12,7 @@
 #include "core/text.h"
 #include "job/session/decode_images.h"
 #include "job/spec/build_graph.h"
-#include "system/cpu_wait.h"
+#include "system/lost_time/cpu_wait.h"
 #include "system/print.h"
 
 namespace cputrain::cli {

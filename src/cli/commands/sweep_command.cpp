@@ -16,9 +16,9 @@
 #include "sweep/sweep_run.h"
 #include "sweep/time_left.h"
 #include "system/clock.h"
-#include "system/cpu_wait.h"
+#include "system/lost_time/cpu_wait.h"
+#include "system/lost_time/stolen_time.h"
 #include "system/print.h"
-#include "system/stolen_time.h"
 #include "system/tell.h"
 
 namespace cputrain::cli {

@@ -1,4 +1,4 @@
-#include "system/stolen_time.h"
+#include "system/lost_time/stolen_time.h"
 
 #include <algorithm>
 #include <array>

@@ -6,8 +6,8 @@
 #include <vector>
 
 /// Time that threads wait for a CPU on a machine that does more than it has CPUs for. Like stolen
-/// time (system/stolen_time.h), which a virtual machine's host takes, it looks like slow work to a
-/// rank's own clock.
+/// time (system/lost_time/stolen_time.h), which a virtual machine's host takes, it looks like slow
+/// work to a rank's own clock.
 namespace cputrain::system {
 
 /// What a thread did since it began, in ns. /proc/<pid>/task/<thread>/schedstat has both numbers:
