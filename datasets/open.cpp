@@ -7,12 +7,13 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/alike_names.h"
 #include "data/class_names.h"
 #include "data/data_spec.h"
 #include "datasets/folders/found.h"
-#include "datasets/folders/list_file.h"
 #include "datasets/formats/packed.h"
 #include "datasets/formats/pickles.h"
+#include "datasets/lists/list_file.h"
 #include "datasets/pixels/expand.h"
 #include "datasets/split.h"
 
@@ -39,6 +40,13 @@ Found find_path(const data::DataRequest& request) {
     if (is_packed(spec)) return find_packed(spec);
     if (is_pickle_name(spec)) refuse_pickle(spec);
     if (is_list_name(spec)) return find_list(spec, request.exif);
+    if (fs::path(spec).extension() == ".json") {
+      fail(
+          ExitCode::data,
+          fmt::format("--data '{0}' is a JSON file (annotations are read with a word before them); "
+                      "use --data coco:{0}",
+                      spec));
+    }
   }
   fail(ExitCode::data,
        fmt::format("--data '{}' is neither a readable folder nor a file that is read{} (it should "
@@ -51,10 +59,8 @@ Found find_data(const data::DataRequest& request) {
   if (word == "synthetic") return find_synthetic(request.spec, request.seed);
   if (word == "idx") return find_idx(parts.front());
   if (word == "cifar10" || word == "cifar100") return find_cifar(request.spec);
-  if (word == "inat") return find_inat(parts.front(), request.exif);
-  if (word == "coco") {
-    return find_coco(parts.front(), parts.size() > 1 ? parts[1] : "", request.exif);
-  }
+  if (word == "inat") return find_inat(request, parts.front());
+  if (word == "coco") return find_coco(request, parts.front(), parts.size() > 1 ? parts[1] : "");
   return find_path(request);
 }
 
@@ -189,6 +195,9 @@ data::DataSource open_data(const data::DataRequest& request) {
   source.own_validation = !found.validation_name.empty();
   source.ignored = found.unread.size();
   source.warnings = std::move(found.warnings);
+  if (std::string alike = data::alike_warning(data.classes()); !alike.empty()) {
+    source.warnings.push_back(std::move(alike));
+  }
   source.empty_classes = std::move(found.empty_classes);
   source.allow_empty_classes = request.allow_empty_classes || request.to_evaluate;
   source.exif = request.exif;

@@ -3,6 +3,8 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -130,10 +132,25 @@ void open_standard_streams() {
   }
 }
 
+/// Whether whoever read our output has gone: `head`, or a terminal.
+bool reader_has_gone() {
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/// Commands whose results are files. Their lines on standard output only tell of these, so that
+/// they are done whether anybody reads on or not.
+bool results_are_files(const cli::Config& config) {
+  if (config.json == "-") return false;
+  return (config.command == "train" && !config.dry_run) || config.command == "sweep" ||
+         config.command == "export" || config.topic == "pack" || config.topic == "synth";
+}
+
 /// The exit code, unless results on standard output were lost on the way (a full disk).
-int with_output_checked(int code) {
+int with_output_checked(int code, bool results = true) {
   const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout);
   if (!lost || code != static_cast<int>(ExitCode::ok)) return code;
+  if (!results && reader_has_gone()) return code;
   system::tell("cputrain: standard output cannot be written (the results are not whole)");
   return static_cast<int>(ExitCode::output);
 }
@@ -163,7 +180,7 @@ int run_program(int argc, char** argv) {
     if (!config.end_with.empty()) end_with(*signals, config.end_with);
     job::Services services = composition::make_services(launcher, *signals);
     services.program_build = build_of_program();
-    return with_output_checked(run_command(config, services));
+    return with_output_checked(run_command(config, services), !results_are_files(config));
   } catch (const Error& error) {
     say_failure(launcher, error.what());
     return static_cast<int>(error.code());

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "data/alike_names.h"
 #include "datasets/decode/decode.h"
 #include "datasets/decode/limits.h"
 #include "datasets/folders/content_hash.h"
@@ -46,13 +47,16 @@ class FileDataset final : public data::Dataset {
     std::unordered_map<std::string_view, int> numbers;
     for (const std::string& name : classes_) numbers[name] = static_cast<int>(numbers.size());
     ContentHash hash;
-    for (const std::string& name : classes_) hash.add(name);
+    for (const std::string& name : classes_) hash.add(data::composed(name));
     paths_.reserve(files.size());
     labels_.reserve(files.size());
     for (ImageFile& file : files) {
       labels_.push_back(numbers.at(file.label));
-      // The root is left out: nodes may have mounted the same data at different places.
-      hash.add(file.path).add(look_at(file.path)).add(static_cast<std::uint64_t>(labels_.back()));
+      // The root is left out: nodes may have mounted the same data at different places. A copy by
+      // way of macOS has names in another form of Unicode.
+      hash.add(data::composed(file.path))
+          .add(look_at(file.path))
+          .add(static_cast<std::uint64_t>(labels_.back()));
       paths_.push_back(std::move(file.path));
     }
     fingerprint_ = hash.value();

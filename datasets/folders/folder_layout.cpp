@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "datasets/folders/class_folders.h"
 #include "datasets/folders/folder_names.h"
+#include "datasets/lists/annotation_files.h"
 
 namespace cputrain::datasets {
 namespace {
@@ -143,11 +144,13 @@ class Decision {
       return std::move(layout_);
     }
     if (!named.empty() && plain.empty()) {
+      const std::string spec = find_annotations(path_);
       refuse(
           fmt::format("the images in {} have no labels (they lie in no class folders and are not "
-                      "named like cat.1.jpg); put each class into a folder of its own, in each "
-                      "part",
-                      quoted(named)));
+                      "named like cat.1.jpg); {}",
+                      quoted(named),
+                      spec.empty() ? "put each class into a folder of its own, in each part"
+                                   : "annotation files lie beside them: use --data " + spec));
     }
     refuse_class_or_part(named, plain);
     leave_out_empty_parts(node_, "");

@@ -34,6 +34,11 @@ std::vector<std::uint32_t> indices(std::size_t begin, std::size_t end);
 /// The names of all labels, each once, sorted.
 std::vector<std::string> classes_of(const std::vector<ImageFile>&);
 
+/// Gives files of a further part the names of the classes that are known, where theirs look like
+/// one of them alone: with a warning.
+void take_alike_classes(std::vector<ImageFile>&, const std::vector<std::string>& known,
+                        Found& found);
+
 /// Makes the data set of `found`, with a warning where one file has two labels.
 void set_files(Found& found, std::string root, std::vector<ImageFile> files,
                std::vector<std::string> classes, data::Exif);
@@ -43,8 +48,8 @@ Found find_folder(const data::DataRequest&);
 Found find_list(const std::string& path, data::Exif);
 /// inat:DIR, by super category, and coco:TRAIN.json[,VALIDATION.json], by category; without a
 /// second file `validation` is empty.
-Found find_inat(const std::string& folder, data::Exif);
-Found find_coco(const std::string& train, const std::string& validation, data::Exif);
+Found find_inat(const data::DataRequest&, const std::string& folder);
+Found find_coco(const data::DataRequest&, const std::string& train, const std::string& validation);
 Found find_idx(const std::string& folder);
 /// cifar10:DIR and cifar100:DIR, with the whole text as `spec`.
 Found find_cifar(const std::string& spec);

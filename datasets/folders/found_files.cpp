@@ -12,14 +12,16 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/alike_names.h"
 #include "datasets/decode/limits.h"
 #include "datasets/folders/empty_classes.h"
 #include "datasets/folders/file_dataset.h"
 #include "datasets/folders/folder.h"
 #include "datasets/folders/folder_layout.h"
 #include "datasets/folders/found.h"
-#include "datasets/folders/list_file.h"
 #include "datasets/formats/pickles.h"
+#include "datasets/lists/annotation_files.h"
+#include "datasets/lists/list_file.h"
 
 namespace cputrain::datasets {
 namespace {
@@ -51,6 +53,19 @@ std::string spec_of(const std::string& folder) {
     fail(ExitCode::data, fmt::format("'{0}' holds the files of another form (there are no images "
                                      "in it); use --data {1}:{0}",
                                      path, spec));
+  }
+  if (const std::string spec = find_annotations(path); !spec.empty()) {
+    fail(ExitCode::data, fmt::format("'{}' has no class folders, but annotation files lie there or "
+                                     "beside it; use --data {}",
+                                     path, spec));
+  }
+  if (!node.images.empty()) {
+    fail(ExitCode::data,
+         fmt::format("'{}' holds {} image{}, but nothing says of which class (first: '{}'); put "
+                     "each class into a folder of its own, name files as cat.1.jpg, or write a "
+                     "list (.csv) of paths and classes",
+                     path, with_commas(node.images.size()), node.images.size() == 1 ? "" : "s",
+                     node.images.front()));
   }
   const std::string folders =
       empty.empty() ? ""
@@ -148,6 +163,7 @@ class FolderFinder {
   /// It may lack classes, whether it has folders for them or not.
   void add_validation(const PartFolder& part, const std::vector<std::string>& learnt) {
     FolderListing listing = list(part, false);
+    take_alike_classes(listing.files, united(learnt, empty_), found_);
     if (const ImageFile* file = unknown(listing, learnt)) {
       fail(ExitCode::data,
            fmt::format("'{}' is of class '{}', which has no training images (training knows: {}); "
@@ -164,6 +180,7 @@ class FolderFinder {
   /// Training does not need it: without the classes that are known it is only left out.
   void add_test(const PartFolder& part, const std::vector<std::string>& learnt) {
     FolderListing listing = list(part, false);
+    take_alike_classes(listing.files, united(learnt, empty_), found_);
     if (const ImageFile* file = unknown(listing, learnt)) {
       found_.warnings.push_back(
           fmt::format("'{}' is not used for testing: its class '{}' has no training images",
@@ -223,8 +240,9 @@ class FolderFinder {
   void keep_empty_classes() {
     if (empty_.empty()) return;
     found_.warnings.push_back(
-        request_.to_evaluate ? describe_empty_classes(empty_) + "; their folders are passed over"
-                             : check_empty_classes(empty_, request_.allow_empty_classes));
+        request_.to_evaluate
+            ? describe_empty_classes(empty_) + "; their folders are passed over"
+            : check_empty_classes(empty_, request_.allow_empty_classes || request_.to_check));
     for (const EmptyClass& one : empty_) found_.empty_classes.push_back(one.name);
   }
 
@@ -260,6 +278,7 @@ class DividedList {
     }
     Found found;
     found.train = add(Part::train);
+    for (const Part part : others) take_alike_classes(rows_[part], classes, found);
     if (!others.empty()) {
       if (const ImageFile* file = unknown(others[0], classes)) refuse_class(*file);
       found.validation = add(others[0]);
@@ -328,6 +347,22 @@ std::vector<std::string> classes_of(const std::vector<ImageFile>& files) {
   std::set<std::string> names;
   for (const ImageFile& file : files) names.insert(file.label);
   return {names.begin(), names.end()};
+}
+
+void take_alike_classes(std::vector<ImageFile>& files, const std::vector<std::string>& known,
+                        Found& found) {
+  const std::vector<std::string> names = classes_of(files);
+  const data::NameMatch match = data::match_names(names, known);
+  if (match.alike.empty()) return;
+  std::map<std::string, std::string> taken;
+  for (const std::size_t i : match.alike) taken[names[i]] = known[*match.place[i]];
+  for (ImageFile& file : files) {
+    if (const auto name = taken.find(file.label); name != taken.end()) file.label = name->second;
+  }
+  found.warnings.push_back(
+      fmt::format("classes of a further part are taken for those of training, whose names look "
+                  "alike: {}",
+                  data::alike_text(match, names, known)));
 }
 
 void set_files(Found& found, std::string root, std::vector<ImageFile> files,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -39,40 +40,72 @@ bool is_flag(const std::string& word, const Flags& flags) {
   return flags.names().contains(name) || name == "help" || name == "help-all" || name == "config";
 }
 
+/// A flag as it was given, for one that two words stand for.
+struct Spelling {
+  std::string word, value;
+};
+
+/// Two words for one flag with different values: which is meant cannot be told. The same word twice
+/// is no mistake, since people add flags to lines that they have.
+void check_spelling(std::map<std::string, Spelling>& seen, const std::string& name,
+                    const Spelling& spelling) {
+  const auto [before, is_first] = seen.emplace(name, spelling);
+  if (is_first) return;
+  if (before->second.word != spelling.word && before->second.value != spelling.value) {
+    fail(ExitCode::usage,
+         fmt::format("{} {} and {} {} are one flag with two values (which is meant "
+                     "cannot be told); leave one out",
+                     before->second.word, before->second.value, spelling.word, spelling.value));
+  }
+  before->second = spelling;
+}
+
 /// --batch_size=4 -> --batch-size=4; "--batch -4" -> "--batch=-4", so that a value is never taken
-/// for a flag. Unknown flags end here, with a hint. Words that are no flags become `files`.
+/// for a flag. Unknown flags end here, with a hint. Words that are no flags become `files`, and so
+/// do all words behind "--".
 std::vector<std::string> normalised(const std::vector<std::string>& words, const Flags& flags,
                                     std::vector<std::string>& files, const Hint& hint) {
   std::vector<std::string> result;
+  std::map<std::string, Spelling> seen;
   for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--") {
+      files.insert(files.end(), words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end());
+      break;
+    }
     if (!words[i].starts_with("-") || words[i] == "-") {
       files.push_back(words[i]);
       continue;
     }
     const std::size_t equals = words[i].find('=');
     const std::size_t dashes = words[i].find_first_not_of('-');
-    std::string name =
+    const std::string given =
         dashes == std::string::npos ? "" : hyphens(words[i].substr(dashes, equals - dashes));
-    name = flags.resolved(name);
+    const std::string name = flags.resolved(given);
     if (name == "help" || name == "help-all" || words[i] == "-h") {
       result.push_back(name == "help-all" ? "--help-all" : "--help");
       continue;
     }
     if (!words[i].starts_with("--") || (!flags.names().contains(name) && name != "config")) {
-      fail(ExitCode::usage, fmt::format("{} is not a flag of this command{} (see --help)", words[i],
-                                        hint(name, flags)));
+      std::error_code ignored;
+      const bool is_file = std::filesystem::exists(words[i], ignored);
+      fail(ExitCode::usage,
+           fmt::format("{} is not a flag of this command{} (see --help)", words[i],
+                       is_file ? "; a file of this name stands behind --" : hint(name, flags)));
     }
     std::string word = "--" + name;
     if (equals != std::string::npos) {
       word += words[i].substr(equals);
     } else if (flags.takes_value(name) || name == "config") {
-      const bool last = i + 1 == words.size();
+      const bool last = i + 1 == words.size() || words[i + 1] == "--";
       if (last || is_flag(words[i + 1], flags)) {
         fail(ExitCode::usage, "--" + name + " needs a value (see --help)");
       }
       word += "=" + words[++i];
     }
     if (word.ends_with("=")) fail(ExitCode::usage, "--" + name + " needs a value (see --help)");
+    const std::size_t value = word.find('=');
+    if (value != std::string::npos)
+      check_spelling(seen, name, {"--" + given, word.substr(value + 1)});
     result.push_back(word);
   }
   return result;
@@ -121,7 +154,16 @@ void add_environment(std::vector<std::string>& words, const Flags& flags,
     const auto value = value_of(environment, word);
     if (value) add_word(words, flags, name, *value, variable_of(word));
   };
-  for (const auto& [word, name] : flags.aliases()) read(word, name);
+  for (const auto& [word, name] : flags.aliases()) {
+    const auto one = value_of(environment, name), other = value_of(environment, word);
+    if (one && other && *one != *other && !is_decided(given, flags, name)) {
+      fail(ExitCode::usage,
+           fmt::format("{}={} and {}={} in the environment are one flag with two values (which is "
+                       "meant cannot be told); unset one",
+                       variable_of(name), *one, variable_of(word), *other));
+    }
+    read(word, name);
+  }
   for (const std::string& name : flags.names()) read(name, name);
 }
 

@@ -33,6 +33,7 @@ struct DataRequest {
   bool allow_empty_classes = false;  ///< a class without images stays a class
   Exif exif = Exif::apply;
   bool list_unread = false;  ///< names the files that are not read, instead of counting
+  bool to_check = false;     ///< for `data check`: classes without images are no error
 };
 
 struct BadSample {

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <utility>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/alike_names.h"
 
 namespace cputrain::data {
 namespace {
@@ -40,23 +40,21 @@ class Relabelled final : public Dataset {
 
 }  // namespace
 
-std::unique_ptr<Dataset> with_classes(std::unique_ptr<Dataset> data,
-                                      std::vector<std::string> classes) {
-  if (data->classes() == classes) return data;
-  std::map<std::string, int> places;
-  for (const std::string& name : classes) places.emplace(name, static_cast<int>(places.size()));
-  std::vector<bool> used(data->classes().size());
-  for (std::size_t i = 0; i < data->size(); ++i) {
-    used[static_cast<std::size_t>(data->label(i))] = true;
-  }
+void give_classes(DataSource& source, std::vector<std::string> classes) {
+  const Dataset& data = *source.dataset;
+  const std::vector<std::string>& own = data.classes();
+  if (own == classes) return;
+  std::vector<bool> used(own.size());
+  for (std::size_t i = 0; i < data.size(); ++i)
+    used[static_cast<std::size_t>(data.label(i))] = true;
+  const NameMatch match = match_names(own, classes);
   std::vector<std::string> unknown;
-  std::vector<int> labels(used.size(), 0);
-  for (std::size_t i = 0; i < used.size(); ++i) {
-    const auto place = places.find(data->classes()[i]);
-    if (place != places.end()) {
-      labels[i] = place->second;
+  std::vector<int> labels(own.size(), 0);
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    if (match.place[i]) {
+      labels[i] = static_cast<int>(*match.place[i]);
     } else if (used[i]) {
-      unknown.push_back(data->classes()[i]);
+      unknown.push_back(own[i]);
     }
   }
   if (!unknown.empty()) {
@@ -66,7 +64,14 @@ std::unique_ptr<Dataset> with_classes(std::unique_ptr<Dataset> data,
                      "among these",
                      unknown.size() == 1 ? "" : "es", first_few(unknown), first_few(classes)));
   }
-  return std::make_unique<Relabelled>(std::move(data), std::move(classes), std::move(labels));
+  if (!match.alike.empty()) {
+    source.warnings.push_back(
+        fmt::format("classes are known to the weights by names that look "
+                    "alike: {}",
+                    alike_text(match, own, classes)));
+  }
+  source.dataset = std::make_unique<Relabelled>(std::move(source.dataset), std::move(classes),
+                                                std::move(labels));
 }
 
 }  // namespace cputrain::data

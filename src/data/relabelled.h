@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,9 +7,10 @@
 
 namespace cputrain::data {
 
-/// The data set with these classes, in this order: labels are translated by name. It may have some
-/// of the classes only. Error(data) names those of its own that are not among them; one that no
-/// sample has does not count.
-std::unique_ptr<Dataset> with_classes(std::unique_ptr<Dataset>, std::vector<std::string> classes);
+/// Gives the data these classes, in this order: labels are translated by name. It may have some
+/// of the classes only. A class whose name looks like one of them alone is taken for it, with a
+/// warning. Error(data) names those of its own that are not among them; one that no sample has does
+/// not count.
+void give_classes(DataSource&, std::vector<std::string> classes);
 
 }  // namespace cputrain::data

@@ -134,7 +134,7 @@ EvaluationPart open_to_evaluate(const TrainingFlags& flags, const Services& serv
   source.validation = std::move(part.samples);
   source.train.clear();
   source.test.clear();
-  source.dataset = data::with_classes(std::move(source.dataset), model.classes);
+  data::give_classes(source, model.classes);
   const bool both = !part.whose.empty() && !part.why.empty();
   return {std::move(source), std::move(part.name), part.whose + (both ? ": " : "") + part.why,
           part.doubtful};

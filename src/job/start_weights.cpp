@@ -7,6 +7,7 @@
 #include "checkpoint/folder.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "data/alike_names.h"
 #include "data/class_names.h"
 #include "job/evaluation_part.h"
 
@@ -59,6 +60,11 @@ std::string others_text(const KnownClasses& known, const std::vector<std::string
 /// What a person should know of classes whose outputs were loaded.
 void say_classes(const Session& session, const TrainingSpec& spec, const KnownClasses& known,
                  const std::vector<std::string>& classes) {
+  if (!known.match.names.alike.empty() && !known.by_place) {
+    warn(session,
+         fmt::format("--weights {} know classes by names that look alike: {}", spec.flags.weights,
+                     data::alike_text(known.match.names, classes, known.file)));
+  }
   if (known.file.size() != classes.size()) return;
   if (!known.match.others.empty()) {
     warn(session,
@@ -105,6 +111,18 @@ void warn_of_other_kernels(const Session& session, const TrainingSpec& spec,
                             spec.flags.weights, printable(then), now));
 }
 
+/// Files of other programs hold arrays alone.
+void say_what_is_taken_for_granted(const Session& session, const TrainingPlan& plan,
+                                   const model::safetensors::File& file) {
+  if (file.metadata().contains("graph")) return;
+  const TrainingSpec& spec = plan.spec;
+  say(session,
+      fmt::format("Weights: {} says nothing about itself: its arrays are taken by name, in "
+                  "Keras' layout, for {} and images of {}; outputs for the classes in "
+                  "the order of the data",
+                  spec.flags.weights, spec.model->name, shape_text(plan.graph.image())));
+}
+
 void load_start(const Session& session, const TrainingPlan& plan, const data::DataSource& source,
                 const CompiledTraining& compiled, const model::safetensors::File& file) {
   const TrainingSpec& spec = plan.spec;
@@ -123,6 +141,7 @@ void load_start(const Session& session, const TrainingPlan& plan, const data::Da
              " (no training can go on from them); use those of a training whose "
              "loss was a number");
   }
+  say_what_is_taken_for_granted(session, plan, file);
   if (spec.flags.partial) say_fitting(session, spec, loaded, known.match);
   const bool outputs_loaded = std::ranges::any_of(loaded.match.fitting, [&](std::size_t p) {
     return outputs.arrays.empty() || std::ranges::count(outputs.arrays, parameters[p].name) > 0;

@@ -1,7 +1,6 @@
 #include "train/class_rows.h"
 
 #include <algorithm>
-#include <map>
 
 #include "data/class_names.h"
 
@@ -38,26 +37,21 @@ bool ClassMatch::moves() const {
   return false;
 }
 
-ClassMatch match_classes(std::span<const std::string> data, std::span<const std::string> file,
+ClassMatch match_classes(std::span<const std::string> classes, std::span<const std::string> file,
                          std::size_t named) {
-  std::map<std::string, std::size_t> places;
-  for (std::size_t place = 0; place < file.size(); ++place) places.emplace(file[place], place);
-  ClassMatch match;
-  match.source.resize(data.size());
-  std::vector<bool> taken(file.size());
-  for (std::size_t c = 0; c < data.size(); ++c) {
-    const auto found = places.find(data[c]);
-    if (found == places.end()) continue;
-    match.source[c] = found->second;
-    taken[found->second] = true;
+  ClassMatch match{.names = data::match_names(classes, file)};
+  match.source = match.names.place;
+  std::vector<bool> taken(file.size()), named_so(classes.size());
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    if (!match.source[c]) continue;
+    taken[*match.source[c]] = named_so[c] = true;
     ++match.by_name;
   }
-  if (data.size() != file.size()) return match;
+  if (classes.size() != file.size()) return match;
   take_what_is_left(match.source, taken);
-  for (std::size_t c = 0; c < data.size(); ++c) {
+  for (std::size_t c = 0; c < classes.size(); ++c) {
     const std::size_t place = *match.source[c];
-    const bool same = data[c] == file[place];
-    if (!same && c < named && !data::is_name_of_nameless(file[place], place))
+    if (!named_so[c] && c < named && !data::is_name_of_nameless(file[place], place))
       match.others.push_back(c);
   }
   return match;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/alike_names.h"
 #include "model/class_outputs.h"
 
 /// Classes of a weight file and of the data that a training goes on with, put together by name.
@@ -18,6 +19,7 @@ struct ClassMatch {
   std::vector<std::optional<std::size_t>> source;
   std::size_t by_name = 0;          ///< classes that both have
   std::vector<std::size_t> others;  ///< classes of the data whose source has another name
+  data::NameMatch names{};          ///< those that look alike are found, too
 
   /// Whether some class begins with the output of another place.
   bool moves() const;
@@ -26,7 +28,7 @@ struct ClassMatch {
 /// Classes of the data from `named` on got names from --classes ("class 7"), which stand for any
 /// class: they are in no `others`. A file does not say which of its names are such: those that
 /// read like them count as such.
-ClassMatch match_classes(std::span<const std::string> data, std::span<const std::string> file,
+ClassMatch match_classes(std::span<const std::string> classes, std::span<const std::string> file,
                          std::size_t named);
 
 /// How the arrays that make the outputs are filled from those of a file.

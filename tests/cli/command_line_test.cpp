@@ -260,10 +260,65 @@ TEST(CommandLine, HelpIsTextAndHelpAllListsEveryFlagOfTheCommand) {
 TEST(CommandLine, BatchSizeIsBatch) {
   EXPECT_EQ(config_of({"--batch-size", "8"}).batch, 8u);
   EXPECT_EQ(config_of({"--batch_size=8"}).batch, 8u);
-  EXPECT_EQ(config_of({"--batch-size", "8", "--batch", "16"}).batch, 16u);
   EXPECT_EQ(config_of({}, {{"CPUTRAIN_BATCH_SIZE", "8"}}).batch, 8u);
   EXPECT_EQ(config_of({"--batch", "4"}, {{"CPUTRAIN_BATCH_SIZE", "8"}}).batch, 4u);
   EXPECT_EQ(config_of({"--batch-size", "4"}, {{"CPUTRAIN_BATCH", "8"}}).batch, 4u);
+}
+
+TEST(CommandLine, TwoWordsForOneFlagMustSayTheSame) {
+  const auto expect_named = [](const std::string& message, const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+      EXPECT_NE(message.find(word), std::string::npos) << word << " is not in: " << message;
+    }
+  };
+  // Of flags, in either order and every command that has them.
+  expect_named(refusal({"--batch-size", "8", "--batch=16"}), {"--batch-size 8", "--batch 16"});
+  expect_named(refusal({"--batch", "8", "--batch_size", "16"}), {"--batch 8", "--batch-size 16"});
+  expect_named(refusal({"sweep", "--batch", "8", "--batch-size", "16"}), {"one flag"});
+  expect_named(refusal({"simulate", "--batch", "8", "--batch-size", "16"}), {"one flag"});
+  EXPECT_EQ(config_of({"--batch-size", "8", "--batch", "8"}).batch, 8u);
+  EXPECT_EQ(config_of({"--batch-size", "4", "--batch-size", "8", "--batch", "8"}).batch, 8u);
+  EXPECT_EQ(config_of({"--image-size", "64", "--image_size", "32"}).image_size, 32)
+      << "hyphens and underscores are one word, of which the last counts";
+  // Of variables, where they count.
+  const Variables two{{"CPUTRAIN_BATCH", "8"}, {"CPUTRAIN_BATCH_SIZE", "16"}};
+  expect_named(refusal({}, two), {"CPUTRAIN_BATCH=8", "CPUTRAIN_BATCH_SIZE=16", "unset one"});
+  expect_named(refusal({"sweep"}, two), {"CPUTRAIN_BATCH=8"});
+  EXPECT_EQ(config_of({}, {{"CPUTRAIN_BATCH", "8"}, {"CPUTRAIN_BATCH_SIZE", "8"}}).batch, 8u);
+  EXPECT_EQ(config_of({"--batch", "4"}, two).batch, 4u);
+  EXPECT_EQ(config_of({"--batch-per-rank", "4"}, two).batch_per_rank, 4u);
+  expect_named(refusal({}, {{"CPUTRAIN_SHUFFLE", "1"}, {"CPUTRAIN_NO_SHUFFLE", "1"}}),
+               {"--shuffle", "--no-shuffle"});
+  // Of files.
+  const testing::TemporaryFolder folder;
+  const auto path = (folder.path() / "config.json").string();
+  for (const char* text : {R"({"batch": 8, "batch-size": 16})", R"({"batch_size": 8, "batch": 8})",
+                           R"({"image-size": 8, "image_size": 16})"}) {
+    std::ofstream(path) << text;
+    expect_named(refusal({"--config", path}), {"a second time", "leave one out"});
+  }
+}
+
+TEST(CommandLine, WordsBehindTwoHyphensAreFiles) {
+  using Names = std::vector<std::string>;
+  const Names predict{"predict", "--weights", "w"};
+  const auto files = [](Names words, const Names& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return config_of(words).files;
+  };
+  EXPECT_EQ(files(predict, {"--", "-1.png"}), Names{"-1.png"});
+  EXPECT_EQ(files(predict, {"a.png", "--", "--top", "--help", "--", "-"}),
+            (Names{"a.png", "--top", "--help", "--", "-"}));
+  EXPECT_EQ(files(predict, {"a.png", "--"}), Names{"a.png"});
+  EXPECT_EQ(files({"data", "pack"}, {"--image-size", "16", "--", "-d", "-d.ctpack"}),
+            (Names{"-d", "-d.ctpack"}));
+  EXPECT_EQ(config_of({"data", "check", "--", "-d"}).data, "-d");
+  EXPECT_EQ(files({"data", "synth"}, {"--", "-d"}), Names{"-d"});
+  EXPECT_EQ(files({"report"}, {"--", "-run"}), Names{"-run"});
+  EXPECT_EQ(refusal({"predict", "--weights", "--", "a.png"}),
+            "--weights needs a value (see --help)");
+  EXPECT_NE(refusal({"--", "-1.png"}).find("-1.png"), std::string::npos) << "a training takes none";
+  EXPECT_FALSE(config_of({"--"}).batch);
 }
 
 TEST(CommandLine, AFlagKeepsItsRivalOutOfEnvironmentAndFile) {

@@ -58,7 +58,9 @@ TEST_F(Open, LabelsAreTranslatedByName) {
   allow_empty_classes_ = true;
   const std::uint64_t fingerprint = open_here().dataset->fingerprint();
   const std::vector<std::string> classes{"d", "c", "b", "a"};
-  const auto data = data::with_classes(open_here().dataset, classes);
+  data::DataSource source = open_here();
+  data::give_classes(source, classes);
+  const data::Dataset* data = source.dataset.get();
   EXPECT_EQ(data->classes(), classes);
   EXPECT_EQ(data->fingerprint(), fingerprint);
   std::map<std::string, int> counts;
@@ -69,7 +71,8 @@ TEST_F(Open, LabelsAreTranslatedByName) {
   }
   EXPECT_EQ(counts, (std::map<std::string, int>{{"a", 1}, {"b", 2}, {"d", 4}}));
   try {
-    data::with_classes(open_here().dataset, {"a", "B"});
+    data::DataSource other = open_here();
+    data::give_classes(other, {"a", "c"});
     FAIL() << "labels that mean nothing";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::data);

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
+#include "data/alike_names.h"
 #include "data/check_report.h"
 #include "job/session/session.h"
 #include "system/print.h"
@@ -37,6 +38,12 @@ Json flaws_json(const std::vector<data::CheckReport::FlawRow>& rows) {
                     {"remedy", data::flaw_remedy(row.flaw)}});
   }
   return list;
+}
+
+std::vector<std::string> names_of(const std::vector<data::CheckReport::ClassCount>& classes) {
+  std::vector<std::string> names;
+  for (const auto& c : classes) names.push_back(c.name);
+  return names;
 }
 
 Json unread_json(const std::vector<data::UnreadFile>& files) {
@@ -75,6 +82,7 @@ Json report_json(const data::CheckReport& report) {
           {"in_training_and_test", report.test_leaks},
           {"under_several_labels", report.conflicts},
           {"empty_classes", report.empty_classes},
+          {"names_alike", data::alike_names(names_of(report.classes))},
           {"classes", classes_json(report.classes)},
           {"known_files", std::move(known)}};
 }
@@ -158,8 +166,7 @@ int run_data_check(const Config& config, const job::Services& services) {
   const job::Session session = job::start_session(config, services);
   if (!session.leads()) return static_cast<int>(ExitCode::ok);
   data::DataRequest request = config.data_request(config.seed.value_or(0));
-  request.allow_empty_classes = true;  // they are found here, beside what else is wrong
-  request.list_unread = true;
+  request.to_check = request.list_unread = true;
   const data::DataSource source = services.data.open(request);
   job::say_data(session, source);
   const data::CheckReport report = services.data.check(
@@ -189,6 +196,7 @@ int run_data_info(const Config& config, const job::Services& services) {
                     {"test", source.test.size()},
                     {"ignored", source.ignored},
                     {"fingerprint", fmt::format("{:016x}", source.dataset->fingerprint())},
+                    {"names_alike", data::alike_names(names_of(classes))},
                     {"classes", classes_json(classes)}};
   job::write_result(session, config.json, json_text(result) + "\n");
   return static_cast<int>(ExitCode::ok);

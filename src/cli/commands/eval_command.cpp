@@ -94,6 +94,10 @@ void print_evaluation(const Evaluation& result, const std::vector<std::string>& 
   const double among_five = images > 0 ? result.counts.among_five() / result.counts.images() : 0;
   system::print("Accuracy @ 1 = {:.4f} Accuracy @ 5 = {:.4f} [{} examples]\n", *accuracy,
                 among_five, images);
+  constexpr std::size_t kFive = 5;
+  if (classes.size() <= kFive) {
+    system::print("(of {} classes the right one is always among the best five)\n", classes.size());
+  }
 }
 
 }  // namespace

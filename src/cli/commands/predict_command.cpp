@@ -136,11 +136,22 @@ void print_answer(const Json& entry, std::optional<int> top) {
   system::print("{}: {}\n", file, line);
 }
 
+/// As many of the best classes as there are, with a line where more were asked for.
+std::optional<int> top_of(const Config& config, const job::Session& session,
+                          const train::ModelDescription& model) {
+  const int classes = static_cast<int>(model.classes.size());
+  if (!config.top || *config.top <= classes) return config.top;
+  job::warn(session, fmt::format("--top {}: the weights know {} classes, so answers name these",
+                                 *config.top, classes));
+  return classes;
+}
+
 /// Answers every file on rank 0; returns how many could not be answered.
 std::size_t predict(const Config& config, const job::Services& services,
                     const job::Session& session, const train::ModelDescription& model) {
   const std::vector<std::string> names = expand_folders(config.files, services);
   const std::span<const std::string> files = names;
+  const std::optional<int> top = top_of(config, session, model);
   const auto at_once =
       std::min(files.size(), static_cast<std::size_t>(job::micro_batch_size(config, session)));
   const job::Inference inference =
@@ -156,9 +167,9 @@ std::size_t predict(const Config& config, const job::Services& services,
   for (std::size_t begin = 0; begin < files.size(); begin += at_once) {
     const auto some = files.subspan(begin, std::min(at_once, files.size() - begin));
     Images images = read_images(some, services, model, config.exif.value_or(model.exif));
-    run_images(images, at_once, *inference.program, model, config.top);
+    run_images(images, at_once, *inference.program, model, top);
     for (Json& entry : images.answers) {
-      if (config.json != "-" || entry.contains("error")) print_answer(entry, config.top);
+      if (config.json != "-" || entry.contains("error")) print_answer(entry, top);
       errors += entry.contains("error");
       predictions.push_back(std::move(entry));
     }

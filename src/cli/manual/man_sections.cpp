@@ -17,6 +17,9 @@ Hyphens and underscores in flags are the same, and
 .BI \-\-flag= value
 is
 .BI \-\-flag\~ value\fR.
+Words behind
+.B \-\-
+are files, whatever they begin with.
 A flag on the command line goes before the environment, that before a
 .B \-\-config
 file, and that before the recipe of the model.
@@ -109,7 +112,7 @@ Bad data, weight file, model file or checkpoint.
 An internal error, or the system refused memory or a thread in the middle of the work.
 .TP
 .B 74
-Output cannot be written.
+Output cannot be written. A reader that goes away is no error where the results are files, as those of a training are.
 .TP
 .B 75
 Ended by SIGUSR1, SIGTERM or SIGHUP after saving. The same command with

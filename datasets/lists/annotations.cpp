@@ -1,4 +1,4 @@
-#include "datasets/folders/annotations.h"
+#include "datasets/lists/annotations.h"
 
 #include <fmt/format.h>
 
@@ -8,21 +8,20 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "datasets/folders/annotation_tables.h"
 #include "datasets/formats/mapped_file.h"
+#include "datasets/lists/annotation_tables.h"
 
 namespace cputrain::datasets {
 namespace {
 
 constexpr std::size_t kMaxBytes = std::size_t{2} << 30;
-constexpr std::size_t kMaxNameBytes = 4096;
 
 /// Relative, and every part a plain name.
 void check_path(const std::string& name) {
   const auto refuse = [&](const char* why) {
     throw WrongAnnotations{fmt::format("names the file '{}', {}", printable(name), why)};
   };
-  if (name.empty() || name.size() > kMaxNameBytes) refuse("whose length is not possible");
+  if (name.empty()) refuse("whose length is not possible");
   if (name.find('\0') != std::string::npos) refuse("with a zero byte in it");
   if (name.front() == '/') refuse("which leaves the folder");
   for (std::size_t begin = 0; begin <= name.size();) {
@@ -45,8 +44,23 @@ std::unordered_map<std::int64_t, std::string> names_of(const AnnotationTables& t
   return names;
 }
 
+/// Super categories stand with each of their categories.
+void list_categories(const std::unordered_map<std::int64_t, std::string>& names, LabelBy by,
+                     Annotations& result) {
+  for (const auto& [id, name] : names) result.categories.push_back(name);
+  std::ranges::sort(result.categories);
+  auto& all = result.categories;
+  for (std::size_t i = 1; i < all.size() && by == LabelBy::category; ++i) {
+    const bool again = !result.doubled.empty() && result.doubled.back() == all[i];
+    if (all[i] == all[i - 1] && !again) result.doubled.push_back(all[i]);
+  }
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+}
+
 Annotations join_tables(AnnotationTables&& tables, LabelBy by) {
   const auto names = names_of(tables, by);
+  Annotations result;
+  list_categories(names, by, result);
   std::unordered_map<std::int64_t, const std::string*> labels;
   labels.reserve(tables.images.size());
   for (const auto& [id, file] : tables.images) {
@@ -67,7 +81,6 @@ Annotations join_tables(AnnotationTables&& tables, LabelBy by) {
     }
     label->second = &name->second;
   }
-  Annotations result;
   for (auto& [id, file] : tables.images) {
     if (const std::string* label = labels.at(id)) {
       result.files.push_back({std::move(file), *label});
@@ -80,11 +93,15 @@ Annotations join_tables(AnnotationTables&& tables, LabelBy by) {
 
 }  // namespace
 
+Annotations parse_annotations(std::span<const std::uint8_t> text, LabelBy by) {
+  return join_tables(read_tables(text), by);
+}
+
 Annotations read_annotations(const std::string& path, LabelBy by) {
   const MappedFile file(path, "it says what the images show");
   try {
     if (file.bytes().size() > kMaxBytes) throw WrongAnnotations{"has more than 2 GiB"};
-    return join_tables(read_tables(file.bytes()), by);
+    return parse_annotations(file.bytes(), by);
   } catch (const WrongAnnotations& wrong) {
     fail(ExitCode::data, fmt::format("'{}' {} (it must list images, categories and annotations as "
                                      "COCO and iNaturalist do); correct it or fetch it again",

@@ -1,10 +1,11 @@
-#include "datasets/folders/annotation_tables.h"
+#include "datasets/lists/annotation_tables.h"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/text.h"
 #include "datasets/decode/limits.h"
 
 namespace cputrain::datasets {
@@ -13,6 +14,34 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kMaxDepth = 32;
+/// Of what is kept of an entry: a path, and a name as long as class names may be.
+constexpr std::size_t kMaxPathBytes = 4096, kMaxNameBytes = 1000;
+/// A text of a key or a value that is not kept: masks of instances are long.
+constexpr std::size_t kMaxTextBytes = std::size_t{4} << 20;
+/// A number, a word, or blanks between two signs.
+constexpr std::size_t kMaxPlainBytes = std::size_t{64} << 10;
+
+/// The parser puts a whole token, and blanks before it, into memory, several times their size.
+void check_tokens(std::string_view text) {
+  bool quoted = false;
+  for (std::size_t i = 0, begin = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const std::size_t most = quoted ? kMaxTextBytes : kMaxPlainBytes;
+    if (i - begin > most) {
+      throw WrongAnnotations{fmt::format("holds a {} of more than {} bytes at byte {}",
+                                         quoted ? "text" : "number or run of blanks",
+                                         with_commas(most), begin)};
+    }
+    if (quoted && c == '\\') {
+      ++i;  // with it, whatever it is
+    } else if (c == '"') {
+      quoted = !quoted;
+      begin = i + 1;
+    } else if (!quoted && std::string_view("{}[],:").find(c) != std::string_view::npos) {
+      begin = i + 1;
+    }
+  }
+}
 
 /// An entry of one of the three lists while it is read.
 struct Entry {
@@ -48,9 +77,10 @@ class Reader final : public nlohmann::json_sax<Json> {
   }
   bool string(std::string& text) override {
     if (!at_field()) return scalar();
-    if (section_ == "images" && key_ == "file_name") set(entry_.file, text);
-    if (section_ == "categories" && key_ == "name") set(entry_.name, text);
-    if (section_ == "categories" && key_ == "supercategory") set(entry_.super, text);
+    if (section_ == "images" && key_ == "file_name") keep(entry_.file, text, kMaxPathBytes);
+    if (section_ == "categories" && key_ == "name") keep(entry_.name, text, kMaxNameBytes);
+    if (section_ == "categories" && key_ == "supercategory")
+      keep(entry_.super, text, kMaxNameBytes);
     return refuse_id("a text");
   }
   bool number_integer(std::int64_t value) override { return number(value); }
@@ -125,6 +155,14 @@ class Reader final : public nlohmann::json_sax<Json> {
     return true;
   }
 
+  void keep(std::optional<std::string>& field, const std::string& text, std::size_t most) const {
+    if (text.size() > most) {
+      throw WrongAnnotations{fmt::format("an entry of '{}' has a '{}' of more than {} bytes",
+                                         section_, key_, with_commas(most))};
+    }
+    set(field, text);
+  }
+
   template <class T>
   void set(std::optional<T>& field, const T& value) const {
     if (field)
@@ -169,6 +207,7 @@ AnnotationTables read_tables(std::span<const std::uint8_t> file) {
   AnnotationTables tables;
   Reader reader(tables);
   const auto* text = reinterpret_cast<const char*>(file.data());
+  check_tokens({text, file.size()});
   if (!Json::sax_parse(text, text + file.size(), &reader) || !reader.whole()) {
     throw WrongAnnotations{"is no whole JSON object"};
   }

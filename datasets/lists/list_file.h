@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "datasets/folders/file_dataset.h"
@@ -21,6 +22,9 @@ struct ListContent {
 /// first line looks like a header of other names, and where a column seems to say the part in a way
 /// that is not understood.
 ListContent read_list(const std::string& path);
+
+/// The same for its text; `path` stands in messages, and its folder is where images are looked for.
+ListContent read_list_text(std::string_view text, const std::string& path);
 
 /// Whether the name ends in .tsv, .txt or .csv.
 bool is_list_name(const std::string& path);

@@ -1,7 +1,8 @@
 // List files as people and their programs write them.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
-#include "datasets/folders/list_file.h"
+#include "datasets/lists/list_file.h"
 #include "tests/datasets/open_fixture.h"
 
 namespace cputrain::datasets {
@@ -152,6 +153,54 @@ TEST_F(List, RowsThatDoNotFitAreRefusedWithTheirLine) {
   expect_list_refused("i.csv", "a.png,x\nb\"c.png,y\n", {"line 2", "quote"});
   expect_list_refused("j.txt", "", {"j.txt", "names no images"});
   expect_list_refused("k.csv", "path,label\n", {"k.csv", "names no images"});
+}
+
+/// More than `bytes` of text in one piece is refused with its line, before memory is spent on it.
+TEST_F(List, PiecesHaveLimits) {
+  const std::string row = "a.png,zebra\n";
+  const std::string long_text(70'000, 'x');
+  expect_list_refused("a.csv", row + std::string(20'000, ',') + "\n", {"line 2", "10,000 fields"});
+  expect_list_refused("b.csv", std::string(20'000, ',') + "\n", {"line 1", "10,000 fields"});
+  expect_list_refused("c.tsv", std::string(20'000, '\t') + "x\n", {"line 1", "10,000 fields"});
+  expect_list_refused("d.csv", row + long_text + ",ant\n", {"line 2", "field", "65,536 bytes"});
+  expect_list_refused("e.csv", row + "b.png," + long_text + "\n", {"line 2", "65,536 bytes"});
+  expect_list_refused("f.csv", "path,label,note\na.png,zebra," + long_text + "\n",
+                      {"line 2", "65,536 bytes"});
+  const std::string million(1'100'000, 'x');
+  expect_list_refused("g.csv", row + million + ",ant\n", {"line 2", "row", "1,048,576 bytes"});
+  std::string lines = row + "\"b.png";
+  for (int i = 0; i < 40'000; ++i) lines += "\n" + std::string(30, 'x');
+  expect_list_refused("h.csv", lines, {"line 2", "1,048,576 bytes", "quotes have an end"});
+  // Such rows as published lists have.
+  std::string header = "path,label", values = "a.png,zebra";
+  for (int i = 0; i < 5'000; ++i) {
+    header += ",column" + std::to_string(i);
+    values += ",0.123456789";
+  }
+  EXPECT_EQ(rows("i.csv", header + "\n" + values + "\n"), Names{"a.png|zebra"});
+  EXPECT_EQ(rows("j.csv", row + "b.png,\"" + std::string(60'000, 'y') + "\"\n").size(), 2u);
+}
+
+/// Of rows with many fields only what names images is kept: 8 MB of commas would else be 256 MB of
+/// fields.
+TEST_F(List, FieldsThatAreNotUsedTakeNoMemory) {
+  std::string text = "path,label" + std::string(4'000, ',') + "\n";
+  for (int i = 0; i < 2'000; ++i) text += "a.png,x" + std::string(4'000, ',') + "\n";
+  add_text("many.csv", text);
+  const auto peak = [] {
+    rusage use{};
+    getrusage(RUSAGE_SELF, &use);
+    return use.ru_maxrss;  // in KiB
+  };
+  const long before = peak();
+  EXPECT_EQ(read_list(path("many.csv")).files.size(), 2'000u);
+  EXPECT_LT(peak() - before, 40'000) << "the file itself, mapped, is 8,000 of these";
+}
+
+TEST_F(List, AFileThatIsNoListIsRefusedUnread) {
+  add_text("sparse.csv", "");
+  fs::resize_file(path("sparse.csv"), std::uintmax_t{3} << 30);
+  EXPECT_NE(error(path("sparse.csv")).find("2 GiB"), std::string::npos);
 }
 
 TEST_F(List, OtherEncodingsAreNamed) {

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ enum class LabelBy { category, super_category };
 struct Annotations {
   std::vector<ImageFile> files;         ///< in the order of "images"
   std::vector<std::string> unlabelled;  ///< paths of images without an annotation
+  std::vector<std::string> categories;  ///< all names of classes, used or not, each once, sorted
+  std::vector<std::string> doubled;     ///< names that several categories have; not of super ones
 };
 
 /// Reads a JSON object with "images" (id, file_name), "categories" (id, name, supercategory) and
@@ -23,5 +26,7 @@ struct Annotations {
 /// levels, more than 2 GiB, missing or doubled keys and ids, unknown ids, images of two classes,
 /// and file names that leave the folder.
 Annotations read_annotations(const std::string& path, LabelBy);
+/// The same for its text. WrongAnnotations.
+Annotations parse_annotations(std::span<const std::uint8_t> text, LabelBy);
 
 }  // namespace cputrain::datasets

@@ -1,13 +1,15 @@
-#include "datasets/folders/list_table.h"
+#include "datasets/lists/list_table.h"
 
 #include <csv.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <exception>
 #include <utility>
 
 #include "core/error.h"
+#include "core/text.h"
 #include "datasets/folders/file_dataset.h"
 #include "datasets/folders/folder_names.h"
 
@@ -81,7 +83,9 @@ char separator_of(std::string_view text, const std::string& path) {
 /// libcsv with the fields that it finds. Exceptions must not cross its C frames.
 class Parser {
  public:
-  Parser(const std::string& path, char separator) : path_(path) {
+  using Take = std::function<void(ListRow&&)>;
+
+  Parser(const std::string& path, char separator, const Take& take) : path_(path), take_(take) {
     // A quote inside a word is an error in CSV and a character as any other between tabs.
     const unsigned char strict = separator == '\t' ? 0 : CSV_STRICT;
     if (csv_init(&parser_, strict | CSV_STRICT_FINI) != 0) throw std::bad_alloc();
@@ -95,30 +99,66 @@ class Parser {
   bool between_rows() const { return !within_; }
 
   void parse(std::string_view line, std::size_t number) {
-    if (!within_) row_.line = number;
+    if (!within_) {
+      row_.line = number;
+      bytes_ = 0;
+    }
     within_ = true;
+    bytes_ += line.size();
+    if (bytes_ > kMaxRowBytes) {
+      refuse_size(fmt::format("a row of more than {} bytes", with_commas(kMaxRowBytes)));
+    }
     const std::size_t done = csv_parse(&parser_, line.data(), line.size(), on_field, on_row, this);
     check(done == line.size(), number);
   }
 
-  std::vector<ListRow> finish(std::size_t number) {
+  void finish(std::size_t number) {
     check(csv_fini(&parser_, on_field, on_row, this) == 0, number);
-    return std::move(rows_);
   }
 
  private:
   static void on_field(void* bytes, std::size_t size, void* self) {
     static_cast<Parser*>(self)->guarded([=](Parser& parser) {
       const std::string_view field(static_cast<const char*>(bytes), size);
-      parser.row_.fields.emplace_back(trimmed(field));
+      parser.add(trimmed(field));
     });
   }
 
   static void on_row(int, void* self) {
-    static_cast<Parser*>(self)->guarded([](Parser& parser) {
-      parser.rows_.push_back(std::exchange(parser.row_, {}));
-      parser.within_ = false;
-    });
+    static_cast<Parser*>(self)->guarded([](Parser& parser) { parser.end_row(); });
+  }
+
+  void add(std::string_view field) {
+    if (field.size() > kMaxCellBytes) {
+      refuse_size(fmt::format("a field of more than {} bytes", with_commas(kMaxCellBytes)));
+    }
+    if (row_.fields.size() == kMaxColumns) {
+      refuse_size(fmt::format("more than {} fields", with_commas(kMaxColumns)));
+    }
+    row_.fields.emplace_back(field);
+  }
+
+  void end_row() {
+    within_ = false;
+    const std::size_t count = row_.fields.size();
+    if (first_line_ == 0) {
+      first_line_ = row_.line;
+      columns_ = count;
+    }
+    if (count != columns_) {
+      refuse(path_, row_.line,
+             fmt::format("{} field{} where line {} has {} (a name with a separator in it needs "
+                         "quotes around it); correct the line",
+                         count, count == 1 ? "" : "s", first_line_, columns_));
+    }
+    take_(std::exchange(row_, {}));
+  }
+
+  [[noreturn]] void refuse_size(const std::string& what) const {
+    refuse(path_, row_.line,
+           what +
+               " (a list names an image and its class per line); check that it is a list, and "
+               "that quotes have an end");
   }
 
   template <class Work>
@@ -141,19 +181,28 @@ class Parser {
   }
 
   const std::string& path_;
+  const Take& take_;
   csv_parser parser_{};
   ListRow row_;
-  std::vector<ListRow> rows_;
+  std::size_t bytes_ = 0;  ///< of the row, with quotes and separators
+  std::size_t first_line_ = 0, columns_ = 0;
   bool within_ = false;
   std::exception_ptr problem_;
 };
 
 }  // namespace
 
-std::vector<ListRow> read_table(std::string_view text, const std::string& path) {
+std::string plain_header(std::string_view name) {
+  std::string letters = lower_case(name);
+  std::erase_if(letters, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
+  return letters;
+}
+
+void read_table(std::string_view text, const std::string& path,
+                const std::function<void(ListRow&&)>& take) {
   check_encoding(text, path);
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // UTF-8 mark of Windows editors
-  Parser parser(path, separator_of(text, path));
+  Parser parser(path, separator_of(text, path), take);
   std::size_t number = 0;
   bool above_rows = true;
   while (!text.empty()) {
@@ -163,17 +212,7 @@ std::vector<ListRow> read_table(std::string_view text, const std::string& path) 
     above_rows = false;
     parser.parse(line, number);
   }
-  std::vector<ListRow> rows = parser.finish(number);
-  for (const ListRow& row : rows) {
-    if (row.fields.size() == rows.front().fields.size()) continue;
-    refuse(
-        path, row.line,
-        fmt::format("{} field{} where line {} has {} (a name with a separator in it needs quotes "
-                    "around it); correct the line",
-                    row.fields.size(), row.fields.size() == 1 ? "" : "s", rows.front().line,
-                    rows.front().fields.size()));
-  }
-  return rows;
+  parser.finish(number);
 }
 
 }  // namespace cputrain::datasets

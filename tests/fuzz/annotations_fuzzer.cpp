@@ -1,0 +1,55 @@
+#include <algorithm>
+#include <stdexcept>
+
+#include "datasets/lists/annotation_tables.h"
+#include "datasets/lists/annotations.h"
+#include "tests/fuzz/fuzzer.h"
+
+namespace cputrain::testing {
+namespace {
+
+void promise(bool kept, const char* what) {
+  if (!kept) throw std::logic_error(what);
+}
+
+bool parsed(const std::string& text, datasets::LabelBy by) {
+  datasets::Annotations annotations;
+  try {
+    annotations = datasets::parse_annotations(
+        {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}, by);
+  } catch (const datasets::WrongAnnotations& wrong) {
+    promise(!wrong.problem.empty(), "a refusal says why");
+    return false;
+  }
+  promise(std::ranges::is_sorted(annotations.categories), "names are sorted");
+  for (const datasets::ImageFile& file : annotations.files) {
+    promise(std::ranges::binary_search(annotations.categories, file.label), "labels are names");
+    promise(!file.path.empty() && file.path.front() != '/', "paths stay below the folder");
+    promise(("/" + file.path + "/").find("/../") == std::string::npos, "paths do not lead upwards");
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::string> fuzzer_seeds() {
+  return {
+      R"({"images":[{"id":1,"file_name":"a/1.jpg"},{"id":2,"file_name":"2.jpg"}],)"
+      R"("categories":[{"id":7,"name":"cat","supercategory":"animal"}],)"
+      R"("annotations":[{"image_id":1,"category_id":7,"bbox":[1,2.5,-3e2,4]}]})",
+      R"({"info":{"year":2017,"x":[null,true,"\u00e9\"\\"]},"categories":[],"images":[]})",
+      R"({"annotations":[{"segmentation":{"counts":"aXb","size":[2,3]},"category_id":1,"image_id":1}],)"
+      R"("images":[{"file_name":"b.png","id":1}],"categories":[{"name":"dog","id":1}]})"};
+}
+
+bool fuzzer_takes(const std::string& text) {
+  parsed(text, datasets::LabelBy::super_category);
+  return parsed(text, datasets::LabelBy::category);
+}
+
+}  // namespace cputrain::testing
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  cputrain::testing::fuzzer_takes({reinterpret_cast<const char*>(data), size});
+  return 0;
+}

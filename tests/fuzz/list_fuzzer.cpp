@@ -1,0 +1,57 @@
+#include <algorithm>
+#include <stdexcept>
+
+#include "core/error.h"
+#include "datasets/lists/list_file.h"
+#include "datasets/lists/list_table.h"
+#include "tests/fuzz/fuzzer.h"
+
+namespace cputrain::testing {
+namespace {
+
+void promise(bool kept, const char* what) {
+  if (!kept) throw std::logic_error(what);
+}
+
+/// By commas, or by tabs.
+bool parsed(const std::string& text, const std::string& name) {
+  datasets::ListContent list;
+  try {
+    list = datasets::read_list_text(text, name);
+  } catch (const Error& error) {
+    promise(error.code() == ExitCode::data, "a text is data");
+    promise(std::string(error.what()).find(name) != std::string::npos, "a refusal names the file");
+    return false;
+  }
+  promise(list.parts.empty() || list.parts.size() == list.files.size(), "a part for each image");
+  promise(std::ranges::none_of(list.parts, [](auto p) { return p == datasets::Part::none; }),
+          "parts have names");
+  for (const datasets::ImageFile& file : list.files) {
+    promise(!file.path.empty() && !file.label.empty(), "an image has a path and a class");
+    promise(file.path.size() <= datasets::kMaxCellBytes, "fields are short");
+    promise(file.path.find('\0') == std::string::npos, "paths are names");
+  }
+  return !list.files.empty();
+}
+
+}  // namespace
+
+std::vector<std::string> fuzzer_seeds() {
+  return {"a.png,cat\nb.png,dog\n",
+          "filename;width;label\r\n\"a;\"\"b\"\".png\";7;cat\r\nb.png;8;dog\r\n",
+          "# made by hand\npath,label,split\na.png,cat,train\nb.png,dog,val\nc.png,cat,test\n",
+          "\xEF\xBB\xBFpath,label,is_train,set\na.png,\"two\nlines\",1,train\nb.png,d,1,valid\n"};
+}
+
+bool fuzzer_takes(const std::string& text) {
+  const bool taken = parsed(text, "no such folder/list.csv");
+  parsed(text, "no such folder/list.tsv");
+  return taken;
+}
+
+}  // namespace cputrain::testing
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  cputrain::testing::fuzzer_takes({reinterpret_cast<const char*>(data), size});
+  return 0;
+}
