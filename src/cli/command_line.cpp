@@ -145,6 +145,16 @@ void add_word(std::vector<std::string>& words, const Flags& flags, const std::st
   }
 }
 
+void check_variables_of_one_flag(const Environment& environment, const std::string& name,
+                                 const std::string& alias) {
+  const auto one = value_of(environment, name), other = value_of(environment, alias);
+  if (!one || !other || *one == *other) return;
+  fail(ExitCode::usage,
+       fmt::format("{}={} and {}={} in the environment are one flag with two values (which is "
+                   "meant cannot be told); unset one",
+                   variable_of(name), *one, variable_of(alias), *other));
+}
+
 /// CPUTRAIN_BATCH=32 for --batch 32, where the command line does not say it.
 void add_environment(std::vector<std::string>& words, const Flags& flags,
                      const Environment& environment) {
@@ -155,13 +165,7 @@ void add_environment(std::vector<std::string>& words, const Flags& flags,
     if (value) add_word(words, flags, name, *value, variable_of(word));
   };
   for (const auto& [word, name] : flags.aliases()) {
-    const auto one = value_of(environment, name), other = value_of(environment, word);
-    if (one && other && *one != *other && !is_decided(given, flags, name)) {
-      fail(ExitCode::usage,
-           fmt::format("{}={} and {}={} in the environment are one flag with two values (which is "
-                       "meant cannot be told); unset one",
-                       variable_of(name), *one, variable_of(word), *other));
-    }
+    if (!is_decided(given, flags, name)) check_variables_of_one_flag(environment, name, word);
     read(word, name);
   }
   for (const std::string& name : flags.names()) read(name, name);

@@ -51,8 +51,8 @@ class Hyphens(HabitsTest):
         self.assertTrue(os.path.isdir(self.path("-made")))
         os.rename(self.path("run"), self.path("-run"))
         self.expect(0, "report", "--out", "table", "--", "-run")
-        self.expect(0, "predict", "--weights", "-run", "--", "-1.bmp")
-        self.expect(0, "eval", "--weights", "-run", "--data", "-d")
+        self.expect(0, "predict", "--weights", "-run/weights.safetensors", "--", "-1.bmp")
+        self.expect(0, "eval", "--weights", "-run/weights.safetensors", "--data", "-d")
         self.expect(2, "--", "-d", says=["-d"])
 
 
@@ -76,11 +76,10 @@ class Readers(HabitsTest):
 
     @needs_mpi
     def test_under_mpirun_too(self):
-        for number, options in enumerate([{}, {"both": True}]):
-            with self.subTest(options):
-                code, text = self.piped(*self.words, "--out", f"run{number}", ranks=2, to="true", **options)
-                self.assertEqual(code, 0, text)
-                self.finished(f"run{number}")
+        """Of standard output: mpirun of Open MPI 4 crashes by itself where the reader of its standard error goes away."""
+        code, text = self.piped(*self.words, "--out", "run", ranks=2, to="true")
+        self.assertEqual(code, 0, text)
+        self.finished("run")
 
     def test_files_that_were_written_are_done(self):
         for words in (["data", "pack", "d", "d.ctpack", "--image-size", "16"], ["data", "synth", "made", "--images", "4"]):

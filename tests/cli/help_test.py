@@ -57,7 +57,7 @@ class Help(ProgramTest):
                             (["-v"], "--verbose 3"), (["--num-epochs", "3"], "--epochs")):
             done = self.expect(2, *words, says=[says])
             self.assertEqual((done.stdout, done.stderr.count("\n")), ("", 1))
-        self.expect(0, *SMALL[:-2], "--batch_size", "8", "--dry-run")
+        self.expect(0, "--image_size", "64", "--data", "synthetic:60", "--batch_size", "8", "--dry-run")
 
     def test_out_that_is_a_file_ends_with_2(self):
         with open(self.path("file"), "w"):
