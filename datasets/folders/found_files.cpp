@@ -1,4 +1,4 @@
-// Data sets whose images are files: folders, lists, COCO-like JSON.
+// Data sets whose images are files in folders.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "core/error.h"
@@ -58,6 +59,13 @@ std::string spec_of(const std::string& folder) {
     fail(ExitCode::data, fmt::format("'{}' has no class folders, but annotation files lie there or "
                                      "beside it; use --data {}",
                                      path, spec));
+  }
+  const auto list = std::ranges::find_if(
+      node.unread, [](const UnreadName& file) { return is_list_name(file.name); });
+  if (!node.images.empty() && list != node.unread.end()) {
+    fail(ExitCode::data, fmt::format("'{0}' holds {1} images in no class folders, and beside them "
+                                     "'{2}'; if that says their classes, use --data {0}/{2}",
+                                     path, with_commas(node.images.size()), list->name));
   }
   if (!node.images.empty()) {
     fail(ExitCode::data,
@@ -146,6 +154,12 @@ class FolderFinder {
            std::ranges::find(empty_, label, &EmptyClass::name) != empty_.end();
   }
 
+  /// Of a folder without images, whose name may look like that of a class.
+  bool is_known_folder(const std::string& name, const std::vector<std::string>& learnt) const {
+    const std::vector<std::string> known = united(learnt, empty_);
+    return data::match_names(std::span(&name, 1), known).place.front().has_value();
+  }
+
   void take(FolderListing&& listing, std::vector<std::uint32_t>& samples) {
     samples = indices(files_.size(), files_.size() + listing.files.size());
     std::ranges::move(listing.files, std::back_inserter(files_));
@@ -171,7 +185,7 @@ class FolderFinder {
                        path_ + "/" + file->path, file->label, join(learnt, ", ")));
     }
     for (EmptyClass& one : listing.empty_classes) {
-      if (!is_known(one.name, learnt)) empty_.push_back(std::move(one));
+      if (!is_known_folder(one.name, learnt)) empty_.push_back(std::move(one));
     }
     take(std::move(listing), found_.validation);
     found_.validation_name = "its '" + part.path + "' folder";
@@ -189,7 +203,7 @@ class FolderFinder {
       return;
     }
     for (const EmptyClass& one : listing.empty_classes) {
-      if (is_known(one.name, learnt)) continue;
+      if (is_known_folder(one.name, learnt)) continue;
       found_.warnings.push_back(
           fmt::format("'{}/{}' is not used for testing: no image can be read of it, and its class "
                       "has no training images",
@@ -254,87 +268,6 @@ class FolderFinder {
   Found found_;
 };
 
-/// A list with a column of parts, which are used as those of a folder.
-class DividedList {
- public:
-  DividedList(std::string path, ListContent list)
-      : path_(std::move(path)), column_(list.part_column) {
-    for (std::size_t i = 0; i < list.files.size(); ++i) {
-      rows_[list.parts[i]].push_back(std::move(list.files[i]));
-    }
-  }
-
-  Found find(const std::string& root, data::Exif exif) {
-    if (rows_[Part::train].empty()) refuse("names no images for training; name some with train");
-    const auto classes = classes_of(rows_[Part::train]);
-    std::vector<Part> others;
-    for (const Part part : {Part::validation, Part::evaluation, Part::test}) {
-      if (!rows_[part].empty()) others.push_back(part);
-    }
-    if (others.size() == 3) {
-      refuse(
-          "names images for evaluation and for test beside those for validation (which are the "
-          "test part cannot be told); name both alike");
-    }
-    Found found;
-    found.train = add(Part::train);
-    for (const Part part : others) take_alike_classes(rows_[part], classes, found);
-    if (!others.empty()) {
-      if (const ImageFile* file = unknown(others[0], classes)) refuse_class(*file);
-      found.validation = add(others[0]);
-      found.validation_name = fmt::format("by its column '{}'", column_);
-    }
-    if (others.size() == 2) add_test(others[1], classes, found);
-    if (const std::size_t count = rows_[Part::prediction].size(); count > 0) {
-      found.remark = fmt::format("Not used: {} images for prediction.", count);
-    }
-    set_files(found, root, std::move(files_), classes, exif);
-    return found;
-  }
-
- private:
-  [[noreturn]] void refuse(const std::string& what) const {
-    fail(ExitCode::data, fmt::format("'{}': the column '{}' {}", path_, column_, what));
-  }
-
-  [[noreturn]] void refuse_class(const ImageFile& file) const {
-    refuse(
-        fmt::format("says that '{}' validates, whose class '{}' has no training images (the "
-                    "network could not answer it); use the same class names in both parts",
-                    file.path, file.label));
-  }
-
-  std::vector<std::uint32_t> add(Part part) {
-    const std::size_t begin = files_.size();
-    std::ranges::move(rows_[part], std::back_inserter(files_));
-    return indices(begin, files_.size());
-  }
-
-  const ImageFile* unknown(Part part, const std::vector<std::string>& classes) {
-    const auto file = std::ranges::find_if(rows_[part], [&](const ImageFile& one) {
-      return !std::ranges::binary_search(classes, one.label);
-    });
-    return file == rows_[part].end() ? nullptr : &*file;
-  }
-
-  /// Training does not need it.
-  void add_test(Part part, const std::vector<std::string>& classes, Found& found) {
-    if (const ImageFile* file = unknown(part, classes)) {
-      found.warnings.push_back(fmt::format(
-          "the test images of '{}' are not used: the class '{}' of '{}' has no training "
-          "images",
-          path_, file->label, file->path));
-      return;
-    }
-    found.test = add(part);
-    found.test_name = fmt::format("by its column '{}'", column_);
-  }
-
-  std::string path_, column_;
-  std::map<Part, std::vector<ImageFile>> rows_;
-  std::vector<ImageFile> files_;
-};
-
 }  // namespace
 
 std::vector<std::uint32_t> indices(std::size_t begin, std::size_t end) {
@@ -373,26 +306,5 @@ void set_files(Found& found, std::string root, std::vector<ImageFile> files,
 }
 
 Found find_folder(const data::DataRequest& request) { return FolderFinder(request).find(); }
-
-Found find_list(const std::string& path, data::Exif exif) {
-  ListContent list = read_list(path);
-  if (list.files.empty()) {
-    fail(ExitCode::data, "list file '" + path +
-                             "' names no images (nothing to train on); its lines "
-                             "are a path, a tab and a class name");
-  }
-  const std::string folder = fs::path(path).parent_path().string();
-  const std::string root = folder.empty() ? "." : folder;
-  Found found;
-  if (list.parts.empty()) {
-    const auto classes = classes_of(list.files);
-    found.train = indices(0, list.files.size());
-    set_files(found, root, std::move(list.files), classes, exif);
-  } else {
-    found = DividedList(path, std::move(list)).find(root, exif);
-  }
-  found.one_class_remedy = "name images of another class, too";
-  return found;
-}
 
 }  // namespace cputrain::datasets

@@ -57,6 +57,12 @@ class AlikeNames(TinyTest):
             f.write("\n".join(["plane", "Plane"] + [f"class{i}" for i in range(8)]) + "\n")
         self.expect(0, "data", "info", "cifar10:.", says=["'plane' and 'Plane'"])
 
+    def test_names_in_names_of_files(self):
+        os.mkdir(self.path("flat"))
+        for number, name in enumerate(["Cat", "cat"] * 2):
+            write_bmp(self.path("flat", f"{name}.{number}.bmp"), made_pixels(number, 16))
+        self.expect(0, "data", "info", "flat", says=["'Cat' and 'cat'"])
+
     def test_parts_of_one_set_may_write_them_otherwise(self):
         composed, decomposed = "caf\u00e9", "cafe\u0301"
         self.make("d/train", **{composed: 3, "tea": 3})

@@ -104,6 +104,28 @@ TEST_F(Classes, AtLeastTwoHaveImages) {
   expect_refused({"no images in '" + path() + "'"});
 }
 
+TEST_F(Classes, AFolderOfImagesAloneIsToldWhatItLacks) {
+  add("photo.png");
+  expect_refused({"holds 1 image, but", "'photo.png'", "folder of its own", "cat.1.jpg", ".csv"});
+  add("IMG_1.png"), add("IMG_2.png"), add_text("notes.md", "x"), add_folder("empty");
+  expect_refused({"holds 3 images", "class", "'IMG_1.png'"});
+  EXPECT_EQ(error(path()).find("holds nothing"), std::string::npos);
+  add_text("labels.csv", "photo.png,cat\n");
+  expect_refused({"'labels.csv'", "--data " + path("labels.csv")});
+}
+
+TEST_F(Classes, PartsFindNamesThatLookAlike) {
+  add("train/cat/1.png"), add("train/dog/1.png"), add("val/Cat/1.png"), add_folder("val/DOG ");
+  add("test/cat /1.png"), add_folder("test/Dog");
+  const data::DataSource source = open_here();
+  EXPECT_EQ(source.dataset->classes(), (Names{"cat", "dog"}));
+  EXPECT_EQ(part(source, source.validation), Names{"val/Cat/1.png"});
+  EXPECT_EQ(part(source, source.test), Names{"test/cat /1.png"});
+  EXPECT_EQ(source.warnings.size(), 2u);
+  add("val/cat/2.png");
+  expect_refused({"'Cat'", "no training images"});
+}
+
 TEST_F(Classes, APartBesideTrainingMayLackClasses) {
   add("train/cat/1.png"), add("train/dog/1.png"), add("val/cat/1.png"), add_folder("val/dog");
   EXPECT_EQ(classes(), (Names{"cat", "dog"}));
