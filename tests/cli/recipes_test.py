@@ -41,7 +41,7 @@ class Recipes(ProgramTest):
     def test_accumulation_is_a_larger_batch_and_batches_grow(self):
         words = [*SGD, "--dropout", "0", "--epochs", "2"]
         large = self.train("large", *words, "--batch", "20")
-        several = self.train("several", *words, "--batch-size", "5", "--accumulate", "4")
+        several = self.train("several", *words, "--batch", "5", "--accumulate", "4")
         self.assert_near([s["loss"] for s in several], [s["loss"] for s in large], 1e-3)
         grown = self.train("grown", *words, "--batch", "10", "--batch-growth", "1:3")
         self.assertEqual([s["images"] for s in grown], [10] * 5 + [4] + [30, 24])
