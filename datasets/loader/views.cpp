@@ -10,8 +10,7 @@ std::vector<std::uint32_t> images_of(const data::Dataset& data,
   images.reserve(samples.size());
   for (const std::uint32_t sample : samples) images.push_back(data.view(sample).image);
   std::ranges::sort(images);
-  const auto rest = std::ranges::unique(images);
-  images.erase(rest.begin(), rest.end());
+  images.erase(std::unique(images.begin(), images.end()), images.end());
   return images;
 }
 
