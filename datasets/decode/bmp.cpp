@@ -186,9 +186,6 @@ std::size_t head_bytes(const Header& header) {
 }  // namespace
 
 Decoded decode_bmp(std::span<const std::uint8_t> file, DecodingBudget::Claim& claim) {
-  const auto truncated = [] {
-    return refused(data::ReadStatus::truncated, "the file ends before its last row");
-  };
   if (file.size() < (file[14] == kCoreHeader ? 26u : 34u)) return truncated();
   const Header header = read_header(file);
   if (auto refusal = refused_size(header.width, header.height)) return *std::move(refusal);

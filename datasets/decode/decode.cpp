@@ -84,6 +84,10 @@ Decoded refused(data::ReadStatus status, std::string detail) {
   return {{status, std::move(detail)}, {}};
 }
 
+Decoded truncated() {
+  return refused(data::ReadStatus::truncated, "its data end before its last pixel");
+}
+
 std::optional<Decoded> refused_size(std::int64_t width, std::int64_t height) {
   if (width < 1 || height < 1)
     return refused(data::ReadStatus::not_an_image, "a side of the image is 0");

@@ -31,11 +31,12 @@ Decoded decode_bmp(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 Decoded decode_gif(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 
 /// libwebp, lossy and lossless; of an animation the first frame on a black canvas. Alpha is
-/// dropped.
+/// dropped. Sizes in the headers around the image must be its own.
 Decoded decode_webp(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 
-/// The first page through libtiff: grey, RGB, palette and CMYK, in strips or tiles; alpha is
-/// dropped. Pixels are as they are stored, since decode() says how to turn them.
+/// The first page: grey, RGB, palette, YCbCr, CIELab and CMYK of unsigned integers, in strips or
+/// tiles; alpha is dropped. Pixels are as they are stored, since decode() says how to turn them.
+/// JPEG in it is decoded as decode_jpeg() does, the rest by libtiff.
 Decoded decode_tiff(std::span<const std::uint8_t> file, DecodingBudget::Claim&);
 
 /// Name and version of the library at run time; empty where the program was built without it.
@@ -44,6 +45,9 @@ std::string webp_library();
 std::string tiff_library();
 
 Decoded refused(data::ReadStatus, std::string detail);
+
+/// The refusal of every format whose data end too early, wherever they do.
+Decoded truncated();
 
 /// Why an image of this size cannot be read, if it cannot.
 std::optional<Decoded> refused_size(std::int64_t width, std::int64_t height);

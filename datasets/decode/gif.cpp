@@ -145,9 +145,6 @@ struct Frame {
   std::size_t codes = 0;  // where they begin: the bits of a literal, then sub-blocks
 };
 
-Decoded truncated(const char* how) { return refused(data::ReadStatus::truncated, how); }
-Decoded file_ended() { return truncated("the file ends before its first image does"); }
-
 /// Walks to the first image.
 std::optional<Decoded> find_image(Bytes file, Frame& frame) {
   const Bytes screen_palette = palette_at(file, kScreenHeader, file[10]);
@@ -158,16 +155,16 @@ std::optional<Decoded> find_image(Bytes file, Frame& frame) {
       frame.transparent = (file[block + 1] & 1) != 0 ? file[block + 4] : -1;
     }
     SubBlocks blocks(file, block);
-    if (!blocks.skip()) return file_ended();
+    if (!blocks.skip()) return truncated();
     at = blocks.at();
   }
-  if (at >= file.size()) return file_ended();
-  if (file[at] == kExtension) return file_ended();
+  if (at >= file.size()) return truncated();
+  if (file[at] == kExtension) return truncated();
   if (file[at] != kImageBegins) {
     return refused(data::ReadStatus::not_an_image,
                    file[at] == 0x3B ? "there is no image in it" : "a GIF block of unknown kind");
   }
-  if (at + 10 >= file.size()) return file_ended();
+  if (at + 10 >= file.size()) return truncated();
   frame.left = little_endian_16(file, at + 1), frame.top = little_endian_16(file, at + 3);
   frame.width = little_endian_16(file, at + 5), frame.height = little_endian_16(file, at + 7);
   const std::uint8_t flags = file[at + 9];
@@ -175,7 +172,7 @@ std::optional<Decoded> find_image(Bytes file, Frame& frame) {
   const Bytes own = palette_at(file, at + 10, flags);
   frame.palette = (flags & 0x80) != 0 ? own : screen_palette;
   frame.codes = at + 10 + ((flags & 0x80) != 0 ? std::size_t{6} << (flags & 7) : 0);
-  return frame.codes < file.size() ? std::optional<Decoded>{} : file_ended();
+  return frame.codes < file.size() ? std::optional<Decoded>{} : truncated();
 }
 
 /// The background colour, where the image leaves some of its screen out.
@@ -217,8 +214,8 @@ std::optional<Decoded> draw_image(Bytes file, const Frame& frame, Image& image) 
   if (end == LzwEnd::bad_code) {
     return refused(data::ReadStatus::not_an_image, "a GIF code that stands for nothing");
   }
-  if (!codes.skip()) return file_ended();
-  if (end != LzwEnd::full) return truncated("its codes end before its last pixel");
+  if (!codes.skip()) return truncated();
+  if (end != LzwEnd::full) return truncated();
   if (behind_palette) {
     return refused(data::ReadStatus::not_an_image, "it names colours behind its palette");
   }
@@ -228,7 +225,7 @@ std::optional<Decoded> draw_image(Bytes file, const Frame& frame, Image& image) 
 }  // namespace
 
 Decoded decode_gif(std::span<const std::uint8_t> file, DecodingBudget::Claim& claim) {
-  if (file.size() < kScreenHeader) return file_ended();
+  if (file.size() < kScreenHeader) return truncated();
   std::int64_t width = little_endian_16(file, 6), height = little_endian_16(file, 8);
   if (auto refusal = refused_size(width, height)) return *std::move(refusal);
   Frame frame;

@@ -13,11 +13,13 @@ constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
 constexpr std::int64_t kMaxSide = 16384;
 constexpr std::int64_t kMaxPixels = 89'478'485;
 constexpr int kMaxJpegScans = 256;  ///< a few bytes per scan can cost a pass over the whole image
-/// Samples that all scans of a JPEG touch together (in a TIFF: of all JPEG streams). An image of
-/// kMaxPixels in the usual ten progressive scans touches 1.25e9 without subsampling. A scan that
+/// Samples that all scans of a JPEG touch together (in a TIFF: of all its JPEG streams). An image
+/// of kMaxPixels in the usual ten progressive scans touches 1.25e9 without subsampling. A scan that
 /// holds next to nothing costs libjpeg 0.4 to 0.6 ns per sample (2.1.5, one core of an EPYC), so
 /// the limit is about 1.5 s; what a scan holds is bounded by kMaxFileBytes.
 constexpr std::int64_t kMaxScanSamples = 2'500'000'000;
+/// What a component of a scan counts at least: it has tables to set up, however small the image is.
+constexpr std::int64_t kLeastScanSamples = 2048;
 /// Arithmetic coding makes samples out of hardly any bits, at 40 ns each: the price of so many
 /// scans.
 constexpr std::int64_t kArithmeticScans = 64;

@@ -158,17 +158,14 @@ data::StoredAs stored_as(const Reader& reader) {
 
 Decoded failure(const Reader& reader) {
   if (reader.png == nullptr) return refused(data::ReadStatus::too_large, "libpng has no memory");
-  return refused(
-      reader.state.file_ended ? data::ReadStatus::truncated : data::ReadStatus::not_an_image,
-      reader.state.message);
+  if (reader.state.file_ended) return truncated();
+  return refused(data::ReadStatus::not_an_image, reader.state.message);
 }
 
 }  // namespace
 
 Decoded decode_png(std::span<const std::uint8_t> file, DecodingBudget::Claim& claim) {
-  if (file.size() < kIhdrEnd) {
-    return refused(data::ReadStatus::truncated, "the file ends before its IHDR chunk does");
-  }
+  if (file.size() < kIhdrEnd) return truncated();
   if (std::memcmp(file.data() + 12, "CgBI", 4) == 0) {
     return refused(data::ReadStatus::unsupported,
                    "a PNG of Apple's own kind (CgBI); convert it to JPEG");

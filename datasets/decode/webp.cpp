@@ -11,38 +11,55 @@ namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
-constexpr std::size_t kRiffHeader = 12, kChunkHeader = 8, kFrameHeader = 16;
+constexpr std::size_t kRiffHeader = 12, kChunkHeader = 8;
+constexpr std::size_t kCanvasHeader = 10, kFrameHeader = 16;
 
 /// The first image of a file: on a canvas where the file has one, in one chunk of its own coding.
 struct Container {
   std::int64_t canvas_width = 0, canvas_height = 0;  // 0: as large as the image
   std::int64_t left = 0, top = 0;
+  std::int64_t frame_width = 0, frame_height = 0;  // of an animation alone
   bool animated = false;
   bool alpha = false;
   Bytes image;
   bool complete = true;
+
+  /// Whether an image of this size is what the headers around it say.
+  bool holds(std::int64_t width, std::int64_t height) const {
+    if (!animated) return width == canvas_width && height == canvas_height;
+    return width == frame_width && height == frame_height && left + width <= canvas_width &&
+           top + height <= canvas_height;
+  }
 };
 
+/// Lossy images begin with the length of their first partition, which must be whole (RFC
+/// 6386, 9.1). libwebp says of others that they are damaged.
+bool has_first_partition(Bytes lossy) {
+  constexpr std::size_t kFrameTag = 10;
+  return lossy.size() >= kFrameTag &&
+         (little_endian_24(lossy, 0) >> 5) <= static_cast<std::int64_t>(lossy.size() - kFrameTag);
+}
+
 /// RIFF chunks: name, length, data, up to an even length. Alpha (ALPH) is a chunk of its own beside
-/// lossy images, and is not decoded. The first frame (ANMF) holds chunks, too, so the walk just
-/// goes on inside it.
+/// lossy images, and is not decoded. The first frame (ANMF) holds chunks, too: the walk goes on
+/// inside it, and ends with it.
 Container read_container(Bytes file) {
   Container found;
   const std::size_t claimed = std::size_t{little_endian_32(file, 4)} + 8;
   found.complete = claimed <= file.size();
-  const Bytes chunks = file.first(std::min(claimed, file.size()));
+  Bytes chunks = file.first(std::min(claimed, file.size()));
   for (std::size_t at = kRiffHeader; at + kChunkHeader <= chunks.size();) {
     const std::string_view name(reinterpret_cast<const char*>(chunks.data() + at), 4);
     const std::size_t length = little_endian_32(chunks, at + 4);
     at += kChunkHeader;
-    const bool whole = length <= chunks.size() - at;
     const Bytes data = chunks.subspan(at, std::min(length, chunks.size() - at));
+    found.complete &= data.size() == length;
     if (name == "VP8 " || name == "VP8L") {
       found.image = data;
-      found.complete &= whole;
+      found.complete &= name == "VP8L" || has_first_partition(data);
       return found;
     }
-    if (name == "VP8X" && data.size() >= 10) {
+    if (name == "VP8X" && data.size() >= kCanvasHeader) {
       constexpr std::uint8_t kAlpha = 0x10;
       found.alpha = (data[0] & kAlpha) != 0;
       found.canvas_width = little_endian_24(data, 4) + 1;
@@ -52,10 +69,12 @@ Container read_container(Bytes file) {
       found.animated = true;
       found.left = 2 * little_endian_24(data, 0);
       found.top = 2 * little_endian_24(data, 3);
+      found.frame_width = little_endian_24(data, 6) + 1;
+      found.frame_height = little_endian_24(data, 9) + 1;
+      chunks = chunks.first(at + data.size());
       at += kFrameHeader;
       continue;
     }
-    found.complete &= whole;
     at += std::min(length + length % 2, chunks.size() - at);
   }
   return found;
@@ -81,7 +100,7 @@ Decoded failure(VP8StatusCode status) {
       return refused(data::ReadStatus::unsupported, "a kind of WebP that libwebp does not read");
     case VP8_STATUS_SUSPENDED:
     case VP8_STATUS_NOT_ENOUGH_DATA:
-      return refused(data::ReadStatus::truncated, "its data end before its last pixel");
+      return truncated();
     default:
       return refused(data::ReadStatus::not_an_image, "damaged WebP data");
   }
@@ -96,9 +115,7 @@ Decoded decode_webp(std::span<const std::uint8_t> file, DecodingBudget::Claim& c
     auto refusal = refused_size(container.canvas_width, container.canvas_height);
     if (refusal) return *std::move(refusal);
   }
-  if (!container.complete) {
-    return refused(data::ReadStatus::truncated, "the file ends before its first image does");
-  }
+  if (!container.complete) return truncated();
   if (container.image.empty())
     return refused(data::ReadStatus::not_an_image, "there is no image in it");
   WebPDecoderConfig config;
@@ -112,12 +129,9 @@ Decoded decode_webp(std::span<const std::uint8_t> file, DecodingBudget::Claim& c
   const std::int64_t width = config.input.width, height = config.input.height;
   if (auto refusal = refused_size(width, height)) return *std::move(refusal);
   if (!has_canvas) container.canvas_width = width, container.canvas_height = height;
-  const bool fits = container.left + width <= container.canvas_width &&
-                    container.top + height <= container.canvas_height;
-  const bool fills = width == container.canvas_width && height == container.canvas_height;
-  if (!fits || (!container.animated && !fills)) {
+  if (!container.holds(width, height)) {
     return refused(data::ReadStatus::not_an_image,
-                   "its first image has another size than its canvas");
+                   "its first image has another size than its frame or canvas");
   }
   claim.grow(working_bytes(config.input));
   Decoded decoded;

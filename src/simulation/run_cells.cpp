@@ -37,10 +37,10 @@ std::vector<std::string> words_of(const Simulator& simulator, const std::string&
 }
 
 std::string last_words(const std::string& log) {
-  constexpr std::size_t kMost = 600;
+  constexpr std::size_t kLongest = 600;
   std::ifstream stream(log, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (text.size() > kMost) text.erase(0, text.size() - kMost);
+  if (text.size() > kLongest) text.erase(0, text.size() - kMost);
   return printable(text);
 }
 

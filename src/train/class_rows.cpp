@@ -39,7 +39,7 @@ bool ClassMatch::moves() const {
 
 ClassMatch match_classes(std::span<const std::string> classes, std::span<const std::string> file,
                          std::size_t named) {
-  ClassMatch match{.names = data::match_names(classes, file)};
+  ClassMatch match{.source = {}, .others = {}, .names = data::match_names(classes, file)};
   match.source = match.names.place;
   std::vector<bool> taken(file.size()), named_so(classes.size());
   for (std::size_t c = 0; c < classes.size(); ++c) {

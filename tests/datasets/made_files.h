@@ -28,6 +28,12 @@ Bytes jpeg_of(const Image&, JpegKind = JpegKind::rgb);
 /// The JPEG with an EXIF orientation from 1 to 8, in the byte order of Motorola.
 Bytes with_orientation(const Bytes& jpeg, int orientation);
 
+/// A JPEG of one component in `scans` scans, all of the same coded data. Header and tables are
+/// those of ITU T.81, put together by hand: in the only code of each table a bit of 0 means the
+/// value 0. `frame` is 0xC2 for progressive coding and 0xC9 for arithmetic coding.
+Bytes jpeg_of_scans(std::uint32_t width, std::uint32_t height, int scans, std::uint8_t frame = 0xC2,
+                    const Bytes& data = {});
+
 /// PNG with 3 channels of 8 bits.
 Bytes png_of(const Image&);
 /// BMP with 24 bits a pixel.

@@ -194,29 +194,6 @@ TEST(Bombs, TextsOfAPngAreNotInflated) {
   EXPECT_LT(peak_kilobytes() - before, 100'000);
 }
 
-/// A progressive JPEG of one component: `scans` scans, all but the first without any data. Header
-/// and tables are those of ITU T.81, put together by hand.
-Bytes jpeg_of_scans(std::uint32_t width, std::uint32_t height, int scans,
-                    std::uint8_t frame = 0xC2) {
-  Bytes jpeg{0xFF, 0xD8, 0xFF, 0xDB, 0, 67, 0};
-  jpeg.resize(jpeg.size() + 64, 1);
-  const Bytes sizes{0xFF, frame, 0, 11, 8, 0, 0, 0, 0, 1, 1, 0x11, 0};
-  jpeg.insert(jpeg.end(), sizes.begin(), sizes.end());
-  jpeg = patched(jpeg, jpeg.size() - 8, height << 16 | width, 4);
-  for (const std::uint8_t table : {0x00, 0x10}) {  // one code of one bit, which means 0
-    jpeg.insert(jpeg.end(), {0xFF, 0xC4, 0, 20, table, 1});
-    jpeg.resize(jpeg.size() + 15, 0);
-    jpeg.push_back(0);
-  }
-  for (int scan = 0; scan < scans; ++scan) {
-    const auto last = static_cast<std::uint8_t>(scan == 0 ? 0 : 63);
-    const auto first = static_cast<std::uint8_t>(scan == 0 ? 0 : 1);
-    jpeg.insert(jpeg.end(), {0xFF, 0xDA, 0, 8, 1, 1, 0, first, last, 0});
-  }
-  jpeg.insert(jpeg.end(), {0xFF, 0xD9});
-  return jpeg;
-}
-
 TEST(Bombs, ScansOfAJpegAreCounted) {
   EXPECT_EQ(decode(jpeg_of_scans(16, 16, 250)).result.status, data::ReadStatus::truncated)
       << "few enough, though they hold nothing";

@@ -1,0 +1,65 @@
+#include "datasets/decode/tiff/tag_values.h"
+
+#include <array>
+
+namespace cputrain::datasets {
+namespace {
+
+using Bytes = std::span<const std::uint8_t>;
+
+/// Numbers of the file's own byte order.
+class TiffNumbers {
+ public:
+  explicit TiffNumbers(Bytes file) : file_(file), little_(file[0] == 'I') {}
+
+  bool are_there(std::uint64_t at, std::uint64_t bytes) const {
+    return at <= file_.size() && bytes <= file_.size() - at;
+  }
+  /// Of 2, 4 or 8 bytes that are there.
+  std::uint64_t at(std::uint64_t place, std::size_t bytes) const {
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < bytes; ++i) {
+      value = value << 8 | file_[static_cast<std::size_t>(place) + (little_ ? bytes - 1 - i : i)];
+    }
+    return value;
+  }
+
+ private:
+  Bytes file_;
+  bool little_;
+};
+
+/// Bytes of a value, by its type (TIFF 6.0, section 2; BigTIFF's three at the end).
+std::uint64_t bytes_of_type(std::uint64_t type) {
+  constexpr std::array<std::uint8_t, 19> kBytes{0, 1, 1, 2, 4, 8, 1, 1, 2, 4,
+                                                8, 4, 8, 4, 0, 0, 8, 8, 8};
+  return type < kBytes.size() ? kBytes[static_cast<std::size_t>(type)] : 0;
+}
+
+}  // namespace
+
+std::optional<TagValues> tag_values(Bytes file) {
+  constexpr std::uint64_t kLargestNumber = 8;  // libtiff keeps some shorter ones in so many bytes
+  const TiffNumbers numbers(file);
+  const bool big = numbers.at(2, 2) == 43;
+  const std::size_t offset_bytes = big ? 8 : 4, count_bytes = big ? 8 : 2, entry = big ? 20 : 12;
+  if (!numbers.are_there(big ? 8 : 4, offset_bytes)) return {};
+  const std::uint64_t begin = numbers.at(big ? 8 : 4, offset_bytes);
+  if (!numbers.are_there(begin, count_bytes)) return {};
+  const std::uint64_t entries = numbers.at(begin, count_bytes), first = begin + count_bytes;
+  if (entries > file.size() / entry || !numbers.are_there(first, entries * entry)) return {};
+  TagValues values;
+  for (std::uint64_t i = 0; i < entries; ++i) {
+    const std::uint64_t at = first + i * entry, place = at + 4 + offset_bytes;
+    const std::uint64_t each = bytes_of_type(numbers.at(at + 2, 2));
+    const std::uint64_t count = numbers.at(at + 4, offset_bytes);
+    if (each == 0 || count <= offset_bytes / each) continue;  // unknown, or in the entry itself
+    if (count > file.size()) return {};
+    if (!numbers.are_there(numbers.at(place, offset_bytes), count * each)) return {};
+    values.stored += count * each;
+    values.read += count * (each + kLargestNumber);  // as stored, and turned into numbers
+  }
+  return values;
+}
+
+}  // namespace cputrain::datasets
