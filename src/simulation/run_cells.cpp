@@ -40,7 +40,7 @@ std::string last_words(const std::string& log) {
   constexpr std::size_t kLongest = 600;
   std::ifstream stream(log, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (text.size() > kLongest) text.erase(0, text.size() - kMost);
+  if (text.size() > kLongest) text.erase(0, text.size() - kLongest);
   return printable(text);
 }
 
