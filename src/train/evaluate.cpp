@@ -5,8 +5,8 @@
 #include "core/error.h"
 #include "train/answers.h"
 #include "train/input.h"
-#include "train/numbers.h"
 #include "train/penalty.h"
+#include "train/safety/numbers.h"
 
 namespace cputrain::train {
 

@@ -12,8 +12,8 @@
 #include "data/batch_source.h"
 #include "logging/timeline.h"
 #include "optim/learning_rate.h"
-#include "train/nan_policy.h"
 #include "train/optimizer.h"
+#include "train/safety/nan_policy.h"
 
 namespace cputrain::train {
 

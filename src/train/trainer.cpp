@@ -11,7 +11,7 @@
 #include "train/epoch.h"
 #include "train/faults.h"
 #include "train/input.h"
-#include "train/numbers.h"
+#include "train/safety/numbers.h"
 #include "train/training_end.h"
 
 namespace cputrain::train {

@@ -5,7 +5,7 @@
 #include "logging/reporter.h"
 #include "train/control.h"
 #include "train/evaluate.h"
-#include "train/nan_policy.h"
+#include "train/safety/nan_policy.h"
 #include "train/step.h"
 
 namespace cputrain::train {

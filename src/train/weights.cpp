@@ -19,7 +19,7 @@
 #include "model/init.h"
 #include "model/model_json.h"
 #include "model/safetensors.h"
-#include "train/numbers.h"
+#include "train/safety/numbers.h"
 
 namespace cputrain::train {
 namespace {

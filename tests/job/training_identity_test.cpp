@@ -43,6 +43,7 @@ const std::vector<Other> kOther{
     {"balanced", {"--limit-train", "20"}, {"--balanced"}, ""},
     {"expand", {}, {"--expand", "six"}, ""},
     {"resize", {}, {"--resize", "nearest"}, ""},
+    {"exif", {}, {"--exif", "ignore"}, ""},
     {"augment", {}, {"--augment", "flip"}, ""},
     {"seed", {}, {"--seed", "7"}, ""},
     {"batch", {}, {"--batch", "6"}, ""},

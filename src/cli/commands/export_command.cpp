@@ -13,7 +13,7 @@
 #include "system/files.h"
 #include "system/print.h"
 #include "system/tell.h"
-#include "train/numbers.h"
+#include "train/safety/numbers.h"
 #include "train/weights.h"
 #include "zoo/model_file.h"
 

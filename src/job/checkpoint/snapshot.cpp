@@ -11,7 +11,7 @@
 #include "job/checkpoint/arena_tensors.h"
 #include "job/checkpoint/own_parts.h"
 #include "job/checkpoint/state_file.h"
-#include "train/numbers.h"
+#include "train/safety/numbers.h"
 
 namespace cputrain::job {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "train/nan_policy.h"
+#include "train/safety/nan_policy.h"
 
 namespace cputrain::job {
 

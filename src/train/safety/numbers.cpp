@@ -1,4 +1,4 @@
-#include "train/numbers.h"
+#include "train/safety/numbers.h"
 
 #include <bit>
 #include <cstdint>
