@@ -3,31 +3,13 @@
 #include <algorithm>
 #include <string_view>
 
+#include "datasets/decode/byte_order.h"
+
 namespace cputrain::datasets {
 namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 using namespace std::string_view_literals;
-
-/// Numbers in bytes that anybody may have written: 0 where they are not there.
-class Numbers {
- public:
-  Numbers(Bytes bytes, bool little) : bytes_(bytes), little_(little) {}
-
-  /// Of `size` bytes, at most 8.
-  std::uint64_t at(std::uint64_t place, std::size_t size) const {
-    if (place > bytes_.size() || size > bytes_.size() - place) return 0;
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < size; ++i) {
-      value = value << 8 | bytes_[place + (little_ ? size - 1 - i : i)];
-    }
-    return value;
-  }
-
- private:
-  Bytes bytes_;
-  bool little_;
-};
 
 bool begins_with(Bytes bytes, std::string_view text) {
   return bytes.size() >= text.size() &&
@@ -41,7 +23,7 @@ int orientation_of_tiff(Bytes tiff) {
   constexpr std::uint64_t kOrientation = 274, kShort = 3, kLong = 4;
   const bool little = begins_with(tiff, "II"sv);
   if (!little && !begins_with(tiff, "MM"sv)) return 1;
-  const Numbers numbers(tiff, little);
+  const OrderedBytes numbers(tiff, little);
   const std::uint64_t version = numbers.at(2, 2);
   if (version != 42 && version != 43) return 1;
   const std::size_t word = version == 43 ? 8 : 4, entry = 4 + 2 * word;
@@ -70,7 +52,7 @@ int orientation_of_block(Bytes block) {
 /// The first APP1 segment that holds EXIF data, before the first scan (ITU T.81, B.1.1).
 int orientation_of_jpeg(Bytes file) {
   constexpr std::uint8_t kApp1 = 0xE1, kScan = 0xDA, kEnd = 0xD9;
-  const Numbers numbers(file, false);
+  const OrderedBytes numbers(file, false);
   for (std::size_t at = 2; at + 4 <= file.size() && file[at] == 0xFF;) {
     const std::uint8_t marker = file[at + 1];
     if (marker == 0xFF) {  // fill bytes
@@ -91,7 +73,7 @@ int orientation_of_jpeg(Bytes file) {
 /// length), of which one has EXIF data.
 int orientation_of_chunks(Bytes file, std::size_t first, std::string_view wanted, bool png) {
   constexpr std::size_t kHead = 8;
-  const Numbers numbers(file, !png);
+  const OrderedBytes numbers(file, !png);
   for (std::size_t at = first; at + kHead <= file.size();) {
     const std::uint64_t length = numbers.at(at + (png ? 0 : 4), 4);
     const Bytes name = file.subspan(at + (png ? 4 : 0), 4);

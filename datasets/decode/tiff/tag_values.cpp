@@ -2,32 +2,12 @@
 
 #include <array>
 
+#include "datasets/decode/byte_order.h"
+
 namespace cputrain::datasets {
 namespace {
 
 using Bytes = std::span<const std::uint8_t>;
-
-/// Numbers of the file's own byte order.
-class TiffNumbers {
- public:
-  explicit TiffNumbers(Bytes file) : file_(file), little_(file[0] == 'I') {}
-
-  bool are_there(std::uint64_t at, std::uint64_t bytes) const {
-    return at <= file_.size() && bytes <= file_.size() - at;
-  }
-  /// Of 2, 4 or 8 bytes that are there.
-  std::uint64_t at(std::uint64_t place, std::size_t bytes) const {
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < bytes; ++i) {
-      value = value << 8 | file_[static_cast<std::size_t>(place) + (little_ ? bytes - 1 - i : i)];
-    }
-    return value;
-  }
-
- private:
-  Bytes file_;
-  bool little_;
-};
 
 /// Bytes of a value, by its type (TIFF 6.0, section 2; BigTIFF's three at the end).
 std::uint64_t bytes_of_type(std::uint64_t type) {
@@ -40,7 +20,7 @@ std::uint64_t bytes_of_type(std::uint64_t type) {
 
 std::optional<TagValues> tag_values(Bytes file) {
   constexpr std::uint64_t kLargestNumber = 8;  // libtiff keeps some shorter ones in so many bytes
-  const TiffNumbers numbers(file);
+  const OrderedBytes numbers(file, file[0] == 'I');
   const bool big = numbers.at(2, 2) == 43;
   const std::size_t offset_bytes = big ? 8 : 4, count_bytes = big ? 8 : 2, entry = big ? 20 : 12;
   if (!numbers.are_there(big ? 8 : 4, offset_bytes)) return {};
