@@ -52,15 +52,7 @@ std::uint32_t most_form(const PackedHeader& h) {
 }
 
 std::optional<data::Exif> exif_of(const PackedHeader& h) {
-  if (h.version == kBeforeExif) return data::Exif::ignore;
-  switch (PackedForm::of(h.form).exif) {
-    case 1:
-      return data::Exif::apply;
-    case 2:
-      return data::Exif::ignore;
-    default:
-      return std::nullopt;
-  }
+  return h.version == kBeforeExif ? data::Exif::ignore : PackedForm::of(h.form).exif;
 }
 
 /// Sizes against each other and against the file, without overflow.

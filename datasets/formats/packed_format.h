@@ -4,8 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <type_traits>
+
+#include "data/exif.h"
 
 /// Layout of a packed file; numbers are little-endian.
 ///
@@ -38,10 +41,18 @@ constexpr std::size_t kPackedAlign = 4096;
 struct PackedForm {
   static constexpr std::uint32_t kMost = 5;  ///< anything above is unknown
   bool nearest = false;                      ///< bit 0; else bilinear
-  std::uint32_t exif = 0;  ///< the bits above: 0 no image had an orientation, 1 applied, 2 ignored
+  /// The bits above: 0 where no image had an orientation, 1 applied, 2 ignored.
+  std::optional<data::Exif> exif{};
 
-  std::uint32_t number() const { return exif << 1 | (nearest ? 1u : 0u); }
-  static PackedForm of(std::uint32_t number) { return {(number & 1) != 0, number >> 1}; }
+  std::uint32_t number() const {
+    const std::uint32_t turned = !exif ? 0 : *exif == data::Exif::apply ? 1 : 2;
+    return turned << 1 | (nearest ? 1u : 0u);
+  }
+  static PackedForm of(std::uint32_t number) {
+    PackedForm form{(number & 1) != 0};
+    if (number >> 1 != 0) form.exif = number >> 1 == 1 ? data::Exif::apply : data::Exif::ignore;
+    return form;
+  }
 };
 
 template <class T>

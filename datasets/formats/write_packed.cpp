@@ -73,10 +73,7 @@ class Head {
 
   /// All bytes before the pixels.
   std::vector<std::uint8_t> finish() {
-    header_.form = PackedForm{nearest_, !done_                        ? 0u
-                                        : *done_ == data::Exif::apply ? 1u
-                                                                      : 2u}
-                       .number();
+    header_.form = PackedForm{nearest_, done_}.number();
     header_.name_bytes = names_.size();
     header_.file_bytes =
         header_.pixels_at + header_.images * header_.height * header_.width * header_.channels;
