@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "system/clock.h"
 
 namespace cputrain::exchange {
 
@@ -39,6 +40,17 @@ void spread_over_nodes(comm::Communicator& communicator, comm::Peers& peers,
     for (int node = 1; map.node == 0 && node < map.nodes(); ++node) firsts.send(node, bytes);
   }
   communicator.node_barrier().wait();
+}
+
+double sum_measures(std::span<const Measure> measures, comm::Allreduce& over_owners) {
+  double seconds = 0;
+  for (const Measure& measure : measures) {
+    const std::span<double> own = measure();
+    const system::Stopwatch watch;
+    over_owners.sum(Array::of(own));
+    seconds += watch.seconds();
+  }
+  return seconds;
 }
 
 }  // namespace cputrain::exchange

@@ -34,7 +34,7 @@ class NodeExchange final : public GradientExchange {
         thread_peers_(parts.communicator.make_peers()),
         node_(*peers_, map.own()),
         thread_node_(*thread_peers_, map.own()),
-        sum_measures_(comm::make_tree(node_)),
+        over_owners_(comm::make_tree(node_)),
         wait_for_bucket_(comm::make_tree(thread_node_)),
         buckets_(
             overlaps_ ? bucket_ends(parts.layout, parts.bucket_bytes)
@@ -69,13 +69,7 @@ class NodeExchange final : public GradientExchange {
     buckets_.finish();
     times.allreduce_exposed = watch.lap();
     times.waits = times.straggler_wait + times.allreduce_exposed - own_sums_;
-    // Over the owners of this node: they own everything, and so do those of the others.
-    for (const Measure& measure : measures) {
-      const std::span<double> own = measure();
-      const system::Stopwatch others;
-      sum_measures_->sum(Array::of(own));
-      times.waits += others.seconds();
-    }
+    times.waits += sum_measures(measures, *over_owners_);
     version_.begin();
     for (const Range& range : owned_) {
       update(range);
@@ -163,7 +157,7 @@ class NodeExchange final : public GradientExchange {
   std::unique_ptr<GradientSum> between_nodes_;
   std::unique_ptr<comm::Peers> peers_, thread_peers_;
   comm::PeerGroup node_, thread_node_;
-  std::unique_ptr<comm::Allreduce> sum_measures_, wait_for_bucket_;
+  std::unique_ptr<comm::Allreduce> over_owners_, wait_for_bucket_;
   std::vector<Range> owned_;
   Buckets buckets_;  // last: its thread uses the others
 };

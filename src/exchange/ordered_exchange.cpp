@@ -28,7 +28,7 @@ class OrderedExchange final : public GradientExchange {
         sum_{sum_memory_.bytes().data(), parts.layout.gradient_size, parts.layout.dtype},
         peers_(parts.communicator.make_peers()),
         node_(*peers_, map.own()),
-        sum_measures_(comm::make_tree(node_)) {
+        over_owners_(comm::make_tree(node_)) {
     if (map.local < map.lanes())
       owned_.push_back(comm::slice_of({0, sum_.size}, map.local, map.lanes()));
     if (!owned_.empty() && owned_[0].size() == 0) owned_.clear();
@@ -64,15 +64,10 @@ class OrderedExchange final : public GradientExchange {
     ExchangeTimes times = std::exchange(round_times_, {});
     system::Stopwatch watch;
     communicator_.barrier();
-    const double late = watch.lap();
-    times.straggler_wait += late;
-    times.waits += late;
-    for (const Measure& measure : measures) {
-      const std::span<double> own = measure();
-      const system::Stopwatch others;
-      sum_measures_->sum(Array::of(own));
-      times.waits += others.seconds();
-    }
+    const double straggler_wait = watch.lap();
+    times.straggler_wait += straggler_wait;
+    times.waits += straggler_wait;
+    times.waits += sum_measures(measures, *over_owners_);
     blocks_->version->begin();
     for (const Range& range : owned_) {
       update(range);
@@ -121,9 +116,9 @@ class OrderedExchange final : public GradientExchange {
     system::Stopwatch watch;
     communicator_.barrier();  // of all nodes: a late one is no slow network
     communicator_.node_barrier().wait();
-    const double late = watch.lap();
-    round_times_.straggler_wait += late;
-    round_times_.waits += late;
+    const double straggler_wait = watch.lap();
+    round_times_.straggler_wait += straggler_wait;
+    round_times_.waits += straggler_wait;
     if (!owned_.empty()) add_leaves(leaves_in_order());
     const double adds = watch.lap();
     communicator_.node_barrier().wait();  // leaves may be overwritten
@@ -221,7 +216,7 @@ class OrderedExchange final : public GradientExchange {
   Array sum_;
   std::unique_ptr<comm::Peers> peers_;
   comm::PeerGroup node_;
-  std::unique_ptr<comm::Allreduce> sum_measures_;
+  std::unique_ptr<comm::Allreduce> over_owners_;
   std::vector<Range> owned_;                           ///< one, or none
   std::vector<compute::GradientPart> gradient_parts_;  ///< of what is owned; points into layout_
   /// Arenas of other nodes' leaves, of which only what the slice needs is ever touched; by node.
