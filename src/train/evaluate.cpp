@@ -4,8 +4,8 @@
 
 #include "core/error.h"
 #include "train/answers.h"
-#include "train/input.h"
 #include "train/penalty.h"
+#include "train/safety/lost_input.h"
 #include "train/safety/numbers.h"
 
 namespace cputrain::train {

@@ -10,7 +10,7 @@
 #include "system/clock.h"
 #include "train/epoch.h"
 #include "train/faults.h"
-#include "train/input.h"
+#include "train/safety/lost_input.h"
 #include "train/safety/numbers.h"
 #include "train/training_end.h"
 
@@ -131,7 +131,7 @@ class Trainer {
     return is_over(course_.options, course_.progress);
   }
 
-  /// Of an epoch without a step nothing is told.
+  /// Nothing is told of an epoch without a step.
   void leave_unbegun() {
     course_.progress.begun.reset();
     course_.control.stopping(course_.whole());

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "exchange/gradient_sum.h"
-#include "train/input.h"
+#include "train/safety/lost_input.h"
 
 namespace cputrain::train {
 namespace {
@@ -46,7 +46,7 @@ std::span<const exchange::Measure> UpdateGate::measures() const {
   return measures_.empty() ? parts_.optimizer.measures() : measures_;
 }
 
-/// Here all ranks have arrived: nobody waits for the late ones, whose time others count.
+/// All ranks have arrived by now, so that this sum hides no wait for a late one.
 std::span<double> UpdateGate::ask_for_input() {
   lost_input_ = train::lost_input(parts_.batches, parts_.communicator);
   return {&nothing_, 1};

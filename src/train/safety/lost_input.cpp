@@ -1,4 +1,4 @@
-#include "train/input.h"
+#include "train/safety/lost_input.h"
 
 namespace cputrain::train {
 
