@@ -23,11 +23,6 @@ namespace {
 
 constexpr int kRounds = 12;
 
-std::string text_of(const Team& team) {
-  return fmt::format("{} rank{} x {} thread{}", team.ranks, team.ranks == 1 ? "" : "s",
-                     team.threads, team.threads == 1 ? "" : "s");
-}
-
 /// All measurements of one team.
 class TeamTimes {
  public:
@@ -310,6 +305,19 @@ void require_threads(const CostTable& table) {
   system::require_threads(most);
 }
 
+/// Behind the team's name; empty where it can be measured. `first` has its programs.
+std::string why_left_out(const Calibration& todo, const Team& team, const TeamTimes* first) {
+  const placement::Machine& machine = todo.machine;
+  if (machine.team_limit > 0 && team.threads > machine.team_limit) {
+    return fmt::format(": {} allows no more than {}", machine.team_limited_by, machine.team_limit);
+  }
+  // All teams keep their programs, since rounds go through them.
+  constexpr double kPart = 0.25;
+  const bool fits =
+      !first || team.ranks * first->bytes_of_rank() <= kPart * machine.memory_gb * 1e9;
+  return fits ? "" : " would need too much memory";
+}
+
 /// A second is long enough for the clock, for all ranks to be at it most of the time, and for what
 /// is stolen, in ticks of 10 ms, to tell something. Little time for many teams makes shorter ones;
 /// below half a second one tick already makes a round a disturbed one.
@@ -342,15 +350,6 @@ void time_rounds(const Calibration& todo, std::list<TeamTimes>& teams) {
 
 }  // namespace
 
-std::vector<Team> teams_of(int cores, int hardware_threads) {
-  std::vector<Team> teams;
-  for (int ranks = 1; ranks < cores; ranks *= 4) teams.push_back({ranks, 1});
-  teams.push_back({cores, 1});
-  if (hardware_threads > cores) teams.push_back({hardware_threads, 1});
-  if (cores > 1) teams.push_back({1, cores});
-  return teams;
-}
-
 std::string calibration_progress(int rounds, double past, double least) {
   if (past >= least && rounds >= kRounds) {
     return fmt::format(
@@ -371,20 +370,12 @@ CostTable calibrate(const Calibration& todo) {
                   table.cores, todo.seconds));
   require_threads(table);
   for (const Team& team : teams_of(table.cores, table.hardware_threads)) {
-    if (const int most = todo.machine.team_limit; most > 0 && team.threads > most) {
-      todo.say(fmt::format("{}: {} allows no more than {}; their costs are taken from fewer",
-                           text_of(team), todo.machine.team_limited_by, most));
-      continue;
+    const std::string why = why_left_out(todo, team, teams.empty() ? nullptr : &teams.front());
+    if (why.empty()) {
+      teams.emplace_back(todo, team).compile();
+    } else {
+      todo.say(fmt::format("{}{}; their costs are taken from fewer", text_of(team), why));
     }
-    const TeamTimes* const first = teams.empty() ? nullptr : &teams.front();
-    // All teams keep their programs, since rounds go through them.
-    constexpr double kPart = 0.25;
-    if (first && team.ranks * first->bytes_of_rank() > kPart * table.memory_bytes) {
-      todo.say(fmt::format("{} would need too much memory; their costs are taken from fewer",
-                           text_of(team)));
-      continue;
-    }
-    teams.emplace_back(todo, team).compile();
   }
   // Has all cores, where there are several and memory for it.
   TeamTimes& trainer = teams.back();

@@ -9,13 +9,9 @@
 #include "data/dataset.h"
 #include "placement/machine.h"
 #include "simulation/cost_table.h"
+#include "simulation/team.h"
 
 namespace cputrain::simulation {
-
-/// So many ranks that work at the same time, with so many threads each.
-struct Team {
-  int ranks = 1, threads = 1;
-};
 
 /// What is measured for a cost table, and on what.
 struct Calibration {
@@ -35,10 +31,6 @@ struct Calibration {
   std::function<void(const std::vector<int>&)> bind;
   std::function<void(const std::string&)> say;
 };
-
-/// Teams to be measured on a machine: 1, 4, 16, ... ranks of one thread, as many as there are cores
-/// and hardware threads, and one rank with a thread on each core.
-std::vector<Team> teams_of(int cores, int hardware_threads);
 
 /// Times passes of the model by layer and number of images, the update, sums of arrays and the
 /// machine's limits, for each team. Rounds go through all sizes and teams, again and again, so that
