@@ -243,20 +243,6 @@ TEST(Environment, TakesWhatIsMeantForTheProgram) {
             (Environment{{"CPUTRAIN_BATCH", "8"}, {"cputrain_data", "a=b"}, {"CPUTRAIN_OUT", ""}}));
 }
 
-TEST(CommandLine, HelpIsTextAndHelpAllListsEveryFlagOfTheCommand) {
-  const auto help = [](const std::vector<std::string>& words) {
-    return std::get<HelpText>(parse(words)).text;
-  };
-  EXPECT_NE(help({"--help"}).find("predict"), std::string::npos);
-  const std::string train = help({"train", "--help-all"});
-  for (const char* flag : {"--batch", "--limit-train", "--threads", "--overwrite", "--config"}) {
-    EXPECT_NE(train.find(flag), std::string::npos) << flag;
-  }
-  EXPECT_EQ(help({"predict", "--help-all"}).find("--batch"), std::string::npos);
-  EXPECT_NE(help({"bench", "--help"}).find("allreduce"), std::string::npos);
-  EXPECT_NE(help({"bench", "step", "--help"}).find("--repeat"), std::string::npos);
-}
-
 TEST(CommandLine, BatchSizeIsBatch) {
   EXPECT_EQ(config_of({"--batch-size", "8"}).batch, 8u);
   EXPECT_EQ(config_of({"--batch_size=8"}).batch, 8u);
@@ -271,7 +257,7 @@ TEST(CommandLine, TwoWordsForOneFlagMustSayTheSame) {
       EXPECT_NE(message.find(word), std::string::npos) << word << " is not in: " << message;
     }
   };
-  // Of flags, in either order and every command that has them.
+  // Flags, in either order and every command that has them.
   expect_named(refusal({"--batch-size", "8", "--batch=16"}), {"--batch-size 8", "--batch 16"});
   expect_named(refusal({"--batch", "8", "--batch_size", "16"}), {"--batch 8", "--batch-size 16"});
   expect_named(refusal({"sweep", "--batch", "8", "--batch-size", "16"}), {"one flag"});
@@ -280,7 +266,7 @@ TEST(CommandLine, TwoWordsForOneFlagMustSayTheSame) {
   EXPECT_EQ(config_of({"--batch-size", "4", "--batch-size", "8", "--batch", "8"}).batch, 8u);
   EXPECT_EQ(config_of({"--image-size", "64", "--image_size", "32"}).image_size, 32)
       << "hyphens and underscores are one word, of which the last counts";
-  // Of variables, where they count.
+  // Variables, where they count.
   const Variables two{{"CPUTRAIN_BATCH", "8"}, {"CPUTRAIN_BATCH_SIZE", "16"}};
   expect_named(refusal({}, two), {"CPUTRAIN_BATCH=8", "CPUTRAIN_BATCH_SIZE=16", "unset one"});
   expect_named(refusal({"sweep"}, two), {"CPUTRAIN_BATCH=8"});
@@ -289,7 +275,7 @@ TEST(CommandLine, TwoWordsForOneFlagMustSayTheSame) {
   EXPECT_EQ(config_of({"--batch-per-rank", "4"}, two).batch_per_rank, 4u);
   expect_named(refusal({}, {{"CPUTRAIN_SHUFFLE", "1"}, {"CPUTRAIN_NO_SHUFFLE", "1"}}),
                {"--shuffle", "--no-shuffle"});
-  // Of files.
+  // Files.
   const testing::TemporaryFolder folder;
   const auto path = (folder.path() / "config.json").string();
   for (const char* text : {R"({"batch": 8, "batch-size": 16})", R"({"batch_size": 8, "batch": 8})",

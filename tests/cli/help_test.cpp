@@ -53,6 +53,17 @@ std::vector<std::string> words_of(const CommandEntry& command) {
   return words;
 }
 
+TEST(HelpText, IsShortAndHelpAllListsEveryFlagOfTheCommand) {
+  EXPECT_NE(help_of({"--help"}).find("predict"), std::string::npos);
+  const std::string train = help_of({"train", "--help-all"});
+  for (const char* flag : {"--batch", "--limit-train", "--threads", "--overwrite", "--config"}) {
+    EXPECT_NE(train.find(flag), std::string::npos) << flag;
+  }
+  EXPECT_EQ(help_of({"predict", "--help-all"}).find("--batch"), std::string::npos);
+  EXPECT_NE(help_of({"bench", "--help"}).find("allreduce"), std::string::npos);
+  EXPECT_NE(help_of({"bench", "step", "--help"}).find("--repeat"), std::string::npos);
+}
+
 TEST(Reference, EveryFlagIsWhole) {
   for (const CommandEntry& command : command_reference(kChoices)) {
     std::set<std::string> seen;

@@ -1,0 +1,108 @@
+"""The best weights: which they are, in best.safetensors and in weights.safetensors, also of trainings that go on."""
+import json
+import os
+import unittest
+
+from resuming import STEPS, ResumeTest
+
+
+class BestWeights(ResumeTest):
+    def test_the_best_weights(self):
+        words = ["--epochs", "6", "--lr", "0.05", "--save-best"]
+        self.go(0, "run", *words)
+        losses = [m["val_loss"] for m in self.metrics("run", "epoch")]
+        best = self.expect(0, "eval", "--weights", "run/best.safetensors", "--data", "data", "--json", "-",
+                           "--backend", "reference")
+        self.assertAlmostEqual(json.loads(best.stdout)["loss"], min(losses), delta=1e-6)
+        summary = self.metrics("run", "summary")[0]
+        self.assertEqual((summary["best_epoch"], summary["best_loss"]), (losses.index(min(losses)) + 1, min(losses)))
+        # Those of the checkpoint, where a later epoch's were written before the training died.
+        self.go(0, "half", "--steps", str(2 * STEPS), *words[2:])
+        with open(self.path("half/best.safetensors"), "rb") as f:
+            then = f.read()
+        shutil.copy(self.path("run/weights.safetensors"), self.path("half/best.safetensors"))  # into the same file
+        self.go(0, "half", "--steps", str(2 * STEPS + 1), *words[2:], "--resume", "auto")
+        with open(self.path("half/best.safetensors"), "rb") as f:
+            self.assertEqual(f.read(), then)
+        self.go(0, "half", *words, "--resume", "auto")
+        with open(self.path("half/best.safetensors"), "rb") as a, open(self.path("run/best.safetensors"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
+    def best_is_of(self, run, first=0):
+        """best.safetensors is of the epoch with the lowest loss, of those from `first` on."""
+        losses = [m["val_loss"] for m in self.metrics(run, "epoch")]
+        best = self.expect(0, "eval", "--weights", f"{run}/best.safetensors", "--data", "data", "--json", "-",
+                           "--backend", "reference")
+        self.assertAlmostEqual(json.loads(best.stdout)["loss"], min(losses[first:]), delta=1e-6)
+        summary = self.metrics(run, "summary")[-1]
+        self.assertEqual(summary["best_epoch"], losses.index(min(losses[first:]), first) + 1)
+
+    def test_best_weights_that_begin_with_a_resume(self):
+        for added in (["--save-best"], ["--early-stopping", "9"]):
+            with self.subTest(added=added):
+                run = added[0].strip("-")
+                # A rate that is too large: losses rise, and no later one is as low as the first.
+                words = ["--optimizer", "sgd", "--momentum", "0", "--lr", "0.3", "--resume", "auto"]
+                self.go(0, run, "--epochs", "2", *words)
+                self.go(2, run, "--epochs", "2", *words, *added, says=[f"{run}: ", "nothing would be trained"])
+                self.assertFalse(os.path.exists(self.path(run, "best.safetensors")))
+                done = self.go(0, run, "--epochs", "4", *words, *added, says=[f"{added[0]} begins anew"])
+                self.assertIn("weights.safetensors has those of the last step", done.stdout + done.stderr)
+                self.best_is_of(run, first=2)
+                done = self.go(0, run, "--epochs", "4", *words, *added, says=["is finished"])
+                self.assertNotIn("best.safetensors", done.stdout + done.stderr)
+                # Known from here on: nothing begins anew.
+                done = self.go(0, run, "--epochs", "5", *words, *added)
+                self.assertNotIn("anew", done.stdout + done.stderr)
+                self.best_is_of(run, first=2)
+
+    def test_patience_that_begins_with_a_resume_waits_anew(self):
+        words = ["--lr", "0", "--resume", "auto"]
+        self.go(0, "run", "--epochs", "4", *words)  # whose loss is the same in each epoch
+        self.go(0, "run", "--epochs", "9", *words, "--early-stopping", "2", says=["--early-stopping begins anew"])
+        summary = self.metrics("run", "summary")[-1]
+        self.assertEqual((summary["epochs"], summary["best_epoch"], summary["early_stopped"]), (7, 5, True))
+
+    def test_best_weights_that_nobody_asks_for_any_more_stay(self):
+        words = ["--optimizer", "sgd", "--lr", "0.01", "--resume", "auto"]
+        self.go(0, "run", "--epochs", "2", "--save-best", *words)
+        with open(self.path("run/best.safetensors"), "rb") as f:
+            kept = f.read()
+        for epochs in ("4", "5"):
+            self.go(0, "run", "--epochs", epochs, *words)
+            with open(self.path("run/best.safetensors"), "rb") as f:
+                self.assertEqual(f.read(), kept)
+
+    def test_best_weights_of_a_training_without_an_evaluated_epoch(self):
+        self.go(0, "run", "--epochs", "1", "--resume", "auto")
+        os.remove(self.path("run/weights.safetensors"))  # as a kill at the end leaves it
+        self.go(0, "run", "--epochs", "1", "--resume", "auto", "--save-best", says=["Best weights: none"])
+        self.go(0, "run", "--epochs", "1", "--resume", "auto", "--save-best", says=["There is no best.safetensors"])
+
+    def test_the_lowest_loss_is_best_whatever_patience_waits_for(self):
+        words = ["--optimizer", "sgd", "--lr", "0.01", "--epochs", "9", "--early-stopping", "2:100"]
+        self.go(0, "run", *words, says=["weights.safetensors has the same"])
+        self.assertEqual(len(self.metrics("run", "epoch")), 3)
+        self.best_is_of("run")
+        with open(self.path("run/weights.safetensors"), "rb") as a, open(self.path("run/best.safetensors"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
+    def test_early_stopping_ends_with_the_best_weights(self):
+        words = ["--epochs", "50", "--lr", "0.2", "--early-stopping", "3"]
+        self.go(0, "run", *words)
+        losses = [m["val_loss"] for m in self.metrics("run", "epoch")]
+        best = losses.index(min(losses))
+        self.assertLess(len(losses), 50)
+        self.assertEqual(len(losses) - 1 - best, 3)
+        loss = json.loads(self.expect(0, "eval", "--weights", "run/weights.safetensors", "--data", "data", "--json",
+                                      "-", "--backend", "reference").stdout)["loss"]
+        self.assertAlmostEqual(loss, losses[best], delta=1e-6)
+        self.go(0, "run", *words, "--resume", "auto", says=["is finished"])
+        # Ended in the middle, it waits for no epoch more or less.
+        self.go(0, "half", "--steps", str(STEPS * (best + 2) + 1), *words[2:])
+        self.go(0, "half", *words, "--resume", "auto")
+        self.same("half", "run")
+
+
+if __name__ == "__main__":
+    unittest.main()
