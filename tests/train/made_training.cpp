@@ -169,7 +169,7 @@ MadeResult train_made(comm::Communicator& communicator, const MadeOptions& optio
       options.sharded ? model::with_sharded_dense(network(options), large) : network(options);
   std::unique_ptr<exchange::GradientExchange> exchange;
   std::vector<int> sizes = plan.sizes();
-  for (const int images : val_plan.sizes()) sizes.push_back(images);
+  for (const int size_of_batch : val_plan.sizes()) sizes.push_back(size_of_batch);
   const compute::CompileOptions compile{
       compute::Phase::train,
       sizes,

@@ -301,8 +301,8 @@ TEST_F(AnnotationPlaces, WhoNamesTheFolderIsToldTheFiles) {
   }
   const std::string inner = path() + "/annotations/instances_";
   const std::string use = "coco:" + inner + "train2017.json," + inner + "val2017.json";
-  for (const std::string spec : {path(), path() + "/", path() + "/annotations",
-                                 path() + "/train2017", "coco:" + path(), "inat:" + path()}) {
+  for (const std::string& spec : {path(), path() + "/", path() + "/annotations",
+                                  path() + "/train2017", "coco:" + path(), "inat:" + path()}) {
     EXPECT_NE(message(spec).find(use), std::string::npos) << spec << ": " << message(spec);
   }
   const std::string file = inner + "train2017.json";
