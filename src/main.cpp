@@ -132,14 +132,14 @@ void open_standard_streams() {
   }
 }
 
-/// Whether whoever read our output has gone: `head`, or a terminal.
+/// Whether the reader of standard output has gone: `head`, or a terminal.
 bool reader_has_gone() {
   pollfd output{STDOUT_FILENO, POLLOUT, 0};
   return ::poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP)) != 0;
 }
 
 /// Commands whose results are files. Their lines on standard output only tell of these, so that
-/// they are done whether anybody reads on or not.
+/// they are done whether these are read or not.
 bool results_are_files(const cli::Config& config) {
   if (config.json == "-") return false;
   return (config.command == "train" && !config.dry_run) || config.command == "sweep" ||

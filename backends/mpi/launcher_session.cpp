@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 bool no_process_has(pid_t number) { return ::kill(number, 0) != 0 && errno == ESRCH; }
 
-/// Of a session's folder that is named after a process.
+/// The number in the name of a session's folder, where it is a process's.
 std::optional<pid_t> process_of(const fs::path& session) {
   const std::string name = session.filename();
   const auto number = number_after("pid.", name);
@@ -60,7 +60,8 @@ std::vector<std::string> top_names() {
   return names;
 }
 
-/// Nobody can tell whose an empty one was. It is an hour old, so none that begins just now.
+/// An empty one does not say whose it was. One that is an hour old is no job's that begins just
+/// now.
 void remove_empty(const fs::path& session) {
   std::error_code error;
   const auto written = fs::last_write_time(session, error);

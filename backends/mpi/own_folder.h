@@ -9,7 +9,7 @@
 #include <string_view>
 #include <system_error>
 
-/// What may be removed of folders in places that are everybody's, such as /tmp and /dev/shm.
+/// What may be removed of folders in shared places, such as /tmp and /dev/shm.
 namespace cputrain::mpi {
 
 /// A folder, no link to one, that is this user's.

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-/// What the OpenMP runtime of this program was told, by whoever started it.
+/// What the environment tells the OpenMP runtime of this program.
 namespace cputrain::topology {
 
 /// Hardware threads that the OpenMP runtime spreads its threads over, ascending; empty where it

@@ -154,7 +154,7 @@ class FolderFinder {
            std::ranges::find(empty_, label, &EmptyClass::name) != empty_.end();
   }
 
-  /// Of a folder without images, whose name may look like that of a class.
+  /// Whether a folder without images has the name of a known class, or one that looks like it.
   bool is_known_folder(const std::string& name, const std::vector<std::string>& learnt) const {
     const std::vector<std::string> known = united(learnt, empty_);
     return data::match_names(std::span(&name, 1), known).place.front().has_value();

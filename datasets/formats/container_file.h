@@ -10,8 +10,8 @@
 
 namespace cputrain::datasets {
 
-/// A regular file that holds many images and is read where one is asked for, by calls: somebody may
-/// cut it meanwhile, which is an error here, and would be the end of the program (SIGBUS) in mapped
+/// A regular file that holds many images and is read where one is asked for, by calls: it may be
+/// cut meanwhile, which is an error here, and would be the end of the program (SIGBUS) in mapped
 /// memory. Its pages are the system's own copy, one a machine. From many threads.
 class ContainerFile {
  public:

@@ -25,7 +25,7 @@ std::vector<std::string> json_names(const std::string& folder) {
   return names;
 }
 
-/// Of several files for training that of the things shown: COCO has captions and keypoints, too.
+/// Where several are for training, the one of the things shown: COCO has captions, too.
 std::string training_json(const std::vector<std::string>& names) {
   for (const std::string_view word : {"instances_train", "train", "annotations"}) {
     const auto found = std::ranges::find_if(names, [word](const std::string& name) {
@@ -48,7 +48,7 @@ std::string validation_json(const std::vector<std::string>& names, const std::st
   return {};
 }
 
-/// Of the first files those that lie below the folder.
+/// How many of the first files lie below the folder.
 std::size_t held(const fs::path& folder, const std::vector<ImageFile>& files) {
   constexpr std::size_t kLookedAt = 16;
   const auto first = std::span(files).first(std::min(kLookedAt, files.size()));

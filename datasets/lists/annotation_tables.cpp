@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kMaxDepth = 32;
-/// Of what is kept of an entry: a path, and a name as long as class names may be.
+/// Limits on what is kept of an entry: a path, and a name as long as class names may be.
 constexpr std::size_t kMaxPathBytes = 4096, kMaxNameBytes = 1000;
 /// A text of a key or a value that is not kept: masks of instances are long.
 constexpr std::size_t kMaxTextBytes = std::size_t{4} << 20;

@@ -20,7 +20,7 @@ class PartColumns {
     std::vector<Part> parts;  ///< one a row
   };
 
-  /// Of a list without a header there are none.
+  /// For a list without a header, which has none.
   PartColumns() = default;
   /// All columns but those of the path and the label.
   PartColumns(const ListRow& header, std::size_t path, std::size_t label);

@@ -129,8 +129,8 @@ claim() {
   exec 9<&-
 }
 
-# take_over  waits for the end of a training that is no child: nobody gets its exit code. The start that follows finds
-# out whether it was done.
+# take_over  waits for the end of a training that is no child: its exit code is not known. The start that follows
+# finds out whether it was done.
 take_over() {
   say "the training of a supervise that is gone still runs: process $job on ${was[host]}; it is taken over"
   start_watchers

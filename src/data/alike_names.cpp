@@ -37,29 +37,7 @@ bool is_blank(std::uint32_t code) {
   }
 }
 
-/// Without blanks at either end, and with one for several.
-std::string without_blanks(std::string_view text) {
-  std::string result;
-  bool blank = false;
-  while (!text.empty()) {
-    const std::size_t size = std::max<std::size_t>(utf8_bytes(text), 1);
-    const std::string_view sign = text.substr(0, size);
-    if (is_utf8(sign) && is_blank(code_point(sign))) {
-      blank = !result.empty();
-    } else {
-      if (blank) result += ' ';
-      blank = false;
-      result += sign;
-    }
-    text.remove_prefix(size);
-  }
-  return result;
-}
-
-bool is_ascii(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
-
+/// Each byte that is not UTF-8 is one.
 std::vector<std::string_view> characters(std::string_view text) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {
@@ -68,6 +46,26 @@ std::vector<std::string_view> characters(std::string_view text) {
     text.remove_prefix(size);
   }
   return parts;
+}
+
+/// Without blanks at either end, and with one for several.
+std::string without_blanks(std::string_view text) {
+  std::string result;
+  bool blank = false;
+  for (const std::string_view character : characters(text)) {
+    if (is_utf8(character) && is_blank(code_point(character))) {
+      blank = !result.empty();
+    } else {
+      if (blank) result += ' ';
+      blank = false;
+      result += character;
+    }
+  }
+  return result;
+}
+
+bool is_ascii(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
 /// With an escape for all but printed characters of ASCII.
@@ -178,7 +176,7 @@ std::string alike_warning(std::span<const std::string> names) {
   if (groups.size() > kShown) parts.push_back(fmt::format("{} more", groups.size() - kShown));
   return fmt::format(
       "names of classes look alike, and each is a class of its own: {} (they differ in blanks, "
-      "capitals, invisible signs, accents or zeros alone); give one name to what is one class",
+      "capitals, invisible characters, accents or zeros alone); give one name to what is one class",
       join(parts, "; "));
 }
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 /// Names of classes that people take for one. They differ in what is not seen, or hardly: blanks,
-/// capitals, invisible signs, the form of accents and letters (Unicode's normalisation), or zeros
-/// before a number.
+/// capitals, invisible characters, the form of accents and letters (Unicode's normalisation), or
+/// zeros before a number.
 namespace cputrain::data {
 
 /// A name without all that; names of one key look alike.

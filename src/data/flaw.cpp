@@ -60,7 +60,7 @@ std::string_view flaw_text(Flaw flaw) {
     case Flaw::low_bits:
       return "are nearly black, since their values use the lower 12 of 16 bits or fewer";
     case Flaw::unturned:
-      return "lie turned, since their EXIF orientation is ignored";
+      return "are not upright, since their EXIF orientation is ignored";
   }
   return "are unknown";
 }
@@ -86,8 +86,8 @@ Flaw flaw_of(const ReadResult& result, std::span<const std::uint8_t> rgb, Exif e
              StoredAs stored) {
   if (result.status != ReadStatus::ok || rgb.size() < 3) return Flaw::none;
   const Flaw flaw = flaw_of_pixels(rgb, stored);
-  const bool lies_turned = result.turned && exif == Exif::ignore;
-  return flaw == Flaw::none && lies_turned ? Flaw::unturned : flaw;
+  const bool not_upright = result.turned && exif == Exif::ignore;
+  return flaw == Flaw::none && not_upright ? Flaw::unturned : flaw;
 }
 
 }  // namespace cputrain::data

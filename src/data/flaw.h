@@ -28,8 +28,9 @@ struct StoredAs {
   int bits = 8;  ///< of a sample
 };
 
-/// Of an image as it was read, RGB bytes; `none` for one that could not be read. Stops at the first
-/// pixels that differ and are bright enough, so it costs next to nothing for a photograph.
+/// The flaw of an image as it was read, RGB bytes; `none` for one that could not be read. Stops at
+/// the first pixels that differ and are bright enough, so it costs next to nothing for a
+/// photograph.
 Flaw flaw_of(const ReadResult&, std::span<const std::uint8_t> rgb, Exif, StoredAs = {});
 
 }  // namespace cputrain::data

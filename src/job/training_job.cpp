@@ -39,8 +39,7 @@ data::BatchRequest batch_request(const Session& session, const TrainingSpec& spe
 }
 
 /// Where `ulimit` lets this process have less than the machine: what is mapped later than now, and
-/// the threads that start then. Error(usage).
-/// Collective.
+/// the threads that start then. Error(usage). Collective.
 void require_room(const Session& session, const TrainingMemory& memory) {
   constexpr std::size_t kHeap = std::size_t{64} << 20;  // of libraries, reports, messages
   const RankMemory& mine = memory.ranks[static_cast<std::size_t>(session.communicator->rank())];

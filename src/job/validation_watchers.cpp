@@ -56,7 +56,7 @@ Absence absence_of(const TrainingSpec& spec, const data::DataSource& source) {
           "use a larger --validation-split, or more images"};
 }
 
-/// Error(usage) where somebody watches.
+/// Error(usage) where a flag watches it.
 void refuse_watcher(const TrainingFlags& flags, const Absence& absence) {
   const auto watcher = watcher_of(flags);
   if (!watcher) return;

@@ -15,8 +15,8 @@ void check_watchers(const TrainingSpec&, const data::DataSource&);
 /// The same as far as flags alone can say, before any data is opened.
 void check_watchers(const TrainingFlags&);
 
-/// A warning where it is the model's recipe that asks, with whose data nobody may have reckoned;
-/// else empty.
+/// A warning where it is the model's recipe that asks, which was not made for this data; else
+/// empty.
 std::string recipe_watcher_warning(const TrainingSpec&, const data::DataSource&);
 
 }  // namespace cputrain::job

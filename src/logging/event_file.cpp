@@ -108,7 +108,7 @@ void EventFile::write(std::int64_t step, std::span<const Scalar> scalars) {
 
 void remove_event_files(const std::filesystem::path& folder) {
   std::error_code ignored;  // what cannot be removed stays: the new run is what counts
-  if (std::filesystem::is_symlink(folder, ignored)) return;  // a folder of somebody else
+  if (std::filesystem::is_symlink(folder, ignored)) return;  // it leads elsewhere
   std::vector<std::filesystem::path> old;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     if (entry.path().filename().string().find(kMark) != std::string::npos) {

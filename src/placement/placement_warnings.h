@@ -17,7 +17,7 @@ std::string counted(int count, const std::string& word);
 /// A quota in CPUs as people write it: 3 or 2.5.
 std::string quota_text(double cpus);
 
-/// Of ranks that compute on fewer threads than they were to, a line for each reason.
+/// A line for each reason why ranks compute on fewer threads than they were to.
 std::vector<std::string> thread_limits(const std::vector<RankPlace>&, const std::vector<RankPlan>&);
 
 /// What is wrong with a plan, each "what (why it matters); what to try".

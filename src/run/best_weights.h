@@ -20,7 +20,7 @@ bool take_up_best(const job::TrainingJob&, const std::filesystem::path& run,
 void say_best(const job::TrainingJob&, const std::filesystem::path& run, const train::TrainResult&,
               bool kept);
 
-/// Of a finished run that has none, although they are asked for now.
+/// Says that a finished run has none, although they are asked for now.
 void say_missing_best(const job::Session&, const std::filesystem::path& run,
                       const job::SafetyFlags&);
 

@@ -45,7 +45,7 @@ bool is_log(std::string_view name) {
          file.find_first_of(std::string_view("/\0", 2)) == file.npos;
 }
 
-/// What is no file of its own in the place of a log (a link, a pipe) is none: it is not cut.
+/// A link or a pipe in the place of a log is not cut.
 void add(Sizes& sizes, const fs::path& run, const std::string& name) {
   if (!is_log(name) || !system::is_own_file(run / name)) return;
   std::error_code error;

@@ -159,7 +159,7 @@ Start choose(const job::Session& session, const job::TrainingSpec& spec, const R
 }
 
 /// Whether a way of summing goes with what is asked for now. One that does not would be refused
-/// with a flag that nobody gave.
+/// with advice about a flag that was not given.
 bool suits(const job::Session& session, const job::TrainingFlags& flags,
            const comm::AllreduceChoice& before) {
   using Scheme = comm::AllreduceChoice::Scheme;

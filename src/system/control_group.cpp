@@ -6,7 +6,6 @@
 #include <string>
 
 namespace cputrain::system {
-
 namespace {
 
 namespace fs = std::filesystem;
@@ -54,6 +53,11 @@ void read_memory(const fs::path& group, const MemoryFiles& files, GroupLimits& l
   limits.memory_left = std::min(limits.memory_left.value_or(left), left);
 }
 
+/// The same file in both versions.
+void read_threads(const fs::path& group, GroupLimits& limits) {
+  tighten(limits.threads, number_in(group / "pids.max").value_or(0));
+}
+
 /// Version 2: "cpu.max" holds "<quota or max> <period>", both in microseconds. Above "memory.high"
 /// the system slows processes down until they hardly move.
 void read_unified(const fs::path& group, GroupLimits& limits) {
@@ -63,7 +67,7 @@ void read_unified(const fs::path& group, GroupLimits& limits) {
   for (const char* limit : {"memory.max", "memory.high"}) {
     read_memory(group, {limit, "memory.current", "inactive_file"}, limits);
   }
-  tighten(limits.threads, number_in(group / "pids.max").value_or(0));
+  read_threads(group, limits);
 }
 
 /// Version 1: a quota of -1 is none.
@@ -76,10 +80,6 @@ void read_cpu(const fs::path& group, GroupLimits& limits) {
 void read_memory_1(const fs::path& group, GroupLimits& limits) {
   read_memory(group, {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"},
               limits);
-}
-
-void read_threads(const fs::path& group, GroupLimits& limits) {
-  tighten(limits.threads, number_in(group / "pids.max").value_or(0));
 }
 
 /// The path of our group below its mount. A container may be shown the host's path of it where its

@@ -7,7 +7,7 @@
 
 namespace cputrain::system {
 
-/// The file system has no locks: nobody can take one here, and nobody need be waited for.
+/// The file system has no locks, so that none can be taken here or waited for.
 class NoLocksHere : public Error {
  public:
   using Error::Error;

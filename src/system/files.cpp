@@ -41,14 +41,14 @@ struct Closing {
   ~Closing() { ::close(descriptor); }
 };
 
-/// A device of the whole machine is nobody's to replace, wherever its name is.
+/// A device belongs to the whole machine and is never replaced, wherever its name is.
 void refuse_device(const std::filesystem::path& path) {
   struct stat about {};
   if (::lstat(path.c_str(), &about) != 0) return;
   if (!S_ISCHR(about.st_mode) && !S_ISBLK(about.st_mode)) return;
   fail(ExitCode::output, path.string() +
                              " is a device (a file of its name would take its place); "
-                             "remove it, or name another place");
+                             "name another place");
 }
 
 /// Some file systems have nothing to put on disk, which is no error.

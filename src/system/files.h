@@ -11,9 +11,9 @@
 /// Writing so that a file is whole or absent: Error(output) says what could not be written.
 ///
 /// A file of ours in a folder of ours (AtomicFile, GrowingFile, write_own_file) is made new by its
-/// name: a link of that name is not followed and a pipe not opened, since whoever may write in the
-/// folder may have put them there; a device is refused. Of a file that a person named
-/// (open_given_file) a link leads to what is meant, and a pipe or a device is written to as it is.
+/// name: a link of that name is not followed and a pipe not opened, since another user of the
+/// folder may have put them there; a device is refused. Where a person named the file
+/// (open_given_file), a link leads to what is meant, and a pipe or a device is written to as it is.
 namespace cputrain::system {
 
 /// What commit() waits for. `process`: the file survives the death of this process, which is quick;

@@ -39,7 +39,7 @@ void add_limit(std::vector<std::string>& parts, const NamedLimit& limit) {
 }
 
 /// What OpenMP gives its threads for their stacks, as a person wrote it ("512", "8M", in KiB
-/// without a unit); null where nobody did.
+/// without a unit); null where it is not set.
 const char* openmp_stack() {
   const char* text = std::getenv("OMP_STACKSIZE");
   return text && *text ? text : std::getenv("GOMP_STACKSIZE");

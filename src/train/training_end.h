@@ -12,7 +12,7 @@ bool target_is_reached(const TrainOptions&, const Progress&);
 /// Whether it was waited long enough for a better epoch. As Keras does, a patience of 0 waits for
 /// the first epoch that is no better, too.
 bool waited_enough(const TrainOptions&, const Progress&);
-/// Any of these, or the last epoch. Of an epoch that has begun nothing more is made then.
+/// Any of these, or the last epoch. Nothing more is made then of an epoch that has begun.
 bool is_over(const TrainOptions&, const Progress&);
 
 }  // namespace cputrain::train

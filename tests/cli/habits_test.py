@@ -41,7 +41,7 @@ class Hyphens(HabitsTest):
         self.assertEqual(list(answers), ["d/a/0.bmp", "-1.bmp", "--top"])
         self.assertEqual(answers["-1.bmp"]["probabilities"], answers["d/a/0.bmp"]["probabilities"])
         self.expect(2, "predict", *weights, "-1.bmp", says=["-1.bmp is not a flag", "a file of this name stands behind --"])
-        # Of every command that takes files or folders.
+        # So in every command that takes files or folders.
         os.rename(self.path("d"), self.path("-d"))
         self.expect(0, "data", "info", "--", "-d", says=["12 files"])
         self.expect(0, "data", "check", "--json", "c.json", "--", "-d")
@@ -76,7 +76,7 @@ class Readers(HabitsTest):
 
     @needs_mpi
     def test_under_mpirun_too(self):
-        """Of standard output: mpirun of Open MPI 4 crashes by itself where the reader of its standard error goes away."""
+        """For standard output alone: mpirun of Open MPI 4 crashes by itself where the reader of its standard error goes away."""
         code, text = self.piped(*self.words, "--out", "run", ranks=2, to="true")
         self.assertEqual(code, 0, text)
         self.finished("run")

@@ -35,7 +35,7 @@ class Photographs(TinyTest):
         every = ["--validation-split", "0"]
         loss = self.evaluate("turned", *every)["loss"]
         self.assertEqual(loss, self.evaluate("upright", *every)["loss"])
-        self.assertNotEqual(loss, self.evaluate("turned", *every, "--exif", "ignore", says=["lie turned"])["loss"])
+        self.assertNotEqual(loss, self.evaluate("turned", *every, "--exif", "ignore", says=["are not upright"])["loss"])
 
         def answers(data, *words):
             done = self.expect(0, "predict", "--weights", "run/weights.safetensors", "--json", "-", *words, data + "/cat/")
@@ -44,7 +44,7 @@ class Photographs(TinyTest):
         self.assertNotEqual(answers("turned", "--exif", "ignore"), answers("upright"))
 
         ignored = self.train("old", "turned", "--epochs", "2", "--exif", "ignore",
-                             says=["14 of 16 images of class 'cat'", "lie turned"])
+                             says=["14 of 16 images of class 'cat'", "are not upright"])
         self.assertNotEqual(ignored, upright)
         kept = self.metrics("old", "epoch")[-1]["val_loss"]
         self.assertAlmostEqual(self.evaluate("turned", run="old")["loss"], kept, delta=1e-6 * kept)
@@ -87,7 +87,7 @@ class Photographs(TinyTest):
         report = json.loads(self.expect(0, "data", "check", "turned", "--json", "-").stdout)
         self.assertEqual((report["turned_by_exif"], report["show_little"]), (28, []))
         done = self.expect(0, "data", "check", "turned", "--exif", "ignore", "--json", "report.json",
-                           says=["turns, which --exif ignore leaves as they lie: 28", "cat: 14 of 16 (turned/cat/01.png"])
+                           says=["turns, which --exif ignore leaves as they are stored: 28", "cat: 14 of 16 (turned/cat/01.png"])
         self.assertEqual(done.returncode, 0)
         with open(self.path("report.json")) as f:
             rows = json.load(f)["show_little"]

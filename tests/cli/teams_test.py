@@ -69,7 +69,7 @@ class Teams(TinyTest):
 
     @needs_mpi
     def test_ranks(self):
-        """Of which one alone has a limit: they share the work all the same."""
+        """One of them alone has a limit: they share the work all the same."""
         with open(self.path("start"), "w") as file:
             file.write('#!/bin/sh\n[ "${OMPI_COMM_WORLD_RANK-$PMI_RANK}" = 1 ] && export OMP_THREAD_LIMIT=1\nexec "$CPUTRAIN" "$@"\n')
         os.chmod(self.path("start"), 0o755)

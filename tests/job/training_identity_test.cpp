@@ -113,7 +113,7 @@ const std::vector<Words> kSame{
     {"--dry-run", "--json", "-"},
 };
 
-/// Of the command line itself; and those that only a run at its end keeps to (see below).
+/// Flags of the command line itself; and those that only a run at its end keeps to (see below).
 const Words kOthers{"help", "help-all", "config", "backend", "precision"};
 
 constexpr const char* kTwoNetworks = R"({"format": "cputrain model 1", "name": "%",

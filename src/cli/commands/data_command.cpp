@@ -146,9 +146,10 @@ void print_report(const data::CheckReport& report, data::Exif exif) {
   print_some("Decoded with complaints (used all the same)", report.warned);
   print_flaws(report);
   if (report.turned > 0) {
-    system::print("Photographs that their EXIF orientation turns{}: {}\n",
-                  exif == data::Exif::apply ? "" : ", which --exif ignore leaves as they lie",
-                  with_commas(report.turned));
+    system::print(
+        "Photographs that their EXIF orientation turns{}: {}\n",
+        exif == data::Exif::apply ? "" : ", which --exif ignore leaves as they are stored",
+        with_commas(report.turned));
   }
   print_some("The same content more than once", joined(report.duplicates));
   print_some("In training and in validation, so accuracy will look too good", joined(report.leaks));

@@ -85,8 +85,8 @@ std::vector<CommandRow> data_commands() {
       {"data",
        "pack",
        "one file that is read instead of decoded",
-       "Decodes and resizes all images once and writes them into one file, which training maps "
-       "into memory.",
+       "Decodes and resizes all images once and writes them into one file, which training reads "
+       "instead.",
        "DATA FILE.ctpack",
        {{"cputrain data pack photos photos.ctpack --image-size 96",
          "Packs a folder; train on it by --data photos.ctpack --image-size 96."}},

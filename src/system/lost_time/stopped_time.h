@@ -6,7 +6,7 @@
 
 namespace cputrain::system {
 
-/// Time in which this process as a whole did not run: somebody stopped it (SIGSTOP, a debugger), a
+/// Time in which this process as a whole did not run: it was stopped (SIGSTOP, a debugger), a
 /// container or its machine was paused, or others had all CPUs. Its own clock cannot tell that from
 /// waiting for others, where it came while this process waited.
 ///

@@ -181,7 +181,7 @@ TEST_F(List, PiecesHaveLimits) {
   EXPECT_EQ(rows("j.csv", row + "b.png,\"" + std::string(60'000, 'y') + "\"\n").size(), 2u);
 }
 
-/// Of rows with many fields only what names images is kept: 8 MB of commas would else be 256 MB of
+/// Only what names images is kept of rows with many fields: 8 MB of commas would else be 256 MB of
 /// fields.
 TEST_F(List, FieldsThatAreNotUsedTakeNoMemory) {
   std::string text = "path,label" + std::string(4'000, ',') + "\n";
