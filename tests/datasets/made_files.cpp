@@ -112,10 +112,10 @@ Bytes with_orientation(const Bytes& jpeg, int orientation) {
 
 Bytes jpeg_of_scans(std::uint32_t width, std::uint32_t height, int scans, std::uint8_t frame,
                     const Bytes& data) {
-  Bytes jpeg{0xFF, 0xD8, 0xFF, 0xDB, 0, 67, 0};
-  jpeg.resize(jpeg.size() + 64, 1);
-  const Bytes sizes{0xFF, frame, 0, 11, 8, 0, 0, 0, 0, 1, 1, 0x11, 0};
-  jpeg.insert(jpeg.end(), sizes.begin(), sizes.end());
+  Bytes jpeg;
+  append(jpeg, {0xFF, 0xD8, 0xFF, 0xDB, 0, 67, 0});
+  append(jpeg, Bytes(64, 1));
+  append(jpeg, {0xFF, frame, 0, 11, 8, 0, 0, 0, 0, 1, 1, 0x11, 0});
   jpeg = patched(jpeg, jpeg.size() - 8, height << 16 | width, 4);
   for (const std::uint8_t table : {0x00, 0x10}) {  // one code of one bit, which means 0
     jpeg.insert(jpeg.end(), {0xFF, 0xC4, 0, 20, table, 1});
