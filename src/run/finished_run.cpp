@@ -54,8 +54,11 @@ nlohmann::ordered_json training_of(const nlohmann::json& summary) {
   return known;
 }
 
+/// Whether it compared its last epochs with the best one.
 bool kept_best(const nlohmann::ordered_json& training) {
-  return training.is_object() && training.at(job::kEnd).contains(job::kSaveBest);
+  if (!training.is_object()) return false;
+  const nlohmann::ordered_json& end = training.at(job::kEnd);
+  return end.contains(job::kSaveBest) || job::end_of_json(end).patience;
 }
 
 /// What the summary knows of where the training ended.
@@ -108,15 +111,12 @@ std::string end_text(const train::TrainOptions& end, const train::Progress& prog
 std::vector<std::string> differences(const nlohmann::ordered_json& then,
                                      const nlohmann::ordered_json& identity,
                                      const train::Progress& progress,
-                                     const std::filesystem::path& folder,
                                      const job::TrainingSpec& spec) {
   auto rows = job::identity_differences(then, identity, job::Compared::finished_run);
   const auto ends = job::end_differences(job::end_of_json(then.at(job::kEnd)), job::end_of(spec),
                                          progress, spec.learning_rate.schedule);
   rows.insert(rows.end(), ends.begin(), ends.end());
-  std::error_code ignored;
-  if (spec.flags.safety.save_best && !kept_best(then) &&
-      !std::filesystem::exists(folder / kBestName, ignored)) {
+  if (spec.flags.safety.save_best && !kept_best(then)) {
     rows.push_back("save-best: off in the run, on here");
   }
   return rows;
@@ -137,8 +137,7 @@ bool is_at_its_end(const std::filesystem::path& folder, const std::filesystem::p
   const train::TrainOptions then =
       training.is_null() ? now : job::end_of_json(training.at(job::kEnd));
   train::Progress progress = progress_of(summary, then, checkpoint);
-  if (!then.patience && !kept_best(training))
-    progress.patience = {};  // it begins anew, see take_up_best()
+  if (!kept_best(training)) progress.patience = {};  // it begins anew, see take_up_best()
   return train::is_over(now, progress);
 }
 
@@ -157,7 +156,7 @@ void check_finished(const job::Session& session, const std::filesystem::path& fo
   }
   const train::Progress progress =
       progress_of(summary, job::end_of_json(then.at(job::kEnd)), checkpoint);
-  const auto rows = differences(then, identity, progress, folder, spec);
+  const auto rows = differences(then, identity, progress, spec);
   if (rows.empty()) {
     job::say(session, fmt::format("The training in {} is finished ({}); nothing is left to do",
                                   folder.string(), end_text(job::end_of(spec), progress)));

@@ -182,23 +182,16 @@ std::string allreduce_of(const job::Session& session, const job::TrainingSpec& s
   return alike && suits(session, spec.flags, comm::parse_allreduce(before)) ? before : "";
 }
 
-bool says_exif(const nlohmann::ordered_json& training) {
-  return training.contains("exif") && training.at("exif").is_string();
-}
-
-/// Trainings from before there was a choice ignored it.
 std::string exif_of(const job::Session& session, const job::TrainingSpec& spec,
-                    const std::filesystem::path& checkpoint) {
-  if (checkpoint.empty()) return {};
-  const nlohmann::ordered_json facts = job::read_facts(checkpoint);
-  const nlohmann::ordered_json& training = facts.at("training");
-  if (says_exif(training)) return training.at("exif").get<std::string>();
-  if (!spec.flags.exif) {
-    job::say(session,
-             "This training began before EXIF orientation was applied: it goes on with --exif "
-             "ignore, as its images were read so far");
+                    const Start& start) {
+  if (start.checkpoint.empty()) return {};
+  const nlohmann::ordered_json training = job::read_facts(start.checkpoint).at("training");
+  const auto exif = training.find("exif");
+  if (exif == training.end() || !exif->is_string()) return {};
+  if (start.goes_on && !spec.flags.exif && *exif == data::exif_name(data::Exif::ignore)) {
+    job::say(session, "This training goes on with --exif ignore, as its images were read so far");
   }
-  return std::string(data::exif_name(data::Exif::ignore));
+  return exif->get<std::string>();
 }
 
 /// So that neither the training's own checkpoints nor their pruning meet them.
@@ -239,8 +232,7 @@ Start choose_start(const job::Session& session, const job::TrainingSpec& spec,
       *session.communicator, std::array<bool, 3>{start.finished, start.goes_on, start.elsewhere});
   start.allreduce =
       session.communicator->gather(allreduce_of(session, spec, start.checkpoint)).front();
-  start.exif =
-      data::exif_of(session.communicator->gather(exif_of(session, spec, start.checkpoint)).front());
+  start.exif = data::exif_of(session.communicator->gather(exif_of(session, spec, start)).front());
   start.finished = found.front()[0];
   start.goes_on = found.front()[1];
   start.elsewhere = found.front()[2];
@@ -260,9 +252,8 @@ void check_same_training(const job::Session& session, const std::filesystem::pat
                          const job::TrainingSpec& spec, const nlohmann::ordered_json& identity) {
   if (!session.leads()) return;
   const nlohmann::ordered_json facts = job::read_facts(checkpoint);
-  nlohmann::ordered_json training = facts.at("training");
-  if (!says_exif(training)) training["exif"] = data::exif_name(data::Exif::ignore);
-  const auto rows = job::identity_differences(training, identity, job::Compared::checkpoint);
+  const auto rows =
+      job::identity_differences(facts.at("training"), identity, job::Compared::checkpoint);
   for (const std::string& row : rows) job::warn(session, row);
   if (!rows.empty()) {
     fail(ExitCode::usage,

@@ -72,6 +72,10 @@ class BestWeights(ResumeTest):
             self.go(0, "run", "--epochs", epochs, *words)
             with open(self.path("run/best.safetensors"), "rb") as f:
                 self.assertEqual(f.read(), kept)
+        # Later epochs were not compared with it: nobody knows whether it is the best of all.
+        self.go(2, "run", "--epochs", "5", *words, "--save-best", says=["save-best: off in the run, on here"])
+        with open(self.path("run/best.safetensors"), "rb") as f:
+            self.assertEqual(f.read(), kept)
 
     def test_best_weights_of_a_training_without_an_evaluated_epoch(self):
         self.go(0, "run", "--epochs", "1", "--resume", "auto")

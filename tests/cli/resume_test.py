@@ -305,6 +305,10 @@ class Resume(ResumeTest):
             fcntl.lockf(lock, fcntl.LOCK_EX)
             self.go(2, "run", "--steps", "7", "--resume", "auto", says=["another training is at work"])
 
+    def test_a_dry_run_says_that_it_looks_at_no_checkpoint(self):
+        self.go(0, "run", "--dry-run", "--resume", "auto", says=["--dry-run does not look at --resume auto"])
+        self.assertFalse(os.path.exists(self.path("run")))
+
     @needs_mpi
     def test_one_rank_that_is_told_stops_all(self):
         process = subprocess.Popen([*mpirun(3), PROGRAM, *WORDS, "--out", "run", "--epochs", "100000", "--verbose", "0"],

@@ -31,8 +31,8 @@ bool taken(Read read) {
   }
 }
 
-std::string state_text(const train::Progress& progress) {
-  return json_text(Json{{"format", 1},
+std::string state_text(int format, const train::Progress& progress) {
+  return json_text(Json{{"format", format},
                         {"progress", job::to_json(progress)},
                         {"findings_of", "cpu: avx512"},
                         {"ranks", 2},
@@ -54,7 +54,7 @@ std::vector<std::string> fuzzer_seeds() {
   mid_epoch.left_out = {17, 99};
   mid_epoch.findings = "conv1 winograd";
   mid_epoch.last_rate = std::numeric_limits<double>::denorm_min();
-  return {state_text({}), state_text(mid_epoch)};
+  return {state_text(2, {}), state_text(2, mid_epoch), state_text(1, mid_epoch)};
 }
 
 bool fuzzer_takes(const std::string& text) {

@@ -230,6 +230,11 @@ int run_train(const Config& config, const job::Services& services) {
   }
   job::TrainingJob job = job::open_training(session, spec);
   if (config.dry_run) {
+    if (!config.safety.resume.empty()) {
+      job::say(session, fmt::format("--dry-run does not look at --resume {}: this is the plan of "
+                                    "the training from its beginning",
+                                    config.safety.resume));
+    }
     job.compile();
     print_dry_run(job, config.json);
     return static_cast<int>(ExitCode::ok);

@@ -13,13 +13,13 @@
 #include "core/error.h"
 #include "core/strict_json.h"
 #include "core/text.h"
+#include "job/checkpoint/earlier_state.h"
 
 namespace cputrain::job {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kProgressFormat = 1;
 constexpr std::uint64_t kMostSteps = std::uint64_t{1} << 53;
 constexpr int kMostEpochs = 1'000'000'000;
 constexpr std::size_t kMostLeftOut = 1'000'000, kLongestFindings = 65536;
@@ -294,8 +294,10 @@ Json parse_state(const std::string& text) {
   }
   if (!state.is_object()) Fields::wrong("the text", "is no JSON object");
   const auto format = state.find("format");
-  if (format == state.end() || !format->is_number_unsigned() || *format != kProgressFormat) {
-    Fields::wrong("format", fmt::format("is not {}: another version wrote it", kProgressFormat));
+  const bool is_earlier = format != state.end() && *format == 1u;
+  if (is_earlier) bring_up_to_date(state);
+  if (!state.contains("format") || state.at("format") != kStateFormat) {
+    Fields::wrong("format", fmt::format("is not {}: another version wrote it", kStateFormat));
   }
   return state;
 }

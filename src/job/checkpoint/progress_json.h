@@ -13,7 +13,7 @@ nlohmann::ordered_json to_json(const train::Progress&);
 /// Error(data) names the field that is missing, not known or out of range.
 train::Progress progress_of(const nlohmann::ordered_json&);
 
-/// The text of a state.json, which may be hostile, as an object of a format that is known. Error
+/// The text of a state.json, which may be hostile, as an object of today's format. Error
 /// (data) without the file's name.
 nlohmann::ordered_json parse_state(const std::string& text);
 /// The progress in it. Error(data).

@@ -8,6 +8,7 @@
 #include "checkpoint/folder.h"
 #include "core/error.h"
 #include "core/json_text.h"
+#include "job/checkpoint/earlier_state.h"
 #include "job/checkpoint/progress_json.h"
 #include "job/checkpoint/snapshot.h"
 #include "system/bounded_file.h"
@@ -44,7 +45,7 @@ std::string findings_of(const Session& session) {
 
 void write_state(const std::filesystem::path& folder, const train::Progress& progress,
                  const std::string& findings_of, const Json& facts) {
-  Json state{{kFormat, 1}, {kProgress, to_json(progress)}, {kFindingsOf, findings_of}};
+  Json state{{kFormat, kStateFormat}, {kProgress, to_json(progress)}, {kFindingsOf, findings_of}};
   for (const auto& [name, fact] : facts.items()) state[name] = fact;
   system::write_own_file(folder / checkpoint::kStateName, json_text(state, 1) + "\n");
 }

@@ -7,7 +7,7 @@
 #include "job/session/session.h"
 #include "train/progress.h"
 
-/// state.json of a checkpoint: {"format": 1, "progress": {...}, "findings_of": "...", ...facts}.
+/// state.json of a checkpoint: {"format": 2, "progress": {...}, "findings_of": "...", ...facts}.
 namespace cputrain::job {
 
 /// Which kernels a program's findings are of.

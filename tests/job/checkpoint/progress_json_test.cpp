@@ -45,7 +45,7 @@ train::Progress made_progress() {
 }
 
 train::Progress through_text(const train::Progress& progress) {
-  const Json state{{"format", 1}, {"progress", to_json(progress)}};
+  const Json state{{"format", 2}, {"progress", to_json(progress)}};
   return progress_of_state(parse_state(state.dump()));
 }
 
@@ -184,12 +184,38 @@ TEST(ProgressJson, ValuesLieWithinTheirLimits) {
 }
 
 TEST(ProgressJson, StatesOfOtherFormsAreRefused) {
-  for (const char* text : {"", "[]", "1", "{}", "{\"format\": 1", "{\"format\": 2}",
-                           "{\"format\": \"1\"}", "{\"format\": 1, \"format\": 1}"}) {
+  for (const char* text :
+       {"", "[]", "1", "{}", "{\"format\": 1", "{\"format\": 3}", "{\"format\": 1.5}",
+        "{\"format\": \"1\"}", "{\"format\": 1, \"format\": 1}"}) {
     EXPECT_THROW(parse_state(text), Error) << text;
   }
   EXPECT_THROW(progress_of_state(parse_state("{\"format\": 1}")), Error);
   EXPECT_THROW(progress_of_state(parse_state("{\"format\": 1, \"progress\": []}")), Error);
+}
+
+/// As version 0.1.0 wrote it before early stopping and best weights had counts of their own.
+TEST(ProgressJson, TheFormatBeforeIsStillRead) {
+  Json progress = to_json(made_progress());
+  progress.erase("patience");
+  progress["best"] = {{"loss", 0.25}, {"epoch", 1}, {"waited", 3}};
+  const Json old{{"format", 1},
+                 {"progress", progress},
+                 {"epochs", 20},
+                 {"training", {{"model", "tiny"}, {"network", "468f772b6c3b33c5"}}}};
+  const Json state = parse_state(old.dump());
+  const train::Progress here = progress_of_state(state);
+  EXPECT_EQ(here.best.loss, 0.25);
+  EXPECT_EQ(here.best.epoch, 1);
+  EXPECT_EQ(here.patience.loss, 0.25);
+  EXPECT_EQ(here.patience.waited, 3);
+  EXPECT_EQ(state.at("training"), Json({{"model", "tiny"},
+                                        {"network", "(468f772b6c3b33c5)"},
+                                        {"classes", nullptr},
+                                        {"exif", "ignore"},
+                                        {"end", {{"epochs", 20}}}}));
+  Json today = old;
+  today["format"] = 2;
+  EXPECT_THROW(progress_of_state(parse_state(today.dump())), Error);
 }
 
 }  // namespace
