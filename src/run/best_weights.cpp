@@ -68,9 +68,9 @@ void say_missing_best(const job::Session& session, const std::filesystem::path& 
   std::error_code ignored;
   if (!session.leads() || !safety.keeps_best()) return;
   if (std::filesystem::exists(run / kBestName, ignored)) return;
-  job::say(session, fmt::format("There is no {} in {}: the run ended without best weights; more "
-                                "--epochs keep those of the epochs that follow",
-                                kBestName, run.string()));
+  job::warn(session, fmt::format("there is no {} in {}: the run ended without best weights; more "
+                                 "--epochs keep those of the epochs that follow",
+                                 kBestName, run.string()));
 }
 
 }  // namespace cputrain::run

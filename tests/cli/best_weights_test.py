@@ -81,7 +81,7 @@ class BestWeights(ResumeTest):
         self.go(0, "run", "--epochs", "1", "--resume", "auto")
         os.remove(self.path("run/weights.safetensors"))  # as a kill at the end leaves it
         self.go(0, "run", "--epochs", "1", "--resume", "auto", "--save-best", says=["Best weights: none"])
-        self.go(0, "run", "--epochs", "1", "--resume", "auto", "--save-best", says=["There is no best.safetensors"])
+        self.go(0, "run", "--epochs", "1", "--resume", "auto", "--save-best", says=["there is no best.safetensors"])
 
     def test_the_lowest_loss_is_best_whatever_patience_waits_for(self):
         words = ["--optimizer", "sgd", "--lr", "0.01", "--epochs", "9", "--early-stopping", "2:100"]

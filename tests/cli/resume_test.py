@@ -77,7 +77,7 @@ class Resume(ResumeTest):
             self.go(0, run, *again, "--threads", "2", "--keep", "5", says=["is finished (10 steps in 2 epochs)"])
             self.assertEqual({f: os.stat(f).st_mtime_ns for f in files}, files)
         os.remove(self.path("bare/best.safetensors"))
-        self.go(0, "bare", *again, says=["is finished", "There is no best.safetensors"])
+        self.go(0, "bare", *again, says=["is finished", "there is no best.safetensors"])
 
     @needs_mpi
     def test_ranks_of_a_finished_run_end_alike(self):
