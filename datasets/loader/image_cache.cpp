@@ -93,16 +93,20 @@ void check_memory(const data::DataSource& source, std::size_t images, Shape imag
   const auto fitting =
       static_cast<std::size_t>(room / static_cast<double>(image.size() + sizeof(SharedResult))) *
       (samples / images);  // six samples may show one image
-  std::string remedy = fmt::format("--image-size {}", side);
+  std::vector<std::string> remedies;
   if (fitting > source.validation.size()) {
-    remedy = fmt::format("--limit-train {} or {}", fitting - source.validation.size(), remedy);
+    remedies.push_back(fmt::format("--limit-train {}", fitting - source.validation.size()));
   }
+  if (side > 0) remedies.push_back(fmt::format("--image-size {}", side));
   fail(ExitCode::usage,
-       fmt::format("{} images at {}x{} need {} of memory, {} are available (they are decoded once "
-                   "and kept, so that later epochs read nothing); the largest that fit: {}",
+       fmt::format("{} images at {}x{} need {} of memory, {} are available{} (they are decoded "
+                   "once and kept, so that later epochs read nothing); {}",
                    with_commas(images), image.height, image.width,
                    bytes_text(static_cast<double>(needed)),
-                   bytes_text(static_cast<double>(*available)), remedy));
+                   bytes_text(static_cast<double>(*available)),
+                   system::group_limits_memory() ? system::kInControlGroup : "",
+                   remedies.empty() ? "use a machine with more of it"
+                                    : "the largest that fit: " + join(remedies, " or ")));
 }
 
 /// Images that lie ready in a file are only looked at: a damaged one is found before the first

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "system/available_memory.h"
 
 namespace cputrain::job {
 namespace {
@@ -16,7 +17,7 @@ std::string bytes_text_of(std::size_t bytes) { return bytes_text(static_cast<dou
 /// "300 MB are available in its control group"; of a room that knows.
 std::string available_text(const NodeRoom& room) {
   return bytes_text_of(*room.available) + " are available" +
-         (room.in_group ? " in its control group (the limit of a container or batch job)" : "");
+         (room.in_group ? system::kInControlGroup : "");
 }
 
 /// Where arenas lie in a backend's own memory: each rank has both.

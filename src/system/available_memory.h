@@ -12,6 +12,10 @@ std::optional<std::size_t> available_memory();
 /// Whether these are fewer because a control group (system/control_group.h) allows no more.
 bool group_limits_memory();
 
+/// After "300 MB are available", where that is so.
+inline constexpr const char* kInControlGroup =
+    " in its control group (the limit of a container or batch job)";
+
 /// Bytes that this process holds for itself alone right now; 0 where the system does not say.
 std::size_t own_memory();
 

@@ -46,9 +46,8 @@ void read_memory(const fs::path& group, const MemoryFiles& files, GroupLimits& l
   const auto limit = number_in(group / files.limit);
   if (!limit || !is_limit(*limit)) return;
   tighten(limits.memory_bytes, *limit);
-  const auto used = number_in(group / files.used);
-  if (!used) return;
-  const double kept = std::max(0.0, *used - number_after(group / "memory.stat", files.droppable));
+  const double used = number_in(group / files.used).value_or(0);  // at most the limit is left
+  const double kept = std::max(0.0, used - number_after(group / "memory.stat", files.droppable));
   const double left = std::max(0.0, *limit - kept);
   limits.memory_left = std::min(limits.memory_left.value_or(left), left);
 }

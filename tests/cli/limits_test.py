@@ -185,6 +185,12 @@ class ControlGroup(ProgramTest):
                     self.assertNotIn("ready in", done.stderr)  # no image was decoded
                     self.assertFalse(os.path.exists(self.path("run")))
 
+    def test_is_what_images_have(self):
+        done = self.inside("", *self.WORDS, "--data", "synthetic:20000", "--dry-run")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("260 MB are available in its control group", done.stderr)
+        self.assertIn("decoded once", done.stderr)
+
     def test_is_what_a_plan_says(self):
         done = self.inside("", *self.WORDS, "--image-size", "64", "--dry-run", "--json", "-")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -120,6 +120,25 @@ TEST_F(ControlGroups, MemoryLeftIsNeverLessThanNothing) {
   EXPECT_EQ(read().memory_left, 0);
 }
 
+TEST_F(ControlGroups, MemoryLeftIsTheLimitWhereNothingSaysWhatIsUsed) {
+  write("proc/self/cgroup", "0::/\n");
+  write("sys/fs/cgroup/memory.max", "1000\n");
+  EXPECT_EQ(read().memory_left, 1000);
+}
+
+TEST_F(ControlGroups, WhatIsNoNumberIsNoLimit) {
+  for (const char* text :
+       {"", "max\n", "-5\n", "garbage\n", "nan\n", "1e999\n", "99999999999999999999\n"}) {
+    write("proc/self/cgroup", "0::/\n");
+    write("sys/fs/cgroup/memory.max", text);
+    write("sys/fs/cgroup/pids.max", text);
+    write("sys/fs/cgroup/cpu.max", text);
+    const GroupLimits limits = read();
+    EXPECT_EQ(limits.memory_left, std::nullopt) << text;
+    EXPECT_EQ(limits.memory_bytes + limits.threads + limits.cpus, 0) << text;
+  }
+}
+
 /// Above it nothing is ended, but everything crawls.
 TEST_F(ControlGroups, WhatSlowsDownIsALimit) {
   write("proc/self/cgroup", "0::/job\n");
