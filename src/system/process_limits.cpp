@@ -38,19 +38,25 @@ void add_limit(std::vector<std::string>& parts, const NamedLimit& limit) {
   parts.push_back(std::string(limit.name) + " " + std::to_string(now.rlim_cur / limit.unit));
 }
 
-/// What OpenMP gives its threads for their stacks, as a person wrote it ("512", "8M", in KiB
-/// without a unit); null where it is not set.
-const char* openmp_stack() {
-  const char* text = std::getenv("OMP_STACKSIZE");
-  return text && *text ? text : std::getenv("GOMP_STACKSIZE");
+/// The variable that says how large the stacks of OpenMP's threads are, as a person wrote it
+/// ("512", "8M", in KiB without a unit); of no name where nobody did.
+struct StackSize {
+  const char *variable = nullptr, *text = "";
+};
+
+StackSize openmp_stack() {
+  for (const char* variable : {"OMP_STACKSIZE", "GOMP_STACKSIZE"}) {
+    const char* text = std::getenv(variable);
+    if (text && *text) return {variable, text};
+  }
+  return {};
 }
 
 /// In bytes; 0 where that is not known.
 std::size_t openmp_stack_bytes() {
-  const char* text = openmp_stack();
   char unit = 'K';
   double number = 0;
-  if (!text || std::sscanf(text, "%lf %c", &number, &unit) < 1 || !(number > 0)) return 0;
+  if (std::sscanf(openmp_stack().text, "%lf %c", &number, &unit) < 1 || !(number > 0)) return 0;
   const auto power = std::string_view("BKMG").find(static_cast<char>(std::toupper(unit)));
   const double bytes = power == std::string_view::npos ? 0 : number * std::pow(1024, power);
   return bytes < 1e18 ? static_cast<std::size_t>(bytes) : 0;
@@ -146,7 +152,8 @@ std::string limits_text() {
   for (const NamedLimit& limit : kLimits) add_limit(parts, limit);
   const double of_group = read_group_limits("/").threads;
   if (of_group > 0) parts.push_back("pids.max " + std::to_string(std::lround(of_group)));
-  if (const char* stack = openmp_stack()) parts.push_back(std::string("OMP_STACKSIZE ") + stack);
+  const StackSize stack = openmp_stack();
+  if (stack.variable) parts.push_back(std::string(stack.variable) + " " + stack.text);
   return join(parts, ", ");
 }
 

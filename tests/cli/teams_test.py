@@ -8,7 +8,8 @@ import unittest
 from program import mpirun, needs_mpi
 from tiny import TinyTest
 
-WORDS = ["--image-size", "64", "--data", "synthetic:60", "--batch", "20", "--limit-val", "0", "--steps", "2"]
+SMALL = ["--model", "tiny.json", "--threads", "2"]
+WORDS = [*SMALL, "--data", "synthetic:60", "--batch", "20", "--limit-val", "0", "--steps", "2"]
 ONE = {"OMP_THREAD_LIMIT": "1"}
 SAYS = ["1 rank x 1 thread, not 2: OMP_THREAD_LIMIT allows no more"]
 
@@ -22,7 +23,7 @@ class Teams(TinyTest):
 
     def trained(self, **limits):
         """Losses of a training that was to have two threads, and what it said."""
-        done = self.expect(0, *WORDS, "--threads", "2", "--overwrite", "--out", "run", "--log-every", "1", timeout=60, **limits)
+        done = self.expect(0, *WORDS, "--overwrite", "--out", "run", "--log-every", "1", timeout=60, **limits)
         with open(self.path("run", "environment.json")) as file:
             return self.threads(json.load(file)), done.stderr
 
@@ -43,24 +44,25 @@ class Teams(TinyTest):
             self.assertNotIn("allows no more", said)
 
     def test_stacks_that_no_machine_has(self):
-        self.expect(2, *WORDS, "--threads", "2", "--out", "run", OMP_STACKSIZE="200000G", timeout=60,
-                    says=["can have 0", "OMP_STACKSIZE 200000G"])
+        for variable in ("OMP_STACKSIZE", "GOMP_STACKSIZE"):
+            self.expect(2, *WORDS, "--out", "run", timeout=60, says=["can have 0", f" {variable} 200000000000)"],
+                        **{variable: "200000000000"})
 
     def test_a_reproducible_training_has_the_same_bits(self):
         hashes = []
         for limits in ({}, ONE):
-            self.expect(0, *WORDS, "--threads", "2", "--reproducible", "--overwrite", "--out", "run", timeout=60, **limits)
+            self.expect(0, *WORDS, "--reproducible", "--overwrite", "--out", "run", timeout=60, **limits)
             hashes.append(self.metrics("run", "summary")[0]["weights_hash"])
         self.assertEqual(*hashes)
 
     def test_every_command_that_computes(self):
         self.trained()
         weights = ["--weights", "run/weights.safetensors", "--threads", "2"]
-        self.expect(0, "data", "synth", "images", "--images", "4", "--image-size", "64")
-        small = ["--model", "tiny.json", "--threads", "2"]
+        self.expect(0, "data", "synth", "images", "--images", "4", "--image-size", "16")
         for words in (["eval", *weights, "--data", "synthetic:60"], ["predict", *weights, "images"],
-                      ["bench", "step", *small, "--batch", "8", "--repeat", "1"], ["bench", "kernels", *small, "--repeat", "1"],
-                      ["train", *WORDS, "--threads", "2", "--dry-run"],
+                      ["bench", "step", *SMALL, "--batch", "8", "--repeat", "1"],
+                      ["bench", "kernels", *SMALL, "--micro-batch", "8", "--batch", "8", "--repeat", "1"],
+                      ["train", *WORDS, "--dry-run"],
                       ["selftest", "--backend", "cpu", "--precision", "float", "--threads", "2"]):
             with self.subTest(words=words):
                 self.expect(0, *words, timeout=60, says=SAYS, **ONE)
@@ -73,7 +75,7 @@ class Teams(TinyTest):
         with open(self.path("start"), "w") as file:
             file.write('#!/bin/sh\n[ "${OMPI_COMM_WORLD_RANK-$PMI_RANK}" = 1 ] && export OMP_THREAD_LIMIT=1\nexec "$CPUTRAIN" "$@"\n')
         os.chmod(self.path("start"), 0o755)
-        done = self.run_with(self.path("start"), *WORDS, "--threads", "2", "--out", "run")
+        done = self.run_with(self.path("start"), *WORDS, "--out", "run")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stderr.count("1 rank x 1 thread, not 2: OMP_THREAD_LIMIT"), 1, done.stderr)
         with open(self.path("run", "environment.json")) as file:
@@ -84,8 +86,7 @@ class Teams(TinyTest):
                               capture_output=True)
 
     def test_a_sweep_leaves_out_what_it_would_measure_wrongly(self):
-        done = self.expect(0, "sweep", "--image-size", "64", "--data", "synthetic:60", "--np", "2", "--threads", "2", "--batch", "20",
-                           "--plan-only", "--out", "grid", **ONE)
+        done = self.expect(0, "sweep", *SMALL, "--data", "synthetic:60", "--np", "2", "--batch", "20", "--plan-only", "--out", "grid", **ONE)
         self.assertIn("OMP_THREAD_LIMIT allows a rank 1 thread, not 2", done.stdout + done.stderr)
 
     @unittest.skipUnless(os.environ.get("CPUTRAIN_SIMULATES") == "1", "this build does not simulate")
