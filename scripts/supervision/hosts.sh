@@ -7,8 +7,8 @@ value_of() {
   local i name
   for ((i = 0; i < ${#command[@]}; ++i)); do
     for name; do
-      if [[ ${command[i]} == "$name" ]]; then echo "${command[i + 1]-}"; return; fi
-      if [[ $name == --* && ${command[i]} == "$name="* ]]; then echo "${command[i]#*=}"; return; fi
+      if [[ ${command[i]} == "$name" ]]; then printf '%s\n' "${command[i + 1]-}"; return; fi
+      if [[ $name == --* && ${command[i]} == "$name="* ]]; then printf '%s\n' "${command[i]#*=}"; return; fi
     done
   done
   return 1
@@ -138,7 +138,8 @@ watch_with() { setpriv --pdeathsig TERM -- "$@" 2>/dev/null & watchers+=($!); }
 start_watchers() {
   watchers=()
   [[ $watch != none ]] || return 0
-  watch_with "$root/scripts/cloud/preemption" "$watch" >"$work/notice"
+  # One that is ended as it begins removes no file.
+  watch_with env "TMPDIR=$work" "$root/scripts/cloud/preemption" "$watch" >"$work/notice"
   local i
   for i in "${answers[@]}"; do
     is_here "${hosts[i]}" && continue

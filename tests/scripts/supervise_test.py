@@ -14,21 +14,29 @@ from supervised import SCRIPT, WAIT, SupervisedTest
 
 class Supervised(SupervisedTest):
     def test_restarts_until_it_is_done_and_resumes(self):
-        code, said = self.supervise(["save(5); os._exit(137)", "save(10); os._exit(76)", "os._exit(0)"])
+        code, said = self.supervise(["save(5); os.kill(os.getpid(), 9)", "save(10); os._exit(76)", "os._exit(0)"])
         self.assertEqual(code, 0, said)
         words = ["-np", "4", "./cputrain", "--out", "run", "--resume", "auto"]
         self.assertEqual([call[0] for call in self.calls()], [words] * 3)
         self.assertIn("exit code 137; restart 1 of 10", said)
+        self.assertEqual([line[:11] for line in said.splitlines()], ["supervise: "] * 2)
         # The launcher's files: in a folder of the script, new for each start, and gone now.
         folders = {call[1]["OMPI_MCA_orte_tmpdir_base"] for call in self.calls()}
         self.assertEqual(len(folders), 1)
         self.assertTrue(folders.pop().startswith(self.path("tmp")))
 
     def test_what_a_restart_would_not_mend_ends_it(self):
-        for code in (0, 2, 64, 65, 130):
+        for code in (0, 2, 64, 65, 126, 127, 130):
             self.again()
             self.assertEqual(self.supervise([f"os._exit({code})"])[0], code)
             self.assertEqual(len(self.calls()), 1)
+
+    def test_a_full_disk_is_tried_three_times_more(self):
+        for words, starts in (([], 4), (["--max-restarts", "1"], 2)):
+            self.again()
+            code, said = self.supervise(["os._exit(74)"], *words)
+            self.assertEqual((code, len(self.calls())), (74, starts), said)
+            self.assertIn(f"restart 1 of {starts - 1} without progress", said)
 
     def test_starts_in_vain_have_growing_waits_and_progress_begins_them_anew(self):
         vain = ["os._exit(137)"] * 8
@@ -42,7 +50,7 @@ class Supervised(SupervisedTest):
         self.again()
         code, said = self.supervise([more, more, more, anew], "--max-restarts", "2")
         self.assertEqual((code, len(self.calls())), (74, 5), said)
-        self.assertIn("2 restarts in a row got no further (exit code 74, step 5 saved in run)", said)
+        self.assertIn("restarts in a row without progress: 2 (exit code 74, step 5 saved in run)", said)
 
     def test_no_more_restarts_than_allowed_however_the_flag_is_written(self):
         for words, starts in ((["--max-restarts", "1"], 2), (["--max-restarts=03", "--grace=08"], 4),
@@ -50,7 +58,7 @@ class Supervised(SupervisedTest):
             self.again()
             code, said = self.supervise(["os._exit(1)"], *words)
             self.assertEqual((code, len(self.calls())), (1, starts), said)
-            self.assertIn(f"given up: {starts - 1} restarts", said)
+            self.assertIn(f"given up, restarts in a row without progress: {starts - 1} (", said)
 
     def test_signals_are_passed_on_as_what_saves(self):
         for number, seen, expected in ((signal.SIGUSR1, "SIGUSR1", 75), (signal.SIGTERM, "SIGUSR1", 75),
