@@ -22,26 +22,34 @@ constexpr std::size_t kMaxTextBytes = std::size_t{4} << 20;
 constexpr std::size_t kMaxPlainBytes = std::size_t{64} << 10;
 
 /// The parser puts a whole token, and blanks before it, into memory, several times their size.
-void check_tokens(std::string_view text) {
-  bool quoted = false;
-  for (std::size_t i = 0, begin = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    const std::size_t most = quoted ? kMaxTextBytes : kMaxPlainBytes;
-    if (i - begin > most) {
-      throw WrongAnnotations{fmt::format("holds a {} of more than {} bytes at byte {}",
-                                         quoted ? "text" : "number or run of blanks",
-                                         with_commas(most), begin)};
-    }
-    if (quoted && c == '\\') {
-      ++i;  // with it, whatever it is
-    } else if (c == '"') {
-      quoted = !quoted;
-      begin = i + 1;
-    } else if (!quoted && std::string_view("{}[],:").find(c) != std::string_view::npos) {
-      begin = i + 1;
+class TokenLimits {
+ public:
+  void check(std::string_view piece) {
+    for (const char c : piece) {
+      const std::size_t most = quoted_ ? kMaxTextBytes : kMaxPlainBytes;
+      if (place_ - begin_ > most) {
+        throw WrongAnnotations{fmt::format("holds a {} of more than {} bytes at byte {}",
+                                           quoted_ ? "text" : "number or run of blanks",
+                                           with_commas(most), begin_)};
+      }
+      ++place_;
+      if (escaped_) {
+        escaped_ = false;
+      } else if (quoted_ && c == '\\') {
+        escaped_ = true;  // what follows, whatever it is
+      } else if (c == '"') {
+        quoted_ = !quoted_;
+        begin_ = place_;
+      } else if (!quoted_ && std::string_view("{}[],:").find(c) != std::string_view::npos) {
+        begin_ = place_;
+      }
     }
   }
-}
+
+ private:
+  bool quoted_ = false, escaped_ = false;
+  std::size_t place_ = 0, begin_ = 0;  ///< in the file; of the token
+};
 
 /// An entry of one of the three lists while it is read.
 struct Entry {
@@ -203,12 +211,16 @@ class Reader final : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-AnnotationTables read_tables(std::span<const std::uint8_t> file) {
+AnnotationTables read_tables(const TextPieces& pieces) {
   AnnotationTables tables;
   Reader reader(tables);
-  const auto* text = reinterpret_cast<const char*>(file.data());
-  check_tokens({text, file.size()});
-  if (!Json::sax_parse(text, text + file.size(), &reader) || !reader.whole()) {
+  TokenLimits limits;
+  const TextPieces checked = [&] {
+    const std::string_view piece = pieces();
+    limits.check(piece);
+    return piece;
+  };
+  if (!Json::sax_parse(PieceIterator(checked), PieceIterator(), &reader) || !reader.whole()) {
     throw WrongAnnotations{"is no whole JSON object"};
   }
   return tables;

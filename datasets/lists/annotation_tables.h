@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "datasets/lists/text_pieces.h"
 
 namespace cputrain::datasets {
 
@@ -27,6 +28,6 @@ struct WrongAnnotations {
 /// Reads the three lists of a COCO-like file and nothing else of it, token by token. Throws
 /// WrongAnnotations for broken JSON, nesting deeper than 32 levels, and entries that lack or double
 /// what they need.
-AnnotationTables read_tables(std::span<const std::uint8_t> file);
+AnnotationTables read_tables(const TextPieces&);
 
 }  // namespace cputrain::datasets

@@ -8,13 +8,10 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "datasets/formats/mapped_file.h"
 #include "datasets/lists/annotation_tables.h"
 
 namespace cputrain::datasets {
 namespace {
-
-constexpr std::size_t kMaxBytes = std::size_t{2} << 30;
 
 /// Relative, and every part a plain name.
 void check_path(const std::string& name) {
@@ -93,15 +90,13 @@ Annotations join_tables(AnnotationTables&& tables, LabelBy by) {
 
 }  // namespace
 
-Annotations parse_annotations(std::span<const std::uint8_t> text, LabelBy by) {
+Annotations parse_annotations(const TextPieces& text, LabelBy by) {
   return join_tables(read_tables(text), by);
 }
 
 Annotations read_annotations(const std::string& path, LabelBy by) {
-  const MappedFile file(path, "it says what the images show");
   try {
-    if (file.bytes().size() > kMaxBytes) throw WrongAnnotations{"has more than 2 GiB"};
-    return parse_annotations(file.bytes(), by);
+    return parse_annotations(pieces_of_file(path, "it says what the images show"), by);
   } catch (const WrongAnnotations& wrong) {
     fail(ExitCode::data, fmt::format("'{}' {} (it must list images, categories and annotations as "
                                      "COCO and iNaturalist do); correct it or fetch it again",

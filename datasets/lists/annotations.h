@@ -1,11 +1,10 @@
 #pragma once
 
-#include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "datasets/folders/file_dataset.h"
+#include "datasets/lists/text_pieces.h"
 
 namespace cputrain::datasets {
 
@@ -27,6 +26,6 @@ struct Annotations {
 /// and file names that leave the folder.
 Annotations read_annotations(const std::string& path, LabelBy);
 /// The same for its text. WrongAnnotations.
-Annotations parse_annotations(std::span<const std::uint8_t> text, LabelBy);
+Annotations parse_annotations(const TextPieces&, LabelBy);
 
 }  // namespace cputrain::datasets

@@ -13,7 +13,6 @@
 #include "core/text.h"
 #include "datasets/decode/limits.h"
 #include "datasets/folders/folder_names.h"
-#include "datasets/formats/mapped_file.h"
 #include "datasets/lists/list_table.h"
 #include "datasets/lists/part_columns.h"
 
@@ -21,8 +20,6 @@ namespace cputrain::datasets {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::size_t kMaxListBytes = std::size_t{2} << 30;
 
 /// Names of a column. The weak ones count where no other column has a strong one.
 struct ColumnNames {
@@ -179,21 +176,14 @@ bool is_list_name(const std::string& path) {
   return ending == ".tsv" || ending == ".txt" || ending == ".csv";
 }
 
-ListContent read_list_text(std::string_view text, const std::string& path) {
+ListContent read_list_text(const TextPieces& text, const std::string& path) {
   ListReader reader(path);
   read_table(text, path, [&reader](ListRow&& row) { reader.take(std::move(row)); });
   return reader.finish();
 }
 
 ListContent read_list(const std::string& path) {
-  const MappedFile file(path, "it names the images");
-  if (file.bytes().size() > kMaxListBytes) {
-    fail(ExitCode::data, fmt::format("list file '{}' has more than 2 GiB (no list of images needs "
-                                     "that); check what it is",
-                                     path));
-  }
-  return read_list_text({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()},
-                        path);
+  return read_list_text(pieces_of_file(path, "it names the images"), path);
 }
 
 }  // namespace cputrain::datasets

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "datasets/folders/file_dataset.h"
 #include "datasets/folders/folder_names.h"
+#include "datasets/lists/text_pieces.h"
 
 namespace cputrain::datasets {
 
@@ -24,7 +24,7 @@ struct ListContent {
 ListContent read_list(const std::string& path);
 
 /// The same for its text; `path` stands in messages, and its folder is where images are looked for.
-ListContent read_list_text(std::string_view text, const std::string& path);
+ListContent read_list_text(const TextPieces&, const std::string& path);
 
 /// Whether the name ends in .tsv, .txt or .csv.
 bool is_list_name(const std::string& path);

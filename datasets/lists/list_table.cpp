@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "core/error.h"
@@ -20,22 +21,15 @@ namespace {
   fail(ExitCode::data, fmt::format("'{}' line {}: {}", path, line, what));
 }
 
-/// Excel calls it "Unicode text".
-void check_encoding(std::string_view text, const std::string& path) {
-  const bool marked = text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF");
-  const std::size_t zero = text.find('\0');
-  if (marked || zero < 4) {
-    fail(ExitCode::data,
-         fmt::format("list file '{0}' is UTF-16 or UTF-32 (lists are read as UTF-8); convert it: "
-                     "iconv -f UTF-16 -t UTF-8 '{0}' > list.csv",
-                     path));
-  }
-  if (zero != std::string_view::npos) {
-    const auto line = std::ranges::count(text.substr(0, zero), '\n') + 1;
-    refuse(
-        path, static_cast<std::size_t>(line),
-        "holds a zero byte (no name has one, so the file is damaged or no list); write it again");
-  }
+[[noreturn]] void refuse_size(const std::string& path, std::size_t line, const std::string& what) {
+  refuse(path, line,
+         what +
+             " (a list names an image and its class per line); check that it is a list, and that "
+             "quotes have an end");
+}
+
+[[noreturn]] void refuse_row(const std::string& path, std::size_t line) {
+  refuse_size(path, line, fmt::format("a row of more than {} bytes", with_commas(kMaxRowBytes)));
 }
 
 /// Blanks of ASCII, and the no-break space of tables copied from elsewhere.
@@ -51,14 +45,69 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// The next line with its end: LF, CR LF or, as old Macs wrote, CR.
-std::string_view take_line(std::string_view& text) {
-  const std::size_t end = std::min(text.find_first_of("\r\n"), text.size());
-  std::size_t after = std::min(end + 1, text.size());
-  if (text.substr(end).starts_with("\r\n")) ++after;
-  const std::string_view line = text.substr(0, after);
-  text.remove_prefix(after);
-  return line;
+/// The lines of a list with their ends: LF, CR LF or, as old Macs wrote, CR.
+class Lines {
+ public:
+  explicit Lines(const TextPieces& pieces) : pieces_(pieces) {}
+
+  /// Empty at the end, and cut where it is longer than a row may be. A line within a piece stays
+  /// there; the parts of others are joined.
+  std::string_view next() {
+    ++number_;
+    joined_.clear();
+    while (fill()) {
+      const bool after_cr = joined_.ends_with('\r');
+      const std::string_view part = take(after_cr ? piece_.starts_with('\n') : line_size());
+      const bool whole =
+          after_cr || part.ends_with('\n') || (part.ends_with('\r') && !piece_.empty());
+      if (whole && joined_.empty()) return part;
+      joined_ += part;
+      if (whole || joined_.size() > kMaxRowBytes) break;
+    }
+    return joined_;
+  }
+
+  std::size_t number() const { return number_; }
+
+ private:
+  bool fill() {
+    if (piece_.empty()) piece_ = pieces_();
+    return !piece_.empty();
+  }
+
+  std::size_t line_size() const {
+    const std::size_t end = std::min(piece_.find_first_of("\r\n"), piece_.size());
+    return std::min(end + (piece_.substr(end).starts_with("\r\n") ? 2 : 1), piece_.size());
+  }
+
+  std::string_view take(std::size_t size) {
+    const std::string_view part = piece_.substr(0, size);
+    piece_.remove_prefix(size);
+    return part;
+  }
+
+  const TextPieces& pieces_;
+  std::string_view piece_;
+  std::string joined_;
+  std::size_t number_ = 0;
+};
+
+/// Excel calls UTF-16 "Unicode text". `begin` is the line's place in the file.
+void check_encoding(std::string_view line, std::size_t begin, std::size_t number,
+                    const std::string& path) {
+  const bool marked = line.starts_with("\xFF\xFE") || line.starts_with("\xFE\xFF");
+  const std::size_t zero = line.find('\0');
+  if ((marked && begin == 0) || (zero < 4 && begin + zero < 4)) {
+    fail(ExitCode::data,
+         fmt::format("list file '{0}' is UTF-16 or UTF-32 (lists are read as UTF-8); convert it: "
+                     "iconv -f UTF-16 -t UTF-8 '{0}' > list.csv",
+                     path));
+  }
+  if (zero != std::string_view::npos) {
+    refuse(
+        path, number,
+        "holds a zero byte (no name has one, so the file is damaged or no list); write it again");
+  }
 }
 
 /// Comments are what stands above the first row; behind it, and with the name of an image, a line
@@ -70,14 +119,11 @@ bool is_skipped(std::string_view line, bool above_rows) {
   return above_rows && content.starts_with('#') && !(is_image_file_name(first) && first[1] != ' ');
 }
 
-char separator_of(std::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    const std::string_view line = take_line(text);
-    if (is_skipped(line, true)) continue;
-    if (line.find('\t') != std::string_view::npos || !lower_case(path).ends_with(".csv")) break;
-    return line.find(',') != std::string_view::npos ? ',' : ';';
-  }
-  return '\t';
+/// As the first row has it.
+char separator_of(std::string_view line, const std::string& path) {
+  const bool tabs = line.find('\t') != std::string_view::npos;
+  if (tabs || !lower_case(path).ends_with(".csv")) return '\t';
+  return line.find(',') != std::string_view::npos ? ',' : ';';
 }
 
 /// libcsv with the fields that it finds. Exceptions must not cross its C frames.
@@ -105,9 +151,7 @@ class Parser {
     }
     within_ = true;
     bytes_ += line.size();
-    if (bytes_ > kMaxRowBytes) {
-      refuse_size(fmt::format("a row of more than {} bytes", with_commas(kMaxRowBytes)));
-    }
+    if (bytes_ > kMaxRowBytes) refuse_row(path_, row_.line);
     const std::size_t done = csv_parse(&parser_, line.data(), line.size(), on_field, on_row, this);
     check(done == line.size(), number);
   }
@@ -130,10 +174,11 @@ class Parser {
 
   void add(std::string_view field) {
     if (field.size() > kMaxCellBytes) {
-      refuse_size(fmt::format("a field of more than {} bytes", with_commas(kMaxCellBytes)));
+      refuse_size(path_, row_.line,
+                  fmt::format("a field of more than {} bytes", with_commas(kMaxCellBytes)));
     }
     if (row_.fields.size() == kMaxColumns) {
-      refuse_size(fmt::format("more than {} fields", with_commas(kMaxColumns)));
+      refuse_size(path_, row_.line, fmt::format("more than {} fields", with_commas(kMaxColumns)));
     }
     row_.fields.emplace_back(field);
   }
@@ -152,13 +197,6 @@ class Parser {
                          count, count == 1 ? "" : "s", first_line_, columns_));
     }
     take_(std::exchange(row_, {}));
-  }
-
-  [[noreturn]] void refuse_size(const std::string& what) const {
-    refuse(path_, row_.line,
-           what +
-               " (a list names an image and its class per line); check that it is a list, and "
-               "that quotes have an end");
   }
 
   template <class Work>
@@ -198,21 +236,23 @@ std::string plain_header(std::string_view name) {
   return letters;
 }
 
-void read_table(std::string_view text, const std::string& path,
+void read_table(const TextPieces& text, const std::string& path,
                 const std::function<void(ListRow&&)>& take) {
-  check_encoding(text, path);
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // UTF-8 mark of Windows editors
-  Parser parser(path, separator_of(text, path), take);
-  std::size_t number = 0;
-  bool above_rows = true;
-  while (!text.empty()) {
-    const std::string_view line = take_line(text);
-    ++number;
-    if (parser.between_rows() && is_skipped(line, above_rows)) continue;
-    above_rows = false;
-    parser.parse(line, number);
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";  // UTF-8 as Windows editors mark it
+  std::optional<Parser> parser;
+  Lines lines(text);
+  std::size_t begin = 0;
+  for (std::string_view line = lines.next(); !line.empty(); line = lines.next()) {
+    check_encoding(line, begin, lines.number(), path);
+    if (line.size() > kMaxRowBytes) refuse_row(path, lines.number());
+    const bool marked = begin == 0 && line.starts_with(kMark);
+    begin += line.size();
+    if (marked) line.remove_prefix(kMark.size());
+    if ((!parser || parser->between_rows()) && is_skipped(line, !parser)) continue;
+    if (!parser) parser.emplace(path, separator_of(line, path), take);
+    parser->parse(line, lines.number());
   }
-  parser.finish(number);
+  if (parser) parser->finish(lines.number() - 1);
 }
 
 }  // namespace cputrain::datasets

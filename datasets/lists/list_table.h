@@ -3,8 +3,9 @@
 #include <cstddef>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "datasets/lists/text_pieces.h"
 
 namespace cputrain::datasets {
 
@@ -23,7 +24,7 @@ constexpr std::size_t kMaxColumns = 10'000;
 /// lines are skipped, and above the first row comments: lines that begin with '#' and not with the
 /// name of an image. All rows have as many fields as the first. Error(data) naming file and line,
 /// for rows that are too large, and for UTF-16.
-void read_table(std::string_view text, const std::string& path,
+void read_table(const TextPieces&, const std::string& path,
                 const std::function<void(ListRow&&)>& take);
 
 /// Letters and digits of a column's name, in lower case: "File Name" and "file_name" are one.
