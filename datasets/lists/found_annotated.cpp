@@ -71,7 +71,7 @@ class AnnotatedFinder {
     Placed validation;
     if (!files_.validation.empty()) {
       validation = read_placed(files_.validation, train.folder.string(), by_);
-      check_classes(validation.annotations.files, classes);
+      check_classes(validation.annotations.files, train.annotations.categories, classes);
       if (validation.folder != root) root = common_folder(root, validation.folder);
     }
     found_.one_class_remedy = "its annotations must use two categories";
@@ -120,18 +120,17 @@ class AnnotatedFinder {
       if (std::ranges::binary_search(classes, name)) continue;
       unused.push_back({name, fmt::format("'{}' annotates none", files_.train)});
     }
-    if (unused.empty() || request_.to_evaluate) return;
-    if (!request_.allow_empty_classes) {
-      std::vector<std::string> names;
-      for (const EmptyClass& one : unused) names.push_back(fmt::format("'{}'", one.name));
-      found_.warnings.push_back(
-          fmt::format("'{}' annotates no image with categor{} {}: {} no output of the network "
-                      "(--allow-empty-classes keeps one for each)",
-                      files_.train, names.size() == 1 ? "y" : "ies", first_few(names),
-                      names.size() == 1 ? "it is" : "they are"));
+    if (unused.empty()) return;
+    if (request_.to_evaluate) {
+      std::erase_if(unused, [this](const EmptyClass& one) {
+        return std::ranges::find(request_.known_classes, one.name) == request_.known_classes.end();
+      });
+    } else if (request_.allow_empty_classes) {
+      found_.warnings.push_back(check_empty_classes(unused, true));
+    } else {
+      found_.warnings.push_back(describe_dropped(unused));
       return;
     }
-    found_.warnings.push_back(check_empty_classes(unused, true));
     for (EmptyClass& one : unused) {
       classes.push_back(one.name);
       found_.empty_classes.push_back(std::move(one.name));
@@ -139,14 +138,27 @@ class AnnotatedFinder {
     std::ranges::sort(classes);
   }
 
-  void check_classes(std::vector<ImageFile>& files, const std::vector<std::string>& classes) {
+  std::string describe_dropped(const std::vector<EmptyClass>& unused) const {
+    std::vector<std::string> names;
+    for (const EmptyClass& one : unused) names.push_back(fmt::format("'{}'", one.name));
+    return fmt::format(
+        "'{}' annotates no image with categor{} {}: {} no output of the network "
+        "(--allow-empty-classes keeps one for each)",
+        files_.train, names.size() == 1 ? "y" : "ies", first_few(names),
+        names.size() == 1 ? "it is" : "they are");
+  }
+
+  void check_classes(std::vector<ImageFile>& files, const std::vector<std::string>& categories,
+                     const std::vector<std::string>& classes) {
     take_alike_classes(files, classes, found_);
     for (const ImageFile& file : files) {
       if (std::ranges::binary_search(classes, file.label)) continue;
+      const bool named = std::ranges::binary_search(categories, file.label);
       fail(ExitCode::data,
            fmt::format("'{}' has images of class '{}', of which '{}' has none (it cannot be "
-                       "learnt); use files that belong together",
-                       files_.validation, file.label, files_.train));
+                       "learnt); use files that belong together{}",
+                       files_.validation, file.label, files_.train,
+                       named ? ", or keep the class with --allow-empty-classes" : ""));
     }
   }
 

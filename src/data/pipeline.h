@@ -30,6 +30,8 @@ struct DataRequest {
   /// For `eval`: one class is enough, others may be empty, and the description says nothing of
   /// training.
   bool to_evaluate = false;
+  /// For `eval`: classes of the weights, which may be classes without images here.
+  std::vector<std::string> known_classes{};
   bool allow_empty_classes = false;  ///< a class without images stays a class
   Exif exif = Exif::apply;
   bool list_unread = false;  ///< names the files that are not read, instead of counting

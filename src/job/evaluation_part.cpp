@@ -30,6 +30,7 @@ data::DataSource open_divided(const Services& services, const TrainingFlags& fla
   request.validation_split = flags.validation_split.value_or(model.validation_split);
   request.limit_train = request.limit_validation = {};
   request.to_evaluate = true;
+  request.known_classes = model.classes;
   request.exif = flags.exif.value_or(model.exif);
   const bool asked = was_given(flags, "expand");
   if (!asked && model.data) request.expand = model.data->expand;

@@ -326,8 +326,22 @@ TEST_F(AnnotationPlaces, CategoriesWithoutImagesAreSaid) {
   EXPECT_NE(kept.warnings[0].find("'cow'"), std::string::npos);
   for (const auto sample : kept.train) EXPECT_NE(kept.dataset->label(sample), 1);
   EXPECT_TRUE(open_data({.spec = "coco:" + file, .to_evaluate = true}).warnings.empty());
+  // To weights that know the class it is the data that they were trained on.
+  const data::DataSource known =
+      open_data({.spec = "coco:" + file, .to_evaluate = true, .known_classes = {"cow", "x"}});
+  EXPECT_TRUE(known.warnings.empty());
+  EXPECT_EQ(known.dataset->fingerprint(), kept.dataset->fingerprint());
   EXPECT_TRUE(open_data({.spec = "coco:" + write("two.json", plain_annotations(2, 4).dump())})
                   .warnings.empty());
+  // An image for validation of such a class.
+  Json other = json;
+  other["annotations"][1]["category_id"] = 9;
+  const std::string both = "coco:" + file + "," + write("val.json", other.dump());
+  EXPECT_NE(message(both).find("or keep the class with --allow-empty-classes"), std::string::npos);
+  EXPECT_EQ(open_data({.spec = both, .allow_empty_classes = true}).validation.size(), 4u);
+  EXPECT_EQ(
+      open_data({.spec = both, .to_evaluate = true, .known_classes = {"cow"}}).dataset->classes(),
+      (Names{"cat", "cow", "dog"}));
   // Super categories of iNaturalist are classes, too.
   Json inat = annotations(1, {0, 5088, 1});
   inat["categories"].push_back({{"id", 7}, {"name", "Rana"}, {"supercategory", "Amphibia"}});
