@@ -8,6 +8,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <vector>
 
 #include "core/error.h"
 #include "core/json_text.h"
@@ -129,6 +130,21 @@ std::optional<system::FileLock> lock_folder(const job::Session& session,
                    folder.string()));
 }
 
+constexpr const char* kEventFolders[] = {"train", "validation"};
+
+/// In a folder of several users, parts of a run may be another's, so that a training would remove
+/// some of it and then fail. The earlier config.json stays until this training starts.
+void require_writable(const std::filesystem::path& run) {
+  std::vector<std::filesystem::path> folders{run};
+  for (const char* part : kEventFolders) folders.push_back(run / part);
+  for (const auto& found : checkpoint::list(run)) folders.push_back(found.folder);
+  for (const auto& folder : folders) {
+    std::error_code ignored;  // a link is replaced itself
+    const bool is_own = std::filesystem::is_directory(symlink_status(folder, ignored));
+    if (is_own || folder == run) const system::AtomicFile tried(folder / kConfigName);
+  }
+}
+
 /// What killed runs left of files that they were writing.
 void remove_litter(const std::filesystem::path& folder) {
   for (const char* file : kRunFiles) system::remove_abandoned(folder / file);
@@ -177,9 +193,7 @@ void open_run_folder(const job::Session& session, const job::TrainingPlan& plan,
     if (holds_run(folder.path) && !plan.spec.flags.overwrite) refuse_run(folder.path);
   }
   if (holds_run(folder.path)) {
-    // Tries that the folder can be written; the earlier config.json stays until this training
-    // starts.
-    const system::AtomicFile tried(folder.path / kConfigName);
+    require_writable(folder.path);
   } else {
     describe_run(session, plan, folder.path);
   }
@@ -191,7 +205,7 @@ void clear_run_folder(const std::filesystem::path& folder) {
        {kProfileName, kLimitsName, kMlperfName, "dawnbench.tsv", "dawnbench.json", kBestName}) {
     std::filesystem::remove(folder / file, ignored);
   }
-  for (const char* part : {"train", "validation"}) logging::remove_event_files(folder / part);
+  for (const char* part : kEventFolders) logging::remove_event_files(folder / part);
   checkpoint::prune(folder, 0, 0);
 }
 

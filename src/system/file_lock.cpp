@@ -33,14 +33,20 @@ std::string user_text(uid_t user) {
   return known ? "user " + printable(known->pw_name) + " (" + number + ")" : "user " + number;
 }
 
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& why) {
+[[noreturn]] void refuse(const std::filesystem::path& path, std::string why) {
+  std::string owner, remedy = "have the owner let you write the lock's file (chmod g+w)";
   struct stat about {};
-  const std::string owner =
-      ::lstat(path.c_str(), &about) == 0 ? ", which belongs to " + user_text(about.st_uid) : "";
+  if (::lstat(path.c_str(), &about) == 0) {
+    owner = ", which belongs to " + user_text(about.st_uid);
+    if (!S_ISREG(about.st_mode)) {
+      why = S_ISLNK(about.st_mode) ? "it is a link" : "it is no regular file";
+      remedy = "remove it where nobody needs it";
+    }
+  }
   fail(ExitCode::usage, "cannot lock " + path.string() + owner + ": " + why +
                             " (without the lock two programs might write into this folder at "
-                            "once); name another folder, or have the owner let you write the "
-                            "lock's file (chmod g+w)");
+                            "once); name another folder, or " +
+                            remedy);
 }
 
 /// With NFS the lack of a lock service is the error that elsewhere means too many locks.
@@ -50,13 +56,14 @@ bool has_no_locks(int descriptor, int error) {
   return error == ENOLCK && ::fstatfs(descriptor, &about) == 0 && about.f_type == NFS_SUPER_MAGIC;
 }
 
-/// Whoever may write the folder is to have the lock after us, whatever our umask is.
+/// Whoever may write the folder is to have the lock after us, whatever our umask is. A file with
+/// another name beside this one is maybe no lock at all: in a folder for all, anybody can link it.
 void open_to_writers_of(const std::filesystem::path& folder, int descriptor) {
   struct stat file {
   }, around{};
   const auto path = folder.empty() ? std::filesystem::path(".") : folder;
   if (::fstat(descriptor, &file) != 0 || ::stat(path.c_str(), &around) != 0) return;
-  if (file.st_uid != ::geteuid()) return;
+  if (file.st_uid != ::geteuid() || file.st_nlink != 1) return;
   mode_t wanted = file.st_mode & 0777;
   if (around.st_mode & S_IWOTH) wanted |= S_IROTH | S_IWOTH;
   if (around.st_mode & S_IWGRP) {

@@ -133,17 +133,31 @@ class FileKinds(TinyTest):
             os.chown(self.path(folder, lock), 1001, 1001)
             os.chmod(self.path(folder, lock), 0o644)
             os.chmod(self.path(folder), 0o777)
-        before = {name: os.lstat(self.path("run", name)).st_ino for name in os.listdir(self.path("run"))}
+
+        def contents():
+            return {os.path.join(folder, name): os.lstat(os.path.join(folder, name)).st_ino
+                    for folder, _, names in os.walk(self.path("run")) for name in names}
+
+        def as_other(words):
+            return subprocess.run([PROGRAM, *words], user=1002, group=1002, extra_groups=[], cwd=self.folder, timeout=60,
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True)
+
+        before = contents()
         train = ["--model", "tiny.json", "--data", "data", "--threads", "1", "--out", "run"]
         for words in ([*train, "--overwrite"], [*train, "--resume", "auto"],
                       ["sweep", "--data", "synthetic:20", "--model", "tiny.json", "--np", "1", "--batch", "4", "--out", "s"]):
-            done = subprocess.run([PROGRAM, *words], user=1002, group=1002, extra_groups=[], cwd=self.folder, timeout=60,
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            done = as_other(words)
             self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
             self.assertRegex(done.stderr, r"cannot lock .*lock, which belongs to user .*1001")
-        after = {name: os.lstat(self.path("run", name)).st_ino for name in os.listdir(self.path("run"))}
-        self.assertEqual(before, after)
+            self.assertEqual(contents(), before)
         self.assertEqual(os.listdir(self.path("s")), ["lock"])
+        # The lock can be had now; the checkpoint and the folders of events are still another's.
+        os.chmod(self.path("run/.lock"), 0o666)
+        for words in ([*train, "--overwrite"], [*train, "--resume", "auto", "--epochs", "2"]):
+            done = as_other(words)
+            self.assertEqual(done.returncode, 74, done.stdout + done.stderr)
+            self.assertRegex(done.stderr, "cannot write run/.*Permission denied")
+            self.assertEqual(contents(), before)
 
     def test_only_a_file_system_without_locks_is_written_without_one(self):
         """Where strace has the system refuse the lock."""

@@ -84,10 +84,21 @@ TEST_F(Locks, IsForAllWhoMayWriteTheFolderWhateverTheUmask) {
   EXPECT_EQ(mode_of(path_), 0660);
 }
 
+/// In a folder for all, somebody may have given a file of ours the lock's name.
+TEST_F(Locks, OpensNoFileToOthersThatHasAnotherName) {
+  const fs::path mine = folder_.path() / "mine";
+  std::ofstream(mine) << "private";
+  ASSERT_EQ(::chmod(mine.c_str(), 0600), 0);
+  fs::create_hard_link(mine, path_);
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 01777), 0);
+  EXPECT_TRUE(FileLock::take(path_, Kind::exclusive));
+  EXPECT_EQ(mode_of(mine), 0600);
+}
+
 TEST_F(Locks, WhatCannotBeLockedIsRefusedWithItsOwner) {
   std::ofstream(folder_.path() / "target");
   fs::create_symlink("target", path_);
-  EXPECT_NE(refusal().find("symbolic links"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("it is a link"), std::string::npos) << refusal();
   EXPECT_NE(refusal().find("number " + std::to_string(::geteuid())), std::string::npos);
   fs::remove(path_);
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
