@@ -110,7 +110,6 @@ EpochEnd Epoch::run() {
     if (steps_are_made(course_.options, course_.progress)) return EpochEnd::enough;
     const StepResult step = make_step();
     if (!step.lost_input.empty()) {
-      undo_count();
       lost_input_ = step.lost_input;
       return EpochEnd::lost_input;
     }

@@ -7,6 +7,7 @@
 #include "train/answers.h"
 #include "train/faults.h"
 #include "train/penalty.h"
+#include "train/safety/lost_input.h"
 #include "train/safety/update_gate.h"
 
 namespace cputrain::train {
@@ -36,8 +37,21 @@ void at(const TrainingParts& parts, const StepToDo& todo, FaultPhase phase,
                arenas.weights.slice(0, arenas.gradients.size), loss_scale});
 }
 
+/// Whether an image was not the data's on some rank. Asked before gradients travel: what
+/// compression does not send at once would stay with later steps.
+bool is_input_lost(const TrainingParts& parts, StepResult& result) {
+  if (!parts.batches.may_fail()) return false;
+  const system::Stopwatch watch;
+  result.lost_input = lost_input(parts.batches, parts.communicator);
+  const double waited = watch.seconds();
+  result.budget.straggler_wait += waited;
+  result.waited += waited;
+  parts.timeline.ended("agree on data");
+  return !result.lost_input.empty();
+}
+
 /// Gradients of this rank's share, micro-batch by micro-batch; they begin to travel during the
-/// last.
+/// last, unless its images are lost.
 void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepResult& result) {
   system::Stopwatch watch;
   const compute::Pass pass{compute::Phase::train, todo.seed, todo.step,
@@ -62,6 +76,9 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     const compute::MicroBatch& batch = parts.batches.next();
     result.budget.input_wait += watch.lap();
     parts.timeline.ended("wait for data");
+    const bool last = k + 1 == micro_batches;
+    if (last && is_input_lost(parts, result)) return;
+    watch.lap();
     begin(k, FaultPhase::forward);
     result.tally += parts.program.forward(batch, pass);
     if (pass.probabilities) {
@@ -69,7 +86,7 @@ void compute_gradients(const TrainingParts& parts, const StepToDo& todo, StepRes
     }
     computed("forward", result.budget.forward);
     begin(k, FaultPhase::backward);
-    const compute::Accumulate accumulate = parts.exchange.begin(k, k + 1 == micro_batches);
+    const compute::Accumulate accumulate = parts.exchange.begin(k, last);
     parts.program.backward(loss_scale, accumulate, [&](std::size_t n) {
       parts.timeline.ended("backward");
       parts.exchange.ready(n);
@@ -100,7 +117,6 @@ void exchange_and_update(const TrainingParts& parts, const StepToDo& todo, StepR
     gate.undo();
   }
   result.skipped = !gate.open();
-  result.lost_input = gate.lost_input();
   result.budget.backward -= times.within_ready;
   result.budget.straggler_wait += times.straggler_wait;
   result.waited += times.waits;
@@ -117,6 +133,7 @@ StepResult run_step(const TrainingParts& parts, const StepToDo& todo,
   parts.timeline.begin_step(todo.step + 1);
   result.trying = parts.program.trying();  // asked before: trials may end within the step
   compute_gradients(parts, todo, result);
+  if (!result.lost_input.empty()) return result;
 
   system::Stopwatch watch;
   const double penalty =

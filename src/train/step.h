@@ -62,7 +62,8 @@ struct StepResult {
   /// It has changed nothing, neither weights nor optimizer state nor statistics: it was left out,
   /// or its gradients, summed over ranks, are no numbers and the policy is not to abort.
   bool skipped = false;
-  /// Why its images were not the data's; empty where they were. It has changed nothing then.
+  /// Why its images were not the data's; empty where they were. Then it was given up before its
+  /// gradients, has changed nothing and asked for no wishes.
   std::string lost_input{};
 };
 

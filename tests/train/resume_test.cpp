@@ -158,7 +158,8 @@ TEST_P(Resume, AfterLostInputIsTheTrainingThatLostNone) {
                                  {"between epochs", FaultPhase::validate, 5, false, 5, 5, 1},
                                  {"in an epoch", FaultPhase::update, 6, false, 6, 9, 2},
                                  {"validation", FaultPhase::update, 6, true, 10, 10, 2}};
-  for (const char* recipe : {"squares", "each rank's statistics", "L2 and a plateau"}) {
+  for (const char* recipe :
+       {"squares", "each rank's statistics", "unsent gradients", "L2 and a plateau"}) {
     const MadeOptions options = resumable().at(recipe);
     const Ranks whole = train_ranks(GetParam(), options);
     for (const Loss& loss : losses) {

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "exchange/gradient_sum.h"
-#include "train/safety/lost_input.h"
 
 namespace cputrain::train {
 namespace {
@@ -32,24 +31,16 @@ void drop_statistics(const TrainingParts& parts) {
 UpdateGate::UpdateGate(const TrainingParts& parts, const StepToDo& todo)
     : parts_(parts), todo_(todo), rate_before_(parts.optimizer.last_rate()) {
   parts.optimizer.begin_step(todo.step, todo.learning_rate);
-  if (parts.batches.may_fail()) measures_.push_back([this] { return ask_for_input(); });
-  const bool looks = todo.on_nan != NanPolicy::abort;
-  if (todo.left_out || (measures_.empty() && !looks)) return;
-  if (looks) measures_.push_back([this] { return look(); });
+  if (todo.on_nan == NanPolicy::abort || todo.left_out) return;
+  measures_.push_back([this] { return look(); });
   for (const exchange::Measure& measure : parts.optimizer.measures()) {
     measures_.push_back([this, &measure] { return open() ? measure() : std::span(&nothing_, 1); });
   }
 }
 
 std::span<const exchange::Measure> UpdateGate::measures() const {
-  if (todo_.left_out) return measures_;
+  if (todo_.left_out) return {};
   return measures_.empty() ? parts_.optimizer.measures() : measures_;
-}
-
-/// All ranks have arrived by now, so that this sum hides no wait for a late one.
-std::span<double> UpdateGate::ask_for_input() {
-  lost_input_ = train::lost_input(parts_.batches, parts_.communicator);
-  return {&nothing_, 1};
 }
 
 /// NaN and infinities go through a sum of squares.
