@@ -1,12 +1,14 @@
 #include "backends/mpi/launcher_session.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -17,7 +19,44 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool no_process_has(pid_t number) { return ::kill(number, 0) != 0 && errno == ESRCH; }
+bool is_number(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
+/// The numbers that a process has in its namespaces, the first being ours: proc(5) has the lines.
+bool has_number(const fs::path& process, pid_t number) {
+  std::ifstream status(process / "status");
+  std::string word;
+  while (status >> word && word != "NSpid:") continue;
+  for (pid_t one = 0; status >> one;) {
+    if (one == number) return true;
+  }
+  return false;
+}
+
+/// Of all that are seen here, those of containers included, which have other numbers there.
+bool no_process_has(pid_t number, const fs::path& proc) {
+  if (::kill(number, 0) == 0 || errno != ESRCH) return false;
+  std::error_code error;
+  for (fs::directory_iterator entry(proc, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (!is_number(entry->path().filename())) continue;
+    if (has_number(entry->path(), number)) return false;
+  }
+  return !error;
+}
+
+/// From within a container one does not see processes of other containers and of the machine.
+/// Folders on its own root are its own, too.
+bool may_be_of_unseen(const fs::path& folder, const fs::path& proc) {
+  constexpr ino_t kWholeMachine = 0xEFFFFFFC;  // the kernel's PROC_PID_INIT_INO
+  struct stat space {
+  }, own{}, root{};
+  if (::stat((proc / "self/ns/pid").c_str(), &space) == 0 && space.st_ino == kWholeMachine) {
+    return false;
+  }
+  return ::stat(folder.c_str(), &own) != 0 || ::stat("/", &root) != 0 || own.st_dev != root.st_dev;
+}
 
 /// The number in the name of a session's folder, where it is a process's.
 std::optional<pid_t> process_of(const fs::path& session) {
@@ -34,7 +73,8 @@ bool has_launchers_name(std::string_view top) {
   return top.starts_with("ompi.") || top.starts_with("prte.");
 }
 
-bool is_gone(const fs::path& session, const std::optional<placement::ProcessIdentity>& launcher) {
+bool is_gone(const fs::path& session, const std::optional<placement::ProcessIdentity>& launcher,
+             const fs::path& proc) {
   const fs::path top = session.parent_path();
   if (!session.is_absolute() || session != session.lexically_normal()) return false;
   if (!has_launchers_name(top.filename().string())) return false;
@@ -43,7 +83,7 @@ bool is_gone(const fs::path& session, const std::optional<placement::ProcessIden
   if (!is_own_folder(session) || !is_own_folder(top)) return false;
   if (launcher && !placement::is_gone(*launcher)) return false;
   if (!process) return launcher.has_value();
-  return (launcher && launcher->id == *process) || no_process_has(*process);
+  return (launcher && launcher->id == *process) || no_process_has(*process, proc);
 }
 
 /// Names of this user's folder of sessions on this machine: with or without the host's domain.
@@ -72,15 +112,17 @@ void remove_empty(const fs::path& session) {
 }  // namespace
 
 void remove_session(const fs::path& session,
-                    const std::optional<placement::ProcessIdentity>& launcher) {
-  if (!is_gone(session, launcher)) return;
+                    const std::optional<placement::ProcessIdentity>& launcher,
+                    const fs::path& proc) {
+  if (!is_gone(session, launcher, proc)) return;
   std::error_code ignored;
   fs::remove_all(session, ignored);
   // As the launcher does; it stays where other jobs have folders in it.
   ::rmdir(session.parent_path().c_str());
 }
 
-void remove_dead_sessions(const fs::path& base) {
+void remove_dead_sessions(const fs::path& base, const fs::path& proc) {
+  if (may_be_of_unseen(base, proc)) return;
   for (const std::string& name : top_names()) {
     const fs::path top = base / name;
     if (!is_own_folder(top)) continue;
@@ -91,7 +133,7 @@ void remove_dead_sessions(const fs::path& base) {
       sessions.push_back(entry->path());
     for (const fs::path& session : sessions) {
       if (is_named_after_job(session)) remove_empty(session);
-      remove_session(session, std::nullopt);
+      remove_session(session, std::nullopt, proc);
     }
   }
 }

@@ -15,12 +15,15 @@ namespace cputrain::mpi {
 
 /// Removes a session that a dead job has told of, unless its launcher lives. Other folders stay.
 void remove_session(const std::filesystem::path& session,
-                    const std::optional<placement::ProcessIdentity>& launcher);
+                    const std::optional<placement::ProcessIdentity>& launcher,
+                    const std::filesystem::path& proc = "/proc");
 
 /// Removes this user's sessions below `base` that launchers of this machine left, where no process
 /// has their number any more: also those that were killed before a rank could tell of them. The
-/// host's name in the folder's keeps machines and containers apart that share a folder.
-void remove_dead_sessions(const std::filesystem::path& base);
+/// host's name in the folder's keeps machines apart that share a folder. A container that may share
+/// one with its machine removes nothing, since it does not see all processes; `proc` shows them.
+void remove_dead_sessions(const std::filesystem::path& base,
+                          const std::filesystem::path& proc = "/proc");
 
 /// Where launchers have put their sessions, by the environment; `variable` gives nullptr where one
 /// is not set.

@@ -48,7 +48,15 @@ class LauncherSessions : public ::testing::Test {
   }
   const fs::path& base() const { return folder_.path(); }
 
-  testing::TemporaryFolder folder_;
+  /// From a container, nobody can tell what a folder of the machine's is of.
+  void SetUp() override {
+    struct stat own {
+    }, root{};
+    ASSERT_EQ(::stat(base().c_str(), &own) + ::stat("/", &root), 0);
+    if (own.st_dev != root.st_dev) GTEST_SKIP() << "temporary files lie on a file system of theirs";
+  }
+
+  testing::TemporaryFolder folder_, elsewhere_;
 };
 
 TEST_F(LauncherSessions, OfLaunchersThatAreGoneAreRemovedAndThoseOfTheLivingStay) {
@@ -66,6 +74,19 @@ TEST_F(LauncherSessions, OfLaunchersThatAreGoneAreRemovedAndThoseOfTheLivingStay
     remove_dead_sessions(base());
     EXPECT_FALSE(fs::exists(top(kind)));  // with its last session
   }
+}
+
+// Containers share a folder with their machine and have other numbers for their processes.
+TEST_F(LauncherSessions, OfLaunchersInContainersStay) {
+  const pid_t inner = dead_process();
+  const fs::path path = session(top(), "pid", inner), process = elsewhere_.path() / "17";
+  fs::create_directories(process);
+  std::ofstream(process / "status") << "Name:\tmpirun\nNSpid:\t17\t" << inner << "\nNSsid:\t1\n";
+  remove_dead_sessions(base(), elsewhere_.path());
+  EXPECT_TRUE(fs::exists(path / "contact.txt"));
+  std::ofstream(process / "status") << "Name:\tmpirun\nNSpid:\t17\t1\nNSsid:\t" << inner << "\n";
+  remove_dead_sessions(base(), elsewhere_.path());
+  EXPECT_FALSE(fs::exists(path));
 }
 
 // On other hosts it has the number of a job: whose, nobody can tell.
