@@ -27,7 +27,6 @@ namespace fs = std::filesystem;
 
 /// Those of kRunFiles that grow line by line; the others are written anew as a whole.
 constexpr const char* kGrowing[] = {"metrics.jsonl", "training.csv", kMlperfName, "dawnbench.tsv"};
-constexpr const char* kEventFolders[] = {"train", "validation"};
 constexpr std::string_view kEventFile = "events.out.tfevents.";
 
 constexpr std::uint64_t kMostBytes = std::numeric_limits<std::int64_t>::max();

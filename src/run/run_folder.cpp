@@ -130,8 +130,6 @@ std::optional<system::FileLock> lock_folder(const job::Session& session,
                    folder.string()));
 }
 
-constexpr const char* kEventFolders[] = {"train", "validation"};
-
 /// In a folder of several users, parts of a run may be another's, so that a training would remove
 /// some of it and then fail. The earlier config.json stays until this training starts.
 void require_writable(const std::filesystem::path& run) {

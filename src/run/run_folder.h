@@ -20,6 +20,7 @@ inline constexpr const char* kRunFiles[] = {kConfigName,     "environment.json",
                                             "training.csv",  "history.json",     kWeightsName,
                                             kProfileName,    kLimitsName,        kMlperfName,
                                             "dawnbench.tsv", "dawnbench.json",   kBestName};
+inline constexpr const char* kEventFolders[] = {"train", "validation"};  ///< TensorBoard's
 
 /// Figures, weights or checkpoints; a run that failed before its first step left none of them.
 bool holds_run(const std::filesystem::path& folder);

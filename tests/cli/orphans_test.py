@@ -129,6 +129,10 @@ class Launchers(JobTest):
         self.assertEqual(left, [])
 
     def test_a_launcher_that_was_killed_before_its_ranks_joined_leaves_nothing_behind_the_next_start(self):
+        whole_machine = 0xEFFFFFFC  # the kernel's number for it
+        if (os.stat("/proc/self/ns/pid").st_ino != whole_machine
+                and os.stat(self.folder).st_dev != os.stat("/").st_dev):
+            self.skipTest("a container clears no folder that the machine may share")
         for ranks in (0, 2):  # whatever it is
             job = subprocess.Popen([*mpirun(1), "sleep", "60"], cwd=self.folder, stdin=subprocess.DEVNULL,
                                    env={**os.environ, "ORPHANS_TEST": self.folder, "TMPDIR": self.folder})
