@@ -300,8 +300,14 @@ void sync_folder(const std::filesystem::path& folder) {
 
 void make_folder(const std::filesystem::path& path) {
   std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) cannot_write(path, error.value());
+  fs::create_directories(path, error);
+  if (!error) return;
+  std::error_code ignored;
+  const fs::path target = fs::read_symlink(path, ignored);
+  if (target.empty() || fs::exists(path, ignored)) cannot_write(path, error.value());
+  fail(ExitCode::output, "cannot write " + path.string() + ": it is a link to " + target.string() +
+                             ", which is not there (results would be lost); make that folder or "
+                             "name another place");
 }
 
 void make_own_folder(const std::filesystem::path& path) {

@@ -90,12 +90,12 @@ class Photographs(TinyTest):
 
     def test_a_check_counts_them(self):
         report = json.loads(self.expect(0, "data", "check", "turned", "--json", "-").stdout)
-        self.assertEqual((report["turned_by_exif"], report["show_little"]), (28, []))
+        self.assertEqual((report["turned_by_exif"], report["flaws"]), (28, []))
         done = self.expect(0, "data", "check", "turned", "--exif", "ignore", "--json", "report.json",
                            says=["turns, which --exif ignore leaves as they are stored: 28", "cat: 14 of 16 (turned/cat/01.png"])
         self.assertEqual(done.returncode, 0)
         with open(self.path("report.json")) as f:
-            rows = json.load(f)["show_little"]
+            rows = json.load(f)["flaws"]
         self.assertEqual([(row["flaw"], row["class"], row["images"], row["of"]) for row in rows],
                          [("not turned", "cat", 14, 16), ("not turned", "dog", 14, 16)])
         self.expect(0, "data", "check", "upright", says=["32 can be used"])

@@ -241,6 +241,22 @@ TEST(Files, WhatCannotBeWrittenIsAnOutputError) {
   EXPECT_EQ(code([&] { LineFile line(below_a_file); }), ExitCode::output);
 }
 
+TEST(Files, ALinkToAFolderIsTheFolderAndOneToNothingSaysSo) {
+  const testing::TemporaryFolder folder;
+  const auto link = folder.path() / "link";
+  std::filesystem::create_symlink(folder.path() / "there", link);
+  try {
+    make_folder(link);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::output);
+    EXPECT_NE(std::string(error.what()).find("is not there"), std::string::npos) << error.what();
+  }
+  std::filesystem::create_directory(folder.path() / "there");
+  make_folder(link);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+}
+
 TEST(LineFile, AFullDiskIsAnOutputErrorAndLeavesWholeLines) {
   const testing::TemporaryFolder folder;
   const auto path = folder.path() / "lines";

@@ -75,7 +75,7 @@ Json report_json(const data::CheckReport& report) {
           {"bad", std::move(bad)},
           {"wrong_extension", report.wrong_extension},
           {"warned", report.warned},
-          {"show_little", flaws_json(report.flaws)},
+          {"flaws", flaws_json(report.flaws)},
           {"turned_by_exif", report.turned},
           {"duplicates", report.duplicates},
           {"in_training_and_validation", report.leaks},
