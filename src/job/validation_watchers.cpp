@@ -49,10 +49,9 @@ Absence absence_of(const TrainingSpec& spec, const data::DataSource& source) {
   if (spec.flags.validation_share() == 0) {
     return {"--validation-split 0 keeps none", "keep some with --validation-split 0.1"};
   }
-  return {fmt::format(
-              "--validation-split {:g} of {} images in {} classes comes to none, since each "
-              "class keeps one for training at least",
-              spec.flags.validation_share(), source.train.size(), source.dataset->classes().size()),
+  return {fmt::format("--validation-split {:g} of {} images in {} classes comes to none",
+                      spec.flags.validation_share(), source.train.size(),
+                      source.dataset->classes().size()),
           "use a larger --validation-split, or more images"};
 }
 
