@@ -1,6 +1,7 @@
 """The best weights: which they are, in best.safetensors and in weights.safetensors, also of trainings that go on."""
 import json
 import os
+import shutil
 import unittest
 
 from resuming import STEPS, ResumeTest

@@ -152,7 +152,7 @@ TEST_F(HostileFiles, StatesOfAnotherForm) {
     replace(at / name, from, to);
     return at;
   };
-  expect_refusal(with("\"format\": 1", "\"format\": 2"), {name, "another version"});
+  expect_refusal(with("\"format\": 2", "\"format\": 3"), {name, "another version"});
   expect_refusal(with("\"steps\": 4", "\"steps\": -4"), {name, "progress.steps"});
   expect_refusal(with("\"plateau\"", "\"plattau\""), {name, "progress.plateau"});
   EXPECT_THROW(read_facts(with("{", "[")), Error);
