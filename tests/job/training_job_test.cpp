@@ -148,8 +148,10 @@ TEST_F(TrainingJobs, WhatWatchesTheValidationIsRefusedWithoutOne) {
   const std::map<std::string, std::function<void(TrainingFlags&)>> absences{
       {"--limit-val 0 looks", [](TrainingFlags& f) { f.limit_val = 0; }},
       {"--validation-split 0 keeps", [](TrainingFlags& f) { f.validation_split = 0; }},
-      {"--validation-split 0.01 comes", [](TrainingFlags& f) { f.validation_split = 0.01; }},
-      {"each of its 2 classes", [](TrainingFlags& f) { f.data = "synthetic:2"; }}};
+      {"--validation-split 0.01 of 30 images in 2 classes comes to none",
+       [](TrainingFlags& f) { f.validation_split = 0.01; }},
+      {"--validation-split 0.1 of 2 images in 2 classes comes to none",
+       [](TrainingFlags& f) { f.data = "synthetic:2"; }}};
   const Session session = start_session(flags_, services_);
   for (const auto& [flag, ask] : watchers) {
     EXPECT_EQ(refusal(session, ask), "") << flag;
