@@ -69,7 +69,7 @@ std::string why_not(const Launching& launching, const Cell& cell,
   }
   const int most = launching.team_limit;
   if (most > 0 && cell.threads > most) {
-    return fmt::format("{} allows a rank {}, not {}", launching.team_limited_by,
+    return fmt::format("{} allows {} per rank, not {}", launching.team_limited_by,
                        plural(static_cast<std::size_t>(most), "thread"), cell.threads);
   }
   if (!launching.words.empty()) return "";

@@ -52,7 +52,7 @@ TEST(LaunchingTest, SaysWhyACellCannotBeMeasured) {
   cell.threads = 2;
   here.team_limit = 1;
   here.team_limited_by = "OMP_THREAD_LIMIT";
-  EXPECT_EQ(why_not(here, cell, backends), "OMP_THREAD_LIMIT allows a rank 1 thread, not 2");
+  EXPECT_EQ(why_not(here, cell, backends), "OMP_THREAD_LIMIT allows 1 thread per rank, not 2");
   cell.threads = 1;
   here = {.words = "mpirun --hostfile hosts", .host = {2, 2, 1, 0}, .mpi = true};
   EXPECT_EQ(why_not(here, cell, backends), "");

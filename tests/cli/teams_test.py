@@ -87,7 +87,7 @@ class Teams(TinyTest):
 
     def test_a_sweep_leaves_out_what_it_would_measure_wrongly(self):
         done = self.expect(0, "sweep", *SMALL, "--data", "synthetic:60", "--np", "2", "--batch", "20", "--plan-only", "--out", "grid", **ONE)
-        self.assertIn("OMP_THREAD_LIMIT allows a rank 1 thread, not 2", done.stdout + done.stderr)
+        self.assertIn("OMP_THREAD_LIMIT allows 1 thread per rank, not 2", done.stdout + done.stderr)
 
     @unittest.skipUnless(os.environ.get("CPUTRAIN_SIMULATES") == "1", "this build does not simulate")
     def test_costs_are_measured_with_the_threads_there_are(self):
