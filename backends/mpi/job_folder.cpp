@@ -152,8 +152,12 @@ std::optional<LaunchedJob> launched_job(const std::function<const char*(const ch
   LaunchedJob job{
       .id = text("PMIX_NAMESPACE"), .session = text("PMIX_SERVER_TMPDIR"), .launcher = {}};
   if (job.id.empty()) return std::nullopt;
-  // Numbers of jobs come again; the last is random with Open MPI 4.
-  job.id += '\n' + job.session + '\n' + text("OMPI_MCA_orte_precondition_transports");
+  // Numbers of jobs come again. Of the last two, the first is random with Open MPI 4; the other has
+  // the port of the host's launcher or daemon.
+  for (const char* name :
+       {"PMIX_SERVER_TMPDIR", "OMPI_MCA_orte_precondition_transports", "PMIX_SERVER_URI2"}) {
+    job.id += '\n' + text(name);
+  }
   job.launcher = placement::find_launcher(::getpid());
   return job;
 }

@@ -58,8 +58,45 @@ bool may_be_of_unseen(const fs::path& folder, const fs::path& proc) {
   return ::stat(folder.c_str(), &own) != 0 || ::stat("/", &root) != 0 || own.st_dev != root.st_dev;
 }
 
-/// The number in the name of a session's folder, where it is a process's.
-std::optional<pid_t> process_of(const fs::path& session) {
+/// This machine's name, with its domain and without, which is the same where it has none.
+std::vector<std::string> host_names() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return {};
+  const std::string host = name.data();
+  return {host, host.substr(0, host.find('.'))};
+}
+
+std::string user() { return std::to_string(::geteuid()); }
+
+/// PROGRAM.HOST.N.USER: what is left of such a name of this user's behind its program.
+std::optional<std::string_view> host_and_number(std::string_view name) {
+  const std::string end = "." + user();
+  if (!name.ends_with(end)) return std::nullopt;
+  name.remove_suffix(end.size());
+  for (const std::string_view program : {"prterun.", "prted.", "prte."}) {
+    if (name.starts_with(program)) return name.substr(program.size());
+  }
+  return std::nullopt;
+}
+
+/// The number in the name of a session that is one folder.
+std::optional<pid_t> process_of_single(const fs::path& session) {
+  const std::string name = session.filename();
+  const auto rest = host_and_number(name);
+  if (!rest || rest->rfind('.') == rest->npos) return std::nullopt;
+  return number_after(".", rest->substr(rest->rfind('.')));
+}
+
+bool is_of_this_host(std::string_view name) {
+  const auto rest = host_and_number(name);
+  if (!rest) return false;
+  return std::ranges::any_of(host_names(), [&](const std::string& host) {
+    return number_after(host + ".", *rest).has_value();
+  });
+}
+
+/// The number in the name of a session below a folder of sessions, where it is a process's.
+std::optional<pid_t> process_of_nested(const fs::path& session) {
   const std::string name = session.filename();
   const auto number = number_after("pid.", name);
   return number ? number : number_after("dvm.", name);
@@ -69,35 +106,43 @@ bool is_named_after_job(const fs::path& session) {
   return number_after("jf.", session.filename().string()).has_value();
 }
 
-bool has_launchers_name(std::string_view top) {
-  return top.starts_with("ompi.") || top.starts_with("prte.");
+bool is_nested(const fs::path& session) {
+  const std::string top = session.parent_path().filename();
+  return (top.starts_with("ompi.") || top.starts_with("prte.")) &&
+         (process_of_nested(session) || is_named_after_job(session));
 }
 
 bool is_gone(const fs::path& session, const std::optional<placement::ProcessIdentity>& launcher,
              const fs::path& proc) {
-  const fs::path top = session.parent_path();
   if (!session.is_absolute() || session != session.lexically_normal()) return false;
-  if (!has_launchers_name(top.filename().string())) return false;
-  const auto process = process_of(session);
-  if (!process && !is_named_after_job(session)) return false;
-  if (!is_own_folder(session) || !is_own_folder(top)) return false;
+  const bool nested = is_nested(session);
+  const auto process = nested ? process_of_nested(session) : process_of_single(session);
+  if (!process && !nested) return false;
+  if (!is_own_folder(session) || (nested && !is_own_folder(session.parent_path()))) return false;
   if (launcher && !placement::is_gone(*launcher)) return false;
   if (!process) return launcher.has_value();
   return (launcher && launcher->id == *process) || no_process_has(*process, proc);
 }
 
-/// Names of this user's folder of sessions on this machine: with or without the host's domain.
+/// Names of this user's folders of sessions on this machine.
 std::vector<std::string> top_names() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return {};
-  const std::string host = name.data(), user = std::to_string(::geteuid());
   std::vector<std::string> names;
-  for (const std::string& known : {host, host.substr(0, host.find('.'))}) {
+  for (const std::string& host : host_names()) {
     for (const char* kind : {"ompi.", "prte."}) {
-      names.push_back(std::string(kind).append(known).append(".").append(user));
+      names.push_back(std::string(kind).append(host).append(".").append(user()));
     }
   }
   return names;
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    paths.push_back(entry->path());
+  }
+  return paths;
 }
 
 /// An empty one does not say whose it was. One that is an hour old is no job's that begins just
@@ -118,7 +163,7 @@ void remove_session(const fs::path& session,
   std::error_code ignored;
   fs::remove_all(session, ignored);
   // As the launcher does; it stays where other jobs have folders in it.
-  ::rmdir(session.parent_path().c_str());
+  if (is_nested(session)) ::rmdir(session.parent_path().c_str());
 }
 
 void remove_dead_sessions(const fs::path& base, const fs::path& proc) {
@@ -126,15 +171,13 @@ void remove_dead_sessions(const fs::path& base, const fs::path& proc) {
   for (const std::string& name : top_names()) {
     const fs::path top = base / name;
     if (!is_own_folder(top)) continue;
-    std::vector<fs::path> sessions;
-    std::error_code error;
-    for (fs::directory_iterator entry(top, error), end; !error && entry != end;
-         entry.increment(error))
-      sessions.push_back(entry->path());
-    for (const fs::path& session : sessions) {
+    for (const fs::path& session : entries_of(top)) {
       if (is_named_after_job(session)) remove_empty(session);
       remove_session(session, std::nullopt, proc);
     }
+  }
+  for (const fs::path& session : entries_of(base)) {
+    if (is_of_this_host(session.filename().string())) remove_session(session, std::nullopt, proc);
   }
 }
 
@@ -148,8 +191,10 @@ std::vector<fs::path> session_bases(const std::function<const char*(const char*)
        {"OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base", "TMPDIR", "TEMP", "TMP"}) {
     if (const char* value = variable(name)) add(value);
   }
-  if (const char* session = variable("PMIX_SERVER_TMPDIR"))
-    add(fs::path(session).parent_path().parent_path());
+  if (const char* session = variable("PMIX_SERVER_TMPDIR")) {
+    const fs::path parent = fs::path(session).parent_path();
+    add(process_of_single(session) ? parent : parent.parent_path());
+  }
   return bases;
 }
 

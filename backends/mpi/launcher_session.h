@@ -9,8 +9,9 @@
 
 /// What launchers keep on disk while a job runs, below a folder for temporary files: Open MPI 4 in
 /// ompi.HOST.USER/pid.N, N being mpirun's number, and on other hosts in .../jf.N, N being the
-/// job's; Open MPI 5 in prte.HOST.USER/dvm.N, N being the number of the host's daemon. It stays
-/// where the launcher is killed. MPICH's launcher keeps nothing there.
+/// job's; Open MPI 5 in prterun.HOST.N.USER, on other hosts in prted.HOST.N.USER, and at first in
+/// prte.HOST.USER/dvm.N, N being the number of the host's launcher or daemon. It stays where the
+/// launcher is killed. MPICH's launcher keeps nothing there.
 namespace cputrain::mpi {
 
 /// Removes a session that a dead job has told of, unless its launcher lives. Other folders stay.

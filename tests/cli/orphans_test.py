@@ -15,6 +15,12 @@ LONG = ["--image-size", "64", "--data", "synthetic:60", "--batch", "20", "--thre
 PATIENCE = 10  # seconds
 
 
+def sessions(base, launcher):
+    """What a launcher of Open MPI 4 or 5 keeps below a folder for temporary files."""
+    return [*glob.glob(os.path.join(base, "ompi.*", f"pid.{launcher}")),
+            *glob.glob(os.path.join(base, f"prterun.*.{launcher}.{os.geteuid()}"))]
+
+
 class JobTest(ProgramTest):
     def launch(self, words, ranks=0, wrapped=False, **environment):
         """A training in the folder `run`, with a mark in the environment of all its processes."""
@@ -25,7 +31,8 @@ class JobTest(ProgramTest):
         job = subprocess.Popen([*(mpirun(ranks) if ranks else []), *command], cwd=self.folder,
                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                env={**os.environ, "ORPHANS_TEST": self.folder,
-                                    "OMPI_MCA_orte_tmpdir_base": self.path("sessions"), **environment})
+                                    "OMPI_MCA_orte_tmpdir_base": self.path("sessions"),
+                                    "PRTE_MCA_prte_tmpdir_base": self.path("sessions"), **environment})
         self.addCleanup(self.end, job)
         return job
 
@@ -118,7 +125,7 @@ class Launchers(JobTest):
         folders = {os.path.dirname(path) for path in segments}
         self.assertEqual(len(folders), 1, segments)
         self.assertRegex(folders.pop(), f"^/dev/shm/cputrain-{os.geteuid()}-")
-        session = glob.glob(self.path("sessions", "ompi.*", f"pid.{job.pid}"))
+        session = sessions(self.path("sessions"), job.pid)
         self.assertEqual(len(session), 1)
         self.kill([job.pid, *self.processes()])
         job.wait()
@@ -137,9 +144,9 @@ class Launchers(JobTest):
             job = subprocess.Popen([*mpirun(1), "sleep", "60"], cwd=self.folder, stdin=subprocess.DEVNULL,
                                    env={**os.environ, "ORPHANS_TEST": self.folder, "TMPDIR": self.folder})
             self.addCleanup(self.end, job)
-            living = self.path(f"ompi.{os.uname().nodename.partition('.')[0]}.{os.geteuid()}", "pid.1")
-            session = living.replace("pid.1", f"pid.{job.pid}")
-            self.assertTrue(self.wait_for(lambda: os.path.exists(os.path.join(session, "contact.txt"))))
+            self.assertTrue(self.wait_for(lambda: any(map(os.listdir, sessions(self.folder, job.pid)))))
+            session, = sessions(self.folder, job.pid)
+            living = session.replace(f".{job.pid}", ".1")
             os.makedirs(living, exist_ok=True)  # there is a process of that number
             self.kill([job.pid, *self.processes()])
             job.wait()
@@ -158,7 +165,8 @@ class Launchers(JobTest):
 
     def test_a_persons_folder_for_shared_memory_wins(self):
         os.mkdir(self.path("segments"))
-        job = self.launch([], 2, OMPI_MCA_btl_vader_backing_directory=self.path("segments"))
+        job = self.launch([], 2, OMPI_MCA_btl_vader_backing_directory=self.path("segments"),
+                          OMPI_MCA_btl_sm_backing_directory=self.path("segments"))
         self.assertTrue(self.wait_for(lambda: self.steps() >= 2))
         self.assertTrue(os.listdir(self.path("segments")))
         self.end(job)

@@ -28,6 +28,8 @@ LAUNCHER = {
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "OMPI_MCA_hwloc_base_binding_policy": "none",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",  # Open MPI 5
+    "PRTE_MCA_hwloc_default_binding_policy": "none",
     "OMP_NUM_THREADS": "1",
     "OMP_WAIT_POLICY": "passive",
 }

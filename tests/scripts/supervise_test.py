@@ -154,7 +154,7 @@ class RealTraining(ProgramTest):
                     name, _, rest = f.read().partition("(")[2].rpartition(")")
             except OSError:
                 continue
-            if name.startswith(("mpirun", "mpiexec", "orterun")) and int(rest.split()[1]) == parent:
+            if name.startswith(("mpirun", "mpiexec", "orterun", "prterun")) and int(rest.split()[1]) == parent:
                 os.kill(int(pid), signal.SIGKILL)
                 killed += 1
         return killed

@@ -272,6 +272,20 @@ TEST_F(Sessions, OfADeadLauncherGoWithItsJobAndThoseOfTheLivingStay) {
   EXPECT_EQ(names(), std::vector<std::string>{});
 }
 
+// Open MPI 5 has no folder of sessions: the one above is everybody's, and stays even if empty.
+TEST_F(Sessions, ThatAreOneFolderGoWithoutTheOneAbove) {
+  const placement::ProcessIdentity dead{.id = ::getpid(), .start = 1};
+  const std::string number = std::to_string(::getpid()), user = std::to_string(::geteuid());
+  const std::string session = tmp_.path() / ("prted.node7.cluster." + number + "." + user);
+  leave_dead_job(session, std::nullopt);
+  remove_dead_jobs(base(), job("mine"));
+  EXPECT_TRUE(fs::exists(session));
+  leave_dead_job(session, dead);
+  remove_dead_jobs(base(), job("mine"));
+  EXPECT_FALSE(fs::exists(session));
+  EXPECT_TRUE(fs::exists(tmp_.path()));
+}
+
 TEST_F(Sessions, OnOtherHostsTheDaemonThatDiedIsKnown) {
   const placement::ProcessIdentity dead{.id = ::getpid(), .start = 1};
   const std::string session = sessions() / "jf.17";
@@ -291,7 +305,9 @@ TEST_F(Sessions, FoldersThatNoLauncherMakesStay) {
   fs::create_directory_symlink(tmp_.path() / "real", sessions() / "pid.5");
   for (const fs::path& path :
        {tmp_.path() / "home" / ("pid." + number), sessions() / "pid.x", sessions() / "precious",
-        sessions() / "pid.5", sessions() / ".." / "ompi.x" / ("pid." + number)}) {
+        sessions() / "pid.5", sessions() / ".." / "ompi.x" / ("pid." + number),
+        tmp_.path() / ("prterun.host." + number + ".4711"),
+        tmp_.path() / ("prterun." + number + "." + std::to_string(::geteuid()))}) {
     fs::create_directories(path);
     leave_dead_job(path, dead);
     remove_dead_jobs(base(), job("mine"));
@@ -316,7 +332,8 @@ TEST(LaunchedJobs, AreKnownByWhatPmixAndOpenMpiSay) {
   EXPECT_EQ(first->session, "/tmp/ompi.host.0/pid.17");
   EXPECT_EQ(read()->id, first->id);
   for (const char* name :
-       {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR", "OMPI_MCA_orte_precondition_transports"}) {
+       {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR", "OMPI_MCA_orte_precondition_transports",
+        "PMIX_SERVER_URI2"}) {
     const auto before = variables;
     variables[name] += "1";
     EXPECT_NE(read()->id, first->id) << name;

@@ -40,8 +40,9 @@ class LauncherSessions : public ::testing::Test {
   fs::path top(const std::string& kind = "ompi", const std::string& of = host()) const {
     return base() / (kind + "." + of + "." + user());
   }
-  static fs::path session(const fs::path& top, const std::string& name, pid_t number) {
-    const fs::path path = top / (name + "." + std::to_string(number));
+  static fs::path session(const fs::path& top, const std::string& name, pid_t number,
+                          const std::string& end = "") {
+    const fs::path path = top / (name + "." + std::to_string(number) + end);
     fs::create_directories(path / "0" / "0");
     std::ofstream(path / "contact.txt") << "left";
     return path;
@@ -74,6 +75,25 @@ TEST_F(LauncherSessions, OfLaunchersThatAreGoneAreRemovedAndThoseOfTheLivingStay
     remove_dead_sessions(base());
     EXPECT_FALSE(fs::exists(top(kind)));  // with its last session
   }
+}
+
+TEST_F(LauncherSessions, ThatAreOneFolderAreKnownByTheNumberInItsName) {
+  const auto of = [&](const char* program, const std::string& name, pid_t number) {
+    return session(base(), program + ("." + name), number, "." + user());
+  };
+  const std::string domain = host().substr(0, host().find('.'));
+  const std::vector<fs::path> dead{of("prterun", host(), dead_process()),
+                                   of("prted", host(), dead_process()),
+                                   of("prte", domain, dead_process())};
+  const std::vector<fs::path> stay{of("prterun", host(), ::getpid()),
+                                   of("prterun", "another", dead_process()),
+                                   of("prterun", host() + ".more", dead_process()),
+                                   of("mine", host(), dead_process()),
+                                   session(base(), "prterun." + host(), dead_process(), ".4711"),
+                                   session(base(), "prterun." + host(), dead_process())};
+  remove_dead_sessions(base());
+  for (const fs::path& path : dead) EXPECT_FALSE(fs::exists(path)) << path;
+  for (const fs::path& path : stay) EXPECT_TRUE(fs::exists(path / "contact.txt")) << path;
 }
 
 // Containers share a folder with their machine and have other numbers for their processes.
@@ -149,6 +169,9 @@ TEST(SessionBases, AreThoseThatTheEnvironmentNames) {
                {"PMIX_SERVER_TMPDIR", "/fast/ompi.host.0/pid.17"},
                {"OMPI_MCA_orte_tmpdir_base", "/given"}};
   EXPECT_EQ(read(), (Paths{"/tmp", "/given", "/scratch/7", "/fast"}));
+  const std::string user = std::to_string(::geteuid());
+  variables = {{"PMIX_SERVER_TMPDIR", "/fast/prterun.host.17." + user}};
+  EXPECT_EQ(read(), (Paths{"/tmp", "/fast"}));
 }
 
 }  // namespace

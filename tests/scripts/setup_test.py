@@ -1,0 +1,96 @@
+"""scripts/setup from outside, with stand-ins for the package manager."""
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TOOLS = ("bash", "awk", "sed", "dirname", "basename", "cat", "env", "grep", "tr", "mktemp", "rm", "tail")
+# What is installed, and what the release has, are files with a name a line.
+DPKG_QUERY = 'for p in $(cat installed); do printf "installed=%s " "$p"; done'
+APT_CACHE = 'if grep -qx "$2" known; then echo "$2 | 1.0 | somewhere"; fi'
+APT_GET = '[[ " $* " != *" install "* ]] || printf "%s\\n" "$@" >asked'
+
+
+class Setup(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="cputrain-test-")
+        self.addCleanup(holder.cleanup)
+        self.folder = holder.name
+        os.mkdir(self.path("tools"))
+        for name in TOOLS:
+            os.symlink(shutil.which(name), self.path("tools", name))
+        self.tool("sudo", 'while [[ $1 == -* ]]; do shift; done; exec "$@"')
+        with open(os.path.join(ROOT, "scripts", "packages.txt")) as lines:
+            self.packages = [line.split()[:2] for line in lines if line[0].islower()]
+
+    def path(self, *parts):
+        return os.path.join(self.folder, *parts)
+
+    def tool(self, name, text):
+        with open(self.path("tools", name), "w") as f:
+            f.write("#!/bin/bash\n" + text + "\n")
+        os.chmod(self.path("tools", name), 0o755)
+
+    def names(self, *groups):
+        return [name for group, name in self.packages if group in groups]
+
+    def debian(self, installed, known):
+        self.tool("dpkg-query", DPKG_QUERY)
+        self.tool("apt-cache", APT_CACHE)
+        self.tool("apt-get", APT_GET)
+        for file, names in (("installed", installed), ("known", known)):
+            with open(self.path(file), "w") as f:
+                f.write("".join(name + "\n" for name in names))
+
+    def setup_packages(self, *groups, **environment):
+        return subprocess.run([os.path.join(ROOT, "scripts", "setup"), *groups], cwd=self.folder, text=True, timeout=60,
+                              env={"PATH": self.path("tools"), "TMPDIR": self.folder, **environment},
+                              stdin=subprocess.DEVNULL, capture_output=True)
+
+    def asked(self):
+        with open(self.path("asked")) as f:
+            words = f.read().split()
+        return [word for word in words[words.index("install") + 1:] if word[0] != "-"]
+
+    def test_elsewhere_says_what_to_install_for_which_purpose(self):
+        done = self.setup_packages("build")
+        self.assertEqual(done.returncode, 2)
+        needed, _, others = done.stderr.partition("Not needed now:")
+        self.assertIn("scripts/run", needed)
+        for name in self.names("build"):
+            self.assertRegex(needed, f"(?m)^  {name} ", name)
+        for group in {group for group, _ in self.packages} - {"build"}:
+            self.assertIn(f"({group})", others)
+            for name in self.names(group):
+                self.assertRegex(others, f"(?m)^  {name} ", name)
+        self.assertIn("CPUTRAIN_SKIP_SETUP=1", others)
+        self.assertEqual(self.setup_packages("build", CPUTRAIN_SKIP_SETUP="1").returncode, 0)
+
+    def test_installs_what_is_missing(self):
+        names = self.names("build")
+        self.debian(names[2:], names)
+        done = self.setup_packages("build")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual(self.asked(), names[:2])
+
+    def test_leaves_out_what_a_release_lacks_and_only_tests_need(self):
+        optional = self.names("optional")
+        self.debian([], optional[1:])
+        done = self.setup_packages("optional")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn(f"this release has no {optional[0]}", done.stdout)
+        self.assertEqual(self.asked(), optional[1:])
+
+    def test_names_what_a_release_lacks_and_a_group_needs(self):
+        dev = self.names("dev")
+        self.debian([], dev[2:])
+        done = self.setup_packages("dev")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(f"this release has no {dev[0]} {dev[1]}, which dev needs", done.stderr)
+        self.assertFalse(os.path.exists(self.path("asked")))
+
+
+if __name__ == "__main__":
+    unittest.main()
