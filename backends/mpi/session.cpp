@@ -55,9 +55,9 @@ MpiSession::MpiSession(HoldSignals hold) : hold_(std::move(hold)), job_folder_(j
   // where each barrier then lasts as long as the scheduler's turns. Giving way costs nothing
   // measurable on a free core. Whoever sets the variable wins; other MPIs do not know it.
   ::setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-  // Open MPI 5 asks the kernel's routes which addresses reach each other, and finds no pair on hosts
-  // that have IPv4 and IPv6 alike: a warning per rank, and between hosts no connection. Its other
-  // way compares networks, as Open MPI 4 does.
+  // Open MPI 5 asks the kernel's routes which addresses reach each other, and finds no pair on
+  // hosts that have IPv4 and IPv6 alike: a warning per rank, and between hosts no connection. Its
+  // other way compares networks, as Open MPI 4 does.
   ::setenv("OMPI_MCA_reachable", "weighted", 0);
   int provided = 0;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");

@@ -1,5 +1,6 @@
 """scripts/setup from outside, with stand-ins for the package manager."""
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -60,11 +61,11 @@ class Setup(unittest.TestCase):
         needed, _, others = done.stderr.partition("Not needed now:")
         self.assertIn("scripts/run", needed)
         for name in self.names("build"):
-            self.assertRegex(needed, f"(?m)^  {name} ", name)
+            self.assertRegex(needed, rf"(?m)^  {re.escape(name)} ", name)
         for group in {group for group, _ in self.packages} - {"build"}:
             self.assertIn(f"({group})", others)
             for name in self.names(group):
-                self.assertRegex(others, f"(?m)^  {name} ", name)
+                self.assertRegex(others, rf"(?m)^  {re.escape(name)} ", name)
         self.assertIn("CPUTRAIN_SKIP_SETUP=1", others)
         self.assertEqual(self.setup_packages("build", CPUTRAIN_SKIP_SETUP="1").returncode, 0)
 

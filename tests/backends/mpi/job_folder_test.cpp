@@ -331,9 +331,8 @@ TEST(LaunchedJobs, AreKnownByWhatPmixAndOpenMpiSay) {
   ASSERT_TRUE(first);
   EXPECT_EQ(first->session, "/tmp/ompi.host.0/pid.17");
   EXPECT_EQ(read()->id, first->id);
-  for (const char* name :
-       {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR", "OMPI_MCA_orte_precondition_transports",
-        "PMIX_SERVER_URI2"}) {
+  for (const char* name : {"PMIX_NAMESPACE", "PMIX_SERVER_TMPDIR",
+                           "OMPI_MCA_orte_precondition_transports", "PMIX_SERVER_URI2"}) {
     const auto before = variables;
     variables[name] += "1";
     EXPECT_NE(read()->id, first->id) << name;
